@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum {
-	EXACT_MAX = 50, /* of each: C(100, 50) fits into 128 bits */
+	EXACT_MAX = 50, /* of each sample: C(100, 50) fits into 128 bits */
 };
 
 struct ranked {
@@ -22,9 +22,9 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What the ranks of two samples say. */
+/* Result of ranking two samples together. */
 struct ranks {
-	double u; /* pairs in which b is the larger one, ties are a half */
+	double u; /* number of pairs in which b is larger; a tie counts as a half */
 	double ties; /* sum of t³ - t over runs of t equal values */
 };
 
@@ -48,7 +48,7 @@ static int rank(const double *a, size_t a_len, const double *b, size_t b_len,
 			end++;
 		run = (double)(end - first);
 		ret->ties += run * run * run - run;
-		/* Equal ones share the mean of their ranks, which begin with 1. */
+		/* Equal values share the mean of their ranks, which start at 1. */
 		for (size_t i = first; i < end; i++)
 			if (all[i].of_b)
 				sum += ((double)first + (double)end + 1) / 2;
@@ -58,9 +58,10 @@ static int rank(const double *a, size_t a_len, const double *b, size_t b_len,
 }
 
 /*
- * In how many orders of m and n values is U = 0, 1, …? The coefficients of the Gaussian
- * binomial, the product of (1 - q^(n+i)) / (1 - q^i) for i from 1 to m, each factor worked in
- * as a recurrence. Differences on the way wrap around and come back: what remains fits.
+ * Counts in how many orders of m and n values U is 0, 1, …: the coefficients of the
+ * Gaussian binomial, the product of (1 - q^(n+i)) / (1 - q^i) for i from 1 to m. Each
+ * factor is applied as a recurrence. Intermediate differences may wrap around; the final
+ * values fit.
  */
 static int exact(double u, size_t m, size_t n, double *ret_p)
 {

@@ -6,11 +6,12 @@
 #include <math.h>
 
 #define NORMAL_975 1.959963984540054
-/* Tables as probable as the one seen, but for rounding, are as far out as it. */
+/* Tables that are as probable as the observed one except for rounding count as equally
+ * extreme. */
 #define ROUNDING 1e-7
 
 enum {
-	EXACT_MAX = 1000, /* hits of both */
+	EXACT_MAX = 1000, /* hits of both samples together */
 };
 
 static double log_choose(double n, double k)
@@ -18,8 +19,8 @@ static double log_choose(double n, double k)
 	return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 }
 
-/* Given the hits of both together: of all ways to divide them those that are at most as probable
- * as this one. */
+/* Given the total number of hits, sums the probabilities of all divisions that are at
+ * most as probable as the observed one. */
 static double exact(const struct pm_stats_share *a, const struct pm_stats_share *b)
 {
 	double m = (double)a->of, n = (double)b->of, hits = (double)(a->hits + b->hits);
@@ -76,7 +77,7 @@ void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_s
 	ret->p = a->hits + b->hits <= EXACT_MAX ? exact(a, b) : approximate(a, b);
 }
 
-/* Both tails of a binomial distribution, the smaller one doubled. */
+/* Both tails of a binomial distribution, twice the smaller one. */
 static double binomial(double k, double n, double q)
 {
 	double below = 0, above = 0;

@@ -7,7 +7,7 @@
 
 enum {
 	RESAMPLES = 2000,
-	BOOTSTRAP_MAX = 200, /* values of both */
+	BOOTSTRAP_MAX = 200, /* values of both samples together */
 };
 
 /* ---- random numbers -------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static uint64_t random_next(struct random *random)
 	return result;
 }
 
-/* Below @bound; what is uneven about it is 1 in 2^64 / @bound. */
+/* A number below @bound; the bias is 1 in 2^64 / @bound. */
 static size_t random_below(struct random *random, size_t bound)
 {
 	return (size_t)((__uint128_t)random_next(random) * bound >> 64);
@@ -59,13 +59,13 @@ struct sample {
 	size_t len;
 };
 
-/* How many of the differences b - a are at most @limit. */
+/* Number of differences b - a that are at most @limit. */
 static size_t differences_up_to(const struct sample *a, const struct sample *b,
 				double limit)
 {
 	size_t count = 0, first = a->len;
 
-	/* The larger b is, the more of a are too small for it. */
+	/* The larger b is, the fewer values of a are large enough for it. */
 	for (size_t j = b->len; j-- > 0;) {
 		while (first > 0 && b->values[j] - a->values[first - 1] <= limit)
 			first--;
@@ -74,8 +74,8 @@ static size_t differences_up_to(const struct sample *a, const struct sample *b,
 	return count;
 }
 
-/* The difference with @rank (from 0) in their order, by bisection of all numbers: no list of
- * them, which would be as long as the product of both. */
+/* The difference of rank @rank (from 0), by bisection over all numbers. A list of the
+ * differences would be as long as the product of both lengths. */
 static double difference_at(const struct sample *a, const struct sample *b, size_t rank)
 {
 	uint64_t low = pm_stats_order_of(b->values[0] - a->values[a->len - 1]);
@@ -100,7 +100,7 @@ static double median_difference(const struct sample *a, const struct sample *b)
 	return len % 2 == 1 ? upper : (difference_at(a, b, len / 2 - 1) + upper) / 2;
 }
 
-/* Of what is shifted to what it is shifted from. */
+/* Ratio of the shifted median of @a to the median. */
 static double ratio_of(const struct sample *a, double shift)
 {
 	double of_a = pm_stats_quantile(a->values, a->len, 0.5);
@@ -110,7 +110,7 @@ static double ratio_of(const struct sample *a, double shift)
 
 /* ---- the bootstrap --------------------------------------------------------------------- */
 
-/* How often each of @len values is among as many that are drawn of them. */
+/* Draws @len of @len values with replacement; @times: how often each is drawn. */
 static void draw(struct random *random, size_t len, size_t *times)
 {
 	memset(times, 0, len * sizeof(*times));
@@ -118,7 +118,7 @@ static void draw(struct random *random, size_t len, size_t *times)
 		times[random_below(random, len)]++;
 }
 
-/* The median of what was drawn. */
+/* The median of the drawn values. */
 static double median_drawn(const struct sample *from, const size_t *times)
 {
 	size_t lower = (from->len - 1) / 2, upper = from->len / 2, count = 0, i = 0;
@@ -132,7 +132,8 @@ static double median_drawn(const struct sample *from, const size_t *times)
 	return at_lower + (from->values[i] - at_lower) / 2;
 }
 
-/* One of all, which a draw has as often as both of its values multiplied. */
+/* One of all differences. A draw contains it as often as the product of the counts of its
+ * values. */
 struct difference {
 	double value;
 	uint32_t a, b;
@@ -145,7 +146,7 @@ static int compare_differences(const void *first, const void *second)
 	return (x->value > y->value) - (x->value < y->value);
 }
 
-/* Sorted; for free(3). */
+/* All differences, sorted. The caller frees the result. */
 static struct difference *all_differences(const struct sample *a, const struct sample *b)
 {
 	struct difference *all = calloc(a->len * b->len, sizeof(*all)), *next = all;
@@ -235,8 +236,9 @@ double pm_stats_normal_middle(double confidence)
 }
 
 /*
- * As many differences lie outside on each side as Mann-Whitney's U has below its quantile, by
- * its normal approximation: what many values are worth, without drawing them again and again.
+ * The number of differences outside of the interval on each side is the quantile of
+ * Mann-Whitney's U in its normal approximation. With many values this is as good as a
+ * bootstrap, without the repeated draws.
  */
 static void by_ranks(const struct sample *a, const struct sample *b, double confidence,
 		     struct pm_stats_shift *shift)

@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum {
-	EXACT_MAX = 50, /* differences: 2^50 is far within a double */
+	EXACT_MAX = 50, /* differences: 2^50 is well within a double */
 };
 
 /* ---- the test ------------------------------------------------------------------------ */
@@ -19,8 +19,9 @@ static int compare_sizes(const void *a, const void *b)
 }
 
 struct signed_ranks {
-	size_t len; /* that are not 0 */
-	double positive; /* sum of ranks; equal ones share the mean of theirs */
+	size_t len; /* number of differences other than 0 */
+	/* Sum of their ranks; equal sizes share the mean of their ranks. */
+	double positive;
 	double ties; /* sum of t^3 - t over runs of t equal sizes */
 };
 
@@ -50,8 +51,8 @@ static int rank_signed(const double *differences, size_t len, struct signed_rank
 	return 0;
 }
 
-/* The probability of each sum of ranks 1 to @len with signs by chance: len * (len + 1) / 2 + 1 of
- * them, for free(3). */
+/* The probability of each sum of the ranks 1 to @len if the signs are random: len * (len
+ * + 1) / 2 + 1 values. The caller frees the result. */
 static double *rank_sum_chances(size_t len)
 {
 	size_t sums = len * (len + 1) / 2 + 1;
@@ -95,7 +96,7 @@ static int probability(const struct signed_ranks *ranks, double *ret)
 
 /* ---- the estimate -------------------------------------------------------------------- */
 
-/* How many of the means of two, @sorted[i] and [j] with i <= j, are at most @limit. */
+/* Number of means of @sorted[i] and [j] with i <= j that are at most @limit. */
 static size_t means_up_to(const double *sorted, size_t len, double limit)
 {
 	size_t count = 0, end = len;
@@ -111,8 +112,8 @@ static size_t means_up_to(const double *sorted, size_t len, double limit)
 	return count;
 }
 
-/* The mean of two with rank @rank, from 0, without a list of all means, which would be as
- * long as the square of @len. */
+/* The mean of rank @rank (from 0), without a list of all means, which would be as long as
+ * the square of @len. */
 static double mean_at(const double *sorted, size_t len, size_t rank)
 {
 	uint64_t low = pm_stats_order_of(sorted[0]);

@@ -5,10 +5,11 @@
 
 #include <string.h>
 
-/* Ascending; NULL without memory. Of an empty sample any pointer that free(3) takes. */
+/* Returns an ascending copy for free(3), also of an empty sample; NULL if out of
+ * memory. */
 double *pm_stats_sorted(const double *values, size_t len);
 
-/* Numbers in the order of the doubles, for bisection over all doubles. */
+/* Maps doubles to integers in the same order, for bisection over all doubles. */
 static inline uint64_t pm_stats_order_of(double value)
 {
 	uint64_t bits;

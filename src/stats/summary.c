@@ -10,7 +10,7 @@
 #define NORMAL_975     1.959963984540054
 
 enum {
-	/* Beyond these the expansion in 1/freedom is good for 11 digits. */
+	/* Above this, the expansion in 1/freedom is accurate to 11 digits. */
 	SERIES_FREEDOM_MAX = 1000,
 	BISECTIONS = 100, /* more than a double has bits */
 };
@@ -45,7 +45,7 @@ double pm_stats_quantile(const double *sorted, size_t len, double q)
 	if (below >= len - 1)
 		return sorted[len - 1];
 	part = at - (double)below;
-	/* Between equal ones there is nothing to round. */
+	/* Between equal values no interpolation is needed, which would round. */
 	if (part <= 0 || sorted[below] == sorted[below + 1])
 		return sorted[below];
 	return sorted[below] + part * (sorted[below + 1] - sorted[below]);
@@ -102,7 +102,7 @@ static void set_mean(const double *values, size_t len, struct pm_stats_summary *
 	for (size_t i = 0; i < len; i++)
 		sum += values[i];
 	mean = sum / (long double)len;
-	/* Rounding shall not make a mean of equal values another one. */
+	/* Rounding must not change the mean of equal values. */
 	ret->mean = ret->min == ret->max ? ret->min : (double)mean;
 	if (len < 2)
 		return;
