@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile browsed in a terminal. What is shown and what a key does is apart from the
- * screen: a browser takes keys and a size, and draws frames of text; only pm_tui_run()
- * knows ncurses.
+ * A browser for a profile in a terminal. Its state and its keys are independent of the
+ * screen: a browser receives keys and a size, and draws frames of text; only pm_tui_run()
+ * uses ncurses.
  */
 #pragma once
 
 #include "pm/base.h"
 #include "pm/output.h"
 
-/* Characters are their Unicode code points; what is none follows them. */
+/* Characters are their Unicode code points; other keys follow them. */
 enum pm_tui_key {
 	PM_TUI_ESCAPE = 0x1b,
 	PM_TUI_ENTER = '\n',
@@ -36,19 +36,19 @@ enum pm_tui_style {
 	PM_TUI_WARNING,
 };
 
-/* A piece of text at a place; what is wider than `width` columns is cut off. */
+/* A piece of text at a position; columns beyond `width` are cut off. */
 struct pm_tui_cell {
 	unsigned row, column, width;
 	enum pm_tui_style style;
 	bool selected;
-	size_t text; /* where it begins in the frame's text; it ends with a NUL */
+	size_t text; /* offset of its NUL-terminated text in the frame's text */
 };
 
 struct pm_tui_frame {
 	unsigned rows, columns;
-	PM_VEC(struct pm_tui_cell) cells; /* later ones lie above earlier ones */
+	PM_VEC(struct pm_tui_cell) cells; /* later cells cover earlier ones */
 	struct pm_str text; /* printable, UTF-8 */
-	bool cursor; /* in the last row, where a line is typed */
+	bool cursor; /* in the last row, where a line is being typed */
 	unsigned cursor_column;
 };
 
@@ -60,24 +60,24 @@ enum {
 struct pm_tui;
 
 /*
- * Begins with what @report asks for; its texts and its profile are borrowed until
- * pm_tui_free(). -ENOENT and the like as of pm_output_text(); also for a profile without any
- * event.
+ * Starts with the view that @report selects. The texts and the profile of @report are
+ * borrowed until pm_tui_free(). Fails with -ENOENT and the like, as pm_output_text(), and
+ * also if the profile has no event.
  */
 int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_error *err);
 void pm_tui_free(struct pm_tui *tui);
 void pm_tui_resize(struct pm_tui *tui, unsigned rows, unsigned columns);
-/* 1: goes on, 0: that was the end, or -ENOMEM. */
+/* Returns 1 to continue, 0 if the user has ended it, or -ENOMEM. */
 int pm_tui_press(struct pm_tui *tui, uint32_t key);
-/* Valid until the next call with @tui. 0 or -ENOMEM. */
+/* The frame is valid until the next call with @tui. Returns 0 or -ENOMEM. */
 int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **ret);
 
 /*
- * Browses on the terminal @screen with keys from the terminal @keys until the user ends it or
- * the terminal is gone: 0. The number of a signal that should end the program: the terminal
- * is as before, the caller may raise it again. -ENOTTY: not a terminal, or one that has no
- * cursor; and what pm_tui_new() gives. One at a time: signals and ncurses belong to it while it
- * runs.
+ * Browses on the terminal @screen with keys from the terminal @keys. Returns 0 when the
+ * user ends it or the terminal is gone, or the number of a signal that should end the
+ * program: the terminal is restored, and the caller may raise the signal again. -ENOTTY:
+ * not a terminal, or one without cursor addressing; also returns the errors of
+ * pm_tui_new(). Only one may run at a time, since it owns the signals and ncurses.
  */
 int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *screen,
 	       struct pm_error *err);

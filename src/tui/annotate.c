@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines and instructions of one function, as the text report draws them. */
+/* Lines and instructions of one function, formatted as in the text report. */
 #include "tui-internal.h"
 
 #include <string.h>
 
 enum {
-	CONTEXT_ROWS = 5, /* above the hottest row */
+	CONTEXT_ROWS = 5, /* shown above the hottest row */
 };
 
 bool line_percent(const char *line, double *ret, unsigned *columns)

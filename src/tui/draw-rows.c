@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of tables, trees and texts, and the names of their columns. */
+/* Draws rows of tables, trees and texts, and the column headings. */
 #include "tui-internal.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@ enum {
 	PERCENT_COLUMNS = 7,
 	COUNT_COLUMNS = 12,
 	ID_COLUMNS = 8,
-	NAME_AT = 18, /* of tables with self and total */
-	WIDE = 60, /* room for the source, too */
+	NAME_AT = 18, /* in tables with self and total */
+	WIDE = 60, /* enough room for the source column */
 	ADDRESS_COLUMNS = 18,
 };
 #define HOT_PERCENT  5.0
@@ -46,7 +46,7 @@ static void take(struct pm_tui *tui, unsigned row, unsigned column, unsigned wid
 
 /* ---- tables ------------------------------------------------------------------------------- */
 
-/* Columns of names: where they begin and how wide they are; width 0: left out. */
+/* Position and width of the text columns; width 0: not shown. */
 struct span {
 	unsigned at, width;
 };
@@ -156,7 +156,7 @@ static void draw_module(struct pm_tui *tui, uint32_t module, struct span span,
 	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
 }
 
-/* What is neither code nor a single thread: names of threads, CPUs, parallelism. */
+/* Rows that are neither code nor a single thread: thread names, CPUs, parallelism. */
 static void draw_other(struct pm_tui *tui, enum pm_key key, uint32_t id, struct span span,
 		       unsigned at)
 {
@@ -219,7 +219,7 @@ static char mark_of(const struct pm_tui *tui, const struct page *page, uint32_t 
 {
 	const struct pm_tree_node *nodes = page->tree->nodes.data, *node = &nodes[id];
 
-	/* Children below the limit cannot be opened. */
+	/* If all children are below the limit, the node cannot be opened. */
 	if (!node->expanded || node->children == 0 ||
 	    pm_weight_percent(&nodes[node->first_child].total, &tui->view->total) <
 		    tui->limit)
@@ -272,7 +272,7 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 	const struct pm_tree_node *node = &page->tree->nodes.data[row->id];
 	bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
 	unsigned column = (PERCENT_COLUMNS + 2) * (top_down ? 2 : 1);
-	/* Half of the room is for names: deeper nodes are told by their depth. */
+	/* Half of the room is for names; deeper nodes show their depth as a number. */
 	unsigned most = (tui->columns - column) / 2, indent = row->indent * 2;
 	struct pm_str words = { 0 };
 
@@ -313,7 +313,7 @@ static void draw_line(struct pm_tui *tui, const struct page *page, const char *l
 	take(tui, at, 0, columns, style_of(percent), &words);
 }
 
-/* ---- any of them --------------------------------------------------------------------------- */
+/* ---- any row ------------------------------------------------------------------------------- */
 
 void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned at)
 {
@@ -322,7 +322,7 @@ void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned 
 		page->kind == PAGE_TEXT ? row + 1 == page->found : row == page->selected;
 
 	if (selected) {
-		/* The bar, all the way: a blank text fills its width. */
+		/* The bar spans the full width: a blank text fills its cell. */
 		frame_put(&tui->frame, at, 0, tui->columns, PM_TUI_PLAIN, " ");
 	}
 	switch (page->kind) {
@@ -382,7 +382,7 @@ static void name_table_columns(struct pm_tui *tui, const struct page *page, unsi
 		  "source");
 }
 
-/* Where we are, and what the limit hides. */
+/* Shows the position, and what the limit hides. */
 static void draw_position(struct pm_tui *tui, const struct page *page, unsigned at)
 {
 	char words[96];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The frame around a page: what it is about, how good the data is, keys. */
+/* The frame around a page: the program, the quality of the data, the keys. */
 #include "tui-internal.h"
 
 #include <string.h>
@@ -85,7 +85,7 @@ static void put_samples(const struct pm_tui *tui, struct pm_str *str)
 	pm_str_puts(str, view->all.samples == 1 ? " sample" : " samples");
 }
 
-/* The last part of a path, for each in a list. */
+/* The last component of each path in a list. */
 static void put_names(struct pm_str *str, const char *list)
 {
 	for (const char *c = list; *c;) {
@@ -122,7 +122,7 @@ static void put_filters(const struct pm_tui *tui, struct pm_str *str)
 	}
 }
 
-/* One piece behind the others, as far as there is room. */
+/* Appends one piece to a row, as far as there is room. */
 static unsigned piece(struct pm_tui *tui, unsigned row, unsigned at,
 		      enum pm_tui_style style, unsigned width, struct pm_str *words)
 {
@@ -147,7 +147,7 @@ static unsigned columns_of(const struct pm_str *str)
 	return str->data && str->len > 0 ? (unsigned)pm_columns(str->data) + 2 : 0;
 }
 
-/* The filters have their place before the rate, and that before the command. */
+/* Filters take precedence over the rate, and the rate over the command. */
 static void draw_program(struct pm_tui *tui)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str event = { 0 }, samples = { 0 };
@@ -171,16 +171,16 @@ static void draw_program(struct pm_tui *tui)
 	piece(tui, ROW_HEADING, at, PM_TUI_WARM, tui->columns, &filters);
 }
 
-/* ---- how good the data is ------------------------------------------------------------------ */
+/* ---- quality of the data ------------------------------------------------------------------- */
 
-/* What was asked for is not there, and another event was measured. */
+/* Whether the requested event was not available and another one was measured. */
 static bool is_substituted(const struct pm_profile_event *event)
 {
 	const char *colon = strchr(event->requested, ':');
 
 	if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
 		return false;
-	/* uprobe:libc:malloc, sched:*: words that mean what was found. */
+	/* uprobe:libc:malloc, sched:*: these name what was found in other words. */
 	return !colon || strncmp(event->requested, event->actual,
 				 (size_t)(colon - event->requested) + 1) != 0;
 }
@@ -245,7 +245,7 @@ static void draw_quality(struct pm_tui *tui)
 	      &words);
 }
 
-/* ---- which page ----------------------------------------------------------------------------- */
+/* ---- page names ----------------------------------------------------------------------------- */
 
 static void draw_pages(struct pm_tui *tui)
 {
@@ -340,7 +340,7 @@ static void draw_keys(struct pm_tui *tui)
 		tui->frame.text.failed = true;
 		return;
 	}
-	/* Whole hints only. */
+	/* Show whole hints only. */
 	while (len > tui->columns) {
 		while (len > 0 && strncmp(words + len - 1, "  ", 2) != 0)
 			len--;
@@ -386,7 +386,7 @@ static void draw_last(struct pm_tui *tui)
 	}
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole frame ------------------------------------------------------------------------ */
 
 static int draw_page(struct pm_tui *tui)
 {
@@ -404,7 +404,7 @@ static int draw_page(struct pm_tui *tui)
 		uint32_t shown;
 		int r = 0;
 
-		/* Whether there is something to open. */
+		/* Expands the node to find out whether it can be opened. */
 		if (page->kind == PAGE_TREE)
 			r = tree_shown(tui, page, page->rows.data[page->top + i].id,
 				       &shown);

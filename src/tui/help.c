@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of keys. docs/pmreport.1.scd has the same. */
+/* The list of keys. docs/pmreport.1.scd contains the same list. */
 #include "tui-internal.h"
 
 static const char help[] =

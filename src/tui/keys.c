@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each key does. perf report's letters mean what they mean there. */
+/* The action of each key. Letters that perf report uses have the same meaning here. */
 #include "tui-internal.h"
 
 #include <string.h>
@@ -145,7 +145,8 @@ static int switch_event(struct pm_tui *tui, uint32_t key)
 		tui, (tui->event + (key == PM_TUI_TAB ? 1 : count - 1)) % count));
 }
 
-/* Into the thread or process of the selected row; from elsewhere to where they are listed. */
+/* Zooms into the thread or process of the selected row; on other pages, shows the table
+ * of threads. */
 static int zoom_thread(struct pm_tui *tui, uint32_t key)
 {
 	const struct page *page = tui_page(tui);
@@ -171,7 +172,7 @@ static int zoom_thread(struct pm_tui *tui, uint32_t key)
 				       &profile->threads.data[id].tid));
 }
 
-/* False for a module whose name would mean something else in a filter. */
+/* False if the name of the module would have another meaning in a filter. */
 static bool put_module(struct pm_str *list, const struct pm_profile *profile, uint32_t id)
 {
 	const char *name = id == PM_PROFILE_NONE || profile->modules.data[id].path[0] == 0
@@ -228,7 +229,8 @@ static int zoom_kernel(struct pm_tui *tui, uint32_t key)
 
 /* ---- how it is shown ---------------------------------------------------------------------- */
 
-/* What a table is sorted by; of a function, what of it is seen. */
+/* Changes the sort order of a table, or which parts of an annotated function are
+ * shown. */
 static int sort(struct pm_tui *tui, uint32_t key)
 {
 	static const enum pm_annotate_show next[] = {
@@ -271,7 +273,7 @@ static int name_modules(struct pm_tui *tui, uint32_t key)
 
 /* ---- trees -------------------------------------------------------------------------------- */
 
-/* The selected node; false where there is none. */
+/* The selected node; false if there is none. */
 static bool selected_node(struct pm_tui *tui, uint32_t *ret)
 {
 	const struct page *page = tui_page(tui);
@@ -300,7 +302,7 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 	return goes_on(r < 0 ? r : tree_rows(tui, page, node));
 }
 
-/* A closed node leads to its parent. */
+/* On a closed node, moves to its parent. */
 static int close_node(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
@@ -325,7 +327,7 @@ static int say_cut(struct pm_tui *tui, bool cut)
 	return 0;
 }
 
-/* Everything below one node, or closes it. */
+/* Opens everything below one node. */
 static int open_below(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
@@ -365,7 +367,7 @@ static int close_below(struct pm_tui *tui, uint32_t key)
 		pm_vec_clear(&page->open);
 		return goes_on(tree_rows(tui, page, node));
 	}
-	/* Ids below a node are higher than its own, but not theirs alone. */
+	/* Nodes below a node have higher ids, but not all higher ids are below it. */
 	for (uint32_t i = node; i < page->open.len; i++) {
 		uint32_t up = i;
 
@@ -391,7 +393,7 @@ static int enter(struct pm_tui *tui, uint32_t key)
 		return move(tui, PM_TUI_DOWN);
 	if (page_function(tui, page) != PM_PROFILE_NONE)
 		return push_function(tui, '<');
-	/* What is in a module, thread or process. */
+	/* Shows the functions of a module, thread or process. */
 	r = page->key == PM_KEY_MODULE ? zoom_module(tui, 'd') : zoom_thread(tui, 't');
 	return r < 0 || tui->zooms_len <= zooms ? r : show_page(tui, '1');
 }
@@ -422,7 +424,7 @@ static int search_again(struct pm_tui *tui, uint32_t key)
 	return goes_on(tui_search(tui, key == 'N'));
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all keys ------------------------------------------------------------------------------- */
 
 static const struct {
 	uint32_t key;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What all pages show: the event, the filter, the view of both; and the beginning. */
+/* State common to all pages: the event, the filter and their view. Also creates and frees
+ * the browser. */
 #include "tui-internal.h"
 
 #include "pm/annotate.h"
@@ -34,7 +35,7 @@ void tui_warn(struct pm_tui *tui, const char *format, ...)
 
 /* ---- the view --------------------------------------------------------------------------- */
 
-/* The view of @event and @filter; without it everything stays as it is. */
+/* Switches to the view of @event and @filter; on failure nothing changes. */
 static int look(struct pm_tui *tui, uint32_t event, const struct pm_filter *filter,
 		struct pm_error *err)
 {
@@ -74,7 +75,7 @@ static void forget_zoom(struct pm_tui *tui, enum zoom_kind kind)
 	tui->zooms_len = kept;
 }
 
-/* Takes the texts over. */
+/* Takes over the texts. */
 static int zoom(struct pm_tui *tui, enum zoom_kind kind, const struct pm_filter *filter,
 		char *first, char *second)
 {
@@ -153,9 +154,9 @@ int tui_zoom_out(struct pm_tui *tui, enum zoom_kind kind)
 	return zoom(tui, kind, &filter, NULL, NULL);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------- */
+/* ---- creation and release ---------------------------------------------------------------- */
 
-/* What one function calls, who calls it, or its lines: above the table. */
+/* Pushes the page of callees, callers or lines of one function above the table. */
 static int push_asked(struct pm_tui *tui, struct pm_error *err)
 {
 	const struct pm_report *report = &tui->report;
@@ -253,7 +254,7 @@ void pm_tui_free(struct pm_tui *tui)
 
 void pm_tui_resize(struct pm_tui *tui, unsigned rows, unsigned columns)
 {
-	/* Texts are made as wide as the screen is. */
+	/* Texts are formatted for the width of the screen. */
 	for (size_t i = 0; i < tui->pages.len && columns != tui->columns; i++)
 		if (tui->pages.data[i].kind == PAGE_TEXT)
 			tui->pages.data[i].made = 0;

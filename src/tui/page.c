@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages: made from the view when they are seen, and again when the view is another one. */
+/* Pages: computed when they are shown, and again when the view has changed. */
 #include "tui-internal.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ void page_release(struct page *page)
 unsigned tui_body_rows(const struct pm_tui *tui)
 {
 	enum {
-		AROUND = 5, /* three of heading, one of columns, one of keys */
+		/* Three rows of heading, one of column headings, one of keys. */
+		AROUND = 5,
 	};
 
 	return tui->rows > AROUND ? tui->rows - AROUND : 1;
@@ -33,7 +34,7 @@ void page_select(struct pm_tui *tui, struct page *page, size_t row)
 	if (row >= page->rows.len)
 		row = page->rows.len > 0 ? page->rows.len - 1 : 0;
 	if (page->kind == PAGE_TEXT) {
-		/* There is no row to select: the page itself moves. */
+		/* Texts have no selected row: the page itself scrolls. */
 		page->top = page->selected = row < last ? row : last;
 		return;
 	}
@@ -81,7 +82,7 @@ static int make_table(struct pm_tui *tui, struct page *page)
 
 /* ---- trees ------------------------------------------------------------------------------- */
 
-/* Functions from the root to the selected node, so that it can be found in another tree. */
+/* The functions from the root to the selected node, to find it in another tree. */
 struct path {
 	PM_VEC(uint32_t) functions; /* innermost first */
 };
@@ -98,7 +99,7 @@ static int path_of(struct path *path, const struct page *page)
 	return r;
 }
 
-/* The node at the end of the path, or the last there is on the way. */
+/* The node at the end of the path, or the last one found on the way. */
 static int follow(const struct pm_tui *tui, struct page *page, const struct path *path,
 		  uint32_t *ret)
 {
@@ -143,7 +144,7 @@ static int make_tree(struct pm_tui *tui, struct page *page)
 		r = follow(tui, page, &path, &node);
 	if (r == 0 && node == 0 && page->made == 0 &&
 	    page->tree->nodes.data[0].children > 0) {
-		/* At first what most of it is about. */
+		/* Initially select the heaviest child. */
 		r = tree_open(tui, page, page->tree->nodes.data[0].first_child);
 		node = page->tree->nodes.data[0].first_child;
 	}
@@ -175,7 +176,7 @@ static int lines_of(struct page *page)
 	return r;
 }
 
-/* The heading of the text report, which has all the warnings. */
+/* The heading of the text report, which contains all warnings. */
 static int information_lines(struct pm_tui *tui, struct page *page)
 {
 	struct pm_report report = tui->report;
@@ -310,7 +311,7 @@ int tui_push_text(struct pm_tui *tui, enum text_kind kind)
 	return tui_push(tui, &page);
 }
 
-/* ---- what a row is about ----------------------------------------------------------------- */
+/* ---- objects of a row -------------------------------------------------------------------- */
 
 uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
 		   const struct pm_row *row)

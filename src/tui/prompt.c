@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line typed at the bottom: what to search for, the limit, the name of a file. */
+/* The line that is typed at the bottom: a search text, the limit, a file name. */
 #include "tui-internal.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static int set_limit(struct pm_tui *tui, const char *text)
 
 static int search_for(struct pm_tui *tui, const char *text)
 {
-	/* Nothing typed: the last one again. */
+	/* An empty line repeats the last search. */
 	if (text[0] != '\0') {
 		pm_str_clear(&tui->pattern);
 		pm_str_puts(&tui->pattern, text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The terminal: keys in, frames out, and as it was before when that is over. */
+/* Connects the terminal: reads keys, draws frames, and restores the terminal at the
+ * end. */
 #include "tui-internal.h"
 
 #define NCURSES_WIDECHAR 1
@@ -12,7 +13,7 @@
 #include <wchar.h>
 
 enum {
-	ESCAPE_MS = 100, /* how long the rest of a key's bytes may take, over a network */
+	ESCAPE_MS = 100, /* time for the remaining bytes of a key, over a network */
 	PAIR_HOT = 1,
 	PAIR_WARM,
 	PAIR_WARNING,
@@ -22,7 +23,7 @@ enum {
 
 struct screen {
 	SCREEN *curses;
-	int fd; /* keys */
+	int fd; /* source of keys */
 	bool color, ascii;
 	bool lost; /* the terminal is gone */
 };
@@ -36,7 +37,8 @@ static void catch (int signal)
 	caught = signal;
 }
 
-/* The last two are ncurses' own: the window's size, and being stopped. */
+/* The last two are handled by ncurses: changes of the window's size, and being
+ * stopped. */
 static const int our_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP };
 enum {
 	ENDING_SIGNALS = 4,
@@ -44,12 +46,13 @@ enum {
 
 struct signals {
 	struct sigaction before[PM_ARRAY_LEN(our_signals)];
-	sigset_t mask; /* as it was, for the time of waiting */
+	sigset_t mask; /* the original mask, used while waiting */
 };
 
 /*
- * They come only while we wait: what is half drawn is finished, and none comes between a look
- * at `caught` and the waiting. Before ncurses begins, which leaves alone what has a handler.
+ * Signals are only delivered while we wait. Drawing is therefore never interrupted, and
+ * no signal can arrive between checking `caught` and waiting. Must be called before
+ * ncurses starts, which does not replace existing handlers.
  */
 static void catch_signals(struct signals *signals)
 {
@@ -61,7 +64,7 @@ static void catch_signals(struct signals *signals)
 	for (size_t i = 0; i < PM_ARRAY_LEN(our_signals); i++) {
 		sigaction(our_signals[i], NULL, &signals->before[i]);
 		sigaddset(&block, our_signals[i]);
-		/* What is ignored (nohup) stays so. */
+		/* Ignored signals (nohup) stay ignored. */
 		if (i < ENDING_SIGNALS && signals->before[i].sa_handler != SIG_IGN)
 			sigaction(our_signals[i], &action, NULL);
 	}
@@ -94,12 +97,12 @@ static attr_t attributes(const struct screen *screen, const struct pm_tui_cell *
 					      (attr_t)COLOR_PAIR(styles[cell->style].pair)
 				    : styles[cell->style].without;
 
-	/* Dim on a bar cannot be read on many terminals. */
+	/* Dim text on a bar is unreadable on many terminals. */
 	return cell->selected ? (attr & ~(attr_t)A_DIM) | A_REVERSE : attr;
 }
 
-/* One character of @text in *ret, and the bytes it takes; ? for what has no place of its own
- * on a screen. */
+/* Stores one character of @text in *ret and returns its length in bytes; ? replaces
+ * characters that take no column. */
 static size_t next_char(const struct screen *screen, const char *text, wchar_t *ret,
 			unsigned *columns)
 {
@@ -114,7 +117,7 @@ static size_t next_char(const struct screen *screen, const char *text, wchar_t *
 		wide = (unsigned char)text[0];
 	else if (!screen->ascii && mbrtowc(&wide, text, len, &state) == len)
 		width = wcwidth(wide);
-	/* Marks that combine, and those that turn the direction of writing around. */
+	/* Combining marks, and characters that change the writing direction. */
 	if (width < 1 || wide < L' ') {
 		wide = L'?';
 		width = 1;
@@ -193,7 +196,7 @@ static uint32_t function_key(wint_t key)
 	return 0;
 }
 
-/* All keys there are. 1: goes on, 0: the end. */
+/* Handles all keys that are available. Returns 1 to continue, 0 at the end. */
 static int take_keys(struct screen *screen, struct pm_tui *tui, size_t *taken)
 {
 	wint_t key;
@@ -224,7 +227,7 @@ static int take_keys(struct screen *screen, struct pm_tui *tui, size_t *taken)
 	return 1;
 }
 
-/* Whether the terminal has gone: readable, but there is nothing to read. */
+/* Whether the terminal is gone: it is readable, but there is nothing to read. */
 static bool is_gone(const struct screen *screen, short events)
 {
 	int waiting = 0;
@@ -235,7 +238,8 @@ static bool is_gone(const struct screen *screen, short events)
 	       (ioctl(screen->fd, FIONREAD, &waiting) < 0 || waiting == 0);
 }
 
-/* Until a signal, the end, or an error. 1: keys were taken; the same codes as run(). */
+/* Waits for keys, a signal or an error. Returns 1 if keys were handled, 0 at the end, or
+ * a negative errno. */
 static int wait_and_take(struct screen *screen, struct pm_tui *tui,
 			 const struct signals *signals)
 {
@@ -254,7 +258,7 @@ static int wait_and_take(struct screen *screen, struct pm_tui *tui,
 	return take_keys(screen, tui, &taken);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static int no_terminal(struct pm_error *err, const char *what)
 {
@@ -336,6 +340,7 @@ int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *to, struct pm_e
 	if (r < 0)
 		return pm_error_set(err, r, "%s",
 				    r == -ENOMEM ? "out of memory" : strerror(-r));
-	/* Ctrl-C is a way to end it; a terminal that has gone has nobody to tell. */
+	/* Ctrl-C is a normal way to end. If the terminal is gone, there is no one to
+	 * report to. */
 	return caught == SIGINT || screen.lost ? 0 : caught;
 }

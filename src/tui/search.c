@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* From the selected row to the next one that has a text. */
+/* Searches from the selected row for the next one that contains a text. */
 #include "tui-internal.h"
 
 #include <ctype.h>
 #include <string.h>
 
 /*
- * What is looked for: the text as it stands, or as an extended regular expression if it is
- * one. Only a capital letter in it makes capitals matter.
+ * The search text matches literally, or as an extended regular expression if it is a
+ * valid one. Case only matters if the text contains a capital letter.
  */
 struct needle {
 	const char *text;
@@ -90,7 +90,8 @@ void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 	}
 }
 
-/* The line that was found last, as long as it is seen: the last ones cannot become the top. */
+/* Continues from the last line found while it is visible, since the last lines cannot be
+ * at the top. */
 static size_t search_from(const struct pm_tui *tui, const struct page *page)
 {
 	bool seen =
@@ -145,7 +146,7 @@ static bool function_fits(const struct pm_tui *tui, const struct needle *needle,
 	return answers[function] == YES;
 }
 
-/* Also in what is closed, which is opened then. */
+/* Also searches closed nodes, and opens the parents of the result. */
 static int search_tree(struct pm_tui *tui, struct page *page, const struct needle *needle,
 		       bool backwards)
 {

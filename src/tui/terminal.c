@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Apart from the screen, because term.h has macros named `lines` and `columns`. */
+/* In a file of its own, because term.h defines macros named `lines` and `columns`. */
 #include "tui-internal.h"
 
 #include <curses.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which nodes of a tree have rows, and the way through all of them. */
+/* Decides which nodes of a tree have rows, and walks through all nodes. */
 #include "tui-internal.h"
 
 int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *ret)
@@ -10,7 +10,7 @@ int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint3
 
 	if (r < 0)
 		return r;
-	/* Heaviest first: those below the limit are at the end. */
+	/* Children are sorted by weight, so those below the limit are at the end. */
 	if (tui->limit <= 0)
 		shown = nodes[node].children;
 	while (shown < nodes[node].children &&
@@ -65,7 +65,7 @@ int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bo
 	PM_VEC(uint32_t) queue = { 0 };
 	int r = pm_vec_push(&queue, node);
 
-	/* Level by level: what is left closed is what is deepest. */
+	/* Breadth first, so that the deepest nodes stay closed if there are too many. */
 	for (size_t i = 0; r == 0 && i < queue.len && queue.len < TREE_ROWS_MAX; i++) {
 		uint32_t at = queue.data[i], shown;
 
@@ -81,7 +81,7 @@ int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bo
 	return r;
 }
 
-/* The next sibling of @node with a row, or 0. */
+/* The next sibling of @node that is not below the limit, or 0. */
 static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 			     uint32_t node)
 {
@@ -95,7 +95,7 @@ static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 		       : 0;
 }
 
-/* In reading order; into closed nodes only if @all. */
+/* The next node in reading order; enters closed nodes only if @all. */
 static int after(const struct pm_tui *tui, struct page *page, uint32_t node, bool all,
 		 uint32_t *ret)
 {
@@ -116,7 +116,7 @@ static int after(const struct pm_tui *tui, struct page *page, uint32_t node, boo
 	return r;
 }
 
-/* The last node below @node, or itself. */
+/* The last node below @node, or @node itself. */
 static int last_below(const struct pm_tui *tui, struct page *page, uint32_t node,
 		      uint32_t *ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page that is seen, as a text in a file. */
+/* Writes the visible page as text to a file. */
 #include "tui-internal.h"
 
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static int write_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
 int tui_write(struct pm_tui *tui, const char *path)
 {
 	struct pm_error err = { .offset = -1 };
-	/* Nothing that is there is written over, nor followed if it is a link. */
+	/* Never overwrite an existing file or follow a symbolic link. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), r;
 	FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
 	bool failed;
