@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --tui: from the options to the terminal browser, and what its end means. */
+/* --tui: passes the options to the terminal browser, and handles its end. */
 #include "browse.h"
 
 #include "pm/tui.h"
@@ -7,7 +7,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Where the keys come from: a recording on standard input leaves the terminal itself. */
+/* Opens the source of keys: if the recording is on standard input, the terminal
+ * itself. */
 static FILE *open_keys(const struct pm_report_options *options, struct pm_error *err)
 {
 	FILE *keys;

@@ -19,14 +19,14 @@ enum {
 	FAILED = 1,
 };
 
-/* What the child says, in one write each: below PIPE_BUF they come whole. */
+/* A message from the child, in one write each: below PIPE_BUF they arrive whole. */
 struct message {
 	enum {
 		AT,
 		FOUND,
 		MISSING
 	} kind;
-	long done, of; /* AT: bytes, or units of the library's own */
+	long done, of; /* AT: bytes, or units defined by the library */
 	int code; /* MISSING: negative errno */
 	char path[PIPE_BUF - 64]; /* FOUND */
 };
@@ -43,7 +43,7 @@ struct library {
 			       int build_id_len, char **path);
 };
 
-/* A pointer to a function from dlsym(3), as POSIX wants it. */
+/* Converts the result of dlsym(3) to a function pointer, as POSIX requires. */
 static bool find_symbol(void *handle, const char *name, void *ret)
 {
 	void *symbol = dlsym(handle, name);
@@ -64,7 +64,7 @@ static bool load(struct library *ret)
 
 /* ---- in the child ---------------------------------------------------------------------- */
 
-static int told; /* where progress is told; the library has no place for a context */
+static int told; /* where to report progress; the library has no argument for a context */
 
 static void send(int to, const struct message *message)
 {
@@ -105,7 +105,7 @@ static _Noreturn void child(const char *build_id, bool executable, int to)
 		}
 	}
 	send(to, &message);
-	/* What the parent has in its buffers and handlers is for the parent. */
+	/* The buffers and exit handlers belong to the parent. */
 	_exit(0);
 }
 
@@ -134,7 +134,8 @@ static void show(const char *name, const struct message *message)
 	pm_str_release(&line);
 }
 
-/* Until it tells the end, closes, or the time is over: 0, or negative errno. */
+/* Reads until the child reports the end or closes the pipe, or the time is over. Returns
+ * 0 or a negative errno. */
 static int listen_to(int fd, const struct pm_debuginfod *from, uint64_t ms,
 		     const char *name, struct message *ret)
 {

@@ -11,17 +11,18 @@
 #include <time.h>
 
 #define NS_A_SECOND 1e9
-#define BEGIN_NS    UINT64_C(5000000000) /* that a file may take to get its first line */
+#define BEGIN_NS    UINT64_C(5000000000) /* time for a file to get its first line */
 enum {
-	LOOK_MS = 200, /* how often a file is looked at: it does not tell when it grows */
-	RECORDS_A_TURN = 1 << 14, /* between looks at the clock */
-	PIPE_BYTES = 1 << 20, /* what users may have, unless the system says otherwise */
+	LOOK_MS = 200, /* how often a file is checked: it does not report that it grows */
+	RECORDS_A_TURN = 1 << 14, /* between two checks of the clock */
+	/* What users may have, unless the system has another limit. */
+	PIPE_BYTES = 1 << 20,
 };
 
-/* Why it is over; 0: it is not. */
+/* Why following ended; 0: it continues. */
 enum end {
 	GOES_ON,
-	COMPLETE, /* the footer is there, or a pipe was closed */
+	COMPLETE, /* the footer was read, or a pipe was closed */
 	STOPPED, /* by the user */
 	REPLACED,
 	SHORTER,
@@ -33,16 +34,17 @@ struct follow {
 	struct pm_file_reader *reader;
 	struct pm_profile_stream *stream;
 	int signals; /* signalfd(2) */
-	sigset_t mask; /* as it was */
-	unsigned stops; /* how often the user asked */
-	bool is_file; /* a regular one, which has no end of its own */
-	bool screen; /* the report stays in its place */
+	sigset_t mask; /* the original mask */
+	unsigned stops; /* number of requests to stop */
+	bool is_file; /* a regular file, which has no end of file while it grows */
+	bool screen; /* redraw the report in place */
 	bool changed, drawn;
 	bool footer;
 	uint64_t draw_ns;
 	struct stat file; /* when it was opened */
 	off_t size; /* when it was last looked at */
-	char *partial; /* the name of a recording without samples; NULL: it has its own */
+	/* Name of a recording that has no samples yet; NULL: it has its final name. */
+	char *partial;
 };
 
 static uint64_t now_ns(void)
@@ -53,9 +55,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- the user ------------------------------------------------------------------------------ */
+/* ---- signals ------------------------------------------------------------------------------- */
 
-/* Blocked, so that helper processes do not get those that are meant for us. */
+/* Blocked, so that helper processes do not receive signals meant for us. */
 static int take_signals(struct follow *follow, struct pm_error *err)
 {
 	sigset_t set;
@@ -78,14 +80,14 @@ static void look_for_signals(struct follow *follow)
 		follow->stops += info.ssi_signo == SIGTERM ? 2 : 1;
 }
 
-/* From now on they end us: what is left to do is the last report. */
+/* From now on signals end the program: only the last report is left to do. */
 static void give_signals_back(struct follow *follow)
 {
 	look_for_signals(follow);
 	sigprocmask(SIG_SETMASK, &follow->mask, NULL);
 }
 
-/* Until there is more to read, a signal, or it is time to draw. */
+/* Waits until there is more to read, a signal arrives, or it is time to draw. */
 static void wait_for_more(struct follow *follow)
 {
 	uint64_t now = now_ns();
@@ -95,7 +97,7 @@ static void wait_for_more(struct follow *follow)
 		{ .fd = -1, .events = POLLIN },
 	};
 
-	/* A file is always ready; a pipe is not, and wakes us. */
+	/* A file is always readable; a pipe wakes us when it has data. */
 	if (!follow->is_file)
 		fds[1].fd = pm_file_reader_fd(follow->reader);
 	if (follow->changed && follow->draw_ns > now &&
@@ -107,7 +109,7 @@ static void wait_for_more(struct follow *follow)
 
 /* ---- the screen ---------------------------------------------------------------------------- */
 
-/* What does not fit would push the rest out at the top. */
+/* Lines that do not fit would scroll the rest out at the top. */
 static void put_screen(const char *text)
 {
 	struct winsize size;
@@ -120,9 +122,10 @@ static void put_screen(const char *text)
 		end += strcspn(end, "\n");
 		end += *end == '\n';
 	}
-	/* Home; each line and then the rest of the screen is cleared as it is reached, before it
-	 * is written: behind its last column the cursor still stands on it. A line that is too
-	 * long for a terminal that became narrower ends at its edge. */
+	/* Start at the top left. Clear each line before it is written, and the rest of
+	 * the screen at the end: after the last column of a line, the cursor is still on
+	 * that line. A line that is too long, because the terminal became narrower, ends
+	 * at the edge. */
 	fputs("\033[H\033[?7l", stdout);
 	for (const char *at = text; at < end;) {
 		size_t len = strcspn(at, "\n");
@@ -167,7 +170,8 @@ static int draw(struct follow *follow, struct pm_error *err)
 	if (options.event)
 		options.report.event =
 			pm_profile_find_event(profile, options.event, &why);
-	/* What is asked for may not have run yet: that is said, and no failure. */
+	/* The requested function or event may not have occurred yet: show the message,
+	 * but do not fail. */
 	if (why.code == 0)
 		options.format->write(&options, to, &why);
 	if (why.code != 0)
@@ -191,7 +195,7 @@ static bool is_regular(const char *path)
 	return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A recorder that was started beside us may need a moment. */
+/* A recorder that was started at the same time may need a moment. */
 static int open_reader(struct follow *follow, struct pm_error *err)
 {
 	const char *path = follow->options->input;
@@ -199,7 +203,8 @@ static int open_reader(struct follow *follow, struct pm_error *err)
 	int r;
 
 	for (;;) {
-		/* The file of that name is of an earlier recording until the first sample. */
+		/* Until the first sample, the file of that name belongs to an earlier
+		 * recording. */
 		free(follow->partial);
 		if (pm_file_partial_find(path, &follow->partial) !=
 		    PM_FILE_PARTIAL_GROWING)
@@ -217,7 +222,7 @@ static int open_reader(struct follow *follow, struct pm_error *err)
 	pm_file_reader_follow(follow->reader, true);
 	if (fstat(pm_file_reader_fd(follow->reader), &follow->file) == 0)
 		follow->is_file = S_ISREG(follow->file.st_mode);
-	/* So that the recorder need not wait while we draw or look for names. */
+	/* So that the recorder does not have to wait while we draw or look up names. */
 	if (!follow->is_file)
 		fcntl(pm_file_reader_fd(follow->reader), F_SETPIPE_SZ, PIPE_BYTES);
 	return 0;
@@ -231,7 +236,7 @@ static bool has_name(const struct follow *follow, const char *path)
 	       st.st_dev == follow->file.st_dev;
 }
 
-/* Of a file at whose end we are. */
+/* Checks a file whose end we have reached. */
 static enum end look_at_file(struct follow *follow)
 {
 	struct stat st;
@@ -247,14 +252,16 @@ static enum end look_at_file(struct follow *follow)
 		}
 	}
 	if (strcmp(follow->options->input, "-") == 0 ||
-	    /* In this order: the recorder may rename it between the two looks. */
+	    /* In this order, since the recorder may rename the file between the two
+	     * checks. */
 	    (follow->partial && has_name(follow, follow->partial)) ||
 	    has_name(follow, follow->options->input))
 		return GOES_ON;
 	return REPLACED;
 }
 
-/* What is there now. 1: there may be more at once, 0: it has to come first, or the end. */
+/* Reads what is available. Returns 1 if there may be more at once, 0 if not, or at the
+ * end. */
 static int take(struct follow *follow, enum end *end, struct pm_error *err)
 {
 	struct pm_file_record record;
@@ -281,8 +288,8 @@ static int take(struct follow *follow, enum end *end, struct pm_error *err)
 	return 1;
 }
 
-/* Where the recording comes through a pipe, the same key has told its recorder, who will say
- * how it ended: a second one ends us at once. */
+/* If the recording comes through a pipe, the same key also stops its recorder, which then
+ * writes the footer: only a second request ends us at once. */
 static bool is_stopped(const struct follow *follow)
 {
 	return follow->stops > (follow->is_file ? 0 : 1);
@@ -350,7 +357,7 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 	enum end end = GOES_ON;
 	int r;
 
-	/* Until there is a recording Ctrl-C ends us as it ends others. */
+	/* Until there is a recording, Ctrl-C ends the program as usual. */
 	r = open_reader(&follow, err);
 	if (r == 0)
 		r = take_signals(&follow, err);
@@ -367,7 +374,7 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 				   profile, err);
 	if (r < 0)
 		return r;
-	/* The last report takes the place of the one before. */
+	/* The last report replaces the one before. */
 	if (follow.screen && follow.drawn)
 		fputs("\033[H\033[J", stdout);
 	else if (follow.drawn)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports of a recording that is still being made. */
+/* Reports of a recording that is still being written. */
 #pragma once
 
 #include "options.h"
 #include "resymbolize.h"
 
 /*
- * Writes the text report of what is there again and again, until the recording ends or the
- * user says so; then @ret is what the last one is to be made of: to be freed. 0 or negative
- * errno. SIGINT and SIGTERM are blocked meanwhile.
+ * Repeatedly writes the text report of the recording so far, until the recording ends or
+ * the user stops it. @ret is then the stream for the last report, which the caller frees.
+ * Returns 0 or a negative errno. SIGINT and SIGTERM are blocked in between.
  */
 int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 	      const struct pm_report_options *options, struct pm_resymbolize *resymbolize,

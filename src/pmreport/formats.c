@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The formats of a report: one row for each, over what src/output writes. */
+/* The report formats: one row each, calling the writers of src/output. */
 #include "options-internal.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ static int write_flamegraph(const struct pm_report_options *options, FILE *to,
 	return pm_output_flamegraph(&options->report, to, err);
 }
 
-/* In the order in which a person is told of them. */
+/* In the order in which messages list them. */
 static const struct pm_report_format formats[] = {
 	{ .name = "text", .shows = true, .write = write_text },
 	{ .name = "csv", .shows = true, .write = write_csv },

@@ -13,8 +13,8 @@
 
 enum {
 	STATUS_DONE = 0,
-	STATUS_FILE =
-		1, /* cannot be read, is not valid, or the output cannot be written */
+	/* The file cannot be read or is invalid, or the output cannot be written. */
+	STATUS_FILE = 1,
 	STATUS_USAGE = 2,
 };
 
@@ -66,7 +66,7 @@ static int load(struct pm_profile **ret, const char *input,
 	if (r == -ENOENT) {
 		PM_AUTO_FREE char *partial = NULL;
 
-		/* A recorder that was killed early, or has not seen a sample yet. */
+		/* The recorder was killed early, or has not written a sample yet. */
 		if (pm_file_partial_find(input, &partial) != PM_FILE_PARTIAL_NONE)
 			pm_error_fix(err, "pmreport %s", partial);
 		else if (strcmp(input, "samples.json") == 0)
@@ -75,7 +75,7 @@ static int load(struct pm_profile **ret, const char *input,
 	return r;
 }
 
-/* Of what a recording is compared with, only the sums are asked for. */
+/* Of the recording to compare with, only the sums are needed. */
 static int load_base(struct pm_profile **ret, const struct pm_report_options *options,
 		     struct pm_error *err)
 {
@@ -96,7 +96,7 @@ static bool is_same_file(const char *a, const char *b)
 	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-/* The recording is not to be had again; `-o` and `-i` are easily mixed up. */
+/* A recording cannot be restored, and `-o` and `-i` are easily mixed up. */
 static int check_output(const struct pm_report_options *options, struct pm_error *err)
 {
 	if (!is_same_file(options->input, options->output) &&
@@ -127,14 +127,14 @@ static int find_event(struct pm_report_options *options, const struct pm_profile
 			pm_profile_find_event(profile, options->event, err);
 		return options->report.event == PM_PROFILE_NONE ? -ENOENT : 0;
 	}
-	/* This format knows one event; the others are not left out silently. */
+	/* If the format has room for only one event, say that there are others. */
 	if (options->format->one_event && profile->events.len > 1)
 		say("the first of %zu events, %s; --event chooses", profile->events.len,
 		    profile->events.data[0].actual);
 	return 0;
 }
 
-/* Faults or calls are no clock. */
+/* Whether an event samples time. Faults or calls are not a clock. */
 static int check_clock(const struct pm_report_options *options,
 		       const struct pm_profile *profile, struct pm_error *err)
 {
@@ -163,7 +163,7 @@ static int browse(struct pm_report_options *options, struct pm_error *err)
 	return STATUS_DONE;
 }
 
-/* The newest recording may have another name: see pm_file_writer_open(). */
+/* The newest recording may have another name, see pm_file_writer_open(). */
 static void report_newer_recording(const char *input)
 {
 	PM_AUTO_FREE char *partial = NULL;
@@ -214,7 +214,7 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
 }
 
-/* Help and version go to a stream that may fail, too. */
+/* Printing help and version may fail, too. */
 static int print_and_leave(const struct pm_report_options *options)
 {
 	struct pm_sink sink = { .file = stdout };
@@ -227,7 +227,7 @@ static int print_and_leave(const struct pm_report_options *options)
 	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
 }
 
-/* The file as it is, or as it comes. */
+/* Loads the file as it is, or follows it. */
 static int load_and_report(struct pm_report_options *options,
 			   struct pm_resymbolize *resymbolize)
 {
@@ -240,7 +240,7 @@ static int load_and_report(struct pm_report_options *options,
 	options->report.base = base;
 	if (r == 0 && options->follow) {
 		r = pm_follow(&stream, &profile, options, resymbolize, &err);
-		look_at_terminal(options); /* it may have another size by now */
+		look_at_terminal(options); /* the size may have changed */
 	} else if (r == 0) {
 		r = load(&loaded, options->input, &options->profile, &err);
 		profile = loaded;
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
 	int status;
 
 	pm_streams_hold();
-	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
+	setlocale(LC_CTYPE, ""); /* numbers keep the format of the C locale */
 	if (pm_report_options_parse(&options, argc, argv, &err) < 0)
 		return fail(&err, STATUS_USAGE);
 	if (options.help || options.version)

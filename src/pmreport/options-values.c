@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of options, and what is said of wrong ones. */
+/* Parses the values of options and reports invalid ones. */
 #include "options-internal.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 enum {
 	WIDTH_MIN = 40,
 	WIDTH_MAX = 100000,
-	DEBUGINFOD_SECONDS =
-		60, /* for a file: debug information of a browser takes as long */
+	/* For one file: the debug information of a browser takes that long. */
+	DEBUGINFOD_SECONDS = 60,
 	DEBUGINFOD_SECONDS_MAX = 24 * 3600,
 };
 
@@ -29,7 +29,7 @@ static bool parse_key(const char *word, size_t len, enum pm_key *ret)
 		{ "comm", PM_KEY_COMM },
 		{ "cpu", PM_KEY_CPU },
 		{ "parallelism", PM_KEY_PARALLELISM },
-		/* perf's words */
+		/* perf's names */
 		{ "symbol", PM_KEY_FUNCTION },
 		{ "sym", PM_KEY_FUNCTION },
 		{ "dso", PM_KEY_MODULE },
@@ -78,7 +78,8 @@ int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error 
 	return 0;
 }
 
-/* A number from 0 to @max at *at, which moves behind it. strtod() would take "inf" and hex. */
+/* Parses a number from 0 to @max at *at and moves *at after it. strtod() would also
+ * accept "inf" and hex. */
 static bool take_number(const char **at, double max, double *ret)
 {
 	size_t len = strspn(*at, "0123456789.");

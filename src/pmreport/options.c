@@ -51,7 +51,8 @@ enum {
 
 static const char default_input[] = "samples.json";
 
-/* perf report's letters keep their meaning; --stdio and the like are what we do anyway. */
+/* Letters that perf report uses have the same meaning here; --stdio and the like are the
+ * default. */
 static const char short_options[] = ":i:o:s:S:c:d:x:qh";
 static const struct option long_options[] = {
 	{ "tree", no_argument, NULL, OPTION_TREE },
@@ -367,7 +368,7 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 	}
 }
 
-/* What only single samples know. */
+/* Chooses which properties of single samples are kept. */
 static void choose_samples(struct pm_report_options *options)
 {
 	struct pm_profile_options *profile = &options->profile;
@@ -377,7 +378,7 @@ static void choose_samples(struct pm_report_options *options)
 	profile->keep_branches = show == PM_SHOW_BRANCHES;
 	profile->keep_samples = options->format->samples || profile->latency ||
 				profile->keep_fields || show == PM_SHOW_THREADS;
-	/* Addresses of another build mean nothing. */
+	/* Addresses cannot be compared with those of another build. */
 	profile->no_starts = options->diff != NULL;
 	for (uint32_t i = 0; i <= options->report.more_keys_len; i++) {
 		enum pm_key key =
@@ -388,7 +389,7 @@ static void choose_samples(struct pm_report_options *options)
 	}
 }
 
-/* A terminal is no file, and the browser's own format. */
+/* --tui excludes formats and files: it has its own format and writes to a terminal. */
 static int check_tui(const struct pm_report_options *options, struct pm_error *err)
 {
 	if (!options->tui)
@@ -426,7 +427,7 @@ static int check_diff(const struct pm_report_options *options, struct pm_error *
 	return 0;
 }
 
-/* Nothing says where from the names should be when there shall be none. */
+/* Options for sources of names contradict --no-resymbolize. */
 static int check_symbols(struct pm_report_options *options, struct pm_error *err)
 {
 	struct pm_resymbolize_options *symbols = &options->symbols;
@@ -441,7 +442,7 @@ static int check_symbols(struct pm_report_options *options, struct pm_error *err
 	return 0;
 }
 
-/* A report that comes again and again is one to be read; of single samples nothing is kept. */
+/* A repeated report is text to be read. Following keeps no single samples. */
 static int check_follow(struct pm_report_options *options, struct pm_error *err)
 {
 	if (!options->follow)
@@ -463,7 +464,7 @@ static int check_follow(struct pm_report_options *options, struct pm_error *err)
 	return 0;
 }
 
-/* What goes together only in one way. */
+/* Checks combinations of options. */
 static int check(struct pm_report_options *options, struct pm_error *err)
 {
 	int r = check_tui(options, err);
@@ -507,7 +508,7 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 	opterr = 0;
 	optind = 1;
 	for (;;) {
-		/* Where the word at hand is, for messages: getopt() moves operands. */
+		/* Index of the current word, for messages: getopt() moves operands. */
 		int at = optind;
 
 		option = getopt_long(argc, argv, short_options, long_options, NULL);

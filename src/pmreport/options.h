@@ -8,31 +8,32 @@
 
 struct pm_report_options;
 
-/* A way to write a report; the table is in formats.c. */
+/* A report format; the table is in formats.c. */
 struct pm_report_format {
-	const char *name; /* after --format */
+	const char *name; /* for --format */
 	bool shows; /* tables and trees, not only whole stacks */
-	bool one_event; /* has room for one */
-	bool samples; /* needs each sample, not only their sums */
-	bool inverts; /* --bottom-up turns its stacks round */
-	bool compares; /* knows report.base */
-	const char *binary; /* not for a terminal: how such files are called; or NULL */
-	const char *lacks; /* what it has no room for, for the user to know; or NULL */
+	bool one_event; /* has room for only one event */
+	bool samples; /* needs single samples, not only their sums */
+	bool inverts; /* --bottom-up inverts its stacks */
+	bool compares; /* supports report.base */
+	/* Not for a terminal: the usual name of such a file; or NULL. */
+	const char *binary;
+	const char *lacks; /* what it cannot show, as a message to the user; or NULL */
 	int (*write)(const struct pm_report_options *options, FILE *to,
 		     struct pm_error *err);
 };
 
-/* NULL with near names in @err when there is none of that name. */
+/* NULL with similar names in @err if there is no such format. */
 const struct pm_report_format *pm_report_format_find(const char *name,
 						     struct pm_error *err);
 
 struct pm_report_options {
 	bool help, version;
-	bool tui; /* browse in the terminal */
-	const char *input; /* samples.json unless given; "-": stdin */
+	bool tui; /* browse in a terminal */
+	const char *input; /* default: samples.json; "-": stdin */
 	const char *output; /* NULL: stdout */
 	const char *diff; /* file to compare with; NULL: none */
-	bool output_named; /* by --html or --flamegraph */
+	bool output_named; /* set by --html or --flamegraph */
 	const struct pm_report_format *format;
 	bool folded_periods;
 	const char *separator;
@@ -41,16 +42,17 @@ struct pm_report_options {
 	const char *source_dirs[16], *source_roots[16];
 	enum pm_color_wish color;
 	bool width_set;
-	char field[128]; /* of --percentile; report.field once it is parsed */
+	char field[128]; /* of --percentile; becomes report.field */
 	struct pm_resymbolize_options symbols;
-	bool follow; /* a recording that is still being made */
-	double interval; /* seconds between reports of it; 0: not set */
+	bool follow; /* the recording is still being written */
+	double interval; /* seconds between its reports; 0: not set */
 	struct pm_profile_options profile;
 	struct pm_filter filter;
-	struct pm_report report; /* but for what only the profile can tell */
+	struct pm_report report; /* without what depends on the profile */
 };
 
-/* Texts are borrowed from @argv. -EINVAL and @err for what makes no sense. */
+/* Texts are borrowed from @argv. Returns 0, or -EINVAL with @err if the options are
+ * invalid. */
 int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv,
 			    struct pm_error *err);
 void pm_report_options_help(FILE *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which file is a module: told by build-ids alone. */
+/* Finds the files of a module, identified by build-id alone. */
 #include "resymbolize-internal.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_it(int fd, const struct pm_resymbolize_module *module)
 	       memcmp(id, module->id, len) == 0;
 }
 
-/* Opens PREFIX PATH. *other is set when something else stands there. */
+/* Opens PREFIX PATH. *other is set if there is another file at that path. */
 static int open_path(const char *prefix, const char *path,
 		     const struct pm_resymbolize_module *module, bool *other)
 {
@@ -33,7 +33,7 @@ static int open_path(const char *prefix, const char *path,
 	return -ESTALE;
 }
 
-/* In each folder of debug files there is; @fd of the file itself, -1: not at hand. */
+/* Searches all folders of debug files. @fd: the file itself, -1: not available. */
 static int open_debug(const struct pm_resymbolize *resymbolize,
 		      const struct pm_resymbolize_module *module, int fd,
 		      const char **dir)
@@ -80,7 +80,8 @@ enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resym
 		ret->debug = open_path("", module->fetched, module, &other);
 	if (ret->debug < 0)
 		ret->debug = open_debug(resymbolize, module, ret->fd, &ret->debug_dir);
-	/* It has the symbols and the lines, and says where the code was: that is enough. */
+	/* A debug file alone has the symbols, the lines and the addresses of the code,
+	 * which is enough. */
 	if (ret->fd < 0 && ret->debug >= 0) {
 		ret->fd = ret->debug;
 		ret->debug = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of names share. */
+/* Shared by the resymbolize*.c files. */
 #pragma once
 
 #include "debuginfod.h"
@@ -7,52 +7,53 @@
 #include "pm/symbol-crew.h"
 #include "resymbolize.h"
 
-/* What became of one module. */
+/* The result for one module. */
 enum pm_resymbolize_state {
 	PM_RESYMBOLIZE_UNTRIED,
-	PM_RESYMBOLIZE_NO_ID, /* it has no build-id: nothing can be trusted to be it */
+	PM_RESYMBOLIZE_NO_ID, /* no build-id: no file can be identified as the module */
 	PM_RESYMBOLIZE_NOT_HERE,
-	PM_RESYMBOLIZE_OTHER_BUILD, /* at its path stands something else */
+	PM_RESYMBOLIZE_OTHER_BUILD, /* there is another build at its path */
 	PM_RESYMBOLIZE_FOUND,
-	PM_RESYMBOLIZE_OTHER_KERNEL, /* or another boot */
+	PM_RESYMBOLIZE_OTHER_KERNEL, /* or the same kernel in another boot */
 };
 
 struct pm_resymbolize_module {
 	char *path, *build_id; /* build_id NULL: unknown */
 	uint8_t id[PM_MODULE_BUILD_ID_MAX];
-	uint8_t id_len; /* 0: unknown, or no hexadecimal text */
+	uint8_t id_len; /* 0: unknown, or not hexadecimal */
 	enum pm_resymbolize_state state;
-	bool asked; /* the servers */
+	bool asked; /* servers were asked */
 	bool lines; /* names with lines were found */
-	char *fetched; /* from a server; NULL: nothing */
+	char *fetched; /* path of the file from a server; NULL: none */
 	bool fetched_executable;
-	char why[PM_ERROR_TEXT_MAX + 16]; /* something went wrong, "" if not */
+	char why[PM_ERROR_TEXT_MAX + 16]; /* the error, "" if there was none */
 };
 
 struct pm_resymbolize {
 	struct pm_resymbolize_options options;
 	char *symfs, *debug_dir; /* absolute */
-	char *symfs_debug; /* the usual folder below symfs */
+	char *symfs_debug; /* the usual debug folder below symfs */
 	struct pm_profile_symbolizer symbolizer;
 	struct pm_debuginfod debuginfod;
 	PM_VEC(struct pm_resymbolize_module) modules;
-	struct pm_index by_name; /* of modules: path and build-id */
+	struct pm_index by_name; /* index of modules: path and build-id */
 	struct pm_kallsyms *kallsyms;
 	bool kallsyms_tried;
 	bool last;
-	uint64_t again_ns; /* not before that; 0: whenever */
+	uint64_t again_ns; /* do not try before that time; 0: at any time */
 };
 
 bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize);
-/* The row of it, or NULL. */
+/* Finds the row of the module, or NULL. */
 const struct pm_resymbolize_module *pm_resymbolize_find(
 	const struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);
-/* The row of it, or of a new one; NULL without memory. Moves rows. */
+/* Finds or creates the row of the module; NULL if out of memory. Moves rows. */
 struct pm_resymbolize_module *pm_resymbolize_module(
 	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);
 /*
- * Opens what is to be read for @module, each file checked by build-id: what a server gave, else
- * what is here. Sets fd and debug of @ret, which the caller closes, and where to look on.
+ * Opens the files to be read for @module, each checked by its build-id: those from a
+ * server if there are any, otherwise local ones. Sets fd and debug of @ret, which the
+ * caller closes, and the further search path.
  */
 enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resymbolize,
 					      const struct pm_resymbolize_module *module,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What has no names, why, and what helps: once, for people. */
+/* Reports once what has no names, why, and what would help. */
 #include "resymbolize-internal.h"
 
 #include <string.h>
 
 enum {
-	TOLD_MAX = 5, /* modules; more are counted */
+	TOLD_MAX = 5, /* modules listed; further ones are only counted */
 };
-#define TOLD_PERCENT 0.5 /* what reports leave out, too */
+#define TOLD_PERCENT 0.5 /* reports leave out less than this, too */
 
 struct row {
 	uint64_t samples;
-	uint32_t module; /* PM_PROFILE_NONE: in none */
+	uint32_t module; /* PM_PROFILE_NONE: no module */
 };
 
 static int most_first(const void *left, const void *right)
@@ -23,7 +23,7 @@ static int most_first(const void *left, const void *right)
 	return (a->module > b->module) - (a->module < b->module);
 }
 
-/* Samples taken where there is no name, by row of modules. */
+/* The samples taken in functions without a name, by row of modules. */
 static struct row *count(const struct pm_profile *profile, uint64_t *all)
 {
 	struct row *rows = calloc(profile->modules.len + 1, sizeof(*rows));

@@ -10,8 +10,9 @@
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 enum {
-	DEBUGINFOD_ALL_TIMES = 5, /* what one file may take, for all of them */
-	/* A live report spends at most one part of so many on names. */
+	/* Limit for all files together, in units of that for one file. */
+	DEBUGINFOD_ALL_TIMES = 5,
+	/* A live report spends at most 1/N of its time on names. */
 	LIVE_SHARE = 5,
 };
 
@@ -22,9 +23,9 @@ struct work {
 	pm_profile_name_fn name;
 	void *to;
 	PM_VEC(struct pm_symbol_job) jobs;
-	PM_VEC(size_t) rows; /* by job: of nameless */
-	PM_VEC(size_t) modules; /* by job: of resymbolize->modules */
-	size_t done, all; /* addresses, for the progress */
+	PM_VEC(size_t) rows; /* by job: row of nameless */
+	PM_VEC(size_t) modules; /* by job: row of resymbolize->modules */
+	size_t done, all; /* addresses, for the progress display */
 	uint64_t begin_ns, shown_ns;
 	struct pm_str texts; /* of one chain, printable */
 };
@@ -45,7 +46,8 @@ bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize)
 
 /* ---- modules ------------------------------------------------------------------------------ */
 
-/* Of even length, as everybody writes them; a longer one was cut by whoever told it. */
+/* Build-ids have an even number of digits. Recorders truncate those that are longer than
+ * PM_MODULE_BUILD_ID_MAX, so they cannot be compared. */
 static uint8_t parse_id(const char *text, uint8_t ret[PM_MODULE_BUILD_ID_MAX])
 {
 	size_t len = text ? strlen(text) : 0;
@@ -135,7 +137,7 @@ static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
 	pm_resymbolize_open(work->resymbolize, module_of(work, job), ret);
 }
 
-/* Appends a foreign text; returns its offset. */
+/* Appends an untrusted text made printable; returns its offset. */
 static size_t put_text(struct pm_str *to, const char *text)
 {
 	size_t at = to->len;
@@ -188,13 +190,14 @@ static int on_done(void *user, size_t job, const char *what, const char *why)
 	return 0;
 }
 
-/* What is asked will be asked again. */
+/* Whether the symbolizer will be called again for what is left. */
 static bool is_live(const struct pm_resymbolize *resymbolize)
 {
 	return resymbolize->options.live && !resymbolize->last;
 }
 
-/* While a report is live, its signals wait for it to look at them. */
+/* While a report is live, its signals are blocked and stay pending until it checks
+ * them. */
 static bool is_asked_to_end(void)
 {
 	sigset_t set;
@@ -237,7 +240,7 @@ static int run(struct work *work)
 	work->done = work->all = 0;
 	for (size_t i = 0; i < work->jobs.len; i++)
 		work->all += work->jobs.data[i].addresses_len;
-	fflush(NULL); /* nothing of ours is to be written by a helper, too */
+	fflush(NULL); /* helpers must not write our buffered output, too */
 	r = pm_symbol_crew_run(work->jobs.data, work->jobs.len, &calls, &cost);
 	if (work->shown_ns > 0)
 		fputs("\r\033[K", stderr);
@@ -249,8 +252,9 @@ static int run(struct work *work)
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* Its names are those of this moment: they fit only in the same boot, and of what may have
- * come or gone since, loaded modules, nothing is known. */
+/* kallsyms has the names of this moment. They are only valid for the same boot. Loaded
+ * modules may have been loaded or unloaded since the recording, so their names are not
+ * used. */
 static int name_kernel(struct work *work, const struct pm_profile_info *info, size_t row,
 		       struct pm_resymbolize_module *module)
 {
@@ -305,7 +309,7 @@ static bool is_file(const struct pm_profile_module *module)
 	return strcmp(module->kind, "file") == 0;
 }
 
-/* What this machine has. */
+/* Plans names from local files. */
 static int plan_local(struct work *work, const struct pm_profile_info *info, size_t len)
 {
 	struct pm_resymbolize *resymbolize = work->resymbolize;
@@ -335,7 +339,7 @@ static int plan_local(struct work *work, const struct pm_profile_info *info, siz
 	return r;
 }
 
-/* True when the file is there and is what it should be. */
+/* Returns true if the file was fetched and is the right one. */
 static bool fetch(struct pm_resymbolize *resymbolize,
 		  struct pm_resymbolize_module *module, const char *name, bool executable,
 		  struct pm_error *err)
@@ -351,7 +355,7 @@ static bool fetch(struct pm_resymbolize *resymbolize,
 	module->fetched = path;
 	module->fetched_executable = executable;
 	state = pm_resymbolize_open(resymbolize, module, &input);
-	/* What was here before has told all it knows. */
+	/* Local files were read before, so the fetched file must add something. */
 	usable = executable ? input.fd >= 0
 			    : input.fd >= 0 && (input.debug >= 0 ||
 						module->state != PM_RESYMBOLIZE_FOUND);
@@ -367,7 +371,7 @@ static bool fetch(struct pm_resymbolize *resymbolize,
 	return false;
 }
 
-/* What servers have: for those without names or lines, heaviest first. */
+/* Plans names from servers for modules that have no names or no lines, heaviest first. */
 static int plan_remote(struct work *work, size_t len)
 {
 	struct pm_resymbolize *resymbolize = work->resymbolize;
@@ -418,14 +422,15 @@ static int symbolize(void *context, const struct pm_profile_info *info,
 	r = plan_local(&work, info, len);
 	if (r == 0)
 		r = run(&work);
-	/* Servers are slow, and a live report shall not stand still. */
+	/* Servers are slow, and a live report must not stall. */
 	if (r == 0 && resymbolize->options.debuginfod_seconds > 0 &&
 	    !is_live(resymbolize)) {
 		r = plan_remote(&work, len);
 		if (r == 0)
 			r = run(&work);
 	}
-	/* What the user wants is no failure; the last time has all the names. */
+	/* An interruption by the user is not an error; the last call looks up all
+	 * names. */
 	if (r == -EINTR)
 		r = 1;
 	pm_vec_release(&work.jobs);
@@ -460,7 +465,7 @@ static int find_dir(const char *path, const char *option, char **ret,
 		free(whole);
 		return pm_error_set(err, -ENOTDIR, "%s '%s' is no folder", option, path);
 	}
-	/* So that paths can be put behind it. */
+	/* So that absolute paths can be appended. */
 	if (strcmp(whole, "/") == 0)
 		whole[0] = '\0';
 	*ret = whole;

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names for what a recording has none for, from files of this machine or of debuginfod
- * servers: only from those whose build-id is that of what was recorded, never by path alone.
+ * Finds names that a recording lacks in files of this machine or of debuginfod servers.
+ * It only uses files with the recorded build-id, never a path alone.
  */
 #pragma once
 
 #include "pm/profile.h"
 
 struct pm_resymbolize_options {
-	bool off; /* only the names of the file */
-	const char *symfs; /* below which paths are looked for first; NULL: none */
-	const char *debug_dir; /* of separate debug files; NULL: the usual one */
-	unsigned debuginfod_seconds; /* for one file; 0: no server is asked */
-	bool quiet; /* nothing on standard error */
-	bool live; /* asked again and again: not more often than it is worth */
+	bool off; /* only use the names in the recording */
+	const char *symfs; /* paths are first looked up below it; NULL: none */
+	const char *debug_dir; /* of separate debug files; NULL: the default */
+	unsigned debuginfod_seconds; /* limit for one file; 0: do not ask servers */
+	bool quiet; /* print nothing on standard error */
+	bool live; /* called repeatedly: limit the time spent */
 };
 
 struct pm_resymbolize;
 
-/* -ENOENT, -ENOTDIR when a folder of @options is none; -ENOMEM. */
+/* -ENOENT, -ENOTDIR if a folder of @options is invalid; -ENOMEM. */
 int pm_resymbolize_new(struct pm_resymbolize **ret,
 		       const struct pm_resymbolize_options *options,
 		       struct pm_error *err);
 void pm_resymbolize_free(struct pm_resymbolize *resymbolize);
-/* For struct pm_profile_options; NULL when it is off. Borrowed. */
+/* For struct pm_profile_options; NULL if switched off. Borrowed. */
 const struct pm_profile_symbolizer *pm_resymbolize_symbolizer(
 	const struct pm_resymbolize *resymbolize);
 /*
- * What has no name still, on standard error: if it was to be found, or if the recorder has
- * given no names at all. @file: as the report was asked for, for commands.
+ * Reports on standard error what still has no name, if the user asked for names or if the
+ * recorder wrote none at all. @file: the recording as named by the user, for suggested
+ * commands.
  */
 void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 			 const struct pm_profile *profile, const char *file);
-/* Nothing of it is to be put off any more. */
+/* Announces the last call, which must not postpone anything. */
 void pm_resymbolize_last(struct pm_resymbolize *resymbolize);
