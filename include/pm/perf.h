@@ -229,7 +229,7 @@ enum {
 };
 
 enum pm_regs_abi {
-	PM_REGS_NONE = 0, /* a kernel thread, or user registers were not asked for */
+	PM_REGS_NONE = 0, /* a kernel thread, or user registers were not requested */
 	PM_REGS_32 = 1,
 	PM_REGS_64 = 2,
 };

@@ -70,7 +70,7 @@ struct pm_profile_info {
 	const char *pmrec, *created; /* NULL: unknown */
 	const char *hostname, *kernel, *arch, *cpu_model, *virt; /* NULL: unknown */
 	const char *boot_id; /* NULL: unknown */
-	/* Of everything recorded; PM_FILE_NONE: unknown, or several users. */
+	/* The user of everything recorded; PM_FILE_NONE: unknown, or several users. */
 	uint32_t uid;
 	uint32_t owner; /* of the file; PM_FILE_NONE: it was not a regular file */
 	uint32_t cpus;
@@ -372,7 +372,7 @@ struct pm_view {
 	struct pm_weight all; /* of the event, unfiltered */
 	struct pm_weight total; /* of the samples that passed */
 	struct pm_weight unknown; /* of samples taken in a function without a name */
-	/* Of samples whose outer callers come from other samples. */
+	/* The samples whose outer callers come from other samples. */
 	struct pm_weight stitched;
 	struct pm_weight *stops; /* by stop reason */
 	/* By stack: of samples that end there; that end there or below. */

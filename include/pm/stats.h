@@ -33,7 +33,7 @@ int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t
 			  double *ret_p);
 
 struct pm_stats_shift {
-	/* Of B relative to A, in the values' unit: median of all differences b - a. */
+	/* How far B is above A, in the values' unit: median of all differences b - a. */
 	double shift;
 	/* Interval of @confidence, from percentiles of a bootstrap. With more than 200
 	 * values in total it comes from their ranks (Moses), which are then

@@ -587,8 +587,9 @@ int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
 	size_t len = counters->fds.len;
 	int r = 0;
 
-	/* References, which come first in `fds`, must be enabled slightly shorter than
-	 * the events that they measure; otherwise these would look multiplexed. */
+	/* References, which come first in `fds`, must be enabled for a slightly
+	 * shorter time than the events that they measure; otherwise these would look
+	 * multiplexed. */
 	for (size_t i = 0; i < len; i++) {
 		const struct pm_counter_fd *entry =
 			&counters->fds.data[on ? len - 1 - i : i];

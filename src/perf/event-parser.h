@@ -134,7 +134,7 @@ struct pm_event_item {
 	char text[PM_EVENT_NAME_MAX]; /* as typed, trimmed */
 	size_t len;
 	const char *group_modifiers; /* "" outside of groups */
-	struct pm_event_specs *ret; /* appends to it */
+	struct pm_event_specs *ret; /* the result is appended to it */
 };
 
 /* uprobe:, uretprobe:, usdt:, kprobe:, kretprobe: */
@@ -147,7 +147,7 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 /* NAME[:modifiers], TYPE:CONFIG, rNNN, SYSTEM:TRACEPOINT, names of PMUs' events. */
 int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err);
 
-/* "r1a8": the number behind the r, hexadecimal. */
+/* "r1a8": the hexadecimal number after the r. */
 bool pm_event_raw(const char *text, size_t len, uint64_t *ret);
 /* Appends the events called @name, one for each PMU that has it. Returns 0 if none has
  * it, else 1. */

@@ -371,8 +371,8 @@ static int open_event(struct pm_hits *hits, struct pm_hits_group *group, size_t 
 }
 
 /*
- * Closes the leader last: when the leader of a group goes, the kernel makes each member a
- * group of its own, which is enabled even if the leader was disabled
+ * Closes the leader last: when the leader of a group is closed, the kernel makes each
+ * member a group of its own, which is enabled even if the leader was disabled
  * (perf_group_detach()). Probes would be hit again while they are being removed.
  */
 static void close_members(struct pm_hits *hits, uint32_t first, uint32_t len)

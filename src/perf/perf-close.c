@@ -3,14 +3,16 @@
  * Closes the events at the end of a recording without waiting for the kernel.
  *
  * When the last event of a tracepoint is closed, perf_trace_event_unreg()
- * (kernel/trace/trace_event_perf.c) calls tracepoint_synchronize_unregister(), which waits
- * until no CPU is inside the tracepoint any more: 20 to 100 ms, for each tracepoint. The
- * process that drops the last reference waits, also when it drops it by ending. Therefore a
- * child inherits these descriptors, and drops its references after its parent did.
+ * (kernel/trace/trace_event_perf.c) calls tracepoint_synchronize_unregister(), which
+ * waits until no CPU is inside the tracepoint any more: 20 to 100 ms, for each
+ * tracepoint. The process that drops the last reference waits, also when it drops it by
+ * ending. Therefore a child inherits these descriptors, and drops its references after
+ * its parent did.
  *
- * The same holds for a file that has no name any more: the kernel frees its blocks, and waits
- * for those that are on their way to the disk (truncate_inode_pages_range()). Beside a hundred
- * busy threads, which keep the kernel's writing thread from a CPU, that took 18 s.
+ * The same holds for a file that has no name any more: the kernel frees its blocks, and
+ * waits for those that are on their way to the disk (truncate_inode_pages_range()). With
+ * a hundred busy threads, which keep the kernel's writing thread from running, that took
+ * 18 s.
  */
 #include "perf-state.h"
 

@@ -22,7 +22,7 @@ struct pm_event_ids {
 	PM_VEC(struct pm_event_id {
 		uint64_t id;
 		uint32_t event;
-		/* Of each sample that does not contain its period; 0: it does. */
+		/* The period of each sample; 0: the samples contain it. */
 		uint64_t period;
 	})
 	list;

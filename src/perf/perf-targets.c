@@ -97,8 +97,9 @@ bool pm_perf_by_task(const struct pm_perf *perf)
 }
 
 /*
- * A busy machine switches tasks a million times a second, which a side band for all tasks would
- * write into the rings. A side band for each task reports the switches of that task alone.
+ * A busy machine switches tasks a million times a second, which a side band for all tasks
+ * would write into the rings. A side band for each task reports the switches of that task
+ * alone.
  */
 void pm_perf_decide_side_band(struct pm_perf *perf)
 {

@@ -6,7 +6,7 @@
 #include "perf-internal.h"
 
 enum {
-	/* Of the system and of the name; the kernel's limit is 64. */
+	/* Limit for the system and for the name; the kernel's is 64. */
 	PM_TRACEPOINT_NAME_MAX = 128,
 };
 

@@ -75,7 +75,7 @@ static int load(struct pm_profile **ret, const char *input,
 	return r;
 }
 
-/* Of the recording to compare with, only the sums are needed. */
+/* Only the sums of the recording to compare with are needed. */
 static int load_base(struct pm_profile **ret, const struct pm_report_options *options,
 		     struct pm_error *err)
 {

@@ -7,7 +7,7 @@
 enum {
 	TOLD_MAX = 5, /* modules listed; further ones are only counted */
 };
-#define TOLD_PERCENT 0.5 /* reports leave out less than this, too */
+#define TOLD_PERCENT 0.5 /* reports hide smaller shares, too */
 
 struct row {
 	uint64_t samples;

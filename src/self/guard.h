@@ -2,7 +2,7 @@
 /*
  * The C library ends a program when its last thread ends: that thread calls exit(3). With
  * a thread of ours, no thread of the program would ever be the last one: nothing would be
- * flushed, and signals would stay pending for ever, because our threads block them all.
+ * flushed, and signals would stay pending forever, because our threads block them all.
  * The guard is a second thread of ours, which finally does the work of the last thread.
  *
  * The guard keeps the program's table of file descriptors: therefore flushed data reach
@@ -26,7 +26,7 @@ struct pm_self_guard {
 };
 
 /* Starts the guard, which blocks the signals that it must block; @mask: its mask when it
- * ends the program. 0, and the guard's number is known; or negative errno. */
+ * ends the program. Returns 0, and the guard's thread id is known, or a negative errno. */
 int pm_self_guard_start(struct pm_self_guard *guard, const sigset_t *mask);
 /* Tells the guard that no other thread is left: it calls exit(3). */
 void pm_self_guard_end_program(struct pm_self_guard *guard);

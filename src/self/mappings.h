@@ -10,7 +10,7 @@
 /* The last state seen. Zero-initialised: none. */
 struct pm_self_mappings {
 	uint64_t sum; /* hash of the map's lines that are code; 0: not known */
-	/* Number of libraries since the start of the program. */
+	/* Libraries loaded and unloaded since the start of the program. */
 	uint64_t loaded, unloaded;
 };
 

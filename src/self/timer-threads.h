@@ -15,7 +15,7 @@ struct pm_self_timers {
 	uint64_t look_cpu_ns; /* CPU time at which the next look is due */
 	uint64_t links; /* link count of the folder of threads at the last look */
 	unsigned int unchanged; /* successive looks that found nothing new */
-	/* Of ended threads; of all threads once they are stopped. */
+	/* Sums over ended threads; over all threads once they are stopped. */
 	uint64_t ticks, unread;
 	size_t blocked; /* threads without samples because they block SIGPROF */
 	/* For the report to the user: */
