@@ -141,9 +141,9 @@ cases() {
 	cases begin slow --gate 'parse/small//fn:parse:sim.Ir=5%'
 	[ "$status" = 0 ]
 	has 'parse/small: nothing beyond the gate'
-	cases begin slow --gate 'parse/smal//sim.Ir=1%'
+	cases begin slow --gate 'parse/smallx//sim.Ir=1%'
 	[ "$status" = 2 ]
-	has "the gate 'parse/smal//sim.Ir' names no case" 'try: parse/small'
+	has "the gate 'parse/smallx//sim.Ir' names no case" 'try: parse/small'
 	cases begin slow --case nothing
 	[ "$status" = 2 ]
 	has '--case nothing means none of 2 cases' "--case 'parse/small'"
@@ -234,10 +234,10 @@ cases() {
 	cases begin slow
 	[ "$status" = 2 ]
 	has 'a case has no "name"'
-	config '{"name": "a", "comand": ["a"]}'
+	config '{"name": "a", "commandx": ["a"]}'
 	cases begin slow
 	[ "$status" = 2 ]
-	has '"comand": there is no such key; did you mean "command"?'
+	has '"commandx": there is no such key; did you mean "command"?'
 	config '{"name": "a", "command": ["a"], "harness": "x"}'
 	cases begin slow
 	[ "$status" = 2 ]
