@@ -40,6 +40,9 @@ enum {
 struct pm_report {
 	const struct pm_profile *profile;
 	const struct pm_profile *base; /* to compare with (--diff), NULL: none */
+	/* Of a page: costs of both are compared as they are, because both did the same work. Else
+	 * the base counts as if it had as much in all. */
+	bool absolute;
 	const struct pm_filter *filter;
 	const char *time; /* the time range as given, for the heading; NULL: all */
 	uint32_t event; /* PM_PROFILE_NONE: every event, one section each */

@@ -223,6 +223,7 @@ static int write_page(struct profiling *it, size_t number, struct pm_error *err)
 	struct pm_report report = {
 		.profile = it->profiles[1],
 		.base = it->profiles[0],
+		.absolute = true,
 		.filter = &everything,
 		.event = PM_PROFILE_NONE,
 		.limit = PM_LIMIT_DEFAULT,

@@ -361,6 +361,23 @@ marks() {
 	[ -s "$out/pmdiff-flame-parse_small-1.html" ]
 	[ "$(ls "$out" | grep -c flame)" = 1 ]
 	grep -q 'href="pmdiff-flame-parse_small-1.html"' "$out/out.html"
+	# Its graph has the costs of both sides as they are, not as shares.
+	if command -v node; then
+		node - "$SOURCE_DIR/src/output/page" "$out/pmdiff-flame-parse_small-1.html" <<-'END'
+			const assert = require('node:assert/strict');
+			const [folder, file] = process.argv.slice(2);
+			const pm = require(folder + '/data.js');
+			require(folder + '/graph.js');
+			const html = require('node:fs').readFileSync(file, 'utf8');
+			const text = /<script type="application\/json" id="pm-data">([^<]*)</.exec(html)[1];
+			const data = pm.decode(JSON.parse(text)), whole = { event: 0 };
+			const graph = pm.flame(data, pm.select(data, whole),
+				{ base: pm.select(data, { ...whole, base: true }) });
+			const at = [...graph.fn].findIndex((fn) => fn >= 0 && data.functions.name[fn] === 'parse');
+			assert.equal(graph.total[at], 61804);
+			assert.equal(graph.baseTotal[at], 60004);
+		END
+	fi
 	# Also without cases, and not where nobody wants it.
 	run "$PMDIFF" run --config "$CONFIG" --base begin --head slow --html="$out/one.html" \
 		-- ./prog parse

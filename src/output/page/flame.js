@@ -15,11 +15,16 @@
 			["self", `${ui.percent(graph.self[node], total)}`],
 			["samples", ui.count(graph.samples[node])],
 		];
-		if (graph.baseTotal && total > 0)
+		if (graph.baseTotal && total > 0) {
+			const by = graph.total[node] - graph.baseTotal[node];
+			const sign = by < 0 ? "−" : "+";
 			out.push([
 				"change",
-				ui.points((graph.total[node] - graph.baseTotal[node]) / total) + " points",
+				ui.data.base && ui.data.base.absolute
+					? `${sign}${ui.count(Math.abs(by))} (${ui.points(by / total)} % of all)`
+					: ui.points(by / total) + " points",
 			]);
+		}
 		return out;
 	}
 

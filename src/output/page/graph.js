@@ -122,8 +122,10 @@
 			root: typeof options.root === 'number' && options.root >= 0 ? options.root : -1,
 			self: sel.self,
 			samples: sel.count,
-			/* The compared file counts as if it had as much in all. */
-			scale: base && base.total > 0 ? sel.total / base.total : 0,
+			/* The compared file counts as if it had as much in all; where both did the
+			 * same work, as it is. */
+			scale: !base || base.total <= 0 ? 0 :
+				data.base && data.base.absolute ? 1 : sel.total / base.total,
 		};
 
 		work.sum = sumUp(data.paths, sel.self, skip);

@@ -30,7 +30,7 @@
 		const base = ui.baseTable();
 		if (joined && joined.now === now && joined.base === base) return joined;
 		const all = ui.selection().total;
-		const baseAll = base ? ui.baseSelection().total : 0;
+		const baseAll = !base ? 0 : ui.data.base.absolute ? all : ui.baseSelection().total;
 		const index = new Map();
 		const fn = Array.from(now.fn);
 		fn.forEach((f, i) => index.set(f, i));
