@@ -94,7 +94,8 @@ struct writing {
 	/* Where a function is: those that have a cost say it, as callers they do not. */
 	PM_VEC(struct frame) homes;
 	struct pm_index home_index;
-	uint64_t cut; /* stacks that lost their outer callers */
+	uint64_t samples; /* that were written */
+	uint64_t cut; /* of these, with stacks that lost their outer callers */
 	uint64_t total;
 };
 
@@ -245,6 +246,7 @@ static int write_sample(struct writing *to, const struct cost *cost)
 		sample.stop = "limit";
 		to->cut++;
 	}
+	to->samples++;
 	if (__builtin_add_overflow(to->total, cost->instructions, &to->total))
 		to->total = UINT64_MAX;
 	return pm_file_write_sample(to->writer, &sample);
@@ -329,13 +331,13 @@ static int write_notes(struct writing *to)
 
 static int write_footer(struct writing *to)
 {
-	struct pm_file_count stops[2] = { { "root", to->stacks->costs.len - to->cut },
+	struct pm_file_count stops[2] = { { "root", to->samples - to->cut },
 					  { "limit", to->cut } };
-	struct pm_file_footer footer = { .samples = to->stacks->costs.len,
+	struct pm_file_footer footer = { .samples = to->samples,
 					 .stops = stops,
 					 .stops_len = to->cut > 0 ? 2 : 1,
 					 .exited = true };
-	struct pm_file_footer_event event = { .samples = to->stacks->costs.len,
+	struct pm_file_footer_event event = { .samples = to->samples,
 					      .period = to->total,
 					      .lost_known = true };
 

@@ -13,6 +13,7 @@
 
 enum {
 	CASES_MAX = 10, /* that are profiled: each takes two runs more */
+	TIMEOUT_MS = 600000, /* of one of them, where nobody has set another */
 	FILE_MODE = 0666,
 	NS_PER_MS = 1000000,
 };
@@ -89,13 +90,35 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 
 	if (r == 0 && meter->simulated && marked)
 		r = pm_vec_push(&words->list, marked);
-	if (r == 0 && timeout && meter->simulated)
+	if (r == 0 && meter->simulated)
 		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
 		r = pm_vec_push(&words->list, "--");
 	if (r == 0)
 		r = add_words(words, meter->measured->command);
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
+}
+
+/* Counting each chain of callers apart takes longer than counting. */
+static uint64_t timeout_ms(const struct pmdiff_meter *meter)
+{
+	uint64_t ns = meter->measured->timeout_ns;
+
+	return ns > 0 ? (ns + NS_PER_MS - 1) / NS_PER_MS : TIMEOUT_MS;
+}
+
+/* Whether callgrind saw the command to its end. */
+static bool has_ended_well(const struct pmdiff_meter *meter)
+{
+	PM_AUTO_CLOSE int fd = open(meter->document, O_RDONLY | O_CLOEXEC);
+	struct pm_stat stat;
+	bool ended;
+
+	if (fd < 0 || pm_stat_read(&stat, fd, meter->document, NULL) < 0)
+		return false;
+	ended = stat.runs.len > 0 && pm_stat_run_ended_well(&stat.runs.data[0]);
+	pm_stat_release(&stat);
+	return ended;
 }
 
 /* The status of what profiles, or negative errno. */
@@ -117,12 +140,9 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 		r = pmdiff_meter_marked(&marked, meter);
 	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
 		scratch = NULL;
-	if (meter->measured->timeout_ns &&
-	    asprintf(&timeout, "%llums",
-		     (unsigned long long)(meter->measured->timeout_ns + NS_PER_MS - 1) /
-			     NS_PER_MS) < 0)
+	if (asprintf(&timeout, "%llums", (unsigned long long)timeout_ms(meter)) < 0)
 		timeout = NULL;
-	if (r == 0 && (!scratch || (meter->measured->timeout_ns && !timeout)))
+	if (r == 0 && (!scratch || !timeout))
 		r = -ENOMEM;
 	if (r == 0)
 		r = fill_words(&words, meter, pmrec, file, timeout, marked);
@@ -168,6 +188,7 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 		file = NULL;
 		return no_memory(err);
 	}
+	unlink(meter->document);
 	pmdiff_progress_show(&meter->progress, "pmdiff: %s%sprofile of %s",
 			     it->case_name ? it->case_name : "",
 			     it->case_name ? ", " : "", tree->role);
@@ -182,6 +203,11 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 				    why          ? why
 				    : status < 0 ? strerror(-status)
 						 : "the profiler failed");
+	}
+	if (meter->simulated && !has_ended_well(meter)) {
+		unlink(file);
+		return pm_error_set(err, -ECANCELED, "%s: the run was stopped, or failed",
+				    tree->role);
 	}
 	r = load(&it->profiles[side], file, samples, err);
 	unlink(file);
