@@ -271,6 +271,9 @@ struct pm_launch {
 	int pidfd; /* readable when it has ended; -1 on kernels before 5.3 */
 	int go_fd, error_fd; /* private */
 	bool begun; /* private */
+	/* How it ended, where the caller's tracer has waited for it meanwhile. */
+	bool ended;
+	int status;
 	struct pm_launch_plan *plan; /* private */
 };
 
@@ -287,7 +290,8 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 			 const struct pm_launch_signals *signals, struct pm_error *err);
 /*
  * Only says so to the child, for a caller that has to see to the child meanwhile, as a tracer
- * does. pm_launch_go(), once error_fd is readable, then tells what came of it.
+ * does, or to something else: the exec may wait for a file system. pm_launch_go(), once error_fd
+ * is readable, then tells what came of it. A child that cannot be reached is killed.
  */
 int pm_launch_begin(struct pm_launch *launch, struct pm_error *err);
 /*
@@ -295,6 +299,9 @@ int pm_launch_begin(struct pm_launch *launch, struct pm_error *err);
  * exit status should be 127 for -ENOENT, else 126; @err says so in words.
  */
 int pm_launch_go(struct pm_launch *launch, struct pm_error *err);
+/* Gives up a child that was let go and has not come to its exec: it is killed, not waited for.
+ * -ECANCELED. */
+int pm_launch_abandon(struct pm_launch *launch, struct pm_error *err);
 /* Kills a child that was never let go, closes fds. A running child is left alone. */
 void pm_launch_release(struct pm_launch *launch);
 /* Exit status as a shell counts it: code, or 128 + signal. @status of waitpid(2). */
@@ -389,6 +396,9 @@ int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			  struct pm_error *err);
 /* The next above @tid of those that are followed, or 0. */
 pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid);
+/* Whether there is a thread that can be neither let go on nor let go: it goes on when this process
+ * ends. */
+bool pm_trace_is_stuck(const struct pm_trace *trace);
 /* Threads that are followed now, with those that are still to be told of. */
 size_t pm_trace_len(const struct pm_trace *trace);
 /* How often a tick could not look at a thread (too many open files), and so left it alone. */

@@ -32,6 +32,9 @@ struct pm_child {
 	int launch_error; /* why it could not be let go, negative; 0: it could */
 	int status; /* of wait4(2) */
 	bool status_known;
+	int wait_error; /* why it is not, negative, where wait4(2) failed */
+	bool ending; /* the caller asked it to end, beside `interrupts` */
+	uint64_t stuck_since_ns; /* private */
 	struct rusage usage;
 	unsigned int interrupts; /* how often we were asked to stop */
 	unsigned int snapshots; /* SIGUSR2 since the last one */
@@ -60,6 +63,10 @@ bool pm_child_is_runnable(const char *name);
 void pm_child_signals(struct pm_child *child);
 /* Takes the command's exit status and usage when it has ended. */
 void pm_child_reap(struct pm_child *child);
+/* Whether the command, which was asked to end, has waited for a second for what no signal
+ * interrupts. Then this says so for @program, and the command does not count as running any more:
+ * nobody waits for its end. To be called every tenth of a second or so. */
+bool pm_child_give_up_stuck(struct pm_child *child, const char *program);
 /* This program's exit status for a command that could not be let go. */
 static inline int pm_child_launch_status(int error)
 {

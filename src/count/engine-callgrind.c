@@ -21,6 +21,7 @@
 enum {
 	/* How long a command has to end by SIGTERM when its time is up. */
 	GRACE_NS = 2000000000,
+	TICK_MS = 100, /* between looks at one that was asked to end */
 };
 
 struct engine {
@@ -254,6 +255,7 @@ static int launch(struct engine *it, struct pm_error *err)
 static void time_is_up(struct engine *it)
 {
 	kill(it->child->launch.pid, it->timed_out ? SIGKILL : SIGTERM);
+	it->child->ending = true;
 	it->timed_out = true;
 	it->deadline_ns += GRACE_NS;
 }
@@ -280,8 +282,12 @@ static int wait_for_command(struct engine *it)
 							: 1;
 		/* Its end may have been before we looked for its signal. */
 		pm_child_reap(it->child);
+		pm_child_give_up_stuck(it->child, "pmstat");
 		if (!it->child->running)
 			return ret;
+		if ((it->child->interrupts > 0 || it->child->ending) &&
+		    (wait_ms < 0 || wait_ms > TICK_MS))
+			wait_ms = TICK_MS;
 		if (poll(fds, PM_ARRAY_LEN(fds), wait_ms) < 0 && errno != EINTR)
 			return -errno;
 		pm_child_signals(it->child);

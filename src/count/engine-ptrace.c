@@ -206,6 +206,7 @@ static void look_at_time(struct pm_ptr_engine *it)
 		it->stopped = true;
 	} else {
 		kill(it->child->launch.pid, it->timed_out ? SIGKILL : SIGTERM);
+		it->child->ending = true;
 		it->deadline_ns += GRACE_NS;
 	}
 	it->timed_out = true;
@@ -225,7 +226,7 @@ static size_t left_behind(const struct pm_ptr_engine *it)
 
 static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 {
-	const struct pm_child *child = it->child;
+	struct pm_child *child = it->child;
 	struct pm_trace_event event;
 	int ret = 0;
 
@@ -237,6 +238,7 @@ static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 		if (ret != 0)
 			continue;
 		look_at_time(it);
+		pm_child_give_up_stuck(child, "pmstat");
 		pm_passed_tell(&it->passed, it->options);
 	}
 	if (it->end_ns == 0)
@@ -264,8 +266,10 @@ static void part(struct pm_ptr_engine *it)
 		if (!it->child->running && (!some || pm_now_ns() - begin > PART_NS))
 			return;
 		/* Also of a command that is let go, for it is our child. */
-		if (turn(it, &event, NULL) == 0)
+		if (turn(it, &event, NULL) == 0) {
 			look_at_time(it);
+			pm_child_give_up_stuck(it->child, "pmstat");
+		}
 	}
 }
 

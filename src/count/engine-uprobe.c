@@ -147,6 +147,7 @@ static bool is_time_up(struct pm_up_engine *it)
 		return false;
 	if (!it->options->targets) {
 		kill(it->child->launch.pid, it->timed_out ? SIGKILL : SIGTERM);
+		it->child->ending = true;
 		it->deadline_ns += GRACE_NS;
 	}
 	it->timed_out = true;
@@ -163,6 +164,7 @@ static bool is_over(struct pm_up_engine *it)
 		       pm_targets_ended(it->options->targets);
 	if (!it->hold.trace)
 		pm_child_reap(it->child);
+	pm_child_give_up_stuck(it->child, "pmstat");
 	return !it->child->running;
 }
 
@@ -203,6 +205,7 @@ static void wait_for_command(struct pm_up_engine *it)
 			pm_up_hold_turn(it, NULL);
 		else
 			pm_child_reap(it->child);
+		pm_child_give_up_stuck(it->child, "pmstat");
 	}
 }
 

@@ -122,6 +122,7 @@ static bool child_is_over(struct pm_program *program)
 {
 	pm_child_signals(program->child);
 	pm_child_reap(program->child);
+	pm_child_give_up_stuck(program->child, "pmstat");
 	return !program->child->running;
 }
 
@@ -194,6 +195,10 @@ static void wait_for_news(struct pm_program *program)
 		/* Ends that no descriptor tells of. */
 		if (left > SECOND)
 			left = SECOND;
+		/* An end that may not come. */
+		if ((program->child->interrupts > 0 || program->child->ending) &&
+		    left > TICK_MS * MS_NS)
+			left = TICK_MS * MS_NS;
 		if (!program->looked_at && left > LOOK_MS * MS_NS)
 			left = LOOK_MS * MS_NS;
 		if (program->child->signal_fd < 0 && left > TICK_MS * MS_NS)
@@ -293,6 +298,7 @@ static void end_child(struct pm_program *program)
 	if (!child->running)
 		return;
 	kill(child->launch.pid, SIGTERM);
+	child->ending = true;
 	program->deadline_ns = program->delay_until_ns = program->next_interval_ns =
 		UINT64_MAX;
 	while (!child_is_over(program)) {

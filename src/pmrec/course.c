@@ -25,6 +25,7 @@ enum {
 	ROUND_US_MIN = 50,
 	OTHER_BYTES_PER_US = 10, /* of records that are no samples, as execs bring them */
 	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
+	WAITING_TICK_MS = 100,
 };
 #define US_NS     1000ull
 #define MS_NS     1000000ull
@@ -173,16 +174,19 @@ void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed)
 void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 {
 	struct pm_child *child = &session->child;
+	uint64_t begin = pm_now_ns();
 	bool said = false;
 
 	while (child->running) {
 		struct pollfd fds[] = { { .fd = child->signal_fd, .events = POLLIN },
 					{ .fd = child->launch.pidfd, .events = POLLIN } };
-		int ready = poll(fds, PM_ARRAY_LEN(fds), WAITING_MS);
 
+		poll(fds, PM_ARRAY_LEN(fds), WAITING_TICK_MS);
 		pm_child_signals(child);
 		pm_child_reap(child);
-		if (ready == 0 && !said) {
+		if (pm_child_give_up_stuck(child, "pmrec"))
+			return;
+		if (child->running && !said && pm_now_ns() - begin > WAITING_MS * MS_NS) {
 			pm_rec_say_waiting(session, failed);
 			said = true;
 		}

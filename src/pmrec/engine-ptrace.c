@@ -16,6 +16,7 @@
 
 enum {
 	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
+	WAITING_TICK_MS = 100,
 	DETACH_MS = 10, /* between two looks at threads that are to be let go */
 	QUEUE_MAX = 256, /* samples that wait to be unwound */
 	QUEUE_BYTES = 8 << 20, /* … and their stacks */
@@ -505,10 +506,15 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 
 	/* A signal that meets the command before its exec stops it for us. */
 	while (ret == 0 && fds[1].revents == 0) {
-		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
+		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
 		ret = service(session, true, err);
+		/* The file of the program may be one that nobody gives. */
+		if (ret == 0 && pm_child_give_up_stuck(&session->child, "pmrec"))
+			return pm_launch_abandon(launch, err);
 	}
+	launch->ended = session->child.status_known;
+	launch->status = session->child.status;
 	return ret < 0 ? ret : pm_launch_go(launch, err);
 }
 
@@ -546,6 +552,7 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 	struct pm_error err = { 0 };
 	uint64_t begin = pm_now_ns();
 	bool said = false;
+	int ret = 0;
 
 	for (;;) {
 		uint64_t now = pm_now_ns();
@@ -554,6 +561,15 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 		if (!session->child.running &&
 		    (!letting_go || now - begin > DETACH_MAX_NS))
 			return;
+		/* The kernel lets those go whom we cannot, when we end. */
+		if (ret < 0 || pm_trace_is_stuck(trace)) {
+			fprintf(stderr, "pmrec: not waiting for the command: %s\n",
+				ret < 0 ? err.text : "it cannot be let go on (ptrace)");
+			session->child.running = false;
+			return;
+		}
+		if (pm_child_give_up_stuck(&session->child, "pmrec"))
+			return;
 		if (!said && session->child.running && now - begin > FLUSH_NS) {
 			pm_rec_say_waiting(session, failed);
 			said = true;
@@ -561,9 +577,9 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 		poll(&fd, 1,
 		     session->ptrace->more ? 0
 		     : letting_go          ? DETACH_MS
-					   : WAITING_MS);
+					   : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
-		service(session, false, &err);
+		ret = service(session, false, &err);
 	}
 }
 

@@ -46,13 +46,17 @@ static bool is_go_command(const char *name)
 	}
 }
 
+void pm_rec_look_at_command(struct pm_rec_session *session)
+{
+	session->go_command = is_go_command(session->options->command[0]);
+}
+
 bool pm_rec_records_go(const struct pm_rec_session *session)
 {
 	const struct pm_targets *targets = &session->targets;
 
 	if (targets->kind == PM_PERF_COMMAND)
-		return session->options->command &&
-		       is_go_command(session->options->command[0]);
+		return session->options->command && session->go_command;
 	for (size_t i = 0; targets->kind == PM_PERF_TASKS && i < targets->roots.len;
 	     i++) {
 		char path[64];

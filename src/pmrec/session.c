@@ -15,6 +15,7 @@
 #include "fields.h"
 #include "follow.h"
 #include "generation.h"
+#include "go-targets.h"
 #include "hold.h"
 #include "kernel-names.h"
 #include "pm/chain-jit.h"
@@ -131,9 +132,10 @@ static int go(struct pm_rec_session *session, struct pm_error *err)
 {
 	if (!session->options->command)
 		return 0;
+	if (!session->ptrace)
+		return pm_child_go(&session->child, err);
 	session->child.running = true;
-	return session->ptrace ? pm_rec_ptrace_go(session, err)
-			       : pm_launch_go(&session->child.launch, err);
+	return pm_rec_ptrace_go(session, err);
 }
 
 /* The file is complete; what is left is the command and its exit status. */
@@ -147,10 +149,15 @@ static int end(struct pm_rec_session *session)
 	/* One that was only to say how long is of no use any more. */
 	if (child->running && timer && session->end != PM_REC_END_SIGNAL) {
 		kill(child->launch.pid, SIGTERM);
+		child->ending = true;
 		pm_rec_course_wait(session, false);
 		return 0;
 	}
 	pm_rec_course_wait(session, false);
+	if (child->wait_error < 0)
+		fprintf(stderr,
+			"pmrec: the exit status of the command is not known: wait4: %s\n",
+			strerror(-child->wait_error));
 	return child->status_known ? pm_exit_status(child->status) : PM_STATUS_FAILED;
 }
 
@@ -162,6 +169,8 @@ static int run(struct pm_rec_session *session)
 	bool runnable = !options->command || pm_child_is_runnable(options->command[0]);
 	int ret = 0;
 
+	if (options->command && runnable && options->call_graph == PM_CALL_GRAPH_DWARF)
+		pm_rec_look_at_command(session);
 	/* Beside many busy threads, a thread of the usual priority waits a second for
 	 * each slice. */
 	if (!options->command)

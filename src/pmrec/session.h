@@ -54,6 +54,7 @@ struct pm_rec_session {
 	enum pm_rec_end end;
 	struct pm_perf *perf; /* NULL with the engine ptrace */
 	struct pm_rec_ptrace *ptrace; /* NULL without */
+	bool go_command; /* the command's file is a Go program */
 	struct pm_file_writer *writer;
 	struct pm_chain_raw *raw; /* --raw, or NULL */
 	struct pm_procs *procs;

@@ -347,15 +347,15 @@ static void plan_cleanup(struct pm_launch_plan **plan)
 	plan_free(*plan);
 }
 
-static int reap(pid_t pid)
+/* The status, 0 or negative: of one that will end, or has. */
+static int reap(pid_t pid, int *status)
 {
-	int status = 0;
 	pid_t rc;
 
 	do
-		rc = waitpid(pid, &status, 0);
+		rc = waitpid(pid, status, 0);
 	while (rc < 0 && errno == EINTR);
-	return status;
+	return rc < 0 ? -errno : 0;
 }
 
 /* Both ends of both ways. */
@@ -463,52 +463,100 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 	launch->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	launch->go_fd = pm_take_fd(&channel.near_go);
 	launch->error_fd = pm_take_fd(&channel.near_error);
-	launch->begun = false;
+	launch->begun = launch->ended = false;
+	launch->status = 0;
 	launch->plan = PM_TAKE_PTR(plan);
 	return 0;
 }
 
-static ssize_t send_go(int fd)
+/* 1: said, 0: it is dead already, or negative, and then it is killed: it would wait for ever. */
+static int send_go(const struct pm_launch *launch, int fd, struct pm_error *err)
 {
 	ssize_t n;
+	int code;
 
 	do
 		n = send(fd, "g", 1, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n;
+	if (n == 1 || errno == EPIPE || errno == ECONNRESET)
+		return n == 1;
+	code = -errno;
+	kill(launch->pid, SIGKILL);
+	pm_error_set(err, code, "the command cannot be let go: send: %s",
+		     strerror(-code));
+	pm_error_where(err, launch->plan->argv[0], -1);
+	return code;
 }
 
 int pm_launch_begin(struct pm_launch *launch, struct pm_error *err)
 {
+	int rc;
+
 	if (launch->go_fd < 0 || launch->begun)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
+	rc = send_go(launch, launch->go_fd, err);
 	/* Where it is dead already, pm_launch_go() finds out. */
-	launch->begun = send_go(launch->go_fd) == 1;
-	return 0;
+	launch->begun = rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
+/* It never came to its exec. */
+static int explain_end(const struct pm_launch *launch, struct pm_error *err)
+{
+	int status = launch->status, rc = launch->ended ? 0 : reap(launch->pid, &status);
+
+	if (rc < 0)
+		pm_error_set(err, -ECANCELED,
+			     "ended before it could start, and cannot be waited for: %s",
+			     strerror(-rc));
+	else if (WIFSIGNALED(status))
+		pm_error_set(err, -ECANCELED, "ended by signal %d before it could start",
+			     WTERMSIG(status));
+	else
+		pm_error_set(err, -ECANCELED,
+			     "ended with status %d before it could start",
+			     WEXITSTATUS(status));
+	pm_error_where(err, launch->plan->argv[0], -1);
+	return -ECANCELED;
 }
 
 int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int go_fd = pm_take_fd(&launch->go_fd);
 	PM_AUTO_CLOSE int error_fd = pm_take_fd(&launch->error_fd);
-	int failure = 0, status;
-	ssize_t n;
+	int failure = 0, sent;
+	ssize_t n = -1;
 
 	if (go_fd < 0)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
-	n = launch->begun ? 1 : send_go(go_fd);
-	if (n == 1)
+	sent = launch->begun ? 1 : send_go(launch, go_fd, err);
+	if (sent < 0) {
+		reap(launch->pid, &failure);
+		return sent;
+	}
+	if (sent == 1)
 		do
 			n = read(error_fd, &failure, sizeof(failure));
 		while (n < 0 && errno == EINTR);
 	/* The end: the exec closed the child's side. */
 	if (n == 0)
 		return 0;
-	status = reap(launch->pid);
-	if (n == sizeof(failure) && failure != 0)
-		return explain(launch->plan, failure, err);
-	pm_error_set(err, -ECANCELED, "ended by signal %d before it could start",
-		     WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	if (n != sizeof(failure) || failure == 0)
+		return explain_end(launch, err);
+	if (!launch->ended)
+		reap(launch->pid, &launch->status);
+	return explain(launch->plan, failure, err);
+}
+
+int pm_launch_abandon(struct pm_launch *launch, struct pm_error *err)
+{
+	pm_cleanup_close(&launch->go_fd);
+	pm_cleanup_close(&launch->error_fd);
+	launch->go_fd = launch->error_fd = -1;
+	kill(launch->pid, SIGKILL);
+	pm_error_set(err, -ECANCELED,
+		     "has not started, and is not waited for: its file system may not "
+		     "answer");
 	pm_error_where(err, launch->plan->argv[0], -1);
 	return -ECANCELED;
 }
@@ -521,7 +569,7 @@ void pm_launch_release(struct pm_launch *launch)
 		kill(launch->pid, SIGKILL);
 		close(launch->go_fd);
 		close(launch->error_fd);
-		reap(launch->pid);
+		reap(launch->pid, &launch->status);
 	}
 	if (launch->pidfd >= 0)
 		close(launch->pidfd);

@@ -76,6 +76,8 @@ struct pm_trace {
 	size_t len; /* threads followed */
 	size_t fds, fds_max; /* kept open */
 	uint64_t unseen; /* threads that a tick could not look at */
+	int error; /* why a thread could not be let go on; negative errno */
+	bool stuck; /* nor let go */
 	uint32_t held; /* row of the last event's thread, PM_INDEX_NONE: none */
 	bool schedstat; /* this kernel keeps it */
 	bool children, detaching;

@@ -41,12 +41,15 @@ static void detach(struct pm_trace *trace, uint32_t row)
 {
 	const struct pm_trace_thread *thread = &trace->threads.data[row];
 
-	ptrace(PTRACE_DETACH, thread->tid, NULL,
-	       thread->listening ? 0L : (long)thread->signal);
+	if (ptrace(PTRACE_DETACH, thread->tid, NULL,
+		   thread->listening ? 0L : (long)thread->signal) != 0 &&
+	    errno != ESRCH)
+		trace->stuck = true;
 	pm_trace_drop_thread(trace, row);
 }
 
-/* A thread that cannot be let go on was killed: its end is reported soon. */
+/* Of a thread that was killed, the end is reported soon. No other one may be left standing: what
+ * cannot be let go on is let go, and the caller learns of it as an error. */
 static void resume(struct pm_trace *trace, uint32_t row)
 {
 	struct pm_trace_thread *thread = &trace->threads.data[row];
@@ -57,8 +60,13 @@ static void resume(struct pm_trace *trace, uint32_t row)
 	}
 	if (thread->waits != PM_TRACE_WAITS_NOT)
 		return;
-	ptrace((enum __ptrace_request)thread->request, thread->tid, NULL,
-	       (long)thread->signal);
+	if (ptrace((enum __ptrace_request)thread->request, thread->tid, NULL,
+		   (long)thread->signal) != 0 &&
+	    errno != ESRCH) {
+		trace->error = -errno;
+		detach(trace, row);
+		return;
+	}
 	thread->stopped = thread->listening;
 }
 
@@ -235,6 +243,14 @@ static int next_event(struct pm_trace *trace, int options, struct pm_trace_event
 {
 	pm_trace_go_on(trace);
 	trace->more = false;
+	if (trace->error < 0) {
+		int error = trace->error;
+
+		trace->error = 0;
+		return pm_error_set(err, error,
+				    "a thread cannot be let go on: ptrace: %s",
+				    strerror(-error));
+	}
 	for (int quiet = 0; quiet < QUIET_MAX; quiet++) {
 		int status, rc;
 		pid_t tid;
@@ -552,6 +568,11 @@ pid_t pm_trace_next_tid(const struct pm_trace *trace, pid_t tid)
 size_t pm_trace_len(const struct pm_trace *trace)
 {
 	return trace->len + trace->made.len + trace->ends.len;
+}
+
+bool pm_trace_is_stuck(const struct pm_trace *trace)
+{
+	return trace->stuck;
 }
 
 uint64_t pm_trace_unseen(const struct pm_trace *trace)

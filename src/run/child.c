@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -7,6 +9,14 @@
 #include <time.h>
 
 #include "pm/run.h"
+
+enum {
+	START_TICK_MS = 50,
+};
+/* For the exec, after we were asked to stop. */
+#define START_NS_MAX 1000000000ull
+/* A command that was asked to end, and waits for so long for what cannot be interrupted. */
+#define STUCK_NS_MAX 1000000000ull
 
 static int prepare_with_stderr(struct pm_launch *launch, char **command, const char *user,
 			       const struct pm_launch_signals *signals,
@@ -79,6 +89,9 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 
 	pm_launch_release(&child->launch);
 	child->running = child->status_known = false;
+	child->wait_error = 0;
+	child->stuck_since_ns = 0;
+	child->ending = false;
 	child->status = child->launch_error = 0;
 	child->usage = (struct rusage){ 0 };
 	if (child->signal_fd >= 0)
@@ -118,9 +131,39 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 	return 0;
 }
 
+/* Until the command has come to its exec, or not. The exec of a file whose server does not answer
+ * never comes back, and a signal to us shall be of use nevertheless. */
+static int await_exec(struct pm_child *child, struct pm_error *err)
+{
+	struct pollfd fds[] = { { .fd = child->launch.error_fd, .events = POLLIN },
+				{ .fd = child->signal_fd, .events = POLLIN } };
+	uint64_t asked_ns = 0;
+	bool taken = false;
+	int ret = pm_launch_begin(&child->launch, err);
+
+	while (ret == 0 && fds[0].revents == 0) {
+		poll(fds, PM_ARRAY_LEN(fds), asked_ns > 0 ? START_TICK_MS : -1);
+		taken |= fds[1].revents != 0;
+		pm_child_signals(child);
+		if (asked_ns == 0 && child->interrupts > 0)
+			asked_ns = pm_now_ns();
+		if (fds[0].revents == 0 && asked_ns > 0 &&
+		    pm_now_ns() - asked_ns > START_NS_MAX)
+			return pm_launch_abandon(&child->launch, err);
+	}
+	/* One may have been SIGCHLD: whoever waits for it shall look. */
+	if (taken)
+		kill(getpid(), SIGCHLD);
+	return ret;
+}
+
 int pm_child_go(struct pm_child *child, struct pm_error *err)
 {
-	child->launch_error = pm_launch_go(&child->launch, err);
+	child->launch_error = child->signal_fd >= 0 && !child->launch.begun
+				      ? await_exec(child, err)
+				      : 0;
+	if (child->launch_error == 0)
+		child->launch_error = pm_launch_go(&child->launch, err);
 	/* Who follows it may have met its end by now. */
 	child->running = child->launch_error == 0 && !child->status_known;
 	/* Asked for before there was a command that could have ended. */
@@ -186,6 +229,57 @@ void pm_child_reap(struct pm_child *child)
 		return;
 	child->running = false;
 	child->status_known = ended > 0;
+	child->wait_error = ended < 0 ? -errno : 0;
+}
+
+/* Whether some thread of the command waits for what cannot be interrupted. */
+static bool waits_uninterruptibly(pid_t pid)
+{
+	const struct dirent *entry;
+	char path[64];
+	bool found = false;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	while (folder && !found && (entry = readdir(folder))) {
+		struct pm_stat_line line;
+		char text[1024];
+		uint64_t tid;
+		ssize_t len;
+		int fd;
+
+		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+		pm_cleanup_close(&fd);
+		found = len > 0 && pm_stat_line_parse(text, (size_t)len, &line) == 0 &&
+			line.state == 'D';
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+bool pm_child_give_up_stuck(struct pm_child *child, const char *program)
+{
+	uint64_t now = pm_now_ns();
+
+	if (!child->running || (child->interrupts == 0 && !child->ending) ||
+	    !waits_uninterruptibly(child->launch.pid))
+		child->stuck_since_ns = 0;
+	else if (child->stuck_since_ns == 0)
+		child->stuck_since_ns = now;
+	if (child->stuck_since_ns == 0 || now - child->stuck_since_ns <= STUCK_NS_MAX)
+		return false;
+	fprintf(stderr,
+		"%s: not waiting for the command: process %d waits for a file system or a "
+		"device, and cannot be ended\n",
+		program, (int)child->launch.pid);
+	child->running = false;
+	return true;
 }
 
 uint64_t pm_now_ns(void)
