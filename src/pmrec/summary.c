@@ -243,36 +243,32 @@ static const char *unreachable_reason(int error)
 				 "while the process runs";
 	case -EACCES:
 		return "not permitted";
-	case 0:
-		return "deleted, replaced or not permitted";
+	case -ENXIO:
+		return "/proc is not mounted";
 	default:
 		return strerror(-error);
 	}
 }
 
-/* Stacks and names of such a file's functions are missing, and its addresses are offsets. */
-void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
+/* Why the file of module @id is missing, a negative errno; 0: it is not. */
+static int missing_reason(const struct pm_chain_modules *modules, uint32_t id)
+{
+	return id == PM_FILE_NONE ? 0 : modules->list.data[id].error;
+}
+
+static void warn_missing(struct pm_rec_session *session, int reason)
 {
 	const struct pm_chain_modules *modules = &session->modules;
 	const char *first = NULL;
 	struct pm_str text = { 0 };
 	size_t files = 0;
-	int error = 0;
 
 	for (size_t i = 0; i < modules->by_file_id.len; i++) {
 		uint32_t id = modules->by_file_id.data[i];
 
-		if (id == PM_FILE_NONE || modules->list.data[id].error == 0)
-			continue;
-		if (files++ == 0) {
+		if (missing_reason(modules, id) == reason && files++ == 0)
 			first = pm_procs_module(session->procs, id)->identity.path;
-			error = modules->list.data[id].error;
-		} else if (error != modules->list.data[id].error) {
-			error = 0; /* several reasons */
-		}
 	}
-	if (files == 0)
-		return;
 	pm_str_puts(&text, first);
 	if (files > 1)
 		pm_str_printf(&text, " and %zu other files", files - 1);
@@ -280,10 +276,34 @@ void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
 		&text,
 		" could not be read while recording (%s): no names, and stacks that end "
 		"there",
-		unreachable_reason(error));
+		unreachable_reason(reason));
 	if (!text.failed)
 		pm_rec_warn(session, text.data);
 	pm_str_release(&text);
+}
+
+/* Stacks and names of such a file's functions are missing, and its addresses are offsets. There
+ * is a note for each reason. */
+void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
+{
+	enum {
+		REASONS_MAX = 16, /* more than there are */
+	};
+	const struct pm_chain_modules *modules = &session->modules;
+	int noted[REASONS_MAX];
+	size_t len = 0;
+
+	for (size_t i = 0; i < modules->by_file_id.len && len < REASONS_MAX; i++) {
+		int reason = missing_reason(modules, modules->by_file_id.data[i]);
+		bool is_noted = reason == 0;
+
+		for (size_t j = 0; j < len; j++)
+			is_noted |= noted[j] == reason;
+		if (is_noted)
+			continue;
+		noted[len++] = reason;
+		warn_missing(session, reason);
+	}
 }
 
 /* Processes whose stacks caused too much work. */

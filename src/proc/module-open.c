@@ -244,6 +244,11 @@ static int explain(const struct attempts *attempts, struct pm_error *err)
 		pm_error_fix(err, "run as root, or as a user who may read it");
 		return -EACCES;
 	}
+	if (attempts->other == ENXIO) {
+		pm_error_set(err, -ENXIO, "cannot be opened: /proc is not mounted");
+		pm_error_fix(err, "mount -t proc proc /proc");
+		return -ENXIO;
+	}
 	if (attempts->other != 0)
 		return pm_error_set(err, -attempts->other, "cannot be read: %s",
 				    strerror(attempts->other));

@@ -94,6 +94,9 @@ int pm_open_regular(int handle)
 		return -ENOTSUP;
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", handle);
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	/* The handle's file is there: the link is not. */
+	if (fd < 0 && errno == ENOENT)
+		return -ENXIO;
 	return fd < 0 ? -errno : fd;
 }
 

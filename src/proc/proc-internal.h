@@ -116,7 +116,8 @@ int pm_open_handle(pid_t pid, const char *path);
 /* pm_open_handle() below the folder @root, as kernels before 5.6 let us: without symbolic
  * links at all. */
 int pm_open_handle_by_steps(int root, const char *path);
-/* The file behind an O_PATH fd for reading; -ENOTSUP when it is not a regular one. */
+/* The file behind an O_PATH fd for reading. -ENOTSUP: it is not a regular one; -ENXIO: there is no
+ * /proc to open it by. */
 int pm_open_regular(int handle);
 
 /* ---- kallsyms.c ---------------------------------------------------------------------- */
