@@ -373,10 +373,8 @@ int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, siz
 	return rc;
 }
 
-void pm_unw_module_free(struct pm_unw_module *module)
+void pm_unw_module_close(struct pm_unw_module *module)
 {
-	if (!module)
-		return;
 	pm_unw_region_release(&module->eh_frame_hdr);
 	pm_unw_region_release(&module->eh_frame);
 	pm_unw_region_release(&module->debug_frame);
@@ -385,10 +383,39 @@ void pm_unw_module_free(struct pm_unw_module *module)
 	pm_unw_fde_table_release(&module->eh_scanned);
 	pm_unw_fde_table_release(&module->debug_scanned);
 	pm_unw_task_drop(module);
+	pm_unw_go_free(PM_TAKE_PTR(module->go));
+	pm_cleanup_close(&module->fd);
+	module->fd = -1;
+	/* What it lacks now is not searched for. */
+	module->gap_seen = module->gap_searched = module->go_tried = true;
+	module->debug_packed = false;
+	module->hdr_table = module->hdr_count = 0;
+	pm_unw_module_renew(module);
+}
+
+int pm_unw_module_reopen(struct pm_unw_module *module, int fd, struct pm_error *err)
+{
+	PM_CLEANUP(cleanup_module) struct pm_unw_module *fresh = NULL;
+	struct pm_unw_module closed = *module;
+	int rc = pm_unw_module_open(&fresh, fd, err);
+
+	if (rc < 0)
+		return rc;
+	*module = *fresh;
+	module->helper = closed.helper;
+	module->open_debug = closed.open_debug;
+	module->open_debug_user = closed.open_debug_user;
+	*fresh = closed;
+	return 0;
+}
+
+void pm_unw_module_free(struct pm_unw_module *module)
+{
+	if (!module)
+		return;
+	pm_unw_module_close(module);
 	pm_vec_release(&module->loads);
 	pm_unw_code_release(module);
-	pm_unw_go_free(module->go);
-	pm_cleanup_close(&module->fd);
 	free(module->image);
 	free(module);
 }

@@ -2,7 +2,9 @@
 /*
  * One module, three views: the table of src/proc knows its identity, the unwinder its CFI,
  * the file its id. Opened at the first sample that finds it mapped, and kept open, so that
- * deleting the file afterwards costs neither stacks nor names.
+ * deleting the file afterwards costs neither stacks nor names. If more files would be open than
+ * may be, those that no stack has used for the longest time are closed. Such a file is opened
+ * again by its identity when a frame lies in it.
  */
 #pragma once
 
@@ -16,10 +18,15 @@ struct pm_chain_module {
 	int fd; /* of the file, for symbols at the end; -1. Of `unwind`, if there is one */
 	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
 	bool opened; /* was tried */
+	/* The file is to be opened when a frame lies in it: it was closed to make room, or
+	 * there was none. If `unwind` is there, it knows the segments still. */
+	bool closed;
+	uint64_t used; /* modules->stamp of the last stack with a frame in it */
 	bool generated; /* code that was made while running: see jit.h */
 	int error; /* why a file could not be opened: a negative errno */
 	struct pm_chain_gap *gap; /* private */
-	/* The file when it was opened; mtime_ns INT64_MIN: it had changed by then. */
+	bool was_open; /* then the file had: */
+	/* mtime_ns INT64_MIN: it had changed by then. */
 	int64_t mtime_ns;
 	uint64_t size;
 };
@@ -32,6 +39,10 @@ struct pm_chain_modules {
 	uint32_t first_file_id;
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* kept open, and how many may be */
+	size_t closed_len;
+	uint64_t stamp; /* counts stacks */
+	/* Counts modules that got an `unwind` late: the views of spaces lack it. */
+	uint64_t version;
 	uint64_t crc_bytes_left; /* to be read for checksums of debug files */
 	struct pm_chain_vdso vdso; /* this process's own, which is everyone's */
 	struct pm_chain_vdso vdso32; /* that of 32-bit processes, copied from the first */
@@ -67,6 +78,14 @@ uint32_t pm_chain_modules_of_file_id(const struct pm_chain_modules *modules,
  * NULL only without memory. */
 struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
 					       const struct pm_procs *procs, uint32_t id);
+/* Module @id has a frame of the stack that is unwound. It stays open meanwhile. */
+void pm_chain_modules_use(struct pm_chain_modules *modules, uint32_t id);
+/*
+ * Opens the file of touched module @id, if it is closed. Closes others where there is no room:
+ * nobody may use what the unwinder has read of them. Whether the module is another one now.
+ */
+bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
+			     const struct pm_procs *procs, uint32_t id);
 /* The image of a touched module of the vDSO's kind; an empty one if it could not be had. */
 const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules *modules,
 						  const struct pm_module *module);

@@ -139,7 +139,12 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret);
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 			size_t len);
 void pm_unw_module_free(struct pm_unw_module *module);
-/* The file, which the module keeps open for as long as it lives; borrowed, -1 for memory. */
+/* Gives back the file and all that was read of it, outside of unwinding. The segments stay known
+ * to pm_unw_module_bias(). Nothing else is found in the module until it is reopened. */
+void pm_unw_module_close(struct pm_unw_module *module);
+/* Makes the module that of @fd again, which is the same file. As pm_unw_module_open(). */
+int pm_unw_module_reopen(struct pm_unw_module *module, int fd, struct pm_error *err);
+/* The file, which the module keeps open until it is closed; borrowed, -1 for memory. */
 int pm_unw_module_fd(const struct pm_unw_module *module);
 /* Whether pm_unw_go_callers() can find callers: the sections are those of a Go program. */
 bool pm_unw_module_has_go_callers(const struct pm_unw_module *module);

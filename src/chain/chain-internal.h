@@ -100,6 +100,14 @@ struct pm_chains {
 int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		   const struct pm_unw_map *map, uint32_t how);
 int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how);
+enum {
+	PM_CHAIN_REOPENED_MAX = 64, /* files with frames in one stack */
+};
+/*
+ * Whether a file that one of the first @len frames of chains->found lies in was closed to make
+ * room. It is open again then, and the frames are to be found anew.
+ */
+bool pm_chains_reopen_closed(struct pm_chains *chains, size_t len);
 /* Subtracts work of @ns from the budget of the process of the record at hand. */
 void pm_chains_spend(struct pm_chains *chains, uint64_t ns);
 /* The callers that PERF_SAMPLE_BRANCH_CALL_STACK gave. */

@@ -272,6 +272,7 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 		const struct pm_unw_stack *copy, size_t len, size_t outer)
 {
 	size_t frames_len = chains->frames_len, found = 0, known = 0, pieces = 0;
+	size_t reopened = 0;
 	enum pm_unw_stop reason = PM_UNW_STOP_TRUNCATED;
 	struct pm_unw_stack memory = *copy, piece[LOOK_PIECES_MAX];
 	uint64_t time, missed = 0;
@@ -282,6 +283,11 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 		missed = 0;
 		found = pm_unwind(chains->unwinder, space, regs, &memory, chains->found,
 				  &reason);
+		if (reopened < PM_CHAIN_REOPENED_MAX &&
+		    pm_chains_reopen_closed(chains, found)) {
+			reopened++;
+			continue;
+		}
 		if (!may_go_on(reason) || missed == 0 || pieces == LOOK_PIECES_MAX ||
 		    !read_piece(chains, record, copy, missed, &piece[pieces], pieces))
 			break;

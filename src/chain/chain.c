@@ -172,6 +172,8 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		map ? &chains->from.modules->list.data[map->tag] : NULL;
 	uint32_t module = PM_FILE_NONE;
 
+	if (map)
+		pm_chain_modules_use(chains->from.modules, map->tag);
 	if (of && of->generated && chains->from.jit) {
 		const struct pm_record *record = chains->record;
 		int error =
@@ -344,6 +346,23 @@ static bool take_ahead(struct pm_chains *chains, const struct pm_process *proces
 	return false;
 }
 
+bool pm_chains_reopen_closed(struct pm_chains *chains, size_t len)
+{
+	struct pm_chain_modules *modules = chains->from.modules;
+
+	if (modules->closed_len == 0)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (chains->found[i].map)
+			pm_chain_modules_use(modules, chains->found[i].map->tag);
+	for (size_t i = 0; i < len; i++)
+		if (chains->found[i].map &&
+		    pm_chain_modules_reopen(modules, chains->from.procs,
+					    chains->found[i].map->tag))
+			return true;
+	return false;
+}
+
 /* Unwinds into chains->found. What is known of generated code may change the space. */
 static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
@@ -352,21 +371,30 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 	enum {
 		TRIES = 8 /* each goes further than the one before */
 	};
+	size_t reopened = 0;
 	const struct pm_record *record = chains->record;
 	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
 
 	pm_chain_live_begin(chains->from.modules, record->time, 1);
-	for (int i = 0; i < TRIES; i++) {
+	chains->from.modules->stamp++;
+	for (int i = 0; i < TRIES;) {
 		int error;
 
-		if (i > 0 || !take_ahead(chains, process, reason, len)) {
+		if (i > 0 || reopened > 0 || !take_ahead(chains, process, reason, len)) {
 			chains->missed = 0;
 			*len = pm_unwind(chains->unwinder, space, regs, stack,
 					 chains->found, reason);
 		}
-		if (!process || !chains->from.jit ||
-		    !pm_chain_jit_cover(chains->from.jit, process, chains->found, *len,
-					record->time))
+		if (!process)
+			break;
+		if (reopened < PM_CHAIN_REOPENED_MAX &&
+		    pm_chains_reopen_closed(chains, *len))
+			reopened++;
+		else if (chains->from.jit &&
+			 pm_chain_jit_cover(chains->from.jit, process, chains->found,
+					    *len, record->time))
+			i++;
+		else
 			break;
 		error = get_space(chains, process, record->time, space);
 		if (error < 0)

@@ -9,9 +9,9 @@
 #include "tables.h"
 
 enum {
-	/* A target that maps ever new files must not use up our memory and mappings. */
-	MODULES_OPEN_MAX = 16384,
-	FDS_RESERVED = 256, /* for what is opened in passing, beside the events */
+	/* A target that maps ever new files must not use up our descriptors and memory. */
+	MODULES_OPEN_MAX = 512,
+	ROOM_SHARE = 8, /* one in so many files is closed when there is no room */
 	/* While samples wait in the rings; about half a second. */
 	CRC_BYTES_MAX = 1 << 28,
 	BUILD_ID_HEX_BYTES = 2 * PM_MODULE_BUILD_ID_MAX + 1,
@@ -43,12 +43,9 @@ void pm_chain_modules_raise_limit(struct pm_chain_modules *modules)
 	raised.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
 		limit = raised;
-	if (limit.rlim_cur > 2 * FDS_RESERVED)
-		modules->fds_max = limit.rlim_cur - FDS_RESERVED < MODULES_OPEN_MAX
-					   ? limit.rlim_cur - FDS_RESERVED
-					   : MODULES_OPEN_MAX;
-	else
-		modules->fds_max = limit.rlim_cur / 2;
+	/* The rest is for events, helpers and what is opened in passing. */
+	modules->fds_max = limit.rlim_cur / 3 < MODULES_OPEN_MAX ? limit.rlim_cur / 3
+								 : MODULES_OPEN_MAX;
 }
 
 int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules)
@@ -91,7 +88,8 @@ static int open_debug(void *user)
 static void want_debug(struct pm_chain_modules *modules, const struct pm_module *module,
 		       struct pm_chain_module *ret)
 {
-	ret->gap = malloc(sizeof(*ret->gap));
+	if (!ret->gap)
+		ret->gap = malloc(sizeof(*ret->gap));
 	if (!ret->gap)
 		return;
 	*ret->gap = (struct pm_chain_gap){ .module = module,
@@ -141,34 +139,91 @@ static void note_written(int fd, const struct pm_module *module,
 	ret->size = st.stx_size;
 }
 
+/* Whether the file, which was open before, was written while it was closed. */
+static bool was_rewritten(int fd, const struct pm_chain_module *module)
+{
+	struct statx st;
+
+	return module->was_open && module->mtime_ns != INT64_MIN &&
+	       statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE,
+		     &st) == 0 &&
+	       (ns_of(&st.stx_mtime) != module->mtime_ns || st.stx_size != module->size);
+}
+
+/* Of a file that is no ELF file: 0, or why it cannot be read. */
+static int read_error(int fd)
+{
+	char byte;
+
+	return pread(fd, &byte, sizeof(byte), 0) < 0 ? -errno : 0;
+}
+
+/* Makes the unwinder know the file: one that it knew before, or for the first time. */
+static int unwind_by(struct pm_chain_modules *modules, const struct pm_module *module,
+		     struct pm_chain_module *ret, int fd)
+{
+	int error = ret->unwind ? pm_unw_module_reopen(ret->unwind, fd, NULL)
+				: pm_unw_module_open(&ret->unwind, fd, NULL);
+
+	if (error < 0)
+		return error == -ENOEXEC ? read_error(fd) : error;
+	ret->fd = pm_unw_module_fd(ret->unwind);
+	want_debug(modules, module, ret);
+	if (modules->tables)
+		pm_unw_module_set_helper(ret->unwind,
+					 pm_chain_tables_helper(modules->tables));
+	return 0;
+}
+
+/* Takes @fd. 0, or why the file is not used. */
+static int adopt_file(struct pm_chain_modules *modules, const struct pm_module *module,
+		      struct pm_chain_module *ret, int fd_)
+{
+	PM_AUTO_CLOSE int fd = fd_;
+	int error;
+
+	if (was_rewritten(fd, ret))
+		return -ESTALE;
+	if (!ret->was_open)
+		note_written(fd, module, ret);
+	ret->was_open = true;
+	error = unwind_by(modules, module, ret, fd);
+	if (error < 0)
+		return error;
+	/* What is no ELF file is kept, too. */
+	if (ret->fd < 0)
+		ret->fd = pm_take_fd(&fd);
+	modules->fds++;
+	return 0;
+}
+
+static bool is_for_want_of_descriptors(int error)
+{
+	return error == -EMFILE || error == -ENFILE;
+}
+
+/* 0, or why there is no file. */
+static int try_file(struct pm_chain_modules *modules, const struct pm_module *module,
+		    struct pm_chain_module *ret)
+{
+	int fd = modules->fds < modules->fds_max ? pm_module_open(module, NULL) : -EMFILE;
+
+	return fd < 0 ? fd : adopt_file(modules, module, ret, fd);
+}
+
 static void open_module(struct pm_chain_modules *modules, const struct pm_module *module,
 			struct pm_chain_module *ret)
 {
-	PM_AUTO_CLOSE int fd = -1;
-
-	if (module->identity.kind == PM_MODULE_VDSO) {
+	if (module->identity.kind == PM_MODULE_VDSO)
 		open_vdso(modules, module, ret);
-		return;
-	}
 	if (module->identity.kind != PM_MODULE_FILE)
 		return;
-	fd = modules->fds < modules->fds_max ? pm_module_open(module, NULL) : -EMFILE;
-	if (fd < 0) {
-		ret->error = fd;
+	ret->error = try_file(modules, module, ret);
+	if (!is_for_want_of_descriptors(ret->error))
 		return;
-	}
-	modules->fds++;
-	note_written(fd, module, ret);
-	if (pm_unw_module_open(&ret->unwind, fd, NULL) == 0) {
-		ret->fd = pm_unw_module_fd(ret->unwind);
-		want_debug(modules, module, ret);
-		if (modules->tables)
-			pm_unw_module_set_helper(ret->unwind,
-						 pm_chain_tables_helper(modules->tables));
-	} else {
-		ret->unwind = NULL;
-		ret->fd = pm_take_fd(&fd);
-	}
+	ret->error = 0;
+	ret->closed = true;
+	modules->closed_len++;
 }
 
 /* Anonymous memory, also by a name that prctl(2) gave it, and what JITs that map their code
@@ -179,7 +234,7 @@ static bool is_generated(const struct pm_module_identity *identity,
 	if (identity->kind == PM_MODULE_ANON)
 		return strcmp(identity->path, "//anon") == 0 ||
 		       strncmp(identity->path, "[anon:", 6) == 0;
-	return identity->kind == PM_MODULE_FILE && !module->unwind &&
+	return identity->kind == PM_MODULE_FILE && !module->unwind && !module->closed &&
 	       strncmp(identity->path, "/memfd:", 7) == 0;
 }
 
@@ -204,6 +259,97 @@ struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
 			is_generated(&pm_procs_module(procs, id)->identity, module);
 	}
 	return module;
+}
+
+/* ---- files that are closed to make room ------------------------------------------------- */
+
+/* A file that is open, and when it was used. */
+struct candidate {
+	bool unlinked; /* nothing leads to it when its processes are gone */
+	uint64_t used;
+	uint32_t id;
+};
+
+static int compare_candidates(const void *left, const void *right)
+{
+	const struct candidate *a = left, *b = right;
+
+	if (a->unlinked != b->unlinked)
+		return a->unlinked ? 1 : -1;
+	return (a->used > b->used) - (a->used < b->used);
+}
+
+static bool is_unlinked(int fd)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) == 0 &&
+	       st.stx_nlink == 0;
+}
+
+static void close_file(struct pm_chain_modules *modules, struct pm_chain_module *module)
+{
+	if (module->unwind)
+		pm_unw_module_close(module->unwind);
+	else
+		close(module->fd);
+	if (module->gap)
+		module->gap->fd = -1;
+	module->fd = -1;
+	module->closed = true;
+	modules->closed_len++;
+	modules->fds--;
+}
+
+/* Without memory nothing is closed, nor what the stack at hand needs. */
+static void make_room(struct pm_chain_modules *modules)
+{
+	PM_AUTO_FREE struct candidate *open =
+		reallocarray(NULL, modules->fds + 1, sizeof(*open));
+	size_t len = 0, closed = modules->fds_max / ROOM_SHARE + 1;
+
+	for (size_t i = 0; open && i < modules->list.len && len < modules->fds; i++) {
+		const struct pm_chain_module *module = &modules->list.data[i];
+
+		if (module->fd >= 0 && module->used < modules->stamp)
+			open[len++] =
+				(struct candidate){ .unlinked = is_unlinked(module->fd),
+						    .used = module->used,
+						    .id = (uint32_t)i };
+	}
+	if (len > 0)
+		qsort(open, len, sizeof(*open), compare_candidates);
+	for (size_t i = 0; i < len && i < closed; i++)
+		close_file(modules, &modules->list.data[open[i].id]);
+}
+
+void pm_chain_modules_use(struct pm_chain_modules *modules, uint32_t id)
+{
+	modules->list.data[id].used = modules->stamp;
+}
+
+bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
+			     const struct pm_procs *procs, uint32_t id)
+{
+	struct pm_chain_module *module = &modules->list.data[id];
+	const struct pm_module *of = pm_procs_module(procs, id);
+	bool known = module->unwind;
+
+	if (!module->closed)
+		return false;
+	module->error = try_file(modules, of, module);
+	if (is_for_want_of_descriptors(module->error)) {
+		make_room(modules);
+		module->error = try_file(modules, of, module);
+	}
+	/* The next stack tries again. */
+	if (is_for_want_of_descriptors(module->error))
+		return false;
+	module->closed = false;
+	modules->closed_len--;
+	module->generated = is_generated(&of->identity, module);
+	modules->version += !known && module->unwind;
+	return true;
 }
 
 static void put_hex(const uint8_t *id, uint8_t len, char ret[BUILD_ID_HEX_BYTES])
@@ -266,6 +412,8 @@ void pm_chain_modules_drop(struct pm_chain_modules *modules, uint32_t id)
 	module = &modules->list.data[id];
 	if (module->fd >= 0)
 		modules->fds--;
+	if (module->closed)
+		modules->closed_len--;
 	if (!module->unwind)
 		pm_cleanup_close(&module->fd);
 	pm_unw_module_free(module->unwind);
@@ -296,6 +444,8 @@ int pm_chain_modules_file_id(struct pm_chain_modules *modules,
 	if (module->file_id == PM_FILE_NONE) {
 		uint32_t file_id = next_file_id(modules);
 
+		/* The build-id is in the file. */
+		pm_chain_modules_reopen(modules, procs, id);
 		identity = &pm_procs_module(procs, id)->identity;
 		build_id_hex(module, identity, build_id);
 		error = pm_vec_push(&modules->by_file_id, id);

@@ -212,6 +212,7 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 	uint8_t len = identity->build_id_len;
 	int error = 0;
 
+	pm_chain_modules_reopen(raw->modules, raw->procs, id);
 	memcpy(module.build_id, identity->build_id, sizeof(identity->build_id));
 	if (len == 0 && from->fd >= 0 &&
 	    pm_elf_build_id(from->fd, module.build_id, &len) < 0)

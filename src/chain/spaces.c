@@ -11,6 +11,7 @@ struct view {
 	uint64_t epoch; /* of struct pm_space that it shows */
 	bool built;
 	uint64_t version; /* how often it was built */
+	uint64_t modules_version; /* of the modules that it was built of */
 	PM_VEC(struct pm_unw_map) maps;
 	PM_VEC(struct pm_unw_map) overlay;
 };
@@ -106,6 +107,7 @@ static int rebuild(struct view *view, const struct pm_space *space,
 			return ret;
 	}
 	view->epoch = space->epoch;
+	view->modules_version = modules->version;
 	view->version++;
 	view->built = true;
 	return 0;
@@ -131,7 +133,8 @@ int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modu
 	}
 	view->modules = modules;
 	view->pid = process->pid;
-	if (!view->built || view->epoch != process->space.epoch) {
+	if (!view->built || view->epoch != process->space.epoch ||
+	    view->modules_version != modules->version) {
 		int error = rebuild(view, &process->space, modules, procs);
 
 		if (error < 0)

@@ -81,13 +81,21 @@ static bool was_written(const struct pm_chain_modules *modules,
 		       modules->list.data[id].mtime_ns;
 }
 
+/* Whether the file was found to be another one when it was to be opened again. */
+static bool was_lost(const struct pm_chain_modules *modules, uint32_t id)
+{
+	return id < modules->list.len && modules->list.data[id].was_open &&
+	       modules->list.data[id].error == -ESTALE;
+}
+
 static void retire_written(const struct pm_chain_tasks *tasks,
 			   const struct pm_module_identity *identity)
 {
 	int64_t id = pm_procs_find_module(tasks->procs, identity);
 
 	if (id != PM_MODULE_NONE && tasks->modules &&
-	    was_written(tasks->modules, tasks->procs, (uint32_t)id)) {
+	    (was_written(tasks->modules, tasks->procs, (uint32_t)id) ||
+	     was_lost(tasks->modules, (uint32_t)id))) {
 		/* The content at the time of the sample is lost. */
 		tasks->modules->list.data[id].error = -ESTALE;
 		pm_procs_retire_module(tasks->procs, (uint32_t)id);

@@ -331,6 +331,8 @@ static int run(struct work *work, struct pm_error *err)
 	work->stacks.verbose = work->options->verbose;
 	pm_chain_modules_init(&work->session.modules);
 	pm_chain_modules_raise_limit(&work->session.modules);
+	/* The files of one process, for a moment. */
+	work->session.modules.fds_max = SIZE_MAX;
 	if (!work->session.procs || !work->trace || !work->buffer ||
 	    (work->options->verify && !work->verify))
 		return -ENOMEM;

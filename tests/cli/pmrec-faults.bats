@@ -149,6 +149,60 @@ is_cut() {
 	holds s.json 'footer["exit"] == {"code": 0}' 'len(samples) > 500'
 }
 
+@test "more programs than files may be open" {
+	local i
+	for i in {1..60}; do
+		cp "$PROGRAMS/split" "p$i"
+	done
+	# A third of 80 files may be those of programs. The first program comes again after all others.
+	(
+		ulimit -n 80
+		"$PMREC" -q -o s.json -- sh -c \
+			'for i in $(seq 60) 1; do ./p$i 0.03 & mine=$!; ls /proc/$PPID/fd | wc -l >>fds; wait $mine; done'
+	)
+	holds s.json 'len({s["pid"] for s in samples if "rounds" in chain(s)}) > 30' \
+		'footer["stops"].get("no_cfi", 0) <= 0.01 * len(samples)' \
+		'not any("could not be read" in n["text"] for n in notes)'
+	[ "$(sort -n fds | tail -n 1)" -lt 80 ]
+}
+
+@test "a file that was closed to make room is read again, and none in its place" {
+	local i
+	for i in {1..40}; do
+		cp "$PROGRAMS/split" "p$i"
+	done
+	cp "$PROGRAMS/split" kept
+	cp "$PROGRAMS/split" replaced
+	cp "$PROGRAMS/deep" other
+	(
+		ulimit -n 60
+		"$PMREC" -q -o s.json -- sh -c '
+			# The CPU time of a process, in hundredths of a second.
+			spends() {
+				while [ "$(cut -d " " -f 14 "/proc/$1/stat")" -lt "$2" ]; do sleep 0.05; done
+			}
+			./kept 60 & kept=$!
+			./replaced 60 & replaced=$!
+			echo "$kept $replaced" >pids
+			spends $kept 20; spends $replaced 20
+			kill -STOP $kept $replaced
+			for i in $(seq 40); do ./p$i 0.02; done
+			mv other replaced
+			kill -CONT $kept $replaced
+			spends $kept 50; spends $replaced 50
+			kill $kept $replaced
+			exit 0'
+	)
+	read -r kept replaced <pids
+	# Root reads what the process has mapped. For others that file is gone.
+	holds s.json "sum(s['pid'] == $kept and 'rounds' in chain(s) for s in samples) > 20" \
+		"sum(s['pid'] == $kept and 'stop' in s for s in samples) <= 2" \
+		"not any(s['pid'] == $replaced and 'down' in chain(s) for s in samples)" \
+		"sum(s['pid'] == $replaced for s in samples) > 20"
+	[ "$(id -u)" != 0 ] ||
+		holds s.json "sum(s['pid'] == $replaced and 'stop' in s for s in samples) <= 2"
+}
+
 @test "64 open files and a running process of more threads are refused with the number" {
 	"$PROGRAMS/storm" crowd 50 60000000 >used 3>&- &
 	local target=$!
