@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counting of functions and of ranges of code: where they begin and end (regions), what a
- * thread does there (visits), and the engines that see it. Whole programs are counted by
- * pm/counters.h alone.
+ * Counts functions and ranges of code: where they begin and end (regions), what a thread
+ * does there (visits), and the engines that observe it. Whole programs need only
+ * pm/counters.h.
  *
  *   names ─► pm_regions (pm/probe.h finds functions, flow.c their exits) ─► engine
  *   engine ─► struct pm_visit, one for each entry and exit ─► pm_calls ─► struct pm_stat_scope
  *
- * An engine that has no single visits (callgrind) fills scopes by itself.
+ * An engine without individual visits (callgrind) fills the scopes itself.
  */
 #pragma once
 
@@ -18,39 +18,41 @@
 
 /* ---- regions ------------------------------------------------------------------------- */
 
-/* What a thread that comes by a place does. */
+/* What a thread does when it reaches a place. */
 enum pm_place_kind {
 	PM_PLACE_ENTRY,
 	PM_PLACE_EXIT, /* a return, or a jump out of it: the instruction is about to run */
-	/* Of ranges: where control comes in from or goes out to the rest of the function. */
+	/* Of ranges: control enters from, or leaves to, the rest of the function. */
 	PM_PLACE_IN,
 	PM_PLACE_OUT,
 };
 
-/* An instruction where an engine looks. A region can have two places at one address: what
- * comes in by the only instruction also leaves by it, in this order. */
+/* An instruction at which an engine observes a region. A region can have two places at
+ * one address: if control enters at the region's only instruction, it also leaves there.
+ * The places are in this order. */
 struct pm_place {
 	uint32_t region;
 	enum pm_place_kind kind;
-	uint64_t address, offset; /* svma; in the file */
-	/* sp at the function's first instruction minus sp here: an entry may be some pushes
-	 * behind it. At a return it is 0. sp + sp_offset is the same wherever one call of a
-	 * function is, and so tells apart the visits of IN and OUT, too. */
+	uint64_t address, offset; /* svma; offset in the file */
+	/* sp at the function's first instruction minus sp here: an entry's place may be
+	 * behind some pushes. 0 at a return. sp + sp_offset is constant within one call
+	 * of a function, and so it also matches the visits of IN and OUT. */
 	uint32_t sp_offset;
-	bool sp_known; /* false: sp_offset is not known, and 0; never so of entries */
-	/* Of EXIT and OUT at a conditional jump: control leaves only when pm_place_leaves() says
-	 * so. 0: always; else a condition as below. */
+	bool sp_known; /* false: sp_offset is unknown and 0; never false for entries */
+	/* Of EXIT and OUT at a conditional jump: control leaves only if pm_place_leaves()
+	 * returns true. 0: always; otherwise one of the conditions below. */
 	uint8_t condition;
-	/* Of conditions of a register: its DWARF number, and which of its bits. */
+	/* Of conditions on a register: its DWARF number, and the bits that are tested. */
 	uint8_t condition_register;
 	uint64_t condition_bits;
-	/* Of ENTRY: the function jumps back to it, so that a call that is open with the same
-	 * sp here is this one, and no new one begins. */
+	/* Of ENTRY: the function jumps back to it. If a call with the same sp is already
+	 * open, the visit belongs to that call and no new call begins. */
 	bool again;
-	/* Of IN: control comes to it from outside of the range only, so that a call that is open
-	 * with the same sp here was left by an exception or longjmp(3), and a new one begins. */
+	/* Of IN: control reaches it only from outside the range. If a call with the same
+	 * sp is still open, it was left by an exception or longjmp(3), and a new call
+	 * begins. */
 	bool fresh;
-	/* The instruction's bytes: what a breakpoint takes the place of. */
+	/* The instruction's bytes, which a breakpoint replaces. */
 	uint8_t bytes[16];
 	uint8_t len;
 	/* The kernel emulates it instead of stepping over it (arch/x86/kernel/uprobes.c,
@@ -58,24 +60,26 @@ struct pm_place {
 	bool cheap;
 	/* The kernel refuses a probe there, or a probe would break the program. */
 	bool refused;
-	/* So many instructions between where control comes by and here could fault, or have
-	 * another effect that ends the call before it is seen. */
+	/* Number of instructions between the place where control arrives and this one
+	 * that could fault, or otherwise end the call before it is seen. */
 	uint8_t passed;
-	/* Of candidates: the number of instructions behind the first one, 0: that itself; and
-	 * whether to be there costs nothing but registers' values. */
+	/* Of candidates: the number of instructions behind the first one (0: the first
+	 * one itself), and whether moving to this one costs nothing but register
+	 * values. */
 	uint8_t behind;
 	bool slides;
 };
 
-/* Conditions, each from the first of its kind on, as instructions have them. */
+/* Conditions. Each kind is numbered from the value below, in the order of the
+ * instruction's encoding. */
 enum {
 	PM_PLACE_IF_EFLAGS = 1, /* x86-64 */
 	PM_PLACE_IF_NZCV = 17, /* aarch64 */
 	PM_PLACE_IF_NO_BITS = 31, /* all of condition_bits are 0 in condition_register */
-	PM_PLACE_IF_BITS = 32, /* one is not */
+	PM_PLACE_IF_BITS = 32, /* at least one of them is not */
 };
-/* @value, needed where condition is not 0: the processor's flags at the place (EFLAGS, PSTATE),
- * or what condition_register has there. */
+/* @value is needed if condition is not 0: the processor's flags at the place (EFLAGS,
+ * PSTATE), or the value of condition_register there. */
 bool pm_place_leaves(const struct pm_place *place, uint64_t value);
 static inline bool pm_place_asks_register(const struct pm_place *place)
 {
@@ -86,8 +90,9 @@ struct pm_regions;
 enum {
 	PM_PLACE_TURNS = 5
 };
-/* In which order places of one address are told, by ascending turn: what is left there, what
- * begins there, and what also ends with its only instruction. */
+/* The order in which places at one address are reported, by ascending turn: regions that
+ * are left there, regions that begin there, and regions that also end there because it is
+ * their only instruction. */
 int pm_place_turn(const struct pm_regions *regions, uint32_t place);
 
 struct pm_region {
@@ -100,133 +105,144 @@ struct pm_region {
 		uint64_t low, high; /* svma [low, high) */
 	})
 	pieces; /* the first has the entry; others are .cold and the like */
-	uint32_t places_total; /* of inlined ones: how many places of its kind exist */
-	/* One function inlined at many places: they add up to the region with this index, which
-	 * has no places of its own. -1: none. */
+	/* For inlined functions: the number of places of this kind. */
+	uint32_t places_total;
+	/* For a function inlined at several places: index of the region that is their
+	 * sum, which has no places of its own. -1: none. */
 	int32_t sum;
-	/* Inlined, and mixed with other code: how often control came to one of its pieces is not
-	 * how often it was called. So of a sum with such a place. */
+	/* Inlined and interleaved with other code: the number of entries into its pieces
+	 * is not the number of calls. A sum is parted if one of its parts is. */
 	bool parted;
-	/* A function that was also inlined, at unknown places: if it has no calls of its
-	 * own, the number of calls is unknown. */
+	/* A function that was also inlined at unknown places: if the out-of-line function
+	 * has no calls, the number of calls is unknown. */
 	bool inlined_away;
 };
 
 struct pm_regions {
 	PM_VEC(struct pm_region) list;
 	PM_VEC(struct pm_place) places; /* by region, entries first */
-	/* For each place, in their order: other places where the same could be seen. The
-	 * places were chosen from these. */
+	/* For each place, in the same order: the other places at which the same event
+	 * could be observed. The places were chosen from these. */
 	PM_VEC(struct pm_place) candidates;
-	bool asked; /* the kernel has said which of them take a probe */
+	bool asked; /* the kernel has reported which of them accept a probe */
 	PM_VEC(int) files;
 	PM_VEC(char *) notes; /* one line each, for the user */
 };
 void pm_regions_release(struct pm_regions *regions);
 
 enum {
-	PM_REGIONS_MAX = 1024, /* that one command line may mean */
-	PM_REGION_PLACES_MAX = 4096, /* of all of them */
+	PM_REGIONS_MAX = 1024, /* regions on one command line */
+	PM_REGION_PLACES_MAX = 4096, /* places in all regions together */
 };
 
-/* What to find: --fn or --range as typed. */
+/* A function or range to find: --fn or --range as typed. */
 struct pm_region_spec {
 	bool range;
 	const char *text;
 };
 
 /*
- * Finds the functions and ranges that are meant and the places to look at in each.
+ * Finds the functions and ranges that are specified, and the places to observe in each.
  *
- * A function: NAME, a glob, C++ names with or without parameters, NAME@LIBRARY, FILE:LINE of
- * its definition. A range: FILE:FROM-TO (lines, both included), 0xA-0xB (svma of the program
- * or, with @LIBRARY, of a library; the end excluded). Without @LIBRARY a function is looked for
- * in the program and then in the libraries that it needs; the first of these that has it counts.
- * A name that is there only inlined gives one INLINED region for each place and, of several
- * places, before them their sum; one that is there both ways gives all of them, and a note. A
- * glob finds inlined functions only where it finds no others.
+ * A function: NAME, a glob, C++ names with or without parameters, NAME@LIBRARY, FILE:LINE
+ * of its definition. A range: FILE:FROM-TO (lines, both included), 0xA-0xB (svma of the
+ * program or, with @LIBRARY, of a library; the end excluded). Without @LIBRARY, a
+ * function is searched for in the program and then in the libraries that it needs; the
+ * first that has it is used. A name that exists only inlined gives one INLINED region for
+ * each place and, if there are several places, their sum before them. A name that exists
+ * both ways gives all of these and a note. A glob finds inlined functions only if it
+ * matches no others.
  *
- * Code that cannot be analysed (an indirect jump whose targets are unknown may leave it) gives
- * the places that are known, and a note that says what may be missed.
+ * For code that cannot be analysed (an indirect jump with unknown targets may leave it),
+ * the result has the known places, and a note says what may be missed.
  *
- * 0; -ENOENT with near names, or with what a stripped file lacks; -EINVAL; -E2BIG; -ENOEXEC;
- * -ENODATA; -EOPNOTSUPP (a machine that flow.c does not know); -ENOMEM. @regions is then
- * unchanged.
+ * Returns 0; -ENOENT with similar names, or with what a stripped file lacks; -EINVAL;
+ * -E2BIG; -ENOEXEC; -ENODATA; -EOPNOTSUPP (a machine that flow.c does not know); -ENOMEM.
+ * On error, @regions is unchanged.
  */
 int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *specs,
 		    size_t len, const struct pm_probe_context *context,
 		    struct pm_error *err);
 
 /*
- * Asks the kernel which of the places take a probe, and replaces those that do not: the
- * next instruction also shows an entry. A place without a replacement is `refused`. 0;
- * negative with @err: nothing is known, and nothing was changed.
+ * Asks the kernel which of the places accept a probe, and replaces those that do not: an
+ * entry can also be observed at the next instruction. A place without a replacement is
+ * marked `refused`. Returns 0, or a negative error with @err; then nothing is known and
+ * nothing was changed.
  */
 int pm_regions_ask_kernel(struct pm_regions *regions, struct pm_error *err);
-/* Whether probes can see no call of @region, nor of the parts of which it is the sum. */
+/* Whether probes can see no call of @region, nor of the parts that it is the sum of. */
 bool pm_regions_is_deaf(const struct pm_regions *regions, uint32_t region);
 
 /* ---- calls --------------------------------------------------------------------------- */
 
-/* A thread came by a place. */
+/* A thread reached a place. */
 struct pm_visit {
 	uint64_t time; /* ns, CLOCK_MONOTONIC */
 	pid_t pid, tid;
-	/* Index in pm_regions.places. One with a condition is left out when control stays. */
+	/* Index in pm_regions.places. Visits at which the place's condition does not hold
+	 * are left out. */
 	uint32_t place;
 	uint64_t sp; /* at the place; the stack grows down */
-	const uint64_t *counts; /* of the thread, only growing, by event */
-	uint64_t enabled_ns, running_ns; /* of the group that they are of */
+	const uint64_t *counts; /* of the thread, by event; they only grow */
+	uint64_t enabled_ns, running_ns; /* of the counters' group */
 	const struct pm_sample *stack; /* at entries with --calls-from; NULL: none */
-	uint32_t caller; /* id of who called, given by the engine; UINT32_MAX: unknown */
+	/* The caller's id, assigned by the engine; UINT32_MAX: unknown. */
+	uint32_t caller;
 };
 
 struct pm_calls_options {
 	const struct pm_regions *regions; /* borrowed */
-	size_t events; /* how many counts a visit has */
+	size_t events; /* number of counts in a visit */
 	bool by_thread;
-	/* Called when a call has ended, for --live. NULL: not. Borrowed values. */
+	/* Called at the end of each call, for --live. NULL: no callback. The values are
+	 * borrowed. */
 	void (*ended)(void *user, uint32_t region, const struct pm_visit *entry,
 		      const struct pm_visit *exit, uint32_t depth);
-	/* Gives the frames of a caller of visits. NULL: callers have none. 0 or -ENOMEM. */
+	/* Returns the frames of a visit's caller. NULL: callers have none. 0 or
+	 * -ENOMEM. */
 	int (*name_caller)(void *user, uint32_t caller, struct pm_stat_caller *ret);
 	void *user;
 };
 
 /*
- * One shadow stack for each thread, by stack pointer: an exit belongs to the youngest open
- * entry of its region whose stack pointer was the same; what was opened above it, and what lies
- * below the stack pointer of a new entry on the same stack, was left by longjmp or an exception
- * and is unfinished. Inclusive values are of the outermost call. One thread of ours.
+ * One shadow stack for each thread, matched by stack pointer. An exit belongs to the
+ * youngest open entry of its region with the same stack pointer. Calls that were opened
+ * above that entry, and calls below the stack pointer of a new entry on the same stack,
+ * were left by longjmp(3) or an exception and are unfinished. Inclusive values are of the
+ * outermost call. To be used by one thread of pmstat.
  */
 struct pm_calls;
-/* 0 or -ENOMEM, as all of these. */
+/* 0 or -ENOMEM, as for all functions of this section that return int. */
 int pm_calls_new(struct pm_calls **ret, const struct pm_calls_options *options);
 void pm_calls_free(struct pm_calls *calls);
 int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit);
-/* The thread or process is gone, or has become another program: what it had open is unfinished,
- * up to the last counts that were seen of the thread. */
+/* The thread or process has ended, or has executed another program: its open calls are
+ * unfinished, and end with the last counts that were read of the thread. */
 void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid);
 /* @pid 0: not known yet. */
 void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
 			   const char *comm);
-/* A forked process goes on with copies of its parent thread's open calls, which it may return
- * from, though its counters began anew, and so does elapsed time, at @time. */
+/* A forked process continues with copies of its parent thread's open calls, from which it
+ * may return, although its counters start at 0 and its elapsed time at @time. */
 int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid,
 		  uint64_t time);
 /*
- * What each place that a thread comes by costs, like @overhead of pm_calls_finish(): for calls
- * inside of which other visits were seen. Without this, half of what a call costs.
+ * Sets the cost of each place that a thread reaches, in the format of @overhead of
+ * pm_calls_finish(). It is subtracted from calls inside of which other visits were seen.
+ * Default: half of the cost of a call.
  */
 int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs);
-/* Where the costs depend on how a function is entered: @call of those that are entered at a @cheap
- * place, or at another one, and @visit of each such place. In the place of @overhead. */
+/* Replaces @overhead if costs depend on how a function is entered: @call is the cost of
+ * calls that are entered at a @cheap place, or at one that is not, and @visit the cost of
+ * each such place. */
 int pm_calls_set_costs(struct pm_calls *calls, bool cheap, const uint64_t *call,
 		       const uint64_t *visit);
-/* Everything is over: fills one scope for each region that is not a part of a sum, and one for
- * each sum, appended to stat->scopes with @run. -ENOMEM. Values have the scaling of multiplexed
- * groups applied; @overhead (per call, by event of visits, and behind them of elapsed time; NULL:
- * none) is taken off, never below 0. Elapsed time is the event "wall-time" of source "tool". */
+/* Ends the counting: appends to stat->scopes one scope with @run for each region that is
+ * not a part of a sum, and one for each sum. -ENOMEM. Values are scaled for multiplexed
+ * groups. @overhead (per call, by event of the visits, then elapsed time; NULL: none) is
+ * subtracted, at most down to 0. Elapsed time is the event "wall-time" of source
+ * "tool". */
 int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 		    const uint64_t *overhead);
 
@@ -240,96 +256,99 @@ enum pm_count_engine {
 };
 
 struct pm_engine_options {
-	const struct pm_event_spec *specs; /* what to count; borrowed */
+	const struct pm_event_spec *specs; /* events to count; borrowed */
 	size_t specs_len;
 	const struct pm_regions *regions; /* borrowed */
-	struct pm_targets *targets; /* who runs already; NULL: the command */
+	struct pm_targets *targets; /* running targets; NULL: the command */
 	char **command; /* NULL-terminated */
 	const char *user; /* --user */
 	bool data_on_stdout; /* the command's output goes to stderr */
 	bool no_inherit;
 	bool by_thread;
-	bool live; /* tell each call's end, to this one: a line without its newline */
+	/* Report the end of each call to live_line, as a line without its newline. */
+	bool live;
 	void (*live_line)(void *user, const char *line);
-	/* Appends a value of @event in the unit that people are to read. */
+	/* Appends a value of @event in a human-readable unit. */
 	void (*live_value)(struct pm_str *line, const struct pm_stat_event *event,
 			   uint64_t value);
 	void *live_user;
-	/* Called while it runs, once at most, for what nobody should wait for to be told: that a
-	 * range makes it crawl. NULL: not. */
+	/* Called at most once, while the program runs, for a warning that should not wait
+	 * for the end: a range makes the program crawl. NULL: no callback. */
 	void (*warn)(void *user, const char *text);
 	void *warn_user;
-	uint32_t calls_from; /* how many callers; 0: none */
+	uint32_t calls_from; /* number of callers; 0: none */
 	bool marked; /* only what the command marks; callgrind alone */
-	/* With `marked`: from the begin of this function to the begin of that one, as the symbol
-	 * table names them. NULL: what the command marks itself. */
+	/* With `marked`: from the start of this function to the start of that one, by their
+	 * names in the symbol table. NULL: the parts that the command marks itself. */
 	const char *marked_from, *marked_to;
-	/* A file for what each stack has cost, a recording; callgrind alone, and without regions.
-	 * NULL: none. */
+	/* A file for a recording of the cost of each stack; only for callgrind, and without
+	 * regions. NULL: none. */
 	const char *stacks;
-	bool keep_overhead; /* measure it, tell it, and do not subtract it */
+	bool keep_overhead; /* measure and report it, but do not subtract it */
 	uint64_t timeout_ns; /* 0: none */
 };
 
 /*
- * One run of one engine: starts the command (or looks at the targets), sees all visits, and
- * appends to @stat one run, its scopes, the events' states (they are the first specs_len of
- * stat->events, made by the caller), overhead, settings and warnings. Whole-program values of
- * the run are filled, too, where the engine has them. Signals to this program reach @child.
- * 0, also when the command failed (the run says how); negative: nothing was run, or the counting
- * failed in the middle, and @err says why. The command then runs on and is waited for.
+ * One run of one engine: starts the command (or attaches to the targets), sees all
+ * visits, and appends one run to @stat, with its scopes, the events' states (the first
+ * specs_len of stat->events, which the caller has appended), overhead, settings and
+ * warnings. Whole-program values of the run are filled as well if the engine has them.
+ * Signals to this program are forwarded to @child. Returns 0, also if the command failed
+ * (the run records how). Negative: nothing was run, or the counting failed in the middle,
+ * and @err has the reason; the command then runs on and is waited for.
  */
 int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			 struct pm_child *child, struct pm_error *err);
 int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			 struct pm_child *child, struct pm_error *err);
 /*
- * callgrind has no single calls, and thus no spread of them; it knows neither the numbers of
- * threads nor who else but the direct caller called. Signal handlers are no part of what they
- * interrupt. What a function jumps to at its end is no part of it, unless it recurses; values by
- * caller are then NOT_COUNTED. The last instructions before a deadly signal are not told.
+ * callgrind has no individual calls, and thus no spread of their values. It knows neither
+ * thread ids nor any caller except the direct one. Signal handlers are not part of the
+ * code that they interrupt. Code that a function jumps to at its end is not part of the
+ * function unless it recurses; values by caller are then NOT_COUNTED. The last
+ * instructions before a fatal signal are not reported.
  */
 int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			    struct pm_child *child, struct pm_error *err);
-/* Whether this user may use it here; @err says what is missing. */
+/* Whether this user may use the engine on this system; @err has what is missing. */
 int pm_engine_uprobe_check(struct pm_error *err);
 int pm_engine_ptrace_check(struct pm_error *err);
 int pm_engine_callgrind_check(struct pm_error *err);
 
 /* ---- simulated events ---------------------------------------------------------------- */
 
-/* What callgrind counts: "sim.Ir", "sim.D1mr", …; NULL from the end on. */
+/* The events of callgrind: "sim.Ir", "sim.D1mr", …; NULL past the last one. */
 const char *pm_sim_event_name(size_t index);
-/* Those of which "sim.costs" is the list; NULL from the end on. */
+/* The events that "sim.costs" stands for; NULL past the last one. */
 const char *pm_sim_cost_name(size_t index);
-/* A sum of what callgrind counts. */
+/* A term of an event that is a sum of callgrind's columns. */
 struct pm_sim_term {
 	const char *column; /* "Ir", "D1mr"; NULL: the end */
 	int weight;
 };
-/* For "sim.cycles" and the like; NULL: the event is counted as it is. */
+/* The terms of "sim.cycles" and the like; NULL: the event is a column itself. */
 const struct pm_sim_term *pm_sim_event_terms(const char *name);
-/* Whether a word of -e means one of these, known or not: those that begin with "sim." */
+/* Whether a word of -e is a simulated event, known or not: it begins with "sim." */
 bool pm_sim_event_is(const char *word);
 /*
- * Appends the event to stat->events, from where pm_engine_callgrind_run() takes it: it counts
- * the events whose source is "simulated" and gives all others the state NOT_SUPPORTED. To be
- * called for each sim.* of -e, before pm_count_describe_events(); without -e for sim.Ir.
- * 0, -ENOENT with a near name, -ENOMEM.
+ * Appends the event to stat->events, for pm_engine_callgrind_run(), which counts the
+ * events with source "simulated" and sets the state of all others to NOT_SUPPORTED. To be
+ * called for each sim.* of -e, before pm_count_describe_events(); without -e, for sim.Ir.
+ * 0, -ENOENT with a similar name, -ENOMEM.
  */
 int pm_sim_event_describe(struct pm_stat *stat, const char *name, bool default_set,
 			  struct pm_error *err);
 
 /* ---- whole programs ------------------------------------------------------------------ */
 
-/* The events of a run without -e: software events always; cycles, instructions, branches and
- * misses where there is a PMU; top-down slots where it has them. */
+/* The events of a run without -e: software events always; cycles, instructions, branches
+ * and misses if there is a PMU; top-down slots if the PMU has them. */
 int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err);
-/* Appends to stat->events what specs and, behind them, the tool's own numbers are: wall-time,
- * user-time, system-time, max-rss. */
+/* Appends to stat->events those of @specs and, behind them, the tool's own numbers:
+ * wall-time, user-time, system-time, max-rss. */
 int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *specs,
 			     bool default_set);
-/* How many tool events that are. */
+/* Number of the tool's own events. */
 enum {
 	PM_COUNT_TOOL_EVENTS = 4
 };
@@ -337,7 +356,7 @@ enum {
 struct pm_count_options {
 	const struct pm_event_specs *specs;
 	struct pm_targets *targets; /* NULL: the command */
-	char **command; /* with targets it only says how long; NULL: nothing does */
+	char **command; /* with targets it only sets the duration; NULL: nothing does */
 	const char *user;
 	bool data_on_stdout; /* as in struct pm_engine_options */
 	bool no_inherit;
@@ -347,12 +366,14 @@ struct pm_count_options {
 	 * -ENODATA: it has marked none. */
 	bool marked;
 	uint32_t variant;
-	/* Called after each interval, for printing while it runs. NULL: not. */
+	/* Called after each interval, to print while the program runs. NULL: no
+	 * callback. */
 	void (*interval)(void *user, const struct pm_stat *stat,
 			 const struct pm_stat_run *run);
 	void *user_data;
 };
-/* One run of a whole program, appended to stat->runs. As the engines' functions. */
+/* One run of a whole program, appended to stat->runs. Returns as the engines' functions
+ * do. */
 int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
 		 struct pm_child *child, struct pm_error *err);
 /* Fills stat->metrics from the runs, for each variant, and for scopes. */

@@ -6,15 +6,15 @@
 #include "pm/unwind.h"
 
 struct pm_callers_module {
-	struct pm_unw_module *unwind; /* NULL: no file, no ELF, or out of reach */
-	bool opened; /* was tried */
+	struct pm_unw_module *unwind; /* NULL: no file, no ELF file, or not accessible */
+	bool opened; /* opening it was tried */
 };
 
 /* Where a call was made. */
 struct pm_callers_place {
 	uint32_t module; /* id of struct pm_procs; PM_INDEX_NONE: none */
 	uint64_t address; /* svma, in the call instruction */
-	/* What is called there, innermost first; texts are owned. */
+	/* Functions at the address, innermost first; texts are owned. */
 	PM_VEC(struct pm_stat_frame) names;
 };
 
@@ -27,6 +27,6 @@ struct pm_callers {
 	PM_VEC(struct pm_callers_place) places;
 	struct pm_index by_place;
 	PM_VEC(uint32_t)
-	chains; /* rows of `depth` places; PM_INDEX_NONE behind the end */
+	chains; /* rows of `depth` places, padded with PM_INDEX_NONE */
 	struct pm_index by_chain;
 };

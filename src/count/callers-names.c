@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is at the places that called. */
+/* The names of the places from which calls were made. */
 #include "callers-internal.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 struct work {
 	struct pm_callers *callers;
 	uint32_t *order; /* places, by module and address */
-	uint64_t *addresses; /* of these */
+	uint64_t *addresses; /* of the places in `order` */
 	PM_VEC(struct pm_symbol_job) jobs;
 	PM_VEC(size_t) first; /* by job: in `order` */
 };
@@ -32,7 +32,7 @@ static uint32_t module_of(const struct work *work, size_t job)
 	return work->callers->places.data[work->order[work->first.data[job]]].module;
 }
 
-/* The calls of struct pm_symbol_crew_calls. */
+/* The callbacks of struct pm_symbol_crew_calls. */
 static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
 {
 	const struct work *work = user;
@@ -76,7 +76,7 @@ static int on_symbol(void *user, size_t job, size_t index,
 	return r;
 }
 
-/* What has no names is told by its address. */
+/* A place without names is shown by its address. */
 static int on_done(void *user, size_t job, const char *what, const char *why)
 {
 	return 0;
@@ -137,7 +137,7 @@ int pm_callers_resolve(struct pm_callers *callers)
 		r = pm_symbol_crew_run(work.jobs.data, work.jobs.len, &calls, &cost);
 	pm_vec_release(&work.jobs);
 	pm_vec_release(&work.first);
-	/* Chains without names are still chains. */
+	/* A failure is ignored: chains without names are still chains. */
 	return r == -ENOMEM ? r : 0;
 }
 

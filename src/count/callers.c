@@ -6,12 +6,12 @@
 #include <string.h>
 
 enum {
-	STACK_OF_ONE = 256, /* the return address is on top of it, or nearly */
+	STACK_OF_ONE = 256, /* the return address is on top of the stack, or nearly */
 	STACK_OF_EACH = 2048,
 	STACK_MAX = 32768,
 };
 
-/* A process's mappings as the unwinder wants them. */
+/* A process's mappings in the unwinder's format. */
 struct view {
 	uint64_t epoch; /* of the struct pm_space that it shows */
 	bool built;
@@ -93,7 +93,8 @@ int pm_callers_process(struct pm_callers *callers, pid_t pid)
 {
 	int r = pm_procs_read(callers->procs, pid, NULL);
 
-	/* One that is gone has no callers, and one that is closed to us unknown ones. */
+	/* A process that has ended has no callers; one that we may not read has unknown
+	 * ones. */
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -143,7 +144,7 @@ int pm_callers_record(struct pm_callers *callers, const struct pm_record *record
 	}
 }
 
-/* The module, opened at the first touch, while its file is there. NULL without memory. */
+/* The module. It is opened on first use, while its file exists. NULL without memory. */
 static struct pm_callers_module *touch(struct pm_callers *callers, uint32_t id)
 {
 	struct pm_callers_module *module;
@@ -278,7 +279,8 @@ static int intern_chain(struct pm_callers *callers, const uint32_t *chain, uint3
 	return 0;
 }
 
-/* What the unwinder is to begin with, of the same numbers. False: no registers. */
+/* The registers with which the unwinder starts; both sides use the same numbers. False:
+ * there are none. */
 static bool convert_regs(const struct pm_user_regs *from, struct pm_unw_regs *ret)
 {
 	if (from->abi == PM_REGS_NONE)

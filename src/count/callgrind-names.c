@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names that rows mean by number: each once. */
+/* Names that rows refer to by number, each stored once. */
 #include "callgrind.h"
 
 #include <ctype.h>
@@ -77,7 +77,7 @@ uint32_t pm_callgrind_file_id(struct pm_callgrind_table *table, const char *text
 	return pm_index_add(&table->file_index, hash, id) < 0 ? PM_CALLGRIND_NONE : id;
 }
 
-/* `name'2`: the level is taken off; `name` alone is level 1. */
+/* Removes the level of `name'2`; `name` alone is level 1. */
 static uint32_t split_level(char *name)
 {
 	char *quote = strrchr(name, '\'');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where regions lie, by file and address. */
+/* The regions' addresses, by file. */
 #include "callgrind-sums.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ static int exit_by_address(const void *a, const void *b)
 	return 0;
 }
 
-/* A return of x86 (with a prefix for old branch predictors) or of aarch64; else a jump. */
+/* A return of x86 (maybe with a prefix for old branch predictors) or of aarch64;
+ * otherwise it is a jump. */
 static bool is_return(const struct pm_place *place)
 {
 	const uint8_t *bytes = place->bytes;
@@ -135,7 +136,8 @@ bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address)
 	return false;
 }
 
-/* Of an object that callgrind names: by file, or by name where the file is gone. */
+/* The module of an object that callgrind names: by file, or by name if the file no longer
+ * exists. */
 static uint32_t find_module(const struct pm_callgrind_sums *sums, const char *path)
 {
 	struct stat st;
@@ -168,7 +170,7 @@ int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object, uint
 	return 0;
 }
 
-/* Behind the last piece that begins at or before @address. */
+/* Index past the last piece that begins at or before @address. */
 size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t module,
 			       uint64_t address)
 {
@@ -187,7 +189,8 @@ size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t mo
 	return low;
 }
 
-/* Goes back from pm_callgrind_pieces_end(); false when no piece before has the address. */
+/* Goes back from pm_callgrind_pieces_end(); false if no earlier piece contains the
+ * address. */
 bool pm_callgrind_piece_before(const struct pm_callgrind_sums *sums, size_t *at,
 			       uint32_t module, uint64_t address)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line is a name (`fn=`, `ob=`, …), the first half of a call or of a jump, a position with
- * costs, or `key: value`. Names stay until the next of their kind; those of a callee are for
- * one call. Names may be shortened to numbers, positions to differences.
+ * A line is a name (`fn=`, `ob=`, …), the first half of a call or of a jump, a position
+ * with costs, or `key: value`. A name is valid until the next one of its kind, a callee's
+ * name for one call. Names may be abbreviated to numbers, positions to differences.
  */
 #include "callgrind.h"
 
@@ -36,9 +36,9 @@ struct pm_callgrind {
 	char name[PM_ERROR_SOURCE_MAX];
 	struct pm_callgrind_header header;
 	bool has_instr, has_line;
-	uint64_t instr_at, line_at; /* the position that differences add to */
+	uint64_t instr_at, line_at; /* the position that differences are relative to */
 	struct pm_callgrind_who who;
-	/* What the next call goes to, as far as it was said. */
+	/* The target of the next call, as far as it is known. */
 	uint32_t callee_object, callee_file;
 	char *callee_function;
 	PM_VEC(struct short_name) shorts;
@@ -66,7 +66,7 @@ static void skip_blanks(const char **at)
 		(*at)++;
 }
 
-/* Decimal or 0x…; what ends it is left. */
+/* Decimal or 0x…; the character that ends it is not consumed. */
 static bool take_number(const char **at, uint64_t *ret)
 {
 	const char *text = *at;
@@ -106,8 +106,8 @@ static bool short_equal(const void *table, uint32_t id, const void *key)
 }
 
 /*
- * What is behind `fn=` and its like: `NAME`, `(7) NAME`, which makes 7 short for it, or `(7)`.
- * NULL in @ret where 7 was never said.
+ * The value of `fn=` and its like: `NAME`, `(7) NAME`, which makes 7 an abbreviation of
+ * it, or `(7)`. @ret is NULL if 7 was not defined.
  */
 static int take_name(struct pm_callgrind *reader, enum name_kind kind, const char *text,
 		     const char **ret)
@@ -151,7 +151,7 @@ static const struct name_line {
 	enum {
 		NAME_OWN,
 		NAME_CALLEE,
-		NAME_OTHER, /* of a jump's target; it may make a number short for a name */
+		NAME_OTHER, /* of a jump's target; it may define an abbreviation */
 	} of;
 } name_lines[] = {
 	{ "ob=", NAME_OBJECT, NAME_OWN },       { "fl=", NAME_FILE, NAME_OWN },
@@ -181,7 +181,7 @@ static int set_own(struct pm_callgrind *reader, enum name_kind kind, const char 
 	} else if (kind == NAME_FILE) {
 		who->file = id;
 	} else {
-		/* The function that follows is told anew. */
+		/* The function of the new object is given by a following line. */
 		who->object = id;
 		who->function = PM_CALLGRIND_NONE;
 	}
@@ -203,7 +203,7 @@ static int set_callee(struct pm_callgrind *reader, enum name_kind kind, const ch
 	return reader->callee_object == PM_CALLGRIND_NONE ? -ENOMEM : 0;
 }
 
-/* 1 when the line was one of these, 0 when not. */
+/* 1: the line was one of these; 0: it was not. */
 static int name_line(struct pm_callgrind *reader, const char *line, struct pm_error *err)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(name_lines); i++) {
@@ -229,7 +229,7 @@ static int name_line(struct pm_callgrind *reader, const char *line, struct pm_er
 
 /* ---- positions and costs --------------------------------------------------------------- */
 
-/* A number, `+N` or `-N` from the last one, or `*`: the last one. */
+/* A number; `+N` or `-N`, relative to the previous one; or `*`, the previous one. */
 static bool take_position(const char **at, uint64_t last, uint64_t *ret)
 {
 	char sign = **at;
@@ -254,7 +254,7 @@ static bool take_position(const char **at, uint64_t last, uint64_t *ret)
 	return true;
 }
 
-/* All that the file has; of a target one of them may be missing at the end. */
+/* All positions that the file has. The last one of a jump's target may be missing. */
 static bool take_positions(const struct pm_callgrind *reader, const char **at,
 			   uint64_t *instr, uint64_t *line)
 {
@@ -302,7 +302,7 @@ static int read_line(struct pm_callgrind *reader, struct pm_error *err)
 {
 	ssize_t len;
 
-	/* A line beyond the limit is no line of callgrind: it has read that much at most. */
+	/* A longer line is not callgrind's, and is not read further than its limit. */
 	errno = 0;
 	len = getline(&reader->line, &reader->line_cap, reader->file);
 	if (len < 0 && ferror(reader->file)) {
@@ -321,7 +321,7 @@ static int read_line(struct pm_callgrind *reader, struct pm_error *err)
 	return 1;
 }
 
-/* The line behind `calls=` and `jump=` says where from. */
+/* The line after `calls=` and `jump=` has the position of the caller or the jump. */
 static int second_half(struct pm_callgrind *reader, struct pm_callgrind_row *row,
 		       struct pm_error *err)
 {
@@ -435,14 +435,15 @@ static int take_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
 	return 0;
 }
 
-/* A number; the rest of the line is of no interest. */
+/* A number; the rest of the line is ignored. */
 static int take_count(struct pm_callgrind *reader, const char *text, uint64_t *ret,
 		      struct pm_error *err)
 {
 	return take_number(&text, ret) ? 0 : bad(reader, err, "not a number");
 }
 
-/* `Timerange: Basic block 12 - 34`, `Trigger: --dump-after=fork`; others are for people. */
+/* `Timerange: Basic block 12 - 34`, `Trigger: --dump-after=fork`; other descriptions are
+ * for human readers. */
 static int take_description(struct pm_callgrind *reader, const char *text,
 			    struct pm_error *err)
 {
@@ -470,7 +471,7 @@ static int take_description(struct pm_callgrind *reader, const char *text,
 	return 0;
 }
 
-/* False when the line is of another kind. */
+/* False if the line has another key. */
 static bool is_key(const char *line, const char *key, const char **value)
 {
 	size_t len = strlen(key);
@@ -511,7 +512,7 @@ static int key_line(struct pm_callgrind *reader, const char *line, struct pm_err
 			       ? 0
 			       : bad(reader, err, "not the totals");
 	}
-	/* What others add (`cmd:`, `rcalls=`) is theirs. */
+	/* Lines that other tools add (`cmd:`, `rcalls=`) are ignored. */
 	return word > 0 && (line[word] == ':' || line[word] == '=')
 		       ? 0
 		       : bad(reader, err, "not a line of callgrind");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the sums of regions to the document. */
+/* Converts the sums of regions to scopes of the document. */
 #include "callgrind-sums.h"
 #include "tell.h"
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A scope's sums, of all tallies or of those of one thread. */
+/* The sums of a scope, over all tallies or over those of one thread. */
 struct total {
 	uint64_t entered, back, nested, left;
 	uint32_t max_level;
@@ -23,8 +23,7 @@ static size_t column_called(const struct pm_callgrind_sums *sums, const char *na
 	return SIZE_MAX;
 }
 
-/* The count of @event; false: callgrind does not have it, or it is too large for a
- * number. */
+/* The count of @event; false: callgrind does not have it, or it is out of range. */
 static bool value_of(const struct pm_callgrind_sums *sums,
 		     const struct pm_stat_event *event, const uint64_t *counted,
 		     uint64_t *ret)
@@ -55,7 +54,7 @@ static bool value_of(const struct pm_callgrind_sums *sums,
 	return true;
 }
 
-/* NULL without memory. Without any file nothing is known. */
+/* NULL without memory. Without @costs (no file was read), all values are unknown. */
 static struct pm_stat_value *make_values(const struct pm_callgrind_sums *sums,
 					 const struct pm_stat *stat,
 					 const uint64_t *costs)
@@ -88,9 +87,10 @@ static const struct pm_callgrind_tally *whole_tally(const struct pm_callgrind_su
 }
 
 /*
- * Costs of a function are those of the name that has its first instruction; what belongs to it
- * under other names (`f.cold`) it calls. The deeper levels of a range are in the first one if it
- * is from there that the function calls itself.
+ * The costs of a function are those of the symbol that has its first instruction; parts
+ * of it under other symbols (`f.cold`) appear as calls from it. The deeper levels of a
+ * range are included in the first level if the function calls itself from within the
+ * range.
  */
 static void add_tally_costs(const struct pm_callgrind_sums *sums, struct total *total,
 			    const struct pm_callgrind_tally *tally, bool function)
@@ -103,8 +103,8 @@ static void add_tally_costs(const struct pm_callgrind_sums *sums, struct total *
 		pm_callgrind_add(&total->costs[i], tally->first[i]);
 		if (!function && !whole->recursive)
 			pm_callgrind_add(&total->costs[i], tally->deeper[i]);
-		/* Recursion may go through what a function jumps to at its end, and would
-		 * be lost with it. */
+		/* Recursion may pass through code that the function jumps to at its end,
+		 * and would be lost with it. */
 		if (function && tally->tail[i] > 0)
 			total->tail = true;
 		if (function && whole->nested == 0)
@@ -142,8 +142,8 @@ static uint64_t calls_of(const struct total *total)
 
 /* ---- scopes ------------------------------------------------------------------------------ */
 
-/* Valgrind's numbers of threads are its own; the first thread alone has a number that is known,
- * that of its process. */
+/* Valgrind numbers threads itself; only the first thread has a known tid, that of its
+ * process. */
 static int name_thread(const struct pm_callgrind_thread *thread, int32_t *tid,
 		       char **comm)
 {
@@ -191,8 +191,9 @@ static int demangled(char **ret, const char *name)
 	return pm_stat_text(ret, plain ? plain : name);
 }
 
-/* What a function jumps to at its end is in what its callers paid, and in no number of its own:
- * with @tail it is not known which part was its own. */
+/* Code that a function jumps to at its end is included in the costs of its callers, but
+ * has no number of its own: with @tail it is not known which part is the function's
+ * own. */
 static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
 		       struct pm_stat_scope *scope, const struct pm_callgrind_site *site,
 		       bool tail)
@@ -227,7 +228,7 @@ static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_sta
 	return pm_stat_text(&frame->file, table->files.data[site->file]);
 }
 
-/* Valgrind knows of a file what its .text is; code in other sections is nobody's for it. */
+/* Valgrind attributes only a file's .text to its functions, not other sections. */
 static bool is_hidden(const struct pm_callgrind_sums *sums, uint32_t index)
 {
 	const struct pm_region *region = &sums->regions->list.data[index];

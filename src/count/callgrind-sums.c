@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From rows of callgrind to what regions cost. callgrind says for each instruction what it cost
- * and how often it ran, where its calls and jumps went, and what these calls cost with all that
- * they called. Regions are found by file and address, never by name: of names there are several
- * for one function, and several functions of one name.
+ * Turns the rows of callgrind into costs of regions. For each instruction, callgrind
+ * reports what it cost and how often it ran, where its calls and jumps went, and what
+ * these calls cost including all that they called. Regions are found by file and address,
+ * never by name, as one function may have several names and one name several functions.
  *
- * Entries are how often the first instruction ran, but for jumps back to it; a call that callgrind
- * sees may be none (a jump between `f` and `f.cold`), and one that it does not see may be one
- * (a signal handler). Inclusive is what the first level of recursion cost by itself and by its
- * calls: the deeper ones are in these.
+ * The number of entries is how often the first instruction ran, minus jumps back to it.
+ * callgrind's calls are not used for that: one may be none (a jump between `f` and
+ * `f.cold`), and others are missing (a signal handler). The inclusive cost is the cost of
+ * the first level of recursion and of its calls, which include the deeper levels.
  */
 #include "callgrind-sums.h"
 
@@ -48,7 +48,7 @@ const struct pm_callgrind_tally *pm_callgrind_find_tally(
 	return id == PM_INDEX_NONE ? NULL : &sums->tallies.data[id];
 }
 
-/* Made where there is none yet; NULL without memory. */
+/* Creates the tally if it does not exist; NULL without memory. */
 static struct pm_callgrind_tally *take_tally(struct pm_callgrind_sums *sums,
 					     struct pm_callgrind_tally key)
 {
@@ -115,13 +115,13 @@ static void tally_call(const struct pm_callgrind_sums *sums,
 	}
 	if (same_function)
 		tally->recursive = true;
-	/* Of a range that has several functions, the callee is counted by itself. */
+	/* If a range has several functions, the callee is counted by itself. */
 	if (region->kind == PM_STAT_FUNCTION || same_function || !inside)
 		add_costs(sums, row->who.level == 1 ? tally->first : tally->deeper,
 			  row->counts);
 }
 
-/* What callgrind calls a call from `f` to `f.cold`. */
+/* callgrind reports a jump from `f` to `f.cold` as a call. */
 static bool is_to_part(const struct pm_callgrind_sums *sums,
 		       const struct pm_callgrind_row *row)
 {
@@ -139,7 +139,7 @@ static bool is_to_part(const struct pm_callgrind_sums *sums,
 					       strncmp(to + len, ".unlikely", 9) == 0);
 }
 
-/* From inside to the beginning of a piece, which is no entry. */
+/* A jump from inside to the start of a piece, which is not an entry. */
 static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region *region,
 		       const struct pm_callgrind_row *row)
 {
@@ -149,7 +149,8 @@ static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region 
 			pm_callgrind_add(&tally->back, row->times);
 }
 
-/* Those of all threads and, where it is asked for, of the present one. How many, or -ENOMEM. */
+/* The tallies of all threads and, if requested, of the current one. Returns their number,
+ * or -ENOMEM. */
 static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
 			   uint32_t function, uint32_t ret[2])
 {
@@ -192,7 +193,7 @@ static int tally_row(struct pm_callgrind_sums *sums, uint32_t index,
 	return len < 0 ? len : 0;
 }
 
-/* A jump from outside to the middle of a range is an entry, too. */
+/* A jump from outside into the middle of a range is an entry, too. */
 static int jump_into(struct pm_callgrind_sums *sums, uint32_t module,
 		     const struct pm_callgrind_row *row)
 {
@@ -307,7 +308,7 @@ static int take_row(struct pm_callgrind_sums *sums, struct pm_callgrind_thread *
 	return row->kind == PM_CALLGRIND_JUMP ? jump_into(sums, module, row) : 0;
 }
 
-/* The first file says what the columns are. */
+/* The first file defines the columns. */
 static int take_columns(struct pm_callgrind_sums *sums,
 			const struct pm_callgrind_header *header, const char *name,
 			struct pm_error *err)
@@ -361,7 +362,7 @@ static struct pm_callgrind_thread *take_thread(struct pm_callgrind_sums *sums,
 }
 
 enum {
-	WHOLE = -1, /* it has executed a program since, and all threads are its own */
+	WHOLE = -1, /* it has executed a program since; all threads are its own */
 };
 
 static struct pm_callgrind_copy *find_copy(struct pm_callgrind_sums *sums, int32_t pid)
@@ -373,9 +374,9 @@ static struct pm_callgrind_copy *find_copy(struct pm_callgrind_sums *sums, int32
 }
 
 /*
- * The first part of a copy shows which thread it has. A process made by posix_spawn(3)
- * runs only code of the C library until its exec(3): it is left out. Any other copy was
- * made without the C library.
+ * The first part of a copy shows which thread the copy has. A process made by
+ * posix_spawn(3) runs only code of the C library until its exec(3); it is left out. Any
+ * other copy was made without the C library.
  */
 static int begin_copy(struct pm_callgrind_sums *sums,
 		      const struct pm_callgrind_header *header)
@@ -392,8 +393,8 @@ static int begin_copy(struct pm_callgrind_sums *sums,
 	return pm_vec_push(&sums->copies, copy);
 }
 
-/* Whether the file with this header has costs of its process itself; @copy: the process
- * is the copy of another one. -ENOMEM. */
+/* Whether the file with this header has costs of its process itself; @copy: NULL if the
+ * process is not a copy of another one. -ENOMEM. */
 static int has_own_costs(struct pm_callgrind_sums *sums,
 			 const struct pm_callgrind_header *header,
 			 struct pm_callgrind_copy **copy)
@@ -402,8 +403,8 @@ static int has_own_costs(struct pm_callgrind_sums *sums,
 	int code = 0;
 
 	*copy = find_copy(sums, header->pid);
-	/* A dump has a file for each thread. A second first dump is of another program,
-	 * which is no copy. */
+	/* A dump has one file per thread. A second first dump is of another program,
+	 * which is not a copy. */
 	if (!*copy && sums->root != 0 && header->pid != sums->root)
 		code = begin_copy(sums, header);
 	else if (*copy && first && header->last_block != (*copy)->last_block)
@@ -503,7 +504,7 @@ int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *na
 	return ret;
 }
 
-/* ---- begin and end ---------------------------------------------------------------------- */
+/* ---- start and end ---------------------------------------------------------------------- */
 
 int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
 			  const struct pm_engine_options *options)

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* What is summed of regions while files are read: callgrind-sums.c fills it, callgrind-scopes.c
- * makes scopes of it. */
+/* Sums of regions, collected while files are read: callgrind-sums.c fills them,
+ * callgrind-scopes.c makes scopes of them. */
 #pragma once
 
 #include "callgrind-stacks.h"
 
 #include <sys/stat.h>
 
-/* What was seen of one region in one function, in all or (pid, thread) in one thread. */
+/* The counts of one region in one function, of all threads or of the thread (pid,
+ * thread). */
 struct pm_callgrind_tally {
 	uint32_t region, function;
 	int32_t pid, thread; /* 0, 0: all of them */
-	bool at_entry; /* this function has the region's first instruction */
+	bool at_entry; /* this function contains the region's first instruction */
 	bool recursive; /* calls itself from within the region */
 	uint32_t max_level; /* at the first instruction */
-	uint64_t entered, nested, back; /* `back`: jumps to it from inside */
+	/* `back`: jumps to the first instruction from inside. */
+	uint64_t entered, nested, back;
 	uint64_t left; /* by its known exits */
-	/* One for each column: self and calls of the first level; of deeper ones; of the
-	 * first, what was jumped to at the end, which is no part of it. */
+	/* One value per column: own costs and calls at the first level of recursion; at
+	 * deeper levels; and, of the first level, code that was jumped to at the end,
+	 * which is not part of the region. */
 	uint64_t *first, *deeper, *tail;
 };
 
-/* Who called a region, and where. */
+/* A place from which a region was called. */
 struct pm_callgrind_site {
 	uint32_t region, function;
 	uint64_t address;
@@ -36,19 +39,21 @@ struct pm_callgrind_thread {
 };
 
 /*
- * A process that is a copy of another one: it starts with the costs of all threads of its
- * parent, and reports them again. Only the thread that has returned from fork also exists
- * here. Its costs up to then are its parent's, and later ones are its own; a few
- * instructions of its own are lost with the first part. No costs of the other threads are
- * its own.
+ * A process that is a copy of another one. It starts with the costs of all threads of its
+ * parent, and reports them again. Only the thread that called fork exists in the copy,
+ * too. Its costs up to the fork are its parent's, later ones are its own; a few
+ * instructions of its own are lost with the first part. Costs of the other threads are
+ * never its own.
  */
 struct pm_callgrind_copy {
 	int32_t pid;
-	/* That it has; 0: no thread's costs are known to be its own; -1: all are, since it has
-	 * executed a program. */
+	/* The thread that exists in the copy; 0: no thread's costs are known to be the
+	 * copy's own; -1: all are, since it has executed a program. */
 	int32_t thread;
 	uint64_t last_block; /* of its first part */
-	bool made_threads; /* whose costs are added to what their numbers had in the parent */
+	/* It created threads, whose costs are added to those of the same numbers in the
+	 * parent. */
+	bool made_threads;
 };
 
 /* Where a region lies; sorted by module and address. */
@@ -67,7 +72,7 @@ struct pm_callgrind_exit {
 struct pm_callgrind_module {
 	dev_t device;
 	ino_t inode;
-	const char *path; /* borrowed of a region */
+	const char *path; /* borrowed from a region */
 };
 
 struct pm_callgrind_sums {
@@ -81,47 +86,51 @@ struct pm_callgrind_sums {
 	PM_VEC(struct pm_callgrind_tally) tallies;
 	PM_VEC(struct pm_callgrind_site) sites;
 	PM_VEC(struct pm_callgrind_thread) threads;
-	PM_VEC(struct pm_callgrind_copy) copies; /* processes that have begun as such */
+	PM_VEC(struct pm_callgrind_copy) copies; /* processes that started as copies */
 	size_t copies_left_out; /* whose own costs cannot be determined */
-	size_t copies_with_handlers; /* of pthread_atfork(3), which are lost with the first part */
+	/* Copies with handlers of pthread_atfork(3), whose costs are lost with the first
+	 * part. */
+	size_t copies_with_handlers;
 	size_t copies_with_threads;
 	enum pm_callgrind_trigger last_trigger; /* of the last file of any process */
 	struct pm_index tally_index, site_index;
-	/* The columns of the first file; the others have the same, for the options were. */
+	/* The columns of the first file. The others have the same, as they were written
+	 * with the same options. */
 	char *columns[PM_CALLGRIND_COLUMNS_MAX];
 	size_t columns_len, instructions;
 	uint64_t *total;
 	char creator[64];
 	bool damaged;
-	struct pm_callgrind_stacks *stacks; /* NULL: nobody wants them */
-	pid_t root; /* 0: nobody said */
+	struct pm_callgrind_stacks *stacks; /* NULL: not requested */
+	pid_t root; /* 0: unknown */
 	/* Of the file that is being read. */
 	int32_t pid, thread;
 };
 
-/* Sums of foreign numbers stop at the greatest. */
+/* Sums of values from files saturate. */
 static inline void pm_callgrind_add(uint64_t *to, uint64_t value)
 {
 	if (__builtin_add_overflow(*to, value, to))
 		*to = UINT64_MAX;
 }
 
-/* NULL: there is none. */
+/* NULL: there is no such tally. */
 const struct pm_callgrind_tally *pm_callgrind_find_tally(
 	const struct pm_callgrind_sums *sums, const struct pm_callgrind_tally *key);
 
 /* ---- callgrind-places.c ---------------------------------------------------------------- */
 
-/* Takes over where the regions are. -ENOMEM. */
+/* Records the addresses of the regions. -ENOMEM. */
 int pm_callgrind_places_add(struct pm_callgrind_sums *sums);
 /* NULL: no known exit of the region. */
 const struct pm_callgrind_exit *pm_callgrind_find_exit(
 	const struct pm_callgrind_sums *sums, uint32_t region, uint64_t address);
 bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address);
-/* Of an object of the table; NONE where no region is in it. -ENOMEM. */
+/* The module of an object of the table; NONE if no region is in it. -ENOMEM. */
 int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object,
 			   uint32_t *ret);
-/* The pieces that have an address: from _end() back, as long as _before() is true. */
+/* Finds the pieces that contain an address: start at _end() and go back while _before()
+ * is true. */
 size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t module,
 			       uint64_t address);
 bool pm_callgrind_piece_before(const struct pm_callgrind_sums *sums, size_t *at,

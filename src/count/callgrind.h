@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of valgrind's callgrind, read as foreign input (format:
- * valgrind.org/docs/manual/cl-format.html), and the sums of the regions that are counted.
+ * Reads the files of valgrind's callgrind, as untrusted input (format:
+ * valgrind.org/docs/manual/cl-format.html), and sums up the regions that are counted.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ enum {
 	PM_CALLGRIND_NONE = UINT32_MAX,
 };
 
-/* The names of one run. Its processes and threads have a file each, whose rows mean ids of
- * this table. */
+/* The names of one run. Each of its processes and threads has a file of its own; the rows
+ * of these files refer to names by ids of this table. */
 struct pm_callgrind_table {
 	PM_VEC(char *) objects, files;
 	struct pm_index object_index, file_index, function_index;
@@ -27,23 +27,24 @@ struct pm_callgrind_table {
 	functions;
 };
 void pm_callgrind_table_release(struct pm_callgrind_table *table);
-/* The id of a name, which is added where it is new. NONE without memory. */
+/* The id of a name, which is added if it is new. NONE without memory. */
 uint32_t pm_callgrind_object_id(struct pm_callgrind_table *table, const char *text);
 uint32_t pm_callgrind_file_id(struct pm_callgrind_table *table, const char *text);
-/* Of `name'3` the level is 3, of `name` 1. */
+/* The level of `name'3` is 3, that of `name` is 1. */
 uint32_t pm_callgrind_function_id(struct pm_callgrind_table *table, uint32_t object,
 				  const char *text, uint32_t *level);
 
-/* A function, or what one of its levels of recursion did: `fn'2` is what it did when it was
- * called while it ran already. */
+/* A function at one of its levels of recursion: `fn'2` is the function when it is called
+ * while it is already running. */
 struct pm_callgrind_who {
-	uint32_t object, file, function; /* NONE: nothing was said */
+	uint32_t object, file, function; /* NONE: not given */
 	uint32_t level; /* from 1 on */
 };
 
 enum pm_callgrind_kind {
-	PM_CALLGRIND_SELF, /* what an instruction or a line cost by itself */
-	PM_CALLGRIND_CALL, /* what its calls of @callee cost with all that they called */
+	PM_CALLGRIND_SELF, /* cost of an instruction or a line itself */
+	/* The cost of its calls of @callee, including all that they called. */
+	PM_CALLGRIND_CALL,
 	PM_CALLGRIND_JUMP,
 };
 
@@ -52,17 +53,17 @@ struct pm_callgrind_row {
 	struct pm_callgrind_who who, callee;
 	uint64_t address; /* svma; 0 in files without positions of instructions */
 	uint64_t line;
-	uint64_t target; /* where a call or a jump went */
-	uint64_t times; /* calls, or jumps that were made */
+	uint64_t target; /* address that a call or a jump went to */
+	uint64_t times; /* number of calls, or of jumps that were taken */
 	const uint64_t *counts; /* by column; not of jumps */
 };
 
-/* The reason why a file was written, as far as it matters for whose costs are in it. */
+/* The reason why a file was written, as far as it decides whose costs the file has. */
 enum pm_callgrind_trigger {
 	PM_CALLGRIND_OTHERWISE,
 	PM_CALLGRIND_BEFORE_SPAWN, /* a thread is about to call posix_spawn(3) */
-	/* A thread has come back from fork, here or in the child: of the system call alone; or of
-	 * fork(3) with all its handlers. */
+	/* A thread has returned from fork, in the parent or in the child: from the system
+	 * call alone, or from fork(3) with all its handlers. */
 	PM_CALLGRIND_AFTER_FORK,
 	PM_CALLGRIND_AFTER_HANDLERS,
 };
@@ -70,30 +71,32 @@ enum pm_callgrind_trigger {
 struct pm_callgrind_header {
 	char *columns[PM_CALLGRIND_COLUMNS_MAX];
 	size_t columns_len;
-	int32_t pid, thread; /* 0: not said */
-	char creator[64]; /* "callgrind-3.19.0"; "": not said */
-	uint64_t part; /* the number of the dump in its process; 0: not said */
-	uint64_t
-		last_block; /* how many blocks of code had run when it was made; 0: not said */
+	int32_t pid, thread; /* 0: not given */
+	char creator[64]; /* "callgrind-3.19.0"; "": not given */
+	uint64_t part; /* the number of the dump in its process; 0: not given */
+	/* Blocks of code that had run when it was written; 0: not given. */
+	uint64_t last_block;
 	enum pm_callgrind_trigger trigger;
-	char dumped_before[128]; /* the function whose call made the dump; "": none did */
-	bool ended; /* the totals were there: it was written to its end */
+	/* The function whose call caused the dump; "": none did. */
+	char dumped_before[128];
+	bool ended; /* the totals were found: the file is complete */
 	uint64_t totals[PM_CALLGRIND_COLUMNS_MAX];
 };
 
 struct pm_callgrind;
-/* @fd is owned by the reader from then on, also when this fails; @name is for messages. */
+/* The reader owns @fd from then on, also on failure; @name is for messages. */
 int pm_callgrind_open(struct pm_callgrind **ret, struct pm_callgrind_table *table, int fd,
 		      const char *name, struct pm_error *err);
 void pm_callgrind_close(struct pm_callgrind *reader);
-/* What was read of it until now. */
+/* The header as far as it has been read. */
 const struct pm_callgrind_header *pm_callgrind_header(const struct pm_callgrind *reader);
 /* 1, 0 at the end; -EBADMSG, -ENOMEM. Counts are borrowed until the next call. */
 int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *ret,
 		      struct pm_error *err);
 
 enum {
-	/* How deep callgrind tells the recursion of functions that are counted. */
+	/* The number of levels of recursion that callgrind separates, in functions that
+	 * are counted. */
 	PM_CALLGRIND_LEVELS = 100,
 };
 
@@ -104,21 +107,23 @@ struct pm_callgrind_sums;
 int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
 			  const struct pm_engine_options *options);
 void pm_callgrind_sums_free(struct pm_callgrind_sums *sums);
-/* Adds a file of a process and thread, read from @fd, which is closed. -EBADMSG: it is damaged,
- * and what stands before the damage is added all the same. */
+/* Adds the file of a process and thread, which is read from @fd and closed. -EBADMSG: the
+ * file is damaged; the rows before the damage are added nevertheless. */
 int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *name,
 			  struct pm_error *err);
-/* The process that began with the command: all others are copies of an existing one. */
+/* Sets the process that the command started as: all others are copies of existing
+ * processes. */
 void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid);
-/* Something is missing: numbers of calls are "at least". */
+/* Something is missing: numbers of calls become "at least". */
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums);
-/* Writes what each stack has cost, as a recording: of options->stacks. */
+/* Writes the cost of each stack as a recording, to options->stacks. */
 int pm_callgrind_sums_write_stacks(const struct pm_callgrind_sums *sums,
 				   const struct pm_stat *stat, struct pm_error *err);
-/* Whether no file has any cost in it. */
+/* Whether no file contains any cost. */
 bool pm_callgrind_sums_are_empty(const struct pm_callgrind_sums *sums);
-/* What wrote the files, "" before there was one. */
+/* The program that wrote the files; "" before the first one. */
 const char *pm_callgrind_sums_creator(const struct pm_callgrind_sums *sums);
-/* Fills @run's values and rows, and appends scopes, from stat->events' sim.* events. */
+/* Fills @run's values and rows, and appends scopes, for the sim.* events of
+ * stat->events. */
 int pm_callgrind_sums_finish(struct pm_callgrind_sums *sums, struct pm_stat *stat,
 			     uint32_t run);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* From the sums of calls to the document. */
+/* Converts the sums of calls to scopes of the document. */
 #include "calls-internal.h"
 #include "tell.h"
 
 #include <string.h>
 
-/* What is taken off: a measured call's own cost, and of each visit inside of it. By event, and
- * behind them elapsed time. */
+/* Costs to subtract: of a measured call itself, and of each visit inside it. By event,
+ * then elapsed time. */
 struct costs {
 	const uint64_t *call,
-		*visit[2]; /* of a region; NULL: none; by whether it is cheap */
+		*visit[2]; /* of a region, NULL: none; by whether the place is cheap */
 	size_t events, columns;
 };
 
@@ -18,17 +18,18 @@ struct finish {
 	struct pm_stat *stat;
 	struct costs costs;
 	bool subtract;
-	size_t wall; /* the event that is elapsed time; SIZE_MAX: none */
+	size_t wall; /* index of the event for elapsed time; SIZE_MAX: none */
 	uint64_t *sums; /* columns */
-	/* Scopes that most of what was counted is not theirs of; of the first, its region, and
-	 * find_inner(). */
+	/* Number of scopes most of whose count belongs to something else; the region of
+	 * the first, and the result of find_inner() for it. */
 	size_t vague;
 	uint32_t vague_first, vague_inner;
 };
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* Of the visits inside. @column: an event, or the number of events for elapsed time. */
+/* The cost of the visits inside. @column: an event, or the number of events for elapsed
+ * time. */
 static uint64_t inner_cost_of(const struct costs *costs, const uint64_t *words,
 			      size_t column)
 {
@@ -48,7 +49,8 @@ static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t
 	       inner_cost_of(costs, words, column);
 }
 
-/* The kernel's own counts: seeing a call adds the same number each time, such as one switch. */
+/* Counts that the kernel keeps itself: each observed call adds the same number, such as
+ * one switch. */
 static bool is_whole(const struct pm_stat_event *event)
 {
 	return event->source && (strcmp(event->source, "tracepoint") == 0 ||
@@ -56,10 +58,11 @@ static bool is_whole(const struct pm_stat_event *event)
 				  (!event->unit || event->unit[0] == '\0')));
 }
 
-/* Whether what is left says anything. The cost of the visits inside of a call is known by a tenth
- * or so: where most is that cost, the rest is noise; and of elapsed time earlier, for who reads what
- * was seen takes some. So is less than nothing. What is counted in whole numbers is known to the
- * last one: nothing left is 0. */
+/* Whether the remainder is meaningful. The cost of the visits inside a call is known to
+ * about a tenth. If that cost is the larger part of a value, the remainder is noise; for
+ * elapsed time the limit is lower, as the reader of the records takes some of it. A
+ * negative remainder is noise as well. Whole-number counts are exact: a remainder of
+ * nothing is 0. */
 static bool is_known(const struct costs *costs, const uint64_t *words, size_t column,
 		     uint64_t value, bool whole)
 {
@@ -100,7 +103,7 @@ static struct pm_stat_value value_of(const struct costs *costs, const uint64_t *
 	return ret;
 }
 
-/* The column of an event of the document; SIZE_MAX: calls have no such number. */
+/* The column of an event of the document; SIZE_MAX: calls do not have this event. */
 static size_t column_of(const struct finish *finish, size_t event)
 {
 	if (event == finish->wall)
@@ -108,8 +111,8 @@ static size_t column_of(const struct finish *finish, size_t event)
 	return event < finish->costs.events ? event : SIZE_MAX;
 }
 
-/* Whether elapsed time is hardly more than the cost: where CPU time is not known then, it is not
- * either. Who waits takes longer than any cost. */
+/* Whether elapsed time is little more than the cost: if CPU time is then unknown, elapsed
+ * time is, too. The elapsed time of a call that waits exceeds any cost. */
 static bool is_mostly_cost(const struct finish *finish, const uint64_t *words)
 {
 	const struct costs *costs = &finish->costs;
@@ -144,7 +147,7 @@ static struct pm_stat_value *make_values(const struct finish *finish,
 	return values;
 }
 
-/* ---- single calls -------------------------------------------------------------------- */
+/* ---- individual calls ---------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -153,7 +156,7 @@ static int by_value(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Nearest rank. @percent of @len sorted ones. */
+/* Nearest rank: the percentile @percent of @len sorted values. */
 static uint64_t quantile(const uint64_t *values, size_t len, unsigned int percent)
 {
 	size_t rank = (len * percent + 99) / 100;
@@ -161,8 +164,8 @@ static uint64_t quantile(const uint64_t *values, size_t len, unsigned int percen
 	return values[rank > 0 ? rank - 1 : 0];
 }
 
-/* The least and the most are of all calls; where a call's cost depends on what was called
- * inside, of those that were kept. */
+/* Minimum and maximum are of all calls; if a call's cost depends on what was called
+ * inside, they are of the calls that were kept. */
 static void fill_spread(const struct finish *finish, const struct pm_calls_region *region,
 			size_t column, uint64_t *values, struct pm_stat_spread *ret)
 {
@@ -295,7 +298,7 @@ static void add_region(struct finish *finish, uint32_t region,
 		finish->sums[i] += calls->totals[region * calls->columns + i];
 }
 
-/* Those of the way in which the region is entered. */
+/* Selects the costs for the way in which the region is entered. */
 static void choose_costs(struct finish *finish, uint32_t index)
 {
 	const struct pm_calls *calls = finish->calls;
@@ -331,8 +334,8 @@ static int tell_copies(const struct finish *finish, uint32_t index,
 		scope->name);
 }
 
-/* Whom it is to be measured without: the one of the others that was called most, if that may be
- * what was seen inside. UINT32_MAX: none. */
+/* The region without which this one should be measured: the most frequently called of the
+ * others, if the visits inside can be its calls. UINT32_MAX: none. */
 static uint32_t find_inner(const struct finish *finish, uint32_t index)
 {
 	const struct pm_calls *calls = finish->calls;
@@ -362,7 +365,8 @@ static void note_not_known(struct finish *finish, uint32_t index,
 
 	for (size_t i = 0; i < finish->stat->events.len; i++)
 		any |= scope->values[i].state == PM_STAT_NOT_KNOWN;
-	/* Of short calls, with nothing inside, the state says enough: there may be many. */
+	/* For short calls with nothing inside, the state is enough: there may be many of
+	 * them. */
 	if (!any || extra[PM_CALLS_CHEAP] + extra[PM_CALLS_DEAR] == 0)
 		return;
 	if (finish->vague++ == 0) {
@@ -427,7 +431,7 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 
 /* ---- all ----------------------------------------------------------------------------- */
 
-/* Threads that still run, or of which nobody knows better. */
+/* Closes threads that still run, or whose end is unknown. */
 static int fold_threads(struct pm_calls *calls)
 {
 	for (size_t i = 0; i < calls->threads.len; i++)
@@ -477,7 +481,7 @@ int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs)
 	return copy_costs(&calls->visit_cost[1], costs, len);
 }
 
-/* What was not given: a visit costs half of a call. */
+/* Fills in costs that were not given: a visit costs half of a call. */
 static int complete_costs(struct pm_calls *calls, const uint64_t *overhead)
 {
 	size_t len = calls->options.events + 1;
@@ -519,7 +523,7 @@ int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 
 		if (calls->options.regions->list.data[i].sum >= 0)
 			continue;
-		/* The document owns it before it is whole. */
+		/* The document owns the scope before it is complete. */
 		if (pm_vec_push(&stat->scopes, scope) < 0 ||
 		    fill_scope(&finish, i, &stat->scopes.data[stat->scopes.len - 1]) < 0)
 			return -ENOMEM;

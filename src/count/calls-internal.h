@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shadow stacks while they are kept and while they are told: shared by the calls*.c files. */
+/* Shadow stacks, while they are maintained and when they are reported: shared by
+ * calls*.c. */
 #pragma once
 
 #include "pm/count.h"
@@ -8,33 +9,36 @@
 
 enum {
 	PM_CALLS_KEPT_MAX =
-		2048, /* calls of a region whose numbers are kept for quantiles */
+		2048, /* calls per region whose numbers are kept, for quantiles */
 };
 
 /*
- * What is known of a thread at a visit is a row of words: the counts by event, and behind them
- * these. All only grow, so that what was between two visits is a difference.
+ * The state of a thread at a visit is a row of words: the counts by event, and behind
+ * them these. All of them only grow, and the amount between two visits is a difference.
  */
 enum pm_calls_column {
 	PM_CALLS_TIME,
 	PM_CALLS_ENABLED,
 	PM_CALLS_RUNNING,
-	/* Visits at places that the kernel emulates, and at others: each has a cost. With an
-	 * entry's own, and without an exit's: what is between is of others. */
+	/* Visits at places that the kernel emulates, and at others; each kind has a cost.
+	 * At an entry they include its own visit, at an exit they do not: the difference
+	 * is the visits of other calls. */
 	PM_CALLS_CHEAP,
 	PM_CALLS_DEAR,
-	PM_CALLS_OWN, /* 0 at an entry, 1 at its exit: measured calls, by which that costs */
+	/* 0 at an entry, 1 at its exit: the difference is the number of measured calls,
+	 * by which the cost of a call is multiplied. */
+	PM_CALLS_OWN,
 	PM_CALLS_COLUMNS,
 };
 
 /*
- * An open call. Its words are `columns` at the entry, and then as many of what was covered of
- * its region then.
+ * An open call. Its words are `columns` at the entry, and as many of the amount that was
+ * already covered for its region at that time.
  */
 struct pm_calls_frame {
 	uint32_t region, caller;
 	uint64_t sp; /* at the function's first instruction */
-	bool copied; /* by fork: the parent has the call */
+	bool copied; /* by fork: the parent has the call, too */
 	uint32_t depth;
 };
 
@@ -51,8 +55,8 @@ struct pm_calls_thread {
 	uint64_t cheap, dear; /* visits */
 	uint64_t *last; /* columns of the last visit */
 	PM_VEC(uint32_t) live; /* frames, oldest first */
-	/* Frames that seemed to have been left without an exit, by region and sp. One that
-	 * was entered again at the same place is gone for good. */
+	/* Frames that appear to have been left without an exit, by region and sp. A frame
+	 * is discarded once the same region is entered again with the same sp. */
 	struct pm_index dead;
 	PM_VEC(uint32_t) dead_list; /* row → frame; PM_INDEX_NONE: unused */
 	PM_VEC(uint32_t) dead_unused;
@@ -76,11 +80,13 @@ struct pm_calls_done { /* a region in a thread that has ended, by_thread */
 struct pm_calls_region {
 	uint64_t calls, nested, unfinished, completed;
 	uint32_t max_depth;
-	bool copies_add; /* numbers of calls that were open at a fork, and went on in the child */
+	/* Calls that were open at a fork, and continued in the child, have added to the
+	 * totals. */
+	bool copies_add;
 	uint64_t random;
 	size_t kept;
-	PM_VEC(uint64_t) rows; /* kept × columns: of single calls */
-	uint64_t *least, *most; /* columns */
+	PM_VEC(uint64_t) rows; /* kept × columns: of individual calls */
+	uint64_t *least, *most; /* minimum and maximum, columns */
 };
 
 struct pm_calls {
@@ -99,31 +105,34 @@ struct pm_calls {
 	struct pm_index by_site;
 	PM_VEC(struct pm_calls_done) done;
 	PM_VEC(uint64_t) done_words; /* done × columns */
-	uint64_t *scratch; /* columns, of the present visit */
+	uint64_t *scratch; /* columns, of the current visit */
 	uint64_t *part; /* columns, of the call that has just ended */
-	bool failed; /* memory ended where nobody could be told */
-	/* What is taken off, each of events and elapsed time, by whether a place is cheap. NULL:
-	 * not given. */
+	bool failed; /* out of memory where no error could be returned */
+	/* Costs to subtract, by event and then elapsed time; index: whether the place is
+	 * cheap. NULL: not given. */
 	uint64_t *call_cost[2], *visit_cost[2];
 };
 
 /* ---- calls-threads.c --------------------------------------------------------------------- */
 
-/* Made when it is not known. NULL without memory. Moves when another one is made. */
+/* Created if it is unknown. NULL without memory. The pointer is invalid after the next
+ * creation. */
 struct pm_calls_thread *pm_calls_thread(struct pm_calls *calls, pid_t pid, pid_t tid);
 struct pm_calls_thread *pm_calls_find_thread(struct pm_calls *calls, pid_t tid);
 /* The row of the region's cell, or UINT32_MAX without memory. */
 uint32_t pm_calls_cell(struct pm_calls *calls, struct pm_calls_thread *thread,
 		       uint32_t region);
-/* Takes the sums of a thread whose calls are all closed, and forgets it. 0 or -ENOMEM. */
+/* Adds the sums of a thread whose calls are all closed to the totals, and removes the
+ * thread. 0 or -ENOMEM. */
 int pm_calls_thread_fold(struct pm_calls *calls, struct pm_calls_thread *thread);
 void pm_calls_thread_release(struct pm_calls_thread *thread);
 
 /* ---- calls-sums.c ------------------------------------------------------------------------ */
 
-/* A call of @region, or of the sum that it is a part of, has ended, and had @words. */
+/* Records @words of a call of @region, or of the sum that it is a part of, that has
+ * ended. */
 int pm_calls_keep(struct pm_calls *calls, uint32_t region, const uint64_t *words);
-/* Adds @words to what @caller made of @region. */
+/* Adds @words to the calls that @caller made of @region. */
 int pm_calls_site_add(struct pm_calls *calls, uint32_t region, uint32_t caller,
 		      const uint64_t *words, bool new_call);
 

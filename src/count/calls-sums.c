@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of single calls, and of who called. */
+/* Values of individual calls, and callers. */
 #include "calls-internal.h"
 
 #include <string.h>
 
-/* ---- single calls -------------------------------------------------------------------- */
+/* ---- individual calls ---------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -12,7 +12,7 @@ static uint64_t next_random(uint64_t *state)
 	return pm_hash_mix(*state, 0);
 }
 
-/* The least and the most of each number, of all calls. */
+/* Minimum and maximum of each number, over all calls. */
 static int widen(struct pm_calls *calls, struct pm_calls_region *region,
 		 const uint64_t *words)
 {
@@ -36,7 +36,7 @@ static int widen(struct pm_calls *calls, struct pm_calls_region *region,
 	return 0;
 }
 
-/* Each call is kept with the same chance (Vitter's algorithm R). */
+/* Each call is kept with the same probability (Vitter's algorithm R). */
 static int sample(struct pm_calls *calls, struct pm_calls_region *region,
 		  const uint64_t *words)
 {

@@ -35,7 +35,7 @@ static int unused_row(struct pm_calls *calls, uint32_t *ret)
 		*ret = calls->threads_unused.data[--calls->threads_unused.len];
 		return 0;
 	}
-	/* Room to give the row back, so that forgetting never fails. */
+	/* Reserves room to return the row, so that removing a thread cannot fail. */
 	if (pm_vec_reserve(&calls->threads_unused, calls->threads.len + 1) < 0 ||
 	    pm_vec_push(&calls->threads, (struct pm_calls_thread){ 0 }) < 0)
 		return -ENOMEM;

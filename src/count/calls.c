@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls out of visits. A thread is a row of numbers that only grow, and each call an interval
- * on it. What a region has used in a thread is the length of the union of its calls' intervals:
- * a call that ends adds its own length without what was added since it began. So recursion
- * counts once; and a call that was taken for dead, adding what was seen of it until then, may
- * end properly after all and adds the rest.
+ * Turns visits into calls. A thread is a row of numbers that only grow, and each call an
+ * interval on it. The use of a region by a thread is the length of the union of its
+ * calls' intervals: a call that ends adds its own length minus the length that was added
+ * since it began. Recursion is therefore counted once. A call that was presumed dead has
+ * added its length up to then; if it ends properly after all, it adds the rest.
  */
 #include "calls-internal.h"
 
@@ -34,7 +34,7 @@ static void drop_frame(struct pm_calls *calls, uint32_t frame)
 	calls->frames_unused.data[calls->frames_unused.len++] = frame;
 }
 
-/* ---- the dead ------------------------------------------------------------------------ */
+/* ---- dead frames --------------------------------------------------------------------- */
 
 struct dead_key {
 	const struct pm_calls *calls;
@@ -52,7 +52,7 @@ static bool dead_equal(const void *table, uint32_t row, const void *wanted)
 	return frame->region == key->region && frame->sp == key->sp;
 }
 
-/* The frame, taken out; PM_INDEX_NONE: there is none. */
+/* Removes the frame and returns it; PM_INDEX_NONE: there is none. */
 static uint32_t take_dead(struct pm_calls *calls, struct pm_calls_thread *thread,
 			  uint32_t region, uint64_t sp)
 {
@@ -70,7 +70,7 @@ static uint32_t take_dead(struct pm_calls *calls, struct pm_calls_thread *thread
 	return frame;
 }
 
-/* Takes over @frame. There is none of its region and sp. */
+/* Takes ownership of @frame. There must be none with its region and sp. */
 static int put_dead(struct pm_calls *calls, struct pm_calls_thread *thread,
 		    uint32_t frame)
 {
@@ -94,8 +94,8 @@ static int put_dead(struct pm_calls *calls, struct pm_calls_thread *thread,
 
 /* ---- ends ---------------------------------------------------------------------------- */
 
-/* Adds what @frame had used up to the row @end and nobody has added yet. Leaves in
- * calls->part the numbers of this call alone. */
+/* Adds the use of @frame up to the row @end that has not been added yet. Stores the
+ * numbers of this call alone in calls->part. */
 static int cover(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t frame,
 		 const uint64_t *end)
 {
@@ -126,7 +126,7 @@ static int cover(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_
 	return r;
 }
 
-/* It was left without an exit, as it seems, after the last visit of the thread. */
+/* The frame seems to have been left without an exit, after the thread's last visit. */
 static int bury(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t frame)
 {
 	const struct pm_calls_frame what = calls->frames.data[frame];
@@ -147,8 +147,8 @@ static int bury(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t
 	return r;
 }
 
-/* The row of the present visit, when it is an exit: it ends one measured call. Of a copy nobody
- * saw the entry. */
+/* The row of the current visit, which is an exit and ends one measured call. The entry of
+ * a copied call was not measured. */
 static const uint64_t *end_row(struct pm_calls *calls, bool copied)
 {
 	calls->scratch[calls->options.events + PM_CALLS_OWN] = !copied;
@@ -189,9 +189,10 @@ static int complete(struct pm_calls *calls, struct pm_calls_thread *thread,
 
 /* ---- visits -------------------------------------------------------------------------- */
 
-/* What is above an open call whose stack pointer is @sp: calls that were left by longjmp(3) or
- * an exception. Those on another stack may live; and those with the same one (not @also), where
- * it is a range that was left, and its function goes on. */
+/* Buries the frames above an open call whose stack pointer is @sp: these calls were left
+ * by longjmp(3) or an exception. Calls on another stack may still be open. So may calls
+ * with the same stack pointer (unless @also): if a range was left, its function goes
+ * on. */
 static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at,
 		      uint64_t sp, bool also)
 {
@@ -211,8 +212,9 @@ static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, si
 	return r;
 }
 
-/* Nothing that lives on this stack has its return address below @sp (or at it, @also): but what
- * came to the same instruction at this very moment, being another region. */
+/* No open call on this stack has its return address below @sp (or at it, with @also).
+ * Calls of other regions that were entered at the same instruction at this very moment
+ * are exempt. */
 static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, uint64_t sp,
 		      bool also, uint64_t now)
 {
@@ -236,7 +238,8 @@ static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, ui
 	return r;
 }
 
-/* The youngest open call of @region with this stack pointer, or of any. SIZE_MAX: none. */
+/* The youngest open call of @region with this stack pointer; @sp NULL: with any.
+ * SIZE_MAX: none. */
 static size_t find_live(const struct pm_calls *calls,
 			const struct pm_calls_thread *thread, uint32_t region,
 			const uint64_t *sp)
@@ -270,7 +273,7 @@ static int open_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 
 	if (cell == UINT32_MAX || pm_vec_reserve(&thread->live, thread->live.len + 1) < 0)
 		return -ENOMEM;
-	/* Where one is entered anew no older one can return to. */
+	/* After a new entry at this stack pointer, no older call can return to it. */
 	frame = take_dead(calls, thread, region, sp);
 	r = frame == PM_INDEX_NONE ? new_frame(calls, &frame) : 0;
 	if (r < 0)
@@ -293,7 +296,7 @@ static int open_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return 0;
 }
 
-/* @place is where it was left. @sp NULL: not known. */
+/* @place is where the call was left. @sp NULL: unknown. */
 static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 		      const struct pm_visit *visit, const struct pm_place *place,
 		      const uint64_t *sp)
@@ -305,7 +308,7 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	if (at == SIZE_MAX) {
 		frame = sp ? take_dead(calls, thread, region, *sp) : PM_INDEX_NONE;
 		if (frame == PM_INDEX_NONE)
-			return 0; /* entered before we looked */
+			return 0; /* entered before the counting started */
 		if (!calls->frames.data[frame].copied)
 			calls->regions.data[region].unfinished--;
 		return complete(calls, thread, frame, visit);
@@ -324,7 +327,8 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return complete(calls, thread, frame, visit);
 }
 
-/* A call of a range that its function has left without an exit: it is entered anew. */
+/* A call of a range that its function left without an exit: the range is entered
+ * again. */
 static int bury_stale(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at)
 {
 	uint32_t frame = thread->live.data[at];
@@ -410,7 +414,7 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 	return r;
 }
 
-/* ---- lives of threads ---------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------- */
 
 static int close_all(struct pm_calls *calls, struct pm_calls_thread *thread)
 {
@@ -444,7 +448,7 @@ void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid, const c
 		calls->failed = true;
 }
 
-/* As its parent's, but that its numbers begin now. */
+/* A copy of the parent's call, except that its numbers start now. */
 static int copy_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 		     const struct pm_calls_frame *like, uint64_t time)
 {
@@ -493,7 +497,7 @@ int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid
 	return 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- creation and destruction -------------------------------------------------------- */
 
 void pm_calls_free(struct pm_calls *calls)
 {
