@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line of valgrind, and its messages. All that would make two equal runs differ is
- * fixed: sizes of caches, options of other sources, which variant of memcpy() the C library
- * takes.
+ * The command line of valgrind, and its messages. All that could make two equal runs
+ * differ is fixed: cache sizes, options from other sources, the variant of memcpy() that
+ * the C library selects.
  */
 #include "callgrind-stacks.h"
 #include "engine-callgrind.h"
@@ -20,7 +20,7 @@ enum {
 	LOG_WARNINGS_MAX = 8,
 };
 
-/* The machine that is simulated; sizes are common ones, not those of the host. */
+/* The machine that is simulated. The sizes are common ones, not those of the host. */
 static const char *const caches[][2] = {
 	{ "I1", "32768,8,64" },
 	{ "D1", "32768,8,64" },
@@ -28,10 +28,11 @@ static const char *const caches[][2] = {
 };
 
 /*
- * The C library asks the CPU which variants it can have (ifuncs): what all x86-64 have is the
- * same everywhere. Names as they are since glibc 2.33, and were before; it ignores others. The comma
- * at the end of them keeps glibc (2.36) from reading on behind the text, where it meets random bytes
- * and takes some instructions more or less.
+ * The C library selects function variants by the CPU's features (ifuncs). Only those that
+ * all x86-64 have are the same everywhere. The list has the names of glibc 2.33 and
+ * later, and those of older versions; glibc ignores unknown names. The comma at the end
+ * keeps glibc (2.36) from reading past the end of the text, where it finds random bytes
+ * and executes a varying number of instructions.
  */
 static const char tunables[] =
 	"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,"
@@ -135,8 +136,8 @@ static int add_simulation(struct pm_callgrind_call *call, struct pm_stat *stat)
 	return ret;
 }
 
-/* Functions that are counted tell how deep they recurse. Characters of patterns in a name would
- * mean others, too. */
+/* Functions that are counted report how deep they recurse. A name with pattern characters
+ * would match other functions, too. */
 static int add_regions(struct pm_callgrind_call *call, const struct pm_regions *regions)
 {
 	int ret = 0;
@@ -157,7 +158,7 @@ static int add_regions(struct pm_callgrind_call *call, const struct pm_regions *
 	return ret;
 }
 
-/* The user's own tunables come last, and win. */
+/* The user's own tunables come last and take precedence. */
 static int make_tunables(struct pm_callgrind_call *call, struct pm_stat *stat)
 {
 	const char *own = getenv("GLIBC_TUNABLES");
@@ -170,7 +171,7 @@ static int make_tunables(struct pm_callgrind_call *call, struct pm_stat *stat)
 	return pm_callgrind_setting(stat, "GLIBC_TUNABLES", call->tunables);
 }
 
-/* As one text, without what differs from run to run: file names. */
+/* The options as one text, without file names, which differ from run to run. */
 static int tell_options(const struct pm_callgrind_call *call, struct pm_stat *stat)
 {
 	struct pm_str text = { 0 };
@@ -193,10 +194,10 @@ static int tell_options(const struct pm_callgrind_call *call, struct pm_stat *st
 int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 			   const struct pm_engine_options *options, const char *dir)
 {
-	/* Numbers in the place of names are given twice where functions have many levels (3.19
-	 * takes the number of the function and adds the level). Files of options are of the
-	 * user's other purposes; the C library's memory is freed
-	 * by valgrind only, and costs instructions. */
+	/* No compressed names: 3.19 uses a function's number plus the level as the number
+	 * of a level, and numbers repeat if functions have many levels. The user's option
+	 * files are meant for other purposes. Freeing the C library's memory happens only
+	 * under valgrind, and costs instructions. */
 	static const char *const fixed[] = {
 		"valgrind",
 		"--command-line-only=yes",
@@ -245,9 +246,9 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 	return ret < 0 ? ret : pm_vec_push(&call->argv, NULL);
 }
 
-/* ---- its messages ------------------------------------------------------------------------ */
+/* ---- valgrind's messages ----------------------------------------------------------------- */
 
-/* `==123== text`, `vex: text`, `valgrind: text`: without the number. */
+/* Removes the number from `==123== text`; `vex: text` and `valgrind: text` have none. */
 static const char *without_pid(const char *line)
 {
 	const char *at = line;
@@ -260,7 +261,7 @@ static const char *without_pid(const char *line)
 	return at[0] && at[0] == at[1] ? at + 2 + strspn(at + 2, " ") : line;
 }
 
-/* What is no banner and no sum, but bad news. */
+/* Whether the line is an error, and not part of the banner or the summary. */
 static bool is_complaint(const char *text)
 {
 	static const char *const begins[] = {
@@ -276,9 +277,9 @@ static bool is_complaint(const char *text)
 	return false;
 }
 
-/* Valgrind stops altogether when its reader of debug information leaves the file: 3.19
- * does not know all forms of DWARF 5 and misreads the bytes after them. The name of the
- * file stands in quotes on a line of its own. */
+/* Valgrind gives up if its reader of debug information runs past the end of the file:
+ * 3.19 does not know all forms of DWARF 5 and misreads the bytes after them. The name of
+ * the file is on a line of its own, in quotes. */
 static void note_unreadable(struct pm_callgrind_log *log, const char *text)
 {
 	static const char reader[] = "debuginfo reader: ", image[] = "Valgrind:   \"";

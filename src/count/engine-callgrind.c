@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine without counters: valgrind runs the command and counts what a simulated machine
- * would. Its files go into a folder of our own, and are read and deleted as they are closed: a
- * process that becomes another program begins with the same name again.
+ * The engine without counters: valgrind runs the command and counts what a simulated
+ * machine would do. Its files go into a directory of ours. They are read and deleted as
+ * soon as they are closed, because a process that executes another program reuses the
+ * same names.
  */
 #include "engine-callgrind.h"
 #include "marks.h"
@@ -19,7 +20,7 @@
 #include <time.h>
 
 enum {
-	/* How long a command has to end by SIGTERM when its time is up. */
+	/* Time for a command to end after SIGTERM, when the timeout is over. */
 	GRACE_NS = 2000000000,
 	TICK_MS = 100, /* between looks at one that was asked to end */
 };
@@ -35,7 +36,7 @@ struct engine {
 	uint32_t run;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
 	bool timed_out;
-	bool keep_folder; /* somebody still writes there */
+	bool keep_folder; /* a process still writes there */
 	size_t files;
 };
 
@@ -58,7 +59,7 @@ static int folder_error(struct pm_error *err, const char *path)
 	return code;
 }
 
-/* Of the command's user, who writes there. */
+/* Gives the directory to the command's user, whose processes write there. */
 static int give_folder(const struct engine *it, struct pm_error *err)
 {
 	struct pm_user user;
@@ -92,7 +93,7 @@ static int make_folder(struct engine *it, struct pm_error *err)
 	return give_folder(it, err);
 }
 
-/* No more than what valgrind makes: plain files. */
+/* Removes only plain files, which is all that valgrind creates. */
 static void remove_folder(struct engine *it)
 {
 	bool remove = it->dir[0] && !it->keep_folder;
@@ -110,7 +111,8 @@ static void remove_folder(struct engine *it)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* `out.PID-THREAD` or `out.PID.PART-THREAD`; the name without a thread is a mere placeholder. */
+/* `out.PID-THREAD` or `out.PID.PART-THREAD`; the file without a thread is a mere
+ * placeholder. */
 static bool is_wanted(const struct engine *it, const char *name)
 {
 	char *end;
@@ -123,7 +125,7 @@ static bool is_wanted(const struct engine *it, const char *name)
 	       (!it->options->no_inherit || pid == it->child->launch.pid);
 }
 
-/* A damaged file is told; all else goes on. */
+/* A damaged file causes a warning only. */
 static int take_file(struct engine *it, const char *name)
 {
 	int fd = openat(it->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -144,7 +146,8 @@ static int take_file(struct engine *it, const char *name)
 					  err.text);
 }
 
-/* What was closed since; a queue that ran over is made good at the end. */
+/* Reads files that were closed since the last call. take_rest() finds those that are
+ * missing after a queue overflow. */
 static int take_closed(struct engine *it)
 {
 	union {
@@ -171,7 +174,8 @@ static int take_closed(struct engine *it)
 	return 0;
 }
 
-/* Numbered parts before the last one, which has no number: PID, then PART. */
+/* By PID, then PART; the last part, which has no number, comes after the numbered
+ * ones. */
 static int by_part(const struct dirent **a, const struct dirent **b)
 {
 	const struct dirent *entries[] = { *a, *b };
@@ -211,7 +215,7 @@ static int take_rest(struct engine *it)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-/* Its environment is ours as it is at the fork. */
+/* The command inherits our environment at the time of the fork. */
 static int prepare(struct engine *it, struct pm_error *err)
 {
 	static const char name[] = "GLIBC_TUNABLES";
@@ -251,7 +255,7 @@ static int launch(struct engine *it, struct pm_error *err)
 	return 0;
 }
 
-/* Once politely, and then for good. */
+/* SIGTERM first, then SIGKILL. */
 static void time_is_up(struct engine *it)
 {
 	kill(it->child->launch.pid, it->timed_out ? SIGKILL : SIGTERM);
@@ -260,7 +264,7 @@ static void time_is_up(struct engine *it)
 	it->deadline_ns += GRACE_NS;
 }
 
-/* Until the command has ended, whatever else fails. */
+/* Runs until the command has ended, even if something else fails. */
 static int wait_for_command(struct engine *it)
 {
 	struct pollfd fds[] = {
@@ -280,7 +284,7 @@ static int wait_for_command(struct engine *it)
 								1000000 % INT32_MAX) +
 								  1
 							: 1;
-		/* Its end may have been before we looked for its signal. */
+		/* The command may have ended before we caught its signal. */
 		pm_child_reap(it->child);
 		pm_child_give_up_stuck(it->child, "pmstat");
 		if (!it->child->running)
@@ -418,7 +422,7 @@ static int count(struct engine *it, struct pm_error *err)
 		       : 0;
 }
 
-/* Valgrind would say so on the command's own stderr. */
+/* Valgrind would report this on the command's own stderr. */
 static int check_command(const char *name, struct pm_error *err)
 {
 	if (pm_child_is_runnable(name))

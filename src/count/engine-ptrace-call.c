@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A system call that another process makes for us. The instruction for it is found in the
- * vDSO, so that no code is changed that other threads may run; the thread takes one step over
- * it with all signals blocked. It may stand in a system call of its own, which the kernel
- * starts again once the registers are back.
+ * Makes another process execute a system call for us. The syscall instruction is found in
+ * the vDSO, so that no code is changed that other threads may be running. The thread
+ * makes one step over it with all signals blocked. It may have been stopped in a system
+ * call of its own; the kernel restarts that call once the registers are restored.
  */
 #include "engine-ptrace.h"
 
@@ -17,10 +17,10 @@
 enum {
 	KERNEL_SIGSET_BYTES = 8,
 	VDSO_BYTES_MAX = 64 << 10,
-	STOPS_MAX = 16, /* until the step is done */
+	STOPS_MAX = 16, /* before the step is done */
 };
 
-/* Where the instruction stands in the vDSO, 0: nowhere. */
+/* The address of the instruction in the vDSO; 0: not found. */
 static uint64_t find_instruction(pid_t tid)
 {
 	char path[64];
@@ -52,7 +52,7 @@ static uint64_t find_instruction(pid_t tid)
 	return found;
 }
 
-/* The thread goes on by @request until it stops for it. */
+/* Resumes the thread with @request until the stop that the request causes. */
 static int go_to_stop(pid_t tid, int request)
 {
 	for (int i = 0; i < STOPS_MAX; i++) {
@@ -74,15 +74,15 @@ static int go_to_stop(pid_t tid, int request)
 
 #if defined(__aarch64__)
 /*
- * Who waits for some time goes on with what is left of it by another system call, whose number
- * the kernel puts in only when the thread goes on from where it stands (do_signal() of
- * arch/arm64/kernel/signal.c). So it goes on to that call, which is not made before @saved are
- * back.
+ * An interrupted wait with a timeout is continued by another system call
+ * (restart_syscall(2)), whose number the kernel sets only when the thread resumes from
+ * where it is (do_signal() in arch/arm64/kernel/signal.c). The thread therefore resumes
+ * up to the entry of that call. The call is made only after @saved has been restored.
  */
 static int go_to_call(pid_t tid, struct pm_ptr_regs *saved)
 {
 	enum {
-		KEPT_BY_KERNEL = 7, /* at such a stop it has another meaning */
+		KEPT_BY_KERNEL = 7, /* x7: has another meaning at such a stop */
 	};
 	struct pm_ptr_regs regs;
 	uint8_t bytes[PM_PTR_INSN_MAX];
@@ -112,9 +112,10 @@ static int go_to_call(pid_t tid, struct pm_ptr_regs *saved)
 #endif
 
 /*
- * Runs the one instruction that @regs lead to, and gives what they are then. Nothing but a kill
- * can come between, the stop that a wish of ours or a SIGSTOP asks for, and the end of an execve(2)
- * that the thread stood in: it counts as a step, and writes the register of results.
+ * Executes the one instruction that @regs point to, and returns the registers after it.
+ * Apart from a kill, only these can intervene: the stop of a request of ours or of a
+ * SIGSTOP, and the end of an execve(2) that the thread was in, which counts as a step and
+ * writes the result register.
  */
 static int step(pid_t tid, struct pm_ptr_regs *regs)
 {
@@ -156,7 +157,7 @@ static int call(pid_t tid, const struct pm_ptr_regs *saved, uint64_t address,
 	if (ret == 0)
 		ret = step(tid, &regs);
 	called = pm_ptr_regs_called(&regs);
-	/* A kernel before 4.17 takes the address for a wish. */
+	/* A kernel before 4.17 treats the address as a hint. */
 	if (ret == 0 && (uint64_t)called != address)
 		ret = called < 0 ? (int)called : -EEXIST;
 	back = pm_ptr_regs_set(tid, saved);
@@ -166,7 +167,8 @@ static int call(pid_t tid, const struct pm_ptr_regs *saved, uint64_t address,
 int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)
 {
 	struct pm_ptr_regs saved;
-	/* A blocked SIGTRAP would be made to kill (force_sig_info_to_task()). */
+	/* An exception with SIGTRAP blocked would kill the process
+	 * (force_sig_info_to_task()). */
 	uint64_t mask, blocked = ~(UINT64_C(1) << (SIGTRAP - 1));
 	void *size = (void *)(uintptr_t)KERNEL_SIGSET_BYTES;
 	int ret = pm_ptr_regs_get(tid, &saved);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who called, for --calls-from: libunwind-ptrace looks at the thread that stands still at an
- * entry. A chain is of places in files, so that it is the same in each process; they get their
- * names all at once, when everything is over.
+ * Callers, for --calls-from: libunwind-ptrace unwinds a thread that is stopped at an
+ * entry. A chain consists of places in files, so that it is the same in each process.
+ * Their names are looked up together at the end.
  */
 #include "engine-ptrace.h"
 
@@ -59,15 +59,16 @@ static uint32_t frame_of(struct pm_ptr_callers *callers, struct pm_procs *procs,
 	const struct pm_mapping *map =
 		process ? pm_space_find(&process->space, pc) : NULL;
 
-	/* A library that came without anybody's telling. */
+	/* A library that was mapped without a notification. */
 	if (!map && process && pm_procs_read(procs, pid, NULL) == 0)
 		map = pm_space_find(&process->space, pc);
 	return map ? intern_frame(callers, map->module, pc - map->start + map->pgoff)
 		   : intern_frame(callers, PM_MODULE_NONE, pc);
 }
 
-/* The place itself and its callers. Where it returns to is where all calls leave it; what is
- * behind that takes an unwinder, and a thousand times as long. */
+/* The place itself and its callers. The return address is where all exits lead to and is
+ * cheap to read; callers beyond it need an unwinder, which takes a thousand times as
+ * long. */
 static ssize_t read_chain(const struct pm_ptr_look *look, uint64_t *pcs)
 {
 	uint32_t depth =
@@ -140,7 +141,7 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 {
 	struct pm_ptr_frame *frame = ((struct pm_ptr_frame **)user)[index];
 
-	/* The function that the call is in, as the compiler left it. */
+	/* The function that contains the call, as compiled, without inlined ones. */
 	if (len == 0)
 		return 0;
 	if (pm_stat_text(&frame->function, functions[len - 1].name) < 0 ||
@@ -150,7 +151,7 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 	return 0;
 }
 
-/* @frames are of one module, whose file is @fd. */
+/* All @frames belong to one module, whose file is @fd. */
 static int name_frames(struct pm_ptr_frame **frames, size_t len, int fd)
 {
 	static const struct pm_symbol_options options = { .lines = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a visit costs whom it measures: a child of ours calls a function that does nothing, and
- * is counted like any other process.
+ * Measures the cost of a visit: a child of ours calls an empty function, and is counted
+ * like any other process.
  */
 #include "engine-ptrace.h"
 
@@ -14,7 +14,7 @@
 
 enum {
 	CALLS = 200,
-	ENTRY_AT = 0, /* in the function; the first of these is done in a slot */
+	ENTRY_AT = 0, /* offset in the function; this instruction runs in a slot */
 #if defined(__x86_64__)
 	EXIT_AT = 2,
 	INSN_BYTES = 1,
@@ -22,7 +22,7 @@ enum {
 	EXIT_AT = 8,
 	INSN_BYTES = 4,
 #endif
-	MEASURED_MAX = 8, /* seconds, when something is very wrong */
+	MEASURED_MAX = 8, /* seconds; a safeguard */
 };
 
 extern void pm_ptr_nothing(void) __attribute__((visibility("hidden")));
@@ -45,10 +45,10 @@ __asm__(".text\n"
 struct measure {
 	struct pm_ptr ptr;
 	struct pm_regions regions;
-	size_t columns; /* events, and elapsed time */
+	size_t columns; /* events and elapsed time */
 	uint64_t *words; /* CALLS × 2 visits × columns */
 	size_t visits;
-	uint64_t first_ns, last_ns; /* as clocks on the wall say */
+	uint64_t first_ns, last_ns; /* in real time, including stops */
 	pid_t child;
 	int go_fd;
 };
@@ -111,7 +111,7 @@ static int on_visit(void *user, const struct pm_visit *visit)
 	struct measure *it = user;
 	uint64_t *words = it->words + it->visits * it->columns;
 
-	/* In turns, from an entry on. */
+	/* Entries and exits in turn, starting with an entry. */
 	if (it->visits == (size_t)CALLS * 2 || visit->place != it->visits % 2)
 		return 0;
 	memcpy(words, visit->counts, (it->columns - 1) * sizeof(*words));
@@ -146,7 +146,7 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The median of what is between visits number n and n + @step, n even. */
+/* The median difference between visits n and n + @step, n even. */
 static uint64_t median(const struct measure *it, size_t column, size_t step)
 {
 	uint64_t values[CALLS];
@@ -199,7 +199,7 @@ static int start_child(struct measure *it, struct pm_error *err)
 	return 0;
 }
 
-/* Whatever else fails, the child ends, and its end is taken. */
+/* The child always ends and is reaped, even if something else fails. */
 static int follow(struct measure *it, struct pm_error *err)
 {
 	struct pm_trace_event event;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of each thread, which are read while it stands still. */
+/* The counters of each thread, which are read while the thread is stopped. */
 #include "engine-ptrace.h"
 
 #include <linux/perf_event.h>
 #include <string.h>
 
 /*
- * Events that were not put into groups become one, so that a visit reads all of them at once.
- * What a PMU of some CPUs counts cannot be with others, and is left as it is.
+ * Puts events that are not in groups into one group, so that a visit reads all of them at
+ * once. Events of a PMU that covers only some CPUs cannot be grouped with others and are
+ * left alone.
  */
 static void group(struct pm_ptr_counts *counts)
 {
@@ -42,7 +43,7 @@ void pm_ptr_counts_release(struct pm_ptr_counts *counts)
 	pm_vec_release(&counts->events);
 }
 
-/* Where perf is denied, /proc has one number all the same. */
+/* If perf is denied, /proc still has CPU time. */
 static void find_clock(struct pm_ptr_counts *counts)
 {
 	for (size_t i = 0; i < counts->events.len; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tracer goes where the traced thread is: of two that take turns only one runs at a time,
- * and waking it on another CPU takes several times as long as a switch on this one.
+ * The tracing thread follows the traced thread to its CPU. Only one of the two runs at a
+ * time, and waking the other one on another CPU takes several times as long as a switch
+ * on the same CPU.
  */
 #include "engine-ptrace.h"
 
@@ -10,11 +11,11 @@
 
 enum {
 	LOOK_EVERY = 64, /* stops */
-	HOLD = 1024, /* stops, after a look at a thread that was elsewhere */
+	HOLD = 1024, /* stops, after the thread was found on another CPU */
 	STAT_BYTES = 1024,
 };
 
-/* Where the stopped thread ran last; -1: not known. */
+/* The CPU on which the stopped thread ran last; -1: unknown. */
 static int cpu_of(pid_t pid, pid_t tid)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -44,7 +45,7 @@ void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid)
 	if (cpu->moved)
 		cpu->hold_until = cpu->stops + HOLD;
 	if (!cpu->moved && sched_getaffinity(0, sizeof(cpu->before), &cpu->before) < 0)
-		return; /* a machine of more CPUs than a set has */
+		return; /* more CPUs than fit into a cpu_set_t */
 	CPU_ZERO(&set);
 	CPU_SET(now, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) == 0) {
@@ -54,10 +55,11 @@ void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid)
 }
 
 /*
- * A thread may be woken on an idle CPU, and a CPU that sleeps takes many microseconds to wake
- * up, most of all that of a virtual machine. So where it may run is narrowed while it stands
- * and put back while it waits for this CPU to be free: it never runs with less than it had.
- * That costs some microseconds, too, and is done only to threads that do not stay by themselves.
+ * A thread may be woken on an idle CPU, and an idle CPU takes many microseconds to wake
+ * up, a virtual machine's most of all. Therefore the thread's affinity is narrowed while
+ * it is stopped, and restored while it waits for this CPU: the thread never runs with a
+ * smaller set than its own. This costs some microseconds, too, and is done only for
+ * threads that do not stay by themselves.
  */
 void pm_ptr_cpu_hold(struct pm_ptr_cpu *cpu, pid_t tid)
 {

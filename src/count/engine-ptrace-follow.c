@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is followed. Threads stop at forks, clones, exec and signals; a breakpoint is a SIGTRAP
- * that the program never sees. Who stands in a slot when a signal comes is put back to where
- * it would be without us.
+ * Follows processes and threads. Threads stop at fork, clone, exec and signals; a
+ * breakpoint is a SIGTRAP that the program never sees. A thread that is in a slot when it
+ * receives a signal is moved to where it would be without us.
  */
 #include "engine-ptrace.h"
 #include "tell.h"
@@ -36,7 +36,8 @@ struct pm_ptr_process *pm_ptr_process_of(struct pm_ptr *ptr, uint32_t row)
 	return &ptr->processes.data[ptr->threads.data[row].process];
 }
 
-/* A process is found by any of its threads; there are few that have lost their leader. */
+/* A process is found by its leader or, in the rare case that the leader has ended, by a
+ * search. */
 static uint32_t find_process(const struct pm_ptr *ptr, pid_t pid)
 {
 	uint32_t leader = pm_ptr_find_thread(ptr, pid);
@@ -49,7 +50,7 @@ static uint32_t find_process(const struct pm_ptr *ptr, pid_t pid)
 	return PM_INDEX_NONE;
 }
 
-/* A row that is free: that was given back, or a new one. PM_INDEX_NONE without memory. */
+/* A row that was given back, or a new one. PM_INDEX_NONE without memory. */
 static uint32_t free_process(struct pm_ptr *ptr)
 {
 	uint32_t row = (uint32_t)ptr->processes.len;
@@ -74,7 +75,7 @@ static uint32_t free_thread(struct pm_ptr *ptr)
 	return row;
 }
 
-/* Takes over @image, also when it fails. */
+/* Takes ownership of @image, also on failure. */
 static int add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *image,
 		       bool counted, uint32_t *ret)
 {
@@ -135,7 +136,7 @@ static void drop_thread(struct pm_ptr *ptr, uint32_t row)
 
 /* ---- mappings ------------------------------------------------------------------------ */
 
-/* Plants what @tid, which stands still, shows of its process's mappings. */
+/* Plants breakpoints in the mappings of the process of @row, a stopped thread. */
 static int update(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
@@ -149,7 +150,7 @@ static int update(struct pm_ptr *ptr, uint32_t row)
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* The thread, which stands still, is of a process that is to be watched from now on. */
+/* Starts watching the process of the thread, which is stopped. */
 static int watch(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
@@ -174,7 +175,7 @@ static int watch(struct pm_ptr *ptr, uint32_t row)
 	return update(ptr, row);
 }
 
-/* A filter may kill who makes a system call that its program never would. */
+/* A seccomp filter may kill a process for a system call that its program never makes. */
 static bool has_filter(pid_t pid)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
@@ -233,7 +234,7 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		return ret;
 	if (maker != PM_INDEX_NONE)
 		ptr->threads.data[row].stolen_ns = ptr->threads.data[maker].stolen_ns;
-	/* Its parent was attached to, and has not stopped yet. */
+	/* Its parent was attached to and has not stopped yet. */
 	if (!ptr->processes.data[process].planted && !ptr->letting_go)
 		ret = watch(ptr, row);
 	if (ret < 0)
@@ -243,7 +244,7 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		event->pid, event->tid);
 }
 
-/* All other threads are gone, and the one that executes has their leader's number. */
+/* All other threads are gone, and the thread that executes has taken the leader's tid. */
 static int become_leader(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint32_t process = find_process(ptr, event->pid), row;
@@ -284,7 +285,8 @@ static int on_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
 	ptr->threads.data[row].hit = false;
 	pm_vec_clear(&ptr->threads.data[row].again);
 	ptr->privileged += pm_tell_is_privileged(event->pid);
-	/* What it had been counted by goes on, but its breakpoints mean nothing any more. */
+	/* Its counters of the hits continue, but the breakpoints have become
+	 * meaningless. */
 	if (process->by_hits)
 		ptr->threads.data[row].counters.elsewhere = true;
 	if (!process->counted || ptr->letting_go) {
@@ -327,7 +329,7 @@ static void on_exit_of(struct pm_ptr *ptr, const struct pm_trace_event *event)
 	drop_thread(ptr, row);
 }
 
-/* The thread stands still for the last time. */
+/* Releases the thread, which is stopped for the last time. */
 static void part(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
@@ -338,7 +340,7 @@ static void part(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		if (!image->restored)
 			pm_ptr_image_restore(image, event->tid);
 		if (event->signal != SIGTRAP && pm_ptr_trap_is_pending(ptr, row))
-			return; /* it stops once more, for that */
+			return; /* it will stop once more, for that */
 		pm_ptr_leave_slot(ptr, row);
 		ptr->listener->exit(ptr->user, event->tid);
 		drop_thread(ptr, row);
@@ -350,7 +352,7 @@ int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint64_t now = pm_now_ns();
 	uint32_t row;
-	/* What was hit before it is seen before it. */
+	/* Hits before the event are reported before it. */
 	int ret = pm_ptr_drain(ptr, false, NULL);
 
 	if (ret < 0)
@@ -393,7 +395,7 @@ void pm_ptr_let_go(struct pm_ptr *ptr)
 	pm_trace_interrupt(ptr->trace);
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- creation and destruction -------------------------------------------------------- */
 
 int pm_ptr_init(struct pm_ptr *ptr, const struct pm_regions *regions,
 		const struct pm_event_spec *specs, size_t specs_len, struct pm_error *err)
@@ -450,7 +452,7 @@ int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err)
 	else
 		pm_ptr_image_unref(image);
 	if (ret >= 0) {
-		/* Before its exec the command is a copy of this process. */
+		/* Until its exec, the command is a copy of this process. */
 		ptr->processes.data[process].planted = pid == ptr->command;
 		ptr->processes.data[process].attached = pid != ptr->command;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processor's own breakpoints, as events of perf, cost no stop: a hit is a record in a ring,
- * a seventh of what a stop takes. There are four, and whoever is followed has them from his
- * first instruction on, for he is held then.
+ * The processor's own breakpoints, as perf events, need no stop: a hit is a record in a
+ * ring and takes a seventh of the time of a stop. There are four breakpoints. A thread is
+ * held when it is created, and has them from its first instruction on.
  */
 #include "engine-ptrace.h"
 
@@ -10,7 +10,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* Two numbers for each region: hits that begin something in it, and that end it. */
+/* Two classes for each region: hits that begin something in it, and hits that end it. */
 static uint32_t class_of(const struct pm_place *place, bool ends)
 {
 	return place->region * 2 + ends;
@@ -40,7 +40,7 @@ static int add(struct pm_ptr_hw *hw, const struct pm_regions *regions, uint32_t 
 	return 0;
 }
 
-/* Where all that is wanted stands in the process. */
+/* Finds the addresses of all places in the process. */
 static int find_places(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 		       const struct pm_regions *regions, struct pm_procs *procs,
 		       const struct pm_space *space)

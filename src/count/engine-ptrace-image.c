@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is planted in an address space. Slots are as near to the code as its own displacements
- * reach: behind the end of a segment, where the last page has room that belongs to nobody, or
- * in a page that the process maps for us.
+ * What is planted in an address space. Slots must be within reach of the code's
+ * displacements: behind the end of a segment, in the unused part of the last page, or in
+ * a page that the process maps for us.
  */
 #include "engine-ptrace.h"
 
@@ -13,7 +13,7 @@
 
 enum {
 	AUXV_MAX = 64,
-	GAPS_MAX = 1 << 16, /* mappings that are looked at for a gap */
+	GAPS_MAX = 1 << 16, /* mappings that are searched for a gap */
 };
 #define LOWEST UINT64_C(0x100000)
 
@@ -24,7 +24,7 @@ static uint64_t page_bytes(void)
 
 /* ---- memory of a stopped thread -------------------------------------------------------- */
 
-/* By words, as only ptrace(2) may write where the program may not. */
+/* Writes by words, as only ptrace(2) can write where the program may not. */
 static int write_bytes(pid_t tid, uint64_t address, const uint8_t *bytes, size_t len)
 {
 	while (len > 0) {
@@ -48,7 +48,7 @@ static int write_bytes(pid_t tid, uint64_t address, const uint8_t *bytes, size_t
 	return 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- creation and destruction -------------------------------------------------------- */
 
 struct pm_ptr_image *pm_ptr_image_new(void)
 {
@@ -90,7 +90,7 @@ struct pm_ptr_image *pm_ptr_image_copy(const struct pm_ptr_image *image)
 
 /* ---- finding ------------------------------------------------------------------------- */
 
-/* How many breaks are below @address. */
+/* Number of breaks below @address. */
 static size_t below(const struct pm_ptr_image *image, uint64_t address)
 {
 	size_t low = 0, high = image->breaks.len;
@@ -149,7 +149,7 @@ static struct pm_ptr_room *find_room(struct pm_ptr_image *image, uint64_t addres
 	return NULL;
 }
 
-/* Behind the end of the segment that the mapping shows; @old: rooms as they were. */
+/* Adds the room behind the end of the mapped segment; @old: the previous rooms. */
 static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *old,
 		       const struct pm_ptr_file *file, const struct pm_mapping *map)
 {
@@ -160,7 +160,7 @@ static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *ol
 		if (end <= map->pgoff || end - map->pgoff >= map->end - map->start)
 			continue;
 		start = map->start + (end - map->pgoff);
-		/* Another segment's end, which is in the middle of this mapping. */
+		/* The end of another segment, in the middle of this mapping. */
 		if (map->end - start >= page_bytes())
 			continue;
 		room.start = room.used = (start + 15) & ~UINT64_C(15);
@@ -173,7 +173,8 @@ static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *ol
 	return 0;
 }
 
-/* The gap nearest to @address in the process's mappings; 0: none is near. */
+/* The gap between the process's mappings that is nearest to @address; 0: none is near
+ * enough. */
 static uint64_t find_gap(pid_t pid, uint64_t address)
 {
 	PM_AUTO_FCLOSE FILE *maps = NULL;
@@ -184,7 +185,8 @@ static uint64_t find_gap(pid_t pid, uint64_t address)
 	maps = fopen(path, "re");
 	for (size_t i = 0; maps && i < GAPS_MAX && fgets(line, sizeof(line), maps); i++) {
 		unsigned long long start, end;
-		/* At both ends: before this mapping, and behind the one before it. */
+		/* Both ends of the gap: before this mapping, and behind the previous
+		 * one. */
 		uint64_t ends[2];
 
 		if (sscanf(line, "%llx-%llx", &start, &end) != 2)
@@ -218,14 +220,14 @@ static struct pm_ptr_room *make_room(struct pm_ptr_image *image, pid_t pid, pid_
 
 /* ---- planting ------------------------------------------------------------------------ */
 
-/* One look at the mappings. */
+/* One pass over the mappings. */
 struct look {
-	struct pm_ptr_image *image, *next; /* as it was, as it becomes */
+	struct pm_ptr_image *image, *next; /* before and after the pass */
 	struct pm_ptr_sites *sites;
 	pid_t pid, tid;
 };
 
-/* Where the next slot is near to @address; 0: nowhere. */
+/* The next free slot near @address; 0: none. */
 static uint64_t next_slot(const struct look *look, uint64_t address,
 			  struct pm_ptr_room **ret)
 {
@@ -235,14 +237,15 @@ static uint64_t next_slot(const struct look *look, uint64_t address,
 	return *ret ? (*ret)->used : 0;
 }
 
-/* Whether the instruction at @address needs a slot, and, in @made, what would be there. */
+/* Makes the code of the slot for the instruction, and stores the slot's address in @made,
+ * if the instruction needs one. */
 static int make_slot(const struct look *look, const struct pm_ptr_site *site,
 		     struct pm_ptr_break *made, struct pm_ptr_code *code)
 {
 	struct pm_ptr_room *room;
 	int ret;
 
-	/* Nearer than any slot: whether it can be had at all. */
+	/* The nearest possible slot: checks whether the code can be made at all. */
 	ret = pm_ptr_slot_make(site->bytes, site->len, made->address, made->after, code);
 	if (ret < 0 || code->len == 0)
 		return ret;
@@ -269,7 +272,8 @@ static int plant(const struct look *look, uint32_t file, uint32_t index, uint64_
 	if (pm_trace_read(look->pid, address, found, site->len) != site->len &&
 	    pm_trace_read(look->tid, address, found, site->len) != site->len)
 		return -ESRCH;
-	/* It is not what the file has: patched at run time, or somebody else's breakpoint. */
+	/* The memory differs from the file: patched at run time, or another tracer's
+	 * breakpoint. */
 	if (memcmp(found, site->bytes, site->len) != 0)
 		return -ESTALE;
 	if (pm_vec_reserve(&look->next->breaks, look->next->breaks.len + 1) < 0)
@@ -296,7 +300,8 @@ static bool has_trap(pid_t tid, uint64_t address)
 	       memcmp(bytes, pm_ptr_trap, sizeof(bytes)) == 0;
 }
 
-/* What was planted there before, and is there still: a library may have gone and come. */
+/* Whether the break was planted before and is still there: a library may have been
+ * unmapped and mapped again. */
 static bool keep(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
 {
 	const struct pm_ptr_break *old = pm_ptr_image_find(look->image, address);
@@ -336,7 +341,7 @@ static int compare_breaks(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* A type of the auxiliary vector; 0: not there. */
+/* The value of an entry of the auxiliary vector; 0: not there. */
 static uint64_t read_auxv(pid_t pid, uint64_t type)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -363,8 +368,9 @@ bool pm_ptr_image_is_program(struct pm_ptr_sites *sites, const struct pm_procs *
 }
 
 /*
- * Libraries come and go where the dynamic linker tells a debugger. No need to look there in a
- * program of which all that is wanted is in its own file, which stays.
+ * The dynamic linker has a function for debuggers, which it calls when libraries are
+ * loaded or unloaded. It needs no breakpoint if all regions are in the program's own
+ * file, which stays.
  */
 static int add_linker(const struct look *look, struct pm_procs *procs,
 		      const struct pm_space *space)
@@ -421,7 +427,7 @@ int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : -ESRCH;
 	ret = look_at_maps(&look, procs);
-	/* Also of what failed in the middle: what is planted has to be known. */
+	/* Also after a failure halfway: the planted breaks must be known. */
 	if (next.breaks.len > 0 || ret == 0) {
 		pm_vec_release(&image->breaks);
 		pm_vec_release(&image->rooms);
@@ -442,7 +448,7 @@ void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
 	for (size_t i = 0; i < image->breaks.len; i++) {
 		const struct pm_ptr_break *planted = &image->breaks.data[i];
 
-		/* Nothing else is written over: the mapping may be another by now. */
+		/* Other bytes are not overwritten: the mapping may have been replaced. */
 		if (has_trap(tid, planted->address))
 			write_bytes(tid, planted->address, planted->original,
 				    sizeof(planted->original));
@@ -450,7 +456,8 @@ void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
 	image->restored = true;
 }
 
-/* Of one file, where a breakpoint stands and the bytes behind it are as they should be. */
+/* Restores one file where there is a breakpoint and the bytes behind it are as
+ * expected. */
 static void heal_file(const struct pm_ptr_file *file, const struct pm_mapping *map,
 		      pid_t tid)
 {

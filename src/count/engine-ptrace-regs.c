@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine has to know of the machine, but for instructions in slots. */
+/* Machine-dependent code of the engine, except for instructions in slots. */
 #include "engine-ptrace.h"
 
 #include <elf.h>
@@ -12,7 +12,7 @@
 
 const uint8_t pm_ptr_trap[] = { 0xcc }; /* int3 */
 const uint64_t pm_ptr_near_bytes = UINT64_C(1)
-				   << 30; /* well inside of what 32 bits reach */
+				   << 30; /* well within the reach of 32 bits */
 const uint8_t pm_ptr_syscall[] = { 0x0f, 0x05 };
 const size_t pm_ptr_syscall_len = sizeof(pm_ptr_syscall);
 
@@ -39,7 +39,7 @@ int pm_ptr_regs_set(pid_t tid, const struct pm_ptr_regs *regs)
 	return ptrace(PTRACE_SETREGS, tid, NULL, &regs->user) == 0 ? 0 : -errno;
 }
 
-/* One word takes less time than all registers. */
+/* Writing one word takes less time than all registers. */
 void pm_ptr_regs_move(pid_t tid, const struct pm_ptr_regs *regs, uint64_t ip, uint64_t sp)
 {
 	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rip), ip);
@@ -84,7 +84,7 @@ bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_o
 	       sizeof(*ret);
 }
 
-/* With orig_rax -1 the kernel starts nothing again (arch_do_signal_or_restart() in
+/* With orig_rax -1 the kernel restarts no system call (arch_do_signal_or_restart() in
  * arch/x86/kernel/signal.c). */
 void pm_ptr_regs_call(struct pm_ptr_regs *regs, uint64_t instruction, long number,
 		      const uint64_t arguments[6])
@@ -115,14 +115,14 @@ enum {
 #define HWCAP_OF_GCS (UINT64_C(1) << 32) /* not in Debian 12's headers */
 
 const uint8_t pm_ptr_trap[] = { 0x00, 0x00, 0x20, 0xd4 }; /* brk #0 */
-const uint64_t pm_ptr_near_bytes = UINT64_C(1) << 26; /* half of what a jump reaches */
+const uint64_t pm_ptr_near_bytes = UINT64_C(1) << 26; /* half of a jump's reach */
 const uint8_t pm_ptr_syscall[] = { 0x01, 0x00, 0x00, 0xd4 };
 const size_t pm_ptr_syscall_len = sizeof(pm_ptr_syscall);
 
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
 		     struct pm_ptr_code *ret)
 {
-	/* A program begins with it only after its breakpoints are there. */
+	/* A program may start to use it after its breakpoints have been planted. */
 	bool second_stack = getauxval(AT_HWCAP) & HWCAP_OF_GCS;
 
 	return pm_ptr_slot_make_arm64(bytes, len, address, slot, second_stack, ret);
@@ -136,7 +136,7 @@ int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret)
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
 		return -ESRCH;
 	if (iov.iov_len != sizeof(user))
-		return -EOPNOTSUPP; /* of 32 bits */
+		return -EOPNOTSUPP; /* a 32-bit program */
 	*ret = (struct pm_ptr_regs){
 		.ip = user.pc, .sp = user.sp, .flags = user.pstate, .user = user
 	};
@@ -151,7 +151,8 @@ static int set_user(pid_t tid, const struct pm_ptr_arm64 *user)
 	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) == 0 ? 0 : -errno;
 }
 
-/* do_signal() of arch/arm64/kernel/signal.c, which may be still to come, looks at the number. */
+/* Sets the syscall number to -1, as do_signal() in arch/arm64/kernel/signal.c, which may
+ * still be to come, checks it. */
 int pm_ptr_regs_set(pid_t tid, const struct pm_ptr_regs *regs)
 {
 	int none = -1;
@@ -207,7 +208,8 @@ void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *b
 		set_user(tid, &user);
 }
 
-/* An authentication code may be in the link register by then; the kernel says where. */
+/* The link register may have an authentication code by then; the kernel returns the
+ * mask. */
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
 			uint64_t *ret)
 {
@@ -217,7 +219,7 @@ bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_o
 	struct iovec iov = { &mask, sizeof(mask) };
 
 	if (ptrace(PTRACE_GETREGSET, tid, NT_ARM_PAC_MASK, &iov) != 0)
-		mask.code = 0; /* this processor has none */
+		mask.code = 0; /* the processor has no pointer authentication */
 	*ret = regs->user.x[LINK] & ~mask.code;
 	return true;
 }

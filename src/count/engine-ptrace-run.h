@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run of the ptrace engine: shared by what drives it and what tells of it. */
+/* A run of the ptrace engine: shared by the files that drive it and that report it. */
 #pragma once
 
 #include "engine-ptrace.h"
@@ -15,21 +15,21 @@ struct pm_ptr_engine {
 	const struct pm_engine_options *options;
 	struct pm_stat *stat;
 	struct pm_child *child;
-	struct rusage usage_before; /* of children that are not the command */
+	struct rusage usage_before; /* of children other than the command */
 	uint32_t run;
 	uint64_t began_ns; /* CLOCK_REALTIME */
 	uint64_t begin_ns, end_ns, deadline_ns; /* UINT64_MAX: none */
 	bool stopped, timed_out;
-	size_t outlived; /* processes that the command's end has left behind */
+	size_t outlived; /* processes that were still running when the command ended */
 	enum pm_ptr_kind kind;
-	struct pm_ptr_costs costs[2]; /* of stops, of hits */
-	struct pm_error no_costs; /* why those of stops are not known */
+	struct pm_ptr_costs costs[2]; /* of stops; of hits */
+	struct pm_error no_costs; /* why the costs of stops are unknown */
 	timer_t timer;
 	bool has_timer;
-	struct sigaction before, child_before; /* of SIGALRM, SIGCHLD */
+	struct sigaction before, child_before; /* of SIGALRM; of SIGCHLD */
 	PM_VEC(struct pollfd) polled;
 	struct pm_passed passed;
 };
 
-/* All is over: appends the run, its scopes and all that is to be said of them. */
+/* Called at the end: appends the run, its scopes and all reports about them. */
 int pm_ptr_tell(struct pm_ptr_engine *it, struct pm_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The instructions of files that get a breakpoint wherever the file is mapped. Sources: gABI,
- * and for the dynamic linker's _dl_debug_state(), which a debugger is to stop at, glibc's
- * elf/dl-debug.c and musl's ldso/dynlink.c.
+ * The instructions of files that get a breakpoint wherever the file is mapped. Sources:
+ * gABI; for the dynamic linker's _dl_debug_state(), at which debuggers set a breakpoint,
+ * glibc's elf/dl-debug.c and musl's ldso/dynlink.c.
  */
 #include "engine-ptrace.h"
 
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 
 enum {
-	SEGMENTS_MAX = 256, /* program headers that are looked at */
+	SEGMENTS_MAX = 256, /* program headers that are examined */
 	SECTIONS_MAX = 4096,
-	SYMBOLS_MAX = 1 << 16, /* of a dynamic linker; glibc's has some thirty */
+	SYMBOLS_MAX = 1 << 16, /* of a dynamic linker; glibc's has about thirty */
 };
 
 static const char linker_function[] = "_dl_debug_state";
@@ -32,7 +32,7 @@ static bool read_header(int fd, Elf64_Ehdr *ret)
 	       ret->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-/* The next of the segments that are mapped from the file; false at the end. */
+/* The next segment that is mapped from the file; false: there are no more. */
 static bool next_load(int fd, const Elf64_Ehdr *header, size_t *at, Elf64_Phdr *ret)
 {
 	while (*at < header->e_phnum && *at < SEGMENTS_MAX) {
@@ -76,7 +76,7 @@ bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret)
 	return false;
 }
 
-/* The file with this identity; made if it is not there. Negative errno. */
+/* The file with this identity, which is added if it is new. Negative errno. */
 static int64_t file_of(struct pm_ptr_sites *sites, int fd)
 {
 	struct pm_ptr_file file = { 0 };
@@ -99,7 +99,7 @@ static int64_t file_of(struct pm_ptr_sites *sites, int fd)
 
 /* ---- of regions ---------------------------------------------------------------------- */
 
-/* A place, and in which file. */
+/* A place and its file. */
 struct key {
 	uint32_t file, place;
 	uint64_t offset;
@@ -218,7 +218,7 @@ int64_t pm_ptr_sites_find(struct pm_ptr_sites *sites, const struct pm_procs *pro
 	return sites->by_module.data[module];
 }
 
-/* The function's address, 0: there is none. */
+/* The function's address; 0: not found. */
 static uint64_t find_function(int fd, const Elf64_Shdr *symbols, const Elf64_Shdr *names)
 {
 	uint64_t len = symbols->sh_size / sizeof(Elf64_Sym);
@@ -256,7 +256,8 @@ static uint64_t find_in_sections(int fd, const Elf64_Ehdr *header)
 	return 0;
 }
 
-/* The function is empty: its first instruction is one of few. */
+/* The length of the function's first instruction. The function is empty, and few
+ * instructions are possible. */
 static uint8_t first_length(const uint8_t *bytes, uint16_t machine)
 {
 	if (machine == EM_AARCH64)
@@ -294,7 +295,7 @@ static int make_linker_site(int fd, struct pm_ptr_site *ret)
 	return -ENODATA;
 }
 
-/* Behind the others: images know sites by their index. */
+/* Appends the site, as images refer to sites by index. */
 static int append(struct pm_ptr_file *file, const struct pm_ptr_site *site)
 {
 	for (size_t i = 0; i < file->sites.len; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions of aarch64 that a breakpoint took the place of. They are of one length, and few
- * depend on where they stand. These have no other effects than on registers, so that they are
- * carried out while the thread stands still; the others are copied. Source: Arm ARM (DDI 0487),
- * C4.1 for the classes, C6.2 for each.
+ * Instructions of aarch64 that were replaced by a breakpoint. They have one length, and
+ * few depend on their own address. Those that do affect registers only, and are carried
+ * out while the thread is stopped; the others are copied to a slot. Source: Arm ARM (DDI
+ * 0487), C4.1 for the classes, C6.2 for each instruction.
  */
 #include "engine-ptrace.h"
 
@@ -12,14 +12,14 @@
 enum {
 	WORD = 4,
 	LINK = 30,
-	ZERO = 31, /* as a number of a register, where it is not sp */
+	ZERO = 31, /* as a register number, where it does not mean sp */
 };
 
 #define NEGATIVE       (UINT64_C(1) << 31)
 #define EQUAL          (UINT64_C(1) << 30)
 #define CARRY          (UINT64_C(1) << 29)
 #define OVERFLOWN      (UINT64_C(1) << 28)
-#define BRANCHED       (UINT64_C(3) << 10) /* BTYPE: by what kind of branch it came here */
+#define BRANCHED       (UINT64_C(3) << 10) /* BTYPE: the kind of branch that led here */
 #define PAGE_OF_ADRP   UINT64_C(4096)
 #define LITERAL_VECTOR (UINT32_C(1) << 26)
 
@@ -31,24 +31,25 @@ enum kind {
 	COMPARE, /* cbz, cbnz */
 	TEST, /* tbz, tbnz */
 	ADDRESS, /* adr, adrp */
-	LITERAL, /* ldr, ldrsw, prfm by a distance from here */
+	LITERAL, /* pc-relative ldr, ldrsw, prfm */
 	REGISTER, /* br, blr, ret */
-	SIGNED, /* the same with what only the processor can check: an authentication code */
+	/* REGISTER with an authentication code, which only the processor can check */
+	SIGNED,
 };
 
-/* ---- what it is ------------------------------------------------------------------------ */
+/* ---- classification -------------------------------------------------------------------- */
 
 static bool is(uint32_t word, uint32_t mask, uint32_t bits)
 {
 	return (word & mask) == bits;
 }
 
-/* br, blr and ret, with and without authentication; eret and drps are not for programs. */
+/* br, blr and ret, with and without authentication; eret and drps are privileged. */
 static enum kind class_of_register(uint32_t word)
 {
 	if (is(word, 0xff9ffc1f, 0xd61f0000) && !is(word, 0x00600000, 0x00600000))
 		return REGISTER;
-	/* What calls leaves the address behind it, that of the slot. */
+	/* A call would store the return address of the slot. */
 	return is(word, 0xfe9ff800, 0xd61f0800) && !is(word, 0x00600000, 0x00600000) &&
 			       !is(word, 0x00600000, 0x00200000)
 		       ? SIGNED
@@ -56,9 +57,10 @@ static enum kind class_of_register(uint32_t word)
 }
 
 /*
- * What goes wrong elsewhere, or after a stop: exceptions, which say where they were; the second
- * of an exclusive pair, which fails after each stop; copies of memory in three parts, which the
- * kernel takes back to the first; and what authenticates by where it stands.
+ * Instructions that would fail elsewhere, or after a stop: exceptions, which record their
+ * address; the second of an exclusive pair, which fails after each stop; memory copies in
+ * three parts, which the kernel restarts at the first; and authentication by the
+ * instruction's address.
  */
 static bool is_refused(uint32_t word)
 {
@@ -87,7 +89,7 @@ static enum kind class_of(uint32_t word)
 	return is_refused(word) ? REFUSED : PLAIN;
 }
 
-/* The @len bits from bit @at on, as a number with a sign. */
+/* The @len bits from bit @at on, as a signed number. */
 static uint64_t distance(uint32_t word, unsigned int at, unsigned int len)
 {
 	uint64_t bits = word >> at & ((UINT64_C(1) << len) - 1);
@@ -101,7 +103,7 @@ static uint8_t register_at(uint32_t word, unsigned int at)
 	return word >> at & 31;
 }
 
-/* ---- carried out ----------------------------------------------------------------------- */
+/* ---- instructions carried out here ----------------------------------------------------- */
 
 static uint64_t value_of(const struct pm_ptr_arm64 *regs, uint8_t number)
 {
@@ -114,7 +116,8 @@ static void set(struct pm_ptr_arm64 *regs, uint8_t number, uint64_t value)
 		regs->x[number] = value;
 }
 
-/* C1.2.4: each condition is followed by its opposite, but for the last, which always holds. */
+/* C1.2.4: each condition is followed by its opposite, except for the last, which always
+ * holds. */
 static bool holds(uint32_t condition, uint64_t flags)
 {
 	bool negative = flags & NEGATIVE, overflown = flags & OVERFLOWN;
@@ -155,7 +158,7 @@ static bool is_zero(const struct pm_ptr_arm64 *regs, uint32_t word)
 	return word >> 31 ? value == 0 : (uint32_t)value == 0;
 }
 
-/* Bit 24 of both: whether they jump when it is not zero. */
+/* Bit 24 of both: whether they jump if the value is not zero. */
 static bool jumps(const struct pm_ptr_arm64 *regs, uint32_t word, enum kind class)
 {
 	bool wanted = word >> 24 & 1;
@@ -203,7 +206,7 @@ static void run_jump(struct pm_ptr_arm64 *regs, uint32_t word)
 	regs->pc += distance(word, 0, 26) * WORD;
 }
 
-/* A literal that goes nowhere: prfm, or to the register that is always zero. */
+/* A literal whose value is not used: prfm, or a load into the zero register. */
 static bool is_lost(uint32_t word)
 {
 	return !(word & LITERAL_VECTOR) &&
@@ -243,7 +246,7 @@ bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs)
 	return true;
 }
 
-/* ---- code that is made ----------------------------------------------------------------- */
+/* ---- code for slots -------------------------------------------------------------------- */
 
 static void emit(struct pm_ptr_code *code, uint32_t word)
 {
@@ -251,7 +254,7 @@ static void emit(struct pm_ptr_code *code, uint32_t word)
 	code->len = (uint8_t)(code->len + sizeof(word));
 }
 
-/* The register that is read to has the address first. */
+/* The destination register holds the address first. */
 static void emit_literal(struct pm_ptr_code *code, uint32_t word, uint64_t target)
 {
 	static const uint32_t loads[] = { 0xb9400000, 0xf9400000, 0xb9800000 };
@@ -267,7 +270,7 @@ static void emit_literal(struct pm_ptr_code *code, uint32_t word, uint64_t targe
 	emit(code, loads[word >> 30] | to << 5 | to);
 }
 
-/* False: @target is too far. */
+/* False: @target is out of reach. */
 static bool emit_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
 {
 	uint64_t by = target - (slot + code->len);
@@ -276,7 +279,7 @@ static bool emit_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
 	return distance((uint32_t)(by / WORD), 0, 26) * WORD == by;
 }
 
-/* Arm ARM, D11: what calls puts its return address on a second stack, which ret takes it from and
+/* Arm ARM, D11: a call also pushes its return address on a second stack, with which ret
  * compares. Only the processor writes there. */
 static enum kind class_with_second_stack(uint32_t word)
 {
@@ -287,7 +290,7 @@ static enum kind class_with_second_stack(uint32_t word)
 	if (class != REGISTER)
 		return class;
 	if (is(word, 0x00600000, 0x00400000))
-		return SIGNED; /* as these are, ret is done in the slot */
+		return SIGNED; /* ret runs in the slot, as SIGNED ones do */
 	return is(word, 0x00600000, 0x00200000) ? REFUSED : class;
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An instruction of x86-64 that a breakpoint took the place of runs elsewhere: its copy stands
- * in a slot, followed by a jump back, so that no byte is ever put back while other threads run,
- * and a visit is one stop, not two. What depends on where it stands is rewritten. Sources: Intel
- * SDM volume 2, §2.1 (formats), appendix A (opcode maps).
+ * An instruction of x86-64 that was replaced by a breakpoint runs elsewhere: a slot has
+ * its copy, followed by a jump back. The original byte is never put back while other
+ * threads run, and a visit takes one stop, not two. Instructions that depend on their
+ * address are rewritten. Sources: Intel SDM volume 2, §2.1 (formats), appendix A (opcode
+ * maps).
  */
 #include "engine-ptrace.h"
 
 #include <string.h>
 
-/* What of an instruction matters here. */
+/* The properties of an instruction that matter here. */
 struct shape {
 	uint8_t len;
 	uint8_t opcode_at; /* behind the prefixes */
@@ -18,7 +19,7 @@ struct shape {
 	uint8_t opcode;
 };
 
-/* One bit for each opcode: it has a ModRM byte. */
+/* One bit per opcode: it has a ModRM byte. */
 static const uint32_t modrm_one[8] = { 0x0f0f0f0f, 0x0f0f0f0f, 0x00000000, 0x00000a08,
 				       0x0000ffff, 0x00000000, 0xff0f00c3, 0xc0c00000 };
 static const uint32_t modrm_two[8] = { 0xffffa00f, 0xff00ffff, 0xffffffff, 0xff7fffff,
@@ -42,7 +43,7 @@ static size_t vector_prefix(uint8_t byte)
 	return byte == 0xc5 ? 2 : byte == 0xc4 ? 3 : byte == 0x62 ? 4 : 0;
 }
 
-/* False where the bytes end too early for what they begin. */
+/* False if the instruction is cut off. */
 static bool look(const uint8_t *bytes, uint8_t len, struct shape *ret)
 {
 	uint8_t at = 0;
@@ -60,7 +61,7 @@ static bool look(const uint8_t *bytes, uint8_t len, struct shape *ret)
 	vector = vector_prefix(bytes[at]);
 	if (vector > 0) {
 		at = (uint8_t)(at + vector);
-		/* Only vzeroupper and vzeroall have none. */
+		/* Only vzeroupper and vzeroall have no ModRM byte. */
 		ret->modrm_at = at < len && bytes[at] != 0x77 ? at + 1 : 0;
 	} else if (bytes[at] != 0x0f) {
 		ret->modrm_at = has_bit(modrm_one, bytes[at]) ? at + 1 : 0;
@@ -77,7 +78,7 @@ static bool look(const uint8_t *bytes, uint8_t len, struct shape *ret)
 	return ret->modrm_at < len;
 }
 
-/* ---- code that is made -------------------------------------------------------------- */
+/* ---- code for slots ----------------------------------------------------------------- */
 
 struct code {
 	uint64_t at; /* of the slot */
@@ -100,7 +101,7 @@ static void emit_32(struct code *code, uint32_t value)
 	emit(code, &value, sizeof(value));
 }
 
-/* The displacement from behind it, @rest bytes further, to @target. */
+/* The displacement to @target; @rest bytes follow it in the instruction. */
 static void emit_relative(struct code *code, uint64_t target, size_t rest)
 {
 	int64_t distance =
@@ -117,7 +118,7 @@ static void emit_jump(struct code *code, uint64_t target)
 	emit_relative(code, target, 0);
 }
 
-/* The return address is to be that of the place: whoever unwinds looks at it. */
+/* The return address must be that of the original place, as unwinders use it. */
 static void emit_return_address(struct code *code, uint64_t back)
 {
 	emit(code, "\x48\x8d\x64\x24\xf8", 5); /* lea -8(%rsp),%rsp: leaves the flags */
@@ -143,8 +144,8 @@ static bool is_rip_relative(uint8_t modrm)
 	return (modrm & 0xc7) == 0x05;
 }
 
-/* The bytes, with a displacement from rip made right. @opcode: of an indirect call, for which
- * a jump stands in. */
+/* Emits the bytes with a displacement from rip adjusted. @as_jump: the instruction is an
+ * indirect call, and is replaced by a jump. */
 static void emit_moved(struct code *code, const uint8_t *bytes, const struct shape *shape,
 		       uint64_t address, bool as_jump)
 {
@@ -178,7 +179,7 @@ static bool is_indirect(const uint8_t *bytes, const struct shape *shape, uint8_t
 	       (bytes[shape->modrm_at] >> 3 & 7) == kind;
 }
 
-/* The operand uses rsp, which has moved by then. */
+/* The operand uses rsp, which has changed by then. */
 static bool uses_rsp(const uint8_t *bytes, const struct shape *shape)
 {
 	uint8_t modrm = bytes[shape->modrm_at];
@@ -209,7 +210,7 @@ static void make_branch(struct code *code, const uint8_t *bytes,
 		emit_jump(code, back);
 		return;
 	}
-	/* loop, jrcxz: short ones only, so over the way back. */
+	/* loop and jrcxz have a short form only: it skips the jump back. */
 	emit(code, bytes, (size_t)(shape->len - 1));
 	emit(code, "\x05", 1);
 	code->ret->tail_at = code->ret->len;

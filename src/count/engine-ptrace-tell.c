@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run of the ptrace engine leaves in the document. */
+/* Writes a run of the ptrace engine to the document. */
 #include "engine-ptrace-run.h"
 #include "tell.h"
 
@@ -46,7 +46,7 @@ static int tell_warnings(const struct pm_ptr_engine *it)
 	return ret;
 }
 
-/* Where perf is denied, a command's task-clock is what wait4(2) says. */
+/* If perf is denied, a command's task-clock is taken from wait4(2). */
 static void fill_clock(const struct pm_ptr_engine *it, struct pm_stat_value *values)
 {
 	const struct rusage *usage = &it->child->usage;
@@ -92,7 +92,7 @@ static const struct pm_ptr_costs *costs_of(const struct pm_ptr_engine *it)
 	return &it->costs[it->ptr.hw.hits != NULL];
 }
 
-/* The document has one for all of its runs: that of the last. */
+/* The document has one overhead for all of its runs, that of the last one. */
 static int tell_costs(const struct pm_ptr_engine *it)
 {
 	struct pm_stat *stat = it->stat;
@@ -158,7 +158,7 @@ static int finish_calls(struct pm_ptr_engine *it)
 	return ret;
 }
 
-/* What later runs say is the same, but for luck. */
+/* Only the first run sets it. Later runs normally make the same choice. */
 static int tell_kind(const struct pm_ptr_engine *it)
 {
 	struct pm_stat_setting setting = { 0 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread that stands at a breakpoint tells, and how it goes on. */
+/* Handles a thread at a breakpoint: reports its visits, and lets it continue. */
 #include "engine-ptrace.h"
 
 #include <string.h>
 #include <sys/ptrace.h>
 
 enum {
-	PENDING_MAX = 8, /* signals of a thread that are looked at */
-	AGAIN_MAX = 64, /* handlers of signals, one in the other */
+	PENDING_MAX = 8, /* signals of a thread that are examined */
+	AGAIN_MAX = 64, /* nested signal handlers */
 };
 
 static void tell_name(struct pm_ptr *ptr, uint32_t row)
@@ -26,14 +26,15 @@ static void tell_name(struct pm_ptr *ptr, uint32_t row)
 
 /* ---- registers ----------------------------------------------------------------------- */
 
-/* The thread will come here once more. Without memory that is told twice. */
+/* The thread will come here once more. Without memory, the visit is reported twice. */
 static void remember(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
 	if (thread->again.len < AGAIN_MAX)
 		(void)!pm_vec_push(&thread->again, *regs);
 }
 
-/* The thread that was before the instruction in a slot is before that in the program. */
+/* Moves a thread from before the instruction in a slot to before the one in the
+ * program. */
 static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *planted,
 		     const struct pm_ptr_regs *regs)
 {
@@ -41,7 +42,7 @@ static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *pl
 	struct pm_ptr_regs before = *regs;
 
 	if (planted->tail_at != 0 && in >= planted->tail_at) {
-		/* Only slots that go on behind the place have such an end. */
+		/* Only slots that continue behind the place have a tail. */
 		pm_ptr_regs_move(thread->tid, regs, planted->after, regs->sp);
 		return;
 	}
@@ -52,7 +53,8 @@ static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *pl
 	remember(thread, &before);
 }
 
-/* Before a signal is delivered. Who is before an exception, as a trap, is behind it. */
+/* Called before a signal is delivered. After an exception of the trap kind, ip is past
+ * the instruction. */
 void pm_ptr_leave_slot(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
@@ -68,8 +70,9 @@ void pm_ptr_leave_slot(struct pm_ptr *ptr, uint32_t row)
 }
 
 /*
- * As it was when its visit was told: it has come back from the handler of a signal. What is
- * still to come back is deeper in the stack; the others were left, by longjmp.
+ * Whether the thread is as it was when its visit was reported: it has returned from a
+ * signal handler. Entries still to come back are deeper in the stack; others were left by
+ * longjmp(3).
  */
 static bool is_again(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
@@ -99,14 +102,14 @@ static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit
 				    .sp_offset = place->sp_offset,
 				    .depth = ptr->calls_from };
 
-	/* An unwinder believes what the registers say. */
+	/* The unwinder uses the thread's registers. */
 	pm_ptr_regs_move(visit->tid, at, at->ip, at->sp);
 	if (ptr->calls_from > 1 && pm_trace_len(ptr->trace) > 1)
 		ptr->kept_waiting = true;
 	return pm_ptr_callers_look(&ptr->callers, ptr->procs, &look);
 }
 
-/* @at: ip is the place's address. */
+/* @at: its ip is the address of the place. */
 static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_site *site,
 		       const struct pm_ptr_regs *at, uint64_t now)
 {
@@ -142,9 +145,10 @@ static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_sit
 }
 
 /*
- * To get a SIGTRAP to a thread that blocks it, the kernel unblocks it, and forgets what the
- * program does on it (force_sig_info_to_task()); neither can be seen from here. But who blocks
- * the signals of all other faults has blocked this one, too: let it stay so.
+ * To deliver a SIGTRAP to a thread that blocks it, the kernel unblocks the signal and
+ * resets its handler (force_sig_info_to_task()); a tracer can see neither. But a thread
+ * that blocks the signals of all other faults had blocked this one, too, and it is
+ * blocked again.
  */
 static void block_again(struct pm_ptr *ptr, pid_t tid)
 {
@@ -162,7 +166,8 @@ static void block_again(struct pm_ptr *ptr, pid_t tid)
 	ptr->blocked = true;
 }
 
-/* Where it goes on, and what it has done by then. */
+/* Moves the thread to where it continues, past the instruction if that is carried out
+ * here. */
 static void send_on(const struct pm_ptr_thread *thread, const struct pm_ptr_image *image,
 		    const struct pm_ptr_break *planted, const struct pm_ptr_regs *regs,
 		    const uint8_t *bytes)
@@ -175,7 +180,7 @@ static void send_on(const struct pm_ptr_thread *thread, const struct pm_ptr_imag
 		pm_ptr_regs_run(thread->tid, regs, bytes);
 }
 
-/* The breakpoint that sent the SIGTRAP; NULL: somebody else. */
+/* The breakpoint that caused the SIGTRAP; NULL: it has another cause. */
 static const struct pm_ptr_break *find_trap(const struct pm_ptr_image *image, pid_t tid,
 					    const struct pm_ptr_regs *regs)
 {
@@ -183,8 +188,9 @@ static const struct pm_ptr_break *find_trap(const struct pm_ptr_image *image, pi
 	const struct pm_ptr_break *planted = pm_ptr_image_find(image, address);
 	siginfo_t info;
 
-	/* One behind the place is in the middle of its instruction, unless that is as short as
-	 * the breakpoint: then it may as well be somebody's who sent it. */
+	/* An ip behind the breakpoint is in the middle of the instruction, unless that is
+	 * as short as the breakpoint: then the signal may also have been sent by another
+	 * process. */
 	if (planted && planted->after - address == PM_PTR_TRAP_BYTES &&
 	    (ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) != 0 || !pm_ptr_is_trap(&info)))
 		return NULL;
@@ -212,7 +218,7 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 	send_on(thread, process->image, planted, &regs, site->bytes);
 	block_again(ptr, thread->tid);
 	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
-	/* Several would only wait for each other. */
+	/* Several threads would only wait for each other. */
 	if (pm_trace_len(ptr->trace) == 1)
 		pm_ptr_cpu_hold(&ptr->cpu, thread->tid);
 	if (ret < 0)
@@ -220,7 +226,6 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 	return site->linker && !ptr->letting_go ? PM_PTR_TRAP_LINKER : PM_PTR_TRAP_OURS;
 }
 
-/* A breakpoint that it ran into before it saw our wish to stop. */
 bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row)
 {
 	const struct pm_ptr_thread *thread = &ptr->threads.data[row];
@@ -250,7 +255,7 @@ static int see_hit(void *user, const struct pm_hit *hit, uint32_t place)
 				  .caller = UINT32_MAX };
 	uint32_t row = pm_ptr_find_thread(ptr, hit->tid);
 
-	/* Of another program that it has become. */
+	/* A hit of the program before its exec. */
 	if (row == PM_INDEX_NONE || !ptr->threads.data[row].by_hits ||
 	    !pm_place_leaves(&ptr->regions->places.data[place], hit->flags))
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine for users who may not place uprobes: a run, from the command's start to its
- * scopes.
+ * The engine for users who may not place uprobes: a run, from the start of the command to
+ * its scopes.
  */
 #include "engine-ptrace-run.h"
 #include "live.h"
@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 enum {
-	HITS_GAIN = 2, /* at least so much cheaper, for hits may be lost */
+	HITS_GAIN = 2, /* factor by which hits must be cheaper, as they may be lost */
 };
 
-#define TICK_NS  20000000 /* between two looks at signals and the time */
-#define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
-#define PART_NS  1000000000u /* for who is left when the command has ended */
+#define TICK_NS  20000000 /* between two checks of signals and the time */
+#define GRACE_NS 2000000000u /* for the command to end after SIGTERM */
+#define PART_NS  1000000000u /* for the remaining processes after the command's end */
 
-/* ---- what is seen -------------------------------------------------------------------- */
+/* ---- visits and threads -------------------------------------------------------------- */
 
 static int on_visit(void *user, const struct pm_visit *visit)
 {
@@ -64,7 +64,7 @@ static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 
 	if (it->ptr.hw.hits)
 		events = pm_hits_counters(it->ptr.hw.hits, &len);
-	/* Of an event that there is not, nothing is to be told. */
+	/* Events that do not exist must not be shown. */
 	for (size_t i = 0; i < len && i < it->stat->events.len; i++)
 		if ((int64_t)i != counts->clock)
 			it->stat->events.data[i].state =
@@ -85,8 +85,8 @@ static void wake(int number)
 }
 
 /*
- * Who waits for a stop waits for nothing else, which is what makes a stop cheap. So a timer
- * comes in between; what it is sent to is this thread alone.
+ * While the tracer waits for a stop it waits for nothing else; that makes a stop cheap. A
+ * timer interrupts the wait. It signals this thread only.
  */
 static int start_timer(struct pm_ptr_engine *it, struct pm_error *err)
 {
@@ -104,7 +104,7 @@ static int start_timer(struct pm_ptr_engine *it, struct pm_error *err)
 		sigaction(SIGALRM, &it->before, NULL);
 		return pm_error_set(err, code, "timer: %s", strerror(-code));
 	}
-	/* Nobody looks at SIGCHLD while there are no hits; it would come with each stop. */
+	/* Without hits, SIGCHLD is not used, and each stop would send one. */
 	if (!it->ptr.hw_wanted) {
 		action = (struct sigaction){ .sa_handler = SIG_DFL,
 					     .sa_flags = SA_NOCLDSTOP };
@@ -155,7 +155,7 @@ static void end_of_command(struct pm_ptr_engine *it, int status)
 		 &child->usage.ru_stime);
 }
 
-/* Hits wake nobody who waits for stops. */
+/* Hits do not wake a thread that waits for stops. */
 static int next_or_hits(struct pm_ptr_engine *it, struct pm_trace_event *event,
 			struct pm_error *err)
 {
@@ -177,7 +177,7 @@ static int next_or_hits(struct pm_ptr_engine *it, struct pm_trace_event *event,
 	return pm_ptr_drain(&it->ptr, false, err);
 }
 
-/* The next of what happens, or a look at our signals. 1: an event, 0, or negative. */
+/* Handles the next event, or our signals. 1: an event; 0; or negative. */
 static int turn(struct pm_ptr_engine *it, struct pm_trace_event *event,
 		struct pm_error *err)
 {
@@ -197,7 +197,7 @@ static int turn(struct pm_ptr_engine *it, struct pm_trace_event *event,
 	return rc < 0 ? pm_error_set(err, rc, "%s", strerror(-rc)) : 1;
 }
 
-/* Once politely, and then for good. */
+/* SIGTERM first, then SIGKILL. */
 static void look_at_time(struct pm_ptr_engine *it)
 {
 	if (pm_now_ns() < it->deadline_ns)
@@ -253,7 +253,7 @@ static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 	return ret < 0 ? ret : 0;
 }
 
-/* Everybody is as without us; the command may take its time to end. */
+/* Releases all threads; the command may take its time to end. */
 static void part(struct pm_ptr_engine *it)
 {
 	uint64_t begin = pm_now_ns();
@@ -273,7 +273,7 @@ static void part(struct pm_ptr_engine *it)
 	}
 }
 
-/* ---- begin --------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------- */
 
 static int launch(struct pm_ptr_engine *it, struct pm_error *err)
 {
@@ -321,7 +321,7 @@ static int attach(struct pm_ptr_engine *it, struct pm_error *err)
 	if (ret >= 0)
 		ret = start_timer(it, err);
 	it->begin_ns = pm_now_ns();
-	/* Each stops for a moment, and gets its breakpoints then. */
+	/* Each process stops for a moment, and gets its breakpoints then. */
 	if (ret >= 0)
 		pm_trace_interrupt(it->ptr.trace);
 	return ret < 0 ? ret : 0;
@@ -330,8 +330,8 @@ static int attach(struct pm_ptr_engine *it, struct pm_error *err)
 /* ---- public -------------------------------------------------------------------------- */
 
 /*
- * Hits have no stack, and may be lost where the rings are too small. What they take depends on
- * the machine: in a virtual one the processor's breakpoints may be dearer than a stop.
+ * Hits have no stack, and may be lost if the rings are too small. Their cost depends on
+ * the machine: in a virtual one, the processor's breakpoints may cost more than a stop.
  */
 static bool wants_hw(const struct pm_ptr_engine *it)
 {
@@ -420,7 +420,7 @@ int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *o
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-/* All that is known of processes is read there, by the ids that wait(2) gives. */
+/* All information about processes is read there, by the ids that wait(2) returns. */
 static int check_proc(struct pm_error *err)
 {
 	char target[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What looking costs: a function that does nothing is called some times in a child of ours, and
- * looked at as others are.
+ * Measures the cost of observation: an empty function is called repeatedly in a child of
+ * ours, and observed like any other one.
  */
 #include "engine-uprobe.h"
 
@@ -12,7 +12,7 @@
 
 enum {
 	CALLS_LEN = 1000,
-	COLD = 100, /* the first ones, which are slower */
+	COLD = 100, /* the first calls, which are slower */
 	PLACES = 4,
 	RING_PAGES = 512,
 };
@@ -27,8 +27,9 @@ void pm_up_cost_release(struct pm_up_cost *cost)
 }
 
 /*
- * One begins with what the kernel emulates, one with what it steps over; both end as functions
- * do. Written out, for their own instructions are no cost: before the exit, and from an entry
+ * One function begins with an instruction that the kernel emulates, the other with one
+ * that it steps over; both end with a return. They are in assembly because their own
+ * instructions, which are not a cost, must be known: up to the exit, and from one entry
  * to the next.
  */
 #if defined(__x86_64__)
@@ -61,8 +62,8 @@ enum {
 
 #ifdef TYPE
 
-/* Of both functions, by whether it is the cheap one; and with the return and what leads to the
- * next call. */
+/* Instructions of both functions (index: is the cheap one) up to the return, and
+ * including the return and the way to the next call. */
 static const uint64_t own_instructions[2][2] = { { 1, 3 }, { CHEAP_LEN, CHEAP_LEN + 4 } };
 
 __asm__(".text\n.p2align 4\n"
@@ -78,12 +79,12 @@ __asm__(".text\n.p2align 4\n"
 	"pm_up_calls: " CALLS ".size pm_up_calls, . - pm_up_calls\n");
 void pm_up_cheap(void) __attribute__((visibility("hidden")));
 void pm_up_dear(void) __attribute__((visibility("hidden")));
-/* Calls each so many times, in turn. */
+/* Calls each function @times times, alternating. */
 void pm_up_calls(unsigned int times) __attribute__((visibility("hidden")));
 extern const char pm_up_cheap_end[] __attribute__((visibility("hidden")));
 extern const char pm_up_dear_end[] __attribute__((visibility("hidden")));
 
-/* ---- where it is ----------------------------------------------------------------------- */
+/* ---- the functions' locations ---------------------------------------------------------- */
 
 struct where {
 	uintptr_t address;
@@ -122,7 +123,7 @@ static bool locate(const void *address, struct where *ret)
 
 /* ---- the child ------------------------------------------------------------------------- */
 
-/* Its number, and what it waits for. */
+/* Returns the child's pid; it waits for a byte on @go. */
 static pid_t start_child(int *go)
 {
 	int fds[2];
@@ -148,12 +149,12 @@ static pid_t start_child(int *go)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
-/* Of both functions, by whether it is the cheap one. */
+/* For both functions; index: is the cheap one. */
 struct samples {
 	size_t columns;
-	PM_VEC(uint64_t) rows[2][2]; /* from entry to exit; from an entry to the next */
+	PM_VEC(uint64_t) rows[2][2]; /* from entry to exit; from one entry to the next */
 	uint64_t entry[PM_HITS_COUNTERS_MAX + 1];
-	bool entered, of_cheap; /* the last entry */
+	bool entered, of_cheap; /* of the last entry */
 	size_t seen;
 };
 
@@ -172,7 +173,7 @@ static int add_row(struct samples *samples, bool whole, const uint64_t *now)
 	return 0;
 }
 
-/* Places: the entry and the exit of the dear one, and of the cheap one. */
+/* Places: entry and exit of the dear function, then of the cheap one. */
 static int take_hit(struct samples *samples, const struct pm_hit *hit)
 {
 	bool entry = hit->place % 2 == 0;
@@ -199,7 +200,7 @@ static int by_value(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* By column, of all rows. NULL without memory. */
+/* Medians over all rows, by column. NULL without memory. */
 static uint64_t *medians(const struct samples *samples, bool cheap, bool whole)
 {
 	const uint64_t *rows = samples->rows[cheap][whole].data;
@@ -257,7 +258,8 @@ static int fill_cost(struct pm_up_cost *cost, const struct pm_engine_options *op
 		return -ENOMEM;
 	}
 	take_off_own(&found, options);
-	/* Until the next entry there were two visits: both of them stepped over, or one. */
+	/* From one entry to the next there are two visits: both stepped over, or one of
+	 * them. */
 	for (size_t i = 0; i < samples->columns; i++) {
 		uint64_t dear = found.visit[0][i] / 2, both = found.visit[1][i];
 
@@ -286,7 +288,7 @@ static int read_hits(struct pm_hits *hits, struct samples *samples)
 	return r;
 }
 
-/* ---- all ------------------------------------------------------------------------------- */
+/* ---- the measurement ------------------------------------------------------------------- */
 
 static int look_at(pid_t pid, int go, const struct where *places,
 		   const struct pm_engine_options *options, struct samples *samples)
@@ -344,14 +346,14 @@ int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *
 	if (pid < 0)
 		return 0;
 	r = look_at(pid, go, places, options, &samples);
-	/* It ends by itself when nobody tells it to go. */
+	/* Without a byte, the child ends by itself. */
 	close(pm_take_fd(&go));
 	waitpid(pid, NULL, 0);
 	for (size_t i = 0; i < 4; i++)
 		any &= samples.rows[i / 2][i % 2].len > 0;
 	if (r == 0 && any)
 		r = fill_cost(cost, options, &samples);
-	/* Without it nothing is taken off, which is told. */
+	/* Without a cost nothing is subtracted, and that is reported. */
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the kernel does not hand counters at places on to new threads and processes, a tracer
- * has each of them stand still before its first instruction until it has its own. Nobody else
- * is stopped but who makes one, meanwhile, and who gets a signal, to which nothing is done. Threads
- * with CLONE_UNTRACED, which no library makes, would not be counted.
+ * Some kernels do not pass counters at places on to new threads and processes. A tracer
+ * then holds each of them before its first instruction until its own counters are open.
+ * Only two other threads are stopped: one that is creating a thread, until it is done,
+ * and one that receives a signal, which is passed on. Threads with CLONE_UNTRACED, which
+ * no library creates, would not be counted.
  */
 #include "engine-uprobe.h"
 #include "tell.h"
@@ -11,13 +12,13 @@
 #include <string.h>
 
 enum {
-	EVENTS_MAX = 64, /* in a row, for the rings are to be read, too */
+	EVENTS_MAX = 64, /* events in a row, as the rings must be read, too */
 	TICK_MS = 10,
 };
 
-#define PART_NS 1000000000u /* for who is still followed when all is over */
+#define PART_NS 1000000000u /* wait for threads that are still traced at the end */
 
-/* ---- begin --------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------- */
 
 static int seize(struct pm_up_engine *it, struct pm_error *err)
 {
@@ -65,7 +66,7 @@ int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err)
 	if (!it->options->targets)
 		pm_trace_watch_usage(hold->trace, it->child->launch.pid);
 	if (seize(it, &hold->why) < 0) {
-		/* Who was, goes on without us. */
+		/* Threads that were already seized are released. */
 		pm_trace_detach(hold->trace);
 		if (pm_trace_len(hold->trace) == 0)
 			pm_up_hold_release(hold);
@@ -73,7 +74,8 @@ int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err)
 	}
 	hold->holds = true;
 	pm_hits_hold(it->hits);
-	/* They may have begun while the events of the others were being opened. */
+	/* Threads that may have started while the events of the others were being
+	 * opened. */
 	for (pid_t tid = 0; (tid = pm_trace_next_tid(hold->trace, tid)) != 0;)
 		follow(hold, it->hits, tid);
 	return 0;
@@ -91,7 +93,7 @@ static void end_of_command(struct pm_up_engine *it, int status)
 	child->usage = *pm_trace_usage(it->hold.trace);
 }
 
-/* What the old one of this number did is read first. */
+/* Records of an older thread with the same tid are read first. */
 static int see_new(struct pm_up_engine *it, pid_t tid, struct pm_error *err)
 {
 	int r = pm_hits_follows(it->hits, tid) ? pm_up_drain(it, false, err) : 0;
@@ -115,7 +117,7 @@ static int see_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
 	return r;
 }
 
-/* 1: there was something; 0, or negative. */
+/* 1: an event was handled; 0: none; or negative. */
 static int turn(struct pm_up_engine *it, struct pm_trace_event *event,
 		struct pm_error *err)
 {

@@ -2,12 +2,12 @@
 #include "engine-uprobe.h"
 
 enum {
-	/* So many regions have classes of their own: each is an event of the kernel, and each
-	 * hit tells the counts of them all. */
+	/* Up to so many regions have classes of their own: each class is a kernel event,
+	 * and each hit has the counts of all of them. */
 	CLASSES_REGIONS_MAX = 8,
 };
 
-/* Functions are entered at one place: hits there are calls, lost ones too. */
+/* A function has one entry: hits there, including lost ones, are its calls. */
 static uint32_t class_of(const struct pm_place *place)
 {
 	return 2 * place->region +
@@ -19,7 +19,7 @@ static bool is_way_in(const struct pm_place *place)
 	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
 }
 
-/* Who reads the flags with a hit can tell whether a conditional jump is taken. */
+/* Whether a conditional jump is taken can be decided if hits have the flags. */
 static bool is_judged(const struct pm_place *place)
 {
 #ifdef __x86_64__

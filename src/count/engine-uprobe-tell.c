@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run was, once it is over. */
+/* Reports a run after its end. */
 #include "engine-uprobe.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ int pm_up_fill_events(const struct pm_up_engine *it)
 	return 0;
 }
 
-/* Counters that were given to others have no sum. */
+/* Counters that were taken over by others have no sum. */
 static int fill_counts(const struct pm_up_engine *it, struct pm_stat_value *values)
 {
 	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
@@ -84,7 +84,8 @@ static int fill_run(struct pm_up_engine *it)
 	return r;
 }
 
-/* Of column @at: what a call costs itself, or (@inner) who is around it, its entry and its return. */
+/* Of column @at: the cost inside a call or, with @inner, the cost of its entry and exit
+ * to an enclosing call. */
 static uint64_t cost_of_call(const struct pm_up_engine *it, bool cheap, bool inner,
 			     size_t at)
 {
@@ -92,7 +93,7 @@ static uint64_t cost_of_call(const struct pm_up_engine *it, bool cheap, bool inn
 		     : it->cost.call[cheap][at];
 }
 
-/* Of the calls that were seen from scope @first on, on average. */
+/* The average over the calls seen, in the scopes from @first on. */
 static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, bool inner,
 			  size_t at)
 {
@@ -140,7 +141,7 @@ static int fill_overhead(struct pm_up_engine *it, size_t first, bool inner,
 	return 0;
 }
 
-/* Which scopes are short of calls, from @first on. */
+/* Marks the scopes from @first on from which calls are missing. */
 static void fill_lost(struct pm_up_engine *it, size_t first)
 {
 	const struct pm_regions *regions = it->options->regions;
@@ -171,7 +172,8 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 	}
 }
 
-/* Of those that nobody looked at in time the end is not known. */
+/* The number of descendants that were still running. If threads may have been missed, the
+ * list may contain processes whose end was not seen. */
 static size_t outlived(const struct pm_up_engine *it)
 {
 	size_t len = it->descendants.len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run with uprobes, from the command's start to its scopes. */
+/* A run with uprobes, from the start of the command to its scopes. */
 #include "engine-uprobe.h"
 
 #include <linux/perf_event.h>
@@ -12,12 +12,12 @@
 #include "live.h"
 
 enum {
-	TICK_MS = 50, /* between two looks at the rings */
+	TICK_MS = 50, /* between two reads of the rings */
 	TICK_LIVE_MS = 10,
-	TICK_LATE_MS = 1, /* threads that nobody holds are to be found soon */
+	TICK_LATE_MS = 1, /* threads that are not held must be found soon */
 };
 
-#define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
+#define GRACE_NS 2000000000u /* for the command to end after SIGTERM */
 
 static void engine_release(struct pm_up_engine *it)
 {
@@ -37,7 +37,7 @@ static int out_of_memory(struct pm_error *err)
 	return pm_error_set(err, -ENOMEM, "no memory for the calls");
 }
 
-/* ---- what comes ---------------------------------------------------------------------- */
+/* ---- hits and records ---------------------------------------------------------------- */
 
 static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 {
@@ -64,7 +64,7 @@ static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 	return pm_calls_visit(it->calls, &visit);
 }
 
-/* More than one group may tell of a fork. */
+/* Several groups may report the same fork. */
 static int see_process(struct pm_up_engine *it, pid_t pid, bool begins)
 {
 	size_t at = it->descendants.len;
@@ -140,7 +140,7 @@ static int fill_poll(struct pm_up_engine *it)
 	return r;
 }
 
-/* Once politely, and then for good. */
+/* SIGTERM first, then SIGKILL. */
 static bool is_time_up(struct pm_up_engine *it)
 {
 	if (pm_now_ns() < it->deadline_ns)
@@ -154,7 +154,7 @@ static bool is_time_up(struct pm_up_engine *it)
 	return it->options->targets != NULL;
 }
 
-/* Whether there is nothing more to wait for. */
+/* Whether there is nothing left to wait for. */
 static bool is_over(struct pm_up_engine *it)
 {
 	bool time_up = is_time_up(it);
@@ -193,7 +193,7 @@ static int go_on(struct pm_up_engine *it, struct pm_error *err)
 	return r == 0 ? pm_up_drain(it, true, err) : r;
 }
 
-/* The counting has failed in the middle: the command is none the worse for it. */
+/* The counting has failed halfway; this must not affect the command. */
 static void wait_for_command(struct pm_up_engine *it)
 {
 	struct pollfd signals = { .fd = it->child->signal_fd, .events = POLLIN };
@@ -209,7 +209,7 @@ static void wait_for_command(struct pm_up_engine *it)
 	}
 }
 
-/* ---- begin --------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------- */
 
 static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 {
@@ -240,7 +240,7 @@ static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 	return r;
 }
 
-/* Its exec stops it for a moment, and pm_child_go() waits for that. */
+/* The command stops at its exec for a moment, and pm_child_go() waits for that. */
 static int begin_held(struct pm_up_engine *it, struct pm_error *err)
 {
 	int r = pm_launch_begin(&it->child->launch, err);
@@ -267,7 +267,7 @@ static int launch(struct pm_up_engine *it, struct pm_error *err)
 	return r;
 }
 
-/* Threads that run already have no COMM record any more. */
+/* There is no COMM record for a thread that is already running. */
 static void name_thread(struct pm_up_engine *it, pid_t tid)
 {
 	char path[64], comm[16];
@@ -296,7 +296,7 @@ static int attach(struct pm_up_engine *it, struct pm_error *err)
 		r = pm_up_hold_begin(it, err);
 	if (r == 0)
 		r = pm_targets_begin(targets, err);
-	/* Began while the events of the others were being opened. */
+	/* Started while the events of the others were being opened. */
 	for (size_t i = 0; r == 0 && i < targets->late.len; i++)
 		pm_hits_follow(it->hits, targets->late.data[i], NULL);
 	for (size_t i = 0; r == 0 && it->callers && i < targets->roots.len; i++)

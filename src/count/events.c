@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is counted when nobody says what, and what there is to be said of each event. */
+/* The default events, and the properties of each event. */
 #include "pm/count.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 static const char software_events[] =
 	"task-clock,context-switches,cpu-migrations,page-faults,minor-faults,major-faults";
 
-/* Each is a group, of which those are taken that are there. */
+/* Each line is a group; those of its events that exist are used. */
 static const char *const hardware_groups[] = {
 	"{cycles,instructions}",
 	"{branches,branch-misses}",
@@ -17,7 +17,7 @@ static const char *const hardware_groups[] = {
 	"{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}",
 };
 
-/* Appends @from to @to, but what @kept leaves out. Leaders are numbered anew. */
+/* Appends the events of @from that are marked in @kept to @to, with new leaders. */
 static int append(struct pm_event_specs *to, const struct pm_event_specs *from,
 		  const bool *kept)
 {
@@ -49,7 +49,7 @@ static int add_group(struct pm_event_specs *specs, const char *text)
 	struct pm_event_specs group PM_CLEANUP(pm_event_specs_release) = { 0 };
 	bool kept[GROUP_MAX] = { false };
 
-	/* A name that this machine does not know: no top-down, mostly. */
+	/* The machine does not know a name, mostly of top-down events. */
 	if (pm_event_specs_parse(text, &group, NULL) < 0 || group.list.len > GROUP_MAX)
 		return 0;
 	for (size_t i = 0; i < group.list.len; i++)
@@ -69,7 +69,7 @@ int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err)
 	return 0;
 }
 
-/* ---- what is known of an event --------------------------------------------------------- */
+/* ---- properties of an event ------------------------------------------------------------ */
 
 static const char *source_of(const struct pm_event_spec *spec)
 {
@@ -120,7 +120,7 @@ static enum pm_stat_class class_of(const struct pm_event_spec *spec)
 								   : PM_STAT_NOISY;
 }
 
-/* What is no cost by itself is neither good nor bad. */
+/* An event that is not a cost by itself is neither good nor bad. */
 static int8_t better_of(const struct pm_event_spec *spec)
 {
 	return spec->kind == PM_EVENT_HARDWARE || spec->kind == PM_EVENT_SOFTWARE ||
@@ -138,7 +138,7 @@ static bool in_group(const struct pm_event_specs *specs, size_t index)
 	return false;
 }
 
-/* Takes over what @event has, also when it fails. */
+/* Takes ownership of the members of @event, also on failure. */
 static int push(struct pm_stat *stat, struct pm_stat_event *event, const char *name,
 		const char *requested, const char *unit, const char *source)
 {

@@ -2,7 +2,8 @@
 /* Loads and stores of aarch64 (Arm ARM C4.1.94). */
 #include "flow-aarch64.h"
 
-/* The base goes on by @by: before or after, for sp that is the same. */
+/* The base register changes by @by; whether before or after the access makes no
+ * difference to sp. */
 static void write_back(uint32_t word, struct pm_flow_insn *insn, int64_t by)
 {
 	uint32_t base = pm_a64_field(word, 9, 5);
@@ -34,7 +35,7 @@ static void look_at_pair(uint32_t word, struct pm_flow_insn *insn)
 			   pm_a64_sfield(word, 21, 15) * (INT64_C(1) << size));
 }
 
-/* With @base alone, at @value; more is the caller's to say. */
+/* The fact for a load from @base + @value; the caller adds an index. */
 static void fact_of_load(uint32_t word, struct pm_flow_insn *insn, int64_t value)
 {
 	pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
@@ -72,7 +73,7 @@ static void look_at_single(uint32_t word, struct pm_flow_insn *insn)
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(
 					      word, 4, 0))); /* an atomic operation */
 	} else {
-		/* With a pointer that is authenticated. */
+		/* With an authenticated pointer. */
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
 		if (pm_a64_bit(word, 11))
 			write_back(word, insn,
@@ -82,7 +83,7 @@ static void look_at_single(uint32_t word, struct pm_flow_insn *insn)
 	}
 }
 
-/* Exclusive and ordered ones, compare and swap. */
+/* Exclusive and ordered accesses, compare and swap. */
 static void look_at_exclusive(uint32_t word, struct pm_flow_insn *insn)
 {
 	bool compares =
@@ -96,11 +97,11 @@ static void look_at_exclusive(uint32_t word, struct pm_flow_insn *insn)
 			pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 14, 10)));
 	} else if (!pm_a64_bit(word, 23)) {
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(
-					      word, 20, 16))); /* whether it was stored */
+					      word, 20, 16))); /* the store's status */
 	}
 }
 
-/* Tags of memory, and ordered ones with a distance. */
+/* Memory tags, and ordered accesses with an offset. */
 static void look_at_tags(uint32_t word, struct pm_flow_insn *insn)
 {
 	if (!pm_a64_bit(word, 21) && pm_a64_field(word, 23, 22) != 0)
@@ -111,7 +112,7 @@ static void look_at_tags(uint32_t word, struct pm_flow_insn *insn)
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
 }
 
-/* A load from what lies between instructions: @size bytes of no code. */
+/* A load from data between instructions: @size bytes are not code. */
 static void look_at_literal(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t size = pm_a64_field(word, 31, 30);

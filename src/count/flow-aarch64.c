@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * aarch64 instructions, by their bits (Arm ARM C4.1): each is a word, and so few of them steer
- * control or the stack that all can be told apart here, those of newer processors, too. Any
- * words may come. What a probe costs where is the kernel's choice
- * (arch/arm64/kernel/probes/decode-insn.c): it emulates jumps, returns and adr; all else is
- * stepped over, which costs several times as much.
+ * Decodes aarch64 instructions by their bits (Arm ARM C4.1). Each is one word, and so few
+ * of them affect control or the stack that all of these can be distinguished here,
+ * including those of newer processors. The input may be any words. The cost of a probe
+ * depends on the kernel (arch/arm64/kernel/probes/decode-insn.c): it emulates jumps,
+ * returns and adr, and steps over everything else, which costs several times as much.
  */
 #include "flow-aarch64.h"
 
@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum {
-	INSNS_MAX = 1 << 20, /* of one function */
+	INSNS_MAX = 1 << 20, /* in one function */
 	CONSTANT_BACK = 8, /* from a constant to its subtraction from sp */
 	ATOMIC_MAX = 16, /* instructions from an exclusive load to the store */
 };
 
 /* ---- the stack --------------------------------------------------------------------------- */
 
-/* to = from + by, where both may be sp. */
+/* to = from + by; either may be sp. */
 static void add_constant(struct pm_flow_insn *insn, uint32_t to, uint32_t from,
 			 int64_t by)
 {
@@ -44,7 +44,8 @@ static void add_constant(struct pm_flow_insn *insn, uint32_t to, uint32_t from,
 	}
 }
 
-/* What was put into a register shortly before: a frame's size that no immediate can hold. */
+/* A constant that was loaded into the register shortly before: the size of a frame that
+ * is too large for an immediate. */
 static bool constant_in(const struct pm_flow *flow, uint64_t address, uint8_t number,
 			int64_t *ret)
 {
@@ -64,7 +65,7 @@ static bool constant_in(const struct pm_flow *flow, uint64_t address, uint8_t nu
 	return false;
 }
 
-/* ---- calculations ------------------------------------------------------------------------ */
+/* ---- arithmetic -------------------------------------------------------------------------- */
 
 static void look_at_add(uint32_t word, struct pm_flow_insn *insn)
 {
@@ -106,7 +107,7 @@ static void look_at_immediates(uint32_t word, struct pm_flow_insn *insn)
 	case 2:
 		look_at_add(word, insn);
 		break;
-	case 3: /* with tags of memory */
+	case 3: /* memory tagging */
 		if (to == PM_A64_SP)
 			insn->sp_effect = PM_FLOW_SP_LOST;
 		pm_a64_write_to(insn, pm_a64_plain(to));
@@ -144,7 +145,7 @@ static void fact_of_sum(uint32_t word, struct pm_flow_insn *insn, uint32_t shift
 	insn->is_signed = is_signed;
 }
 
-/* add and sub of a register that is widened: the form that sp can have. */
+/* add and sub with an extended register, the form that allows sp. */
 static void look_at_extended(uint32_t word, const struct pm_flow *flow,
 			     struct pm_flow_insn *insn)
 {
@@ -168,7 +169,7 @@ static void look_at_registers(uint32_t word, const struct pm_flow *flow,
 	uint32_t to = pm_a64_field(word, 4, 0);
 
 	if (pm_a64_bit(word, 28)) {
-		/* Of these only comparisons under a condition have no result. */
+		/* Of these, only conditional comparisons have no result. */
 		if (pm_a64_field(word, 24, 21) != 2)
 			pm_a64_write_to(insn, pm_a64_plain(to));
 	} else if (!pm_a64_bit(word, 24)) {
@@ -191,7 +192,7 @@ static void look_at_registers(uint32_t word, const struct pm_flow *flow,
 	insn->movable = insn->sp_effect != PM_FLOW_SP_LOST;
 }
 
-/* Results in general registers: the others are no matter here. */
+/* Only results in general registers matter here. */
 static void look_at_vectors(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t operation = pm_a64_field(word, 18, 16);
@@ -230,7 +231,7 @@ static void look_at_zero(uint32_t word, struct pm_flow_insn *insn)
 	insn->condition_bits = one_bit ? UINT64_C(1) << (pm_a64_field(word, 31, 31) * 32 +
 							 pm_a64_field(word, 23, 19))
 				       : all;
-	/* Of the register of zeros. */
+	/* The register is the zero register. */
 	if (insn->condition_register == PM_A64_SP) {
 		insn->condition = 0;
 		insn->kind = pm_a64_bit(word, 24) ? PM_FLOW_PLAIN : PM_FLOW_JUMP;
@@ -247,7 +248,7 @@ static void look_at_condition(uint32_t word, struct pm_flow_insn *insn)
 		insn->condition = (uint8_t)(PM_PLACE_IF_NZCV + condition);
 }
 
-/* By a register, with and without authentication. Its low bits tell the keys. */
+/* Jumps to a register, with and without authentication. The low bits select the keys. */
 static void look_at_register_jump(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t what = pm_a64_field(word, 24, 21);
@@ -270,13 +271,13 @@ static void look_at_register_jump(uint32_t word, struct pm_flow_insn *insn)
 		insn->kind = PM_FLOW_RETURN;
 		break;
 	default:
-		insn->kind = PM_FLOW_STOP; /* of the kernel alone */
+		insn->kind = PM_FLOW_STOP; /* privileged */
 		return;
 	}
 	insn->cheap = !authenticates;
 }
 
-/* nop, landing pads, signatures of return addresses; not those that check or wait. */
+/* nop, landing pads, signing of return addresses; not hints that check or wait. */
 static bool is_plain_hint(uint32_t word)
 {
 	switch (pm_a64_field(word, 11, 5)) {
@@ -335,14 +336,14 @@ static void look_at(uint32_t word, const struct pm_flow *flow, struct pm_flow_in
 {
 	switch (pm_a64_field(word, 28, 25)) {
 	case 0:
-		/* udf, of which zeros are one; matrices */
+		/* udf, which includes a word of zeros; matrix instructions */
 		insn->kind = word < 0x10000         ? PM_FLOW_STOP
 			     : pm_a64_bit(word, 31) ? PM_FLOW_PLAIN
 						    : PM_FLOW_BAD;
 		insn->pad = word == 0;
 		break;
 	case 2:
-		/* Vectors of any length: addvl, addpl and their like for matrices. */
+		/* Scalable vectors: addvl, addpl and their matrix variants. */
 		if ((word & 0xffa0f000) == 0x04205000 &&
 		    pm_a64_field(word, 4, 0) == PM_A64_SP)
 			insn->sp_effect = PM_FLOW_SP_LOST;
@@ -373,10 +374,10 @@ static void look_at(uint32_t word, const struct pm_flow *flow, struct pm_flow_in
 	}
 }
 
-/* ---- what spans instructions ------------------------------------------------------------- */
+/* ---- sequences of instructions ----------------------------------------------------------- */
 
-/* What an exclusive load reserves is gone at each visit of the kernel: a loop until the store
- * succeeds would never end. */
+/* A trap to the kernel clears the reservation of an exclusive load: a loop that repeats
+ * until the store succeeds would never end. */
 static void mark_atomic(struct pm_flow_insn *insns, size_t len, const uint32_t *words)
 {
 	size_t left = 0;
@@ -397,7 +398,7 @@ static void mark_atomic(struct pm_flow_insn *insns, size_t len, const uint32_t *
 	}
 }
 
-/* What is loaded as a literal is no code, whatever it looks like. */
+/* Data that is loaded as a literal is not code, whatever it looks like. */
 static void mark_literals(struct pm_flow_insn *insns, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -434,7 +435,7 @@ static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_
 		return -ENOMEM;
 	if (before + words_len > INSNS_MAX)
 		return -E2BIG;
-	/* No instruction begins elsewhere, nor is a part of one. */
+	/* Instructions are aligned words; the remaining bytes belong to none. */
 	flow->bad_bytes += len % PM_A64_WORD;
 	memcpy(words, bytes, words_len * PM_A64_WORD);
 	for (size_t i = 0; i < words_len; i++) {

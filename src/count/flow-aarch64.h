@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of aarch64: what the files that read them share. */
+/* Words of aarch64: helpers shared by the files that decode them. */
 #pragma once
 
 #include "flow.h"
@@ -7,7 +7,7 @@
 enum {
 	PM_A64_WORD = 4,
 	PM_A64_FP = 29,
-	PM_A64_SP = 31, /* or the register of zeros: the instruction says which */
+	PM_A64_SP = 31, /* or the zero register; the instruction determines which */
 };
 
 static inline uint32_t pm_a64_field(uint32_t word, unsigned int high, unsigned int low)
@@ -27,7 +27,7 @@ static inline bool pm_a64_bit(uint32_t word, unsigned int at)
 	return word >> at & 1;
 }
 
-/* As a destination of most: 31 is none. */
+/* As a destination register of most instructions: 31 means none. */
 static inline uint8_t pm_a64_plain(uint32_t number)
 {
 	return number == PM_A64_SP ? PM_FLOW_NO_REGISTER : (uint8_t)number;
@@ -40,7 +40,7 @@ static inline void pm_a64_move_sp(struct pm_flow_insn *insn, int64_t by)
 	insn->sp_by = (int32_t)by;
 }
 
-/* A word that a register is written by, in whichever way. */
+/* Records that the word writes a register, in whichever way. */
 static inline void pm_a64_write_to(struct pm_flow_insn *insn, uint8_t number)
 {
 	if (number == PM_FLOW_NO_REGISTER)
@@ -57,5 +57,5 @@ static inline void pm_a64_write_to(struct pm_flow_insn *insn, uint8_t number)
 
 /* ---- flow-aarch64-memory.c --------------------------------------------------------------- */
 
-/* What loads and stores do to registers. */
+/* Effects of loads and stores on registers. */
 void pm_a64_look_at_memory(uint32_t word, struct pm_flow_insn *insn);

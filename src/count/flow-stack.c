@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How deep the stack is at each instruction, along all known ways from the first one. Where two
- * ways disagree, or something was done that is not followed, it is not known.
+ * Computes the stack depth at each instruction, along all known paths from the first one.
+ * It is unknown where two paths disagree, or after an operation that is not modelled.
  */
 #include "flow.h"
 
 #include <string.h>
 
-/* Before an instruction. A frame pointer is known by its distance below the entry's sp. */
+/* Before an instruction. fp is the frame pointer's distance below the entry's sp. */
 struct state {
 	int64_t sp, fp;
 	bool seen, sp_known, fp_known, queued;
@@ -17,7 +17,7 @@ struct walk {
 	struct pm_flow *flow;
 	struct state *states;
 	PM_VEC(size_t) queue;
-	struct state out; /* behind the instruction just now */
+	struct state out; /* after the current instruction */
 };
 
 int pm_flow_each_next(const struct pm_flow *flow, size_t at, pm_flow_next_fn each,
@@ -78,14 +78,14 @@ static void apply(const struct pm_flow_insn *insn, struct state *state)
 		state->fp_known = false;
 		break;
 	}
-	/* No stack is as large; and sums stay far from overflowing. */
+	/* No stack is that large; and sums stay far from an overflow. */
 	if (state->sp > INT32_MAX || state->sp < INT32_MIN)
 		state->sp_known = false;
 	if (state->fp > INT32_MAX || state->fp < INT32_MIN)
 		state->fp_known = false;
 }
 
-/* Each state only ever loses what it knows: the walk ends. */
+/* Each state can only lose knowledge: the walk ends. */
 static int arrive(struct walk *walk, size_t at, const struct state *with)
 {
 	struct state *state = &walk->states[at];
@@ -136,8 +136,8 @@ static int run(struct walk *walk)
 	return code;
 }
 
-/* The stack where targets of jumps that are not known have it: as at such a jump, or as where
- * the function calls others, for that is where exceptions come from. */
+/* The stack depth assumed for unknown jump targets and landing pads: that at an unknown
+ * jump, or at a call, which is where exceptions come from. */
 static bool usual_state(const struct walk *walk, struct state *ret)
 {
 	const struct pm_flow *flow = walk->flow;
@@ -159,7 +159,7 @@ static bool usual_state(const struct walk *walk, struct state *ret)
 	return found;
 }
 
-/* What no known way leads to: where exceptions are caught, targets of unknown jumps. */
+/* Code that no known path reaches: landing pads, and targets of unknown jumps. */
 static int run_the_rest(struct walk *walk)
 {
 	const struct pm_flow *flow = walk->flow;
@@ -184,7 +184,7 @@ static void decide(struct pm_flow *flow)
 		struct pm_flow_indirect *indirect = &flow->indirect.data[i];
 		const struct pm_flow_insn *insn = &flow->insns.data[indirect->insn];
 
-		/* Who leaves gives back the stack that he had. */
+		/* A jump that leaves the function has released its stack frame first. */
 		if (indirect->kind != PM_FLOW_TABLE && insn->sp_known && insn->sp != 0)
 			indirect->kind = PM_FLOW_TABLE;
 	}

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indirect jumps: the tables that compilers make of `switch`, and what is a call through a
- * pointer at a function's end. Recognised by how the target is computed: a table has a load
- * with an index, of addresses, or of distances from the table, which an addition follows.
+ * Indirect jumps: tables that compilers generate for `switch`, and calls through a
+ * pointer at the end of a function. They are recognised by how the target is computed: a
+ * table has a load with an index, either of addresses, or of distances from the table,
+ * followed by an addition.
  */
 #include "flow.h"
 
 #include <string.h>
 
 enum {
-	BACK_MAX = 64, /* instructions that are looked at before a jump */
-	TARGETS_MAX = 4096, /* of one table */
+	BACK_MAX = 64, /* instructions that are examined before a jump */
+	TARGETS_MAX = 4096, /* in one table */
 };
 
 bool pm_flow_holds(const struct pm_flow *flow, uint64_t address)
@@ -37,8 +38,8 @@ static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size
 	return SIZE_MAX;
 }
 
-/* What address @reg has there, if it was written as such: of a table in a loop mostly long
- * before. */
+/* The address in @reg at @at, if it was set to one. A table that is used in a loop is
+ * mostly set far before. */
 static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint64_t *ret)
 {
 	uint64_t more = 0;
@@ -61,16 +62,17 @@ static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint6
 	return false;
 }
 
-/* What a table has, and how far it goes: 0 as long as its targets are in the function. */
+/* A table. len 0: it ends at the first target that is not in the function. */
 struct table {
-	uint64_t at, origin; /* origin: what its distances are from; of addresses 0 */
+	uint64_t at, origin; /* origin: base of its distances; of addresses 0 */
 	uint64_t scale; /* of distances */
 	size_t len;
-	uint8_t size; /* of one, in bytes */
+	uint8_t size; /* of an entry, in bytes */
 	bool is_signed;
 };
 
-/* How many there are, by the comparison of the index, @reg, before the load at @at. 0: unknown. */
+/* The number of entries, from a comparison of the index @reg before the load at @at. 0:
+ * unknown. */
 static size_t limit_of(const struct pm_flow *flow, size_t at, uint8_t reg)
 {
 	for (size_t back = 0; at-- > 0 && back < BACK_MAX; back++) {
@@ -106,7 +108,8 @@ static bool read_target(const struct pm_flow_source *source, const struct table 
 static int read_targets(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct pm_flow_indirect *indirect, const struct table *table)
 {
-	/* Any byte leads to somewhere near: without an end there are too many. */
+	/* Any byte leads to an address nearby: without a known end there would be too
+	 * many. */
 	if (table->size < 4 && table->len == 0)
 		return 0;
 	for (size_t i = 0; i < TARGETS_MAX && (table->len == 0 || i < table->len); i++) {
@@ -122,7 +125,7 @@ static int read_targets(struct pm_flow *flow, const struct pm_flow_source *sourc
 	return 0;
 }
 
-/* A load with an index, at @load, as the source of addresses. */
+/* A load with an index, at @at, that reads an address. */
 static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct pm_flow_indirect *indirect, size_t at)
 {
@@ -146,7 +149,7 @@ static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *sourc
 	return code;
 }
 
-/* An addition at @add of a table's address and a distance that was loaded from it. */
+/* An addition at @add of a table's address and a distance loaded from the table. */
 static int by_distances(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct pm_flow_indirect *indirect, size_t add)
 {
@@ -175,7 +178,8 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 		table.len = limit_of(flow, at, load->index);
 		return read_targets(flow, source, indirect, &table);
 	}
-	/* So many instructions of its own on: an unrolled loop that is jumped into. */
+	/* A distance in instructions from the code itself: a jump into an unrolled
+	 * loop. */
 	for (int i = 0; i < 2; i++)
 		if (address_in(flow, add, parts[i], &origin) &&
 		    pm_flow_holds(flow, origin))
@@ -194,7 +198,7 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		return by_addresses(flow, source, indirect, at);
 	for (int hops = 0; hops < 4; hops++) {
 		at = writer_of(flow, at, reg, BACK_MAX);
-		/* It came as an argument, or from before a loop. */
+		/* The value is an argument, or was set before a loop. */
 		if (at == SIZE_MAX)
 			break;
 		switch ((enum pm_flow_fact)flow->insns.data[at].fact) {
@@ -210,7 +214,7 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		case PM_FLOW_FACT_POP:
 			if (hops == 0)
 				return 0;
-			break; /* of the code before this block, after a return */
+			break; /* of the code before this block */
 		case PM_FLOW_FACT_NONE:
 		case PM_FLOW_FACT_WRITE:
 		case PM_FLOW_FACT_ADDRESS:
@@ -219,7 +223,7 @@ static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
 		}
 		break;
 	}
-	/* A pointer that was chosen or unscrambled, with no table in sight. */
+	/* A pointer that was selected or demangled, without any table. */
 	indirect->kind = PM_FLOW_LEAVES;
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86-64 instructions, with capstone. Any bytes may come: every step moves on. What a probe
- * costs where is the kernel's choice (arch/x86/kernel/uprobes.c): it emulates pushes of
- * registers, relative jumps and calls, and nops of one byte; all else is stepped over, which
- * costs several times as much.
+ * Decodes x86-64 instructions with capstone. The input may be any bytes: every step
+ * advances. The cost of a probe depends on the kernel (arch/x86/kernel/uprobes.c): it
+ * emulates pushes of registers, relative jumps and calls, and one-byte nops, and steps
+ * over everything else, which costs several times as much.
  */
 #include "flow.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	INSNS_MAX = 1 << 20, /* of one function */
+	INSNS_MAX = 1 << 20, /* in one function */
 	RBP = 5,
 	RSP = 4,
 };
@@ -42,7 +42,7 @@ static int open_decoder(void **ret)
 		return -ENOMEM;
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->handle) != CS_ERR_OK) {
 		free(decoder);
-		return -EOPNOTSUPP; /* a capstone built without it */
+		return -EOPNOTSUPP; /* capstone was built without x86 */
 	}
 	cs_option(decoder->handle, CS_OPT_DETAIL, CS_OPT_ON);
 	decoder->insn = cs_malloc(decoder->handle);
@@ -56,7 +56,7 @@ static int open_decoder(void **ret)
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* By the number that instructions have for them. */
+/* The number by which instructions encode the register. */
 static uint8_t number_of(x86_reg reg)
 {
 	static const uint16_t numbers[16][4] = {
@@ -104,7 +104,7 @@ static void move_sp(struct pm_flow_insn *insn, int64_t by)
 	insn->sp_by = (int32_t)by;
 }
 
-/* lea DISP(%rsp|%rbp), %rsp|%rbp, and the same as mov. */
+/* lea DISP(%rsp|%rbp), %rsp|%rbp, and the equivalent mov. */
 static void copy_pointer(struct pm_flow_insn *insn, uint8_t to, uint8_t from,
 			 int64_t disp)
 {
@@ -125,7 +125,7 @@ static void copy_pointer(struct pm_flow_insn *insn, uint8_t to, uint8_t from,
 	}
 }
 
-/* Whatever else writes the two makes them unknown. */
+/* Any other write to the two registers makes them unknown. */
 static void look_at_writes(const cs_insn *from, struct pm_flow_insn *insn)
 {
 	const cs_x86 *x86 = &from->detail->x86;
@@ -133,7 +133,7 @@ static void look_at_writes(const cs_insn *from, struct pm_flow_insn *insn)
 	for (uint8_t i = 0; i < x86->op_count; i++) {
 		const cs_x86_op *op = &x86->operands[i];
 
-		/* What capstone does not know how it is used may be written. */
+		/* An operand whose access capstone does not know may be written. */
 		if (op->type != X86_OP_REG || op->access == CS_AC_READ)
 			continue;
 		if (is_register(op, RSP))
@@ -179,7 +179,7 @@ static void look_at_stack(const cs_insn *from, struct pm_flow_insn *insn)
 		insn->fp_effect = PM_FLOW_FP_LOST;
 		break;
 	case X86_INS_CALL:
-		break; /* balanced when it is back */
+		break; /* balanced after its return */
 	default:
 		if (x86->op_count == 2 && op[1].type == X86_OP_IMM &&
 		    is_register(&op[0], RSP) &&
@@ -251,7 +251,8 @@ static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
 
 /* ---- where control goes ---------------------------------------------------------------------- */
 
-/* The condition in the opcode of a jump (Intel SDM 1, B.1), from 1; 0: none in the flags. */
+/* The condition in a jump's opcode (Intel SDM 1, B.1), from 1; 0: it does not depend on
+ * flags. */
 static uint8_t condition_of(const cs_insn *from)
 {
 	const uint8_t *opcode = from->detail->x86.opcode;
@@ -319,7 +320,8 @@ static bool is_cheap(const uint8_t *bytes, uint8_t len)
 	       (bytes[0] == 0x0f && len == 6 && bytes[1] >= 0x80 && bytes[1] <= 0x8f);
 }
 
-/* Registers and flags only: it runs the same whether the call was already seen or not. */
+/* Affects registers and flags only: it makes no difference whether the call was already
+ * seen. */
 static bool is_movable(const cs_insn *from)
 {
 	static const unsigned int plain[] = {
@@ -347,7 +349,8 @@ static bool is_movable(const cs_insn *from)
 
 /* ---- pieces ------------------------------------------------------------------------------------ */
 
-/* The bytes that a ModRM byte, at @at, and what belongs to it take (Intel SDM 2, 2.1.5). */
+/* The length of a ModRM byte at @at and the operand bytes that follow it (Intel SDM 2,
+ * 2.1.5). */
 static size_t operand_len(const uint8_t *bytes, size_t left, size_t at)
 {
 	uint8_t mod, rm;
@@ -371,8 +374,8 @@ static size_t operand_len(const uint8_t *bytes, size_t left, size_t at)
 	return len;
 }
 
-/* Instructions with a VEX or EVEX prefix (2.3, 2.7): which of them capstone 4 knows depends on
- * their age, how long they are does not. */
+/* Instructions with a VEX or EVEX prefix (2.3, 2.7): capstone 4 lacks the newer ones, but
+ * their length can be computed. */
 static uint8_t vector_len(const uint8_t *bytes, size_t left)
 {
 	size_t opcode_at = bytes[0] == 0xc5 ? 2 : bytes[0] == 0xc4 ? 3 : 4, len;
@@ -392,9 +395,9 @@ static uint8_t vector_len(const uint8_t *bytes, size_t left)
 }
 
 /*
- * What capstone 4 does not know, though libraries have it: hints of the shadow stack that are
- * nops without it (F3 0F 1E, F3 0F AE /5), RDPKRU and WRPKRU, and vector instructions. 0: none
- * of these.
+ * Instructions that capstone 4 does not know, although libraries contain them: shadow
+ * stack hints that are otherwise nops (F3 0F 1E, F3 0F AE /5), RDPKRU and WRPKRU, and
+ * vector instructions. 0: none of these.
  */
 static uint8_t unknown_len(const uint8_t *bytes, size_t left)
 {

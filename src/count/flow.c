@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a function's bytes to the places where one has to look to see it called and left.
+ * From a function's bytes to the places at which its calls and exits can be observed.
  *
- * All bytes are read in order, as objdump does it, not only those that a known way leads to:
- * where exceptions are caught, and what jumps with unknown targets lead to, there are returns,
- * too. A place that is never reached costs nothing.
+ * All bytes are decoded in order, as objdump does, not only those on a known path:
+ * landing pads and targets of unknown jumps contain returns, too. A place that is never
+ * reached costs nothing.
  */
 #include "flow.h"
 
@@ -12,11 +12,10 @@
 
 enum {
 	PIECE_BYTES_MAX = 16 << 20,
-	PART_BYTES_MAX = 4096, /* of one that may have no name, and is read to see */
-	ROUNDS_MAX = 16, /* each finds another part of a function */
-	SLIDE_MAX =
-		8, /* instructions that an entry's probe may be moved on, to be cheaper */
-	CANDIDATES_MAX = 32, /* and where no probe is taken before */
+	PART_BYTES_MAX = 4096, /* of a part without a name */
+	ROUNDS_MAX = 16, /* each round finds another part of a function */
+	SLIDE_MAX = 8, /* instructions to move an entry's probe by, to a cheaper one */
+	CANDIDATES_MAX = 32, /* instructions to try if no probe is accepted before them */
 };
 
 void pm_flow_close(struct pm_flow *flow)
@@ -104,7 +103,7 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 
 	if (piece->high <= piece->low || piece->high - piece->low > PIECE_BYTES_MAX)
 		return piece->high <= piece->low ? -ENODATA : -E2BIG;
-	/* Overlapping ones would have an instruction twice. */
+	/* Overlapping pieces would add an instruction twice. */
 	for (size_t i = 0; i < flow->pieces.len; i++)
 		if (piece->low < flow->pieces.data[i].high &&
 		    flow->pieces.data[i].low < piece->high)
@@ -179,7 +178,8 @@ static void forget_jumps(struct pm_flow *flow)
 	pm_vec_clear(&flow->indirect);
 }
 
-/* Whether the code of @piece jumps back into the middle of the function. 1, 0, negative. */
+/* Whether the code of @piece jumps back into the middle of the function. 1, 0, or
+ * negative. */
 static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *source,
 		      struct decoder *decoder, const struct pm_probe_piece *piece)
 {
@@ -199,8 +199,9 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 	return code == -ENODATA ? 0 : code < 0 ? code : found;
 }
 
-/* Who leaves for good has given back the stack, and does not come back: other jumps out lead to
- * parts of the function that have no name. 1 when one was added. */
+/* A tail call has released the stack frame and does not come back. Other jumps out of the
+ * function lead to parts of it that have no name. 1: a part was added; 0: none; or
+ * negative. */
 static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct decoder *decoder)
 {
@@ -279,7 +280,7 @@ static struct pm_place place_at(const struct pm_flow_insn *insn, enum pm_place_k
 		place.sp_offset = (uint32_t)insn->sp;
 	else
 		place.sp_known = false;
-	/* Whatever was done to the stack, there it is as it was. */
+	/* Whatever was done to the stack: at a return it is as at the entry. */
 	if (insn->kind == PM_FLOW_RETURN) {
 		place.sp_offset = 0;
 		place.sp_known = true;
@@ -347,7 +348,7 @@ static int mark_target(void *user, size_t at, size_t next)
 	return 0;
 }
 
-/* What is jumped to inside; NULL without memory. */
+/* The instructions that are jumped to from inside; NULL without memory. */
 static bool *find_targets(const struct pm_flow *flow)
 {
 	struct target target = { calloc(flow->insns.len + 1, sizeof(bool)) };
@@ -380,9 +381,9 @@ static bool goes_straight_on(const struct pm_flow_insn *insn)
 }
 
 /*
- * Places that also see a call that enters at @first, because each call passes them: the
- * instructions after it, as long as the code is straight. If code inside jumps to a
- * place, one call passes it several times.
+ * Places that every call passes which enters at @first: the instructions after it, as
+ * long as the code is straight. If code inside the function jumps to a place, one call
+ * passes it several times.
  */
 static int add_entry_candidates(const struct pm_flow *flow, const bool *is_target,
 				size_t first, pm_places *ret)
@@ -432,7 +433,7 @@ static int add_entry(const struct pm_flow *flow, const bool *is_target, size_t f
 	return code;
 }
 
-/* Control that runs over the function's end is in the next one then. */
+/* Control that runs past the end of the function is in the next function then. */
 static int add_end(const struct pm_flow *flow, pm_places *places)
 {
 	for (size_t i = 0; i < flow->insns.len; i++) {
@@ -478,7 +479,7 @@ enum {
 	INSIDE = 1,
 	FROM_INSIDE = 2, /* control comes from inside */
 	FROM_OUTSIDE = 4,
-	FROM_CALL = 8, /* from outside, if a call comes back: else by an exception */
+	FROM_CALL = 8, /* from outside if the call returns, otherwise by an exception */
 };
 
 static bool is_in(const struct pm_probe_piece *ranges, size_t len, uint64_t address)
@@ -509,7 +510,7 @@ static int mark_next(void *user, size_t at, size_t next)
 	return 0;
 }
 
-/* Which instructions are inside by themselves; NULL without memory. */
+/* Marks the instructions inside the ranges; NULL without memory. */
 static uint8_t *mark_ranges(const struct pm_flow *flow,
 			    const struct pm_probe_piece *ranges, size_t len)
 {
@@ -520,7 +521,7 @@ static uint8_t *mark_ranges(const struct pm_flow *flow,
 	return marks;
 }
 
-/* From where control comes to each. */
+/* Marks from where control reaches each instruction. */
 static void mark_ways(const struct pm_flow *flow, uint8_t *marks)
 {
 	struct marking marking = { flow, marks };
@@ -534,7 +535,7 @@ static void mark_ways(const struct pm_flow *flow, uint8_t *marks)
 		marks[first] |= FROM_OUTSIDE;
 }
 
-/* Whether nobody knows where control comes from: by an exception, or an unknown jump. */
+/* Whether it is unknown from where control comes: by an exception, or an unknown jump. */
 static bool is_orphan(const struct pm_flow_insn *insn, uint8_t marks)
 {
 	return !(marks & (FROM_INSIDE | FROM_OUTSIDE | FROM_CALL)) && !insn->pad &&
@@ -578,7 +579,7 @@ int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 	return code;
 }
 
-/* Whether the ranges have a jump that may lead to anywhere in the function. */
+/* Whether the ranges contain a jump that may lead anywhere in the function. */
 static bool jumps_anywhere(const struct pm_flow *flow, const uint8_t *marks)
 {
 	for (size_t i = 0; i < flow->indirect.len; i++) {
@@ -592,9 +593,9 @@ static bool jumps_anywhere(const struct pm_flow *flow, const uint8_t *marks)
 }
 
 /*
- * Places that also see control that has passed the place @first of a range's edge: those
- * after it, as long as the code is straight, on the same side of the edge, and not
- * entered from elsewhere.
+ * Places that also observe control that has passed the place @first of a range's edge:
+ * the instructions after it, as long as the code is straight, on the same side of the
+ * edge, and not entered from elsewhere.
  */
 static int add_edge_candidates(const struct pm_flow *flow, const uint8_t *marks,
 			       const bool *is_target, size_t first, pm_places *places)
@@ -615,7 +616,7 @@ static int add_edge_candidates(const struct pm_flow *flow, const uint8_t *marks,
 		place.behind = n;
 		place.passed = passed;
 		place.fresh = fresh;
-		/* It would be mistaken for one by which control may leave. */
+		/* Otherwise it would be treated as a conditional exit. */
 		place.condition = 0;
 		if (!insn->atomic && place.sp_known && pm_vec_push(places, place) < 0)
 			return -ENOMEM;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flow of control in one function: its instructions, where they lead, how deep the stack
- * is at each; and from that the places where control comes in and goes out.
+ * The control flow in one function: its instructions, their successors, and the stack
+ * depth at each of them; and, derived from these, the places where control enters and
+ * leaves.
  */
 #pragma once
 
@@ -10,92 +11,96 @@
 enum pm_flow_kind {
 	PM_FLOW_PLAIN,
 	PM_FLOW_CALL,
-	PM_FLOW_JUMP, /* always, to `target` */
-	PM_FLOW_BRANCH, /* maybe, to `target` */
-	PM_FLOW_INDIRECT, /* a jump to what a register or memory says */
+	PM_FLOW_JUMP, /* unconditional, to `target` */
+	PM_FLOW_BRANCH, /* conditional, to `target` */
+	PM_FLOW_INDIRECT, /* a jump to an address in a register or in memory */
 	PM_FLOW_RETURN,
-	PM_FLOW_STOP, /* nothing comes behind it: ud2, hlt */
-	PM_FLOW_BAD, /* no instruction that is known */
+	PM_FLOW_STOP, /* execution does not continue behind it: ud2, hlt */
+	PM_FLOW_BAD, /* not a known instruction */
 };
 
-/* What an instruction does to sp and to a frame pointer. */
+/* Effects of an instruction on sp and on a frame pointer. */
 enum pm_flow_sp {
 	PM_FLOW_SP_SAME,
-	PM_FLOW_SP_ADD, /* sp below the entry's grows by `sp_by` */
-	PM_FLOW_SP_FROM_FP, /* it is sp_by more than the frame pointer's */
+	PM_FLOW_SP_ADD, /* the depth below the entry's sp grows by `sp_by` */
+	PM_FLOW_SP_FROM_FP, /* the depth is the frame pointer's plus sp_by */
 	PM_FLOW_SP_LOST,
 };
 enum pm_flow_fp {
 	PM_FLOW_FP_SAME,
-	PM_FLOW_FP_FROM_SP, /* it is fp_by more than sp's */
+	PM_FLOW_FP_FROM_SP, /* the depth is sp's plus fp_by */
 	PM_FLOW_FP_LOST,
 };
 
-/* What else is to be known of an instruction to find the tables of indirect jumps. Registers
- * by number. */
+/* Other effects that matter for finding the tables of indirect jumps. Registers are
+ * numbers. */
 enum pm_flow_fact {
 	PM_FLOW_FACT_NONE,
-	PM_FLOW_FACT_WRITE, /* of `to`, something */
+	PM_FLOW_FACT_WRITE, /* `to` is written, with an unknown value */
 	PM_FLOW_FACT_ADDRESS, /* to = value */
 	PM_FLOW_FACT_LOAD, /* to = size bytes at value + base + index × scale */
 	PM_FLOW_FACT_ADD, /* to = base + index × scale */
 	PM_FLOW_FACT_MOVE, /* to = from + value */
-	PM_FLOW_FACT_POP, /* of `to`, from the stack */
-	PM_FLOW_FACT_LIMIT, /* `from` is compared with value, and nothing written */
+	PM_FLOW_FACT_POP, /* `to` is popped from the stack */
+	PM_FLOW_FACT_LIMIT, /* `from` is compared with value; nothing is written */
 };
 #define PM_FLOW_NO_REGISTER 0xff
 
 struct pm_flow_insn {
 	uint64_t address, target; /* target: of direct jumps and calls */
 	int64_t sp; /* sp at the function's first instruction minus sp here */
-	uint64_t value; /* of the fact; of INDIRECT through memory, of its address */
+	uint64_t value; /* of the fact; of an INDIRECT through memory, of its address */
 	uint32_t indirect; /* of INDIRECT: index in pm_flow.indirect */
-	uint64_t condition_bits; /* as of pm_place */
+	uint64_t condition_bits; /* as in pm_place */
 	int32_t sp_by, fp_by;
 	uint8_t sp_effect, fp_effect; /* enum pm_flow_sp, pm_flow_fp */
 	uint8_t fact; /* enum pm_flow_fact */
-	/* Of the fact. An INDIRECT has only `from` (a register) or base, index and scale. */
+	/* Of the fact. An INDIRECT has only `from` (a register), or base, index and
+	 * scale. */
 	uint8_t to, from, base, index, scale, size;
-	uint8_t to_also; /* written, too */
-	bool is_signed; /* of LOAD: what was loaded; of ADD: the index, by its width */
+	uint8_t to_also; /* also written */
+	bool is_signed; /* LOAD: the value is signed; ADD: the index, by its width */
 	uint8_t len;
 	uint8_t kind; /* enum pm_flow_kind */
-	uint8_t condition, condition_register; /* as of pm_place */
+	uint8_t condition, condition_register; /* as in pm_place */
 	bool has_target, sp_known;
-	bool reached; /* from the first instruction, as far as jumps are known */
-	bool pad; /* does nothing: between functions and blocks */
-	bool cheap; /* as pm_place.cheap */
-	bool harmed; /* a probe on it breaks the program */
-	bool movable; /* an entry's probe may be behind it: it cannot fault, nor is it a call */
-	/* From an exclusive load to its store: who interrupts it makes it begin again. */
+	bool reached; /* from the first instruction, over known jumps */
+	bool pad; /* does nothing: padding between functions and blocks */
+	bool cheap; /* as in pm_place */
+	bool harmed; /* a probe on it would break the program */
+	bool movable; /* an entry's probe may be behind it: it cannot fault or call */
+	/* Between an exclusive load and its store: an interruption makes the sequence
+	 * restart. */
 	bool atomic;
 };
 
-/* An indirect jump, and what is known of its targets. */
+/* An indirect jump, and what is known about its targets. */
 enum pm_flow_indirect_kind {
-	PM_FLOW_TABLE, /* by a table that was read, or at least recognised */
+	PM_FLOW_TABLE, /* through a table that was read, or at least recognised */
 	PM_FLOW_LEAVES, /* a tail call */
-	PM_FLOW_UNSURE, /* one of both; taken for a tail call where the stack is as at the entry */
+	PM_FLOW_UNSURE, /* either; treated as a tail call if sp is that of the entry */
 };
 struct pm_flow_indirect {
 	uint32_t insn;
 	enum pm_flow_indirect_kind kind;
-	PM_VEC(uint64_t) targets; /* inside of the function */
+	PM_VEC(uint64_t) targets; /* inside the function */
 };
 
-/* Where the bytes are. */
+/* Access to the code. */
 struct pm_flow_source {
 	uint16_t machine; /* EM_* */
 	bool is_64;
-	/* Copies @len bytes at @address, or is false. */
+	/* Copies @len bytes at @address, or returns false. */
 	bool (*read)(void *user, uint64_t address, void *ret, size_t len);
-	/* The code around @address that belongs together by itself, or false; may be NULL. */
+	/* The piece of code around @address that belongs together, or false; may be
+	 * NULL. */
 	bool (*part)(void *user, uint64_t address, struct pm_probe_piece *ret);
-	/* Whether the function around @address may catch exceptions; NULL: each may. */
+	/* Whether the function around @address may catch exceptions; NULL: every one
+	 * may. */
 	bool (*catches)(void *user, uint64_t address);
 	void *user;
-	/* Give all candidates for each place: it is not known yet which of them take a
-	 * probe. pm_place_choose() takes one. */
+	/* Return all candidates for each place, because it is not known yet which of them
+	 * accept a probe. pm_place_choose() selects one. */
 	bool candidates;
 };
 
@@ -105,33 +110,33 @@ struct pm_flow {
 	PM_VEC(struct pm_flow_insn) insns; /* ascending */
 	PM_VEC(struct pm_flow_indirect) indirect;
 	uint64_t bad_bytes;
-	bool catches; /* or may do so */
-	bool candidates; /* as of the source */
+	bool catches; /* or may catch */
+	bool candidates; /* as in the source */
 };
 
 /*
- * Reads a function: @whole and, of @parts, those that it jumps to; one that nobody jumps to or
- * calls only where @own_name says that no other function could have it. 0, -EOPNOTSUPP,
- * -ENODATA (the file lacks its bytes), -E2BIG, -ENOMEM.
+ * Reads a function: @whole, and those of @parts that it jumps to. A part that is neither
+ * jumped to nor called belongs to it only if @own_name: no other function can have its
+ * name. 0, -EOPNOTSUPP, -ENODATA (the bytes are not in the file), -E2BIG, -ENOMEM.
  */
 int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 const struct pm_probe_piece *whole, const struct pm_probe_piece *parts,
 		 size_t parts_len, bool own_name);
 void pm_flow_close(struct pm_flow *flow);
 
-/* The instruction at @address, SIZE_MAX: none begins there. */
+/* The instruction that begins at @address; SIZE_MAX: none. */
 size_t pm_flow_find(const struct pm_flow *flow, uint64_t address);
-/* Where a jump to @address goes: some jump over the prefix of an instruction. */
+/* The target of a jump to @address: some jumps skip the prefix of an instruction. */
 size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address);
 
 typedef PM_VEC(struct pm_place) pm_places;
 typedef PM_VEC(struct pm_probe_piece) pm_pieces;
-/* What is not certain about the places. */
+/* Uncertainties about the places. */
 struct pm_flow_doubts {
-	size_t indirect; /* jumps that were taken for tail calls, or for tables */
-	size_t conditions; /* exits under a condition that no flags tell */
-	size_t bad_bytes; /* that are no known instructions */
-	size_t atomic; /* places in what nobody may interrupt: left out */
+	size_t indirect; /* jumps that were assumed to be tail calls, or tables */
+	size_t conditions; /* exits under a condition that the flags do not show */
+	size_t bad_bytes; /* that are not known instructions */
+	size_t atomic; /* left out, as the code must not be interrupted */
 };
 /* Chooses the place to look at among the candidates for one place, which start with its
  * first instruction. Keeps the first one if none is suitable. */
@@ -139,13 +144,14 @@ size_t pm_place_choose(const struct pm_place *candidates, size_t len);
 /* Appends the entry and all exits; bytes and offsets are the caller's to fill. 0, -ENOMEM. */
 int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 			    struct pm_flow_doubts *doubts);
-/* Appends where control comes into the @len ranges, which may go beyond this function, and
- * where it leaves them. */
+/* Appends the places where control enters and leaves the @len ranges, which may extend
+ * beyond this function. */
 int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece *ranges,
 			 size_t len, pm_places *places, struct pm_flow_doubts *doubts);
 
-/* Appends to @ranges what control comes to from them alone of the @len pieces @lent: each up to
- * the first instruction that is reached otherwise. 0, -ENOMEM. */
+/* Of the @len pieces @lent, appends to @ranges the code that control reaches only from
+ * @ranges: each piece up to the first instruction that is reached otherwise. 0,
+ * -ENOMEM. */
 int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 			 const struct pm_probe_piece *lent, size_t len);
 
@@ -153,7 +159,8 @@ int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 
 struct pm_flow_machine {
 	uint16_t number; /* EM_* */
-	/* What decode() needs, or NULL. 0, -EOPNOTSUPP, -ENOMEM. */
+	/* Allocates the state for decode(); NULL: it needs none. 0, -EOPNOTSUPP,
+	 * -ENOMEM. */
 	int (*open)(void **state);
 	void (*close)(void *state);
 	/* Appends the instructions of one piece. 0, -ENOMEM, -E2BIG. */
@@ -164,24 +171,24 @@ extern const struct pm_flow_machine pm_flow_x86, pm_flow_aarch64;
 
 /* ---- flow-tables.c --------------------------------------------------------------------- */
 
-/* Fills flow->indirect with what can be said of each indirect jump by how it is computed; of
- * those that are UNSURE the stack may say more. 0 or -ENOMEM. */
+/* Fills flow->indirect by how each target is computed; the stack may decide about those
+ * that are UNSURE. 0 or -ENOMEM. */
 int pm_flow_find_tables(struct pm_flow *flow, const struct pm_flow_source *source);
 bool pm_flow_holds(const struct pm_flow *flow, uint64_t address);
 
 /* ---- flow-stack.c ----------------------------------------------------------------------- */
 
-/* Goes along all known jumps: fills `reached` and `sp`, and decides about indirect jumps that
- * are UNSURE where the stack tells. 0 or -ENOMEM. */
+/* Follows all known jumps: fills `reached` and `sp`, and decides about UNSURE indirect
+ * jumps by the stack depth, if that is known. 0 or -ENOMEM. */
 int pm_flow_follow(struct pm_flow *flow);
-/* Whether control can go on to the instruction behind it. */
+/* Whether control can continue with the next instruction. */
 static inline bool pm_flow_falls_through(const struct pm_flow_insn *insn)
 {
 	return insn->kind == PM_FLOW_PLAIN || insn->kind == PM_FLOW_CALL ||
 	       insn->kind == PM_FLOW_BRANCH || insn->kind == PM_FLOW_BAD;
 }
-/* Calls @each with the number of each instruction of the function that control can go to from
- * number @at. Negative stops. */
+/* Calls @each with the number of each instruction of the function that can follow number
+ * @at. A negative result ends it. */
 typedef int (*pm_flow_next_fn)(void *user, size_t at, size_t next);
 int pm_flow_each_next(const struct pm_flow *flow, size_t at, pm_flow_next_fn each,
 		      void *user);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that are made of others. Each is of means over runs, or of one scope. */
+/* Metrics derived from other numbers. Each is a ratio of means over runs, or of one
+ * scope's values. */
 #include "pm/count.h"
 
 #include <math.h>
@@ -7,14 +8,14 @@
 
 struct formula {
 	const char *name, *unit, *text;
-	const char *over, *under; /* events; the first is the one that it is shown with */
-	double factor; /* of over / under */
-	/* Of whole programs alone: of a function what happens in a call says more. */
+	const char *over, *under; /* events; the metric is shown with the first */
+	double factor; /* multiplies over / under */
+	/* Only for whole programs; for a function, the events per call say more. */
 	bool rate;
 };
 
-/* Clocks are in ns: cycles each nanosecond are GHz, events each nanosecond 1e9 a second. The
- * number stands before unit and name. */
+/* Clocks are in ns: cycles per nanosecond are GHz, events per nanosecond are 1e9 per
+ * second. The number is printed before unit and name. */
 static const struct formula formulas[] = {
 	{ "CPUs utilised", "", "task-clock / wall-time", "task-clock", "wall-time", 1 },
 	{ "switches per CPU second", "", "context-switches / task-clock",
@@ -40,8 +41,8 @@ static const struct formula formulas[] = {
 	  "slots", 100 },
 };
 
-/* The first event of this name, which counts user space alone or not as @user_only, or, with
- * @any_level, however: what has counted other code makes no ratio. */
+/* The first event of this name that counts user space only if @user_only, and otherwise
+ * all levels; with @any_level, either. Events that count different code make no ratio. */
 static bool find_event(const struct pm_stat *stat, const char *name, bool user_only,
 		       bool any_level, uint32_t *ret)
 {
@@ -63,13 +64,14 @@ static bool is_time(const char *name)
 	return strcmp(name, "task-clock") == 0 || strcmp(name, "wall-time") == 0;
 }
 
-/* What is divided by what. */
+/* A quotient. */
 struct ratio {
 	uint32_t over, under;
 	double sum_over, sum_under;
 };
 
-/* Values of one run or scope, if both are known: a mean of other runs makes no ratio. */
+/* Adds the values of one run or scope if both are known, as means over different runs
+ * make no ratio. */
 static void add_values(struct ratio *ratio, const struct pm_stat_value *values)
 {
 	if (!values || !pm_stat_has_value(&values[ratio->over]) ||
@@ -79,7 +81,8 @@ static void add_values(struct ratio *ratio, const struct pm_stat_value *values)
 	ratio->sum_under += (double)values[ratio->under].value;
 }
 
-/* Of sums over the runs of @variant, as of means. Nothing is counted: 0 / 0, NAN. */
+/* The ratio of sums over the runs of @variant, which equals that of means. NAN (0 / 0) if
+ * nothing was counted. */
 static double ratio_of(const struct pm_stat *stat, uint32_t variant, int32_t scope,
 		       struct ratio *ratio)
 {

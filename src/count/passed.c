@@ -5,7 +5,7 @@
 
 #include "pm/run.h"
 
-/* A range that is passed oftener in a second makes the program much slower. */
+/* Passes per second above which a range makes the program much slower. */
 #define PASSED_MAX 10000
 #define PASSED_NS  1000000000u
 
@@ -37,7 +37,7 @@ void pm_passed_tell(struct pm_passed *passed, const struct pm_engine_options *op
 		passed->hits[i] = 0;
 		if (rate < PASSED_MAX || regions->list.data[i].kind != PM_STAT_RANGE)
 			continue;
-		/* Who runs already cannot be simulated. */
+		/* A process that is already running cannot be simulated. */
 		snprintf(text, sizeof(text),
 			 "%.200s: its edges are passed %" PRIu64
 			 " times a second, which makes the program much slower%s",

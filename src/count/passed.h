@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a range turns out to be the middle of a loop, which makes the program crawl. */
+/* Detects a range in the middle of a loop, which makes the program crawl. */
 #pragma once
 
 #include "pm/count.h"
 
 struct pm_passed {
-	/* Hits by region since since_ns. NULL: nobody is to be told, or was told. */
+	/* Hits by region since since_ns. NULL: no warning is wanted, or it was given. */
 	uint64_t *hits;
 	uint64_t since_ns;
 };
@@ -17,6 +17,6 @@ static inline void pm_passed_count(struct pm_passed *passed, uint32_t region)
 	if (passed->hits)
 		passed->hits[region]++;
 }
-/* Now and then: tells of one, once. */
+/* To be called from time to time: warns about one range, once. */
 void pm_passed_tell(struct pm_passed *passed, const struct pm_engine_options *options);
 void pm_passed_release(struct pm_passed *passed);

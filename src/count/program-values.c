@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* The default set leaves out what is not there. */
+/* Warns if the default set lacks hardware events because the machine has none. */
 static int tell_missing_hardware(struct pm_program *program)
 {
 	const struct pm_event_specs *specs = program->options->specs;
@@ -21,7 +21,7 @@ static int tell_missing_hardware(struct pm_program *program)
 		program->stat,
 		"%s: cycles, instructions, branches and misses are left out (--engine "
 		"callgrind simulates instructions).",
-		/* Who may open none at all was not told which there are. */
+		/* If no event is permitted, it is unknown which ones exist. */
 		stat->events.data[first].state == PM_STAT_NOT_PERMITTED
 			? "whether this machine has hardware counters is not known, for events "
 			  "are not permitted"
@@ -29,7 +29,7 @@ static int tell_missing_hardware(struct pm_program *program)
 			  "machines");
 }
 
-/* With the watchdog a counter is gone, and a group of all of them never fits. */
+/* The watchdog uses up one counter, and a group that needs all of them never fits. */
 static int tell_watchdog(struct pm_program *program)
 {
 	int fd PM_AUTO_CLOSE =
@@ -71,7 +71,7 @@ static int refuse(struct pm_stat_event *event, enum pm_stat_state state, const c
 	return pm_stat_text(&event->why, why);
 }
 
-/* wait4(2) says nothing of processes that are not ours. */
+/* wait4(2) reports nothing about processes that are not our children. */
 static int tell_tool_events(struct pm_program *program)
 {
 	struct pm_stat_event *tools =
@@ -166,7 +166,7 @@ static bool is_hidden(const struct pm_program *program)
 	       pm_program_enabled_ns(program) <= program->hidden_enabled_ns;
 }
 
-/* @row SIZE_MAX: of all rows. */
+/* @row SIZE_MAX: the total of all rows. */
 static struct pm_stat_value *count_values(const struct pm_program *program,
 					  const struct pm_counters_values *before,
 					  size_t row)
@@ -175,7 +175,7 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 	size_t first = first_event(program), len = program->options->specs->list.len;
 	bool hidden = is_hidden(program);
 
-	/* Before the end of -D nothing is: no 0 either. */
+	/* Before the delay of -D is over there are no values, not even 0. */
 	for (size_t i = 0; ret && program->counting && i < len; i++) {
 		struct pm_count count =
 			row == SIZE_MAX ? pm_counters_total(program->counters, before,
@@ -183,13 +183,14 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 					: pm_counters_row_count(program->counters, before,
 								&program->values, row, i);
 
-		/* What was counted is of the moment before. */
+		/* The counts are from before the exec. */
 		if (hidden && count.state <= PM_COUNT_NOT_COUNTED)
 			ret[first + i].state = PM_STAT_NOT_PERMITTED;
 		else
 			ret[first + i] = value_of(&count);
 	}
-	/* What this machine or this user has not, nobody has. */
+	/* An event that is unavailable on this machine or to this user has no value in
+	 * any row. */
 	for (size_t i = 0; ret && i < program->stat->events.len; i++)
 		if (program->stat->events.data[i].state > PM_STAT_NOT_COUNTED)
 			ret[i].state = program->stat->events.data[i].state;
@@ -214,7 +215,7 @@ static int push_row(struct pm_stat_row **rows, size_t *len, size_t *cap,
 	return 0;
 }
 
-/* Into the rows of a run or of an interval, which are vectors of one kind. */
+/* Fills the rows of a run or of an interval, which are vectors of the same type. */
 static int fill_rows(const struct pm_program *program,
 		     const struct pm_counters_values *before, struct pm_stat_row **rows,
 		     size_t *len, size_t *cap)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One run of a whole program, or a look at what runs already. */
+/* One run of a whole program, or an observation of running processes. */
 #include "pm/count.h"
 
 #include <poll.h>
@@ -12,12 +12,12 @@
 
 #define MS_NS    1000000u
 #define SECOND   1000000000u
-#define GRACE_NS 2000000000u /* to end by SIGTERM when the time is up */
+#define GRACE_NS 2000000000u /* for the command to end after SIGTERM */
 
 enum {
-	TICK_MS = 50, /* between two looks, where no descriptor tells of signals */
-	LOOK_MS = 1, /* between looks at what the command executes */
-	LOOKS_MS = 5, /* after which an exec is through */
+	TICK_MS = 50, /* between two checks, if no descriptor reports signals */
+	LOOK_MS = 1, /* between two checks of what the command executes */
+	LOOKS_MS = 5, /* after which an exec is complete */
 };
 
 /* ---- opening --------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static int open_counters(struct pm_program *program, struct pm_error *err)
 		.pid = program->child->launch.pid,
 		.cgroup_fd = -1,
 		.no_inherit = options->no_inherit,
-		/* What runs already is counted as long as the command runs. */
+		/* Running targets are counted as long as the command runs. */
 		.begin_disabled = options->delay_ms > 0 || options->marked ||
 				  (options->targets && options->command),
 		.weak_groups = true,
@@ -49,7 +49,7 @@ static int open_counters(struct pm_program *program, struct pm_error *err)
 	return pm_counters_open(&program->counters, &counters, err);
 }
 
-/* Of others nothing is worth counting when no event may be had. */
+/* Counting other processes is useless if no event is permitted. */
 static int check_any(const struct pm_program *program, struct pm_error *err)
 {
 	size_t len;
@@ -92,7 +92,7 @@ static int start(struct pm_program *program, struct pm_error *err)
 	if (r == 0 && options->targets && options->command && options->delay_ms == 0 &&
 	    pm_counters_enable(program->counters) < 0)
 		r = pm_error_set(err, -EIO, "an event cannot be enabled");
-	/* By the time that we hear of the exec, a short command may be over. */
+	/* Taken before the exec, after which a short command may be over at once. */
 	program->begin_ns = pm_now_ns();
 	return r == 0 && options->command ? pm_child_go(program->child, err) : r;
 }
@@ -126,7 +126,7 @@ static bool child_is_over(struct pm_program *program)
 	return !program->child->running;
 }
 
-/* Beside targets a command only says how long. */
+/* If there are targets, the command only sets the duration. */
 static bool is_over(struct pm_program *program)
 {
 	struct pm_targets *targets = program->options->targets;
@@ -137,7 +137,7 @@ static bool is_over(struct pm_program *program)
 	return targets && (program->child->interrupts > 0 || pm_targets_ended(targets));
 }
 
-/* When something has to be done next; UINT64_MAX: never. */
+/* The time of the next action; UINT64_MAX: none. */
 static uint64_t next_time(const struct pm_program *program)
 {
 	uint64_t next = program->deadline_ns;
@@ -148,10 +148,11 @@ static uint64_t next_time(const struct pm_program *program)
 }
 
 /*
- * A program with more rights than its user, or one that may not be read, takes all events off
- * its task when it is executed (begin_new_exec() of the kernel's fs/exec.c). They only look as
- * if nothing had happened since; but by the same rule /proc hides what was executed. It hides
- * others, too (PR_SET_DUMPABLE), so that it takes both: hidden, and no time of the events since.
+ * The exec of a program that has more privileges than its user, or that may not be read,
+ * removes all events from the task (begin_new_exec() in the kernel's fs/exec.c). The
+ * counters then merely look as if nothing had happened since. By the same rule, however,
+ * /proc hides the executable. It is also hidden for other reasons (PR_SET_DUMPABLE), and
+ * therefore both are required: hidden, and no enabled time since.
  */
 static int look_at_command(struct pm_program *program, struct pm_error *err)
 {
@@ -192,7 +193,7 @@ static void wait_for_news(struct pm_program *program)
 	if (next > now) {
 		uint64_t left = next - now;
 
-		/* Ends that no descriptor tells of. */
+		/* For ends that no descriptor reports. */
 		if (left > SECOND)
 			left = SECOND;
 		/* An end that may not come. */
@@ -217,7 +218,7 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 
 	program->delay_until_ns = UINT64_MAX;
 	program->counting = true;
-	/* What was before was not counted, and is no part of the time either. */
+	/* The time before was not counted, and does not belong to the run either. */
 	program->begin_ns = pm_now_ns();
 	if (program->options->interval_ns > 0)
 		program->next_interval_ns =
@@ -275,7 +276,7 @@ static int follow(struct pm_program *program, struct pm_error *err)
 		if (r == 0 && now >= program->next_interval_ns) {
 			if (program->counting)
 				r = take_interval(program, err);
-			/* One that was missed is not made up for. */
+			/* A missed interval is not made up for. */
 			program->next_interval_ns +=
 				((now - program->next_interval_ns) / step + 1) * step;
 		}
@@ -288,8 +289,8 @@ static int follow(struct pm_program *program, struct pm_error *err)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* --timeout ends the command, too, and so does the end of the targets that it was the clock
- * of; the second time by force. */
+/* --timeout also ends the command. So does the end of the targets for which it sets the
+ * duration. First SIGTERM, then SIGKILL. */
 static void end_child(struct pm_program *program)
 {
 	struct pm_child *child = program->child;
@@ -322,7 +323,7 @@ static int finish(struct pm_program *program, struct pm_error *err)
 	if (program->marks.on)
 		program->marks.ns += program->end_ns - program->marks.begin_ns;
 	r = pm_counters_disable(program->counters);
-	/* A task that is gone has nothing to disable. */
+	/* A task that has ended has nothing to disable. */
 	if (r < 0 && r != -ESRCH)
 		return pm_error_set(err, r, "an event cannot be disabled: %s",
 				    strerror(-r));
@@ -360,7 +361,7 @@ static int begin_run(struct pm_program *program, struct pm_error *err)
 					      .exit_code = -1 }) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the run");
 	program->counting = options->delay_ms == 0;
-	/* Root sees everything. */
+	/* Root may see everything. */
 	program->looked_at = options->targets || geteuid() == 0;
 	program->delay_until_ns = program->counting
 					  ? UINT64_MAX
@@ -374,7 +375,7 @@ static int begin_run(struct pm_program *program, struct pm_error *err)
 	return 0;
 }
 
-/* The command runs on and is waited for, its end belongs to no run. */
+/* The command runs on and is waited for; its end belongs to no run. */
 static void give_up(struct pm_program *program)
 {
 	struct pm_stat *stat = program->stat;

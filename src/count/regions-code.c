@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From functions and pieces of code to regions with their places. */
+/* Makes regions with places from functions and pieces of code. */
 #include "regions-internal.h"
 
 #include <elf.h>
@@ -35,7 +35,7 @@ void pm_regions_release(struct pm_regions *regions)
 	pm_vec_release(&regions->notes);
 }
 
-/* ---- what all kinds of words share -------------------------------------------------------- */
+/* ---- common to all specifications --------------------------------------------------------- */
 
 int pm_finder_no_memory(struct pm_finder *finder)
 {
@@ -124,7 +124,7 @@ static bool is_same_file(int a, int b)
 	       x.st_ino == y.st_ino;
 }
 
-/* The fd that the regions have of this file, or negative. */
+/* The regions' own descriptor of this file, or negative. */
 static int keep_fd(struct pm_regions *regions, int fd)
 {
 	int own;
@@ -217,7 +217,7 @@ static int tell_doubts(struct pm_finder *finder, const char *name,
 	return code;
 }
 
-/* Whether the region @number has this place already. */
+/* Whether the region @number already has this place. */
 static bool is_placed(const struct pm_regions *regions, uint32_t number,
 		      const struct pm_place *place)
 {
@@ -232,12 +232,12 @@ static bool is_placed(const struct pm_regions *regions, uint32_t number,
 	return false;
 }
 
-/* Fills in what the file has at the place. False: no code is there. */
+/* Fills in the file's bytes and offset at the place. False: there is no code. */
 static bool read_place(const struct pm_finder_file *file, struct pm_place *place)
 {
 	size_t len = sizeof(place->bytes);
 
-	/* Near the end of a segment there are fewer. */
+	/* There are fewer bytes near the end of a segment. */
 	while (len > 0 &&
 	       !pm_probe_image_read(file->image, place->address, place->bytes, len))
 		len--;
@@ -245,7 +245,7 @@ static bool read_place(const struct pm_finder_file *file, struct pm_place *place
 	       pm_probe_image_code(file->image, place->address, &place->offset);
 }
 
-/* How many of the places are candidates for the same one as the first. */
+/* The number of places that are candidates for the same place as the first. */
 static size_t candidates_len(const struct pm_place *places, size_t len)
 {
 	size_t ret = 1;
@@ -255,7 +255,7 @@ static size_t candidates_len(const struct pm_place *places, size_t len)
 	return ret;
 }
 
-/* Candidates for one place. 1: they were given, 0: the first has no code; -ENOMEM. */
+/* Adds the candidates for one place. 1: done; 0: the first has no code; -ENOMEM. */
 static int give_candidates(struct pm_regions *regions, const struct pm_finder_file *file,
 			   const struct pm_place *places, size_t len)
 {
@@ -289,7 +289,8 @@ void pm_regions_choose(struct pm_regions *regions)
 		size_t some = candidates_len(candidates, len - i);
 		size_t at = pm_place_choose(candidates, some);
 
-		/* Two edges of a range may end up at one instruction. There is room. */
+		/* Two edges of a range may end up at one instruction. There is enough
+		 * room. */
 		if (!is_placed(regions, candidates[at].region, &candidates[at]))
 			regions->places.data[regions->places.len++] = candidates[at];
 		i += some;
@@ -341,7 +342,7 @@ static int by_bytes(const void *a, const void *b)
 		      sizeof(((const struct pm_probed_insn *)a)->bytes));
 }
 
-/* Keeps each instruction once. Returns how many are left. */
+/* Keeps each instruction once. Returns the number of those left. */
 static size_t remove_repeated(struct pm_probed_insn *insns, size_t len)
 {
 	size_t kept = 0;
@@ -353,13 +354,14 @@ static size_t remove_repeated(struct pm_probed_insn *insns, size_t len)
 	return kept;
 }
 
-/* Whether @place is looked at, as long as the kernel does not refuse it. */
+/* Whether @place may be chosen unless the kernel refuses it. */
 static bool is_preferred(const struct pm_place *place)
 {
 	return place->behind == 0 || (place->slides && place->cheap);
 }
 
-/* The candidates that are looked at, or (@others) those that replace a refused one. */
+/* Asks about the candidates that are preferred or, with @others, about those that replace
+ * a refused one. */
 static int ask_for(struct pm_regions *regions, bool others, struct pm_error *err)
 {
 	size_t len = 0;
@@ -456,7 +458,7 @@ static int by_low(const void *a, const void *b)
 	return (x->low > y->low) - (x->low < y->low);
 }
 
-/* What touches is one. */
+/* Merges pieces that touch. */
 static void merge(pm_pieces *pieces)
 {
 	size_t to = 0;
@@ -475,8 +477,8 @@ static void merge(pm_pieces *pieces)
 	pieces->len = to;
 }
 
-/* A function's first instruction is where control comes in, also from the one before it: there a
- * piece of its own begins. */
+/* Control enters at a function's first instruction, also from the function before it.
+ * Therefore a new piece begins there. */
 static int split(pm_pieces *pieces, const struct pm_probe_functions *functions)
 {
 	for (size_t f = 0; f < functions->list.len; f++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that were inlined: one region for each place, and one for their sum. */
+/* Functions that were inlined: one region for each place, and one for the sum. */
 #include "regions-internal.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ static int fill(struct pm_region *region, const struct pm_probe_inlined *inlined
 	return inlined->file && !region->file ? -ENOMEM : 0;
 }
 
-/* Control comes to the last region at several places: what was put between its pieces is not of
- * the function, and is left and entered again. */
+/* Whether control enters the last region at several places: the code between its pieces
+ * does not belong to the function, which is left and entered again there. */
 static bool is_parted(const struct pm_regions *regions)
 {
 	size_t in = 0;
@@ -48,7 +48,7 @@ static int tell_parted(struct pm_finder *finder, uint32_t total, uint32_t parted
 		parted, total, total == 1 ? "" : "s");
 }
 
-/* @parted grows where control comes to several parts of the place. */
+/* @parted is incremented if control enters at several parts of the place. */
 static int add_place(struct pm_finder *finder, const struct pm_finder_file *file,
 		     const struct pm_probe_inlined *inlined, int32_t sum, uint32_t total,
 		     uint32_t *parted)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files that find regions share: regions.c tells how they work together. */
+/* Definitions shared by the files that find regions; regions.c describes how they work
+ * together. */
 #pragma once
 
 #include "flow.h"
 
-/* What the words are. */
+/* The kinds of specifications. */
 enum pm_finder_words {
 	PM_FINDER_NAME,
-	PM_FINDER_LINE, /* where a function is defined */
+	PM_FINDER_LINE, /* the line of a function's definition */
 	PM_FINDER_LINES, /* a range */
 	PM_FINDER_ADDRESSES,
 };
@@ -16,17 +17,17 @@ struct pm_finder {
 	struct pm_regions *ret;
 	const struct pm_probe_context *context;
 	struct pm_error *err;
-	const struct pm_region_spec *spec; /* just now */
+	const struct pm_region_spec *spec; /* the current one */
 	enum pm_finder_words words;
-	char *name; /* its text without @LIBRARY; of lines, the source */
+	char *name; /* its text without @LIBRARY; of lines, the source file */
 	uint32_t line, line_end;
 	uint64_t low, high;
-	struct pm_probe_binaries programs; /* that are looked into first */
-	struct pm_probe_binaries needed; /* and then these */
+	struct pm_probe_binaries programs; /* that are searched first */
+	struct pm_probe_binaries needed; /* that are searched next */
 	bool has_needed;
 };
 
-/* One file while regions are looked for in it. */
+/* A file in which regions are searched. */
 struct pm_finder_file {
 	const struct pm_probe_binary *binary;
 	struct pm_probe_image *image;
@@ -34,9 +35,9 @@ struct pm_finder_file {
 };
 
 int pm_finder_no_memory(struct pm_finder *finder);
-/* -E2BIG, that there are too many places; of functions, there is one in each at least. */
+/* -E2BIG: there are too many places; each function has at least one. */
 int pm_finder_too_many(struct pm_finder *finder);
-/* A line for the user; begins with what was typed. */
+/* Adds a line for the user; it begins with the specification as typed. */
 int pm_finder_note(struct pm_finder *finder, const char *format, ...) PM_PRINTF(2, 3);
 
 int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
@@ -47,31 +48,32 @@ void pm_finder_file_close(struct pm_finder_file *file);
 struct pm_region *pm_finder_add(struct pm_finder *finder,
 				const struct pm_finder_file *file,
 				enum pm_stat_scope_kind kind, const char *name);
-/* Gives the last region its places: takes @places, and tells of @doubts. */
+/* Gives the last region its places: takes @places, and reports @doubts. */
 int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 		   pm_places *places, const struct pm_flow_doubts *doubts);
-/* Makes the places of the candidates, by what is known of them. */
+/* Chooses the places among the candidates, by what is known about these. */
 void pm_regions_choose(struct pm_regions *regions);
-/* Appends a region for @function, unless there is one. */
+/* Appends a region for @function unless there is one already. */
 int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file *file,
 			   const struct pm_probe_function *function, bool own_name);
-/* Gives the last region its pieces and the places where control comes into and out of them. */
+/* Gives the last region its pieces, and the places where control enters and leaves
+ * them. */
 int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file *file,
 			  pm_pieces *pieces);
 
 /* ---- regions-lines.c --------------------------------------------------------------------- */
 
-/* Takes finder->spec apart. *library is borrowed from its text, NULL: none was named. */
+/* Parses finder->spec. *library is borrowed from its text; NULL: none was given. */
 int pm_finder_parse(struct pm_finder *finder, const char **library);
-/* The functions that are defined at a line. 0; -ENOENT when it has none. */
+/* Finds the functions defined at a line. 0; -ENOENT if there are none. */
 int pm_finder_find_line(struct pm_finder *finder, const struct pm_finder_file *file);
-/* A range of lines or addresses. */
+/* Finds a range of lines or addresses. */
 int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *file);
-/* Fills in where functions are defined, of all regions. */
+/* Fills in the definitions' files and lines, of all regions. */
 int pm_finder_define(struct pm_finder *finder);
 
 /* ---- regions-inlined.c -------------------------------------------------------------------- */
 
-/* Adds the places where a function was inlined, and their sum. How many there were, or
- * negative. */
+/* Adds the places where a function was inlined, and their sum. Returns the number of
+ * places, or negative. */
 int pm_finder_find_inlined(struct pm_finder *finder, const struct pm_finder_file *file);

@@ -6,7 +6,7 @@
 
 #include "pm/symbol.h"
 
-/* ---- words -------------------------------------------------------------------------------- */
+/* ---- specifications ----------------------------------------------------------------------- */
 
 static int no_range(struct pm_finder *finder)
 {
@@ -78,7 +78,7 @@ int pm_finder_parse(struct pm_finder *finder, const char **library)
 	const char *text = finder->spec->text, *at = strrchr(text, '@');
 	char *colon;
 
-	/* A folder can have one in its name, too. */
+	/* A directory's name can contain @, too. */
 	if (at && strchr(at, ':'))
 		at = NULL;
 	*library = at ? at + 1 : NULL;
@@ -92,7 +92,7 @@ int pm_finder_parse(struct pm_finder *finder, const char **library)
 		return parse_range(finder);
 	finder->words = PM_FINDER_NAME;
 	colon = strrchr(finder->name, ':');
-	/* The second of two colons is C++'s. */
+	/* A second colon belongs to a C++ name. */
 	if (colon && colon > finder->name && colon[-1] != ':' &&
 	    parse_line(colon + 1, strlen(colon + 1), &finder->line)) {
 		*colon = '\0';
@@ -196,8 +196,8 @@ static int take_span(void *user, const struct pm_symbol_span *span)
 			   piece);
 }
 
-/* What was moved away from the lines, but not far: a single instruction in the middle of other
- * code is no visit to them. */
+/* Adds code that was moved away from the lines, but not far: a single instruction in the
+ * middle of other code is not a visit to the lines. */
 static int add_moved(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->moved.len; i++) {
@@ -213,7 +213,8 @@ static int add_moved(struct lines *lines)
 	return 0;
 }
 
-/* Where nothing of them is where it was, in no function, what was moved is all there is. */
+/* If no code of the lines is in its place, in any function, all of the moved code is
+ * used. */
 static int take_moved(struct lines *lines)
 {
 	int code = 0;
@@ -226,7 +227,7 @@ static int take_moved(struct lines *lines)
 	return code;
 }
 
-/* What was inlined at one of the lines is a part of them, as a call would be. */
+/* Code that was inlined at one of the lines is a part of them, as a call would be. */
 struct chains {
 	const struct pm_finder *finder;
 	const pm_pieces *code; /* instructions, ascending */
@@ -254,7 +255,8 @@ static int by_low(const void *a, const void *b)
 	return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Of all functions at once: to read a unit's entries takes as long for one as for all. */
+/* For all functions at once: reading a unit's entries takes as long for one as for
+ * all. */
 static int add_chains(struct pm_finder *finder, const struct pm_finder_file *file,
 		      pm_pieces *code, struct lines *lines)
 {
@@ -408,7 +410,7 @@ int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *
 						: find_addresses(finder, file);
 }
 
-/* ---- where functions are defined --------------------------------------------------------------- */
+/* ---- definitions of functions ------------------------------------------------------------------ */
 
 struct defining {
 	struct pm_regions *regions;
@@ -416,7 +418,7 @@ struct defining {
 	int fd;
 };
 
-/* Whether the places where it was inlined are there as regions. */
+/* Whether there are regions for the places where it was inlined. */
 static bool has_inlined(const struct pm_regions *regions, const char *name)
 {
 	for (size_t i = 0; i < regions->list.len; i++)
@@ -476,7 +478,7 @@ int pm_finder_define(struct pm_finder *finder)
 		for (size_t i = 0; i < len; i++)
 			if (i == 0 || addresses[i] != addresses[i - 1])
 				addresses[distinct++] = addresses[i];
-		/* Without it the names are enough. */
+		/* Without debug information the names are enough. */
 		code = pm_symbols_find_declared(defining.fd, &options, addresses,
 						distinct, define, &defining, NULL);
 		if (code != -ENOMEM)

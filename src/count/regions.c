@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From words to places in code: whom the words mean (pm/probe.h: files and functions;
- * regions-lines.c: lines and ranges; regions-inlined.c: what was inlined), what of the code
- * control comes in and goes out by (flow.c), and where in the file that is.
+ * From specifications to places in code: the files and functions that are meant
+ * (pm/probe.h), lines and ranges (regions-lines.c), inlined functions
+ * (regions-inlined.c), the instructions at which control enters and leaves (flow.c), and
+ * their offsets in the file.
  */
 #include "regions-internal.h"
 
@@ -15,7 +16,7 @@ static bool begins(const struct pm_place *place)
 	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
 }
 
-/* Whether a call begins with the very instruction that ends it. */
+/* Whether a call begins at the same instruction that ends it. */
 static bool is_whole_call(const struct pm_regions *regions, const struct pm_place *end)
 {
 	for (size_t i = 0; i < regions->places.len; i++) {
@@ -78,7 +79,7 @@ static bool holds_of_eflags(uint8_t code, uint64_t flags)
 	}
 }
 
-/* Arm ARM C1.2.4, in the same way. */
+/* Arm ARM C1.2.4: in the same order. */
 static bool holds_of_nzcv(uint8_t code, uint64_t flags)
 {
 	bool negative = flags >> 31 & 1, zero = flags >> 30 & 1;
@@ -211,7 +212,8 @@ static int find_in(struct pm_finder *finder, const struct pm_probe_binary *binar
 	return code;
 }
 
-/* In each of @binaries (@all), or in the first that has it. The first reason is kept. */
+/* Searches all @binaries (@all), or until the first that has it. The first error is
+ * kept. */
 static int find_in_each(struct pm_finder *finder,
 			const struct pm_probe_binaries *binaries, bool all)
 {
@@ -239,7 +241,8 @@ static int find_in_each(struct pm_finder *finder,
 	return any ? 0 : first;
 }
 
-/* A library has a function that is called so; the program may have one that was meant. */
+/* A library has a function with this name, but the program may have one that was
+ * meant. */
 static int tell_own(struct pm_finder *finder)
 {
 	PM_AUTO_FREE char *own = NULL;
@@ -277,8 +280,8 @@ static int find_anywhere(struct pm_finder *finder)
 	finder->err = err;
 	if (second == 0)
 		return tell_own(finder);
-	/* What the program lacks is told, but what a library has and cannot be counted is
-	 * what was meant. */
+	/* Normally the program's error is reported. But if a library has the function and
+	 * it cannot be counted, that is the function that was meant. */
 	if (second != -ENOENT && second != -ENODATA && second != -ENOEXEC) {
 		if (err)
 			*err = other;
@@ -287,9 +290,10 @@ static int find_anywhere(struct pm_finder *finder)
 	return code;
 }
 
-/* ---- all words -------------------------------------------------------------------------------- */
+/* ---- all specifications ----------------------------------------------------------------------- */
 
-/* When nothing is called so, the only function is meant whose last part was typed. */
+/* If there is no function of that name, a unique one whose last part is that name is
+ * meant. */
 static int find_meant(struct pm_finder *finder, const struct pm_probe_binaries *binaries)
 {
 	char *name;
@@ -343,8 +347,8 @@ static bool is_of_go(int fd)
 	return pm_symbols_section(fd, ".note.go.buildid", &low, &high) == 0;
 }
 
-/* If a function of Go finds its stack too small, it has it moved, and starts again by a
- * jump to its first instruction. With another stack this looks like a call of itself. */
+/* A Go function that finds its stack too small has the stack moved, and starts again by a
+ * jump to its first instruction. On another stack this looks like a recursive call. */
 static int note_go(struct pm_finder *finder)
 {
 	struct pm_regions *regions = finder->ret;

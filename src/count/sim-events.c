@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of what callgrind simulates (valgrind.org/docs/manual/cl-manual.html). */
+/* Names of the events that callgrind simulates
+ * (valgrind.org/docs/manual/cl-manual.html). */
 #include "pm/count.h"
 
 #include <string.h>
@@ -21,17 +22,18 @@
 	}
 #define TERMS(...) ((const struct pm_sim_term[]){ __VA_ARGS__, { NULL, 0 } })
 
-/* An access that hits the first cache counts one cycle, the last cache 5, memory 35: as
- * in iai and its successors, so that numbers are comparable. */
+/* An access that hits the first-level cache counts as one cycle, the last level as 5,
+ * memory as 35: the weights of iai and its successors, which makes numbers comparable. */
 static const struct sim_event {
 	const char *name;
 	enum pm_stat_class class;
-	const struct pm_sim_term *terms; /* NULL: counted as it is */
+	const struct pm_sim_term *terms; /* NULL: counted directly */
 } sim_events[] = {
 	{ "sim.Ir", PM_STAT_EXACT },
 	{ "sim.Dr", PM_STAT_EXACT },
 	{ "sim.Dw", PM_STAT_EXACT },
-	/* Caches see addresses, and these differ with the environment's size and the like. */
+	/* Cache events depend on addresses, which vary with the size of the environment
+	 * and the like. */
 	{ "sim.I1mr", PM_STAT_LOW_NOISE },
 	{ "sim.D1mr", PM_STAT_LOW_NOISE },
 	{ "sim.D1mw", PM_STAT_LOW_NOISE },
@@ -77,7 +79,7 @@ bool pm_sim_event_is(const char *word)
 	return strncmp(word, "sim.", 4) == 0;
 }
 
-/* A slip or two, in capitals for most. */
+/* Suggests a name that differs by one or two characters, or mostly by case. */
 static int not_found(const char *name, struct pm_error *err)
 {
 	size_t best = 3;

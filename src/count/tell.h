@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* What all engines leave in the document alike. */
+/* Reports that all engines write to the document. */
 #pragma once
 
 #include <sys/time.h>
 
 #include "pm/count.h"
 
-/* Appends a warning, unless it is there already: runs repeat. -ENOMEM. */
+/* Appends a warning unless it is already there, as runs repeat. -ENOMEM. */
 int pm_tell_warning(struct pm_stat *stat, const char *format, ...) PM_PRINTF(2, 3);
-/* What came faster than it could be read, once the last round is over. -ENOMEM. */
+/* Reports records that came faster than they could be read, after the last read.
+ * -ENOMEM. */
 int pm_tell_lost(struct pm_stat *stat, const struct pm_hits *hits);
-/* Processes that the command has started, and that are not counted to their end. -ENOMEM. */
+/* Reports processes that the command has started and that were not counted to their end.
+ * -ENOMEM. */
 int pm_tell_outlived(struct pm_stat *stat, size_t processes);
-/* Whether @pid, which is traced, runs a program without the privileges that it would have. */
+/* Whether @pid, which is traced, runs a program without the privileges that it would
+ * normally get. */
 bool pm_tell_is_privileged(pid_t pid);
-/* How many did so. -ENOMEM. */
+/* Reports the number of such programs. -ENOMEM. */
 int pm_tell_privileged(struct pm_stat *stat, uint64_t programs);
-/* What of a scope is known before anything ran. -ENOMEM. */
+/* Fills in the parts of a scope that are known before the run. -ENOMEM. */
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region);
-/* Reports what calls of an inlined function mean, once they are counted. -ENOMEM. */
+/* Reports the meaning of an inlined function's calls, once they are counted. -ENOMEM. */
 int pm_tell_inlined(struct pm_stat *stat, struct pm_stat_scope *scope,
 		    const struct pm_region *region);
-/* Reports that its calls and their costs are not known. */
+/* Marks the scope's calls and their costs as unknown. */
 void pm_tell_unknown(const struct pm_stat *stat, struct pm_stat_scope *scope);
 uint64_t pm_tell_ns(const struct timeval *time);
-/* What clocks and wait4(2) say, into @values by event; of an attached process only clocks. */
+/* Fills @values, by event, from clocks and wait4(2); for an attached process only
+ * clocks. */
 void pm_tell_tools(const struct pm_stat *stat, const struct pm_engine_options *options,
 		   const struct pm_child *child, uint64_t wall_ns,
 		   struct pm_stat_value *values);
