@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A counting run as text for people and as lines for programs. Whether all of it arrived is
- * the stream's business, as in pm/output.h.
+ * A counting run as text for people and as lines for programs. Write errors are left to
+ * the stream, as in pm/output.h.
  */
 #pragma once
 
@@ -11,36 +11,39 @@
 /* What to show, and how. */
 struct pm_stat_report {
 	const struct pm_stat *stat; /* borrowed */
-	/* Intervals were shown as they came: they are left out, and of CSV the names, too. */
+	/* Intervals were already printed as they came: leave them out and, in CSV, the
+	 * names as well. */
 	bool intervals_told;
-	/* Text for people only, as in struct pm_report. */
+	/* For text for people only, as in struct pm_report. */
 	bool quiet, color, ascii;
-	bool timed; /* to be stopped after a time was asked for: no warning that it was */
-	bool verbose; /* what was set for the runs, with the values */
-	unsigned width; /* columns; 0: as wide as it comes */
+	/* A time limit was requested: do not warn that the run was stopped. */
+	bool timed;
+	bool verbose; /* also show the settings of the runs */
+	unsigned width; /* columns; 0: unlimited */
 };
 
-/* Each: 0, or -ENOMEM with @err and perhaps a part written. */
+/* Each returns 0, or -ENOMEM with @err; part of the text may have been written then. */
 int pm_output_stat_text(const struct pm_stat_report *report, FILE *to,
 			struct pm_error *err);
 /*
- * A document of two programs has its differences (pm_compare_ab()).
- * One line of names, then one for each number, fields separated by @separator and quoted as in
- * RFC 4180. Which it is about is said by the first field: "run", "row" (of a thread or CPU),
- * "interval", a kind of scope, "thread" or "caller" (of a scope), "overhead", "metric",
- * "difference" (of two programs, with fields of its own behind the others). A
- * number that is not known is an empty field, and `status` says why. Numbers are exact, in `unit`.
+ * Writes one line of names, then one line for each number; fields are separated by
+ * @separator and quoted as in RFC 4180. The first field is the kind of the line: "run",
+ * "row" (of a thread or CPU), "interval", a kind of scope, "thread" or "caller" (of a
+ * scope), "overhead", "metric", or "difference" (of two programs, with additional fields
+ * at the end). A document of two programs must already have its differences
+ * (pm_compare_ab()). An unknown number is an empty field, and `status` has the reason.
+ * Numbers are exact, in `unit`.
  */
 int pm_output_stat_csv(const struct pm_stat_report *report, const char *separator,
 		       FILE *to, struct pm_error *err);
 
-/* One value in a unit that leaves few digits, as in the text: `1.713 ms`. */
+/* One value in a unit that needs few digits, as in the text: `1.713 ms`. */
 void pm_put_stat_value(struct pm_str *str, const struct pm_stat_event *event,
 		       double number, bool ascii);
 
 /*
- * The last interval of @run, which need not be among the report's runs yet, as soon as it is
- * known. With @first comes the line of names, too.
+ * Writes the last interval of @run, which need not be among the report's runs yet. With
+ * @first, the line of names precedes it.
  */
 int pm_output_stat_interval_text(const struct pm_stat_report *report,
 				 const struct pm_stat_run *run, bool first, FILE *to,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An annotated function as fields: one line for each line and each instruction with samples. */
+/* An annotated function as fields: one line for each source line and each instruction
+ * with samples. */
 #include "annotate-internal.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ struct csv {
 	const char *separator;
 	FILE *to;
 	struct pm_str *out;
-	bool inside; /* of a line, behind a field */
+	bool inside; /* in a line, after its first field */
 };
 
 static void put_text(struct csv *csv, const char *text)

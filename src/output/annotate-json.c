@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An annotated function for programs: everything, as JSON and as lines with fields. */
+/* An annotated function for programs: everything, as JSON. */
 #include "annotate-internal.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void put_address(struct json *json, const char *key, uint64_t address)
 	pm_str_printf(json->out, "%s\"0x%llx\"", key, (unsigned long long)address);
 }
 
-/* Null, or why something is not there. */
+/* Null, or the reason why something is missing. */
 static void put_why(struct json *json, const char *key, const struct pm_error *err)
 {
 	struct pm_str text = { 0 };
@@ -112,7 +112,7 @@ static void put_lines(struct json *json, size_t first, size_t end)
 static void put_files(struct json *json)
 {
 	const struct pm_annotate_lines *lines = &json->a->lines;
-	size_t known = 0; /* what has no file comes last */
+	size_t known = 0; /* lines without a file come last */
 
 	pm_str_puts(json->out, ",\n\"files\":[");
 	for (uint32_t i = 0; i < lines->files.len; i++) {
@@ -206,7 +206,7 @@ static void put_code(struct json *json)
 	pm_str_puts(json->out, "]}");
 }
 
-/* ---- all of it ---------------------------------------------------------------------------- */
+/* ---- the whole document ------------------------------------------------------------------- */
 
 static void put_function(struct json *json, const char *key, uint32_t id)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which lines and instructions of a function a person is shown, and in which order. */
+/* Selects the lines and instructions of a function that people are shown, and their
+ * order. */
 #include "annotate-internal.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ static int push_insns(struct builder *b, uint32_t file, uint32_t line)
 	return r;
 }
 
-/* What of other functions is inside of a line, and its instructions if it is hot. */
+/* Code inlined into a line, and the line's instructions if it is hot. */
 static int push_inside(struct builder *b, const struct pm_annotate_line *line)
 {
 	const struct pm_annotation *a = b->a;
@@ -85,7 +86,8 @@ static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t
 	return r == 0 && line ? push_inside(b, line) : r;
 }
 
-/* The lines of a region; of a file that cannot be read, or is shorter, those with samples. */
+/* The lines of a region; if the file cannot be read or is shorter, only those with
+ * samples. */
 static int push_region(struct builder *b, uint32_t file,
 		       const struct pm_annotate_region *region, size_t *at)
 {
@@ -146,7 +148,7 @@ static int by_line(struct builder *b)
 
 	for (uint32_t i = 0; r == 0 && i < lines->files.len; i++)
 		r = push_file(b, i);
-	/* What has no line comes last, with instructions that have none either. */
+	/* Code without a line comes last, together with instructions that have none. */
 	if (r == 0 && lines->lines.len > 0 &&
 	    lines->lines.data[lines->lines.len - 1].line == 0)
 		r = push_line(b, PM_PROFILE_NONE, 0, (uint32_t)lines->lines.len - 1);
@@ -184,7 +186,7 @@ static int push_part(struct builder *b, uint32_t id)
 	return r;
 }
 
-/* Without any line all that there is to show is instructions. */
+/* Without any line, there are only instructions to show. */
 static bool lines_are_known(const struct pm_annotation *a)
 {
 	return a->lines.files.len > 0;

@@ -8,18 +8,18 @@ enum {
 	NUMBER_MIN = 5,
 	TAB_WIDE = 8,
 	TAB_NARROW = 4,
-	WIDE_COLUMNS = 100, /* from which on indentation may take its full room */
+	WIDE_COLUMNS = 100, /* minimum width for full indentation */
 	MNEMONIC_COLUMNS = 7,
-	OTHERS_MAX = 4, /* modules with the same name, in the heading */
+	OTHERS_MAX = 4, /* other modules with the same name, in the heading */
 };
-#define LIMIT_PERCENT 0.5 /* what is shown unasked */
+#define LIMIT_PERCENT 0.5 /* limit of what is shown by default */
 
 struct page {
 	struct pm_text *text;
 	const struct pm_annotation *a;
 	const struct pm_annotation_rows *rows;
-	size_t number; /* columns of line numbers and addresses */
-	bool totals; /* samples were taken in what it calls */
+	size_t number; /* width of line numbers and addresses */
+	bool totals; /* there are samples in functions that it calls */
 };
 
 /* ---- the heading ------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static size_t columns_before(const struct page *page)
 	return 6 + (page->totals ? 8 : 0) + 2 + page->number + 3;
 }
 
-/* The columns before the text of a row; @number is already as wide as its column. */
+/* The columns before the text of a row; @number is already padded to its column. */
 static void put_columns(const struct page *page, size_t index, const char *number,
 			enum pm_color color)
 {
@@ -171,7 +171,7 @@ static void put_columns(const struct page *page, size_t index, const char *numbe
 	pm_str_release(&gutter);
 }
 
-/* How much room the text of a row has, 0: any. */
+/* The width available for the text of a row; 0: unlimited. */
 static size_t room(const struct page *page)
 {
 	size_t before = columns_before(page) +
@@ -181,7 +181,7 @@ static size_t room(const struct page *page)
 	return width == 0 ? 0 : width > before + 10 ? width - before : 10;
 }
 
-/* Tabs become blanks before what moves a cursor is made visible. */
+/* Expands tabs, before characters that move a cursor are made visible. */
 static void put_source_text(struct pm_str *str, const char *text, size_t len,
 			    size_t tab_width)
 {
@@ -298,7 +298,7 @@ static void put_inlined_row(const struct page *page, size_t index)
 	pm_str_release(&source);
 }
 
-/* Behind an instruction: where it is from, where that is not plain from what is around it. */
+/* After an instruction: its origin, unless it is obvious from the rows around it. */
 static void put_remark(struct pm_str *str, const struct page *page, uint32_t id)
 {
 	const struct pm_annotate_insn *insns = page->a->code.insns.data;
@@ -339,7 +339,7 @@ static void put_insn_row(const struct page *page, size_t index)
 	if (insn->target_name)
 		pm_str_printf(&words, " <%s>", insn->target_name);
 	put_remark(&words, page, id);
-	/* The colon tells it from the number of a line. */
+	/* The colon distinguishes it from a line number. */
 	snprintf(address, sizeof(address), "%llx:", (unsigned long long)insn->address);
 	snprintf(number, sizeof(number), "%*s", (int)page->number, address);
 	put_columns(page, index, number, PM_COLOR_DIM);
@@ -451,7 +451,7 @@ static void say_sum(const struct page *page)
 
 static void measure(struct page *page)
 {
-	/* A stray interrupt is no reason for a second column. */
+	/* A stray interrupt does not justify a second column. */
 	page->totals = pm_weight_percent(&page->a->own, &page->a->lines.total) <
 		       100 - LIMIT_PERCENT;
 	page->number = NUMBER_MIN;

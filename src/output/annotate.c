@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of an annotated function, for all formats. */
+/* The contents of an annotated function, for all formats. */
 #include "annotate-internal.h"
 
 #include <string.h>
 
 enum {
-	SOURCES_MAX = 16, /* files that are read for one function */
+	SOURCES_MAX = 16, /* files read for one function */
 };
 
 void pm_put_error(struct pm_str *str, const struct pm_error *err, bool fix)
@@ -85,7 +85,8 @@ static uint32_t find_file(const struct named_file *files, size_t len, const char
 
 static int sort_places(struct pm_annotation *a)
 {
-	const char *path = NULL; /* of the instruction before: mostly the same */
+	/* Of the previous instruction, as it is mostly the same. */
+	const char *path = NULL;
 	uint32_t file = PM_PROFILE_NONE;
 	size_t len = a->lines.files.len;
 	PM_AUTO_FREE struct named_file *files = calloc(len + 1, sizeof(*files));

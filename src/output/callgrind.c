@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * callgrind's format (valgrind.org/docs/manual/cl-format.html) for KCachegrind and
- * callgrind_annotate: for each function what it cost by line, and what its calls cost with all
- * that they called. Events are columns; threads are added up.
+ * callgrind_annotate: for each function its cost by line, and the cost of its calls
+ * including all that they called. Events are columns; threads are added up.
  *
- * For its readers the inclusive cost of a function is its own plus that of its calls, for some
- * that of the calls to it. So that both are its total, with recursion and in stacks that begin
- * anywhere, a stack stands for the chain of its functions in the order of their last calls, each
- * once, below one function for the whole recording. A call that goes through a recursion is thus
- * written as one of the function that it comes to at last.
+ * Some readers compute a function's inclusive cost as its own cost plus that of its
+ * calls, others as the cost of the calls to it. Both must equal its total, even with
+ * recursion and with stacks that begin anywhere. Therefore a stack is written as the
+ * chain of its functions in the order of their last calls, each once, below one function
+ * for the whole recording. A call that goes through a recursion appears as a call of the
+ * function that it finally reaches.
  */
 #include "export.h"
 
@@ -16,13 +17,13 @@
 #include <string.h>
 
 enum {
-	COLUMNS = 64, /* of a row, at least, if there are as many events */
+	COLUMNS = 64, /* columns that a row has at least, if there are as many events */
 };
 
-/* Cost of a place, or of a call that was made there. */
+/* The cost of a place, or of a call made there. */
 struct cost {
-	uint32_t place; /* gives function, file and line; PM_PROFILE_NONE: above all */
-	uint32_t callee; /* function; PM_PROFILE_NONE: cost of the place itself */
+	uint32_t place; /* has function, file and line; PM_PROFILE_NONE: the root */
+	uint32_t callee; /* function; PM_PROFILE_NONE: the place's own cost */
 	uint32_t event;
 	struct pm_weight weight;
 };
@@ -32,9 +33,9 @@ struct callgrind {
 	const struct pm_profile *profile;
 	PM_VEC(struct cost) costs;
 	struct pm_index index;
-	uint32_t *seen; /* by function: the stack that it was last seen on, plus 1 */
-	const char **files; /* by function: where it is said to be */
-	/* Ids of names that were written out; numbers from 1 on, by text. */
+	uint32_t *seen; /* by function: the stack on which it was last seen, plus 1 */
+	const char **files; /* by function: its source file */
+	/* Ids of names that have been written, by text; numbered from 1. */
 	struct pm_strings names, file_names, objects;
 	struct pm_strings columns; /* names of events, from export.first on */
 	PM_VEC(uint64_t) row; /* by event */
@@ -86,7 +87,7 @@ static int add_cost(struct callgrind *it, const struct cost *cost)
 	return pm_index_add(&it->index, hash, id);
 }
 
-/* From the leaf to the root: what is seen first of a function is its last call. */
+/* From the leaf to the root: the first occurrence of a function is its last call. */
 static int add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp, uint32_t event,
 		     const struct pm_weight *weight)
 {
@@ -118,7 +119,7 @@ static int add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp, uint3
 					    .weight = *weight });
 }
 
-/* Cells differ by thread, too; one stack is walked once for each event. */
+/* Cells also differ by thread; each stack is walked once per event. */
 static int add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
 {
 	const struct pm_profile *profile = it->profile;
@@ -136,7 +137,7 @@ static int add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
 	for (uint32_t i = 0; i < profile->stacks.len; i++) {
 		if (self[i].samples == 0)
 			continue;
-		/* The stamp may come round again only after 2^32 stacks of all events. */
+		/* The stamp can repeat only after 2^32 stacks of all events. */
 		if (++*stamp == 0) {
 			memset(it->seen, 0, profile->functions.len * sizeof(*it->seen));
 			*stamp = 1;
@@ -181,7 +182,7 @@ static void put_file(struct callgrind *it, const char *key, const char *file)
 	put_name(it, key, &it->file_names);
 }
 
-/* @prefix is "" for where the cost is, "c" for what is called. */
+/* @prefix is "" for the caller and "c" for the callee. */
 static void put_function(struct callgrind *it, const char *prefix, uint32_t function)
 {
 	bool called = prefix[0] == 'c', all = function == PM_PROFILE_NONE;
@@ -198,7 +199,7 @@ static void put_function(struct callgrind *it, const char *prefix, uint32_t func
 	put_name(it, called ? "cfn" : "fn", &it->names);
 }
 
-/* A name that every reader takes: a letter, then letters, digits and `_`. */
+/* A name that every reader accepts: a letter, then letters, digits and `_`. */
 static void put_event_name(struct pm_str *str, const char *name)
 {
 	if (!isalpha((unsigned char)name[0]))
@@ -207,7 +208,7 @@ static void put_event_name(struct pm_str *str, const char *name)
 		pm_str_putc(str, isalnum((unsigned char)*name) ? *name : '_');
 }
 
-/* Different names for all: readers would take two columns of one name for one. */
+/* Unique names: readers would merge two columns with the same name. */
 static int name_columns(struct callgrind *it)
 {
 	uint32_t id;
@@ -254,8 +255,8 @@ static void put_row(struct callgrind *it, uint32_t line)
 {
 	size_t len = it->row.len;
 
-	/* What is left out at the end is 0, but speedscope takes it for no number. Rows of
-	 * thousands of events would fill the disk. */
+	/* Missing values at the end mean 0, but speedscope reads them as NaN. Rows of
+	 * thousands of events, however, would fill the disk. */
 	while (len > COLUMNS && it->row.data[len - 1] == 0)
 		len--;
 	pm_str_u64(&it->out, line);
@@ -266,7 +267,8 @@ static void put_row(struct callgrind *it, uint32_t line)
 	pm_str_putc(&it->out, '\n');
 }
 
-/* The costs from @first on that differ in nothing but the event; where the next begin. */
+/* Writes the costs from @first on that differ only by event; returns the index of the
+ * next one. */
 static size_t put_costs(struct callgrind *it, size_t first)
 {
 	const struct cost *cost = &it->costs.data[first];
@@ -291,8 +293,8 @@ static size_t put_costs(struct callgrind *it, size_t first)
 		pm_str_u64(&it->out, samples);
 		pm_str_puts(&it->out, " 0\n");
 	}
-	/* `fi` could name another file, but callgrind_annotate makes two functions of one then,
-	 * each with a part of the cost. */
+	/* `fi` could name another file, but callgrind_annotate then splits the function
+	 * in two, each with a part of the cost. */
 	put_row(it, place && pm_export_at_home(it->files, place) ? place->line : 0);
 	return i;
 }

@@ -9,7 +9,7 @@ struct csv {
 	const char *separator;
 	FILE *to;
 	struct pm_str out;
-	bool inside; /* of a line, behind a field */
+	bool inside; /* in a line, after its first field */
 };
 
 /* ---- fields ---------------------------------------------------------------------------- */
@@ -28,8 +28,8 @@ static void end_line(struct csv *csv)
 	pm_flush_some(&csv->out, csv->to);
 }
 
-/* Lines and tabs are data. What else moves a cursor is escaped: names are foreign, and who
- * looks at this on a terminal shall not obey them. */
+/* Line ends and tabs are data. Other characters that move a cursor are escaped: names are
+ * foreign and must not control the terminal of a user who looks at the output. */
 static void put_tame(struct pm_str *out, const char *text)
 {
 	for (size_t len; *text; text += len) {
@@ -79,7 +79,7 @@ static void put_titles(struct csv *csv, const char *const *titles, size_t len)
 		put_text(csv, titles[i]);
 }
 
-/* ---- what all lines have ----------------------------------------------------------------- */
+/* ---- fields of all lines ----------------------------------------------------------------- */
 
 static const char *const weight_titles[] = {
 	"self_percent",  "total_percent", "self_samples",

@@ -57,7 +57,7 @@ void pm_strings_release(struct pm_strings *strings)
 
 /* ---- notes ---------------------------------------------------------------------------- */
 
-/* What the text report warns of, one note for each of its lines that begin with `! `. */
+/* The warnings of the text report, one note for each line that begins with `! `. */
 static int take_notes(struct pm_export *export, const char *text, const char *event)
 {
 	while (*text != '\0') {
@@ -81,7 +81,7 @@ static int take_notes(struct pm_export *export, const char *text, const char *ev
 	return 0;
 }
 
-/* @section NULL: those about the whole file. */
+/* @section NULL: the warnings about the whole file. */
 static int add_warnings(struct pm_export *export, struct pm_section *section,
 			const char *event)
 {
@@ -137,9 +137,9 @@ static int add_filter_note(struct pm_export *export)
 	return r;
 }
 
-/* ---- what is exported ----------------------------------------------------------------- */
+/* ---- contents of an export ------------------------------------------------------------ */
 
-/* The name of an event; of equal ones the later gets a number. */
+/* The name of an event; if names are equal, the later one gets a number. */
 static int name_event(struct pm_export *export, uint32_t event)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str raw = { 0 };
@@ -160,7 +160,8 @@ static int name_event(struct pm_export *export, uint32_t event)
 			    ? -ENOMEM
 			    : pm_strings_add(&export->events, name.data, name.len, &id);
 	}
-	/* Names that look like numbered ones of others: a hostile file, and of no worth. */
+	/* Names that look like numbered ones: a hostile file, whose names need not look
+	 * good. */
 	while (r == 0 && id != wanted) {
 		pm_str_putc(&name, '#');
 		r = name.failed
@@ -177,8 +178,7 @@ static int add_event(struct pm_export *export, uint32_t event, struct pm_error *
 	bool one = export->end - export->first == 1;
 	int r;
 
-	report.show =
-		PM_SHOW_TABLE; /* nothing else is asked of a file with whole stacks */
+	report.show = PM_SHOW_TABLE; /* whole stacks need no other view */
 	r = pm_section_init(&section, &report, event, err);
 	if (r < 0)
 		return r;
@@ -245,7 +245,7 @@ static int sample_order(const void *a, const void *b, void *context)
 		return left->event < right->event ? -1 : 1;
 	if (left->thread != right->thread)
 		return left->thread < right->thread ? -1 : 1;
-	return (i > j) - (i < j); /* they are in order of time */
+	return (i > j) - (i < j); /* samples are in order of time */
 }
 
 static int find_runs(struct pm_export_order *order, const struct pm_export *export)
@@ -277,7 +277,8 @@ int pm_export_order_init(struct pm_export_order *ret, const struct pm_export *ex
 {
 	PM_CLEANUP(pm_export_order_release) struct pm_export_order order = { 0 };
 	const struct pm_profile *profile = export->profile;
-	struct pm_export context = *export; /* qsort_r() wants it without const */
+	/* For qsort_r(), whose context is not const. */
+	struct pm_export context = *export;
 
 	for (size_t i = 0; i < profile->samples.len; i++)
 		if (export->cells[profile->samples.data[i].cell] &&

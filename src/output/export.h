@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the formats of other programs' files share. */
+/* Definitions shared by the formats for other programs. */
 #pragma once
 
 #include "output-internal.h"
 
 /* ---- texts by id ---------------------------------------------------------------------- */
 
-/* Each text once, in the order in which they came. Zero-initialised is empty. */
+/* Each text once, in the order of addition. Zero-initialised: empty. */
 struct pm_strings {
 	struct pm_str bytes; /* all of them, each with its NUL */
 	PM_VEC(size_t) starts;
@@ -19,22 +19,22 @@ int pm_strings_add(struct pm_strings *strings, const char *text, size_t len,
 const char *pm_strings_get(const struct pm_strings *strings, uint32_t id);
 void pm_strings_release(struct pm_strings *strings);
 
-/* ---- what is exported ----------------------------------------------------------------- */
+/* ---- contents of an export ------------------------------------------------------------ */
 
-/* What the filters of a report leave, and what is to be said about it. */
+/* The parts of a profile that pass the report's filters, and notes about it. */
 struct pm_export {
 	const struct pm_report *report;
 	const struct pm_profile *profile;
-	uint32_t first, end; /* events: from first up to but without end */
-	bool *cells; /* by cell: passes */
-	bool *stacks; /* by stack: is in a stack of a cell that passes */
-	/* In plain English, a line each: lost samples, substituted events, notes of the
-	 * recorder, filters, and whatever else the text report warns of. */
+	uint32_t first, end; /* events: from first to end, end excluded */
+	bool *cells; /* by cell: passes the filters */
+	bool *stacks; /* by stack: belongs to a cell that passes */
+	/* In plain English, one line each: lost samples, substituted events, notes of the
+	 * recorder, filters, and all other warnings of the text report. */
 	struct pm_strings notes;
-	struct pm_strings events; /* names, each different, from that of `first` on */
+	struct pm_strings events; /* unique names, starting with that of `first` */
 };
 
-/* -ENOMEM, or what pm_view_new() gives. */
+/* -ENOMEM, or an error of pm_view_new(). */
 int pm_export_init(struct pm_export *ret, const struct pm_report *report,
 		   struct pm_error *err);
 void pm_export_release(struct pm_export *export);
@@ -44,8 +44,7 @@ static inline const char *pm_export_event(const struct pm_export *export, uint32
 	return pm_strings_get(&export->events, event - export->first);
 }
 
-/* Samples that are exported, by event, then thread, then time: indexes in
- * profile->samples. */
+/* Exported samples, by event, then thread, then time: indexes in profile->samples. */
 struct pm_export_run {
 	uint32_t event, thread;
 	size_t first, len; /* in `order` */
@@ -71,37 +70,39 @@ static inline const struct pm_profile_cell *pm_export_cell(const struct pm_expor
 /* ---- source files ----------------------------------------------------------------------- */
 
 /*
- * By function, where it is said to be: the file of its first place that has one. Debug
- * information may call one file by two names, by a path and relative to where it was
- * compiled; those are told to be the same by their last part, and the path is preferred.
- * NULL without memory; to be freed.
+ * The source file of each function: the file of its first place that has one. Debug
+ * information may have two names for a file, an absolute path and one relative to the
+ * compilation directory. They are matched by their last component, and the absolute path
+ * is preferred. NULL without memory; to be freed.
  */
 const char **pm_export_files(const struct pm_profile *profile);
 
-/* Whether a place is in the file where its function is said to be. */
+/* Whether a place is in its function's source file. */
 bool pm_export_at_home(const char *const *files, const struct pm_profile_place *place);
 
 /* ---- words ---------------------------------------------------------------------------- */
 
-/* All printable: no control characters, valid UTF-8. Functions without a name are called as
- * their module, in brackets, or `[0x1160] in MODULE` where it is known where they begin. */
+/* All texts are printable: valid UTF-8 without control characters. A function without a
+ * name gets its module's name in brackets, or `[0x1160] in MODULE` if its start is
+ * known. */
 void pm_put_export_function(struct pm_str *str, const struct pm_profile *profile,
 			    uint32_t function);
-/* "comm", ":123" for a thread whose name is unknown, "[unknown]" if its id is, too. */
+/* "comm"; ":123" for a thread whose name is unknown; "[unknown]" if its id is unknown,
+ * too. */
 void pm_put_export_comm(struct pm_str *str, const struct pm_profile_thread *thread);
-/* The path of the module of a function, "[no module]" if it has none. */
+/* The path of a function's module; "[no module]" if it has none. */
 void pm_put_export_module(struct pm_str *str, const struct pm_profile *profile,
 			  uint32_t module);
-/* The words of the command, or what was recorded instead; nothing if unknown. */
+/* The words of the command, or the recorded target; nothing if unknown. */
 void pm_put_export_command(struct pm_str *str, const struct pm_profile *profile);
-/* Appends @from to @str as a JSON string, and empties it. */
+/* Appends @from to @str as a JSON string, and clears @from. */
 void pm_put_export_json(struct pm_str *str, struct pm_str *from);
-/* @ns as a decimal number of units of @unit_ns (a power of ten), exactly. */
+/* @ns as an exact decimal number in units of @unit_ns (a power of ten). */
 void pm_put_decimal(struct pm_str *str, uint64_t ns, uint64_t unit_ns);
 /* Seconds since 1970 of an RFC 3339 time in UTC; 0: unknown. */
 int64_t pm_export_created(const struct pm_profile *profile);
 
-/* Whether its periods count time, whatever it takes its samples by. */
+/* Whether its periods are times, whatever triggers its samples. */
 static inline bool pm_event_in_ns(const struct pm_profile_event *event)
 {
 	return event->unit[0] == 'n' && event->unit[1] == 's' && event->unit[2] == '\0';

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tables that the threads of a Firefox profile refer to: version 61 of the processed
- * format, as docs-developer/CHANGELOG-formats.md of github.com/firefox-devtools/profiler tells.
+ * format, as described in docs-developer/CHANGELOG-formats.md of
+ * github.com/firefox-devtools/profiler.
  */
 #include "firefox.h"
 
@@ -14,7 +15,8 @@ enum {
 	CATEGORY_KERNEL,
 	CATEGORY_JIT,
 	RESOURCE_LIBRARY = 1,
-	/* JavaScript's numbers are doubles: beyond this not every integer is one. */
+	/* JavaScript's numbers are doubles: not every integer beyond this can be
+	 * represented. */
 	EXACT_BITS = 53,
 	BREAKPAD_DIGITS = 32,
 };
@@ -30,7 +32,7 @@ uint32_t pm_firefox_string(struct pm_firefox *it)
 	return id;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------- */
+/* ---- indexes ---------------------------------------------------------------------------- */
 
 static int number_function(struct pm_firefox *it, uint32_t function)
 {
@@ -180,11 +182,11 @@ static void put_index(struct pm_firefox *it, uint32_t index)
 	pm_str_u64(&it->out, index);
 }
 
-/* What a column of frames has in a row: @level 0 is the innermost. */
+/* Writes one row of a column of frames: @level 0 is the innermost. */
 typedef void (*put_level_fn)(struct pm_firefox *it, const struct pm_profile_frame *frame,
 			     uint32_t level);
 
-/* Levels stand outermost first, as inlineDepth counts them. */
+/* Levels are written outermost first, in the order of inlineDepth. */
 static void put_frame_column(struct pm_firefox *it, const char *key, put_level_fn put)
 {
 	const char *comma = "";
@@ -267,7 +269,7 @@ static void put_line(struct pm_firefox *it, const struct pm_profile_frame *frame
 {
 	const struct pm_profile_place *place = place_of(it, frame, level);
 
-	/* The file is that of the function. */
+	/* The line refers to the function's file. */
 	if (place->line > 0 && pm_export_at_home(it->files, place))
 		pm_str_u64(&it->out, place->line);
 	else
@@ -293,7 +295,7 @@ static void put_frame_table(struct pm_firefox *it)
 	put_length(it, len);
 }
 
-/* A stack of ours is one for each level there, the outermost first. */
+/* Each of our stacks becomes one stack per level, outermost first. */
 static void put_stack_table(struct pm_firefox *it)
 {
 	const struct pm_profile *profile = it->profile;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Firefox Profiler's processed format, version 61: the newest one whose stacks and frames are
- * as below; the viewer brings older ones up to date. A thread of ours is one there for each
- * event, with every sample, its time and its weight. Time is weighed in milliseconds, what
- * other events count as is. Blocked time is also a marker from its beginning to its end.
+ * Firefox Profiler's processed format, version 61: the newest one whose stacks and frames
+ * have the layout below; the viewer converts older versions. Each of our threads becomes
+ * one thread per event, with all samples, their times and weights. Times are weighted in
+ * milliseconds, other events by their counts. Blocked time is also written as a marker
+ * from its start to its end.
  */
 #include "firefox.h"
 
@@ -11,7 +12,7 @@
 
 enum {
 	VERSION = 61,
-	GECKO_VERSION = 24, /* has to be there; nobody asks */
+	GECKO_VERSION = 24, /* required, but not used */
 };
 
 #define NS_PER_MS 1000000
@@ -68,8 +69,8 @@ static void put_extra(struct pm_firefox *it)
 	pm_str_puts(&it->out, "]}]");
 }
 
-/* The time between two samples of the first event, in ms: where a thread has none for long,
- * the graph has a gap. */
+/* The time between two samples of the first event, in ms: the graph has a gap where a
+ * thread has no sample for much longer. */
 static void put_interval(struct pm_firefox *it)
 {
 	const struct pm_profile_event *event =
@@ -187,7 +188,7 @@ static void put_null(struct pm_firefox *it, uint32_t sample)
 	pm_str_puts(&it->out, "null");
 }
 
-/* "blocked", the first text of all. */
+/* Index of "blocked", the very first string. */
 static void put_zero(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_putc(&it->out, '0');

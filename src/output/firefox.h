@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two files of Firefox Profiler's format share. */
+/* Definitions shared by the two files of Firefox Profiler's format. */
 #pragma once
 
 #include "export.h"
@@ -11,9 +11,9 @@ struct pm_firefox {
 	const char **files; /* by function */
 	struct pm_strings strings; /* the profile's stringArray */
 	struct pm_strings sources;
-	uint32_t *functions; /* by function: index, plus 1; 0: unused */
-	PM_VEC(uint32_t) function_list; /* the other way round */
-	uint32_t *libs; /* by module: the same */
+	uint32_t *functions; /* by function: index plus 1; 0: unused */
+	PM_VEC(uint32_t) function_list; /* the reverse */
+	uint32_t *libs; /* by module: as above */
 	PM_VEC(uint32_t) libs_list;
 	uint32_t *frames; /* by frame: index of its outermost level, plus 1 */
 	PM_VEC(uint32_t) frame_list;
@@ -23,10 +23,11 @@ struct pm_firefox {
 	bool failed;
 };
 
-/* Index of what was put into ->text, which becomes empty. */
+/* The index of the text in ->text, which is cleared. */
 uint32_t pm_firefox_string(struct pm_firefox *it);
-/* Numbers what is used: functions, frames, stacks, libraries. 0 or -ENOMEM. */
+/* Assigns indexes to everything that is used: functions, frames, stacks, libraries. 0 or
+ * -ENOMEM. */
 int pm_firefox_number(struct pm_firefox *it);
 void pm_firefox_put_libs(struct pm_firefox *it);
-/* Everything that threads refer to by index. */
+/* All tables to which threads refer by index. */
 void pm_firefox_put_shared(struct pm_firefox *it);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flame graph as one SVG. Widths are shares of the window's, so that it fits any; each box
- * is an svg of its own, which cuts its name off at its edge. The script only adds to it.
+ * A flame graph as one SVG file. Widths are percentages of the window's width, and fit
+ * any. Each box is an svg element of its own, which clips its name at its edge. The
+ * script is optional.
  */
 #include "html-internal.h"
 #include "page.h"
@@ -13,18 +14,18 @@ enum {
 	ROW = 16, /* pixels */
 	HEAD = 76, /* title, event, legend, controls */
 	FOOT = 28,
-	WIDTH = 1200, /* of the picture, when it decides what is too narrow */
-	SHADES = 6, /* of each kind; and of more and less */
-	LETTERS = 8, /* of a name, for each percent of the width */
+	WIDTH = 1200, /* of the image, for deciding which boxes are too narrow */
+	SHADES = 6, /* of each kind; of more, and of less */
+	LETTERS = 8, /* of a name, per percent of the width */
 	NAME_BYTES = 1024, /* kept of a name, which may be in very many boxes */
-	/* All boxes together. Browsers show a fifth of that, slowly. If it is too much,
-	 * the boxes that are farthest from the first row are left out. */
+	/* Limit of all boxes together. Browsers display a fifth of that, slowly. If it is
+	 * exceeded, the boxes farthest from the first row are left out. */
 	BOXES_BYTES_MAX = 64 << 20,
 };
 #define LEAST_PIXELS  0.1
 #define NAMED_PERCENT 0.5 /* a narrower box has no room for letters */
-#define EQUAL_POINTS  0.005 /* what would be written as +0.00 */
-#define EQUAL_PART    0.02 /* of both shares together: the page's limit, too (ui.js) */
+#define EQUAL_POINTS  0.005 /* would be written as +0.00 */
+#define EQUAL_PART    0.02 /* of both shares together; also the page's limit (ui.js) */
 
 struct svg {
 	const struct pm_report *report;
@@ -36,8 +37,8 @@ struct svg {
 	double most_points; /* the largest difference */
 	struct pm_str *out;
 	FILE *to;
-	uint32_t rows; /* that are drawn */
-	size_t too_deep; /* boxes of rows that are not */
+	uint32_t rows; /* rows that are drawn */
+	size_t too_deep; /* boxes of the rows that are not drawn */
 };
 
 static const struct {
@@ -66,7 +67,7 @@ static double points(const struct svg *svg, const struct pm_flame_node *node)
 	       share((double)node->base_total.period, svg->base_whole);
 }
 
-/* More than what two recordings of the same differ by. */
+/* Whether the difference is larger than between two recordings of the same program. */
 static bool differs(const struct svg *svg, const struct pm_flame_node *node)
 {
 	double both = share((double)node->total.period, svg->whole) +
@@ -102,7 +103,8 @@ static void put_style(struct svg *svg)
 					      kinds[i].saturation,
 					      kinds[i].lightness + shade % 3 * 3);
 	} else {
-		/* Blue and orange are told apart by nearly everybody; the sign by all. */
+		/* Nearly everybody can distinguish blue and orange; everybody can see the
+		 * sign. */
 		for (unsigned shade = 0; shade < SHADES; shade++) {
 			pm_str_printf(svg->out, ".more%u { fill: hsl(28,95%%,%u%%) }\n",
 				      shade, 90 - shade * 6);
@@ -161,7 +163,7 @@ static void put_begin(struct svg *svg)
 	pm_str_release(&title);
 }
 
-/* It comes after the boxes, so that it stays above them when a browser scrolls. */
+/* Written after the boxes, so that it stays above them when a browser scrolls. */
 static void put_head(struct svg *svg, bool inverted)
 {
 	const struct pm_profile *profile = svg->report->profile;
@@ -251,7 +253,7 @@ static void append_short(struct pm_str *str, const char *text)
 	size_t len = strnlen(text, NAME_BYTES);
 	bool cut = text[len] != '\0';
 
-	/* Not within a character. */
+	/* Do not cut within a character. */
 	while (cut && len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
 		len--;
 	pm_str_append(str, text, len);
@@ -304,7 +306,7 @@ static void put_weight(struct svg *svg, const struct pm_weight *weight)
 	pm_put_markup(svg->out, event->unit ? event->unit : "");
 }
 
-/* The name; then where from, how much, and how that changed. */
+/* The name; then the module, the amount, and its change. */
 static void put_title(struct svg *svg, const struct pm_flame_node *node, const char *name)
 {
 	pm_str_puts(svg->out, "<title>");
@@ -343,7 +345,7 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 	pm_str_puts(svg->out, "</title>");
 }
 
-/* As many letters as may ever be seen without zoom. */
+/* As many letters as can ever be visible without zoom. */
 static void put_name(struct svg *svg, const struct pm_flame_node *node, const char *name,
 		     double width)
 {
@@ -396,8 +398,8 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 	pm_str_puts(svg->out, "</svg>\n");
 }
 
-/* The boxes of one row have nearly the same length in bytes. All boxes are written once,
- * to measure the rows. */
+/* The boxes of one row have nearly the same number of bytes. All boxes are written once
+ * in order to measure the rows. */
 static int choose_rows(struct svg *svg, bool inverted)
 {
 	const struct pm_flame *flame = &svg->flame;
@@ -430,7 +432,7 @@ static int choose_rows(struct svg *svg, bool inverted)
 	return 0;
 }
 
-/* Preorder: a node starts where its parent's children ended so far. */
+/* Preorder: a node starts where the previous child of its parent ended. */
 static int put_boxes(struct svg *svg, bool inverted)
 {
 	const struct pm_flame *flame = &svg->flame;
@@ -456,7 +458,7 @@ static int put_boxes(struct svg *svg, bool inverted)
 	return 0;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------- */
+/* ---- the whole document ------------------------------------------------------------------- */
 
 static int draw(struct svg *svg, const struct pm_view *view, const struct pm_view *base,
 		struct pm_error *err)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folded stacks, as stackcollapse-perf.pl writes them and flamegraph.pl, inferno, speedscope
- * and Firefox Profiler read them. The format has no escaping: what would break a line is
- * replaced.
+ * Folded stacks, as stackcollapse-perf.pl writes them and flamegraph.pl, inferno,
+ * speedscope and Firefox Profiler read them. The format has no escapes: characters that
+ * would break a line are replaced.
  */
 #include "output-internal.h"
 
 #include <string.h>
 
 struct line {
-	const char *comm; /* pooled by the profile: one pointer for one text */
-	uint32_t pid; /* instead of a comm that is unknown, else 0 */
+	const char *comm; /* pooled by the profile: equal texts have equal pointers */
+	uint32_t pid; /* replaces an unknown comm; otherwise 0 */
 	uint32_t path;
 	struct pm_weight weight;
 };
 
-/* How a function is written, in `names`. */
+/* The written form of a function, in `names`. */
 struct name {
 	size_t at;
 	uint32_t len; /* 0: not made yet */
@@ -84,7 +84,8 @@ static int line_order(const void *a, const void *b)
 	return r != 0 ? r : (left->path > right->path) - (left->path < right->path);
 }
 
-/* Control characters become escapes; `;` separates frames, and is `:` inside of them. */
+/* Control characters become escapes. `;` separates frames, and is replaced by `:` inside
+ * them. */
 static void put_frame(struct pm_str *str, const char *name, bool comm)
 {
 	size_t from = str->len;
@@ -107,7 +108,7 @@ static bool in_kernel(const struct pm_profile *profile, uint32_t function)
 	return module != PM_PROFILE_NONE && profile->modules.data[module].kernel;
 }
 
-/* Made once for each function: most are on thousands of stacks. */
+/* Made once per function, as most are on thousands of stacks. */
 static void make_name(struct folding *folding, uint32_t id)
 {
 	const struct pm_profile *profile = folding->profile;
@@ -174,7 +175,7 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 	return 0;
 }
 
-/* The size of the lines, without the numbers at their ends. */
+/* Checks the size of the lines, without the numbers at their ends. */
 static int check_size(struct folding *folding, struct pm_error *err)
 {
 	const struct pm_paths *paths = &folding->paths;

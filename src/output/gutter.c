@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jumps as lines beside the rows. All jumps to one place share a line; it runs in a lane, the
- * shortest ones innermost, so that few cross. What finds no lane, or is longer than a screen
- * of rows can show, is not drawn: the instruction has the address anyway.
+ * Jumps as lines beside the rows. All jumps to one place share a line, which runs in a
+ * lane, the shortest lines innermost, so that few of them cross. A line is not drawn if
+ * no lane is free, or if it is longer than a screen; the instruction has the address
+ * anyway.
  */
 #include "annotate-internal.h"
 
@@ -14,13 +15,13 @@ enum {
 
 enum piece {
 	PIECE_NONE,
-	PIECE_ALONG, /* the line passes by */
+	PIECE_ALONG, /* the line passes */
 	PIECE_TOP,
 	PIECE_BOTTOM,
-	PIECE_TEE, /* an end between others */
+	PIECE_TEE, /* an end in the middle of the line */
 };
 
-/* From row to row. */
+/* A jump between two rows. */
 struct jump {
 	uint32_t from, to;
 };
@@ -84,7 +85,7 @@ static void draw(struct pm_annotation_rows *rows, const struct bundle *bundle,
 	rows->gutter[jumps[bundle->first].to].is_target = true;
 }
 
-/* Jumps over so few rows that they can be followed by eye. */
+/* Whether a jump spans few enough rows to be followed by eye. */
 static bool is_drawable(uint32_t from, uint32_t to)
 {
 	return from != to && (from > to ? from - to : to - from) <= SPAN_MAX;
@@ -138,7 +139,7 @@ int pm_gutter_draw(struct pm_annotation_rows *rows, const struct pm_annotate_cod
 void pm_gutter_put(struct pm_str *str, const struct pm_annotation_rows *rows, size_t row,
 		   bool ascii)
 {
-	/* By piece, alone and where a line from further out crosses it. */
+	/* By piece: alone, and crossed by a line from a lane further out. */
 	static const char *const box[][2] = {
 		[PIECE_NONE] = { " ", "─" }, [PIECE_ALONG] = { "│", "┼" },
 		[PIECE_TOP] = { "╭", "┬" },  [PIECE_BOTTOM] = { "╰", "┴" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the HTML page has: cells of all events over common ids, and only what they use. */
+/* Collects the contents of the HTML page: the cells of all events with common ids, and
+ * only what these use. */
 #include "html-internal.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static int add_cell(struct pm_page_cells *cells, const struct pm_page_cell *cell
 	return 0;
 }
 
-/* The cells of a view, which is that of the event @event of the page. */
+/* Adds the cells of a view, which is that of the page's event @event. */
 static int add_cells(struct pm_page *page, unsigned which, uint32_t event,
 		     const struct pm_view *view)
 {
@@ -109,7 +110,7 @@ uint32_t pm_base_event(const struct pm_report *report, uint32_t event)
 
 		if (strcmp(have->actual, wanted->actual) != 0)
 			continue;
-		/* Two may have become the same where there is no PMU. */
+		/* Two events may have become the same if there is no PMU. */
 		if (strcmp(have->requested, wanted->requested) == 0)
 			return i;
 		if (near == PM_PROFILE_NONE)
@@ -118,7 +119,7 @@ uint32_t pm_base_event(const struct pm_report *report, uint32_t event)
 	return near;
 }
 
-/* What there is to know about an event: all is well, or a line to see the others under. */
+/* Adds the notes about an event: that all is well, or a line above the warnings. */
 static void add_notes(struct pm_notes *notes, struct pm_section *section)
 {
 	size_t before = notes->notes.len, at = 0;
@@ -126,7 +127,7 @@ static void add_notes(struct pm_notes *notes, struct pm_section *section)
 
 	pm_notes_add_event(notes, section);
 	pm_put_event_line(&line, section);
-	/* Columns are parted by three blanks there. */
+	/* Three blanks separate columns in that line. */
 	while (!line.failed && at < line.len) {
 		const char *gap = strstr(line.data + at, "   ");
 		size_t len = gap ? (size_t)(gap - line.data) - at : line.len - at;
@@ -202,7 +203,7 @@ static int ids_init(struct pm_page_ids *ids, size_t len)
 	return 0;
 }
 
-/* Of those that were marked with anything. */
+/* Numbers the ids that were marked with any value. */
 static void number(struct pm_page_ids *ids, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -237,7 +238,7 @@ static int find_used(struct pm_page *page)
 	return 0;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- the whole page ---------------------------------------------------------------------- */
 
 static int cells_init(struct pm_page_cells *cells, const struct pm_profile *profile)
 {

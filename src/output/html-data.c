@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page's data as JSON. What grows with the recording are numbers: LEB128 in base64, a
- * fifth of what digits take. data.js reads it.
+ * The page's data as JSON. The parts that grow with the recording are numbers, encoded as
+ * LEB128 in base64, a fifth of the size of decimal digits. data.js reads them.
  */
 #include "html-internal.h"
 
@@ -10,7 +10,7 @@
 enum {
 	BUFFER_BYTES = 3 * 1024,
 	VARINT_MAX = 10,
-	UNIT_NS = 1000, /* of times of samples */
+	UNIT_NS = 1000, /* unit of the samples' times */
 };
 
 struct data {
@@ -58,7 +58,7 @@ static void put_varint(struct data *data, uint64_t value)
 	data->bytes[data->len++] = (uint8_t)value;
 }
 
-/* Ends the list that was begun with @key. */
+/* Begins a list with @key; end_varints() ends it. */
 static void begin_varints(struct data *data, const char *key)
 {
 	pm_str_puts(data->out, key);
@@ -79,7 +79,8 @@ static void put(struct data *data, const char *text)
 	pm_str_puts(data->out, text);
 }
 
-/* As JSON that no script element ends in, and that is valid in older JavaScript, too. */
+/* As JSON that cannot end a script element, and that is also valid in older
+ * JavaScript. */
 static void put_text(struct data *data, const char *key, const char *text)
 {
 	struct pm_str json = { 0 };
@@ -140,7 +141,7 @@ static void put_row(struct data *data, bool *first, const char *label, const cha
 	*first = false;
 }
 
-/* The same with a text that was put together. */
+/* The same with a composed text, which is released. */
 static void put_made(struct data *data, bool *first, const char *label,
 		     struct pm_str *value)
 {
@@ -426,7 +427,7 @@ static void put_base(struct data *data)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-/* Whether each sample has its cell's mean, which then is all there is to tell. */
+/* Whether the period of each sample is the mean of its cell, and need not be written. */
 static bool periods_are_means(const struct pm_page *page)
 {
 	const struct pm_profile *profile = page->report->profile;
@@ -527,7 +528,7 @@ static void put_sources(struct data *data)
 	put(data, "]}");
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- the whole document ------------------------------------------------------------------ */
 
 void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to)
 {

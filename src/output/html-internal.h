@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the HTML page share. */
+/* Definitions shared by the files of the HTML page. */
 #pragma once
 
 #include "notes.h"
@@ -7,8 +7,8 @@
 
 struct pm_page_event {
 	uint32_t event; /* in the profile */
-	uint32_t base; /* in the base; PM_PROFILE_NONE: it has no such event */
-	struct pm_weight total, base_total; /* of what passed the filter */
+	uint32_t base; /* in the base; PM_PROFILE_NONE: not in there */
+	struct pm_weight total, base_total; /* of the samples that passed the filter */
 };
 
 /* All samples of one event in one thread with one path and one stop reason. */
@@ -24,9 +24,9 @@ struct pm_page_cells {
 	uint32_t *of; /* by cell of the profile; PM_PROFILE_NONE: not on the page */
 };
 
-/* New ids, dense, of what is used: the others are left out. */
+/* New, dense ids for what is used; the rest is left out. */
 struct pm_page_ids {
-	uint32_t *ids; /* by old id, PM_PROFILE_NONE: left out */
+	uint32_t *ids; /* by old id; PM_PROFILE_NONE: left out */
 	uint32_t count;
 };
 
@@ -43,11 +43,11 @@ struct pm_page_source {
 	const char *path; /* as recorded; NULL: not on the page */
 	bool newer;
 	uint32_t first, last;
-	char **lines; /* one for each, NUL-terminated */
+	char **lines; /* one per line, NUL-terminated */
 	PM_VEC(struct pm_page_line) weights;
 };
 
-/* What the page has, before it is written. */
+/* The contents of the page before it is written. */
 struct pm_page {
 	const struct pm_report *report;
 	struct pm_report base_report;
@@ -57,33 +57,34 @@ struct pm_page {
 	struct pm_notes notes[2];
 	struct pm_page_ids paths, functions, threads;
 	PM_VEC(struct pm_page_source) sources;
-	uint32_t source_uid; /* with whose rights they were read */
+	uint32_t source_uid; /* the user for whom they were read */
 	PM_VEC(const char *)
 	withheld; /* paths of sources: see struct pm_annotate_search */
 	struct pm_str top; /* HTML: the heaviest functions of each event */
 };
 
-/* As the writers of reports. */
+/* Returns as the writers of reports do. */
 int pm_page_init(struct pm_page *ret, const struct pm_report *report,
 		 struct pm_error *err);
 void pm_page_release(struct pm_page *page);
-/* The event of report->base that is the same as @event; PM_PROFILE_NONE: none. */
+/* The event of report->base that corresponds to @event; PM_PROFILE_NONE: none. */
 uint32_t pm_base_event(const struct pm_report *report, uint32_t event);
 
-/* Adds the hottest functions of an event; reads the sources of all that were added. 0 or
- * -ENOMEM; what cannot be read is left out, and what may not be shown, with a note. */
+/* Adds the hottest functions of an event; reads the sources of all functions that were
+ * added. 0 or -ENOMEM. Sources that cannot be read are left out; so are those that may
+ * not be shown, with a note. */
 int pm_page_choose_sources(struct pm_page *page, struct pm_section *section);
 int pm_page_read_sources(struct pm_page *page);
 void pm_page_sources_release(struct pm_page *page);
 
-/* The page's data as JSON that can stand in a script element. */
+/* The page's data as JSON that may be placed in a script element. */
 void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to);
 
-/* What ran: a title for people. */
+/* A title for people: what ran. */
 void pm_put_title(struct pm_str *str, const struct pm_profile *profile);
-/* Text made printable, without what changes how text beside it is shown. */
+/* Text made printable, without characters that affect the display of adjacent text. */
 void pm_put_plain(struct pm_str *str, const char *text);
-/* The same, with what HTML and XML want escaped. */
+/* The same, with escapes for HTML and XML. */
 void pm_put_markup(struct pm_str *str, const char *text);
-/* The same of what is in @str, which is empty then. */
+/* The same for the text in @str, which is cleared. */
 void pm_put_markup_str(struct pm_str *out, struct pm_str *str);

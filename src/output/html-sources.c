@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The source text of the hottest functions, as far as it can be read, and what is at its lines. */
+/* The source text of the hottest functions, if it can be read, and the weights of its
+ * lines. */
 #include "html-internal.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 enum {
 	FUNCTIONS_PER_EVENT = 16,
 	FUNCTIONS_MAX = 48,
-	LINES_MAX = 400, /* of a function: those around its hottest line */
+	LINES_MAX = 400, /* of a function: the lines around its hottest one */
 	CONTEXT = 4,
 	WITHHELD_NAMED = 3,
 };
@@ -39,7 +40,7 @@ int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
 		const struct pm_row *row = &table->rows.data[i];
 		struct pm_page_source source = { .function = row->id };
 		uint32_t module = profile->functions.data[row->id].module;
-		/* The kernel's sources are not where it was built. */
+		/* The kernel's sources are not at the path of its build. */
 		bool left_out = profile->functions.data[row->id].unknown ||
 				(module != PM_PROFILE_NONE &&
 				 profile->modules.data[module].kernel);
@@ -58,9 +59,9 @@ int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
 }
 
 /*
- * A recording names files as it likes, and a page is for sharing: only what is called as
- * sources are gets into it, under the name that was recorded and under the file's own, which
- * a symbolic link hides.
+ * A recording may name any files, and a page is made to be shared. Only files with the
+ * suffix of a source get into it, judged by the recorded name and by the file's own name,
+ * which a symbolic link hides.
  */
 static bool is_source(const char *path)
 {
@@ -78,7 +79,7 @@ static bool is_source(const char *path)
 	return false;
 }
 
-/* Of a file of megabytes only the lines are kept. */
+/* Only the lines are kept of a file that may have megabytes. */
 static int keep_lines(struct pm_page_source *ret, const struct pm_source *from)
 {
 	uint32_t count = ret->last - ret->first + 1;
@@ -100,7 +101,7 @@ static int keep_lines(struct pm_page_source *ret, const struct pm_source *from)
 	return 0;
 }
 
-/* The lines of the heaviest file that samples are on, or those around the hottest of them.
+/* Selects the lines with samples in the heaviest file, or those around the hottest one.
  * False: the file, which has @end lines, is another version. */
 static bool choose_lines(struct pm_page_source *ret,
 			 const struct pm_annotate_lines *lines, uint32_t end)
@@ -130,7 +131,7 @@ static bool choose_lines(struct pm_page_source *ret,
 	return true;
 }
 
-/* A profile has each text once: equal texts have equal pointers. */
+/* A profile stores each text once: equal texts have equal pointers. */
 static int add_withheld(struct pm_page *page, const char *path)
 {
 	for (size_t i = 0; i < page->withheld.len; i++)
@@ -164,7 +165,7 @@ static void note_withheld(struct pm_page *page)
 	pm_str_release(&names);
 }
 
-/* The file and the lines are those of the first event that has the function. */
+/* The file and the lines are chosen for the first event that has the function. */
 static int read_source(struct pm_page *page, struct pm_page_source *ret,
 		       const struct pm_annotate_lines *lines)
 {
@@ -215,7 +216,7 @@ static int add_weights(struct pm_page_source *source, uint32_t event,
 	return 0;
 }
 
-/* One event of the page over all functions that were chosen, at once. */
+/* Weighs all chosen functions by one event of the page at once. */
 static int weigh_event(struct pm_page *page, uint32_t event)
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };

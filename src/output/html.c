@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One HTML file that holds a recording and the program to look at it: src/output/page filled
- * in. It loads nothing, and its policy lets nothing run but the scripts it was made with.
+ * One HTML file that contains a recording and the viewer: src/output/page, filled in. It
+ * loads nothing, and its policy allows only the scripts that it was made with.
  */
 #include "html-internal.h"
 #include "page.h"
@@ -30,7 +30,7 @@ static bool is_style(const struct pm_page_file *file)
 	return has_suffix(file, ".css");
 }
 
-/* ---- what the template asks for ----------------------------------------------------------- */
+/* ---- parts of the template ---------------------------------------------------------------- */
 
 static void put_hashes(struct pm_str *out,
 		       bool (*wanted)(const struct pm_page_file *file))
@@ -63,7 +63,7 @@ static void put_page_title(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_str_release(&title);
 }
 
-/* The hashes of the policy are of what stands between the tags, to the byte. */
+/* The policy's hashes cover the exact bytes between the tags. */
 static void put_elements(struct pm_str *out, const char *tag,
 			 bool (*wanted)(const struct pm_page_file *file))
 {
@@ -81,7 +81,7 @@ static void put_style(struct pm_page *page, struct pm_str *out, FILE *to)
 	put_elements(out, "style", is_style);
 }
 
-/* What a reader without scripts gets. */
+/* The page for a reader without scripts. */
 static void put_noscript(struct pm_page *page, struct pm_str *out, FILE *to)
 {
 	const struct pm_notes *notes = &page->notes[0];
@@ -158,7 +158,7 @@ static void fill_in(struct pm_page *page, const struct pm_page_file *template,
 			at = mark + len;
 			break;
 		}
-		if (i == PM_ARRAY_LEN(parts)) { /* a comment of the page itself */
+		if (i == PM_ARRAY_LEN(parts)) { /* a comment of the template */
 			pm_str_append(out, mark, 5);
 			at = mark + 5;
 		}

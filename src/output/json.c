@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A report as one JSON document; its schema is in pmreport(1) and only grows. Rows stand one
- * a line. Trees are lists of nodes with the number of their parent, for readers limit how
- * deep a document may nest.
+ * A report as one JSON document, whose schema is in pmreport(1) and only grows. Each row
+ * is on one line. Trees are lists of nodes with the number of their parent, as readers
+ * limit the nesting of documents.
  */
 #include "sheet.h"
 
@@ -36,7 +36,7 @@ static void put_number(struct json *json, const char *key, uint64_t number)
 	pm_str_u64(&json->out, number);
 }
 
-/* Null when it is not known. */
+/* Null if it is unknown. */
 static void put_number_if(struct json *json, const char *key, bool known, uint64_t number)
 {
 	put(json, key);
@@ -110,7 +110,7 @@ static void put_recording(struct json *json)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* Where a function without a name begins; 0: unknown, or it has one. */
+/* The start of a function without a name; 0: unknown, or it has one. */
 static void put_start(struct json *json, uint64_t start)
 {
 	if (start == 0)
@@ -228,10 +228,10 @@ static const char *show_name(enum pm_report_show show)
 	return "";
 }
 
-/* Nodes are numbered in the order they are written, so that none is missing. */
+/* Nodes are numbered in the order in which they are written, without gaps. */
 static int put_nodes(struct json *json, struct pm_tree *tree, double limit)
 {
-	PM_VEC(uint32_t) numbers = { 0 }; /* by depth: the node on the way here */
+	PM_VEC(uint32_t) numbers = { 0 }; /* by depth: the node on the current path */
 	uint32_t id = 0, number = 0;
 	int r;
 
@@ -319,7 +319,7 @@ static void put_event(struct json *json)
 	put(json, "}");
 }
 
-/* Beside the table by function. */
+/* Added to the table by function. */
 static int put_waits(struct json *json)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };

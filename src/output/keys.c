@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rows of a table are about, for programs: names of fields and their values. */
+/* The keys of table rows, for programs: names of fields, and their values. */
 #include "output-internal.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static const char *const names[] = {
 	[PM_FIELD_CPU] = "cpu",           [PM_FIELD_PARALLELISM] = "parallelism",
 };
 
-/* Ended by PM_FIELDS. The order is part of what programs read. */
+/* Each list ends with PM_FIELDS. The order is part of the output format. */
 static const enum pm_row_field fields_of[][6] = {
 	[PM_KEY_FUNCTION] = { PM_FIELD_FUNCTION, PM_FIELD_MODULE, PM_FIELD_FILE,
 			      PM_FIELD_LINE, PM_FIELD_INLINED, PM_FIELDS },
@@ -72,8 +72,8 @@ static bool has_key(const struct pm_keys *keys, enum pm_key key)
 	return false;
 }
 
-/* Whether a field of @key is told better by another one: the name of a process by that of its
- * thread, a function's heaviest line by the line at hand. */
+/* Whether another key has a better value for a field of @key: the thread's name for the
+ * process's, the row's line for the function's heaviest line. */
 static bool is_told(const struct pm_keys *keys, enum pm_key key, enum pm_row_field field)
 {
 	bool finer = has_key(keys, PM_KEY_LINE) || has_key(keys, PM_KEY_ADDRESS);

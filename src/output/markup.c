@@ -8,7 +8,7 @@ enum {
 	TITLE_COLUMNS = 120
 };
 
-/* Neither may stand in XML 1.0 (§2.2), though both are UTF-8: U+FFFE and U+FFFF. */
+/* U+FFFE and U+FFFF are valid UTF-8, but not allowed in XML 1.0 (§2.2). */
 static bool is_no_character(const char *text)
 {
 	return text[0] == '\xef' && text[1] == '\xbf' &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What should be known before a number is believed, for text and for the page. */
+/* Reservations about the numbers, for the text and for the page. */
 #pragma once
 
 #include "output-internal.h"
@@ -19,14 +19,14 @@ struct pm_note {
 struct pm_notes {
 	const struct pm_report *report;
 	PM_VEC(struct pm_note) notes;
-	bool failed; /* memory: some are missing */
+	bool failed; /* out of memory: some are missing */
 };
 
 void pm_notes_add(struct pm_notes *notes, enum pm_note_level level, const char *format,
 		  ...) PM_PRINTF(3, 4);
-/* About the file, and about one event of it. */
+/* Notes about the file, and about one of its events. */
 void pm_notes_add_file(struct pm_notes *notes);
 void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section);
 void pm_notes_release(struct pm_notes *notes);
-/* An event, its samples and what part of them is lost, truncated, unknown: one line. */
+/* One line: an event, its samples, and the shares that are lost, truncated or unknown. */
 void pm_put_event_line(struct pm_str *str, const struct pm_section *section);

@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/* What the formats share. */
+/* Definitions shared by the formats. */
 #pragma once
 
 #include "pm/output.h"
 
-/* ---- the work on one report ------------------------------------------------------------- */
+/* ---- a section of a report -------------------------------------------------------------- */
 
-/* One event of a report: its view and, for callers and callees, the functions meant. */
+/* One event of a report: its view and, for callers and callees, the selected
+ * functions. */
 struct pm_section {
 	const struct pm_report *report;
 	struct pm_view *view;
 	struct pm_function_set only; /* empty unless callers, callees or annotate */
-	struct pm_annotate_choices choices; /* annotate; none if the event has none */
-	struct pm_table functions; /* by self; for text only, made when first asked for */
+	/* For annotate; empty if the event has none. */
+	struct pm_annotate_choices choices;
+	struct pm_table functions; /* by self; only for text; computed on first use */
 	bool functions_made;
-	bool people; /* it is text for them */
-	/* Of more than half of the first rows printed the name is cut; it is inlined. */
+	bool people; /* it is text for people */
+	/* Among the first rows printed, more than half of the names are cut, or
+	 * inlined. */
 	bool much_cut, much_inlined;
 };
 
 int pm_section_init(struct pm_section *ret, const struct pm_report *report,
 		    uint32_t event, struct pm_error *err);
 void pm_section_release(struct pm_section *section);
-/* The table of functions by self, several parts of the text need it. NULL without memory. */
+/* The table of functions by self, which several parts of the text need. NULL without
+ * memory. */
 const struct pm_table *pm_section_functions(struct pm_section *section);
-/* Whether no sample of it has a stack. */
+/* Whether none of its samples has a stack. */
 bool pm_section_is_stackless(const struct pm_section *section);
-/* The tree that the report shows; not for tables. */
+/* The tree that the report shows; not to be used for tables. */
 int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret);
-/* The events to report: from *first up to but without *end. */
+/* The events to report: from *first to *end, *end excluded. */
 void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t *end);
 
 /*
- * Goes through a tree in depth, parents first, heaviest children first, and leaves out what
- * is below @limit percent of the view; needs no stack. 1 and the next node in *node (begin
- * with 0), 0 at the end, -ENOMEM.
+ * Traverses a tree in preorder, heaviest children first, and leaves out nodes below
+ * @limit percent of the view; needs no stack. Returns 1 and the next node in *node (start
+ * with 0), 0 at the end, or -ENOMEM.
  */
 int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node);
 
-/* ---- what rows are about ----------------------------------------------------------------- */
+/* ---- fields of rows ---------------------------------------------------------------------- */
 
 enum pm_row_field {
 	PM_FIELD_FUNCTION,
@@ -55,13 +59,14 @@ enum pm_row_field {
 	PM_FIELD_ADDRESS,
 	PM_FIELD_CPU,
 	PM_FIELD_PARALLELISM,
-	PM_FIELDS, /* how many */
+	PM_FIELDS, /* number of fields */
 };
 
 struct pm_row_column {
 	const char *name;
 	enum pm_row_field field;
-	enum pm_key key; /* that it belongs to, and which of the report's it is */
+	/* The key that it belongs to, and its index among the report's keys. */
+	enum pm_key key;
 	uint32_t at;
 };
 
@@ -72,24 +77,24 @@ struct pm_row_value {
 		PM_VALUE_BOOL,
 		PM_VALUE_ADDRESS,
 	} kind;
-	bool known; /* otherwise text is what people are shown */
+	bool known; /* otherwise text is a substitute for people */
 	const char *text;
 	uint64_t number;
-	uint64_t start; /* of a function without a name; 0: unknown, too */
+	uint64_t start; /* of a function without a name; 0: unknown */
 };
 
-/* Says why a section could not be written. Returns @code. */
+/* Sets @err to why a section could not be written. Returns @code. */
 int pm_section_failed(int code, struct pm_error *err);
 
 /* The keys of a report's tables, at least one. */
 void pm_report_keys(const struct pm_report *report, struct pm_keys *ret);
-/* The fields of its rows, each once: PM_FIELDS at most. */
+/* The fields of the report's rows, each once: at most PM_FIELDS. */
 size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret);
-/* NULL: of a thread that the kernel did not tell. */
+/* NULL: the kernel did not report the thread's name. */
 const char *pm_thread_comm(const struct pm_profile_thread *thread);
 void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
 		const struct pm_row *row, struct pm_row_value *ret);
-/* Of a row with @key, which is number @at of its keys and one of code. */
+/* For a row whose key number @at is @key, a key of code. */
 uint32_t pm_row_place(const struct pm_profile *profile, enum pm_key key, uint32_t at,
 		      const struct pm_row *row);
 uint32_t pm_row_function(const struct pm_profile *profile, enum pm_key key, uint32_t at,
@@ -99,7 +104,7 @@ uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32
 
 /* ---- words --------------------------------------------------------------------------- */
 
-const char *pm_key_name(enum pm_key key); /* as after --by */
+const char *pm_key_name(enum pm_key key); /* as in --by */
 const char *pm_basename(const char *path);
 
 /* ---- text for people --------------------------------------------------------------------- */
@@ -116,25 +121,25 @@ enum pm_color {
 struct pm_text {
 	const struct pm_report *report;
 	FILE *to;
-	bool failed; /* memory */
+	bool failed; /* out of memory */
 };
 
 void pm_text_color(const struct pm_text *text, enum pm_color color);
 void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words);
-/* A percentage, 6 columns, warm or hot if it is much. */
+/* A percentage in 6 columns, in the warm or hot colour if it is large. */
 void pm_text_percent(const struct pm_text *text, double percent);
-/* Words broken at runs of at least @gap blanks to the width; further lines begin with @indent
- * blanks. */
+/* Words, wrapped to the width at runs of at least @gap blanks; continuation lines are
+ * indented by @indent blanks. */
 void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *first,
 		  unsigned indent, size_t gap, const char *words);
-/* Ours, or its ASCII stand-in. */
+/* The character, or its ASCII replacement. */
 const char *pm_text_ellipsis(const struct pm_text *text);
 const char *pm_text_arrow(const struct pm_text *text, bool back);
 
-/* Whether what it weighs is time that was measured each time, as blocked time. */
+/* Whether the event's weight is a time measured for each sample, such as blocked time. */
 bool pm_event_is_time(const struct pm_profile_event *event);
-/* The title of a process, or the names that it had while it was sampled, in order: it may have
- * executed another program, or its id belonged to another process before. */
+/* The title of a process, or the names that it had while it was sampled, in order: it may
+ * have executed another program, or another process may have had its id before. */
 void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
 			  uint32_t process, bool ascii);
 /* A word for a shell command line, quoted where needed. */
@@ -151,24 +156,24 @@ int pm_text_annotate(struct pm_text *text, const struct pm_section *section);
 
 /* ---- text for programs ------------------------------------------------------------------- */
 
-/* @text as a field of a line, as RFC 4180 has it: quoted where @separator makes that necessary.
- * What moves a cursor is escaped. */
+/* @text as a field of a line, as in RFC 4180: quoted if @separator makes that necessary.
+ * Characters that move a cursor are escaped. */
 void pm_put_field(struct pm_str *str, const char *text, const char *separator);
 /* The function that the section annotates, as members of its event, or as lines. */
 int pm_json_annotate(struct pm_str *out, FILE *to, const struct pm_section *section);
 int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 		    const struct pm_section *section, bool titles);
 
-/* Collects lines and hands them on in large pieces. */
 /*
- * For documents that write the whole stack for each sample. By stack: the sum of
- * @frame_bytes, by frame, up to the root. NULL without memory.
+ * For documents that write the whole stack for each sample. For each stack: the sum of
+ * @frame_bytes, which is by frame, up to the root. NULL without memory.
  */
 uint64_t *pm_stack_lengths(const struct pm_profile *profile, const uint32_t *frame_bytes);
-/* Such a document of an hour at 1000 Hz has 3 GiB. */
+/* An hour at 1000 Hz gives 3 GiB in such a document. */
 #define PM_DOCUMENT_BYTES_MAX (UINT64_C(8) << 30)
-/* -EFBIG with @err where a document would have more than @most bytes. */
+/* -EFBIG with @err if a document would exceed @most bytes. */
 int pm_check_document_bytes(uint64_t bytes, uint64_t most, struct pm_error *err);
 
+/* Writes collected lines in large pieces; _all() writes the rest. */
 void pm_flush_some(struct pm_str *str, FILE *to);
 int pm_flush_all(struct pm_str *str, FILE *to, struct pm_error *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `perf script -F comm,pid,tid,cpu,time,period,event,ip,sym,dso` prints: a paragraph for
- * each sample, leaf first. Its readers take lines apart with regular expressions, and the
- * format has no escaping; what they would stumble over is replaced, see put_comm() and below.
+ * The output of `perf script -F comm,pid,tid,cpu,time,period,event,ip,sym,dso`: a
+ * paragraph for each sample, leaf first. Its readers parse lines with regular
+ * expressions, and the format has no escapes. Characters that would confuse them are
+ * replaced, see put_comm() and below.
  */
 #include "export.h"
 
@@ -11,19 +12,19 @@
 
 #define NS_PER_S 1000000000
 
-/* Texts that are written again and again, made fit for the format once. */
+/* Texts that are written repeatedly, converted for the format once. */
 struct texts {
 	struct pm_str bytes;
-	PM_VEC(size_t) starts; /* and one for the end of the last */
+	PM_VEC(size_t) starts; /* and one for the end of the last text */
 };
 
-/* The lines of a frame, most of which are in many samples. */
+/* The lines of a frame; most frames are in many samples. */
 struct lines {
-	size_t start, len; /* in frame_bytes; len 0: not there */
+	size_t start, len; /* in frame_bytes; len 0: not kept */
 };
 
 enum {
-	LINES_BYTES_MAX = 512, /* kept of one frame: one name may be in very many */
+	LINES_BYTES_MAX = 512, /* kept of one frame, as one name may be in very many */
 };
 
 struct script {
@@ -66,9 +67,9 @@ static void put_text(struct pm_str *str, const struct texts *texts, uint32_t id)
 	pm_str_append(str, texts->bytes.data + start, texts->starts.data[id + 1] - start);
 }
 
-/* ---- names that survive their readers ------------------------------------------------------ */
+/* ---- names that readers can parse ---------------------------------------------------------- */
 
-/* `->` separates inlined functions for stackcollapse-perf.pl and speedscope. */
+/* `->` separates inlined functions in stackcollapse-perf.pl and speedscope. */
 static void put_symbol(struct pm_str *str, const struct pm_profile_function *function)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
@@ -88,14 +89,14 @@ static void put_symbol(struct pm_str *str, const struct pm_profile_function *fun
 	pm_str_puts(str, at);
 }
 
-/* The last ` (` of a line begins the module for them. */
+/* Readers start the module at the last ` (` of a line. */
 static void put_module(struct pm_str *str, const struct pm_profile_module *module)
 {
 	static const char deleted[] = " (deleted)";
 	size_t len = strlen(module->path), tail = sizeof(deleted) - 1, from = str->len;
 
 	if (module->kernel && strcmp(module->path, "[kernel]") == 0) {
-		pm_str_puts(str, "[kernel.kallsyms]"); /* as perf calls it */
+		pm_str_puts(str, "[kernel.kallsyms]"); /* perf's name */
 		return;
 	}
 	if (len == 0) {
@@ -112,8 +113,8 @@ static void put_module(struct pm_str *str, const struct pm_profile_module *modul
 			str->data[i] = '_';
 }
 
-/* It ends for them before the first blank and number, has two characters at least, and must
- * not look like a comment or begin with a blank. */
+/* Readers end the name before the first blank that is followed by a digit. It has at
+ * least two characters, and must not look like a comment or begin with a blank. */
 static void put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
 {
 	enum {
@@ -135,7 +136,7 @@ static void put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
 		pm_str_putc(str, ' ');
 }
 
-/* A word, for a blank and the colon of the line end it. */
+/* One word, as a blank or the line's colon ends it. */
 static void put_event(struct pm_str *str, const char *name)
 {
 	size_t from = str->len;
@@ -192,7 +193,7 @@ static void put_comment(struct pm_str *str, const char *key, const char *text)
 	pm_str_putc(str, '\n');
 }
 
-/* Readers want digits: perf's own -1 would make them pass the sample over. */
+/* Readers expect digits: they would skip a sample with perf's own -1. */
 static void put_unknown_ids(struct script *script)
 {
 	const struct pm_profile *profile = script->profile;
@@ -235,7 +236,7 @@ static void put_head(struct script *script)
 	pm_str_puts(out, "# ========\n#\n");
 }
 
-/* Right-aligned as perf does it: 16 columns. */
+/* Right-aligned in 16 columns, as perf does. */
 static void put_address(struct pm_str *str, uint64_t address)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -296,7 +297,7 @@ static void put_frame(struct script *script, uint32_t id)
 		lines->len = out->len - from;
 }
 
-/* printf() would take as long as all the rest of a sample. */
+/* printf() would take as long as the rest of a sample. */
 static void put_padded(struct pm_str *str, uint64_t value, unsigned width, char fill)
 {
 	uint64_t limit = 1;
@@ -352,7 +353,7 @@ static uint32_t levels_bytes(const struct script *script,
 		uint32_t place = script->profile->levels.data[frame->first_level + i];
 		uint32_t function = script->profile->places.data[place].function;
 
-		/* tab, address, and what stands between names */
+		/* tab, address, and separators between names */
 		bytes += 24 + (uint32_t)(starts[function + 1] - starts[function]);
 	}
 	if (frame->module != PM_PROFILE_NONE)

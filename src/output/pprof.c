@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pprof's format: one gzip'd message Profile of profile.proto (github.com/google/pprof), whose
- * field numbers stand below. Each event gives two values to a sample: how many were taken and
- * the sum of their periods. Samples are merged over time: the format has none within a file.
+ * pprof's format: one message Profile of profile.proto (github.com/google/pprof),
+ * compressed with gzip; the field numbers are below. Each event adds two values to a
+ * sample: the number of samples and the sum of their periods. Samples are merged over
+ * time, which the format does not have within a file.
  */
 #include "export.h"
 #include "protobuf.h"
@@ -12,13 +13,13 @@
 
 enum {
 	PAGE = 4096,
-	GZIP_WINDOW = 15 + 16, /* zlib.h: 16 more asks for a gzip header */
+	GZIP_WINDOW = 15 + 16, /* zlib.h: adding 16 selects a gzip header */
 	GZIP_MEMORY = 8,
 };
-/* The bytes of all samples, before compression: more of them cost time. */
+/* Limit of all samples' bytes before compression, which takes time. */
 #define SAMPLES_BYTES_MAX (UINT64_C(1) << 30)
 
-/* Messages and their fields, as profile.proto numbers them. */
+/* The fields of messages, numbered as in profile.proto. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
@@ -60,7 +61,7 @@ enum {
 	FUNCTION_FILENAME = 4,
 };
 
-/* A function in one source file: code of one may come from several. */
+/* A function in one source file: its code may come from several. */
 struct place_function {
 	uint32_t function;
 	const char *file; /* pooled */
@@ -81,7 +82,7 @@ struct pprof {
 	const char **files; /* by function */
 	uint32_t *mapping_ids; /* by module; 0: unused */
 	struct range *ranges; /* by module */
-	uint32_t *functions_of; /* by place: id, 0: not used */
+	uint32_t *functions_of; /* by place: id; 0: unused */
 	bool *frames; /* by frame: used */
 	PM_VEC(uint32_t) cells;
 	PM_VEC(uint64_t) values;
@@ -132,7 +133,7 @@ static void deflate_out(struct pprof *pprof, int flush)
 	pm_str_clear(&pprof->out);
 }
 
-/* Ends a message of the profile itself: @from is moved out, and empty. */
+/* Ends a message of the profile itself: appends and clears @from. */
 static void put_message(struct pprof *pprof, unsigned field, struct pm_str *from)
 {
 	enum {
@@ -154,7 +155,7 @@ static void put_message(struct pprof *pprof, unsigned field, struct pm_str *from
 	}
 }
 
-/* Puts what stands in pprof->part into pprof->message, and empties it. */
+/* Appends pprof->part to pprof->message, and clears it. */
 static void put_part(struct pprof *pprof, unsigned field)
 {
 	if (pprof->part.failed)
@@ -174,7 +175,7 @@ static uint32_t add_string(struct pprof *pprof, const char *text, size_t len)
 	return id;
 }
 
-/* Takes what was put into pprof->text. */
+/* Adds and clears pprof->text. */
 static uint32_t add_text(struct pprof *pprof)
 {
 	uint32_t id = 0;
@@ -240,7 +241,8 @@ static void put_labels(struct pprof *pprof, const struct pm_profile_cell *cell)
 	put_label(pprof, "thread", LABEL_STR, add_text(pprof));
 	if (process[0] != '\0')
 		put_label(pprof, "comm", LABEL_STR, add_foreign(pprof, process));
-	/* As texts: pprof would give numbers a unit, and group them into ranges. */
+	/* As texts, because pprof would give numbers a unit and group them into
+	 * ranges. */
 	if (thread->pid != PM_FILE_NONE) {
 		pm_str_u64(&pprof->text, thread->pid);
 		put_label(pprof, "pid", LABEL_STR, add_text(pprof));
@@ -341,7 +343,7 @@ static bool place_equal(const void *table, uint32_t id, const void *key)
 	return have->function == wanted->function && have->file == wanted->file;
 }
 
-/* Id of the function of a place, from 1 on; it is written when it is new. 0: no memory. */
+/* The id of the function of a place, from 1 on; a new one is written. 0: no memory. */
 static uint32_t function_of(struct pprof *pprof, uint32_t id)
 {
 	const struct pm_profile_place *place = &pprof->profile->places.data[id];
@@ -382,7 +384,7 @@ static void put_location(struct pprof *pprof, uint32_t id)
 	const struct pm_profile *profile = pprof->profile;
 	const struct pm_profile_frame *frame = &profile->frames.data[id];
 
-	/* Functions come first: they are messages of their own. */
+	/* Functions come first, as they are separate messages. */
 	for (uint32_t i = 0; i < frame->levels; i++)
 		function_of(pprof, profile->levels.data[frame->first_level + i]);
 	pm_wire_number(&pprof->message, LOCATION_ID, (uint64_t)id + 1);
@@ -401,7 +403,8 @@ static void put_location(struct pprof *pprof, uint32_t id)
 	put_message(pprof, PROFILE_LOCATION, &pprof->message);
 }
 
-/* Which frames are used, and from where to where their modules have code, in whole pages. */
+/* Finds the frames that are used, and the ranges of their modules' code in whole
+ * pages. */
 static void find_ranges(struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;
@@ -419,7 +422,8 @@ static void find_ranges(struct pprof *pprof)
 		if (module == PM_PROFILE_NONE)
 			continue;
 		range = &pprof->ranges[module];
-		/* Addresses are those in the file, as if all of it were mapped at 0. */
+		/* Addresses are those in the file, as if it were mapped at 0 as a
+		 * whole. */
 		if (strcmp(profile->modules.data[module].kind, "file") == 0)
 			start = 0;
 		if (!range->used || start < range->start)
@@ -430,7 +434,7 @@ static void find_ranges(struct pprof *pprof)
 	}
 }
 
-/* pprof takes the first mapping for the program. PM_PROFILE_NONE: not to be told. */
+/* pprof assumes that the first mapping is the program. PM_PROFILE_NONE: unknown. */
 static uint32_t main_module(const struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;
@@ -462,7 +466,7 @@ static void put_mapping(struct pprof *pprof, uint32_t module, uint32_t id)
 	if (it->build_id)
 		pm_wire_number(message, MAPPING_BUILD_ID,
 			       add_foreign(pprof, it->build_id));
-	/* All that is known is here: nothing is to be looked up on another machine. */
+	/* All symbols are included: nothing should be looked up on another machine. */
 	pm_wire_number(message, MAPPING_HAS_FUNCTIONS, 1);
 	pm_wire_number(message, MAPPING_HAS_FILENAMES, 1);
 	pm_wire_number(message, MAPPING_HAS_LINE_NUMBERS, 1);
@@ -529,7 +533,7 @@ static void put_head(struct pprof *pprof)
 		bool time = pm_event_in_ns(event);
 		uint64_t period = event->rate;
 
-		if (event->by_frequency) /* otherwise not known beforehand */
+		if (event->by_frequency) /* otherwise unknown in advance */
 			period = time && event->rate > 0 ? 1000000000 / event->rate : 0;
 		put_type(pprof, PROFILE_PERIOD_TYPE,
 			 add_event_name(pprof, export->first, ""),
@@ -561,7 +565,7 @@ static int pprof_init(struct pprof *pprof)
 	    pm_vec_reserve(&pprof->values, values + 1) < 0)
 		return -ENOMEM;
 	pprof->values.len = values;
-	add_word(pprof, ""); /* [0] has to be */
+	add_word(pprof, ""); /* [0] must be "" */
 	if (deflateInit2(&pprof->zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
 			 GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;

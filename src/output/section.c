@@ -4,14 +4,14 @@
 #include <string.h>
 
 enum {
-	CANDIDATES = 4, /* of an ambiguous name, in a message */
+	CANDIDATES = 4, /* candidates for an ambiguous name in a message */
 	CANDIDATE_COLUMNS = 60,
 	FLUSH_BYTES = 1 << 16,
 };
 
 /* ---- sections ---------------------------------------------------------------------------- */
 
-/* Names the heaviest of several functions that a name fits. */
+/* Names the heaviest of several functions that match a name. */
 static int ambiguous(const struct pm_section *section, struct pm_error *err)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -183,7 +183,7 @@ const char *pm_basename(const char *path)
 
 bool pm_stop_is_incomplete(const char *stop)
 {
-	/* Complete, by design without callers, at the kernel's own end of a chain, or while
+	/* Complete, without callers by design, at the kernel's own end of a chain, or while
 	 * the program has no stack. */
 	static const char *const fine[] = { "root", "not_asked", "fp_end", "exec" };
 
@@ -195,7 +195,7 @@ bool pm_stop_is_incomplete(const char *stop)
 	return true;
 }
 
-/* ---- documents that write whole stacks ------------------------------------------------------ */
+/* ---- documents with whole stacks ------------------------------------------------------------ */
 
 uint64_t *pm_stack_lengths(const struct pm_profile *profile, const uint32_t *frame_bytes)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Branches that the CPU had recorded, from line to line, and how often they were mispredicted. */
+/* Branches that the CPU has recorded, by source line, and how often they were
+ * mispredicted. */
 #include "sheet.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static bool branch_equal(const void *table, uint32_t id, const void *key)
 	return have->from == wanted->from && have->to == wanted->to;
 }
 
-/* Frames are many, lines few: the innermost one stands for its branches. */
+/* There are many frames but few lines: branches are counted at the innermost line. */
 static uint32_t place_of(const struct pm_profile *profile, uint32_t frame)
 {
 	return profile->levels.data[profile->frames.data[frame].first_level];

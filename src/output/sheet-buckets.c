@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How many values there are from each power of two on. */
+/* The number of values between powers of two. */
 #include "sheet.h"
 
 enum {
 	BAR_COLUMNS = 40,
 };
 
-/* From *from up to but without *to, of which the last is too much for 64 bits. */
+/* From *from to *to, *to excluded; the last *to exceeds 64 bits. */
 static void bucket_bounds(size_t bucket, pm_wide *from, pm_wide *to)
 {
 	*from = bucket < 2 ? 0 : (pm_wide)1 << (bucket - 2);
@@ -35,7 +35,8 @@ static void print_bucket(const struct pm_text *text, size_t bucket, uint64_t cou
 	fputc('\n', text->to);
 }
 
-/* Those without values, too, between the first and the last that have some. */
+/* Prints all buckets between the first and the last one with values, including empty
+ * ones. */
 void pm_sheet_print_buckets(const struct pm_sheet *sheet, const struct pm_text *text)
 {
 	size_t first = PM_SHEET_BUCKETS, last = 0;

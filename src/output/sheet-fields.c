@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which fields the samples of an event have. */
+/* The fields of an event's samples. */
 #include "sheet.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum {
 struct field {
 	uint64_t samples, numbers;
 	pm_wide least, most; /* of the numbers */
-	const struct pm_profile_field *examples[EXAMPLES]; /* different from each other */
+	const struct pm_profile_field *examples[EXAMPLES]; /* all different */
 	size_t examples_len;
 };
 
@@ -111,7 +111,8 @@ bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret)
 		*ret = (pm_wide)field->number;
 		return true;
 	case PM_FILE_FIELD_TEXT:
-		/* docs/format.md: what JSON readers could not hold is such a text. */
+		/* docs/format.md: numbers that JSON readers could not represent are such
+		 * texts. */
 		if (strncmp(field->text, "0x", 2) != 0 ||
 		    !pm_parse_u64(field->text, &high) || high <= INT64_MAX)
 			return false;

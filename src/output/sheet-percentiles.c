@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the values of a field are spread: exact percentiles, by nearest rank. */
+/* The distribution of a field's values: exact percentiles, by nearest rank. */
 #include "sheet.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ struct value {
 
 struct group {
 	struct pm_row row;
-	uint64_t others; /* values that are no numbers */
-	size_t first, count; /* of the values, once they are sorted */
+	uint64_t others; /* values that are not numbers */
+	size_t first, count; /* in the sorted values */
 	pm_wide sum;
 };
 
@@ -51,7 +51,7 @@ static bool group_equal(const void *table, uint32_t id, const void *key)
 	       memcmp(have->more, wanted->more, sizeof(have->more)) == 0;
 }
 
-/* Where a sample was taken: its innermost level. */
+/* The key of the place where a sample was taken: its innermost level. */
 static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_id)
 {
 	const struct pm_profile *profile = work->profile;
@@ -61,7 +61,7 @@ static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_i
 
 	switch (key) {
 	case PM_KEY_FUNCTION:
-		/* All that blocks does so in the scheduler. */
+		/* All blocking happens in the scheduler. */
 		if (work->waiter_of)
 			return profile->places.data[work->waiter_of[cell->stack]]
 				.function;
@@ -118,7 +118,7 @@ static int find_group(struct work *work, size_t sample, uint32_t *ret)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* 1 and the value, 0: it has none, -EDOM: it is no number. */
+/* 1 and the value; 0: there is none; -EDOM: it is not a number. */
 static int value_of(const struct work *work, const struct pm_profile_sample *sample,
 		    pm_wide *ret)
 {
@@ -207,7 +207,7 @@ static void sort(struct work *work)
 		qsort(work->groups.data, work->groups.len, sizeof(struct group), by_sum);
 }
 
-/* The least value that at least @percent of all are not above. */
+/* The smallest value such that at least @percent of all values are not above it. */
 static pm_wide rank_of(const struct work *work, const struct group *group, double percent)
 {
 	double exact = percent / 100.0 * (double)group->count;
@@ -280,9 +280,10 @@ static int add_row(struct pm_sheet *sheet, const struct work *work,
 	return r;
 }
 
-/* ---- how they are spread ------------------------------------------------------------------ */
+/* ---- distribution ------------------------------------------------------------------------- */
 
-/* 0: negative, 1: zero, then powers of two: n + 2 is from 2^n up to 2^(n+1). */
+/* 0: negative; 1: zero; then powers of two: n + 2 is from 2^n to 2^(n+1), the latter
+ * excluded. */
 static size_t bucket_of(pm_wide number)
 {
 	if (number <= 0)
@@ -302,12 +303,12 @@ static int no_field(const struct work *work, struct pm_error *err)
 	const struct pm_profile *profile = work->profile;
 	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
 
-	/* Of an event without samples. */
+	/* An event without samples. */
 	if (strcmp(work->report->field, "period") == 0)
 		return 0;
 	for (size_t i = 0; i < profile->field_names.len; i++) {
 		if (strcmp(profile->field_names.data[i], work->report->field) == 0)
-			return 0; /* another event has it, or what the filter left out */
+			return 0; /* another event has it, or it was filtered out */
 		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "",
 			      profile->field_names.data[i]);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads or processes: when they were seen, and how active they were. */
+/* Threads or processes: when they were sampled, and how active they were. */
 #include "sheet.h"
 
 #include <string.h>
@@ -16,11 +16,11 @@ struct work {
 	const struct pm_profile *profile;
 	struct pm_section *section;
 	bool processes;
-	bool measured; /* its event is time that was measured, not sampled */
+	bool measured; /* the event is time that was measured, not sampled */
 	uint32_t *one_of; /* by thread */
 	PM_VEC(struct one) all;
 	uint64_t from_ns, to_ns;
-	struct pm_view *blocked; /* NULL: nothing of the kind was recorded */
+	struct pm_view *blocked; /* NULL: no blocked time was recorded */
 };
 
 static void work_release(struct work *work)
@@ -30,7 +30,7 @@ static void work_release(struct work *work)
 	pm_view_free(work->blocked);
 }
 
-/* ---- who is one ------------------------------------------------------------------------ */
+/* ---- identity -------------------------------------------------------------------------- */
 
 struct tid_key {
 	uint32_t pid, tid;
@@ -46,7 +46,7 @@ static bool same_thread(const void *table, uint32_t id, const void *key)
 	return have->pid == wanted->pid && have->tid == wanted->tid;
 }
 
-/* Names of one thread are one; the last one holds. */
+/* Combines the names of a thread; the last one is used. */
 static int find_ones(struct work *work)
 {
 	const struct pm_profile *profile = work->profile;
@@ -81,7 +81,7 @@ static int find_ones(struct work *work)
 	return 0;
 }
 
-/* ---- what they did ----------------------------------------------------------------------- */
+/* ---- activity ---------------------------------------------------------------------------- */
 
 static void see(struct one *one, uint64_t first_ns, uint64_t last_ns)
 {
@@ -109,7 +109,7 @@ static void add_to_bar(struct one *one, size_t bucket, uint64_t period)
 		one->activity[bucket] = UINT64_MAX;
 }
 
-/* Time that was measured lies before its sample, and may be longer than a bar. */
+/* Measured time precedes its sample, and may be longer than a bar. */
 static void add_activity(const struct work *work, struct one *one,
 			 const struct pm_profile_sample *sample)
 {
@@ -126,7 +126,7 @@ static void add_activity(const struct work *work, struct one *one,
 	add_to_bar(one, last, left);
 }
 
-/* @mark: by cell, 1 of the view, 2 of blocked time. */
+/* @mark: by cell; 1: in the view, 2: blocked time. */
 static void add_samples(struct work *work, const uint8_t *mark)
 {
 	const struct pm_profile *profile = work->profile;
@@ -145,18 +145,18 @@ static void add_samples(struct work *work, const uint8_t *mark)
 			add_activity(work, one, sample);
 		}
 		if (mark[sample->cell] & 2) {
-			/* It stood there when it left its CPU. */
+			/* It was at this place when it left its CPU. */
 			since = since > sample->period ? since - sample->period : 0;
 			pm_weight_add(&one->blocked, &weight);
 		}
-		/* The name that it had last holds. */
+		/* The last name is used. */
 		if (!work->processes && (!one->seen || sample->time_ns >= one->last_ns))
 			one->id = cell->thread;
 		see(one, since, sample->time_ns);
 	}
 }
 
-/* A wait that ends late may have begun before the first sample. */
+/* A wait that ends later may have begun before the first sample. */
 static uint64_t first_moment(const struct work *work, const uint8_t *mark)
 {
 	const struct pm_profile *profile = work->profile;
@@ -271,7 +271,7 @@ static int add_row(struct pm_sheet *sheet, const struct work *work,
 	return r < 0 ? r : pm_sheet_key_cells(sheet, work->profile, keys, &row);
 }
 
-/* A full bar is a whole CPU where time is what is counted, else the most there was. */
+/* A full bar is one whole CPU if the event counts time, otherwise the maximum. */
 static uint64_t full_bar(const struct work *work)
 {
 	const struct pm_profile_event *event =

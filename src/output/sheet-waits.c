@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocked time: who waited, for how long, and in what. */
+/* Blocked time: which functions waited, for how long, and in which calls. */
 #include "sheet.h"
 
 enum {
-	PEOPLE_MAX = 30, /* rows, unless more are asked for */
-	PEOPLE_MIN = 10, /* likewise, when all of it is below the limit */
-	KERNEL_COLUMNS = 10, /* on a narrow screen functions need them more */
+	PEOPLE_MAX = 30, /* rows, unless more are requested */
+	PEOPLE_MIN = 10, /* likewise, if all rows are below the limit */
+	KERNEL_COLUMNS = 10, /* on a narrow screen, as functions need the room more */
 	SOURCE_COLUMNS = 26,
 	WIDE_COLUMNS = 110,
 };
@@ -39,7 +39,7 @@ static void add_columns(struct pm_sheet *sheet, unsigned width, bool lines)
 		pm_sheet_column(sheet, NULL, "source", PM_SHEET_TAIL, SOURCE_COLUMNS);
 	}
 	pm_sheet_column(sheet, "call", "waits in", PM_SHEET_NAME, 0);
-	/* Lines take the room of what is told least by it. */
+	/* Lines replace the least informative column. */
 	pm_sheet_column(sheet, "kernel", lines && narrow ? NULL : "kernel", PM_SHEET_TAIL,
 			narrow ? KERNEL_COLUMNS : 0);
 }
@@ -58,7 +58,7 @@ static int add_function(struct pm_sheet *sheet, const struct pm_profile *profile
 						   .start = function->start });
 }
 
-/* By its name alone: a row has one function that may be told by its start. */
+/* Without a start: only one function of a row may be identified by its start. */
 static int add_call(struct pm_sheet *sheet, const struct pm_profile *profile, uint32_t id)
 {
 	int r = add_function(sheet, profile, id);
@@ -130,7 +130,7 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 		double percent =
 			pm_weight_percent(&waits.rows.data[i].weight, &view->total);
 
-		/* The longest first: what follows is below it, too. */
+		/* Sorted by time: all following rows are below the limit, too. */
 		if (percent < limit)
 			break;
 		if (percent >= PEOPLE_PERCENT && sheet->people < PEOPLE_MAX)

@@ -8,7 +8,7 @@ enum {
 	LEAST = 12, /* columns that a name keeps on a narrow screen */
 };
 
-/* ---- making one -------------------------------------------------------------------------- */
+/* ---- construction ------------------------------------------------------------------------ */
 
 void pm_sheet_release(struct pm_sheet *sheet)
 {
@@ -178,7 +178,7 @@ static void put_series(struct pm_str *str, const uint64_t *series, uint64_t most
 
 	for (size_t i = 0; i < PM_SHEET_SERIES_LEN; i++) {
 		double share = most > 0 ? (double)series[i] / (double)most : 0;
-		/* What is not nothing is seen. */
+		/* A value above 0 is always visible. */
 		unsigned level = series[i] == 0 ? 0
 				 : share >= 1   ? 8
 						: 1 + (unsigned)(share * 8);
@@ -275,7 +275,7 @@ static void measure(struct print *print)
 	pm_str_release(&cell);
 }
 
-/* Names give what is too much, the longest first. */
+/* Shortens texts to fit the screen, the longest first. */
 static void squeeze(struct print *print)
 {
 	const struct pm_sheet *sheet = print->sheet;
@@ -301,7 +301,7 @@ static void squeeze(struct print *print)
 	}
 }
 
-/* @row: 0 for the titles, else its number plus 1. */
+/* @row: 0 for the titles, otherwise the row's number plus 1. */
 static bool print_row(const struct print *print, size_t row)
 {
 	const struct pm_sheet *sheet = print->sheet;
@@ -486,7 +486,7 @@ void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out)
 		pm_sheet_json_buckets(sheet, out);
 }
 
-/* ---- which ------------------------------------------------------------------------------- */
+/* ---- selection --------------------------------------------------------------------------- */
 
 bool pm_report_is_sheet(const struct pm_report *report)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list whose columns are known only when it is made, and one way to write it as text, CSV
- * and JSON. Texts are borrowed from the profile, or kept with pm_sheet_keep().
+ * A list whose columns are determined when it is made, and which is written as text, CSV
+ * or JSON. Texts are borrowed from the profile, or kept with pm_sheet_keep().
  */
 #pragma once
 
@@ -9,25 +9,25 @@
 
 enum pm_sheet_kind {
 	PM_SHEET_TEXT,
-	PM_SHEET_NAME, /* of a function: cut as such */
-	PM_SHEET_TAIL, /* a text whose end matters more than its beginning */
+	PM_SHEET_NAME, /* of a function, and shortened as such */
+	PM_SHEET_TAIL, /* a text whose end matters more than its start */
 	PM_SHEET_ID,
 	PM_SHEET_COUNT,
-	PM_SHEET_NUMBER, /* any integer of 65 bits and sums of such */
-	PM_SHEET_WIDE_NS, /* such a number; for people a duration */
-	PM_SHEET_NS, /* for people a duration */
-	PM_SHEET_TIME_NS, /* for people seconds */
+	PM_SHEET_NUMBER, /* an integer of 65 bits, or a sum of such */
+	PM_SHEET_WIDE_NS, /* such a number; people see a duration */
+	PM_SHEET_NS, /* people see a duration */
+	PM_SHEET_TIME_NS, /* people see seconds */
 	PM_SHEET_PERCENT,
 	PM_SHEET_ADDRESS,
 	PM_SHEET_BOOL,
-	PM_SHEET_SERIES, /* for people a line of bars */
+	PM_SHEET_SERIES, /* people see a line of bars */
 };
 
 struct pm_sheet_column {
-	const char *name; /* for programs; NULL: not for them */
-	const char *title; /* for people; NULL: not for them */
+	const char *name; /* for programs; NULL: not shown to them */
+	const char *title; /* for people; NULL: not shown to them */
 	enum pm_sheet_kind kind;
-	size_t max; /* columns at most; 0: no limit */
+	size_t max; /* maximum columns; 0: no limit */
 };
 
 __extension__ typedef __int128 pm_wide;
@@ -56,11 +56,11 @@ struct pm_sheet {
 	size_t columns_len;
 	PM_VEC(struct pm_sheet_cell) cells; /* by row */
 	PM_VEC(char *) texts; /* kept */
-	uint64_t series_max; /* what a full bar is */
+	uint64_t series_max; /* the value of a full bar */
 	bool has_buckets, buckets_ns; /* of nanoseconds */
 	uint64_t buckets
 		[PM_SHEET_BUCKETS]; /* percentiles: negative, 0, then [2^n, 2^n+1) */
-	size_t people; /* rows that people are shown unless they ask for all; 0: all */
+	size_t people; /* rows shown to people unless they request all; 0: all */
 };
 
 void pm_sheet_release(struct pm_sheet *sheet);
@@ -70,18 +70,18 @@ void pm_sheet_column(struct pm_sheet *sheet, const char *name, const char *title
 void pm_sheet_key_columns(struct pm_sheet *sheet, const struct pm_keys *keys);
 int pm_sheet_key_cells(struct pm_sheet *sheet, const struct pm_profile *profile,
 		       const struct pm_keys *keys, const struct pm_row *row);
-/* The next cells of a row. 0 or -ENOMEM. */
+/* Append the next cells of a row. 0 or -ENOMEM. */
 int pm_sheet_text(struct pm_sheet *sheet, const char *text); /* NULL: unknown */
 int pm_sheet_number(struct pm_sheet *sheet, bool known, uint64_t number);
 int pm_sheet_wide(struct pm_sheet *sheet, bool known, pm_wide number);
 int pm_sheet_percent(struct pm_sheet *sheet, double percent);
 int pm_sheet_series(struct pm_sheet *sheet, const uint64_t *series);
-/* A copy that lives as long as the sheet, NULL without memory. */
+/* A copy that is valid as long as the sheet; NULL without memory. */
 const char *pm_sheet_keep(struct pm_sheet *sheet, const char *text);
 size_t pm_sheet_rows(const struct pm_sheet *sheet);
 
 int pm_sheet_print(const struct pm_sheet *sheet, const struct pm_text *text);
-/* Lines behind `prefix` (the event); titles first if @titles. */
+/* Lines, each after the field @event; a line of titles first if @titles. */
 void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *separator,
 		  bool titles, struct pm_str *out);
 /* ,"list":NAME,"rows":[…] */
@@ -95,8 +95,8 @@ void pm_put_wide(struct pm_str *str, pm_wide number, bool commas);
 
 /* ---- the lists ------------------------------------------------------------------------- */
 
-/* The section's event as the report shows it; @sheet is to be released in any case. 0, or
- * negative errno with @err. */
+/* The list of the section's event that the report shows; @sheet must be released in any
+ * case. 0, or a negative errno with @err. */
 int pm_sheet_make(struct pm_sheet *sheet, struct pm_section *section,
 		  struct pm_error *err);
 int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
@@ -107,12 +107,12 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 			 struct pm_error *err);
 int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 		      struct pm_error *err);
-/* Blocked time by who waits: what people are shown instead of a table by function. 0 or
- * -ENOMEM. */
+/* Blocked time by waiting thread, which people are shown instead of a table by function.
+ * 0 or -ENOMEM. */
 bool pm_section_is_waits(const struct pm_section *section);
 int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section);
 bool pm_report_is_sheet(const struct pm_report *report);
-/* False: it is a text that is no number. */
+/* False: the field's text is not a number. */
 bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret);
-/* By cell, whether it passed the filters; to be freed. NULL without memory. */
+/* By cell: whether it passed the filters; to be freed. NULL without memory. */
 bool *pm_section_cells(const struct pm_section *section);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * speedscope's own format (src/lib/file-format-spec.ts of speedscope): one sampled profile for
- * each event and thread, samples in order of time, weighed by their periods. A frame is a
- * function: the program adds up by them. What has no source file has its module there.
+ * speedscope's own format (src/lib/file-format-spec.ts of speedscope): one sampled
+ * profile for each event and thread, with samples in order of time, weighted by their
+ * periods. A frame is a function, as the viewer sums by frame. Frames without a source
+ * file have their module instead.
  */
 #include "export.h"
 
@@ -13,7 +14,7 @@ struct speedscope {
 	struct pm_export_order order;
 	const struct pm_profile *profile;
 	const char **files; /* by function */
-	uint32_t *frames; /* by function: index, plus 1; 0: not written */
+	uint32_t *frames; /* by function: index plus 1; 0: not written */
 	uint32_t frames_len;
 	PM_VEC(uint32_t) chain;
 	struct pm_str out, text;
@@ -110,7 +111,7 @@ static void put_profile_head(struct speedscope *it, const struct pm_export_run *
 	pm_str_u64(&it->out, run->period);
 }
 
-/* A stack that follows itself is written once, with both weights. */
+/* Equal stacks in a row are written once, with the sum of their weights. */
 static bool next_weight(const struct speedscope *it, const struct pm_export_run *run,
 			size_t *at, uint32_t *stack, uint64_t *weight)
 {
@@ -182,7 +183,7 @@ static int put_document(struct speedscope *it)
 		pm_str_puts(&it->text, "pmrec");
 	pm_put_export_json(out, &it->text);
 	pm_str_printf(out, ",\n\"activeProfileIndex\":%zu", heaviest(it));
-	/* Not of the format, which has no room for them; its readers pass them over. */
+	/* Not part of the format, which has no place for notes; readers ignore them. */
 	pm_str_puts(out, ",\n\"notes\":[");
 	for (uint32_t i = 0; i < it->export.notes.starts.len; i++) {
 		pm_str_puts(out, i > 0 ? ",\n" : "\n");
@@ -200,13 +201,13 @@ static int put_document(struct speedscope *it)
 	return 0;
 }
 
-/* Stacks that follow themselves are written once: they are counted as often as they are. */
+/* The size with equal stacks in a row counted once, as they are written. */
 static int check_size(const struct speedscope *it, struct pm_error *err)
 {
 	const struct pm_profile *profile = it->profile;
 	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
 	PM_AUTO_FREE uint64_t *lengths = NULL;
-	uint32_t digits = 2; /* with the comma */
+	uint32_t digits = 2; /* includes the comma */
 	uint64_t bytes = 0;
 
 	for (size_t most = profile->functions.len; most > 9; most /= 10)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The fields of a line, in order. Not set: empty. */
+/* The fields of a line, in order. A field that is not set is empty. */
 enum field {
 	WHAT,
 	VARIANT,
@@ -38,7 +38,7 @@ enum field {
 	P50,
 	P99,
 	MAX,
-	/* Of two programs. */
+	/* For two programs. */
 	RUNS_A,
 	RUNS_B,
 	MEDIAN_A,
@@ -107,9 +107,9 @@ struct csv {
 	const struct pm_stat *stat;
 	const char *separator;
 	FILE *to;
-	size_t fields_len; /* without those of two programs where there is one */
+	size_t fields_len; /* without those for two programs if there is only one */
 	struct pm_str out;
-	struct pm_str fields[FIELDS]; /* of the line at hand */
+	struct pm_str fields[FIELDS]; /* of the current line */
 };
 
 /* ---- fields ---------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void set_number_if(struct csv *csv, enum field field, bool known, uint64_
 		pm_str_u64(&csv->fields[field], number);
 }
 
-/* As few digits as bring the same number back. */
+/* With the fewest digits that give the same number when read. */
 static void set_real(struct csv *csv, enum field field, double number)
 {
 	char digits[32] = "";
@@ -147,7 +147,7 @@ static void set_real(struct csv *csv, enum field field, double number)
 	set_text(csv, field, digits);
 }
 
-/* In the unit of the event; whole where that is. */
+/* In the unit of the event; as an integer if the scale is 1. */
 static void set_scaled(struct csv *csv, enum field field,
 		       const struct pm_stat_event *event, uint64_t number)
 {
@@ -189,7 +189,7 @@ static void put_titles(struct csv *csv)
 	pm_str_putc(&csv->out, '\n');
 }
 
-/* A line for each event, behind the fields that are set already. */
+/* One line for each event, with the fields that are already set. */
 static void put_values(struct csv *csv, const struct pm_stat_value *values,
 		       const struct pm_stat_spread *spreads)
 {
@@ -246,7 +246,7 @@ static void set_run(struct csv *csv, const struct pm_stat_run *run, size_t id)
 	set_number(csv, RUN, id);
 }
 
-/* Of all threads together, and then of each. */
+/* For all threads together, then for each thread. */
 static void put_interval(struct csv *csv, const struct pm_stat_interval *interval)
 {
 	set_text(csv, WHAT, "interval");
@@ -271,7 +271,7 @@ static void put_run(struct csv *csv, size_t id, bool intervals)
 	put_rows(csv, "row", run->rows.data, run->rows.len);
 }
 
-/* The function, or the address; callers of that behind it. */
+/* The function, or the address; its callers follow. */
 static void set_caller(struct csv *csv, const struct pm_stat_caller *caller)
 {
 	struct pm_str *str = &csv->fields[CALLER];
@@ -351,7 +351,7 @@ static void set_real_if(struct csv *csv, enum field field, double number)
 		set_real(csv, field, number);
 }
 
-/* B against A: `value` is the difference. */
+/* B compared with A: `value` is the difference. */
 static void put_difference(struct csv *csv, const struct pm_stat_difference *difference)
 {
 	const struct pm_stat *stat = csv->stat;
@@ -384,7 +384,7 @@ static void put_difference(struct csv *csv, const struct pm_stat_difference *dif
 	end_line(csv);
 }
 
-/* ---- all of it ------------------------------------------------------------------------- */
+/* ---- the whole document ---------------------------------------------------------------- */
 
 static size_t fields_of(const struct pm_stat *stat)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of texts, each column as wide as its widest. */
+/* A table of texts; each column is as wide as its widest cell. */
 #include "stat-show.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void measure(const struct pm_grid *grid, size_t *widths)
 	}
 }
 
-/* As many columns from part->first on as there is room for, but one at least. */
+/* As many columns from part->first on as fit, but at least one. */
 static void fill(const struct pm_grid *grid, const size_t *widths, size_t screen,
 		 struct part *part)
 {
@@ -135,7 +135,7 @@ static bool has_column(const struct pm_stat_columns *columns, uint32_t event)
 	return false;
 }
 
-/* In the order of events, whichever row had them first. */
+/* Keeps the order of events, whichever row has a value first. */
 static int insert(struct pm_stat_columns *columns, uint32_t event)
 {
 	size_t at = columns->events.len;
@@ -183,7 +183,7 @@ void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat_columns *col
 	pm_str_release(&cell);
 }
 
-/* In a table of many an unknown value is a dash: why is said once. */
+/* In a large table an unknown value is a dash; the reason is stated once elsewhere. */
 void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat_columns *columns,
 			 const struct pm_stat_value *values, bool ascii)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as they come, while the program runs. */
+/* Prints intervals as they come, while the program runs. */
 #include "stat-show.h"
 
 #include <string.h>
 
-/* Columns that do not know what is still to come. */
+/* Fixed widths, as later values are unknown. */
 enum {
 	TIME_COLUMNS = 12,
 	VALUE_COLUMNS = 16,
@@ -39,8 +39,8 @@ static void put_lines(struct pm_str *out, const struct pm_stat_report *report,
 		const char *name = pm_stat_event_shown(event);
 		double share = pm_stat_share(&values[i]);
 
-		/* That it cannot be had is said once, at the end; and what wait4(2) tells
-		 * is not known before. */
+		/* Why an event is unavailable is stated once, at the end; wait4(2)
+		 * reports nothing before that. */
 		if (!pm_stat_has_value(&values[i]) &&
 		    (event->state > PM_STAT_NOT_COUNTED || pm_stat_is_tools(event)))
 			continue;

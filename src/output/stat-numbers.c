@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts as people read them: in units that leave few digits. */
+/* Counts for people: in units that need few digits. */
 #include "stat-show.h"
 
 #include <string.h>
 
 enum {
-	DIGITS = 4, /* that are worth reading */
+	DIGITS = 4, /* significant digits */
 	DECIMALS_MAX = 6,
-	EXACT_BELOW = 10000000, /* longer plain counts get a suffix in tables */
+	EXACT_BELOW = 10000000, /* larger plain counts get a suffix in tables */
 };
 
 struct step {
-	double from; /* number from which on it is used */
+	double from; /* smallest number for which it is used */
 	double factor;
 	const char *suffix, *ascii;
 };
@@ -53,7 +53,7 @@ static const struct step *step_of(const struct step *steps, double magnitude)
 	return steps;
 }
 
-/* So many that DIGITS are seen; none where only whole ones can be. */
+/* Enough decimals to show DIGITS; none for a plain count that is whole. */
 static int decimals_of(double number, bool whole)
 {
 	int before = 1, decimals;
@@ -91,7 +91,7 @@ struct pm_stat_unit pm_stat_unit_of(const struct pm_stat_event *event, double ma
 	return unit;
 }
 
-/* Digits with commas between thousands; @text is what printf(3) made of a number. */
+/* Inserts commas between thousands; @text is a number printed by printf(3). */
 static void put_grouped(struct pm_str *str, const char *text)
 {
 	size_t digits;

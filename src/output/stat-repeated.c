@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The same program several times: where its numbers lie, and how far apart. */
+/* Several runs of one program: location and spread of its values. */
 #include "stat-show.h"
 
 #include <string.h>
 
-#define DOUBTFUL_PERCENT 5.0 /* more variation, and a mean says little */
+#define DOUBTFUL_PERCENT 5.0 /* with more variation, a mean says little */
 
-/* What to be wary of, collected while rows are made. */
+/* Doubts, collected while rows are made. */
 struct doubts {
 	struct pm_str varying, outliers;
 };
@@ -28,7 +28,7 @@ static void put_mean(struct pm_grid *grid, const struct pm_stat_unit *unit,
 	pm_str_release(&cell);
 }
 
-/* Counts of instructions differ by less than a thousandth of a percent. */
+/* Instruction counts vary by less than a thousandth of a percent. */
 static void put_variation(struct pm_str *str, const struct pm_stats_summary *summary)
 {
 	double percent = percent_of_mean(summary);
@@ -78,7 +78,7 @@ static void put_doubts(struct doubts *doubts, const char *name,
 	}
 }
 
-/* Calls of functions, and what is the same each time by nature, vary for a reason. */
+/* Variation of calls, and of events that are stable by nature, has a reason. */
 static bool can_be_doubted(const struct pm_stat_series *series)
 {
 	return series->event && series->event->class == PM_STAT_NOISY;
@@ -154,7 +154,7 @@ int pm_stat_text_repeated(const struct pm_stat_text *to,
 					      "median", "max",  "CV" };
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { .titled = true, .fixed = 1 };
 	struct doubts doubts = { 0 };
-	/* Of functions the calls come first. */
+	/* For functions, calls come first. */
 	size_t events = to->stat->events.len;
 	int r = 0;
 

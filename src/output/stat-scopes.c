@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and ranges: what their calls took, one by one and all together. */
+/* Functions and ranges: the costs of their calls, individually and in total. */
 #include "stat-show.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ enum {
 	FRAME_COLUMNS = 36, /* of a caller's name */
 };
 
-/* ---- which ----------------------------------------------------------------------------- */
+/* ---- name and location ----------------------------------------------------------------- */
 
 static void put_place(struct pm_str *str, const struct pm_stat_scope *scope)
 {
@@ -41,7 +41,7 @@ void pm_stat_text_scope_name(const struct pm_stat_text *to,
 
 	put_place(&place, scope);
 	rest = place.data ? pm_columns(place.data) : 0;
-	/* The name gives way, but not to nothing. */
+	/* The name is shortened, but keeps some width. */
 	pm_put_name(&name, scope->name, width > 2 * rest ? width - rest : width,
 		    to->report->ascii);
 	if (!name.failed && !place.failed) {
@@ -52,7 +52,7 @@ void pm_stat_text_scope_name(const struct pm_stat_text *to,
 	pm_str_release(&place);
 }
 
-/* Inlined, and mixed with other code: each of its parts counts. */
+/* Inlined and interleaved with other code: entries into each part are counted. */
 static bool is_in_parts(const struct pm_stat_scope *scope)
 {
 	return scope->kind == PM_STAT_INLINED && !scope->calls_exact && scope->lost == 0;
@@ -99,7 +99,8 @@ static void tell_calls(const struct pm_stat_text *to, const struct pm_stat_scope
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* Calls that the counts are divided by: those from inside are in their outermost ones. */
+/* The calls that counts are divided by: nested calls are included in their outermost
+ * ones. */
 static uint64_t outermost(const struct pm_stat_scope *scope)
 {
 	return scope->calls > scope->nested ? scope->calls - scope->nested : 0;
@@ -179,9 +180,9 @@ static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *s
 {
 	PM_CLEANUP(pm_grid_release)
 	struct pm_grid grid = { .titled = true, .fixed = 1, .indent = INDENT };
-	/* Those of one call are what it took. */
+	/* For a single call, the total is its value. */
 	bool spreads = scope->calls > 1 && has_spreads(to->stat, scope);
-	/* What nested calls took is in the outermost ones. */
+	/* Nested calls are included in the outermost ones. */
 	const char *mean = scope->nested > 0 ? "per outer" : "per call";
 	const char *const titles[] = { "", "median", "min", "p99", "max", mean, "total" };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What belongs together over several runs: values of an event, scopes of a function. */
+/* Collects values of an event, and scopes of a function, over several runs. */
 #include "stat-show.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Two programs of `ab` have one function at different addresses: in one of them only names
- * that are there several times are told apart by those. */
+/* In the two programs of `ab`, a function has different addresses. Within one program,
+ * scopes with the same name are distinguished by their addresses. */
 static bool same_scope(const struct pm_stat *stat, const struct pm_stat_scope *a,
 		       const struct pm_stat_scope *b)
 {
@@ -51,7 +51,8 @@ static bool is_group_of(const void *table, uint32_t id, const void *key)
 
 	uint32_t last = group->members.data[group->members.len - 1];
 
-	/* Never two of one run: a name that is twice in the other program has two groups. */
+	/* A group has one scope per run: a name that occurs twice in the other program
+	 * has two groups. */
 	return seeker->stat->scopes.data[last].run != scope->run &&
 	       same_scope(seeker->stat, group->scope, scope);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A counting run for people: what was run, the numbers, and what they are worth. */
+/* A counting run for people: the command, the numbers, and reservations about them. */
 #include "stat-show.h"
 
 #include <string.h>
 
 enum {
-	ENDS_MAX = 10, /* different ones that are told */
+	ENDS_MAX = 10, /* different ones that are reported */
 };
 
 void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
@@ -30,7 +30,7 @@ void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
 	pm_str_clear(line);
 }
 
-/* ---- what was run ---------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------- */
 
 static void put_subject(struct pm_str *str, const struct pm_stat *stat, size_t variant)
 {
@@ -188,9 +188,9 @@ static int intervals_of(const struct pm_stat_text *to, const struct pm_stat_run 
 	return r;
 }
 
-/* ---- how it ended ---------------------------------------------------------------------- */
+/* ---- the ends of runs ------------------------------------------------------------------ */
 
-/* A signal of ours, or of Ctrl-C, is no fault of the program. */
+/* Termination by a signal of ours, or by Ctrl-C, is not a failure of the program. */
 static void put_end(struct pm_str *str, const struct pm_stat_run *run, bool timed)
 {
 	if (run->stopped && timed)
@@ -270,7 +270,7 @@ static void tell_warnings(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Those of the program that no line of a single run shows. */
+/* Metrics of the program that are not on the lines of a single run. */
 static void tell_metrics(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -289,7 +289,7 @@ static void tell_metrics(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* ---- all of it ------------------------------------------------------------------------- */
+/* ---- the whole document ---------------------------------------------------------------- */
 
 static int several_runs(const struct pm_stat_text *to)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the numbers of a counting run are worth: what was left out of them, what they cost, and why
- * some are none. */
+/* Reservations about the numbers of a counting run: what was left out, the cost of
+ * counting, and why some values are missing. */
 #include "stat-show.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static bool same_reason(const struct pm_stat_event *a, const struct pm_stat_even
 	       (a->why && b->why ? strcmp(a->why, b->why) == 0 : a->why == b->why);
 }
 
-/* One line for each reason, with all events that have it. */
+/* One line for each reason, with all events that it applies to. */
 static void tell_states(const struct pm_stat_text *to)
 {
 	const struct pm_stat_event *events = to->stat->events.data;
@@ -43,7 +43,7 @@ static void tell_states(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* What the tool itself knows, as the wall time, has no kernel to leave out. */
+/* Events that the tool itself measures, such as wall time, have no kernel part. */
 static bool has_kernel_part(const struct pm_stat_event *event)
 {
 	return event->state <= PM_STAT_MULTIPLEXED && !pm_stat_is_tools(event) &&
@@ -74,7 +74,7 @@ static void tell_user_only(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Tables of several runs, and of functions, have no room for it. */
+/* Shares of the time, for which tables of several runs and of functions have no room. */
 static void tell_shares(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -104,7 +104,7 @@ static void tell_shares(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Means and medians are then of fewer runs than the heading says. */
+/* Warns that means and medians are over fewer runs than the heading says. */
 static void tell_missing(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -127,7 +127,7 @@ static void tell_missing(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Values are long, and the same in each run of a machine. */
+/* Settings; their values are long, and the same in each run on a machine. */
 static void tell_settings(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -148,7 +148,7 @@ static void tell_settings(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Threads, CPUs and callers are of one run. */
+/* Threads, CPUs and callers belong to one run. */
 static void tell_rows(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -168,8 +168,8 @@ static void tell_rows(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Whether what is left of a time, once the cost of measuring it was taken off, is less than
- * that cost: then it says that calls are short, and hardly how short. */
+/* Whether the remainder of a time, after subtraction of the measurement's cost, is less
+ * than that cost: then it shows that calls are short, but hardly how short. */
 static bool is_below_cost(const struct pm_stat *stat, const struct pm_stat_scope *scope)
 {
 	for (size_t i = 0; i < stat->events.len; i++) {
@@ -210,7 +210,8 @@ static void tell_what_cost_means(const struct pm_stat *stat, struct pm_str *line
 	pm_str_puts(line, " take less time than that: what is left of it is uncertain.");
 }
 
-/* "5.400 µs of task-clock, 321 instructions", of what is known and not 0. False: nothing. */
+/* "5.400 µs of task-clock, 321 instructions": costs that are known and not 0. False:
+ * there are none. */
 static bool put_costs(const struct pm_stat_text *to, struct pm_str *line,
 		      const char *before, const struct pm_stat_value *costs)
 {
@@ -231,7 +232,7 @@ static bool put_costs(const struct pm_stat_text *to, struct pm_str *line,
 	return any;
 }
 
-/* Whether calls may have been inside of measured calls. */
+/* Whether measured calls may have been inside other measured calls. */
 static bool may_nest(const struct pm_stat *stat)
 {
 	size_t called = 0;

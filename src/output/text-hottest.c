@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where most of the time goes, from the root on, in a few lines. */
+/* The hottest path from the root, in a few lines. */
 #include "output-internal.h"
 
 #include <string.h>
@@ -7,19 +7,19 @@
 enum {
 	DEPTH_MAX = 5,
 	BRANCHES_MAX = 3,
-	LINK_COLUMNS = 32, /* of one name in a chain of many */
-	GAP_COLUMNS = 14, /* " → … 123 more", between the first and the last */
+	LINK_COLUMNS = 32, /* of a name in a long chain */
+	GAP_COLUMNS = 14, /* " → … 123 more", between the first and the last name */
 	SELF_COLUMNS = 12, /* "  12.3% self" */
 };
-#define SAME_PERCENT   95.0 /* a callee that has this much of its caller is the same path */
+#define SAME_PERCENT   95.0 /* a callee with this share of its caller is the same path */
 #define SELF_PERCENT   0.5
-#define BRANCH_PERCENT 5.0 /* of all samples: less is no part of a hottest path */
+#define BRANCH_PERCENT 5.0 /* of all samples; less is no part of the hottest path */
 
 struct path {
 	struct pm_text *text;
 	struct pm_tree *tree;
-	PM_VEC(uint32_t) chain; /* nodes of the line at hand */
-	bool waits; /* it is of blocked time */
+	PM_VEC(uint32_t) chain; /* nodes of the current line */
+	bool waits; /* the tree is of blocked time */
 };
 
 static void path_release(struct path *path)
@@ -33,7 +33,7 @@ static double percent_of(const struct path *path, const struct pm_weight *weight
 	return pm_weight_percent(weight, &path->tree->view->total);
 }
 
-/* From @node on, as long as one callee has nearly all of it. */
+/* Follows the path from @node while a single callee has nearly all of the weight. */
 static int follow(struct path *path, uint32_t node)
 {
 	struct pm_weight whole = path->tree->nodes.data[node].total;
@@ -57,7 +57,7 @@ static int follow(struct path *path, uint32_t node)
 	}
 }
 
-/* Some of the chain, in the direction of the calls. */
+/* A part of the chain, in the direction of the calls. */
 struct links {
 	const struct path *path;
 	size_t first, len;
@@ -88,8 +88,8 @@ static size_t link_columns(const struct links *links, size_t at)
 }
 
 /*
- * The first name and as many of the last as fit in @room; what is between is counted. Where
- * not even two fit, the last alone: it is what the line is about.
+ * Writes the first name and as many of the last ones as fit into @room; names in between
+ * are counted. If not even two fit, only the last one is written, which matters most.
  */
 static void put_links(struct pm_str *str, const struct links *links, size_t room)
 {
@@ -124,8 +124,8 @@ static void put_links(struct pm_str *str, const struct links *links, size_t room
 		put_link(str, links, i, LINK_COLUMNS);
 }
 
-/* Where a chain that ends by waiting enters the kernel: the last function of the program, so
- * that it is never among those left out. The length of the chain if it does not. */
+/* In a chain that ends with waiting: the program's last function before the kernel, which
+ * must never be left out. The length of the chain if there is none. */
 static size_t last_of_program(const struct path *path)
 {
 	const struct pm_profile *profile = path->tree->view->profile;
@@ -150,7 +150,7 @@ static size_t room_for(const struct path *path, size_t used)
 							  : LINK_COLUMNS;
 }
 
-/* One line, or two for who waits; @prefix holds the rails of the levels above. */
+/* One line, or two for a wait; @prefix has the rails of the levels above. */
 static int print_chain(const struct path *path, const char *prefix, const char *branch)
 {
 	struct pm_text *text = path->text;
@@ -186,8 +186,8 @@ static int print_chain(const struct path *path, const char *prefix, const char *
 	return failed ? -ENOMEM : 0;
 }
 
-/* The branches at the end of the chain: each is named, the heaviest is followed. Recurses
- * DEPTH_MAX times at most. */
+/* The branches at the end of the chain: all are named, and the heaviest is followed.
+ * Recurses at most DEPTH_MAX times. */
 static int print_branches(struct path *path, const char *prefix, unsigned depth)
 {
 	static const char *const branches[2][2] = { { "├─ ", "└─ " }, { "|- ", "`- " } };

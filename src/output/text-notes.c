@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reader should know before believing a number: the lines that begin with `!`. */
+/* Reservations that the reader should know before trusting a number: the lines that begin
+ * with `!`. */
 #include "notes.h"
 
 #include <stdarg.h>
@@ -8,9 +9,9 @@
 enum {
 	FEW_SAMPLES = 100,
 	NOTES_MAX = 12,
-	CULPRITS = 3, /* modules named as the reason of unknown functions */
+	CULPRITS = 3, /* modules named as the reason for unknown functions */
 };
-/* What the recorder notes when it gives no names. */
+/* The recorder's note if it wrote no names. */
 #define NAMELESS_NOTE "names were left out"
 #define MUCH_PERCENT  5.0
 #define MOST_PERCENT  50.0
@@ -48,9 +49,9 @@ static bool noted(const struct pm_profile *profile, const char *a, const char *b
 	return false;
 }
 
-/* ---- about the file ---------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------- */
 
-/* Words such as uprobe:libc:malloc or sched:* mean what they were found to be. */
+/* Words such as uprobe:libc:malloc or sched:* are resolved, not substituted. */
 static bool is_found(const struct pm_profile_event *event)
 {
 	const char *colon = strchr(event->requested, ':');
@@ -69,7 +70,8 @@ static void warn_substituted(struct pm_notes *notes)
 		if (strcmp(event->requested, event->actual) == 0 ||
 		    noted(profile, event->requested, event->name) || is_found(event))
 			continue;
-		/* An alias, or the same event without the kernel, is told by the heading. */
+		/* The heading already shows an alias, or the same event without the
+		 * kernel. */
 		if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
 			continue;
 		pm_notes_add(notes, PM_NOTE_WARN,
@@ -83,7 +85,8 @@ static void warn_lost(struct pm_notes *notes)
 	const struct pm_profile_info *info = &notes->report->profile->info;
 	double percent;
 
-	/* The recorder knows more: buffers that are overwritten are always full. */
+	/* The recorder's own notes are better: buffers that are overwritten are always
+	 * full. */
 	if (info->lost == 0 || noted(notes->report->profile, "lost", "") ||
 	    noted(notes->report->profile, "while a snapshot was written", ""))
 		return;
@@ -147,7 +150,7 @@ void pm_notes_add_file(struct pm_notes *notes)
 			     (unsigned long long)info->read_samples);
 	warn_signal(notes);
 	warn_lost(notes);
-	/* The recorder knows more. */
+	/* The recorder's own note is better. */
 	if (info->throttled > 0 && !noted(profile, "paused sampling", ""))
 		pm_notes_add(
 			notes, PM_NOTE_WARN,
@@ -156,7 +159,7 @@ void pm_notes_add_file(struct pm_notes *notes)
 			(unsigned long long)info->throttled);
 }
 
-/* ---- about an event ---------------------------------------------------------------------- */
+/* ---- an event ---------------------------------------------------------------------------- */
 
 static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 {
@@ -176,7 +179,7 @@ static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 		pm_notes_add(notes, PM_NOTE_BAD, "no sample of this event in that time");
 		return;
 	}
-	/* The recorder knows more, or the time is yet to come. */
+	/* The recorder's own note is better, or samples are still to come. */
 	if (noted(profile, "no samples", "") || info->grows)
 		return;
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
@@ -242,7 +245,7 @@ static const char *stop_in_words(const char *stop)
 	return stop;
 }
 
-/* Of blocked time. */
+/* For blocked time. */
 static void warn_stackless(struct pm_notes *notes, double percent)
 {
 	bool denied = noted(notes->report->profile, "blocked time is told by thread", "");
@@ -262,7 +265,7 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_view *view = section->view;
 	enum {
-		STACK_MAX = 65528 /* perf_event_open(2): what the kernel copies at most */
+		STACK_MAX = 65528 /* perf_event_open(2): most that the kernel copies */
 	};
 
 	for (size_t i = 1; i < profile->stops.len; i++) {
@@ -305,7 +308,7 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 	}
 }
 
-/* What makes a program tell of the code that it makes. */
+/* A command line with which a program reports the code that it generates. */
 static const char *teller(const struct pm_profile *profile)
 {
 	static const struct {
@@ -358,7 +361,8 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 			      "record %s)",
 			      teller(profile));
 	else {
-		/* Its file was looked for when this report was made, unless that was not wished. */
+		/* The file was searched for when the report was made, unless that was
+		 * disabled. */
 		pm_str_puts(str, profile->info.cut
 					 ? "(the recording was cut before its names, and "
 					   "none were found here; "
@@ -368,7 +372,8 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	}
 }
 
-/* What would name the functions of @module, or of none; NULL: that is told where it is named. */
+/* A way to get the names of functions in @module; NULL: there is none, or put_culprit()
+ * has it. */
 static const char *remedy(const struct pm_profile *profile, uint32_t id)
 {
 	const struct pm_profile_module *module;
@@ -385,7 +390,7 @@ static const char *remedy(const struct pm_profile *profile, uint32_t id)
 	       "--debuginfod, or --by address";
 }
 
-/* Why there are no stacks of blocked time is told with the reasons why callers are missing. */
+/* The reason for blocked time without stacks is among the reasons for missing callers. */
 static bool is_told_by_stop(const struct pm_profile *profile, uint32_t event, uint32_t id)
 {
 	return pm_profile_is_blocked_time(&profile->events.data[event]) &&
@@ -401,8 +406,8 @@ static int heaviest_first(const void *left, const void *right)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-/* Functions without a name, in one row for each module and those in none behind; heaviest
- * first. NULL without memory. */
+/* Sums functions without a name by module; functions without a module follow, one row
+ * each. The result is sorted, heaviest first. NULL without memory. */
 static struct pm_row *sum_nameless(const struct pm_view *view,
 				   const struct pm_table *table, size_t *len)
 {
@@ -442,11 +447,11 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 
 	if (percent <= MUCH_PERCENT)
 		return;
-	/* Why there are no names at all is told already. */
+	/* The reason why there are no names at all was already given. */
 	if (profile->info.symbols + profile->info.found == 0 &&
 	    (profile->info.cut || noted(profile, NAMELESS_NOTE, "")))
 		return;
-	/* The recorder gives names at the end. */
+	/* The recorder writes names at the end. */
 	if (profile->info.grows && profile->info.symbols == 0)
 		return;
 	table = pm_section_functions(section);
@@ -470,7 +475,7 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	pm_str_release(&culprits);
 }
 
-/* What idles fills the report of a whole machine. */
+/* Idle time dominates the report of a whole machine. */
 static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
 {
 	const struct pm_view *view = section->view;
@@ -497,7 +502,8 @@ static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
 			     percent, name);
 }
 
-/* Half the width of a 95 % interval at one half, the worst case: 1.96 / (2 √n). */
+/* Half the width of a 95 % interval at a share of one half, the worst case: 1.96 / (2
+ * √n). */
 static double points_of_doubt(uint64_t samples)
 {
 	double n = (double)samples, root = n;
@@ -517,8 +523,8 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 		warn_none(notes, section);
 		return;
 	}
-	/* Where every single event was recorded, nothing is left to chance; also where what it
-	 * weighs is something else, as time that was blocked. */
+	/* If every event was recorded, there is no sampling error; the same holds if the
+	 * weight is another quantity, such as blocked time. */
 	if (view->total.samples < FEW_SAMPLES &&
 	    (event->by_frequency || event->rate != 1) &&
 	    view->total.period != view->total.samples)
@@ -541,7 +547,7 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 	warn_unknown(notes, section);
 }
 
-/* ---- as lines of text ---------------------------------------------------------------------- */
+/* ---- lines of text ------------------------------------------------------------------------- */
 
 static void print(const struct pm_text *text, struct pm_notes *notes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables for people: columns as wide as what is in them, and no wider than the screen. */
+/* Tables for people: columns fit their contents, and the table fits the screen. */
 #include "output-internal.h"
 
 #include <string.h>
@@ -9,19 +9,19 @@ enum {
 	GAP = 2,
 	MODULE_MAX = 22,
 	SOURCE_MAX = 26,
-	ROWS_MAX = 30, /* that a report shows unasked */
-	ROWS_MIN = 10, /* likewise, when all of it is below the limit */
-	CALLERS_MAX = 8, /* those that only call what is expensive */
-	WAITERS_MAX = 20, /* likewise, where all of it is in one function of the kernel */
-	ROWS_READ = 10, /* that are looked at first */
-	ROWS_TELL = 4, /* fewer say nothing about the recording */
+	ROWS_MAX = 30, /* that a report shows by default */
+	ROWS_MIN = 10, /* likewise, if all of them are below the limit */
+	CALLERS_MAX = 8, /* that only call expensive functions */
+	WAITERS_MAX = 20, /* likewise, if all weight is in one function of the kernel */
+	ROWS_READ = 10, /* that people look at first */
+	ROWS_TELL = 4, /* fewer rows say nothing about the recording */
 };
 
 enum cell {
 	CELL_SELF,
 	CELL_TOTAL,
 	CELL_TIME,
-	CELL_TAKEN, /* share of the samples, where weights are of something else */
+	CELL_TAKEN, /* share of the samples, if weights are of something else */
 	CELL_SAMPLES,
 	CELL_FUNCTION,
 	CELL_MODULE,
@@ -39,7 +39,7 @@ struct column {
 	const char *title;
 	bool right;
 	size_t max, width;
-	enum pm_key key; /* it tells of, and which of the report's it is */
+	enum pm_key key; /* the column's key, and its index among the report's keys */
 	uint32_t at;
 };
 
@@ -72,7 +72,7 @@ static bool has_cell(const struct layout *layout, enum cell cell)
 	return false;
 }
 
-/* Names of processes and of threads may stand side by side. */
+/* Names of processes and of threads may be in adjacent columns. */
 static const char *name_title(const struct layout *layout, enum pm_key key)
 {
 	bool processes = false, threads = false, names = false;
@@ -87,7 +87,7 @@ static const char *name_title(const struct layout *layout, enum pm_key key)
 	return pm_key_name(key);
 }
 
-/* One key of several, or the only one: what another column tells is not told again. */
+/* Adds the columns of a key, without those that other keys have already added. */
 static void add_key(struct layout *layout, uint32_t at)
 {
 	enum pm_key key = layout->keys.key[at];
@@ -177,7 +177,7 @@ static void put_function(const struct layout *layout, const struct column *colum
 	const char *mark = row->inlined ? " (inlined)" : "";
 	size_t room = width > strlen(mark) ? width - strlen(mark) : width;
 
-	/* The name of an unknown function's module has a column of its own. */
+	/* The module of an unknown function has a column of its own. */
 	pm_put_name(str, profile->functions.data[id].name, room, report->ascii);
 	pm_str_puts(str, mark);
 }
@@ -259,7 +259,7 @@ static void put_weight(const struct layout *layout, enum cell cell,
 					  whole));
 }
 
-/* Text of a cell, at most @width columns (0: as long as it is). */
+/* The text of a cell, at most @width columns (0: unlimited). */
 static void put_cell(const struct layout *layout, const struct column *column,
 		     const struct pm_row *row, size_t width, struct pm_str *str)
 {
@@ -313,7 +313,7 @@ static void put_cell(const struct layout *layout, const struct column *column,
 
 /* ---- layout ---------------------------------------------------------------------------- */
 
-/* Takes columns from one kind of cell down to @floor until @excess is gone. */
+/* Narrows the columns with one kind of cell down to @floor, until @excess is gone. */
 static size_t take(struct layout *layout, enum cell cell, size_t floor, size_t excess)
 {
 	for (size_t c = 0; c < layout->len; c++) {
@@ -330,7 +330,7 @@ static size_t take(struct layout *layout, enum cell cell, size_t floor, size_t e
 	return excess;
 }
 
-/* Too wide for the screen: everyone gives, names of functions last and least. */
+/* Narrows a table that is too wide for the screen; names of functions last and least. */
 static void squeeze(struct layout *layout, size_t screen)
 {
 	static const struct {
@@ -438,10 +438,10 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
 /* ---- rows ------------------------------------------------------------------------------ */
 
 /*
- * What is worth a line: by self, also functions that spend next to nothing themselves, but
- * under which much happens. Those never seen running are for the tree. Unless a limit was
- * asked for, there are no more than fit on a screen. @below: what is left out is below the
- * limit.
+ * Selects the rows to show: heavy ones and, in tables by self, also functions with hardly
+ * any self weight under which much happens. Functions that were never seen running are
+ * left to the tree. Unless a limit was set, the rows fit on a screen. @below: everything
+ * left out is below the limit.
  */
 static size_t choose_rows(const struct pm_section *section, struct pm_table *table,
 			  double limit, struct pm_weight *hidden, bool *below)
@@ -450,14 +450,15 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
 	size_t callers = section->report->limit < 0 ? CALLERS_MAX : SIZE_MAX;
 	size_t least = 0, shown = 0;
-	/* Who blocks does so in the scheduler: what he waits for is above it. */
+	/* A thread blocks in the scheduler; the functions above it show what it waits
+	 * for. */
 	bool waits = pm_event_is_time(
 		&section->view->profile->events.data[section->view->event]);
 
 	if (waits && callers == CALLERS_MAX)
 		callers = WAITERS_MAX;
 
-	/* Evenly spread: the first rows all the same. */
+	/* If the weight is spread evenly, show the first rows anyway. */
 	if (section->report->limit < 0 && table->rows.len > 0 &&
 	    pm_weight_percent(&table->rows.data[0].self, whole) < limit)
 		least = ROWS_MIN;
@@ -508,7 +509,7 @@ static void say_hidden(const struct pm_text *text, const struct pm_section *sect
 	pm_str_release(&line);
 }
 
-/* The rows are the caller's to shorten: the section's own table stays whole. */
+/* Makes a copy whose rows may be removed; the section's own table stays complete. */
 static int get_table(struct pm_table *ret, struct pm_section *section)
 {
 	const struct pm_report *report = section->report;
@@ -526,7 +527,7 @@ static int get_table(struct pm_table *ret, struct pm_section *section)
 	return 0;
 }
 
-/* What made the rows hard to read, for the question that is asked next. */
+/* Notes what makes the rows hard to read, for the hints. */
 static void note_rows(struct pm_section *section, const struct layout *layout,
 		      const struct pm_row *rows, size_t len)
 {

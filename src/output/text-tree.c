@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Call trees for people. A chain of single callees stays in one column: only branches
- * indent, so that deep stacks fit. */
+ * indent, and deep stacks fit. */
 #include "output-internal.h"
 
 #include <string.h>
 
 enum {
 	BRANCH_COLUMNS = 3,
-	NAME_MIN = 20, /* columns of a name, however deep */
-	NAMES_MAX = 1000, /* columns of a line that need not fit anywhere */
+	NAME_MIN = 20, /* columns of a name at any depth */
+	NAMES_MAX = 1000, /* limit of a line if the width is unlimited */
 };
 #define INVISIBLE_PERCENT 0.05 /* shares are printed with one digit */
 
-/* What the children of the node at some depth need to know. */
+/* State of a node at some depth that its children need. */
 struct rung {
 	size_t prefix_len; /* bytes of the prefix that they share */
 	size_t prefix_columns;
-	uint32_t shown; /* how many of them are above the limit */
+	uint32_t shown; /* number of children above the limit */
 };
 
-/* The line that is being filled. */
+/* The current line. */
 struct line {
-	uint32_t first, last; /* nodes; 0: there is none */
+	uint32_t first, last; /* nodes; 0: none */
 	size_t columns;
 	struct pm_str rails, names;
 };
@@ -52,7 +52,7 @@ static double percent_of(const struct pm_tree *tree, const struct pm_weight *wei
 	return pm_weight_percent(weight, &tree->view->total);
 }
 
-/* [unknown] is many functions in one: that they call themselves means nothing. */
+/* [unknown] stands for many functions: recursion of it has no meaning. */
 static void put_marks(struct pm_str *str, const struct pm_tree *tree,
 		      const struct pm_tree_node *node)
 {
@@ -65,7 +65,7 @@ static void put_marks(struct pm_str *str, const struct pm_tree *tree,
 		pm_str_puts(str, " (recursive)");
 }
 
-/* The module, where it is another one than the caller's. */
+/* The module, if it is not the caller's. */
 static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 			   const struct pm_tree_node *node)
 {
@@ -83,7 +83,8 @@ static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 	pm_str_puts(str, profile->modules.data[module].name[0] == '[' ? "" : "]");
 }
 
-/* "f (inlined) [module]" in at most @room columns (0: no limit), but for very little room. */
+/* "f (inlined) [module]" in at most @room columns (0: no limit), or more if @room is very
+ * small. */
 static void put_node(struct pm_str *str, const struct drawing *drawing, uint32_t id,
 		     size_t room)
 {
@@ -130,8 +131,9 @@ static void print_line(struct drawing *drawing)
 }
 
 /*
- * A single callee that has all of its caller's share goes on the caller's line, if there is
- * room: a line then tells the total of its first and the self of its last function.
+ * A single callee that has all of its caller's weight is put on the caller's line, if it
+ * fits. The line then has the total of its first and the self weight of its last
+ * function.
  */
 static bool continues(const struct drawing *drawing, uint32_t id, bool only_child)
 {
@@ -227,7 +229,8 @@ static int draw_node(struct drawing *drawing, uint32_t id)
 			   branch ? branches[report->ascii][last] : "",
 			   !branch && node.depth > 1);
 	}
-	/* Half of the screen is for names: deeper branches indent no more. */
+	/* Half of the screen is reserved for names: deeper branches are not indented
+	 * further. */
 	own = (struct rung){ .prefix_columns = above->prefix_columns };
 	if (branch && (report->width == 0 || own.prefix_columns < report->width / 2)) {
 		pm_str_puts(&drawing->prefix, last ? "   " : rails[report->ascii]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report for people: heading, what to be wary of, the data, what to ask next. */
+/* The report for people: heading, warnings, data, and hints for the next command. */
 #include "notes.h"
 #include "sheet.h"
 
@@ -7,9 +7,9 @@
 
 enum {
 	HINT_ROWS = 10,
-	HINT_NAME_MAX = 40, /* longer names are no help on a command line */
+	HINT_NAME_MAX = 40, /* longer names are of no use on a command line */
 };
-#define HINT_PERCENT 0.5 /* less is not worth a question */
+#define HINT_PERCENT 0.5 /* smaller functions are not worth a hint */
 
 /* ---- the heading ------------------------------------------------------------------------ */
 
@@ -74,7 +74,7 @@ void pm_text_heading(const struct pm_text *text)
 
 		if (info->pid > 0 && !report->profile->target)
 			pm_str_printf(&pid, " (pid %u)", info->pid);
-		/* On one line if it fits, else the command has one to itself. */
+		/* On one line if it fits; otherwise the command has a line of its own. */
 		pm_put_cut(&shown, command.data,
 			   width > pid.len ? width - pid.len : width, false,
 			   report->ascii);
@@ -162,7 +162,7 @@ static struct pm_weight weight_of_stop(const struct pm_section *section, const c
 	for (size_t i = 1; i < profile->stops.len; i++) {
 		const char *stop = profile->stops.data[i];
 
-		/* NULL: every reason but being cut off. */
+		/* NULL: every reason except truncation. */
 		if (name ? strcmp(stop, name) == 0
 			 : pm_stop_is_incomplete(stop) && strcmp(stop, "truncated") != 0)
 			pm_weight_add(&sum, &section->view->stops[i]);
@@ -248,9 +248,9 @@ void pm_text_event_heading(const struct pm_text *text, const struct pm_section *
 	pm_str_release(&filter);
 }
 
-/* ---- what to ask next --------------------------------------------------------------------- */
+/* ---- hints -------------------------------------------------------------------------------- */
 
-/* One more command, unless the line is full. */
+/* Adds a command, unless the line is full. */
 static void put_hint(struct pm_str *str, const struct pm_report *report,
 		     const char *options, const char *function)
 {
@@ -276,8 +276,8 @@ static void put_hint(struct pm_str *str, const struct pm_report *report,
 	pm_str_release(&hint);
 }
 
-/* The heaviest function that can be told from others, as it can be typed; nothing if none weighs much. False
- * for those of which neither lines nor instructions can be shown. */
+/* The name of the heaviest function that can be identified, as it can be typed; nothing
+ * if all are light. False if neither its lines nor its instructions can be shown. */
 static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -299,7 +299,7 @@ static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 	return false;
 }
 
-/* Lines are no help where the heaviest function has no name: its addresses are. */
+/* If the heaviest function has no name, lines are of no use, but addresses are. */
 static bool heaviest_is_unknown(struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -309,7 +309,7 @@ static bool heaviest_is_unknown(struct pm_section *section)
 	       profile->functions.data[table->rows.data[0].id].unknown;
 }
 
-/* The function that waited longest, if it can be told from others. */
+/* The function that waited longest, if it can be identified. */
 static void put_waiter(struct pm_str *str, const struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -333,8 +333,8 @@ static void put_waiter(struct pm_str *str, const struct pm_section *section)
 	}
 }
 
-/* Of blocked time neither instructions nor the kernel's functions are worth a question; where
- * there are no stacks, only threads are. */
+/* For blocked time, hints about instructions and kernel functions are useless. Without
+ * stacks, only those about threads are useful. */
 static void put_waits_hints(struct pm_str *hints, const struct pm_section *section)
 {
 	const struct pm_report *report = section->report;
@@ -367,7 +367,7 @@ static void put_hints(struct pm_str *hints, struct pm_section *section)
 		put_name_to_ask_for(&asked, section) && report->show != PM_SHOW_ANNOTATE;
 	const char *name = asked.failed ? NULL : asked.data;
 
-	/* What makes the table at hand easier to read comes first. */
+	/* Hints that make the current table easier to read come first. */
 	if (section->much_inlined)
 		put_hint(hints, report, "--no-inline", NULL);
 	else if (section->much_cut)
@@ -395,7 +395,7 @@ static void say_next(const struct pm_text *text, struct pm_section *section)
 	const struct pm_report *report = text->report;
 	struct pm_str hints = { 0 };
 
-	/* What came from a pipe cannot be asked again. */
+	/* A report from a pipe cannot be repeated. */
 	if (report->file && strcmp(report->file, "-") == 0)
 		return;
 	if (pm_profile_is_blocked_time(
@@ -411,7 +411,7 @@ static void say_next(const struct pm_text *text, struct pm_section *section)
 	pm_str_release(&hints);
 }
 
-/* ---- all of it ------------------------------------------------------------------------- */
+/* ---- the whole report ------------------------------------------------------------------ */
 
 static int print_list(struct pm_text *text, const struct pm_sheet *sheet)
 {
@@ -482,7 +482,7 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 		int r = pm_section_init(&section, report, event, err);
 
 		section.people = true;
-		/* What is wrong with it is told before anything is printed. */
+		/* Errors are reported before anything is printed. */
 		if (r == 0 && pm_report_is_sheet(report))
 			r = pm_sheet_make(&sheet, &section, err);
 		if (r < 0)

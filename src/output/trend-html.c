@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trends as one HTML page: a plot for each series. All that is seen is made here; a script, which
- * the page's policy knows by its hash, filters and tells what the point below the pointer is.
+ * Trends as one HTML page: a plot for each series. Everything visible is generated here.
+ * A script, whose hash is in the page's policy, filters and describes the point under the
+ * pointer.
  */
 #include "page.h"
 #include "trend-show.h"
@@ -9,16 +10,17 @@
 #include <string.h>
 
 enum {
-	PLOT_WIDTH = 1000, /* of the paths' own space, which is stretched */
+	PLOT_WIDTH = 1000, /* of the paths' coordinates, which are stretched */
 	PLOT_HEIGHT = 100,
-	PLOT_TOP = 16, /* pixels, for numbers of steps */
+	PLOT_TOP = 16, /* pixels, for the steps' numbers */
 	PLOT_PIXELS = 120,
-	STEPS_OPEN = 8, /* more are folded away, and have no numbers in the plot */
+	/* More are collapsed, and have no numbers in the plot. */
+	STEPS_OPEN = 8,
 };
 
-/* So much of its level a plot is high at least: noise is not to look large. */
+/* Minimum height of a plot, as a fraction of its level: noise should not look large. */
 static const double plot_least = 0.02;
-/* Above and below the values, in heights. */
+/* Above and below the values, as a fraction of the height. */
 static const double plot_margin = 0.06;
 
 /* ---- the frame ------------------------------------------------------------------------- */
@@ -42,7 +44,7 @@ static void put_hash(struct pm_str *out, const char *name)
 		pm_str_printf(out, " 'sha256-%s'", file->sha256);
 }
 
-/* The hash of the policy is of what stands between the tags, to the byte. */
+/* The policy's hashes cover the exact bytes between the tags. */
 static void put_file(struct pm_str *out, const char *tag, const char *name)
 {
 	const struct pm_page_file *file = find_file(name);
@@ -153,13 +155,13 @@ static void init_plot(struct plot *plot, const struct pm_trend *trend)
 		high = low + least;
 	}
 	margin = plot_margin * (high - low);
-	/* What is never negative has no scale below 0. */
+	/* Values that are never negative need no scale below 0. */
 	*plot = (struct plot){ .trend = trend,
 			       .from = low >= 0 ? fmax(low - margin, 0) : low - margin,
 			       .to = high + margin };
 }
 
-/* In parts of @whole. */
+/* From 0 to @whole. */
 static double x_of(const struct plot *plot, size_t commit, double whole)
 {
 	size_t last = plot->trend->points.len - 1;
@@ -187,7 +189,7 @@ static void put_point(struct pm_str *out, const struct plot *plot, char how,
 		      y_of(plot, value));
 }
 
-/* Over commits that have no value nothing is drawn. */
+/* Nothing is drawn over commits without a value. */
 static void put_band(struct pm_str *out, const struct plot *plot)
 {
 	const struct pm_trend_point *points = plot->trend->points.data;
@@ -217,7 +219,7 @@ static void put_line(struct pm_str *out, const struct plot *plot)
 		if (is_known(plot, i))
 			put_point(out, plot, i > 0 && is_known(plot, i - 1) ? 'L' : 'M',
 				  i, points[i].median);
-	/* One alone would not be seen. */
+	/* An isolated point would be invisible. */
 	pm_str_puts(out, "\"/><path class=\"dots\" d=\"");
 	for (size_t i = 0; i < len; i++) {
 		bool left = i > 0 && is_known(plot, i - 1);
@@ -402,9 +404,9 @@ static void put_series(struct pm_str *out, const struct pm_trends *trends, size_
 	pm_str_release(&words);
 }
 
-/* ---- what the script reads ------------------------------------------------------------- */
+/* ---- data for the script --------------------------------------------------------------- */
 
-/* Nothing in it may look like a tag to the reader of HTML. */
+/* Nothing in it may look like a tag to an HTML parser. */
 static void put_json_text(struct pm_str *out, const char *text)
 {
 	struct pm_str json = { 0 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the documents of trends share. */
+/* Definitions shared by the documents of trends. */
 #pragma once
 
 #include "compare-show.h"
 
-/* As a row of a comparison: what writes those writes names and numbers of trends, too. Borrows
- * of @trend. */
+/* A trend as a row of a comparison, for functions that print those. Borrows from
+ * @trend. */
 void pm_trend_row(struct pm_compare_row *ret, const struct pm_trend *trend);
-/* With the levels around @step as its sides. */
+/* The same, with the levels around @step as its sides. */
 void pm_trend_step_row(struct pm_compare_row *ret, const struct pm_trend *trend,
 		       const struct pm_trend_step *step);
-/* A number of the series, in a unit of its own. */
+/* A number of the series, in a suitable unit. */
 void pm_put_trend_value(struct pm_str *str, const struct pm_trend *trend, double value,
 			bool ascii);
 /* "3f2a1bc0  Make parse slower"; the subject cut to @width columns (0: whole). */
@@ -18,7 +18,7 @@ void pm_put_trend_commit(struct pm_str *str, const struct pm_trend_commit *commi
 			 size_t width, bool ascii);
 /* "2 of 14 numbers have moved over 37 commits". */
 void pm_put_trend_verdict(struct pm_str *str, const struct pm_trends *trends);
-/* Those with a step; they come first. */
+/* Number of trends with a step; these come first. */
 size_t pm_trends_moved(const struct pm_trends *trends);
-/* The last point with a value; as many as there are: none has one. */
+/* The last point with a value; the number of points if none has one. */
 size_t pm_trend_last(const struct pm_trend *trend);

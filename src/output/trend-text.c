@@ -8,14 +8,15 @@ enum {
 	INDENT = 2,
 	GAP = 2,
 	CELLS = 4, /* verdict, change, before, after */
-	SERIES_MAX = 50, /* unless all are asked for */
-	STEPS_MAX = 8, /* of a series, the youngest */
+	SERIES_MAX = 50, /* unless all are requested */
+	STEPS_MAX = 8, /* of a series, the latest ones */
 	SPARK_MAX = 48, /* columns */
 	SPARK_LEVELS = 8,
 	SUBJECT_LEAST = 20,
 };
 
-/* So much of the level is the height of a spark line at least: noise is not to look large. */
+/* Minimum height of a sparkline, as a fraction of the level: noise should not look
+ * large. */
 static const double spark_least = 0.02;
 
 struct text {
@@ -35,9 +36,9 @@ static void put_line(struct text *to, enum pm_color color, const char *before,
 	pm_str_clear(line);
 }
 
-/* ---- the line in small ----------------------------------------------------------------- */
+/* ---- sparkline ------------------------------------------------------------------------- */
 
-/* Mean of the values of commits [begin, end); NaN where there is none. */
+/* Mean of the values of commits [begin, end); NaN if there is none. */
 static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
 {
 	double sum = 0;
@@ -220,7 +221,7 @@ static void put_steps(struct text *to, const struct pm_trend *trend)
 		put_step(to, trend, &trend->steps.data[i], widths);
 }
 
-/* ---- the whole ------------------------------------------------------------------------- */
+/* ---- the whole report ------------------------------------------------------------------ */
 
 static void put_top(struct text *to)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trends as people read them. */
+/* Trends in words for people. */
 #include "trend-show.h"
 
 #include <string.h>

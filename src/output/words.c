@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers and names as people read them. */
+/* Numbers and names for people. */
 #include "output-internal.h"
 
 #include <ctype.h>
@@ -68,7 +68,7 @@ void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t
 	const struct pm_profile_event *events = profile->events.data;
 
 	pm_str_puts(str, events[event].actual);
-	/* Two may have become one and the same: cycles and cpu-clock where there is no PMU. */
+	/* Two may have become the same event: cycles and cpu-clock if there is no PMU. */
 	for (size_t i = 0; i < profile->events.len; i++) {
 		if (i == event || strcmp(events[i].actual, events[event].actual) != 0 ||
 		    strcmp(events[event].actual, events[event].requested) == 0)
@@ -215,7 +215,7 @@ void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *f
 		if (!piece)
 			return;
 		columns = pm_columns(piece);
-		/* A piece that fits on no line gets one, and sticks out. */
+		/* A piece that fits on no line gets its own, and is too long for it. */
 		if (width > 0 && blanks > 0 && at + blanks + columns > width) {
 			fprintf(text->to, "\n%*s", (int)indent, "");
 			at = indent;
