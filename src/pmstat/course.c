@@ -13,7 +13,7 @@
 #include "print.h"
 
 enum {
-	PADDING_MAX = 4096, /* a page: a stack begins anywhere within one */
+	PADDING_MAX = 4096, /* a page: a stack may begin anywhere in one */
 };
 #define MS_NS 1000000ull
 
@@ -27,17 +27,17 @@ struct course {
 	struct pm_targets targets;
 	struct pm_regions regions[PMSTAT_VARIANTS];
 	enum pm_count_engine engine;
-	uint64_t seed; /* of the padding */
+	uint64_t seed; /* for the padding */
 	uint64_t random;
-	uint64_t stolen_ns; /* pm_stolen_ns() when the first run began */
+	uint64_t stolen_ns; /* pm_stolen_ns() at the start of the first run */
 	bool stolen_known;
-	bool warned; /* while it ran */
-	int status; /* of the first run that failed, else 0 */
+	bool warned; /* a warning was printed during a run */
+	int status; /* of the first run that failed; otherwise 0 */
 };
 
-/* ---- before anything runs ----------------------------------------------------------------- */
+/* ---- preparation -------------------------------------------------------------------------- */
 
-/* Who of them works here, and why the others do not. */
+/* Chooses the first engine that works here; says why others do not. */
 static int choose_auto(struct course *course, struct pm_error *err)
 {
 	struct pm_error uprobe = { 0 }, ptrace = { 0 };
@@ -95,7 +95,7 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 
 	if (!options->attach)
 		context.command = options->commands[variant][0];
-	/* /proc has the mappings of a thread under its number, too. */
+	/* /proc has a thread's mappings under its tid, too. */
 	for (size_t i = 0; i < course->targets.roots.len && ret == 0; i++) {
 		const struct pm_root *root = &course->targets.roots.data[i];
 
@@ -113,8 +113,8 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 			: ret;
 }
 
-/* If the kernel cannot be asked, a function on which it takes no probe would look as if
- * it were never called: then no number is exact. */
+/* If the kernel cannot be asked, a function on which it accepts no probe would appear
+ * never to be called. In that case no number is exact. */
 static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *err)
 {
 	struct pm_error why = { 0 };
@@ -131,7 +131,7 @@ static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *
 	return tell_notes(course, &note, 1, err);
 }
 
-/* If probes can see none of the functions, breakpoints see their calls. */
+/* Whether probes can see none of the functions; breakpoints can see their calls. */
 static bool is_all_deaf(const struct course *course)
 {
 	for (uint32_t i = 0; i <= course->options->ab; i++) {
@@ -145,7 +145,7 @@ static bool is_all_deaf(const struct course *course)
 	return true;
 }
 
-/* Which functions uprobes can see decides about --engine auto, too. */
+/* --engine auto also depends on which functions uprobes can see. */
 static int fit_engine(struct course *course, struct pm_error *err)
 {
 	const struct pmstat_options *options = course->options;
@@ -198,7 +198,7 @@ static int find_all(struct course *course, struct pm_error *err)
 	return ret < 0 ? ret : choose_engine(course, err);
 }
 
-/* A mistyped command is told before the other one has run for hours. */
+/* Reports a mistyped command before the other one has run for hours. */
 static int check_commands(struct course *course, struct pm_error *err)
 {
 	const struct pmstat_options *options = course->options;
@@ -235,14 +235,15 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Simulated runs are equal to the last instruction, of which an environment costs some. */
+/* Simulated runs are equal to the last instruction, and processing an environment takes
+ * some. */
 static bool is_padded(const struct pmstat_options *options)
 {
 	return options->ab && options->engine != PM_COUNT_ENGINE_CALLGRIND;
 }
 
-/* Where the stack begins depends on the size of the environment, and speed may depend on that:
- * what is compared shall not have one place for A and one for B. */
+/* The start of the stack depends on the size of the environment, and speed may depend on
+ * that. A comparison should not have one position for A and another one for B. */
 static int pad_environment(struct course *course, struct pm_error *err)
 {
 	char text[PADDING_MAX];
@@ -255,7 +256,7 @@ static int pad_environment(struct course *course, struct pm_error *err)
 	return 0;
 }
 
-/* Beside the command's own output, a line at a time. */
+/* Printed among the command's own output, one line at a time. */
 static void print_live(void *user, const char *line)
 {
 	fprintf(stderr, "%s\n", line);
@@ -268,7 +269,7 @@ static void put_live_value(struct pm_str *line, const struct pm_stat_event *even
 			  strcmp(nl_langinfo(CODESET), "UTF-8") != 0);
 }
 
-/* Of the first run: the others are like it. */
+/* For the first run only, as the others are alike. */
 static void print_warning(void *user, const char *text)
 {
 	struct course *course = user;
@@ -344,7 +345,8 @@ static int run_whole(struct course *course, struct pm_stat *stat, uint32_t varia
 	return pm_count_run(stat, &count, &course->child, err);
 }
 
-/* A command that was only the clock is ended by us when it is needed no more. */
+/* A command that only set the duration is terminated by us when it is no longer
+ * needed. */
 static int status_of_clock(const struct pm_child *child)
 {
 	bool by_us = child->interrupts == 0 && WIFSIGNALED(child->status) &&
@@ -353,7 +355,7 @@ static int status_of_clock(const struct pm_child *child)
 	return child->status_known && !by_us ? pm_exit_status(child->status) : 0;
 }
 
-/* Of a run that --timeout ended, the end is no failure. */
+/* The end of a run that --timeout terminated is not a failure. */
 static int status_of(const struct course *course, const struct pm_stat_run *run)
 {
 	bool in_time = !run->stopped || course->options->timeout_ns == 0 ||
@@ -391,7 +393,7 @@ static int run_one(struct course *course, struct pm_stat *stat, uint32_t variant
 	return 0;
 }
 
-/* ---- all of them -------------------------------------------------------------------------- */
+/* ---- all runs ----------------------------------------------------------------------------- */
 
 static bool goes_on(struct course *course)
 {
@@ -451,7 +453,7 @@ static int run_all(struct course *course, struct pm_error *err)
 		if (i > 0 && options->time_ns > 0 &&
 		    pm_now_ns() - begin >= options->time_ns)
 			break;
-		/* A B, B A, A B, …: what drifts meanwhile meets both alike. */
+		/* A B, B A, A B, …: drift affects both alike. */
 		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
 			uint32_t variant = options->ab ? (uint32_t)((i + j) & 1) : 0;
 
@@ -465,7 +467,7 @@ static int run_all(struct course *course, struct pm_error *err)
 	return ret;
 }
 
-/* Of the clocks, the first that has values. NULL: there is none. */
+/* The first of the clocks that has values. NULL: none. */
 static const char *sum_of_clock(const struct pm_stat *stat, uint64_t *ret)
 {
 	for (size_t event = 0; event < stat->events.len; event++) {
@@ -529,7 +531,7 @@ static int fail(const struct pm_error *err, int status)
 	return status;
 }
 
-/* Said even with --quiet, as there is nothing else to see. */
+/* Printed even with --quiet, as there is no other output. */
 static int without_runs(const struct course *course)
 {
 	struct pm_error err = { 0 };
@@ -564,8 +566,8 @@ static int finish(struct course *course, struct pm_error *err)
 	return ret < 0 ? fail(err, PM_STATUS_FAILED) : course->status;
 }
 
-/* `pmstat -a -I 1000 -o - | head`: where no command waits for its end, the end of who reads is
- * ours, as it is any filter's. */
+/* `pmstat -a -I 1000 -o - | head`: if no command is waited for, this program ends with
+ * its reader, as any filter does. */
 static void end_with_reader(const struct course *course)
 {
 	const struct pmstat_options *options = course->options;
@@ -602,7 +604,7 @@ static int count(struct course *course)
 	course->status = course->child.launch_error < 0
 				 ? pm_child_launch_status(course->child.launch_error)
 				 : PM_STATUS_FAILED;
-	/* What was counted before that is worth having. */
+	/* The runs that were already counted are still useful. */
 	return course->stat->runs.len > 0 ? finish(course, &err) : course->status;
 }
 

@@ -64,7 +64,7 @@ static int fill_host(struct pm_stat_host *host)
 	return 0;
 }
 
-/* Of a script its interpreter's. */
+/* For a script, the build id of its interpreter. */
 static int fill_build_id(struct pm_stat_subject *subject, char **command)
 {
 	struct pm_probe_context context = { .command = command[0] };

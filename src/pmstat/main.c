@@ -3,7 +3,7 @@
 
 #include <locale.h>
 
-/* What the command line needs of the machine. */
+/* Resolves what the command line needs from the machine. */
 static int complete(struct pmstat_options *options, struct pm_error *err)
 {
 	int ret = 0;
@@ -15,7 +15,7 @@ static int complete(struct pmstat_options *options, struct pm_error *err)
 					   &options->targets, options->commands[0], err);
 }
 
-/* Help and version go to a stream that may fail, too. */
+/* Help and version are written to a stream that may fail, too. */
 static int tell(enum pmstat_action action, struct pm_error *err)
 {
 	struct pm_sink sink = { .file = stdout };
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 	int ret, status = 0;
 
 	pm_streams_hold();
-	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
+	setlocale(LC_CTYPE, ""); /* numbers stay in the C locale */
 	ret = pmstat_options_parse(&options, argc, argv, &err);
 	if (ret == 0)
 		ret = options.action == PMSTAT_COUNT ? complete(&options, &err)

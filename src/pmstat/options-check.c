@@ -4,13 +4,13 @@
 #include <string.h>
 
 enum {
-	AB_RUNS = 20, /* as many pairs find a change of 1 % on a busy machine */
-	AB_RUNS_SIMULATED = 10, /* which are nearly the same each time */
+	AB_RUNS = 20, /* enough pairs to find a change of 1 % on a busy machine */
+	AB_RUNS_SIMULATED = 10, /* simulated runs are nearly equal */
 };
 
 static const char ab_separator[] = ":::";
 
-/* Numbers of the kernel's, and numbers of a simulator. */
+/* Kernel events and simulated ones cannot be mixed. */
 static int check_events(const struct pmstat_options *options, struct pm_error *err)
 {
 	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
@@ -120,7 +120,7 @@ static uint64_t ab_runs(const struct pmstat_options *options)
 	return options->engine == PM_COUNT_ENGINE_CALLGRIND ? AB_RUNS_SIMULATED : AB_RUNS;
 }
 
-/* How often. */
+/* Checks the number of runs. */
 static int check_course(struct pmstat_options *options, struct pm_error *err)
 {
 	bool many = options->repeat > 0 || options->time_ns > 0 || options->warmups > 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that read the command line.
+ * Shared by the files that parse the command line.
  */
 #pragma once
 
@@ -8,18 +8,19 @@
 
 #define pmstat_usage(err, ...) pm_usage(err, "pmstat", __VA_ARGS__)
 
-/* Values of options: 0, or -EINVAL with one clear line. */
+/* Parse values of options. 0, or -EINVAL with one clear line. */
 int pmstat_parse_events(struct pmstat_options *options, const char *text,
 			struct pm_error *err);
 int pmstat_parse_engine(enum pm_count_engine *ret, const char *text,
 			struct pm_error *err);
-/* NULL: the place of the call alone. */
+/* @text NULL: only the place of the call. */
 int pmstat_parse_calls_from(uint32_t *ret, const char *text, struct pm_error *err);
 int pmstat_parse_per(enum pm_counters_by *ret, const char *text, struct pm_error *err);
 int pmstat_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err);
 int pmstat_parse_ms(uint64_t *ret, char option, const char *text, struct pm_error *err);
-/* With a unit a time; a bare number counts milliseconds, as perf's does. */
+/* A time with a unit; a bare number is in milliseconds, as in perf. */
 int pmstat_parse_timeout(uint64_t *ret_ns, const char *text, struct pm_error *err);
 
-/* What goes together, and what else follows. @rest are the words behind the options. */
+/* Checks combinations, and fills in what follows from them. @rest: the words after the
+ * options. */
 int pmstat_check(struct pmstat_options *options, char **rest, struct pm_error *err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of options, and what is said of wrong ones. */
+/* Values of options, and messages about wrong ones. */
 #include "options-internal.h"
 
 #include <string.h>
 
 enum {
 	WARMUPS_MAX = 1000000,
-	CALLERS_MAX = 127, /* frames of a stack; more says nothing */
+	CALLERS_MAX = 127, /* frames of a stack; more are of no use */
 };
 
-/* The length of the first event of a list. Groups and PMUs have commas of their own. */
+/* The length of the first event in a list. Groups and PMUs contain commas, too. */
 static size_t first_event(const char *text)
 {
 	bool slashes = false;
@@ -48,7 +48,7 @@ static int add_simulated(struct pmstat_options *options, const char *text, size_
 	return pm_error_set(err, -ENOMEM, "out of memory");
 }
 
-/* What a simulator counts is no event of the kernel's. */
+/* Separates the simulated events from the kernel's. */
 int pmstat_parse_events(struct pmstat_options *options, const char *text,
 			struct pm_error *err)
 {

@@ -21,7 +21,7 @@ enum {
 	OPTION_VERSION,
 };
 
-/* perf stat's letters keep their meaning. */
+/* Letters of perf stat keep their meaning. */
 static const char short_options[] = "+:aC:D:e:G:hiI:o:p:qr:t:u:vw:x:";
 static const struct option long_options[] = {
 	{ "event", required_argument, NULL, 'e' },
@@ -202,7 +202,7 @@ static int apply(struct pmstat_options *options, int option, const char *word,
 	return ret > 0 ? pm_usage_option(err, "pmstat", long_options, option, word) : ret;
 }
 
-/* What may be left out goes behind a =; else it is the command. */
+/* An optional value must follow a `=`; otherwise the word is the command. */
 static int check_calls_from(char **rest, struct pm_error *err)
 {
 	uint64_t callers;
@@ -214,7 +214,7 @@ static int check_calls_from(char **rest, struct pm_error *err)
 			    rest[-1], rest[0], rest[0], rest[0]);
 }
 
-/* Up to the first word that is none of them, which *rest then leads to. */
+/* Parses options up to the first other word, to which *rest then points. */
 static int take_options(struct pmstat_options *options, int argc, char **argv,
 			char ***rest, struct pm_error *err)
 {
@@ -240,7 +240,7 @@ int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 	int ret;
 
 	*options = (struct pmstat_options){ .separator = "," };
-	/* A program of that name is `-- ab` or `./ab`. */
+	/* A program of that name can be run as `-- ab` or `./ab`. */
 	options->ab = argc > 1 && strcmp(argv[1], "ab") == 0;
 	if (options->ab) {
 		argc--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the user asked for: the command line of pmstat as plain data.
+ * The command line of pmstat as plain data.
  */
 #pragma once
 
@@ -27,37 +27,37 @@ struct pmstat_options {
 
 	/* What to count. */
 	struct pm_event_specs specs;
-	struct pm_probes probes; /* what specs of places in files stand on */
+	struct pm_probes probes; /* the places in files that specs refer to */
 	PM_VEC(char *) simulated; /* sim.* of -e, owned */
 	bool event_given;
 	PM_VEC(struct pm_region_spec) regions; /* --fn, --range; borrowed texts */
 	enum pm_count_engine engine;
 	enum pm_counters_by by;
-	uint32_t calls_from; /* 0: not asked for */
+	uint32_t calls_from; /* 0: not requested */
 	bool live;
 	bool marked; /* only what the command marks */
 	/* --marked=FROM,TO: by these functions; NULL: by itself. */
 	const char *marked_from, *marked_to;
 	const char *stacks; /* a file for what each stack has cost; NULL: none */
 
-	/* Whom. The words of a command are borrowed from argv, NULL-terminated; NULL: none. With
-	 * `attach` the command only says how long. */
+	/* The targets. The words of a command are borrowed from argv, NULL-terminated;
+	 * NULL: none. With `attach` the command only sets the duration. */
 	struct pm_targets_request targets;
 	bool attach;
 	bool ab;
 	char **commands[PMSTAT_VARIANTS];
-	const char *user; /* NULL: as we do */
+	const char *user; /* NULL: the user of this program */
 
-	/* How often, and when. */
-	uint64_t repeat; /* of each variant; UINT64_MAX with --time alone */
-	uint64_t time_ns; /* --time; 0: no */
+	/* Number of runs, and timing. */
+	uint64_t repeat; /* of each variant; UINT64_MAX if only --time is given */
+	uint64_t time_ns; /* --time; 0: none */
 	uint64_t warmups;
 	bool keep_going;
 	uint64_t interval_ms, delay_ms, timeout_ns; /* 0: none */
 
-	/* Where results go, and how. */
+	/* Where results go, and in which form. */
 	enum pmstat_form form;
-	const char *separator; /* of PMSTAT_CSV */
+	const char *separator; /* for PMSTAT_CSV */
 	const char *output; /* NULL: stderr; "-": stdout */
 	enum pm_color_wish color;
 	bool quiet, verbose;
@@ -67,9 +67,9 @@ struct pmstat_options {
 int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 			 struct pm_error *err);
 void pmstat_options_release(struct pmstat_options *options);
-/* The whole of --help, and the names of all events, to stdout. */
+/* Prints all of --help, and the names of all events, to stdout. */
 void pmstat_options_help(void);
-/* Whether functions or ranges are counted, or a simulator counts: an engine's work. */
+/* Whether an engine is needed: for functions, for ranges, or for a simulator. */
 static inline bool pmstat_needs_engine(const struct pmstat_options *options)
 {
 	return options->regions.len > 0 || options->engine == PM_COUNT_ENGINE_CALLGRIND;

@@ -8,7 +8,7 @@
 #include "pm/stat-output.h"
 
 enum {
-	FILE_MODE = 0600, /* as of recordings: it tells what ran, with which words */
+	FILE_MODE = 0600, /* as for recordings: it reveals commands and arguments */
 };
 
 int pmstat_print_open(struct pmstat_print *print, const struct pmstat_options *options,
@@ -44,8 +44,8 @@ static struct pm_stat_report report_of(const struct pmstat_print *print,
 	};
 }
 
-/* The next interval may be long to come: it is to be seen at once, and a disk that is full is
- * told at the end. */
+/* The next interval may be far off, so each one is shown at once; a full disk is reported
+ * at the end. */
 void pmstat_print_interval(void *user, const struct pm_stat *stat,
 			   const struct pm_stat_run *run)
 {
@@ -62,7 +62,8 @@ void pmstat_print_interval(void *user, const struct pm_stat *stat,
 	fflush(print->to);
 }
 
-/* Where the text does not tell them. In JSON they are part of it; CSV has no place. */
+/* Prints warnings that the text does not contain. In JSON they are included; CSV has no
+ * place for them. */
 static void tell_warnings(const struct pmstat_print *print, const struct pm_stat *stat)
 {
 	bool told = print->options->form == PMSTAT_TEXT ||
@@ -72,7 +73,7 @@ static void tell_warnings(const struct pmstat_print *print, const struct pm_stat
 		pmstat_say(print->options, "warning: %s", stat->warnings.data[i]);
 }
 
-/* Without -o: it stays open, and it has no buffer. */
+/* For results without -o: stderr stays open, and is unbuffered. */
 static int check_stderr(struct pm_error *err)
 {
 	if (fflush(stderr) == 0 && !ferror(stderr))
