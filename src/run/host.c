@@ -23,9 +23,9 @@ static void read_cpu_model(char *ret, size_t size)
 }
 
 /*
- * Why profiles of virtual machines differ (no PMU, stolen time) has to be seen in the file.
- * CPUID leaf 0x40000000 carries the hypervisor's signature when leaf 1 ECX bit 31 is set
- * (Linux Documentation/virt/kvm/x86/cpuid.rst).
+ * Recorded because profiles of virtual machines differ (no PMU, stolen time). CPUID leaf
+ * 0x40000000 has the hypervisor's signature if bit 31 of ECX of leaf 1 is set (Linux
+ * Documentation/virt/kvm/x86/cpuid.rst).
  */
 static void read_virt(char *ret, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the places are that a command line names. */
+/* Resolves the places that a command line names. */
 #include "pm/run.h"
 
 int pm_places_context(struct pm_probe_context *ret, struct pm_task_list *ids,
@@ -7,7 +7,7 @@ int pm_places_context(struct pm_probe_context *ret, struct pm_task_list *ids,
 {
 	const struct pm_task_list *const lists[] = { &request->pids, &request->tids };
 
-	/* /proc has the mappings of a thread under its number, too. */
+	/* /proc has a thread's mappings under its tid, too. */
 	for (size_t i = 0; i < PM_ARRAY_LEN(lists); i++)
 		for (size_t j = 0; j < lists[i]->list.len; j++)
 			if (pm_vec_push(&ids->list, lists[i]->list.data[j]) < 0)

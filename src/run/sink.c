@@ -63,8 +63,9 @@ static int open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err
 	return 0;
 }
 
-/* The file behind symbolic links. NULL: a device, a pipe, or what the kernel makes look like a
- * link, as /dev/stdout, where a new file would not be the one that is open. */
+/* The file behind symbolic links. NULL: a device, a pipe, or something that the kernel
+ * presents as a link, such as /dev/stdout, where a new file would differ from the one
+ * that is open. */
 static char *find_target(const char *path, struct stat *stat_buf, bool *exists)
 {
 	*exists = lstat(path, stat_buf) == 0;
@@ -103,7 +104,7 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 {
 	int code = 0;
 
-	/* ferror() alone forgets why; the write that failed last fails again. */
+	/* ferror() alone loses the reason; the write that failed last fails again. */
 	errno = 0;
 	if (fflush(sink->file) != 0)
 		code = errno;

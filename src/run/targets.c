@@ -16,15 +16,15 @@
 #include "pm/run.h"
 
 enum {
-	PIDFDS_MAX = 512, /* of a user's many processes: the others are looked for */
-	SCANS_MAX = 10, /* of a process that makes threads all the time */
+	PIDFDS_MAX = 512, /* for a user with many processes: the others are polled */
+	SCANS_MAX = 10, /* for a process that creates threads all the time */
 	STAT_MAX = 1024,
 	THREAD_PIDFD = O_EXCL, /* PIDFD_THREAD of Linux 6.9 */
 };
 
-/* ---- what /proc says ---------------------------------------------------------------------- */
+/* ---- /proc -------------------------------------------------------------------------------- */
 
-/* Whole, NUL-terminated. Length or negative errno. */
+/* Reads the whole file, NUL-terminated. Length or negative errno. */
 static ssize_t read_file(const char *name, char *ret, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -39,7 +39,7 @@ static ssize_t read_file(const char *name, char *ret, size_t size)
 	return len;
 }
 
-/* State and starttime, fields 3 and 22 of proc(5). The name in front of them may hold
+/* State and starttime, fields 3 and 22 of proc(5). The name before them may contain
  * parentheses and spaces. */
 static int read_stat(pid_t pid, pid_t tid, char *state, uint64_t *began)
 {
@@ -63,7 +63,7 @@ static int read_stat(pid_t pid, pid_t tid, char *state, uint64_t *began)
 	return pm_parse_u64(number, began) ? 0 : -EBADMSG;
 }
 
-/* Process of a thread, and as whom it acts. 0, or -ESRCH. */
+/* A thread's process, and its effective user. 0, or -ESRCH. */
 static int read_status(pid_t tid, pid_t *tgid, uid_t *euid)
 {
 	char name[64], text[4096];
@@ -92,7 +92,7 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The numbers that are names in a folder, appended. An ended process has none. */
+/* Appends the numbers that are names in a directory. An ended process has none. */
 static int list_numbers(const char *folder, struct pm_task_list *ret)
 {
 	DIR *dir = opendir(folder);
@@ -142,7 +142,7 @@ static pid_t parent_of(pid_t pid)
 	return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Until nobody comes and goes any more, if that ever is. */
+/* Repeats until no thread is created or ends during a scan, or up to a limit. */
 static int scan_until_stable(struct pm_targets *targets)
 {
 	struct pm_task_list now = { 0 };
@@ -168,7 +168,7 @@ static int scan_until_stable(struct pm_targets *targets)
 	return ret;
 }
 
-/* ---- who is meant ------------------------------------------------------------------------- */
+/* ---- roots -------------------------------------------------------------------------------- */
 
 static int open_pidfd(const struct pm_root *root)
 {
@@ -176,7 +176,8 @@ static int open_pidfd(const struct pm_root *root)
 			    root->tid > 0 ? THREAD_PIDFD : 0);
 }
 
-/* A pidfd means who has the number now; the time of its birth is read behind that. */
+/* A pidfd refers to the current owner of the id; the start time is read after opening
+ * it. */
 static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child,
 		    char *state)
 {
@@ -204,8 +205,8 @@ static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child
 
 /* ---- children ----------------------------------------------------------------------------- */
 
-/* What capabilities(7) calls CAP_SYS_ADMIN and CAP_PERFMON: either lets perf_event_open(2) take
- * any process. */
+/* CAP_SYS_ADMIN and CAP_PERFMON of capabilities(7): with either of them,
+ * perf_event_open(2) accepts any process. */
 #define CAPS_ANY_PROCESS (1ull << 21 | 1ull << 38)
 
 static bool may_record_any(void)
@@ -221,7 +222,8 @@ static bool may_record_any(void)
 	       (caps & CAPS_ANY_PROCESS) != 0;
 }
 
-/* perf_event_open(2) asks for PTRACE_MODE_READ_REALCREDS, as the link does (proc(5)). */
+/* perf_event_open(2) requires PTRACE_MODE_READ_REALCREDS, as reading the link does
+ * (proc(5)). */
 static bool may_record(pid_t pid)
 {
 	char name[64], target[4];
@@ -254,7 +256,7 @@ static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
 	return bsearch(&key, kin->list.data, kin->list.len, sizeof(key), compare_kin);
 }
 
-/* All processes but ourselves: recording our own work would cause more work. */
+/* All processes except ourselves: recording our own work would cause more work. */
 static int read_kin(struct kin_list *ret)
 {
 	struct pm_task_list pids = { 0 };
@@ -273,7 +275,7 @@ static int read_kin(struct kin_list *ret)
 	return r;
 }
 
-/* Marks what descends from a root. Each pass but the last marks one more. */
+/* Marks descendants of roots. Each pass except the last marks at least one more. */
 static void mark_descendants(const struct pm_targets *targets, struct kin_list *kin)
 {
 	bool more = true;
@@ -297,7 +299,7 @@ static void mark_descendants(const struct pm_targets *targets, struct kin_list *
 	}
 }
 
-/* Makes roots of the children that there are now. How many are new, or -ENOMEM. */
+/* Adds the current children to the roots. Returns how many are new, or -ENOMEM. */
 static int add_children(struct pm_targets *targets, const struct pm_targets_request *how)
 {
 	struct kin_list kin = { 0 };
@@ -319,7 +321,7 @@ static int add_children(struct pm_targets *targets, const struct pm_targets_requ
 		} else {
 			r = add_root(targets, one->pid, 0, true, &state);
 			added += r == 0;
-			r = r == -ENOMEM ? r : 0; /* it has ended meanwhile */
+			r = r == -ENOMEM ? r : 0; /* it has ended in the meantime */
 		}
 	}
 	targets->forbidden = forbidden;
@@ -328,8 +330,8 @@ static int add_children(struct pm_targets *targets, const struct pm_targets_requ
 	return r < 0 ? r : added;
 }
 
-/* Repeats until a whole pass over /proc finds no new process. Then every process that
- * forked during a pass is known. */
+/* Repeats until a whole pass over /proc finds no new process. After that, every process
+ * that forked during a pass is known. */
 static int find_children(struct pm_targets *targets,
 			 const struct pm_targets_request *request)
 {
@@ -382,7 +384,7 @@ static int add_process(struct pm_targets *targets, pid_t pid, struct pm_error *e
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
 		return not_there(err, "process", pid, "ps -e");
-	/* A leader may have ended before its threads. */
+	/* A leader may end before its threads. */
 	if (state == 'Z' || state == 'X') {
 		struct pm_task_list tids = { 0 };
 		char folder[64];
@@ -435,7 +437,7 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 		char state;
 		uid_t euid;
 
-		/* Our own work, recorded, would make more work. */
+		/* Recording our own work would cause more work. */
 		if (pid == getpid() || read_status(pid, &tgid, &euid) < 0 || euid != uid)
 			continue;
 		ret = add_root(targets, pid, 0, false, &state);
@@ -444,13 +446,13 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 		else if (ret == 0 && (state == 'Z' || state == 'X'))
 			targets->roots.data[targets->roots.len - 1].ended = true;
 		else
-			ret = 0; /* it has ended meanwhile */
+			ret = 0; /* it has ended in the meantime */
 	}
 	pm_vec_release(&pids.list);
 	if (ret < 0 || targets->roots.len > 0)
 		return ret;
 	pm_error_set(err, -ESRCH, "user %s has no processes now", name);
-	/* Whoever is in no table has no command run as well. */
+	/* --user needs a name from the user database. */
 	if (user)
 		pm_error_fix(err, "--user %s, to run COMMAND as this user", name);
 	else
@@ -458,8 +460,8 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 	return -ESRCH;
 }
 
-/* The folder itself, or a name below where control groups are mounted, in version 2 and in
- * version 1, where events need the hierarchy `perf_event`. */
+/* The directory itself, or a name below the mount points of control groups, of version 2
+ * and of version 1, where events need the hierarchy `perf_event`. */
 static int open_cgroup(const char *name, struct pm_error *err)
 {
 	static const char *const places[] = { "", "/sys/fs/cgroup/",
@@ -611,7 +613,7 @@ void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *p
 	perf->cpus = targets->cpus;
 }
 
-/* CPU time so far. Of a process also that of threads that have ended. */
+/* CPU time used so far. For a process it includes threads that have ended. */
 static bool read_cpu_ns(const struct pm_root *root, uint64_t *ret)
 {
 	struct timespec used;
@@ -675,7 +677,7 @@ int pm_targets_begin(struct pm_targets *targets, struct pm_error *err)
 	return ret < 0 ? ret : 0;
 }
 
-/* Whether the number still means who had it at first. */
+/* Whether the id still belongs to the original process or thread. */
 static bool is_same(const struct pm_root *root)
 {
 	uint64_t began;
@@ -686,7 +688,7 @@ static bool is_same(const struct pm_root *root)
 	       began == root->began;
 }
 
-/* Gone, a zombie without threads, or another one has its number now. */
+/* Whether it has ended, is a zombie without threads, or its id has been reused. */
 static bool is_over(const struct pm_root *root)
 {
 	uint64_t began;
@@ -712,7 +714,8 @@ bool pm_targets_ended(struct pm_targets *targets)
 		if (root->ended || root->child || !is_over(root))
 			continue;
 		root->ended = true;
-		/* It would be ready for ever. The fd keeps the number of a zombie telling. */
+		/* Otherwise it would be ready forever. The pidfd itself stays open, and
+		 * still identifies a zombie. */
 		if (root->pidfd >= 0)
 			epoll_ctl(targets->ends_fd, EPOLL_CTL_DEL, root->pidfd, NULL);
 	}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command lines of all programs have in common. */
+/* Command line words that all programs have in common. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "pm/run.h"
 
 enum {
-	TASKS_MAX = 100000, /* more than a list that somebody means to type */
-	NEAR_ENOUGH = 3, /* edits between a wrong name and one worth proposing */
+	TASKS_MAX = 100000, /* more than anyone types on purpose */
+	NEAR_ENOUGH = 3, /* edits between a wrong name and a suggestion */
 	NAME_BYTES = 64,
 };
 
-/* ---- what is wrong ------------------------------------------------------------------------ */
+/* ---- errors ------------------------------------------------------------------------------- */
 
 int pm_usage(struct pm_error *err, const char *program, const char *format, ...)
 {
@@ -35,7 +35,7 @@ static const char *nearest_option(const struct option *options, const char *name
 		size_t distance = pm_name_distance(name, option->name);
 
 		if (strncmp(option->name, name, strlen(name)) == 0)
-			distance = 1; /* the beginning of several */
+			distance = 1; /* an abbreviation of several */
 		if (distance < best_distance) {
 			best = option->name;
 			best_distance = distance;
@@ -92,7 +92,7 @@ int pm_parse_count(uint64_t *ret, const char *option, const char *text,
 	return 0;
 }
 
-/* A number with a point perhaps, without sign or exponent. @rest is what stands behind. */
+/* A number that may have a point, without sign or exponent. @rest: the text after it. */
 static bool parse_decimal(const char *text, double *ret, const char **rest)
 {
 	size_t whole = strspn(text, "0123456789");
@@ -209,7 +209,7 @@ bool pm_color_is_wanted(enum pm_color_wish wish, int fd)
 	       strcmp(term, "dumb") != 0;
 }
 
-/* ---- whom to watch ------------------------------------------------------------------------ */
+/* ---- targets ------------------------------------------------------------------------------ */
 
 static int parse_tasks(struct pm_task_list *ret, int option, const char *text,
 		       const char *program, struct pm_error *err)
@@ -235,7 +235,7 @@ static int check_cpus(const char *text, const char *program, struct pm_error *er
 	const char *rest = text;
 	bool valid = true;
 
-	/* Whether these CPUs are there, only the kernel can tell. */
+	/* Only the kernel knows whether these CPUs exist. */
 	while (valid) {
 		size_t len = strspn(rest, "0123456789");
 
@@ -291,12 +291,12 @@ int pm_targets_check(struct pm_targets_request *request, const char *program,
 			     (request->uid != NULL) +
 			     (request->all_cpus || request->cgroup);
 
-	/* perf lets one silently win. */
+	/* perf silently ignores all but one. */
 	if (kinds > 1)
 		return pm_usage(err, program,
 				"-p, -t, -u and -a exclude each other (-C and -G limit "
 				"-a)");
-	/* perf_event_open(2): a group of tasks is counted on CPUs. */
+	/* perf_event_open(2): a control group is counted on CPUs. */
 	request->all_cpus = request->all_cpus || request->cgroup;
 	if (request->no_inherit && request->all_cpus)
 		return pm_usage(err, program, "-i: on all CPUs nothing is inherited");
