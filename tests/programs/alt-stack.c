@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * alt-stack MS MODE: for so much CPU time, threads are interrupted by handlers on stacks of their
- * own (sigaltstack(2)). Which of two callers was interrupted is known: called_by_a() is interrupted
- * by handle_a() only and called_by_b() by handle_b(); loop() has the same stack pointer below both.
- * MODE is one of
- *   timer     SIGALRM comes soon in loop(), its handler takes most of the time
+ * alt-stack MS MODE: for MS milliseconds of CPU time, threads are interrupted by handlers
+ * on stacks of their own (sigaltstack(2)). It is known which of two callers was
+ * interrupted: called_by_a() is interrupted only by handle_a() and called_by_b() only by
+ * handle_b(); loop() has the same stack pointer below both. MODE is one of
+ *   timer     SIGALRM arrives early in loop(), its handler takes most of the time
  *   nested    the same, and handlers are interrupted by nested_handler() on the same stack
  *   threads   two threads, each with its own stack for handlers
  *   overflow  a recursion runs into the guard page: SIGSEGV, and siglongjmp(3) out of the handler
@@ -73,7 +73,7 @@ static void on_signal(int signo)
 		siglongjmp(out, 1);
 }
 
-/* Until a signal comes. */
+/* Runs until a signal arrives. */
 static NOINLINE uint64_t loop(uint64_t x)
 {
 	struct itimerspec soon = { .it_value = { .tv_nsec = TIMER_NS } };

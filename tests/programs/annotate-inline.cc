@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// annotate-inline ROUNDS: its time is in mixed(), most of it in scramble(), which is inlined.
+// annotate-inline ROUNDS: spends its time in mixed(), most of it in the inlined
+// scramble().
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * annotate-loop ROUNDS: almost all of its time is in work(), a loop of some twenty instructions
- * whose shares differ. For --annotate, and for what perf annotate says of the same run.
+ * annotate-loop ROUNDS: spends almost all of its time in work(), a loop of about twenty
+ * instructions with different shares. For --annotate, and for perf annotate on the same
+ * run.
  */
 #include <stdint.h>
 #include <stdio.h>

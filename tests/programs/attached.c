@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attached LIBRARY: runs until it is killed, for at most a minute. The first thread spends 60 %
- * of its time in sixty(), 30 % in thirty(), 10 % in ten(); "before" works in early(), "library"
- * in spend() of the library that was loaded (libdlopen-many.so); SIGUSR1 starts "after", which works in
- * late(), SIGUSR2 a process that works in child(). Prints its own number and those of the
- * threads "before" and "library" when they run.
+ * attached LIBRARY: runs until it is killed, for at most a minute. The first thread
+ * spends 60 % of its time in sixty(), 30 % in thirty(), 10 % in ten(). Thread "before"
+ * works in early(), thread "library" in spend() of the library that was loaded
+ * (libdlopen-many.so). SIGUSR1 starts thread "after", which works in late(); SIGUSR2
+ * starts a process that works in child(). Prints its pid and the tids of "before" and
+ * "library" once they run.
  */
 #include "work.h"
 
@@ -36,7 +37,7 @@ static NOINLINE void ten(void)
 	work(10);
 }
 
-/* Unlike each other, or the compiler makes one of them. */
+/* They differ, as the compiler would merge equal functions. */
 static NOINLINE void early(void)
 {
 	work(101);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames that no copy of the stack reaches across, at places of which each has its own callers:
+ * Frames larger than any copy of the stack, at places of which each has its own callers:
  *   bigframe PLACE BYTES SECONDS
- * main: the frame is that of main. thread: of a function of a thread. alloca: of a size that
- * only the running program knows. recursion: of the third of five calls of one function, which
- * are told apart by their lines. ways: of a function with two callers, 30 ms by one and then
- * the rest by the other, with the same registers and at the same stack pointer. All the time is
- * spent in work(), which is called from several places of the frame.
+ * main: the frame of main. thread: of a function of a thread. alloca: of a size that is
+ * known only at run time. recursion: of the third of five calls of one function, which
+ * their lines distinguish. ways: of a function with two callers, which is called for 30
+ * ms by one and then by the other, with the same registers and at the same stack pointer.
+ * All the time is spent in work(), which is called from several places of the frame.
  */
 #include <alloca.h>
 #include <pthread.h>
@@ -70,7 +70,7 @@ static NOINLINE void first_way(long us)
 static NOINLINE void second_way(long us)
 {
 	large(us);
-	__asm__ volatile("nop" ::: "memory"); /* equal functions would become one */
+	__asm__ volatile("nop" ::: "memory"); /* equal functions would be merged */
 }
 
 static NOINLINE void *in_thread(void *unused)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The library of bind-lazily.c: functions that do nothing but have to be found. */
+/* The library of bind-lazily.c: functions that do nothing, but must be found. */
 #define EXPORT __attribute__((visibility("default")))
 
 #define FIVE(what, n) what(n##0) what(n##1) what(n##2) what(n##3) what(n##4)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bind-lazily SECONDS LIBRARY: loads it, has its calls bound one by one, and unloads it, again and
- * again: samples fall into the resolver of lazy bindings, which is entered from the PLT. The
- * library's frames are counted from the stack pointer.
+ * bind-lazily SECONDS LIBRARY: repeatedly loads the library, has its calls bound one by
+ * one, and unloads it. Samples fall into the resolver of lazy bindings, which is entered
+ * from the PLT. The library's frames are relative to the stack pointer.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cfi-loop MS: its time goes to functions whose CFI says that they are their own caller: `still`
- * at the same place of the stack, `rising` sixteen bytes further up each time. The loops do not
- * begin where the functions do: a return to the first byte of a function is a root. For x86-64.
+ * cfi-loop MS: spends its time in functions whose CFI says that they are their own
+ * caller: `still` at the same place of the stack, `rising` sixteen bytes further up each
+ * time. The loops do not begin at the functions' first bytes, as a return to the first
+ * byte of a function is a root. For x86-64.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ void rising(long rounds)
 }
 #endif
 
-/* Of processor time: others may keep us from it. */
+/* CPU time, as other processes may delay us. */
 static long now_ms(void)
 {
 	struct timespec now;

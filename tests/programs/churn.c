@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * churn WHAT SECONDS …: does for that long, as fast as it can, what must not fill the
+ * churn WHAT SECONDS …: for SECONDS, does as fast as it can things that must not fill the
  * memory of a recorder.
  *
  *   churn rename SECONDS   four threads that change their names all the time
  *   churn fork SECONDS     children that end at once, every tenth with a sample or two
- *   churn deep SECONDS     stacks of 300 calls, each time other ones
+ *   churn deep SECONDS     stacks of 300 calls, different each time
  *   churn load SECONDS LIBRARY DIR
  *                          loads ever new copies of LIBRARY, made in DIR, and works in each
  *
- * The last line says how often: "renamed N", "forked N", "called N", "loaded N".
+ * The last line has the number of times: "renamed N", "forked N", "called N", "loaded N".
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -96,7 +96,7 @@ static int fork_all(void)
 	return 0;
 }
 
-/* Each calls the one or the other, by a bit of chance. */
+/* Each calls one of the two, chosen by a simple random number. */
 static NOINLINE unsigned int left(uint32_t *state, int depth);
 static NOINLINE unsigned int right(uint32_t *state, int depth);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Spends CPU time in a constructor: ld.so calls it before the program begins. */
+/* Spends CPU time in a constructor, which ld.so calls before main(). */
 #include "unwind-burn.h"
 
 __attribute__((visibility("default"))) uint64_t constructor_sink;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does nothing but to have the library whose constructor takes half a second of CPU time. */
+/* Does nothing itself; its library's constructor takes half a second of CPU time. */
 #include <stdint.h>
 
 extern __attribute__((visibility("default"))) uint64_t constructor_sink;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes its recorder work a lot: `costly KIND MS` computes for so long, or makes a file.
+ * Causes its recorder much work: `costly KIND MS` computes for MS milliseconds, or writes
+ * a file.
  *   expressions  240 frames, each with a DWARF expression of 4,000 steps
  *   places       stacks of 2,500 frames at ever other places of the file "code", without CFI
- *   stacks       the same at few places, but no stack is like another
+ *   stacks       the same at few places, but all stacks differ
  *   map          a perf map that grows all the time
- *   table-file   makes the file "table": an ELF file that maps as code, without .eh_frame_hdr,
- *                and with 4.19 million FDEs in no order
+ *   table-file   writes the file "table": an ELF file that maps as code, without
+ *                .eh_frame_hdr, and with 4.19 million unordered FDEs
  *   wide-file    the same, with 1.9 million
  *   small-file   the same, with a thousand
  *   table        computes in that file
@@ -96,7 +97,7 @@ static const uint8_t spin_code[] = {
 };
 typedef void spin_fn(uint64_t rounds, void *sp, void *fp);
 
-/* An ELF file of @code_bytes of code from its begin on, and @eh_frame behind them. */
+/* An ELF file with @code_bytes of code at its start, followed by @eh_frame. */
 static void write_elf(const char *path, const uint8_t *code, size_t code_bytes,
 		      const void *eh_frame, size_t eh_frame_bytes)
 {
@@ -220,7 +221,7 @@ static uint64_t random_site(uint64_t *seed, uint64_t sites)
 	return 2 * SPIN_AT + (*seed >> 33) % sites * SITE_BYTES + 5;
 }
 
-/* On a stack of frame pointers and return addresses, at one of @sites each. */
+/* Computes on a stack of frame pointers and return addresses, each at one of @sites. */
 static void compute_at_sites(uint64_t until, uint64_t sites)
 {
 	static uint64_t stack[FRAMES * 2 + 64] __attribute__((aligned(16)));
@@ -261,7 +262,7 @@ static void compute_beside_map(uint64_t until)
 				(unsigned long long)lines);
 		fflush(map);
 		((spin_fn *)(void *)code)(SPIN_ROUNDS, stack + 2048, stack + 2048);
-		/* This many names, to limit the disk space. */
+		/* Start again after this many names, to limit the disk space. */
 		if (lines % (LINES_AT_ONCE * 200) == 0)
 			rewind(map);
 	}

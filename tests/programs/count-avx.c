@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that begin with instructions which kernels take no probe on, most of them common ones
- * of AVX: `count-avx CALLS` calls each CALLS times and prints how often, as pmstat would.
- * `count-avx CALLS wide` also calls one that begins with AVX-512. One, `only_jumps`, is nothing
- * but such an instruction and has no other to look at.
+ * Functions that begin with instructions on which kernels accept no probe, most of them
+ * common AVX ones: `count-avx CALLS` calls each function CALLS times and prints how
+ * often, as pmstat would. `count-avx CALLS wide` also calls one that begins with AVX-512.
+ * One, `only_jumps`, consists of nothing but such an instruction, and there is no other
+ * place to observe.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions whose calls are known: `count-calls [MANY [crash|wait]]` calls, from 4 threads, one
- * function once, one 1000 times and one MANY times (1000 by default) each, and others in all the
- * ways in which a function is entered and left. Ends with status 7. `crash` ends it by SIGSEGV
- * in the middle of crashing(); `wait` has it wait in waiting(), once it has said "ready".
+ * Functions whose number of calls is known: `count-calls [MANY [crash|wait]]` calls, from
+ * each of 4 threads, one function once, one 1000 times and one MANY times (default 1000),
+ * and others that are entered and left in all possible ways. Ends with status 7. With
+ * `crash` it ends by SIGSEGV in the middle of crashing(); with `wait` it prints "ready"
+ * and waits in waiting().
  */
 #include "count.h"
 
@@ -25,7 +26,7 @@ enum {
 };
 
 static unsigned long many;
-static volatile unsigned long sink; /* counts nothing: threads race for it */
+static volatile unsigned long sink; /* not a count, as threads race for it */
 static __thread sigjmp_buf jump;
 
 /* ---- plain ------------------------------------------------------------------------------ */
@@ -52,7 +53,7 @@ static WHOLE void never_called(void)
 
 /* ---- recursion, jumps, tail calls ---------------------------------------------------------- */
 
-/* Twice itself: 2^(depth + 1) - 1 calls, of which all but one are nested. */
+/* Calls itself twice: 2^(depth + 1) - 1 calls, of which all but one are nested. */
 static WHOLE unsigned long recursive(unsigned int depth)
 {
 	if (depth == 0)
@@ -60,7 +61,7 @@ static WHOLE unsigned long recursive(unsigned int depth)
 	return recursive(depth - 1) + recursive(depth - 1) + sink % 2;
 }
 
-/* Over this one, too, jumps what it calls. */
+/* Its callee also jumps over it. */
 static WHOLE void jumps_out(unsigned int i)
 {
 	sink += i;
@@ -140,7 +141,7 @@ static void with_other_stack(void)
 	free(stack.ss_sp);
 }
 
-/* ---- the end in the middle ------------------------------------------------------------------ */
+/* ---- termination inside functions ----------------------------------------------------------- */
 
 static WHOLE void crashing(volatile int *nowhere)
 {

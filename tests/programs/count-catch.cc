@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ranges of lines that exceptions come into and go out of: `count-catch` prints how often the
-// lines between `NAME begins` and `NAME ends` were entered, and how often of these left for good.
+// Ranges of lines that exceptions enter and leave: `count-catch` prints how often the
+// lines between `NAME begins` and `NAME ends` were entered, and how often they were left
+// for good.
 #include "count.h"
 
 static volatile unsigned long sink;
@@ -54,7 +55,7 @@ static WHOLE void quiet(unsigned long i)
 	sink += i;
 }
 
-// Has nothing to clean up: nobody sees it left.
+// Has nothing to clean up: its end by an exception cannot be observed.
 static WHOLE void passes(unsigned long i)
 {
 	quiet(i);

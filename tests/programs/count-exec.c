@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes: `count-exec TIMES`. The first calls in_process() TIMES times, forks a child in the
- * middle of in_parent(), which calls it as often again and returns from in_parent(), too; another
- * child becomes a new program of this file, which calls it TIMES times. Children end with 4 and
- * 5, the first with 6.
+ * Processes: `count-exec TIMES`. The first one calls in_process() TIMES times, and forks
+ * a child in the middle of in_parent(), which makes as many calls and also returns from
+ * in_parent(). Another child executes this program anew, and makes TIMES calls. The
+ * children end with 4 and 5, the first process with 6.
  */
 #include "count.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks of a process with threads: `count-forks FORKS [threads|raw]`. A thread calls work() 200
- * times and ends, another calls it 20 times and stays while two threads fork FORKS times each;
- * a child calls it 3 times, and once in a handler of pthread_atfork(3). With `threads` each child
- * also lets a thread of its own do that 5 times; with `raw` it is made by the system call itself.
- * Prints how often work() was called in all of them.
+ * Forks of a process with threads: `count-forks FORKS [threads|raw]`. One thread calls
+ * work() 200 times and ends; another calls it 20 times and stays while two threads fork
+ * FORKS times each. Each child calls it 3 times, and once in a handler of
+ * pthread_atfork(3). With `threads`, a thread of each child makes 5 more calls; with
+ * `raw`, children are made by the system call itself. Prints the total number of calls of
+ * work().
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions whose instructions are known: `count-instructions CALLS TURNS` calls one that goes
- * round TURNS times, CALLS times, from another, and two that every second time jump to one more,
- * on flags and, where there is such a jump, on a register. Prints of each how often it was called,
- * and its instructions, but for those at their ends. One more, `unprobed`, begins with what the
- * kernel takes no probe on.
+ * Functions whose instructions are known: `count-instructions CALLS TURNS` calls a loop
+ * of TURNS turns CALLS times from another function, and calls two functions that jump to
+ * one more every second time, depending on flags and, if there is such a jump, on a
+ * register. Prints for each the number of calls and of instructions, without those at its
+ * ends. One more function, `unprobed`, begins with an instruction on which the kernel
+ * accepts no probe.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ enum {
 	CALLER_FIXED = 7,
 };
 #endif
-/* Of each turn, and of each call with its return. */
+/* Instructions of each turn, and of each call with its return. */
 enum {
 	TURN = 3,
 	CALL = 5,
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
 	}
 	printf("goes_round: %lu %lu\n", calls, calls * each);
 	printf("calls_it: 1 %lu\n", CALLER_FIXED + calls * (each + CALL));
-	/* One until the jump, and that, where it is not taken. */
+	/* One before the jump, and the jump itself if it is not taken. */
 	printf("on_flags: %lu %lu\n", calls, calls + calls / 2);
 	printf("on_register: %lu %lu\n", calls, calls + (calls + 1) / 2);
 	return 0;

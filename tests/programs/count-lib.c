@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What count-dlopen loads. */
+/* The library of count-dlopen. */
 unsigned long in_library(unsigned long value);
 
 static volatile unsigned long sink;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * count-life MODE [LIBRARY]: functions that are called a known number of times in all ways that
- * a process can live. Says what it has found on stdout; tests/unit/test-count-ptrace.c knows
- * the numbers.
+ * count-life MODE [LIBRARY]: functions that are called a known number of times, in
+ * processes with all kinds of lives. Prints its findings on stdout;
+ * tests/unit/test-count-ptrace.c knows the numbers.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static const char *self;
 
 KEPT int leaf(int x)
 {
-	/* Called as often as it is written. */
+	/* Prevents the compiler from merging calls. */
 	__asm__ volatile("" ::: "memory");
 	return x + 1;
 }
@@ -61,8 +61,8 @@ KEPT int touch(const volatile int *at)
 	return *at;
 }
 
-/* Its first instruction is a call, or becomes one at times, and there are branches of all
- * kinds. */
+/* Its first instruction is a call, or sometimes becomes one, and there are branches of
+ * all kinds. */
 __asm__(".text\n"
 	".globl odd\n"
 	".type odd, %function\n"
@@ -91,7 +91,7 @@ __asm__(".text\n"
 	".size odd, .-odd\n");
 int odd(int x);
 
-/* More than there is room for at the end of a page. */
+/* More than fit at the end of a page. */
 #define MANY(a, b, c)                              \
 	KEPT int many_##a##b##c(int x)             \
 	{                                          \
@@ -216,7 +216,8 @@ static void count_signal(int number)
 	sink = leaf(number);
 }
 
-/* An own breakpoint; where it is stopped at, instead of behind it, it is gone over. */
+/* The program's own breakpoint. If the stop is at the instruction and not behind it, skip
+ * it. */
 static void count_trap(int number, siginfo_t *info, void *context)
 {
 	handled++;
@@ -226,7 +227,7 @@ static void count_trap(int number, siginfo_t *info, void *context)
 #endif
 }
 
-/* Until so many signals have come in the middle of it. */
+/* Runs until so many signals have arrived in the middle. */
 static int run_signals(void)
 {
 	struct itimerval timer = { { 0, 1000 }, { 0, 1000 } };
@@ -262,7 +263,8 @@ static int run_trap(void)
 	return 0;
 }
 
-/* Blocks all signals, as threads do that leave them to another one; they stay blocked. */
+/* Blocks all signals, as threads do that leave them to another thread; they stay
+ * blocked. */
 static int run_blocks(void)
 {
 	sigset_t all, now;
@@ -291,7 +293,7 @@ static void allow(int number, siginfo_t *info, void *context)
 #endif
 
 	handled++;
-	/* It is where it would be without anybody who looks. */
+	/* The ip must be the same as without an observer. */
 	if (ip != (uintptr_t)touch || info->si_addr != page)
 		_exit(97);
 	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
@@ -368,8 +370,8 @@ static char state_of(pid_t pid)
 	return state;
 }
 
-/* Stops, and is told to go on by its child, which sees that it has stopped. Who is traced stands
- * still now and then for other reasons, too: it is told until it goes on. */
+/* Stops; its child sees that, and continues it. A traced process is also stopped briefly
+ * for other reasons, so the child repeats the signal until the process continues. */
 static int run_stops(void)
 {
 	enum {
@@ -401,7 +403,7 @@ static int run_stops(void)
 	return 6;
 }
 
-/* Has whoever started it asked to end. */
+/* Makes its parent believe that it was asked to end. */
 static int run_asks(void)
 {
 	for (int i = 0; i < 10; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of lines, and a function that is inlined wherever it is called: `count-range [TIMES]`.
- * The lines between `range begins` and `range ends` are entered once for each call of
- * with_range(), with a loop inside; those of `branch begins` and `branch ends` every third time;
- * those of `functions begins` and `functions ends` are three functions, with padding between.
+ * Ranges of lines, and a function that is inlined wherever it is called: `count-range
+ * [TIMES]`. The lines between `range begins` and `range ends` are entered once for each
+ * call of with_range(), with a loop inside; those of `branch begins` and `branch ends`
+ * every third time; those of `functions begins` and `functions ends` are three functions,
+ * with padding between.
  */
 #include "count.h"
 
@@ -15,7 +16,7 @@ enum {
 
 static volatile unsigned long sink;
 
-/* Nothing that a compiler could mix with what is around it. */
+/* The compiler cannot mix this with the code around it. */
 static inline __attribute__((always_inline)) void inlined(void)
 {
 	__asm__ volatile("nop\n\tnop\n\tnop");

@@ -21,7 +21,7 @@ struct Square {
 	}
 };
 
-// Two functions of one name.
+// Two functions with the same name.
 WHOLE unsigned long scaled(unsigned long value)
 {
 	return value * 2 + sink % 2;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * count-whole PAGES SLEEPS MS [THREADS]: touches so many new pages, sleeps so often, and computes
- * until it has used so many ms of CPU time since its beginning. Then threads, named "worker", one
- * after the other, of which each touches as many pages again, and one more for each that was
- * before it.
+ * count-whole PAGES SLEEPS MS [THREADS]: touches PAGES new pages, sleeps SLEEPS times,
+ * and computes until it has used MS milliseconds of CPU time since its start. Then it
+ * runs threads named "worker", one after the other, each of which touches as many pages
+ * again, plus one for each thread before it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void touch(size_t pages)
 
 	if (memory == MAP_FAILED)
 		exit(1);
-	/* Of huge pages there would be fewer. */
+	/* Huge pages would cause fewer faults. */
 	madvise(memory, pages * page, MADV_NOHUGEPAGE);
 	for (size_t i = 0; i < pages; i++)
 		((volatile char *)memory)[i * page] = 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs count-* share: functions that no compiler takes apart, and the truth of how
- * often they were called, `NAME: CALLS UNFINISHED` a line, on stdout. */
+/* Shared by the programs count-*: functions that compilers leave whole, and the true
+ * numbers of their calls on stdout, one line `NAME: CALLS UNFINISHED` each. */
 #pragma once
 
 #include <stdio.h>
 
-/* Neither inlined nor copied, nor called as something else than it is. */
+/* Neither inlined nor copied, nor changed in its interface. */
 #ifdef __clang__
 #define WHOLE __attribute__((noinline, used))
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Works for 0.2 s in an inlined function at the bottom of a short call chain, then dies there
- * of SIGSEGV.
+ * Works for 0.2 s in an inlined function at the bottom of a short call chain, then
+ * crashes there with SIGSEGV.
  */
 #include "work.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks deeper than a small copy, by two ways that look the same from their inner end: left
- * and right go down the same 24 frames of 2 KiB, work on each of them, and end in a function
- * of their own, which thus tells who the outer callers are. Runs for argv[1] seconds.
+ * Stacks deeper than a small copy, by two ways that look the same from their inner end:
+ * left and right go down the same 24 frames of 2 KiB, work on each of them, and end in a
+ * function of their own, which reveals the outer callers. Runs for argv[1] seconds.
  */
 #include <stdint.h>
 #include <stdlib.h>

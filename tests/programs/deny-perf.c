@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * deny-perf ERRNO COMMAND...: runs a command under a seccomp filter that refuses
- * perf_event_open with ERRNO, as container runtimes do. Source: seccomp(2). `deny-perf each COMMAND...`
- * refuses, with EINVAL, only events of others on one CPU. Among them is what counts at places and
- * is handed on to new threads, which kernels before Linux 6.12 refuse.
+ * perf_event_open with ERRNO, as container runtimes do. Source: seccomp(2). `deny-perf
+ * each COMMAND...` refuses, with EINVAL, only events of other processes on one CPU. Among
+ * these are counters at places that are passed on to new threads, which kernels before
+ * Linux 6.12 refuse.
  */
 #include <errno.h>
 #include <linux/filter.h>

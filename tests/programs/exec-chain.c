@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exec-chain N: is named stage-N, works 0.1 s, then executes itself with N - 1 until 0. */
+/* exec-chain N: sets its name to stage-N, works 0.1 s, then executes itself with N - 1
+ * until 0. */
 #include "work.h"
 
 #include <stdio.h>

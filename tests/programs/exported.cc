@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* exported SECONDS: what the exporters are tried on. C++ with inlined functions, recursion
- * (direct and mutual), two threads, time in the kernel, page faults, and a function whose name
- * has an arrow. Each thread uses SECONDS of CPU time. */
+/* exported SECONDS: test input for the exporters. C++ with inlined functions, recursion
+ * (direct and mutual), two threads, time in the kernel, page faults, and a function whose
+ * name has an arrow. Each thread uses SECONDS of CPU time. */
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -91,7 +91,7 @@ __attribute__((noinline)) void all(double seconds)
 
 static void *thread(void *argument)
 {
-	pthread_setname_np(pthread_self(), "w"); /* one character: a trap for readers */
+	pthread_setname_np(pthread_self(), "w"); /* one character confuses readers */
 	work::all(*(double *)argument);
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A frame that no copy of the stack reaches across: all the work is done below one of 300 KiB.
- * Runs for argv[1] seconds.
+ * A frame larger than any copy of the stack: all the work is done below a frame of 300
+ * KiB. Runs for argv[1] seconds.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jit-leaf [MS [ROUNDS]]: run() calls generated functions that keep a frame pointer, and each of them
- * calls one function that all the time goes to: calls_c_leaf() → c_leaf(), and so on. The
- * leaves are frameless. The framed ones keep a frame pointer, and the top of their stack is a
- * word that looks like a return address: one of this program, or one in calls_g_leaf(). None
- * has call frame information; those with `g` in the name are generated. Writes a perf map,
- * which it removes at the end. For x86-64.
+ * jit-leaf [MS [ROUNDS]]: run() calls generated functions that keep a frame pointer. Each
+ * of them calls one function that spends all the time: calls_c_leaf() → c_leaf(), and so
+ * on. The leaves are frameless. The framed ones keep a frame pointer, and the top of
+ * their stack is a word that looks like a return address: one of this program, or one in
+ * calls_g_leaf(). None has call frame information; those with `g` in the name are
+ * generated. Writes a perf map, which it removes at the end. For x86-64.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 			       "calls_g_framed");
 	fclose(map);
 	run(calls, sizeof(calls) / sizeof(*calls), ms, (uint64_t)rounds);
-	/* Generated code is looked at while it is there. */
+	/* The recorder reads generated code while the process exists. */
 	usleep(400000);
 	unlink(path);
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jit HOW [MS]: makes functions while it runs and tells of them as HOW says. main() calls
- * generated `outer`, which calls generated `inner`, where all the time goes; neither keeps a
- * frame pointer. For x86-64.
+ * jit HOW [MS]: generates functions at run time and announces them as HOW says. main()
+ * calls the generated `outer`, which calls the generated `inner`, where all the time is
+ * spent; neither keeps a frame pointer. For x86-64.
  *
- *   silent    tells nothing
+ *   silent    announces nothing
  *   map       a perf map, written before the code runs and removed at the end
  *   late      the same, written only at the end
  *   reuse     `inner` is replaced by `second` half way, in the same place
@@ -15,13 +15,13 @@
  *   cfi       the same, with the functions' .eh_frame
  *   late-cfi  the same, but all of it is written at the end
  *   reuse-dump  reuse with a jitdump that is written at the end
- *   tsc       a jitdump with times of the processor
- *   fork      a map, and the code runs in a child that has none of its own
- *   forks     the same, but in the last of 5000 children, each the one before's
+ *   tsc       a jitdump with the processor's timestamps
+ *   fork      a map, and the code runs in a child without a map of its own
+ *   forks     the same, but in the last of 5000 children, each a child of the one before
  *   garbage   a map with other lines in it
  *   fifo      the map is a FIFO
  *   million   a map that names a million other functions first
- *   both      a jitdump; half way a map that was written is written anew
+ *   both      a jitdump; half way an existing map is written anew
  *   dumps     ten jitdumps, and a map
  *   frames    a jitdump, where `inner` is replaced often, each time with a large .eh_frame
  */
@@ -51,7 +51,7 @@ enum {
 static const uint8_t inner_code[] = {
 	0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0xc3
 };
-/* sub $0x28,%rsp; call inner; add $0x28,%rsp; ret: the distance is put in below. */
+/* sub $0x28,%rsp; call inner; add $0x28,%rsp; ret: the distance is filled in below. */
 static uint8_t outer_code[] = { 0x48, 0x83, 0xec, 0x28, 0xe8, 0,    0,
 				0,    0,    0x48, 0x83, 0xc4, 0x28, 0xc3 };
 
@@ -78,7 +78,7 @@ static void make_code(void)
 	memcpy(code + OUTER_AT, outer_code, sizeof(outer_code));
 }
 
-/* Uses so much CPU time. */
+/* Uses @ms of CPU time. */
 static void run(long ms)
 {
 	void (*outer)(uint64_t) = (void (*)(uint64_t))(uintptr_t)(code + OUTER_AT);
@@ -119,14 +119,14 @@ static void close_map(const char *how)
 	fclose(out);
 	snprintf(target, sizeof(target), "%s.target", path);
 	unlink(target);
-	/* What comes at the end is still to be read. */
+	/* A map written at the end has yet to be read. */
 	if (strcmp(how, "late") != 0)
 		unlink(path);
 	else
 		printf("%s\n", path);
 }
 
-/* Waits for the last one by the end of a pipe that all have. */
+/* Waits for the last one: all of them share the write end of a pipe. */
 static void in_last_child(long ms)
 {
 	int ends[2];
@@ -170,7 +170,7 @@ static void with_map(const char *how, long ms)
 		run(ms);
 	if (strcmp(how, "garbage") == 0)
 		fprintf(out, "what is this\n\nand\tthat\n");
-	/* Elsewhere, and a name for each. */
+	/* At other addresses, each with a name of its own. */
 	for (unsigned int i = 0; strcmp(how, "million") == 0 && i < OTHERS; i++)
 		fprintf(out, "%x 10 name_%u_of_a_function\n", 0x10000 + 16 * i, i);
 	map_line(INNER_AT, sizeof(inner_code), "inner");
@@ -180,12 +180,13 @@ static void with_map(const char *how, long ms)
 		fail(path);
 	if (strcmp(how, "reuse") == 0) {
 		run(ms / 2);
-		/* Longer than it takes to look at what was sampled so far. */
+		/* Longer than the recorder needs to process the samples so far. */
 		usleep(400000);
 		map_line(INNER_AT, sizeof(inner_code), "second");
 		run(ms / 2);
 	} else if (strcmp(how, "fork") == 0) {
-		/* It has to be known to make code: then the child is known to have it. */
+		/* The recorder must know that it generates code, and thus that its child
+		 * has that code. */
 		run(ms / 10);
 		usleep(400000);
 		if (fork() == 0) {
@@ -251,13 +252,13 @@ static void open_dump(uint64_t flags)
 	put_u64(now_ns());
 	put_u64(flags);
 	fflush(out);
-	/* How profilers find it. */
+	/* This is how profilers find it. */
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(out), 0) ==
 	    MAP_FAILED)
 		fail(path);
 }
 
-/* The map first tells of a place that has nothing to do with the dump, then of another. */
+/* The map first names one place unrelated to the dump, then another. */
 static void run_beside_map(long ms)
 {
 	FILE *dump = out;
@@ -291,7 +292,7 @@ static void map_dumps(void)
 	}
 }
 
-/* A CIE and an FDE, laid out as if they stood behind the code, and an .eh_frame_hdr. */
+/* A CIE and an FDE, laid out as if they followed the code, and an .eh_frame_hdr. */
 static void put_unwinding(size_t len, const uint8_t *rules, size_t rules_len,
 			  uint64_t time)
 {
@@ -370,7 +371,7 @@ static void replace_often(long ms)
 		put_u64(FRAME_BYTES);
 		put_u64(20);
 		put_u64(FRAME_BYTES);
-		/* Each another one: a CIE without anything in it, and a terminator. */
+		/* Each one differs: an empty CIE, and a terminator. */
 		zeros[0] = 13;
 		zeros[8] = 1;
 		zeros[12] = (uint8_t)i;
@@ -392,7 +393,7 @@ static void with_dump(const char *how, long ms)
 	if (strcmp(how, "reuse-dump") == 0) {
 		run(ms / 2);
 		second_ns = now_ns();
-		/* The same bytes at the same place, and another function. */
+		/* The same bytes at the same place are now another function. */
 		run(ms / 2);
 		put_functions(how, "inner", made_ns);
 		put_functions(how, "second", second_ns);

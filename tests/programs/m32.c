@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A 32-bit task of a 64-bit kernel: a recursion of DEPTH frames, handlers of both kinds of
- * signal frame, and a way through the C library back into the program. Runs for argv[1]
- * milliseconds of CPU time.
+ * A 32-bit task on a 64-bit kernel: a recursion of DEPTH frames, handlers with both kinds
+ * of signal frame, and a path through the C library back into the program. Runs for
+ * argv[1] milliseconds of CPU time.
  */
 #include "unwind-burn.h"
 

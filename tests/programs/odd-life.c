@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * odd-life KIND [ARGUMENT]: a program that does what few do, and then uses 0.3 s of CPU time in
- * odd_life().
+ * odd-life KIND [ARGUMENT]: a program that does something unusual, and then uses 0.3 s of
+ * CPU time in odd_life().
  *
  *   close         closes all its files
  *   comm          has a name of control characters
  *   unlink        removes its own file
- *   chroot DIR    has no other files any more
+ *   chroot DIR    loses access to other files
  *   exec N        executes itself N times, each with some milliseconds of CPU time
- *   libraries N   has N threads that all do so at once, after it has loaded all the libraries
- *                 that follow
- *   reuse A B     runs A; then B, with the process number that A had. In a PID namespace whose
- *                 ns_last_pid it may write. A number is all that it prints.
+ *   libraries N   loads all the libraries that follow, and then has N threads that all
+ *                 run odd_life() at once
+ *   reuse A B     runs A; then B, with the pid that A had. Needs a PID namespace whose
+ *                 ns_last_pid it may write. Prints only the pid.
  */
 #include "work.h"
 
@@ -99,7 +99,7 @@ static pid_t run(char *path)
 	return pid;
 }
 
-/* 0 when the next process has the number. */
+/* 0: the next process will get the pid. */
 static int ask_for(pid_t pid)
 {
 	FILE *file = fopen("/proc/sys/kernel/ns_last_pid", "we");
@@ -115,7 +115,7 @@ static int reuse(char *first, char *second)
 	pid_t wanted = run(first);
 
 	waitpid(wanted, NULL, 0);
-	/* Somebody else may be faster. */
+	/* Another process may be faster. */
 	for (int i = 0; i < REUSE_TRIES; i++) {
 		pid_t pid = ask_for(wanted) == 0 ? fork() : -1;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * odd-threads WHAT [SECONDS]: what threads rarely do, for as much CPU time (or, with storm,
- * as long).
+ * odd-threads WHAT [SECONDS]: unusual behaviour of threads, for SECONDS of CPU time (with
+ * storm, of real time).
  *
  * leaderless  The main thread ends at once; another one burns in main_is_gone().
  * exec        Burns in before_exec(); then another thread executes the program anew, which
@@ -39,7 +39,7 @@ static double now(clockid_t clock)
 			for (int i = 0; i < 100000; i++)             \
 				work += step;                        \
 	}
-/* Not equal, or the compiler makes one of them. */
+/* They differ, as the compiler would merge equal functions. */
 BURN(main_is_gone, 1)
 BURN(before_exec, 2)
 BURN(after_exec, 3)

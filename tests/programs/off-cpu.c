@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * off-cpu [THREADS [SECONDS_BEFORE]]: each thread sleeps 0.3 s in doze(), waits 0.5 s for a
- * lock in await_lock(), and burns 0.2 s of CPU time in burn(). Prints a line for each of the
- * three: the name, and the nanoseconds that all threads together spent there, by the clock
- * (burn: CPU time). SECONDS_BEFORE all wait for the beginning in prelude(), which is for
- * attaching.
+ * off-cpu [THREADS [SECONDS_BEFORE]]: each thread sleeps 0.3 s in doze(), waits 0.5 s for
+ * a lock in await_lock(), and burns 0.2 s of CPU time in burn(). Prints a line for each
+ * of the three: the name, and the nanoseconds of real time that all threads together
+ * spent there (burn: CPU time). Before the start, all threads wait for SECONDS_BEFORE in
+ * prelude(), which allows attaching.
  */
 #include "work.h"
 

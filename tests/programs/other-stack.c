@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spends half of its CPU time in a signal's handler, which has a stack of its own
+ * Spends half of its CPU time in a signal handler, which has a stack of its own
  * (sigaltstack(2)), and half of that in a handler that interrupts the handler.
  */
 #include "unwind-burn.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Works in alone() until 0.4 s of CPU time are used, then in together() in two threads until it is
- * 1 s. */
+/* Works in alone() until it has used 0.4 s of CPU time, then in together() in two threads
+ * until it has used 1 s. */
 #include "work.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ping-pong ROUNDS: two processes called `ping` and `pong` on one CPU hand a byte back and forth
- * through pipes, so that the scheduler has to switch from the one to the other twice a round.
- * Each round `ping` writes once and reads once, and so does `pong`.
+ * ping-pong ROUNDS: two processes called `ping` and `pong` on one CPU pass a byte back
+ * and forth through pipes: the scheduler must switch between them twice a round. In each
+ * round `ping` writes once and reads once, and so does `pong`.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void play(const char *name, int from, int to, long rounds, int serves)
 	}
 }
 
-/* The first that we may run on. */
+/* The first CPU that we may run on. */
 static void stay_on_one_cpu(void)
 {
 	cpu_set_t all, one;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// probes-cpp N: overloads, members, templates and what was inlined, each called a known number
-// of times: for tests of probes (tests/cli/pmrec-probes.bats).
+// probes-cpp N: overloads, members, templates and inlined functions, each called a known
+// number of times: for tests of probes (tests/cli/pmrec-probes.bats).
 #include <cstdlib>
 
 #define NEVER_INLINE __attribute__((noinline))
@@ -39,7 +39,7 @@ template <typename T> NEVER_INLINE T grow(T value)
 	return value + 1;
 }
 
-/* There nowhere but where it was inlined. */
+/* Exists only where it is inlined. */
 __attribute__((always_inline)) inline void outline(int side)
 {
 	for (int i = 0; i < side; i++)

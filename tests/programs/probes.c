@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probes N [SECONDS]: calls its functions as often as the names say, N times over, and
- * waits at the end for so long. For tests of probes (tests/cli/pmrec-probes.bats), which
- * count the hits; markers are as sys/sdt.h makes them, for that header need not be there.
+ * probes N [SECONDS]: calls its functions as often as their names say, N times over, and
+ * then waits for SECONDS. For tests of probes (tests/cli/pmrec-probes.bats), which count
+ * the hits. The markers are those that sys/sdt.h makes, but do not need that header.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,10 +13,11 @@
 void thrice(int n), alias_target(int n), alias_other(int n), burn(int n);
 int nest(int depth), watched(int n);
 
-/* A counter that makes a marker live. */
+/* The counter that activates a marker. */
 __attribute__((section(".probes"), used)) volatile uint16_t probes_counted_semaphore;
 
-/* SystemTap wiki, "UserSpaceProbeImplementation": a no-op, and a note that tells of it. */
+/* SystemTap wiki, "UserSpaceProbeImplementation": a no-op, and a note that describes
+ * it. */
 #define MARK(name, semaphore)                                              \
 	__asm__ volatile("990: nop\n"                                      \
 			 ".pushsection .note.stapsdt,\"\",\"note\"\n"      \
@@ -43,7 +44,7 @@ __attribute__((section(".probes"), used)) volatile uint16_t probes_counted_semap
 			 ".endif\n")
 
 volatile int probes_sum;
-volatile int probes_counted_hits; /* how often the counted marker was live */
+volatile int probes_counted_hits; /* how often the counted marker was active */
 
 NEVER_INLINE void thrice(int n)
 {
@@ -55,7 +56,7 @@ NEVER_INLINE static void hidden(int n)
 	probes_sum -= n; /* LINE hidden */
 }
 
-/* Its code is at each place that calls it. */
+/* Its code is at each place from which it is called. */
 static inline __attribute__((always_inline)) void spread(int n)
 {
 	probes_sum ^= n; /* LINE spread */
@@ -67,7 +68,7 @@ NEVER_INLINE void alias_target(int n)
 }
 __attribute__((alias("alias_target"))) void alias_other(int n);
 
-/* Calls itself: a stack with five of it. */
+/* Calls itself: a stack with five of its frames. */
 NEVER_INLINE int nest(int depth)
 {
 	if (depth == 0)
@@ -75,7 +76,7 @@ NEVER_INLINE int nest(int depth)
 	return nest(depth - 1) + depth;
 }
 
-/* Time that samples of other events can see, below a function that is watched. */
+/* Takes time that samples of other events can see, below a watched function. */
 NEVER_INLINE void burn(int n)
 {
 	for (int i = 0; i < n; i++)
@@ -94,7 +95,7 @@ NEVER_INLINE static void once(int n)
 	thrice(n + 1);
 	thrice(n + 2);
 	spread(n);
-	hidden(n); /* two copies of one line in a row would be one place */
+	hidden(n); /* two adjacent copies of one line would be one place */
 	spread(n + 1);
 	alias_other(n);
 	nest(4);

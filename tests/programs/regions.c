@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and ranges whose places are known: what is inlined, what jumps, what has two
- * names. Lines are found by the words in their comments. */
+/* Functions and ranges whose places are known: inlined functions, jumps, functions with
+ * two names. Lines are found by the words in their comments. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * restless SECONDS: for that long its threads enter system calls that sleep for moments, get
- * signals, make threads and children, and execute programs; each checks that everything comes
- * back as it should. What a tracer must not change: exit status 0, or 1 with a line for each
- * surprise. System calls of which signal(7) says that a stop may end them with EINTR are left
- * out.
+ * restless SECONDS: for SECONDS its threads make short blocking system calls, receive
+ * signals, create threads and children, and execute programs; each checks that every
+ * result is right. It tests what a tracer must not change: exit status 0, or 1 with a
+ * line for each surprise. System calls that may fail with EINTR after a stop, by
+ * signal(7), are left out.
  */
 #include <errno.h>
 #include <poll.h>
@@ -53,7 +53,7 @@ static void on_alarm(int number)
 	(void)number;
 }
 
-/* Every value once and in order: signals(7), real-time signals. */
+/* Every value arrives once and in order: signal(7), real-time signals. */
 static void on_queued(int number, siginfo_t *info, void *context)
 {
 	expect(info->si_value.sival_int == queued % RT_SIGNALS, "order of signals");
@@ -149,7 +149,7 @@ static void *nothing(void *unused)
 	return unused;
 }
 
-/* Children in three ways, whose status has to be theirs. */
+/* Children made in three ways; each status must be the right one. */
 static void *makes(void *unused)
 {
 	for (volatile unsigned int i = 0; now() < until; i++) {
@@ -178,7 +178,7 @@ static void *makes(void *unused)
 	return unused;
 }
 
-/* A child that is stopped and continued, and says so to its parent. */
+/* Stops and continues a child; the kernel must report both to the parent. */
 static void *stops(void *unused)
 {
 	pid_t pid = fork();

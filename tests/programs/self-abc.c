@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bperf's example: a, b and c do 10, 4 and 2 parts of the work between perf_start() and
- * perf_stop(). Before and after that x works, which no profile may have.
+ * perf_stop(). Before and after that, x works, which must not be in any profile.
+ *
  * self-abc [SECONDS (of CPU time, 1)]
  */
 #include <pmself.h>
@@ -10,7 +11,8 @@
 #include "work.h"
 
 enum {
-	UNITS = 1000, /* of c's half: a millisecond or so in all, some ticks of 4000 Hz */
+	/* Of half of c's work: about a millisecond in total, a few ticks at 4000 Hz. */
+	UNITS = 1000,
 };
 
 NOINLINE static void a(unsigned int units)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs whose threads all end by pthread_exit(3), which is no call of exit(3) by any of them:
- * `self-ends WAY`, profiled from its first to its last moment. What it prints is still in stdio's
- * buffer then, and a handler of atexit(3) prints one word more.
+ * Programs whose threads all end by pthread_exit(3), and none by exit(3): `self-ends
+ * WAY`, profiled from its first to its last moment. Its output is still in stdio's buffer
+ * at that point, and a handler of atexit(3) prints one more word.
  *
  *   all      two threads work a little and end, as does main()
  *   stays    main() ends; a thread waits for a signal
  *   blocks   as stays, but the thread blocks SIGTERM, sends it, and ends
  *   stops    main() ends; a thread ends the profile and then itself
- *   forks    a child does what `all` does, its parent too when that has ended well
+ *   forks    a child does what `all` does; after its success its parent does the same
  *
- * Built with -DPLAIN it knows nothing of the library.
+ * Built with -DPLAIN it does not use the library.
  */
 #include <pthread.h>
 #include <signal.h>

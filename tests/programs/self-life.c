@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program may do around and during its profile: self-life MODE [NUMBER]. Prints `ok`, or
- * what was not as it should be.
+ * Things that a program may do around and during its profile: self-life MODE [NUMBER].
+ * Prints `ok`, or what went wrong.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,8 @@
 enum {
 	THREADS_MAX = 64,
 	MALLOC_THREADS = 4,
-	UNITS = 1000, /* of c's half: a millisecond or so in all, some ticks of 4000 Hz */
+	/* Of half of c's work: about a millisecond in total, a few ticks at 4000 Hz. */
+	UNITS = 1000,
 };
 
 #define CHECK(what)                                                       \
@@ -107,7 +108,7 @@ static void *abc_thread(void *seconds)
 	return NULL;
 }
 
-/* Half of them begin before the profile, half during it. */
+/* Half of the threads start before the profile, half during it. */
 static void threads(unsigned long number)
 {
 	pthread_t ids[THREADS_MAX];
@@ -124,7 +125,7 @@ static void threads(unsigned long number)
 	CHECK(perf_stop() == 0);
 }
 
-/* ---- again and again ---------------------------------------------------------------------- */
+/* ---- repetition --------------------------------------------------------------------------- */
 
 static void *malloc_thread(void *unused)
 {
@@ -161,11 +162,11 @@ static void cycles(unsigned long number)
 			maps = count_lines("/proc/self/maps");
 	}
 	CHECK(count_entries("/proc/self/fd") == fds);
-	/* One that was joined is on its way out. */
+	/* A thread that was joined may still be ending. */
 	for (int i = 0; i < 1000 && count_entries("/proc/self/task") != tasks; i++)
 		usleep(1000);
 	CHECK(count_entries("/proc/self/task") == tasks);
-	/* Heaps of threads come and go; a mapping for each cycle does not. */
+	/* Heaps of threads come and go; mappings must not grow with the cycles. */
 	CHECK(count_lines("/proc/self/maps") < maps + 32);
 	ended = true;
 	for (int i = 0; i < MALLOC_THREADS; i++)
@@ -195,7 +196,7 @@ static void race(unsigned long number)
 		pthread_join(ids[i], NULL);
 }
 
-/* ---- what else it may do ------------------------------------------------------------------ */
+/* ---- other actions ------------------------------------------------------------------------ */
 
 static int wait_child(pid_t pid)
 {
@@ -211,7 +212,7 @@ NOINLINE static void of_child(void)
 	__asm__ volatile("");
 }
 
-/* With 1 the child has a profile of its own. */
+/* With 1, the child has a profile of its own. */
 static void forks(unsigned long number)
 {
 	int fds = count_entries("/proc/self/fd");
@@ -235,7 +236,8 @@ static void forks(unsigned long number)
 	CHECK(perf_stop() == 0);
 }
 
-/* As forks(), by a call of the system, of which libc tells nobody; the child just ends. */
+/* As forks(), but by the system call, of which libc knows nothing; the child just
+ * ends. */
 static void clones(unsigned long number)
 {
 	pid_t pid;
@@ -256,7 +258,7 @@ static void clones(unsigned long number)
 	CHECK(perf_stop() == 0);
 }
 
-/* A daemon that closes whatever it may have. */
+/* A daemon that closes all files that it might have. */
 static void closes(unsigned long number)
 {
 	CHECK(perf_start() == 0);
@@ -268,7 +270,7 @@ static void closes(unsigned long number)
 	CHECK(write(3, "", 0) == 0);
 }
 
-/* As few files and threads as it can have: an error, and then as if nothing had been. */
+/* The smallest limit of files and threads: an error, and then everything works again. */
 static void limits(unsigned long number)
 {
 	struct rlimit before, none = { 0, 0 };
@@ -293,7 +295,7 @@ static void *idle_thread(void *barrier)
 	return NULL;
 }
 
-/* Events of all threads take more files than it may have, which stays as it is. */
+/* Events of all threads need more files than the limit, which must stay unchanged. */
 static void crowd(unsigned long number)
 {
 	struct rlimit before, small, after;
@@ -311,7 +313,7 @@ static void crowd(unsigned long number)
 	CHECK(perf_stop() == 0);
 	CHECK(getrlimit(RLIMIT_NOFILE, &after) == 0);
 	CHECK(after.rlim_cur == 32 && after.rlim_max == before.rlim_max);
-	/* And where there are none to be had. */
+	/* The same if the limit cannot be raised. */
 	small.rlim_max = 32;
 	CHECK(setrlimit(RLIMIT_NOFILE, &small) == 0);
 	CHECK(perf_start() == 0);
@@ -328,7 +330,7 @@ static void at_exit(void)
 	CHECK(perf_stop() == 0);
 }
 
-/* It is begun in main and ended while the program ends. */
+/* The profile starts in main and ends while the program ends. */
 static void exits(unsigned long number)
 {
 	CHECK(atexit(at_exit) == 0);
@@ -342,7 +344,8 @@ static void forgets(unsigned long number)
 	abc(0.1, true);
 }
 
-/* The recording gets its name with its first sample, which a busy machine delays. */
+/* The recording gets its name with its first sample, which may be late on a busy
+ * machine. */
 static void executes(unsigned long number)
 {
 	const char *file = getenv("PMSELF_OUTPUT");
@@ -361,7 +364,8 @@ static void *stop_thread(void *unused)
 	return unused;
 }
 
-/* Ended by a thread with as small a stack as there is, while the first one has ended. */
+/* Stopped by a thread with the smallest possible stack, after the first thread has
+ * ended. */
 static void *lonely_thread(void *unused)
 {
 	pthread_attr_t attr;

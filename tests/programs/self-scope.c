@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes of known truth: three rounds of `outer`, in each of which `inner` has four fifths of the
- * work, in two threads. self-scope cost [N]: what an empty scope costs, in ns; left: one never ends.
+ * Scopes of known truth: three rounds of `outer`, in each of which `inner` has four
+ * fifths of the work, in two threads. self-scope cost [N]: prints the cost of an empty
+ * scope in ns; left: one scope never ends.
  */
 #include <errno.h>
 #include <pmself.h>
@@ -38,7 +39,7 @@ static double now_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* The shortest of some turns: what others do to the machine only adds. */
+/* The minimum of several turns, as other load on the machine only adds. */
 static void cost(long scopes)
 {
 	double least = 1e18;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program may have to do with SIGPROF and with signals at all while timers sample it:
- * self-signals MODE. Prints `ok`, or what was not as it should be.
+ * What a program may do with SIGPROF, and with signals in general, while timers sample
+ * it: self-signals MODE. Prints `ok`, or what went wrong.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -57,8 +57,9 @@ static void burn(double seconds)
 }
 
 /*
- * Signals of the timer below that are to come. ThreadSanitizer keeps one of each number until it
- * calls the handler, and those of timers come together, with a tick of the kernel: ours is first.
+ * Minimum number of signals of the timer below. ThreadSanitizer keeps one signal of each
+ * number until it calls the handler, and timer signals arrive together at a kernel tick:
+ * ours is first.
  */
 enum {
 #if __has_feature(thread_sanitizer)
@@ -68,7 +69,8 @@ enum {
 #endif
 };
 
-/* A handler of its own and a timer that it is called by: both work on, and come back. */
+/* The program's own handler, and a timer that calls it: both keep working, and are
+ * restored. */
 static void handler(void)
 {
 	const struct itimerval timer = { { 0, 20000 }, { 0, 20000 } }, off = { 0 };
@@ -83,12 +85,12 @@ static void handler(void)
 	CHECK(received == 1);
 	begin = cpu_seconds();
 	CHECK(setitimer(ITIMER_PROF, &timer, NULL) == 0);
-	/* A busy machine ticks seldom. */
+	/* A busy machine has few ticks. */
 	for (int i = 0; i < 100 && received <= OF_TIMER; i++)
 		burn(0.05);
 	CHECK(setitimer(ITIMER_PROF, &off, NULL) == 0);
 	CHECK(received > OF_TIMER);
-	/* None of ours, which are many more. */
+	/* Not one of ours, of which there are many more. */
 	CHECK(received < 3 + (cpu_seconds() - begin) / 0.02);
 	CHECK(perf_stop() == 0);
 	CHECK(sigaction(SIGPROF, NULL, &now) == 0);
@@ -100,7 +102,8 @@ static void handler(void)
 	CHECK(received == 1);
 }
 
-/* One that it sets meanwhile stays, and gets hardly any signal that is not its own. */
+/* A handler that is set meanwhile stays, and gets hardly any signal that is not its
+ * own. */
 static void replace(void)
 {
 	struct sigaction own = { .sa_handler = on_prof }, now;
@@ -125,7 +128,7 @@ static void *blocking_thread(void *unused)
 	CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
 	burn(0.3);
 	CHECK(perf_stop() == 0);
-	/* What waits here would end the program, were it not taken back. */
+	/* A pending signal of ours would end the program here if it were not removed. */
 	CHECK(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
 	return unused;
 }
@@ -147,7 +150,7 @@ static void *writing_thread(void *fd)
 	return NULL;
 }
 
-/* What a thread waits for goes on after a signal. */
+/* A blocking call continues after a signal. */
 static void interrupt(void)
 {
 	pthread_t id;
@@ -167,7 +170,7 @@ static void interrupt(void)
 
 static char alternate[1 << 16];
 
-/* errno, and a stack for signals, of a thread that is interrupted all the time. */
+/* Preserves errno and the signal stack of a thread that is interrupted all the time. */
 static void keep(void)
 {
 	const stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
@@ -187,7 +190,7 @@ static void keep(void)
 	CHECK(perf_stop() == 0);
 }
 
-/* A signal that waits when the program is replaced shall not end the next one. */
+/* A signal that is pending at the exec must not end the new program. */
 static void replace_program(void)
 {
 	CHECK(perf_start() == 0);
@@ -201,7 +204,7 @@ static void *short_thread(void *unused)
 	return unused;
 }
 
-/* Hundreds that nobody can find in time. */
+/* Hundreds of threads that end before anyone can find them. */
 static void shorts(void)
 {
 	pthread_t id;
@@ -220,7 +223,7 @@ static void *long_thread(void *unused)
 	return unused;
 }
 
-/* One after the other, so that there are always as many. */
+/* One after the other, so that their number stays the same. */
 static void relay(void)
 {
 	pthread_t id;
@@ -233,7 +236,7 @@ static void relay(void)
 	CHECK(perf_stop() == 0);
 }
 
-/* How often the helper has gone to sleep; -1: it is not there. */
+/* How often the helper went to sleep; -1: there is no helper. */
 static long helper_sleeps(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -260,7 +263,7 @@ static long helper_sleeps(void)
 	return sleeps;
 }
 
-/* No tick of the program's threads is the helper's; at 100 Hz there are 40. */
+/* The helper does not wake up at the ticks of the program's threads, 40 at 100 Hz. */
 static void helper(void)
 {
 	long sleeps;
@@ -272,7 +275,7 @@ static void helper(void)
 	CHECK(perf_stop() == 0);
 }
 
-/* As a filter of a container may have it: helpers that cannot wait for a signal. */
+/* A container's filter may do this: helpers cannot wait for a signal. */
 static void refuse_to_wait(void)
 {
 	struct sock_filter filter[] = {
@@ -291,7 +294,7 @@ static void refuse_to_wait(void)
 	CHECK(sigtimedwait(&set, NULL, &none) < 0 && errno == EPERM);
 }
 
-/* It looks from time to time then, and does not run all the time. */
+/* The helper then polls from time to time, and does not run all the time. */
 static void refused(void)
 {
 	const struct timespec pause = { .tv_nsec = 300000000 };

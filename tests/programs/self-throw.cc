@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exceptions fly while their stacks are sampled, in four threads: what unwinds them is the
- * program's own unwinder, beside ours. self-throw [SECONDS (1)]
+ * Exceptions are thrown in four threads while their stacks are sampled: the program's own
+ * unwinder runs beside ours. self-throw [SECONDS (1)]
  */
 #include <chrono>
 #include <cstdio>
@@ -38,13 +38,13 @@ static void fly(std::chrono::steady_clock::time_point end, unsigned long *caught
 		}
 }
 
-/* Has a name that is longer than a line of a table. */
+/* Its name is longer than a line of a table. */
 template <typename Threads>
 static __attribute__((noinline)) void await_all(Threads &threads)
 {
 	for (auto &thread : threads)
 		thread.join();
-	asm volatile("" ::: "memory"); /* it does not jump into join() */
+	asm volatile("" ::: "memory"); /* prevents a tail call of join() */
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The library of shrink.c: time goes here. */
+/* The library of shrink.c, where the time is spent. */
 int turn(int value);
 
 __attribute__((noinline, visibility("default"))) int turn(int value)

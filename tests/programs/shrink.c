@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shrink LIBRARY MS: runs code of a copy of a library, shrink.so in this folder, which it cuts
- * to nothing while it is mapped, and ends at once. The library exports `int turn(int)`.
+ * shrink LIBRARY MS: runs code of a copy of a library, shrink.so in this directory,
+ * truncates it to almost nothing while it is mapped, and ends at once. The library
+ * exports `int turn(int)`.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of processor time: others may keep us from it. */
+/* CPU time, as other processes may delay us. */
 static long now_ms(void)
 {
 	struct timespec now;
@@ -34,6 +35,6 @@ int main(int argc, char **argv)
 		value = turn(value);
 	if (truncate(argv[1], 100) < 0)
 		return 1;
-	/* Whatever is called now may lie in the library. */
+	/* Any function called now might be in the library. */
 	_exit(0);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split SECONDS [STATUS [THREADS]]: spends its CPU time, all threads together, as 60 % in
- * sixty(), 30 % in thirty(), 10 % in ten().
- * A round takes some ten microseconds, so that sampling hardly falls into step with it. Where all
- * rounds take the same time, as on an emulated processor, it may: a qemu guest gave 62.3, 29.5 and
- * 8.1 % at 5921 Hz, and less than a point off at 5003 and 6000 Hz.
+ * split SECONDS [STATUS [THREADS]]: spends its CPU time, of all threads together, as 60 %
+ * in sixty(), 30 % in thirty(), 10 % in ten(). A round takes some ten microseconds, so
+ * that sampling hardly ever runs in step with it. If all rounds take the same time, as on
+ * an emulated processor, it may: a qemu guest gave 62.3, 29.5 and 8.1 % at 5921 Hz, and
+ * less than a point off at 5003 and 6000 Hz.
  */
 #include "work.h"
 
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		seconds = strtod(argv[1], NULL);
-	/* Nobody joins them: they end when the time is used up, as this thread does. */
+	/* They are not joined: they end when the time is used up, as this thread does. */
 	for (int i = 0; i < others; i++)
 		if (pthread_create(&thread, NULL, run, NULL) != 0)
 			return 125;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack-faults SECONDS: touches the pages of a large frame from the outermost to the innermost,
- * and gives them back, for so much CPU time. Nearly all of it passes in page faults of fault_in(),
- * and the page that the stack pointer is in is not present meanwhile.
+ * stack-faults SECONDS: for SECONDS of CPU time, touches the pages of a large frame from
+ * the outermost to the innermost, and releases them. Nearly all the time is spent in page
+ * faults of fault_in(), while the page of the stack pointer is not present.
  */
 #include "work.h"
 
@@ -15,8 +15,9 @@ enum {
 	PAGE = 4096,
 	FRAME = 512 * PAGE,
 	STACK = 2 * FRAME,
-	UNTOUCHED = 4 * PAGE, /* the innermost ones, one with the stack pointer */
-	KEPT = 4 * PAGE, /* of those who call madvise(2) */
+	/* The innermost ones, including that of the stack pointer. */
+	UNTOUCHED = 4 * PAGE,
+	KEPT = 4 * PAGE, /* of the callers of madvise(2) */
 };
 
 static NOINLINE void fault_in(void)

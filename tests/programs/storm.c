@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * storm KIND COUNT MICROSECONDS: COUNT tasks, each of which burns so much CPU time in burn().
+ * storm KIND COUNT MICROSECONDS: COUNT tasks, each of which burns MICROSECONDS of CPU
+ * time in burn().
  *
  *   threads    one after the other
- *   crowd      threads, all there at once
+ *   crowd      threads, all at once
  *   churn      threads, eight at a time
  *   processes  one after the other
- *   tree       processes, each of which starts the half of what is left, and waits
+ *   tree       processes, each of which starts half of the remaining ones, and waits
  *
  * Prints the CPU time in ns that the kernel accounts for all of them (getrusage).
  */
@@ -99,7 +100,7 @@ static int processes(unsigned int count)
 	return 0;
 }
 
-/* @count of them, this one included. */
+/* @count processes, including this one. */
 static int tree(unsigned int count)
 {
 	unsigned int rest = count - 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread and the main thread burn the CPU, half of the time below a caller in the C library. */
+/* A thread and the main thread burn CPU time, half of it below a caller in the C
+ * library. */
 #include "unwind-burn.h"
 
 #include <pthread.h>

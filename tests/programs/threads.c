@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Four threads, named worker-0 to worker-3, work until 0.6 s of CPU time are used. */
+/* Four threads, named worker-0 to worker-3, work until they have used 0.6 s of CPU
+ * time. */
 #include "work.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server with titles, as nginx makes them: a text in the place of the arguments. All its
- * processes use CPU time until they are killed, two minutes at most.
+ * A server with titles in the way of nginx: a text in place of the arguments. All its
+ * processes use CPU time until they are killed, for at most two minutes.
  *
  *   title   "title: one", after SIGUSR1 "title: two". Its children: "title: child alpha" and
  *           "title: child beta"; one without a title; and one with "title: shell", which after
@@ -48,7 +48,7 @@ static void spend_until_signal(void)
 		;
 }
 
-/* NULL: without. */
+/* @title NULL: no title. */
 static pid_t start_child(const char *title, char *self)
 {
 	char plain[] = "plain";

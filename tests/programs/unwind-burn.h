@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the unwind-*.c targets share: work that cannot be optimised away, and an end by CPU
- * time, so that a loaded machine gets as many samples as an idle one. Each target runs for
- * argv[1] milliseconds of CPU time (default 500), most of it at the place it is named for.
- * argv[2] limits each piece of work to so many rounds, for who goes step by step; then there
- * is a handler for SIGURG, too, for who wants to interrupt each step.
+ * Shared by the unwind-*.c targets: work that cannot be optimised away, and a limit of
+ * CPU time, so that a loaded machine gets as many samples as an idle one. Each target
+ * runs for argv[1] milliseconds of CPU time (default 500), most of it at the place it is
+ * named for. argv[2] limits each piece of work to so many rounds, for single-stepping;
+ * then there is also a handler for SIGURG, to interrupt each step.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 #define NOINLINE __attribute__((noinline))
 #endif
 
-/* Keeps the compiler from seeing through a value, and from turning a call into a jump. */
+/* Hides a value from the compiler, and keeps it from turning a call into a jump. */
 #define OPAQUE(value) __asm__ volatile("" : "+r"(value) : : "memory")
 
 static unsigned int burn_limit = ~0U;
@@ -42,7 +42,7 @@ static inline uint64_t burn_steps(uint64_t x, unsigned int steps)
 	return x;
 }
 
-/* What stands between two of these, in one function, is not stepped through. */
+/* Code between two of these, in one function, is not single-stepped. */
 static inline void burn_skip(void)
 {
 	if (burn_limit != ~0U)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that end in the middle: by pthread_cancel(3) and pthread_exit(3), which unwind
- * their stacks by force through cleanup handlers.
+ * Threads that end in the middle of a function: by pthread_cancel(3) and pthread_exit(3),
+ * which unwind their stacks by force through cleanup handlers.
  */
 #include "unwind-burn.h"
 
@@ -47,7 +47,7 @@ static void *canceled(void *arg)
 	return arg;
 }
 
-/* Interrupted by the signal of the cancellation at once. */
+/* The cancellation's signal interrupts it at once. */
 static void *canceled_anywhere(void *arg)
 {
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	clock_t end = burn_until(argc, argv);
 
 	do {
-		/* The first loads libgcc_s, which is long. */
+		/* The first one loads libgcc_s, which takes long. */
 		burn_skip();
 		run(exits);
 		burn_skip();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All ways to a child: fork(2), vfork(2), posix_spawn(3), system(3), popen(3). */
+/* All ways to create a child: fork(2), vfork(2), posix_spawn(3), system(3), popen(3). */
 #include "unwind-burn.h"
 
 #include <spawn.h>

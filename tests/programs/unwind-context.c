@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two coroutines on stacks of their own that call each other by swapcontext(3). */
+/* Two coroutines on stacks of their own that switch to each other by swapcontext(3). */
 #include "unwind-burn.h"
 
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ static void run_first(int a, int b)
 	deep(3, &first, &second);
 	deep(0, &first, &back);
 	sink++;
-	/* Ends: to uc_link. */
+	/* Returns to uc_link. */
 }
 
 static void run_second(void)
@@ -42,7 +42,8 @@ static void *new_stack(void)
 	uint8_t *stack = mmap(NULL, STACK_BYTES + PAGE_BYTES, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	/* Nothing may lie next to it: by its mapping it is told apart. */
+	/* No other mapping may be adjacent: stacks are distinguished by their
+	 * mappings. */
 	if (stack == MAP_FAILED || mprotect(stack, PAGE_BYTES, PROT_NONE) != 0)
 		exit(1);
 	return stack + PAGE_BYTES;

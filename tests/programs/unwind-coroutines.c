@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Coroutines on stacks that are written by hand, one for each way in which libraries end such a
- * stack: with the address of a function that is not to be reached (libco), with a place behind
- * a jump in code without CFI (boost.context), with a number that is no address (minicoro), and
- * with a frame pointer of 0. x86-64.
+ * Coroutines on stacks that are prepared by hand, one for each way in which libraries end
+ * such a stack: with the address of a function that is never reached (libco), with a
+ * place behind a jump in code without CFI (boost.context), with a number that is not an
+ * address (minicoro), and with a frame pointer of 0. x86-64.
  */
 #include "unwind-burn.h"
 
@@ -15,7 +15,7 @@ enum {
 	KINDS = 4,
 };
 
-/* Without CFI, as such code mostly is. */
+/* Without CFI, as is usual for such code. */
 __asm__(".text\n"
 	".globl co_switch\n"
 	".type co_switch, @function\n"
@@ -88,11 +88,12 @@ static void *new_stack(unsigned int kind)
 					 (void *)0xdeaddeaddeaddead, NULL };
 	void **top;
 
-	/* Nothing may lie next to it: by its mapping it is told apart. */
+	/* No other mapping may be adjacent: stacks are distinguished by their
+	 * mappings. */
 	if (stack == MAP_FAILED || mprotect(stack, PAGE_BYTES, PROT_NONE) != 0 ||
 	    mprotect(stack + PAGE_BYTES + STACK_BYTES, PAGE_BYTES, PROT_NONE) != 0)
 		exit(1);
-	/* As deep below the end of the stack as a call leaves the stack pointer. */
+	/* As far below the end of the stack as a call leaves the stack pointer. */
 	top = (void **)(void *)(stack + PAGE_BYTES + STACK_BYTES - 64);
 	top[-1] = outermost[kind];
 	top[-2] = outermost[kind] ? (void *)body : (void *)co_by_frame_pointer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* setjmp(3) and longjmp(3): over frames, out of handlers, from another stack to this one. */
+/* setjmp(3) and longjmp(3): over frames, out of handlers, and back from another stack. */
 #include "unwind-burn.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hand-written code of common libraries, which keeps its frames in ways of its own: the CFA
- * in rax, r11 or in memory, and whatever its authors have to say about it. Which library is
- * chosen by -DOPENSSL, -DGCRYPT, -DGMP or -DZSTD; they are loaded, so that no headers are
+ * Hand-written code of common libraries, which keeps its frames in unusual ways: the CFA
+ * in rax, r11 or in memory, and whatever CFI its authors wrote. The library is selected
+ * by -DOPENSSL, -DGCRYPT, -DGMP or -DZSTD, and loaded at run time, so that no headers are
  * needed. Exit status 77: there is no such library.
  */
 #include "unwind-burn.h"
@@ -19,7 +19,7 @@ enum {
 static uint8_t input[BYTES], output[2 * BYTES], key[64];
 static void *library;
 
-/* NULL where this version does not have it. */
+/* NULL if this version does not have it. */
 static void *find(const char *name)
 {
 	void *ret;
@@ -267,7 +267,7 @@ static NOINLINE void use(void)
 	static uint8_t back[BYTES];
 	size_t len;
 
-	/* Few different bytes: Huffman coded. */
+	/* Few different bytes, for Huffman coding. */
 	for (size_t i = 0; i < BYTES; i++)
 		input[i] = (uint8_t)('a' + (input[i] & input[(i * 7) % BYTES] & 15));
 	burn_skip();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals in signals: on one stack and on two, with and without siginfo, in a system call
- * that is restarted and in one that is not, from a fault, and by threads to themselves.
+ * Signals inside signals: on one stack and on two, with and without siginfo, in a system
+ * call that is restarted and in one that is not, from a fault, and sent by threads to
+ * themselves.
  */
 #include "unwind-burn.h"
 
@@ -45,7 +46,7 @@ static void outermost(int signo)
 	sink = burn_steps(sink, 1);
 }
 
-/* So that a read(2) that waits comes to an end in its restart. */
+/* Lets a read(2) that waits finish in its restart. */
 static void on_alarm(int signo)
 {
 	if (write(fds[1], "x", 1) != 1)

@@ -25,7 +25,7 @@ NOINLINE uint64_t give_up(uint64_t a, uint64_t b)
 	leave(a + b + room[b & 7]);
 }
 
-/* Follows in the text; needs no stack at all at its first instruction. */
+/* Follows in the text, and needs no stack at its first instruction. */
 NOINLINE uint64_t neighbour(uint64_t a);
 NOINLINE uint64_t neighbour(uint64_t a)
 {

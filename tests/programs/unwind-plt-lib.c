@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The library of unwind-plt.c: functions so short that the PLT stubs weigh as much. */
+/* The library of unwind-plt.c: functions so short that the PLT stubs take as much
+ * time. */
 #include "unwind-plt.h"
 
 #define EXPORT __attribute__((visibility("default")))

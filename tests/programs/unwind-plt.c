@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls through the PLT all the time: samples fall on its stubs, whose CFA is an expression
- * of rip. Linked with lazy binding, so the first calls go through the resolver as well.
+ * Calls through the PLT all the time: samples fall on its stubs, whose CFA is an
+ * expression of rip. It is linked with lazy binding, so that the first calls go through
+ * the resolver as well.
  */
 #include "unwind-burn.h"
 #include "unwind-plt.h"

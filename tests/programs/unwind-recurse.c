@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One thousand frames of one function, entered and left all the time. */
+/* One thousand frames of one function, repeatedly entered and left. */
 #include "unwind-burn.h"
 
 static NOINLINE uint64_t descend(unsigned int depth, uint64_t x)

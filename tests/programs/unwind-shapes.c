@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over many shapes of prologues, epilogues and frames. Built by several compilers
- * with many options, and stepped through by tests/oracle/oracle-step.c: what a function is
- * named for is what its code is meant to have, where the compiler sees it the same way.
+ * One pass over many shapes of prologues, epilogues and frames. It is built by several
+ * compilers with many options, and stepped through by tests/oracle/oracle-step.c. A
+ * function is named after the shape that its code should have, provided that the compiler
+ * agrees.
  */
 #include "unwind-burn.h"
 
@@ -10,7 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Nothing about what it does may be used by its callers. */
+/* Callers must not use any knowledge of what it does. */
 #define SHAPE NOINLINE __attribute__((used))
 
 typedef uint64_t word;
@@ -23,7 +24,7 @@ static SHAPE word leaf(word x)
 	return x * 3 + 1;
 }
 
-/* Uses the red zone, where there is one. */
+/* Uses the red zone, if there is one. */
 static SHAPE word red_zone(word x)
 {
 	volatile word room[8];
@@ -49,7 +50,7 @@ static SHAPE word all_saved(word a, word b, word c, word d, word e, word f)
 	       i;
 }
 
-/* Registers saved by mov into a frame that was made before. */
+/* Registers saved by mov into an existing frame. */
 static SHAPE word saved_late(word x, word y)
 {
 	volatile word room[40];
@@ -64,7 +65,7 @@ static SHAPE word saved_late(word x, word y)
 	return z + x + y + room[x & 31];
 }
 
-/* Shrink-wrapped: the frame is on one path only. */
+/* Shrink-wrapped: only one path has the frame. */
 static SHAPE word early_exit(word x, word y)
 {
 	if (x & 1)
@@ -93,7 +94,7 @@ static SHAPE word cold_part(word x, word y)
 	return z + y + leaf(y);
 }
 
-/* More than a page: with -fstack-clash-protection each page is touched. */
+/* More than a page: with -fstack-clash-protection, each page is touched. */
 static SHAPE word large_frame(word x)
 {
 	volatile word room[5000];
@@ -132,7 +133,7 @@ static SHAPE word alloca_in_loop(word rounds, word x)
 	return x;
 }
 
-/* The seventh argument on goes on the stack, pushed or stored. */
+/* Arguments from the seventh on are on the stack, pushed or stored. */
 static SHAPE word many_arguments(word a, word b, word c, word d, word e, word f, word g,
 				 word h, word i, word j)
 {
@@ -213,7 +214,7 @@ static SHAPE word realigned_saved(word x, word y, word z)
 	return a + b + c + x + y + z + leaf(c) + take_aligned(&aligned);
 }
 
-/* What gcc keeps the caller's CFA in a register for (DRAP). */
+/* gcc keeps the caller's CFA in a register here (DRAP). */
 static SHAPE word realigned_variable(word len, word b, word c, word d, word e, word f,
 				     word on_stack)
 {
@@ -313,7 +314,7 @@ static SHAPE word returns_address(word x)
 	return leaf(x) + (address != NULL);
 }
 
-/* Has to save vector registers, too. */
+/* Must also save vector registers. */
 static SHAPE __attribute__((ms_abi)) word microsoft(word a, word b, word c, word d,
 						    word e)
 {
@@ -349,7 +350,7 @@ int main(int argc, char **argv)
 {
 	clock_t end = burn_until(argc, argv);
 
-	/* Once is enough for who goes step by step; a clock would make each run differ. */
+	/* Once is enough for single-stepping; with a clock, runs would differ. */
 	do
 		sink = all_shapes(sink);
 	while (argc <= 2 && clock() < end);

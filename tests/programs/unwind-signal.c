@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work inside signal handlers: on the thread's own stack; on a sigaltstack that lies below
- * the interrupted frames in the same mapping, so that one copy of the stack holds both; and
- * on one in memory far away, so that no copy does.
+ * Work inside signal handlers: on the thread's own stack; on a sigaltstack below the
+ * interrupted frames in the same mapping, so that one copy of the stack has both; and on
+ * a sigaltstack in memory far away, so that no copy has both.
  */
 #include "unwind-burn.h"
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 {
 	clock_t end = burn_until(argc, argv);
 	static uint8_t away[STACK_BYTES];
-	/* Deeper than anything here ever goes by itself; a stack grows when touched. */
+	/* Deeper than anything else here goes; a stack grows when it is touched. */
 	uint8_t *below = (uint8_t *)__builtin_frame_address(0) - 2 * STACK_BYTES;
 	stack_t stack = { .ss_size = STACK_BYTES };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C library's string and memory functions, hand-written for each kind of processor, over
- * lengths that take each of their paths. GLIBC_TUNABLES=glibc.cpu.hwcaps=… chooses the kind.
+ * The C library's string and memory functions, hand-written for each kind of processor,
+ * over lengths that take all of their paths. GLIBC_TUNABLES=glibc.cpu.hwcaps=… selects
+ * the kind.
  */
 #include "unwind-burn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C++ exceptions: the unwinder of libgcc leaves frames without a ret, enters landing pads
- * with the stack pointer of another frame, and goes on from those by _Unwind_Resume.
+ * C++ exceptions: libgcc's unwinder leaves frames without a ret, enters landing pads with
+ * the stack pointer of another frame, and continues from those by _Unwind_Resume.
  */
 #include <memory>
 #include <stdexcept>

@@ -26,7 +26,7 @@ static NOINLINE void one_child(void)
 
 int main(int argc, char **argv)
 {
-	/* CPU time of children does not count in clock(3): count children instead. */
+	/* clock(3) does not include the CPU time of children: count children instead. */
 	clock_t unused = burn_until(argc, argv);
 	long rounds = argc > 1 ? strtol(argv[1], NULL, 10) / 5 : 100;
 

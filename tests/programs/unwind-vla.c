@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames whose size is known only at run time: the CFA can be had from rbp alone. */
+/* Frames whose size is known only at run time: the CFA can be computed only from rbp. */
 #include "unwind-burn.h"
 
 #include <alloca.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits of four kinds, each in a function of its own, in the first thread: nap() sleeps 300 ms,
- * get_lock() waits 200 ms for a lock, read_config() 100 ms for a pipe, and finish() 100 ms for
- * the end of the other thread, which waits in helper() alone. Prints a line for each of them: its
- * name, and the nanoseconds from its call to its return.
+ * Waits of four kinds, each in a function of its own, in the first thread: nap() sleeps
+ * 300 ms, get_lock() waits 200 ms for a lock, read_config() 100 ms for a pipe, and
+ * finish() 100 ms for the end of the other thread, which waits only in helper(). Prints a
+ * line for each of them: its name, and the nanoseconds from its call to its return.
  */
 #include "work.h"
 
@@ -26,7 +26,7 @@ static unsigned long long now_ns(void)
 	       (unsigned long long)now.tv_nsec;
 }
 
-/* A macro: as a function it would be the one that waits. */
+/* A macro, because a function would be the one that waits. */
 #define sleep_ms(ms) nanosleep(&(struct timespec){ 0, (ms)*1000000l }, NULL)
 
 static void *helper(void *unused)
@@ -46,7 +46,7 @@ static void *helper(void *unused)
 NOINLINE static void nap(void)
 {
 	sleep_ms(300);
-	__asm__ volatile(""); /* so that it does not jump there */
+	__asm__ volatile(""); /* prevents a tail call */
 }
 
 NOINLINE static void get_lock(void)

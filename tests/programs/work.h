@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Equal units of work for programs with a known truth. */
+/* Equal units of work, for programs with a known truth. */
 #pragma once
 
 #include <stdint.h>
 #include <time.h>
 
-/* Each function stays one of its own: nothing inlined, no copies made for its arguments. */
+/* Each function stays separate: nothing is inlined, and no copies are made for its
+ * arguments. */
 #if defined(__clang__)
 #define NOINLINE __attribute__((noinline, aligned(64)))
 #else
@@ -13,8 +14,8 @@
 #endif
 
 /*
- * Units of the same cost, a few cycles a step, wherever they stand. A macro: as a function it
- * would be one that is inlined, and the time its own.
+ * Units of the same cost everywhere, a few cycles per step. A macro, because an inlined
+ * function would own the time.
  */
 #define work(units)                                                  \
 	do {                                                         \
@@ -23,8 +24,9 @@
 	} while (0)
 
 /*
- * From half to one and a half as many, other ones each time: work that always takes the same time
- * would go in step with whatever samples it, and always be met in the same places.
+ * Between half and one and a half times @units, different each time. Work that always
+ * takes the same time would run in step with the sampling, and always be sampled in the
+ * same places.
  */
 static inline unsigned int vary(uint32_t *state, unsigned int units)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two ways to the bottom of the same deep recursion, with the same registers saved on the
- * way. The first is slow, so that samples see all of it; the second is down before the next
- * sample, and stays there. From below nothing tells the two apart. Runs for argv[1] seconds,
- * nearly all of them at the bottom of the second.
+ * way. The first is slow, so that samples see all of it; the second reaches the bottom
+ * before the next sample, and stays there. From below, nothing distinguishes the two.
+ * Runs for argv[1] seconds, nearly all of them at the bottom of the second.
  */
 #include <stdlib.h>
 #include <time.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The one piece of work of which the sample program does 6, 3 and 1 parts. */
+/* The unit of work of which the sample program does 6, 3 and 1 parts. */
 #pragma once
 
 #include <stdint.h>
 
 /*
- * Each step waits for the one before, so steps take equally long wherever they are. A macro,
- * because an inlined function would own the time in the report; the constant differs for each
- * user, because the compiler merges functions that are equal.
+ * Each step depends on the previous one, so that steps take the same time everywhere. A
+ * macro, because an inlined function would own the time in the report. The constant
+ * differs for each user, because the compiler merges equal functions.
  */
 #define BURN(value, steps, constant)                                                   \
 	do {                                                                           \

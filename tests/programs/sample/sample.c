@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that `make run` records. What it does is known beforehand, so that the report
- * can be checked at a glance: two threads spend 60, 30 and 10 % of their time in the three
- * functions with these numbers in their names. thirty_percent() lives in a shared library,
+ * The program that `make run` records. Its behaviour is known, so that the report can be
+ * checked at a glance: two threads spend 60, 30 and 10 % of their time in the three
+ * functions with these numbers in their names. thirty_percent() is in a shared library,
  * ten_percent() runs at the bottom of a recursion.
  *
  * Usage: sample [SECONDS of CPU time for each thread, 1.5 by default]
@@ -17,12 +17,13 @@
 
 enum {
 	RECURSION_DEPTH = 100,
-	/* Some 4 ms a round: short against the run, long against a look at the clock. */
+	/* About 4 ms per round: short compared with the run, long compared with reading
+	 * the clock. */
 	UNIT_STEPS = 200 * 1000,
 };
 
 static double seconds = 1.5;
-/* Keeps the results wanted, and so the work. */
+/* Uses the results, and thereby keeps the work. */
 static volatile uint64_t sink;
 
 static __attribute__((noinline)) uint64_t sixty_percent(uint64_t value)
@@ -37,7 +38,7 @@ static __attribute__((noinline)) uint64_t ten_percent(uint64_t value)
 	return value;
 }
 
-/* What happens after the call keeps the compiler from making a loop of it. */
+/* The work after the call keeps the compiler from turning it into a loop. */
 static __attribute__((noinline)) uint64_t descend(uint64_t value, unsigned int depth)
 {
 	uint64_t below = depth ? descend(value, depth - 1) : ten_percent(value);
