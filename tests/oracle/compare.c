@@ -23,7 +23,7 @@ static bool is_mapped(const struct spaces_maps *maps, uint64_t address)
 	return false;
 }
 
-/* How many frames from the leaf are the same. */
+/* Returns how many frames are equal, counted from the leaf. */
 static size_t common_frames(const struct our_chain *ours,
 			    const struct their_chain *theirs)
 {
@@ -35,7 +35,7 @@ static size_t common_frames(const struct our_chain *ours,
 	return at;
 }
 
-/* Where each of the first @len frames would be looked up. */
+/* Checks at which address each of the first @len frames is looked up. */
 static const char *check_lookups(struct dwfl_space *space, const struct our_chain *ours,
 				 const struct their_chain *theirs, size_t len)
 {
@@ -47,8 +47,9 @@ static const char *check_lookups(struct dwfl_space *space, const struct our_chai
 			continue;
 		if (lookup == pc - 1 && !theirs->frames[i].activation)
 			continue;
-		/* dwfl_frame_pc() calls the frame of a signal trampoline an activation, too,
-		 * but libdwfl unwinds from it with pc - 1 as we do (frame_unwind.c). */
+		/* dwfl_frame_pc() also calls the frame of a signal trampoline an
+		 * activation, but libdwfl unwinds from it with pc - 1, as we do
+		 * (frame_unwind.c). */
 		if (lookup == pc - 1 && dwfl_space_is_signal(space, lookup))
 			continue;
 		return "a frame is looked up at another place";
@@ -56,7 +57,7 @@ static const char *check_lookups(struct dwfl_space *space, const struct our_chai
 	return NULL;
 }
 
-/* The chains are equal; do we say the truth about why they end? */
+/* For equal chains: checks that our stop reason is correct. */
 static const char *check_stop(struct dwfl_space *space, const struct our_chain *ours,
 			      const struct their_chain *theirs)
 {
@@ -73,8 +74,8 @@ static const char *check_stop(struct dwfl_space *space, const struct our_chain *
 	return NULL;
 }
 
-/* Theirs ends with the last of the first @len frames: is what its caller is found by one of
- * those that libdwfl is known to lose? */
+/* Their chain ends after the first @len frames. Checks whether libdwfl is known to lose
+ * the register from which the next caller is found. */
 static enum verdict why_theirs_ends(struct dwfl_space *space,
 				    const struct our_chain *ours, size_t len)
 {
@@ -94,10 +95,12 @@ static enum verdict why_theirs_ends(struct dwfl_space *space,
 }
 
 /*
- * Whether one of the first @len frames that both have was followed by a guess of libdwfl's. For
- * aarch64 it takes the return address from x30 and at once the frame record as that of the same
- * frame, which of a leaf is its caller's (backends/aarch64_unwind.c): one frame is right, and
- * the registers of it are those of the next.
+ * Whether libdwfl guessed after one of the first @len frames that both have.
+ *
+ * For aarch64 it takes the return address from x30, and then at once the frame record as
+ * that of the same frame, although in a leaf it belongs to the caller
+ * (backends/aarch64_unwind.c): one frame is right, but its registers are those of the
+ * next one.
  */
 static bool guessed(struct dwfl_space *space, const struct our_chain *ours, size_t len)
 {
@@ -108,7 +111,8 @@ static bool guessed(struct dwfl_space *space, const struct our_chain *ours, size
 	return false;
 }
 
-/* See VERDICT_UNCALLED; the frames before the last are looked up at the same places. */
+/* See VERDICT_UNCALLED. The frames before the last one are looked up at the same
+ * addresses. */
 static bool ends_uncalled(struct dwfl_space *space, const struct our_chain *ours,
 			  const struct their_chain *theirs, size_t common)
 {

@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum {
-	TID = 1, /* there is one thread in a copied stack */
+	TID = 1, /* a copied stack has one thread */
 	RED_ZONE_BYTES = 128, /* psABI §3.2.2 */
-	PAIR_BYTES = 16, /* x16 and x30, as the PLT of aarch64 pushes them */
+	PAIR_BYTES = 16, /* x16 and x30, as pushed by the PLT of aarch64 */
 #if defined(__aarch64__)
-	/* AADWARF64 §4.1. For libdwfl the pc is none of the registers. */
+	/* AADWARF64 §4.1. libdwfl does not treat the pc as one of the registers. */
 	REGS = 32,
 	PC = 32,
 	SP = 31,
@@ -30,12 +30,12 @@ struct dwfl_space {
 	Dwfl *dwfl;
 	const struct spaces_maps *maps; /* borrowed */
 	const struct spaces_modules *modules; /* borrowed */
-	/* Of the call that runs. */
+	/* Of the current call. */
 	const struct pm_unw_regs *regs;
 	const struct pm_unw_stack *stack;
 	struct dwfl_frame *frames;
 	size_t len, max;
-	size_t taken; /* calls of take_frame(): with 1, the first frame is being left */
+	size_t taken; /* calls of take_frame(); 1: the first frame is being unwound */
 	struct {
 		uint64_t slot, value;
 	} popped[PM_UNW_X86_64_REGS];
@@ -44,9 +44,10 @@ struct dwfl_space {
 	struct pm_unw_regs kept;
 };
 
-/* ---- what libdwfl asks for -------------------------------------------------------------- */
+/* ---- callbacks of libdwfl --------------------------------------------------------------- */
 
-/* All files are reported with an fd; separate debug files would be more than we have. */
+/* All files are reported with an fd; separate debug files would be more than our unwinder
+ * has. */
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -102,7 +103,8 @@ static bool memory_read(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void
 	const struct pm_unw_stack *stack = space->stack;
 	uint64_t at = address - stack->start;
 
-	/* Only for the first frame: to its callers these places are what they are. */
+	/* Only for the first frame: for its callers the slots have their real
+	 * contents. */
 	for (size_t i = 0; space->taken <= 1 && i < space->popped_len; i++) {
 		if (space->popped[i].slot == address) {
 			*result = space->popped[i].value;
@@ -174,9 +176,9 @@ static int take_frame(Dwfl_Frame *state, void *arg)
 	struct dwfl_frame *frame = &space->frames[space->len];
 	Dwarf_Addr pc;
 
-	/* dwfl_frame_pc() already leaves any frame but the first. */
+	/* dwfl_frame_pc() already unwinds every frame except the first. */
 	space->taken++;
-	/* libdwfl has no guard against CFI that leads in circles. */
+	/* libdwfl does not guard against CFI that leads in circles. */
 	if (space->len >= space->max || !dwfl_frame_pc(state, &pc, &frame->activation))
 		return DWARF_CB_ABORT;
 	frame->pc = pc;
@@ -204,7 +206,7 @@ static void report(Dwfl *dwfl, const struct pm_unw_map *map, int fd)
 	char name[64];
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	/* libdwfl takes modules of one name for one module. */
+	/* libdwfl takes modules with the same name for one module. */
 	snprintf(name, sizeof(name), "%u@%#llx", map->tag, (unsigned long long)map->bias);
 	if (!dwfl_report_elf(dwfl, name, name, own, map->bias, true))
 		close(own);
@@ -230,7 +232,7 @@ struct dwfl_space *dwfl_space_new(const struct spaces_maps *maps,
 			report(space->dwfl, map, modules->list.data[map->tag].fd);
 	}
 	dwfl_report_end(space->dwfl, NULL, NULL);
-	/* Fails without a module; every unwinding then gives the first frame only. */
+	/* Fails without a module; every unwinding then returns only the first frame. */
 	dwfl_attach_state(space->dwfl, NULL, TID, &thread_callbacks, space);
 	return space;
 }
@@ -261,7 +263,7 @@ size_t dwfl_space_unwind(struct dwfl_space *space, const struct pm_unw_regs *reg
 	return space->len;
 }
 
-/* In the order of libdwfl: .eh_frame, then .debug_frame. */
+/* In libdwfl's order: .eh_frame, then .debug_frame. */
 static Dwarf_Frame *frame_at(struct dwfl_space *space, uint64_t lookup)
 {
 	Dwfl_Module *module = dwfl_addrmodule(space->dwfl, lookup);
@@ -291,7 +293,8 @@ bool dwfl_space_begins_fde(struct dwfl_space *space, uint64_t address)
 	if (!at || dwarf_frame_info(at, &start, &end, &signal) < 0 ||
 	    start != address - bias)
 		return false;
-	/* Rows of one FDE adjoin each other; their CFA changes by what one instruction does. */
+	/* Rows of one FDE are adjacent; their CFA changes by the effect of one
+	 * instruction. */
 	if (!before || dwarf_frame_info(before, &before_start, &end, &signal) < 0 ||
 	    end != start)
 		return true;
@@ -324,7 +327,7 @@ bool dwfl_space_is_signal(struct dwfl_space *space, uint64_t lookup)
 	return is_signal;
 }
 
-/* The value of a lone DW_OP_bregN or DW_OP_bregx. */
+/* Reads the value of a lone DW_OP_bregN or DW_OP_bregx. */
 static bool read_breg(const Dwarf_Op *op, const struct pm_unw_regs *regs, uint64_t *ret)
 {
 	unsigned int reg = op->atom == DW_OP_bregx ? (unsigned int)op->number
@@ -346,8 +349,8 @@ static bool cfa_of(Dwarf_Frame *frame, const struct pm_unw_regs *regs, uint64_t 
 }
 
 /*
- * Where one register is saved, if that place was popped: "CFA + offset" below the stack
- * pointer, or "rbp + offset" outside of the frame, as gcc's realigned frames have it.
+ * Finds where a register is saved, if that slot was popped: "CFA + offset" below the
+ * stack pointer, or "rbp + offset" outside of the frame, as in gcc's realigned frames.
  */
 static bool popped_slot(Dwarf_Frame *frame, int reg, const struct pm_unw_regs *regs,
 			uint64_t cfa, uint64_t *ret)
@@ -376,12 +379,14 @@ size_t dwfl_space_serve_popped(struct dwfl_space *space, const struct pm_unw_reg
 	uint64_t cfa;
 
 	space->popped_len = 0;
-	/* Nobody has seen it elsewhere: compilers for aarch64 restore in CFI what they pop. */
+	/* Not observed on other machines: compilers for aarch64 restore in CFI what they
+	 * pop. */
 	if (regs && regs->arch == PM_UNW_X86_64)
 		frame = frame_at(space, regs->value[PC]);
 	if (!frame)
 		return 0;
-	/* By an expression: above, and what was popped is below the stack pointer. */
+	/* The CFA is given by an expression: assume that it is above; popped slots are
+	 * below the stack pointer. */
 	if (!cfa_of(frame, regs, &cfa))
 		cfa = regs->value[PM_UNW_X86_64_RSP] + PM_UNW_FRAMES_MAX * RED_ZONE_BYTES;
 	for (size_t i = 0; i < PM_ARRAY_LEN(callee_saved); i++) {
@@ -482,7 +487,8 @@ size_t dwfl_space_unwind_with_pair(struct dwfl_space *space,
 
 	if (max < at + 2)
 		return dwfl_space_unwind(space, regs, stack, frames, max, failed);
-	/* At its last instruction the pair is popped, and the register has it. */
+	/* At the resolver's last instruction, the pair is popped and the register has the
+	 * return address. */
 	space->popped[0].slot = regs->value[SP] - PAIR_BYTES / 2;
 	space->popped[0].value = regs->value[RETURN_ADDRESS];
 	space->popped_len = at == 0;
@@ -494,7 +500,8 @@ size_t dwfl_space_unwind_with_pair(struct dwfl_space *space,
 		return space->len;
 	caller = space->kept;
 	caller.value[SP] += PAIR_BYTES;
-	/* Where it begins nothing has called from it, and it would look up what follows. */
+	/* libdwfl does not treat the first frame as a caller, and would look up the code
+	 * after the call. */
 	caller.value[PC]--;
 	dwfl_space_unwind(space, &caller, stack, frames + at + 1, max - at - 1, failed);
 	frames[at + 1].pc++;

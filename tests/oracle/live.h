@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For tests that look at ptrace-stopped threads: what a sample of one would hold. */
+/* For tests that look at ptrace-stopped threads: the contents that a sample would
+ * have. */
 #pragma once
 
 #include "pm/unwind.h"
@@ -28,7 +29,7 @@ static inline bool live_regs(pid_t tid, struct pm_unw_regs *ret)
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
 		return false;
 #if defined(__aarch64__)
-	/* AADWARF64 §4.1: x0 to x30, sp, pc; in memory, too. */
+	/* AADWARF64 §4.1: x0 to x30, sp, pc; the order in memory is the same. */
 	*ret = (struct pm_unw_regs){ .arch = PM_UNW_AARCH64,
 				     .known = (UINT64_C(1) << PM_UNW_REGS_MAX) - 1 };
 	for (size_t i = 0; i < LIVE_SP; i++)
@@ -52,12 +53,13 @@ static inline void live_code(pid_t pid, uint64_t pc, uint8_t *ret, size_t len)
 	struct iovec local = { ret, len };
 	struct iovec remote = { (void *)pc, len };
 
-	/* At the end of a mapping there may be less: what is missing stays as it was. */
+	/* There may be fewer bytes at the end of a mapping: the missing ones stay
+	 * unchanged. */
 	while (remote.iov_len > 0 && process_vm_readv(pid, &local, 1, &remote, 1, 0) <= 0)
 		remote.iov_len--;
 }
 
-/* Copies upward from @sp, at most LIVE_STACK_BYTES; 0 when nothing is there. */
+/* Copies upward from @sp, at most LIVE_STACK_BYTES; 0 if nothing is mapped there. */
 static inline size_t live_stack(pid_t pid, uint64_t sp, uint8_t *ret)
 {
 	struct iovec local = { ret, LIVE_STACK_BYTES };
@@ -65,7 +67,7 @@ static inline size_t live_stack(pid_t pid, uint64_t sp, uint8_t *ret)
 	uint64_t at = sp;
 	ssize_t got;
 
-	/* One part a page: process_vm_readv(2) ends at the first part that is not there. */
+	/* One part for each page: process_vm_readv(2) ends at the first missing part. */
 	for (size_t i = 0; i < LIVE_STACK_PAGES; i++) {
 		uint64_t next = (at + LIVE_PAGE_BYTES) & ~(uint64_t)(LIVE_PAGE_BYTES - 1);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwinds every sample of real programs twice, by pm_unwind() and by elfutils' libdwfl, from
- * the same registers and the same copied stack, and wants the same frames.
+ * Unwinds every sample of real programs twice, by pm_unwind() and by elfutils' libdwfl,
+ * from the same registers and the same copied stack, and requires the same frames.
  *
  * oracle-dwfl [--event E] [--hz N] [--only NAME] [--show STOP] [--program PATH]...
  * oracle-dwfl [--event E] [--hz N] [--show STOP] --command -- CMD...
  *
- * --event is what is sampled, cpu-clock without it.
- * --show prints the first chains that end by that stop reason, equal or not.
+ * --event selects the sampled event; the default is cpu-clock.
+ * --show prints the first chains with that stop reason, equal or not.
  *
- * Prints TAP. Exit status 1 when a chain was wrong.
+ * Prints TAP. Exit status 1 if a chain was wrong.
  */
 #include "tests/oracle/compare.h"
 #include "tests/oracle/record.h"
@@ -25,13 +25,13 @@
 
 enum {
 	HZ = 4000,
-	/* What issue 2 asks for, accept C. */
+	/* Required by issue 2, acceptance criterion C. */
 	SAMPLES_MIN = 5000,
-	/* Where perf gives few samples, the last program runs again. */
+	/* Where perf gives few samples, the last program is run again. */
 	ROUNDS_MAX = 8,
-	PRINTED_MAX = 6, /* chains in full, each run */
+	PRINTED_MAX = 6, /* full chains for each run */
 	PROGRAMS_MAX = 64,
-	DOCTOR_FRAMES = 4, /* needed to see whether differences are seen */
+	DOCTOR_FRAMES = 4, /* needed to check that differences are noticed */
 };
 
 struct oracle {
@@ -39,7 +39,7 @@ struct oracle {
 	const char *event;
 	uint64_t hz;
 	const char *show; /* stop reason, or NULL */
-	int points; /* of TAP */
+	int points; /* TAP points */
 	int failed;
 	bool doctored;
 	uint64_t total;
@@ -59,7 +59,7 @@ struct run {
 	int shown;
 };
 
-/* What a process keeps: its address space as of one epoch. */
+/* The state of a process: its address space as of one epoch. */
 struct process_state {
 	uint64_t epoch;
 	struct spaces_maps maps;
@@ -148,7 +148,7 @@ static void point(struct oracle *oracle, bool ok, const char *text)
 	fflush(oracle->tap);
 }
 
-/* ---- a sample --------------------------------------------------------------------------- */
+/* ---- samples ---------------------------------------------------------------------------- */
 
 static void read_sample(const struct pm_sample *sample, struct pm_unw_regs *regs,
 			struct pm_unw_stack *stack)
@@ -165,7 +165,8 @@ static void read_sample(const struct pm_sample *sample, struct pm_unw_regs *regs
 	};
 }
 
-/* Spoils a good chain in several ways: each has to be seen, or all other results are void. */
+/* Damages a good chain in several ways: each must be noticed, or all other results are
+ * invalid. */
 static bool differences_are_seen(const struct run *run, struct process_state *state)
 {
 	static struct our_chain spoiled;
@@ -191,7 +192,7 @@ static bool differences_are_seen(const struct run *run, struct process_state *st
 	return seen;
 }
 
-/* Whether libdwfl agrees, or differs for another good reason, once it may read popped
+/* Whether libdwfl agrees, or differs for another good reason, when it may read popped
  * registers. */
 static bool agrees_when_popped(struct run *run, struct process_state *state,
 			       const struct pm_unw_regs *regs,
@@ -220,7 +221,7 @@ static bool is_loader(const struct run *run, const struct pm_unw_map *map)
 	return slash && strncmp(slash, name, strlen(name)) == 0;
 }
 
-/* The frame of the resolver up to which both are equal; false: there is none. */
+/* Finds the resolver's frame up to which both chains are equal; false: there is none. */
 static bool find_resolver(const struct run *run, struct process_state *state, size_t *ret)
 {
 	const struct our_chain *ours = &run->ours;
@@ -238,8 +239,8 @@ static bool find_resolver(const struct run *run, struct process_state *state, si
 	return false;
 }
 
-/* Whether libdwfl agrees, or differs for another good reason, once it has the 16 bytes that
- * the resolver's CFI leaves out. */
+/* Whether libdwfl agrees, or differs for another good reason, when it gets the 16 bytes
+ * that the resolver's CFI omits. */
 static bool agrees_behind_resolver(struct run *run, struct process_state *state,
 				   const struct pm_unw_regs *regs,
 				   const struct pm_unw_stack *stack)
@@ -300,7 +301,7 @@ static void on_sample(void *arg, struct pm_process *process,
 	}
 }
 
-/* ---- a command -------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------- */
 
 static void print_result(struct run *run, const char *name,
 			 const struct record_totals *totals)
@@ -353,7 +354,7 @@ static int compare_command(struct oracle *oracle, const char *name, char *const 
 	return rc;
 }
 
-/* Not installed is the only reason to go on without it. */
+/* A command is skipped only if it is not installed. */
 static void compare_or_skip(struct oracle *oracle, const char *name, char *const argv[])
 {
 	struct pm_error err = { 0 };
@@ -369,7 +370,7 @@ static void compare_or_skip(struct oracle *oracle, const char *name, char *const
 	}
 }
 
-/* ---- all of it -------------------------------------------------------------------------- */
+/* ---- all tests -------------------------------------------------------------------------- */
 
 static void run_workloads(struct oracle *oracle, const char *only)
 {
@@ -438,7 +439,8 @@ static bool can_record(struct oracle *oracle)
 	return rc == 0;
 }
 
-/* Commands write to standard output, which is ours to print TAP on. */
+/* Commands write to standard output, which we need for TAP: gives them /dev/null
+ * instead. */
 static FILE *take_stdout(void)
 {
 	int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -463,7 +465,7 @@ static void remove_directory(const char *path)
 	rmdir(path);
 }
 
-/* The set of tests, in a directory of its own. */
+/* Runs the set of tests in a temporary directory. */
 static int run_in_temporary(struct oracle *oracle, char *const *programs,
 			    const char *only)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every row of every FDE of ELF files, as we decode it and as `readelf
- * --debug-dump=frames-interp` of binutils prints it: the CFA's rule, the return address's and
- * each register's, at the first and the last address of the row.
+ * Compares every row of every FDE of ELF files, as we decode it, with the output of
+ * binutils' `readelf --debug-dump=frames-interp`: the rule of the CFA, of the return
+ * address and of each register, at the first and the last address of the row.
  *
  * oracle-rows [--jobs N] [--brief] FILE...
  * oracle-rows [--jobs N] [--brief] --stdin      (names from standard input, one a line)
  *
- * What is no ELF file that runs here, or has no CFI, is passed over; with --brief so are the
- * lines of files without a difference. Prints TAP. Exit status 1 when something differs.
+ * Skips files that are not ELF files for this machine, or have no CFI; with --brief also
+ * the lines of files without a difference. Prints TAP. Exit status 1 if something
+ * differs.
  *
- * readelf's "u" stands for undefined and for unspecified; expressions are only "exp" there.
+ * readelf prints "u" for both undefined and unspecified, and only "exp" for expressions.
  */
 #include "unwind/unwind-internal.h"
 
@@ -27,11 +28,11 @@
 
 enum {
 	COLUMNS_MAX = 64,
-	SHOWN_MAX = 10, /* differences of one file */
+	SHOWN_MAX = 10, /* differences for each file */
 	JOBS_MAX = 64,
 };
 
-/* A table as readelf prints it: a heading and lines of as many words. */
+/* A table in readelf's format: a heading, and lines with as many words. */
 struct line {
 	char *text; /* owned; words end with NUL */
 	const char *words[COLUMNS_MAX];
@@ -51,13 +52,13 @@ struct file {
 	const char *path;
 	struct pm_unw_module *module;
 	const struct pm_unw_arch_info *arch;
-	PM_VEC(struct cie) cies; /* of the section at hand */
+	PM_VEC(struct cie) cies; /* of the current section */
 	unsigned long fdes, rows, fdes_differ, rows_differ;
-	/* The FDE at hand. */
+	/* The current FDE. */
 	struct pm_unw_fde fde;
 	bool in_fde, found;
 	uint64_t start, end, cie;
-	struct line heading, row; /* row: the last, whose end is not known yet */
+	struct line heading, row; /* the last row, whose end is not known yet */
 	size_t rows_here;
 };
 
@@ -91,7 +92,7 @@ static void line_split(struct line *line, const char *text)
 	}
 }
 
-/* The DWARF number of a register as readelf calls it; -1: none that we track. */
+/* Returns the DWARF number of a register by readelf's name; -1: none that we track. */
 static int register_of(const struct pm_unw_arch_info *arch, const char *name, size_t len)
 {
 	static const char *const x86_64[] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi",
@@ -171,7 +172,7 @@ static void show(const struct file *file, uint64_t svma, const char *what,
 	putchar('\n');
 }
 
-/* One of ours, at one address, against one of theirs. */
+/* Compares one of our rows, at one address, with one of theirs. */
 static bool compare_at(const struct file *file, const struct line *heading,
 		       const struct line *theirs, uint64_t svma)
 {
@@ -210,13 +211,14 @@ static bool compare_at(const struct file *file, const struct line *heading,
 	return true;
 }
 
-/* A row holds from its location up to @end. */
+/* A row is valid from its location up to @end. */
 static void compare_row(struct file *file, const struct line *heading,
 			const struct line *theirs, uint64_t location, uint64_t end)
 {
 	if (end > file->end)
 		end = file->end;
-	/* Of rows at one place the last counts; and advances may lead out of the function. */
+	/* Of several rows at one address, the last one counts; and advances may lead out
+	 * of the function. */
 	if (end <= location || !file->found)
 		return;
 	file->rows++;
@@ -229,7 +231,7 @@ static void compare_row(struct file *file, const struct line *heading,
 	}
 }
 
-/* ---- reading readelf -------------------------------------------------------------------- */
+/* ---- parsing readelf's output ----------------------------------------------------------- */
 
 static void end_fde(struct file *file)
 {
@@ -240,7 +242,7 @@ static void end_fde(struct file *file)
 		compare_row(file, &file->heading, &file->row,
 			    strtoull(file->row.words[0], NULL, 16), file->end);
 	} else if (file->rows_here == 0) {
-		/* Nothing but the rules of its CIE. */
+		/* There are only the rules of its CIE. */
 		for (size_t i = file->cies.len; i-- > 0;)
 			if (file->cies.data[i].offset == file->cie) {
 				compare_row(file, &file->cies.data[i].heading,
@@ -265,7 +267,7 @@ static void begin_fde(struct file *file, const char *cie, const char *range)
 	file->end = strtoull(rest + strspn(rest, "."), NULL, 16);
 	file->found = false;
 	if (file->end <= file->start)
-		return; /* describes nothing, as of code that the linker dropped */
+		return; /* describes nothing, for example code that the linker dropped */
 	file->fdes++;
 	rc = pm_unw_fde_find(file->module, file->start, &file->fde);
 	if (rc == 0 && file->fde.start == file->start && file->fde.end == file->end) {
@@ -345,13 +347,13 @@ static bool open_again(struct file *file, int fd)
 	return true;
 }
 
-/* 1 when the section is one to compare. */
+/* Returns 1 if the section is to be compared. */
 static int begin_section(struct file *file, int fd, const char *text)
 {
 	const char *from = strstr(text, "loaded from ");
 
 	forget_cies(file);
-	/* It follows links to debug files, too: those are looked at by themselves. */
+	/* readelf also follows links to debug files: those are compared separately. */
 	if (from &&
 	    strncmp(from + strlen("loaded from "), file->path, strlen(file->path)) != 0)
 		return 0;
@@ -361,7 +363,7 @@ static int begin_section(struct file *file, int fd, const char *text)
 		return 1;
 	if (!strstr(text, "debug_frame"))
 		return 0;
-	/* So that it is asked for every address. */
+	/* Without .eh_frame, every address is looked up in .debug_frame. */
 	pm_unw_region_release(&file->module->eh_frame);
 	file->module->hdr_table = 0;
 	return 1;
@@ -408,7 +410,7 @@ static void read_text(struct file *file, int fd, FILE *from)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* readelf's output, or NULL. */
+/* Returns readelf's output, or NULL. */
 static FILE *start_readelf(const char *path, pid_t *pid)
 {
 	int ends[2];
@@ -435,7 +437,7 @@ static FILE *start_readelf(const char *path, pid_t *pid)
 	return fdopen(ends[0], "r");
 }
 
-/* Whether it is a program or library of a machine that we know. */
+/* Whether the file is a program or library for a machine that we know. */
 static bool is_wanted(int fd)
 {
 	struct pm_unw_module *module;
@@ -479,7 +481,7 @@ static void check_file(const char *path, bool brief)
 	atomic_fetch_add(&totals->fdes_differ, file.fdes_differ);
 	atomic_fetch_add(&totals->rows_differ, file.rows_differ);
 	atomic_fetch_add(&totals->files, 1);
-	/* Without numbers: several jobs print at once. */
+	/* Without numbers, because several jobs print at once. */
 	if (!ok || !brief)
 		printf("%sok - %s: %lu FDEs (%lu differ), %lu rows (%lu differ)\n",
 		       ok ? "" : "not ", path, file.fdes, file.fdes_differ, file.rows,
@@ -490,10 +492,10 @@ static void check_file(const char *path, bool brief)
 	pm_unw_module_free(file.module);
 }
 
-/* Takes files from the common list until there are none. */
+/* Takes files from the common list until it is empty. */
 static int run_job(char *const *paths, size_t len, bool brief)
 {
-	/* A line at a time, so that those of several jobs do not mix. */
+	/* Line by line, so that the output of several jobs does not mix. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (;;) {
 		size_t i = atomic_fetch_add(&totals->next, 1);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps programs instruction by instruction and unwinds at each, from registers and a copy
- * of the stack: a sample can fall anywhere in a prologue or epilogue, and here all of those
- * places are seen. The truth is the shadow stack of shadow.h, complete from the program's
- * entry point on: every frame's pc, stack pointer and place of look-up has to be the true
- * one, up to the root.
+ * Runs programs in single steps, and unwinds at each instruction from the registers and a
+ * copy of the stack: a sample can fall anywhere in a prologue or epilogue, and here all
+ * of these places are tested. The truth is the shadow stack of shadow.h, which is
+ * complete from the program's entry point: each frame's pc, stack pointer and lookup
+ * address must be the true one, up to the root.
  *
  * oracle-step [--verbose] [OPTION... NAME PROGRAM [ARG...] --]...
- *   --signals     a signal's handler interrupts at each place, and is looked at, too
- *   --loader      begins in the dynamic loader
- *   --steps N     at most so many instructions
+ *   --signals     a signal handler interrupts at each place, and is compared, too
+ *   --loader      starts in the dynamic loader
+ *   --steps N     at most N instructions
  *   --env KEY=VALUE
  *   --missing WHY a program that could not be built: skipped
  *
  * Each instruction is compared once for each of its callers.
  *
- * Prints TAP. Exit status 1 when a chain was wrong.
+ * Prints TAP. Exit status 1 if a chain was wrong.
  */
 #include "tests/oracle/live.h"
 #include "tests/oracle/verdict.h"
@@ -29,16 +29,16 @@ enum {
 	STEPS_MAX = 100000,
 	PRINTED_MAX = 3,
 	RED_ZONE_BYTES = 128, /* psABI §3.2.2 */
-	STATUS_SKIP = 77, /* of a program that lacks what it is for */
+	STATUS_SKIP = 77, /* the program lacks what it tests */
 	ARGS_MAX = 16,
-	SEEN_SLOTS = 1 << 18, /* never full: fewer places than that in STEPS_MAX */
-	/* Does nothing where it has no handler. */
+	SEEN_SLOTS = 1 << 18, /* never full: larger than STEPS_MAX */
+	/* Has no effect without a handler. */
 	INJECTED = SIGURG,
 };
 
 struct options {
 	bool verbose;
-	/* Of the next program. */
+	/* For the next program. */
 	bool signals, loader;
 	uint64_t steps;
 	char *env;
@@ -57,7 +57,8 @@ struct stepper {
 	unsigned int injected;
 };
 
-/* Whether this place was not looked at yet; a handler's, for what it interrupted. */
+/* Whether this place has not been compared yet; in a handler, for each place that it
+ * interrupted. */
 static bool is_new(struct stepper *stepper, const struct tracee *tracee)
 {
 	const struct shadow *shadow = &tracee->shadow.now;
@@ -95,7 +96,8 @@ static bool read_generated(void *user, uint64_t address, void *ret, size_t len)
 	return pm_trace_read(tracee->tid, address, ret, len) == len;
 }
 
-/* As from a copy of the stack that begins @below bytes below the stack pointer. */
+/* Unwinds as from a copy of the stack that starts @below bytes below the stack
+ * pointer. */
 static struct chain unwind_here(struct stepper *stepper, size_t below)
 {
 	struct tracer *tracer = &stepper->tracer;
@@ -124,7 +126,7 @@ static void look(struct stepper *stepper)
 
 	tracer_refresh(&stepper->tracer);
 	chain = unwind_here(stepper, 0);
-	/* perf_event_open(2) copies from the stack pointer on. */
+	/* perf_event_open(2) copies upward from the stack pointer. */
 	if (chain.stop == PM_UNW_STOP_BAD_MEMORY) {
 		chain = unwind_here(stepper, RED_ZONE_BYTES);
 		with_red_zone = judge_is_true(&stepper->judge, &chain);
@@ -146,7 +148,7 @@ static void step_through(struct stepper *stepper)
 		struct tracee *tracee = tracer_tracee(tracer);
 		bool interrupt = false;
 
-		/* One that waits is not to be looked at. */
+		/* A thread that waits must not be compared. */
 		if (!tracee->stepping && is_new(stepper, tracee)) {
 			look(stepper);
 			if (stepper->options->signals && !is_interrupted(tracee) &&
@@ -163,7 +165,7 @@ static void step_through(struct stepper *stepper)
 	}
 }
 
-/* ---- a program -------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------- */
 
 static bool report(struct stepper *stepper, const char *name, int number)
 {
@@ -214,7 +216,7 @@ static bool test_program(const struct options *options, int number, const char *
 	return ok;
 }
 
-/* Options of the program at argv[*at]; moves on to its name. */
+/* Parses the options of the program at argv[*at]; advances to its name. */
 static bool parse(struct options *options, char **argv, int argc, int *at)
 {
 	*options = (struct options){ .verbose = options->verbose, .steps = STEPS_MAX };
@@ -248,7 +250,8 @@ int main(int argc, char **argv)
 	int failed = 0;
 	int at = 1;
 
-	/* Each step is two changes between us and the program: cheap on one CPU. */
+	/* Each step switches twice between us and the program: this is cheap on one
+	 * CPU. */
 	CPU_ZERO(&cpu);
 	CPU_SET((size_t)sched_getcpu(), &cpu);
 	sched_setaffinity(0, sizeof(cpu), &cpu);

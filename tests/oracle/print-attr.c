@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The perf_event_attr of each event of a specification, for a comparison with perf's.
- * Usage: print-attr [--devices FOLDER] SPECIFICATION
- * One event a line, NAME=VALUE with spaces between; a refusal goes to stderr, status 1.
+ * Prints the perf_event_attr of each event of a specification, for a comparison with
+ * perf's. Usage: print-attr [--devices FOLDER] SPECIFICATION
+ *
+ * Prints one event per line, as NAME=VALUE with spaces between; a refusal goes to stderr,
+ * with exit status 1.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "src/perf/perf-internal.h"
 
-/* As `perf record` has it without -F and -c. */
+/* The default of `perf record` without -F and -c. */
 enum {
 	DEFAULT_HZ = 4000,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* print-regions COMMAND [--range] SPEC…: the regions that the words mean, their places and
- * notes, one a line. COMMAND may be a number: a running process. */
+/* print-regions COMMAND [--range] SPEC…: prints the regions that the specifications
+ * select, their places and notes, one per line. COMMAND may be a number: a running
+ * process. */
 #include "pm/count.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints one document of a counting run: the fullest, or with --least the emptiest; with --suite
- * both as cases of a suite. */
+/* Prints one document of a counting run: the most complete one, with --least the emptiest
+ * one, or with --suite both as cases of a suite. */
 #include "pm/suite.h"
 #include "tests/stat-documents.h"
 

@@ -92,7 +92,7 @@ static int drain(struct recording *recording, bool final, struct pm_error *err)
 	return rc;
 }
 
-/* Until the command has ended; what it left running is not waited for. */
+/* Runs until the command has ended; does not wait for processes that it left running. */
 static int follow(struct recording *recording, struct pm_launch *launch,
 		  struct pm_error *err)
 {

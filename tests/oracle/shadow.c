@@ -4,8 +4,9 @@
 #include <sys/syscall.h>
 
 enum {
-	/* From the return address of a handler to the rip in the kernel's struct rt_sigframe
-	 * (arch/x86/include/asm/sigframe.h): pretcode, the head of ucontext_t, 16 registers. */
+	/* From the return address of a handler to the rip in the kernel's struct
+	 * rt_sigframe (arch/x86/include/asm/sigframe.h): pretcode, the head of
+	 * ucontext_t, 16 registers. */
 	SIGFRAME_RIP = 8 + 40 + 16 * 8,
 };
 
@@ -27,7 +28,7 @@ enum shadow_op shadow_op_of(const uint8_t code[16])
 	size_t at = 0;
 	uint8_t opcode;
 
-	/* bnd, rep, notrack, address and operand size, and the REX prefixes. */
+	/* Skips bnd, rep, notrack, address and operand size, and REX prefixes. */
 	while (at < 14 && (code[at] == 0xf2 || code[at] == 0xf3 || code[at] == 0x3e ||
 			   code[at] == 0x2e || code[at] == 0x66 || code[at] == 0x67 ||
 			   (code[at] & 0xf0) == 0x40))
@@ -48,7 +49,8 @@ enum shadow_op shadow_op_of(const uint8_t code[16])
 	return opcode == 0xcc ? SHADOW_OP_BREAK : SHADOW_OP_OTHER;
 }
 
-/* The innermost frame of @shadow that is at or above @sp on @stack, as a length; 0: none. */
+/* Finds the innermost frame of @shadow that is at or above @sp on @stack; returns the
+ * length up to it, or 0: none. */
 static size_t find_frame(const struct shadow_thread *thread, const struct shadow *shadow,
 			 uint64_t stack, uint64_t sp)
 {
@@ -61,7 +63,8 @@ static size_t find_frame(const struct shadow_thread *thread, const struct shadow
 	return 0;
 }
 
-/* The return address that was written to @sp, where a new stack begins, if it is one. */
+/* Pushes the return address that was written to @sp, at the start of a new stack, if it
+ * is one. */
 static void push_uncalled(struct shadow_thread *thread, uint64_t sp)
 {
 	uint64_t pc;
@@ -72,13 +75,13 @@ static void push_uncalled(struct shadow_thread *thread, uint64_t sp)
 			     .pc = pc, .sp = sp + 8, .slot = sp, .uncalled = true });
 }
 
-/* The stack pointer is on another stack than that of the innermost frame. */
+/* The stack pointer is on another stack than the innermost frame. */
 static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t sp)
 {
 	struct shadow other = { 0 };
 	size_t len = find_frame(thread, &thread->now, stack, sp);
 
-	/* Back from a handler on a stack of its own, by longjmp(3). */
+	/* longjmp(3) returned from a handler on its own stack. */
 	if (len > 0) {
 		thread->now.entries.len = len;
 		return;
@@ -96,8 +99,8 @@ static void change_stack(struct shadow_thread *thread, uint64_t stack, uint64_t 
 	if (pm_vec_push(&thread->parked, thread->now) < 0)
 		abort();
 	thread->now = other;
-	/* What swapcontext(3) goes to is as good as called from where makecontext(3) has it
-	 * return to. */
+	/* The target of swapcontext(3) is treated as called from where makecontext(3)
+	 * makes it return to. */
 	push_uncalled(thread, sp);
 }
 
@@ -113,7 +116,7 @@ static void follow_call(struct shadow_thread *thread, const struct shadow_regs *
 	push(thread, entry);
 }
 
-/* Frames that the stack pointer has left behind without a ret. */
+/* Drops frames that the stack pointer has left without a ret. */
 static bool drop(struct shadow_thread *thread, uint64_t sp)
 {
 	bool dropped = false;
@@ -163,16 +166,17 @@ enum shadow_event shadow_follow(struct shadow_thread *thread, enum shadow_op op,
 			thread->now.entries.len--;
 		else
 			drop(thread, after->sp);
-		/* The first return on a new stack, into the coroutine's function. */
+		/* The first return on a new stack, to the coroutine's function. */
 		if (thread->in_transit && thread->now.entries.len == 0)
 			push_uncalled(thread, after->sp);
 		return arrived(thread);
 	}
-	/* vfork(2) keeps its return address in a register: its child overwrites the slot. */
+	/* vfork(2) keeps its return address in a register, because its child overwrites
+	 * the slot. */
 	if (op == SHADOW_OP_POP && entry && entry->slot == before->sp)
 		return SHADOW_STAYED;
 	stack = thread->stack_of(thread->arg, after->sp);
-	/* Below the lowest page that was touched there is no mapping yet. */
+	/* Below the lowest touched page there is no mapping yet. */
 	if (stack && thread->stack_of(thread->arg, before->sp) != stack) {
 		change_stack(thread, stack, after->sp);
 		thread->in_transit = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests that unwind real processes: the address spaces of pm/proc.h as pm/unwind.h wants
- * them. Opens each module once.
+ * For tests that unwind real processes: converts the address spaces of pm/proc.h to those
+ * of pm/unwind.h. Opens each module once.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-/* A file that was seen mapped; fd -1 and unw NULL when it could not be opened. */
+/* A mapped file; fd -1 and unw NULL if it could not be opened. */
 struct spaces_module {
 	bool tried;
 	int fd;
@@ -29,7 +29,8 @@ struct spaces_maps {
 	PM_VEC(struct pm_unw_map) maps; /* tag: the module id */
 };
 
-/* The vDSO is the same in every 64-bit process: our own image of it. NULL: there is none. */
+/* The vDSO is the same in every 64-bit process: returns our own image of it. NULL: there
+ * is none. */
 static inline const void *spaces_vdso(size_t *len)
 {
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -42,7 +43,7 @@ static inline const void *spaces_vdso(size_t *len)
 	return image;
 }
 
-/* The same as a file, for libraries that want one. */
+/* Returns the image as a file, for libraries that need one. */
 static inline int spaces_vdso_fd(void)
 {
 	size_t len;
@@ -93,7 +94,7 @@ static inline void spaces_modules_release(struct spaces_modules *modules)
 	pm_vec_release(&modules->list);
 }
 
-/* Replaces @ret by the mappings of @space. */
+/* Replaces the contents of @ret by the mappings of @space. */
 static inline void spaces_fill(struct spaces_maps *ret, struct spaces_modules *modules,
 			       const struct pm_procs *procs, const struct pm_space *space)
 {

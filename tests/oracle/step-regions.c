@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * step-regions PROGRAM SPEC…: runs the program one instruction at a time, and compares what the
- * places of its functions say (a call begins, it ends) with what its stack pointer says. The
- * functions are of the program itself. Prints TAP, one test for each.
+ * step-regions PROGRAM SPEC…: runs the program one instruction at a time, and compares
+ * the calls and ends that the places of its functions report with those that its stack
+ * pointer shows. The functions must be in the program itself. Prints TAP, one test for
+ * each function.
  */
 #include "pm/count.h"
 
@@ -20,14 +21,14 @@ enum {
 
 struct frame {
 	uint32_t region;
-	uint64_t sp; /* at its first instruction */
+	uint64_t sp; /* at the first instruction */
 };
 
 struct tally {
 	uint64_t calls, ends,
-		unwound; /* by the places; by an exception, longjmp or exit */
-	uint64_t begun; /* its first instruction ran, from outside of it */
-	uint64_t early, stray; /* ends when it goes on; of no call */
+		unwound; /* according to the places; by an exception, longjmp or exit */
+	uint64_t begun; /* the first instruction was executed, entered from outside */
+	uint64_t early, stray; /* ends of calls that continue; ends without a call */
 };
 
 struct run {
@@ -35,7 +36,7 @@ struct run {
 	struct tally tally[PM_REGIONS_MAX];
 	PM_VEC(struct frame) frames;
 	uint64_t bias;
-	struct frame ended; /* just now, to be looked at behind it */
+	struct frame ended; /* ended by the last instruction, checked after it */
 	bool has_ended;
 	uint64_t last_pc;
 	uint64_t steps;
@@ -88,7 +89,7 @@ static void step(struct run *run, const struct user_regs_struct *regs)
 	    is_in(&run->regions.list.data[run->ended.region], pc))
 		run->tally[run->ended.region].early++;
 	run->has_ended = false;
-	/* Whose frame is gone without an exit. */
+	/* Calls whose frame is gone without an exit. */
 	while (run->frames.len > 0 && run->frames.data[run->frames.len - 1].sp < sp) {
 		run->tally[run->frames.data[run->frames.len - 1].region].unwound++;
 		run->frames.len--;
@@ -112,7 +113,8 @@ static void step(struct run *run, const struct user_regs_struct *regs)
 	run->last_pc = pc;
 }
 
-/* Where the program was loaded, by the first line of it. */
+/* Finds the load bias of the program from the line of /proc/PID/maps that has its first
+ * place. */
 static uint64_t bias_of(const struct run *run, pid_t pid)
 {
 	const struct pm_place *place = run->regions.places.data;
@@ -204,6 +206,6 @@ int main(int argc, char **argv)
 	}
 	pm_vec_release(&run.frames);
 	pm_regions_release(&run.regions);
-	/* A run that saw nothing has compared nothing. */
+	/* A run without calls has compared nothing. */
 	return bad || called == 0;
 }

@@ -16,7 +16,7 @@ enum {
 	BREAK_OPCODE = 0xcc,
 	/* Red zone, return address, and the part of ucontext_t before the registers. */
 	SIGFRAME_BYTES_MIN = 128 + 8 + 40,
-	/* Of one system call that is waited for, before others may go on. */
+	/* How long to wait for one system call before others may continue. */
 	WAIT_TICKS = 3,
 	TICK_US = 10000,
 	OPTIONS = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
@@ -185,7 +185,7 @@ static struct tracee *add(struct tracer *tracer, pid_t pid, pid_t tid)
 	return tracee;
 }
 
-/* The current one has ended. */
+/* The current tracee has ended. */
 static enum tracer_result drop(struct tracer *tracer)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
@@ -218,8 +218,8 @@ static enum tracer_result on_new(struct tracer *tracer)
 		    (pid_t)tid);
 	if (!read_regs(child))
 		return drop(tracer);
-	/* A thread begins a stack of its own, where there is nothing yet. So does the child of
-	 * musl's posix_spawn(), in an array in a frame of its parent. */
+	/* A thread starts on its own empty stack. The same holds for the child of musl's
+	 * posix_spawn(), whose stack is an array in a frame of its parent. */
 	if (child->regs.value[PM_UNW_X86_64_RSP] == parent->regs.value[PM_UNW_X86_64_RSP])
 		shadow_copy(&child->shadow, &parent->shadow);
 	return TRACER_SWITCHED;
@@ -240,7 +240,7 @@ static enum shadow_op op_at(struct tracer *tracer, uint64_t pc)
 	return tracer->ops[at].op;
 }
 
-/* What begins while nothing is stepped is let go. */
+/* Releases a new thread or child that starts while nothing is stepped. */
 static void let_go(const struct tracee *parent)
 {
 	unsigned long tid;
@@ -251,7 +251,7 @@ static void let_go(const struct tracee *parent)
 		ptrace(PTRACE_DETACH, (pid_t)tid, NULL, NULL);
 }
 
-/* From an int3 to the next one at full speed, for work that is not worth each step. */
+/* Runs from one int3 to the next at full speed, for work that need not be stepped. */
 static enum tracer_result skip(struct tracer *tracer)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
@@ -259,7 +259,7 @@ static enum tracer_result skip(struct tracer *tracer)
 	int signo = 0;
 	int status;
 
-	/* Its own int3 is still to be executed, then the next one. */
+	/* The present int3 still has to be executed, and then the next one. */
 	for (int left = 2; left > 0; left -= signo == 0 && status >> 16 == 0) {
 		if (!resume(tracer, PTRACE_CONT, signo, &status) || !WIFSTOPPED(status))
 			return drop(tracer);
@@ -269,7 +269,7 @@ static enum tracer_result skip(struct tracer *tracer)
 	}
 	tracer->maps_stale = true;
 	tracer->signals_epoch++;
-	/* The same frame, or all that is known is void. */
+	/* It must be the same frame, or everything known is invalid. */
 	if (!read_regs(tracee) || tracee->regs.value[PM_UNW_X86_64_RSP] != sp) {
 		tracer->failed = true;
 		return drop(tracer);
@@ -292,8 +292,8 @@ static void on_syscall(struct tracer *tracer, uint64_t number)
 }
 
 /*
- * A signal without a handler changes nothing. A handler has its signal as the argument, and a
- * return address below a frame that is aligned (psABI §3.2.2), on whatever stack.
+ * A signal without a handler has no effect. A handler has its signal as the argument, and
+ * a return address below an aligned frame (psABI §3.2.2), on any stack.
  */
 static bool is_handler(const struct tracee *tracee, const struct shadow_regs *after)
 {
@@ -328,7 +328,7 @@ static enum tracer_result follow(struct tracer *tracer)
 	return TRACER_STEPPED;
 }
 
-/* What the current one has come to instead of one more instruction. */
+/* The current tracee stopped with an event instead of one more instruction. */
 static enum tracer_result on_event(struct tracer *tracer, int event)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
@@ -340,7 +340,7 @@ static enum tracer_result on_event(struct tracer *tracer, int event)
 	return on_new(tracer);
 }
 
-/* The registers are those before the step that is to be done. */
+/* The registers are those before the step. */
 static bool begin(struct tracer *tracer, int deliver)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
@@ -352,18 +352,18 @@ static bool begin(struct tracer *tracer, int deliver)
 	return tracee->stepping;
 }
 
-/* A stop for a signal, which is delivered with the next step. */
+/* The tracee stopped for a signal, which is delivered with the next step. */
 static bool on_signal(struct tracer *tracer, int signo)
 {
 	struct tracee *tracee = tracer_tracee(tracer);
 
-	/* A fault comes before its instruction, but a system call is over. */
+	/* A fault stops before its instruction, but a system call is complete. */
 	if (tracee->op == SHADOW_OP_SYSCALL)
 		on_syscall(tracer, tracee->before.rax);
 	return read_regs(tracee) && begin(tracer, signo == SIGSTOP ? 0 : signo);
 }
 
-/* Whether the current one has stopped or ended. False: it has to wait for others. */
+/* Whether the current tracee has stopped or ended. False: it waits for others. */
 static bool wait_for(struct tracer *tracer, int *status)
 {
 	pid_t tid = tracer_tracee(tracer)->tid;
@@ -374,7 +374,7 @@ static bool wait_for(struct tracer *tracer, int *status)
 	return false;
 }
 
-/* Leaves the current one in its system call. */
+/* Leaves the current tracee in its system call. */
 static void go_to_another(struct tracer *tracer)
 {
 	for (size_t i = 1; i < tracer->tracees_len; i++) {
@@ -496,7 +496,7 @@ static void on_tick(int signo)
 {
 }
 
-/* Makes waitpid(2) return now and then. */
+/* Makes waitpid(2) return from time to time. */
 static void start_ticks(void)
 {
 	struct sigaction action = { .sa_handler = on_tick };

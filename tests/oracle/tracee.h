@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that is stepped from its entry point on, with the truth about its stack. One of
- * its threads and children runs at a time, the newest first, until it ends or has to wait.
+ * A program that runs in single steps from its entry point on, with the truth about its
+ * stack. Only one of its threads and children runs at a time, the newest first, until it
+ * ends or has to wait.
  */
 #pragma once
 
@@ -21,16 +22,16 @@ struct tracee {
 	pid_t pid, tid;
 	struct pm_unw_regs regs;
 	struct shadow_thread shadow;
-	/* The step that was begun: it may wait in a system call. */
+	/* The step that was started: it may wait in a system call. */
 	bool stepping;
 	enum shadow_op op;
 	struct shadow_regs before;
-	int deliver; /* the signal that is delivered with it */
+	int deliver; /* the signal that is delivered with the step */
 };
 
 struct tracer_range {
 	uint64_t start, end; /* [start, end) */
-	bool main; /* grows downward: named by its end */
+	bool main; /* grows downward: identified by its end */
 };
 
 struct tracer {
@@ -39,42 +40,45 @@ struct tracer {
 	size_t current; /* the one that is stepped */
 	struct pm_procs *procs;
 	struct spaces_modules modules;
-	struct spaces_maps maps; /* of the stepped one */
+	struct spaces_maps maps; /* of the current tracee */
 	unsigned int maps_epoch; /* changes with them */
 	bool maps_stale;
 	unsigned int signals_epoch; /* changes with handlers and masks */
-	/* All that is mapped, sorted. */
+	/* All mappings, sorted. */
 	PM_VEC(struct tracer_range) ranges;
-	size_t range; /* where the last look-up ended */
-	/* What stands at addresses; direct-mapped. */
+	size_t range; /* the result of the last lookup */
+	/* The operations at addresses; direct-mapped. */
 	struct {
 		uint64_t pc;
 		enum shadow_op op;
 	} ops[OPS_SLOTS];
 	uint64_t steps;
 	int exit_status; /* of the first process; -1: it has not exited */
-	bool failed; /* a tracee that is not what we think it is */
+	bool failed; /* a tracee is not in the expected state */
 };
 
-/* From the entry point of @argv[0], or with @from_loader from the first instruction of all.
- * Its environment is @env (KEY=VALUE or NULL); its output goes nowhere. 0 or -errno. */
+/* Starts at the entry point of @argv[0], or with @from_loader at the very first
+ * instruction. @env (KEY=VALUE or NULL) is its environment; its output is discarded.
+ * Returns 0 or -errno. */
 int tracer_start(struct tracer *tracer, char *const argv[], char *env, bool from_loader);
-void tracer_release(struct tracer *tracer); /* kills what is left */
+void tracer_release(struct tracer *tracer); /* kills the remaining tracees */
 
 enum tracer_result {
 	TRACER_ENDED,
-	TRACER_STEPPED, /* one instruction, or the entry into a signal's handler */
-	TRACER_ARRIVED, /* the same, and a transit is over */
-	TRACER_SWITCHED, /* another thread is stepped now */
+	TRACER_STEPPED, /* one instruction, or the entry into a signal handler */
+	TRACER_ARRIVED, /* the same, and a transit has ended */
+	TRACER_SWITCHED, /* another thread is stepped from now on */
 };
-/* Moves on. @signo: sent before, so that its handler interrupts right here; or 0. */
+/* Executes one step. @signo: sent before it, so that its handler interrupts exactly here;
+ * or 0. */
 enum tracer_result tracer_step(struct tracer *tracer, int signo);
 
 struct tracee *tracer_tracee(const struct tracer *tracer);
-/* The stack from @below bytes below the stack pointer up: at most @len bytes into @ret. */
+/* Copies the stack, from @below bytes below the stack pointer upward: at most @len bytes
+ * to @ret. */
 size_t tracer_stack(struct tracer *tracer, size_t below, uint8_t *ret, size_t len);
 /* Reads the mappings again if they may have changed. */
 void tracer_refresh(struct tracer *tracer);
 bool tracer_catches(const struct tracer *tracer,
-		    int signo); /* has a handler, unblocked */
+		    int signo); /* has an unblocked handler */
 bool tracer_peek(const struct tracer *tracer, uint64_t address, uint64_t *ret);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-	/* From the first instruction whose CFI is about the target to the last one, with a
-	 * handler's at each. */
+	/* From the first instruction whose CFI describes the target to the last one, with
+	 * the instructions of a handler at each. */
 	TRANSIT_STEPS = 2000,
 };
 
@@ -28,9 +28,9 @@ const char *class_name(enum class class)
 	return names[class];
 }
 
-/* Code whose CFI does not say what it does. */
+/* Code whose CFI is known to be wrong. */
 static const struct known {
-	const char *module, *function; /* as fnmatch(3) has them */
+	const char *module, *function; /* patterns of fnmatch(3) */
 	bool in_transit; /* only from the change of rsp to the jump */
 	const char *why;
 } known[] = {
@@ -44,8 +44,8 @@ static const struct known {
 	/* gcc 12: call 1f; …; 1: lea 8(%rsp),%rsp; ret, and the same with mov %reg,(%rsp);
 	 * the last row is CFA = rsp + 16, one too much at the ret. */
 	{ "*-retpoline", "__x86_return_thunk", true, "no row after lea 8(%rsp),%rsp" },
-	/* clang 14: the row after sub $168,%rsp begins only behind the ten movaps of xmm6 to
-	 * xmm15 that follow it. */
+	/* clang 14: the row after sub $168,%rsp starts only after the ten movaps of xmm6
+	 * to xmm15 that follow it. */
 	{ "*-clang*", "microsoft", false, "the row of sub comes ten instructions late" },
 };
 
@@ -197,7 +197,7 @@ static void read_truth(struct judge *judge)
 	for (size_t i = shadow->entries.len; i > 0; i--) {
 		struct shadow_entry entry = shadow->entries.data[i - 1];
 
-		/* The handler may have changed where it returns to. */
+		/* The handler may have changed its return address. */
 		if (entry.interrupted)
 			tracer_peek(judge->tracer, entry.slot, &entry.pc);
 		if (pm_vec_push(&judge->truth, entry) < 0)
@@ -205,7 +205,7 @@ static void read_truth(struct judge *judge)
 	}
 }
 
-/* How many frames after the leaf are true. */
+/* Returns how many frames after the leaf are true. */
 static size_t true_frames(const struct judge *judge, const struct chain *chain)
 {
 	size_t i = 0;
@@ -226,7 +226,7 @@ static bool lacks_bytes(enum pm_unw_stop stop)
 	return stop == PM_UNW_STOP_TRUNCATED || stop == PM_UNW_STOP_BAD_MEMORY;
 }
 
-/* The frame that is missing, or the first of those, stands where no bytes were copied. */
+/* The first missing frame is on a stack of which no bytes were copied. */
 static bool is_other_stack(const struct judge *judge, const struct chain *chain,
 			   size_t len)
 {
@@ -239,8 +239,8 @@ static bool is_other_stack(const struct judge *judge, const struct chain *chain,
 	return false;
 }
 
-/* We say that the frame after the last true one is a guess, or that there is none; libdw
- * does not know either. */
+/* The frame after the last true one is marked as a guess, or there is none; libdw does
+ * not have CFI either. */
 static bool is_no_cfi(struct judge *judge, const struct chain *chain, size_t len)
 {
 	bool ended = chain->len == len + 1;
@@ -249,7 +249,7 @@ static bool is_no_cfi(struct judge *judge, const struct chain *chain, size_t len
 			    chain->stop != PM_UNW_STOP_TRUNCATED
 		  : chain->frames[len + 1].how == PM_UNW_HOW_CFI)
 		return false;
-	/* Also where a guess before was right in its pc, but lost registers. */
+	/* Also if the pc of an earlier guess was right, but registers were lost. */
 	for (size_t i = 0; i <= len; i++)
 		if (dwfl_space_rule(dwfl_of(judge), chain->frames[i].lookup) ==
 		    DWFL_RULE_NONE)
@@ -277,7 +277,8 @@ static bool is_known(struct judge *judge, const struct doubt *doubt, size_t len)
 
 	if (len < doubt->base)
 		return false;
-	/* setcontext(3) has CFI for what it loads, in memory that is no stack. */
+	/* setcontext(3) has CFI for the registers it loads, from memory that is not a
+	 * stack. */
 	in_transit = doubt->in_transit ||
 		     (chain->len == len + 1 && chain->stop == PM_UNW_STOP_BAD_MEMORY);
 	function = dwfl_space_function(dwfl_of(judge), pc, &offset);
@@ -329,12 +330,13 @@ void judge_look(struct judge *judge, const struct chain *chain)
 		return;
 	}
 	class = classify(judge, add_doubt(judge, chain), len);
-	/* The rest may still be the chain of the target: that is seen on arrival. */
+	/* The rest may still be the chain of the target: this is known on arrival. */
 	if (class != CLASS_WRONG)
 		decide(judge, judge->doubts.len - 1, class);
 }
 
-/* The chain without its first frames up to @base is the chain of where we are now. */
+/* Whether the chain, without its first frames up to @base, is the chain of the present
+ * place. */
 static bool is_target_of(const struct judge *judge, const struct doubt *doubt,
 			 size_t base)
 {
@@ -355,7 +357,7 @@ static bool is_target_of(const struct judge *judge, const struct doubt *doubt,
 	       true_frames(judge, &rest) == judge->truth.len;
 }
 
-/* What jumps is the leaf, or what the leaf's handler interrupted. */
+/* The jump is made by the leaf, or by the frame that the leaf's handler interrupted. */
 static bool is_target(const struct judge *judge, const struct doubt *doubt)
 {
 	return is_target_of(judge, doubt, 0) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chains of a stepped program against the truth. */
+/* Compares chains of a single-stepped program with the truth. */
 #pragma once
 
 #include "tests/oracle/dwfl-chain.h"
@@ -8,41 +8,43 @@
 enum class {
 	CLASS_TRUE,
 	/*
-	 * In longjmp(3), swapcontext(3), _Unwind_RaiseException: the chain is already that
-	 * of the frame they go to. Proved by going there: it is the chain of the next place.
+	 * In longjmp(3), swapcontext(3), _Unwind_RaiseException: the chain is already
+	 * that of the target frame. Proved by continuing to it: it is the chain of the
+	 * next place.
 	 */
 	CLASS_TARGET,
 	/*
-	 * A signal's handler on a stack of its own: the chain is true up to the frame that
-	 * was interrupted, whose stack is not in the copy, and it says that bytes are
+	 * In a signal handler on its own stack: the chain is true up to the interrupted
+	 * frame, whose stack is not in the copy, and its stop reason says that bytes are
 	 * missing.
 	 */
 	CLASS_OTHER_STACK,
 	/*
-	 * libdw, too, has no CFI for one of the frames, and the chain says so by the way in
-	 * which the next one was found or by its stop reason. All before that is true.
+	 * libdw has no CFI for one of the frames either, and the chain shows that by the
+	 * way in which the next one was found, or by its stop reason. All frames before
+	 * it are true.
 	 */
 	CLASS_NO_CFI,
 	/*
-	 * The slot of the return address holds another one by now, so nothing in the thread
-	 * tells the caller any more: libgcc's unwinder fills its own frame with the
-	 * registers of the frame that it goes to. Proved by reading the slot.
+	 * The slot of the return address has been overwritten, so nothing in the thread
+	 * identifies the caller any more: libgcc's unwinder fills its own frame with the
+	 * registers of the target frame. Proved by reading the slot.
 	 */
 	CLASS_OVERWRITTEN,
 	/*
-	 * The CFA stands below the stack pointer, in the red zone, of which no copy of a
-	 * stack has anything; the chain says that. Proved by giving these bytes, too: then
-	 * it is the true one. OpenSSL's SHA-256 and SHA-512 for AVX2 do it.
+	 * The CFA is below the stack pointer, in the red zone, which is never in a copy
+	 * of a stack; the stop reason says so. Proved by adding these bytes: then the
+	 * chain is the true one. OpenSSL's SHA-256 and SHA-512 for AVX2 have such code.
 	 */
 	CLASS_RED_ZONE,
 	/*
 	 * The CFA of a caller is in a register that a called function may change (psABI
-	 * figure 3.4), so the chain ends there and says that the register is not known;
-	 * all before it is true. Subroutines of OpenSSL's ciphers leave it alone, but that
-	 * is nowhere written.
+	 * figure 3.4), so the chain ends there, and its stop reason says that the
+	 * register is not known; all frames before it are true. Subroutines of OpenSSL's
+	 * ciphers preserve the register, but this is not described anywhere.
 	 */
 	CLASS_CALLER_SAVED,
-	/* A function that is known to lie about itself: see known[]. */
+	/* A function whose CFI is known to be wrong: see known[]. */
 	CLASS_KNOWN,
 	CLASS_WRONG,
 };
@@ -57,13 +59,13 @@ struct chain {
 	bool true_with_red_zone; /* see CLASS_RED_ZONE */
 };
 
-/* A chain that is not the true one, until it is known why. */
+/* A chain that is not the true one, until the reason is known. */
 struct doubt {
 	struct chain chain; /* frames owned, no stack bytes */
 	struct shadow_entry *truth; /* leaf first: frames 1… */
 	size_t truth_len;
-	size_t base; /* the frame that was interrupted, or 0 */
-	bool in_transit; /* that frame is */
+	size_t base; /* the interrupted frame, or 0 */
+	bool in_transit; /* that frame is in transit */
 	uint64_t step;
 };
 
@@ -79,15 +81,17 @@ struct judge {
 	bool verbose;
 };
 
-/* @printed: how many wrong chains to print; @verbose: those of the other classes, too. */
+/* @printed_max: how many wrong chains to print; @verbose: also print those of the other
+ * classes. */
 void judge_init(struct judge *judge, struct tracer *tracer, unsigned int printed_max,
 		bool verbose);
 void judge_release(struct judge *judge);
-/* Whether it is the true one; once it was not, with the bytes below the stack pointer, too. */
+/* Whether the chain is the true one; also used for a chain from a copy that includes the
+ * bytes below the stack pointer. */
 bool judge_is_true(struct judge *judge, const struct chain *chain);
-/* The chain found here. */
+/* Compares the chain that was found at the present place. */
 void judge_look(struct judge *judge, const struct chain *chain);
-/* The tracer has moved. */
+/* Call after each step of the tracer. */
 void judge_moved(struct judge *judge, enum tracer_result result);
-/* Nothing more comes. */
+/* Call at the end: no more steps follow. */
 void judge_settle(struct judge *judge);

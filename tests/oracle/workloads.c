@@ -71,7 +71,7 @@ static void write_sql(FILE *file)
 	      file);
 }
 
-/* Words that repeat as those of a language do, so that there is something to match. */
+/* Words that repeat like those of a language, so that there is something to match. */
 static void write_text(FILE *file)
 {
 	uint64_t x = 88172645463325252;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Real programs with about a second or more of work each. */
+/* Real programs, each with about a second of work or more. */
 #pragma once
 
 enum {
@@ -7,12 +7,12 @@ enum {
 };
 
 struct workload {
-	const char *name; /* what most samples are of */
+	const char *name; /* where most samples are taken */
 	const char
 		*argv[WORKLOAD_ARGS_MAX]; /* NULL-terminated; relative to the directory */
 };
 
-/* Makes what they read in the current directory; 0 or -errno. */
+/* Creates their input files in the current directory; 0 or -errno. */
 int workloads_prepare(void);
-/* NULL-named at the end. */
+/* Ends with a NULL name. */
 extern const struct workload workloads[];
