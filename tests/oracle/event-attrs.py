@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The perf_event_attr of many specifications: ours against `perf record -vv`'s.
+"""Compare the perf_event_attr of many specifications with `perf record -vv`.
 
 event-attrs.py PRINT-ATTR GOLDEN          prints TAP
-event-attrs.py --live PRINT-ATTR GOLDEN   the same, all of perf's attrs made anew
-event-attrs.py --write GOLDEN             writes what perf prints here
+event-attrs.py --live PRINT-ATTR GOLDEN   the same, but runs perf again for all attrs
+event-attrs.py --write GOLDEN             writes perf's present output
 
-PMUs are those of a folder that looks like sysfs, which perf takes from SYSFS_PATH and
-print-attr from --devices. Each start of perf takes a while, so that GOLDEN has what perf
-6.1 printed. Where there is perf, some of it is asked again, to see that GOLDEN is true.
+The PMUs come from a folder with the layout of sysfs, which perf takes from SYSFS_PATH and
+print-attr from --devices. Because perf starts slowly, GOLDEN has the output of perf 6.1. If
+perf 6.1 is installed, it is run again for some specifications, to check GOLDEN.
 """
 
 import concurrent.futures
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-# PMU → type, files. The core PMU's are those of an Intel processor of 2019.
+# PMU → type, files. The files of the core PMU are those of an Intel processor of 2019.
 CPU = {
     'type': '4',
     'format/event': 'config:0-7', 'format/umask': 'config:8-15', 'format/edge': 'config:18',
@@ -44,16 +44,16 @@ TRACEPOINT = {'type': '2'}
 BREAKPOINT = {'type': '5'}
 PLAIN = {'cpu': CPU, 'uncore_imc_0': {'type': '20', **IMC}, 'uncore_imc_1': {'type': '21', **IMC},
          'software': SOFTWARE, 'tracepoint': TRACEPOINT, 'breakpoint': BREAKPOINT}
-# Two kinds of cores, each with a PMU.
+# Two kinds of cores, each with its own PMU.
 CORE = {k: v for k, v in CPU.items() if k.startswith(('format/', 'events/'))}
 HYBRID = {'cpu_core': {**CORE, 'type': '4', 'cpus': '0'},
           'cpu_atom': {**CORE, 'type': '10', 'cpus': '1'}}
 
 OVER = 'what is typed takes the place of what the event\'s name stands for; perf joins the bits'
-# exclude_guest, where neither G nor H is typed, is ours for a reason: guests' addresses mean
-# nothing here, so it is set for all hardware, and events of the kernel itself have no guests,
-# so it is clear for them (PMUs without exclusion refuse the bit). perf sets it by default,
-# with u and with p, but not with k, h, I, D, e or P.
+# Without G and H, our exclude_guest differs from perf's on purpose: addresses of guests are
+# meaningless here, so the bit is set for all hardware; events of the kernel itself have no
+# guests, so it is clear for them (PMUs without exclusion reject the bit). perf sets it by
+# default, with u and with p, but not with k, h, I, D, e or P.
 IN_THE_KERNEL = ('1', '2', '5')
 
 # (specification, fields that differ on purpose → the reason)
@@ -199,12 +199,12 @@ cpu_core/mem-loads/pp
 cpu_core/r1a8/
 '''.strip().splitlines()]
 
-# How many are asked again.
+# For how many specifications perf is run again.
 LIVE = 10
-# Of the golden file.
+# The version of perf that wrote the golden file.
 VERSION = '6.1'
 
-# perf's names of what print-attr prints.
+# print-attr's names → perf's names.
 FIELDS = {
     'type': 'type', 'config': 'config', 'config1': '{ bp_addr, config1 }',
     'config2': '{ bp_len, config2 }', 'rate': '{ sample_period, sample_freq }', 'freq': 'freq',
@@ -226,7 +226,7 @@ def make_tree(folder, pmus):
 
 
 def perf_attrs(sysfs, spec):
-    """What perf would open: one dictionary an event, as far as it came."""
+    """The attrs that perf tries to open: one dictionary per event, up to the first failure."""
     env = dict(os.environ, SYSFS_PATH=sysfs, LC_ALL='C')
     run = subprocess.run(['perf', 'record', '-vv', '--no-bpf-event', '--no-buildid', '-o',
                           '/dev/null', '-e', spec, 'true'], env=env, text=True,
@@ -241,7 +241,7 @@ def perf_attrs(sysfs, spec):
             current[key] = value.strip()
         else:
             current = None
-            # What follows are other tries.
+            # Then come further attempts with other attrs.
             if 'failed, error' in line:
                 break
     return attrs
@@ -256,7 +256,7 @@ def our_attrs(print_attr, sysfs, spec):
 
 
 def tracepoint_id(spec):
-    """Of this kernel, as a text; None where tracefs cannot be read."""
+    """The id on this kernel, as text; None if tracefs cannot be read."""
     system, name = spec.split(':')[:2]
     for tracefs in ('/sys/kernel/tracing', '/sys/kernel/debug/tracing'):
         try:
@@ -272,7 +272,7 @@ def number(text):
 
 
 def says_guests(spec):
-    """Whether a modifier of it is G or H."""
+    """Whether one of its modifiers is G or H."""
     return re.search(r'[:/}][a-zI]*[GH]+[a-zGH]*$', spec) is not None
 
 
@@ -284,14 +284,14 @@ def guest_rule(spec, ours):
 
 
 def compare(print_attr, sysfs, spec, intended, theirs):
-    """Texts about what is wrong."""
+    """Descriptions of the differences."""
     ours, refusal = our_attrs(print_attr, sysfs, spec)
     if not theirs:
         return ['perf gives no attr']
     if not ours:
         return ['refused: ' + refusal]
     wrong = guest_rule(spec, ours)
-    if 'imc' in spec:  # perf takes PMUs as the folder lists them
+    if 'imc' in spec:  # perf uses the PMUs in the order of the folder
         ours = [our for our in ours if our['type'] == theirs[0]['type']]
     for our, their in zip(ours, theirs):
         sample_type = their.get('sample_type', '').split('|')
@@ -347,10 +347,10 @@ def same_perf():
 
 
 def still_true(known, fresh):
-    """What perf prints now and does not stand in the golden file."""
+    """Values that perf prints now and that differ from the golden file."""
     return [f'{key}: {new.get(key)} now' for old, new in zip(known, fresh) for key in old
             if key in FIELDS.values() and old[key] != new.get(key)
-            # The kernel numbers tracepoints anew with each build.
+            # Each build of the kernel numbers tracepoints differently.
             and not (key == 'config' and old.get('type') == '2')]
 
 

@@ -22,13 +22,13 @@ except (ImportError, AttributeError):
 
 
 def closed(schema):
-    """The schema, with no keys allowed but those that it names."""
+    """The schema, changed to forbid keys that it does not name."""
     if isinstance(schema, list):
         return [closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     result = {key: closed(value) for key, value in schema.items()}
-    # if, then and else name some of the keys only.
+    # Schemas of if, then and else name only some of the keys.
     if result.get('type') == 'object' and 'properties' in result:
         result['additionalProperties'] = False
     return result
@@ -40,7 +40,7 @@ def errors(validator, document):
 
 
 def damages(document):
-    """Documents that differ from @document in one thing that the schema forbids."""
+    """Documents that differ from @document in one place, which the schema forbids."""
     def change(path, value):
         result = copy.deepcopy(document)
         place = result
