@@ -277,12 +277,12 @@ struct pm_engine_options {
 	void (*warn)(void *user, const char *text);
 	void *warn_user;
 	uint32_t calls_from; /* number of callers; 0: none */
-	bool marked; /* only what the command marks; callgrind alone */
-	/* With `marked`: from the start of this function to the start of that one, by their
-	 * names in the symbol table. NULL: the parts that the command marks itself. */
+	bool marked; /* only the parts that the command marks; callgrind only */
+	/* With `marked`: from the start of this function to the start of that one, by
+	 * their names in the symbol table. NULL: the parts that the command marks. */
 	const char *marked_from, *marked_to;
-	/* A file for a recording of the cost of each stack; only for callgrind, and without
-	 * regions. NULL: none. */
+	/* A file for a recording of the cost of each stack; only for callgrind, and
+	 * without regions. NULL: none. */
 	const char *stacks;
 	bool keep_overhead; /* measure and report it, but do not subtract it */
 	uint64_t timeout_ns; /* 0: none */
@@ -362,8 +362,8 @@ struct pm_count_options {
 	bool no_inherit;
 	enum pm_counters_by by;
 	uint64_t interval_ns, delay_ms, timeout_ns; /* 0: none */
-	/* Only the parts that the command marks by perf_start() and perf_stop() of libpmself.
-	 * -ENODATA: it has marked none. */
+	/* Only the parts that the command marks by perf_start() and perf_stop() of
+	 * libpmself. -ENODATA: it marked none. */
 	bool marked;
 	uint32_t variant;
 	/* Called after each interval, to print while the program runs. NULL: no

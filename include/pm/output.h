@@ -135,6 +135,7 @@ void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
 void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t event);
 /* "file.c:12", or nothing. */
 void pm_put_source(struct pm_str *str, const struct pm_profile_place *place);
-/* Whether a stop reason means that callers are missing. Not so in execve(2), after the memory of
- * the old program is gone: then the kernel's frames are all there are. */
+/* Whether a stop reason means that callers are missing. It does not in execve(2) after
+ * the memory of the old program has been released: then there are only the kernel's
+ * frames. */
 bool pm_stop_is_incomplete(const char *stop);

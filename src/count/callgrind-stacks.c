@@ -12,9 +12,9 @@ enum {
 
 static const char how[] = "callgrind";
 
-/* Of one function with its callers, in one line. */
+/* The cost of one line of a function with a certain chain of callers. */
 struct cost {
-	uint32_t function, file; /* of the table */
+	uint32_t function, file; /* in the table */
 	uint32_t line;
 	uint64_t instructions;
 };
@@ -75,9 +75,9 @@ int pm_callgrind_stacks_add(struct pm_callgrind_stacks *stacks,
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
-/* A function without its callers, in a line (0: none), as one frame of the file. */
+/* A function without its callers, at a line (0: none): one frame of the file. */
 struct frame {
-	const char *name; /* of the table, `len` bytes of it */
+	const char *name; /* `len` bytes, borrowed from the table */
 	size_t len;
 	uint32_t object; /* PM_CALLGRIND_NONE: unknown */
 	uint32_t file;
@@ -91,7 +91,8 @@ struct writing {
 	struct pm_file_writer *writer;
 	PM_VEC(struct frame) frames;
 	struct pm_index frame_index;
-	/* Where a function is: those that have a cost say it, as callers they do not. */
+	/* The object of each function: callgrind names it for functions that have a cost,
+	 * but not for callers in a chain. */
 	PM_VEC(struct frame) homes;
 	struct pm_index home_index;
 	uint64_t samples; /* that were written */
@@ -118,7 +119,8 @@ static bool frame_equal(const void *table, uint32_t id, const void *key)
 	       have->file == wanted->file && have->line == wanted->line;
 }
 
-/* Parts the chain at its quotes; numbers are levels of recursion. How many names there are. */
+/* Splits the chain at its quotes; numbers are levels of recursion. Returns the number of
+ * names. */
 static size_t split_chain(struct frame *names, const char *chain)
 {
 	size_t len = 0;
@@ -172,7 +174,7 @@ static uint32_t home_of(const struct writing *to, const struct frame *function)
 	return id == PM_INDEX_NONE ? PM_CALLGRIND_NONE : to->homes.data[id].object;
 }
 
-/* Addresses are not known: numbers keep frames apart. */
+/* Addresses are unknown: the frames get distinct numbers instead. */
 static int add_frame(struct writing *to, struct frame *frame)
 {
 	uint64_t hash = pm_hash_mix(pm_hash_bytes(frame->name, frame->len),
@@ -271,7 +273,7 @@ static int write_symbol(struct writing *to, const struct frame *frame)
 
 	if (!raw)
 		return -ENOMEM;
-	/* What has no symbol is called by its address. */
+	/* A function without a symbol has its address as its name. */
 	if (strncmp(raw, "0x", 2) != 0 && is_known(raw))
 		function.name = name ? name : raw;
 	if (is_known(file) && frame->line > 0)

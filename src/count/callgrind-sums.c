@@ -438,8 +438,8 @@ static void see_row_of_copy(struct pm_callgrind_sums *sums,
 	sums->copies_with_threads++;
 }
 
-/* A part ends with the dump before the function that ends it. What is dumped at the end of the
- * program is of no part. */
+/* A part ends with the dump before the function that ends it. The dump at the end of the
+ * program belongs to no part. */
 static bool is_marked(const struct pm_callgrind_sums *sums,
 		      const struct pm_callgrind_header *header)
 {

@@ -473,7 +473,7 @@ int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options
 		ret = launch(&it, err);
 	if (ret == 0)
 		ret = count(&it, err);
-	/* A run without values is none. */
+	/* A run without values does not count. */
 	if (ret < 0 && stat->runs.len > runs && !stat->runs.data[runs].values)
 		stat->runs.len = runs;
 	remove_folder(&it);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a command that it marks itself, by libpmself: src/self/marks.c is the other end. */
+/* The parts of a command that it marks itself, through libpmself: src/self/marks.c is the
+ * other end. */
 #include "marks.h"
 
 #include <fcntl.h>
@@ -8,7 +9,8 @@
 #include <sys/socket.h>
 
 enum {
-	FD_LEAST = 100, /* in the command: away from what it may expect to be its own */
+	/* In the command: above the numbers that it may expect for its own files. */
+	FD_LEAST = 100,
 	VALUE_BYTES = 16,
 };
 
@@ -69,7 +71,7 @@ int pm_marks_next(struct pm_marks *marks, char *ret)
 	while (n < 0 && errno == EINTR);
 	if (n == 1)
 		return 1;
-	/* Nobody has the other end any more. */
+	/* The other end has been closed by all processes. */
 	if (n == 0 || errno != EAGAIN)
 		pm_marks_close(marks);
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a command that it marks itself. Where counters count, it says so by a socket, and
- * waits for the answer; where callgrind does, by valgrind's own requests.
+ * The parts of a command that it marks itself. With counters, the command sends each mark
+ * through a socket and waits for the answer; with callgrind, it uses valgrind's client
+ * requests.
  */
 #pragma once
 
@@ -11,21 +12,22 @@
 
 struct pm_marks {
 	int fd; /* ours; -1: none */
-	int theirs; /* the command inherits it; -1: it has it */
-	bool on; /* the part has begun */
+	int theirs; /* the end that the command inherits; -1: closed on our side */
+	bool on; /* a part is running */
 	size_t parts;
-	uint64_t begin_ns, ns; /* of the last part; of all of them together */
+	uint64_t begin_ns, ns; /* start of the last part; total time of all parts */
 };
 
-/* Sets the variable for commands that are started from now on; NULL takes it away. */
+/* Sets the environment variable for commands that are started later; NULL removes it. */
 int pm_marks_export(const char *value, struct pm_error *err);
-/* Makes the socket, for the command that is prepared next. */
+/* Creates the socket for the command that is prepared next. */
 int pm_marks_open(struct pm_marks *marks, struct pm_error *err);
-/* The command has its end. */
+/* Call after the command has inherited its end: closes our copy, unsets the variable. */
 void pm_marks_give(struct pm_marks *marks);
 void pm_marks_close(struct pm_marks *marks);
-/* 1: the command has marked: '+' or '-', or something foreign; 0: nothing more. */
+/* Returns 1: the command has sent a mark: '+' or '-', or something unknown; 0: no more
+ * marks. */
 int pm_marks_next(struct pm_marks *marks, char *ret);
 void pm_marks_answer(struct pm_marks *marks, char mark);
-/* -ENODATA: nothing was marked. */
+/* Returns -ENODATA: nothing was marked. */
 int pm_marks_none(const char *command, struct pm_error *err);

@@ -228,7 +228,7 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 		     : 0;
 }
 
-/* The command waits until the counters are on, or off. */
+/* Handles the marks of the command, which waits until the counters are on or off. */
 static int take_marks(struct pm_program *program, struct pm_error *err)
 {
 	struct pm_marks *marks = &program->marks;

@@ -77,7 +77,7 @@ static int check_marked(const struct pmstat_options *options, struct pm_error *e
 	return 0;
 }
 
-/* Each run would take the file of the one before. */
+/* Only for one run: each run would overwrite the file of the previous one. */
 static int check_stacks(const struct pmstat_options *options, struct pm_error *err)
 {
 	if (!options->stacks)

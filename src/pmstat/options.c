@@ -73,7 +73,7 @@ static int add_region(struct pmstat_options *options, bool range, const char *te
 	return 0;
 }
 
-/* FROM,TO; the text is cut in two. Valgrind would take characters of patterns for such. */
+/* FROM,TO; the text is cut in two. Wildcards are rejected: valgrind would expand them. */
 static int take_functions(struct pmstat_options *options, char *text,
 			  struct pm_error *err)
 {

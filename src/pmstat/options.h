@@ -35,10 +35,10 @@ struct pmstat_options {
 	enum pm_counters_by by;
 	uint32_t calls_from; /* 0: not requested */
 	bool live;
-	bool marked; /* only what the command marks */
-	/* --marked=FROM,TO: by these functions; NULL: by itself. */
+	bool marked; /* only the parts that the command marks */
+	/* --marked=FROM,TO: by these functions; NULL: by the command. */
 	const char *marked_from, *marked_to;
-	const char *stacks; /* a file for what each stack has cost; NULL: none */
+	const char *stacks; /* a file for the cost of each stack; NULL: none */
 
 	/* The targets. The words of a command are borrowed from argv, NULL-terminated;
 	 * NULL: none. With `attach` the command only sets the duration. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints one comparison in a format: the most complete one, with --least the emptiest one,
- * or with --cases the most complete one of cases. */
+/* Prints one comparison in a format: the most complete one, with --least the emptiest
+ * one, or with --cases the most complete one of cases. */
 #include "pm/compare-output.h"
 #include "tests/compare-documents.h"
 

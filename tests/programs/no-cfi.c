@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * no-cfi MS: for so much CPU time, half of it each, code runs that has no CFI and makes its frame
- * below the registers that it has saved, as the AVX2 code of BLAKE3 does: the word above the one
- * that the frame pointer points at is no return address, and the stack pointer was rounded down.
+ * no-cfi MS: for MS milliseconds of CPU time, runs code that has no CFI and creates its
+ * frame below the registers that it has saved, like the AVX2 code of BLAKE3: the word
+ * above the one that the frame pointer points at is not a return address, and the stack
+ * pointer has been rounded down. Half of the time each is spent in
  *   main, calls_leaf, leaf_without_cfi
  *   main, calls_caller, caller_without_cfi, called_back
  */

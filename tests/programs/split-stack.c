@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * split-stack MS: is built with -fsplit-stack, and runs for so much CPU time in each of two
- * threads. Functions with large frames call each other, until some are on other segments of the
- * stack than their callers (__morestack). Which of two callers it was is known: below called_by_a()
- * only work_of_a() runs, and below called_by_b() only work_of_b(); all that is between has the same
- * stack pointers below both.
+ * split-stack MS: built with -fsplit-stack, runs for MS milliseconds of CPU time in each
+ * of two threads. Functions with large frames call each other, until some are on other
+ * segments of the stack than their callers (__morestack). Which of two callers is active
+ * is known: below called_by_a() only work_of_a() runs, and below called_by_b() only
+ * work_of_b(); the functions between have the same stack pointers below both.
  */
 #include "unwind-burn.h"
 
@@ -12,7 +12,9 @@
 
 enum {
 	DEPTH = 4,
-	STEPS = 150000000, /* more samples at 999 Hz than looks are apart */
+	/* Lasts for more samples at 999 Hz than pmrec takes between two looks at a live
+	 * thread. */
+	STEPS = 150000000,
 };
 
 struct frame {
