@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two programs side by side, and in words whether they differ: pm_compare_ab() has found out. */
+/* Prints two programs side by side, and states in words whether they differ, as
+ * pm_compare_ab() found. */
 #include "stat-show.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ enum {
 	WORDS_COLUMN = 4,
 };
 
-/* A row: the difference, and of what. */
+/* A row: the difference, and its event. */
 struct row {
 	const struct pm_stat_difference *of;
 	const struct pm_stat_event *event; /* NULL: calls */
@@ -51,7 +52,7 @@ static const char *verb_of(const struct row *row)
 	return row->event && pm_stat_is_time(row->event) ? "is" : "has";
 }
 
-/* Two digits of a percentage are enough, and leave the line room. */
+/* Two digits of a percentage are enough, and save space in the line. */
 static int percent_decimals(double percent)
 {
 	return percent < 1 ? 2 : percent < 10 ? 1 : 0;
@@ -67,7 +68,7 @@ static void put_interval(struct pm_str *str, double low, double high,
 	pm_str_printf(str, "%s%s)", unit->suffix[0] ? " " : "", unit->suffix);
 }
 
-/* By how much, seen from its own side: a shift down has its ends the other way round. */
+/* The amount without its sign: for a decrease, the ends of the interval are swapped. */
 static void put_range(struct pm_str *str, double middle, double low, double high,
 		      const struct pm_stat_unit *unit, const char *word, bool ascii)
 {
@@ -97,14 +98,15 @@ static void put_difference(struct pm_str *str, const struct row *row, bool ascii
 		  word_of(row, percent > 0), ascii);
 }
 
-/* The interval alone: a number in front of it may be chance. */
+/* Only the interval: a number in front of it may be due to chance. */
 static void put_undecided(struct pm_str *str, const struct row *row, bool ascii)
 {
 	double low = 100 * row->of->change_low, high = 100 * row->of->change_high;
 	struct pm_stat_unit unit = { 1, percent_decimals(fmax(fabs(low), fabs(high))),
 				     "%" };
 
-	/* Less than one in twenty is not yet one in five hundred. */
+	/* The interval may exclude 0 at the 5 % level, while a difference is reported
+	 * only below 0.2 %. */
 	pm_str_puts(str, low > 0 || high < 0 ? "unsure" : "no difference");
 	if (isfinite(low) && isfinite(high) && low < high)
 		put_interval(str, low, high, &unit, ascii);
@@ -127,7 +129,7 @@ static void put_words(struct pm_str *str, const struct row *row, bool ascii)
 		put_undecided(str, row, ascii);
 		break;
 	case PM_STAT_TOO_FEW:
-		/* Runs that have a value, which may be fewer than there are. */
+		/* Runs that have a value: there may be fewer of them than runs. */
 		pm_str_printf(str, "too few runs to say (A %zu, B %zu; needs %zu)",
 			      row->of->runs[0], row->of->runs[1], row->of->runs_needed);
 		break;
@@ -172,7 +174,7 @@ static void put_row(struct pm_grid *grid, const struct row *row, bool ascii)
 	pm_str_release(&cell);
 }
 
-/* Of the rows of one scope, from *at on. */
+/* Prints the rows of one scope, from *at on. */
 static int print_scope(const struct pm_stat_text *to, size_t *at)
 {
 	static const char *const titles[] = { "event", "median A", "median B", "p", "" };
@@ -194,7 +196,7 @@ static int print_scope(const struct pm_stat_text *to, size_t *at)
 	return pm_grid_print(&grid, &to->text);
 }
 
-/* The answer comes first: the row of the program that decides. */
+/* The result comes first: the rows that decide. */
 static void tell_verdict(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -218,7 +220,7 @@ static void tell_verdict(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* How many of @decides were tested, and whether by pairs. */
+/* The numbers of tested rows: those that decide and others; paired and not. */
 struct tested {
 	size_t decide, other, paired, single;
 };
@@ -230,7 +232,7 @@ static struct tested count_tested(const struct pm_stat *stat)
 	for (size_t i = 0; i < stat->differences.len; i++) {
 		const struct pm_stat_difference *of = &stat->differences.data[i];
 
-		/* Values that are the same in each run were not tested. */
+		/* Values that are equal in all runs were not tested. */
 		if (isnan(of->p) || of->by_low == of->by_high)
 			continue;
 		ret.decide += of->decides;
