@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Puts the page together: header, tabs, search, threads, keys, menu, theme; starts it. */
+/* Assembles the page: header, tabs, search, threads, keys, menu, theme; starts it. */
 (function (pm) {
 	"use strict";
 
 	const ui = pm.ui;
 	const $ = ui.$;
 	const built = new Set();
-	let opener = null; /* what had the focus before the menu opened */
+	let opener = null; /* the element that had the focus before the menu opened */
 
 	/* ---- threads ------------------------------------------------------------------------ */
 
@@ -133,7 +133,7 @@
 			const order = ["auto", "light", "dark"];
 			setTheme(order[(order.indexOf(theme) + 1) % 3]);
 		});
-		/* One panel at a time; a click elsewhere closes it. */
+		/* Only one panel is open; a click elsewhere closes it. */
 		document.addEventListener("pointerdown", (e) => {
 			for (const drop of document.querySelectorAll("details.drop[open]"))
 				if (!drop.contains(e.target)) drop.open = false;
@@ -205,7 +205,7 @@
 		);
 	}
 
-	/* What filters the data, always in sight and removable. */
+	/* The filters of the data, always visible and removable. */
 	function showChips() {
 		const s = ui.state;
 		const list = [];
@@ -237,7 +237,7 @@
 			);
 		const whole = ui.data.events[s.event];
 		if (list.length) {
-			/* What is hidden is only so in graphs. */
+			/* Hidden functions are hidden only in graphs. */
 			const left = s.hidden.size ? ui.graph().samples[0] : ui.selection().samples;
 			list.push(
 				ui.el("span", {
@@ -337,7 +337,7 @@
 	const typing = (e) =>
 		e.target.matches?.("input:not([type=checkbox]), select, textarea") || $("keys").open;
 
-	/* → whether there was one */
+	/* Returns whether one was open. */
 	function closeDrop() {
 		const drop = document.querySelector("details.drop[open]");
 		if (!drop) return false;
@@ -350,7 +350,8 @@
 		if (!$("menu").hidden) return menuKey(e);
 		if (e.key === "Escape" && closeDrop()) return e.preventDefault();
 		if ((e.ctrlKey || e.metaKey) && e.key === "f" && !$("keys").open) {
-			/* The browser's own search cannot see into a canvas; twice opens it all the same. */
+			/* The browser's own search does not find text in a canvas;
+			 * pressing the key twice opens it. */
 			if (document.activeElement === $("search")) return;
 			e.preventDefault();
 			return $("search").select();
@@ -390,7 +391,7 @@
 		try {
 			localStorage.setItem("pmrec-theme", name);
 		} catch {
-			/* Without storage it is forgotten, no more. */
+			/* Without storage, the theme is not remembered. */
 		}
 		applyTheme();
 	}
@@ -437,8 +438,9 @@
 	}
 
 	/*
-	 * The element with the focus may have been made anew, or be gone with what it stood for:
-	 * whoever has no mouse goes on at its like, or else in the view.
+	 * The focused element may have been created again, or removed together with its
+	 * subject: for keyboard users the focus moves to its replacement, or else to the
+	 * view.
 	 */
 	function keepFocus(before) {
 		if (before === document.body || before.getClientRects().length) return;
@@ -469,7 +471,7 @@
 	function start() {
 		const node = $("pm-data");
 		ui.data = pm.printable(pm.decode(JSON.parse(node.textContent)));
-		/* The text is decoded: its memory can be given back. */
+		/* The text has been decoded: this releases its memory. */
 		node.remove();
 		$("app").hidden = false;
 		startTheme();
@@ -482,7 +484,7 @@
 		addEventListener("hashchange", ui.readHash);
 		document.addEventListener("keydown", key);
 		ui.readHash();
-		/* What is not needed for the first picture comes after it. */
+		/* Work that the first picture does not need comes after it. */
 		requestAnimationFrame(() =>
 			requestAnimationFrame(() => {
 				performance.mark("pm-first-paint");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page's data: decoding, selecting, tables, time. Knows nothing of the document, so that
- * node can run it. Paths come after their parents; nothing recurses, for a stack may have
- * 100,000 frames.
+ * The page's data: decoding, selections, tables, time. Does not use the document, so that
+ * node can run it. Paths come after their parents; nothing recurses, because a stack may
+ * have 100,000 frames.
  */
 const pm = (function () {
 	'use strict';
@@ -37,7 +37,7 @@ const pm = (function () {
 		return bytes;
 	}
 
-	/* Unsigned LEB128. Beyond 2^53 the nearest number that there is. */
+	/* Unsigned LEB128. Values above 2^53 become the nearest representable number. */
 	class Varints {
 		constructor(text) {
 			this.bytes = bytesOf(text);
@@ -54,7 +54,8 @@ const pm = (function () {
 			}
 			return value;
 		}
-		/* A byte past the end is undefined and ends any number: one look at the end will do. */
+		/* A byte past the end is undefined and ends any number: one check at the
+		 * end is enough. */
 		end() {
 			if (this.at !== this.bytes.length)
 				throw new Error('the data of this page is damaged');
@@ -184,7 +185,7 @@ const pm = (function () {
 		return mask;
 	}
 
-	/* The first sample at or after @ms; with @after, behind it. */
+	/* The first sample at or after @ms; with @after, strictly after it. */
 	function sampleAt(samples, ms, after) {
 		let low = 0, high = samples.count;
 
@@ -205,9 +206,10 @@ const pm = (function () {
 	}
 
 	/*
-	 * Calls visit(cell, period, begin, end) for the samples of @filter, by time: what a sample
-	 * stands for, and when. A sample is a moment, but one of blocked time is the interval that
-	 * ends at its time, of which only what overlaps the range counts.
+	 * Calls visit(cell, period, begin, end) for the samples of @filter, in order of
+	 * time, with the period and the time that a sample represents. A sample is a
+	 * moment, except a sample of blocked time: that is the interval that ends at its
+	 * time, and only its overlap with the range counts.
 	 */
 	function eachSample(data, filter, visit) {
 		const samples = data.samples, cells = data.cells;
@@ -216,7 +218,7 @@ const pm = (function () {
 		const low = typeof filter.from === 'number' ? filter.from : -Infinity;
 		const high = typeof filter.to === 'number' ? filter.to : Infinity;
 		const from = sampleAt(samples, low, false);
-		/* An interval that ends behind the range may have begun in it. */
+		/* An interval that ends after the range may have started in it. */
 		const to = blocked ? samples.count : sampleAt(samples, high, true);
 
 		for (let i = from; i < to; i++) {
@@ -231,7 +233,8 @@ const pm = (function () {
 			const start = Math.max(time - period / 1e6, 0);
 			const begin = Math.max(start, low), end = Math.min(time, high);
 
-			/* A sample that is not clipped keeps its period, which is finer than its times. */
+			/* An unclipped sample keeps its period, which is more precise
+			 * than its times. */
 			if (begin === start && end === time)
 				visit(cell, period, begin, end);
 			else if (begin < end)
@@ -240,8 +243,8 @@ const pm = (function () {
 	}
 
 	/*
-	 * Calls add(part, share of the period) for each of @n equal parts of @ms in which the
-	 * time from @begin to @end lies.
+	 * Calls add(part, share of the period) for each of @n equal parts of @ms that
+	 * overlaps the time from @begin to @end.
 	 */
 	function eachPart(begin, end, period, ms, n, add) {
 		const partOf = (time) => Math.min(n - 1, Math.max(0, Math.floor(time / ms * n)));
@@ -256,9 +259,9 @@ const pm = (function () {
 	}
 
 	/*
-	 * The weights of what passes @filter, by path: periods and numbers of samples of those that
-	 * end there. The range includes both ends; the file compared with has no times and is
-	 * taken whole.
+	 * The weights of the samples that pass @filter, by path: periods and numbers of
+	 * the samples that end there. The range includes both ends; the base file has no
+	 * times and always counts as a whole.
 	 */
 	function select(data, filter) {
 		const cells = filter.base ? data.baseCells : data.cells;
@@ -290,7 +293,8 @@ const pm = (function () {
 		return { self, count, total, samples };
 	}
 
-	/* @self of each path and what is below it; @skip marks paths that do not count. */
+	/* Sums @self of each path and the paths below it; @skip marks paths that do not
+	 * count. */
 	function sumUp(paths, self, skip) {
 		const sum = Float64Array.from(self);
 
@@ -339,7 +343,7 @@ const pm = (function () {
 		return result;
 	}
 
-	/* By function: its place among all names in order. */
+	/* By function: its rank among all names in order. */
 	function nameRanks(data) {
 		if (data.cache.ranks)
 			return data.cache.ranks;
@@ -358,7 +362,8 @@ const pm = (function () {
 
 	/* ---- tables ---------------------------------------------------------------------------- */
 
-	/* Functions, most self first; a sample counts once to a total, whatever the recursion. */
+	/* Functions, sorted by decreasing self weight; a sample counts once for a total,
+	 * even with recursion. */
 	function table(data, sel) {
 		const { count, fn } = data.paths, functions = data.functions.count;
 		const outer = outermost(data), ranks = nameRanks(data);
@@ -395,7 +400,8 @@ const pm = (function () {
 
 	/* ---- time ------------------------------------------------------------------------------ */
 
-	/* The weight in each of @n equal parts of the recording; of all of it, whatever the range. */
+	/* The weight in each of @n equal parts of the whole recording, regardless of the
+	 * range. */
 	function bins(data, filter, n) {
 		const perThread = new Map(), all = new Float64Array(n);
 		const ms = data.duration_ns / 1e6;
@@ -422,7 +428,7 @@ const pm = (function () {
 		return { perThread, all, max };
 	}
 
-	/* A second where that gives a reasonable number of columns, else a round time. */
+	/* One second if that gives a reasonable number of columns, else a round time. */
 	function columnLength(ms) {
 		if (ms >= HEAT_COLUMNS_FEW * 1000 && ms <= HEAT_COLUMNS_MAX * 1000)
 			return 1000;
@@ -436,7 +442,7 @@ const pm = (function () {
 		return 10 * power;
 	}
 
-	/* values[column * rows + row]; rows go from the column's begin to its end. */
+	/* values[column * rows + row]; rows go from the column's start to its end. */
 	function heat(data, filter, rows) {
 		const ms = data.duration_ns / 1e6;
 
@@ -460,8 +466,8 @@ const pm = (function () {
 	/* ---- export ---------------------------------------------------------------------------- */
 
 	/*
-	 * Folded stacks, without those that have a function of the set @hidden. The format has no
-	 * escaping: what would break a line is replaced.
+	 * Folded stacks, except those with a function of the set @hidden. The format has
+	 * no escaping: characters that would break a line are replaced.
 	 */
 	function folded(data, sel, hidden) {
 		const { count, parent, fn, inlined } = data.paths, suffixes = ['', '_[k]', '_[j]', ''];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Draws one flame graph into a canvas of the size of what can be seen. The host scrolls over a
- * spacer of the whole height; each paint looks only for the boxes that are visible, by binary
- * search in each level, and what ends within one pixel is drawn as one: the cost is that of
- * the pixels, not of the nodes.
+ * Draws one flame graph into a canvas of the visible size. The host scrolls over a spacer
+ * of the full height. Each paint finds only the visible boxes, by binary search in each
+ * level, and merges boxes that end within one pixel: the cost depends on the pixels, not
+ * on the nodes.
  */
 (function (pm) {
 	"use strict";
@@ -14,11 +14,11 @@
 	const FONT = '12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 	const PAD = 4;
 
-	/* The first place of a level's nodes whose end is right of x. */
+	/* The first index of a level's nodes whose end is to the right of x. */
 	function firstAfter(graph, level, x, from) {
 		let low = from;
 		let high = level.length;
-		/* Mostly it is near: gallop first. */
+		/* It is usually near: gallop first. */
 		for (let step = 1; low + step < high; step *= 2) {
 			const n = level[low + step];
 			if (graph.start[n] + graph.total[n] > x) {
@@ -35,7 +35,7 @@
 		return low;
 	}
 
-	/* Between two colours of four bytes each. */
+	/* Blends two colours of four bytes each. */
 	function blend(a, b, t) {
 		let out = 0;
 		for (let shift = 0; shift < 32; shift += 8) {
@@ -62,7 +62,8 @@
 			this.height = 0;
 			this.paints = 0;
 			this.still = false; /* while the page is printed */
-			/* levels that are not drawn: that of everything, where it would double another */
+			/* levels that are not drawn: the one of everything, if it would
+			 * repeat another */
 			this.skip = events.skip || 0;
 
 			this.canvas = ui.el("canvas", { "aria-hidden": "true" });
@@ -111,7 +112,8 @@
 			host.addEventListener("blur", () => this.repaint());
 		}
 
-		/* On paper is what was seen, as wide as the paper; nothing scrolls or waits for a frame. */
+		/* A print shows the visible part, as wide as the paper, without scrolling
+		 * or waiting for a frame. */
 		listenToPrinting() {
 			let top = 0;
 			addEventListener("beforeprint", () => {
@@ -130,7 +132,8 @@
 			return this.events.up();
 		}
 
-		/* A graph with the path of functions to show; -1 keeps no selection. */
+		/* Shows a graph, zoomed to the node @zoomed, with the matches @hits. A
+		 * new graph clears the selection. */
 		set(graph, zoomed, hits) {
 			const same = graph === this.graph;
 			if (!same) {
@@ -179,7 +182,7 @@
 			else this.repaint();
 		}
 
-		/* The node at the root of what is drawn. */
+		/* The root node of the drawn part. */
 		first() {
 			return this.skip && this.graph.count > 1 ? 1 : 0;
 		}
@@ -191,7 +194,7 @@
 			const height = this.host.clientHeight;
 			if (!width || !height || this.still) return;
 			const fresh = this.width === 0;
-			/* What stands on the lower edge stays there. */
+			/* The part at the lower edge stays there. */
 			const below = this.up() ? this.total - this.height - this.host.scrollTop : 0;
 			const ratio = window.devicePixelRatio || 1;
 			this.width = width;
@@ -207,7 +210,8 @@
 			this.layout();
 			if (fresh) this.home();
 			else if (this.up()) this.host.scrollTop = this.total - this.height - below;
-			/* A canvas is blank after a change of its size: paint at once, not in a frame. */
+			/* A canvas is blank after a change of its size: paint at once
+			 * instead of in the next frame. */
 			if (this.graph) this.paint();
 		}
 
@@ -289,7 +293,8 @@
 			this.repaint();
 		}
 
-		/* The neighbour of a node: its parent, heaviest child or sibling; -1 without one. */
+		/* The neighbour of a node: its parent, heaviest child or sibling; -1:
+		 * none. */
 		neighbour(node, direction) {
 			const g = this.graph;
 			const end = ui.ends(g);
@@ -305,7 +310,7 @@
 			const [from, to] = this.view();
 			let i = firstAfter(g, level, g.start[node], 0);
 			while (i < level.length && level[i] !== node) i++;
-			/* What is only in the run compared with has no box. */
+			/* Nodes that are only in the base run have no box. */
 			do i += step;
 			while (i >= 0 && i < level.length && !(g.total[level[i]] > 0));
 			const n = level[i] ?? -1;
@@ -353,8 +358,9 @@
 		}
 
 		/*
-		 * Boxes are written into pixels, a row of them for each level, and put into the canvas at
-		 * once: their number does not matter then, and all edges are sharp.
+		 * Boxes are written into pixels, one row for each level, which are put
+		 * into the canvas at once: then their number does not matter, and all
+		 * edges are sharp.
 		 */
 		paint() {
 			if (!this.graph || !this.width || this.still) return;
@@ -389,7 +395,8 @@
 			return Math.floor((this.up() ? this.total - from : from) / ROW) + this.skip;
 		}
 
-		/* The boxes of one level into a row of pixels, and where their names go. */
+		/* Writes the boxes of one level into a row of pixels, and collects the
+		 * places of their names. */
 		collect(depth, p, labels) {
 			const g = this.graph;
 			const level = g.levels[depth];
@@ -397,14 +404,14 @@
 			const scale = width / (this.to - this.from);
 			const y = this.y(depth);
 			const gap = Math.max(1, Math.floor(this.ratio));
-			/* Less than three letters and their margins are no name. */
+			/* A name needs at least three letters and the margins. */
 			const room = (3 * this.charWidth + 2 * PAD) * this.ratio;
 			let i = firstAfter(g, level, this.from, 0);
 			while (i < level.length) {
 				const n = level[i];
 				const start = (g.start[n] - this.from) * scale;
 				if (start >= width) break;
-				/* only in the run compared with */
+				/* only in the base run */
 				if (!(g.total[n] > 0)) {
 					i++;
 					continue;
@@ -424,7 +431,8 @@
 			}
 		}
 
-		/* One pixel for all that ends within it, as strong as it is full; → the next node. */
+		/* Draws one pixel for all boxes that end within it, as strong as they
+		 * fill it; returns the next node. */
 		merge(level, i, x, scale, p) {
 			const g = this.graph;
 			const next = Math.max(i + 1, firstAfter(g, level, this.from + (x + 1) / scale, i));
@@ -454,7 +462,8 @@
 		label(n) {
 			const g = this.graph;
 			const module = ui.kindOf(g.fn[n], false) === 3 ? ui.moduleName(g.fn[n]) : "";
-			/* What has no name is told apart by its file at least. */
+			/* A function without a name is at least identified by its
+			 * file. */
 			const name = ui.name(g.fn[n]) + (module ? " in " + module : "");
 			if (!g.baseTotal || n === 0) return name;
 			const step = ui.diffStep(g.total[n], g.baseTotal[n]);
@@ -486,7 +495,8 @@
 			if (!/^[\x20-\x7e−…]*$/.test(cut))
 				while (fits >= 3 && c.measureText(cut).width > room) cut = this.shorten(text, --fits);
 			if (fits < 3) return;
-			/* Of a difference the sign alone says more than its beginning with a letter. */
+			/* If there is little room, the sign of a difference is more
+			 * useful than the sign and one letter. */
 			if (fits < 5 && text.length > fits && /^[+−] /.test(text))
 				return c.fillText(text[0], labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5);
 			c.fillText(cut, labels[i + 1] + PAD, labels[i + 2] + ROW / 2 - 0.5);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The flame graph's tab: breadcrumbs, the graph, details of a box; and what all graphs share. */
+/* The flame graph's tab: breadcrumbs, the graph, details of a box; and parts that all
+ * graphs share. */
 (function (pm) {
 	"use strict";
 
@@ -89,7 +90,7 @@
 		ui.toast("Hidden: " + ui.name(fn));
 	};
 
-	/* What can be done with a node of any graph; zoom is left out where there is none. */
+	/* The actions for a node of any graph; zoom is left out if there is none. */
 	ui.nodeItems = function (graph, node, inverted, zoom) {
 		const fn = graph.fn[node];
 		const items = [];
@@ -114,7 +115,8 @@
 	ui.focus = (fn) => ui.set({ tab: "sandwich", focus: fn });
 	ui.sourceOf = (fn) => ui.data.sources.findIndex((s) => s.function === fn);
 
-	/* Of graphs too large to be whole (graph.cut): nothing is left out silently. */
+	/* For graphs that are too large to be complete (graph.cut): nothing is left out
+	 * silently. */
 	ui.cutNote = () =>
 		ui.el("p", {
 			class: "cut",
@@ -123,7 +125,7 @@
 			text: "Not all callers are shown: those of functions with the smallest shares are left out.",
 		});
 
-	/* Why there is nothing to see; empty where there is something. */
+	/* The reason for an empty graph; empty if there is something to show. */
 	ui.whyEmpty = function (graph) {
 		if (graph.total[0] > 0) return "";
 		if (!ui.data.cells.count) return "No sample was recorded. The tab Run has what is known of it.";

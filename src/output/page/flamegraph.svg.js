@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a browser adds to --flamegraph: zoom, search and details. The picture is whole without. */
+/* Interaction for --flamegraph in a browser: zoom, search and details. The picture is
+ * complete without it. */
 (function () {
 	"use strict";
 	const root = document.documentElement, near = 0.0002; /* positions have 4 decimals */
@@ -23,7 +24,7 @@
 	const details = byId("details"), matched = byId("matched"), input = byId("search");
 	let zoomed = frames[0];
 
-	/* Names appear where there is room for some letters of them. */
+	/* Shows names if there is room for some letters. */
 	function label(frame, share) {
 		const room = share / 100 * root.clientWidth > 24;
 
@@ -65,7 +66,7 @@
 		details.textContent = frame.words.replace(/\n/g, "   ");
 	}
 
-	/* What is below a hit is in it already: it counts once. */
+	/* The outermost hits include everything below them: that counts once. */
 	function search() {
 		let test = null, share = 0, inside = -1;
 
@@ -118,7 +119,7 @@
 		}
 	});
 	zoom(frames[0]);
-	/* Begin at the root. */
+	/* Start at the root. */
 	if (!byId("frames").hasAttribute("data-inverted"))
 		scrollTo(0, root.getBoundingClientRect().height);
 })();

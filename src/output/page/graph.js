@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Graphs of the page's data: flame graphs, sandwiches, what of them a search finds. As data.js,
- * which it adds to, for node, too. Nodes come after their parents; nothing recurses.
+ * Graphs of the page's data: flame graphs, sandwiches, and searches in them. Adds to
+ * data.js, and node can run it, too. Nodes come after their parents; nothing recurses.
  */
 (function (pm) {
 	'use strict';
@@ -9,16 +9,17 @@
 	const { sumUp, outermost, nameRanks } = pm;
 
 	/*
-	 * Inverted, each stack has a chain of its own for each of its ends. Where that may come to
-	 * more than NODES_FEW nodes, callers of what is below LEAST_PERCENT are left out, which is
-	 * a tenth of a pixel; and beyond the maximum all outer callers (graph.cut tells of both).
+	 * In an inverted graph, each stack has a separate chain for each of its ends. If
+	 * that may need more than NODES_FEW nodes, the callers of nodes below
+	 * LEAST_PERCENT, which is a tenth of a pixel, are left out; beyond the maximum,
+	 * all outer callers are left out (graph.cut reports both).
 	 */
 	const NODES_FEW = 500000, LEAST_PERCENT = 0.005;
 	const NODES_MAX = 2000000, STEPS_MAX = 40000000;
 
 	/* ---- flame graphs ---------------------------------------------------------------------- */
 
-	/* Nodes in order of their making; node 0 stands for everything. */
+	/* Nodes in the order of their creation; node 0 represents everything. */
 	class Nodes {
 		constructor(room, withBase) {
 			this.count = 0;
@@ -38,11 +39,13 @@
 			this.fn = grow(Int32Array, this.fn);
 			this.parent = grow(Int32Array, this.parent);
 			this.inlined = grow(Uint8Array, this.inlined);
-			/* until they are finished, of those that end in the node */
+			/* Until the graph is finished, only of the stacks that end in the
+			 * node. */
 			this.self = grow(Float64Array, this.self);
 			this.samples = grow(Float64Array, this.samples);
 			this.baseSelf = this.withBase ? grow(Float64Array, this.baseSelf) : null;
-			this.through = grow(Float64Array, this.through); /* inverted: the total */
+			/* If inverted: the total. */
+			this.through = grow(Float64Array, this.through);
 		}
 		add(parent, fn) {
 			const id = this.count++;
@@ -56,7 +59,7 @@
 		}
 	}
 
-	/* From (node, function) to the child: open addressing, grows. */
+	/* Maps (node, function) to the child: open addressing, grows. */
 	class Children {
 		constructor(nodes, room) {
 			let size = 1024;
@@ -98,7 +101,8 @@
 		}
 	}
 
-	/* By path: whether it has one of the functions, which leaves its samples out. */
+	/* By path: whether it contains one of the functions, so that its samples are left
+	 * out. */
 	function hiddenPaths(data, hidden) {
 		if (!hidden || hidden.size === 0)
 			return null;
@@ -112,7 +116,7 @@
 		return skip;
 	}
 
-	/* Everything a graph is made from: weights by path, without what is hidden. */
+	/* The input of a graph: weights by path, without hidden functions. */
 	function weights(data, sel, options) {
 		const skip = hiddenPaths(data, options.hidden);
 		const base = options.base || null;
@@ -122,8 +126,8 @@
 			root: typeof options.root === 'number' && options.root >= 0 ? options.root : -1,
 			self: sel.self,
 			samples: sel.count,
-			/* The compared file counts as if it had as much in all; where both did the
-			 * same work, as it is. */
+			/* The base file is scaled to the same total, unless both did the same
+			 * work. */
 			scale: !base || base.total <= 0 ? 0 :
 				data.base && data.base.absolute ? 1 : sel.total / base.total,
 		};
@@ -168,8 +172,9 @@
 	}
 
 	/*
-	 * Stacks to be followed outwards. Those in the same node lie side by side; each has at most
-	 * one successor, so two sets of arrays do for all levels.
+	 * Stacks that are followed outwards. Those in the same node are adjacent; each
+	 * has at most one successor, so that two sets of arrays are enough for all
+	 * levels.
 	 */
 	function makeCursors(room, withBase) {
 		return {
@@ -206,7 +211,7 @@
 		return cursors;
 	}
 
-	/* What ends in @node. */
+	/* Adds the weight of a cursor that ends in @node. */
 	function settle(nodes, node, cursors, i) {
 		nodes.self[node] += cursors.weight[i];
 		nodes.samples[node] += cursors.samples[i];
@@ -215,8 +220,8 @@
 	}
 
 	/*
-	 * Copies the cursors whose node is set to @to, in order of their nodes from @first on.
-	 * Those of nodes below @least end there.
+	 * Copies the cursors whose node is set to @to, in the order of their nodes, from
+	 * @first on. Cursors of nodes with less weight than @least end there.
 	 */
 	function regroup(from, to, nodes, first, least) {
 		const ends = new Uint32Array(nodes.count - first + 1);
@@ -250,7 +255,7 @@
 		}
 	}
 
-	/* Below which weight a node keeps its callers to itself. */
+	/* The weight below which the callers of a node are left out. */
 	function leastWeight(work, cursors) {
 		const depth = work.data.paths.depth;
 		let nodes = 0, weight = 0;
@@ -314,7 +319,8 @@
 		return nodes;
 	}
 
-	/* Children of a node are order[first[node]] up to order[first[node + 1]], as they stand. */
+	/* The children of a node are order[first[node]] up to order[first[node + 1]], in
+	 * this order. */
 	function sortChildren(data, nodes, total) {
 		const count = nodes.count, ranks = nameRanks(data);
 		const first = new Uint32Array(count + 1), order = new Uint32Array(count);
@@ -357,7 +363,8 @@
 		return levels;
 	}
 
-	/* Nodes in preorder, heaviest children first, side by side from where their parent starts. */
+	/* Nodes in preorder, heaviest children first, side by side from their parent's
+	 * start. */
 	function finish(data, nodes) {
 		const count = nodes.count, withBase = nodes.withBase;
 		const total = totals(nodes, nodes.self), samples = totals(nodes, nodes.samples);
@@ -379,7 +386,8 @@
 			baseSelf: withBase ? new Float64Array(count) : null,
 		};
 		const next = first.slice(0, count), renamed = new Uint32Array(count);
-		const edge = new Float64Array(count); /* where the next child starts, by old id */
+		/* The start of the next child, by old id. */
+		const edge = new Float64Array(count);
 		let made = 0, deepest = 0;
 
 		const put = (old, parent, start) => {
@@ -419,9 +427,10 @@
 	}
 
 	/*
-	 * @options: inverted; collapse direct recursion; root: only what the outermost calls of this
-	 * function call, or inverted, who calls them; hidden: functions whose samples are left out,
-	 * wherever on the stack they are; base: a selection to compare with.
+	 * @options: inverted; collapse: collapses direct recursion; root: only what the
+	 * outermost calls of this function call, or, inverted, their callers; hidden:
+	 * functions whose samples are left out, anywhere on the stack; base: a selection
+	 * to compare with.
 	 */
 	function flame(data, sel, options) {
 		const work = weights(data, sel, options || {});
@@ -441,8 +450,8 @@
 	/* ---- search ---------------------------------------------------------------------------- */
 
 	/*
-	 * Nodes of the functions for which @test holds. The weight is that of the outermost of
-	 * them: what is below a hit is in it already.
+	 * Finds the nodes of the functions for which @test holds. The weight is that of
+	 * the outermost hits: it includes all nodes below them.
 	 */
 	function search(data, graph, test) {
 		const asked = new Uint8Array(data.functions.count); /* 1: no, 2: yes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The run: what was recorded, how good the data is, and what belongs to it. */
+/* The run: what was recorded, the quality of the data, and related details. */
 (function (pm) {
 	"use strict";
 
@@ -9,7 +9,7 @@
 	const WORDS = { good: "good", warn: "caution", bad: "problem" };
 	const RANK = { good: 0, warn: 1, bad: 2 };
 
-	/* Whatever level another version writes counts as a warning. */
+	/* Unknown levels, written by other versions, count as warnings. */
 	const level = (q) => (q.level in RANK ? q.level : "warn");
 
 	function worst(list) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Foreign names as people can read them: nothing in them acts on what stands around, and the
- * long ones keep what tells them apart. Knows nothing of the document.
+ * Makes foreign names readable: they cannot affect the text around them, and long names
+ * keep the part that distinguishes them. Does not use the document.
  */
 (function (pm) {
 	"use strict";
 
 	/* ---- printable ---------------------------------------------------------------------- */
 
-	/* Control characters but the tab, and what turns the direction of the text behind it. */
+	/* Control characters except tab, and characters that change the direction of the
+	 * text after them. */
 	const UNPRINTABLE =
 		/[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 	const visible = (c) =>
 		c > "\xff" ? "\ufffd" : "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0");
 
-	/* All texts within @value, in place; → @value. Numbers and their arrays are left alone. */
+	/* Replaces them in all texts within @value, in place; returns @value. Numbers and
+	 * arrays of numbers stay as they are. */
 	pm.printable = function (value) {
 		if (typeof value === "string") return value.replace(UNPRINTABLE, visible);
 		if (value !== null && typeof value === "object" && !ArrayBuffer.isView(value))
@@ -25,7 +27,8 @@
 
 	/* ---- short -------------------------------------------------------------------------- */
 
-	/* operator<, operator->, operator() … are no brackets; nor is what has no name. */
+	/* The characters of operator<, operator->, operator() … are not brackets; nor are
+	 * those of anonymous namespaces. */
 	const WHOLE =
 		/(?:\boperator(?:<=>|->\*|<<=|>>=|<<|>>|<=|>=|->|\(\)|[<>-])?|\(anonymous namespace\)|->)/y;
 
@@ -52,7 +55,8 @@
 		return depth > 0 ? out + "…" : out;
 	}
 
-	/* Where the bracket at the beginning is closed, and where " as " stands in it, or -1. */
+	/* Finds where the bracket at the start is closed, and where " as " is in it (if
+	 * nowhere, the same place); null if it is not closed. */
 	function qualified(text) {
 		let depth = 0;
 		let as = -1;
@@ -65,7 +69,8 @@
 		return null;
 	}
 
-	/* Of Rust's <a::b::Type<T> as Trait>::f the type says most: <…Type<…>>::f. */
+	/* In Rust's <a::b::Type<T> as Trait>::f the type is the most useful part:
+	 * <…Type<…>>::f. */
 	function foldTemplates(text) {
 		const parts = text[0] === "<" ? qualified(text) : null;
 		if (!parts) return fold(text, "<", ">");
@@ -75,8 +80,8 @@
 	}
 
 	/*
-	 * Of a::b::c the longest end from a :: on that has at most @fits characters, with a mark;
-	 * or if c alone has more, its beginning.
+	 * Of a::b::c, returns the longest part from a :: to the end that has at most
+	 * @fits characters, with a mark; if c alone has more, its beginning.
 	 */
 	function withoutScope(text, fits) {
 		let depth = 0;
@@ -92,11 +97,13 @@
 		return text.length - last <= fits ? text.slice(last) : text.slice(last, last + fits - 1) + "…";
 	}
 
-	const kept = new Map(); /* name → [without arguments, nor those of templates] */
+	/* Name → [without arguments, also without template arguments]. */
+	const kept = new Map();
 
 	/*
-	 * @name with at most @fits characters. First go the arguments, then those of templates, then
-	 * the scope: what a function is called by stands at the end.
+	 * Shortens @name to at most @fits characters. First the arguments are removed,
+	 * then those of templates, then the scope, because the function's own name is at
+	 * the end.
 	 */
 	pm.shorten = function (name, fits) {
 		if (name.length <= fits) return name;

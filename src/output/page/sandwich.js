@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Callers and callees of one function, as two graphs that meet at it. */
+/* Callers and callees of one function, as two graphs that meet in it. */
 (function (pm) {
 	"use strict";
 
@@ -161,7 +161,7 @@
 	function update() {
 		const t = ui.table();
 		if (ui.state.focus === null && t.fn.length) {
-			/* Begin with what costs most itself. */
+			/* Start with the function of the largest self weight. */
 			let best = 0;
 			for (let i = 1; i < t.fn.length; i++) if (t.self[i] > t.self[best]) best = i;
 			ui.state.focus = t.fn[best];
@@ -182,7 +182,8 @@
 			`${ui.percent(t.total[place], all)} total, ${ui.percent(t.self[place], all)} self` +
 			` · ${ui.moduleName(fn) || "unknown module"}. Shares below are of its total.`;
 		const { callers: a, callees: b } = ui.sandwich(fn);
-		/* The upper half is as high as it has levels, up to half of the room. */
+		/* The upper half is as high as its levels need, up to half of the
+		 * space. */
 		const rows = (g) => Math.min(24, g.levels.length - 1) * ui.FLAME_ROW + 2;
 		callers.host.style.flexBasis = rows(a) + "px";
 		callees.host.style.flexBasis = rows(b) + "px";

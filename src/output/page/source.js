@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Source lines of hot functions with what was sampled in them. */
+/* Source lines of hot functions, with their samples. */
 (function (pm) {
 	"use strict";
 

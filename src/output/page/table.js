@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of functions: sortable, filterable; only the rows that can be seen exist. */
+/* The table of functions: sortable, filterable; only the visible rows exist in the
+ * document. */
 (function (pm) {
 	"use strict";
 
@@ -16,7 +17,7 @@
 	];
 
 	let host, table, body, above, below, head, note, filterBox;
-	let rows = null; /* what is shown: indices into the joined table, in order */
+	let rows = null; /* the shown rows: indices into the joined table, in order */
 	let joined = null; /* columns of both runs by function */
 	let current = 0;
 	let first = -1;
@@ -72,7 +73,8 @@
 				return x < y ? -sign : x > y ? sign : byName(a, b);
 			};
 		const v = j[key];
-		/* A difference is interesting on both sides: descending means the largest first. */
+		/* Differences of both signs matter: descending means the largest absolute
+		 * value first. */
 		if (key[0] === "d" && sign < 0)
 			return (a, b) => Math.abs(v[b]) - Math.abs(v[a]) || byName(a, b);
 		return (a, b) => sign * (v[a] - v[b]) || j.total[b] - j.total[a] || byName(a, b);
@@ -142,7 +144,8 @@
 		above = ui.el("tbody", { "aria-hidden": "true" }, ui.el("tr", {}, ui.el("td", { colspan: String(columns().length) })));
 		body = ui.el("tbody");
 		below = above.cloneNode(true);
-		/* The current row is told by its id: it can be made anew without losing the focus. */
+		/* The current row is identified by its id: it can be created again
+		 * without losing the focus. */
 		table = ui.el("table", { class: "functions", role: "grid", tabindex: "0", "aria-label": "Functions" }, ui.el("thead", {}, head), above, body, below);
 		table.classList.toggle("diff", !!ui.data.base);
 		host = ui.el("div", { class: "table-host" }, table);
@@ -218,7 +221,7 @@
 		ui.set({ tab: "flame", search: "^" + text + "$", matchCase: true, zoom: [] });
 	}
 
-	/* Keeps just the rows that can be seen in the document. */
+	/* Keeps only the visible rows in the document. */
 	function window_() {
 		if (!rows || !host.clientHeight) return;
 		const from = Math.max(0, Math.floor(host.scrollTop / ROW) - EXTRA);
@@ -284,7 +287,7 @@
 		window_();
 	}
 
-	/* A printed table has no scrolling: its first rows stand for it. */
+	/* A printed table cannot scroll: it has only its first rows. */
 	function print() {
 		if (rows) render(0, Math.min(rows.length, 100));
 	}

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time: a thin strip of activity in the header, and the tab with the heat map and a row for
- * each thread. Dragging over any of them selects a range, which filters all other views.
+ * Time: a thin strip of activity in the header, and the tab with the heat map and a row
+ * for each thread. Dragging over any of them selects a range, which filters all other
+ * views.
  */
 (function (pm) {
 	"use strict";
 
 	const ui = pm.ui;
 	const BINS = 400;
-	const ROWS = 50; /* of the heat map at most: 20 ms each in a column of a second */
+	/* Of the heat map, at most: 20 ms each if a column is one second. */
+	const ROWS = 50;
 	const FEWEST = 5;
 	const THREADS = 100;
 	let section_, scroll, heat, heatNote, rows, from, to, more, strip;
@@ -17,7 +19,8 @@
 
 	const duration = () => ui.data.duration_ns / 1e6;
 
-	/* Counts of all threads, whatever is selected: what is left out stays visible. */
+	/* The weights of all threads, regardless of the selection: the rest stays
+	 * visible. */
 	function bins() {
 		const f = { event: ui.state.event, threads: null, from: null, to: null, base: false };
 		const key = ui.state.event;
@@ -28,7 +31,7 @@
 		return bins.kept;
 	}
 
-	/* ---- a canvas over the whole time on which a range can be dragged -------------------- */
+	/* ---- a canvas over the whole time, where a range can be dragged ---------------------- */
 
 	class Strip {
 		constructor(height, label, draw) {
@@ -305,11 +308,12 @@
 		if (!built) return;
 		const s = ui.state;
 		const filter = { event: s.event, threads: s.threads, from: null, to: null, base: false };
-		/* As many rows as let most cells have a sample. */
+		/* As many rows as possible while most cells still have a sample. */
 		const columns = Math.max(1, pm.heat(ui.data, filter, 1).columns);
 		const each = (ui.data.events[s.event]?.samples || 0) / columns;
 		heat.map = pm.heat(ui.data, filter, Math.max(FEWEST, Math.min(ROWS, Math.round(each))));
-		/* The last column is seldom a whole one: the axis ends with the recording. */
+		/* The last column is usually not complete: the axis ends with the
+		 * recording. */
 		heat.exact = Math.max(duration() / heat.map.columnMs, 1e-9);
 		ui.$("heat-title").textContent =
 			`Samples by time: a column is ${ui.seconds(heat.map.columnMs)}, ` +

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call tree as a tree of the document (role=tree): what a screen reader reads. Children
- * come into being when their parent is opened, a hundred at a time. All are siblings in the
- * document, with their level as an attribute: a recursion 4,000 deep as elements in elements
- * is more than browsers lay out.
+ * The call tree as a tree of the document (role=tree), for screen readers. Children are
+ * created when their parent is opened, a hundred at a time. All are siblings in the
+ * document, with their level as an attribute: browsers cannot lay out a recursion of
+ * 4,000 levels as nested elements.
  */
 (function (pm) {
 	"use strict";
@@ -22,7 +22,7 @@
 		return list;
 	}
 
-	/* The heaviest comes first: if it is only in the run compared with, all are. */
+	/* The heaviest child comes first: if it is only in the base run, all are. */
 	const hasChildren = (node) => ui.ends(graph)[node] > node + 1 && graph.total[node + 1] > 0;
 
 	const nameOf = (node) => (node === 0 ? "all" : pm.shorten(ui.name(graph.fn[node]), LONGEST));
@@ -87,7 +87,7 @@
 		return li;
 	}
 
-	/* What stands for the children that are not there yet. */
+	/* The row that represents the children that have not been created yet. */
 	function restOf(up, list, to) {
 		const depth = graph.depth[list[0]];
 		const name = ui.el("span", { class: "name", text: `${ui.count(list.length - to)} more …` });
@@ -104,7 +104,7 @@
 		return rest;
 	}
 
-	/* Behind the row @at: a hundred children of the row @up. */
+	/* Inserts up to a hundred children of the row @up after the row @at. */
 	function append(at, up, list, from) {
 		const to = Math.min(list.length, from + BATCH);
 		const fresh = list.slice(from, to).map((node, i) => item(node, from + i, list.length, up));
@@ -118,7 +118,7 @@
 		append(li, li, children(li.node), 0);
 	}
 
-	/* The first row behind @li that is not below it. */
+	/* The first row after @li that is not below it. */
 	function behind(li) {
 		const depth = graph.depth[li.node];
 		let at = li.nextElementSibling;
@@ -136,7 +136,7 @@
 	const firstChild = (li) =>
 		li.getAttribute("aria-expanded") === "true" ? li.nextElementSibling : null;
 
-	/* Opens down the heaviest path, as far as it is one. */
+	/* Opens the heaviest path, as long as one child dominates. */
 	function openHot(li) {
 		for (let depth = 0; li && depth < 400; depth++) {
 			open(li);
@@ -241,7 +241,7 @@
 		focus(root, true);
 	}
 
-	/* Opens the way to the next match and goes there. */
+	/* Opens the path to the next match and goes there. */
 	function match(direction) {
 		if (!hits) return;
 		const li = host.querySelector('[tabindex="0"]');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all views share: the state and its URL hash, derived data, colours, small DOM helpers.
- * Names from the recording only ever become textContent or canvas text.
+ * Parts that all views share: the state and its URL hash, derived data, colours, small
+ * DOM helpers. Names from the recording are used only as textContent or canvas text.
  */
 (function (pm) {
 	"use strict";
@@ -49,7 +49,8 @@
 		toastTimer = setTimeout(() => box.classList.remove("shown"), 2500);
 	};
 
-	/* The clipboard needs a secure context; a page from file:// may have to do without. */
+	/* The clipboard needs a secure context, which a page from file:// may not
+	 * have. */
 	ui.copy = async function (text, what) {
 		try {
 			await navigator.clipboard.writeText(text);
@@ -84,7 +85,8 @@
 		return p.toFixed(p < 9.995 ? 2 : 1) + "%";
 	};
 
-	/* A difference in percentage points; the sign is always there, so colour is not needed. */
+	/* A difference in percentage points; the sign is always shown, so that colour is
+	 * not needed. */
 	ui.points = function (delta) {
 		const p = 100 * delta;
 		if (Math.abs(p) < 0.005) return "±0";
@@ -148,7 +150,8 @@
 		return p.toString();
 	}
 
-	/* What a hash names may not be there: it can come from another file's page. */
+	/* A hash may name things that do not exist: it can come from the page of another
+	 * file. */
 	function parse(text) {
 		const p = new URLSearchParams(text);
 		const s = initial();
@@ -184,8 +187,8 @@
 	}
 
 	/*
-	 * Changes the state and redraws. With `replace` the step is none of its own for the
-	 * browser's back button (typing, dragging, selecting).
+	 * Changes the state and redraws. With `replace` (typing, dragging, selecting),
+	 * the change is no separate step for the browser's back button.
 	 */
 	ui.set = function (changes, replace) {
 		Object.assign(ui.state, changes);
@@ -194,7 +197,8 @@
 			try {
 				history[replace ? "replaceState" : "pushState"](null, "", hash);
 			} catch {
-				/* Some viewers of files forbid a history; the page works without. */
+				/* Some file viewers forbid history; the page works
+				 * without it. */
 			}
 		ui.update(Object.keys(changes));
 	};
@@ -204,14 +208,14 @@
 		ui.update(Object.keys(ui.state));
 	};
 
-	/* What is looked at and in which form stays: this event's graph, upright or not. */
+	/* Keeps the kind of view: the event, and whether the graph is inverted. */
 	ui.reset = function () {
 		const { threads, from, to, hidden, zoom, search, filter } = initial();
 		if (ui.flame) ui.flame.selected = -1;
 		ui.set({ threads, from, to, hidden, zoom, search, filter });
 	};
 
-	/* ---- derived data, each remembered for the state it was made from ------------------- */
+	/* ---- derived data, cached for the state from which it was made ---------------------- */
 
 	const memory = new Map();
 	function remember(name, key, make) {
@@ -234,7 +238,8 @@
 	ui.selection = () =>
 		remember("selection", selectionKey(ui.state), () => pm.select(ui.data, ui.filter()));
 
-	/* The compared run has no times in common with this one: it is always taken whole. */
+	/* The base run has no times in common with this one: it always counts as a
+	 * whole. */
 	ui.baseSelection = () =>
 		!ui.data.base
 			? null
@@ -276,7 +281,8 @@
 
 	/* ---- search ------------------------------------------------------------------------- */
 
-	/* → null (no search), {error} or {match: Uint8Array per function, functions} */
+	/* Returns null (no search), {error} or {match: Uint8Array per function,
+	 * functions}. */
 	ui.search = () =>
 		remember("search", ui.state.search + "|" + ui.state.matchCase, () => {
 			if (ui.state.search === "") return null;
@@ -285,7 +291,8 @@
 				regex = new RegExp(ui.state.search, ui.state.matchCase ? "u" : "iu");
 			} catch (e1) {
 				try {
-					/* Names such as operator[] or {lambda} are no valid /u patterns. */
+					/* Names such as operator[] or {lambda} are not
+					 * valid /u patterns. */
 					regex = new RegExp(ui.state.search, ui.state.matchCase ? "" : "i");
 				} catch (e) {
 					return { error: String(e.message).replace(/^.*\/[a-z]*: /, "") };
@@ -302,7 +309,7 @@
 			return { match, functions };
 		});
 
-	/* → null or {hit, percent} for one graph */
+	/* Returns null, or {hit, percent} for one graph. */
 	ui.hits = function (graph) {
 		const found = ui.search();
 		if (!found || !found.match) return null;
@@ -316,7 +323,7 @@
 
 	ui.name = (fn) => (fn < 0 ? "all" : ui.data.functions.name[fn]);
 	let charWidth = 0;
-	/* The name in @pixels of the fixed font. */
+	/* The name, shortened to @pixels of the fixed font. */
 	ui.short = function (fn, pixels) {
 		if (!charWidth) {
 			const context = ui.el("canvas").getContext("2d");
@@ -331,7 +338,7 @@
 	};
 	ui.kindOf = (fn, inlined) => (inlined ? 4 : fn < 0 ? 3 : ui.data.functions.kind[fn]);
 
-	/* The functions from the root to a node, without the node of everything. */
+	/* The functions from the root to a node, without the root node of everything. */
 	ui.pathOf = function (graph, node) {
 		const path = [];
 		for (let n = node; n > 0; n = graph.parent[n]) path.push(graph.fn[n]);
@@ -356,7 +363,7 @@
 		return -1;
 	};
 
-	/* The node at the end of a path of functions, as far as it is still there. */
+	/* The node at the end of a path of functions, as far as the path exists. */
 	ui.nodeAt = function (graph, path) {
 		let node = 0;
 		for (const fn of path) {
@@ -385,7 +392,7 @@
 		return (Math.imul(h, 0x2c1b3c6d) >>> 0) % SHADES;
 	}
 
-	/* → 0xaabbggrr, as ImageData has its bytes (on the little-endian machines there are) */
+	/* Returns 0xaabbggrr, the byte order of ImageData on little-endian machines. */
 	function rgb32(hue, saturation, lightness) {
 		const l = lightness / 100;
 		const a = (saturation / 100) * Math.min(l, 1 - l);
@@ -408,7 +415,8 @@
 				const light = l + (dark ? 4 : 5) * (((i * 5) % SHADES) / (SHADES - 1) - 0.5);
 				colors.push(rgb32(a + ((b - a) * i) / (SHADES - 1), s, light));
 			}
-		/* Differences: -4 … +4, blue to orange; the middle is neither. */
+		/* Differences: -4 … +4, from blue to orange; the middle has neither
+		 * colour. */
 		for (let i = -4; i <= 4; i++) {
 			const t = Math.abs(i) / 4;
 			const hue = i < 0 ? 212 : 28;
@@ -445,7 +453,7 @@
 	};
 
 	const DIFF = 5 * SHADES;
-	/* Both numbers are of the same total. */
+	/* Both numbers are relative to the same total. */
 	ui.diffStep = function (now, before) {
 		const sum = now + before;
 		const d = sum > 0 ? (now - before) / sum : 0;
