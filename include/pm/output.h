@@ -39,9 +39,9 @@ enum {
 /* What to report, and how. Texts are borrowed. */
 struct pm_report {
 	const struct pm_profile *profile;
-	const struct pm_profile *base; /* to compare with (--diff), NULL: none */
-	/* Of a page: costs of both are compared as they are, because both did the same work. Else
-	 * the base counts as if it had as much in all. */
+	const struct pm_profile *base; /* to compare with (--diff); NULL: none */
+	/* In a page: the costs of both sides are compared unscaled, because both did the
+	 * same work. Otherwise the base is scaled to the same total. */
 	bool absolute;
 	const struct pm_filter *filter;
 	const char *time; /* the time range as given, for the heading; NULL: all */

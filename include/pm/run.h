@@ -33,8 +33,8 @@ struct pm_child {
 	int launch_error; /* why it could not be started, negative; 0: it was */
 	int status; /* of wait4(2) */
 	bool status_known;
-	int wait_error; /* why it is not, negative, where wait4(2) failed */
-	bool ending; /* the caller asked it to end, beside `interrupts` */
+	int wait_error; /* the error of wait4(2), negative, if the status is unknown */
+	bool ending; /* the caller asked it to end, apart from `interrupts` */
 	uint64_t stuck_since_ns; /* private */
 	struct rusage usage;
 	unsigned int interrupts; /* how often we were asked to stop */
@@ -65,11 +65,11 @@ bool pm_child_is_runnable(const char *name);
 void pm_child_signals(struct pm_child *child);
 /* Gets the command's exit status and usage if it has ended. */
 void pm_child_reap(struct pm_child *child);
-/* Whether the command, which was asked to end, has waited for a second for what no signal
- * interrupts. Then this says so for @program, and the command does not count as running any more:
- * nobody waits for its end. To be called every tenth of a second or so. */
+/* Whether the command was asked to end, but has waited uninterruptibly for a second. If
+ * so, reports that as @program, and the command does not count as running any more: its
+ * end is not waited for. Call about every tenth of a second. */
 bool pm_child_give_up_stuck(struct pm_child *child, const char *program);
-/* This program's exit status for a command that could not be let go. */
+/* This program's exit status if the command could not be started. */
 static inline int pm_child_launch_status(int error)
 {
 	return error == -ENOENT ? PM_STATUS_NOT_FOUND : PM_STATUS_CANNOT_RUN;

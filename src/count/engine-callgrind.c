@@ -22,7 +22,7 @@
 enum {
 	/* Time for a command to end after SIGTERM, when the timeout is over. */
 	GRACE_NS = 2000000000,
-	TICK_MS = 100, /* between looks at one that was asked to end */
+	TICK_MS = 100, /* between checks of a command that was asked to end */
 };
 
 struct engine {

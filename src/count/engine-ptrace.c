@@ -265,7 +265,8 @@ static void part(struct pm_ptr_engine *it)
 
 		if (!it->child->running && (!some || pm_now_ns() - begin > PART_NS))
 			return;
-		/* Also of a command that is let go, for it is our child. */
+		/* Events of a command that was released still arrive, as it is our
+		 * child. */
 		if (turn(it, &event, NULL) == 0) {
 			look_at_time(it);
 			pm_child_give_up_stuck(it->child, "pmstat");

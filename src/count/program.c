@@ -196,7 +196,7 @@ static void wait_for_news(struct pm_program *program)
 		/* For ends that no descriptor reports. */
 		if (left > SECOND)
 			left = SECOND;
-		/* An end that may not come. */
+		/* The command was asked to end, but may be stuck. */
 		if ((program->child->interrupts > 0 || program->child->ending) &&
 		    left > TICK_MS * MS_NS)
 			left = TICK_MS * MS_NS;

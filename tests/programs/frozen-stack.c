@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frozen-stack FILE SECONDS: runs on a stack that is a mapping of FILE, whose pages above the first
- * frame nobody has touched. It stops itself (SIGSTOP), so that whoever serves the file can be
- * stopped, too, and then spends its CPU time in bottom(), behind more frames than a copy of the
- * stack holds.
+ * frozen-stack FILE SECONDS: runs on a stack that is a mapping of FILE, whose pages above
+ * the first frame have not been touched. It stops itself (SIGSTOP), so that the server of
+ * the file can be stopped, too, and then spends its CPU time in bottom(), below more
+ * frames than a copy of the stack holds.
  */
 #include <alloca.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	if (fd < 0 || stack == MAP_FAILED || getcontext(&context) < 0)
 		return 2;
 	seconds = atof(argv[2]);
-	/* A page that is touched brings no others along. */
+	/* Touching a page must not read others ahead. */
 	madvise(stack, STACK_BYTES, MADV_RANDOM);
 	context.uc_stack.ss_sp = stack;
 	context.uc_stack.ss_size = STACK_BYTES / 2;
