@@ -411,8 +411,8 @@ static void put_base(struct data *data)
 	put(data, ",\n\"base\":{");
 	put_summary(data, &page->base_report);
 	put_quality(data, &page->notes[1]);
-	put(data, page->report->absolute ? ",\n\"absolute\":true"
-					 : ",\n\"absolute\":false");
+	put(data,
+	    page->report->absolute ? ",\n\"absolute\":true" : ",\n\"absolute\":false");
 	put(data, ",\n\"events\":[");
 	for (size_t i = 0; i < page->events.len; i++) {
 		put_number(data, i == 0 ? "{\"samples\":" : ",{\"samples\":",
