@@ -242,15 +242,15 @@ int pm_targets_check(struct pm_targets_request *request, const char *program,
 void pm_streams_hold(void);
 
 /*
- * Standard output, or a file that appears under its name only when it is complete: until
- * then it is a temporary file in the same directory. Devices and pipes are written to
- * directly.
+ * Standard output, or a file that appears under its name only when it is complete. Until then
+ * it has no name, or a temporary one in the same directory if the file system cannot do that.
+ * Devices and pipes are written to directly.
  */
 struct pm_sink {
 	FILE *file;
 	const char *path; /* NULL: standard output */
-	char *temporary; /* NULL: written to directly */
-	char *target; /* with `temporary`: the final name, behind symbolic links */
+	char *temporary; /* NULL: it has none */
+	char *target; /* the final name, behind symbolic links; NULL: written to directly */
 };
 
 /* @path NULL or "-": standard output. A new file gets @mode, subject to the umask. */

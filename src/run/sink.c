@@ -11,6 +11,7 @@
 enum {
 	WIDTH_DEFAULT = 80,
 	WIDTH_LEAST = 60, /* a narrower terminal wraps */
+	NAMES_MAX = 100, /* temporary ones */
 };
 
 static int failed(struct pm_error *err, int code, const char *path)
@@ -28,21 +29,59 @@ static mode_t without_mask(mode_t mode)
 	return mode & ~mask;
 }
 
-static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t usual,
-			  struct pm_error *err)
+/* Where the kernel shows an open file, which linkat(2) gives a name. */
+static void name_of_fd(int fd, char ret[32])
 {
+	snprintf(ret, 32, "/proc/self/fd/%d", fd);
+}
+
+/* A file without a name, of which nothing is left if this process is killed. Negative: the file
+ * system knows none, or there is no /proc. */
+static int open_unnamed(const char *target)
+{
+	const char *slash = strrchr(target, '/');
+	PM_AUTO_FREE char *folder =
+		slash ? strndup(target, (size_t)(slash - target) + 1) : strdup(".");
 	PM_AUTO_CLOSE int fd = -1;
-	mode_t mode = old ? old->st_mode & 07777 : without_mask(usual);
-	int code;
+	char shown[32];
+
+	if (folder)
+		fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	name_of_fd(fd, shown);
+	return fd >= 0 && access(shown, F_OK) == 0 ? pm_take_fd(&fd) : -1;
+}
+
+static int open_named(struct pm_sink *sink)
+{
+	int fd;
 
 	if (asprintf(&sink->temporary, "%s.XXXXXX", sink->target) < 0) {
 		sink->temporary = NULL;
-		return failed(err, ENOMEM, sink->path);
+		return -ENOMEM;
 	}
 	fd = mkostemp(sink->temporary, O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, mode) < 0 || !(sink->file = fdopen(fd, "w"))) {
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	free(sink->temporary);
+	sink->temporary = NULL;
+	return fd;
+}
+
+static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t usual,
+			  struct pm_error *err)
+{
+	PM_AUTO_CLOSE int fd = open_unnamed(sink->target);
+	mode_t mode = old ? old->st_mode & 07777 : without_mask(usual);
+	int code;
+
+	if (fd < 0)
+		fd = open_named(sink);
+	if (fd < 0)
+		return failed(err, -fd, sink->path);
+	if (fchmod(fd, mode) < 0 || !(sink->file = fdopen(fd, "w"))) {
 		code = errno;
-		if (fd >= 0)
+		if (sink->temporary)
 			unlink(sink->temporary);
 		free(sink->temporary);
 		sink->temporary = NULL;
@@ -50,6 +89,29 @@ static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t u
 	}
 	pm_take_fd(&fd);
 	return 0;
+}
+
+/* Gives a file without a name one beside its target. 0 or an errno. */
+static int name_temporary(struct pm_sink *sink)
+{
+	char shown[32];
+	int code = EEXIST;
+
+	name_of_fd(fileno(sink->file), shown);
+	for (int i = 0; i < NAMES_MAX && code == EEXIST; i++) {
+		char *name;
+
+		if (asprintf(&name, "%s.%d.%d", sink->target, (int)getpid(), i) < 0)
+			return ENOMEM;
+		code = linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0
+			       ? errno
+			       : 0;
+		if (code == 0)
+			sink->temporary = name;
+		else
+			free(name);
+	}
+	return code;
 }
 
 static int open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err)
@@ -110,6 +172,8 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 		code = errno;
 	if (code == 0 && ferror(sink->file))
 		code = errno ? errno : EIO;
+	if (code == 0 && sink->target && !sink->temporary)
+		code = name_temporary(sink);
 	if (sink->path || code == 0) {
 		if (fclose(sink->file) != 0 && code == 0)
 			code = errno;

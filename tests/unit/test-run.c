@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A command's life, one after the other; words of command lines; files that appear at the end. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -173,6 +174,40 @@ static void write_sink(const char *path, const char *text, bool complete)
 		pm_sink_release(&sink);
 }
 
+static size_t count_files(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	size_t count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count - 2; /* . and .. */
+}
+
+/* Of a process that is killed nothing is left, where the file system can do that. */
+static void test_sinks_without_a_name(void **state)
+{
+	char folder[] = "/tmp/pm-test-run-XXXXXX", path[64];
+	struct pm_sink sink;
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	assert_int_equal(pm_sink_open(&sink, path, 0600, NULL), 0);
+	assert_int_equal(count_files(folder), fd < 0);
+	fputs("one", sink.file);
+	assert_int_equal(pm_sink_close(&sink, NULL), 0);
+	assert_int_equal(count_files(folder), 1);
+	assert_file(path, "one");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+	if (fd >= 0)
+		close(fd);
+}
+
 static void test_sinks(void **state)
 {
 	char folder[] = "/tmp/pm-test-run-XXXXXX", path[64];
@@ -300,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_commands_that_nobody_wants_any_more),
 		cmocka_unit_test(test_commands_that_cannot_begin),
 		cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_sinks_without_a_name),
 		cmocka_unit_test(test_sinks_behind_links),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_colors),
