@@ -484,8 +484,9 @@ void pm_perf_free(struct pm_perf *perf);
  * no directory. If there is no child, the caller waits.
  */
 void pm_perf_free_behind(struct pm_perf *perf);
-/* Closes @fd, whose file may have been unlinked, in the same way. */
-void pm_perf_close_behind(int fd);
+/* Closes @fd, whose file may have been unlinked, in the same way. Returns the child, which the
+ * caller waits for some time, or 0 if there is no child. */
+pid_t pm_perf_close_behind(int fd);
 
 const struct pm_perf_event *pm_perf_events(const struct pm_perf *perf, size_t *len);
 const struct pm_perf_notes *pm_perf_notes(const struct pm_perf *perf);

@@ -97,15 +97,15 @@ struct behind {
 	int ends[2];
 };
 
-/* Starts the child for @fds, which must have room for one more entry. */
-static void behind_begin(struct behind *behind, int *fds, size_t len)
+/* Starts the child for @fds, which must have room for one more entry. Returns its pid, or 0. */
+static pid_t behind_begin(struct behind *behind, int *fds, size_t len)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
 	pid_t child;
 
 	*behind = (struct behind){ { -1, -1 } };
 	if (len == 0 || pipe2(behind->ends, O_CLOEXEC) < 0)
-		return;
+		return 0;
 	fds[len++] = behind->ends[0];
 	qsort(fds, len, sizeof(*fds), compare_fds);
 	child = fork();
@@ -115,6 +115,7 @@ static void behind_begin(struct behind *behind, int *fds, size_t len)
 	 * our output waits until the child has closed it. */
 	if (child > 0)
 		setpriority(PRIO_PROCESS, (id_t)child, nice);
+	return child > 0 ? child : 0;
 }
 
 static void behind_end(const struct behind *behind)
@@ -135,12 +136,13 @@ void pm_perf_free_behind(struct pm_perf *perf)
 	behind_end(&behind);
 }
 
-void pm_perf_close_behind(int fd)
+pid_t pm_perf_close_behind(int fd)
 {
 	int fds[2] = { fd };
 	struct behind behind;
+	pid_t child = behind_begin(&behind, fds, 1);
 
-	behind_begin(&behind, fds, 1);
 	close(fd);
 	behind_end(&behind);
+	return child;
 }

@@ -359,6 +359,8 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 	if (ret < 0)
 		return ret;
 	pm_rec_generation_sweep(session);
+	pm_rec_output_let_go(session, false);
+	pm_rec_early_names_reap(session);
 	pm_rec_progress(session, now);
 	ret = pm_perf_check_cpus(session->perf, err);
 	if (ret == 0)
@@ -413,7 +415,6 @@ static int step(struct course *course, struct pm_error *err)
 	}
 	if (ret >= 0)
 		ret = pm_rec_drain(session, session->end != PM_REC_END_NONE, err);
-	pm_rec_output_let_go(session, false);
 	pm_rec_early_names_look(session);
 	pm_rec_kernel_names_begin(session);
 	if (ret >= 0)

@@ -117,6 +117,15 @@ void pm_rec_early_names_look(struct pm_rec_session *session)
 	}
 }
 
+void pm_rec_early_names_reap(struct pm_rec_session *session)
+{
+	struct pm_rec_early_names *names = session->early_names;
+
+	for (size_t i = 0; names && i < names->len; i++)
+		if (names->list[i].early)
+			pm_symbol_early_is_there(names->list[i].early);
+}
+
 struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *session,
 					      uint32_t id)
 {

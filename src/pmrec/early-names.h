@@ -14,6 +14,8 @@
 bool pm_rec_early_names_may_fork(void);
 /* Starts at most one helper, if a module has got its first frame. */
 void pm_rec_early_names_look(struct pm_rec_session *session);
+/* To be called now and then: waits for helpers that have ended. */
+void pm_rec_early_names_reap(struct pm_rec_session *session);
 /* The helper that has module @id open, borrowed. NULL: none. */
 struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *session,
 					      uint32_t id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "output.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -137,13 +138,27 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
+/* Without asking the server of a network file system. */
+static bool has_name(int fd)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &st) == 0 &&
+	       st.stx_nlink > 0;
+}
+
 void pm_rec_output_let_go(struct pm_rec_session *session, bool ends)
 {
-	if (session->replaced_fd < 0 ||
-	    (!ends && strcmp(pm_file_writer_place(session->writer),
-			     session->options->output) != 0))
+	if (session->closer > 0 && waitpid(session->closer, NULL, WNOHANG) != 0)
+		session->closer = 0;
+	if (session->replaced_fd < 0)
 		return;
-	pm_perf_close_behind(session->replaced_fd);
+	if (!has_name(session->replaced_fd))
+		session->closer = pm_perf_close_behind(session->replaced_fd);
+	else if (ends)
+		close(session->replaced_fd);
+	else
+		return;
 	session->replaced_fd = -1;
 }
 

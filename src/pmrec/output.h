@@ -17,7 +17,7 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 void pm_rec_output_remove(struct pm_rec_session *session);
 /* Makes session->chains and session->jit, for the file that is open. 0 or -ENOMEM. */
 int pm_rec_output_chains(struct pm_rec_session *session);
-/* Call this once the file has its name, or when nothing is written any more (@ends).
- * Closes the file that it has replaced, in a child process, because the file system may
- * take any time for that. */
+/* To be called now and then, and when nothing is written any more (@ends). Closes the file that
+ * this one has replaced, in a child process, because the file system may take any time for
+ * that; later calls wait for the child. */
 void pm_rec_output_let_go(struct pm_rec_session *session, bool ends);

@@ -96,6 +96,7 @@ struct pm_rec_session {
 	char *place; /* its name; NULL before it is closed */
 	bool kept_old; /* what it replaced is .old now */
 	int replaced_fd; /* of the file that goes when that gets its name; -1: none */
+	pid_t closer; /* the child that closes it; 0: there is none */
 };
 
 /* Records options->command and returns the exit status for this program; what goes wrong

@@ -16,6 +16,10 @@ all_until() {
 	wait "$recorder"
 }
 
+not() {
+	! "$@"
+}
+
 lines_of() {
 	grep -c "\"type\":\"$1\"" "$2" || true
 }
@@ -66,6 +70,40 @@ lines_of() {
 	[ "$(cat size)" -lt 20000 ]
 	[ "$(lines_of sample s.json)" -gt 10 ]
 	[ "$(lines_of thread s.json)" -le $((2 * $(lines_of sample s.json))) ]
+}
+
+has_inode() {
+	[ "$(stat -c %i "$2" 2>/dev/null)" = "$1" ]
+}
+
+# holds_replaced PID: whether it has a descriptor of the file that it has replaced.
+holds_replaced() {
+	find "/proc/$1/fd" -lname '*.json.old (deleted)' | grep -q .
+}
+
+has_zombies() {
+	local pid
+	for pid in $(cat "/proc/$1/task/$1/children"); do
+		! grep -qs '^State:.Z' "/proc/$pid/status" || return 0
+	done
+	return 1
+}
+
+@test "a recorder closes the recording that it has replaced, and has no zombies" {
+	for _ in 1 2; do
+		"$PMREC" -q -e cpu-clock -F 4000 -o s.json -- "$PROGRAMS/split" 0.05
+	done
+	before=$(stat -c %i s.json)
+	stat s.json.old
+	"$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/split" 60 3>&- &
+	recorder=$!
+	pids="$pids $recorder"
+	until_true has_inode "$before" s.json.old
+	until_true not holds_replaced "$recorder"
+	sleep 0.3
+	until_true not has_zombies "$recorder"
+	kill -TERM "$recorder"
+	run wait "$recorder"
 }
 
 @test "thousands of short processes leave lines of those with samples alone" {
