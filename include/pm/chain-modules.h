@@ -74,6 +74,9 @@ void pm_chain_modules_init(struct pm_chain_modules *modules);
 void pm_chain_modules_raise_limit(struct pm_chain_modules *modules);
 /* From now on, a separate thread makes tables that take long. 0 or -ENOMEM. */
 int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules);
+/* Why there is no such thread though one was needed: a negative errno. 0: there is one, or none was
+ * needed. */
+int pm_chain_modules_tables_error(const struct pm_chain_modules *modules);
 void pm_chain_modules_release(struct pm_chain_modules *modules);
 /* No module has an id in the file yet, which is another one than before. */
 void pm_chain_modules_new_file(struct pm_chain_modules *modules);

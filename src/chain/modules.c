@@ -61,6 +61,11 @@ int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules)
 	return modules->tables ? 0 : -ENOMEM;
 }
 
+int pm_chain_modules_tables_error(const struct pm_chain_modules *modules)
+{
+	return modules->tables ? pm_chain_tables_error(modules->tables) : 0;
+}
+
 void pm_chain_modules_release(struct pm_chain_modules *modules)
 {
 	pm_chain_tables_free(modules->tables);

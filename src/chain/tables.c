@@ -32,6 +32,8 @@ struct pm_chain_tables {
 	struct pm_unw_helper helper;
 	struct exchange *exchange;
 	bool begun; /* there is a thread */
+	int error; /* why there is none: a negative errno; 0: none was needed */
+	uint64_t retry_ns; /* when to try again to make one */
 	uint64_t now_bytes, filled_ns; /* see NOW_BYTES_A_SECOND */
 };
 
@@ -114,7 +116,7 @@ static bool begin_thread(struct pm_chain_tables *tables)
 
 	if (tables->begun)
 		return true;
-	if (pthread_attr_init(&attr) != 0)
+	if (clock_ns(CLOCK_MONOTONIC) < tables->retry_ns || pthread_attr_init(&attr) != 0)
 		return false;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
@@ -125,6 +127,9 @@ static bool begin_thread(struct pm_chain_tables *tables)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	tables->begun = error == 0;
+	tables->error = -error;
+	/* Each sample of such a file asks. */
+	tables->retry_ns = clock_ns(CLOCK_MONOTONIC) + SECOND_NS;
 	return tables->begun;
 }
 
@@ -197,6 +202,11 @@ struct pm_chain_tables *pm_chain_tables_new(void)
 const struct pm_unw_helper *pm_chain_tables_helper(struct pm_chain_tables *tables)
 {
 	return &tables->helper;
+}
+
+int pm_chain_tables_error(const struct pm_chain_tables *tables)
+{
+	return tables->error;
 }
 
 void pm_chain_tables_free(struct pm_chain_tables *tables)

@@ -13,4 +13,6 @@ struct pm_chain_tables;
 struct pm_chain_tables *pm_chain_tables_new(void);
 /* Waits for the thread only for a moment: the file that it reads may be out of reach. */
 void pm_chain_tables_free(struct pm_chain_tables *tables);
+/* Why no thread could be made; 0: there is one, or none was needed. */
+int pm_chain_tables_error(const struct pm_chain_tables *tables);
 const struct pm_unw_helper *pm_chain_tables_helper(struct pm_chain_tables *tables);

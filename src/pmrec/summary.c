@@ -360,12 +360,16 @@ static void warn_tables(struct pm_rec_session *session)
 			too_large = path;
 	}
 	if (pending && session->counts.stops[PM_UNW_STOP_TABLE_PENDING] > 0) {
-		snprintf(
-			text, sizeof(text),
-			"%" PRIu64
-			" stacks end in a file whose table for unwinding was still being "
-			"made, such as %.256s",
-			session->counts.stops[PM_UNW_STOP_TABLE_PENDING], pending);
+		int error = pm_chain_modules_tables_error(modules);
+
+		snprintf(text, sizeof(text),
+			 "%" PRIu64
+			 " stacks end in a file whose table for unwinding %s%s%s, such "
+			 "as %.256s",
+			 session->counts.stops[PM_UNW_STOP_TABLE_PENDING],
+			 error ? "was not made, since pmrec could make no thread ("
+			       : "was still being made",
+			 error ? strerror(-error) : "", error ? ")" : "", pending);
 		pm_rec_warn(session, text);
 	}
 	if (too_large && session->counts.stops[PM_UNW_STOP_TABLE_TOO_LARGE] > 0) {

@@ -113,6 +113,17 @@ memory_kb() {
 		'not any("real-time" in n["text"] for n in notes)'
 }
 
+@test "where no thread can make a table, the note says so" {
+	(cd "$places" && ./costly wide-file)
+	cp "$PMREC" "$places/pmrec"
+	cd "$places"
+	# A user who has no other process: the recorder and its command are two.
+	setpriv --reuid=64321 --regid=64321 --clear-groups -- env "ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0" \
+		prlimit --nproc=2:2 ./pmrec -q -e cpu-clock:u -o s.json -- ./costly table 500
+	holds s.json 'footer["stops"]["table_pending"] > 0' \
+		'any("could make no thread (Resource temporarily unavailable)" in n["text"] and "table" in n["text"] for n in notes)'
+}
+
 @test "a small file without a header is unwound from its first sample" {
 	(cd "$places" && ./costly small-file)
 	cd "$places"
