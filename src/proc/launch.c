@@ -179,10 +179,12 @@ static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int er
 		n = recv(go_fd, &go, 1, 0);
 	while (n < 0 && errno == EINTR);
 	/* The end without a byte: nobody is there any more who wanted this to run. */
-	if (n != 1)
+	if (n == 0)
 		_exit(COULD_NOT_RUN);
+	failure = n < 0 ? errno : 0;
 	/* A negative number: it did not come to the exec. */
-	failure = plan->other_user ? -become(&plan->user) : 0;
+	if (failure == 0 && plan->other_user)
+		failure = -become(&plan->user);
 	if (failure == 0)
 		failure = run(plan);
 	do

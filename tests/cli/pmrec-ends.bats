@@ -101,6 +101,14 @@ line() {
 	rmdir folder
 }
 
+@test "a command that cannot wait for its recorder is said not to have run" {
+	run --separate-stderr strace -f -b execve -qq -o calls -e trace=recvfrom \
+		-e inject=recvfrom:error=ENOMEM:when=1 "$PMSTAT" -- true
+	grep -q INJECTED calls
+	[[ $status = 125 || $status = 126 ]]
+	[[ $stderr = "pmstat: "* ]]
+}
+
 @test "the file system frees a replaced recording while the recorder goes on" {
 	for _ in 1 2; do
 		"$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.1
