@@ -364,6 +364,10 @@ static int status_of(const struct course *course, const struct pm_stat_run *run)
 	if (course->options->attach)
 		return status_of_clock(&course->child);
 
+	if (!run->exited && !run->stopped) {
+		fprintf(stderr, "pmstat: the exit status of the command is not known\n");
+		return PM_STATUS_FAILED;
+	}
 	if (!run->exited || !in_time)
 		return 0;
 	return run->signal > 0 ? 128 + run->signal : run->exit_code;

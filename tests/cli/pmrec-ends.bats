@@ -109,6 +109,14 @@ line() {
 	[[ $stderr = "pmstat: "* ]]
 }
 
+@test "pmstat says when it does not know how its command ended" {
+	run --separate-stderr strace -f -b execve -qq -o calls -e trace=wait4 \
+		-e inject=wait4:error=ECHILD:when=1+ "$PMSTAT" -e task-clock -o s.txt -- sh -c 'exit 7'
+	grep -q INJECTED calls
+	[ "$status" = 125 ]
+	[[ $stderr = *"the exit status of the command is not known"* ]]
+}
+
 @test "the file system frees a replaced recording while the recorder goes on" {
 	for _ in 1 2; do
 		"$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.1
