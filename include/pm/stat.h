@@ -84,7 +84,7 @@ struct pm_stat_interval { /* -I */
 
 struct pm_stat_run {
 	uint32_t variant; /* of `ab`: 0 is A, 1 is B */
-	uint64_t begin_ns; /* CLOCK_REALTIME */
+	uint64_t begin_ns; /* CLOCK_REALTIME; 0: unknown */
 	bool exited; /* false: attached, or still running when the time was up */
 	int32_t exit_code; /* -1: ended by a signal */
 	int32_t signal; /* 0: none */
@@ -233,8 +233,10 @@ struct pm_stat_subject {
 
 struct pm_stat {
 	char *version; /* of pmstat */
-	char *created; /* UTC, ISO 8601 */
-	char *engine; /* "count" (no functions), "uprobe", "ptrace", "callgrind" */
+	char *created; /* UTC, ISO 8601; NULL: unknown */
+	/* "count" (no functions), "uprobe", "ptrace", "callgrind"; of an imported document the
+	 * tool that measured: "hyperfine" (pm/import.h). */
+	char *engine;
 	char *target; /* for people: "-p 12", "-a"; NULL: a command */
 	struct pm_stat_host host;
 	PM_VEC(struct pm_stat_subject) subjects; /* by variant */

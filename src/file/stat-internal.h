@@ -20,6 +20,7 @@ const char *pm_stat_check(const struct pm_stat *stat);
 /* All that @fd has from where it stands, unpacked if it is compressed. -EFBIG, -ENOMEM, or what
  * reading and unpacking say; @text may then hold a part. */
 int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err);
+bool pm_stat_has_too_many_values(const struct pm_str *text);
 /* The text of a file as JSON, within the limits above. -EBADMSG, -EFBIG, -ENOMEM. */
 int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *err);
 /* One document. The caller has looked at its `format`. */

@@ -304,7 +304,7 @@ static void read_run(struct reading *reading, struct fields *fields, void *item)
 	bool exited = !is_null(fields, "exit_code"), killed = !is_null(fields, "signal");
 
 	run->variant = (uint32_t)get_up_to(fields, "variant", PM_STAT_VARIANTS_MAX - 1);
-	run->begin_ns = get_count(fields, "begin_ns");
+	run->begin_ns = is_null(fields, "begin_ns") ? 0 : get_count(fields, "begin_ns");
 	run->exited = exited || killed;
 	run->exit_code = get_i32_or(fields, "exit_code", run->exited ? -1 : 0);
 	run->signal = killed ? (int32_t)get_up_to(fields, "signal", INT32_MAX) : 0;
@@ -464,7 +464,7 @@ static void read_document(struct reading *reading, struct fields *fields)
 	struct fields host;
 
 	stat->version = take_text(fields, "pmstat", false);
-	stat->created = take_text(fields, "created", false);
+	stat->created = take_text(fields, "created", true);
 	stat->engine = take_text(fields, "engine", false);
 	stat->target = take_text(fields, "target", true);
 	host = get_object(fields, "host");
@@ -487,7 +487,7 @@ static void read_document(struct reading *reading, struct fields *fields)
 /* ---- the file -------------------------------------------------------------------------- */
 
 /* As what a parser allocates for: what separates and what opens, in texts, too. */
-static bool has_too_many_values(const struct pm_str *text)
+bool pm_stat_has_too_many_values(const struct pm_str *text)
 {
 	size_t values = 0;
 
@@ -549,7 +549,7 @@ int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *
 	json_error_t why;
 	json_t *root;
 
-	if (has_too_many_values(text))
+	if (pm_stat_has_too_many_values(text))
 		return pm_error_set(err, -EFBIG, "holds more than %d values",
 				    PM_STAT_VALUES_MAX);
 	root = json_loadb(text->data ? text->data : "", text->len, JSON_REJECT_DUPLICATES,

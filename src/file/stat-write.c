@@ -219,7 +219,7 @@ static void put_run(struct writing *to, size_t id)
 	const struct pm_stat_run *run = &to->stat->runs.data[id];
 
 	put_count(to, id == 0 ? "\n{\"variant\":" : ",\n{\"variant\":", run->variant);
-	put_count(to, ",\"begin_ns\":", run->begin_ns);
+	put_count_if(to, ",\"begin_ns\":", run->begin_ns > 0, run->begin_ns);
 	put_count_if(to, ",\"exit_code\":", run->exited && run->signal == 0,
 		     (uint64_t)run->exit_code);
 	put_count_if(to, ",\"signal\":", run->exited && run->signal > 0,

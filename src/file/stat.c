@@ -325,8 +325,8 @@ const char *pm_stat_check(const struct pm_stat *stat)
 {
 	const char *wrong = NULL;
 
-	if (!stat->version || !stat->created || !stat->engine)
-		return "its version, date or engine is missing";
+	if (!stat->version || !stat->engine)
+		return "its version or engine is missing";
 	if (stat->subjects.len > PM_STAT_VARIANTS_MAX)
 		return "there are too many subjects";
 	if (stat->events.len > PM_STAT_EVENTS_MAX)

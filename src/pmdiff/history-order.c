@@ -26,7 +26,7 @@ static int64_t time_of(const struct pm_stat *stat)
 	if (stat->subjects.len > 0 && stat->subjects.data[0].commit &&
 	    stat->subjects.data[0].commit_time >= 0)
 		return stat->subjects.data[0].commit_time;
-	if (strptime(stat->created, "%Y-%m-%dT%H:%M:%S", &tm))
+	if (stat->created && strptime(stat->created, "%Y-%m-%dT%H:%M:%S", &tm))
 		return (int64_t)timegm(&tm);
 	return stat->runs.len > 0 ? (int64_t)(stat->runs.data[0].begin_ns / 1000000000)
 				  : 0;

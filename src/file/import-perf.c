@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `perf stat -j` and `perf stat -x`: an event a line, "<not counted>" and the like in place of a
+ * number. One run: of -r perf keeps means alone.
+ */
+#include "import-internal.h"
+
+/* What one line says, of either form. NULL, NaN: it does not say it. */
+struct perf_line {
+	const char *value, *unit, *event;
+	double running_ns, percent; /* of the time that the event was on a counter */
+	bool mean; /* of several runs */
+	const char *metric_unit;
+	double metric;
+};
+
+static const char not_counted[] = "<not counted>", not_supported[] = "<not supported>";
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+static const char *bare_name(const char *event, char *ret, size_t size)
+{
+	snprintf(ret, size, "%.*s", (int)strcspn(event, ":"), event);
+	return ret;
+}
+
+/* As pmstat has it of its own. */
+static enum pm_stat_class class_of(const char *event)
+{
+	static const char *const steady[] = { "instructions", "branches", "page-faults",
+					      "faults", "minor-faults" };
+	char name[NAME_BYTES];
+
+	bare_name(event, name, sizeof(name));
+	for (size_t i = 0; i < PM_ARRAY_LEN(steady); i++)
+		if (strcmp(name, steady[i]) == 0)
+			return PM_STAT_LOW_NOISE;
+	return PM_STAT_NOISY;
+}
+
+/* "sched:sched_switch" and "cpu/config=1/" are no cost by themselves. */
+static int8_t better_of(const char *event)
+{
+	const char *colon = strchr(event, ':');
+
+	return strchr(event, '/') || (colon && strspn(colon + 1, "ukhGHpPSDWeI") !=
+						       strlen(colon + 1))
+		       ? 0
+		       : -1;
+}
+
+static bool is_user_only(const char *event)
+{
+	const char *colon = strrchr(event, ':');
+
+	return colon && strchr(colon, 'u') && !strchr(colon, 'k') &&
+	       strspn(colon + 1, "ukhGHpPSDWeI") == strlen(colon + 1);
+}
+
+/* perf tells clocks in milliseconds; ours are in ns. @ret_factor: from perf's to ours. */
+static struct pm_import_event describe(const struct perf_line *line, double *ret_factor)
+{
+	struct pm_import_event event = {
+		.name = line->event,
+		.unit = line->unit ? line->unit : "",
+		.source = "perf",
+		.scale = 1,
+		.class = class_of(line->event),
+		.better = better_of(line->event),
+		.user_only = is_user_only(line->event),
+	};
+
+	*ret_factor = 1;
+	if (strcmp(event.unit, "msec") == 0) {
+		event.unit = "ns";
+		*ret_factor = 1e6;
+	} else if (event.unit[0] != '\0' && strcmp(event.unit, "ns") != 0) {
+		/* Joules, MiB, degrees: parts of them count. */
+		event.scale = PM_IMPORT_FINE;
+	}
+	return event;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+static int set_state(struct pm_importing *to, struct pm_stat_event *event,
+		     struct pm_stat_value *value, enum pm_stat_state state,
+		     const char *why)
+{
+	value->state = event->state = state;
+	return pm_stat_text(&event->why, why) < 0 ? pm_import_no_memory(to) : 0;
+}
+
+/* An event that shared its counter was scaled up by perf. */
+static void set_times(struct pm_stat_value *value, const struct perf_line *line)
+{
+	double enabled = line->running_ns * 100 / line->percent;
+
+	if (!(line->running_ns > 0) || !(line->percent > 0) || !(enabled < 0x1p63))
+		return;
+	value->running_ns = (uint64_t)line->running_ns;
+	value->enabled_ns = line->percent < 100 ? (uint64_t)enabled : value->running_ns;
+	if (line->percent >= 100)
+		return;
+	value->state = PM_STAT_MULTIPLEXED;
+	value->raw = (uint64_t)((double)value->value * line->percent / 100);
+}
+
+/* -EINVAL: the value is no number. */
+static int set_value(struct pm_importing *to, struct pm_stat *stat, size_t index,
+		     const struct perf_line *line, double factor)
+{
+	struct pm_stat_event *event = &stat->events.data[index];
+	struct pm_stat_value *value = &stat->runs.data[0].values[index];
+	double number;
+	char *end;
+
+	if (strcmp(line->value, not_counted) == 0)
+		return set_state(to, event, value, PM_STAT_NOT_COUNTED,
+				 "perf had it on no counter.");
+	if (strcmp(line->value, not_supported) == 0)
+		return set_state(to, event, value, PM_STAT_NOT_SUPPORTED,
+				 "perf says that this machine does not have it.");
+	number = strtod(line->value, &end);
+	if (end == line->value || *end != '\0' ||
+	    strspn(line->value, "0123456789.") != strlen(line->value) ||
+	    !pm_import_set_value(value, number * factor, event->scale))
+		return -EINVAL;
+	set_times(value, line);
+	return 0;
+}
+
+/* ---- the document ---------------------------------------------------------------------- */
+
+struct perf_lines {
+	PM_VEC(struct perf_line) list;
+	PM_VEC(size_t) numbers; /* of their lines in the file, or places in the array */
+};
+
+static void release_lines(struct perf_lines *lines)
+{
+	pm_vec_release(&lines->list);
+	pm_vec_release(&lines->numbers);
+}
+
+static int add_line(struct pm_importing *to, struct perf_lines *lines,
+		    const struct perf_line *line, size_t number)
+{
+	if (lines->list.len >= PM_STAT_EVENTS_MAX)
+		return pm_error_set(to->err, -EFBIG, "has more than %d events",
+				    PM_STAT_EVENTS_MAX);
+	return pm_vec_push(&lines->list, *line) < 0 ||
+			       pm_vec_push(&lines->numbers, number) < 0
+		       ? pm_import_no_memory(to)
+		       : 0;
+}
+
+static int make_events(struct pm_importing *to, struct pm_stat *stat,
+		       const struct perf_lines *lines, double *factors)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < lines->list.len && r == 0; i++) {
+		struct pm_import_event event =
+			describe(&lines->list.data[i], &factors[i]);
+
+		r = pm_import_add_event(to, stat, &event);
+	}
+	return r;
+}
+
+/* A ratio that perf computed: shown beside its event, never compared. */
+static int add_metric(struct pm_importing *to, struct pm_stat *stat, size_t event,
+		      const struct perf_line *line)
+{
+	struct pm_stat_metric metric = { .scope = -1, .event = (uint32_t)event };
+
+	if (!line->metric_unit || line->metric_unit[0] == '\0' || !isfinite(line->metric))
+		return 0;
+	metric.known = true;
+	metric.value = line->metric;
+	if (pm_stat_text(&metric.name, line->metric_unit) == 0 &&
+	    pm_stat_text(&metric.unit, "") == 0 &&
+	    pm_stat_text(&metric.formula, "by perf") == 0 &&
+	    pm_vec_push(&stat->metrics, metric) == 0)
+		return 0;
+	free(metric.name);
+	free(metric.unit);
+	free(metric.formula);
+	return pm_import_no_memory(to);
+}
+
+static int make_document(struct pm_importing *to, const struct perf_lines *lines,
+			 const char *place)
+{
+	PM_AUTO_FREE double *factors = calloc(lines->list.len + 1, sizeof(*factors));
+	struct pm_stat_run *run;
+	struct pm_stat *stat;
+	bool mean = false;
+	int r = factors ? 0 : pm_import_no_memory(to);
+
+	if (r == 0 && lines->list.len == 0)
+		r = pm_error_set(to->err, -EBADMSG, "has no event in it");
+	if (r == 0)
+		r = pm_import_add_case(to, NULL, "perf-stat", place, &stat);
+	if (r == 0)
+		r = make_events(to, stat, lines, factors);
+	if (r == 0)
+		r = pm_import_add_run(to, stat, &run);
+	for (size_t i = 0; i < lines->list.len && r == 0; i++) {
+		const struct perf_line *line = &lines->list.data[i];
+
+		mean = mean || line->mean;
+		r = set_value(to, stat, i, line, factors[i]);
+		if (r == -EINVAL)
+			r = pm_error_set(
+				to->err, -EBADMSG, "%s %zu: %.60s: \"%.60s\" is no count",
+				place, lines->numbers.data[i], line->event, line->value);
+		if (r == 0)
+			r = add_metric(to, stat, i, line);
+	}
+	if (r == 0 && mean)
+		r = pm_import_add_warning(
+			to, stat,
+			"The values are means of several runs (-r): how "
+			"far the runs differ, perf does not keep.");
+	return r;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------ */
+
+static double number_or_nan(const struct fields *fields, const char *key)
+{
+	const json_t *value = json_object_get(fields->object, key);
+
+	return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The parts that an event may be divided into, which have no document here. */
+static bool check_whole(struct fields *fields)
+{
+	static const char *const parts[] = { "interval", "cpu",    "core",
+					     "die",      "socket", "node",
+					     "thread",   "S",      "cgroup" };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
+		if (json_object_get(fields->object, parts[i]))
+			fail(fields, parts[i],
+			     "counts of the whole program are wanted: without -I, -A, "
+			     "--per-* and -G");
+	return fields->failed == 0;
+}
+
+int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
+{
+	PM_CLEANUP(release_lines) struct perf_lines lines = { 0 };
+	struct fields fields = { .err = to->err, .name = "perf" };
+	int r = 0;
+
+	/* perf 6.3 and later may write a list. */
+	if (json_is_array(json_array_get(root, 0)) && json_array_size(root) == 1)
+		root = json_array_get(root, 0);
+	for (size_t i = 0; i < json_array_size(root) && r == 0; i++) {
+		struct fields line = get_element(&fields, "line", root, i);
+		struct perf_line found = {
+			.running_ns = number_or_nan(&line, "event-runtime"),
+			.percent = number_or_nan(&line, "pcnt-running"),
+			.metric = number_or_nan(&line, "metric-value"),
+			.mean = json_object_get(line.object, "variance") != NULL,
+		};
+
+		if (line.failed != 0 || !check_whole(&line))
+			return line.failed;
+		found.metric_unit = get_text_or_null(&line, "metric-unit");
+		/* A second metric of the event above. */
+		if (!json_object_get(line.object, "counter-value"))
+			continue;
+		found.value = get_text(&line, "counter-value");
+		found.event = get_text(&line, "event");
+		found.unit = get_text_or_null(&line, "unit");
+		r = line.failed;
+		if (r == 0)
+			r = add_line(to, &lines, &found, i + 1);
+	}
+	return r < 0 ? r : make_document(to, &lines, "event");
+}
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+enum {
+	PERF_FIELDS_MAX = 16,
+};
+
+/* What stands between fields: behind the first one, which is a number or in brackets. */
+static char separator_of(const char *line)
+{
+	size_t len =
+		line[0] == '<' ? strcspn(line, ">") + 1 : strspn(line, "0123456789.");
+
+	return len > 0 && strchr(",;\t|", line[len]) ? line[len] : '\0';
+}
+
+static double parse_or_nan(const char *text)
+{
+	char *end;
+	double number = strtod(text, &end);
+
+	return end != text && *end == '\0' ? number : NAN;
+}
+
+/* VALUE,UNIT,EVENT[,VARIANCE%],RUNTIME,PERCENT[,METRIC,UNIT] */
+static bool take_fields(char *text, char separator, struct perf_line *ret)
+{
+	char *fields[PERF_FIELDS_MAX] = { NULL };
+	size_t len = 0, at = 3;
+
+	for (char *next = text; next && len < PERF_FIELDS_MAX;) {
+		fields[len++] = next;
+		next = strchr(next, separator);
+		if (next)
+			*next++ = '\0';
+	}
+	if (len < 5)
+		return false;
+	*ret = (struct perf_line){
+		.value = fields[0], .unit = fields[1], .event = fields[2], .metric = NAN
+	};
+	if (strchr(fields[3], '%')) {
+		ret->mean = true;
+		at++;
+	}
+	if (at + 1 >= len)
+		return false;
+	ret->running_ns = parse_or_nan(fields[at]);
+	ret->percent = parse_or_nan(fields[at + 1]);
+	if (at + 3 < len && fields[at + 3][0]) {
+		ret->metric = parse_or_nan(fields[at + 2]);
+		ret->metric_unit = fields[at + 3];
+	}
+	return ret->event[0] != '\0' && isfinite(ret->running_ns) &&
+	       isfinite(ret->percent);
+}
+
+int pm_import_perf_table(struct pm_importing *to, const struct pm_str *text)
+{
+	PM_CLEANUP(release_lines) struct perf_lines lines = { 0 };
+	PM_AUTO_FREE char *copy = strndup(text->data, text->len);
+	char *line, *rest = copy;
+	int r = copy ? 0 : pm_import_no_memory(to);
+
+	for (size_t number = 1; r == 0 && (line = strsep(&rest, "\n")); number++) {
+		struct perf_line found;
+		char separator = separator_of(line);
+
+		if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0')
+			continue;
+		if (separator == '\0' || !take_fields(line, separator, &found)) {
+			r = pm_error_set(
+				to->err, -EBADMSG,
+				"line %zu: neither JSON, nor fields of perf stat "
+				"-x, of the whole program",
+				number);
+			continue;
+		}
+		r = add_line(to, &lines, &found, number);
+	}
+	return r < 0 ? r : make_document(to, &lines, "line");
+}

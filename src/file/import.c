@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+/* Results of other tools: which tool wrote a file, and the documents that are made of it. */
+#include "import-internal.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <time.h>
+
+const char *pm_import_format_name(enum pm_import_format format)
+{
+	static const char *const names[] = {
+		[PM_IMPORT_AUTO] = "auto",
+		[PM_IMPORT_GOOGLE_BENCHMARK] = "google-benchmark",
+		[PM_IMPORT_CRITERION] = "criterion",
+		[PM_IMPORT_HYPERFINE] = "hyperfine",
+		[PM_IMPORT_PYTEST_BENCHMARK] = "pytest-benchmark",
+		[PM_IMPORT_PERF_STAT] = "perf-stat",
+		[PM_IMPORT_IAI_CALLGRIND] = "iai-callgrind",
+	};
+
+	return (size_t)format < PM_ARRAY_LEN(names) ? names[format] : NULL;
+}
+
+int pm_import_no_memory(const struct pm_importing *to)
+{
+	return pm_error_set(to->err, -ENOMEM, "out of memory");
+}
+
+/* ---- documents ------------------------------------------------------------------------- */
+
+/* Benchmarks are named by whole commands, too: with newlines, and as long as they come. */
+static void put_case_name(struct pm_str *ret, const char *name)
+{
+	static const char more[] = "…";
+	size_t len = strlen(name), one, kept = 0;
+
+	for (size_t at = 0; at < len; at += one) {
+		bool control;
+
+		one = pm_utf8_char(name + at, len - at);
+		one = one > 0 ? one : 1;
+		control = (unsigned char)name[at] < 0x20 || name[at] == 0x7f ||
+			  ((unsigned char)name[at] == 0xc2 && one == 2 &&
+			   (unsigned char)name[at + 1] < 0xa0);
+		if (control)
+			pm_str_putc(ret, ' ');
+		else
+			pm_str_append(ret, name + at, one);
+		if (ret->len <= PM_SUITE_NAME_MAX - strlen(more))
+			kept = ret->len;
+	}
+	if (ret->failed || ret->len <= PM_SUITE_NAME_MAX)
+		return;
+	ret->len = kept;
+	pm_str_puts(ret, more);
+}
+
+int pm_import_add_case(struct pm_importing *to, const char *name, const char *engine,
+		       const char *place, struct pm_stat **ret)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	struct pm_stat_subject subject = { .commit_time = -1, .dirty = -1 };
+	struct pm_stat stat = { .host = { .paranoid = INT32_MIN, .smt = -1 } };
+	struct pm_error why = { .offset = -1 };
+	int r = 0;
+
+	if (name)
+		put_case_name(&text, name);
+	if (text.failed || pm_stat_text(&stat.version, PM_VERSION) < 0 ||
+	    pm_stat_text(&stat.engine, engine) < 0 ||
+	    pm_vec_push(&stat.subjects, subject) < 0)
+		r = pm_import_no_memory(to);
+	if (r == 0)
+		r = pm_suite_add(&to->suite, name ? text.data ? text.data : "" : NULL,
+				 &stat, &why);
+	if (r == -EINVAL)
+		r = pm_error_set(to->err, -EBADMSG, "%s: %s", place, why.text);
+	else if (r < 0 && why.code < 0)
+		*to->err = why;
+	if (r < 0) {
+		pm_stat_release(&stat);
+		return r;
+	}
+	*ret = &to->suite.cases.data[to->suite.cases.len - 1].stat;
+	return 0;
+}
+
+int pm_import_add_event(struct pm_importing *to, struct pm_stat *stat,
+			const struct pm_import_event *event)
+{
+	struct pm_stat_event added = {
+		.scale = event->scale,
+		.class = event->class,
+		.better = event->better,
+		.group = -1,
+		.user_only = event->user_only,
+		.default_set = event->secondary,
+	};
+
+	if (stat->events.len >= PM_STAT_EVENTS_MAX)
+		return pm_error_set(to->err, -EFBIG,
+				    "a benchmark has more than %d numbers",
+				    PM_STAT_EVENTS_MAX);
+	if (pm_stat_text(&added.name, event->name) == 0 &&
+	    pm_stat_text(&added.requested, event->name) == 0 &&
+	    pm_stat_text(&added.unit, event->unit) == 0 &&
+	    pm_stat_text(&added.source, event->source) == 0 &&
+	    pm_vec_push(&stat->events, added) == 0)
+		return 0;
+	free(added.name);
+	free(added.requested);
+	free(added.unit);
+	free(added.source);
+	return pm_import_no_memory(to);
+}
+
+int pm_import_add_run(struct pm_importing *to, struct pm_stat *stat,
+		      struct pm_stat_run **ret)
+{
+	struct pm_stat_run run = { .variant = 0 };
+
+	to->cells += stat->events.len;
+	if (to->cells > PM_IMPORT_CELLS_MAX)
+		return pm_error_set(to->err, -EFBIG, "holds more than %d values of runs",
+				    PM_IMPORT_CELLS_MAX);
+	run.values = pm_stat_values_new(stat->events.len);
+	if (!run.values || pm_vec_push(&stat->runs, run) < 0) {
+		free(run.values);
+		return pm_import_no_memory(to);
+	}
+	*ret = &stat->runs.data[stat->runs.len - 1];
+	return 0;
+}
+
+int pm_import_set_command(struct pm_importing *to, struct pm_stat *stat,
+			  const char *command)
+{
+	char *copy = strdup(command);
+
+	if (copy && pm_vec_push(&stat->subjects.data[0].argv, copy) == 0)
+		return 0;
+	free(copy);
+	return pm_import_no_memory(to);
+}
+
+int pm_import_add_warning(struct pm_importing *to, struct pm_stat *stat,
+			  const char *format, ...)
+{
+	va_list args;
+	char *text;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	if (len < 0)
+		return pm_import_no_memory(to);
+	if (pm_vec_push(&stat->warnings, text) == 0)
+		return 0;
+	free(text);
+	return pm_import_no_memory(to);
+}
+
+int pm_import_add_setting(struct pm_importing *to, struct pm_stat *stat, const char *name,
+			  const char *value)
+{
+	struct pm_stat_setting setting = { 0 };
+
+	if (!value)
+		return 0;
+	if (pm_stat_text(&setting.name, name) == 0 &&
+	    pm_stat_text(&setting.value, value) == 0 &&
+	    pm_vec_push(&stat->settings, setting) == 0)
+		return 0;
+	free(setting.name);
+	free(setting.value);
+	return pm_import_no_memory(to);
+}
+
+bool pm_import_set_value(struct pm_stat_value *value, double number, double scale)
+{
+	double whole = number / scale + 0.5;
+
+	/* 2^64 is the first that is too large. */
+	if (!(number >= 0) || !(whole < 0x1p64))
+		return false;
+	*value = (struct pm_stat_value){ .state = PM_STAT_OK,
+					 .value = (uint64_t)whole,
+					 .raw = (uint64_t)whole };
+	return true;
+}
+
+double pm_import_get_number(struct fields *fields, const char *key)
+{
+	const json_t *value = get(fields, key);
+
+	if (!value)
+		return 0;
+	if (!json_is_number(value))
+		fail(fields, key, "expected a number");
+	else if (!(json_number_value(value) >= 0))
+		fail(fields, key, "expected a number that is not negative");
+	return json_number_value(value);
+}
+
+bool pm_import_utc(const char *text, char *ret, size_t size)
+{
+	struct tm tm = { 0 };
+	const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+	time_t seconds;
+	long offset = 0;
+
+	if (!end)
+		return false;
+	if (*end == '.')
+		end += 1 + strspn(end + 1, "0123456789");
+	if (*end == '+' || *end == '-') {
+		int hours, minutes;
+
+		if (sscanf(end + 1, "%2d:%2d", &hours, &minutes) != 2 || hours < 0 ||
+		    minutes < 0)
+			return false;
+		offset = (*end == '-' ? -60L : 60L) * (60L * hours + minutes);
+	} else if (*end != 'Z' && *end != '\0') {
+		return false;
+	}
+	seconds = timegm(&tm) - offset;
+	return gmtime_r(&seconds, &tm) &&
+	       strftime(ret, size, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------ */
+
+/* Behind the text that begins at @at. */
+static size_t string_end(const struct pm_str *text, size_t at)
+{
+	for (at++; at < text->len && text->data[at] != '"'; at++)
+		at += text->data[at] == '\\';
+	return at < text->len ? at + 1 : text->len;
+}
+
+/* "NaN", "-Infinity", "inf": what JSON has no word for. Its length, or 0. */
+static size_t non_number_len(const char *text, size_t len)
+{
+	static const char *const words[] = { "NaN", "nan", "Infinity", "inf", "Inf" };
+	size_t sign = len > 0 && (*text == '-' || *text == '+');
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++) {
+		size_t word = strlen(words[i]);
+
+		if (len - sign >= word && memcmp(text + sign, words[i], word) == 0)
+			return sign + word;
+	}
+	return 0;
+}
+
+/* Google's and Python's writers put them where a number should be. */
+static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *text)
+{
+	size_t kept = 0;
+
+	for (size_t at = 0; at < text->len;) {
+		size_t len;
+
+		if (text->data[at] == '"') {
+			at = string_end(text, at);
+			continue;
+		}
+		len = strchr("-+NnIi", text->data[at]) && text->data[at]
+			      ? non_number_len(text->data + at, text->len - at)
+			      : 0;
+		if (len > 0) {
+			pm_str_append(ret, text->data + kept, at - kept);
+			pm_str_puts(ret, "null");
+			kept = at + len;
+		}
+		at += len > 0 ? len : 1;
+	}
+	pm_str_append(ret, text->data + kept, text->len - kept);
+}
+
+/* Where the next value begins: behind blanks, and lines that are comments. */
+static size_t skip_comments(const struct pm_str *text, size_t at)
+{
+	bool line_begins = at == 0;
+
+	for (; at < text->len; at++) {
+		char c = text->data[at];
+
+		if (c == '#' && line_begins) {
+			const char *end = memchr(text->data + at, '\n', text->len - at);
+
+			if (!end)
+				return text->len;
+			at = (size_t)(end - text->data);
+			c = '\n';
+		}
+		line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t'));
+		if (!strchr(" \t\r\n", c) || c == '\0')
+			break;
+	}
+	return at;
+}
+
+static int line_at(const struct pm_str *text, size_t at)
+{
+	int line = 1;
+
+	for (size_t i = 0; i < at; i++)
+		line += text->data[i] == '\n';
+	return line;
+}
+
+static int parse_all(struct pm_importing *to, const struct pm_str *text, json_t *all)
+{
+	size_t at = skip_comments(text, 0);
+
+	while (at < text->len) {
+		json_error_t why;
+		json_t *value =
+			json_loadb(text->data + at, text->len - at,
+				   JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &why);
+
+		if (!value && json_error_code(&why) == json_error_out_of_memory)
+			return pm_import_no_memory(to);
+		if (!value)
+			return pm_error_set(to->err, -EBADMSG,
+					    "cannot be read as JSON: line %d: %s",
+					    line_at(text, at) + why.line - 1, why.text);
+		if (json_array_append_new(all, value) < 0)
+			return pm_import_no_memory(to);
+		/* A value has a byte at least. */
+		at = skip_comments(text,
+				   at + (size_t)(why.position > 0 ? why.position : 1));
+	}
+	return 0;
+}
+
+int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **ret)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str plain = { 0 };
+	json_t *all;
+	int r;
+
+	if (pm_stat_has_too_many_values(text))
+		return pm_error_set(to->err, -EFBIG, "holds more than %d values",
+				    PM_STAT_VALUES_MAX);
+	put_without_non_numbers(&plain, text);
+	all = json_array();
+	if (plain.failed || !all) {
+		json_decref(all);
+		return pm_import_no_memory(to);
+	}
+	r = parse_all(to, &plain, all);
+	if (r == 0 && json_array_size(all) == 0)
+		r = pm_error_set(to->err, -EBADMSG, "is empty");
+	if (r < 0) {
+		json_decref(all);
+		return r;
+	}
+	*ret = all;
+	return 0;
+}
+
+int pm_import_read_bytes(const char *path, struct pm_str *text, struct pm_error *err)
+{
+	bool standard = strcmp(path, "-") == 0;
+	PM_AUTO_CLOSE int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+					: open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	struct stat found;
+
+	if (fd < 0 || fstat(fd, &found) < 0)
+		return pm_error_set(err, -errno, "cannot be read: %s", strerror(errno));
+	if (S_ISDIR(found.st_mode))
+		return pm_error_set(err, -EISDIR, "cannot be read: %s", strerror(EISDIR));
+	return pm_stat_read_bytes(text, fd, err);
+}
+
+/* ---- which tool ------------------------------------------------------------------------ */
+
+static bool has(const json_t *object, const char *key)
+{
+	return json_object_get(object, key) != NULL;
+}
+
+/* By keys that no other tool has. @first: the first value of the file. */
+static enum pm_import_format find_format(const json_t *first)
+{
+	if (json_is_array(first))
+		first = json_array_get(first, 0);
+	if (has(first, "benchmarks"))
+		return has(first, "context") ? PM_IMPORT_GOOGLE_BENCHMARK
+					     : PM_IMPORT_PYTEST_BENCHMARK;
+	if (has(first, "results"))
+		return PM_IMPORT_HYPERFINE;
+	if (has(first, "counter-value") || has(first, "metric-value"))
+		return PM_IMPORT_PERF_STAT;
+	if (has(first, "iters") || has(first, "median_abs_dev"))
+		return PM_IMPORT_CRITERION;
+	if (has(first, "profiles") || has(first, "tool_summaries") ||
+	    has(first, "callgrind_summary"))
+		return PM_IMPORT_IAI_CALLGRIND;
+	return PM_IMPORT_AUTO;
+}
+
+static int unknown_format(struct pm_importing *to, const json_t *first)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
+	const char *format = json_string_value(json_object_get(first, "format"));
+
+	if (format && strncmp(format, "pmstat", 6) == 0)
+		return pm_error_set(
+			to->err, -EBADMSG,
+			"is a document of %s already: pmdiff reads it as it is", format);
+	pm_error_set(to->err, -EBADMSG, "has nothing in it by which a tool is known");
+	for (enum pm_import_format i = PM_IMPORT_AUTO + 1; i < PM_IMPORT_FORMATS; i++)
+		pm_str_printf(&names, "%s%s", i > 1 ? "|" : "", pm_import_format_name(i));
+	if (!names.failed)
+		pm_error_fix(to->err, "--format %s", names.data);
+	return -EBADMSG;
+}
+
+static int take_values(struct pm_importing *to, enum pm_import_format format,
+		       const json_t *root)
+{
+	if (format == PM_IMPORT_AUTO)
+		format = find_format(json_array_get(root, 0));
+	switch (format) {
+	case PM_IMPORT_GOOGLE_BENCHMARK:
+		return pm_import_google_benchmark(to, root);
+	case PM_IMPORT_CRITERION:
+		return pm_import_criterion_file(to, root);
+	case PM_IMPORT_HYPERFINE:
+		return pm_import_hyperfine(to, root);
+	case PM_IMPORT_PYTEST_BENCHMARK:
+		return pm_import_pytest_benchmark(to, root);
+	case PM_IMPORT_PERF_STAT:
+		return pm_import_perf_stat(to, root);
+	case PM_IMPORT_IAI_CALLGRIND:
+		return pm_import_iai_summary(to, root);
+	case PM_IMPORT_AUTO:
+	case PM_IMPORT_FORMATS:
+		break;
+	}
+	return unknown_format(to, json_array_get(root, 0));
+}
+
+/* Callgrind's files are lines of "key: value"; the first ones are always these. */
+static bool is_callgrind_out(const struct pm_str *text)
+{
+	static const char *const heads[] = { "# callgrind format",
+					     "version: ", "creator: " };
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(heads); i++)
+		if (text->len >= strlen(heads[i]) &&
+		    memcmp(text->data, heads[i], strlen(heads[i])) == 0)
+			return true;
+	return false;
+}
+
+static int take_file(struct pm_importing *to, enum pm_import_format format)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	json_t *root;
+	size_t begin;
+	int r = pm_import_read_bytes(to->path, &text, to->err);
+
+	if (r < 0)
+		return r;
+	begin = skip_comments(&text, 0);
+	if ((format == PM_IMPORT_AUTO || format == PM_IMPORT_IAI_CALLGRIND) &&
+	    is_callgrind_out(&text))
+		return pm_import_callgrind_out(to, &text);
+	if ((format == PM_IMPORT_AUTO || format == PM_IMPORT_PERF_STAT) &&
+	    begin < text.len && text.data[begin] != '{' && text.data[begin] != '[')
+		return pm_import_perf_table(to, &text);
+	r = pm_import_parse(to, &text, &root);
+	if (r < 0)
+		return r;
+	r = take_values(to, format, root);
+	json_decref(root);
+	return r;
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat found;
+
+	return strcmp(path, "-") != 0 && stat(path, &found) == 0 &&
+	       S_ISDIR(found.st_mode);
+}
+
+int pm_import_read(struct pm_suite *ret, const char *path, enum pm_import_format format,
+		   struct pm_error *err)
+{
+	struct pm_error own = { .offset = -1 };
+	struct pm_importing to = { .path = path, .err = err ? err : &own };
+	int r;
+
+	if (is_folder(path) &&
+	    (format == PM_IMPORT_AUTO || format == PM_IMPORT_CRITERION))
+		r = pm_import_criterion_folder(&to);
+	else
+		r = take_file(&to, format);
+	if (r == 0 && to.suite.cases.len == 0)
+		r = pm_error_set(to.err, -EBADMSG, "has no benchmark in it");
+	if (r < 0) {
+		pm_error_where(to.err,
+			       strcmp(path, "-") == 0 ? "standard input" : to.path, -1);
+		pm_suite_release(&to.suite);
+		return r;
+	}
+	*ret = to.suite;
+	return 0;
+}
