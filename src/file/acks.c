@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* Accepted regressions as JSON, docs/pmdiff-acks.schema.json; and results of pmdiff as far as
+ * they are accepted. */
+#include "pm/acks.h"
+
+#include <fcntl.h>
+#include <math.h>
+
+#include "parse-values.h"
+#include "stat-internal.h"
+
+enum {
+	TEXT_MAX = 4096, /* bytes of a row or a reason */
+};
+
+void pm_ack_release(struct pm_ack *ack)
+{
+	free(ack->row);
+	free(ack->reason);
+	free(ack->commit);
+	free(ack->created);
+	*ack = (struct pm_ack){ 0 };
+}
+
+void pm_acks_release(struct pm_acks *acks)
+{
+	for (size_t i = 0; i < acks->list.len; i++)
+		pm_ack_release(&acks->list.data[i]);
+	pm_vec_release(&acks->list);
+}
+
+/* ---- the list -------------------------------------------------------------------------- */
+
+/* Where @row is, or would be. */
+static size_t place_of(const struct pm_acks *acks, const char *row, bool *found)
+{
+	size_t low = 0, high = acks->list.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(acks->list.data[middle].row, row) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*found = low < acks->list.len && strcmp(acks->list.data[low].row, row) == 0;
+	return low;
+}
+
+const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row)
+{
+	bool found;
+	size_t at = place_of(acks, row, &found);
+
+	return found ? &acks->list.data[at] : NULL;
+}
+
+int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err)
+{
+	bool found;
+	size_t at = place_of(acks, ack->row, &found);
+
+	if (!found && acks->list.len >= PM_ACKS_MAX)
+		return pm_error_set(err, -EFBIG, "more than %d regressions are accepted",
+				    PM_ACKS_MAX);
+	if (found) {
+		pm_ack_release(&acks->list.data[at]);
+	} else {
+		if (pm_vec_reserve(&acks->list, acks->list.len + 1) < 0)
+			return pm_error_set(err, -ENOMEM, "out of memory");
+		memmove(&acks->list.data[at + 1], &acks->list.data[at],
+			(acks->list.len - at) * sizeof(*acks->list.data));
+		acks->list.len++;
+	}
+	acks->list.data[at] = *ack;
+	*ack = (struct pm_ack){ 0 };
+	return 0;
+}
+
+bool pm_acks_remove(struct pm_acks *acks, const char *row)
+{
+	bool found;
+	size_t at = place_of(acks, row, &found);
+
+	if (!found)
+		return false;
+	pm_ack_release(&acks->list.data[at]);
+	memmove(&acks->list.data[at], &acks->list.data[at + 1],
+		(acks->list.len - at - 1) * sizeof(*acks->list.data));
+	acks->list.len--;
+	return true;
+}
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+static void put_number(struct pm_str *out, const char *key, double number)
+{
+	pm_str_puts(out, key);
+	/* Readers make an integer of "-0". */
+	if (isfinite(number))
+		pm_str_printf(out, "%.17g", number == 0 ? 0 : number);
+	else
+		pm_str_puts(out, "null");
+}
+
+static void put_text(struct pm_str *out, const char *key, const char *text)
+{
+	pm_str_puts(out, key);
+	pm_str_json(out, text);
+}
+
+void pm_acks_put(struct pm_str *out, const struct pm_acks *acks)
+{
+	pm_str_printf(out, "{\"format\":\"pmdiff-acks\",\"version\":%d,\"acks\":[",
+		      PM_ACKS_VERSION);
+	for (size_t i = 0; i < acks->list.len; i++) {
+		const struct pm_ack *ack = &acks->list.data[i];
+
+		put_text(out, i == 0 ? "\n{\"row\":" : ",\n{\"row\":", ack->row);
+		put_number(out, ",\"from\":", ack->from);
+		put_number(out, ",\"to\":", ack->to);
+		put_text(out, ",\"reason\":", ack->reason);
+		put_text(out, ",\"commit\":", ack->commit);
+		put_text(out, ",\"created\":", ack->created);
+		pm_str_putc(out, '}');
+	}
+	pm_str_puts(out, "\n]}\n");
+}
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+static double number_or_nan(struct fields *fields, const char *key)
+{
+	const json_t *value = json_object_get(fields->object, key);
+
+	if (!value || json_is_null(value))
+		return NAN;
+	if (!json_is_number(value))
+		fail(fields, key, "expected a number or null");
+	return json_number_value(value);
+}
+
+static char *copy_text(struct fields *fields, const char *key, const char *text)
+{
+	char *copy = NULL;
+
+	if (text && strlen(text) > TEXT_MAX)
+		fail(fields, key, "expected at most %d bytes", TEXT_MAX);
+	else if (text && pm_stat_text(&copy, text) < 0)
+		fail_memory(fields);
+	return copy;
+}
+
+static void read_ack(struct pm_acks *acks, struct fields *fields)
+{
+	struct pm_ack ack = { .from = number_or_nan(fields, "from"),
+			      .to = number_or_nan(fields, "to") };
+
+	ack.row = copy_text(fields, "row", get_text(fields, "row"));
+	ack.reason = copy_text(fields, "reason", get_text(fields, "reason"));
+	ack.commit = copy_text(fields, "commit", get_text_or_null(fields, "commit"));
+	ack.created = copy_text(fields, "created", get_text_or_null(fields, "created"));
+	if (fields->failed == 0 && !isfinite(ack.to))
+		fail(fields, "to", "expected a number: the level that was accepted");
+	if (fields->failed == 0 && ack.row[0] == '\0')
+		fail(fields, "row", "expected a row, as \"fn:parse:sim.Ir\"");
+	if (fields->failed == 0 && ack.reason[0] == '\0')
+		fail(fields, "reason", "expected why it was accepted");
+	if (fields->failed == 0 && pm_acks_find(acks, ack.row))
+		fail(fields, "row", "%.200s is there twice", ack.row);
+	if (fields->failed == 0)
+		fields->failed = pm_acks_set(acks, &ack, fields->err);
+	pm_ack_release(&ack);
+}
+
+/* The object of a file with this format and version. -ENOENT: there is no file. */
+static int load(json_t **ret, const char *path, const char *format, uint64_t version,
+		struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	struct fields fields = { .err = err, .name = "document" };
+	const char *found;
+	json_t *root;
+	int r;
+
+	if (fd < 0)
+		return pm_error_set(err, -errno, "cannot be read: %s", strerror(errno));
+	r = pm_stat_read_bytes(&text, fd, err);
+	if (r == 0)
+		r = pm_stat_load_json(&root, &text, err);
+	if (r < 0)
+		return r;
+	fields.object = root;
+	found = json_string_value(json_object_get(root, "format"));
+	if (!found || strcmp(found, format) != 0)
+		fields.failed =
+			pm_error_set(err, -EBADMSG, "is no file of format %s", format);
+	if (fields.failed == 0 && get_u64(&fields, "version") > version)
+		fields.failed = pm_error_set(
+			err, -ENOTSUP, "has a version that this program does not know");
+	if (fields.failed != 0)
+		json_decref(root);
+	else
+		*ret = root;
+	return fields.failed;
+}
+
+int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err)
+{
+	PM_CLEANUP(pm_acks_release) struct pm_acks acks = { 0 };
+	struct fields fields = { .err = err, .name = "document" };
+	json_t *root = NULL;
+	const json_t *list;
+	int r = load(&root, path, "pmdiff-acks", PM_ACKS_VERSION, err);
+
+	if (r == -ENOENT)
+		return 0;
+	fields.object = root;
+	fields.failed = r;
+	list = r == 0 ? get_array(&fields, "acks") : NULL;
+	for (size_t i = 0; fields.failed == 0 && i < json_array_size(list); i++) {
+		struct fields one = get_element(&fields, "acks", list, i);
+
+		if (one.failed == 0)
+			read_ack(&acks, &one);
+		fields.failed = one.failed;
+	}
+	json_decref(root);
+	if (fields.failed != 0) {
+		pm_error_where(err, path, -1);
+		return fields.failed;
+	}
+	*ret = acks;
+	acks = (struct pm_acks){ 0 };
+	return 0;
+}
+
+/* ---- results --------------------------------------------------------------------------- */
+
+void pm_diff_result_release(struct pm_diff_result *result)
+{
+	for (size_t i = 0; i < result->rows.len; i++) {
+		free(result->rows.data[i].row);
+		free(result->rows.data[i].case_name);
+	}
+	pm_vec_release(&result->rows);
+	free(result->commit);
+	*result = (struct pm_diff_result){ 0 };
+}
+
+static double median_of(struct fields *fields, const char *key)
+{
+	struct fields side = { .object = json_object_get(fields->object, key),
+			       .err = fields->err };
+
+	if (!side.object || json_is_null(side.object))
+		return NAN;
+	if (!json_is_object(side.object)) {
+		fail(fields, key, "expected an object or null");
+		return NAN;
+	}
+	return number_or_nan(&side, "median");
+}
+
+static void read_result_row(struct pm_diff_result *result, struct fields *fields)
+{
+	const char *case_name = get_text_or_null(fields, "case");
+	const char *scope = get_text_or_null(fields, "scope");
+	bool history = json_is_true(json_object_get(fields->object, "history"));
+	const char *event = get_text(fields, "event"),
+		   *verdict = get_text(fields, "verdict");
+	struct pm_diff_result_row row = { .base = median_of(fields, "base"),
+					  .new = median_of(fields, "new") };
+
+	if (fields->failed != 0)
+		return;
+	row.failed = json_is_true(json_object_get(fields->object, "gated")) &&
+		     strcmp(verdict, "worse") == 0;
+	row.case_name = copy_text(fields, "case", case_name);
+	if (fields->failed == 0 &&
+	    asprintf(&row.row, "%s%s%s%s%s%s%s", case_name ? case_name : "",
+		     case_name ? "//" : "", history ? "history:" : "", scope ? "fn:" : "",
+		     scope ? scope : "", scope ? ":" : "", event) < 0) {
+		row.row = NULL;
+		fail_memory(fields);
+	}
+	if (fields->failed == 0 && pm_vec_push(&result->rows, row) == 0)
+		return;
+	fail_memory(fields);
+	free(row.case_name);
+	free(row.row);
+}
+
+int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
+			struct pm_error *err)
+{
+	PM_CLEANUP(pm_diff_result_release) struct pm_diff_result result = { 0 };
+	struct fields fields = { .err = err, .name = "document" };
+	json_t *root = NULL;
+	const json_t *rows;
+	int r = load(&root, path, "pmdiff", 1, err);
+
+	fields.object = root;
+	fields.failed = r;
+	if (r == 0) {
+		struct fields side = get_object(&fields, "new");
+
+		result.commit = copy_text(
+			&side, "commit",
+			side.failed == 0 ? get_text_or_null(&side, "commit") : NULL);
+		fields.failed = side.failed;
+	}
+	rows = fields.failed == 0 ? get_array(&fields, "rows") : NULL;
+	for (size_t i = 0; fields.failed == 0 && i < json_array_size(rows); i++) {
+		struct fields one = get_element(&fields, "rows", rows, i);
+
+		if (one.failed == 0)
+			read_result_row(&result, &one);
+		fields.failed = one.failed;
+	}
+	json_decref(root);
+	if (fields.failed != 0) {
+		pm_error_where(err, path, -1);
+		return fields.failed;
+	}
+	*ret = result;
+	result = (struct pm_diff_result){ 0 };
+	return 0;
+}
