@@ -49,6 +49,7 @@ struct pm_trend_report {
 	bool all; /* series without a step, too */
 	unsigned width;
 	const char *title; /* of the page, NULL: none */
+	const struct pm_acks *acks; /* borrowed; NULL: none */
 };
 int pm_output_trend_text(const struct pm_trend_report *report, FILE *to,
 			 struct pm_error *err);

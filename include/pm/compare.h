@@ -39,6 +39,7 @@
  */
 #pragma once
 
+#include "pm/acks.h"
 #include "pm/base.h"
 #include "pm/profile.h"
 #include "pm/stat.h"
@@ -82,12 +83,13 @@ enum pm_verdict {
 	PM_VERDICT_BETTER,
 	PM_VERDICT_CHANGED, /* beyond the gate, and nobody knows which way is better */
 	PM_VERDICT_WORSE, /* a regression where the row is gated */
+	PM_VERDICT_ACCEPTED, /* worse, up to a level that somebody has accepted */
 	PM_VERDICT_INCONCLUSIVE, /* may be beyond the gate: more runs would tell */
 	PM_VERDICT_UNKNOWN, /* no value on one side or both: see why */
 	PM_VERDICT_NEW, /* the subject is on the new side only */
 	PM_VERDICT_GONE,
 };
-/* "same", "better", "changed", "worse", "inconclusive", "unknown", "new", "gone". */
+/* "same", "better", "changed", "worse", "accepted", "inconclusive", "unknown", "new", "gone". */
 const char *pm_verdict_name(enum pm_verdict verdict);
 
 enum pm_compare_subject {
@@ -159,6 +161,8 @@ struct pm_compare_row {
 	bool both; /* see struct pm_gate */
 	/* "--gate", "pmdiff.json", "history", "default". Lives as long as the gates. */
 	const char *gate_source;
+	bool of_history; /* the base is the level of earlier commits */
+	const struct pm_ack *ack; /* lives as long as the acks; NULL: not accepted */
 	enum pm_verdict verdict;
 	char *why; /* one sentence where the verdict needs one, else NULL */
 	bool inlined_base, inlined_new; /* everywhere inlined on that side */
@@ -270,6 +274,9 @@ struct pm_compare_options {
 	/* Functions were measured to tell where a change comes from. What moves between them is
 	 * nobody's loss: none decides that no gate names. */
 	bool functions_explain;
+	/* How far rows may be from the level of the history; NULL or none: however far. */
+	const struct pm_gates *history_gates;
+	const struct pm_acks *acks; /* NULL or none: nothing is accepted */
 	/* Only some of the cases are compared: gates of the others mean no slip. */
 	bool cases_left_out;
 };
@@ -332,6 +339,9 @@ int pm_compare_ab(struct pm_stat *stat);
 int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err);
+#define PM_HISTORY_PREFIX "history:" /* of the name of a row of a history gate */
+/* As gates and acceptances name it: "parse_small//fn:parse:sim.Ir". */
+void pm_compare_row_name(struct pm_str *str, const struct pm_compare_row *row);
 void pm_comparison_release(struct pm_comparison *comparison);
 /* How much of a function's change is its own doing, to order functions by, of those that a change
  * goes through from caller to callee: each has the same in numbers, and the innermost the largest
@@ -363,6 +373,7 @@ struct pm_trend_step {
 };
 
 struct pm_trend {
+	char *case_name; /* NULL: no cases */
 	char *scope, *module, *event, *unit; /* scope NULL: the program */
 	/* What the values are of, where the history has several: engine and processor, whose
 	 * numbers do not compare. NULL: all are of the same. */
@@ -379,12 +390,14 @@ struct pm_trends {
 	PM_VEC(char *) warnings;
 };
 
-struct pm_trend_of { /* one commit */
+struct pm_trend_of { /* one commit, or one case of it */
 	const struct pm_stat *stat;
+	const char *case_name; /* NULL: the only one */
 	const char *commit, *subject; /* NULL: unknown */
 };
 /*
- * Levels and the steps between them, of every row that at least two commits have. Exact rows
+ * Levels and the steps between them, of every row that at least two commits have. Cases of one
+ * commit stand one behind the other. Exact rows
  * have a step wherever a value is 0.05 % away from the level, be it for one commit; others where
  * levels differ by more than the noise of their points explains, which takes three points at
  * least, and by 0.5 % (noisy rows 1 %); faults and simulated misses by 16, too.

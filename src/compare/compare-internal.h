@@ -131,6 +131,17 @@ int pm_compare_why(struct pm_compare_row *row, const char *format, ...);
 int pm_history_gate(const struct pm_compare_options *options, const struct pm_stat *like,
 		    const struct pm_compare_row *row, double *ret_gate, bool *ret_known);
 
+/* From one machine or engine to another numbers jump, which is no noise. */
+bool pm_history_is_like(const struct pm_stat *a, const struct pm_stat *b);
+/* The median of @row in one document; NaN: it has none. */
+int pm_history_median(const struct pm_stat *stat, const struct pm_compare_row *row,
+		      double *ret);
+/* Adds a row for each row that a history gate fits, judged as the others are. @inputs: by case.
+ * -ENOENT: a gate fits none, and that is a slip. */
+int pm_history_rows_add(struct pm_comparison *comparison,
+			const struct pm_compare_input *inputs,
+			const struct pm_gates *gates, struct pm_error *err);
+
 /* If no events were requested, one decides, the first of these that both sides have:
  * cycles, instructions, task-clock. PM_COMPARE_DECIDERS: it is none of them. */
 enum {
@@ -159,5 +170,7 @@ double pm_compare_floor(const char *event);
 enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double change);
 /* Tells of rows of the program that have moved in which function most of it is. */
 int pm_compare_explain(struct pm_comparison *comparison);
+/* Rows that are worse by no more than somebody has accepted are ACCEPTED. */
+int pm_compare_accept(struct pm_comparison *comparison, const struct pm_acks *acks);
 /* Orders the rows and cases, and finds the verdicts of cases and of all. */
 void pm_compare_conclude(struct pm_comparison *comparison);

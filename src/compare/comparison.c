@@ -11,6 +11,7 @@ const char *pm_verdict_name(enum pm_verdict verdict)
 		[PM_VERDICT_BETTER] = "better",
 		[PM_VERDICT_CHANGED] = "changed",
 		[PM_VERDICT_WORSE] = "worse",
+		[PM_VERDICT_ACCEPTED] = "accepted",
 		[PM_VERDICT_INCONCLUSIVE] = "inconclusive",
 		[PM_VERDICT_UNKNOWN] = "unknown",
 		[PM_VERDICT_NEW] = "new",

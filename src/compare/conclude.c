@@ -8,10 +8,11 @@
 static int rank_of(enum pm_verdict verdict)
 {
 	static const int ranks[] = {
-		[PM_VERDICT_WORSE] = 0,   [PM_VERDICT_CHANGED] = 1,
-		[PM_VERDICT_BETTER] = 2,  [PM_VERDICT_INCONCLUSIVE] = 3,
-		[PM_VERDICT_UNKNOWN] = 4, [PM_VERDICT_NEW] = 5,
-		[PM_VERDICT_GONE] = 6,    [PM_VERDICT_SAME] = 7,
+		[PM_VERDICT_WORSE] = 0,        [PM_VERDICT_ACCEPTED] = 1,
+		[PM_VERDICT_CHANGED] = 2,      [PM_VERDICT_BETTER] = 3,
+		[PM_VERDICT_INCONCLUSIVE] = 4, [PM_VERDICT_UNKNOWN] = 5,
+		[PM_VERDICT_NEW] = 6,          [PM_VERDICT_GONE] = 7,
+		[PM_VERDICT_SAME] = 8,
 	};
 
 	return ranks[verdict];
@@ -82,7 +83,7 @@ static bool is_open(const struct pm_compare_row *row)
 static bool has_decided(const struct pm_compare_row *row)
 {
 	return row->verdict == PM_VERDICT_SAME || row->verdict == PM_VERDICT_BETTER ||
-	       row->verdict == PM_VERDICT_CHANGED;
+	       row->verdict == PM_VERDICT_CHANGED || row->verdict == PM_VERDICT_ACCEPTED;
 }
 
 /*
@@ -110,6 +111,7 @@ static enum pm_verdict verdict_of_rows(const struct pm_compare_row *rows, size_t
 		decided = decided || has_decided(row);
 		better = better || row->verdict == PM_VERDICT_BETTER;
 		changed = changed || row->verdict == PM_VERDICT_CHANGED ||
+			  row->verdict == PM_VERDICT_ACCEPTED ||
 			  row->verdict == PM_VERDICT_WORSE;
 	}
 	return open_asked || (open && !decided) ? PM_VERDICT_INCONCLUSIVE

@@ -16,8 +16,7 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* From one machine or engine to another numbers jump, which is no noise. */
-static bool is_like(const struct pm_stat *a, const struct pm_stat *b)
+bool pm_history_is_like(const struct pm_stat *a, const struct pm_stat *b)
 {
 	return same_text(a->engine, b->engine) && same_text(a->host.arch, b->host.arch) &&
 	       same_text(a->host.cpu_model, b->host.cpu_model) &&
@@ -35,9 +34,8 @@ static bool is_module_of(const char *path, const char *name)
 	return a_len == b_len && memcmp(path, name, a_len) == 0;
 }
 
-/* Values of @row in one document. */
-static int median_of(const struct pm_stat *stat, const struct pm_compare_row *row,
-		     double *ret)
+int pm_history_median(const struct pm_stat *stat, const struct pm_compare_row *row,
+		      double *ret)
 {
 	struct pm_side sides[PM_SIDES] = { { .docs = &stat, .len = 1 }, { 0 } };
 	struct pm_event_pairs pairs PM_CLEANUP(pm_event_pairs_release) = { 0 };
@@ -93,9 +91,9 @@ int pm_history_gate(const struct pm_compare_options *options, const struct pm_st
 	for (size_t i = 0; i < options->history_len && r == 0; i++) {
 		double median;
 
-		if (!is_like(options->history[i], like))
+		if (!pm_history_is_like(options->history[i], like))
 			continue;
-		r = median_of(options->history[i], row, &median);
+		r = pm_history_median(options->history[i], row, &median);
 		if (isnan(median))
 			continue;
 		if (before > 0)

@@ -178,8 +178,10 @@ static bool is_trusted(const struct work *work, const struct pm_stat_event *even
 {
 	if (strcmp(event->name, "wall-time") == 0)
 		return work->turns && is_undisturbed(work);
-	/* A clock tells of the machine, too. */
-	if (strcmp(event->name, "task-clock") == 0 && !work->turns && !work->one_machine)
+	/* A clock tells of the machine, too: pmstat's, and that of google-benchmark. */
+	if ((strcmp(event->name, "task-clock") == 0 ||
+	     strcmp(event->name, "cpu-time") == 0) &&
+	    !work->turns && !work->one_machine)
 		return false;
 	return !depends_on_others(event);
 }
@@ -851,12 +853,19 @@ static int add_only(struct whole *whole, struct pm_error *err)
 
 static int judge_all(struct whole *whole, struct pm_error *err)
 {
+	const struct pm_compare_options *options = whole->options;
 	int r = check_gates(whole, err);
 
 	if (r < 0)
 		return r;
 	if (pm_compare_judge(whole->comparison, whole->options->seed) < 0 ||
 	    pm_compare_explain(whole->comparison) < 0)
+		return no_memory(err);
+	r = pm_history_rows_add(whole->comparison, whole->inputs, options->history_gates,
+				err);
+	if (r < 0)
+		return r;
+	if (pm_compare_accept(whole->comparison, options->acks) < 0)
 		return no_memory(err);
 	pm_compare_conclude(whole->comparison);
 	return 0;

@@ -8,8 +8,9 @@
 #include "pm/stats.h"
 #include "trend-internal.h"
 
-/* Commits whose numbers compare: same engine, same kind of machine. */
+/* Commits whose numbers compare: same case, same engine, same kind of machine. */
 struct machine {
+	const char *case_name; /* NULL: the only one */
 	const char *engine;
 	const struct pm_stat_host *host; /* of its first commit */
 	PM_VEC(const struct pm_stat *) docs;
@@ -57,27 +58,50 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static int add_to_machine(struct machines *machines, const struct pm_stat *stat,
+static bool is_like(const struct machine *machine, const char *engine,
+		    const struct pm_stat_host *host)
+{
+	return same_text(machine->engine, engine) &&
+	       same_text(machine->host->arch, host->arch) &&
+	       same_text(machine->host->cpu_model, host->cpu_model) &&
+	       same_text(machine->host->virt, host->virt);
+}
+
+static int add_to_machine(struct machines *machines, const struct pm_trend_of *of,
 			  size_t commit)
 {
+	const struct pm_stat *stat = of->stat;
 	size_t i = 0;
 
-	for (; i < machines->list.len; i++) {
-		const struct machine *machine = &machines->list.data[i];
-
-		if (same_text(machine->engine, stat->engine) &&
-		    same_text(machine->host->arch, stat->host.arch) &&
-		    same_text(machine->host->cpu_model, stat->host.cpu_model) &&
-		    same_text(machine->host->virt, stat->host.virt))
-			break;
-	}
+	while (i < machines->list.len &&
+	       !(same_text(machines->list.data[i].case_name, of->case_name) &&
+		 is_like(&machines->list.data[i], stat->engine, &stat->host)))
+		i++;
 	if (i == machines->list.len &&
-	    pm_vec_push(&machines->list, (struct machine){ .engine = stat->engine,
+	    pm_vec_push(&machines->list, (struct machine){ .case_name = of->case_name,
+							   .engine = stat->engine,
 							   .host = &stat->host }) < 0)
 		return -ENOMEM;
 	return pm_vec_push(&machines->list.data[i].docs, stat) < 0
 		       ? -ENOMEM
 		       : pm_vec_push(&machines->list.data[i].commits, commit);
+}
+
+/* Cases have the same machines. */
+static size_t count_machines(const struct machines *machines)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < machines->list.len; i++) {
+		const struct machine *machine = &machines->list.data[i];
+		size_t before = 0;
+
+		while (before < i && !is_like(&machines->list.data[before],
+					      machine->engine, machine->host))
+			before++;
+		len += before == i;
+	}
+	return len;
 }
 
 static int PM_PRINTF(2, 3) warn(struct pm_trends *to, const char *format, ...)
@@ -242,7 +266,8 @@ static int name_series(struct making *making, const struct pm_scope_group *group
 	}
 	if (pm_stat_text(&trend->event, event) < 0 ||
 	    pm_stat_text(&trend->unit, unit) < 0 ||
-	    pm_stat_text(&trend->machine, making->of->label) < 0)
+	    pm_stat_text(&trend->machine, making->of->label) < 0 ||
+	    pm_stat_text(&trend->case_name, making->of->machine->case_name) < 0)
 		return -ENOMEM;
 	if (!group)
 		return 0;
@@ -369,36 +394,48 @@ static int collect_machine(struct pm_trends *to, const struct machine *machine,
 	return r;
 }
 
+/* Other cases of the commit before, which are told by their names alone. */
+static bool is_same_commit(const struct pm_trend_of *before, const struct pm_trend_of *of)
+{
+	return of->case_name && before->case_name && of->commit &&
+	       same_text(before->commit, of->commit);
+}
+
+static int add_commit(struct pm_trends *to, const struct pm_trend_of *of)
+{
+	struct pm_trend_commit commit = { 0 };
+
+	if (pm_stat_text(&commit.commit, of->commit) == 0 &&
+	    pm_stat_text(&commit.subject, of->subject) == 0 &&
+	    pm_stat_text(&commit.created, of->stat->created) == 0 &&
+	    pm_vec_push(&to->commits, commit) == 0)
+		return 0;
+	free(commit.commit);
+	free(commit.subject);
+	free(commit.created);
+	return -ENOMEM;
+}
+
 int pm_trends_collect(struct pm_trends *ret, const struct pm_trend_of *commits,
 		      size_t len)
 {
 	PM_CLEANUP(release_machines) struct machines machines = { 0 };
+	size_t kinds;
 	int r = 0;
 
 	for (size_t i = 0; i < len && r == 0; i++) {
-		struct pm_trend_commit commit = { 0 };
-
-		r = pm_stat_text(&commit.commit, commits[i].commit);
+		if (i == 0 || !is_same_commit(&commits[i - 1], &commits[i]))
+			r = add_commit(ret, &commits[i]);
 		if (r == 0)
-			r = pm_stat_text(&commit.subject, commits[i].subject);
-		if (r == 0)
-			r = pm_stat_text(&commit.created, commits[i].stat->created);
-		if (r == 0)
-			r = pm_vec_push(&ret->commits, commit);
-		if (r < 0) {
-			free(commit.commit);
-			free(commit.subject);
-			free(commit.created);
-			return r;
-		}
-		r = add_to_machine(&machines, commits[i].stat, i);
+			r = add_to_machine(&machines, &commits[i], ret->commits.len - 1);
 	}
-	if (r == 0 && machines.list.len > 1)
+	kinds = count_machines(&machines);
+	if (r == 0 && kinds > 1)
 		r = warn(ret,
 			 "The commits were measured by %zu kinds of machines or engines, "
 			 "whose numbers do not compare: each has series of its own.",
-			 machines.list.len);
+			 kinds);
 	for (size_t i = 0; i < machines.list.len && r == 0; i++)
-		r = collect_machine(ret, &machines.list.data[i], machines.list.len > 1);
+		r = collect_machine(ret, &machines.list.data[i], kinds > 1);
 	return r;
 }

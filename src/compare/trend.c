@@ -7,6 +7,7 @@
 
 void pm_trend_release(struct pm_trend *trend)
 {
+	free(trend->case_name);
 	free(trend->scope);
 	free(trend->module);
 	free(trend->event);
@@ -58,7 +59,9 @@ static int largest_first(const void *a, const void *b)
 
 	if (size_x != size_y)
 		return size_x > size_y ? -1 : 1;
-	r = compare_texts(x->scope, y->scope);
+	r = compare_texts(x->case_name, y->case_name);
+	if (r == 0)
+		r = compare_texts(x->scope, y->scope);
 	if (r == 0)
 		r = compare_texts(x->event, y->event);
 	if (r == 0)

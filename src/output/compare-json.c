@@ -93,6 +93,19 @@ static void put_subject(struct pm_str *out, const struct pm_compare_row *row)
 	put_bool(out, ",\"inlined_new\":", row->inlined_new);
 }
 
+static void put_ack(struct pm_str *out, const struct pm_ack *ack)
+{
+	if (!ack) {
+		pm_str_puts(out, ",\"ack\":null");
+		return;
+	}
+	pm_put_compare_json_text(out, ",\"ack\":{\"reason\":", ack->reason);
+	pm_put_compare_json(out, ",\"from\":", ack->from);
+	pm_put_compare_json(out, ",\"to\":", ack->to);
+	pm_put_compare_json_text(out, ",\"commit\":", ack->commit);
+	pm_str_putc(out, '}');
+}
+
 static void put_row(struct pm_str *out, const struct pm_compare_row *row)
 {
 	static const char *const classes[] = {
@@ -123,6 +136,8 @@ static void put_row(struct pm_str *out, const struct pm_compare_row *row)
 	pm_put_compare_json(out, ",\"at_most\":", row->at_most);
 	put_bool(out, ",\"gate_both\":", row->both);
 	pm_put_compare_json_text(out, ",\"gate_source\":", row->gate_source);
+	put_bool(out, ",\"history\":", row->of_history);
+	put_ack(out, row->ack);
 	pm_str_putc(out, '}');
 }
 

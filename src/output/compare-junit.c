@@ -124,7 +124,9 @@ static void put_case(struct pm_str *out, const struct pm_compare_row *row)
 	put_attribute_str(out, "name", &text);
 	put_attribute(out, "classname", row->module ? row->module : "program");
 	pm_str_puts(out, " time=\"0\"");
-	if (section == PM_COMPARED_FAILED || section == PM_COMPARED_OPEN)
+	/* What was accepted is skipped, with its reason. */
+	if (section == PM_COMPARED_FAILED || section == PM_COMPARED_OPEN ||
+	    section == PM_COMPARED_ACCEPTED)
 		put_result(out, row, section == PM_COMPARED_FAILED);
 	else
 		pm_str_puts(out, "/>\n");
@@ -155,7 +157,7 @@ static void put_suite_begin(struct pm_str *out, const struct pm_comparison *comp
 		      " tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" "
 		      "time=\"0\" hostname=\"localhost\"",
 		      counts.gated + failed, counts.of[PM_COMPARED_FAILED], failed,
-		      counts.of[PM_COMPARED_OPEN]);
+		      counts.of[PM_COMPARED_OPEN] + counts.of[PM_COMPARED_ACCEPTED]);
 	if (created && strlen(created) >= SECONDS_LEN) {
 		char date[SECONDS_LEN + 1];
 

@@ -125,6 +125,7 @@ static const char *mark_of(enum pm_verdict verdict)
 	case PM_VERDICT_UNKNOWN:
 		return "❔";
 	case PM_VERDICT_CHANGED:
+	case PM_VERDICT_ACCEPTED:
 	case PM_VERDICT_NEW:
 	case PM_VERDICT_GONE:
 		return "ℹ️";

@@ -13,7 +13,8 @@ static bool is_worse(const struct pm_compare_row *row)
 {
 	enum pm_compare_section section = pm_compare_section_of(row);
 
-	return section == PM_COMPARED_FAILED || section == PM_COMPARED_WORSE;
+	return section == PM_COMPARED_FAILED || section == PM_COMPARED_ACCEPTED ||
+	       section == PM_COMPARED_WORSE;
 }
 
 static const char *level_of(const struct pm_compare_row *row)
@@ -118,6 +119,19 @@ static void put_number(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_putc(out, '}');
 }
 
+/* What was accepted is no finding any more, and stays in the document (SARIF §3.35). */
+static void put_suppression(struct pm_str *out, const struct pm_compare_row *row)
+{
+	if (!row->ack)
+		return;
+	pm_put_compare_json_text(
+		out,
+		",\"suppressions\":[{\"kind\":\"external\",\"status\":\"accepted\","
+		"\"justification\":",
+		row->ack->reason);
+	pm_str_puts(out, "}]");
+}
+
 static void put_results(struct pm_str *out, const struct pm_compare_report *report,
 			FILE *to)
 {
@@ -138,6 +152,7 @@ static void put_results(struct pm_str *out, const struct pm_compare_report *repo
 		put_location(out, row, report->root);
 		put_fingerprint(out, row);
 		put_number(out, row);
+		put_suppression(out, row);
 		pm_str_putc(out, '}');
 		pm_flush_some(out, to);
 	}

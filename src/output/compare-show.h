@@ -11,6 +11,7 @@
 /* In the order in which people want them. */
 enum pm_compare_section {
 	PM_COMPARED_FAILED, /* gated, and beyond the gate */
+	PM_COMPARED_ACCEPTED, /* the same, up to a level that somebody has accepted */
 	PM_COMPARED_OPEN, /* gated, and not decided */
 	PM_COMPARED_WORSE, /* from here on nothing is gated that matters to the verdict */
 	PM_COMPARED_CHANGED,

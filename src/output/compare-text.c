@@ -74,6 +74,7 @@ static enum pm_color verdict_color(enum pm_verdict verdict)
 		return PM_COLOR_WARM;
 	case PM_VERDICT_SAME:
 	case PM_VERDICT_CHANGED:
+	case PM_VERDICT_ACCEPTED:
 	case PM_VERDICT_NEW:
 	case PM_VERDICT_GONE:
 		break;
@@ -292,6 +293,7 @@ static enum pm_color section_color(enum pm_compare_section section)
 {
 	static const enum pm_color colors[PM_COMPARED_SECTIONS] = {
 		[PM_COMPARED_FAILED] = PM_COLOR_HOT,
+		[PM_COMPARED_ACCEPTED] = PM_COLOR_WARNING,
 		[PM_COMPARED_OPEN] = PM_COLOR_WARNING,
 		[PM_COMPARED_WORSE] = PM_COLOR_WARNING,
 		[PM_COMPARED_BETTER] = PM_COLOR_WARM,

@@ -30,6 +30,8 @@ enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 		return is_within(row) ? PM_COMPARED_WITHIN : PM_COMPARED_SAME;
 	case PM_VERDICT_WORSE:
 		return row->gated ? PM_COMPARED_FAILED : PM_COMPARED_WORSE;
+	case PM_VERDICT_ACCEPTED:
+		return PM_COMPARED_ACCEPTED;
 	case PM_VERDICT_BETTER:
 		return PM_COMPARED_BETTER;
 	case PM_VERDICT_CHANGED:
@@ -50,6 +52,7 @@ const char *pm_compare_section_words(enum pm_compare_section section)
 {
 	static const char *const words[] = {
 		[PM_COMPARED_FAILED] = "beyond the gate",
+		[PM_COMPARED_ACCEPTED] = "accepted, beyond the gate",
 		[PM_COMPARED_OPEN] = "gated, and not decided",
 		[PM_COMPARED_WORSE] = "worse, without a gate",
 		[PM_COMPARED_CHANGED] = "changed",
@@ -128,6 +131,11 @@ static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
 		pm_str_printf(str, ", %zu of %zu gated numbers not decided",
 			      of[PM_COMPARED_OPEN], counts->gated);
 		put_first(str, comparison, PM_COMPARED_OPEN);
+	} else if (of[PM_COMPARED_ACCEPTED] > 0) {
+		pm_str_printf(str,
+			      ", %zu of %zu gated numbers beyond the gate as accepted",
+			      of[PM_COMPARED_ACCEPTED], counts->gated);
+		put_first(str, comparison, PM_COMPARED_ACCEPTED);
 	} else if (of[PM_COMPARED_BETTER] > 0 &&
 		   comparison->verdict == PM_VERDICT_BETTER) {
 		pm_str_printf(str, ", %zu %s better", of[PM_COMPARED_BETTER],
@@ -248,6 +256,8 @@ void pm_put_compare_name(struct pm_str *str, const struct pm_compare_row *row,
 void pm_put_compare_row(struct pm_str *str, const struct pm_compare_row *row,
 			size_t width, bool ascii)
 {
+	if (row->of_history)
+		pm_str_puts(str, PM_HISTORY_PREFIX);
 	if (row->scope) {
 		pm_str_puts(str, "fn:");
 		pm_put_name(str, row->scope, width, ascii);
@@ -450,9 +460,12 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 		put_shares(str, row);
 	} else if (row->base.known && row->new.known) {
 		pm_str_printf(str, ", %zu ", row->base.len);
-		if (row->base.len != row->new.len)
+		if (row->of_history)
+			pm_str_printf(str, "commits and %zu ", row->new.len);
+		else if (row->base.len != row->new.len)
 			pm_str_printf(str, "and %zu ", row->new.len);
-		pm_str_printf(str, "run%s a side", row->new.len == 1 ? "" : "s");
+		pm_str_printf(str, "run%s%s", row->new.len == 1 ? "" : "s",
+			      row->of_history ? "" : " a side");
 	}
 	/* No chance is 0; that of many samples is too small for a double. */
 	if (isfinite(row->p_holm) && row->p_holm < P_LEAST)

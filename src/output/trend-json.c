@@ -72,7 +72,8 @@ static const char *class_name(enum pm_stat_class class)
 static void put_trend(struct pm_str *out, const struct pm_trends *trends,
 		      const struct pm_trend *trend)
 {
-	pm_put_compare_json_text(out, "{\"scope\":", trend->scope);
+	pm_put_compare_json_text(out, "{\"case\":", trend->case_name);
+	pm_put_compare_json_text(out, ",\"scope\":", trend->scope);
 	pm_put_compare_json_text(out, ",\"module\":", trend->module);
 	pm_put_compare_json_text(out, ",\"event\":", trend->event);
 	pm_put_compare_json_text(out, ",\"unit\":", trend->unit);

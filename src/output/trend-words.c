@@ -12,6 +12,7 @@ void pm_trend_row(struct pm_compare_row *ret, const struct pm_trend *trend)
 {
 	*ret = (struct pm_compare_row){
 		.subject = trend->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
+		.case_name = trend->case_name,
 		.scope = trend->scope,
 		.module = trend->module,
 		.event = trend->event,

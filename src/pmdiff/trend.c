@@ -51,23 +51,26 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 	PM_CLEANUP(pmdiff_history_release) struct pmdiff_history history = { 0 };
 	struct pm_trends trends = { 0 };
 	PM_AUTO_FREE struct pm_trend_of *commits = NULL;
-	size_t len = 0;
+	size_t len = 0, documents = 0;
 	int r = pmdiff_history_read(&history, options->history, err);
 
 	if (r < 0)
 		return r;
-	commits = calloc(history.commits.len + 1, sizeof(*commits));
+	for (size_t i = 0; i < history.commits.len; i++)
+		documents += history.commits.data[i].suite.cases.len;
+	commits = calloc(documents + 1, sizeof(*commits));
 	if (!commits)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < history.commits.len; i++) {
 		const struct pmdiff_history_commit *commit = &history.commits.data[i];
-		const struct pm_suite_case *only = pm_suite_find(&commit->suite, NULL);
 
-		if (only)
-			commits[len++] =
-				(struct pm_trend_of){ .stat = &only->stat,
-						      .commit = commit->commit,
-						      .subject = commit->subject };
+		for (size_t j = 0; j < commit->suite.cases.len; j++)
+			commits[len++] = (struct pm_trend_of){
+				.stat = &commit->suite.cases.data[j].stat,
+				.case_name = commit->suite.cases.data[j].name,
+				.commit = commit->commit,
+				.subject = commit->subject,
+			};
 	}
 	r = pm_trends_find(&trends, commits, len, err);
 	if (r < 0)

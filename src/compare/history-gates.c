@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What many small steps make together: the new side against the level of earlier commits, as a row
+ * of its own. The level is the median of the last commits, such that neither one bad commit nor one
+ * good one moves it; after a change that stays it follows within half of them.
+ */
+#include "compare-internal.h"
+#include "pm/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	LEVEL_COMMITS = 50, /* the last ones */
+	LEVEL_COMMITS_MIN = 5,
+};
+/* So many times its noise is a change that the history itself does not make. */
+#define NOISE_TIMES 3
+/* How the median of |differences| of neighbours tells sigma: 1.4826 / sqrt(2). */
+#define SIGMA_OF_MEDIAN 1.0484
+
+/* The last medians of @row, oldest first. */
+struct level {
+	double values[LEVEL_COMMITS];
+	size_t len;
+	double median, noise;
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median_of(double *values, size_t len)
+{
+	qsort(values, len, sizeof(*values), compare_doubles);
+	return pm_stats_quantile(values, len, 0.5);
+}
+
+static int find_level(struct level *ret, const struct pm_compare_row *row,
+		      const struct pm_stat *const *history, size_t len,
+		      const struct pm_stat *like)
+{
+	double room[LEVEL_COMMITS];
+
+	*ret = (struct level){ .median = NAN, .noise = NAN };
+	for (size_t i = len; i-- > 0 && ret->len < LEVEL_COMMITS;) {
+		double median;
+		int r;
+
+		if (!pm_history_is_like(history[i], like))
+			continue;
+		r = pm_history_median(history[i], row, &median);
+		if (r < 0)
+			return r;
+		if (isfinite(median))
+			ret->values[ret->len++] = median;
+	}
+	if (ret->len < LEVEL_COMMITS_MIN)
+		return 0;
+	for (size_t i = 0; i + 1 < ret->len; i++)
+		room[i] = fabs(ret->values[i + 1] - ret->values[i]);
+	ret->noise = SIGMA_OF_MEDIAN * median_of(room, ret->len - 1);
+	memcpy(room, ret->values, ret->len * sizeof(*room));
+	ret->median = median_of(room, ret->len);
+	for (size_t i = 0; i < ret->len / 2; i++) {
+		double value = ret->values[i];
+
+		ret->values[i] = ret->values[ret->len - 1 - i];
+		ret->values[ret->len - 1 - i] = value;
+	}
+	return 0;
+}
+
+static double *copy_values(const double *values, size_t len)
+{
+	double *copy = malloc((len > 0 ? len : 1) * sizeof(*copy));
+
+	if (copy && len > 0)
+		memcpy(copy, values, len * sizeof(*copy));
+	return copy;
+}
+
+/* The row without its sides: texts of its own. */
+static int copy_row(struct pm_compare_row *ret, const struct pm_compare_row *row,
+		    const struct level *level)
+{
+	*ret = *row;
+	ret->scope = ret->symbol = ret->module = ret->file = NULL;
+	ret->event = ret->unit = ret->why = NULL;
+	memset(&ret->pairs, 0, sizeof(ret->pairs));
+	ret->base = (struct pm_compare_side){ .known = level->len >= LEVEL_COMMITS_MIN,
+					      .len = level->len,
+					      .median = level->median,
+					      .min = INFINITY,
+					      .max = -INFINITY,
+					      .share = NAN,
+					      .weight = NAN };
+	ret->new.begins = NULL;
+	ret->base.values = copy_values(level->values, level->len);
+	ret->new.values = copy_values(row->new.values, row->new.len);
+	for (size_t i = 0; i < level->len; i++) {
+		ret->base.min = fmin(ret->base.min, level->values[i]);
+		ret->base.max = fmax(ret->base.max, level->values[i]);
+	}
+	ret->change = ret->low = ret->high = NAN;
+	ret->difference = ret->difference_low = ret->difference_high = NAN;
+	ret->p = ret->p_holm = ret->at_most = NAN;
+	ret->inlined_base = ret->inlined_new = false;
+	ret->ack = NULL;
+	if (!ret->base.values || !ret->new.values ||
+	    pm_stat_text(&ret->scope, row->scope) < 0 ||
+	    pm_stat_text(&ret->symbol, row->symbol) < 0 ||
+	    pm_stat_text(&ret->module, row->module) < 0 ||
+	    pm_stat_text(&ret->file, row->file) < 0 ||
+	    pm_stat_text(&ret->event, row->event) < 0)
+		return -ENOMEM;
+	return pm_stat_text(&ret->unit, row->unit);
+}
+
+static int judge_row(struct pm_compare_row *row, const struct level *level)
+{
+	double by = row->new.median - level->median;
+
+	if (!row->base.known) {
+		row->verdict = PM_VERDICT_UNKNOWN;
+		return pm_compare_why(row,
+				      "The history has %zu commits with it that were "
+				      "measured so: %d are the least that have a level.",
+				      level->len, LEVEL_COMMITS_MIN);
+	}
+	row->change = row->low = row->high = by == 0 ? 0
+					     : level->median == 0
+						     ? copysign(INFINITY, by)
+						     : by / fabs(level->median);
+	row->verdict = PM_VERDICT_SAME;
+	if (!(fabs(row->change) > row->gate))
+		return 0;
+	if (row->class != PM_STAT_EXACT && fabs(by) <= NOISE_TIMES * level->noise) {
+		row->verdict = PM_VERDICT_INCONCLUSIVE;
+		return pm_compare_why(row,
+				      "It is beyond the gate, but the commits of the "
+				      "history differ as much.");
+	}
+	row->verdict = pm_compare_direction(row, row->change);
+	return pm_compare_why(row, "Against the median of the last %zu commits.",
+			      level->len);
+}
+
+static int add_row(struct pm_comparison *comparison, size_t at,
+		   const struct pm_gate *gate, const struct pm_stat *const *history,
+		   size_t history_len, const struct pm_stat *like)
+{
+	const struct pm_compare_row *row = &comparison->rows.data[at];
+	struct pm_compare_row added;
+	struct level level;
+	int r = find_level(&level, row, history, history_len, like);
+
+	if (r < 0)
+		return r;
+	r = copy_row(&added, row, &level);
+	added.of_history = true;
+	added.method = "history";
+	added.gated = true;
+	added.gate = gate->limit;
+	added.both = gate->both;
+	added.gate_source = gate->source;
+	if (r == 0)
+		r = judge_row(&added, &level);
+	if (r == 0)
+		r = pm_vec_push(&comparison->rows, added);
+	if (r < 0)
+		pm_compare_row_free(&added);
+	return r;
+}
+
+/* The last one that fits holds. */
+static const struct pm_gate *find_gate(const struct pm_gates *gates, bool *used,
+				       const struct pm_compare_row *row,
+				       const char *group)
+{
+	struct pm_gate_target target = { .scope = row->scope,
+					 .symbol = row->symbol,
+					 .event = row->event };
+	const struct pm_gate *found = NULL;
+
+	for (size_t i = 0; i < gates->list.len; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+
+		if (!pm_gate_fits_case(gate, row->case_name, group) ||
+		    !pm_gate_fits(gate, &target))
+			continue;
+		used[i] = true;
+		found = gate;
+	}
+	return found;
+}
+
+/* Of a file's gates, which may be for other machines, only what is mistyped is an error. */
+static int check_used(const struct pm_comparison *comparison,
+		      const struct pm_gates *gates, const bool *used,
+		      struct pm_error *err)
+{
+	for (size_t i = 0; i < gates->list.len; i++) {
+		const struct pm_gate *gate = &gates->list.data[i];
+
+		if (!used[i] && (strcmp(gate->source, "--history-gate") == 0 ||
+				 pm_gate_near(gate, comparison)))
+			return pm_gate_not_found(gate, comparison, err);
+	}
+	return 0;
+}
+
+int pm_history_rows_add(struct pm_comparison *comparison,
+			const struct pm_compare_input *inputs,
+			const struct pm_gates *gates, struct pm_error *err)
+{
+	size_t len = comparison->rows.len;
+	PM_AUTO_FREE bool *used = NULL;
+	int r = 0;
+
+	if (!gates || gates->list.len == 0)
+		return 0;
+	used = calloc(gates->list.len, sizeof(*used));
+	for (size_t i = 0; used && i < len && r == 0; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+		const struct pm_compare_input *input = &inputs[row->case_at];
+		const struct pm_gate *gate = find_gate(gates, used, row, input->group);
+
+		/* Of `ab` the one document is both sides. */
+		if (gate && row->new.known)
+			r = add_row(comparison, i, gate, input->history,
+				    input->history_len,
+				    input->new_len > 0 ? input->new[0] : input->base[0]);
+	}
+	if (!used || r < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return check_used(comparison, gates, used, err);
+}
