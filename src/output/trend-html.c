@@ -14,14 +14,21 @@ enum {
 	PLOT_HEIGHT = 100,
 	PLOT_TOP = 16, /* pixels, for the steps' numbers */
 	PLOT_PIXELS = 120,
-	/* More are collapsed, and have no numbers in the plot. */
-	STEPS_OPEN = 8,
+	SPARK_WIDTH = 220, /* pixels of the line of a number */
+	SPARK_HEIGHT = 26,
+	SPARK_EDGE = 4,
+	SPARK_DOT = 3,
+	SPARK_POINTS = 110, /* of more commits, means of some of them */
+	SUBJECT_COLUMNS = 60,
+	STEPS_OPEN = 8, /* more are folded away, and have no numbers in the plot */
 };
 
 /* Minimum height of a plot, as a fraction of its level: noise should not look large. */
 static const double plot_least = 0.02;
 /* Above and below the values, as a fraction of the height. */
 static const double plot_margin = 0.06;
+/* A level so near to the accepted one is that one. */
+static const double ack_near = 0.0005;
 
 /* ---- the frame ------------------------------------------------------------------------- */
 
@@ -96,6 +103,63 @@ static void put_commit(struct pm_str *out, const char *title,
 	pm_str_release(&words);
 }
 
+/* ---- accepted steps -------------------------------------------------------------------- */
+
+/* The acceptance of this number, or NULL. */
+static const struct pm_ack *ack_of(const struct pm_trend_report *report,
+				   const struct pm_trend *trend)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
+	struct pm_compare_row row;
+
+	if (!report->acks || report->acks->list.len == 0)
+		return NULL;
+	pm_trend_row(&row, trend);
+	pm_compare_row_name(&name, &row);
+	return name.failed ? NULL : pm_acks_find(report->acks, name.data);
+}
+
+/* Whether @ack is for this step: it says so, or the level is the one that was accepted. */
+static bool is_accepted(const struct pm_ack *ack, const struct pm_trends *trends,
+			const struct pm_trend_step *step)
+{
+	const char *commit = trends->commits.data[step->at].commit;
+
+	if (!ack || step->verdict != PM_VERDICT_WORSE)
+		return false;
+	if (ack->commit && commit && strcmp(ack->commit, commit) == 0)
+		return true;
+	return fabs(step->after - ack->to) <= ack_near * fabs(ack->to);
+}
+
+static const char *class_of(const struct pm_ack *ack, const struct pm_trends *trends,
+			    const struct pm_trend_step *step)
+{
+	return is_accepted(ack, trends, step) ? "accepted"
+					      : pm_verdict_name(step->verdict);
+}
+
+/* What a step is, for who points at it: "worse +3.00 %: 3f2a1bc0  Make it slower". */
+static void put_step_title(struct pm_str *out, const struct pm_trends *trends,
+			   const struct pm_trend *trend, const struct pm_trend_step *step,
+			   const struct pm_ack *ack)
+{
+	struct pm_compare_row row;
+	struct pm_str words = { 0 };
+
+	pm_trend_step_row(&row, trend, step);
+	pm_str_printf(&words, "%s ", class_of(ack, trends, step));
+	pm_put_compare_change(&words, &row);
+	pm_str_puts(&words, ": ");
+	pm_put_trend_commit(&words, &trends->commits.data[step->at], 0, false);
+	if (is_accepted(ack, trends, step))
+		pm_str_printf(&words, " (%s)", ack->reason);
+	pm_str_puts(out, "<title>");
+	pm_put_markup_str(out, &words);
+	pm_str_puts(out, "</title>");
+	pm_str_release(&words);
+}
+
 static void put_top(struct pm_str *out, const struct pm_trend_report *report)
 {
 	const struct pm_trends *trends = report->trends;
@@ -126,7 +190,8 @@ static void put_top(struct pm_str *out, const struct pm_trend_report *report)
 			out,
 			"<p class=\"key\">The line joins the medians of the commits, the "
 			"band reaches from the least to the largest run, dashes are "
-			"levels. A vertical line is a step.</p>\n"
+			"levels. A vertical line or a dot is a step: it was better, "
+			"worse, or accepted.</p>\n"
 			"<div class=\"tools\" hidden><label for=\"filter\">Filter by "
 			"name</label><input id=\"filter\" type=\"search\" "
 			"autocomplete=\"off\" spellcheck=\"false\"><span id=\"count\" "
@@ -254,7 +319,8 @@ static void put_levels(struct pm_str *out, const struct plot *plot)
 	pm_str_puts(out, "\"/>");
 }
 
-static void put_marks(struct pm_str *out, const struct plot *plot)
+static void put_marks(struct pm_str *out, const struct pm_trends *trends,
+		      const struct plot *plot, const struct pm_ack *ack)
 {
 	const struct pm_trend *trend = plot->trend;
 
@@ -264,14 +330,16 @@ static void put_marks(struct pm_str *out, const struct plot *plot)
 
 		pm_str_printf(out,
 			      "<line class=\"step %s\" x1=\"%.2f%%\" x2=\"%.2f%%\" "
-			      "y1=\"%d\" y2=\"%d\"/>",
-			      pm_verdict_name(step->verdict), x, x, PLOT_TOP,
+			      "y1=\"%d\" y2=\"%d\">",
+			      class_of(ack, trends, step), x, x, PLOT_TOP,
 			      PLOT_TOP + PLOT_PIXELS);
+		put_step_title(out, trends, trend, step, ack);
+		pm_str_puts(out, "</line>");
 		if (trend->steps.len <= STEPS_OPEN)
 			pm_str_printf(
 				out,
 				"<text class=\"%s\" x=\"%.2f%%\" y=\"12\">%zu</text>",
-				pm_verdict_name(step->verdict), x, i + 1);
+				class_of(ack, trends, step), x, i + 1);
 	}
 }
 
@@ -300,7 +368,8 @@ static void put_name(struct pm_str *out, const struct pm_trend *trend)
 	pm_str_release(&words);
 }
 
-static void put_plot(struct pm_str *out, const struct pm_trend *trend)
+static void put_plot(struct pm_str *out, const struct pm_trends *trends,
+		     const struct pm_trend *trend, const struct pm_ack *ack)
 {
 	struct plot plot;
 
@@ -319,7 +388,7 @@ static void put_plot(struct pm_str *out, const struct pm_trend *trend)
 	put_levels(out, &plot);
 	put_line(out, &plot);
 	pm_str_puts(out, "</svg>");
-	put_marks(out, &plot);
+	put_marks(out, trends, &plot, ack);
 	pm_str_printf(out, "<line class=\"cursor\" y1=\"%d\" y2=\"%d\"/></svg></div>\n",
 		      PLOT_TOP, PLOT_TOP + PLOT_PIXELS);
 	pm_str_puts(out, "<output aria-live=\"polite\"></output>\n");
@@ -328,15 +397,16 @@ static void put_plot(struct pm_str *out, const struct pm_trend *trend)
 /* ---- series ---------------------------------------------------------------------------- */
 
 static void put_step(struct pm_str *out, const struct pm_trends *trends,
-		     const struct pm_trend *trend, const struct pm_trend_step *step)
+		     const struct pm_trend *trend, const struct pm_trend_step *step,
+		     const struct pm_ack *ack)
 {
 	size_t gap = step->at - step->from - 1;
 	struct pm_compare_row row;
 	struct pm_str words = { 0 };
 
 	pm_trend_step_row(&row, trend, step);
-	pm_str_printf(out, "<li><b class=\"%s\">%s ", pm_verdict_name(step->verdict),
-		      pm_verdict_name(step->verdict));
+	pm_str_printf(out, "<li><b class=\"%s\">%s ", class_of(ack, trends, step),
+		      class_of(ack, trends, step));
 	pm_put_compare_change(&words, &row);
 	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</b> ");
@@ -353,12 +423,17 @@ static void put_step(struct pm_str *out, const struct pm_trends *trends,
 			      "<small>or one of the %zu commit%s before it, which %s no "
 			      "value</small>",
 			      gap, gap == 1 ? "" : "s", gap == 1 ? "has" : "have");
+	if (is_accepted(ack, trends, step)) {
+		pm_str_puts(out, "<small>accepted: ");
+		pm_put_markup(out, ack->reason);
+		pm_str_puts(out, "</small>");
+	}
 	pm_str_puts(out, "</li>\n");
 	pm_str_release(&words);
 }
 
 static void put_steps(struct pm_str *out, const struct pm_trends *trends,
-		      const struct pm_trend *trend)
+		      const struct pm_trend *trend, const struct pm_ack *ack)
 {
 	bool folded = trend->steps.len > STEPS_OPEN;
 
@@ -369,7 +444,7 @@ static void put_steps(struct pm_str *out, const struct pm_trends *trends,
 			      trend->steps.len);
 	pm_str_puts(out, "<ol>\n");
 	for (size_t i = 0; i < trend->steps.len; i++)
-		put_step(out, trends, trend, &trend->steps.data[i]);
+		put_step(out, trends, trend, &trend->steps.data[i], ack);
 	pm_str_puts(out, folded ? "</ol></details>\n" : "</ol>\n");
 }
 
@@ -382,13 +457,17 @@ static void put_fact(struct pm_str *out, const char *text)
 	pm_str_puts(out, "</span>");
 }
 
-static void put_series(struct pm_str *out, const struct pm_trends *trends, size_t number)
+static void put_series(struct pm_str *out, const struct pm_trend_report *report,
+		       size_t number)
 {
+	const struct pm_trends *trends = report->trends;
 	const struct pm_trend *trend = &trends->list.data[number];
+	const struct pm_ack *ack = ack_of(report, trend);
 	size_t last = pm_trend_last(trend);
 	struct pm_str words = { 0 };
 
-	pm_str_printf(out, "<section data-series=\"%zu\">\n<h3><code>", number);
+	pm_str_printf(out, "<section id=\"s%zu\" data-series=\"%zu\">\n<h3><code>",
+		      number, number);
 	put_name(out, trend);
 	pm_str_puts(out, "</code>");
 	put_fact(out, trend->module);
@@ -398,10 +477,132 @@ static void put_series(struct pm_str *out, const struct pm_trends *trends, size_
 	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
 	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</span></h3>\n");
-	put_plot(out, trend);
-	put_steps(out, trends, trend);
+	put_plot(out, trends, trend, ack);
+	put_steps(out, trends, trend, ack);
 	pm_str_puts(out, "</section>\n");
 	pm_str_release(&words);
+}
+
+/* ---- a line for each ------------------------------------------------------------------- */
+
+/* Mean of the values of commits [begin, end); NaN: none has one. */
+static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
+{
+	double sum = 0;
+	size_t len = 0;
+
+	for (size_t i = begin; i < end; i++) {
+		if (!isfinite(trend->points.data[i].median))
+			continue;
+		sum += trend->points.data[i].median;
+		len++;
+	}
+	return len > 0 ? sum / (double)len : NAN;
+}
+
+static double spark_x(const struct plot *plot, size_t commit)
+{
+	return SPARK_EDGE + x_of(plot, commit, SPARK_WIDTH - 2 * SPARK_EDGE);
+}
+
+static double spark_y(const struct plot *plot, double value)
+{
+	return SPARK_EDGE +
+	       y_of(plot, value) * (SPARK_HEIGHT - 2 * SPARK_EDGE) / PLOT_HEIGHT;
+}
+
+static void put_spark(struct pm_str *out, const struct pm_trends *trends,
+		      const struct pm_trend *trend, const struct pm_ack *ack)
+{
+	size_t len = trend->points.len, columns = len < SPARK_POINTS ? len : SPARK_POINTS;
+	bool joined = false;
+	struct plot plot;
+
+	init_plot(&plot, trend);
+	pm_str_printf(out,
+		      "<svg class=\"spark\" width=\"%d\" height=\"%d\">"
+		      "<path class=\"line\" d=\"",
+		      SPARK_WIDTH, SPARK_HEIGHT);
+	for (size_t i = 0; i < columns; i++) {
+		size_t begin = i * len / columns, end = (i + 1) * len / columns;
+		double mean = mean_of(trend, begin, end);
+
+		if (isfinite(mean))
+			pm_str_printf(out, "%c%.1f %.1f", joined ? 'L' : 'M',
+				      spark_x(&plot, (begin + end - 1) / 2),
+				      spark_y(&plot, mean));
+		joined = isfinite(mean);
+	}
+	pm_str_puts(out, "\"/>");
+	for (size_t i = 0; i < trend->steps.len; i++) {
+		const struct pm_trend_step *step = &trend->steps.data[i];
+
+		pm_str_printf(out,
+			      "<circle class=\"step %s\" cx=\"%.1f\" cy=\"%.1f\" "
+			      "r=\"%d\">",
+			      class_of(ack, trends, step), spark_x(&plot, step->at),
+			      spark_y(&plot, step->after), SPARK_DOT);
+		put_step_title(out, trends, trend, step, ack);
+		pm_str_puts(out, "</circle>");
+	}
+	pm_str_puts(out, "</svg>");
+}
+
+static void put_line_of(struct pm_str *out, const struct pm_trend_report *report,
+			size_t number)
+{
+	const struct pm_trends *trends = report->trends;
+	const struct pm_trend *trend = &trends->list.data[number];
+	const struct pm_ack *ack = ack_of(report, trend);
+	size_t last = pm_trend_last(trend);
+	struct pm_str words = { 0 };
+
+	pm_str_printf(out, "<tr data-line=\"%zu\"><td><a href=\"#s%zu\"><code>", number,
+		      number);
+	put_name(out, trend);
+	pm_str_puts(out, "</code></a>");
+	put_fact(out, trend->machine);
+	pm_str_puts(out, "</td><td>");
+	put_spark(out, trends, trend, ack);
+	pm_str_puts(out, "</td><td class=\"number\">");
+	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
+	pm_put_markup_str(out, &words);
+	pm_str_puts(out, "</td><td>");
+	if (trend->steps.len > 0) {
+		const struct pm_trend_step *step =
+			&trend->steps.data[trend->steps.len - 1];
+		struct pm_compare_row row;
+
+		pm_trend_step_row(&row, trend, step);
+		pm_str_printf(out, "<b class=\"%s\">", class_of(ack, trends, step));
+		pm_put_compare_change(&words, &row);
+		pm_put_markup_str(out, &words);
+		pm_str_puts(out, "</b> <code>");
+		pm_put_trend_commit(&words, &trends->commits.data[step->at],
+				    SUBJECT_COLUMNS, false);
+		pm_put_markup_str(out, &words);
+		pm_str_puts(out, "</code>");
+		if (is_accepted(ack, trends, step)) {
+			pm_str_puts(out, "<small>accepted: ");
+			pm_put_markup(out, ack->reason);
+			pm_str_puts(out, "</small>");
+		}
+	}
+	pm_str_puts(out, "</td></tr>\n");
+	pm_str_release(&words);
+}
+
+static void put_lines(struct pm_str *out, const struct pm_trend_report *report, FILE *to)
+{
+	pm_str_puts(out, "<div class=\"wide\"><table class=\"lines\">\n<thead><tr>"
+			 "<th>number</th><th>over the commits</th>"
+			 "<th class=\"number\">now</th><th>last step</th></tr></thead>\n"
+			 "<tbody>\n");
+	for (size_t i = 0; i < report->trends->list.len; i++) {
+		put_line_of(out, report, i);
+		pm_flush_some(out, to);
+	}
+	pm_str_puts(out, "</tbody>\n</table></div>\n");
 }
 
 /* ---- data for the script --------------------------------------------------------------- */
@@ -473,12 +674,14 @@ int pm_output_trend_html(const struct pm_trend_report *report, FILE *to,
 
 	put_head(&out, report);
 	put_top(&out, report);
+	if (trends->list.len > 0)
+		put_lines(&out, report, to);
 	for (size_t i = 0; i < trends->list.len; i++) {
 		if (i == 0 && moved > 0)
 			pm_str_puts(&out, "<h2>moved</h2>\n");
 		if (i == moved)
 			pm_str_puts(&out, "<h2>without a step</h2>\n");
-		put_series(&out, trends, i);
+		put_series(&out, report, i);
 		pm_flush_some(&out, to);
 	}
 	if (trends->list.len > 0) {
