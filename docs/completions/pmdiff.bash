@@ -2,9 +2,10 @@
 # Completion of pmdiff for bash. Needs nothing but bash.
 
 _pmdiff_long='--base --head --good --bad --row --build --case --repeat --warmup --event --fn --range
-	--engine --timeout --gate --force --strict --config --history --trend --json --markdown
+	--engine --timeout --gate --force --strict --config --history --trend
+	--history-gate --acks --format --output --commit --reason --remove --json --markdown
 	--junit --sarif --html --all --color --quiet --help --version'
-_pmdiff_short='-r -w -e -q -h'
+_pmdiff_short='-r -w -e -o -q -h'
 
 # Branches and tags.
 _pmdiff_revisions() {
@@ -33,10 +34,14 @@ _pmdiff_files() {
 _pmdiff_value() {
 	local cur=$2
 	case $1 in
-	--base | --head | --good | --bad) _pmdiff_reply "$(_pmdiff_revisions)" "$cur" ;;
+	--base | --head | --good | --bad | --commit) _pmdiff_reply "$(_pmdiff_revisions)" "$cur" ;;
 	--engine) _pmdiff_reply 'auto count uprobe ptrace callgrind' "$cur" ;;
 	--color) _pmdiff_reply 'auto always never' "$cur" ;;
-	--config) _pmdiff_files "$cur" ;;
+	--config | --acks | -o | --output) _pmdiff_files "$cur" ;;
+	--format)
+		_pmdiff_reply 'auto google-benchmark criterion hyperfine pytest-benchmark perf-stat
+			iai-callgrind' "$cur"
+		;;
 	--history)
 		_pmdiff_files "$cur"
 		case git-notes in
@@ -44,7 +49,7 @@ _pmdiff_value() {
 		esac
 		;;
 	--row | --build | --case | -r | --repeat | -w | --warmup | -e | --event | --fn | --range | \
-		--timeout | --gate) ;;
+		--timeout | --gate | --history-gate | --reason) ;;
 	*) return 1 ;;
 	esac
 }

@@ -7,7 +7,7 @@ function __pmdiff_revisions
     git for-each-ref --format='%(refname:short)' refs/heads refs/tags refs/remotes 2>/dev/null
 end
 
-complete -c pmdiff -n __fish_is_first_token -a 'run bisect'
+complete -c pmdiff -n __fish_is_first_token -a 'run bisect import ack'
 complete -c pmdiff -l base -x -a '(__pmdiff_revisions)' -d 'commit to compare with'
 complete -c pmdiff -l head -x -a '(__pmdiff_revisions)' -d 'commit that is judged'
 complete -c pmdiff -l good -x -a '(__pmdiff_revisions)' -d 'commit that was fine'
@@ -28,6 +28,13 @@ complete -c pmdiff -l strict -d 'exit with 4 where more runs are needed'
 complete -c pmdiff -l config -r -F -d 'settings'
 complete -c pmdiff -l history -r -F -a git-notes -d 'what earlier commits counted'
 complete -c pmdiff -l trend -d 'the steps in the history'
+complete -c pmdiff -l history-gate -x -d 'how far above the history a row may be'
+complete -c pmdiff -l acks -r -F -d 'accepted regressions'
+complete -c pmdiff -l format -x -a 'auto google-benchmark criterion hyperfine pytest-benchmark perf-stat iai-callgrind' -d 'the tool that wrote it'
+complete -c pmdiff -s o -l output -r -F -d 'where import writes'
+complete -c pmdiff -l commit -x -a '(__pmdiff_revisions)' -d 'the commit that it is of'
+complete -c pmdiff -l reason -x -d 'why it is accepted'
+complete -c pmdiff -l remove -d 'do not accept it any more'
 complete -c pmdiff -l json -d 'everything, as JSON'
 complete -c pmdiff -l markdown -d 'for comments and summaries'
 complete -c pmdiff -l junit -d 'a test case for each gate'

@@ -29,6 +29,8 @@ struct pm_diff_measure {
 		int64_t line; /* in the file; -1: unknown */
 	})
 	gates;
+	/* The same over the history; of no single case. */
+	PM_VEC(struct pm_diff_gate) history_gates;
 	PM_VEC(char *) command;
 	char *setup; /* for the shell: before each run, not counted */
 	uint64_t runs;

@@ -190,7 +190,9 @@ static int take_count(const struct config_file *file, const char *key,
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-static int take_gate(const struct config_file *file, const char *row, const json_t *value)
+/* @len: how many gates of the same kind there are. */
+static int take_gate(const struct config_file *file, const char *row, const json_t *value,
+		     size_t len, struct pm_diff_gate *ret)
 {
 	size_t depth = file->depth + 1;
 	struct pm_diff_gate gate = { .line = line_of(&file->text, row, depth,
@@ -199,7 +201,7 @@ static int take_gate(const struct config_file *file, const char *row, const json
 
 	if (row[0] == '\0')
 		return refuse(file, row, depth, "expected a row, as \"fn:parse:sim.Ir\"");
-	if (file->measure->gates.len == CONFIG_GATES_MAX)
+	if (len == CONFIG_GATES_MAX)
 		return refuse(file, "gates", file->depth, "expected at most %d",
 			      CONFIG_GATES_MAX);
 	r = take_text(file, row, depth, value, "how much it may change, as \"1%\"",
@@ -207,29 +209,48 @@ static int take_gate(const struct config_file *file, const char *row, const json
 	if (r < 0)
 		return r;
 	gate.row = strdup(row);
-	if (gate.row && pm_vec_push(&file->measure->gates, gate) == 0)
+	if (gate.row) {
+		*ret = gate;
 		return 0;
-	free(gate.row);
+	}
 	free(gate.limit);
 	return no_memory(file);
 }
 
+#define TAKE_GATES(file, key, value, vec)                                                \
+	({                                                                               \
+		int gates_ = 0;                                                          \
+		const char *row_;                                                        \
+		json_t *limit_;                                                          \
+                                                                                         \
+		if (!json_is_object(value))                                              \
+			gates_ = refuse((file), (key), (file)->depth,                    \
+					"expected an object, as {\"sim.Ir\": \"1%%\"}"); \
+		json_object_foreach((value), row_, limit_)                               \
+		{                                                                        \
+			struct pm_diff_gate gate_ = { 0 };                               \
+                                                                                         \
+			if (gates_ == 0)                                                 \
+				gates_ = take_gate((file), row_, limit_, (vec)->len,     \
+						   &gate_);                              \
+			if (gates_ == 0 && pm_vec_push((vec), gate_) < 0) {              \
+				free(gate_.row);                                         \
+				free(gate_.limit);                                       \
+				gates_ = no_memory(file);                                \
+			}                                                                \
+		}                                                                        \
+		gates_;                                                                  \
+	})
+
 static int take_gates(const struct config_file *file, const char *key, json_t *value)
 {
-	const char *row;
-	json_t *limit;
+	return TAKE_GATES(file, key, value, &file->measure->gates);
+}
 
-	if (!json_is_object(value))
-		return refuse(file, key, file->depth,
-			      "expected an object, as {\"sim.Ir\": \"1%%\"}");
-	json_object_foreach(value, row, limit)
-	{
-		int r = take_gate(file, row, limit);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+static int take_history_gates(const struct config_file *file, const char *key,
+			      json_t *value)
+{
+	return TAKE_GATES(file, key, value, &file->measure->history_gates);
 }
 
 static int take_history(const struct config_file *file, const char *key, json_t *value)
@@ -390,6 +411,7 @@ static const struct config_key {
 	{ "cases", take_cases, KEY_OF_ALL },
 	{ "build", take_build, KEY_OF_ALL },
 	{ "history", take_history, KEY_OF_ALL },
+	{ "history_gates", take_history_gates, KEY_OF_ALL },
 	{ "profile", take_profile, KEY_OF_ALL },
 };
 
@@ -577,13 +599,19 @@ int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
 		pm_vec_release(vec);                       \
 	})
 
+#define RELEASE_GATES(vec)                                   \
+	({                                                   \
+		for (size_t i_ = 0; i_ < (vec)->len; i_++) { \
+			free((vec)->data[i_].row);           \
+			free((vec)->data[i_].limit);         \
+		}                                            \
+		pm_vec_release(vec);                         \
+	})
+
 static void release_measure(struct pm_diff_measure *measure)
 {
-	for (size_t i = 0; i < measure->gates.len; i++) {
-		free(measure->gates.data[i].row);
-		free(measure->gates.data[i].limit);
-	}
-	pm_vec_release(&measure->gates);
+	RELEASE_GATES(&measure->gates);
+	RELEASE_GATES(&measure->history_gates);
 	RELEASE_TEXTS(&measure->command);
 	RELEASE_TEXTS(&measure->events);
 	RELEASE_TEXTS(&measure->functions);

@@ -304,6 +304,8 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		.force = options->force,
 		.gates_default = { -1, -1, -1 },
 		.seed = SEED,
+		.history_gates = &options->history_gates,
+		.acks = &options->acks,
 		.cases_left_out = options->case_pattern != NULL,
 	};
 	int r = read_earlier(&earlier, inputs, options, err);

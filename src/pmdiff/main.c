@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "ack.h"
 #include "bisect.h"
+#include "import.h"
 #include "judge.h"
 #include "print.h"
 #include "profile.h"
@@ -173,6 +175,26 @@ static int trend(const struct pmdiff_options *options)
 		       : PMDIFF_STATUS_FINE;
 }
 
+static int ack(const struct pmdiff_options *options)
+{
+	struct pm_sink sink = { .file = stdout };
+	struct pm_error err = { .offset = -1 };
+	int ret = pmdiff_ack(options, sink.file, &err);
+
+	if (ret < 0)
+		return fail(&err, status_of_error(ret));
+	return pm_sink_close(&sink, &err) < 0 ? fail(&err, PM_STATUS_FAILED)
+					      : PMDIFF_STATUS_FINE;
+}
+
+static int import(const struct pmdiff_options *options)
+{
+	struct pm_error err = { .offset = -1 };
+	int ret = pmdiff_import(options, &err);
+
+	return ret < 0 ? fail(&err, status_of_error(ret)) : PMDIFF_STATUS_FINE;
+}
+
 static int act(const struct pmdiff_options *options)
 {
 	struct pm_error err = { .offset = -1 };
@@ -187,6 +209,10 @@ static int act(const struct pmdiff_options *options)
 		return bisect(options);
 	case PMDIFF_TREND:
 		return trend(options);
+	case PMDIFF_IMPORT:
+		return import(options);
+	case PMDIFF_ACK:
+		return ack(options);
 	case PMDIFF_COMPARE:
 	case PMDIFF_HELP:
 	case PMDIFF_TELL_VERSION:

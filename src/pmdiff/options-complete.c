@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What the configuration of a repository adds to the command line, and what is then missing. */
+#include "ack.h"
 #include "history.h"
 #include "options-internal.h"
 #include "place.h"
 #include "pm/suite.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char config_name[] = "pmdiff.json";
@@ -83,6 +85,17 @@ static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *o
 	return ret;
 }
 
+/* @more is then empty. */
+static int append_gates(struct pm_gates *to, struct pm_gates *more, struct pm_error *err)
+{
+	if (pm_vec_reserve(&to->list, to->list.len + more->list.len) < 0)
+		return no_memory(err);
+	for (size_t i = 0; i < more->list.len; i++)
+		to->list.data[to->list.len++] = more->list.data[i];
+	pm_vec_release(&more->list);
+	return 0;
+}
+
 /* Those of the command line come last, for the last one holds; those of a case come behind those of
  * all. */
 static int add_gates(struct pmdiff_options *options, struct pm_error *err)
@@ -95,18 +108,55 @@ static int add_gates(struct pmdiff_options *options, struct pm_error *err)
 		ret = parse_gate(&gates, &config->all.gates.data[i], config->path, err);
 	for (size_t i = 0; i < config->cases.len && ret == 0; i++)
 		ret = parse_case_gates(&gates, &config->cases.data[i], config->path, err);
-	if (ret == 0 &&
-	    pm_vec_reserve(&gates.list, gates.list.len + options->gates.list.len) < 0)
-		ret = no_memory(err);
+	if (ret == 0)
+		ret = append_gates(&gates, &options->gates, err);
+	if (ret < 0)
+		pm_gates_release(&gates);
+	else
+		options->gates = gates;
+	return ret;
+}
+
+/* A hard limit needs no history. */
+static int check_history_gates(const struct pmdiff_options *options, struct pm_error *err)
+{
+	for (size_t i = 0; i < options->history_gates.list.len; i++) {
+		const struct pm_gate *gate = &options->history_gates.list.data[i];
+
+		if (isnan(gate->at_most))
+			continue;
+		pm_error_set(err, -EINVAL,
+			     "%s: a gate over the history is a change, as 3%%",
+			     gate->event);
+		pm_error_where(err, gate->source, -1);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int add_history_gates(struct pmdiff_options *options, struct pm_error *err)
+{
+	const struct pm_diff_measure *all = &options->config.all;
+	struct pm_gates gates = { 0 };
+	bool typed = options->history_gates.list.len > 0;
+	int ret = 0;
+
+	if (typed && !options->history) {
+		pm_error_set(err, -EINVAL, "--history-gate needs a history");
+		pm_error_fix(err, "--history DIRECTORY, or git-notes");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < all->history_gates.len && ret == 0; i++)
+		ret = parse_gate(&gates, &all->history_gates.data[i],
+				 options->config.path, err);
+	if (ret == 0)
+		ret = append_gates(&gates, &options->history_gates, err);
 	if (ret < 0) {
 		pm_gates_release(&gates);
 		return ret;
 	}
-	for (size_t i = 0; i < options->gates.list.len; i++)
-		gates.list.data[gates.list.len++] = options->gates.list.data[i];
-	pm_vec_release(&options->gates.list);
-	options->gates = gates;
-	return 0;
+	options->history_gates = gates;
+	return check_history_gates(options, err);
 }
 
 /* ---- what is measured ------------------------------------------------------------------ */
@@ -361,6 +411,9 @@ static int add_history(struct pmdiff_options *options, struct pm_error *err)
 
 	if (options->history || !config->history)
 		return 0;
+	/* It is written to where somebody has named a commit. */
+	if (options->action == PMDIFF_IMPORT && !options->commit)
+		return 0;
 	if (end && config->history[0] != '/' &&
 	    strncmp(config->history, notes, sizeof(notes) - 1) != 0) {
 		if (asprintf(&path, "%.*s/%s", (int)(end - config->path), config->path,
@@ -373,6 +426,13 @@ static int add_history(struct pmdiff_options *options, struct pm_error *err)
 	return 0;
 }
 
+/* Where acceptances mean something. */
+static bool are_judged(const struct pmdiff_options *options)
+{
+	return options->action == PMDIFF_COMPARE || options->action == PMDIFF_RUN ||
+	       options->action == PMDIFF_TREND;
+}
+
 int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err)
 {
 	int ret = read_config(options, err);
@@ -381,6 +441,10 @@ int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err
 		ret = add_gates(options, err);
 	if (ret == 0)
 		ret = add_history(options, err);
+	if (ret == 0)
+		ret = add_history_gates(options, err);
+	if (ret == 0 && are_judged(options))
+		ret = pmdiff_acks_read(&options->acks, options, err);
 	/* Where nothing is measured, too: what is wrong in the file is told at once. */
 	if (ret == 0)
 		ret = add_measured(options, err);

@@ -14,10 +14,14 @@ enum pmdiff_mode {
 	PMDIFF_OF_RUN = 2,
 	PMDIFF_OF_BISECT = 4,
 	PMDIFF_OF_TREND = 8,
+	PMDIFF_OF_IMPORT = 16,
+	PMDIFF_OF_ACK = 32,
 };
 
 /* Values of options: 0, or negative with one clear line. */
 int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err);
+int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
+			struct pm_error *err);
 int pmdiff_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err);
 int pmdiff_add_text(struct pmdiff_texts *texts, const char *text, struct pm_error *err);
 /* @path NULL: standard output. */

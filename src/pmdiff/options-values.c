@@ -27,6 +27,25 @@ int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err
 			    text);
 }
 
+int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
+			struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
+
+	for (enum pm_import_format i = 0; i < PM_IMPORT_FORMATS; i++) {
+		const char *name = pm_import_format_name(i);
+
+		if (strcmp(name, text) == 0) {
+			*ret = i;
+			return 0;
+		}
+		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "", name);
+	}
+	return names.failed ? pm_error_set(err, -ENOMEM, "out of memory")
+			    : pmdiff_usage(err, "--format %s: expected one of %s", text,
+					   names.data);
+}
+
 int pmdiff_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err)
 {
 	uint64_t value;
@@ -167,6 +186,28 @@ static int take_files(struct pmdiff_options *options, char **rest, struct pm_err
 	return ret < 0 || parted ? ret : part_files(options, err);
 }
 
+/* One word for import; for ack a row, and perhaps a result. */
+static int take_kept(struct pmdiff_options *options, char **rest, struct pm_error *err)
+{
+	bool import = options->action == PMDIFF_IMPORT;
+	const char **to[2] = { import ? &options->imported.file : &options->acked.row,
+			       import ? NULL : &options->acked.result };
+
+	for (size_t i = 0; rest[i]; i++) {
+		if (i >= PM_ARRAY_LEN(to) || !to[i])
+			return pmdiff_usage(err, "%s: one %s at a time", rest[i],
+					    import ? "file" : "row");
+		if (rest[i][0] == '\0')
+			return pmdiff_usage(err, "expected a name, not an empty text");
+		*to[i] = rest[i];
+	}
+	if (!import || options->imported.file)
+		return 0;
+	pm_error_set(err, -EINVAL, "no file to import");
+	pm_error_fix(err, "pmdiff import FILE -o OUT.json");
+	return -EINVAL;
+}
+
 int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_error *err)
 {
 	switch (options->action) {
@@ -183,6 +224,9 @@ int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_err
 			return pmdiff_usage(
 				err, "%s: --trend is of a history, not of files", *rest);
 		return 0;
+	case PMDIFF_IMPORT:
+	case PMDIFF_ACK:
+		return take_kept(options, rest, err);
 	case PMDIFF_HELP:
 	case PMDIFF_TELL_VERSION:
 		break;

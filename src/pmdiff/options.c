@@ -29,12 +29,18 @@ enum {
 	OPTION_HTML,
 	OPTION_ALL,
 	OPTION_COLOR,
+	OPTION_FORMAT,
+	OPTION_COMMIT,
+	OPTION_REASON,
+	OPTION_REMOVE,
+	OPTION_ACKS,
+	OPTION_HISTORY_GATE,
 	OPTION_VERSION,
 };
 
 /* Files may stand before options, but a command has options of its own. */
-static const char short_options[] = ":e:hqr:w:";
-static const char short_options_command[] = "+:e:hqr:w:";
+static const char short_options[] = ":e:ho:qr:w:";
+static const char short_options_command[] = "+:e:ho:qr:w:";
 static const struct option long_options[] = {
 	{ "base", required_argument, NULL, OPTION_BASE },
 	{ "head", required_argument, NULL, OPTION_HEAD },
@@ -56,6 +62,13 @@ static const struct option long_options[] = {
 	{ "config", required_argument, NULL, OPTION_CONFIG },
 	{ "history", required_argument, NULL, OPTION_HISTORY },
 	{ "trend", no_argument, NULL, OPTION_TREND },
+	{ "history-gate", required_argument, NULL, OPTION_HISTORY_GATE },
+	{ "acks", required_argument, NULL, OPTION_ACKS },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
+	{ "output", required_argument, NULL, 'o' },
+	{ "commit", required_argument, NULL, OPTION_COMMIT },
+	{ "reason", required_argument, NULL, OPTION_REASON },
+	{ "remove", no_argument, NULL, OPTION_REMOVE },
 	{ "json", optional_argument, NULL, OPTION_JSON },
 	{ "markdown", optional_argument, NULL, OPTION_MARKDOWN },
 	{ "junit", optional_argument, NULL, OPTION_JUNIT },
@@ -73,6 +86,7 @@ enum {
 	MEASURED = PMDIFF_OF_RUN | PMDIFF_OF_BISECT,
 	COMPARED = PMDIFF_OF_FILES | PMDIFF_OF_RUN,
 	SHOWN = COMPARED | PMDIFF_OF_TREND,
+	KEPT = PMDIFF_OF_IMPORT | PMDIFF_OF_ACK,
 };
 
 /* Where each option means something; those that are not here do so everywhere. */
@@ -97,7 +111,14 @@ static const struct {
 	{ OPTION_GATE, COMPARED | PMDIFF_OF_BISECT },
 	{ OPTION_FORCE, PMDIFF_OF_FILES },
 	{ OPTION_STRICT, COMPARED },
-	{ OPTION_HISTORY, SHOWN },
+	{ OPTION_HISTORY, SHOWN | PMDIFF_OF_IMPORT },
+	{ OPTION_HISTORY_GATE, COMPARED },
+	{ OPTION_ACKS, SHOWN | PMDIFF_OF_ACK },
+	{ OPTION_FORMAT, PMDIFF_OF_IMPORT },
+	{ 'o', PMDIFF_OF_IMPORT },
+	{ OPTION_COMMIT, KEPT },
+	{ OPTION_REASON, PMDIFF_OF_ACK },
+	{ OPTION_REMOVE, PMDIFF_OF_ACK },
 	{ OPTION_JSON, SHOWN },
 	{ OPTION_MARKDOWN, COMPARED },
 	{ OPTION_JUNIT, COMPARED },
@@ -155,6 +176,9 @@ static int apply_judged(struct pmdiff_options *options, int option, struct pm_er
 		return pm_parse_name("--case", "a name or a glob", optarg, "pmdiff", err);
 	case OPTION_GATE:
 		return pm_gates_parse(&options->gates, optarg, "--gate", err);
+	case OPTION_HISTORY_GATE:
+		return pm_gates_parse(&options->history_gates, optarg, "--history-gate",
+				      err);
 	case OPTION_FORCE:
 		options->force = true;
 		return 0;
@@ -170,6 +194,31 @@ static int apply_judged(struct pmdiff_options *options, int option, struct pm_er
 				     "pmdiff", err);
 	case OPTION_TREND:
 		options->action = PMDIFF_TREND;
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+static int apply_kept(struct pmdiff_options *options, int option, struct pm_error *err)
+{
+	switch (option) {
+	case OPTION_ACKS:
+		options->acked.file = optarg;
+		return pm_parse_name("--acks", "a file", optarg, "pmdiff", err);
+	case OPTION_FORMAT:
+		return pmdiff_parse_format(&options->imported.format, optarg, err);
+	case 'o':
+		options->imported.path = optarg;
+		return pm_parse_name("-o", "a file", optarg, "pmdiff", err);
+	case OPTION_COMMIT:
+		options->commit = optarg;
+		return pm_parse_name("--commit", "a revision", optarg, "pmdiff", err);
+	case OPTION_REASON:
+		options->acked.reason = optarg;
+		return pm_parse_name("--reason", "a text", optarg, "pmdiff", err);
+	case OPTION_REMOVE:
+		options->acked.remove = true;
 		return 0;
 	default:
 		return 1;
@@ -236,6 +285,9 @@ static int check_modes(const struct pmdiff_options *options, const bool *seen,
 				    "bisect --good REV -- COMMAND" },
 		[PMDIFF_TREND] = { PMDIFF_OF_TREND, "--trend",
 				   "--history WHERE --trend" },
+		[PMDIFF_IMPORT] = { PMDIFF_OF_IMPORT, "pmdiff import", "import FILE" },
+		[PMDIFF_ACK] = { PMDIFF_OF_ACK, "pmdiff ack",
+				 "ack ROW --reason TEXT RESULT.json" },
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(meanings); i++) {
@@ -268,6 +320,8 @@ static int apply(struct pmdiff_options *options, int option, const char *word,
 	if (ret > 0)
 		ret = apply_judged(options, option, err);
 	if (ret > 0)
+		ret = apply_kept(options, option, err);
+	if (ret > 0)
 		ret = apply_shown(options, option, err);
 	return ret > 0 ? pm_usage_option(err, "pmdiff", long_options, option, word) : ret;
 }
@@ -275,7 +329,7 @@ static int apply(struct pmdiff_options *options, int option, const char *word,
 static int take_options(struct pmdiff_options *options, int argc, char **argv,
 			struct pm_error *err)
 {
-	bool command = options->action != PMDIFF_COMPARE;
+	bool command = options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT;
 	bool seen[PM_ARRAY_LEN(meanings)] = { 0 };
 
 	for (;;) {
@@ -298,6 +352,15 @@ static int take_options(struct pmdiff_options *options, int argc, char **argv,
 int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 			 struct pm_error *err)
 {
+	static const struct {
+		const char *word;
+		enum pmdiff_action action;
+	} actions[] = {
+		{ "run", PMDIFF_RUN },
+		{ "bisect", PMDIFF_BISECT },
+		{ "import", PMDIFF_IMPORT },
+		{ "ack", PMDIFF_ACK },
+	};
 	int ret;
 
 	*options = (struct pmdiff_options){
@@ -305,10 +368,9 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 		.outputs = { [PMDIFF_TEXT] = { .wanted = true } },
 	};
 	/* A file of that name is ./run. */
-	if (argc > 1 && strcmp(argv[1], "run") == 0)
-		options->action = PMDIFF_RUN;
-	else if (argc > 1 && strcmp(argv[1], "bisect") == 0)
-		options->action = PMDIFF_BISECT;
+	for (size_t i = 0; i < PM_ARRAY_LEN(actions) && argc > 1; i++)
+		if (strcmp(argv[1], actions[i].word) == 0)
+			options->action = actions[i].action;
 	if (options->action != PMDIFF_COMPARE) {
 		argc--;
 		argv++;
@@ -356,5 +418,7 @@ void pmdiff_options_release(struct pmdiff_options *options)
 	pm_vec_release(&options->cases);
 	pm_vec_release(&options->words.list);
 	pm_gates_release(&options->gates);
+	pm_gates_release(&options->history_gates);
+	pm_acks_release(&options->acks);
 	pm_diff_config_release(&options->config);
 }

@@ -4,8 +4,10 @@
  */
 #pragma once
 
+#include "pm/acks.h"
 #include "pm/compare.h"
 #include "pm/diff-config.h"
+#include "pm/import.h"
 #include "pm/run.h"
 
 enum pmdiff_action {
@@ -13,6 +15,8 @@ enum pmdiff_action {
 	PMDIFF_RUN,
 	PMDIFF_BISECT,
 	PMDIFF_TREND,
+	PMDIFF_IMPORT,
+	PMDIFF_ACK,
 	PMDIFF_HELP,
 	PMDIFF_TELL_VERSION,
 };
@@ -60,6 +64,23 @@ struct pmdiff_case {
 	struct pmdiff_texts words; /* of its command, NULL-terminated */
 };
 
+/* `import`: a file of another tool as one of ours. */
+struct pmdiff_imported {
+	enum pm_import_format format;
+	const char *file;
+	const char *path; /* -o; NULL: standard output, where there is no history */
+};
+
+/* `ack`: regressions that were accepted. */
+struct pmdiff_acked {
+	const char *row; /* as a gate names it, or a case; NULL: list them */
+	const char
+		*result; /* a document of --json that says what got worse; NULL: none */
+	const char *reason;
+	const char *file; /* --acks; NULL: at the top of the repository */
+	bool remove;
+};
+
 struct pmdiff_output {
 	bool wanted;
 	const char *path; /* NULL: standard output */
@@ -74,9 +95,14 @@ struct pmdiff_options {
 	/* `run` without a command: what to measure in the place of `measured`. Empty: that. */
 	PM_VEC(struct pmdiff_case) cases;
 	const char *case_pattern; /* --case: of the names of cases; NULL: all */
+	struct pmdiff_imported imported;
+	struct pmdiff_acked acked;
+	const char *commit; /* import, ack: as git names it; NULL: none was named */
 
 	/* How to judge. */
 	struct pm_gates gates; /* the configuration's, then those of --gate */
+	struct pm_gates history_gates; /* over the history, in the same order */
+	struct pm_acks acks; /* accepted regressions; empty where nothing is judged */
 	const char *history; /* folder, "git-notes" or "git-notes:REF"; NULL: none */
 	bool force, strict;
 

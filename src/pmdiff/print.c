@@ -81,6 +81,7 @@ static int write_trends(const struct pmdiff_options *options, const void *what,
 		.all = options->all,
 		.width = pm_sink_width(STDOUT_FILENO),
 		.title = options->history,
+		.acks = &options->acks,
 	};
 
 	if (form == PMDIFF_JSON)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regressions that are accepted. They are kept in a file of the repository: it is reviewed with the
+ * change that costs something, and goes wherever the commit goes.
+ */
+#include "ack.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "git.h"
+#include "history.h"
+#include "pm/compare.h"
+#include "place.h"
+#include "say.h"
+
+enum {
+	FILE_MODE = 0666,
+	TOLD_MAX = 4, /* rows in a message */
+};
+
+static const char acks_name[] = "pmdiff-acks.json";
+
+static int no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- the file -------------------------------------------------------------------------- */
+
+static int find_file(const struct pmdiff_options *options, char **ret,
+		     struct pm_error *err)
+{
+	PM_AUTO_FREE char *top = NULL;
+	int r;
+
+	if (options->acked.file)
+		return pm_stat_text(ret, options->acked.file) < 0 ? no_memory(err) : 0;
+	r = pmdiff_find_top(&top, err);
+	if (r < 0)
+		return r;
+	if (asprintf(ret, "%s%s%s", top ? top : "", top ? "/" : "", acks_name) < 0) {
+		*ret = NULL;
+		return no_memory(err);
+	}
+	return 0;
+}
+
+int pmdiff_acks_read(struct pm_acks *ret, const struct pmdiff_options *options,
+		     struct pm_error *err)
+{
+	PM_AUTO_FREE char *path = NULL;
+	int r = find_file(options, &path, err);
+
+	return r < 0 ? r : pm_acks_read(ret, path, err);
+}
+
+static int write_file(const struct pmdiff_options *options, const struct pm_acks *acks,
+		      struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
+	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	PM_AUTO_FREE char *path = NULL;
+	int r = find_file(options, &path, err);
+
+	pm_acks_put(&text, acks);
+	if (r == 0 && text.failed)
+		r = no_memory(err);
+	if (r == 0)
+		r = pm_sink_open(&sink, path, FILE_MODE, err);
+	if (r < 0)
+		return r;
+	fwrite(text.data, 1, text.len, sink.file);
+	r = pm_sink_close(&sink, err);
+	if (r == 0)
+		pmdiff_say(options, "%s: commit it with the change", path);
+	return r;
+}
+
+/* ---- listing --------------------------------------------------------------------------- */
+
+static void put_printable(FILE *to, const char *before, const char *text)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str line = { 0 };
+
+	pm_str_printable(&line, text, strlen(text));
+	fprintf(to, "%s%s", before, line.data ? line.data : "");
+}
+
+static void list_acks(const struct pm_acks *acks, FILE *to)
+{
+	for (size_t i = 0; i < acks->list.len; i++) {
+		const struct pm_ack *ack = &acks->list.data[i];
+
+		put_printable(to, "", ack->row);
+		if (isfinite(ack->from))
+			fprintf(to, "  from %.6g", ack->from);
+		fprintf(to, "  up to %.6g", ack->to);
+		if (ack->commit) {
+			put_printable(to, "  for ", "");
+			fprintf(to, "%.10s", ack->commit);
+		}
+		put_printable(to, "\n  ", ack->reason);
+		fputc('\n', to);
+	}
+	if (acks->list.len == 0)
+		fputs("no regression is accepted\n", to);
+}
+
+/* ---- accepting ------------------------------------------------------------------------- */
+
+/* What is being accepted. */
+struct accepting {
+	const struct pmdiff_options *options;
+	struct pm_acks *acks;
+	const char *commit; /* full hash; NULL: unknown */
+	char created[32];
+	size_t accepted;
+};
+
+static int accept_row(struct accepting *to, const char *row, double from, double level,
+		      struct pm_error *err)
+{
+	struct pm_ack ack = { .from = from, .to = level };
+	int r = 0;
+
+	if (pm_stat_text(&ack.row, row) < 0 ||
+	    pm_stat_text(&ack.reason, to->options->acked.reason) < 0 ||
+	    pm_stat_text(&ack.commit, to->commit) < 0 ||
+	    pm_stat_text(&ack.created, to->created[0] ? to->created : NULL) < 0)
+		r = no_memory(err);
+	if (r == 0)
+		r = pm_acks_set(to->acks, &ack, err);
+	pm_ack_release(&ack);
+	if (r < 0)
+		return r;
+	to->accepted++;
+	pmdiff_say(to->options, "accepted: %s up to %.6g", row, level);
+	return 0;
+}
+
+/* Names have brackets and stars of their own. */
+static bool fits(const char *wanted, const char *row, const char *case_name)
+{
+	return strcmp(wanted, row) == 0 ||
+	       (case_name && strcmp(wanted, case_name) == 0) ||
+	       fnmatch(wanted, row, 0) == 0;
+}
+
+static int tell_failed(const struct pm_diff_result *result,
+		       const struct pmdiff_options *options, struct pm_error *err)
+{
+	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
+	size_t told = 0, failed = 0;
+
+	for (size_t i = 0; i < result->rows.len; i++) {
+		if (!result->rows.data[i].failed)
+			continue;
+		if (told < TOLD_MAX)
+			pm_str_printf(&names, "%s%s", told++ > 0 ? ", " : "",
+				      result->rows.data[i].row);
+		failed++;
+	}
+	pm_error_set(err, -EINVAL,
+		     failed > 0 ? "%s has not failed: there is nothing to accept"
+				: "%s: nothing has failed in this result",
+		     options->acked.row);
+	pm_error_where(err, options->acked.result, -1);
+	if (failed > 0 && !names.failed)
+		pm_error_fix(err, "one of: %s", names.data);
+	return -EINVAL;
+}
+
+static int accept_of_result(struct accepting *to, struct pm_error *err)
+{
+	PM_CLEANUP(pm_diff_result_release) struct pm_diff_result result = { 0 };
+	const struct pmdiff_options *options = to->options;
+	int r = pm_diff_result_read(&result, options->acked.result, err);
+
+	if (r < 0) {
+		pm_error_where(err, options->acked.result, -1);
+		return r;
+	}
+	if (!to->commit)
+		to->commit = result.commit;
+	for (size_t i = 0; i < result.rows.len && r == 0; i++) {
+		const struct pm_diff_result_row *row = &result.rows.data[i];
+
+		if (row->failed && isfinite(row->new) &&
+		    fits(options->acked.row, row->row, row->case_name))
+			r = accept_row(to, row->row, row->base, row->new, err);
+	}
+	if (r == 0 && to->accepted == 0)
+		r = tell_failed(&result, options, err);
+	to->commit = NULL;
+	return r;
+}
+
+static int change(const struct pmdiff_options *options, struct pm_acks *acks,
+		  struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
+	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
+	struct accepting to = { .options = options, .acks = acks };
+	time_t now = time(NULL);
+	struct tm tm;
+	int r = 0;
+
+	if (gmtime_r(&now, &tm))
+		strftime(to.created, sizeof(to.created), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	if (options->commit) {
+		r = pmdiff_repository_open(&repository, err);
+		if (r == 0)
+			r = pmdiff_commit_find(&commit, &repository, options->commit,
+					       err);
+		to.commit = commit.hash;
+	}
+	return r < 0 ? r : accept_of_result(&to, err);
+}
+
+static int remove_row(const struct pmdiff_options *options, struct pm_acks *acks,
+		      struct pm_error *err)
+{
+	if (pm_acks_remove(acks, options->acked.row))
+		return 0;
+	pm_error_set(err, -EINVAL, "%s is not accepted", options->acked.row);
+	pm_error_fix(err, "pmdiff ack, which lists what is");
+	return -EINVAL;
+}
+
+static int check_words(const struct pmdiff_options *options, struct pm_error *err)
+{
+	const struct pmdiff_acked *acked = &options->acked;
+
+	if (!acked->row && !acked->remove && !acked->reason)
+		return 0;
+	if (!acked->row) {
+		pm_error_set(err, -EINVAL, "no row is named");
+		pm_error_fix(err, "pmdiff ack ROW --reason TEXT RESULT.json");
+		return -EINVAL;
+	}
+	if (acked->remove && (acked->reason || acked->result)) {
+		pm_error_set(err, -EINVAL, "--remove takes a row alone");
+		pm_error_fix(err, "pmdiff ack --remove ROW");
+		return -EINVAL;
+	}
+	if (acked->remove)
+		return 0;
+	if (!acked->reason) {
+		pm_error_set(err, -EINVAL, "why is it accepted? --reason is missing");
+		pm_error_fix(err, "pmdiff ack ROW --reason TEXT RESULT.json");
+		return -EINVAL;
+	}
+	if (acked->reason[strspn(acked->reason, " \t\r\n")] == '\0')
+		return pm_error_set(err, -EINVAL, "--reason is empty");
+	if (!acked->result) {
+		pm_error_set(
+			err, -EINVAL,
+			"which level is accepted? The result that failed is missing");
+		pm_error_fix(err, "pmdiff run --json=result.json …; pmdiff ack ROW "
+				  "--reason TEXT result.json");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int pmdiff_ack(const struct pmdiff_options *options, FILE *to, struct pm_error *err)
+{
+	PM_CLEANUP(pm_acks_release) struct pm_acks acks = { 0 };
+	int r = check_words(options, err);
+
+	if (r == 0)
+		r = pmdiff_acks_read(&acks, options, err);
+	if (r < 0)
+		return r;
+	if (!options->acked.row) {
+		list_acks(&acks, to);
+		return 0;
+	}
+	r = options->acked.remove ? remove_row(options, &acks, err)
+				  : change(options, &acks, err);
+	return r < 0 ? r : write_file(options, &acks, err);
+}

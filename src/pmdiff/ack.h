@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "options.h"
+#include "pm/acks.h"
+
+/* Those of --acks, else of the repository around us. */
+int pmdiff_acks_read(struct pm_acks *ret, const struct pmdiff_options *options,
+		     struct pm_error *err);
+/* Accepts, removes or lists regressions. 0 or negative with one clear line. */
+int pmdiff_ack(const struct pmdiff_options *options, FILE *to, struct pm_error *err);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "import.h"
+
+#include "git.h"
+#include "history.h"
+#include "pm/run.h"
+#include "say.h"
+
+enum {
+	FILE_MODE = 0666,
+};
+
+/* Of the whole suite, once each. */
+static void tell_warnings(const struct pmdiff_options *options,
+			  const struct pm_suite *suite)
+{
+	for (size_t i = 0; i < suite->cases.len; i++) {
+		const struct pm_suite_case *one = &suite->cases.data[i];
+
+		for (size_t j = 0; j < one->stat.warnings.len; j++)
+			pmdiff_say(options, "warning: %s%s%s", one->name ? one->name : "",
+				   one->name ? ": " : "", one->stat.warnings.data[j]);
+	}
+}
+
+static int write_suite(const struct pmdiff_options *options, const struct pm_suite *suite,
+		       struct pm_error *err)
+{
+	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
+	int r = pm_sink_open(&sink, options->imported.path, FILE_MODE, err);
+
+	if (r == 0)
+		r = pm_suite_write(suite, fileno(sink.file), err);
+	return r < 0 ? r : pm_sink_close(&sink, err);
+}
+
+/* Which commit the numbers are of: as the user says, else as the tool does. */
+static int find_commit(const struct pmdiff_options *options, const struct pm_suite *suite,
+		       char **ret, struct pm_error *err)
+{
+	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
+	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
+	const char *known = suite->cases.data[0].stat.subjects.data[0].commit;
+	int r;
+
+	if (!options->commit && known)
+		return pm_stat_text(ret, known);
+	if (!options->commit) {
+		pm_error_set(err, -EINVAL, "the file does not say of which commit it is");
+		pm_error_where(err, options->imported.file, -1);
+		pm_error_fix(err, "--commit HEAD");
+		return -EINVAL;
+	}
+	r = pmdiff_repository_open(&repository, err);
+	if (r == 0)
+		r = pmdiff_commit_find(&commit, &repository, options->commit, err);
+	return r < 0 ? r : pm_stat_text(ret, commit.hash);
+}
+
+static int keep(const struct pmdiff_options *options, const struct pm_suite *suite,
+		struct pm_error *err)
+{
+	PM_AUTO_FREE char *commit = NULL;
+	int r = find_commit(options, suite, &commit, err);
+
+	return r < 0 ? r
+		     : pmdiff_history_write_suite(options->history, commit, suite, err);
+}
+
+int pmdiff_import(const struct pmdiff_options *options, struct pm_error *err)
+{
+	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
+	int r = pm_import_read(&suite, options->imported.file, options->imported.format,
+			       err);
+
+	if (r < 0)
+		return r;
+	tell_warnings(options, &suite);
+	if (options->history)
+		r = keep(options, &suite, err);
+	if (r == 0 && (!options->history || options->imported.path))
+		r = write_suite(options, &suite, err);
+	return r;
+}
