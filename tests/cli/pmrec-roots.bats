@@ -120,7 +120,7 @@ alt_stack() {
 # Each piece of work takes some hundred samples. Its callers are not known until a look has come,
 # nor from the last look on until the next caller is seen.
 @test "callers on other segments of a split stack are found" {
-	[ -e "$PROGRAMS/split-stack" ] || skip "no -fsplit-stack here, or no ld.gold"
+	[ -e "$PROGRAMS/split-stack" ] || skip "not built by gcc with ld.gold"
 	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/split-stack" 900
 	work='[(chain(s), s.get("stop")) for s in samples if {"work_of_a", "work_of_b"} & set(chain(s))]'
 	holds s.json "len($work) > 200" \
