@@ -46,6 +46,15 @@ static bool is_ours(int fd, mode_t kind, struct stat *st)
 	       st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+/* sudo -E leaves the variable. What root makes in another user's folder would be in that user's
+ * way, or wherever a symbolic link of theirs leads. */
+static bool is_of_another(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && st.st_uid != geteuid() && st.st_uid != 0;
+}
+
 static bool find_folder(struct pm_str *ret)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME");
@@ -53,7 +62,7 @@ static bool find_folder(struct pm_str *ret)
 
 	/* XDG Base Directory Specification: a relative path is to be ignored. sudo may leave
 	 * another user's HOME. */
-	if (cache && cache[0] == '/')
+	if (cache && cache[0] == '/' && !is_of_another(cache))
 		pm_str_printf(ret, "%s/pmrec", cache);
 	else if (geteuid() == 0)
 		pm_str_puts(ret, ROOT_CACHE "/pmrec");
