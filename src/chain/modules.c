@@ -211,8 +211,11 @@ static int unwind_by(struct pm_chain_modules *modules, const struct pm_module *m
 	int error = ret->unwind ? pm_unw_module_reopen(ret->unwind, fd, NULL)
 				: pm_unw_module_open(&ret->unwind, fd, NULL);
 
+	/* What was an ELF file before has been written. */
+	if (error == -ENOEXEC)
+		return ret->unwind ? -ESTALE : read_error(fd);
 	if (error < 0)
-		return error == -ENOEXEC ? read_error(fd) : error;
+		return error;
 	ret->fd = pm_unw_module_fd(ret->unwind);
 	want_debug(modules, module, ret);
 	if (modules->tables)
