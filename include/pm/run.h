@@ -35,7 +35,9 @@ struct pm_child {
 	bool status_known;
 	int wait_error; /* the error of wait4(2), negative, if the status is unknown */
 	bool ending; /* the caller asked it to end, apart from `interrupts` */
-	uint64_t stuck_since_ns; /* private */
+	/* Private: a thread in an uninterruptible sleep, and how often it has slept. */
+	pid_t stuck_tid;
+	uint64_t stuck_sleeps, stuck_since_ns;
 	struct rusage usage;
 	unsigned int interrupts; /* how often we were asked to stop */
 	unsigned int snapshots; /* number of SIGUSR2 since the last snapshot */

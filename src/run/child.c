@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -90,7 +91,7 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 	pm_launch_release(&child->launch);
 	child->running = child->status_known = false;
 	child->wait_error = 0;
-	child->stuck_since_ns = 0;
+	child->stuck_tid = 0;
 	child->ending = false;
 	child->status = child->launch_error = 0;
 	child->usage = (struct rusage){ 0 };
@@ -232,47 +233,75 @@ void pm_child_reap(struct pm_child *child)
 	child->wait_error = ended < 0 ? -errno : 0;
 }
 
-/* Whether some thread of the command waits for what cannot be interrupted. */
-static bool waits_uninterruptibly(pid_t pid)
+/* A thread in an uninterruptible sleep, and how often it has slept. */
+struct sleeper {
+	pid_t tid; /* 0: none */
+	uint64_t sleeps;
+};
+
+/*
+ * @ret->tid 0: it does not sleep so. False: the process writes a core dump, for which its threads
+ * wait in such a sleep, and which ends. proc_pid_status(5).
+ */
+static bool look_at_thread(pid_t pid, pid_t tid, struct sleeper *ret)
 {
+	PM_AUTO_FCLOSE FILE *file = NULL;
+	PM_AUTO_FREE char *line = NULL;
+	char path[64], state = 0;
+	unsigned int dumps = 0;
+	size_t cap = 0;
+
+	*ret = (struct sleeper){ 0 };
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	file = fopen(path, "re");
+	while (file && getline(&line, &cap, file) > 0) {
+		(void)sscanf(line, "State: %c", &state);
+		(void)sscanf(line, "CoreDumping: %u", &dumps);
+		(void)sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &ret->sleeps);
+	}
+	ret->tid = state == 'D' ? tid : 0;
+	return dumps == 0;
+}
+
+/* Finds the thread that was in such a sleep and still is, or another one. */
+static struct sleeper find_sleeper(pid_t pid, struct sleeper before)
+{
+	struct sleeper found = { 0 }, one;
 	const struct dirent *entry;
 	char path[64];
-	bool found = false;
+	bool ends = false;
 	DIR *folder;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	folder = opendir(path);
-	while (folder && !found && (entry = readdir(folder))) {
-		struct pm_stat_line line;
-		char text[1024];
+	while (folder && !ends && (entry = readdir(folder))) {
 		uint64_t tid;
-		ssize_t len;
-		int fd;
 
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX)
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		len = fd < 0 ? -1 : read(fd, text, sizeof(text));
-		pm_cleanup_close(&fd);
-		found = len > 0 && pm_stat_line_parse(text, (size_t)len, &line) == 0 &&
-			line.state == 'D';
+		ends = !look_at_thread(pid, (pid_t)tid, &one);
+		if (one.tid != 0 && (found.tid == 0 || (one.tid == before.tid &&
+							one.sleeps == before.sleeps)))
+			found = one;
 	}
 	if (folder)
 		closedir(folder);
-	return found;
+	return ends ? (struct sleeper){ 0 } : found;
 }
 
 bool pm_child_give_up_stuck(struct pm_child *child, const char *program)
 {
-	uint64_t now = pm_now_ns();
+	const struct sleeper before = { child->stuck_tid, child->stuck_sleeps };
+	struct sleeper now = { 0 };
 
-	if (!child->running || (child->interrupts == 0 && !child->ending) ||
-	    !waits_uninterruptibly(child->launch.pid))
-		child->stuck_since_ns = 0;
-	else if (child->stuck_since_ns == 0)
-		child->stuck_since_ns = now;
-	if (child->stuck_since_ns == 0 || now - child->stuck_since_ns <= STUCK_NS_MAX)
+	if (child->running && (child->interrupts > 0 || child->ending))
+		now = find_sleeper(child->launch.pid, before);
+	/* One that sleeps again waits for a disk that is slow. */
+	if (now.tid != before.tid || now.sleeps != before.sleeps)
+		child->stuck_since_ns = pm_now_ns();
+	child->stuck_tid = now.tid;
+	child->stuck_sleeps = now.sleeps;
+	if (now.tid == 0 || pm_now_ns() - child->stuck_since_ns <= STUCK_NS_MAX)
 		return false;
 	fprintf(stderr,
 		"%s: not waiting for the command: process %d waits for a file system or a "
