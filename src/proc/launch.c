@@ -522,6 +522,18 @@ static int explain_end(const struct pm_launch *launch, struct pm_error *err)
 	return -ECANCELED;
 }
 
+/* Of a child that was let go, where it cannot be told what came of it. */
+static int kill_unknown(struct pm_launch *launch, int code, struct pm_error *err)
+{
+	kill(launch->pid, SIGKILL);
+	if (!launch->ended)
+		reap(launch->pid, &launch->status);
+	pm_error_set(err, code, "whether the command has started is not known: read: %s",
+		     strerror(-code));
+	pm_error_where(err, launch->plan->argv[0], -1);
+	return code;
+}
+
 int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int go_fd = pm_take_fd(&launch->go_fd);
@@ -543,6 +555,9 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 	/* The end: the exec closed the child's side. */
 	if (n == 0)
 		return 0;
+	/* The command may be at work by now, and its end would be waited for. */
+	if (sent == 1 && n < 0)
+		return kill_unknown(launch, -errno, err);
 	if (n != sizeof(failure) || failure == 0)
 		return explain_end(launch, err);
 	if (!launch->ended)
