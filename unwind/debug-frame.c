@@ -212,18 +212,9 @@ static int search_own(struct pm_unw_module *module)
 	return found;
 }
 
-int pm_unw_module_take_debug(struct pm_unw_module *module, int fd)
-{
-	if (!pm_unw_may_now(module, debug_cost(fd)))
-		return pm_unw_do_later(module, PM_UNW_WANTED_DEBUG_FILE, fd);
-	pm_unw_module_add_debug(module, fd, NULL);
-	close(fd);
-	return 0;
-}
-
 int pm_unw_module_fill_gap(struct pm_unw_module *module)
 {
-	int found = 0, fd, rc;
+	int found = 0, fd;
 
 	/* The task may be for the last source, a debug file. */
 	if (module->task)
@@ -240,6 +231,9 @@ int pm_unw_module_fill_gap(struct pm_unw_module *module)
 	fd = module->open_debug(module->open_debug_user);
 	if (fd < 0)
 		return found;
-	rc = pm_unw_module_take_debug(module, fd);
-	return rc < 0 ? rc : found;
+	if (!pm_unw_may_now(module, debug_cost(fd)))
+		return pm_unw_do_later(module, PM_UNW_WANTED_DEBUG_FILE, fd);
+	pm_unw_module_add_debug(module, fd, NULL);
+	close(fd);
+	return found;
 }

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "pm/file.h"
-#include "pm/proc-fetch.h"
+#include "pm/proc.h"
 #include "pm/unwind.h"
 #include "pm/chain-vdso.h"
 
@@ -21,12 +21,6 @@ struct pm_chain_module {
 	/* The file is to be opened when a frame lies in it: it was closed to make room, or
 	 * there was none. If `unwind` is there, it knows the segments still. */
 	bool closed;
-	/* It was asked for, and has not come: pm_chain_modules_collect(). */
-	bool pending;
-	uint64_t ticket; /* of pm_fetch_module(); 0: to be asked for again */
-	bool copied; /* what is open is a copy in memory, since the file may block */
-	bool partial; /* … which lacks what only names need */
-	uint64_t copied_bytes; /* of modules->copied_bytes */
 	uint64_t used; /* modules->stamp of the last stack with a frame in it */
 	bool generated; /* code that was made while running: see jit.h */
 	int error; /* why a file could not be opened: a negative errno */
@@ -58,12 +52,6 @@ struct pm_chain_modules {
 	 * UINT64_MAX: all pages. */
 	uint64_t live_since_ns;
 	uint32_t live_pages_left; /* that may still be read */
-	/* Opens what may block in another process; borrowed. NULL: there is none. */
-	struct pm_fetch *fetch;
-	/* Reads memory of other processes in another process; borrowed. NULL: this one does. */
-	struct pm_fetch *memory;
-	uint64_t copied_bytes; /* of files that may block */
-	PM_VEC(uint32_t) pending, gaps; /* ids: files and debug files that are late */
 	/* Makes tables in a thread of its own; NULL: they are made while a sample waits. */
 	struct pm_chain_tables *tables;
 };
@@ -101,12 +89,6 @@ void pm_chain_modules_use(struct pm_chain_modules *modules, uint32_t id);
  */
 bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 			     const struct pm_procs *procs, uint32_t id);
-/* Takes the files that have come since they were asked for. To be called from time to time, while
- * nobody uses what the unwinder has read. */
-void pm_chain_modules_collect(struct pm_chain_modules *modules,
-			      const struct pm_procs *procs);
-/* Whether the file of module @id was not there in time. */
-bool pm_chain_modules_is_late(const struct pm_chain_modules *modules, uint32_t id);
 /* The image of a touched module of the vDSO's kind; an empty one if it could not be had. */
 const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules *modules,
 						  const struct pm_module *module);

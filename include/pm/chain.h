@@ -67,9 +67,6 @@ enum {
 	/* The kernel copied fewer bytes than were requested, because a page of the
 	 * stack was not present. A larger copy would not help. */
 	PM_CHAIN_STOP_NO_PAGE,
-	/* A file, or the mappings of the process, were not there in time: whoever has them does
-	 * not answer, or answers late. */
-	PM_CHAIN_STOP_NOT_READ,
 	PM_CHAIN_STOP_COUNT,
 };
 const char *pm_chain_stop_name(uint32_t stop);

@@ -10,8 +10,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-struct pm_mounts; /* which file systems are local: pm/proc-fetch.h */
-
 /* ---- modules ------------------------------------------------------------------------- */
 
 enum pm_module_kind {
@@ -106,16 +104,13 @@ struct pm_debug_search {
 	/* How many bytes may still be read for checksums, which only files without a
 	 * build-id need; counted down. NULL: 1 GiB for each file. */
 	uint64_t *crc_bytes_left;
-	/* Only what can be opened without blocking is; NULL: everything. */
-	struct pm_mounts *mounts;
 };
 
 /*
  * The separate debug file of the ELF file behind @fd (borrowed), opened as by
  * pm_module_open(): DIR/.build-id/xx/….debug, or what .gnu_debuglink names beside the file,
  * in .debug/ beside it, and in DIR/its folder. Its build-id agrees with the file's, or its
- * checksum with the link's where the file has no build-id. -ENOENT when there is none, -EREMOTE
- * when that is not known without the risk to block.
+ * checksum with the link's where the file has no build-id. -ENOENT when there is none.
  */
 int pm_debug_find(int fd, const struct pm_debug_search *search);
 /* By build-id alone, of at most 64 bytes. */
@@ -139,8 +134,6 @@ struct pm_process {
 	pid_t pid;
 	uint32_t generation; /* of this pid: counts exec and reuse */
 	bool executed; /* another program than the one that it began with */
-	bool unread; /* its mappings were asked for and have not come: pm_fetch_process() */
-	uint32_t unread_generation; /* that it had then */
 	struct pm_space space;
 	/* The caller's; given to the callback of pm_procs_new() when the process is dropped
 	 * or its pid is used again. An exec keeps it. */
@@ -349,9 +342,6 @@ struct pm_stat_line {
 /* -EBADMSG when it has another form; @ret is unchanged then. */
 int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret);
 
-/* Whether thread @tid has a CPU, or waits for one. False when it is gone. */
-bool pm_is_running(pid_t tid);
-
 enum pm_trace_what {
 	PM_TRACE_NEW, /* a thread or process that the followed ones made; held */
 	PM_TRACE_EXEC, /* a new program in @pid, whose other threads are gone; held */
@@ -478,18 +468,13 @@ struct pm_jit_files {
 	bool alive; /* it was, when this was made */
 	int64_t since_ns; /* CLOCK_REALTIME: what was written before is another process's */
 	int tmp_fd; /* its /tmp, also after it has ended; -1: none */
-	/* Only what can be opened without blocking is; NULL: everything. */
-	struct pm_mounts *mounts;
 };
 
 /*
  * Keeps what leads to the files of @pid. Of a process that has ended nothing is known: then
  * its files are looked for where this process sees them, as @since_ns and our own user say.
- * With @mounts (borrowed; or NULL), a file of a file system that may stop answering is refused
- * with -EREMOTE.
  */
-void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns,
-		       struct pm_mounts *mounts);
+void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns);
 void pm_jit_files_release(struct pm_jit_files *files);
 /*
  * Opens /tmp/perf-PID.map for reading: a regular file of the process's user or of root, not

@@ -162,9 +162,6 @@ int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_erro
  * without CFI. Returns an fd for the unwinder to close, or negative errno for none.
  */
 typedef int (*pm_unw_open_debug_fn)(void *user);
-/* The file for which that function returned an error has come: takes @fd. 0 or -EINPROGRESS: the
- * helper reads it. */
-int pm_unw_module_take_debug(struct pm_unw_module *module, int fd);
 void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn open_debug,
 			  void *user);
 

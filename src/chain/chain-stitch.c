@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "chain-internal.h"
-#include "live-code.h"
 
 enum {
 	/* A look reads this much of a running thread's stack at once. It starts a
@@ -88,8 +87,7 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 					break;
 			start = at;
 			pm_chains_spend(chains, PM_CHAIN_COST_PAGE);
-			got = pm_chain_live_memory(chains->from.modules,
-						   (pid_t)record->tid, at, bytes, len);
+			got = pm_trace_read((pid_t)record->tid, at, bytes, len);
 			if (got < word_len)
 				break;
 		}
@@ -245,16 +243,14 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 		return false;
 	memory = chains->memory + index * LOOK_PIECE_BYTES;
 	*piece = (struct pm_unw_stack){ .start = start, .data = memory };
-	piece->len = pm_chain_live_memory(chains->from.modules, (pid_t)record->tid, start,
-					  memory, LOOK_PIECE_BYTES);
+	piece->len = pm_trace_read((pid_t)record->tid, start, memory, LOOK_PIECE_BYTES);
 	/* The guard page that the stack ran into may be below the page of a return
 	 * address. */
 	if (piece->len == 0 && start < wanted - wanted % LOOK_PAGE_BYTES) {
 		start = wanted - wanted % LOOK_PAGE_BYTES;
 		piece->start = start;
-		piece->len =
-			pm_chain_live_memory(chains->from.modules, (pid_t)record->tid,
-					     start, memory, LOOK_PIECE_BYTES);
+		piece->len = pm_trace_read((pid_t)record->tid, start, memory,
+					   LOOK_PIECE_BYTES);
 	}
 	return piece->len > wanted - start;
 }

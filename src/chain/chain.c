@@ -33,8 +33,6 @@ const char *pm_chain_stop_name(uint32_t stop)
 		return "exec";
 	case PM_CHAIN_STOP_NO_PAGE:
 		return "no_page";
-	case PM_CHAIN_STOP_NOT_READ:
-		return "not_read";
 	default:
 		return pm_unw_stop_name((enum pm_unw_stop)stop);
 	}
@@ -405,21 +403,6 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 	return 0;
 }
 
-/* Whether the chain ends where it does because a file, or what the process has mapped, was not
- * there in time. */
-static bool is_unread(const struct pm_chains *chains, const struct pm_record *record,
-		      const struct pm_unw_frame *last, uint32_t stop)
-{
-	const struct pm_process *process;
-
-	if (stop == PM_UNW_STOP_ROOT || stop == PM_UNW_STOP_TRUNCATED)
-		return false;
-	if (last->map)
-		return pm_chain_modules_is_late(chains->from.modules, last->map->tag);
-	process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
-	return process && process->unread;
-}
-
 /* The kernel's page for probes (kernel/events/uprobes.c, xol_area). Where the function returns
  * to is known to the kernel alone. */
 static bool is_uprobes(const struct pm_chains *chains, const struct pm_unw_frame *frame)
@@ -607,8 +590,6 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		*stop = PM_CHAIN_STOP_UPROBE;
 	else if (is_in_exec(chains, record, &regs, kernel_len, len))
 		*stop = PM_CHAIN_STOP_EXEC;
-	else if (len > 0 && is_unread(chains, record, &chains->found[len - 1], *stop))
-		*stop = PM_CHAIN_STOP_NOT_READ;
 	if ((*stop == PM_UNW_STOP_TRUNCATED || *stop == PM_UNW_STOP_BAD_MEMORY) &&
 	    len > 1 && is_on_other_stack(&chains->found[len - 1], &whole))
 		*stop = PM_UNW_STOP_OTHER_STACK;

@@ -63,8 +63,7 @@ void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
 static void look(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	if (!process->looked)
-		pm_jit_files_init(&process->files, process->pid, jit->since_ns,
-				  pm_fetch_mounts(jit->from.modules->fetch));
+		pm_jit_files_init(&process->files, process->pid, jit->since_ns);
 	process->looked = true;
 }
 

@@ -34,13 +34,6 @@ void pm_chain_live_begin(struct pm_chain_modules *modules, uint64_t time_ns,
 	modules->live_pages_left = (uint32_t)(samples * PAGES_PER_SAMPLE);
 }
 
-size_t pm_chain_live_memory(const struct pm_chain_modules *modules, pid_t tid,
-			    uint64_t address, void *ret, size_t len)
-{
-	return modules->memory ? pm_fetch_memory(modules->memory, tid, address, ret, len)
-			       : pm_trace_read(tid, address, ret, len);
-}
-
 static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *modules,
 						       pid_t pid, uint64_t address)
 {
@@ -61,8 +54,7 @@ static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *
 		page->address = address;
 		page->pid = pid;
 		page->read_ns = now_ns();
-		page->len = pm_chain_live_memory(modules, pid, address, page->bytes,
-						 PAGE_BYTES);
+		page->len = pm_trace_read(pid, address, page->bytes, PAGE_BYTES);
 	}
 	return page;
 }

@@ -15,6 +15,3 @@ void pm_chain_live_begin(struct pm_chain_modules *modules, uint64_t time_ns,
  */
 bool pm_chain_live_read(struct pm_chain_modules *modules, pid_t pid, uint64_t address,
 			void *ret, size_t len);
-/* As pm_trace_read(), of a thread that may be anybody's: where modules->memory is, without blocking. */
-size_t pm_chain_live_memory(const struct pm_chain_modules *modules, pid_t tid,
-			    uint64_t address, void *ret, size_t len);

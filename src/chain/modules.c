@@ -12,9 +12,6 @@ enum {
 	/* A target that maps ever new files must not use up our descriptors and memory. */
 	MODULES_OPEN_MAX = 512,
 	ROOM_SHARE = 8, /* one in so many files is closed when there is no room */
-	ASKED_AGAIN_MAX = 16, /* of late files, in one pm_chain_modules_collect() */
-	/* Of all copies of files that may block. */
-	COPIED_BYTES_MAX = 128 << 20,
 	/* While samples wait in the rings; about half a second. */
 	CRC_BYTES_MAX = 1 << 28,
 	BUILD_ID_HEX_BYTES = 2 * PM_MODULE_BUILD_ID_MAX + 1,
@@ -22,12 +19,9 @@ enum {
 
 /* Where the debug file of one module is to be found, when the unwinder asks for it. */
 struct pm_chain_gap {
-	struct pm_chain_modules *modules;
 	const struct pm_module *module;
-	uint32_t id;
-	int fd; /* borrowed; -1: closed */
-	uint64_t ticket; /* of pm_fetch_debug() */
-	bool pending;
+	int fd; /* borrowed */
+	uint64_t *crc_bytes_left;
 };
 
 void pm_chain_modules_init(struct pm_chain_modules *modules)
@@ -78,55 +72,21 @@ void pm_chain_modules_release(struct pm_chain_modules *modules)
 		pm_unw_module_free(module->unwind);
 		free(module->gap);
 	}
-	pm_vec_release(&modules->pending);
-	pm_vec_release(&modules->gaps);
 	free(modules->live_pages);
 	pm_vec_release(&modules->list);
 	pm_vec_release(&modules->by_file_id);
 	pm_chain_vdso_release(&modules->vdso32);
 }
 
-static uint64_t copy_bytes_left(const struct pm_chain_modules *modules)
-{
-	return modules->copied_bytes < COPIED_BYTES_MAX
-		       ? COPIED_BYTES_MAX - modules->copied_bytes
-		       : 0;
-}
-
-static bool is_to_come(int error)
-{
-	return error == -EINPROGRESS || error == -EBUSY;
-}
-
-/* An fd, or negative. If that is_to_come(), pm_chain_modules_collect() asks again. */
-static int fetch_debug(struct pm_chain_gap *gap)
-{
-	struct pm_chain_modules *modules = gap->modules;
-	struct pm_fetch_file file;
-	int error =
-		pm_fetch_debug(modules->fetch, &gap->ticket, gap->fd, gap->module,
-			       &modules->crc_bytes_left, copy_bytes_left(modules), &file);
-
-	return error < 0 ? error : file.fd;
-}
-
 /* pm_unw_open_debug_fn */
 static int open_debug(void *user)
 {
-	struct pm_chain_gap *gap = user;
-	struct pm_chain_modules *modules = gap->modules;
-	int fd;
+	const struct pm_chain_gap *gap = user;
 
-	if (!modules->fetch)
-		return pm_debug_find(
-			gap->fd, &(struct pm_debug_search){
-					 .pid = gap->module->seen_pid,
-					 .path = gap->module->identity.path,
-					 .crc_bytes_left = &modules->crc_bytes_left });
-	fd = fetch_debug(gap);
-	if (is_to_come(fd) && !gap->pending && pm_vec_push(&modules->gaps, gap->id) == 0)
-		gap->pending = true;
-	return fd;
+	return pm_debug_find(gap->fd, &(struct pm_debug_search){
+					      .pid = gap->module->seen_pid,
+					      .path = gap->module->identity.path,
+					      .crc_bytes_left = gap->crc_bytes_left });
 }
 
 /* Without memory it is just not looked for. */
@@ -137,10 +97,9 @@ static void want_debug(struct pm_chain_modules *modules, const struct pm_module 
 		ret->gap = malloc(sizeof(*ret->gap));
 	if (!ret->gap)
 		return;
-	*ret->gap = (struct pm_chain_gap){ .modules = modules,
-					   .module = module,
-					   .id = (uint32_t)(ret - modules->list.data),
-					   .fd = ret->fd };
+	*ret->gap = (struct pm_chain_gap){ .module = module,
+					   .fd = ret->fd,
+					   .crc_bytes_left = &modules->crc_bytes_left };
 	pm_unw_module_on_gap(ret->unwind, open_debug, ret->gap);
 }
 
@@ -255,40 +214,9 @@ static bool is_for_want_of_descriptors(int error)
 static int try_file(struct pm_chain_modules *modules, const struct pm_module *module,
 		    struct pm_chain_module *ret)
 {
-	struct pm_fetch_file file = { .fd = -1 };
-	int error;
+	int fd = modules->fds < modules->fds_max ? pm_module_open(module, NULL) : -EMFILE;
 
-	if (modules->fds >= modules->fds_max)
-		return -EMFILE;
-	if (modules->fetch) {
-		error = pm_fetch_module(modules->fetch, &ret->ticket, module,
-					copy_bytes_left(modules), &file, NULL);
-	} else {
-		file.fd = pm_module_open(module, NULL);
-		error = file.fd < 0 ? file.fd : 0;
-	}
-	if (error < 0)
-		return error;
-	error = adopt_file(modules, module, ret, file.fd);
-	if (error < 0)
-		return error;
-	ret->copied = file.copied;
-	ret->partial = file.partial;
-	ret->copied_bytes = file.copied_bytes;
-	modules->copied_bytes += file.copied_bytes;
-	return 0;
-}
-
-/* Module @id, which is closed, is open when its file comes. Without memory the next stack asks
- * again. */
-static void await_file(struct pm_chain_modules *modules, struct pm_chain_module *module)
-{
-	uint32_t id = (uint32_t)(module - modules->list.data);
-
-	module->error = 0;
-	module->pending = pm_vec_push(&modules->pending, id) == 0;
-	if (!module->pending && modules->fetch)
-		pm_fetch_drop(modules->fetch, &module->ticket);
+	return fd < 0 ? fd : adopt_file(modules, module, ret, fd);
 }
 
 static void open_module(struct pm_chain_modules *modules, const struct pm_module *module,
@@ -299,13 +227,11 @@ static void open_module(struct pm_chain_modules *modules, const struct pm_module
 	if (module->identity.kind != PM_MODULE_FILE)
 		return;
 	ret->error = try_file(modules, module, ret);
-	if (!is_for_want_of_descriptors(ret->error) && !is_to_come(ret->error))
+	if (!is_for_want_of_descriptors(ret->error))
 		return;
+	ret->error = 0;
 	ret->closed = true;
 	modules->closed_len++;
-	if (is_to_come(ret->error))
-		await_file(modules, ret);
-	ret->error = 0;
 }
 
 /* Anonymous memory, also by a name that prctl(2) gave it, and what JITs that map their code
@@ -369,47 +295,14 @@ static bool is_unlinked(int fd)
 	       st.stx_nlink == 0;
 }
 
-static void remove_id(uint32_t *ids, size_t *len, uint32_t id)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < *len; i++)
-		if (ids[i] != id)
-			ids[kept++] = ids[i];
-	*len = kept;
-}
-
-static void give_copy_back(struct pm_chain_modules *modules,
-			   struct pm_chain_module *module)
-{
-	modules->copied_bytes -= module->copied_bytes;
-	module->copied_bytes = 0;
-	module->copied = module->partial = false;
-}
-
-/* Nobody waits for a debug file of @module any more. */
-static void drop_gap(struct pm_chain_modules *modules, struct pm_chain_module *module)
-{
-	struct pm_chain_gap *gap = module->gap;
-
-	if (!gap)
-		return;
-	gap->fd = -1;
-	if (modules->fetch)
-		pm_fetch_drop(modules->fetch, &gap->ticket);
-	if (gap->pending)
-		remove_id(modules->gaps.data, &modules->gaps.len, gap->id);
-	gap->pending = false;
-}
-
 static void close_file(struct pm_chain_modules *modules, struct pm_chain_module *module)
 {
 	if (module->unwind)
 		pm_unw_module_close(module->unwind);
 	else
 		close(module->fd);
-	give_copy_back(modules, module);
-	drop_gap(modules, module);
+	if (module->gap)
+		module->gap->fd = -1;
 	module->fd = -1;
 	module->closed = true;
 	modules->closed_len++;
@@ -443,16 +336,6 @@ void pm_chain_modules_use(struct pm_chain_modules *modules, uint32_t id)
 	modules->list.data[id].used = modules->stamp;
 }
 
-/* The file of @module, which was closed, is open or will not be. @known: the unwinder knew it. */
-static void end_closed(struct pm_chain_modules *modules, const struct pm_module *of,
-		       struct pm_chain_module *module, bool known)
-{
-	module->closed = false;
-	modules->closed_len--;
-	module->generated = is_generated(&of->identity, module);
-	modules->version += !known && module->unwind;
-}
-
 bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 			     const struct pm_procs *procs, uint32_t id)
 {
@@ -460,95 +343,21 @@ bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 	const struct pm_module *of = pm_procs_module(procs, id);
 	bool known = module->unwind;
 
-	if (!module->closed || module->pending)
+	if (!module->closed)
 		return false;
 	module->error = try_file(modules, of, module);
 	if (is_for_want_of_descriptors(module->error)) {
 		make_room(modules);
 		module->error = try_file(modules, of, module);
 	}
-	if (is_to_come(module->error))
-		await_file(modules, module);
 	/* The next stack tries again. */
-	if (module->pending || is_for_want_of_descriptors(module->error))
+	if (is_for_want_of_descriptors(module->error))
 		return false;
-	end_closed(modules, of, module, known);
+	module->closed = false;
+	modules->closed_len--;
+	module->generated = is_generated(&of->identity, module);
+	modules->version += !known && module->unwind;
 	return true;
-}
-
-/* ---- files that come late --------------------------------------------------------------- */
-
-bool pm_chain_modules_is_late(const struct pm_chain_modules *modules, uint32_t id)
-{
-	const struct pm_chain_module *module = &modules->list.data[id];
-
-	return module->pending || module->error == -ETIMEDOUT;
-}
-
-/* Whether there is an end of it: the file is open, or will not be. */
-static bool collect_file(struct pm_chain_modules *modules, const struct pm_module *of,
-			 struct pm_chain_module *module)
-{
-	bool known = module->unwind;
-	int error;
-
-	if (modules->fds >= modules->fds_max)
-		make_room(modules);
-	error = try_file(modules, of, module);
-	if (is_to_come(error))
-		return false;
-	module->pending = false;
-	pm_fetch_drop(modules->fetch, &module->ticket);
-	module->error = error;
-	/* The next stack tries again. */
-	if (!is_for_want_of_descriptors(error))
-		end_closed(modules, of, module, known);
-	return true;
-}
-
-static void collect_files(struct pm_chain_modules *modules, const struct pm_procs *procs)
-{
-	size_t kept = 0, asked = 0;
-
-	for (size_t i = 0; i < modules->pending.len; i++) {
-		uint32_t id = modules->pending.data[i];
-		struct pm_chain_module *module = &modules->list.data[id];
-
-		if ((module->ticket == 0 && asked++ >= ASKED_AGAIN_MAX) ||
-		    !collect_file(modules, pm_procs_module(procs, id), module))
-			modules->pending.data[kept++] = id;
-	}
-	modules->pending.len = kept;
-}
-
-/* Debug files are for addresses that were looked up in vain. */
-static void collect_gaps(struct pm_chain_modules *modules)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < modules->gaps.len; i++) {
-		struct pm_chain_module *module =
-			&modules->list.data[modules->gaps.data[i]];
-		int fd = fetch_debug(module->gap);
-
-		if (is_to_come(fd)) {
-			modules->gaps.data[kept++] = modules->gaps.data[i];
-			continue;
-		}
-		module->gap->pending = false;
-		if (fd >= 0)
-			pm_unw_module_take_debug(module->unwind, fd);
-	}
-	modules->gaps.len = kept;
-}
-
-void pm_chain_modules_collect(struct pm_chain_modules *modules,
-			      const struct pm_procs *procs)
-{
-	if (modules->pending.len > 0)
-		collect_files(modules, procs);
-	if (modules->gaps.len > 0)
-		collect_gaps(modules);
 }
 
 static void put_hex(const uint8_t *id, uint8_t len, char ret[BUILD_ID_HEX_BYTES])
@@ -613,12 +422,6 @@ void pm_chain_modules_drop(struct pm_chain_modules *modules, uint32_t id)
 		modules->fds--;
 	if (module->closed)
 		modules->closed_len--;
-	if (module->pending)
-		remove_id(modules->pending.data, &modules->pending.len, id);
-	if (modules->fetch)
-		pm_fetch_drop(modules->fetch, &module->ticket);
-	give_copy_back(modules, module);
-	drop_gap(modules, module);
 	if (!module->unwind)
 		pm_cleanup_close(&module->fd);
 	pm_unw_module_free(module->unwind);
@@ -718,9 +521,7 @@ int pm_chain_modules_open_file(const struct pm_chain_modules *modules,
 
 	if (module->error == -ESTALE)
 		return -ESTALE;
-	if (module->fd >= 0 && !module->partial)
+	if (module->fd >= 0)
 		return module->fd;
-	if (pm_chain_modules_is_late(modules, id))
-		return -ETIMEDOUT;
 	return pm_module_open(pm_procs_module(procs, id), NULL);
 }

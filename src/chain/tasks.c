@@ -58,10 +58,7 @@ static bool was_written(const struct pm_chain_modules *modules,
 			const struct pm_procs *procs, uint32_t id)
 {
 	const struct pm_module *module = pm_procs_module(procs, id);
-	const struct pm_chain_module *opened =
-		id < modules->list.len ? &modules->list.data[id] : NULL;
-	/* A copy was written when it was made. */
-	int fd = opened && !opened->copied ? opened->fd : -1;
+	int fd = id < modules->list.len ? modules->list.data[id].fd : -1;
 	struct statx st;
 	struct timespec now;
 	int64_t written_ns, now_ns;

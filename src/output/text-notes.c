@@ -215,9 +215,6 @@ static const char *stop_in_words(const char *stop)
 		{ "no_module", "the code is in no mapping that is known" },
 		{ "no_page",
 		  "the kernel could not read their stack, of which a page was not present" },
-		{ "not_read",
-		  "the file with the code, or the list of what is mapped, had not been read "
-		  "by then (its file system answers late, or not at all)" },
 		{ "no_cfi", "the code has no unwind information" },
 		{ "bad_cfi", "the unwind information is not valid" },
 		{ "no_register", "a register that unwinding needs was lost" },

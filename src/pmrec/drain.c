@@ -59,7 +59,6 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	/* One that is no sample has not waited for others: it is the last. */
 	if (samples > 0 && held->records[samples - 1].type != PERF_RECORD_SAMPLE)
 		samples--;
-	pm_chain_modules_collect(&session->modules, session->procs);
 	pm_chains_ahead(session->chains, held->records, samples);
 	for (size_t i = 0; i < held->len && ret == 0 && !is_full(session); i++) {
 		keep_evidence(session, &held->records[i]);

@@ -109,8 +109,7 @@ void pm_rec_early_names_look(struct pm_rec_session *session)
 	while (names->len < EARLY_MAX && names->looked_at < modules->by_file_id.len) {
 		uint32_t id = modules->by_file_id.data[names->looked_at++];
 
-		/* Of one that is late, the helper would find nothing. */
-		if (!is_file(session, id) || pm_chain_modules_is_late(modules, id))
+		if (!is_file(session, id))
 			continue;
 		start_helper(session, id);
 		return;

@@ -111,7 +111,6 @@ static int feed_all(struct pm_rec_session *session)
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	int ret = 0;
 
-	pm_chain_modules_collect(&session->modules, session->procs);
 	for (size_t i = 0; i < ptrace->queue_len && ret == 0; i++)
 		ret = feed(session, &ptrace->queue[i]);
 	ptrace->queue_len = ptrace->arena_len = 0;

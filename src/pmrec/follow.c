@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "pm/chain-jit.h"
-#include "pm/proc-fetch.h"
+#include "pm/proc.h"
 
 #define READ_SLICE_NS 20000000ull /* the rings wait meanwhile */
-enum {
-	ASKED_AGAIN_MAX = 16, /* late processes, in one round */
-};
 
 enum {
 	/* with this many tasks, a search for ended ones starts */
@@ -22,8 +19,6 @@ struct row {
 	pid_t id;
 	bool ours, read;
 	bool ended; /* at the last sweep: its last records have been read since */
-	uint64_t ticket; /* of pm_fetch_process(), while it is late */
-	bool maps_only; /* one of its files does not answer */
 };
 
 struct rows {
@@ -39,9 +34,6 @@ struct pm_rec_follow {
 	struct rows processes;
 	struct rows threads; /* by_thread */
 	PM_VEC(pid_t) waiting; /* to be read before they are asked for */
-	PM_VEC(pid_t) late; /* asked for, and not there yet */
-	size_t mute; /* processes with samples, whose mappings nobody could read in time */
-	pid_t mute_pid; /* the first */
 	size_t unreadable; /* processes with samples, whose mappings nobody may see */
 	pid_t unreadable_pid; /* the first */
 	bool cpus_came;
@@ -75,7 +67,7 @@ static void rows_sweep(struct rows *rows)
 		struct row row = rows->list.data[i];
 		bool gone = pm_task_is_gone(row.id);
 
-		if (gone && row.ended && row.ticket == 0)
+		if (gone && row.ended)
 			continue;
 		row.ended = gone;
 		ended += gone;
@@ -118,7 +110,6 @@ void pm_rec_follow_free(struct pm_rec_follow *follow)
 	pm_vec_release(&follow->threads.list);
 	pm_index_release(&follow->threads.index);
 	pm_vec_release(&follow->waiting);
-	pm_vec_release(&follow->late);
 	free(follow);
 }
 
@@ -158,16 +149,23 @@ static int is_ours(struct pm_rec_session *session, pid_t pid, pid_t tid)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* What @pid has mapped is there, or will not be: @ret says why. */
-static int read_done(struct pm_rec_session *session, pid_t pid, bool wanted, int ret)
+static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
 {
 	struct pm_rec_follow *follow = session->follow;
+	struct row *row = process_row(session, pid);
 	const struct pm_process *process;
+	int ret;
 
+	if (!row)
+		return -ENOMEM;
+	if (row->read)
+		return 0;
+	row->read = true;
+	if (pid == 0) /* of no folder: what a CPU does that has nothing to do */
+		return pm_procs_comm(session->procs, 0, 0, "swapper", false);
+	ret = pm_procs_read(session->procs, pid, NULL);
 	if (ret == -ENOMEM)
 		return ret;
-	if (ret == -ETIMEDOUT && wanted && follow->mute++ == 0)
-		follow->mute_pid = pid;
 	if ((ret == -EACCES || ret == -EPERM) && wanted && follow->unreadable++ == 0)
 		follow->unreadable_pid = pid;
 	else if (ret < 0 && wanted && follow->cpus_came)
@@ -186,67 +184,6 @@ static int read_done(struct pm_rec_session *session, pid_t pid, bool wanted, int
 			return ret;
 	}
 	return process ? 0 : -ENOMEM;
-}
-
-static int fetch_process(struct pm_rec_session *session, struct row *row)
-{
-	int ret;
-
-	if (row->maps_only)
-		return pm_fetch_maps_only(session->fetch, &row->ticket, session->procs,
-					  row->id, NULL);
-	ret = pm_fetch_process(session->fetch, &row->ticket, session->procs, row->id,
-			       NULL);
-	if (ret != -ETIMEDOUT)
-		return ret;
-	row->maps_only = true;
-	return -EBUSY;
-}
-
-static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
-{
-	struct row *row = process_row(session, pid);
-	int ret;
-
-	if (!row)
-		return -ENOMEM;
-	if (row->read)
-		return 0;
-	row->read = true;
-	if (pid == 0) /* of no folder: what a CPU does that has nothing to do */
-		return pm_procs_comm(session->procs, 0, 0, "swapper", false);
-	if (!session->fetch)
-		ret = pm_procs_read(session->procs, pid, NULL);
-	else
-		ret = fetch_process(session, row);
-	if (ret == -EINPROGRESS || ret == -EBUSY)
-		return pm_vec_push(&session->follow->late, pid);
-	return read_done(session, pid, wanted, ret);
-}
-
-/* Of processes that were asked for. */
-static int read_late(struct pm_rec_session *session)
-{
-	struct pm_rec_follow *follow = session->follow;
-	size_t kept = 0, asked = 0;
-	int ret = 0;
-
-	for (size_t i = 0; i < follow->late.len; i++) {
-		pid_t pid = follow->late.data[i];
-		struct row *row = find_row(&follow->processes, pid);
-		int read = -EINPROGRESS;
-
-		if (ret == 0 && row && (row->ticket != 0 || asked++ < ASKED_AGAIN_MAX))
-			read = fetch_process(session, row);
-		if (!row) /* it has ended, and was forgotten */
-			continue;
-		if (read == -EINPROGRESS || read == -EBUSY)
-			follow->late.data[kept++] = pid;
-		else
-			ret = read_done(session, pid, true, read);
-	}
-	follow->late.len = kept;
-	return ret;
 }
 
 static int await_all(struct pm_rec_follow *follow)
@@ -268,10 +205,7 @@ int pm_rec_follow_read(struct pm_rec_session *session)
 {
 	struct pm_rec_follow *follow = session->follow;
 	uint64_t end = pm_now_ns() + READ_SLICE_NS;
-	int late = read_late(session);
 
-	if (late < 0)
-		return late;
 	while (follow->waiting.len > 0 && pm_now_ns() < end) {
 		int ret = read_process(
 			session, follow->waiting.data[--follow->waiting.len], false);
@@ -454,17 +388,6 @@ void pm_rec_follow_warn(struct pm_rec_session *session)
 			 "stay without names (it takes CAP_SYS_PTRACE)",
 			 (int)follow->unreadable_pid,
 			 follow->unreadable > 1 ? " and of others" : "");
-		pm_rec_warn(session, text);
-	}
-	for (size_t i = 0; i < follow->late.len; i++)
-		if (follow->mute++ == 0)
-			follow->mute_pid = follow->late.data[i];
-	if (follow->mute > 0) {
-		snprintf(text, sizeof(text),
-			 "the mappings of process %d%s could not be read in time, so its "
-			 "addresses stay without names: a file system, or the process's "
-			 "memory, does not answer",
-			 (int)follow->mute_pid, follow->mute > 1 ? " and of others" : "");
 		pm_rec_warn(session, text);
 	}
 	if (follow->gone > 0) {

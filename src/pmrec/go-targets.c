@@ -6,12 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pm/proc-fetch.h"
 #include "pm/unwind.h"
 
-static bool is_go_program(int fd_)
+static bool is_go_program(const char *path)
 {
-	PM_AUTO_CLOSE int fd = fd_;
+	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct pm_unw_module *module;
 	struct pm_error err = { 0 };
 	bool ret;
@@ -23,18 +22,13 @@ static bool is_go_program(int fd_)
 	return ret;
 }
 
-static int open_program(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
 /* As execvp(3) searches. */
 static bool is_go_command(const char *name)
 {
 	const char *rest = getenv("PATH");
 
 	if (strchr(name, '/'))
-		return is_go_program(open_program(name));
+		return is_go_program(name);
 	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
 		size_t len = strcspn(rest, ":");
 		PM_AUTO_FREE char *path = NULL;
@@ -45,7 +39,7 @@ static bool is_go_command(const char *name)
 			return false;
 		}
 		if (access(path, X_OK) == 0)
-			return is_go_program(open_program(path));
+			return is_go_program(path);
 		rest += len;
 		if (*rest == '\0')
 			return false;
@@ -66,16 +60,10 @@ bool pm_rec_records_go(const struct pm_rec_session *session)
 	for (size_t i = 0; targets->kind == PM_PERF_TASKS && i < targets->roots.len;
 	     i++) {
 		char path[64];
-		int fd;
 
 		snprintf(path, sizeof(path), "/proc/%d/exe",
 			 (int)targets->roots.data[i].pid);
-		fd = session->fetch
-			     ? pm_fetch_open_local(session->fetch,
-						   targets->roots.data[i].pid, path)
-			     : open_program(path);
-		/* What may block is not looked at, and may be a Go program. */
-		if (fd == -EREMOTE || is_go_program(fd))
+		if (is_go_program(path))
 			return true;
 	}
 	return false;

@@ -132,7 +132,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	}
 	session->fields = pm_rec_fields_new(session);
 	if (session->perf)
-		session->titles = pm_rec_titles_new(session->fetch);
+		session->titles = pm_rec_titles_new();
 	if (!session->fields || (session->perf && !session->titles))
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;

@@ -289,11 +289,6 @@ bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret)
 	return true;
 }
 
-int pm_rec_realtime_priority(const struct pm_rec_session *session)
-{
-	return session->realtime ? session->realtime->priority : 0;
-}
-
 void pm_rec_realtime_print(const struct pm_rec_session *session)
 {
 	const struct pm_rec_realtime *realtime = session->realtime;

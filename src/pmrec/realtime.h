@@ -34,8 +34,6 @@ void pm_rec_realtime_round(struct pm_rec_session *session);
 /* Ends the real-time priority, and reports if it had to be given up. A better nice
  * value stays for another half a second of CPU time. */
 void pm_rec_realtime_end(struct pm_rec_session *session);
-/* Of SCHED_FIFO, for what the recording waits for; 0: none. */
-int pm_rec_realtime_priority(const struct pm_rec_session *session);
 /* One line for --verbose. */
 void pm_rec_realtime_print(const struct pm_rec_session *session);
 void pm_rec_realtime_free(struct pm_rec_realtime *realtime);

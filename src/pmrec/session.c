@@ -108,8 +108,6 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 	/* The command has been forked by now. */
 	if (options->command)
 		ret = pm_rec_realtime_hurry(session, err);
-	/* Helpers have the nice value of this moment. */
-	session->fetch = session->modules.fetch = ret == 0 ? pm_fetch_new() : NULL;
 	if (ret == 0)
 		ret = pm_targets_find(&session->targets, &options->targets, err);
 	if (ret == 0 && options->control)
@@ -127,11 +125,6 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 	}
 	if (ret == 0)
 		ret = pm_rec_realtime_begin(session, err);
-	if (ret == 0)
-		pm_fetch_begin(session->fetch, pm_rec_realtime_priority(session));
-	/* What ptrace has stopped, it can read. */
-	if (!session->ptrace)
-		session->modules.memory = session->fetch;
 	return ret < 0 ? ret : pm_rec_output_open(session, err);
 }
 
@@ -259,7 +252,6 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_child_release(&session.child);
 	pm_chain_threads_release(&session.threads);
 	pm_chain_modules_release(&session.modules);
-	pm_fetch_free(session.fetch);
 	pm_procs_free(session.procs);
 	free(session.counts.events);
 	free(session.place);

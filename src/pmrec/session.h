@@ -57,7 +57,6 @@ struct pm_rec_session {
 	bool go_command; /* the command's file is a Go program */
 	struct pm_file_writer *writer;
 	struct pm_chain_raw *raw; /* --raw, or NULL */
-	struct pm_fetch *fetch; /* does what may block; NULL: no process for that */
 	struct pm_procs *procs;
 	struct pm_chain_modules modules;
 	struct pm_chain_threads threads;

@@ -245,10 +245,6 @@ static const char *unreachable_reason(int error)
 		return "not permitted";
 	case -ENXIO:
 		return "/proc is not mounted";
-	case -ETIMEDOUT:
-		return "its file system does not answer";
-	case -EFBIG:
-		return "too large to be copied from a file system that may stop answering";
 	default:
 		return strerror(-error);
 	}
@@ -257,9 +253,7 @@ static const char *unreachable_reason(int error)
 /* Why the file of module @id is missing, a negative errno; 0: it is not. */
 static int missing_reason(const struct pm_chain_modules *modules, uint32_t id)
 {
-	if (id == PM_FILE_NONE)
-		return 0;
-	return modules->list.data[id].pending ? -ETIMEDOUT : modules->list.data[id].error;
+	return id == PM_FILE_NONE ? 0 : modules->list.data[id].error;
 }
 
 static void warn_missing(struct pm_rec_session *session, int reason)

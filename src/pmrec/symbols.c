@@ -74,9 +74,6 @@ void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
 		return;
 	}
 	ret->fd = pm_chain_modules_open_file(modules, session->procs, id);
-	/* What may block is not looked for beside its file. */
-	if (modules->list.data[id].copied)
-		return;
 	ret->pid = module->seen_pid;
 	ret->path = module->identity.path;
 }

@@ -4,13 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#include "pm/proc-fetch.h"
 
 #define MS_NS 1000000ull
 
@@ -25,11 +23,9 @@ enum {
 	WAIT_MS_MAX = 1000,
 	/* with this many processes, a search for ended ones starts */
 	PROCESSES_SWEEP = 4096,
-	RESTARTS_MAX = 4, /* each leaves a process behind that waits */
 };
-#define STUCK_NS 2000000000ull
 
-/* A request, which the reading process turns into its answer. */
+/* A request, which the reading thread turns into its answer. */
 struct slot {
 	uint32_t pid;
 	uint64_t time_ns; /* when it was read */
@@ -38,22 +34,16 @@ struct slot {
 };
 
 /*
- * The memory that the two processes share. Slots up to `asked` belong to the reading process until
- * it has counted them in `answered`. Neither waits for a lock: the one that drains the rings may
+ * What the two threads share. Slots up to `asked` belong to the reading thread until it has
+ * counted them in `answered`. Neither thread waits for a lock: the one that drains the rings may
  * have a real-time priority, the other may be kept from its CPU for long.
  */
 struct exchange {
 	struct slot slots[SLOTS];
-	uint64_t asked, answered; /* counts, by the one process and by the other */
-	pid_t reader; /* 0: it has not begun */
-};
-
-/* The descriptors that the reading process gets. */
-enum {
-	FD_MEMORY, /* of the exchange */
-	FD_WAKE, /* eventfds */
-	FD_DONE,
-	FDS,
+	uint64_t asked, answered; /* counts, by the one thread and by the other */
+	bool ended; /* the recorder asks no more */
+	unsigned int users; /* threads; the last one frees it */
+	int wake_fd, done_fd; /* eventfds */
 };
 
 struct process {
@@ -67,13 +57,9 @@ struct process {
 };
 
 struct pm_rec_titles {
-	struct pm_fetch *fetch; /* borrowed */
-	struct exchange *exchange; /* NULL until there is a process that reads */
-	int fds[FDS];
+	struct exchange *exchange; /* NULL until there is a thread */
 	bool failed; /* there will be none */
-	unsigned int restarts; /* of the process that reads */
 	uint64_t collected; /* answers */
-	uint64_t moved_ns; /* when the last of them came, or the first was asked for */
 	PM_VEC(struct process) processes;
 	struct pm_index index;
 	size_t sweep_at; /* how many processes cause the next sweep */
@@ -127,7 +113,7 @@ bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const ch
 	return true;
 }
 
-/* ---- the process that reads -------------------------------------------------------------- */
+/* ---- the thread that reads --------------------------------------------------------------- */
 
 /* Bytes, 0 where there are none or the process is gone. */
 static size_t read_proc(uint32_t pid, const char *name, char *ret, size_t size)
@@ -173,61 +159,68 @@ static void read_title(struct slot *slot)
 				       slot->title);
 }
 
-static struct exchange *exchange_map(int fd)
+static void exchange_release(struct exchange *exchange)
 {
-	struct exchange *exchange =
-		mmap(NULL, sizeof(*exchange), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return exchange == MAP_FAILED ? NULL : exchange;
+	if (__atomic_sub_fetch(&exchange->users, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	pm_cleanup_close(&exchange->wake_fd);
+	pm_cleanup_close(&exchange->done_fd);
+	free(exchange);
 }
 
-/* It ends with the recorder. */
-static void read_in_process(const int *fds)
+static void *read_in_thread(void *user)
 {
-	struct exchange *exchange = exchange_map(fds[FD_MEMORY]);
+	struct exchange *exchange = user;
 	uint64_t answered = 0, count;
 
-	if (exchange)
-		__atomic_store_n(&exchange->reader, getpid(), __ATOMIC_RELEASE);
-	while (exchange) {
+	while (!__atomic_load_n(&exchange->ended, __ATOMIC_ACQUIRE)) {
 		if (answered == __atomic_load_n(&exchange->asked, __ATOMIC_ACQUIRE)) {
-			if (eventfd_write(fds[FD_DONE], 1) < 0 ||
-			    eventfd_read(fds[FD_WAKE], &count) < 0)
+			if (eventfd_write(exchange->done_fd, 1) < 0 ||
+			    eventfd_read(exchange->wake_fd, &count) < 0)
 				break;
 			continue;
 		}
 		read_title(&exchange->slots[answered % SLOTS]);
 		__atomic_store_n(&exchange->answered, ++answered, __ATOMIC_RELEASE);
 	}
+	exchange_release(exchange);
+	return NULL;
 }
 
-static void exchange_free(struct pm_rec_titles *titles)
+/* Signals are for the first thread, which reads them from a descriptor. */
+static int start_thread(struct exchange *exchange)
 {
-	if (titles->exchange)
-		munmap(titles->exchange, sizeof(*titles->exchange));
-	titles->exchange = NULL;
-	for (size_t i = 0; i < FDS; i++) {
-		pm_cleanup_close(&titles->fds[i]);
-		titles->fds[i] = -1;
-	}
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, before;
+	int error;
+
+	if (pthread_attr_init(&attr) != 0)
+		return -ENOMEM;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, &attr, read_in_thread, exchange);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
 }
 
-/* False: there will be none. */
-static bool exchange_start(struct pm_rec_titles *titles)
+static struct exchange *exchange_new(void)
 {
-	int *fds = titles->fds;
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
 
-	fds[FD_MEMORY] = memfd_create("pmrec-titles", MFD_CLOEXEC);
-	fds[FD_WAKE] = eventfd(0, EFD_CLOEXEC);
-	fds[FD_DONE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (titles->fetch && fds[FD_MEMORY] >= 0 && fds[FD_WAKE] >= 0 &&
-	    fds[FD_DONE] >= 0 && ftruncate(fds[FD_MEMORY], sizeof(struct exchange)) == 0)
-		titles->exchange = exchange_map(fds[FD_MEMORY]);
-	if (titles->exchange &&
-	    pm_fetch_start(titles->fetch, read_in_process, fds, FDS) == 0)
-		return true;
-	exchange_free(titles);
-	return false;
+	if (!exchange)
+		return NULL;
+	exchange->wake_fd = eventfd(0, EFD_CLOEXEC);
+	exchange->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	exchange->users = 2;
+	if (exchange->wake_fd >= 0 && exchange->done_fd >= 0 &&
+	    start_thread(exchange) == 0)
+		return exchange;
+	exchange->users = 1;
+	exchange_release(exchange);
+	return NULL;
 }
 
 /* ---- processes ----------------------------------------------------------------------------- */
@@ -269,7 +262,8 @@ static void ask(struct pm_rec_titles *titles, struct process *process)
 	uint64_t asked;
 
 	if (!titles->exchange && !titles->failed) {
-		titles->failed = !exchange_start(titles);
+		titles->exchange = exchange_new();
+		titles->failed = !titles->exchange;
 	}
 	exchange = titles->exchange;
 	if (!exchange || process->asked)
@@ -277,13 +271,11 @@ static void ask(struct pm_rec_titles *titles, struct process *process)
 	asked = exchange->asked;
 	if (asked - titles->collected >= SLOTS)
 		return;
-	if (asked == titles->collected)
-		titles->moved_ns = pm_now_ns();
 	exchange->slots[asked % SLOTS].pid = process->pid;
 	__atomic_store_n(&exchange->asked, asked + 1, __ATOMIC_RELEASE);
 	process->asked = true;
 	/* One that cannot be written is one of 2^64 - 2 that nobody has read. */
-	(void)eventfd_write(titles->fds[FD_WAKE], 1);
+	(void)eventfd_write(exchange->wake_fd, 1);
 }
 
 int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t time_ns)
@@ -449,8 +441,6 @@ static int collect_all_titles(struct pm_rec_session *session, uint32_t max)
 	if (!titles || !titles->exchange)
 		return 0;
 	answered = __atomic_load_n(&titles->exchange->answered, __ATOMIC_ACQUIRE);
-	if (titles->collected < answered)
-		titles->moved_ns = pm_now_ns();
 	while (ret == 0 && titles->collected < answered)
 		ret = collect_title(session,
 				    &titles->exchange->slots[titles->collected++ % SLOTS],
@@ -458,41 +448,8 @@ static int collect_all_titles(struct pm_rec_session *session, uint32_t max)
 	return ret;
 }
 
-/* A process whose command line cannot be read is not asked again; the others are by another process
- * that reads. */
-static void restart_if_stuck(struct pm_rec_titles *titles)
-{
-	const struct exchange *exchange = titles->exchange;
-	struct process *stuck;
-	uint64_t now = pm_now_ns();
-	pid_t reader;
-
-	if (!exchange || exchange->asked == titles->collected) {
-		titles->moved_ns = now;
-		return;
-	}
-	if (now - titles->moved_ns <= STUCK_NS)
-		return;
-	reader = __atomic_load_n(&exchange->reader, __ATOMIC_ACQUIRE);
-	if (reader == 0 || pm_is_running(reader)) {
-		titles->moved_ns = now;
-		return;
-	}
-	stuck = find_process(titles, exchange->slots[titles->collected % SLOTS].pid);
-	if (stuck)
-		stuck->recorded = PM_REC_TITLES_MAX;
-	for (size_t i = 0; i < titles->processes.len; i++)
-		titles->processes.data[i].asked = false;
-	exchange_free(titles);
-	titles->collected = 0;
-	titles->moved_ns = now;
-	titles->failed = ++titles->restarts > RESTARTS_MAX;
-}
-
 int pm_rec_titles_collect(struct pm_rec_session *session)
 {
-	if (session->titles)
-		restart_if_stuck(session->titles);
 	return collect_all_titles(session, PM_REC_TITLES_MAX);
 }
 
@@ -504,11 +461,11 @@ static void wait_for_answers(const struct pm_rec_titles *titles, uint64_t end_ns
 
 	while (now < end_ns &&
 	       __atomic_load_n(&exchange->answered, __ATOMIC_ACQUIRE) < exchange->asked) {
-		struct pollfd done = { .fd = titles->fds[FD_DONE], .events = POLLIN };
+		struct pollfd done = { .fd = exchange->done_fd, .events = POLLIN };
 
 		poll(&done, 1, (int)((end_ns - now + MS_NS - 1) / MS_NS));
 		if (done.revents)
-			(void)eventfd_read(titles->fds[FD_DONE], &count);
+			(void)eventfd_read(exchange->done_fd, &count);
 		now = pm_now_ns();
 	}
 }
@@ -541,23 +498,20 @@ int pm_rec_titles_finish(struct pm_rec_session *session)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-struct pm_rec_titles *pm_rec_titles_new(struct pm_fetch *fetch)
+struct pm_rec_titles *pm_rec_titles_new(void)
 {
-	struct pm_rec_titles *titles = calloc(1, sizeof(*titles));
-
-	if (!titles)
-		return NULL;
-	titles->fetch = fetch;
-	for (size_t i = 0; i < FDS; i++)
-		titles->fds[i] = -1;
-	return titles;
+	return calloc(1, sizeof(struct pm_rec_titles));
 }
 
 void pm_rec_titles_free(struct pm_rec_titles *titles)
 {
 	if (!titles)
 		return;
-	exchange_free(titles);
+	if (titles->exchange) {
+		__atomic_store_n(&titles->exchange->ended, true, __ATOMIC_RELEASE);
+		(void)eventfd_write(titles->exchange->wake_fd, 1);
+		exchange_release(titles->exchange);
+	}
 	for (size_t i = 0; i < titles->processes.len; i++)
 		free(titles->processes.data[i].title);
 	pm_vec_release(&titles->processes);

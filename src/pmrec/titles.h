@@ -2,9 +2,8 @@
 /*
  * The titles of processes. A server may write a text of its own over its command line, as
  * PostgreSQL ("postgres: walwriter") and nginx ("nginx: worker process") do. A read of
- * /proc/PID/cmdline takes the lock of that process's memory and may block for ever. Therefore
- * another process reads, and the thread that drains the rings only exchanges requests and answers
- * with it.
+ * /proc/PID/cmdline takes the lock of that process's memory and may block. Therefore another
+ * thread reads, and the thread that drains the rings only exchanges requests and answers with it.
  */
 #pragma once
 
@@ -15,9 +14,8 @@ enum {
 	PM_REC_TITLES_MAX = 16, /* recorded of one process, and the last one */
 };
 
-/* @fetch starts the process that reads; borrowed. NULL: there are no titles. */
-struct pm_rec_titles *pm_rec_titles_new(struct pm_fetch *fetch);
-/* Does not wait for that process. NULL is fine. */
+struct pm_rec_titles *pm_rec_titles_new(void);
+/* Does not wait for the thread. NULL is fine. */
 void pm_rec_titles_free(struct pm_rec_titles *titles);
 
 /* Asks for the title of @pid, which has a sample at @time_ns, if it is due. Never blocks. */

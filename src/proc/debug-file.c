@@ -24,8 +24,6 @@ struct wanted {
 	uint32_t crc;
 	const struct stat *original; /* NULL: unknown */
 	uint64_t *crc_bytes_left;
-	struct pm_mounts *mounts; /* NULL: everything may be opened */
-	bool *remote; /* something was not, since that may block */
 };
 
 /* CRC-32 of ISO 3309. */
@@ -81,16 +79,6 @@ static bool fits(int fd, const struct wanted *wanted)
 	return has_crc(fd, size, wanted->crc);
 }
 
-static int open_handle(pid_t pid, const char *path, struct pm_mounts *mounts,
-		       bool *remote)
-{
-	int handle = mounts ? pm_open_handle_local(mounts, pid, path)
-			    : pm_open_handle(pid, path);
-
-	*remote |= handle == -EREMOTE;
-	return handle;
-}
-
 static int try_path(pid_t pid, const struct pm_str *path, const struct wanted *wanted)
 {
 	PM_AUTO_CLOSE int handle = -1;
@@ -98,7 +86,7 @@ static int try_path(pid_t pid, const struct pm_str *path, const struct wanted *w
 
 	if (path->failed)
 		return -ENOMEM;
-	handle = open_handle(pid, path->data, wanted->mounts, wanted->remote);
+	handle = pm_open_handle(pid, path->data);
 	if (handle < 0)
 		return handle;
 	fd = pm_open_regular(handle);
@@ -117,15 +105,14 @@ static const char *debug_dir(const struct pm_debug_search *search)
  * process's: others map it, too, and a debug file from that process's own root could be
  * forged for all of them.
  */
-static bool is_ours(const char *path, const struct stat *original,
-		    const struct wanted *wanted)
+static bool is_ours(const char *path, const struct stat *original)
 {
 	PM_AUTO_CLOSE int handle = -1;
 	struct stat st;
 
 	if (!path || path[0] != '/' || !original)
 		return false;
-	handle = open_handle(0, path, wanted->mounts, wanted->remote);
+	handle = pm_open_handle(0, path);
 	return handle >= 0 && fstat(handle, &st) == 0 && st.st_dev == original->st_dev &&
 	       st.st_ino == original->st_ino;
 }
@@ -195,11 +182,7 @@ int pm_debug_find(int fd, const struct pm_debug_search *asked)
 	struct pm_debug_search own = *asked;
 	const struct pm_debug_search *search = &own;
 	uint8_t id[PM_ELF_BUILD_ID_MAX], id_len = 0;
-	bool remote = false;
-	struct wanted wanted = { .id = id,
-				 .crc_bytes_left = search->crc_bytes_left,
-				 .mounts = search->mounts,
-				 .remote = &remote };
+	struct wanted wanted = { .id = id, .crc_bytes_left = search->crc_bytes_left };
 	struct pm_elf_debuglink link;
 	struct pm_elf_file elf;
 	struct stat st;
@@ -209,32 +192,22 @@ int pm_debug_find(int fd, const struct pm_debug_search *asked)
 		wanted.id_len = id_len;
 	if (fstat(fd, &st) == 0)
 		wanted.original = &st;
-	if (own.pid > 0 && is_ours(own.path, wanted.original, &wanted))
+	if (own.pid > 0 && is_ours(own.path, wanted.original))
 		own.pid = 0;
-	/* The first of the places that has one counts: none may be left out. */
-	if (remote)
-		return -EREMOTE;
 	found = by_id(&wanted, search);
-	if (found < 0 && !remote && pm_elf_file_init(&elf, fd) == 0 &&
-	    pm_elf_file_debuglink(&elf, &link) == 0 && link.name[0] != '\0' &&
-	    !strchr(link.name, '/')) {
-		wanted.crc = link.crc;
-		found = by_links(fd, search, link.name, &wanted);
-	}
-	if (found >= 0 && remote) {
-		close(found);
-		found = -EREMOTE;
-	}
-	if (found >= 0)
-		return found;
-	return remote ? -EREMOTE : -ENOENT;
+	if (found >= 0 || pm_elf_file_init(&elf, fd) < 0 ||
+	    pm_elf_file_debuglink(&elf, &link) < 0 || link.name[0] == '\0' ||
+	    strchr(link.name, '/'))
+		return found >= 0 ? found : -ENOENT;
+	wanted.crc = link.crc;
+	found = by_links(fd, search, link.name, &wanted);
+	return found >= 0 ? found : -ENOENT;
 }
 
 int pm_debug_find_by_id(const void *id, size_t id_len,
 			const struct pm_debug_search *search)
 {
-	bool remote = false;
-	struct wanted wanted = { .id = id, .id_len = id_len, .remote = &remote };
+	struct wanted wanted = { .id = id, .id_len = id_len };
 	int fd;
 
 	if (id_len > PM_ELF_BUILD_ID_MAX)

@@ -101,39 +101,24 @@ static int64_t started_ns(pid_t pid)
 	       ticks / hz * SECOND_NS + ticks % hz * (SECOND_NS / hz);
 }
 
-static int open_handle(const struct pm_jit_files *files, pid_t pid, const char *path)
-{
-	return files->mounts ? pm_open_handle_local(files->mounts, pid, path)
-			     : pm_open_handle(pid, path);
-}
-
-/* Whether what the handle leads to may be asked. */
-static bool may_look(const struct pm_jit_files *files, int handle)
-{
-	return !files->mounts ||
-	       pm_mounts_locality(files->mounts, handle, files->pid) == PM_LOCAL;
-}
-
-void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns,
-		       struct pm_mounts *mounts)
+void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns)
 {
 	*files = (struct pm_jit_files){ .pid = pid,
 					.ns_pid = pid,
 					.euid = geteuid(),
 					.since_ns = since_ns,
-					.tmp_fd = -1,
-					.mounts = mounts };
+					.tmp_fd = -1 };
 	files->alive = pid > 0 && read_status(files);
 	if (files->alive) {
 		int64_t started = started_ns(pid);
 
 		if (started != 0)
 			files->since_ns = started;
-		files->tmp_fd = open_handle(files, pid, "/tmp");
+		files->tmp_fd = pm_open_handle(pid, "/tmp");
 	}
 	/* It is gone, and with it what it saw: mostly that is what we see. */
-	if (files->tmp_fd < 0 && files->tmp_fd != -EREMOTE)
-		files->tmp_fd = open_handle(files, 0, "/tmp");
+	if (files->tmp_fd < 0)
+		files->tmp_fd = pm_open_handle(0, "/tmp");
 }
 
 void pm_jit_files_release(struct pm_jit_files *files)
@@ -185,12 +170,7 @@ static int open_checked(const struct pm_jit_files *files, int handle, const char
 	int ret;
 
 	if (handle < 0)
-		ret = pm_error_set(err, handle, "%s",
-				   handle == -EREMOTE
-					   ? "its file system may stop answering"
-					   : strerror(-handle));
-	else if (!may_look(files, owned))
-		ret = pm_error_set(err, -EREMOTE, "its file system may stop answering");
+		ret = pm_error_set(err, handle, "%s", strerror(-handle));
 	else if (fstat(owned, &st) < 0)
 		ret = pm_error_set(err, -errno, "%s", strerror(errno));
 	else if (mapped && mapped->inode != 0 && !is_mapped(mapped, &st))
@@ -221,22 +201,18 @@ int pm_jit_files_perf_map(const struct pm_jit_files *files, struct pm_error *err
 	snprintf(path, sizeof(path), "/tmp/%s", name);
 	handle = openat(files->tmp_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (handle < 0)
-		handle = -errno;
-	if (files->tmp_fd < 0)
-		handle = files->tmp_fd == -EREMOTE ? -EREMOTE : -ENOENT;
+		handle = files->tmp_fd < 0 ? -ENOENT : -errno;
 	return open_checked(files, handle, path, NULL, err);
 }
 
 bool pm_jit_files_perf_map_is(const struct pm_jit_files *files, int fd)
 {
-	PM_AUTO_CLOSE int handle = -1;
 	char name[32];
 	struct stat now, opened;
 
 	map_name(files, name, sizeof(name));
-	if (files->tmp_fd >= 0)
-		handle = openat(files->tmp_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	return handle < 0 || !may_look(files, handle) || fstat(handle, &now) < 0 ||
+	return files->tmp_fd < 0 ||
+	       fstatat(files->tmp_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
 	       fstat(fd, &opened) < 0 ||
 	       (now.st_dev == opened.st_dev && now.st_ino == opened.st_ino);
 }
@@ -248,10 +224,10 @@ int pm_jit_files_jitdump(const struct pm_jit_files *files,
 	int handle = -ENOENT;
 
 	if (path[0] == '/' && files->alive)
-		handle = open_handle(files, files->pid, path);
+		handle = pm_open_handle(files->pid, path);
 	/* What is mapped is the file of that inode, whoever leads to it. */
 	if (path[0] == '/' && handle < 0 && mapped->inode != 0)
-		handle = open_handle(files, 0, path);
+		handle = pm_open_handle(0, path);
 	return open_checked(files, handle, path, mapped, err);
 }
 

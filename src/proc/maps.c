@@ -3,7 +3,7 @@
  * What /proc tells of a process that already runs. Source of the line's form: proc(5),
  * show_map_vma() in the kernel's fs/proc/task_mmu.c.
  */
-#include "fetch-internal.h"
+#include "proc-internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -185,14 +185,8 @@ static void choose_name(pid_t pid, const struct pm_maps_line *line, struct pm_st
 		unescape(path, line->path, line->path_len);
 }
 
-/* What is looked at beside the list of mappings. */
-enum depth {
-	MAPS_ONLY,
-	FILES, /* which may block */
-};
-
 static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_line *line,
-		      enum depth depth, struct pm_str *path, struct pm_space *space)
+		      struct pm_str *path, struct pm_space *space)
 {
 	struct pm_mapping mapping = {
 		.start = line->start,
@@ -210,10 +204,7 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 
 	if (!(line->prot & PROT_EXEC))
 		return 0;
-	if (depth == FILES)
-		choose_name(pid, line, path);
-	else
-		unescape(path, line->path, line->path_len);
+	choose_name(pid, line, path);
 	if (path->failed)
 		return -ENOMEM;
 	identity.kind = pm_module_kind_of(path->data, &path_len);
@@ -234,8 +225,8 @@ static void release_space(struct pm_space *space)
 }
 
 /* Of what @tid, a thread of some process, has mapped. */
-static int read_lines(struct pm_procs *procs, pid_t tid, enum depth depth,
-		      struct pm_space *space, int64_t *lines, struct pm_error *err)
+static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
+		      int64_t *lines, struct pm_error *err)
 {
 	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
 	PM_AUTO_FCLOSE FILE *file = NULL;
@@ -261,7 +252,7 @@ static int read_lines(struct pm_procs *procs, pid_t tid, enum depth depth,
 			pm_error_where(err, name, *lines);
 			return rc;
 		}
-		rc = apply_line(procs, tid, &parsed, depth, &path, space);
+		rc = apply_line(procs, tid, &parsed, &path, space);
 		if (rc < 0)
 			rc = pm_error_set(err, rc, "%s", strerror(-rc));
 	}
@@ -300,19 +291,18 @@ static pid_t next_with_memory(pid_t pid, pid_t tid)
 	return found;
 }
 
-static int read_maps(struct pm_procs *procs, pid_t pid, enum depth depth,
-		     struct pm_error *err)
+static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 {
 	struct pm_space space PM_CLEANUP(release_space) = { 0 };
 	const struct pm_process *known;
 	pid_t tid = 0, from = pid;
 	int64_t lines;
-	int rc = read_lines(procs, pid, depth, &space, &lines, err);
+	int rc = read_lines(procs, pid, &space, &lines, err);
 
 	/* Threads may end meanwhile: each is tried once. */
 	while (rc == 0 && lines == 0 && (tid = next_with_memory(pid, tid)) != 0) {
 		from = tid;
-		if (read_lines(procs, tid, depth, &space, &lines, NULL) < 0) {
+		if (read_lines(procs, tid, &space, &lines, NULL) < 0) {
 			pm_vec_clear(&space.maps);
 			lines = 0;
 		}
@@ -393,112 +383,11 @@ static int refuse_thread(pid_t pid, struct pm_error *err)
 	return 0; /* reading the rest will tell what is wrong */
 }
 
-static int read_process(struct pm_procs *procs, pid_t pid, enum depth depth,
-			struct pm_error *err)
+int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 {
 	int rc = refuse_thread(pid, err);
 
 	if (rc == 0)
-		rc = read_maps(procs, pid, depth, err);
+		rc = read_maps(procs, pid, err);
 	return rc < 0 ? rc : read_tasks(procs, pid, err);
-}
-
-int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)
-{
-	return read_process(procs, pid, FILES, err);
-}
-
-int pm_procs_read_maps_only(struct pm_procs *procs, pid_t pid, struct pm_error *err)
-{
-	return read_process(procs, pid, MAPS_ONLY, err);
-}
-
-/* ---- what a helper has read ------------------------------------------------------------ */
-
-static int take_mapping(struct pm_procs *procs, struct pm_space *space,
-			const struct pm_fetch_mapping *row, const char *path)
-{
-	struct pm_module_identity identity = row->identity;
-	struct pm_mapping mapping = { .start = row->start,
-				      .end = row->end,
-				      .pgoff = row->pgoff };
-	int64_t module;
-	int rc;
-
-	identity.path = path;
-	module = pm_procs_intern_module(procs, &identity);
-	if (module < 0)
-		return (int)module;
-	mapping.module = (uint32_t)module;
-	rc = pm_space_replace(space, mapping.start, mapping.end, &mapping);
-	return rc < 0 ? rc : 0;
-}
-
-static int take_mappings(struct pm_procs *procs, struct pm_reader *reader,
-			 struct pm_space *space)
-{
-	for (;;) {
-		const void *bytes =
-			pm_reader_bytes(reader, sizeof(struct pm_fetch_mapping));
-		struct pm_fetch_mapping row;
-		const char *path;
-		int rc;
-
-		if (!bytes)
-			return -EBADMSG;
-		memcpy(&row, bytes, sizeof(row));
-		if (row.start == row.end)
-			return 0;
-		path = pm_reader_cstr(reader);
-		if (!path || strlen(path) != row.path_len || row.start > row.end)
-			return -EBADMSG;
-		rc = take_mapping(procs, space, &row, path);
-		if (rc < 0)
-			return rc;
-	}
-}
-
-static int take_tasks(struct pm_procs *procs, pid_t pid, struct pm_reader *reader)
-{
-	while (pm_reader_left(reader) > 0) {
-		const void *bytes = pm_reader_bytes(reader, sizeof(struct pm_fetch_task));
-		struct pm_fetch_task row;
-		int rc;
-
-		if (!bytes)
-			return -EBADMSG;
-		memcpy(&row, bytes, sizeof(row));
-		row.comm[sizeof(row.comm) - 1] = '\0';
-		rc = pm_procs_comm(procs, pid, row.tid, row.comm, false);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-int pm_procs_take(struct pm_procs *procs, pid_t pid, pid_t tid, const void *data,
-		  size_t len)
-{
-	struct pm_space space PM_CLEANUP(release_space) = { 0 };
-	struct pm_process *known = pm_procs_get(procs, pid);
-	struct pm_reader reader;
-	int rc;
-
-	if (!known)
-		return -ENOMEM;
-	if (known->unread && known->unread_generation != known->generation)
-		return 0;
-	pm_reader_init(&reader, data, len);
-	rc = take_mappings(procs, &reader, &space);
-	for (size_t i = 0; rc >= 0 && known->unread && i < known->space.maps.len; i++) {
-		const struct pm_mapping *newer = &known->space.maps.data[i];
-
-		rc = pm_space_replace(&space, newer->start, newer->end, newer);
-	}
-	if (rc < 0)
-		return rc;
-	/* A process without memory of its own: what was known stands. */
-	if (space.maps.len > 0 || known->space.maps.len == 0)
-		rc = pm_procs_adopt(procs, pid, tid, &space);
-	return rc < 0 ? rc : take_tasks(procs, pid, &reader);
 }

@@ -14,8 +14,6 @@ struct attempts {
 	bool not_regular; /* … that was not even a file */
 	bool denied_path, denied_proc;
 	int other; /* any other errno, 0 if none */
-	/* Only what can be opened without blocking is; NULL: everything. */
-	struct pm_mounts *mounts;
 };
 
 static int64_t stamp_ns(const struct statx_timestamp *stamp)
@@ -62,11 +60,11 @@ static bool same_device(const struct pm_module_identity *identity, const struct 
  * under which name is then told by the very list that the identity is from.
  */
 static bool is_shown_mapped(const struct pm_module *module, const struct statx *st,
-			    bool by_range, const struct pm_mounts *mounts)
+			    bool by_range)
 {
 	bool named;
 
-	if (mounts || st->stx_dev_major != 0 || module->seen_pid <= 0 ||
+	if (st->stx_dev_major != 0 || module->seen_pid <= 0 ||
 	    pm_maps_find(module, &named) < 0)
 		return false;
 	return by_range || named;
@@ -107,7 +105,7 @@ static bool is_same_process(const struct pm_module *module)
 
 /* Whether @fd is the mapped file. 0, -ESTALE, or the errno of reading it. */
 static int verify(const struct pm_module *module, int fd, const struct statx *st,
-		  bool by_range, const struct pm_mounts *mounts)
+		  bool by_range)
 {
 	const struct pm_module_identity *identity = &module->identity;
 
@@ -133,10 +131,7 @@ static int verify(const struct pm_module *module, int fd, const struct statx *st
 	if (identity->inode == 0)
 		return by_range && is_same_process(module) ? 0 : -ESTALE;
 	if ((st->stx_ino != identity->inode || !same_device(identity, st)) &&
-	    !is_shown_mapped(module, st, by_range, mounts))
-		return -ESTALE;
-	/* Its number may be used again. */
-	if (mounts && !(st->stx_mask & STATX_BTIME))
+	    !is_shown_mapped(module, st, by_range))
 		return -ESTALE;
 	return !by_range && is_younger(module, st) ? -ESTALE : 0;
 }
@@ -164,7 +159,7 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 		return -1;
 	}
 	if (rc == 0) {
-		rc = verify(module, fd, &st, by_range, attempts->mounts);
+		rc = verify(module, fd, &st, by_range);
 		if (rc == 0)
 			return pm_take_fd(&fd);
 	}
@@ -175,12 +170,6 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 	else if (rc != -ENOENT && rc != -ENOTDIR && rc != -ESRCH)
 		attempts->other = -rc;
 	return -1;
-}
-
-static int open_handle(const struct attempts *attempts, pid_t pid, const char *path)
-{
-	return attempts->mounts ? pm_open_handle_local(attempts->mounts, pid, path)
-				: pm_open_handle(pid, path);
 }
 
 /* Through the process, then by name; a name may really end in what the kernel adds. */
@@ -199,13 +188,11 @@ static int try_name(const struct pm_module *module, const char *suffix,
 		return -1;
 	}
 	if (module->seen_pid > 0)
-		fd = try_handle(module,
-				open_handle(attempts, module->seen_pid, path.data), false,
-				true, attempts);
+		fd = try_handle(module, pm_open_handle(module->seen_pid, path.data),
+				false, true, attempts);
 	if (fd >= 0)
 		return fd;
-	return try_handle(module, open_handle(attempts, 0, path.data), false, false,
-			  attempts);
+	return try_handle(module, pm_open_handle(0, path.data), false, false, attempts);
 }
 
 static int try_all(const struct pm_module *module, struct attempts *attempts)
@@ -287,20 +274,4 @@ int pm_module_open(const struct pm_module *module, struct pm_error *err)
 	}
 	pm_error_where(err, module->identity.path, -1);
 	return rc;
-}
-
-int pm_module_open_local(struct pm_mounts *mounts, const struct pm_module *module)
-{
-	struct attempts attempts = { .mounts = mounts };
-	int fd = -1;
-
-	if (module->identity.kind != PM_MODULE_FILE || module->identity.path[0] != '/')
-		return -EREMOTE;
-	/* As in try_all(). */
-	if (module->identity.build_id_len > 0 && module->identity.inode == 0)
-		fd = try_handle(module, open_handle(&attempts, 0, module->identity.path),
-				false, false, &attempts);
-	if (fd < 0)
-		fd = try_name(module, "", &attempts);
-	return fd < 0 ? -EREMOTE : fd;
 }

@@ -51,9 +51,6 @@ int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
  * was read of @tid, a thread of @pid that has memory. */
 int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space *space);
 
-/* Whether the mappings of @pid were asked for and have not come. */
-void pm_procs_set_unread(struct pm_procs *procs, pid_t pid, bool unread);
-
 /* ---- maps.c -------------------------------------------------------------------------- */
 
 /*
@@ -62,16 +59,6 @@ void pm_procs_set_unread(struct pm_procs *procs, pid_t pid, bool unread);
  * not as deleted. -ENOENT when something else or nothing is there, or why it cannot be read.
  */
 int pm_maps_find(const struct pm_module *module, bool *named);
-
-/* As pm_procs_read(), without a look at the files that are mapped. */
-int pm_procs_read_maps_only(struct pm_procs *procs, pid_t pid, struct pm_error *err);
-/*
- * What pm_procs_read() of a helper process has found, in the form of fetch-internal.h. Where it
- * comes late, what records have shown since then stands, and after an exec nothing of it counts.
- * 0, -EBADMSG or -ENOMEM.
- */
-int pm_procs_take(struct pm_procs *procs, pid_t pid, pid_t tid, const void *data,
-		  size_t len);
 
 /* ---- elf-file.c ---------------------------------------------------------------------- */
 
@@ -151,23 +138,3 @@ struct pm_kallsyms {
 
 /* Whether code of this "module" of /proc/kallsyms is that of a module, or of the kernel. */
 bool pm_kallsyms_is_permanent(const char *module);
-
-/* ---- mounts.c ------------------------------------------------------------------------ */
-
-enum pm_locality {
-	PM_LOCALITY_UNKNOWN, /* of a mount that is in no list */
-	PM_LOCAL, /* it waits for nothing but a disk of this machine */
-	PM_REMOTE, /* it may stop answering */
-};
-
-struct pm_mounts *pm_mounts_new(void);
-void pm_mounts_free(struct pm_mounts *mounts);
-/* Closes what it has open: in a copy of the process. */
-void pm_mounts_forget(struct pm_mounts *mounts);
-/* Of the file system of @fd, which may be an O_PATH fd, reached through @pid, or 0. Never blocks. */
-enum pm_locality pm_mounts_locality(struct pm_mounts *mounts, int fd, pid_t pid);
-/* As pm_open_handle(), through local file systems alone and to one. -EREMOTE: it is not known how
- * long that would take. */
-int pm_open_handle_local(struct pm_mounts *mounts, pid_t pid, const char *path);
-/* As pm_module_open() by the file's name, without blocking. -EREMOTE: it is not to be had so. */
-int pm_module_open_local(struct pm_mounts *mounts, const struct pm_module *module);

@@ -305,18 +305,6 @@ void pm_procs_retire_module(struct pm_procs *procs, uint32_t id)
 	pm_modules_retire(&procs->modules, id);
 }
 
-void pm_procs_set_unread(struct pm_procs *procs, pid_t pid, bool unread)
-{
-	struct process_row *row =
-		unread ? get_process(procs, pid) : find_process(procs, pid);
-
-	if (!row)
-		return;
-	if (unread && !row->process.unread)
-		row->process.unread_generation = row->process.generation;
-	row->process.unread = unread;
-}
-
 struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid)
 {
 	struct process_row *row = get_process(procs, pid);

@@ -226,20 +226,6 @@ int pm_trace_read_parents(pid_t tid, pid_t *tgid, pid_t *ppid)
 	return 0;
 }
 
-bool pm_is_running(pid_t tid)
-{
-	PM_AUTO_CLOSE int fd = -1;
-	struct pm_stat_line line;
-	char path[32], text[PM_STAT_BYTES];
-	ssize_t len;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	return len > 0 && pm_stat_line_parse(text, (size_t)len, &line) == 0 &&
-	       line.state == 'R';
-}
-
 /* ---- registers and memory ------------------------------------------------------------ */
 
 #if defined(__x86_64__)

@@ -41,7 +41,7 @@ static int setup(void **state)
 						 .major = major(st.st_dev),
 						 .minor = minor(st.st_dev),
 						 .inode = st.st_ino };
-	pm_jit_files_init(&f->files, getpid(), 0, NULL);
+	pm_jit_files_init(&f->files, getpid(), 0);
 	return 0;
 }
 

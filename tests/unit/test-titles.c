@@ -173,9 +173,7 @@ static void titles_are_bounded_and_end_with_their_program(void **state)
 	assert_int_equal(pm_file_writer_open(&session.writer, NULL, NULL), 0);
 	pm_file_writer_tee(session.writer, on_record, &seen);
 	assert_int_equal(pm_file_write_header(session.writer, &header), 0);
-	session.fetch = pm_fetch_new();
-	assert_non_null(session.fetch);
-	session.titles = pm_rec_titles_new(session.fetch);
+	session.titles = pm_rec_titles_new();
 	assert_non_null(session.titles);
 	for (size_t i = 0; i < CHANGES; i++) {
 		change_title(ask_fd, answer_fd);
@@ -204,7 +202,6 @@ static void titles_are_bounded_and_end_with_their_program(void **state)
 	assert_int_equal(seen.ends, 1);
 	pm_rec_titles_free(session.titles);
 	pm_rec_titles_free(NULL);
-	pm_fetch_free(session.fetch);
 	assert_int_equal(pm_file_writer_close(session.writer, NULL), 0);
 	pm_chain_threads_release(&session.threads);
 	pm_procs_free(session.procs);
