@@ -76,8 +76,19 @@ static int add_file(struct pmdiff_linemap *map, const char *name)
 	return -ENOMEM;
 }
 
+/* The name behind "--- a/". Behind a name with a blank in it git writes a tab. */
+static int take_name(struct pmdiff_linemap *map, char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > 0 && name[len - 1] == '\t')
+		name[len - 1] = '\0';
+	return add_file(map, name);
+}
+
 /* Lines of the text itself begin with "+" or "-", too, but come behind a hunk's head, which says
- * how many they are. */
+ * how many they are. A file that is new, or whose name git has quoted, has hunks of its own, which
+ * must not count for the file before: it gets a name that no file has. */
 static int parse(struct pmdiff_linemap *map, char *text)
 {
 	uint64_t skip = 0;
@@ -92,7 +103,9 @@ static int parse(struct pmdiff_linemap *map, char *text)
 			continue;
 		}
 		if (strncmp(line, "--- a/", 6) == 0)
-			r = add_file(map, line + 6);
+			r = take_name(map, line + 6);
+		else if (strncmp(line, "--- ", 4) == 0)
+			r = add_file(map, "");
 		else if (strncmp(line, "@@ -", 4) == 0 && map->files.len > 0 &&
 			 parse_hunk(line, &hunk)) {
 			struct file *file = &map->files.data[map->files.len - 1];
@@ -124,7 +137,8 @@ int pmdiff_linemap_new(struct pmdiff_linemap **ret, const char *base, const char
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	int r = pmdiff_git(NULL, &out, err, "-c", "core.quotePath=false", "diff",
 			   "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
-			   "--src-prefix=a/", "--dst-prefix=b/", "-U0", base, head);
+			   "--src-prefix=a/", "--dst-prefix=b/", "-U0",
+			   "--inter-hunk-context=0", base, head);
 
 	if (r < 0)
 		return r;

@@ -66,6 +66,29 @@ static void test_lines(void **state)
 	pmdiff_linemap_free(map);
 }
 
+/* Hunks behind a file whose name is not known are none of the file before. */
+static void test_new_files(void **state)
+{
+	struct pmdiff_linemap *map = parse("diff --git a/a.c b/a.c\n"
+					   "--- a/a.c\n+++ b/a.c\n"
+					   "@@ -2 +2,2 @@\n-b\n+B\n+C\n"
+					   "diff --git a/b.c b/b.c\n"
+					   "--- /dev/null\n+++ b/b.c\n"
+					   "@@ -0,0 +1,2 @@\n+x\n+y\n"
+					   "--- \"a/q\\\"uote.c\"\n"
+					   "+++ \"b/q\\\"uote.c\"\n"
+					   "@@ -1,2 +0,0 @@\n-x\n-y\n"
+					   "--- a/with blank.c\t\n"
+					   "+++ b/with blank.c\t\n"
+					   "@@ -1 +0,0 @@\n-x\n");
+
+	assert_int_equal(pmdiff_linemap_of(map, "a.c", 1), 1);
+	assert_int_equal(pmdiff_linemap_of(map, "a.c", 9), 10);
+	assert_int_equal(pmdiff_linemap_of(map, "with blank.c", 1), 0);
+	assert_int_equal(pmdiff_linemap_of(map, "with blank.c", 3), 2);
+	pmdiff_linemap_free(map);
+}
+
 static void test_odd(void **state)
 {
 	static const char *const texts[] = {
@@ -88,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_new_files),
 		cmocka_unit_test(test_odd),
 	};
 
