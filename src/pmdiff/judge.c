@@ -17,6 +17,15 @@ static int no_memory(struct pm_error *err)
 
 /* ---- history ----------------------------------------------------------------------------- */
 
+static bool are_of_commit(const struct pm_stat *stats, size_t len, const char *commit)
+{
+	for (size_t i = 0; i < len; i++)
+		if (stats[i].subjects.len > 0 && stats[i].subjects.data[0].commit &&
+		    strcmp(stats[i].subjects.data[0].commit, commit) == 0)
+			return true;
+	return false;
+}
+
 /* The commits that are judged are no measure of themselves. */
 static bool is_judged(const struct pmdiff_inputs *inputs, const char *commit)
 {
@@ -24,14 +33,11 @@ static bool is_judged(const struct pmdiff_inputs *inputs, const char *commit)
 
 	if (new->commit)
 		return strcmp(new->commit, commit) == 0;
-	for (size_t i = 0; i < new->stats.len; i++) {
-		const struct pm_stat *stat = &new->stats.data[i];
-
-		if (stat->subjects.len > 0 && stat->subjects.data[0].commit &&
-		    strcmp(stat->subjects.data[0].commit, commit) == 0)
+	for (size_t i = 0; i < new->cases.len; i++)
+		if (are_of_commit(new->cases.data[i].stats.data,
+				  new->cases.data[i].stats.len, commit))
 			return true;
-	}
-	return false;
+	return are_of_commit(new->stats.data, new->stats.len, commit);
 }
 
 static void warn_of(const struct pmdiff_history *history,
