@@ -445,7 +445,9 @@ static bool is_marked(const struct pm_callgrind_sums *sums,
 {
 	const char *to = sums->options->marked ? sums->options->marked_to : NULL;
 
-	return !to || strcmp(to, header->dumped_before) == 0;
+	/* Names of C++ are often longer than what is kept of them. */
+	return !to ||
+	       strncmp(to, header->dumped_before, sizeof(header->dumped_before) - 1) == 0;
 }
 
 static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader,

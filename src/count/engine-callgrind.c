@@ -411,7 +411,8 @@ static int count(struct engine *it, struct pm_error *err)
 		return ret;
 	if (it->options->marked && it->child->status == 0 &&
 	    pm_callgrind_sums_are_empty(it->sums))
-		return pm_marks_none(it->options->command[0], err);
+		return pm_marks_none(it->options->command[0], it->options->marked_from,
+				     it->options->marked_to, err);
 	if (explain_events(it->stat) < 0 ||
 	    pm_callgrind_setting(it->stat, "valgrind",
 				 pm_callgrind_sums_creator(it->sums)) < 0 ||

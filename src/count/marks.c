@@ -84,13 +84,23 @@ void pm_marks_answer(struct pm_marks *marks, char mark)
 		;
 }
 
-int pm_marks_none(const char *command, struct pm_error *err)
+int pm_marks_none(const char *command, const char *from, const char *to,
+		  struct pm_error *err)
 {
-	pm_error_set(err, -ENODATA,
-		     "it has marked no part to count: it did not call perf_start() of "
-		     "libpmself, nor a request of valgrind's");
+	if (from) {
+		pm_error_set(err, -ENODATA,
+			     "it has no part to count: it did not call %.100s, and after "
+			     "it %.100s",
+			     from, to);
+		pm_error_fix(err, "names as `nm` tells them, of functions that are not "
+				  "inlined; or without --marked");
+	} else {
+		pm_error_set(err, -ENODATA,
+			     "it has marked no part to count: it did not call "
+			     "perf_start() of libpmself, nor a request of valgrind's");
+		pm_error_fix(err, "perf_start() and perf_stop() around the part; or "
+				  "without --marked");
+	}
 	pm_error_where(err, command, -1);
-	pm_error_fix(err, "perf_start() and perf_stop() around the part; or without "
-			  "--marked");
 	return -ENODATA;
 }

@@ -29,5 +29,7 @@ void pm_marks_close(struct pm_marks *marks);
  * marks. */
 int pm_marks_next(struct pm_marks *marks, char *ret);
 void pm_marks_answer(struct pm_marks *marks, char mark);
-/* Returns -ENODATA: nothing was marked. */
-int pm_marks_none(const char *command, struct pm_error *err);
+/* Returns -ENODATA: nothing was marked. @from, @to: the functions that were to mark a part; NULL:
+ * the command itself was to. */
+int pm_marks_none(const char *command, const char *from, const char *to,
+		  struct pm_error *err);

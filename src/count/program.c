@@ -341,7 +341,7 @@ static int finish(struct pm_program *program, struct pm_error *err)
 	}
 	if (r == 0 && program->options->marked && program->marks.parts == 0 &&
 	    program->child->status_known && program->child->status == 0)
-		return pm_marks_none(program->options->command[0], err);
+		return pm_marks_none(program->options->command[0], NULL, NULL, err);
 	if (r == 0)
 		r = pm_program_fill_run(program);
 	return r < 0 ? pm_error_set(err, r, "no memory for the values") : 0;

@@ -132,6 +132,9 @@ simulated() {
 	run "$PMSTAT" --marked --engine callgrind -- true
 	[ "$status" = 125 ]
 	[[ $output == *'it has marked no part to count'* ]]
+	run "$PMSTAT" --marked=begin_part,end_part --engine callgrind -- true
+	[ "$status" = 125 ]
+	[[ $output == *'true: it has no part to count: it did not call begin_part, and after it end_part'* ]]
 	run "$PMSTAT" --marked -- false
 	[ "$status" = 1 ]
 	run "$PMSTAT" --marked -p $$
