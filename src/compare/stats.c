@@ -655,6 +655,22 @@ static size_t first_case_of(const struct whole *whole, const struct pm_gate *gat
 	return at;
 }
 
+/* A gate of a file that names a case which nobody has measured. Cases of a harness come and go,
+ * and a repository may have several harnesses, so it is no error. Gates of a case itself are for
+ * the case that they stand in. */
+static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gate *gate)
+{
+	if (comparison->cases.len == 0 || gate->case_exact)
+		return 0;
+	return pm_compare_warn(comparison,
+			       "The gate %s" PM_CASE_SEPARATOR
+			       "%s%s%s%s of %s names no case that was measured: it "
+			       "decides nothing.",
+			       gate->case_name, gate->scope ? "fn:" : "",
+			       gate->scope ? gate->scope : "", gate->scope ? ":" : "",
+			       gate->event, gate->source);
+}
+
 /* A slip must not pass for a gate. A repository's gates may be for machines of all kinds. */
 static int check_gates(struct whole *whole, struct pm_error *err)
 {
@@ -670,6 +686,9 @@ static int check_gates(struct whole *whole, struct pm_error *err)
 		if (for_none && strcmp(gate->source, "--gate") == 0 &&
 		    !whole->options->cases_left_out)
 			return pm_gate_no_case(gate, comparison, err);
+		if (for_none && !whole->options->cases_left_out &&
+		    warn_of_no_case(comparison, gate) < 0)
+			return no_memory(err);
 		if (first_case_of(whole, gate, true) < whole->len &&
 		    pm_gate_is_slip(gate, comparison))
 			return pm_gate_not_found(gate, comparison, err);

@@ -147,6 +147,12 @@ cases() {
 	cases begin slow --case nothing
 	[ "$status" = 2 ]
 	has '--case nothing means none of 2 cases' "--case 'parse/small'"
+	# Of a file it is a warning: cases of a harness come and go.
+	config "$two_cases" '"gates": {"parse/smallx//sim.Ir": "90%"},'
+	cases begin slow
+	[ "$status" = 1 ]
+	has 'The gate parse/smallx//sim.Ir of pmdiff.json names no case that was'
+	config "$two_cases"
 	# A command of its own is no case.
 	cases begin slow -- ./prog emit
 	[ "$status" = 0 ]
