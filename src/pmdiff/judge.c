@@ -353,12 +353,13 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 
 /* ---- keeping ----------------------------------------------------------------------------- */
 
-static bool has_commit(const struct pmdiff_history *history, const char *commit)
+static const struct pm_suite *find_kept(const struct pmdiff_history *history,
+					const char *commit)
 {
 	for (size_t i = 0; i < history->commits.len; i++)
 		if (strcmp(history->commits.data[i].commit, commit) == 0)
-			return true;
-	return false;
+			return &history->commits.data[i].suite;
+	return NULL;
 }
 
 static void release_suite(struct pm_suite *suite)
@@ -391,12 +392,36 @@ static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
 	return r;
 }
 
-static int keep_side(const struct pmdiff_side *side, const struct pmdiff_options *options,
-		     struct pm_error *err)
+/* Cases that --case has left out keep what the history has of them. Borrowed as the others are. */
+static int add_left_out(struct pm_suite *ret, const struct pm_suite *kept,
+			struct pm_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < kept->cases.len && r == 0; i++) {
+		const struct pm_suite_case *of = &kept->cases.data[i];
+		struct pm_suite_case one = { .name = of->name };
+
+		if (!of->name || pm_suite_find(ret, of->name))
+			continue;
+		r = pm_stat_join(&one.stat, &of->stat, 1, err);
+		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
+			pm_stat_join_release(&one.stat);
+			r = no_memory(err);
+		}
+	}
+	return r;
+}
+
+/* @kept: what the history has of the commit, NULL: nothing. */
+static int keep_side(const struct pmdiff_side *side, const struct pm_suite *kept,
+		     const struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(release_suite) struct pm_suite suite = { 0 };
 	int r = join_side(&suite, side, err);
 
+	if (r == 0 && kept && options->case_pattern && suite.cases.len > 0)
+		r = add_left_out(&suite, kept, err);
 	return r < 0 || suite.cases.len == 0
 		       ? r
 		       : pmdiff_history_write_suite(options->history, side->commit,
@@ -416,9 +441,10 @@ int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options 
 		r = 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(inputs->sides) && r == 0; i++) {
 		const struct pmdiff_side *side = &inputs->sides[i];
+		const struct pm_suite *kept = find_kept(&history, side->commit);
 
-		if (i > 0 || !has_commit(&history, side->commit))
-			r = keep_side(side, options, err);
+		if (i > 0 || !kept)
+			r = keep_side(side, kept, options, err);
 	}
 	return r;
 }

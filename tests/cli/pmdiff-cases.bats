@@ -277,6 +277,11 @@ cases() {
 	# The noise of the history is that of each case.
 	cases begin slow --history "$BATS_TEST_TMPDIR/history"
 	[ "$status" = 1 ]
+	# What --case leaves out is not lost.
+	cases begin slow --history "$BATS_TEST_TMPDIR/history" --case emit
+	[ "$status" = 0 ]
+	run jq -r '.cases[].case' "$new"
+	[ "$(sort <<<"$output")" = "$(printf '%s\n' emit parse/small)" ]
 }
 
 @test "bisect measures one case" {
