@@ -197,6 +197,13 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	if (!pmdiff_is_case_wanted(it->shop->meter.options, name, one->name))
 		return 0;
 	it->wanted++;
+	/* Registered twice: the filter has let both of them run. */
+	if (there && there->group == one->name) {
+		pmdiff_say(it->shop->meter.options,
+			   "%s: several cases are called %s: they are measured as one",
+			   one->name, name);
+		return 0;
+	}
 	if (there)
 		return pm_error_set(err, -EINVAL, "two cases are called \"%.200s\"",
 				    name);
