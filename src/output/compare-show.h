@@ -32,6 +32,7 @@ const char *pm_compare_section_words(enum pm_compare_section section);
 struct pm_compare_counts {
 	size_t of[PM_COMPARED_SECTIONS];
 	size_t gated;
+	size_t gated_new; /* of these, with nothing to be compared with, nor a limit */
 };
 void pm_compare_count(struct pm_compare_counts *ret,
 		      const struct pm_comparison *comparison);

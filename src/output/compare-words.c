@@ -77,6 +77,8 @@ void pm_compare_count(struct pm_compare_counts *ret,
 
 		ret->of[pm_compare_section_of(row)]++;
 		ret->gated += row->gated;
+		ret->gated_new += row->gated && row->verdict == PM_VERDICT_NEW &&
+				  isnan(row->at_most);
 	}
 }
 
@@ -153,9 +155,11 @@ static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
 		pm_str_printf(str, ", %zu of %zu gated numbers changed within it",
 			      of[PM_COMPARED_WITHIN], counts->gated);
 		put_first(str, comparison, PM_COMPARED_WITHIN);
-	} else if (counts->gated > 0) {
-		pm_str_printf(str, ", %zu gated %s within the gate", counts->gated,
-			      numbers(counts->gated));
+	} else if (counts->gated > counts->gated_new) {
+		size_t within = counts->gated - counts->gated_new;
+
+		pm_str_printf(str, ", %zu gated %s within the gate", within,
+			      numbers(within));
 	}
 }
 
@@ -172,6 +176,16 @@ static const char *same_words(const struct pm_compare_counts *counts)
 			   of[PM_COMPARED_BETTER] + of[PM_COMPARED_WITHIN];
 
 	return differing > 0 ? "nothing beyond the gate" : "no change";
+}
+
+/* Where every case is new or gone, nothing was found to be as it was. */
+static bool is_none_on_both(const struct pm_comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->cases.len; i++)
+		if (comparison->cases.data[i].verdict != PM_VERDICT_NEW &&
+		    comparison->cases.data[i].verdict != PM_VERDICT_GONE)
+			return false;
+	return comparison->cases.len > 0;
 }
 
 /* "; of 5 cases 1 failed, 2 are new". */
@@ -209,9 +223,10 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 		return;
 	}
 	pm_compare_count(&counts, comparison);
-	pm_str_puts(str, comparison->verdict == PM_VERDICT_SAME
-				 ? same_words(&counts)
-				 : pm_verdict_name(comparison->verdict));
+	pm_str_puts(str, comparison->verdict != PM_VERDICT_SAME
+				 ? pm_verdict_name(comparison->verdict)
+			 : is_none_on_both(comparison) ? "no case is on both sides"
+						       : same_words(&counts));
 	put_what(str, comparison, &counts);
 	put_cases(str, comparison);
 	if (comparison->forced && comparison->differences.len > 0)

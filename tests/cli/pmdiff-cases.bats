@@ -204,6 +204,10 @@ cases() {
 	cases begin slow
 	[ "$status" = 0 ]
 	has 'b: gone'
+	# Where that is all, nothing is called unchanged.
+	cases begin slow --case b
+	[ "$status" = 0 ]
+	has 'no case is on both sides; 1 case: 1 gone'
 	# A hard limit needs no base.
 	config '{"name": "send", "command": ["./prog", "send"], "gates": {"sim.Ir": "<=1k"}}'
 	cases begin renamed
