@@ -389,6 +389,7 @@ bool pm_kallsyms_is_lasting(const struct pm_kallsyms *kallsyms, uint64_t address
 	if (module[0] == '\0')
 		return true;
 	/* Nothing marks the end of a module's last function. */
-	return pm_kallsyms_is_permanent(module) && symbol + 1 < end && symbol[1].name != HOLE &&
+	return pm_kallsyms_is_permanent(module) && symbol + 1 < end &&
+	       symbol[1].name != HOLE &&
 	       strcmp(kallsyms->names.data + symbol[1].module, module) == 0;
 }
