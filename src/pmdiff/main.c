@@ -11,11 +11,14 @@
 
 #include <locale.h>
 
-/* Help and version go to a stream that may fail, too. */
+/* The stream may fail here, too. All of the help has to fit into the buffer: the reason of a
+ * write before the last one is lost. */
 static int tell(enum pmdiff_action action, struct pm_error *err)
 {
+	static char buffer[1 << 14];
 	struct pm_sink sink = { .file = stdout };
 
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	if (action == PMDIFF_HELP)
 		pmdiff_options_help();
 	else
