@@ -291,12 +291,15 @@ enum {
 	PERF_FIELDS_MAX = 16,
 };
 
-/* What stands between fields: behind the first one, which is a number or in brackets. */
+/* The byte between fields. It follows the first field, which is a number or in brackets; '\0': it
+ * is neither. */
 static char separator_of(const char *line)
 {
-	size_t len =
-		line[0] == '<' ? strcspn(line, ">") + 1 : strspn(line, "0123456789.");
+	size_t len = strspn(line, "0123456789.");
+	const char *close = line[0] == '<' ? strchr(line, '>') : NULL;
 
+	if (close)
+		len = (size_t)(close - line) + 1;
 	return len > 0 && strchr(",;\t|", line[len]) ? line[len] : '\0';
 }
 

@@ -346,6 +346,10 @@ static void test_perf_table(void **state)
 	assert_int_equal(stat->runs.data[0].values[2].state, PM_STAT_MULTIPLEXED);
 	assert_int_equal(stat->warnings.len, 1); /* means */
 	refuse("hello\n", "line 1: neither JSON");
+	/* A bracket that is not closed, also as the last byte of the file: with ASan. */
+	refuse("<", "line 1");
+	refuse("1,,cycles,5,100.00\n<", "line 2");
+	refuse("<not counted\n", "line 1");
 	refuse("1,2\n", "line 1");
 	refuse("1,,cycles,many,100.00\n", "line 1");
 }
