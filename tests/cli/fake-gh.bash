@@ -12,6 +12,10 @@ query=.
 api=gh
 [ "$(basename "$0")" = gh ] || api=curl
 [ "$api" = curl ] || { [ "$1" = api ] && shift; }
+if [ "$api" = gh ] && [ -z "${GH_TOKEN-}" ]; then
+	echo "gh: to use GitHub CLI in a workflow, set GH_TOKEN" >&2
+	exit 4
+fi
 while [ $# -gt 0 ]; do
 	case $1 in
 	-X) method=$2 && shift ;;

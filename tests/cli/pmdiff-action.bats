@@ -178,6 +178,18 @@ calls() {
 	[ "$(cd pmdiff-out && echo * .[!.]*)" = 'pmdiff.html pmdiff.json pmdiff.md pmdiff.sarif pmdiff.xml .[!.]*' ]
 }
 
+@test "the project's own code gets no token" {
+	repository 100000
+	sed -i "s:\"build\"\:\":&env >>$BATS_TEST_TMPDIR/environment; :" pmdiff.json
+	github
+	export GITHUB_TOKEN=secret PMDIFF_TOKEN=secret
+	job 0
+	grep -q '^PATH=' ../environment
+	run ! grep -E 'secret|TOKEN' ../environment
+	# What writes the comment has it.
+	[ "$(calls '.method == "POST" and (.address | endswith("/comments"))')" = 1 ]
+}
+
 @test "without a token, or where it may not write, the result is the same" {
 	repository 1
 	github
