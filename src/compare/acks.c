@@ -28,19 +28,35 @@ static bool is_more(const struct pm_compare_row *row)
 	return row->new.median > row->at_most || !(row->new.median < row->base.median);
 }
 
-/* The gate that the row has anyway is as far as a value may be from the accepted level, and the
- * base from the one that it was accepted against. If the base has become better since, the way back
- * is a regression of its own. */
+/* Whether the row is worse than its base, not only beyond a hard limit. */
+static bool is_beyond_base(const struct pm_compare_row *row, double gate)
+{
+	return isnan(row->at_most) ||
+	       (isfinite(row->gate) &&
+		fabs(row->new.median - row->base.median) > gate * fabs(row->base.median));
+}
+
+/* Whether the base is still what the regression was accepted against. A base that has changed by
+ * more than the gate makes it another regression, in whichever direction it has changed. The
+ * median of a history follows the accepted level slowly, and a hard limit does not depend on the
+ * base: only a better base counts there. */
+static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *row,
+			 double gate)
+{
+	double by = row->base.median - ack->from, far = gate * fabs(ack->from);
+
+	if (!row->of_history && is_beyond_base(row, gate))
+		return !(fabs(by) > far);
+	return is_more(row) ? !(by < -far) : !(by > far);
+}
+
+/* The new value may be worse than the accepted level by the gate that the row has anyway. */
 static bool covers(const struct pm_ack *ack, const struct pm_compare_row *row)
 {
 	double gate = isfinite(row->gate) ? row->gate : 0;
-	double far = gate * fabs(ack->to), base_far = gate * fabs(ack->from);
+	double by = row->new.median - ack->to, far = gate *fabs(ack->to);
 
-	if (is_more(row))
-		return row->new.median <= ack->to + far &&
-		       !(row->base.median < ack->from - base_far);
-	return row->new.median >= ack->to - far &&
-	       !(row->base.median > ack->from + base_far);
+	return (is_more(row) ? by <= far : by >= -far) && is_same_base(ack, row, gate);
 }
 
 static int accept_row(struct pm_compare_row *row, const struct pm_ack *ack)

@@ -10,7 +10,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	export HOME=$BATS_TEST_TMPDIR/home GIT_CONFIG_NOSYSTEM=1
 	mkdir home
-	for value in 900 1000 1003 1030 1040 1200; do
+	for value in 900 1000 1003 1018 1030 1040 1200; do
 		document "$value" >"$value.json"
 	done
 }
@@ -89,6 +89,8 @@ accept() {
 	has 'was accepted, but not this'
 	# The way back from a better base is another regression.
 	judge 1 900.json 1030.json "${gate[@]}"
+	judge 1 1018.json 1030.json "${gate[@]}"
+	has 'was accepted, but not this'
 	# A better value is as good as ever.
 	judge 0 1000.json 1003.json "${gate[@]}"
 	# The next one is in its place.
@@ -102,6 +104,17 @@ accept() {
 	judge 1 1000.json 1030.json "${gate[@]}"
 	judge 0 ack
 	has 'no regression is accepted'
+}
+
+@test "an accepted level beyond a hard limit holds when it has become the base" {
+	judge 1 1000.json 1030.json --gate 'sim.Ir<=1010' --json=result.json
+	judge 0 ack sim.Ir --reason 'checks the input' result.json
+	judge 0 1000.json 1030.json --gate 'sim.Ir<=1010'
+	judge 0 1030.json 1030.json --gate 'sim.Ir<=1010'
+	judge 1 1030.json 1040.json --gate 'sim.Ir<=1010'
+	# With a gate beside the limit the base counts again.
+	judge 0 1030.json 1030.json "${gate[@]}" --gate 'sim.Ir<=1010'
+	judge 1 1018.json 1030.json "${gate[@]}" --gate 'sim.Ir<=1010'
 }
 
 @test "a case means all its rows that failed, a glob those that it fits" {
