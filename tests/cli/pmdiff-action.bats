@@ -200,6 +200,12 @@ calls() {
 	job 1
 	grep -q 'the comment could not be written: it needs the permission pull-requests: write' ../log
 	grep -q 'the check could not be written: it needs the permission checks: write' ../log
+	# Comments that cannot be listed may have ours: no second one is written.
+	rm "$FORGE/calls"
+	echo GET >"$FORGE/refuse"
+	job 1
+	grep -q 'the comment could not be written' ../log
+	[ "$(calls '.method == "POST" and (.address | endswith("/comments"))')" = 0 ]
 	rm "$FORGE/calls" "$FORGE/refuse"
 	PMDIFF_COMMENT=no job 1
 	[ "$(calls true)" = 0 ]
