@@ -221,6 +221,21 @@ calls() {
 	[ "$(calls '.body.conclusion == "failure"')" = 1 ]
 }
 
+@test "results of an earlier run are not taken for those of one that fails" {
+	repository 1
+	github
+	mkdir -p pmdiff-out/.history
+	for file in pmdiff.json pmdiff.md pmdiff.xml trend.html pmdiff-flame-x.html; do
+		echo '### ✅ pmdiff: no change' >"pmdiff-out/$file"
+	done
+	echo '{' >pmdiff.json
+	job 2
+	[ "$(ls -A pmdiff-out)" = pmdiff.md ]
+	grep -q '^### ❌ pmdiff: it failed (exit status 2) before' pmdiff-out/pmdiff.md
+	[ "$(calls '.body.conclusion == "failure"')" = 1 ]
+	jq -e '.[0].body | contains("it failed")' "$FORGE/comments.json"
+}
+
 @test "the main branch keeps its history in notes of git, and requests only read it" {
 	repository 100000
 	github push
