@@ -34,7 +34,8 @@ int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err);
 void pm_acks_put(struct pm_str *out, const struct pm_acks *acks);
 /* NULL: the row was not accepted. */
 const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row);
-/* In place of one for the same row. @ack is owned from then on. -EFBIG, -ENOMEM: it is not. */
+/* In place of one for the same row. @ack is owned from then on. -EFBIG (also of a row
+ * or a reason that readers would refuse), -ENOMEM: it is not. */
 int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err);
 /* False: there is none. */
 bool pm_acks_remove(struct pm_acks *acks, const char *row);

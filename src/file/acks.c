@@ -56,11 +56,25 @@ const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row)
 	return found ? &acks->list.data[at] : NULL;
 }
 
+/* Readers refuse longer texts. */
+static int check_length(const char *what, const char *text, struct pm_error *err)
+{
+	if (!text || strlen(text) <= TEXT_MAX)
+		return 0;
+	return pm_error_set(err, -EFBIG, "%s %.60s… has more than %d bytes", what, text,
+			    TEXT_MAX);
+}
+
 int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err)
 {
 	bool found;
 	size_t at = place_of(acks, ack->row, &found);
+	int r = check_length("the row", ack->row, err);
 
+	if (r == 0)
+		r = check_length("the reason", ack->reason, err);
+	if (r < 0)
+		return r;
 	if (!found && acks->list.len >= PM_ACKS_MAX)
 		return pm_error_set(err, -EFBIG, "more than %d regressions are accepted",
 				    PM_ACKS_MAX);

@@ -161,6 +161,15 @@ accept() {
 	judge 2 ack sim.Ir --reason x 1000.json
 	has 'is no file of format pmdiff' err
 	judge 2 ack --reason x
+	# What no reader takes is not written.
+	judge 1 1000.json 1030.json "${gate[@]}" --json=result.json
+	judge 2 ack sim.Ir --reason "$(printf 'x%.0s' {1..4097})" result.json
+	has 'the reason xxx' err
+	has 'has more than 4096 bytes' err
+	[ ! -e pmdiff-acks.json ]
+	judge 0 ack sim.Ir --reason "$(printf 'x%.0s' {1..4096})" result.json
+	judge 0 ack
+	rm pmdiff-acks.json
 	judge 2 ack --remove sim.Ir
 	has 'sim.Ir is not accepted' err
 	judge 2 ack --remove sim.Ir --reason x
