@@ -67,11 +67,13 @@ static int find_pmrec(char **ret, const struct pmdiff_meter *meter)
 
 	for (size_t i = 0; i < 2 && slash; i++) {
 		if (asprintf(ret, "%.*s/%s", len, meter->pmstat,
-			     i == 0 ? "pmrec" : "../pmrec/pmrec") < 0)
+			     i == 0 ? "pmrec" : "../pmrec/pmrec") < 0) {
+			*ret = NULL;
 			return -ENOMEM;
+		}
 		if (access(*ret, X_OK) == 0)
 			return 0;
-		free(*ret);
+		free(PM_TAKE_PTR(*ret));
 	}
 	*ret = strdup("pmrec");
 	return *ret ? 0 : -ENOMEM;
