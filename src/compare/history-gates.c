@@ -124,6 +124,10 @@ static int judge_row(struct pm_compare_row *row, const struct level *level)
 {
 	double by = row->new.median - level->median;
 
+	if (!row->new.known) {
+		row->verdict = PM_VERDICT_UNKNOWN;
+		return pm_compare_why(row, "The new side has no number of it.");
+	}
 	if (!row->base.known) {
 		row->verdict = PM_VERDICT_UNKNOWN;
 		return pm_compare_why(row,
@@ -198,6 +202,16 @@ static const struct pm_gate *find_gate(const struct pm_gates *gates, bool *used,
 	return found;
 }
 
+/* If the new side has no number, the gate decides nothing, and a row says that. As of direct gates:
+ * of all that a pattern means some may go, and a case that is gone says so itself. */
+static bool is_missed(const struct pm_compare_row *row, const struct pm_gate *gate)
+{
+	bool pattern = gate->scope && strpbrk(gate->scope, "*?") &&
+		       (!row->scope || strcmp(gate->scope, row->scope) != 0);
+
+	return !row->new.known && row->verdict != PM_VERDICT_GONE && !pattern;
+}
+
 /* Of a file's gates, which may be for other machines, only what is mistyped is an error. */
 static int check_used(const struct pm_comparison *comparison,
 		      const struct pm_gates *gates, const bool *used,
@@ -230,7 +244,7 @@ int pm_history_rows_add(struct pm_comparison *comparison,
 		const struct pm_gate *gate = find_gate(gates, used, row, input->group);
 
 		/* Of `ab` the one document is both sides. */
-		if (gate && row->new.known)
+		if (gate && (row->new.known || is_missed(row, gate)))
 			r = add_row(comparison, i, gate, input->history,
 				    input->history_len,
 				    input->new_len > 0 ? input->new[0] : input->base[0]);

@@ -239,6 +239,26 @@ creep() {
 	has 'needs a history' err
 }
 
+@test "a history gate whose number the new side does not have is unknown" {
+	creep 19
+	# Another number is on both sides, else nothing would be compared.
+	python3 - <<-'END'
+		import json
+		for name, ir in ("base", None), ("none", {"value": None, "status": "not_counted"}):
+		    d = json.load(open("base.json"))
+		    counts = d["runs"][0]["counts"]
+		    d["events"].append(dict(d["events"][0], name="sim.Dr", requested="sim.Dr"))
+		    counts.append(dict(counts[0]))
+		    counts[0] = ir or counts[0]
+		    json.dump(d, open(name + "2.json", "w"))
+	END
+	judge 0 base2.json none2.json --history h --history-gate 'sim.Ir=3%' --json
+	is_so '[r["verdict"] for r in d["rows"] if r["history"]] == ["unknown"]' \
+		'[r["why"] for r in d["rows"] if r["history"]] == ["The new side has no number of it."]' \
+		'[r["new"] for r in d["rows"] if r["history"]] == [None]' 'd["verdict"] == "inconclusive"'
+	judge 4 base2.json none2.json --history h --history-gate 'sim.Ir=3%' --strict
+}
+
 @test "the trend's page has a line for each case and row, its steps and what was accepted" {
 	git init -q -b main .
 	mkdir h
