@@ -128,7 +128,8 @@ bool pm_self_mark_ends_at_once(void)
 		return false;
 	request(REQUEST_STOP);
 	pthread_mutex_lock(&lock);
-	begun = is_counted = false;
+	begun = false;
+	is_counted = false;
 	pthread_mutex_unlock(&lock);
 	return true;
 }
