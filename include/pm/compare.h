@@ -162,6 +162,7 @@ struct pm_compare_row {
 	/* "--gate", "pmdiff.json", "history", "default". Lives as long as the gates. */
 	const char *gate_source;
 	bool of_history; /* the base is the level of earlier commits */
+	bool too_early; /* of_history: too few commits for any level, thus nothing is open */
 	const struct pm_ack *ack; /* lives as long as the acks; NULL: not accepted */
 	enum pm_verdict verdict;
 	char *why; /* one sentence where the verdict needs one, else NULL */

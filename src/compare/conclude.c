@@ -73,9 +73,11 @@ static int compare_rows(const void *first, const void *second)
 }
 
 /* A function that is meant by its name and is gone, or a number that is not there: nobody knows
- * whether it passes. */
+ * whether it passes. A history gate waits for its first commits, and its row says so. */
 static bool is_open(const struct pm_compare_row *row)
 {
+	if (row->too_early)
+		return false;
 	return row->verdict == PM_VERDICT_INCONCLUSIVE ||
 	       row->verdict == PM_VERDICT_UNKNOWN || row->verdict == PM_VERDICT_GONE;
 }

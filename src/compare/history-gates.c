@@ -23,6 +23,7 @@ enum {
 struct level {
 	double values[LEVEL_COMMITS];
 	size_t len;
+	size_t commits; /* that were measured so, with the row or without */
 	double median, noise;
 };
 
@@ -52,6 +53,7 @@ static int find_level(struct level *ret, const struct pm_compare_row *row,
 
 		if (!pm_history_is_like(history[i], like))
 			continue;
+		ret->commits++;
 		r = pm_history_median(history[i], row, &median);
 		if (r < 0)
 			return r;
@@ -166,6 +168,7 @@ static int add_row(struct pm_comparison *comparison, size_t at,
 		return r;
 	r = copy_row(&added, row, &level);
 	added.of_history = true;
+	added.too_early = level.commits < LEVEL_COMMITS_MIN;
 	added.method = "history";
 	added.gated = true;
 	added.gate = gate->limit;

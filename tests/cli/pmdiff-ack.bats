@@ -232,6 +232,9 @@ creep() {
 	is_so '[r["verdict"] for r in d["rows"] if r["history"]] == ["unknown"]' \
 		'[r["base"] for r in d["rows"] if r["history"]] == [None]' \
 		'"4 commits" in [r["why"] for r in d["rows"] if r["history"]][0]'
+	# It is no doubt about what was measured: each new history is short.
+	is_so 'd["verdict"] == "same"'
+	judge 0 base.json new.json "${gate[@]}" --history h --history-gate 'sim.Ir=0.1%' --strict
 	judge 2 base.json new.json "${gate[@]}" --history h --history-gate 'sim.It=1%'
 	has 'sim.Ir' err
 	judge 2 base.json new.json --history-gate 'sim.Ir<=5'
