@@ -96,7 +96,9 @@ static void set_times(struct pm_stat_value *value, const struct perf_line *line)
 {
 	double enabled = line->running_ns * 100 / line->percent;
 
-	if (!(line->running_ns > 0) || !(line->percent > 0) || !(enabled < 0x1p63))
+	/* Times and percentages that cannot be are unknown. */
+	if (!(line->running_ns > 0 && line->running_ns < 0x1p63) ||
+	    !(line->percent > 0 && line->percent <= 100) || !(enabled < 0x1p63))
 		return;
 	value->running_ns = (uint64_t)line->running_ns;
 	value->enabled_ns = line->percent < 100 ? (uint64_t)enabled : value->running_ns;

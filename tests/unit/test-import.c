@@ -346,6 +346,15 @@ static void test_perf_table(void **state)
 	assert_int_equal(stat->runs.data[0].values[2].state, PM_STAT_MULTIPLEXED);
 	assert_int_equal(stat->warnings.len, 1); /* means */
 	refuse("hello\n", "line 1: neither JSON");
+	pm_suite_release(&suite);
+	/* Times that no clock has, and more than all of the time. */
+	take(&suite,
+	     "5,,cs,1e25,1e12,,\n6,,faults,1e25,100.00,,\n7,,migrations,9,150,,\n");
+	stat = stat_of(&suite, NULL);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(stat->runs.data[0].values[i].running_ns, 0);
+		assert_int_equal(stat->runs.data[0].values[i].enabled_ns, 0);
+	}
 	/* A bracket that is not closed, also as the last byte of the file: with ASan. */
 	refuse("<", "line 1");
 	refuse("1,,cycles,5,100.00\n<", "line 2");
