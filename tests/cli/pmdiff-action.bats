@@ -264,6 +264,22 @@ calls() {
 	[ "$(git -C ../origin.git notes --ref pmdiff list | wc -l)" = 3 ]
 }
 
+@test "by hand, notes that are not pushed stay, and nothing is pushed" {
+	repository 100000
+	github push
+	PMDIFF_HISTORY=git-notes job 0
+	git fetch -q origin refs/notes/pmdiff:refs/notes/kept
+	git update-ref -d refs/notes/pmdiff
+	git commit -q --allow-empty -m 'Measured here'
+	git notes --ref pmdiff add -m mine HEAD
+	git commit -q --allow-empty -m 'Next'
+	unset "${!GITHUB_@}" GH_TOKEN
+	PMDIFF_HISTORY=git-notes "$action/pmdiff-ci" run 2>../log || { cat ../log; return 1; }
+	[ "$(git notes --ref pmdiff show HEAD~2)" = "$(git notes --ref kept show HEAD~2)" ]
+	git notes --ref pmdiff show HEAD~1
+	[ "$(git -C ../origin.git notes --ref pmdiff list | wc -l)" = 2 ]
+}
+
 @test "a history on a branch of its own" {
 	repository 100000
 	github push
