@@ -207,6 +207,12 @@ calls() {
 	grep -q 'the comment could not be written' ../log
 	[ "$(calls '.method == "POST" and (.address | endswith("/comments"))')" = 0 ]
 	rm "$FORGE/calls" "$FORGE/refuse"
+	# Nor where there is no program that could write it.
+	rm ../bin/gh
+	if ! command -v gh; then
+		job 1
+		grep -q 'gh is missing: it writes the comment' ../log
+	fi
 	PMDIFF_COMMENT=no job 1
 	[ "$(calls true)" = 0 ]
 }
