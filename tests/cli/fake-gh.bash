@@ -16,6 +16,12 @@ if [ "$api" = gh ] && [ -z "${GH_TOKEN-}" ]; then
 	echo "gh: to use GitHub CLI in a workflow, set GH_TOKEN" >&2
 	exit 4
 fi
+if [ "$api" = curl ]; then
+	if [[ "$*" == *secret* ]] || [ "$(cat)" != 'header = "PRIVATE-TOKEN: secret"' ]; then
+		echo "curl: the token has to be read from standard input, and only there" >&2
+		exit 22
+	fi
+fi
 while [ $# -gt 0 ]; do
 	case $1 in
 	-X) method=$2 && shift ;;
