@@ -158,22 +158,23 @@ calls() {
 		.body.name == \"pmdiff\" and .body.head_sha == \"$head\" and .body.status == \"completed\" and
 		.body.conclusion == \"failure\" and (.body.output.title | startswith(\"worse, 1 of 1 gated\")) and
 		(.body.output.summary | contains(\"fn:parse:sim.Ir\"))")" = 1 ]
-	[ "$(wc -l <"$FORGE/calls")" = 3 ]
+	[ "$(wc -l <"$FORGE/calls")" = 4 ]
 	jq -e '.[0].body | startswith("<!-- pmdiff-ci:pmdiff -->\n### ❌ pmdiff: worse") and
 		contains("pmdiff ack ROW") and contains("https://github.com/o/r/actions/runs/77")' \
 		"$FORGE/comments.json"
 	cmp "$GITHUB_STEP_SUMMARY" pmdiff-out/pmdiff.md
 	left
 	# Somebody else's comments stay as they are.
-	jq '[{id: 5, body: "Nice! <!-- pmdiff-ci:pmdiff -->"}] + .' "$FORGE/comments.json" >c
+	jq '[{id: 5, body: "Nice! <!-- pmdiff-ci:pmdiff -->", user: {type: "Bot"}},
+		{id: 6, body: "<!-- pmdiff-ci:pmdiff -->\nQuoted", user: {type: "User"}}] + .' "$FORGE/comments.json" >c
 	mv c "$FORGE/comments.json"
 	echo '-DROUNDS=100000' >flags
 	git commit -q -a -m 'Parse as before'
 	job 0
 	[ "$(calls '.method == "PATCH" and .address == "repos/o/r/issues/comments/1000"')" = 1 ]
 	[ "$(calls '.method == "POST" and (.address | endswith("/comments"))')" = 1 ]
-	jq -e 'length == 2 and .[0].id == 5 and (.[0].body | startswith("Nice!")) and
-		(.[1].body | contains("### ✅ pmdiff: no change"))' "$FORGE/comments.json"
+	jq -e 'length == 3 and .[0].id == 5 and (.[0].body | startswith("Nice!")) and
+		(.[1].body | endswith("Quoted")) and (.[2].body | contains("### ✅ pmdiff: no change"))' "$FORGE/comments.json"
 	[ "$(calls '.body.conclusion == "success"')" = 1 ]
 	[ "$(cd pmdiff-out && echo * .[!.]*)" = 'pmdiff.html pmdiff.json pmdiff.md pmdiff.sarif pmdiff.xml .[!.]*' ]
 }
@@ -315,6 +316,8 @@ calls() {
 	export GITLAB_CI=true CI_API_V4_URL=https://gitlab.com/api/v4 CI_PROJECT_ID=3 CI_COMMIT_SHA=$head
 	export CI_MERGE_REQUEST_IID=9 CI_MERGE_REQUEST_DIFF_BASE_SHA PMDIFF_TOKEN=secret CI_JOB_URL=https://gitlab.com/j/1
 	CI_MERGE_REQUEST_DIFF_BASE_SHA=$(git rev-parse HEAD~1)
+	# A person's note, which begins as ours does.
+	echo '[{"id":5,"body":"<!-- pmdiff-ci:pmdiff -->","author":{"id":7}}]' >"$FORGE/comments.json"
 	for _ in 1 2; do
 		status=0
 		bash -e ../job >../log 2>&1 || status=$?
@@ -323,7 +326,7 @@ calls() {
 	left
 	local api=https://gitlab.com/api/v4/projects/3
 	[ "$(calls ".method == \"POST\" and .address == \"$api/merge_requests/9/notes\"")" = 1 ]
-	[ "$(calls ".method == \"PUT\" and .address == \"$api/merge_requests/9/notes/1000\" and
+	[ "$(calls ".method == \"PUT\" and .address == \"$api/merge_requests/9/notes/1001\" and
 		(.body.body | contains(\"fn:parse:sim.Ir\"))")" = 1 ]
 	[ "$(calls ".address == \"$api/statuses/$head\" and .body.state == \"failed\"")" = 2 ]
 }
