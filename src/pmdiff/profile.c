@@ -237,9 +237,9 @@ static char *page_path(const struct profiling *it, size_t number)
 		odd = odd || !strchr(plain, *c);
 		pm_str_putc(&path, strchr(plain, *c) ? *c : '_');
 	}
-	/* Two names may differ in such characters alone. */
+	/* Two names may differ in such characters alone. No plain name has "=". */
 	if (odd)
-		pm_str_printf(&path, "-%zu", number);
+		pm_str_printf(&path, "=%zu", number);
 	pm_str_puts(&path, ".html");
 	return path.failed ? NULL : strdup(path.data);
 }

@@ -372,13 +372,13 @@ marks() {
 	[ "${#lines[@]}" = 6 ]
 	run cat "$out/out.md"
 	has 'Where the added cost is (exact counts of callgrind, sim\.Ir)' '+1,800' \
-		'<details><summary>' '`prog.c:4`' 'pmdiff-flame-parse_small-1.html'
-	[ -s "$out/pmdiff-flame-parse_small-1.html" ]
+		'<details><summary>' '`prog.c:4`' 'pmdiff-flame-parse_small=1.html'
+	[ -s "$out/pmdiff-flame-parse_small=1.html" ]
 	[ "$(ls "$out" | grep -c flame)" = 1 ]
-	grep -q 'href="pmdiff-flame-parse_small-1.html"' "$out/out.html"
+	grep -q 'href="pmdiff-flame-parse_small=1.html"' "$out/out.html"
 	# Its graph has the costs of both sides as they are, not as shares.
 	if command -v node; then
-		node - "$SOURCE_DIR/src/output/page" "$out/pmdiff-flame-parse_small-1.html" <<-'END'
+		node - "$SOURCE_DIR/src/output/page" "$out/pmdiff-flame-parse_small=1.html" <<-'END'
 			const assert = require('node:assert/strict');
 			const [folder, file] = process.argv.slice(2);
 			const pm = require(folder + '/data.js');
