@@ -61,24 +61,43 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 		counts->lost = sum;
 }
 
+/* Records that were lost may also be of names and mappings. Where the kernel does not say how many
+ * were samples, all of them count as samples. */
+static uint64_t count_lost_samples(const struct pm_rec_counts *counts)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < counts->events_len; i++) {
+		if (!counts->events[i].lost_known)
+			return counts->lost;
+		sum += counts->events[i].lost;
+	}
+	return counts->events_len > 0 ? sum : counts->lost;
+}
+
 static void warn_lost(struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
 	const struct pm_rec_options *options = session->options;
+	uint64_t lost = count_lost_samples(counts);
 	double percent =
-		100.0 * (double)counts->lost / (double)(counts->lost + counts->samples);
-	char text[256], remedy[64];
+		lost > 0 ? 100.0 * (double)lost / (double)(lost + counts->samples) : 0;
+	char text[320], remedy[64], others[96] = "";
 
 	/* Full is what these buffers always are; only while they are read nothing goes in. */
 	if (options->overwrite) {
 		snprintf(text, sizeof(text),
 			 "%" PRIu64
-			 " samples came while a snapshot was written, and are in no "
-			 "file",
-			 counts->lost);
+			 " %s came while a snapshot was written, and are in no file",
+			 lost > 0 ? lost : counts->lost,
+			 lost > 0 ? "samples" : "records of names, mappings and ends");
 		pm_rec_warn(session, text);
 		return;
 	}
+	if (counts->lost > lost)
+		snprintf(others, sizeof(others),
+			 ", and %" PRIu64 " records of names, mappings and ends",
+			 counts->lost - lost);
 	/* Twice the room does not help where the samples come much too fast. */
 	if (percent < MUCH_LOST_PERCENT)
 		snprintf(remedy, sizeof(remedy), "-m %zu%s",
@@ -96,8 +115,9 @@ static void warn_lost(struct pm_rec_session *session)
 		snprintf(remedy, sizeof(remedy), "a %s",
 			 options->by_frequency ? "smaller -F" : "larger -c");
 	snprintf(text, sizeof(text),
-		 "%" PRIu64 " samples were lost (%.1f%%): the buffers were full; try: %s",
-		 counts->lost, percent, remedy);
+		 "%" PRIu64
+		 " samples were lost (%.1f%%)%s: the buffers were full; try: %s",
+		 lost, percent, others, remedy);
 	pm_rec_warn(session, text);
 }
 
@@ -624,7 +644,7 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 	pm_str_puts(&line, "pmrec: ");
 	put_grouped(&line, counts->samples);
 	pm_str_puts(&line, counts->samples == 1 ? " sample, " : " samples, ");
-	put_grouped(&line, counts->lost);
+	put_grouped(&line, count_lost_samples(counts));
 	pm_str_puts(&line, " lost, ");
 	if (options->call_graph == PM_CALL_GRAPH_DWARF && counts->samples > 0)
 		put_rooted(&line, counts);

@@ -377,6 +377,28 @@ unwarned() {
 	unwarned --per-task -e cpu-clock -F 99 -- crowd 2 300000
 }
 
+@test "lost records of names do not count as lost samples" {
+	need_root
+	"$PMREC" -q -a -e cpu-clock -F 99 -m 8 --stack-bytes 1024 --no-symbols -o out.json 2>err 3>&- &
+	recorder=$!
+	await_sample out.json
+	kill -STOP "$recorder"
+	"$PROGRAMS/churn" rename 0.5
+	kill -CONT "$recorder"
+	# The kernel says it with the next record that there is room for.
+	"$PROGRAMS/churn" rename 0.2
+	kill -TERM "$recorder"
+	wait "$recorder"
+	recorder=
+	cat err
+	holds out.json 'footer["lost"] > 5000'
+	holds out.json 'footer["events"][0]["lost"] is not None' || skip "the kernel counts no lost samples"
+	holds out.json 'footer["events"][0]["lost"] < 1000' \
+		'any(n["text"].startswith("%d samples were lost" % footer["events"][0]["lost"]) and
+			"and %d records of names" % (footer["lost"] - footer["events"][0]["lost"]) in n["text"]
+			for n in notes)'
+}
+
 @test "a recorder that stands still loses what it says it loses" {
 	"$PMREC" -q --per-task -e cpu-clock -F 1999 -m 64 --stack-bytes 8192 -o out.json -- \
 		"$PROGRAMS/storm" churn 2 2500000 >used 3>&- &
