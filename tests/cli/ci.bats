@@ -27,10 +27,10 @@ needs() {
 		cp "$dir/package-lock.json" "$dir/fetched"
 	fi
 	node "$SOURCE_DIR/tests/ci/lint.mjs" "$dir/node_modules" "$ci/github.yml"
-	sed 's/github\.base_ref/github.bse_ref/' "$ci/github.yml" >damaged.yml
+	sed 's/github\.event_name/github.evnt_name/' "$ci/github.yml" >damaged.yml
 	run node "$SOURCE_DIR/tests/ci/lint.mjs" "$dir/node_modules" damaged.yml
 	[ "$status" = 1 ]
-	[[ $output == damaged.yml:*'"bse_ref" is not defined'* ]]
+	[[ $output == damaged.yml:*'"evnt_name" is not defined'* ]]
 }
 
 @test "the workflow runs the action, and GitLab's job is well formed" {
