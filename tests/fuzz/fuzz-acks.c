@@ -47,8 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct pm_error err = { 0 };
 	char path[64];
 	PM_AUTO_CLOSE int fd = file_of(data, size, path);
-	int r = pm_acks_read(&acks, path, &err);
+	int r;
 
+	CHECK(fd >= 0);
+	r = pm_acks_read(&acks, path, &err);
 	CHECK(r == 0 || (r == err.code && err.text[0] && strcmp(err.source, path) == 0));
 	for (size_t i = 0; i < acks.list.len; i++)
 		CHECK(pm_acks_find(&acks, acks.list.data[i].row) == &acks.list.data[i]);
