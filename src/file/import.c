@@ -277,7 +277,8 @@ static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *tex
 		}
 		at += len > 0 ? len : 1;
 	}
-	pm_str_append(ret, text->data + kept, text->len - kept);
+	if (text->len > kept)
+		pm_str_append(ret, text->data + kept, text->len - kept);
 }
 
 /* Where the next value begins: behind blanks, and lines that are comments. */
