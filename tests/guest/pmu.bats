@@ -109,13 +109,13 @@ agrees() {
 }
 
 @test "a group is sampled by its leader, and both are counted" {
-	# 2.7 % of its CPU time is the kernel's, which the events leave out.
+	# There were 3.5 % more samples than its CPU time says; the cause is not known.
 	"$PMREC" -q -e '{cycles:u,instructions:u}:S' -F 999 -o s.json -- "$PROGRAMS/split" 1
 	holds s.json 'abs(len(samples) / (footer["cpu_ns"] / 1e9 * 999) - 1) < 0.05' \
 		'{s["event"] for s in samples} == {0}' \
 		'all(s["counts"][::2] == [0, 1] for s in samples)' \
-		'abs(samples[-1]["counts"][1] / footer["cpu_ns"] - 1) < 0.05' \
-		'abs(2 * samples[-1]["counts"][3] / footer["cpu_ns"] - 1) < 0.05'
+		'abs(samples[-1]["counts"][1] / footer["cpu_ns"] - 1) < 0.03' \
+		'abs(2 * samples[-1]["counts"][3] / footer["cpu_ns"] - 1) < 0.03'
 }
 
 # ---- what goes wrong ----------------------------------------------------------------------
