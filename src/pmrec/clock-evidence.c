@@ -6,7 +6,7 @@
 #include <time.h>
 
 enum {
-	LATE_PART = 8, /* a tick counts as late from this part of a period on */
+	LATE_PART = 8, /* a tick is late if the gap is short by this part of a period */
 };
 
 /* The clock of one event on one CPU. */
@@ -21,7 +21,7 @@ struct pm_rec_clock_evidence {
 	struct {
 		uint64_t runs, cpu_ns;
 	} * reader; /* by CPU */
-	uint64_t before_ns; /* CPU time of the thread at the last look */
+	uint64_t before_ns; /* CPU time of the thread at the previous call */
 };
 
 static uint64_t thread_cpu_ns(void)
@@ -73,11 +73,7 @@ void pm_rec_clock_evidence_pause(struct pm_rec_clock_evidence *evidence)
 	evidence->before_ns = now;
 }
 
-/*
- * The timer is due at whole periods after its begin (hrtimer_forward_now()): a gap that is
- * shorter than a period shows that the tick before it was late.
- */
-/* No number of the file is above 2^63 - 1; a period may be nonsense from a ring. */
+/* Numbers in the file do not exceed 2^63 - 1; a ring may contain a garbage period. */
 static void add_bounded(uint64_t *sum, uint64_t more)
 {
 	if (more > INT64_MAX || *sum > INT64_MAX - more)
@@ -86,6 +82,8 @@ static void add_bounded(uint64_t *sum, uint64_t more)
 		*sum += more;
 }
 
+/* The timer expires at whole periods after its start (hrtimer_forward_now()). A gap that
+ * is shorter than a period shows that the previous tick was late. */
 static void tally_gap(struct pm_rec_clock_tally *tally, uint64_t gap, uint64_t period)
 {
 	if (gap > period + period / 2) {

@@ -19,16 +19,16 @@ void pm_rec_clock_evidence_free(struct pm_rec_clock_evidence *evidence);
 
 /* Call this before the thread waits: it has been reading since the previous call. */
 void pm_rec_clock_evidence_pause(struct pm_rec_clock_evidence *evidence);
-/* A sample of a CPU's clock. In order of time for each CPU. */
+/* A sample of a CPU's clock. Samples of one CPU come in order of time. */
 void pm_rec_clock_evidence_sample(struct pm_rec_clock_evidence *evidence, uint32_t event,
 				  uint32_t cpu, uint64_t time_ns, uint64_t period);
 
 /* Of one event on one CPU. */
 struct pm_rec_clock_tally {
-	uint64_t samples, period; /* its sum */
+	uint64_t samples, period; /* sum of the periods */
 	uint64_t longer; /* gaps between samples that are longer than a period */
 	uint64_t late,
-		late_ns; /* shorter gaps, for the tick before came late: by how much */
+		late_ns; /* shorter gaps, because the tick before came late: how late */
 };
 /* Returns zeros if nothing is known. */
 struct pm_rec_clock_tally pm_rec_clock_evidence_of(

@@ -17,7 +17,8 @@ void pm_rec_control_release(struct pm_rec_control *control)
 	pm_cleanup_close(&control->ack_fd);
 }
 
-/* For reading and writing: so it never ends when a writer closes it (fifo(7)). */
+/* Opens it for reading and writing, so that it does not reach end of file when a writer
+ * closes it (fifo(7)). */
 static int open_fifo(const char *path, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -40,7 +41,8 @@ static int open_fifo(const char *path, struct pm_error *err)
 	return pm_take_fd(&fd);
 }
 
-/* Our own, so that closing it is nobody else's loss. @not: the mode that is of no use. */
+/* A duplicate of the fd, so that closing it affects nobody else. @not: the access mode
+ * that is useless here. */
 static int take_fd(const char *number, int not, struct pm_error *err)
 {
 	int fd = fcntl(atoi(number), F_DUPFD_CLOEXEC, 3);
@@ -82,7 +84,7 @@ void pm_rec_control_read(struct pm_rec_control *control)
 
 	control->rest_at = 0;
 	control->rest_len = len > 0 ? (size_t)len : 0;
-	/* Its other end is closed, or it cannot be read: it would be ready for ever. */
+	/* The other end is closed, or reading failed: poll(2) would always report it. */
 	if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR)) {
 		close(control->fd);
 		control->fd = -1;
@@ -110,7 +112,7 @@ enum pm_rec_command pm_rec_control_next(struct pm_rec_control *control)
 	while (control->rest_at < control->rest_len) {
 		char c = control->rest[control->rest_at++];
 
-		/* perf ends a line also with a NUL. */
+		/* perf also ends a line with a NUL. */
 		if (c != '\n' && c != '\0') {
 			if (control->line_len < sizeof(control->line) - 1)
 				control->line[control->line_len++] = c;
@@ -131,8 +133,9 @@ void pm_rec_control_ack(const struct pm_rec_control *control)
 
 	struct pollfd fd = { .fd = control->ack_fd, .events = POLLOUT };
 
-	/* Who does not read it does not need it, and shall not hold us up: an inherited fd
-	 * waits when it is full, and what it is set to is not ours to change. */
+	/* A reader that does not read does not need the ack, and must not delay us. A
+	 * write to a full inherited fd may block, and changing the flags of that fd is
+	 * not ours to do. */
 	if (fd.fd >= 0 && poll(&fd, 1, 0) > 0 && (fd.revents & POLLOUT) &&
 	    write(fd.fd, word, sizeof(word) - 1) < 0)
 		return;

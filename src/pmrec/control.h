@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --control: a recording that obeys lines of a FIFO, with perf-record(1)'s words.
+ * --control: a recording that is controlled by lines read from a FIFO, with the commands
+ * of perf-record(1).
  */
 #pragma once
 
@@ -13,25 +14,25 @@ enum pm_rec_command {
 	PM_REC_CONTROL_PING,
 	PM_REC_CONTROL_SNAPSHOT,
 	PM_REC_CONTROL_STOP,
-	PM_REC_CONTROL_UNKNOWN, /* `line` has it */
+	PM_REC_CONTROL_UNKNOWN, /* in `line` */
 };
 
 struct pm_rec_control {
 	int fd, ack_fd; /* -1: none */
-	char line[64]; /* the last one, NUL-terminated, cut off where it is longer */
-	char rest[256]; /* what has been read behind it */
+	char line[64]; /* the last one, NUL-terminated, truncated if it is longer */
+	char rest[256]; /* what has been read after it */
 	size_t line_len, rest_len, rest_at;
 };
 
 void pm_rec_control_init(struct pm_rec_control *control);
-/* @text as pm_rec_parse_control() took it. */
+/* @text has passed pm_rec_parse_control(). */
 int pm_rec_control_open(struct pm_rec_control *control, const char *text,
 			struct pm_error *err);
 void pm_rec_control_release(struct pm_rec_control *control);
 
-/* Reads once what is there. To be called when poll(2) finds `fd` ready. */
+/* Reads once what is available. Call this when poll(2) reports `fd` as ready. */
 void pm_rec_control_read(struct pm_rec_control *control);
-/* The next line of it. */
+/* The next of the lines that have been read. */
 enum pm_rec_command pm_rec_control_next(struct pm_rec_control *control);
-/* "ack\n" to whoever waits for it. */
+/* Writes "ack\n" to the ACK file, if there is one. */
 void pm_rec_control_ack(const struct pm_rec_control *control);

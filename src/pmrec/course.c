@@ -19,12 +19,12 @@
 #include "titles.h"
 
 enum {
-	POLL_MS = 100, /* rings that fill slowly wake nobody */
-	ROUND_HURRY_MS = 2, /* see pm_rec_session.hurry_until_ns */
+	POLL_MS = 100, /* a ring that fills slowly does not wake us */
+	ROUND_HURRY_MS = 2, /* interval, see pm_rec_session.hurry_until_ns */
 	ROUND_ALERT_MS = 10, /* ... and alert_until_ns */
 	ROUND_US_MIN = 50,
-	OTHER_BYTES_PER_US = 10, /* of records that are no samples, as execs bring them */
-	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
+	OTHER_BYTES_PER_US = 10, /* of records that are not samples, as at an exec */
+	WAITING_MS = 1000, /* before a stopped recording reports what it waits for */
 	WAITING_TICK_MS = 100,
 };
 #define US_NS     1000ull
@@ -34,20 +34,20 @@ enum {
 
 struct course {
 	struct pm_rec_session *session;
-	PM_VEC(struct pollfd) fds; /* the rings' begin at `rings_at` */
+	PM_VEC(struct pollfd) fds; /* those of the rings start at `rings_at` */
 	size_t rings_at;
 	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
 	uint64_t round_ns; /* the longest wait between two rounds */
-	bool by_time; /* the waits are of random length */
+	bool by_time; /* the waits have random length */
 	bool rings_wake;
 	uint64_t random; /* state, see wait_of_round() */
-	uint64_t second_at; /* when the next thing of each second is due */
+	uint64_t second_at; /* when the work of each second is due again */
 	bool begun; /* events have been enabled once */
-	bool enabled; /* and are now */
-	bool more; /* /proc has not been read to its end */
+	bool enabled; /* events are enabled now */
+	bool more; /* there is more to read from /proc */
 };
 
-/* Which of the fixed ones. */
+/* Indices of the fixed file descriptors. */
 enum {
 	FD_SIGNALS,
 	FD_COMMAND,
@@ -81,7 +81,7 @@ static int poll_init(struct course *course)
 	return 0;
 }
 
-/* A ring whose tasks have all ended reports POLLHUP for ever (perf_poll()). */
+/* A ring whose tasks have all ended reports POLLHUP forever (perf_poll()). */
 static void poll_drop_ended(struct course *course)
 {
 	for (size_t i = FDS_FIXED; i < course->fds.len; i++)
@@ -90,14 +90,16 @@ static void poll_drop_ended(struct course *course)
 }
 
 /*
- * The clock of a CPU samples the task that runs when it ticks. A reader that ticks wake
- * up runs right after ticks and never at one. The clock therefore counts the reader's
- * time to the target. And a target that a reader interrupts may have to let another task
- * run first: then its turn on the CPU ends with a tick, rather than at any time, and its
- * samples stand for more than it had (a third more beside one busy task). The rings of
- * such events are therefore read on a timer, at times that are not in step with any
- * clock, and so often that samples at the requested rate fill no more than a quarter. The
- * clock of a task stands still meanwhile: its rings may wake the reader.
+ * The clock of a CPU samples the task that runs when it ticks. If ticks wake the reader,
+ * it runs right after ticks and never at one, so the clock counts the reader's time for
+ * the target. Also, a target that is interrupted by a reader may have to let another task
+ * run first. Its turn on the CPU then ends with a tick, rather than at any time, and its
+ * samples represent more time than it had (a third more beside one busy task).
+ *
+ * The rings of such events are therefore read on a timer, at times that are not in step
+ * with any clock, and often enough that samples at the requested rate fill at most a
+ * quarter of a ring. The clock of a task stops while the reader runs, so its rings may
+ * wake the reader.
  */
 static void plan_rounds(struct course *course)
 {
@@ -113,7 +115,7 @@ static void plan_rounds(struct course *course)
 	if (!session->evidence || session->options->overwrite || quarter == 0)
 		return;
 	course->by_time = true;
-	/* Switches come faster than samples: they may fill a ring before its time. */
+	/* Switches are more frequent than samples: they may fill a ring early. */
 	course->rings_wake = !pm_perf_is_paced(session->perf) || session->off_cpu;
 	if (course->round_ns > quarter)
 		course->round_ns = quarter;
@@ -124,7 +126,7 @@ static void plan_rounds(struct course *course)
 }
 
 /* How long to wait for the next round. With by_time: a random time between half of
- * round_ns and all of it (xorshift64, Marsaglia 2003). */
+ * round_ns and round_ns (xorshift64, Marsaglia 2003). */
 static uint64_t wait_of_round(struct course *course, uint64_t now)
 {
 	uint64_t round = course->round_ns, half;
@@ -156,7 +158,8 @@ static struct timespec timeout_of_round(struct course *course, uint64_t now)
 				  .tv_nsec = (long)(wait % SECOND_NS) };
 }
 
-/* At once: the command may run for days yet. What exactly is wrong is said at the end. */
+/* Printed at once, because the command may run for days. The details of the error are
+ * printed at the end. */
 void pm_rec_say_stopped(const struct pm_error *err, int error)
 {
 	fprintf(stderr,
@@ -227,9 +230,9 @@ void pm_rec_course_tell_end(struct pm_rec_session *session)
 	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
 }
 
-/* ---- the way through ---------------------------------------------------------------------- */
+/* ---- the recording loop ------------------------------------------------------------------- */
 
-/* What happened meanwhile no record has told of. */
+/* No record has reported what happened while the events were disabled. */
 static int enable(struct course *course, uint64_t now)
 {
 	struct pm_rec_session *session = course->session;
@@ -252,7 +255,7 @@ static int enable(struct course *course, uint64_t now)
 	return ret;
 }
 
-/* Blocked time ends here, and who is away may be back any time. */
+/* Blocked time ends here, and tasks that are off CPU may come back at any time. */
 static int disable(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
@@ -344,7 +347,8 @@ static void find_end(struct course *course, uint64_t now)
 		session->end = PM_REC_END_TIME;
 }
 
-/* Once a second: what a recording that is killed has to have in the file, CPUs that come. */
+/* Done once a second: writes what must be in the file even if the recording is killed,
+ * and opens events on CPUs that have come online. */
 static int each_second(struct course *course, uint64_t now, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
@@ -365,7 +369,7 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 	ret = pm_perf_check_cpus(session->perf, err);
 	if (ret == 0)
 		return 0;
-	/* The other CPUs are worth having. */
+	/* A failure on one CPU does not end the recording; the others go on. */
 	if (ret < 0)
 		pm_rec_warn(session, err->text);
 	*err = (struct pm_error){ 0 };
@@ -384,7 +388,7 @@ static int step(struct course *course, struct pm_error *err)
 	if (session->evidence)
 		pm_rec_clock_evidence_pause(session->evidence);
 	ppoll(course->fds.data, course->fds.len, &wait, NULL);
-	/* SIGCHLD is among the signals. */
+	/* SIGCHLD is one of the signals. */
 	if (course->fds.data[FD_SIGNALS].revents ||
 	    course->fds.data[FD_COMMAND].revents) {
 		pm_child_signals(child);
@@ -407,7 +411,7 @@ static int step(struct course *course, struct pm_error *err)
 	course->more = ret > 0;
 	session->end_ns = now;
 	if (session->end != PM_REC_END_NONE) {
-		/* The rings go on to report switches, of which the last drain may see some. */
+		/* The rings still report switches; the last drain may see some. */
 		pm_rec_off_cpu_until(session, now);
 		pm_perf_disable(session->perf);
 		if (session->options->overwrite)
@@ -421,7 +425,7 @@ static int step(struct course *course, struct pm_error *err)
 		ret = pm_rec_titles_collect(session);
 	if (ret >= 0)
 		ret = pm_rec_generation_collect(session);
-	/* One that the samples have brought. */
+	/* The samples may have ended the recording. */
 	if (session->end != PM_REC_END_NONE)
 		pm_perf_disable(session->perf);
 	return ret < 0 ? ret : each_second(course, now, err);

@@ -8,18 +8,18 @@
 #include "clock-evidence.h"
 
 enum {
-	COVERED_PERCENT = 90, /* below this share something was missed */
-	FAST_HZ = 10000, /* for a timer */
-	TICK_HZ = 100, /* of the slowest kernels: so coarse may user time be */
-	COUNTED_PERCENT = 95, /* the same of what was counted, with a fixed period */
-	FEW_SAMPLES = 4, /* so many prove nothing */
-	TOO_MUCH_PART = 10, /* so small a part more than was counted is well */
+	COVERED_PERCENT = 90, /* below this share, time was missed */
+	FAST_HZ = 10000, /* fast for a timer */
+	TICK_HZ = 100, /* of the slowest kernels: the granularity of user time */
+	COUNTED_PERCENT = 95, /* the same for what was counted, with a fixed period */
+	FEW_SAMPLES = 4, /* this few prove nothing */
+	TOO_MUCH_PART = 10, /* an excess up to this part of the count is accepted */
 	EVIDENCE_SAMPLES_MIN = 100, /* fewer prove nothing */
-	TOO_MUCH_PERCENT = 105, /* above this share something was counted twice */
-	MANY_SAMPLES = 20, /* of fewer, one of a PMU comes to such a part */
+	TOO_MUCH_PERCENT = 105, /* above this share, time was counted twice */
+	MANY_SAMPLES = 20, /* with fewer samples of a PMU, one is a large part */
 };
 #define NS_PER_S 1000000000u
-/* A thread runs on for a moment when its time has been added to that of its process
+/* A thread runs for another moment after its time has been added to that of its process
  * (__exit_signal() of the kernel): 3 to 6 us were measured. */
 #define UNACCOUNTED_NS 10000u
 
@@ -28,7 +28,7 @@ static uint64_t timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
 }
 
-/* The sum of both, or the maximum if it overflows. */
+/* The sum, or the maximum if it overflows. */
 static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
 	uint64_t ret;
@@ -37,9 +37,9 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 }
 
 /*
- * How much may be missing, or too much, by chance: where n units of time were drawn, four times their
- * standard deviation at most (that of a binomial distribution is below sqrt(n) / 2); and on
- * each CPU the period that had begun.
+ * Whether this much may be missing, or too much, by chance. For n sampled units of time,
+ * the limit is four standard deviations (that of a binomial distribution is below
+ * sqrt(n)/2), plus the unfinished period on each CPU.
  */
 static bool may_be_chance(const struct pm_rec_coverage *known, uint64_t missing_ns)
 {
@@ -47,14 +47,14 @@ static bool may_be_chance(const struct pm_rec_coverage *known, uint64_t missing_
 	double begun = (double)known->cpus * unit;
 	double rest = (double)missing_ns - begun;
 
-	/* The kernel splits user from system time by its tick. */
+	/* The kernel splits user time from system time at its tick. */
 	if (known->user_only && unit < NS_PER_S / TICK_HZ)
 		unit = NS_PER_S / TICK_HZ;
 	/* rest <= 2 * unit * sqrt(n), without sqrt() */
 	return rest <= 0 || rest * rest <= 4 * unit * ((double)known->cpu_ns + unit);
 }
 
-/* Whether the stolen time explains the excess. */
+/* Whether stolen time explains the excess. */
 static bool is_of_host(const struct pm_rec_coverage *known)
 {
 	return known->sampled_ns - known->cpu_ns <= known->stolen_ns;
@@ -78,7 +78,7 @@ enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 
 	if (known->period_ns == 0)
 		return PM_REC_COVER_WELL;
-	/* What was lost may have stood for less. */
+	/* The lost samples may have represented less, so they do not count here. */
 	if (known->sampled_ns > known->cpu_ns)
 		return judge_excess(known);
 	if (sampled >= known->cpu_ns)
@@ -87,7 +87,7 @@ enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 	if (sampled >= known->cpu_ns / 100 * COVERED_PERCENT ||
 	    may_be_chance(known, missing))
 		return PM_REC_COVER_WELL;
-	/* Each thread may have one begun period on each CPU. */
+	/* Each thread may have one unfinished period on each CPU. */
 	return missing / known->period_ns / known->cpus <= known->threads
 		       ? PM_REC_COVER_SHORT_THREADS
 		       : PM_REC_COVER_SKIPPED;
@@ -99,7 +99,7 @@ bool pm_rec_is_clock(const struct pm_perf_event *event)
 	       strcmp(event->actual.name, "task-clock") == 0;
 }
 
-/* Whether all that the command did was to be sampled, and how much that was is known. */
+/* Whether all that the command did should have been sampled and is known. */
 static bool is_comparable(const struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
@@ -113,7 +113,7 @@ static bool is_comparable(const struct pm_rec_session *session)
 	       session->counts.throttled == 0;
 }
 
-/* CPU time that the host took from all of our CPUs; false: unknown. */
+/* CPU time that the host took from all CPUs that we record; false: unknown. */
 static bool stolen_meanwhile(const struct pm_rec_session *session, uint64_t *ret)
 {
 	uint64_t now;
@@ -148,7 +148,7 @@ static void know(const struct pm_rec_session *session, const struct pm_perf_even
 		ret->stolen_ns += NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* What would show them: events of the CPUs, or shorter periods. */
+/* How to record the missing time: events of CPUs, or shorter periods. */
 static void put_remedy(struct pm_str *text, const struct pm_rec_session *session,
 		       const struct pm_perf_event *event, enum pm_rec_cover cover)
 {
@@ -194,7 +194,7 @@ static void warn_too_much(struct pm_rec_session *session,
 	struct pm_str text = { 0 };
 	char said[512];
 
-	/* That is one line already. */
+	/* This message describes stolen time already. */
 	if (is_of_host(known) && pm_stolen_text(said, sizeof(said), event->actual.name,
 						known->sampled_ns, known->stolen_ns))
 		return;
@@ -264,12 +264,12 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 	return false;
 }
 
-/* ---- by what was counted ------------------------------------------------------------------ */
+/* ---- events by their counts --------------------------------------------------------------- */
 
 enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 {
-	/* A frequency is kept by periods that the kernel changes, and what had begun is
-	 * forgotten then (perf_adjust_period()). */
+	/* The kernel keeps a frequency by changing the period, and then discards the
+	 * unfinished period (perf_adjust_period()). */
 	uint64_t percent = known->by_frequency ? COVERED_PERCENT : COUNTED_PERCENT;
 	uint64_t sampled = add_saturating(known->sampled, known->lost);
 	uint64_t missing;
@@ -282,7 +282,7 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 	missing = known->counted - sampled;
 	if (missing <= known->away)
 		return PM_REC_COVER_WELL;
-	/* What may be by chance is a part of what could be sampled. */
+	/* The margin for chance is a part of what could be sampled. */
 	sampled = add_saturating(sampled, known->away);
 	missing -= known->away;
 	if (missing / known->period < FEW_SAMPLES ||
@@ -295,7 +295,7 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 		       : PM_REC_COVER_SHORT_THREADS;
 }
 
-/* Whether samples should come to what was counted, and nothing else has told why not. */
+/* Whether samples of this event are expected and nothing else explains their absence. */
 static bool is_countable(const struct pm_rec_session *session, size_t index,
 			 const struct pm_perf_event *event)
 {
@@ -307,10 +307,10 @@ static bool is_countable(const struct pm_rec_session *session, size_t index,
 	if (!counts->events[index].counted_known || counts->throttled > 0 ||
 	    session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE)
 		return false;
-	/* Lost, and nobody knows of which event. */
+	/* Samples were lost, and it is unknown of which event. */
 	if (counts->lost > 0 && !counts->events[index].lost_known)
 		return false;
-	/* Only counted, with the samples of its group. */
+	/* This event is only counted, with the samples of its group. */
 	if (leader != index && leader < len && events[leader].requested.read_group)
 		return false;
 	return !pm_rec_is_clock(event) || !is_comparable(session);
@@ -326,7 +326,7 @@ static uint64_t threads_of(const struct pm_rec_session *session)
 	return session->counts.threads + (roots > 0 ? roots : 1);
 }
 
-/* CPU time that the host took from its CPUs since the beginning; 0 where nobody knows. */
+/* CPU time that the host took from the recorded CPUs since the start; 0 if unknown. */
 static uint64_t away_ns(const struct pm_rec_session *session)
 {
 	uint64_t now;
@@ -338,7 +338,7 @@ static uint64_t away_ns(const struct pm_rec_session *session)
 		       : 0;
 }
 
-/* No PMU does, and no timer. */
+/* Whether the kernel itself counts the event; no PMU and no timer does. */
 static bool kernel_counts(const struct pm_perf_event *event)
 {
 	return !pm_rec_is_clock(event) && (event->actual.type == PERF_TYPE_SOFTWARE ||
@@ -372,9 +372,10 @@ static void know_counted(const struct pm_rec_session *session,
 		ret->lost = UINT64_MAX;
 }
 
-/* What the kernel counts itself, at a frequency: how long a period is was decided before what is
- * said of it (perf_swevent_set_period()), and who gets a CPU has that said anew
- * (perf_swevent_add()). Linux 5.10 to 6.18, and some PMUs before 6.16. */
+/* For events that the kernel counts itself, at a frequency: the length of a period is
+ * chosen before the period that the sample reports (perf_swevent_set_period()), and a
+ * task that gets a CPU has the reported one set again (perf_swevent_add()). Linux 5.10 to
+ * 6.18, and some PMUs before 6.16. */
 static bool has_wrong_periods(const struct pm_perf_event *event, enum pm_rec_cover cover)
 {
 	return event->by_frequency &&
@@ -396,7 +397,7 @@ static void say_wrong_periods(struct pm_str *text, const struct pm_perf_event *e
 		      period);
 }
 
-/* At a usual rate, a timer does not miss its ticks for want of time: its CPU was away. */
+/* At a usual rate, a timer does not miss ticks for lack of time: its CPU did not run. */
 static void say_skipped(struct pm_str *text, const struct pm_perf_event *event)
 {
 	if (pm_rec_is_clock(event) &&
@@ -439,7 +440,7 @@ static void say_cause(struct pm_str *text, const struct pm_rec_session *session,
 static void say_counted(struct pm_rec_session *session, const struct pm_perf_event *event,
 			const struct pm_rec_counted *known, enum pm_rec_cover cover)
 {
-	/* What was lost may have stood for less. */
+	/* The lost samples may have represented less, so they do not count here. */
 	uint64_t sampled = cover == PM_REC_COVER_TOO_MUCH
 				   ? known->sampled
 				   : add_saturating(known->sampled, known->lost);
@@ -486,7 +487,7 @@ bool pm_rec_coverage_warn_counted(struct pm_rec_session *session)
 	return warned;
 }
 
-/* ---- taken by the host ------------------------------------------------------------------- */
+/* ---- CPU time taken by the host ---------------------------------------------------------- */
 
 void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
 {
@@ -511,9 +512,9 @@ void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
 	}
 }
 
-/* ---- slowed down -------------------------------------------------------------------------- */
+/* ---- throttling --------------------------------------------------------------------------- */
 
-/* 0: unknown. */
+/* Hz; 0: unknown. */
 static uint64_t max_sample_hz(void)
 {
 	PM_AUTO_FCLOSE FILE *file =
@@ -557,7 +558,7 @@ void pm_rec_coverage_warn_slowed(struct pm_rec_session *session)
 	}
 }
 
-/* ---- the evidence ------------------------------------------------------------------------ */
+/* ---- evidence about clocks --------------------------------------------------------------- */
 
 /* Whether the periods of a clock's samples differ too much from the CPU time. */
 static bool clock_differs_from_cpu_time(const struct pm_rec_session *session,

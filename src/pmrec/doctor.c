@@ -10,13 +10,14 @@
 
 enum {
 	WIDTH = 80,
-	INDENT = 26, /* of all but "ok  name" */
+	INDENT = 26, /* of everything except "ok name" */
 	NAME_WIDTH = 21,
 	LINE_MAX_BYTES = 4096,
 	STATUS_NOT_HERE = 1,
 };
 
-/* ---- beside perf_event_open ----------------------------------------------------------- */
+/* ---- checks beside perf_event_open
+ * ---------------------------------------------------- */
 
 static long read_number(const char *path)
 {
@@ -37,7 +38,8 @@ static void check_kallsyms(struct pm_perf_check *row)
 		pm_kallsyms_free(kallsyms);
 }
 
-/* The path of the C library that this process has mapped; false when it is linked in. */
+/* The path of the C library that this process has mapped; false if it is statically
+ * linked. */
 static bool find_libc(char path[LINE_MAX_BYTES])
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
@@ -124,7 +126,7 @@ static int collect(pm_perf_checks *checks)
 
 /* ---- text ----------------------------------------------------------------------------- */
 
-/* Words of @text from @column on, broken before WIDTH; ends the line. */
+/* Appends the words of @text from @column on, wrapped before WIDTH, and ends the line. */
 static void put_wrapped(struct pm_str *out, size_t column, const char *text)
 {
 	struct pm_str safe PM_CLEANUP(pm_str_release) = { 0 };

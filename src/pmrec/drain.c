@@ -12,7 +12,7 @@
 #include "realtime.h"
 #include "record.h"
 
-/* What a ring cannot give is told, and what the others have is still worth having. */
+/* A ring that cannot be read is reported; the other rings are still useful. */
 static void warn_unreadable(struct pm_rec_session *session, const struct pm_error *err)
 {
 	struct pm_str text = { 0 };
@@ -24,13 +24,13 @@ static void warn_unreadable(struct pm_rec_session *session, const struct pm_erro
 	pm_str_release(&text);
 }
 
-/* Consecutive samples, whose stacks are unwound side by side. */
+/* Consecutive samples, whose stacks are unwound together. */
 struct held {
 	struct pm_record records[PM_CHAIN_AHEAD_MAX];
 	size_t len, bytes;
 };
 
-/* Whether the file has all that it may have. */
+/* Whether the file has reached its limit. */
 static bool is_full(const struct pm_rec_session *session)
 {
 	return session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE;
@@ -56,7 +56,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 
 	size_t samples = held->len;
 
-	/* One that is no sample has not waited for others: it is the last. */
+	/* A record that is not a sample does not wait for others: it is the last one. */
 	if (samples > 0 && held->records[samples - 1].type != PERF_RECORD_SAMPLE)
 		samples--;
 	pm_chains_ahead(session->chains, held->records, samples);
@@ -65,7 +65,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 		ret = pm_rec_record(session, &held->records[i]);
 		pm_rec_course_limit(session);
 	}
-	/* Other records will stand in their place. */
+	/* Other records will take their place. */
 	pm_chains_ahead(session->chains, NULL, 0);
 	held->len = held->bytes = 0;
 	pm_perf_hold(session->perf, false);
@@ -74,7 +74,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	return ret < 0 ? ret : pm_rec_generation_check(session);
 }
 
-/* Whether the last of them may wait for the one after it. */
+/* Whether the last record may wait for the next one. */
 static bool may_wait(const struct pm_rec_session *session, struct held *held)
 {
 	const struct pm_record *last = &held->records[held->len - 1];
@@ -85,7 +85,7 @@ static bool may_wait(const struct pm_rec_session *session, struct held *held)
 		return false;
 	if (max > 0 && held->len >= max - session->counts.samples)
 		return false;
-	/* A small ring needs its room back sooner. */
+	/* A small ring needs its space back earlier. */
 	held->bytes += last->sample.stack_asked;
 	return held->bytes <= ring_bytes / 4;
 }
@@ -112,7 +112,7 @@ int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *er
 			ret = release_held(session, &held);
 		if (next == -EBADMSG && ret == 0) {
 			warn_unreadable(session, err);
-			*err = (struct pm_error){ 0 }; /* is told */
+			*err = (struct pm_error){ 0 }; /* has been reported */
 		} else if (next < 0 && ret == 0) {
 			ret = next;
 		}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the rings to what each record does.
+ * Reads the records from the rings and passes them on.
  */
 #pragma once
 
 #include "session.h"
 
-/* One round; @final: everything, the events are stopped. @err is set for what is not the
- * file's fault. */
+/* One round. @final: reads everything; the events are stopped. @err is set for errors
+ * other than those of the file. */
 int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *err);

@@ -8,10 +8,10 @@
 #include "symbols.h"
 
 enum {
-	/* Each costs the reader of the rings a fork. A command's own code and its large
-	 * libraries are mostly among the first modules. */
+	/* Each costs the thread that reads the rings a fork. A command's own code and its
+	 * large libraries are usually among the first modules. */
 	EARLY_MAX = 8,
-	/* Each also keeps two descriptors, which the modules need where there are few. */
+	/* Each also keeps two descriptors open, which modules need if there are few. */
 	DESCRIPTORS_MIN = 256,
 };
 
@@ -32,9 +32,8 @@ struct pm_rec_early_names {
 		struct pm_symbol_early *early;
 	} list[EARLY_MAX];
 	size_t len;
-	size_t looked_at; /* of the modules in the file */
-	uint32_t
-		first_file_id; /* of the generation; ids of others may mean other modules */
+	size_t looked_at; /* index into the modules of the file */
+	uint32_t first_file_id; /* of the generation; others reuse the ids */
 };
 
 bool pm_rec_early_names_may_fork(void)
@@ -73,7 +72,7 @@ static void start_helper(struct pm_rec_session *session, uint32_t id)
 	names->list[names->len++].early = early;
 }
 
-/* No other helpers are started in place of these. */
+/* No helpers are started to replace these. */
 static void end_all(struct pm_rec_early_names *names)
 {
 	for (size_t i = 0; i < names->len; i++)

@@ -9,14 +9,15 @@
 
 #include "session.h"
 
-/* Whether a process may be forked for more than an exec while other threads run: in a fork, a
- * sanitizer's locks stay as another thread held them. */
+/* Whether it is safe to fork a process that does more than an exec while other threads
+ * run. With a sanitizer it is not: its locks stay in the state in which another thread
+ * held them. */
 bool pm_rec_early_names_may_fork(void);
 /* Starts at most one helper, if a module has got its first frame. */
 void pm_rec_early_names_look(struct pm_rec_session *session);
-/* To be called now and then: waits for helpers that have ended. */
+/* Reaps helpers that have ended. Call this now and then. */
 void pm_rec_early_names_reap(struct pm_rec_session *session);
-/* The helper that has module @id open, borrowed. NULL: none. */
+/* The helper that has opened module @id, borrowed. NULL: none. */
 struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *session,
 					      uint32_t id);
 void pm_rec_early_names_free(struct pm_rec_early_names *names);

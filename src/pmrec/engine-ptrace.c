@@ -15,28 +15,28 @@
 #include "verify.h"
 
 enum {
-	WAITING_MS = 1000, /* until a stopped recording says what it waits for */
+	WAITING_MS = 1000, /* before a stopped recording reports what it waits for */
 	WAITING_TICK_MS = 100,
-	DETACH_MS = 10, /* between two looks at threads that are to be let go */
+	DETACH_MS = 10, /* between two checks of threads that are to be detached */
 	QUEUE_MAX = 256, /* samples that wait to be unwound */
-	QUEUE_BYTES = 8 << 20, /* … and their stacks */
+	QUEUE_BYTES = 8 << 20, /* … and the size of their stacks */
 	STACK_BYTES_MIN = 64 << 10,
-	STORM_SIGNALS = 100, /* since the last sample … */
-	STORM_TICKS = 4, /* … in which it used as much CPU time */
+	STORM_SIGNALS = 100, /* signals since the last sample … */
+	STORM_TICKS = 4, /* … during which it used this much CPU time */
 };
 #define FLUSH_NS 1000000000ull
 #define SERVICE_NS \
 	2000000ull /* of handling stops until signals and ticks are looked at */
-#define SLICE_NS      100000u /* the least that the kernel takes */
-#define MAPS_NS       1000000000ull /* until mappings are looked at without a reason */
-#define DETACH_MAX_NS 1000000000ull /* for who is left when the command has ended */
+#define SLICE_NS      100000u /* the minimum that the kernel accepts */
+#define MAPS_NS       1000000000ull /* before mappings are checked without a reason */
+#define DETACH_MAX_NS 1000000000ull /* for threads left when the command has ended */
 
 const char pm_rec_ptrace_note[] =
 	"sampled by stopping threads (ptrace): a sample stands for the CPU time of its "
 	"thread since the sample before; time in the kernel counts for the function that "
 	"called it";
 
-/* A copy of a thread's state, whose stack is in the arena. */
+/* A copy of a thread's state. Its stack is in the arena. */
 struct queued {
 	struct pm_trace_regs regs;
 	uint64_t time, period;
@@ -50,15 +50,15 @@ struct pm_rec_ptrace {
 	struct pm_rec_tracees tracees;
 	int timer_fd;
 	uint64_t hz, tick_ns; /* when the last tick was due */
-	uint32_t stack_bytes; /* that are copied at first */
-	bool stack_grows; /* more, when that was too little */
+	uint32_t stack_bytes; /* copied at first */
+	bool stack_grows; /* larger copies follow when that was too little */
 	uint64_t waiting; /* threads that a tick met while they waited for a CPU */
-	struct rusage usage_before; /* of children that are not the command */
-	bool more; /* stops wait; no SIGCHLD may tell of them */
+	struct rusage usage_before; /* of children other than the command */
+	bool more; /* more stops are waiting, and SIGCHLD may not report them */
 	size_t queue_len, arena_len;
 	struct queued queue[QUEUE_MAX];
 	uint8_t *arena;
-	struct pm_rec_verify *verify; /* NULL: not asked for */
+	struct pm_rec_verify *verify; /* NULL: not requested */
 };
 
 /* ---- samples ---------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static int feed(struct pm_rec_session *session, const struct queued *queued)
 	    session->counts.stops[PM_UNW_STOP_TRUNCATED] == truncated ||
 	    queued->stack_len < queued->stack_asked)
 		return ret;
-	/* There was more of this stack: the next copy takes it along. */
+	/* The stack was longer than the copy: the next copy is larger. */
 	tracee = pm_rec_tracees_get(&ptrace->tracees, queued->pid, queued->tid);
 	if (!tracee)
 		return -ENOMEM;
@@ -105,7 +105,7 @@ static int feed(struct pm_rec_session *session, const struct queued *queued)
 	return 0;
 }
 
-/* Unwinds and writes what was copied. */
+/* Unwinds and writes the queued samples. */
 static int feed_all(struct pm_rec_session *session)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
@@ -118,9 +118,9 @@ static int feed_all(struct pm_rec_session *session)
 }
 
 /*
- * There are no records of mmap here. So mappings are compared, while the thread stands
- * still, when its process's memory has another size than at the last look, when the pc is in
- * nothing that is known, and every second.
+ * There are no mmap records here. Mappings are therefore compared while the thread is
+ * stopped: if the size of its process's memory has changed since the last check, if the
+ * pc is in no known mapping, and every second.
  */
 static int refresh_maps(struct pm_rec_session *session,
 			const struct pm_trace_event *event, uint64_t pc,
@@ -138,16 +138,16 @@ static int refresh_maps(struct pm_rec_session *session,
 	if (leader->maps_known && leader->virtual_bytes == seen->virtual_bytes &&
 	    now - leader->maps_read_ns < MAPS_NS && pm_space_find(&process->space, pc))
 		return 0;
-	/* The leader may have ended; the thread that stands still shows the same memory. */
+	/* The leader may have ended; the stopped thread shows the same memory. */
 	if (pm_rec_maps_hash(event->tid, &hash) < 0)
-		return 0; /* it is ending: what was known stands */
+		return 0; /* it is ending: the known mappings stay */
 	leader->virtual_bytes = seen->virtual_bytes;
 	leader->maps_read_ns = now;
 	if (leader->maps_known && leader->maps_hash == hash)
 		return 0;
 	leader->maps_known = true;
 	leader->maps_hash = hash;
-	/* Samples from before belong to the mappings from before. */
+	/* Earlier samples belong to the earlier mappings. */
 	ret = feed_all(session);
 	if (ret < 0)
 		return ret;
@@ -171,7 +171,7 @@ static int name_thread(struct pm_rec_session *session, struct pm_rec_tracee *tra
 	return pm_rec_record(session, &record);
 }
 
-/* Copies what the sample needs of the thread, which stands still. There is room. */
+/* Copies what the sample needs from the stopped thread. There must be room. */
 static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
 		       const struct pm_trace_regs *regs, uint64_t now, uint64_t cpu_ns)
 {
@@ -187,7 +187,7 @@ static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tra
 				   .stack_at = ptrace->arena_len,
 				   .stack_asked = tracee->stack_bytes };
 	tracee->sampled_ns = cpu_ns;
-	/* Not by the process's number: a leader that has ended has no memory. */
+	/* Do not use the number of the process: a leader that has ended has no memory. */
 	queued->stack_len = pm_trace_read_stack(
 		tracee->tid, regs->sp, ptrace->arena + ptrace->arena_len,
 		queued->stack_asked, &queued->stack_below);
@@ -202,9 +202,9 @@ static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tra
 }
 
 /*
- * Where a thread waits says nothing about where it runs, so that its time counts at a later
- * tick. Not so where signals stop it all the time: then it is we who make it wait, at almost
- * every tick, and any place that it stands at is better than none.
+ * Where a thread waits says nothing about where it runs, so its time is counted at a
+ * later tick. This does not hold for a thread that signals stop all the time: then pmrec
+ * itself makes it wait, at almost every tick, and any place is better than none.
  */
 static bool is_stormy(const struct pm_rec_ptrace *ptrace,
 		      const struct pm_rec_tracee *tracee,
@@ -331,10 +331,10 @@ static int on_event(struct pm_rec_session *session, const struct pm_trace_event 
 }
 
 /*
- * Takes what has happened, for a while: under a storm of signals there is always more. Who
- * stands still for a sample waits for no unwinding, which is done when nothing else is left;
- * only an exit, an exec, new mappings and a full queue have what was copied before unwound
- * at once.
+ * Handles what has happened, for a limited time: under a storm of signals there is always
+ * more. A thread that is stopped for a sample does not wait for unwinding, which is done
+ * when nothing else is left. Only an exit, an exec, new mappings and a full queue cause
+ * queued samples to be unwound at once.
  */
 static int service(struct pm_rec_session *session, bool recording, struct pm_error *err)
 {
@@ -347,8 +347,8 @@ static int service(struct pm_rec_session *session, bool recording, struct pm_err
 		ret = pm_trace_next(ptrace->trace, &event, err);
 		if (ret <= 0)
 			break;
-		/* With the recording over, only who has ended is of interest. Nobody may be
-		 * left standing, whatever became of the file. */
+		/* Once the recording is over, only exits matter. No thread may be left
+		 * stopped, whatever happened to the file. */
 		if (event.what == PM_TRACE_EXIT || (recording && failed == 0)) {
 			int error = on_event(session, &event);
 
@@ -404,8 +404,8 @@ static int start_timer(struct pm_rec_ptrace *ptrace, struct pm_error *err)
 	return 0;
 }
 
-/* sched_setattr(2), as of its first version; <linux/sched/types.h> and <sched.h> do not get on
- * with each other everywhere. */
+/* sched_setattr(2), in its first version; <linux/sched/types.h> and <sched.h> conflict
+ * with each other on some systems. */
 struct sched_attributes {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -415,10 +415,10 @@ struct sched_attributes {
 };
 
 /*
- * Asks for short slices, which from Linux 6.12 on may begin at once (PREEMPT_SHORT in
- * kernel/sched/features.h). Otherwise, where all CPUs are busy, a tick would wait for the end
- * of somebody's slice, and so meet threads where the scheduler looks at the clock rather than
- * anywhere.
+ * Asks for short slices, which from Linux 6.12 on may start at once (PREEMPT_SHORT in
+ * kernel/sched/features.h). Otherwise, when all CPUs are busy, a tick would wait for the
+ * end of another task's slice. It would then find threads where the scheduler checks the
+ * clock, and not at arbitrary places.
  */
 static void ask_to_be_prompt(void)
 {
@@ -504,12 +504,12 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 				{ .fd = launch->error_fd, .events = POLLIN } };
 	int ret = pm_launch_begin(launch, err);
 
-	/* A signal that meets the command before its exec stops it for us. */
+	/* A signal that reaches the command before its exec stops it for the tracer. */
 	while (ret == 0 && fds[1].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
 		ret = service(session, true, err);
-		/* The file of the program may be one that nobody gives. */
+		/* The program's file may be on a file system that does not respond. */
 		if (ret == 0 && pm_child_give_up_stuck(&session->child, "pmrec"))
 			return pm_launch_abandon(launch, err);
 	}
@@ -518,7 +518,7 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 	return ret < 0 ? ret : pm_launch_go(launch, err);
 }
 
-/* Lets everybody go. Threads in an uninterruptible sleep come when they can. */
+/* Detaches all threads; those in an uninterruptible sleep when they wake up. */
 static void stop_recording(struct pm_rec_session *session)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
@@ -528,7 +528,7 @@ static void stop_recording(struct pm_rec_session *session)
 	pm_trace_detach(ptrace->trace);
 }
 
-/* One turn of a recording that goes on: 0, or negative. */
+/* One round of a recording in progress. 0 or negative errno. */
 static int turn(struct pm_rec_session *session, bool tick, struct pm_error *err)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
@@ -544,7 +544,7 @@ static int turn(struct pm_rec_session *session, bool tick, struct pm_error *err)
 	return ret;
 }
 
-/* Between the end of the recording and that of the command, and for who is left behind. */
+/* Waits for the end of the command, and for threads that are still traced. */
 static void wait_for_end(struct pm_rec_session *session, bool failed)
 {
 	const struct pm_trace *trace = session->ptrace->trace;
@@ -561,7 +561,7 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 		if (!session->child.running &&
 		    (!letting_go || now - begin > DETACH_MAX_NS))
 			return;
-		/* The kernel lets those go whom we cannot, when we end. */
+		/* If we cannot detach a thread, the kernel does when pmrec ends. */
 		if (ret < 0 || pm_trace_is_stuck(trace)) {
 			fprintf(stderr, "pmrec: not waiting for the command: %s\n",
 				ret < 0 ? err.text : "it cannot be let go on (ptrace)");

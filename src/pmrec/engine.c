@@ -13,7 +13,8 @@ static bool is_denied(int error)
 	return error == -EACCES || error == -EPERM || error == -ENOSYS;
 }
 
-/* Lowering perf_event_paranoid would not help. */
+/* Explains a denial for a process of another user: lowering perf_event_paranoid would not
+ * help. */
 static int explain_foreign(const struct pm_rec_session *session, int code,
 			   struct pm_error *err)
 {
@@ -53,9 +54,9 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	int ret;
 
 	if (options->lbr) {
-		/* Nothing but addresses is needed of a call. An event of a task keeps its
-		 * record of calls while others run; one of a CPU begins anew each time
-		 * (arch/x86/events/intel/lbr.c, intel_pmu_lbr_sched_task()). */
+		/* Only the addresses of a call are needed. An event of a task keeps its
+		 * record of calls while other tasks run; an event of a CPU starts anew
+		 * each time (arch/x86/events/intel/lbr.c, intel_pmu_lbr_sched_task()). */
 		perf.branches = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
 				PERF_SAMPLE_BRANCH_NO_CYCLES |
 				PERF_SAMPLE_BRANCH_NO_FLAGS;
@@ -75,7 +76,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
-/* The events that the engine ptrace can stand for: CPU time. */
+/* The events that the engine ptrace can replace: CPU time. */
 static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *err)
 {
 	static const char *const names[] = { "cycles", "cpu-clock", "task-clock" };
@@ -93,7 +94,8 @@ static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *e
 	return -EINVAL;
 }
 
-/* What the engine ptrace has not: options-check.c refuses it when that is asked for. */
+/* Features that the engine ptrace lacks: options-check.c refuses them if it is
+ * requested. */
 static bool needs_perf(const struct pm_rec_options *options)
 {
 	return options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
@@ -104,7 +106,7 @@ static bool needs_perf(const struct pm_rec_options *options)
 	       options->max_samples > 0 || !options->by_frequency;
 }
 
-/* What needs no permission, behind what mends it. */
+/* Appends the engine that needs no permission to the remedy in @err. */
 static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *err)
 {
 	char fix[PM_ERROR_FIX_MAX];

@@ -10,9 +10,9 @@ struct pm_rec_fields {
 	PM_VEC(struct pm_tracepoint *) events; /* by event; NULL: it has no fields */
 	struct pm_event_fields decoded;
 	PM_VEC(struct pm_file_field) lines;
-	PM_VEC(bool) grouped; /* by event: its samples have the counts of its group */
+	PM_VEC(bool) grouped; /* by event: its samples contain the counts of its group */
 	PM_VEC(struct pm_file_event_count) counts;
-	uint64_t unreadable; /* samples whose bytes are not what was described */
+	uint64_t unreadable; /* samples whose bytes do not match the description */
 };
 
 static bool has_fields(const struct pm_event_spec *spec)
@@ -21,7 +21,7 @@ static bool has_fields(const struct pm_event_spec *spec)
 	       spec->kind == PM_EVENT_KPROBE;
 }
 
-/* @event's description; NULL, and a warning, where it cannot be had. */
+/* The description of @spec's event. If it cannot be read, warns and returns NULL. */
 static struct pm_tracepoint *describe(struct pm_rec_session *session,
 				      const struct pm_event_spec *spec)
 {
@@ -139,7 +139,7 @@ int pm_rec_fields_counts(struct pm_rec_fields *fields, const struct pm_perf *per
 		int r = pm_perf_count(perf, record, i, &count.count);
 
 		if (r == -ENOENT || r == -ENOTSUP)
-			continue; /* of another group */
+			continue; /* in another group */
 		if (r == 0 && count.count > INT64_MAX)
 			count.count = INT64_MAX;
 		if (r == 0)

@@ -8,36 +8,36 @@
 #include "pm/chain-jit.h"
 #include "pm/proc.h"
 
-#define READ_SLICE_NS 20000000ull /* the rings wait meanwhile */
+#define READ_SLICE_NS 20000000ull /* the rings are not read meanwhile */
 
 enum {
-	/* with this many tasks, a search for ended ones starts */
+	/* a search for ended tasks starts at this many tasks */
 	ROWS_SWEEP = 4096,
 };
 
 struct row {
 	pid_t id;
 	bool ours, read;
-	bool ended; /* at the last sweep: its last records have been read since */
+	bool ended; /* at the last sweep; its last records have been read since */
 };
 
 struct rows {
 	PM_VEC(struct row) list;
 	struct pm_index index;
-	size_t sweep_at; /* how many cause the next sweep */
+	size_t sweep_at; /* the number of rows that triggers the next sweep */
 };
 
 struct pm_rec_follow {
-	bool filter; /* others than ours are seen, too */
-	bool by_thread; /* -t, or -i with events of CPUs: not all of a process is ours */
+	bool filter; /* events also report tasks that are not ours */
+	bool by_thread; /* -t, or -i with events of CPUs: only some threads are ours */
 	bool forked;
 	struct rows processes;
 	struct rows threads; /* by_thread */
-	PM_VEC(pid_t) waiting; /* to be read before they are asked for */
-	size_t unreadable; /* processes with samples, whose mappings nobody may see */
+	PM_VEC(pid_t) waiting; /* processes to read before they are needed */
+	size_t unreadable; /* processes with samples whose mappings we may not read */
 	pid_t unreadable_pid; /* the first */
 	bool cpus_came;
-	size_t gone; /* processes with samples, that ended before they were read again */
+	size_t gone; /* processes with samples that ended before they were read again */
 };
 
 static bool row_equal(const void *table, uint32_t id, const void *key)
@@ -53,8 +53,8 @@ static struct row *find_row(struct rows *rows, pid_t id)
 	return at == PM_INDEX_NONE ? NULL : &rows->list.data[at];
 }
 
-/* Drops tasks that had already ended at the previous sweep. Without memory, it forgets
- * the rest, which is read again when needed. */
+/* Drops tasks that had already ended at the previous sweep. If memory runs out, also
+ * forgets the remaining tasks, which are read again when needed. */
 static void rows_sweep(struct rows *rows)
 {
 	size_t len = rows->list.len, ended = 0;
@@ -79,7 +79,7 @@ static void rows_sweep(struct rows *rows)
 	rows->sweep_at = 2 * (rows->list.len - ended) + ROWS_SWEEP;
 }
 
-/* Made when it is new. NULL without memory. Valid until the next one is made. */
+/* Creates the row if it is new. NULL without memory. Valid until the next creation. */
 static struct row *get_row(struct rows *rows, pid_t id)
 {
 	struct row *row = find_row(rows, id);
@@ -113,9 +113,10 @@ void pm_rec_follow_free(struct pm_rec_follow *follow)
 	free(follow);
 }
 
-/* ---- who is ours ---------------------------------------------------------------------------- */
+/* ---- which tasks are ours ------------------------------------------------------------------- */
 
-/* NULL without memory. If no record reported its birth, the kernel's mark decides. */
+/* NULL without memory. If no record reported the start of the process, pm_perf_follows()
+ * decides. */
 static struct row *process_row(struct pm_rec_session *session, pid_t pid)
 {
 	struct pm_rec_follow *follow = session->follow;
@@ -161,7 +162,7 @@ static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
 	if (row->read)
 		return 0;
 	row->read = true;
-	if (pid == 0) /* of no folder: what a CPU does that has nothing to do */
+	if (pid == 0) /* not in /proc: the idle task of a CPU */
 		return pm_procs_comm(session->procs, 0, 0, "swapper", false);
 	ret = pm_procs_read(session->procs, pid, NULL);
 	if (ret == -ENOMEM)
@@ -198,7 +199,7 @@ static int await_all(struct pm_rec_follow *follow)
 			ret = pm_vec_push(&follow->waiting, (pid_t)pid);
 	if (dir)
 		closedir(dir);
-	return ret == -ENOMEM ? ret : 0; /* without /proc nothing is known beforehand */
+	return ret == -ENOMEM ? ret : 0; /* without /proc nothing is known in advance */
 }
 
 int pm_rec_follow_read(struct pm_rec_session *session)
@@ -276,7 +277,7 @@ int pm_rec_follow_begin(struct pm_rec_session *session)
 	return 0;
 }
 
-/* A new task is ours when the one that made it is. */
+/* A new task is ours if its creator is. */
 static int on_fork(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_follow *follow = session->follow;
@@ -298,12 +299,12 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 			return -ENOMEM;
 		row->ours = ours && inherits;
 	}
-	/* Whose time the roots' clocks do not have. */
+	/* The clocks of the roots do not include the time of these. */
 	follow->forked |=
 		ours && (record->pid != record->fork.parent_pid || follow->by_thread);
 	if (ours) {
-		/* A child process has the mappings of its parent, a thread the name of the
-		 * thread that made it: both are to be known before. */
+		/* A child process inherits the mappings of its parent, a thread the name
+		 * of its creator. Both must be known first. */
 		ret = read_process(session, parent_pid, true);
 		if (ret < 0)
 			return ret;
@@ -318,7 +319,7 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 	return ours && inherits;
 }
 
-/* Adds the names and mappings of the process, which the records of its task need. */
+/* Reads the names and mappings of the process, which the task's records need. */
 static int admit_task(struct pm_rec_session *session, pid_t pid, pid_t tid)
 {
 	int ours = is_ours(session, pid, tid);
@@ -341,7 +342,7 @@ int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *
 		return on_fork(session, record);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
-		/* The kernel reports no number of a thread that has ended; 0 is the idle task. */
+		/* A thread that has ended is reported as -1; 0 is the idle task. */
 		if (pid <= 0 || tid <= 0)
 			return 0;
 		return admit_task(session, pid, tid);
@@ -351,7 +352,7 @@ int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_EXIT:
-		/* Of a process with a thread that is ours, all mappings matter. */
+		/* All mappings of a process matter, even if only one thread is ours. */
 		if (!follow->filter || pid < 0)
 			return 1;
 		row = process_row(session, pid);

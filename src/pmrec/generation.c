@@ -20,18 +20,18 @@
 #include "titles.h"
 
 enum {
-	/* A new generation of modules begins when there are MODULES_MORE modules more
-	 * than twice those that were mapped when the last one began. An open module takes
-	 * some 20 KB. */
+	/* A new generation of modules starts when the number of modules exceeds twice the
+	 * number that was mapped when the last one started, plus MODULES_MORE. An open
+	 * module takes some 20 KB. */
 	MODULES_MORE = 4096,
-	/* It also begins when the table is nearly full. If most modules are mapped, this
-	 * would not help; therefore it begins at most once a minute. */
+	/* It also starts when the table is nearly full. If most modules are mapped, that
+	 * does not help; therefore it starts at most once a minute. */
 	MODULES_FULL = PM_MODULES_MAX / 4 * 3,
 	MODULES_EVERY_S = 60,
 	/* With this many known tasks, a search starts for those that have ended without a
 	 * record. */
 	TASKS_SWEEP = 4096,
-	READ_BYTES = 256 << 10, /* of the copy's lines, at once */
+	READ_BYTES = 256 << 10, /* of the copy's lines, per call */
 	WAIT_MS = 100,
 };
 #define SECOND_NS 1000000000ull
@@ -39,10 +39,10 @@ enum {
 /* The copy of this process that finds the names of a generation. */
 struct pm_rec_naming {
 	pid_t pid;
-	int fd; /* its lines */
-	struct pm_str rest; /* the beginning of a line */
+	int fd; /* read end of the pipe with its lines */
+	struct pm_str rest; /* the start of a line */
 	uint64_t frames;
-	bool ended; /* `status` says how */
+	bool ended; /* `status` is valid */
 	int status;
 };
 
@@ -55,8 +55,7 @@ static int compare_fds(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Closes all descriptors but those for names: otherwise the copy would keep the events
- * alive. */
+/* Closes all descriptors except those needed for names; events must not stay open. */
 static int close_other_fds(const struct pm_rec_session *session, int lines)
 {
 	const struct pm_chain_modules *modules = &session->modules;
@@ -67,9 +66,9 @@ static int close_other_fds(const struct pm_rec_session *session, int lines)
 
 	if (!keep || nothing < 0)
 		return -ENOMEM;
-	/* Not closed: new descriptors would get these numbers, which helpers redirect to
-	 * /dev/null. But they must not be those of the recorder: a reader of its output
-	 * waits for its end. */
+	/* Keep these open: otherwise new descriptors would get these numbers, which
+	 * helpers redirect to /dev/null. But they must not be those of the recorder,
+	 * because a reader of its output waits until all copies are closed. */
 	if (dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0)
 		return -errno;
 	keep[len++] = STDIN_FILENO;
@@ -100,11 +99,11 @@ static _Noreturn void find_names_in_copy(struct pm_rec_session *session, pid_t r
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != recorder || close_other_fds(session, lines) < 0)
 		_exit(1);
-	/* These belong to threads that are not here, or to the recorder. */
+	/* These belong to threads that do not exist in the copy, or to the recorder. */
 	session->kernel_names = NULL;
 	session->realtime = NULL;
 	session->early_names = NULL;
-	/* Nobody here learns of the command's end: its number may be another's by now. */
+	/* The copy is not notified of the end of the command, whose pid may be reused. */
 	session->child.running = false;
 	session->told = true;
 	session->progress = false;
@@ -125,7 +124,7 @@ static void warn_nameless(struct pm_rec_session *session, uint64_t frames,
 	pm_rec_warn(session, text);
 }
 
-/* Begins to find the names of all frames of this generation. */
+/* Starts to find the names of all frames of this generation. */
 static void begin_names(struct pm_rec_session *session)
 {
 	struct pm_rec_naming *naming;
@@ -155,8 +154,8 @@ static void begin_names(struct pm_rec_session *session)
 	free(naming);
 }
 
-/* Whether the copy has ended. The end of its pipe need not come: a helper that hangs in a file
- * system has the pipe, too. */
+/* Whether the copy has ended. End of file on its pipe is not reliable: a helper that
+ * hangs in a file system also has the pipe open. */
 static bool names_ended(struct pm_rec_naming *naming, int options)
 {
 	pid_t pid = 0;
@@ -189,7 +188,7 @@ static int end_names(struct pm_rec_session *session)
 	return 0;
 }
 
-/* Whole lines go into the file, the rest waits. */
+/* Writes whole lines to the file and keeps the rest. */
 static int take_lines(struct pm_rec_session *session, const char *bytes, size_t len)
 {
 	struct pm_str *rest = &session->naming->rest;
@@ -221,7 +220,7 @@ int pm_rec_generation_collect(struct pm_rec_session *session)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* What it has written before its end is in the pipe by then. */
+		/* All that the copy wrote before it ended is in the pipe by then. */
 		if (n < 0 && errno == EAGAIN && !naming->ended) {
 			if (!names_ended(naming, WNOHANG))
 				return 0;
@@ -246,7 +245,7 @@ int pm_rec_generation_finish(struct pm_rec_session *session)
 
 		poll(fds, PM_ARRAY_LEN(fds), WAIT_MS);
 		pm_child_signals(&session->child);
-		/* The second signal: at once. */
+		/* A second signal ends the wait at once. */
 		if (session->child.interrupts > 1)
 			kill_names(session->naming);
 		ret = pm_rec_generation_collect(session);
@@ -347,8 +346,8 @@ int pm_rec_generation_check(struct pm_rec_session *session)
 	bool full = pm_file_writer_frames_full(session->writer);
 	int ret;
 
-	/* --raw keeps modules by id, and no recording with it is endless. The engine
-	 * ptrace waits for all children of this process. */
+	/* --raw refers to modules by id, and no recording with it is endless. The engine
+	 * ptrace waits for all children of this process, so it cannot have a copy. */
 	if (!session->raw && !session->ptrace && (full || modules_are_full(session))) {
 		if (session->naming && full)
 			kill_names(session->naming);
@@ -377,7 +376,7 @@ void pm_rec_generation_sweep(struct pm_rec_session *session)
 	session->tables.sweep_at = 2 * (stats.processes + stats.threads) + TASKS_SWEEP;
 }
 
-/* ---- words ------------------------------------------------------------------------------ */
+/* ---- messages --------------------------------------------------------------------------- */
 
 void pm_rec_generation_warn(struct pm_rec_session *session)
 {

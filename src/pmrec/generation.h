@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits the memory of an endless recording. When the tables of the file or of modules
- * are full, a new generation of them begins in the same file: equal frames, stacks and
- * modules get new ids from then on. A copy of this process finds the names of the old
+ * are full, a new generation of them starts in the same file: from then on equal frames,
+ * stacks and modules get new ids. A copy of this process finds the names of the old
  * generation's frames, and writes their lines into a pipe.
  */
 #pragma once
@@ -11,20 +11,20 @@
 
 struct pm_rec_naming;
 
-/* Begins a new generation of stacks if this one is full. Samples that wait keep the stack that
- * they have. 0 or negative errno. */
+/* Starts a new generation of stacks if this one is full. Samples that wait keep the stack
+ * that they have. 0 or negative errno. */
 int pm_rec_generation_stacks(struct pm_rec_session *session);
-/* The same for all tables that can be full, between two records. */
+/* The same for every table that can be full. Call this between two records. */
 int pm_rec_generation_check(struct pm_rec_session *session);
 /* Reads the lines that the copy has written so far. */
 int pm_rec_generation_collect(struct pm_rec_session *session);
 /* Waits for the remaining lines and reads them. */
 int pm_rec_generation_finish(struct pm_rec_session *session);
-/* Forgets tasks that have ended without a record. To be called once a second. */
+/* Forgets tasks that have ended without a record. Call this once a second. */
 void pm_rec_generation_sweep(struct pm_rec_session *session);
 /* Warns about what was left out. */
 void pm_rec_generation_warn(struct pm_rec_session *session);
-/* -v: what the tables take. */
+/* For --verbose: how much memory the tables use. */
 void pm_rec_generation_print(const struct pm_rec_session *session);
-/* Ends the copy if it still runs. */
+/* Kills the copy if it still runs. */
 void pm_rec_generation_release(struct pm_rec_session *session);

@@ -22,7 +22,7 @@ static bool is_go_program(const char *path)
 	return ret;
 }
 
-/* As execvp(3) searches. */
+/* Searches PATH in the same way as execvp(3). */
 static bool is_go_command(const char *name)
 {
 	const char *rest = getenv("PATH");

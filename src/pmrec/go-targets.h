@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether Go programs are recorded: the kernel then follows frame pointers for each sample. */
+/* Whether Go programs are recorded. If so, the kernel follows frame pointers for each
+ * sample. */
 #pragma once
 
 #include "session.h"
 
 /*
- * Whether the command, or a process that -p or -t names, is a Go program, by its file. Programs
- * that these start later do not count, nor does anything with -a, -C and -G.
+ * Whether the command, or a process selected by -p or -t, is a Go program; its file
+ * decides. Programs that these start later do not count, and with -a, -C and -G nothing
+ * does.
  */
 bool pm_rec_records_go(const struct pm_rec_session *session);
-/* Looks at the command's file. It may be on a file system that does not answer: to be called while
- * a signal ends this process. */
+/* Examines the command's file. The file system may not respond: call this while a signal
+ * ends this process. */
 void pm_rec_look_at_command(struct pm_rec_session *session);

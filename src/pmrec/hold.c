@@ -6,25 +6,24 @@
 #include "generation.h"
 
 enum {
-	/* How many samples wait at most, and how many bytes of copied fields they
-	 * have. */
+	/* Limits of the samples that wait: number, and bytes of copied fields. */
 	HELD_MAX = 1 << 14,
 	HELD_BYTES_MAX = 8 << 20,
 	HELD_NS = 500 * 1000 * 1000,
 	LINE_BYTES =
-		256, /* that a sample takes in the file, its stack apart, with room to spare */
+		256, /* upper bound for a sample's line in the file, without its stack */
 };
 
 struct held {
 	struct pm_file_sample sample;
 	struct pm_chain chain;
-	struct pm_chain_names names; /* at its time */
-	void *copy; /* of what the sample points to; NULL: nothing */
+	struct pm_chain_names names; /* as of its time */
+	void *copy; /* of the memory that the sample points to; NULL: none */
 	size_t copy_bytes;
 };
 
 struct pm_rec_hold {
-	struct held *ring; /* HELD_MAX of them; NULL until one has to wait */
+	struct held *ring; /* HELD_MAX entries; NULL until a sample has to wait */
 	size_t first, len;
 	size_t copy_bytes;
 };
@@ -56,7 +55,7 @@ static void *append_copy(uint8_t **at, const void *from, size_t bytes)
 	return start;
 }
 
-/* The names of fields live as long as session->fields does. */
+/* The names of fields need no copy: they are valid as long as session->fields. */
 static int copy_pointed(struct held *held)
 {
 	struct pm_file_sample *sample = &held->sample;
@@ -92,7 +91,7 @@ void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chai
 {
 	bool too_large = chain->stop == PM_UNW_STOP_TRUNCATED &&
 			 chain->wanted_bytes > PM_STACK_BYTES_MAX;
-	uint64_t by = counted ? 1 : UINT64_MAX; /* which wraps: one less */
+	uint64_t by = counted ? 1 : UINT64_MAX; /* UINT64_MAX wraps around: one less */
 
 	counts->stops[chain->stop] += by;
 	if (chain->stop == PM_UNW_STOP_TRUNCATED || chain->stitched)
@@ -147,8 +146,8 @@ int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample 
 
 	if (hold->len == 0 && chain->promise == 0)
 		return write_sample(session, sample, names);
-	/* Close to --max-size no sample waits, because waiting samples are not in the
-	 * file's size yet. */
+	/* Close to --max-size no sample waits, because samples that wait are not included
+	 * in the file's size. */
 	if (session->options->max_bytes > 0 &&
 	    pm_file_writer_bytes(session->writer) + (hold->len + 1) * LINE_BYTES >=
 		    session->options->max_bytes) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples on their way into the file. A sample whose stack was longer than the copy waits
- * half a second, because later samples and looks at the thread's memory may show its
- * outer callers (pm_chains_settle()). The samples behind it wait with it, to keep the
- * file in the order of time.
+ * Samples on their way into the file. If a stack was longer than its copy, the sample
+ * waits half a second, because later samples and looks at the thread's memory may show
+ * its outer callers (pm_chains_settle()). Later samples wait with it, to keep the file in
+ * order of time.
  */
 #pragma once
 
@@ -14,16 +14,16 @@ struct pm_rec_hold;
 
 struct pm_rec_hold *pm_rec_hold_new(void); /* NULL without memory */
 void pm_rec_hold_free(struct pm_rec_hold *hold);
-/* Counts a chain for the footer; with @counted false, takes it out of the count again. */
+/* Counts a chain for the footer; with @counted false, subtracts it again. */
 void pm_rec_hold_count(struct pm_rec_counts *counts, const struct pm_chain *chain,
 		       bool counted);
-/* Writes a sample, or queues a copy of it if it has to wait. Its stack and stop are
- * those of @chain. 0 or negative errno. */
+/* Writes a sample, or queues a copy of it if it has to wait. Its stack and stop reason
+ * are taken from @chain. 0 or negative errno. */
 int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample *sample,
 		    const struct pm_chain *chain, const struct pm_chain_names *names);
-/* Writes the samples from before @time_ns (UINT64_MAX: all), and those that need not
- * wait. 0 or negative errno. */
+/* Writes the samples from before @time_ns (UINT64_MAX: all), and those that do not need
+ * to wait. 0 or negative errno. */
 int pm_rec_hold_release(struct pm_rec_session *session, uint64_t time_ns);
-/* The time before which samples have waited long enough, if the youngest record is of
+/* Samples from before this time have waited long enough, if the newest record is of
  * @now_ns. */
 uint64_t pm_rec_hold_until(uint64_t now_ns);

@@ -14,15 +14,15 @@
 struct pm_rec_kernel_names {
 	pthread_t thread;
 	bool running;
-	pid_t tid; /* set by the thread, 0: not yet */
-	/* The results of the thread. */
+	pid_t tid; /* set by the thread; 0: not yet */
+	/* The thread's results. */
 	struct pm_kallsyms *kallsyms;
 	struct pm_error err;
 	int result;
 	uint64_t modules; /* fingerprint of the loaded modules before reading */
 };
 
-/* A table that an earlier recording of this boot has kept is as good, mostly. */
+/* Prefers a table kept by an earlier recording of this boot, usually as good. */
 static void read_table(struct pm_rec_kernel_names *names)
 {
 	struct pm_kernel_identity kernel;
@@ -48,8 +48,9 @@ static void *read_in_thread(void *user)
 	return NULL;
 }
 
-/* Signals are for the first thread, which reads them from a descriptor. SCHED_RESET_ON_FORK
- * gives the new thread no real-time priority (realtime.c). */
+/* Blocks signals in the new thread: the first thread reads them from a descriptor.
+ * SCHED_RESET_ON_FORK keeps the new thread from getting real-time priority
+ * (realtime.c). */
 static bool start_thread(struct pm_rec_kernel_names *names)
 {
 	sigset_t all, before;

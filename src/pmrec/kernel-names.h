@@ -9,15 +9,15 @@
 
 #include "session.h"
 
-/* Starts to read when a frame of the kernel has been seen and names are wanted. */
+/* Starts to read once a kernel frame has been seen, if names are wanted. */
 void pm_rec_kernel_names_begin(struct pm_rec_session *session);
 /* At the end: other busy threads may have kept the reading thread from its CPU so far. */
 void pm_rec_kernel_names_hurry(struct pm_rec_session *session);
 /*
- * The table, borrowed from the session; reads it now if begin() has not. @addresses are those
- * that are to be named: if the early table may be wrong about one of them, because modules
- * came or went or because the code there is not permanent, then the table is read again.
- * Returns 0 or negative errno, with the reason in @err.
+ * The table, borrowed from the session; reads it now if begin() has not. @addresses are
+ * those to be named. The early table may be wrong about one of them, because modules came
+ * or went or because the code there is not permanent; in that case the table is read
+ * again. Returns 0 or negative errno, with the reason in @err.
  */
 int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addresses,
 			    size_t addresses_len, const struct pm_kallsyms **ret,

@@ -5,7 +5,7 @@
 
 enum {
 	COLUMNS = 80,
-	NAME_COLUMNS = 30, /* names of a kind with aliases are padded to this */
+	NAME_COLUMNS = 30, /* aliases start after this column */
 };
 
 static const char marks[] = { [PM_PERF_AVAILABLE] = '+',
@@ -19,7 +19,7 @@ static const char *const states[] = { [PM_PERF_AVAILABLE] = "yes",
 
 /* ---- text ------------------------------------------------------------------------------- */
 
-/* Words of @text from column @indent on, lines of at most COLUMNS. */
+/* Appends the words of @text, indented by @indent and wrapped at COLUMNS. */
 static void put_wrapped(struct pm_str *out, const char *text, size_t indent,
 			size_t column)
 {
@@ -58,7 +58,7 @@ static void put_row(struct pm_str *out, const struct pm_rec_list_row *row)
 	}
 }
 
-/* The rows of a kind are neighbours: [*first, *end). */
+/* The rows of a kind are adjacent: [*first, *end). */
 static void find_rows(const struct pm_rec_list *list, enum pm_rec_list_kind kind,
 		      size_t *first, size_t *end)
 {
@@ -83,7 +83,7 @@ static void put_heading(struct pm_str *out, const char *kind, size_t works, size
 		pm_str_printf(out, " (%zu of %zu work here)\n", works, all);
 }
 
-/* Each reason of the rows once, under them. */
+/* Prints each reason once, below the rows. */
 static void put_reasons(const struct pm_rec_list *list, size_t first, size_t end,
 			struct pm_str *out)
 {
@@ -112,7 +112,7 @@ static void put_reasons(const struct pm_rec_list *list, size_t first, size_t end
 	}
 }
 
-/* "sched 24  signal 2 ...": how many each system has. */
+/* "sched(24) signal(2) ...": how many tracepoints each system has. */
 static void put_systems(const struct pm_rec_list *list, size_t first, size_t end,
 			struct pm_str *out)
 {
@@ -138,7 +138,7 @@ static void put_systems(const struct pm_rec_list *list, size_t first, size_t end
 	pm_str_release(&systems);
 }
 
-/* What no row tells: the terms that a PMU takes. */
+/* Prints the terms that a PMU accepts, which are in no row. */
 static void put_pmus(const struct pm_rec_list *list, struct pm_str *out)
 {
 	for (size_t i = 0; i < list->pmus.list.len; i++) {
@@ -206,7 +206,7 @@ static void put_words(struct pm_str *out, const char *key, char *const *words, s
 	pm_str_putc(out, ']');
 }
 
-/* The words of "a b" as an array. */
+/* Writes the words of "a b" as an array. */
 static void put_aliases(struct pm_str *out, const char *text)
 {
 	pm_str_puts(out, ",\"aliases\":[");

@@ -26,7 +26,7 @@ static void list_release(struct pm_rec_list *list)
 	pm_pmus_release(&list->pmus);
 }
 
-/* @text for as long as the list lives, equal ones once. NULL for "" and without memory. */
+/* A copy of @text owned by the list, each text once. NULL for "" and without memory. */
 static const char *keep(struct pm_rec_list *list, const char *text)
 {
 	char *copy;
@@ -69,7 +69,7 @@ static int add(struct pm_rec_list *list, enum pm_rec_list_kind kind, const char 
 	return -ENOMEM;
 }
 
-/* The event that @text names alone; false when that cannot be had. */
+/* Parses @text, the name of one event; false if that fails. */
 static bool parse(const char *text, struct pm_event_specs *ret)
 {
 	return pm_event_specs_parse(text, ret, NULL) == 0 && ret->list.len > 0;
@@ -85,7 +85,7 @@ static int add_event(struct pm_rec_list *list, enum pm_rec_list_kind kind,
 	return add(list, kind, name, aliases, available, &err);
 }
 
-/* ---- names of the kernel ---------------------------------------------------------------- */
+/* ---- the kernel's own names ------------------------------------------------------------- */
 
 static enum pm_rec_list_kind kind_of(const struct pm_event_spec *spec)
 {
@@ -94,7 +94,8 @@ static enum pm_rec_list_kind kind_of(const struct pm_event_spec *spec)
 					       : PM_REC_LIST_HARDWARE;
 }
 
-/* Other names of the event called @canonical; whether any name is one that is wanted. */
+/* Appends the other names of the event called @canonical. Returns whether any of its
+ * names matches the glob. */
 static bool other_names(const struct pm_rec_list *list, const char *canonical,
 			struct pm_str *ret)
 {
@@ -134,7 +135,7 @@ static int add_kernels(struct pm_rec_list *list, enum pm_rec_list_kind kind)
 
 /* ---- PMUs -------------------------------------------------------------------------------- */
 
-/* Those that are no counters, but how the kernel does the other kinds. */
+/* False for PMUs that only implement the kernel's other kinds of events. */
 static bool is_counter(const struct pm_pmu_about *pmu)
 {
 	static const char *const others[] = { "software", "tracepoint", "breakpoint",
@@ -178,8 +179,8 @@ static int add_pmus(struct pm_rec_list *list)
 
 /* ---- tracepoints ------------------------------------------------------------------------- */
 
-/* One is tried for all of them: whom the kernel lets record one it lets record the others,
- * but for those of system calls, which may be open to more. */
+/* Only one tracepoint is tried: a user who may record one may record the others.
+ * Tracepoints of system calls may be open to more users. */
 static int add_tracepoints(struct pm_rec_list *list)
 {
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
@@ -217,7 +218,7 @@ static const struct pm_pmu_about *find_pmu(const struct pm_rec_list *list,
 	return NULL;
 }
 
-/* On a place in our own file that is no code, so that nothing is ever changed there. */
+/* Tries a place in our own file that is not code, so that nothing is changed. */
 static enum pm_perf_available try_uprobe(const struct pm_pmu_about *pmu,
 					 struct pm_error *err)
 {
@@ -285,7 +286,7 @@ static int add_probes(struct pm_rec_list *list)
 
 		if (!matches(list, probes[i].form))
 			continue;
-		/* Once for each PMU: the kernel waits for all CPUs to forget a probe. */
+		/* Try each PMU once: the kernel waits for all CPUs to remove a probe. */
 		if (tried && strcmp(tried, probes[i].pmu) == 0)
 			;
 		else if (pmu)
@@ -344,7 +345,7 @@ static bool wants_color(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]);
 }
 
-/* Nothing at all to list is worth an error: most likely the glob has a typing mistake. */
+/* An empty list is an error: most likely the glob contains a typing mistake. */
 static int nothing(const struct pm_rec_list *list, const char *kind)
 {
 	struct pm_error err = { 0 };

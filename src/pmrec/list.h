@@ -4,6 +4,6 @@
 
 #include "options.h"
 
-/* Prints what options->list_kind and options->list_glob choose to stdout, as text or JSON.
- * The exit status; what goes wrong has been printed. */
+/* Prints to stdout the events selected by options->list_kind and options->list_glob, as
+ * text or JSON. Returns the exit status; errors have been printed. */
 int pm_rec_list_run(const struct pm_rec_options *options);

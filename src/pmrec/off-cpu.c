@@ -7,52 +7,54 @@
 
 #include "record.h"
 
-/* The sample and the record of one switch are written with interrupts off, so that only a
- * hypervisor can come between them. Farther apart they are of two switches. */
+/* The sample and the record of one switch are written with interrupts off, so only a
+ * hypervisor can come between them. If they are farther apart, they belong to two
+ * switches. */
 #define SAME_SWITCH_NS 10000000u
 
 enum {
 	ENDED_MAX =
-		256, /* tasks that have told their end, and may leave their CPU after it */
+		256, /* ended tasks to remember: they may leave their CPU afterwards */
 };
 
 static const char requested[] = "--off-cpu";
 
-/* A task, and what it did last. */
+/* A task and its last switch. */
 struct task {
 	uint32_t pid, tid;
 	uint64_t out_ns, sampled_ns;
-	uint64_t losses; /* when it left */
+	uint64_t losses; /* value of pm_rec_off_cpu.losses when it left */
 	struct pm_chain chain;
-	bool used; /* the row */
-	bool known; /* it was on a CPU before */
-	bool out; /* it has left */
-	bool preempted; /* and would have run on */
-	bool sampled; /* `chain` is of the switch that is at hand */
+	bool used; /* this row is in use */
+	bool known; /* a record of this task has been seen */
+	bool out; /* it has left its CPU */
+	bool preempted; /* it left while it was still ready to run */
+	bool sampled; /* `chain` belongs to the current switch */
 };
 
 struct pm_rec_off_cpu {
 	uint32_t event;
 	bool stacks;
 	PM_VEC(struct task) tasks;
-	PM_VEC(uint32_t) unused; /* rows */
+	PM_VEC(uint32_t) unused; /* free rows */
 	struct pm_index index;
-	/* Where all of a CPU is recorded, a task leaves it once more after its end: it does not
-	 * wait for anything any more. The latest take the place of the earliest; pid 0: none. */
+	/* When all tasks of a CPU are recorded, a task leaves its CPU once more after
+	 * its end; that is not blocking. A ring buffer of the last ended tasks; pid 0:
+	 * none. */
 	struct {
 		uint32_t pid, tid;
 	} ended[ENDED_MAX];
 	size_t next_ended;
-	/* [begin_ns, end_ns): the rest is none of our business. Switches are told also while
-	 * the events are disabled, for they come with the mappings. */
+	/* Records outside of [begin_ns, end_ns) do not count. Switches are also reported
+	 * while the events are disabled, because they come with the mappings. */
 	uint64_t begin_ns, end_ns;
-	uint64_t last_ns; /* of all records that were looked at */
-	uint64_t losses; /* times that records were lost */
-	/* For what is told at the end. */
+	uint64_t last_ns; /* time of the newest record that was processed */
+	uint64_t losses; /* how often records were lost */
+	/* For the messages at the end. */
 	uint64_t preempted, preempted_ns;
-	uint64_t begun; /* tasks that were away when the recording began */
-	uint64_t incomplete; /* one end of it was lost */
-	uint64_t doubtful, doubtful_ns; /* records were lost between its ends */
+	uint64_t begun; /* tasks that were off CPU when the recording began */
+	uint64_t incomplete; /* intervals with one end lost */
+	uint64_t doubtful, doubtful_ns; /* intervals during which records were lost */
 	uint64_t stackless, stackless_ns;
 	uint64_t open;
 };
@@ -82,7 +84,7 @@ bool pm_rec_off_cpu_without_stacks(const struct pm_rec_options *options)
 		if (strcmp(spec->requested, requested) != 0 ||
 		    spec->config == PERF_COUNT_SW_DUMMY)
 			continue;
-		/* Never fires. What is told of switches needs no privilege. */
+		/* The dummy event never fires; records of switches need no privilege. */
 		spec->config = PERF_COUNT_SW_DUMMY;
 		snprintf(spec->name, sizeof(spec->name), "dummy");
 		spec->kernel = false;
@@ -106,7 +108,7 @@ int pm_rec_off_cpu_open(struct pm_rec_session *session)
 		off->event = (uint32_t)i;
 		off->end_ns = UINT64_MAX;
 		if (session->options->delay_ms > 0 || session->options->wait_for_control)
-			off->begin_ns = UINT64_MAX; /* until _resume() */
+			off->begin_ns = UINT64_MAX; /* until pm_rec_off_cpu_resume() */
 		off->stacks = events[i].actual.kernel && !events[i].kernel_dropped;
 		return 0;
 	}
@@ -123,7 +125,8 @@ void pm_rec_off_cpu_event(const struct pm_rec_session *session,
 {
 	if (!pm_rec_off_cpu_is(session, event->id))
 		return;
-	/* That it takes context-switches to know it is no substitute that a user be told of. */
+	/* The use of context-switches is an implementation detail, not a substitute that
+	 * the user should be informed of. */
 	event->name = event->requested = event->actual = "off-cpu";
 	event->modifiers = "";
 	event->unit = "ns";
@@ -167,7 +170,7 @@ static struct task *get_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t 
 
 	if (task)
 		return task;
-	/* Room on the list of unused rows first: giving one back must not fail. */
+	/* Reserve space for free rows first, so that freeing cannot fail. */
 	if (off->unused.len == 0 &&
 	    (pm_vec_reserve(&off->unused, off->tasks.len + 1) < 0 ||
 	     pm_vec_reserve(&off->tasks, off->tasks.len + 1) < 0))
@@ -191,7 +194,7 @@ static void drop_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 
 	if (!task)
 		return;
-	/* Who ends is on a CPU: that it came back was lost. */
+	/* A task that ends is on a CPU: the record of its return was lost. */
 	off->incomplete += task->out && !task->preempted;
 	id = (uint32_t)(task - off->tasks.data);
 	pm_index_remove(&off->index, pm_hash_mix(pid, tid), id);
@@ -219,8 +222,8 @@ static bool has_ended(const struct pm_rec_off_cpu *off, uint32_t pid, uint32_t t
 	return false;
 }
 
-/* Another one has the id now: a new task, or the thread that executes a program in the place of
- * the first of its process. */
+/* The id belongs to another task now: a new one, or the thread that executed a program
+ * and took the place of the first thread of its process. */
 static void forget_end(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 {
 	for (size_t i = 0; i < ENDED_MAX; i++)
@@ -232,7 +235,7 @@ static void on_end(struct pm_rec_off_cpu *off, const struct pm_record *record)
 {
 	size_t at = off->next_ended++ % ENDED_MAX;
 
-	/* If it was blocked when the recording ended, that is still to be written. */
+	/* If it was blocked when the recording ended, its sample is still due. */
 	if (record->time < off->end_ns)
 		drop_task(off, record->pid, record->tid);
 	off->ended[at].pid = record->pid;
@@ -241,7 +244,8 @@ static void on_end(struct pm_rec_off_cpu *off, const struct pm_record *record)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
-/* An interval up to the record's time, which is of the task. */
+/* Writes the time that @task was blocked, up to the time of the record @at, which belongs
+ * to that task. */
 static int write_blocked(struct pm_rec_session *session, const struct task *task,
 			 const struct pm_record *at, bool still)
 {
@@ -288,7 +292,7 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 		return -ENOMEM;
 	if (task->out &&
 	    (task->sampled || record->time > task->out_ns + SAME_SWITCH_NS)) {
-		off->incomplete += !task->preempted; /* it was back, and leaves again */
+		off->incomplete += !task->preempted; /* its return was lost */
 		task->out = false;
 	}
 	task->known = true;
@@ -303,7 +307,7 @@ static void on_out(struct pm_rec_off_cpu *off, struct task *task,
 {
 	off->incomplete += task->out && !task->preempted;
 	if (record->time > task->sampled_ns + SAME_SWITCH_NS)
-		task->sampled = false; /* of a switch whose record was lost */
+		task->sampled = false; /* it belongs to a switch whose record was lost */
 	task->known = true;
 	task->out = true;
 	task->preempted = record->switched.preempted;
@@ -318,7 +322,7 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 	int ret = 0;
 
 	if (record->tid == 0 || record->tid == PM_FILE_NONE)
-		return 0; /* who idles is not blocked; who has ended neither */
+		return 0; /* the idle task and ended tasks are not blocked */
 	if (record->time < off->begin_ns || record->time >= off->end_ns ||
 	    has_ended(off, record->pid, record->tid))
 		return 0;
@@ -344,7 +348,7 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 	return ret;
 }
 
-/* A task begins in the kernel, and waits for its first CPU: not blocked. */
+/* A task starts in the kernel and waits for its first CPU: it is not blocked. */
 static int on_fork(struct pm_rec_off_cpu *off, const struct pm_record *record)
 {
 	struct task *task;
@@ -394,7 +398,7 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 	}
 }
 
-/* Each thread that is blocked now has been blocked up to @end_ns. */
+/* Writes a sample for each thread that is blocked now, up to @end_ns. */
 static int write_all_blocked(struct pm_rec_session *session, uint64_t end_ns)
 {
 	struct pm_rec_off_cpu *off = session->off_cpu;
@@ -422,7 +426,7 @@ int pm_rec_off_cpu_finish(struct pm_rec_session *session)
 	const struct pm_rec_off_cpu *off = session->off_cpu;
 	uint64_t end_ns = session->end_ns;
 
-	/* A full file ends in the middle of what the rings hold. */
+	/* If the file is full, it ends before all records have been read. */
 	if (off &&
 	    (session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE))
 		end_ns = off->last_ns < end_ns ? off->last_ns : end_ns;
@@ -457,7 +461,7 @@ void pm_rec_off_cpu_resume(struct pm_rec_session *session, uint64_t begin_ns)
 	session->off_cpu->end_ns = UINT64_MAX;
 }
 
-/* ---- what is told ------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------------- */
 
 static void note(struct pm_rec_session *session, const char *text)
 {
@@ -521,7 +525,7 @@ void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
 		note(session, text);
 	}
 	if (off->preempted > 0) {
-		/* A moment is not 0.000 s. */
+		/* A short time should not be shown as 0.000 s. */
 		bool seconds = off->preempted_ns >= UINT64_C(1000000000);
 
 		snprintf(

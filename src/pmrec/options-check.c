@@ -8,7 +8,7 @@ static int refuse(struct pm_error *err, const char *wrong)
 	return pm_rec_usage(err, "%s", wrong);
 }
 
-/* Whether the CPU keeps branches shows when the events are opened. */
+/* Whether the CPU can record branches is known only when the events are opened. */
 static int check_branches(const struct pm_rec_options *options, struct pm_error *err)
 {
 	if (options->lbr && options->branches)
@@ -34,7 +34,7 @@ static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
 				   "dwarf has");
 	if (options->overwrite)
 		return refuse(err, "--raw and --overwrite exclude each other");
-	/* Its samples are written when a thread is back, the stacks when it left. */
+	/* The samples are written when a thread comes back, the stacks when it left. */
 	if (options->off_cpu)
 		return refuse(err, "--raw and --off-cpu exclude each other");
 	return 0;
@@ -63,7 +63,7 @@ static int check_stacks(struct pm_rec_options *options, char *const *rest,
 	return -EINVAL;
 }
 
-/* What only another engine or action has. */
+/* Refuses options that only another engine or action supports. */
 static int check_engine(const struct pm_rec_options *options, struct pm_error *err)
 {
 	bool ptrace = options->engine == PM_REC_ENGINE_PTRACE;
@@ -123,8 +123,9 @@ static int check_course(const struct pm_rec_options *options, struct pm_error *e
 	if (options->overwrite && strcmp(options->output, "-") == 0)
 		return refuse(err, "--overwrite writes several files; -o - is one "
 				   "stream");
-	/* What was overwritten is no loss that would be told: a thread whose return is among it
-	 * would seem to have been away until it left the next time. */
+	/* With --overwrite, overwritten records are not reported as lost. A thread whose
+	 * return was overwritten would seem to be off CPU until the next time that it
+	 * leaves. */
 	if (options->overwrite && options->off_cpu)
 		return refuse(err,
 			      "--overwrite and --off-cpu exclude each other: blocked "

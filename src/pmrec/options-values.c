@@ -112,7 +112,7 @@ int pm_rec_parse_branches(uint64_t *ret, const char *text, struct pm_error *err)
 		if (*rest == '\0')
 			break;
 	}
-	/* perf_event_open(2): without a kind there is nothing to record. */
+	/* perf_event_open(2): without a kind, nothing is recorded. */
 	if ((branches & ~levels & ~(uint64_t)PERF_SAMPLE_BRANCH_TYPE_SAVE) == 0)
 		branches |= PERF_SAMPLE_BRANCH_ANY;
 	*ret = branches;

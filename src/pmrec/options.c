@@ -8,9 +8,9 @@
 #include "off-cpu.h"
 
 enum {
-	DEFAULT_HZ = 999, /* not 1000: never in step with a timer of the target */
-	/* With stitching, more stacks reach the root than 65528 bytes do without: see the
-	 * table of docs/how-it-works.md. */
+	DEFAULT_HZ = 999, /* not 1000, to stay out of step with timers of the target */
+	/* With stitching, more stacks reach the root than with 65528 bytes and without
+	 * it: see the table in docs/how-it-works.md. */
 	DEFAULT_STACK_BYTES = 40960,
 	STACK_BYTES_STEP = 8, /* perf_event_open(2): sample_stack_user is a multiple */
 	OPTION_CALL_GRAPH = 256,
@@ -129,7 +129,7 @@ static int parse_call_graph(struct pm_rec_options *options, const char *text,
 {
 	options->lbr = strcmp(text, "lbr") == 0;
 	if (options->lbr) {
-		/* The kernel's part of the stack is its own chain, as with fp. */
+		/* The kernel part of the stack is the kernel's own chain, as with fp. */
 		options->call_graph = PM_CALL_GRAPH_FP;
 	} else if (strcmp(text, "dwarf") == 0) {
 		options->call_graph = PM_CALL_GRAPH_DWARF;
@@ -150,7 +150,7 @@ static int parse_call_graph(struct pm_rec_options *options, const char *text,
 	return 0;
 }
 
-/* As perf: a bare number counts pages, one with a unit counts bytes. */
+/* Same as perf: a bare number is in pages, a number with a unit in bytes. */
 static int parse_ring_pages(struct pm_rec_options *options, const char *text,
 			    struct pm_error *err)
 {
@@ -208,7 +208,7 @@ static int parse_unwinder(struct pm_rec_options *options, const char *text,
 
 struct seen {
 	bool rate, count;
-	size_t last_events; /* number of the first event of the last -e */
+	size_t last_events; /* index of the first event of the last -e */
 };
 
 static int parse_events(struct pm_rec_options *options, struct seen *seen,
@@ -291,7 +291,7 @@ static int apply_course(struct pm_rec_options *options, int option, struct pm_er
 	}
 }
 
-/* Those that are on or off. */
+/* The field of an option without a value. */
 static bool *switch_of(struct pm_rec_options *options, int option)
 {
 	switch (option) {
@@ -385,7 +385,7 @@ static bool take_list_word(struct pm_rec_options *options, char *word)
 	return true;
 }
 
-/* Up to the first word that is none of them. */
+/* Parses options up to the first word that is not one. */
 static int take_options(struct pm_rec_options *options, struct seen *seen, int argc,
 			char **argv, struct pm_error *err)
 {

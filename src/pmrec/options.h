@@ -10,8 +10,8 @@
 
 enum pm_rec_engine {
 	PM_REC_ENGINE_PERF, /* the kernel's sampling */
-	PM_REC_ENGINE_PTRACE, /* ours, see engine-ptrace.h */
-	PM_REC_ENGINE_AUTO, /* the second where the first is denied */
+	PM_REC_ENGINE_PTRACE, /* pmrec's own, see engine-ptrace.h */
+	PM_REC_ENGINE_AUTO, /* PTRACE where PERF is denied */
 };
 
 enum pm_rec_action {
@@ -27,20 +27,20 @@ struct pm_rec_options {
 	enum pm_rec_action action;
 	enum pm_rec_engine engine;
 	struct pm_event_specs specs;
-	struct pm_probes probes; /* what specs of places in files stand on */
+	struct pm_probes probes; /* probes that specs of places in files refer to */
 	bool by_frequency, rate_given, stack_bytes_given, event_given;
-	bool verify; /* ask libunwind, too */
+	bool verify; /* also unwind with libunwind */
 	bool libunwind; /* --stacks: instead of our own unwinder */
-	pid_t pid, tid; /* --stacks: of whom; tid 0: all threads */
+	pid_t pid, tid; /* --stacks: of which process; tid 0: all threads */
 	uint64_t rate; /* Hz or period; UINT64_MAX Hz: the maximum */
 	enum pm_call_graph call_graph;
 	bool lbr; /* --call-graph lbr: the CPU's call stack */
 	uint32_t stack_bytes;
 	bool stitch;
 	uint64_t branches; /* -b, -j: PERF_SAMPLE_BRANCH_*, 0: none */
-	size_t ring_pages; /* 0: choose */
+	size_t ring_pages; /* 0: pmrec chooses */
 
-	/* Whom to record: `attach` for one of these, else the command. */
+	/* What to record: one of these with `attach`, else the command. */
 	bool attach;
 	struct pm_targets_request targets; /* -p, -t, -a, -C, -G, -u, -i */
 	bool per_task;
@@ -48,27 +48,27 @@ struct pm_rec_options {
 
 	/* When. */
 	uint64_t delay_ms; /* -D, 0: none */
-	bool wait_for_control; /* -D -1: begin when --control or nothing says so */
-	uint64_t duration_ns, max_bytes, max_samples; /* 0: without end */
+	bool wait_for_control; /* -D -1: start when --control says so, or never */
+	uint64_t duration_ns, max_bytes, max_samples; /* 0: no limit */
 	const char *control; /* "fifo:PATH[,ACK]" or "fd:N[,ACK]", NULL: none */
 	bool overwrite;
 
-	int realtime; /* -r: SCHED_FIFO priority; 0: not given, -1: as it is */
-	const char *user; /* --user: as whom the command runs, NULL: as we do */
+	int realtime; /* -r: SCHED_FIFO priority; 0: not given, -1: leave it unchanged */
+	const char *user; /* --user: user that runs the command; NULL: ours */
 
 	const char *list_kind, *list_glob; /* --list, NULL: all; as typed */
 	bool json; /* --list, --doctor */
 
 	const char *output;
 	const char *raw; /* NULL: not asked for */
-	bool force; /* also move away files that are no recordings */
+	bool force; /* also move away files that are not recordings */
 	bool quiet, verbose, symbols;
-	/* Borrowed from argv, NULL-terminated; NULL with `attach` and no command. With `attach`
-	 * the recording only lasts as long as it. */
+	/* Borrowed from argv, NULL-terminated; NULL with `attach` and no command. With
+	 * `attach` it only determines how long the recording lasts. */
 	char **command;
 };
 
-/* 0, or -EINVAL with one clear line in @err. Release in both cases. */
+/* 0, or -EINVAL with one clear line in @err. Call the release function in both cases. */
 int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 			 struct pm_error *err);
 void pm_rec_options_release(struct pm_rec_options *options);

@@ -18,7 +18,7 @@
 #include "symbols.h"
 #include "titles.h"
 
-/* Snapshots take the name from the file, which is no way to treat /dev/null. */
+/* Snapshots are renamed, which must not happen to /dev/null. */
 static int check_renamable(const struct pm_rec_options *options, struct pm_error *err)
 {
 	struct stat st;
@@ -33,7 +33,7 @@ static int check_renamable(const struct pm_rec_options *options, struct pm_error
 	return -EINVAL;
 }
 
-/* Without --force neither -o nor --raw overwrites a file that is no recording. */
+/* Without --force, neither -o nor --raw replaces a file that is not a recording. */
 static int check_replaceable(const struct pm_rec_options *options, struct pm_error *err)
 {
 	int ret = pm_file_check_replaceable(options->output, err);
@@ -54,7 +54,7 @@ static void warn(void *user, const char *text)
 	pm_rec_warn(user, text);
 }
 
-/* pm_file_wants_end_fn. The recorder cannot look at its signals itself while it waits. */
+/* pm_file_wants_end_fn. The recorder cannot check its signals itself while it waits. */
 static bool wants_end(void *user)
 {
 	struct pm_rec_session *session = user;
@@ -119,14 +119,14 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	    pm_chain_modules_make_tables_aside(&session->modules) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);
-	/* Whoever follows the file knows at once what is sampled, and why. */
+	/* Readers that follow the file learn at once what is sampled, and why. */
 	if (ret == 0)
 		pm_rec_engine_tell(session);
-	/* A file that takes nothing is no reason to run the command first. */
+	/* If the file cannot be written, do not run the command. */
 	if (ret == 0)
 		ret = pm_file_writer_sync(session->writer);
 	if (ret < 0) {
-		/* What it was is known to the writer. */
+		/* The writer knows the cause. */
 		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
 		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
 	}
@@ -138,7 +138,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
-/* Without asking the server of a network file system. */
+/* Does not ask the server of a network file system. */
 static bool has_name(int fd)
 {
 	struct statx st;
@@ -168,7 +168,7 @@ void pm_rec_output_remove(struct pm_rec_session *session)
 	pm_chain_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
 }
 
-/* Who reads the report shall not look for debug symbols. */
+/* Prevents a search for missing debug symbols by readers of the report. */
 static void note_nameless(struct pm_rec_session *session, const char *why)
 {
 	char text[64];
@@ -219,7 +219,7 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 	int ret, raw_ret;
 
 	if (session->writer) {
-		/* What waits has been counted, and the end may have come by an error. */
+		/* Samples that wait have been counted, even if the recording failed. */
 		if (error < 0)
 			pm_rec_hold_release(session, UINT64_MAX);
 		pm_file_writer_settle(session->writer);

@@ -6,18 +6,18 @@
 
 #include "session.h"
 
-/* Opens them, writes the header, and makes what turns records into lines. */
+/* Opens them, writes the header, and creates the objects that turn records into lines. */
 int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err);
 /* Completes the file: what was lost, names, warnings, footer. */
 int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err);
-/* What was wrong with the file is known to the writer; anything else, @error, is in @err
- * already. */
+/* Closes the file. The writer knows its own errors; for any other @error, @err is already
+ * set. */
 int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_error *err);
-/* Closes the files and leaves none behind. */
+/* Closes the files and removes them. */
 void pm_rec_output_remove(struct pm_rec_session *session);
-/* Makes session->chains and session->jit, for the file that is open. 0 or -ENOMEM. */
+/* Creates session->chains and session->jit for the open file. 0 or -ENOMEM. */
 int pm_rec_output_chains(struct pm_rec_session *session);
-/* To be called now and then, and when nothing is written any more (@ends). Closes the file that
- * this one has replaced, in a child process, because the file system may take any time for
- * that; later calls wait for the child. */
+/* Closes the file that this one has replaced, in a child process, because the file system
+ * may take any amount of time for that; later calls reap the child. Call this now and
+ * then, and when nothing is written any more (@ends). */
 void pm_rec_output_let_go(struct pm_rec_session *session, bool ends);

@@ -10,44 +10,44 @@
 
 enum {
 	NICE_BEST = -20,
-	/* CPU time; also of the work before and after the recording */
+	/* CPU time; also for the work before and after the recording */
 	ROUND_MS_MAX = 500,
 	DEFAULT_PRIORITY = 1,
-	/* The priority is taken again when rounds are shorter than this ... */
+	/* The priority is restored when rounds are shorter than this ... */
 	SHORT_ROUND_MS = 50,
 	/* ... for this long; the time doubles each time the priority is given up. */
 	AGAIN_MS_FIRST = 1000,
 	AGAIN_MS_MAX = 64000,
 };
 
-/* sigevent(7): glibc has the name since 2.38 only. */
+/* sigevent(7): glibc defines this name only since 2.38. */
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
 struct pm_rec_realtime {
-	int priority; /* of SCHED_FIFO, 0: not ours */
-	int nice_before, nice; /* equal: not ours */
+	int priority; /* of SCHED_FIFO; 0: not set by us */
+	int nice_before, nice; /* equal: not changed by us */
 	int policy_before;
 	struct sched_param param_before;
 	int refused; /* errno of SCHED_FIFO, 0: granted */
 	timer_t watchdog;
 	bool watched;
-	bool policy_is_ours; /* to change */
+	bool policy_is_ours; /* we may change the policy */
 	bool hurried;
 	unsigned int times_given_up;
-	bool is_given_up; /* and that was counted */
+	bool is_given_up; /* given up at present, and counted */
 	uint64_t again_ms; /* see AGAIN_MS_FIRST */
-	uint64_t
-		calm_since_ns; /* rounds were short since then; 0: the last one was not */
-	uint64_t round_ns; /* when the last one began */
+	uint64_t calm_since_ns; /* rounds are short since then; 0: the last was not */
+	uint64_t round_ns; /* thread's CPU time at the start of the last round */
 };
 
-/* Set by the handler. One recording at a time is made by a process. */
+/* Set by the handler. A process makes only one recording at a time. */
 static volatile sig_atomic_t given_up;
 static volatile sig_atomic_t nice_given_up_to;
 
-/* In the thread that took too long. Without privileges the flag cannot be taken back. sched_setscheduler(2) is a bare system call. */
+/* Runs in the thread that took too long. An unprivileged process cannot clear
+ * SCHED_RESET_ON_FORK, so it stays. sched_setscheduler(2) is a plain system call. */
 static void give_up(int sig)
 {
 	static const struct sched_param none;
@@ -65,7 +65,7 @@ static int watchdog_signal(void)
 	return SIGRTMIN + 3;
 }
 
-/* Without it no SCHED_FIFO. */
+/* Without a watchdog, SCHED_FIFO is not used. */
 static bool make_watchdog(struct pm_rec_realtime *realtime)
 {
 	struct sigaction action = { .sa_handler = give_up, .sa_flags = SA_RESTART };
@@ -152,7 +152,7 @@ int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err)
 	realtime->nice_before = realtime->nice = getpriority(PRIO_PROCESS, 0);
 	nice_given_up_to = realtime->nice_before;
 	realtime->policy_is_ours = realtime->policy_before == SCHED_OTHER && errno == 0;
-	/* A nice value above 0 was chosen by somebody; keep it. */
+	/* A nice value above 0 was set on purpose; keep it. */
 	realtime->hurried = realtime->policy_is_ours && realtime->nice_before <= 0 &&
 			    make_watchdog(realtime);
 	if (!realtime->hurried)
@@ -178,7 +178,7 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 		realtime->hurried = false;
 		return 0;
 	}
-	/* Who gave us a policy of his own shall keep it. */
+	/* Keep a policy that was set on purpose. */
 	if (wanted == 0 && !realtime->policy_is_ours)
 		return 0;
 	if ((realtime->watched || make_watchdog(realtime)) &&
@@ -203,8 +203,8 @@ static uint64_t own_cpu_ns(void)
 }
 
 /*
- * Takes the priority again after it was given up, once this thread has emptied the rings
- * quickly for a while. A round ends with empty rings; then the next one begins.
+ * Restores the priority after it was given up, once this thread has emptied the rings
+ * quickly for a while. A round ends when the rings are empty; then the next one starts.
  */
 static void try_again(struct pm_rec_realtime *realtime)
 {

@@ -15,8 +15,8 @@ enum {
 	ALERT_NS = 1000 * 1000 * 1000,
 };
 
-/* No number of the file is above 2^63 - 1 (docs/format.md §2). One that is comes from nonsense
- * in a ring, which is no reason to lose all that follows. */
+/* Numbers in the file do not exceed 2^63 - 1 (docs/format.md §2). A larger value comes
+ * from garbage in a ring, and should not invalidate the records that follow. */
 static uint64_t storable(struct pm_rec_counts *counts, uint64_t value)
 {
 	if (value <= INT64_MAX)
@@ -25,7 +25,7 @@ static uint64_t storable(struct pm_rec_counts *counts, uint64_t value)
 	return INT64_MAX;
 }
 
-/* Sums stay at the maximum. */
+/* Sums saturate. */
 static void add(uint64_t *sum, uint64_t more)
 {
 	*sum = more > INT64_MAX - *sum ? INT64_MAX : *sum + more;
@@ -40,13 +40,13 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 }
 
 /*
- * Reads the rings more often for a while. A program that has just begun may soon end, and
- * a stack whose outer callers are unknown may change. A look at the memory can find
+ * Reads the rings more often for a while. A program that has just started may end soon,
+ * and a stack whose outer callers are unknown may change. A look at the memory can find
  * callers only while the thread runs.
  */
 static void hurry_after(struct pm_rec_session *session, uint64_t time_ns)
 {
-	/* Only a record of the past says so: the times of records are the kernel's word. */
+	/* Ignore times in the future: times of records come from the ring unchecked. */
 	if (!session->options->stitch || time_ns > pm_now_ns())
 		return;
 	if (time_ns + HURRY_NS > session->hurry_until_ns)
@@ -68,7 +68,7 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 		ret = pm_rec_titles_sampled(session->titles, record->pid, record->time);
 	if (ret < 0)
 		return ret;
-	/* Of what was overwritten before it, the file knows nothing. */
+	/* Nothing is known of overwritten records: the recording starts here. */
 	if (session->options->overwrite && counts->samples == 0)
 		session->begin_ns =
 			record->time < session->end_ns ? record->time : session->end_ns;
@@ -101,7 +101,7 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 			       chain, &names);
 }
 
-/* The first thread of a recording is that of its command, which began with this exec. */
+/* The first thread in a file is the command's, which starts with this exec. */
 static int name_command(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_chain_tasks tasks = tasks_of(session);
@@ -125,7 +125,7 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 	int ret;
 
 	if (record->event >= session->counts.events_len)
-		return 0; /* of no event that we opened */
+		return 0; /* an event that we did not open */
 	add(&session->counts.copied_bytes, record->sample.stack_len);
 	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret >= 0)

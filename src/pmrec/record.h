@@ -8,7 +8,7 @@
 
 /* 0 or negative errno of the file or of memory. */
 int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record);
-/* What a sample says beside its stack. */
+/* What a sample contains beside its stack. */
 struct pm_rec_said {
 	const struct pm_file_field *fields;
 	size_t fields_len;
@@ -18,6 +18,7 @@ struct pm_rec_said {
 	size_t branches_len;
 };
 
-/* Counts and writes one sample, of the record's time, task, CPU, event and period. */
+/* Counts and writes one sample. Time, task, CPU, event and period are those of the
+ * record. */
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
 			 const struct pm_chain *chain, const struct pm_rec_said *said);

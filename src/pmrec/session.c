@@ -28,7 +28,7 @@
 #include "titles.h"
 
 enum {
-	LATE_SCANS_MAX = 10, /* of a process that starts others all the time */
+	LATE_SCANS_MAX = 10, /* for a process that keeps starting others */
 };
 
 void pm_rec_warn(struct pm_rec_session *session, const char *text)
@@ -52,7 +52,7 @@ static int fail(const struct pm_error *err, int status)
 	return status;
 }
 
-/* The command could not be executed, or, in a race, only now. No file stays behind. */
+/* The command could not be executed, or appeared too late. Leaves no file behind. */
 static int launch_failed(struct pm_rec_session *session, int error, struct pm_error *err)
 {
 	if (session->writer)
@@ -81,8 +81,7 @@ static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
 	return ret;
 }
 
-/* Follows the processes that were started while events were being opened, and their
- * children. */
+/* Follows processes started while events were being opened, and their children. */
 static int follow_late(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct pm_targets *targets = &session->targets;
@@ -93,13 +92,13 @@ static int follow_late(struct pm_rec_session *session, struct pm_error *err)
 			return 0;
 		ret = pm_targets_again(targets, err);
 	}
-	/* Blocked time comes from events of tasks, which the late ones lack. */
+	/* Blocked time comes from events of tasks, which these processes lack. */
 	if (ret == 0 && !session->off_cpu)
 		pm_vec_clear(&targets->late);
 	return ret < 0 ? ret : 0;
 }
 
-/* Who is to be recorded, and what is open before anything runs. */
+/* Finds the targets, and opens everything before anything runs. */
 static int open_all(struct pm_rec_session *session, struct pm_error *err)
 {
 	const struct pm_rec_options *options = session->options;
@@ -138,7 +137,7 @@ static int go(struct pm_rec_session *session, struct pm_error *err)
 	return pm_rec_ptrace_go(session, err);
 }
 
-/* The file is complete; what is left is the command and its exit status. */
+/* The file is complete; only the command and its exit status remain. */
 static int end(struct pm_rec_session *session)
 {
 	struct pm_child *child = &session->child;
@@ -146,7 +145,7 @@ static int end(struct pm_rec_session *session)
 
 	if (!session->options->command)
 		return 0;
-	/* One that was only to say how long is of no use any more. */
+	/* A command that only limited the duration is not needed any more. */
 	if (child->running && timer && session->end != PM_REC_END_SIGNAL) {
 		kill(child->launch.pid, SIGTERM);
 		child->ending = true;
@@ -171,19 +170,19 @@ static int run(struct pm_rec_session *session)
 
 	if (options->command && runnable && options->call_graph == PM_CALL_GRAPH_DWARF)
 		pm_rec_look_at_command(session);
-	/* Beside many busy threads, a thread of the usual priority waits a second for
-	 * each slice. */
+	/* Beside many busy threads, a thread of usual priority waits 1 s for each
+	 * slice. */
 	if (!options->command)
 		ret = pm_rec_realtime_hurry(session, &err);
 	if (ret == 0)
 		ret = prepare_child(session, &err);
-	/* A mistyped command shall not cost the user the file of the run before. */
+	/* A mistyped command must not cost the user the file of the previous run. */
 	if (ret == 0 && !runnable)
 		return launch_failed(session, pm_launch_go(&child->launch, &err), &err);
 	if (ret == 0)
 		ret = open_all(session, &err);
 	if (ret < 0) {
-		/* Nobody has run: a file without anything in it says nothing. */
+		/* Nothing has run, so an empty file would be useless. */
 		if (session->writer)
 			pm_rec_output_remove(session);
 		return fail(&err, PM_STATUS_FAILED);

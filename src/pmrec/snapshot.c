@@ -15,7 +15,7 @@
 #include "titles.h"
 
 enum {
-	SAME_NAME_MAX = 1000, /* within one millisecond */
+	SAME_NAME_MAX = 1000, /* snapshots within one millisecond */
 };
 
 int pm_rec_snapshot_name(const char *path, const struct timespec *time,
@@ -41,7 +41,7 @@ int pm_rec_snapshot_name(const char *path, const struct timespec *time,
 	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
 }
 
-/* Nothing that stands there already is replaced. */
+/* Never replaces an existing file. */
 static int give_name(const char *place, const char *path, char *name, size_t size,
 		     struct pm_error *err)
 {
@@ -53,7 +53,7 @@ static int give_name(const char *place, const char *path, char *name, size_t siz
 		ret = pm_rec_snapshot_name(path, &now, again, name, size);
 		if (ret < 0)
 			break;
-		/* A file system that knows no RENAME_NOREPLACE knows links. */
+		/* A file system without RENAME_NOREPLACE may support links. */
 		if (renameat2(AT_FDCWD, place, AT_FDCWD, name, RENAME_NOREPLACE) == 0)
 			return 0;
 		ret = -errno;
@@ -69,7 +69,7 @@ static int give_name(const char *place, const char *path, char *name, size_t siz
 	return ret;
 }
 
-/* What the file knew so far, and the next one does not. */
+/* Resets everything that was specific to the completed file. */
 static void forget_file(struct pm_rec_session *session)
 {
 	struct pm_rec_event_counts *events = session->counts.events;
@@ -78,7 +78,7 @@ static void forget_file(struct pm_rec_session *session)
 
 	pm_chains_free(PM_TAKE_PTR(session->chains));
 	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
-	/* The user data point to the code that the freed objects described. */
+	/* The user data point to code that the freed objects described. */
 	pm_procs_release_users(session->procs);
 	pm_rec_titles_free(PM_TAKE_PTR(session->titles));
 	pm_rec_fields_free(PM_TAKE_PTR(session->fields));
@@ -103,7 +103,7 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 		return pm_error_set(err, ret, "the buffers cannot be stopped: %s",
 				    strerror(-ret));
 	session->end_ns = pm_now_ns();
-	/* The file at -o belongs to another recording until the end of this one. */
+	/* The file at -o belongs to another recording until this one ends. */
 	pm_file_writer_stay_beside(session->writer);
 	ret = pm_rec_drain(session, false, err);
 	samples = session->counts.samples;
@@ -126,6 +126,6 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 	session->told = false;
 	if (ret == 0)
 		ret = pm_perf_snapshot(session->perf, false);
-	/* The new file has names of its own to learn. */
+	/* The names of tasks have to be written again, to the new file. */
 	return ret == 0 ? pm_rec_follow_again(session) : ret;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --overwrite: what the buffers hold now, as a file of its own.
+ * --overwrite: writes the contents of the buffers to a file of its own.
  */
 #pragma once
 
@@ -8,10 +8,11 @@
 
 #include "session.h"
 
-/* Completes the file with what the buffers hold, gives it a name with the time in it, and
- * begins the next one. @err is set for what is not the file's fault. */
+/* Completes the file with the contents of the buffers, gives it a name with the time in
+ * it, and starts the next one. @err is set for errors other than those of the file. */
 int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err);
-/* `ret` of @size bytes: "run.json.zst" becomes "run-20261121T190001.123.json.zst", with
- * "-@again" in front of the point where that is not 0. -ENAMETOOLONG. */
+/* The name, into `ret` of @size bytes: "run.json.zst" becomes
+ * "run-20261121T190001.123.json.zst", with "-@again" before the suffix if that is not 0.
+ * -ENAMETOOLONG. */
 int pm_rec_snapshot_name(const char *path, const struct timespec *time,
 			 unsigned int again, char *ret, size_t size);

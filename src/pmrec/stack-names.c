@@ -6,8 +6,8 @@
 #include "pm/symbol.h"
 
 struct work {
-	struct pm_rec_name *first; /* of the module at hand */
-	bool failed; /* no memory */
+	struct pm_rec_name *first; /* of the current module */
+	bool failed; /* out of memory */
 };
 
 static int compare(const void *left, const void *right)

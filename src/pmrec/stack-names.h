@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names for addresses that are in no file: looked up module by module, each address once.
+ * Names for addresses that are not in a recording: looked up module by module, each
+ * address once.
  */
 #pragma once
 
@@ -24,10 +25,11 @@ struct pm_rec_names {
 
 /* 0 or -ENOMEM. */
 int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t address);
-/* All modules in it have been touched. 0 or -ENOMEM; what cannot be found has no functions. */
+/* Every module in the list must have been touched. 0 or -ENOMEM; an address that is not
+ * found has no functions. */
 int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_chain_modules *modules,
 			 const struct pm_procs *procs);
-/* Of an address that was added; borrowed. */
+/* The name of an address that was added; borrowed. */
 const struct pm_rec_name *pm_rec_names_find(const struct pm_rec_names *names,
 					    uint32_t module, uint64_t address);
 void pm_rec_names_release(struct pm_rec_names *names);

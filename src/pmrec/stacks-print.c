@@ -8,14 +8,13 @@
 #include "pm/run.h"
 
 enum {
-	FUNCTION_COLUMNS_MIN = 24, /* what other columns leave at least */
-	FUNCTION_COLUMNS =
-		56, /* with -v: longer names push what is behind them to the right */
+	FUNCTION_COLUMNS_MIN = 24, /* minimum left by the other columns */
+	FUNCTION_COLUMNS = 56, /* with -v; longer names shift the rest */
 	MODULE_COLUMNS = 24,
 	SOURCE_COLUMNS = 24,
 	INDEX_COLUMNS = 6,
 	GAP = 2,
-	RUN_MIN = 4, /* equal frames in a row that are shown as one */
+	RUN_MIN = 4, /* this many equal frames in a row are shown as one */
 };
 
 /* One line of a stack: a frame, or a function that was inlined into it. */
@@ -23,7 +22,7 @@ struct line {
 	struct pm_str function, module, source;
 };
 
-/* How wide columns are, or may be; 0: as they come. */
+/* Widths of columns, or their limits; 0: no limit. */
 struct widths {
 	size_t function, module, source;
 };
@@ -83,7 +82,7 @@ static void put_file(struct line *line, const char *path, uint32_t number, size_
 	pm_str_release(&source);
 }
 
-/* What line @level of @frame says; its last level is the function itself. */
+/* Describes line @level of @frame. The last level is the function itself. */
 static void describe(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
 		     const struct pm_rec_stack_frame *frame, size_t level,
 		     const struct widths *widths, struct line *line)
@@ -148,7 +147,7 @@ static void pad(struct pm_str *to, const struct pm_str *text, size_t width)
 	pm_str_printf(to, "%*s", (int)(width > len ? width - len : 0) + GAP, "");
 }
 
-/* Whether two frames say the same: recursion, which nobody reads a hundred times. */
+/* Whether two frames show the same text, as in recursion, which is shown once. */
 static bool same_words(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
 		       const struct pm_rec_stack_frame *a,
 		       const struct pm_rec_stack_frame *b)
@@ -173,7 +172,7 @@ static bool same_words(const struct pm_rec_stacks *stacks, const struct pm_procs
 	return same;
 }
 
-/* How many frames from @first on are to be shown as one. */
+/* The number of frames from @first on to be shown as one. */
 static size_t run_of(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
 		     const struct pm_rec_stack_thread *thread, size_t first)
 {
@@ -217,7 +216,7 @@ static void keep_below(size_t *width, size_t max)
 		*width = max;
 }
 
-/* Functions get what is left of the screen by the others. */
+/* Limits the widths. Functions get the space that the other columns leave. */
 static void limit(const struct pm_rec_stacks *stacks, struct widths *widths)
 {
 	size_t screen = pm_sink_width(STDOUT_FILENO), taken;
@@ -233,7 +232,7 @@ static void limit(const struct pm_rec_stacks *stacks, struct widths *widths)
 		keep_below(&widths->function, screen - taken);
 }
 
-/* Measures the columns where @out is NULL, else prints. */
+/* Measures the columns if @out is NULL; prints otherwise. */
 static void each_line(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
 		      const struct pm_rec_stack_thread *thread, struct widths *widths,
 		      struct pm_str *out)

@@ -11,7 +11,7 @@
 #include "verify.h"
 
 enum {
-	ROUNDS_MAX = 100, /* of looking for threads that were made meanwhile */
+	ROUNDS_MAX = 100, /* searches for threads that were created meanwhile */
 	WAIT_MS = 5,
 };
 #define STOP_MAX_NS   1000000000ull /* for threads in an uninterruptible sleep */
@@ -19,15 +19,15 @@ enum {
 
 struct work {
 	const struct pm_rec_options *options;
-	struct pm_rec_session session; /* what the other parts of the recorder want */
+	struct pm_rec_session session; /* used by other parts of the recorder */
 	struct pm_trace *trace;
 	struct pm_rec_verify *verify;
 	struct pm_rec_stacks stacks;
-	uint8_t *buffer; /* PM_TRACE_STACK_MAX */
+	uint8_t *buffer; /* PM_TRACE_STACK_MAX bytes */
 	uint64_t first_stop_ns;
 };
 
-/* ---- while they stand still ------------------------------------------------------------- */
+/* ---- while the threads are stopped ------------------------------------------------------ */
 
 static int ask_libunwind(struct pm_rec_stack_thread *thread)
 {
@@ -77,7 +77,7 @@ static void wait_a_little(void)
 	sigtimedwait(&set, NULL, &time);
 }
 
-/* Takes stops until all threads that are followed stand still, or for too long. */
+/* Handles stops until all traced threads are stopped, or the time limit is reached. */
 static int stop_all(struct work *work, struct pm_error *err)
 {
 	uint64_t begin = pm_now_ns();
@@ -111,7 +111,7 @@ static int seize(struct work *work, struct pm_error *err)
 			    : pm_trace_seize(work->trace, options->pid, false, err);
 }
 
-/* Threads that run can make others until the last of them stands still. */
+/* Running threads can create others until the last of them is stopped. */
 static int copy_all(struct work *work, struct pm_error *err)
 {
 	size_t before = SIZE_MAX;
@@ -169,7 +169,7 @@ static int verify_all(struct work *work)
 	return ret;
 }
 
-/* Ctrl-Z must not stop us while others stand still for us: they would stand as long. */
+/* Ctrl-Z must not stop us while the threads are stopped: they would stay stopped, too. */
 static void block_stops(sigset_t *former)
 {
 	sigset_t set;
@@ -181,7 +181,7 @@ static void block_stops(sigset_t *former)
 	sigprocmask(SIG_BLOCK, &set, former);
 }
 
-/* Everything for which they have to stand still. */
+/* Everything that requires the threads to be stopped. */
 static int look(struct work *work, struct pm_error *err)
 {
 	pid_t pid = work->options->pid, tid;
@@ -192,7 +192,7 @@ static int look(struct work *work, struct pm_error *err)
 
 	block_stops(&former);
 	ret = copy_all(work, err);
-	/* A leader that has ended is not followed, and shows nothing. */
+	/* A leader that has ended is not traced, and its maps are empty. */
 	tid = pm_trace_next_tid(work->trace, 0);
 	known = ret == 0 && pm_rec_maps_hash(tid, &before) == 0;
 	if (ret == 0 && work->verify) {
@@ -202,7 +202,7 @@ static int look(struct work *work, struct pm_error *err)
 	}
 	let_go(work);
 	sigprocmask(SIG_SETMASK, &former, NULL);
-	/* Files are opened and read here: that takes longer than all of the above. */
+	/* Opens and reads files, which takes longer than everything above. */
 	if (ret == 0)
 		ret = pm_procs_read(work->session.procs, pid, err);
 	work->stacks.changed =
@@ -295,7 +295,7 @@ static int compare_tids(const void *left, const void *right)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-/* Those that could not be stopped. */
+/* Adds the threads that could not be stopped. */
 static int add_missing(struct work *work)
 {
 	size_t len = work->stacks.threads.len;
@@ -331,7 +331,7 @@ static int run(struct work *work, struct pm_error *err)
 	work->stacks.verbose = work->options->verbose;
 	pm_chain_modules_init(&work->session.modules);
 	pm_chain_modules_raise_limit(&work->session.modules);
-	/* The files of one process, for a moment. */
+	/* No limit: the files of one process, for a short time. */
 	work->session.modules.fds_max = SIZE_MAX;
 	if (!work->session.procs || !work->trace || !work->buffer ||
 	    (work->options->verify && !work->verify))

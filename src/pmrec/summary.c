@@ -10,13 +10,13 @@
 #include "off-cpu.h"
 
 enum {
-	/* Below this share of the CPU time that the kernel accounts, something was missed. */
+	/* Below this share of the CPU time that the kernel accounts, time was missed. */
 	ACCOUNTED_PERCENT = 80,
-	STACK_BYTES_SMALL = 4096, /* a tenth of what is copied unasked */
+	STACK_BYTES_SMALL = 4096, /* a tenth of the default */
 };
 #define MUCH_LOST_PERCENT 10.0
 #define ACCOUNTED_FROM_NS 200000000ull /* shorter runs prove nothing */
-#define IDLE_NS           20000000ull /* no samples in so little CPU time are no wonder */
+#define IDLE_NS           20000000ull /* up to this CPU time, no samples are expected */
 
 static uint64_t timeval_ns(const struct timeval *time)
 {
@@ -28,8 +28,8 @@ static uint64_t cpu_ns(const struct rusage *usage)
 	return timeval_ns(&usage->ru_utime) + timeval_ns(&usage->ru_stime);
 }
 
-/* Of blocked time the kernel counts the switches. What is kept of rings that are overwritten
- * is the last of it. */
+/* Reads the kernel's count of the event. For blocked time the kernel counts switches, and
+ * rings that are overwritten keep only the last samples, so neither can be compared. */
 static void take_counted(struct pm_rec_session *session, size_t index)
 {
 	struct pm_rec_event_counts *event = &session->counts.events[index];
@@ -49,19 +49,20 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 	for (size_t i = 0; i < counts->events_len; i++) {
 		struct pm_rec_event_counts *event = &counts->events[i];
 
-		/* Nothing is lost by ptrace: who is not met now has a longer period later. */
+		/* ptrace loses nothing: if a thread is missed, its next period is
+		 * longer. */
 		event->lost_known = session->ptrace ||
 				    (pm_perf_lost(session->perf, i, &event->lost) == 0 &&
 				     event->lost <= INT64_MAX);
 		sum += event->lost_known ? event->lost : 0;
 		take_counted(session, i);
 	}
-	/* The kernel's count is the truth where it exists, but never less than was told. */
+	/* The kernel's count is exact where it exists, but lost records may exceed it. */
 	if (sum > counts->lost)
 		counts->lost = sum;
 }
 
-/* Records that were lost may also be of names and mappings. Where the kernel does not say how many
+/* Lost records may also be names and mappings. If the kernel does not report how many
  * were samples, all of them count as samples. */
 static uint64_t count_lost_samples(const struct pm_rec_counts *counts)
 {
@@ -84,7 +85,7 @@ static void warn_lost(struct pm_rec_session *session)
 		lost > 0 ? 100.0 * (double)lost / (double)(lost + counts->samples) : 0;
 	char text[320], remedy[64], others[96] = "";
 
-	/* Full is what these buffers always are; only while they are read nothing goes in. */
+	/* Overwritten buffers are always full; they lose records only while read. */
 	if (options->overwrite) {
 		snprintf(text, sizeof(text),
 			 "%" PRIu64
@@ -98,7 +99,7 @@ static void warn_lost(struct pm_rec_session *session)
 		snprintf(others, sizeof(others),
 			 ", and %" PRIu64 " records of names, mappings and ends",
 			 counts->lost - lost);
-	/* Twice the room does not help where the samples come much too fast. */
+	/* A buffer of twice the size does not help if samples come much too fast. */
 	if (percent < MUCH_LOST_PERCENT)
 		snprintf(remedy, sizeof(remedy), "-m %zu%s",
 			 2 * pm_perf_ring_pages(session->perf),
@@ -136,7 +137,7 @@ static void warn_unseen(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
-/* Every hit is a sample: time has nothing to do with it. */
+/* Whether every period was given as a number of events: CPU time says nothing then. */
 static bool is_counted(const struct pm_rec_session *session)
 {
 	size_t len = 0;
@@ -149,9 +150,9 @@ static bool is_counted(const struct pm_rec_session *session)
 	return len > 0;
 }
 
-/* What the kernel did not count may have happened all the same: for Linux 6.1 the exit of a task
- * is none of its events. Periods are those of a CPU, or of a thread: no sum can be held against
- * one. */
+/* An event may have happened even if the kernel did not count it: on Linux 6.1 the exit
+ * of a task does not count for its events. Periods apply to one CPU or one thread, so the
+ * sum over all of them cannot be compared with a period. */
 static void tell_counted(const struct pm_rec_session *session, char *text, size_t size)
 {
 	size_t len = 0;
@@ -224,7 +225,7 @@ static void warn_none_attached(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
-/* The engine ptrace meets threads only at its ticks. */
+/* The engine ptrace sees threads only at its ticks. */
 static void warn_unmet(struct pm_rec_session *session)
 {
 	uint64_t cpu = cpu_ns(&session->child.usage);
@@ -270,7 +271,7 @@ static const char *unreachable_reason(int error)
 	}
 }
 
-/* Why the file of module @id is missing, a negative errno; 0: it is not. */
+/* Why the file of module @id is missing, a negative errno; 0: it is not missing. */
 static int missing_reason(const struct pm_chain_modules *modules, uint32_t id)
 {
 	return id == PM_FILE_NONE ? 0 : modules->list.data[id].error;
@@ -302,8 +303,8 @@ static void warn_missing(struct pm_rec_session *session, int reason)
 	pm_str_release(&text);
 }
 
-/* Stacks and names of such a file's functions are missing, and its addresses are offsets. There
- * is a note for each reason. */
+/* Warns of files that could not be read: stacks and names of their functions are missing,
+ * and their addresses are offsets. There is one warning for each reason. */
 void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
 {
 	enum {
@@ -326,7 +327,7 @@ void pm_rec_summary_warn_unreachable(struct pm_rec_session *session)
 	}
 }
 
-/* Processes whose stacks caused too much work. */
+/* Warns of processes whose stacks take too much work to unwind. */
 static void warn_cut(struct pm_rec_session *session)
 {
 	uint64_t samples = session->counts.stops[PM_UNW_STOP_WORK_LIMIT];
@@ -352,7 +353,7 @@ static void warn_cut(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
-/* Files whose table of call frame information came late, or never. */
+/* Warns of files whose table of call frame information came late, or never. */
 static void warn_tables(struct pm_rec_session *session)
 {
 	const struct pm_chain_modules *modules = &session->modules;
@@ -412,7 +413,7 @@ static void warn_clamped(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
-/* The report advises larger copies unless it finds this. */
+/* The report recommends larger copies unless it finds this note. */
 static void note_too_large(struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
@@ -476,7 +477,7 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 		.stops = stops,
 		.duration_ns = session->end_ns - session->begin_ns,
 		.cpu_ns = attach ? session->cpu_ns : cpu_ns(&child->usage),
-		/* What is kept may be the last moment of a long time. */
+		/* The samples that remain may cover only the end of a long time. */
 		.cpu_known = !session->options->overwrite &&
 			     (attach ? session->cpu_known : child->status_known),
 		.exited = !attach && child->status_known && WIFEXITED(child->status),
@@ -542,8 +543,9 @@ static void put_bytes(struct pm_str *str, uint64_t bytes)
 			      units[unit]);
 }
 
-/* 98.9% rooted (6.2% stitched): how many of all reach the root, and how many would not. Of those
- * that have a stack: in execve(2) there may be none. */
+/* "98.9% rooted (6.2% stitched)": the share of stacks that reach the root, and of those
+ * that do so because of stitching. Samples in execve(2) may have no stack and do not
+ * count. */
 static void put_rooted(struct pm_str *str, const struct pm_rec_counts *counts)
 {
 	double all = (double)(counts->samples - counts->stops[PM_CHAIN_STOP_EXEC]);
@@ -591,8 +593,8 @@ static void print_cost(const struct pm_rec_session *session)
 				pm_chain_stop_name(i), session->counts.stops[i]);
 }
 
-/* Estimates how much time the timer's interrupts cost the program: their number times
- * the cost of one on this machine. The cost of other events than clocks is unknown. */
+/* Estimates how much time sampling cost the program: the number of timer interrupts times
+ * the cost of one on this machine. The cost of events other than clocks is unknown. */
 static void print_sampling_cost(const struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;

@@ -12,10 +12,10 @@
 #define PROGRESS_AFTER_NS 1000000000ull
 #define PROGRESS_EVERY_NS 200000000ull
 enum {
-	LEFT_OUT_TOLD_MAX = 3, /* modules without names; more are counted */
+	LEFT_OUT_TOLD_MAX = 3, /* modules to report by name; the others are counted */
 };
 
-/* A frame of the file in the order of work: by module, then address. */
+/* A frame of the file, in processing order: by module, then by address. */
 struct item {
 	uint64_t address;
 	uint32_t module; /* id in the file */
@@ -25,20 +25,20 @@ struct item {
 /* All frames of one module. */
 struct batch {
 	const struct item *items;
-	size_t len, next; /* next: the first whose address was not yet told */
-	bool early; /* a helper has the module open */
+	size_t len, next; /* next: the first item whose address has not been processed */
+	bool early; /* a helper has opened the module */
 };
 
 struct work {
 	struct pm_rec_session *session;
 	struct item *items;
 	size_t items_len;
-	uint64_t *addresses; /* of all items, each once for a module */
+	uint64_t *addresses; /* of all items, each once per module */
 	PM_VEC(struct batch) batches; /* by job */
 	PM_VEC(struct pm_symbol_job) jobs;
 	PM_VEC(uint32_t) modules; /* by job: id of struct pm_procs */
 	struct batch kernel;
-	size_t done; /* items, for the progress */
+	size_t done; /* items, for the progress line */
 	size_t left_out; /* modules */
 	uint64_t begin_ns, shown_ns;
 	bool progress_shown;
@@ -78,7 +78,7 @@ void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
 	ret->path = module->identity.path;
 }
 
-/* The calls of struct pm_symbol_crew_calls. */
+/* Callbacks of struct pm_symbol_crew_calls. */
 static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
 {
 	const struct work *work = user;
@@ -86,7 +86,7 @@ static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
 	pm_rec_symbols_open(work->session, work->modules.data[job], ret);
 }
 
-/* One address may belong to several frames, found in different ways. */
+/* Several frames may have the same address, found in different ways. */
 static int on_symbol(void *user, size_t job, size_t index,
 		     const struct pm_symbol_function *functions, size_t len)
 {
@@ -196,7 +196,7 @@ static int kernel_symbols(struct work *work)
 	return ret;
 }
 
-/* Generated code has got its names already, when it was there. */
+/* Names of generated code are written while that code exists. */
 static bool is_generated(const struct pm_chain_modules *modules, uint32_t file_id)
 {
 	return pm_chain_modules_of_file_id(modules, file_id) == PM_FILE_NONE &&
@@ -224,7 +224,7 @@ static int collect(struct work *work)
 	return 0;
 }
 
-/* Only these have names to be read; others are anonymous memory. */
+/* Only these have names to read; other modules are anonymous memory. */
 static bool is_readable(const struct pm_module *module)
 {
 	return module->identity.kind == PM_MODULE_FILE ||
@@ -257,8 +257,8 @@ static int add_job(struct work *work, const struct batch *batch, uint64_t *addre
 	return 0;
 }
 
-/* Modules that a helper has already opened need the least work; the others may share a
- * process. */
+/* Largest first; modules that a helper has opened come last, because they need the least
+ * work and may share a process with others. */
 static int by_size(const void *left, const void *right)
 {
 	const struct batch *a = left, *b = right;
@@ -270,8 +270,7 @@ static int by_size(const void *left, const void *right)
 	return (a->items > b->items) - (a->items < b->items);
 }
 
-/* One job for each module: first those with the most frames, last those that a helper has
- * open. */
+/* Creates one job for each module, in the order of by_size(). */
 static int plan(struct work *work)
 {
 	PM_VEC(struct batch) all = { 0 };
@@ -342,7 +341,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	if (pm_rec_realtime_hurry_nice(session, &calls.hurry_nice))
 		calls.hurry_ns = HURRY_NS;
 
-	/* That thread continues to read while the helpers work. */
+	/* The thread that reads them continues while the helpers work. */
 	pm_rec_kernel_names_hurry(session);
 	if (ret == 0)
 		ret = plan(&work);

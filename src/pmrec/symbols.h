@@ -7,9 +7,11 @@
 #include "pm/symbol-crew.h"
 #include "session.h"
 
-/* Writes a `symbol` line for each frame whose function is known. Ends early, without
- * failure, when the user asks for an end. 0 or negative errno of the file or of memory. */
+/* Writes a `symbol` line for each frame whose function is known. If the user asks for
+ * an end, it stops early and returns success. 0 or negative errno of the file or of
+ * memory. */
 int pm_rec_symbols_write(struct pm_rec_session *session);
-/* Opens what the names of module @id are read from; in a helper process. */
+/* Opens the files from which the names of module @id are read. Runs in a helper
+ * process. */
 void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
 			 struct pm_symbol_input *ret);

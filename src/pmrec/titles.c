@@ -13,61 +13,61 @@
 #define MS_NS 1000000ull
 
 enum {
-	SLOTS = 256, /* requests and answers under way */
-	CMDLINE_MAX = 4096, /* bytes that are read of one */
+	SLOTS = 256, /* requests and answers in progress */
+	CMDLINE_MAX = 4096, /* bytes read of a command line */
 	COMM_MAX = 15, /* TASK_COMM_LEN - 1 of linux/sched.h */
 	FINISH_MS = 100,
-	/* Servers set titles right after fork(2): the first reads of a process follow each
-	 * other faster. */
+	/* Servers set titles right after fork(2), so the first reads of a process follow
+	 * each other more quickly. */
 	WAIT_MS_MIN = 20,
 	WAIT_MS_MAX = 1000,
-	/* with this many processes, a search for ended ones starts */
+	/* a search for ended processes starts at this many */
 	PROCESSES_SWEEP = 4096,
 };
 
-/* A request, which the reading thread turns into its answer. */
+/* A request, which the reading thread turns into an answer. */
 struct slot {
 	uint32_t pid;
-	uint64_t time_ns; /* when it was read */
+	uint64_t time_ns; /* there was a title */
 	bool titled; /* there was a title */
 	char title[PM_REC_TITLE_MAX + 1];
 };
 
 /*
- * What the two threads share. Slots up to `asked` belong to the reading thread until it has
- * counted them in `answered`. Neither thread waits for a lock: the one that drains the rings may
- * have a real-time priority, the other may be kept from its CPU for long.
+ * Shared by the two threads. Slots up to `asked` belong to the reading thread until it
+ * has counted them in `answered`. Neither thread takes a lock: the one that drains the
+ * rings may have a real-time priority, and the other may not get a CPU for a long time.
  */
 struct exchange {
 	struct slot slots[SLOTS];
-	uint64_t asked, answered; /* counts, by the one thread and by the other */
-	bool ended; /* the recorder asks no more */
-	unsigned int users; /* threads; the last one frees it */
+	uint64_t asked, answered; /* counts, each written by one thread */
+	bool ended; /* the recorder sends no more requests */
+	unsigned int users; /* threads; the last one frees the structure */
 	int wake_fd, done_fd; /* eventfds */
 };
 
 struct process {
 	uint32_t pid;
 	uint32_t wait_ms; /* from one read to the next */
-	uint32_t recorded; /* titles of it */
+	uint32_t recorded; /* number of titles written */
 	bool asked;
 	uint64_t due_ns;
-	uint64_t since_ns; /* older answers are of another program */
-	char *title; /* that the file has, NULL: none */
+	uint64_t since_ns; /* answers from before belong to another program */
+	char *title; /* current title in the file, NULL: none */
 };
 
 struct pm_rec_titles {
 	struct exchange *exchange; /* NULL until there is a thread */
-	bool failed; /* there will be none */
-	uint64_t collected; /* answers */
+	bool failed; /* the thread could not be started */
+	uint64_t collected; /* answers processed */
 	PM_VEC(struct process) processes;
 	struct pm_index index;
-	size_t sweep_at; /* how many processes cause the next sweep */
-	/* Bitmap, by pid: processes that have a title in the file and no row any more. */
+	size_t sweep_at; /* the number of processes that triggers the next sweep */
+	/* Bitmap, by pid: processes that have a title in the file but no row any more. */
 	PM_VEC(uint8_t) titled;
 };
 
-/* ---- what a title is -------------------------------------------------------------------- */
+/* ---- recognizing titles ----------------------------------------------------------------- */
 
 static const char *last_part(const char *path)
 {
@@ -76,7 +76,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whether @text is how a program is called: its path or name, "-bash", a link to it. */
+/* Whether @text is a usual argv[0]: the program's path or name, "-bash", a link to it. */
 static bool is_call(const char *text, const char *comm, const char *exe)
 {
 	const char *name = last_part(text[0] == '-' ? text + 1 : text);
@@ -103,7 +103,7 @@ bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const ch
 		return false;
 	if (len > PM_REC_TITLE_MAX) {
 		len = PM_REC_TITLE_MAX;
-		/* Not within a character (UTF-8, RFC 3629 section 3). */
+		/* Do not cut within a character (UTF-8, RFC 3629 section 3). */
 		while (len > PM_REC_TITLE_MAX - 3 &&
 		       ((unsigned char)text[len] & 0xc0) == 0x80)
 			len--;
@@ -115,7 +115,7 @@ bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const ch
 
 /* ---- the thread that reads --------------------------------------------------------------- */
 
-/* Bytes, 0 where there are none or the process is gone. */
+/* Returns the number of bytes; 0 if there are none or the process has ended. */
 static size_t read_proc(uint32_t pid, const char *name, char *ret, size_t size)
 {
 	char path[sizeof("/proc/4294967295/cmdline")];
@@ -145,7 +145,7 @@ static void read_title(struct slot *slot)
 	slot->time_ns = pm_now_ns();
 	slot->titled = false;
 	len = read_proc(slot->pid, "cmdline", cmdline, sizeof(cmdline));
-	/* Most processes have arguments: they end here. */
+	/* Most processes have arguments, and are rejected here without further reads. */
 	if (!pm_rec_title_of(cmdline, len, "", NULL, slot->title))
 		return;
 	comm_len = read_proc(slot->pid, "comm", comm, sizeof(comm) - 1);
@@ -187,7 +187,7 @@ static void *read_in_thread(void *user)
 	return NULL;
 }
 
-/* Signals are for the first thread, which reads them from a descriptor. */
+/* Signals are blocked: the first thread reads them from a descriptor. */
 static int start_thread(struct exchange *exchange)
 {
 	pthread_attr_t attr;
@@ -255,7 +255,7 @@ static int add_process(struct pm_rec_titles *titles, uint32_t pid, struct proces
 	return r;
 }
 
-/* A full queue refuses: the next sample asks again. */
+/* If the queue is full, does nothing; the next sample retries. */
 static void ask(struct pm_rec_titles *titles, struct process *process)
 {
 	struct exchange *exchange;
@@ -274,7 +274,7 @@ static void ask(struct pm_rec_titles *titles, struct process *process)
 	exchange->slots[asked % SLOTS].pid = process->pid;
 	__atomic_store_n(&exchange->asked, asked + 1, __ATOMIC_RELEASE);
 	process->asked = true;
-	/* One that cannot be written is one of 2^64 - 2 that nobody has read. */
+	/* A write fails only if 2^64 - 2 wakeups are pending. */
 	(void)eventfd_write(exchange->wake_fd, 1);
 }
 
@@ -299,8 +299,8 @@ int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t t
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* A title needs a process that the file knows, and the first sample of the process may
- * still wait (hold.h). */
+/* A title must follow the line of its process in the file. The first sample of the
+ * process, which would write that line, may still wait (hold.h). */
 static int name_process(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns)
 {
 	const struct pm_thread *thread =
@@ -343,7 +343,7 @@ static int write_title(struct pm_rec_session *session, struct process *process,
 	return pm_file_write_title(session->writer, &line);
 }
 
-/* Another process or program has @pid, whose row is gone. */
+/* @pid belongs to another process or program now, and its row is gone. */
 static int end_swept_title(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns)
 {
 	struct pm_rec_titles *titles = session->titles;
@@ -425,8 +425,8 @@ static int collect_title(struct pm_rec_session *session, const struct slot *slot
 		process->wait_ms *= 2;
 	else
 		process->wait_ms = WAIT_MS_MAX;
-	/* What is no title may be one that is just being written, or a process that is about to
-	 * end. Only another program ends a title. */
+	/* A text that is not a title may be a title that is being written, or come from a
+	 * process that is about to end. Only another program ends a title. */
 	if (!slot->titled || process->recorded >= max)
 		return 0;
 	return write_title(session, process, slot->title, slot->time_ns);
@@ -453,7 +453,7 @@ int pm_rec_titles_collect(struct pm_rec_session *session)
 	return collect_all_titles(session, PM_REC_TITLES_MAX);
 }
 
-/* Until all is answered or @end_ns. */
+/* Waits until all requests are answered, or until @end_ns. */
 static void wait_for_answers(const struct pm_rec_titles *titles, uint64_t end_ns)
 {
 	const struct exchange *exchange = titles->exchange;
@@ -480,7 +480,7 @@ int pm_rec_titles_finish(struct pm_rec_session *session)
 	if (!titles || !titles->exchange)
 		return 0;
 	do {
-		/* As many at once as there are slots. */
+		/* At most as many at once as there are slots. */
 		for (size_t room = SLOTS; room > 0 && next < titles->processes.len;
 		     next++) {
 			struct process *process = &titles->processes.data[next];
@@ -496,7 +496,7 @@ int pm_rec_titles_finish(struct pm_rec_session *session)
 	return ret;
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- creation and release ------------------------------------------------------------------ */
 
 struct pm_rec_titles *pm_rec_titles_new(void)
 {

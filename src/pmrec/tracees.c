@@ -35,7 +35,7 @@ struct pm_rec_tracee *pm_rec_tracees_get(struct pm_rec_tracees *tracees, pid_t p
 	if (row != PM_INDEX_NONE)
 		return &tracees->rows.data[row];
 	if (tracees->free_rows.len == 0) {
-		/* Room to take the row back is made where failing is possible. */
+		/* Reserve space for freeing the row here, so that freeing cannot fail. */
 		row = (uint32_t)tracees->rows.len;
 		if (pm_vec_reserve(&tracees->free_rows, (size_t)row + 1) < 0 ||
 		    pm_vec_push(&tracees->rows, (struct pm_rec_tracee){ 0 }) < 0)
@@ -69,7 +69,7 @@ void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former
 {
 	uint32_t leader = find(tracees, pid), thread = find(tracees, former);
 
-	/* CPU time is the thread's own, and goes with it to its new number. */
+	/* CPU time belongs to the thread, which now has another number. */
 	if (leader != PM_INDEX_NONE && thread != leader)
 		tracees->rows.data[leader].sampled_ns =
 			thread == PM_INDEX_NONE ? 0

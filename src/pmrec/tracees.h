@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ptrace engine knows of each thread between its samples.
+ * What the ptrace engine remembers about each thread between its samples.
  */
 #pragma once
 
@@ -8,14 +8,14 @@
 
 struct pm_rec_tracee {
 	pid_t pid, tid; /* tid 0: the row is free */
-	uint64_t sampled_ns; /* its CPU time at its last sample */
-	uint64_t sampled_signals; /* that it had stopped for by then */
-	uint32_t stack_bytes; /* to copy of its stack */
+	uint64_t sampled_ns; /* the thread's CPU time at its last sample */
+	uint64_t sampled_signals; /* signals that had stopped it by then */
+	uint32_t stack_bytes; /* bytes of its stack to copy */
 	char comm[16];
-	/* Of a leader: its process's executable mappings, as they were read last. */
+	/* Only for a leader: its process's executable mappings, as last read. */
 	bool maps_known;
 	uint64_t maps_hash, maps_read_ns;
-	uint64_t virtual_bytes; /* of the process, at that time */
+	uint64_t virtual_bytes; /* of the process, when the maps were read */
 };
 
 struct pm_rec_tracees {
@@ -25,15 +25,16 @@ struct pm_rec_tracees {
 };
 
 void pm_rec_tracees_release(struct pm_rec_tracees *tracees);
-/* Made when it is not known; NULL only without memory. Borrowed until the next call. */
+/* Creates the row if it does not exist; NULL only without memory. Borrowed until the next
+ * call. */
 struct pm_rec_tracee *pm_rec_tracees_get(struct pm_rec_tracees *tracees, pid_t pid,
 					 pid_t tid);
 void pm_rec_tracees_drop(struct pm_rec_tracees *tracees, pid_t tid);
-/* After an exec: of @pid only the leader is left, which is the thread that was @former, and
- * its mappings are not known. */
+/* After an exec, only the leader of @pid is left. It is the thread that was @former, and
+ * its mappings are unknown. */
 void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former);
 
-/* A hash of the lines of /proc/TID/maps that are executable: equal as long as nothing was
- * mapped or unmapped that stacks can lead into. 0 or negative errno; -ESRCH when the thread
- * has ended, a leader, too, whose process lives on. */
+/* A hash of the executable lines of /proc/TID/maps. It stays equal as long as no code was
+ * mapped or unmapped that stacks can lead into. 0 or negative errno; -ESRCH if the thread
+ * has ended, even if it is the leader of a process that still exists. */
 int pm_rec_maps_hash(pid_t tid, uint64_t *ret);

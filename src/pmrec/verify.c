@@ -7,11 +7,11 @@
 #include "pm/chain-spaces.h"
 
 enum {
-	COLUMN = 36, /* of ours, in print */
-	CONTEXT = 4, /* frames around the first that differs */
+	COLUMN = 36, /* width of our chain in the output */
+	CONTEXT = 4, /* frames around the first difference */
 };
 
-/* One place of a chain, as it is to be printed; what it was mapped from may be gone then. */
+/* One place of a chain, for output; its mapping may be gone by then. */
 struct place {
 	uint64_t pc;
 	uint64_t address; /* in the module */
@@ -22,17 +22,17 @@ struct pair {
 	pid_t pid, tid;
 	enum pm_rec_verdict verdict;
 	enum pm_unw_stop stop;
-	size_t at, first; /* what is kept begins with frame `first` */
+	size_t at, first; /* kept frames start with frame `first` */
 	struct place ours[2 * CONTEXT], theirs[2 * CONTEXT];
 	enum pm_unw_how how[2 * CONTEXT];
-	size_t ours_len, theirs_len; /* of what is kept */
+	size_t ours_len, theirs_len; /* number of kept frames */
 	size_t ours_all, theirs_all;
 };
 
 struct pm_rec_verify {
 	struct pm_unwinder *unwinder;
 	uint64_t verdicts[PM_REC_VERDICT_COUNT], failed;
-	char failure[PM_ERROR_TEXT_MAX]; /* the first */
+	char failure[PM_ERROR_TEXT_MAX]; /* of the first failure */
 	struct pair pairs[PM_REC_VERIFY_SHOWN];
 	size_t pairs_len;
 	struct pm_unw_frame ours[PM_UNW_FRAMES_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --verify: each chain of a stopped thread is also asked of libunwind-ptrace, which shares
- * neither code nor input with our unwinder, and the two are compared.
+ * --verify: each chain of a stopped thread is also unwound by libunwind-ptrace, which
+ * shares neither code nor input with our unwinder, and the two chains are compared.
  */
 #pragma once
 
@@ -18,16 +18,16 @@ struct pm_rec_verify;
 struct pm_rec_verify *pm_rec_verify_new(void); /* NULL without memory */
 void pm_rec_verify_free(struct pm_rec_verify *verify);
 
-/* Unwinds thread @tid of @pid, which is stopped by this thread of ours, in both ways. 0 or
- * -ENOMEM; what libunwind cannot do is counted. */
+/* Unwinds thread @tid of @pid in both ways. The calling thread must have stopped it. 0 or
+ * -ENOMEM; failures of libunwind are counted. */
 int pm_rec_verify_add(struct pm_rec_verify *verify, struct pm_rec_session *session,
 		      pid_t pid, pid_t tid, const struct pm_trace_regs *regs,
 		      const struct pm_unw_stack *stack);
-/* The counts and the first pairs that differ, on stderr. */
+/* Prints the counts and the first pairs that differ to stderr. */
 void pm_rec_verify_print(const struct pm_rec_verify *verify,
 			 const struct pm_rec_session *session);
 
-/* What the unwinder wants, of a stopped thread. */
+/* The unwinder's registers of a stopped thread. */
 void pm_rec_unwind_regs(const struct pm_trace_regs *regs, struct pm_unw_regs *ret);
 
 enum pm_rec_verdict {
@@ -37,6 +37,6 @@ enum pm_rec_verdict {
 	PM_REC_DIFFERENT,
 };
 #define PM_REC_VERDICT_COUNT (PM_REC_DIFFERENT + 1)
-/* @at: the first frame that only one has, or that differs. */
+/* @at: the first frame that only one chain has, or that differs. */
 enum pm_rec_verdict pm_rec_compare(const struct pm_unw_frame *ours, size_t ours_len,
 				   const uint64_t *theirs, size_t theirs_len, size_t *at);
