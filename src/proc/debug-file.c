@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Separate debug files, as GDB and elfutils look for them: by build-id, then by
- * .gnu_debuglink (GDB manual, "Separate Debug Files"). The names come from a foreign file:
- * whatever they lead to is opened without waiting and used only when it fits.
+ * Separate debug files, searched for as GDB and elfutils do: by build-id, then by
+ * .gnu_debuglink (GDB manual, "Separate Debug Files"). The names come from an untrusted
+ * file: the files that they refer to are opened without blocking, and used only if they
+ * match.
  */
 #include "proc-internal.h"
 
@@ -14,13 +15,13 @@ enum {
 	BUILD_ID_MIN = 2,
 	CRC_PIECE_BYTES = 1 << 16,
 };
-/* No debug file found by its checksum alone may be larger. */
+/* Maximum size of a debug file that is identified only by its checksum. */
 #define CRC_BYTES_MAX ((uint64_t)1 << 30)
 
-/* What is looked for. */
+/* The properties of the debug file that is searched for. */
 struct wanted {
 	const uint8_t *id;
-	size_t id_len; /* 0: there is none, the checksum decides */
+	size_t id_len; /* 0: none, the checksum decides */
 	uint32_t crc;
 	const struct stat *original; /* NULL: unknown */
 	uint64_t *crc_bytes_left;
@@ -63,7 +64,7 @@ static bool fits(int fd, const struct wanted *wanted)
 
 	if (fstat(fd, &st) < 0)
 		return false;
-	/* A link to itself has nothing to add, and would hide the places behind it. */
+	/* A link to the file itself adds nothing, and would hide later candidates. */
 	if (wanted->original && wanted->original->st_dev == st.st_dev &&
 	    wanted->original->st_ino == st.st_ino)
 		return false;
@@ -101,9 +102,9 @@ static const char *debug_dir(const struct pm_debug_search *search)
 }
 
 /*
- * Whether the file is what stands at its path where we are. Then it is not only its
- * process's: others map it, too, and a debug file from that process's own root could be
- * forged for all of them.
+ * Whether the file is the one at its path in our own root. In that case other processes
+ * map it, too, and a debug file from the root of one process could be a forgery that
+ * affects all of them.
  */
 static bool is_ours(const char *path, const struct stat *original)
 {
@@ -117,7 +118,7 @@ static bool is_ours(const char *path, const struct stat *original)
 	       st.st_ino == original->st_ino;
 }
 
-/* In our root, then in the process's. */
+/* Searches our root, then that of the process. */
 static int by_id(const struct wanted *wanted, const struct pm_debug_search *search)
 {
 	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
@@ -135,7 +136,7 @@ static int by_id(const struct wanted *wanted, const struct pm_debug_search *sear
 	return fd;
 }
 
-/* Beside the file at @path of process @pid (0: ours). */
+/* Searches beside the file at @path of process @pid (0: ours). */
 static int by_link(pid_t pid, const char *path, const char *name, const char *debug,
 		   const struct wanted *wanted)
 {
@@ -157,7 +158,7 @@ static int by_link(pid_t pid, const char *path, const char *name, const char *de
 	return fd;
 }
 
-/* The name of the file where we are, and then its name in its process. */
+/* Uses the name of the file in our root, then its name in its process. */
 static int by_links(int fd, const struct pm_debug_search *search, const char *name,
 		    const struct wanted *wanted)
 {

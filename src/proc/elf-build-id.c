@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-	/* Notes looked at in one file, however many tables it claims to have. */
+	/* Maximum number of notes examined in one file, however many
+	 * tables it claims to have. */
 	NOTES_MAX = 4096,
 };
 
@@ -17,15 +18,15 @@ struct search {
 	uint8_t *ret_len;
 };
 
-/* 1 when the build-id was found, 0 when it is not here, or a read error. */
+/* 1 if the build-id was found, 0 if it is not here, or a read error. */
 static int search_notes(struct search *search, const struct pm_elf_part *part)
 {
-	/* 8 only where the segment says so (GNU property notes); all else pads to 4. */
+	/* Padding is 8 only if the segment says so (GNU property notes), else 4. */
 	uint64_t mask = part->align == 8 ? 7 : 3, at = 0;
 
 	while (part->size - at >= sizeof(Elf64_Nhdr)) {
 		struct {
-			Elf64_Nhdr header; /* Elf32_Nhdr is the same */
+			Elf64_Nhdr header; /* Elf32_Nhdr is identical */
 			char name[4];
 		} note;
 		uint64_t name, desc;
@@ -90,8 +91,8 @@ int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret
 	if (rc == 0)
 		rc = search_parts(&search, search.elf.phnum, PT_NOTE,
 				  pm_elf_file_segment);
-	/* Relocatable files (kernel modules) have no segments; separate debug files wrong
-	 * ones. */
+	/* Relocatable files (kernel modules) have no segments; those of separate
+	 * debug files are wrong. */
 	if (rc == 0)
 		rc = search_parts(&search, search.elf.shnum, SHT_NOTE,
 				  pm_elf_file_section);
@@ -107,7 +108,7 @@ int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_le
 
 	if (rc < 0)
 		return rc;
-	/* The kernel's records cut longer ones off, too. */
+	/* The kernel's records truncate longer ones, too. */
 	*ret_len = len < PM_MODULE_BUILD_ID_MAX ? len : PM_MODULE_BUILD_ID_MAX;
 	memcpy(ret, id, *ret_len);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few facts about an ELF file that this room needs, with small reads: no library would
- * promise to stay small on a hostile file. Source: elf(5), gABI.
+ * The few properties of an ELF file that this room needs, obtained by small reads: no
+ * library guarantees bounded memory for a hostile file. Source: elf(5), gABI.
  */
 #include "proc-internal.h"
 
@@ -71,7 +71,7 @@ int pm_elf_file_init(struct pm_elf_file *elf, int fd)
 	return 0;
 }
 
-/* Entry @index of a table into @ret. */
+/* Reads entry @index of a table into @ret. */
 static int read_entry(const struct pm_elf_file *elf, uint64_t table, uint32_t index,
 		      uint32_t stride, void *ret, size_t len)
 {
@@ -139,7 +139,7 @@ int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
 	return 0;
 }
 
-/* The first section of this name with bytes, of at most @max. */
+/* The first section of this name that is not empty and at most @max bytes long. */
 static int find_section(const struct pm_elf_file *elf, const char *wanted, size_t max,
 			struct pm_elf_part *ret)
 {
@@ -168,7 +168,7 @@ int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink
 	struct pm_elf_part section;
 	size_t len;
 
-	/* The name, zeros up to a multiple of four, and the checksum. */
+	/* Contents: the name, zeros up to a multiple of four, and the checksum. */
 	if (find_section(elf, ".gnu_debuglink", sizeof(link.name) + sizeof(link.crc),
 			 &section) < 0 ||
 	    section.size < 2 + sizeof(link.crc))
@@ -189,7 +189,8 @@ int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_I
 	struct pm_elf_part section;
 	size_t name_len, len;
 
-	/* The name with its zero, which is not for us, and the build-id. */
+	/* Contents: the name with its terminating zero, which we do not
+	 * use, and the build-id. */
 	if (find_section(elf, ".gnu_debugaltlink", sizeof(bytes), &section) < 0 ||
 	    pm_read_at(elf->fd, section.offset, bytes, (size_t)section.size) < 0)
 		return -ENODATA;

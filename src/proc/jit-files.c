@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a process tells of code that it makes: found as it sees files, believed if it is the
- * one who wrote them. */
+/* The files in which a process describes the code that it generates. They are
+ * opened in the process's view of the file system, and trusted only if the process
+ * may have written them. */
 #include "proc-internal.h"
 
 #include <ctype.h>
@@ -12,8 +13,8 @@
 #include <time.h>
 
 enum {
-	/* Clocks of file systems lag by a tick; starttime is cut to 10 ms, and the realtime
-	 * clock may be adjusted. */
+	/* Timestamps of file systems lag by a tick, starttime is truncated to 10 ms, and
+	 * the realtime clock may be adjusted. */
 	SLACK_NS = 1100000000,
 };
 #define SECOND_NS INT64_C(1000000000)
@@ -26,7 +27,7 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* The number that stands last in a line of /proc/PID/status, or second. */
+/* Field @index of a line of /proc/PID/status, counted from 0; SIZE_MAX: the last one. */
 static bool field(const char *line, const char *key, size_t index, uint64_t *ret)
 {
 	size_t len = strlen(key);
@@ -49,7 +50,7 @@ static bool field(const char *line, const char *key, size_t index, uint64_t *ret
 	return true;
 }
 
-/* euid and the pid in the innermost namespace. False when the process is gone. */
+/* Reads euid and the pid in the innermost namespace. False if the process has ended. */
 static bool read_status(struct pm_jit_files *files)
 {
 	char path[32];
@@ -63,7 +64,7 @@ static bool read_status(struct pm_jit_files *files)
 	while (status && getline(&line, &cap, status) > 0) {
 		uint64_t value;
 
-		/* Uid: real, effective, saved, of the file system. */
+		/* Uid: real, effective, saved set, file system. */
 		if (field(line, "Uid:", 1, &value)) {
 			files->euid = (uid_t)value;
 			uid = true;
@@ -74,11 +75,11 @@ static bool read_status(struct pm_jit_files *files)
 	return uid;
 }
 
-/* When the process began, CLOCK_REALTIME; 0: unknown. Field 22 of proc_pid_stat(5). */
+/* When the process started, CLOCK_REALTIME; 0: unknown. Field 22 of proc_pid_stat(5). */
 static int64_t started_ns(pid_t pid)
 {
 	enum {
-		FIELDS_BETWEEN = 20 /* from the comm's closing bracket to it */
+		FIELDS_BETWEEN = 20 /* from the closing bracket after the comm */
 	};
 	char path[32];
 	PM_AUTO_FCLOSE FILE *stat_file = NULL;
@@ -116,7 +117,8 @@ void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns)
 			files->since_ns = started;
 		files->tmp_fd = pm_open_handle(pid, "/tmp");
 	}
-	/* It is gone, and with it what it saw: mostly that is what we see. */
+	/* The process has ended, so its view of the file system is unavailable; usually
+	 * it is the same as ours. */
 	if (files->tmp_fd < 0)
 		files->tmp_fd = pm_open_handle(0, "/tmp");
 }
@@ -127,7 +129,8 @@ void pm_jit_files_release(struct pm_jit_files *files)
 	files->tmp_fd = -1;
 }
 
-/* Whether the process may have written the file: nobody shall name its functions for it. */
+/* Whether the process may have written the file: no other user may provide
+ * names for its functions. */
 static int check(const struct pm_jit_files *files, const struct stat *st,
 		 struct pm_error *err)
 {
@@ -148,8 +151,9 @@ static int check(const struct pm_jit_files *files, const struct stat *st,
 }
 
 /*
- * Inode numbers are told apart by their device. On btrfs and overlayfs stat(2) shows an
- * anonymous one (major 0) where mappings have another: there the number has to do.
+ * Inode numbers are unique only within a device. On btrfs and overlayfs stat(2) shows an
+ * anonymous device (major 0), mappings another one. There the inode number alone is
+ * compared.
  */
 static bool is_mapped(const struct pm_module_identity *mapped, const struct stat *st)
 {
@@ -161,7 +165,7 @@ static bool is_mapped(const struct pm_module_identity *mapped, const struct stat
 	       mapped->major == 0;
 }
 
-/* Takes the handle. @mapped NULL: it is not said which file it is to be. */
+/* Takes ownership of the handle. @mapped NULL: any file is acceptable. */
 static int open_checked(const struct pm_jit_files *files, int handle, const char *path,
 			const struct pm_module_identity *mapped, struct pm_error *err)
 {
@@ -225,7 +229,8 @@ int pm_jit_files_jitdump(const struct pm_jit_files *files,
 
 	if (path[0] == '/' && files->alive)
 		handle = pm_open_handle(files->pid, path);
-	/* What is mapped is the file of that inode, whoever leads to it. */
+	/* The inode identifies the mapped file, so it does not matter through
+	 * which root it is opened. */
 	if (path[0] == '/' && handle < 0 && mapped->inode != 0)
 		handle = pm_open_handle(0, path);
 	return open_checked(files, handle, path, mapped, err);

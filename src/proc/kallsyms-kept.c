@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of kernel symbols in a file. The kernel formats the text of /proc/kallsyms anew for
- * each reader, which takes longer than all other work of a short recording.
+ * A cache file with the table of kernel symbols. The kernel formats the text of
+ * /proc/kallsyms anew for each reader, which takes longer than all other work of a short
+ * recording.
  */
 #include "proc-internal.h"
 
@@ -16,38 +17,39 @@
 #define NEW_NAME      "kallsyms.new"
 
 enum {
-	FILE_BYTES_MAX = 64 << 20, /* 3 MB on a usual kernel */
+	FILE_BYTES_MAX = 64 << 20, /* 3 MB for a usual kernel */
 	FIRST_BYTES = 4096,
-	/* An older one was left by a process that was killed. */
+	/* An older file was left by a process that was killed. */
 	NEW_SECONDS_MAX = 60,
 };
 
-/* Changes when the layout does, or the meaning. */
+/* Changes with the layout or the meaning of the file. */
 static const char magic[8] = "PMKSYM1\n";
 
-/* The file: this, the symbols, the names. In this machine's byte order. */
+/* The file consists of this header, the symbols, and the names, in the byte
+ * order of this machine. */
 struct head {
 	char magic[8];
 	char boot_id[40];
 	uint64_t modules;
-	/* Of the first bytes of the kernel's text. It differs if the kernel hides its
-	 * addresses from this process. */
+	/* Hash of the first bytes of the kernel's text. It differs if the kernel hides
+	 * its addresses from this process. */
 	uint64_t first;
 	uint64_t symbols_len, names_len;
-	uint64_t sum; /* of all that follows */
+	uint64_t sum; /* of everything that follows */
 };
 
-/* ---- whether it is ours -------------------------------------------------------------- */
+/* ---- ownership and place of the file ------------------------------------------------- */
 
-/* Whether nobody but the effective user, and root, can have written it. */
+/* Whether only the effective user and root can have written it. */
 static bool is_ours(int fd, mode_t kind, struct stat *st)
 {
 	return fstat(fd, st) == 0 && (st->st_mode & S_IFMT) == kind &&
 	       st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* sudo -E leaves the variable. What root makes in another user's folder would be in that user's
- * way, or wherever a symbolic link of theirs leads. */
+/* sudo -E keeps the variable. Files that root creates in another user's directory would
+ * be in that user's way, or end up where a symbolic link of that user points. */
 static bool is_of_another(const char *path)
 {
 	struct stat st;
@@ -60,8 +62,8 @@ static bool find_folder(struct pm_str *ret)
 	const char *cache = secure_getenv("XDG_CACHE_HOME");
 	const char *home = secure_getenv("HOME");
 
-	/* XDG Base Directory Specification: a relative path is to be ignored. sudo may leave
-	 * another user's HOME. */
+	/* XDG Base Directory Specification: ignore a relative path. sudo may
+	 * keep another user's HOME. */
 	if (cache && cache[0] == '/' && !is_of_another(cache))
 		pm_str_printf(ret, "%s/pmrec", cache);
 	else if (geteuid() == 0)
@@ -73,7 +75,8 @@ static bool find_folder(struct pm_str *ret)
 	return !ret->failed;
 }
 
-/* The folder, made if it is not there. -1: it is not to be had, or others may write there. */
+/* The directory, created if necessary. -1: it is not available, or
+ * others may write to it. */
 static int open_folder(const char *path)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -145,7 +148,7 @@ static void cleanup(struct pm_kallsyms **kallsyms)
 	pm_kallsyms_free(*kallsyms);
 }
 
-/* The table in @folder if it is of @wanted; or NULL. */
+/* The table in @folder if it matches @wanted; or NULL. */
 static struct pm_kallsyms *read_kept(int folder, const struct head *wanted)
 {
 	PM_AUTO_CLOSE int fd =
@@ -206,7 +209,8 @@ static bool is_old(int folder)
 	       (st.st_mtime > time(NULL) || time(NULL) - st.st_mtime > NEW_SECONDS_MAX);
 }
 
-/* Whether the table has functions of modules that this process cannot see come and go. */
+/* Whether the table contains functions of modules whose loading and unloading this
+ * process cannot detect. */
 static bool has_unseen_modules(const struct pm_kallsyms *kallsyms, uint64_t fingerprint)
 {
 	if (fingerprint != 0)
@@ -221,8 +225,8 @@ static bool has_unseen_modules(const struct pm_kallsyms *kallsyms, uint64_t fing
 	return false;
 }
 
-/* Readers see the whole table or the one before. After a crash of the machine the file may
- * lack bytes, but then it is of another boot. */
+/* Readers see either the complete table or the previous one. After a crash of the machine
+ * the file may be incomplete, but then it belongs to an earlier boot. */
 static void keep_table(int folder, struct head *head, const struct pm_kallsyms *kallsyms)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -233,7 +237,7 @@ static void keep_table(int folder, struct head *head, const struct pm_kallsyms *
 		return;
 	if (is_old(folder))
 		unlinkat(folder, NEW_NAME, 0);
-	/* If it exists, another recorder is about to keep its table. */
+	/* If the file exists, another recorder is about to store its table. */
 	fd = openat(folder, NEW_NAME, flags, 0600);
 	if (fd < 0)
 		return;
@@ -249,7 +253,7 @@ static void keep_table(int folder, struct head *head, const struct pm_kallsyms *
 
 /* ---- the table ----------------------------------------------------------------------- */
 
-/* Which table is wanted. */
+/* Fills in the header that a matching table must have. */
 static bool find_wanted(const struct pm_kallsyms_keep *keep, struct head *ret)
 {
 	PM_AUTO_CLOSE int fd = open(keep->path ? keep->path : KALLSYMS_PATH,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel symbols. Source of the line's form: kernel/kallsyms.c, s_show():
- * ADDRESS TYPE NAME[\t[MODULE]].
+ * Kernel symbols. Source of the line format: kernel/kallsyms.c, s_show(): ADDRESS TYPE
+ * NAME[\t[MODULE]].
  */
 #include "proc-internal.h"
 
@@ -14,14 +14,14 @@
 
 enum {
 	READ_BYTES = 1 << 20,
-	FILE_BYTES_MAX = 256 << 20, /* 4 MB on a usual kernel */
-	/* Nothing marks the end of the last symbol of all. */
+	FILE_BYTES_MAX = 256 << 20, /* 4 MB for a usual kernel */
+	/* Nothing marks the end of the very last symbol. */
 	LAST_SYMBOL_BYTES = 64 << 10,
 };
 
 #define HOLE PM_KALLSYMS_HOLE
 
-/* The last module's name, which the next symbol mostly shares. */
+/* Parser state. Keeps the last module's name, which the next symbol usually shares. */
 struct parser {
 	struct pm_kallsyms *kallsyms;
 	const char *module;
@@ -76,12 +76,14 @@ static bool is_name(const struct line *line, const char *name)
 
 static bool is_text(const struct line *line)
 {
-	/* These stand behind the last function and would else cover all that follows. */
+	/* These follow the last function, and would otherwise
+	 * cover everything after it. */
 	return strchr("tTwW", line->type) && !is_name(line, "_etext") &&
 	       !is_name(line, "_einittext");
 }
 
-/* The offset of the text in the arena, or HOLE when that is full or memory has ended. */
+/* The offset of the text in the arena, or HOLE if the arena is
+ * full or memory runs out. */
 static uint32_t put_name(struct pm_kallsyms *kallsyms, const char *name, size_t len)
 {
 	size_t offset = kallsyms->names.len;
@@ -99,13 +101,13 @@ static int add_line(struct parser *parser, const struct line *line)
 	parser->symbols_seen++;
 	if (line->address != 0)
 		parser->addresses_seen++;
-	/* Absolute symbols are numbers, not places. */
+	/* Absolute symbols are numbers, not addresses. */
 	if (line->address == 0 || line->type == 'A' || line->type == 'a')
 		return 0;
 	if (!is_text(line)) {
 		size_t len = kallsyms->symbols.len;
 
-		/* One mark is enough for a run of data in a sorted file. */
+		/* In a sorted file, one mark is enough for a run of data. */
 		if (len > 0 && kallsyms->symbols.data[len - 1].name == HOLE &&
 		    kallsyms->symbols.data[len - 1].address <= line->address)
 			return 0;
@@ -133,7 +135,7 @@ static int compare(const void *left, const void *right)
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
-	/* In the file's order, holes last: offsets grow. */
+	/* Names in the order of the file, because offsets grow; holes come last. */
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
@@ -142,7 +144,8 @@ static int leading_underscores(const char *name)
 	return (int)strspn(name, "_");
 }
 
-/* Of several names of one place the plainest says most: foo rather than __pfx_foo's kin. */
+/* If several names share an address, the one with the fewest
+ * leading underscores is best. */
 static bool is_better(const struct pm_kallsyms *kallsyms,
 		      const struct pm_kallsyms_symbol *a,
 		      const struct pm_kallsyms_symbol *b)
@@ -153,7 +156,7 @@ static bool is_better(const struct pm_kallsyms *kallsyms,
 	       leading_underscores(kallsyms->names.data + b->name);
 }
 
-/* Sorts, and leaves one symbol an address. */
+/* Sorts the symbols, and keeps one per address. */
 static void finish(struct pm_kallsyms *kallsyms)
 {
 	struct pm_kallsyms_symbol *symbols = kallsyms->symbols.data;
@@ -219,7 +222,8 @@ static int64_t read_sysctl(const char *path)
 	return file && fscanf(file, "%lld", &value) == 1 ? value : INT64_MIN;
 }
 
-/* kallsyms_show_value() of the kernel asks kptr_restrict first, then, at 0, paranoid. */
+/* kallsyms_show_value() of the kernel checks kptr_restrict first; if it is
+ * 0, perf_event_paranoid. */
 static int explain_zeros(struct pm_error *err)
 {
 	int64_t kptr = read_sysctl("/proc/sys/kernel/kptr_restrict");
@@ -253,7 +257,7 @@ static int parse(struct pm_kallsyms *kallsyms, const struct pm_str *text,
 	struct parser parser = { .kallsyms = kallsyms, .module = "" };
 	const char *at = text->data, *end = text->data + text->len;
 
-	/* About half of a line is its name; most lines are text. */
+	/* About half of a line is its name, and most lines are text symbols. */
 	if (put_name(kallsyms, "", 0) == HOLE ||
 	    pm_vec_reserve(&kallsyms->symbols, text->len / 40 + 1) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
@@ -311,8 +315,8 @@ void pm_kallsyms_free(struct pm_kallsyms *kallsyms)
 	free(kallsyms);
 }
 
-/* Only what says where a module is: "NAME SIZE REFERENCES USERS STATE ADDRESS"
- * (kernel/module/procfs.c, m_show()). References change all the time. */
+/* Uses only the fields that identify a module and its place: "NAME SIZE REFERENCES USERS
+ * STATE ADDRESS" (kernel/module/procfs.c, m_show()). References change all the time. */
 uint64_t pm_kernel_modules_fingerprint(void)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/modules", "re");
@@ -333,7 +337,7 @@ uint64_t pm_kernel_modules_fingerprint(void)
 	return print;
 }
 
-/* The symbol that covers @address; NULL if it is in none. */
+/* The symbol that covers @address; NULL if there is none. */
 static const struct pm_kallsyms_symbol *find_symbol(const struct pm_kallsyms *kallsyms,
 						    uint64_t address)
 {
@@ -368,9 +372,9 @@ const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t addres
 	return kallsyms->names.data + symbol->name;
 }
 
-/* Code that is made and freed while the kernel runs: BPF programs, trampolines of ftrace and
- * of kprobes. /proc/kallsyms lists it below names that no module has (kernel/kallsyms.c,
- * get_ksymbol_bpf() and its neighbours). */
+/* False for code that is created and freed while the kernel runs: BPF programs,
+ * trampolines of ftrace and of kprobes. /proc/kallsyms lists it with module names that no
+ * module has (kernel/kallsyms.c, get_ksymbol_bpf() and the functions near it). */
 bool pm_kallsyms_is_permanent(const char *module)
 {
 	return strcmp(module, "bpf") != 0 && strncmp(module, "__builtin__", 11) != 0;

@@ -10,7 +10,7 @@
 #define BOOT_PATH  "/proc/sys/kernel/random/boot_id"
 
 enum {
-	NOTES_BYTES_MAX = 1 << 16, /* some hundred on usual kernels */
+	NOTES_BYTES_MAX = 1 << 16, /* some hundred bytes on usual kernels */
 };
 
 static size_t read_whole(const char *path, void *ret, size_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command that waits before its exec. One byte through a socket lets the child go (a
- * socket, because writing to a pipe whose reader died raises SIGPIPE); the errno of a failed
- * exec comes back through a pipe, which the exec itself closes (CLOEXEC).
+ * A command that waits before its exec. One byte through a socket starts it (a socket,
+ * because writing to a pipe whose reader died raises SIGPIPE). The errno of a failed exec
+ * comes back through a pipe, which a successful exec closes (CLOEXEC).
  */
 #include "proc-internal.h"
 
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 
 enum {
-	/* The kernel's BINPRM_BUF_SIZE: it reads no more of a first line. */
+	/* The kernel's BINPRM_BUF_SIZE: it does not read more of a first line. */
 	SHEBANG_BYTES = 256,
 	/* For "did you mean". */
 	NEAR_NAME_BYTES = NAME_MAX + 1,
@@ -25,15 +25,15 @@ enum {
 	COULD_NOT_RUN = 127,
 };
 
-/* All that the child needs, made before the fork: another thread of ours may hold a lock
- * of malloc() at that moment. */
+/* Everything that the child needs, allocated before the fork: another thread of ours may
+ * hold a lock of malloc() at that moment. */
 struct pm_launch_plan {
-	PM_VEC(char *) paths; /* where the command may be, in order */
+	PM_VEC(char *) paths; /* candidates for the command's path, in order */
 	char **shell_argv; /* /bin/sh FILE ARGS…, for scripts without #! */
 	char *const *argv;
 	bool other_user;
-	struct pm_user user; /* with other_user */
-	sigset_t mask, defaults; /* as they are to be */
+	struct pm_user user; /* valid if other_user */
+	sigset_t mask, defaults; /* for the command */
 };
 
 static void plan_release(struct pm_launch_plan *plan)
@@ -51,7 +51,8 @@ static int plan_add_path(struct pm_launch_plan *plan, const char *folder,
 	char *path = NULL;
 	int rc;
 
-	/* An empty part of PATH is the current folder (POSIX, "Other Environment Variables") */
+	/* An empty part of PATH is the current directory (POSIX, "Other
+	 * Environment Variables"). */
 	if (asprintf(&path, "%.*s%s%s", (int)folder_len, folder, folder_len ? "/" : "",
 		     name) < 0)
 		return -ENOMEM;
@@ -102,7 +103,8 @@ static int plan_shell(struct pm_launch_plan *plan, char *const argv[])
 
 /* ---- the child ----------------------------------------------------------------------- */
 
-/* Shells run a text without #! themselves, but refuse a binary file of another machine. */
+/* Shells run a text file without #! themselves, but refuse a
+ * binary of another machine. */
 static bool is_script(const char *path)
 {
 	char first[128];
@@ -114,7 +116,7 @@ static bool is_script(const char *path)
 	return len >= 0 && !memchr(first, '\0', (size_t)len);
 }
 
-/* Returns the errno of the failure that says most. */
+/* Returns the most informative errno. */
 static int run(const struct pm_launch_plan *plan)
 {
 	bool explicit = strchr(plan->argv[0], '/');
@@ -127,8 +129,8 @@ static int run(const struct pm_launch_plan *plan)
 			execv(plan->shell_argv[0], plan->shell_argv);
 			errno = ENOEXEC;
 		}
-		/* The search goes on where the shell's would. A folder that we may not look
-		 * into holds no such command, as far as we can tell. */
+		/* Continue the search in the same cases as a shell does. A directory that
+		 * we may not search contains no such command, as far as we can tell. */
 		if (errno == EACCES) {
 			if (explicit || access(plan->paths.data[i], F_OK) == 0)
 				found = EACCES;
@@ -142,7 +144,8 @@ static int run(const struct pm_launch_plan *plan)
 	return found;
 }
 
-/* Our handlers mean nothing in the child; what was ignored stays so across the exec. */
+/* Our handlers are meaningless in the child. Ignored signals stay
+ * ignored across the exec. */
 static void reset_handlers(const struct pm_launch_plan *plan)
 {
 	for (int sig = 1; sig < NSIG; sig++) {
@@ -157,7 +160,7 @@ static void reset_handlers(const struct pm_launch_plan *plan)
 	}
 }
 
-/* 0 or an errno. Groups first: whoever is not root may not change them. */
+/* 0 or an errno. Sets the groups first, because only root may change them. */
 static int become(const struct pm_user *user)
 {
 	if (setgroups(user->groups_len, user->groups) < 0 ||
@@ -178,11 +181,12 @@ static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int er
 	do
 		n = recv(go_fd, &go, 1, 0);
 	while (n < 0 && errno == EINTR);
-	/* The end without a byte: nobody is there any more who wanted this to run. */
+	/* End of file without a byte: the process that wanted to
+	 * start the command is gone. */
 	if (n == 0)
 		_exit(COULD_NOT_RUN);
 	failure = n < 0 ? errno : 0;
-	/* A negative number: it did not come to the exec. */
+	/* A negative number means that the exec was not reached. */
 	if (failure == 0 && plan->other_user)
 		failure = -become(&plan->user);
 	if (failure == 0)
@@ -193,9 +197,9 @@ static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int er
 	_exit(COULD_NOT_RUN);
 }
 
-/* ---- words --------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------ */
 
-/* The interpreter in the first line of a script; false when there is none. */
+/* The interpreter in the first line of a script; false if there is none. */
 static bool read_interpreter(const char *path, char ret[SHEBANG_BYTES])
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -211,7 +215,7 @@ static bool read_interpreter(const char *path, char ret[SHEBANG_BYTES])
 	return ret[0] != '\0';
 }
 
-/* The first place that holds something of this name, or NULL. */
+/* The first candidate that exists, or NULL. */
 static const char *first_existing(const struct pm_launch_plan *plan, struct stat *st)
 {
 	for (size_t i = 0; i < plan->paths.len; i++)
@@ -220,7 +224,7 @@ static const char *first_existing(const struct pm_launch_plan *plan, struct stat
 	return NULL;
 }
 
-/* The name of a command that is nearly @name, or false. */
+/* The name of a command similar to @name; false if there is none. */
 static bool find_near(const char *name, char ret[NEAR_NAME_BYTES])
 {
 	const char *at = getenv("PATH");
@@ -250,7 +254,7 @@ static bool find_near(const char *name, char ret[NEAR_NAME_BYTES])
 	return best < start;
 }
 
-/* perf(1) has words for what are programs here. NULL: it is none of these. */
+/* Subcommands of perf(1) that are separate programs here. NULL: not one of these. */
 static const char *program_for(const char *word)
 {
 	static const char *const words[][2] = {
@@ -349,7 +353,7 @@ static void plan_cleanup(struct pm_launch_plan **plan)
 	plan_free(*plan);
 }
 
-/* The status, 0 or negative: of one that will end, or has. */
+/* Waits for the end of @pid, which has ended or is about to. 0 or negative errno. */
 static int reap(pid_t pid, int *status)
 {
 	pid_t rc;
@@ -360,7 +364,7 @@ static int reap(pid_t pid, int *status)
 	return rc < 0 ? -errno : 0;
 }
 
-/* Both ends of both ways. */
+/* The two ends of each direction. */
 struct channel {
 	int near_go, far_go;
 	int near_error, far_error;
@@ -389,7 +393,7 @@ static int channel_open(struct channel *channel)
 	return 0;
 }
 
-/* Signals wait while there are two of us, or the child would run our handlers. */
+/* Signals are blocked during the fork, or the child might run our handlers. */
 static pid_t fork_child(struct pm_launch_plan *plan,
 			const struct pm_launch_signals *signals,
 			const struct channel *channel)
@@ -407,7 +411,7 @@ static pid_t fork_child(struct pm_launch_plan *plan,
 		sigemptyset(&plan->defaults);
 	pid = fork();
 	if (pid == 0) {
-		/* Our end, too, would keep the child from seeing that we are gone. */
+		/* With our end open, the child would not notice our death. */
 		close(channel->near_go);
 		child(plan, channel->far_go, channel->far_error);
 	}
@@ -461,7 +465,7 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 		return pm_error_set(err, rc, "cannot make a process: %s", strerror(-rc));
 	}
 	launch->pid = pid;
-	/* Refused by old kernels and by seccomp; waitpid(2) serves in its place. */
+	/* Old kernels and seccomp refuse this; then waitpid(2) is used instead. */
 	launch->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	launch->go_fd = pm_take_fd(&channel.near_go);
 	launch->error_fd = pm_take_fd(&channel.near_error);
@@ -471,7 +475,8 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 	return 0;
 }
 
-/* 1: said, 0: it is dead already, or negative, and then it is killed: it would wait for ever. */
+/* 1: sent; 0: the child is already dead; negative: error, and the child is killed,
+ * because it would wait forever. */
 static int send_go(const struct pm_launch *launch, int fd, struct pm_error *err)
 {
 	ssize_t n;
@@ -497,12 +502,12 @@ int pm_launch_begin(struct pm_launch *launch, struct pm_error *err)
 	if (launch->go_fd < 0 || launch->begun)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
 	rc = send_go(launch, launch->go_fd, err);
-	/* Where it is dead already, pm_launch_go() finds out. */
+	/* If the child is already dead, pm_launch_go() detects that. */
 	launch->begun = rc == 1;
 	return rc < 0 ? rc : 0;
 }
 
-/* It never came to its exec. */
+/* Explains why the child did not reach its exec. */
 static int explain_end(const struct pm_launch *launch, struct pm_error *err)
 {
 	int status = launch->status, rc = launch->ended ? 0 : reap(launch->pid, &status);
@@ -522,7 +527,7 @@ static int explain_end(const struct pm_launch *launch, struct pm_error *err)
 	return -ECANCELED;
 }
 
-/* Of a child that was let go, where it cannot be told what came of it. */
+/* Kills a child that was started, if the result of its exec cannot be read. */
 static int kill_unknown(struct pm_launch *launch, int code, struct pm_error *err)
 {
 	kill(launch->pid, SIGKILL);
@@ -552,10 +557,10 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 		do
 			n = read(error_fd, &failure, sizeof(failure));
 		while (n < 0 && errno == EINTR);
-	/* The end: the exec closed the child's side. */
+	/* End of file: the exec closed the child's end. */
 	if (n == 0)
 		return 0;
-	/* The command may be at work by now, and its end would be waited for. */
+	/* The command may be running by now; waiting for it would take until its end. */
 	if (sent == 1 && n < 0)
 		return kill_unknown(launch, -errno, err);
 	if (n != sizeof(failure) || failure == 0)

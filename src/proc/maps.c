@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc tells of a process that already runs. Source of the line's form: proc(5),
+ * Reads the state of a running process from /proc. Source of the line format: proc(5),
  * show_map_vma() in the kernel's fs/proc/task_mmu.c.
  */
 #include "proc-internal.h"
@@ -90,7 +90,7 @@ int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret)
 	return 0;
 }
 
-/* The kernel writes a newline in a name as \012 here (and nothing else that way). */
+/* The kernel writes a newline in a name as \012 here, and escapes nothing else. */
 static void unescape(struct pm_str *to, const char *path, size_t len)
 {
 	pm_str_clear(to);
@@ -146,7 +146,7 @@ int pm_maps_find(const struct pm_module *module, bool *named)
 
 /* ---- reading a process --------------------------------------------------------------- */
 
-/* Says why /proc/PID cannot be read. */
+/* Explains why /proc/PID cannot be read. */
 static int explain(pid_t pid, int code, struct pm_error *err)
 {
 	if (code == -ENOENT || code == -ESRCH)
@@ -173,7 +173,8 @@ static bool exists(pid_t pid, const struct pm_str *path)
 	return in_root >= 0 || here >= 0;
 }
 
-/* A name may really hold the four characters of the escape: told apart by what exists. */
+/* A name may contain the four characters of the escape literally; the
+ * existing file decides. */
 static void choose_name(pid_t pid, const struct pm_maps_line *line, struct pm_str *path)
 {
 	unescape(path, line->path, line->path_len);
@@ -224,7 +225,7 @@ static void release_space(struct pm_space *space)
 	pm_vec_release(&space->maps);
 }
 
-/* Of what @tid, a thread of some process, has mapped. */
+/* Reads the mappings of @tid, a thread of some process. */
 static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
 		      int64_t *lines, struct pm_error *err)
 {
@@ -263,8 +264,8 @@ static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
 	return rc;
 }
 
-/* A thread of @pid above @tid that has memory, 0: none. Leaders that have ended have none, nor
- * do kernel threads. */
+/* The next thread of @pid above @tid that has memory, 0: none. Leaders that have ended
+ * have none, nor do kernel threads. */
 static pid_t next_with_memory(pid_t pid, pid_t tid)
 {
 	const struct dirent *entry;
@@ -299,7 +300,7 @@ static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	int64_t lines;
 	int rc = read_lines(procs, pid, &space, &lines, err);
 
-	/* Threads may end meanwhile: each is tried once. */
+	/* Threads may end meanwhile; each is tried once. */
 	while (rc == 0 && lines == 0 && (tid = next_with_memory(pid, tid)) != 0) {
 		from = tid;
 		if (read_lines(procs, tid, &space, &lines, NULL) < 0) {
@@ -325,11 +326,11 @@ static int read_comm(struct pm_procs *procs, pid_t pid, pid_t tid)
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0; /* it has ended since the folder was read */
+		return 0; /* it has ended since the directory was read */
 	len = read(fd, comm, sizeof(comm) - 1);
 	if (len <= 0)
 		return 0;
-	/* Only the last newline is not the name's. */
+	/* Only a final newline is not part of the name. */
 	comm[comm[len - 1] == '\n' ? len - 1 : len] = '\0';
 	return pm_procs_comm(procs, pid, tid, comm, false);
 }
@@ -360,7 +361,8 @@ static int read_tasks(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	return rc;
 }
 
-/* /proc/TID exists for every thread, unlisted; as a process it would be a second one. */
+/* /proc/TID exists for every thread, although it is not listed. If it was read as a
+ * process, that process would exist twice. */
 static int refuse_thread(pid_t pid, struct pm_error *err)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
@@ -380,7 +382,7 @@ static int refuse_thread(pid_t pid, struct pm_error *err)
 		pm_error_fix(err, "%ld", tgid);
 		return -ESRCH;
 	}
-	return 0; /* reading the rest will tell what is wrong */
+	return 0; /* later reads will report what is wrong */
 }
 
 int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)

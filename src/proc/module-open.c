@@ -8,10 +8,10 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-/* The worst news of all the places that were tried, for the words at the end. */
+/* The failures at all places that were tried, for the error message. */
 struct attempts {
-	bool stale; /* something else stood there */
-	bool not_regular; /* … that was not even a file */
+	bool stale; /* another file was there */
+	bool not_regular; /* … that was not a regular file */
 	bool denied_path, denied_proc;
 	int other; /* any other errno, 0 if none */
 };
@@ -22,9 +22,9 @@ static int64_t stamp_ns(const struct statx_timestamp *stamp)
 }
 
 /*
- * An inode number is used again soon after its file was removed, and a file can be written
- * over: what was born or written after the mapping was seen is not what was mapped. A time
- * in the future is a wrong clock and tells nothing.
+ * An inode number is reused soon after its file was removed, and a file can be
+ * overwritten. A file that was created or written after the mapping was seen is therefore
+ * not the mapped one. A time in the future comes from a wrong clock and is ignored.
  */
 static bool is_younger(const struct pm_module *module, const struct statx *st)
 {
@@ -43,9 +43,10 @@ static bool is_younger(const struct pm_module *module, const struct statx *st)
 }
 
 /*
- * On btrfs and overlayfs stat(2) shows an anonymous device (major 0), made per subvolume or
- * layer, while the kernel's records show the superblock's or the lower layer's. So there the
- * inode decides; both places being on real devices that differ is another file.
+ * On btrfs and overlayfs stat(2) shows an anonymous device (major 0) for each subvolume
+ * or layer, while the kernel's records show that of the superblock or of the lower layer.
+ * In this case only the inode is compared. If both devices are real and differ, the files
+ * are different.
  */
 static bool same_device(const struct pm_module_identity *identity, const struct statx *st)
 {
@@ -55,9 +56,10 @@ static bool same_device(const struct pm_module_identity *identity, const struct 
 }
 
 /*
- * Before Linux 6.8 overlayfs shows one inode to stat(2) and another, that of the layer, where
- * a file is mapped, once it was changed in the upper layer. What the process has mapped and
- * under which name is then told by the very list that the identity is from.
+ * Before Linux 6.8, once a file was changed in the upper layer of overlayfs, stat(2)
+ * shows another inode than its mappings, which show that of the layer. The list of
+ * mappings, from which the identity was taken, then decides what the process has mapped
+ * and under which name.
  */
 static bool is_shown_mapped(const struct pm_module *module, const struct statx *st,
 			    bool by_range)
@@ -70,11 +72,12 @@ static bool is_shown_mapped(const struct pm_module *module, const struct statx *
 	return by_range || named;
 }
 
-/* Whether the process that has the module's number was there when it was seen. */
+/* Whether the process that now has the module's pid already existed
+ * when the module was seen. */
 static bool is_same_process(const struct pm_module *module)
 {
 	enum {
-		STARTED = 20, /* spaces before it, behind the name: proc(5), starttime */
+		STARTED = 20, /* number of spaces from the name to starttime, proc(5) */
 	};
 	PM_AUTO_CLOSE int fd = -1;
 	struct timespec now, up;
@@ -96,7 +99,8 @@ static bool is_same_process(const struct pm_module *module)
 		return false;
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_gettime(CLOCK_BOOTTIME, &up);
-	/* Seconds since boot, cut to ticks, which is in our favour. */
+	/* Seconds since boot, rounded down to ticks, which can only
+	 * make this check succeed. */
 	started = strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
 	started += (double)(now.tv_sec - up.tv_sec);
 	started += (double)(now.tv_nsec - up.tv_nsec) / 1e9;
@@ -127,7 +131,7 @@ static int verify(const struct pm_module *module, int fd, const struct statx *st
 				return -ESTALE;
 		return 0;
 	}
-	/* Without any identity only the kernel's link by range can be believed. */
+	/* Without any identity, only the kernel's link by range can be trusted. */
 	if (identity->inode == 0)
 		return by_range && is_same_process(module) ? 0 : -ESTALE;
 	if ((st->stx_ino != identity->inode || !same_device(identity, st)) &&
@@ -136,8 +140,8 @@ static int verify(const struct pm_module *module, int fd, const struct statx *st
 	return !by_range && is_younger(module, st) ? -ESTALE : 0;
 }
 
-/* The fd of @handle's file (an O_PATH fd or -errno; taken) when it is the mapped one, else
- * negative. */
+/* Returns the fd of @handle's file if it is the mapped one, else a negative value.
+ * @handle_ is an O_PATH fd, which is consumed, or -errno. */
 static int try_handle(const struct pm_module *module, int handle_, bool by_range,
 		      bool in_proc, struct attempts *attempts)
 {
@@ -172,14 +176,15 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 	return -1;
 }
 
-/* Through the process, then by name; a name may really end in what the kernel adds. */
+/* Opens the name in the root of the process, then in ours. @suffix: a name may really end
+ * in the text that the kernel appends. */
 static int try_name(const struct pm_module *module, const char *suffix,
 		    struct attempts *attempts)
 {
 	struct pm_str path PM_CLEANUP(pm_str_release) = { 0 };
 	int fd = -1;
 
-	/* Anything else is not a name from the root of a file system. */
+	/* Anything else is not an absolute name. */
 	if (module->identity.path[0] != '/')
 		return -1;
 	pm_str_printf(&path, "%s%s", module->identity.path, suffix);
@@ -197,12 +202,13 @@ static int try_name(const struct pm_module *module, const char *suffix,
 
 static int try_all(const struct pm_module *module, struct attempts *attempts)
 {
-	struct attempts aside = { 0 }; /* of places where another file is no news */
+	struct attempts aside = { 0 }; /* of places where a different file is expected */
 	char path[64];
 	int fd;
 
-	/* Such a module is everyone's who mapped this build under this name: ours is better
-	 * than that of the first to be seen, which may have its own idea of what that is. */
+	/* Such a module stands for every process that mapped this build under this name.
+	 * The file in our root is preferable to that of the first process, whose root may
+	 * contain something else. */
 	if (module->identity.build_id_len > 0 && module->identity.inode == 0 &&
 	    module->identity.path[0] == '/') {
 		fd = try_handle(module, pm_open_handle(0, module->identity.path), false,
@@ -221,7 +227,8 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 	if (fd < 0)
 		fd = try_name(module, " (deleted)", &aside);
 	if (fd < 0 && module->seen_pid > 0) {
-		/* A program without a name (memfd, deleted) is open to its owner here. */
+		/* The owner can open a program without a name (memfd,
+		 * deleted) through this link. */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)module->seen_pid);
 		fd = try_handle(module, pm_open_handle(0, path), false, true, &aside);
 	}

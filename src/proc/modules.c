@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-/* d_path() of the kernel adds this to a file without a name left. */
+/* d_path() of the kernel appends this to a file that has no name any more. */
 #define DELETED " (deleted)"
 
 static bool starts_with(const char *path, size_t len, const char *prefix)
@@ -47,13 +47,13 @@ enum pm_module_kind pm_module_kind_of(const char *path, size_t *path_len)
 		return PM_MODULE_VDSO;
 	if (starts_with(path, len, "[kernel"))
 		return PM_MODULE_KERNEL;
-	/* Shared memory without a name of its own has a file inside of the kernel. */
+	/* Shared memory without a name has a file inside the kernel. */
 	if (is(path, len, "//anon") || is(path, len, "/dev/zero") ||
 	    is(path, len, "/anon_hugepage") || is(path, len, "/[aio]") ||
 	    is_sysv_segment(path, len))
 		return PM_MODULE_ANON;
-	/* A file outside of its process's root keeps this prefix. The rest, such as
-	 * "[heap]", "[anon:…]", "anon_inode:…" or "", is no file. */
+	/* A file outside its process's root has this prefix. All other names, such as
+	 * "[heap]", "[anon:…]", "anon_inode:…" or "", are not files. */
 	if (starts_with(path, len, "/") || starts_with(path, len, "(unreachable)"))
 		return PM_MODULE_FILE;
 	return PM_MODULE_ANON;
@@ -68,12 +68,12 @@ void pm_module_name_vdso(struct pm_module_identity *identity, uint64_t start)
 
 /* ---- the table ----------------------------------------------------------------------- */
 
-/* What is in the table. */
+/* A row of the table. */
 struct row {
 	struct pm_module module;
-	/* Under this path another file stands where we are: it was mapped from elsewhere. */
+	/* In our root another file has this path: this one was mapped from elsewhere. */
 	bool foreign;
-	bool retired; /* no mapping from now on is of this module */
+	bool retired; /* later mappings belong to another module */
 };
 
 struct key {
@@ -82,9 +82,9 @@ struct key {
 };
 
 /*
- * A path and a build-id are soon copied: a process with a root of its own must not give us
- * its file for the one that others mapped. Of overlayfs inodes tell nothing: before Linux 6.8
- * mappings show another one than stat(2).
+ * A path and a build-id are easily copied: a process with its own root must not pass its
+ * file off as the one that others have mapped. Inodes on overlayfs prove nothing: before
+ * Linux 6.8 mappings show another one than stat(2).
  */
 static bool is_foreign(const struct pm_module_identity *identity)
 {
@@ -98,7 +98,7 @@ static bool is_foreign(const struct pm_module_identity *identity)
 	if (handle < 0 || fstat(handle, &st) < 0 || fstatfs(handle, &fs) < 0 ||
 	    (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC)
 		return false;
-	/* btrfs shows stat(2) a device for each subvolume, with major 0. */
+	/* On btrfs, stat(2) shows a device with major 0 for each subvolume. */
 	return st.st_ino != identity->inode ||
 	       (major(st.st_dev) != 0 && identity->major != 0 &&
 		(major(st.st_dev) != identity->major ||
@@ -128,7 +128,7 @@ static bool equal_identity(const void *table, uint32_t id, const void *other)
 
 	if (row->retired || a->kind != b->kind || strcmp(a->path, b->path) != 0)
 		return false;
-	/* Only files differ under one name: "[heap]" is "[heap]". */
+	/* Only files can differ under one name: any two "[heap]" are equal. */
 	if (a->kind != PM_MODULE_FILE)
 		return true;
 	if (a->build_id_len > 0 && b->build_id_len > 0)
@@ -201,7 +201,7 @@ static int64_t realtime_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Records say "//anon" where /proc says nothing. */
+/* Records use "//anon" where /proc has no name. */
 static struct key key_of(const struct pm_module_identity *identity)
 {
 	struct key wanted = { .identity = *identity };
@@ -248,7 +248,8 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 	if (id != PM_INDEX_NONE) {
 		struct pm_module_identity *known = &modules->rows.data[id]->identity;
 
-		/* /proc does not show it; the first record of the file does. */
+		/* /proc does not show the generation; the first
+		 * record of the file does. */
 		if (!known->generation_known && key->generation_known) {
 			known->generation = key->generation;
 			known->generation_known = true;
@@ -256,7 +257,7 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 		return id;
 	}
 	if (modules->free_ids.len == 0 && modules->rows.len >= PM_MODULES_MAX) {
-		/* The last row is for all that are too many. */
+		/* The last row is shared by all modules beyond the limit. */
 		modules->refused++;
 		*key = (struct pm_module_identity){ .kind = PM_MODULE_ANON,
 						    .path = PM_MODULES_REFUSED_PATH };
@@ -264,8 +265,7 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 		if (id != PM_INDEX_NONE)
 			return id;
 	}
-	/* Reserves room for all ids that may come back, because failing is possible
-	 * here. */
+	/* Reserve space for all ids that may be freed here, where failing is possible. */
 	if (pm_vec_reserve(&modules->free_ids, modules->rows.len + 1) < 0 ||
 	    pm_vec_reserve(&modules->rows, modules->rows.len + 1) < 0)
 		return -ENOMEM;
@@ -288,7 +288,7 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 	else
 		modules->rows.len++;
 	modules->bytes += sizeof(*row) + path_len + 1;
-	/* Freed by its first member. */
+	/* The module is the first member, so freeing it frees the row. */
 	modules->rows.data[id] = &PM_TAKE_PTR(row)->module;
 	return id;
 }

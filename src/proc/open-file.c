@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files whose names come from others. A path is first opened with O_PATH: opening a device
- * for real can have effects, and a FIFO may not even be touched.
+ * Opening files whose names come from other processes. A path is first opened with
+ * O_PATH: a full open of a device can have side effects, and that of a FIFO can affect
+ * other processes.
  */
 #include "proc-internal.h"
 
@@ -37,7 +38,8 @@ int pm_open_handle_by_steps(int root, const char *path)
 		name[len] = '\0';
 		if (strcmp(name, "..") == 0)
 			return -ELOOP;
-		/* Behind a symbolic link nothing can be opened: it is no folder. */
+		/* A symbolic link is opened itself and is not a directory,
+		 * so the next step fails. */
 		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return -errno;
@@ -50,7 +52,7 @@ int pm_open_handle_by_steps(int root, const char *path)
 static int open_in_root(int root, const char *path)
 {
 	enum {
-		TRIES = 8 /* it fails when somebody renames a folder meanwhile */
+		TRIES = 8 /* it fails if a directory is renamed meanwhile */
 	};
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -61,7 +63,7 @@ static int open_in_root(int root, const char *path)
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	/* EPERM: what containers of that time answer to calls that they do not know. */
+	/* Old containers return EPERM for system calls that they do not know. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return pm_open_handle_by_steps(root, path);
 	return fd < 0 ? -errno : (int)fd;
@@ -94,7 +96,7 @@ int pm_open_regular(int handle)
 		return -ENOTSUP;
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", handle);
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	/* The handle's file is there: the link is not. */
+	/* The handle's file exists; it is the link that is missing. */
 	if (fd < 0 && errno == ENOENT)
 		return -ENXIO;
 	return fd < 0 ? -errno : fd;
@@ -107,22 +109,23 @@ int pm_file_open(pid_t pid, const char *path)
 	return handle < 0 ? handle : pm_open_regular(handle);
 }
 
-/* ---- as somebody else -------------------------------------------------------------------- */
+/* ---- as another user --------------------------------------------------------------------- */
 
-/* The system call changes this thread alone; the function of the C library changes all
- * threads. */
+/* The system call changes only this thread; the C library's
+ * function changes all threads. */
 static int set_groups(size_t len, const gid_t *groups)
 {
 	return syscall(SYS_setgroups, len, groups) == 0 ? 0 : -errno;
 }
 
-/* These calls do not report failure; they return the previous id. */
+/* setfsuid() and setfsgid() do not report failure; they return the previous id. */
 static bool has_fs_ids(uid_t uid, gid_t gid)
 {
 	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
 }
 
-/* With this bit, root keeps its capabilities for files when its file ids change. */
+/* Whether root loses its capabilities for files when its file ids change,
+ * which this bit prevents. */
 static bool drops_capabilities(void)
 {
 	int bits = prctl(PR_GET_SECUREBITS);
@@ -130,7 +133,7 @@ static bool drops_capabilities(void)
 	return bits >= 0 && !(bits & SECBIT_NO_SETUID_FIXUP);
 }
 
-/* With its own file ids, root has its capabilities for files again. */
+/* Once its own file ids are restored, root has its capabilities for files again. */
 static int open_with_rights(const struct pm_user *user, const char *path)
 {
 	int fd = -EPERM;

@@ -6,19 +6,19 @@
 #include <sys/mman.h>
 
 enum {
-	/* Exited processes (and threads) that are still known, for samples that come late.
-	 * A build runs through millions: all of them would be too many to keep. */
+	/* Number of exited processes (and threads) that are kept for late samples. A
+	 * build may start millions; they cannot all be kept. */
 	EXITED_KEPT = 1024,
-	/* Mappings of all processes, 32 bytes each. Beyond that, the oldest of the exited
-	 * processes go, and a process with more than its share starts over. */
+	/* Mappings of all processes, 32 bytes each. Beyond this limit the oldest exited
+	 * processes are dropped, and a process with more than its share starts over. */
 	MAPS_MAX = 1 << 20,
 	MAPS_SHARE = 1024,
 };
 
 struct process_row {
-	struct pm_process process; /* first: the public pointer is the row's */
+	struct pm_process process; /* first: the public pointer points to the row */
 	uint32_t id;
-	uint32_t live_threads; /* known ones */
+	uint32_t live_threads; /* known threads */
 	bool leader_exited;
 	uint64_t exit_serial; /* 0: alive */
 	char comm[16];
@@ -30,15 +30,15 @@ struct thread_row {
 	uint64_t exit_serial; /* 0: alive */
 };
 
-/* Rows that stay where they are, found by key; ids are used again. */
+/* Rows with stable addresses, found by key; ids are reused. */
 struct rows {
 	PM_VEC(void *) data;
 	PM_VEC(uint32_t) free_ids;
 	struct pm_index index;
 };
 
-/* The last that exited, oldest overwritten. An entry whose serial the row does not have (any
- * more) is void: the row came back to life or is another one's. */
+/* A ring buffer of the last exits. An entry is void if its serial differs from that of
+ * the row: the row is alive again or belongs to something else. */
 struct exited {
 	struct exited_entry {
 		uint32_t id;
@@ -53,8 +53,8 @@ struct pm_procs {
 	struct exited exited_processes, exited_threads;
 	void (*free_user)(void *user);
 	uint64_t epoch, exit_serial;
-	/* Above every generation of a dropped process, so that (pid, generation) is never
-	 * used twice. */
+	/* Greater than every generation of a dropped process, so that (pid,
+	 * generation) is never reused. */
 	uint32_t generation_floor;
 	size_t maps; /* of all processes */
 	uint64_t maps_forgotten; /* how often a process had to start over */
@@ -84,7 +84,7 @@ static bool equal_thread(const void *table, uint32_t id, const void *key)
 	return row->thread.pid == wanted->pid && row->thread.tid == wanted->tid;
 }
 
-/* The id under which @row is now, or PM_INDEX_NONE without memory. */
+/* Returns the id of @row, or PM_INDEX_NONE without memory. */
 static uint32_t rows_add(struct rows *rows, uint64_t hash, void *row)
 {
 	uint32_t id;
@@ -92,7 +92,7 @@ static uint32_t rows_add(struct rows *rows, uint64_t hash, void *row)
 	if (rows->free_ids.len > 0) {
 		id = rows->free_ids.data[rows->free_ids.len - 1];
 	} else {
-		/* Room to take every id back is made here, where failing is possible. */
+		/* Reserve space for freeing every id here, where failing is possible. */
 		if (rows->data.len >= PM_INDEX_NONE ||
 		    pm_vec_reserve(&rows->free_ids, rows->data.len + 1) < 0 ||
 		    pm_vec_reserve(&rows->data, rows->data.len + 1) < 0)
@@ -182,7 +182,7 @@ static void drop_process(struct pm_procs *procs, struct process_row *row)
 	free(row);
 }
 
-/* A pid that is used again is a new process in the old one's place. */
+/* A reused pid belongs to a new process, which takes the old one's row. */
 static void renew_process(struct pm_procs *procs, struct process_row *row)
 {
 	release_user(procs, row);
@@ -326,8 +326,9 @@ struct pm_thread *pm_procs_find_thread(const struct pm_procs *procs, pid_t pid, 
 	return row ? &row->thread : NULL;
 }
 
-/* Keeps the place where a module was seen one that can still be looked at: through @tid, of
- * which @pid, as a leader that has ended shows nothing. */
+/* Updates the place where a module was seen, so that it can still be
+ * examined. The mapping was seen in @tid, a thread of @pid: a leader that has
+ * ended shows no mappings. */
 static void note_seen(struct pm_procs *procs, pid_t pid, pid_t tid,
 		      const struct pm_mapping *mapping)
 {
@@ -347,7 +348,7 @@ static void note_seen(struct pm_procs *procs, pid_t pid, pid_t tid,
 	module->seen_end = mapping->end;
 }
 
-/* Drops exited processes other than @but, oldest first, until there is room. */
+/* Drops exited processes other than @but, oldest first, until the limit is met. */
 static void make_room_for_maps(struct pm_procs *procs, const struct process_row *but)
 {
 	struct exited *exited = &procs->exited_processes;
@@ -365,7 +366,7 @@ static void make_room_for_maps(struct pm_procs *procs, const struct process_row 
 	}
 }
 
-/* Whether a process that has @len mappings may have @want more. */
+/* Whether a process that has @len mappings may get more. */
 static bool may_map(struct pm_procs *procs, const struct process_row *row, size_t len)
 {
 	if (procs->maps > MAPS_MAX)
@@ -433,7 +434,7 @@ int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space
 	return 0;
 }
 
-/* The comm that a new task has from the one that made it, "" if that is not known. */
+/* The comm that a new task inherits from its creator, "" if unknown. */
 static const char *inherited_comm(const struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	const struct thread_row *thread = find_thread(procs, pid, tid);
@@ -482,7 +483,8 @@ int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid
 	}
 	thread = find_thread(procs, pid, tid);
 	if (thread) {
-		/* Used again, or already seen by a sample; counted as alive either way. */
+		/* The row is reused, or a sample came before the fork record; it
+		 * counts as alive either way. */
 		if (thread->exit_serial != 0 || (pid != parent_pid && !is_new))
 			process->live_threads++;
 		thread->exit_serial = 0;
@@ -512,8 +514,9 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 		process->process.space.epoch = ++procs->epoch;
 		process->process.generation++;
 		process->process.executed = true;
-		/* One thread is left and is now the leader (de_thread() in fs/exec.c): the old
-		 * leader has exited under this tid, and the tid that it had gets no record. */
+		/* One thread is left and is now the leader (de_thread() in fs/exec.c):
+		 * the old leader has exited under this tid, and no record reports the end
+		 * of the thread's former tid. */
 		thread->exit_serial = 0;
 		process->live_threads = 1;
 		process->leader_exited = false;
@@ -560,8 +563,8 @@ void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid)
 		process->leader_exited = true;
 	if (thread && thread->exit_serial == 0)
 		end_thread(procs, thread, process);
-	/* Of a process that was not followed from its beginning other threads may live: only
-	 * with its leader gone, too, it counts as over. */
+	/* A process that was not followed from its start may have threads that we do not
+	 * know. It counts as ended only if its leader has exited, too. */
 	if (process && process->exit_serial == 0 && process->leader_exited &&
 	    process->live_threads == 0)
 		end_process(procs, process);
@@ -583,8 +586,8 @@ void pm_procs_sweep(struct pm_procs *procs)
 	for (size_t i = 0; i < procs->processes.data.len; i++) {
 		struct process_row *row = procs->processes.data.data[i];
 
-		/* As long as one of its threads lives, records may refer to the process
-		 * by its number. */
+		/* While one of its threads exists, records may refer to the
+		 * process by its number. */
 		if (row && row->exit_serial == 0 && pm_task_is_gone(row->process.pid))
 			end_process(procs, row);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a process may not be traced, in words. Sources: ptrace(2) "Ptrace access mode checking",
- * Documentation/admin-guide/LSM/Yama.rst.
+ * Explains why a process may not be traced. Sources: ptrace(2) "Ptrace access mode
+ * checking", Documentation/admin-guide/LSM/Yama.rst.
  */
 #include "trace-internal.h"
 
@@ -16,7 +16,7 @@ static long read_number(const char *path)
 	return file && fscanf(file, "%ld", &value) == 1 ? value : -1;
 }
 
-/* Of the file /proc/PID/status; false when the line is not there. */
+/* Reads a field of /proc/PID/status; false if it is missing. */
 static bool read_status(pid_t pid, const char *format, long *ret)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sides of a fork. The kernel wakes the child before it stops the maker (kernel_clone() in
- * kernel/fork.c), and wait(2) gives their stops in any order. Neither goes on before both have
- * come and the child has been told of: so the caller finds the maker as it was when it forked,
- * and knows who it was and how. A maker that is killed in between has its end told after them.
+ * Handles both sides of a fork. The kernel wakes the child before it stops the maker
+ * (kernel_clone() in kernel/fork.c), and wait(2) returns their stops in either order.
+ * Neither is resumed before both have stopped and the child has been reported. The caller
+ * therefore finds the maker in its state at the fork, and knows which thread created the
+ * child and how. If a maker is killed in between, its end is reported after its children.
  */
 #include "trace-internal.h"
 
 #include <time.h>
 
-/* The other may have been killed before it could stop; then it does not come at all, and the one
- * that waits, whom nobody killed, should not feel it. */
+/* The other thread may have been killed before it could stop. Then its stop never comes,
+ * and the waiting thread should not be delayed noticeably. */
 #define WAIT_MAX_NS UINT64_C(200000000)
 
 uint64_t pm_trace_now_ns(void)
@@ -41,12 +42,12 @@ void pm_trace_note_made(struct pm_trace *trace, uint32_t row, pid_t child, bool 
 		.by_vfork = by_vfork,
 	};
 
-	/* Told of long ago, or killed before it could be. */
+	/* Already reported, or killed before that. */
 	if (known != PM_INDEX_NONE
 		    ? trace->threads.data[known].waits != PM_TRACE_WAITS_FOR_MAKER
 		    : child == 0 || !pm_trace_is_ours(child))
 		return;
-	/* Without memory /proc is asked. */
+	/* Without memory, pm_trace_meet() uses /proc instead. */
 	if (pm_vec_push(&trace->made, made) == 0 && !trace->detaching)
 		begin_wait(trace, maker, PM_TRACE_WAITS_FOR_CHILD);
 	if (known != PM_INDEX_NONE)
@@ -66,7 +67,7 @@ struct pm_trace_made pm_trace_take_made(struct pm_trace *trace, pid_t child)
 	return (struct pm_trace_made){ 0 };
 }
 
-/* @parent: as /proc tells, where nobody else did. */
+/* @parent: the parent according to /proc, used if the maker is unknown. */
 static void tell_new(struct pm_trace *trace, const struct pm_trace_made *made, pid_t pid,
 		     pid_t tid, pid_t parent, struct pm_trace_event *ret)
 {
@@ -88,7 +89,7 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 		rc = pm_trace_add_thread(trace, pid, tid, row);
 	if (rc < 0)
 		return rc;
-	/* Of a thread nobody asks who made it. */
+	/* The creator of a thread is not needed. */
 	if (made.tid == 0 && is_first_stop && tid == pid && !trace->detaching &&
 	    pm_trace_find_process(trace, parent) != PM_INDEX_NONE) {
 		trace->threads.data[*row].parent = parent;
@@ -99,7 +100,7 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 	return 0;
 }
 
-/* The first that has waited so for too long; 0: none. */
+/* The first thread that has waited in this way for too long; 0: none. */
 static pid_t overdue(struct pm_trace *trace, enum pm_trace_waits waits)
 {
 	uint64_t now, oldest = UINT64_MAX;
@@ -147,7 +148,7 @@ bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret)
 
 /* ---- makers that were killed --------------------------------------------------------- */
 
-/* One that waits for a maker in @pid; 0: none. */
+/* A thread that waits for a maker in process @pid; 0: none. */
 static pid_t waiting_for(const struct pm_trace *trace, pid_t pid)
 {
 	for (size_t i = 0; i < trace->threads.len; i++) {
@@ -184,7 +185,7 @@ bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *ret)
 	for (size_t i = 0; i < trace->ends.len; i++) {
 		const struct pm_trace_end *end = &trace->ends.data[i];
 
-		/* Nobody comes for them any more. */
+		/* The makers of these have ended, so their stops will never come. */
 		trace->met = waiting_for(trace, end->event.pid);
 		if (pm_trace_tell_met(trace, ret))
 			return true;

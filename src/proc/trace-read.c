@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be seen of a followed thread: its files in /proc, its registers, its memory.
+ * Reads the state of a traced thread: its files in /proc, its registers, its memory.
  * Sources: proc(5), do_task_stat() and proc_pid_schedstat() in the kernel's fs/proc.
  */
 #include "trace-internal.h"
@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum {
-	/* Fields of /proc/PID/stat behind the name, counted from the state as 0. */
+	/* Fields of /proc/PID/stat after the name, counted from the state as 0. */
 	FIELD_UTIME = 11,
 	FIELD_STIME = 12,
 	FIELD_VSIZE = 20,
@@ -24,7 +24,7 @@ enum {
 
 /* ---- text ---------------------------------------------------------------------------- */
 
-/* The next number of the line; some fields are negative, which are of no use here. */
+/* The next number of the line. Negative ones are not used here and become 0. */
 static bool take_field(const char **at, const char *end, uint64_t *ret)
 {
 	bool negative;
@@ -53,12 +53,12 @@ int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret)
 	uint64_t field[FIELDS] = { 0 };
 	size_t comm_len;
 
-	/* A name may hold anything, parentheses, too; behind it there are only numbers. */
+	/* A name may contain anything, including parentheses; only numbers follow it. */
 	if (!open || !at || at < open || end - at < 3 || at[1] != ' ')
 		return -EBADMSG;
 	comm_len = (size_t)(at - open - 1);
 	if (comm_len >= sizeof(line.comm))
-		comm_len = sizeof(line.comm) - 1; /* kernel threads */
+		comm_len = sizeof(line.comm) - 1; /* of kernel threads */
 	memcpy(line.comm, open + 1, comm_len);
 	line.state = at[2];
 	at += 3;
@@ -86,8 +86,9 @@ static ssize_t read_once(int fd, char *ret, size_t size)
 	return len < 0 ? -errno : len;
 }
 
-/* Reads a file of the thread through *@fd, which is opened and kept while there are not too
- * many. Not /proc/TID/…: that would add up the whole process. */
+/* Reads a file of the thread through *@fd, which is opened if necessary, and
+ * kept open unless there are too many. /proc/TID/… is not used: it would show
+ * sums for the whole process. */
 static ssize_t read_file(struct pm_trace *trace, const struct pm_trace_thread *thread,
 			 int *fd, const char *name, char *ret, size_t size)
 {
@@ -166,8 +167,9 @@ bool pm_trace_has_schedstat(void)
 	char text[PM_SCHEDSTAT_MAX];
 	struct pm_schedstat own;
 
-	/* "0 0 0" where it is not kept. A process that has just begun has no time yet, but it
-	 * has got a CPU: proc_pid_schedstat() in fs/proc/base.c. */
+	/* "0 0 0" if the kernel does not keep it. A process that has just
+	 * started may have no time yet, but it has got a CPU:
+	 * proc_pid_schedstat() in fs/proc/base.c. */
 	return fd >= 0 &&
 	       parse_schedstat(text, read_once(fd, text, sizeof(text)), &own) &&
 	       own.turns > 0;
@@ -214,7 +216,7 @@ int pm_trace_read_parents(pid_t tid, pid_t *tgid, pid_t *ppid)
 	file = fopen(line, "re");
 	if (!file)
 		return -errno;
-	/* Name, the first line, has its newlines escaped. */
+	/* The first line, Name, has its newlines escaped. */
 	while (fgets(line, sizeof(line), file) && (group == 0 || parent == 0)) {
 		sscanf(line, "Tgid: %d", &group);
 		sscanf(line, "PPid: %d", &parent);
@@ -270,7 +272,7 @@ int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
 
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
 		return -errno;
-	/* The kernel gives as many bytes as the task's kind has. */
+	/* The size returned by the kernel shows the kind of the task. */
 	if (iov.iov_len == sizeof(user.regs_32))
 		convert_32(&user.regs_32, ret);
 	else if (iov.iov_len == sizeof(user.regs_64))
@@ -288,7 +290,7 @@ int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) != 0)
 		return -errno;
 	if (iov.iov_len != sizeof(user)) {
-		/* A 32-bit task: nothing that we could interpret. */
+		/* A 32-bit task, which we cannot interpret. */
 		*ret = (struct pm_trace_regs){ .is_32 = true };
 		return 0;
 	}
@@ -315,8 +317,8 @@ size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len)
 	size_t parts = 0, left = len;
 	ssize_t got;
 
-	/* One part a page: process_vm_readv(2) ends before the first part that is not
-	 * wholly there. */
+	/* Use one part per page: process_vm_readv(2) stops before the first part that is
+	 * not completely readable. */
 	while (left > 0 && parts < PM_ARRAY_LEN(remote)) {
 		uint64_t room = page - at % page;
 
@@ -348,7 +350,8 @@ size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t
 
 /* ---- wait(2) ------------------------------------------------------------------------- */
 
-/* wait4(2) sums up over all threads of whoever stops, too: it is not asked of all. */
+/* wait4(2) also sums over all threads of a process that merely stops, so it is used only
+ * for the requested process. */
 pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options)
 {
 	siginfo_t next = { 0 };
@@ -359,7 +362,7 @@ pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options)
 		return -1;
 	if (next.si_pid == 0)
 		return 0;
-	/* Only a kill takes it away meanwhile, and then it ends. */
+	/* Meanwhile the state can only change by a kill, and then the thread ends. */
 	return wait4(next.si_pid, status, __WALL | WNOHANG,
 		     next.si_pid == trace->usage_of ? &trace->usage : NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads and processes that are followed, by number. */
+/* Tables of the traced threads and processes, by number. */
 #include "trace-internal.h"
 
 static bool equal_thread(const void *table, uint32_t id, const void *key)
@@ -40,7 +40,7 @@ static int add_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
 	if (*ret != PM_INDEX_NONE)
 		return 0;
 	if (trace->free_processes.len == 0) {
-		/* Room to take the row back is made where failing is possible. */
+		/* Reserve space for freeing the row here, where failing is possible. */
 		row = (uint32_t)trace->processes.len;
 		if (pm_vec_reserve(&trace->free_processes, (size_t)row + 1) < 0 ||
 		    pm_vec_push(&trace->processes, (struct pm_trace_process){ 0 }) < 0)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following threads with ptrace(2). What this file relies on, by the kernel's source:
+ * Tracing threads with ptrace(2). This file relies on the following behaviour of the
+ * kernel:
  *
- * - After PTRACE_SEIZE threads run on; what they make is seized, too, with the same options,
- *   and reports PTRACE_EVENT_STOP before its first instruction.
+ * - After PTRACE_SEIZE threads continue to run. Tasks that they create are seized, too,
+ *   with the same options, and report PTRACE_EVENT_STOP before their first instruction.
  * - Any stop answers a PTRACE_INTERRUPT (ptrace_stop() clears JOBCTL_TRAP_STOP).
- * - A group stop reports PTRACE_EVENT_STOP with its signal; PTRACE_LISTEN leaves the thread in
- *   it, so that job control works as without us.
- * - In an exec all other threads end, and the one that executes takes over the leader's tid
- *   without an exit of its own: PTRACE_GETEVENTMSG tells the tid that it had.
- * - PTRACE_O_TRACEEXIT is not needed: exits are reported by wait(2), and one stop more for
- *   each thread would only cost.
+ * - A group stop reports PTRACE_EVENT_STOP with its signal; PTRACE_LISTEN leaves the
+ *   thread in it, so that job control works as without a tracer.
+ * - In an exec all other threads end, and the executing thread takes over the leader's
+ *   tid without an exit of its own: PTRACE_GETEVENTMSG returns its former tid.
+ * - PTRACE_O_TRACEEXIT is not needed: wait(2) reports exits, and another stop for each
+ *   thread would only cost time.
  */
 #include "trace-internal.h"
 
@@ -24,18 +25,19 @@
 #include <time.h>
 
 enum {
-	FDS_MAX = 4096, /* more threads than half of this are looked at by name */
-	FDS_SHARE = 4, /* of what may be open, the share that is ours */
-	/* Threads may be made while the folder is read; the followed ones' are seized by the
-	 * kernel, so that each round finds less. */
+	FDS_MAX = 4096, /* kept open; those of further threads are reopened each time */
+	FDS_SHARE = 4, /* our share of the fds that may be open */
+	/* Threads may be created while the directory is read. The kernel seizes those of
+	 * traced threads, so each round finds fewer. */
 	SEIZE_ROUNDS_MAX = 1000,
-	/* Stops in a row of which the caller is told nothing. Who gets signals all the time
-	 * stops all the time, and so would never come to an end. */
+	/* Maximum number of consecutive stops that are not reported to the caller.
+	 * A thread that gets signals all the time stops all the time, and would
+	 * keep us here forever. */
 	QUIET_MAX = 256,
-	NEAR_NS = 400000, /* from a tick to the stop of a thread that made room for it */
+	NEAR_NS = 400000, /* from a tick to the stop of a thread that we preempted */
 };
 
-/* ---- going on ------------------------------------------------------------------------ */
+/* ---- resuming ------------------------------------------------------------------------ */
 
 static void detach(struct pm_trace *trace, uint32_t row)
 {
@@ -48,8 +50,9 @@ static void detach(struct pm_trace *trace, uint32_t row)
 	pm_trace_drop_thread(trace, row);
 }
 
-/* Of a thread that was killed, the end is reported soon. No other one may be left standing: what
- * cannot be let go on is let go, and the caller learns of it as an error. */
+/* Resumes the thread of @row. If it was killed, its end is reported soon. No other
+ * thread may be left stopped: one that cannot be resumed is detached, and the
+ * caller gets an error. */
 static void resume(struct pm_trace *trace, uint32_t row)
 {
 	struct pm_trace_thread *thread = &trace->threads.data[row];
@@ -70,7 +73,7 @@ static void resume(struct pm_trace *trace, uint32_t row)
 	thread->stopped = thread->listening;
 }
 
-/* The thread waits no longer for the other of a fork. */
+/* The thread does not wait for the other side of a fork any more. */
 static void end_wait(struct pm_trace *trace, pid_t tid)
 {
 	uint32_t row = tid != 0 ? pm_trace_find_thread(trace, tid) : PM_INDEX_NONE;
@@ -106,12 +109,13 @@ static void ask(struct pm_trace_thread *thread, bool ticked)
 }
 
 /*
- * Whether the stopped thread had a CPU at the tick that asked it. One that only waited stands
- * where the scheduler took its CPU away, which is often in the very system calls that look at
- * clocks, and says nothing about where its time goes. Such a thread has got a CPU since; and
- * so has one that had to make room for us, but then all that it waited was after the tick.
- * With much time between tick and stop, neither is sure, nor that it was we who chose the
- * place where it had to make room.
+ * Whether the stopped thread had a CPU at the tick that stopped it. A thread that only
+ * waited for a CPU is at the place where the scheduler took the CPU away, which is often
+ * in those system calls that check clocks, and does not show where the thread spends its
+ * time. Such a thread has got a CPU since the tick. So has a thread that was preempted by
+ * us, but that one has only waited after the tick. If there is much time between the tick
+ * and the stop, neither conclusion is certain, nor is it certain that we chose the place
+ * of the preemption.
  */
 static bool had_cpu(struct pm_trace *trace, struct pm_trace_thread *thread)
 {
@@ -126,7 +130,7 @@ static bool had_cpu(struct pm_trace *trace, struct pm_trace_thread *thread)
 	       now.waited_ns - then->waited_ns <= late_ns;
 }
 
-/* ---- what wait(2) says --------------------------------------------------------------- */
+/* ---- results of wait(2) -------------------------------------------------------------- */
 
 static bool is_group_stop(int event, int signal)
 {
@@ -134,7 +138,7 @@ static bool is_group_stop(int event, int signal)
 					      signal == SIGTTIN || signal == SIGTTOU);
 }
 
-/* Everybody but @tid has ended, or is @tid under the name that it had before. */
+/* All threads but @tid have ended, or are @tid under its former number. */
 static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 {
 	uint32_t process = pm_trace_find_process(trace, pid);
@@ -152,7 +156,7 @@ static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 {
 	uint32_t row = pm_trace_find_thread(trace, tid);
 
-	/* One that was never told of keeps nobody waiting. */
+	/* A thread that was never reported must not keep its maker waiting. */
 	end_wait(trace, pm_trace_take_made(trace, tid).parent_tid);
 	*ret = (struct pm_trace_event){
 		.what = PM_TRACE_EXIT, .pid = tid, .tid = tid, .status = status
@@ -164,7 +168,8 @@ static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 	return !pm_trace_put_end_off(trace, ret);
 }
 
-/* The id that the stop of @tid tells of, in our namespace; @otherwise if it was killed. */
+/* The id that the stop of @tid reports, in our namespace;
+ * @otherwise if @tid was killed. */
 static pid_t message_of(pid_t tid, pid_t otherwise)
 {
 	unsigned long message;
@@ -175,7 +180,7 @@ static pid_t message_of(pid_t tid, pid_t otherwise)
 	return (pid_t)message;
 }
 
-/* 1: @ret is set; 0: the thread goes on; or negative. */
+/* 1: @ret is set; 0: the thread is resumed; or negative. */
 static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		     struct pm_trace_event *ret)
 {
@@ -189,7 +194,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		found = 1;
 		if (pm_trace_meet(trace, tid, event == PTRACE_EVENT_STOP, &row, ret) <
 		    0) {
-			/* It has been killed meanwhile, or must at least not stand still. */
+			/* It was killed meanwhile; in any case it
+			 * must not stay stopped. */
 			ptrace(PTRACE_DETACH, tid, NULL, NULL);
 			return 0;
 		}
@@ -208,15 +214,15 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	    event == PTRACE_EVENT_CLONE)
 		pm_trace_note_made(trace, row, message_of(tid, 0),
 				   event == PTRACE_EVENT_VFORK);
-	/* It does not answer before what it has made is told of; where a tick finds it, it is
-	 * at once. */
+	/* A thread that waits for its child answers only after the child is reported, so
+	 * ask again. A stop by a tick is reported at once. */
 	if (asked && !thread->ticked && thread->waits == PM_TRACE_WAITS_FOR_CHILD) {
 		ask(thread, false);
 		asked = false;
 	}
 	if (event == PTRACE_EVENT_EXEC) {
 		ret->former_tid = message_of(tid, tid);
-		/* The folder of another thread may have been read so far. */
+		/* The kept fds may be those of another thread's directory. */
 		pm_trace_close(trace, thread);
 		forget_others(trace, ret->pid, tid);
 		ret->what = PM_TRACE_EXEC;
@@ -229,7 +235,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		found = 1;
 	}
 	if (thread->waits == PM_TRACE_WAITS_FOR_MAKER)
-		return 0; /* it is told of when both stand still */
+		return 0; /* it is reported when both are stopped */
 	trace->held = row;
 	if (found == 0 || trace->detaching) {
 		pm_trace_go_on(trace);
@@ -293,7 +299,7 @@ bool pm_trace_more(const struct pm_trace *trace)
 
 void pm_trace_set_signal(struct pm_trace *trace, int signal)
 {
-	/* In a group stop the number is no signal: see ptrace(2), "Group-stop". */
+	/* In a group stop this number is not a signal: see ptrace(2), "Group-stop". */
 	if (trace->held != PM_INDEX_NONE && !trace->threads.data[trace->held].listening)
 		trace->threads.data[trace->held].signal = signal;
 }
@@ -310,9 +316,10 @@ void pm_trace_keep(struct pm_trace *trace)
 		trace->threads.data[trace->held].kept = true;
 }
 
-/* ---- following ----------------------------------------------------------------------- */
+/* ---- attaching ----------------------------------------------------------------------- */
 
-/* Such a thread is a zombie: a leader whose other threads live on. It cannot be traced. */
+/* Such a thread is a zombie: a leader whose other threads still
+ * exist. It cannot be traced. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -327,7 +334,7 @@ static bool has_ended(pid_t pid, pid_t tid)
 	       (line.state == 'Z' || line.state == 'X');
 }
 
-/* 1: seized now; 0: was before, or has ended. */
+/* 1: seized now; 0: seized before, or has ended. */
 static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			struct pm_error *err)
 {
@@ -344,8 +351,8 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 		int code = errno;
 		pid_t tgid, ppid;
 
-		/* Other threads come and go, or are zombies; only of the process we know that
-		 * it has to be there. */
+		/* Other threads may end or be zombies; only the process
+		 * itself is known to exist. */
 		if (tid != pid && (code == ESRCH || code == EPERM) &&
 		    (pm_trace_read_parents(tid, &tgid, &ppid) < 0 ||
 		     pm_trace_len(trace) > 0))
@@ -357,7 +364,7 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 	return 1;
 }
 
-/* How many threads of @pid were found that had not been seized. */
+/* Returns how many threads of @pid were found that had not been seized. */
 static int seize_round(struct pm_trace *trace, pid_t pid, struct pm_error *err)
 {
 	const struct dirent *entry;
@@ -450,7 +457,7 @@ static void look_at_processes(struct pm_trace *trace)
 
 		if (process->pid == 0)
 			continue;
-		/* Where the clock cannot be read, only the threads can tell. */
+		/* If the clock cannot be read, only the threads can show it. */
 		process->moved = pm_trace_process_cpu_ns(process->pid, &now) < 0 ||
 				 now != process->cpu_ns;
 		if (process->moved)
@@ -471,13 +478,13 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 		if (thread->tid == 0 || thread->asked || thread->stopped ||
 		    !trace->processes.data[thread->process].moved)
 			continue;
-		/* One that runs on was not scheduled anew, and its time is brought up to date
-		 * by the kernel's own ticks only. */
+		/* A thread that keeps running is not scheduled anew, and its time is
+		 * updated only at the kernel's own ticks. */
 		scheduled = pm_trace_was_scheduled(trace, thread);
 		if (!scheduled && !ran)
 			continue;
 		rc = pm_trace_read_stat(trace, thread);
-		/* Who has ended is no loss. */
+		/* A thread that has ended is not missed. */
 		trace->unseen += rc < 0 && rc != -ENOENT && rc != -ESRCH;
 		if (rc < 0 || thread->seen.state != 'R')
 			continue;
@@ -491,14 +498,14 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 void pm_trace_detach(struct pm_trace *trace)
 {
 	trace->detaching = true;
-	pm_trace_keep(trace); /* it stands still, whatever it was held for */
+	pm_trace_keep(trace); /* it is stopped, whatever it was held for */
 	trace->held = PM_INDEX_NONE;
 	for (uint32_t i = 0; i < trace->threads.len; i++) {
 		struct pm_trace_thread *thread = &trace->threads.data[i];
 
 		if (thread->tid == 0)
 			continue;
-		/* A thread that listens has to stop once more before it can be let go. */
+		/* A listening thread has to stop once more before it can be detached. */
 		if (thread->stopped && !(thread->listening && !thread->kept))
 			resume(trace, i);
 		else if (!thread->asked)
@@ -506,7 +513,7 @@ void pm_trace_detach(struct pm_trace *trace)
 	}
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- creation and release ------------------------------------------------------------ */
 
 struct pm_trace *pm_trace_new(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As whom a command is to run: names and numbers of users and groups. */
+/* The user that a command runs as: names and numbers of users and groups. */
 #include "pm/proc.h"
 
 #include <grp.h>
@@ -13,7 +13,7 @@ enum {
 	GROUPS_MAX = 65536, /* NGROUPS_MAX of Linux */
 };
 
-/* A number that is not (uid_t)-1, which means "leave it". */
+/* A number other than (uid_t)-1, which means "unchanged". */
 static bool parse_id(const char *text, uint32_t *ret)
 {
 	uint64_t value;
@@ -25,7 +25,7 @@ static bool parse_id(const char *text, uint32_t *ret)
 	return true;
 }
 
-/* The group of @text, after the colon. */
+/* Parses the group, the part of @text after the colon. */
 static int find_group(const char *text, struct pm_user *user, struct pm_error *err)
 {
 	PM_AUTO_FREE char *bytes = malloc(ENTRY_BYTES);
@@ -64,7 +64,7 @@ static int find_groups(const char *name, struct pm_user *user)
 	}
 }
 
-/* The groups that the user is in, or the one that was named. */
+/* The groups of the user, or only the one that was given. */
 static int set_groups(const char *name, bool group_given, struct pm_user *user)
 {
 	if (name && !group_given)

@@ -14,9 +14,9 @@
 enum {
 	START_TICK_MS = 50,
 };
-/* For the exec, after we were asked to stop. */
+/* Time for the exec after we were asked to stop. */
 #define START_NS_MAX 1000000000ull
-/* A command that was asked to end, and waits for so long for what cannot be interrupted. */
+/* How long a command that was asked to end may be in an uninterruptible sleep. */
 #define STUCK_NS_MAX 1000000000ull
 
 static int prepare_with_stderr(struct pm_launch *launch, char **command, const char *user,
@@ -43,7 +43,7 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* What the command is to have as it was before us. */
+/* Ignores @sig, and remembers to restore the default action for the command. */
 static void ignore(struct pm_child *child, int sig)
 {
 	struct sigaction before;
@@ -54,9 +54,10 @@ static void ignore(struct pm_child *child, int sig)
 }
 
 /*
- * A key on the terminal (SI_KERNEL) reaches the whole foreground group, the command included
- * unless it left the group. What only we got has to be handed on; SIGTERM, as perf does:
- * shells start background jobs with SIGINT ignored.
+ * A key on the terminal (SI_KERNEL) sends the signal to the whole foreground group, which
+ * includes the command unless it left the group. A signal that only we got has to be
+ * passed on, as SIGTERM, like perf does: shells start background jobs with SIGINT
+ * ignored.
  */
 static void stop_child(const struct pm_child *child, bool from_terminal)
 {
@@ -66,7 +67,7 @@ static void stop_child(const struct pm_child *child, bool from_terminal)
 		kill(child->launch.pid, SIGKILL);
 	else if (!from_terminal || getpgid(child->launch.pid) != getpgrp())
 		kill(child->launch.pid, SIGTERM);
-	/* One that has stopped would hear of it only when somebody lets it go on. */
+	/* A stopped process would not get the signal before it is resumed. */
 	kill(child->launch.pid, SIGCONT);
 }
 
@@ -97,9 +98,9 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 	child->usage = (struct rusage){ 0 };
 	if (child->signal_fd >= 0)
 		pm_child_signals(child);
-	/* An inherited SIG_IGN would reap the command behind our back. */
+	/* With an inherited SIG_IGN the kernel would reap the command without us. */
 	signal(SIGCHLD, SIG_DFL);
-	/* Events on many CPUs may have raised it since (pm/perf.h). */
+	/* Events on many CPUs may have raised the limit since (pm/perf.h). */
 	if (child->signal_fd < 0 || getrlimit(RLIMIT_NOFILE, &raised) < 0)
 		return fork_it(child, command, user, data_on_stdout, err);
 	setrlimit(RLIMIT_NOFILE, &child->files);
@@ -132,8 +133,8 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 	return 0;
 }
 
-/* Until the command has come to its exec, or not. The exec of a file whose server does not answer
- * never comes back, and a signal to us shall be of use nevertheless. */
+/* Waits for the result of the command's exec. The exec of a file whose server does not
+ * respond never returns; signals to us must work nevertheless. */
 static int await_exec(struct pm_child *child, struct pm_error *err)
 {
 	struct pollfd fds[] = { { .fd = child->launch.error_fd, .events = POLLIN },
@@ -152,7 +153,8 @@ static int await_exec(struct pm_child *child, struct pm_error *err)
 		    pm_now_ns() - asked_ns > START_NS_MAX)
 			return pm_launch_abandon(&child->launch, err);
 	}
-	/* One may have been SIGCHLD: whoever waits for it shall look. */
+	/* One of the signals may have been SIGCHLD; send it again for a
+	 * caller that waits for it. */
 	if (taken)
 		kill(getpid(), SIGCHLD);
 	return ret;
@@ -165,9 +167,9 @@ int pm_child_go(struct pm_child *child, struct pm_error *err)
 				      : 0;
 	if (child->launch_error == 0)
 		child->launch_error = pm_launch_go(&child->launch, err);
-	/* Who follows it may have met its end by now. */
+	/* A tracer may have seen its end by now. */
 	child->running = child->launch_error == 0 && !child->status_known;
-	/* Asked for before there was a command that could have ended. */
+	/* A signal came before there was a command that could be ended. */
 	if (child->interrupts > 0)
 		stop_child(child, false);
 	return child->launch_error;
@@ -240,8 +242,9 @@ struct sleeper {
 };
 
 /*
- * @ret->tid 0: it does not sleep so. False: the process writes a core dump, for which its threads
- * wait in such a sleep, and which ends. proc_pid_status(5).
+ * Sets @ret->tid to 0 if the thread is not in an uninterruptible sleep. Returns false if
+ * the process writes a core dump: its threads wait for that in such a sleep, and it ends
+ * by itself. proc_pid_status(5).
  */
 static bool look_at_thread(pid_t pid, pid_t tid, struct sleeper *ret)
 {
@@ -263,7 +266,7 @@ static bool look_at_thread(pid_t pid, pid_t tid, struct sleeper *ret)
 	return dumps == 0;
 }
 
-/* Finds the thread that was in such a sleep and still is, or another one. */
+/* Finds the thread that was in such a sleep before and still is, else another one. */
 static struct sleeper find_sleeper(pid_t pid, struct sleeper before)
 {
 	struct sleeper found = { 0 }, one;
@@ -296,7 +299,7 @@ bool pm_child_give_up_stuck(struct pm_child *child, const char *program)
 
 	if (child->running && (child->interrupts > 0 || child->ending))
 		now = find_sleeper(child->launch.pid, before);
-	/* One that sleeps again waits for a disk that is slow. */
+	/* A thread that has slept anew waits for a slow disk, and is not stuck. */
 	if (now.tid != before.tid || now.sleeps != before.sleeps)
 		child->stuck_since_ns = pm_now_ns();
 	child->stuck_tid = now.tid;
