@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pmdiff.json: how a repository is measured and judged. Read by src/file; what the texts mean
- * is for pmdiff to say.
+ * pmdiff.json: how a repository is measured and judged. Parsed by src/file; pmdiff
+ * interprets the texts.
  */
 #pragma once
 
@@ -10,18 +10,18 @@
 enum pm_diff_harness {
 	PM_DIFF_HARNESS_UNSET,
 	PM_DIFF_HARNESS_NONE, /* the command is one case */
-	PM_DIFF_HARNESS_AUTO, /* it is asked */
+	PM_DIFF_HARNESS_AUTO, /* the command is asked for its harness */
 	PM_DIFF_HARNESS_GOOGLE_BENCHMARK,
 	PM_DIFF_HARNESS_CRITERION,
 };
 
 enum pm_diff_part {
 	PM_DIFF_PART_UNSET,
-	PM_DIFF_PART_WHOLE, /* the run from its first to its last moment */
-	PM_DIFF_PART_MARKED, /* what the program marks, by perf_start() and perf_stop() */
+	PM_DIFF_PART_WHOLE, /* the whole run */
+	PM_DIFF_PART_MARKED, /* between perf_start() and perf_stop() in the program */
 };
 
-/* What is measured and how. NULL, 0 and empty: the file says nothing about it. */
+/* What is measured and how. NULL, 0 and empty: not set in the file. */
 struct pm_diff_measure {
 	/* "instructions:u", "fn:parse:sim.Ir" → "0.5%". */
 	PM_VEC(struct pm_diff_gate {
@@ -29,10 +29,10 @@ struct pm_diff_measure {
 		int64_t line; /* in the file; -1: unknown */
 	})
 	gates;
-	/* The same over the history; of no single case. */
+	/* The same for the history; never set for a single case. */
 	PM_VEC(struct pm_diff_gate) history_gates;
 	PM_VEC(char *) command;
-	char *setup; /* for the shell: before each run, not counted */
+	char *setup; /* shell command run before each run, not counted */
 	uint64_t runs;
 	uint64_t warmups;
 	bool warmups_set;
@@ -46,23 +46,23 @@ struct pm_diff_measure {
 };
 
 struct pm_diff_config {
-	char *path; /* of the file; NULL: there is none */
-	struct pm_diff_measure all; /* holds for a case where the case says nothing */
+	char *path; /* of the file; NULL: none */
+	struct pm_diff_measure all; /* defaults for cases */
 	PM_VEC(struct pm_diff_case {
 		char *name;
 		struct pm_diff_measure measure;
 		int64_t line; /* of its name */
 	})
 	cases;
-	char *build; /* for the shell */
+	char *build; /* shell command */
 	char *history;
-	int8_t profile; /* whether what got worse is profiled; -1: nothing is said */
+	int8_t profile; /* whether regressions are profiled; -1: not set */
 };
 
 /*
- * Reads @path. Unknown keys are refused, with a near name. -EBADMSG with the line where the
- * file is no JSON or something else than expected, -EFBIG, -ENOMEM, or what open(2) and
- * read(2) say. @ret is then unchanged.
+ * Reads @path. Unknown keys are rejected, with a similar name. -EBADMSG, with the line,
+ * if the file is not JSON or has unexpected contents; -EFBIG; -ENOMEM; or an error of
+ * open(2) or read(2). On failure @ret is unchanged.
  */
 int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
 			struct pm_error *err);

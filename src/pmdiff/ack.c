@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regressions that are accepted. They are kept in a file of the repository: it is reviewed with the
- * change that costs something, and goes wherever the commit goes.
+ * Accepted regressions. They are stored in a file of the repository, which is reviewed
+ * with the change that causes the cost, and stays with the commit.
  */
 #include "ack.h"
 
@@ -111,7 +111,7 @@ static void list_acks(const struct pm_acks *acks, FILE *to)
 
 /* ---- accepting ------------------------------------------------------------------------- */
 
-/* What is being accepted. */
+/* State while regressions are accepted. */
 struct accepting {
 	const struct pmdiff_options *options;
 	struct pm_acks *acks;
@@ -141,7 +141,7 @@ static int accept_row(struct accepting *to, const char *row, double from, double
 	return 0;
 }
 
-/* Names have brackets and stars of their own. */
+/* Names may contain brackets and stars, so they are also compared literally. */
 static bool fits(const char *wanted, const char *row, const char *case_name)
 {
 	return strcmp(wanted, row) == 0 ||

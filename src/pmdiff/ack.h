@@ -4,7 +4,7 @@
 #include "options.h"
 #include "pm/acks.h"
 
-/* Those of --acks, else of the repository around us. */
+/* Reads the file of --acks, else that of the repository around the working directory. */
 int pmdiff_acks_read(struct pm_acks *ret, const struct pmdiff_options *options,
 		     struct pm_error *err);
 /* Accepts, removes or lists regressions. 0 or negative with one clear line. */

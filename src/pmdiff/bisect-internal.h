@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a bisection: the row that is looked at, the commits in between, what is told. */
+/* The parts of a bisection: the row, the commits between the ends, and the output. */
 #pragma once
 
 #include "bisect.h"
@@ -7,7 +7,7 @@
 
 /* ---- the row ------------------------------------------------------------------------- */
 
-/* Which row it is, and what it was at both ends. */
+/* The row that moved, and its values at both ends. */
 struct pmdiff_moved {
 	enum pm_compare_subject subject;
 	char *scope, *module, *event, *unit;
@@ -16,20 +16,21 @@ struct pmdiff_moved {
 };
 
 void pmdiff_moved_release(struct pmdiff_moved *moved);
-/* The one that --row names, or the heaviest that got worse, between the two sides. -ERANGE: there
- * is none; functions that got worse though the program did not are named then. */
+/* Finds the row that --row names, or the heaviest row that got worse, between the
+ * two sides. -ERANGE: there is none; if functions got worse although the program did
+ * not, @err names them. */
 int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],
 		      const struct pmdiff_meter *meter, struct pm_error *err);
-/* The rows of two sides, without any gate. */
+/* Compares two sides without any gate. */
 int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
 			 const struct pmdiff_options *options, struct pm_error *err);
 /* The function after @last (NULL: the first) whose @event moved, sorted by its own part
  * of the change, the largest first. @event NULL: functions that got worse in any event.
- * NULL: there are no more. */
+ * Returns NULL after the last one. */
 const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *comparison,
 						  const char *event,
 						  const struct pm_compare_row *last);
-/* The same row there, NULL: it has none with a value on both sides. */
+/* The same row in @comparison; NULL: there is none with a value on both sides. */
 const struct pm_compare_row *pmdiff_moved_in(const struct pmdiff_moved *moved,
 					     const struct pm_comparison *comparison);
 
@@ -40,29 +41,30 @@ struct pmdiff_hashes {
 };
 
 struct pmdiff_range {
-	char *bad; /* the earliest that is known to be */
-	struct pmdiff_hashes good; /* known to be */
-	struct pmdiff_hashes skipped; /* cannot be told */
+	char *bad; /* the earliest commit known to be bad */
+	struct pmdiff_hashes good; /* commits known to be good */
+	struct pmdiff_hashes skipped; /* commits that could not be measured */
 };
 
 void pmdiff_range_release(struct pmdiff_range *range);
 int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *bad,
 		      struct pm_error *err);
-/* The commit that halves the range best, of those that were not skipped: *ret NULL when there is
- * none left. *ret_left: how many could be it still, `bad` among them. */
+/* Chooses the commit that halves the range best, among those that were not
+ * skipped. *ret: NULL if none is left. *ret_left: the number of remaining
+ * candidates, including `bad`. */
 int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *range,
 		      struct pm_error *err);
 int pmdiff_range_add(struct pmdiff_hashes *hashes, const char *hash,
 		     struct pm_error *err);
-/* All that it may be still. */
+/* All remaining candidates. */
 int pmdiff_range_left(struct pmdiff_hashes *ret, const struct pmdiff_range *range,
 		      struct pm_error *err);
 void pmdiff_hashes_release(struct pmdiff_hashes *hashes);
 
-/* ---- what is told -------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------- */
 
-/* The commit, and the row in front of it and behind. @steps: what was measured there once more,
- * NULL: it could not be. */
+/* Prints the commit, and the row before and after it. @steps: the new measurement of this
+ * pair; NULL: it failed. */
 void pmdiff_tell_commit(FILE *to, const struct pmdiff_commit *commit,
 			const struct pmdiff_moved *moved,
 			const struct pm_comparison *steps);

@@ -42,7 +42,8 @@ static bool has(const struct pmdiff_hashes *hashes, const char *hash, size_t len
 	return false;
 }
 
-/* The change lies on the way from one to the other, or there is no such way. */
+/* Checks that good is an ancestor of bad: otherwise no path between
+ * them contains the change. */
 static int check_ancestor(const char *good, const char *bad, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str base = { 0 };
@@ -89,7 +90,8 @@ int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *ba
 	return 0;
 }
 
-/* `rev-list OPTION bad --not good…`; the words go by stdin, for there may be many. */
+/* `rev-list OPTION bad --not good…`. The words are passed on stdin,
+ * because there may be many. */
 static int list_range(struct pm_str *out, const struct pmdiff_range *range,
 		      const char *option, struct pm_error *err)
 {

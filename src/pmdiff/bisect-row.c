@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	NAMES_BYTES = 200, /* of functions in a message; one is cut at half of that */
+	NAMES_BYTES = 200, /* of functions in a message; each name has at most half */
 	NAME_BYTES = 100,
 };
 
@@ -63,19 +63,21 @@ int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sid
 		       err);
 }
 
-/* ---- which one moved ----------------------------------------------------------------- */
+/* ---- finding the row ----------------------------------------------------------------- */
 
 static const char row_source[] = "--row";
 
-/* Whether it is what --row names: where that means nothing others may decide in its place. */
+/* Whether the row matches --row. If nothing matches it, no other
+ * row may be used instead. */
 static bool is_named(const struct pm_compare_row *row)
 {
 	return row->base.known && row->new.known && row->gated &&
 	       row->gate_source &&strcmp(row->gate_source, row_source) == 0;
 }
 
-/* A row that was beyond its hard limit at the good end, too, is worse. It has moved only if
- * the change is beyond the gate, which is infinite if the limit is all that there is. */
+/* Whether the row is worse than at the good end. A row beyond its hard limit may have
+ * been so at the good end; then it has moved only if the change exceeds the gate, which
+ * is infinite if there is only the limit. */
 static bool is_worse_than_at_good(const struct pm_compare_row *row)
 {
 	return isnan(row->at_most) || row->base.median <= row->at_most ||
@@ -86,7 +88,7 @@ static bool has_moved(const struct pm_compare_row *row, bool named)
 {
 	if (!row->base.known || !row->new.known)
 		return false;
-	/* Functions that only explain decide nothing. */
+	/* Functions that only explain a change are not judged. */
 	if (!named)
 		return row->verdict == PM_VERDICT_WORSE && is_worse_than_at_good(row) &&
 		       (row->gated || row->subject == PM_COMPARE_PROGRAM);
@@ -120,8 +122,8 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 	return 0;
 }
 
-/* One function may have gained what another one lost: then the program has not got worse,
- * but the function may be requested. */
+/* Names functions that got worse: one may have gained what another one lost. In that case
+ * the program has not got worse, but the user may bisect such a function. */
 static int tell_functions(const struct pm_comparison *comparison, struct pm_error *err)
 {
 	const struct pm_compare_row *first = pmdiff_next_function(comparison, NULL, NULL);
@@ -171,7 +173,7 @@ static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comp
 	return tell_functions(comparison, err);
 }
 
-/* The row as a gate that lets nothing through. */
+/* Adds the row as a gate that allows no change. */
 static int gate_row(struct pm_gates *gates, const char *row, struct pm_error *err)
 {
 	PM_AUTO_FREE char *text = NULL;
@@ -203,7 +205,7 @@ int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2
 	return r < 0 ? r : take_moved(ret, &comparison, named, err);
 }
 
-/* ---- and where it is in others ------------------------------------------------------- */
+/* ---- the row in other comparisons ---------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
 {

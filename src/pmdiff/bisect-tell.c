@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	FUNCTIONS_MAX = 5, /* that are named */
+	FUNCTIONS_MAX = 5, /* functions to print */
 	GROUP_DIGITS = 3,
 	NAME_MAX_BYTES = 200,
 };
@@ -124,7 +124,7 @@ static void add_functions(struct pm_str *text, const struct pm_comparison *compa
 	}
 }
 
-/* ---- all of it ----------------------------------------------------------------------- */
+/* ---- the whole output ---------------------------------------------------------------- */
 
 void pmdiff_tell_commit(FILE *to, const struct pmdiff_commit *commit,
 			const struct pmdiff_moved *moved,

@@ -15,7 +15,7 @@ struct bisection {
 	struct pmdiff_workshop shop;
 	struct pmdiff_range range;
 	struct pmdiff_moved moved;
-	struct pmdiff_side good; /* measured once, of a row that is the same each time */
+	struct pmdiff_side good; /* measured once; for rows that never vary */
 	uint64_t runs;
 	size_t measured;
 };
@@ -42,7 +42,7 @@ static void release_sides(struct pmdiff_side (*sides)[2])
 
 /* ---- one commit ---------------------------------------------------------------------- */
 
-/* What is left of the build before this one is no help if it fails then. */
+/* If the build fails, tries again without the files left by the previous build. */
 static int build_step(struct bisection *it, const struct pmdiff_commit *commit,
 		      size_t tree_index, struct pm_error *err)
 {
@@ -61,7 +61,8 @@ static int build_step(struct bisection *it, const struct pmdiff_commit *commit,
 	return r < 0 ? r : pmdiff_meter_build(&it->shop.meter, tree, err);
 }
 
-/* Numbers that vary vary with the hour, too: then the good end is measured anew beside it. */
+/* Numbers that vary also drift with time: for these, the good end is measured again
+ * together with the step. */
 static int measure_step(struct bisection *it, struct pmdiff_side sides[2],
 			struct pm_error *err)
 {
@@ -74,7 +75,7 @@ static int measure_step(struct bisection *it, struct pmdiff_side sides[2],
 				    1, err);
 }
 
-/* To which end it is nearer. */
+/* Which end the step is closer to. */
 static int judge_step(enum side_of_range *ret, struct bisection *it,
 		      const struct pmdiff_side sides[2], struct pm_error *err)
 {
@@ -185,7 +186,7 @@ static int measure_pair(struct bisection *it, struct pmdiff_side sides[2])
 	return pmdiff_meter_measure(meter, it->shop.trees, sides, 2, NULL);
 }
 
-/* The commit and the one in front of it, once more and side by side. */
+/* Measures the commit and its predecessor once more, together. */
 static int compare_pair(struct bisection *it, struct pm_comparison *ret,
 			const struct pmdiff_commit *commit)
 {
@@ -247,7 +248,7 @@ static int tell_candidates(struct bisection *it, FILE *to, struct pm_error *err)
 	return r < 0 ? r : 1;
 }
 
-/* ---- all of it ----------------------------------------------------------------------- */
+/* ---- the whole search ---------------------------------------------------------------- */
 
 static int search(struct bisection *it, FILE *to, struct pm_error *err)
 {

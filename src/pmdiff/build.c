@@ -9,7 +9,7 @@
 #include "say.h"
 
 enum {
-	BUILD_LINES = 200, /* of its output, when it fails */
+	BUILD_LINES = 200, /* of its output, if it fails */
 };
 
 static int start_shell(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
@@ -32,7 +32,7 @@ static int start_shell(const struct pmdiff_meter *meter, const struct pmdiff_tre
 	return pmdiff_process_start(&process, ret);
 }
 
-/* Submodules are not checked out: a build that needs them fails, and only the user knows. */
+/* Submodules are not checked out: if the build needs them, only the user can fix that. */
 static void add_remedy(struct pm_error *err, const struct pmdiff_tree *tree)
 {
 	PM_AUTO_FREE char *modules = NULL;

@@ -9,7 +9,7 @@
 struct measuring {
 	struct pmdiff_workshop *shop;
 	struct pmdiff_side *sides; /* two */
-	size_t wanted; /* cases that --case means */
+	size_t wanted; /* cases selected by --case */
 };
 
 static int no_memory(struct pm_error *err)
@@ -27,7 +27,7 @@ static void forget_attempt(struct pmdiff_tree *trees)
 	}
 }
 
-/* Runs of one side alone are no measurement. */
+/* Runs of only one side are not a measurement. */
 static void forget_runs(struct pmdiff_side *side)
 {
 	for (size_t i = 0; i < side->stats.len; i++)
@@ -35,7 +35,7 @@ static void forget_runs(struct pmdiff_side *side)
 	pm_vec_release(&side->stats);
 }
 
-/* What was measured goes over into the case. A program that is not there is no failure where the
+/* Moves the measured documents into the case. A missing program is not a failure if the
  * other side has it: the case is new, or gone. */
 static int fill_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
 		     const struct pm_error *why, bool failed)
@@ -53,8 +53,8 @@ static int fill_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
 	return to->failure ? 0 : -ENOMEM;
 }
 
-/* Of a side that has failed the other one is measured alone, for a new case may have a hard
- * limit. */
+/* After one side has failed, measures only the other one, because a new case
+ * may have a hard limit. */
 static int measure_other(struct measuring *it, struct pmdiff_side of[2], size_t failed,
 			 struct pm_error why[2], struct pm_error *err)
 {
@@ -89,7 +89,8 @@ static int measure_both(struct measuring *it, struct pmdiff_side of[2],
 		*err = first;
 		return r;
 	}
-	/* What is wrong with both sides, as a function that neither has, is of no tree. */
+	/* A problem of both sides, such as a function that neither has, is
+	 * not the fault of a tree. */
 	if (!trees[0].failed && !trees[1].failed) {
 		trees[0].failed = trees[1].failed = true;
 		why[0] = why[1] = first;
@@ -107,7 +108,7 @@ static void release_sides(struct pmdiff_side (*sides)[2])
 	pmdiff_side_release(&(*sides)[1]);
 }
 
-/* @on: which sides have it; both, but of a harness. */
+/* @on: the sides that have the case; without a harness always both. */
 static int measure_case(struct measuring *it, const char *name, const char *group,
 			const struct pmdiff_measured *measured, const bool on[2],
 			struct pm_error *err)
@@ -156,7 +157,7 @@ static void release_lists(struct pmdiff_names (*lists)[2])
 	pmdiff_names_release(&(*lists)[1]);
 }
 
-/* The command as it is, with nothing else that tells what is wrong. */
+/* Fails the command as a single case, because nothing else could show the problem. */
 static int fail_group(struct measuring *it, const struct pmdiff_case *one,
 		      const struct pm_error why[2], const int code[2],
 		      struct pm_error *err)
@@ -197,7 +198,7 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	if (!pmdiff_is_case_wanted(it->shop->meter.options, name, one->name))
 		return 0;
 	it->wanted++;
-	/* Registered twice: the filter has let both of them run. */
+	/* The case was registered twice; the filter has matched both. */
 	if (there && there->group == one->name) {
 		pmdiff_say(it->shop->meter.options,
 			   "%s: several cases are called %s: they are measured as one",
@@ -256,7 +257,7 @@ static int measure_group(struct measuring *it, const struct pmdiff_case *one,
 
 	forget_attempt(it->shop->trees);
 	pmdiff_meter_choose(meter, &one->measured, one->name);
-	/* The head first: it is what the configuration is of. */
+	/* Ask the head first, because the configuration belongs to it. */
 	for (size_t i = 2; i-- > 0;) {
 		code[i] = pmdiff_harness_list(&lists[i], &harness, meter,
 					      &it->shop->trees[i], &why[i]);
@@ -270,7 +271,7 @@ static int measure_group(struct measuring *it, const struct pmdiff_case *one,
 	if (!harness)
 		return measure_case(it, one->name, one->name, &one->measured,
 				    (const bool[]){ true, true }, err);
-	/* A side that has the program, and gives no list, has failed. */
+	/* A side that has the program but gives no list has failed. */
 	for (size_t i = 0; i < 2; i++)
 		if (code[i] < 0 && code[i] != -ENOENT)
 			return fail_group(it, one, why, code, err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The cases of the configuration, and those that a harness of benchmarks has in one program. */
+/* The cases of the configuration, and those of a benchmark harness in one program. */
 #pragma once
 
 #include "workshop.h"
 
 /*
- * Measures each case that is wanted in both trees, in turns, into sides[].cases: the same cases in
- * the same order. A side on which a case fails has its failure there, and the other cases go on.
- * 0, -EINVAL: --case means none of them; -ENOMEM.
+ * Measures each selected case in both trees, alternating, and stores the results in
+ * sides[].cases: the same cases in the same order. If a case fails on a side, the failure
+ * is stored there, and the other cases continue. 0; -EINVAL: --case matches none;
+ * -ENOMEM.
  */
 int pmdiff_cases_measure(struct pmdiff_workshop *workshop, struct pmdiff_side sides[2],
 			 struct pm_error *err);
@@ -18,23 +19,23 @@ struct pmdiff_names {
 };
 void pmdiff_names_release(struct pmdiff_names *names);
 
-/* A harness: a library that makes a program of benchmarks. */
+/* A harness: a library for benchmark programs. */
 struct pmdiff_harness;
-/* The one that @measured asks for. NULL: none, or it is to be found. */
+/* The harness that @measured requests. NULL: none, or it is to be detected. */
 const struct pmdiff_harness *pmdiff_harness_of(const struct pmdiff_measured *measured);
 /*
- * Asks the program in @tree for its cases. @harness NULL: each one is tried, and the one that
- * answers is put there; NULL stays where the program has none. -ENOENT: the command is not there;
- * -EBADMSG: it does not answer as its harness does; -ENOMEM.
+ * Asks the program in @tree for its cases. If *@harness is NULL, tries each one and
+ * stores the one that answers; it stays NULL if none does. -ENOENT: the command does not
+ * exist; -EBADMSG: the answer is not that of the harness; -ENOMEM.
  */
 int pmdiff_harness_list(struct pmdiff_names *ret, const struct pmdiff_harness **harness,
 			const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			struct pm_error *err);
-/* The words that run the one case: those of the command, and the harness's own. To be released by
- * pmdiff_names_release(); borrowed by the case as long. -ENOMEM. */
+/* The words that run one case: those of the command, and those for the harness. The case
+ * borrows them; release them by pmdiff_names_release() afterwards. -ENOMEM. */
 int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
 			 const char *const *command, const char *name);
-/* What of a case callgrind counts, for --marked of pmstat; NULL: all of it. */
+/* The part of a case that callgrind counts, for --marked of pmstat; NULL: all of it. */
 const char *pmdiff_harness_marks(const struct pmdiff_harness *harness);
-/* "google-benchmark". */
+/* Such as "google-benchmark". */
 const char *pmdiff_harness_name(const struct pmdiff_harness *harness);

@@ -13,15 +13,15 @@ enum {
 };
 #define LOCK_NS_MAX (60 * UINT64_C(1000000000))
 
-/* ---- running it ---------------------------------------------------------------------- */
+/* ---- running git --------------------------------------------------------------------- */
 
-/* In front of each call: no pager, no hooks, and nothing tidied up meanwhile. */
+/* Precedes the arguments of each call: no pager, no hooks, no automatic maintenance. */
 static const char *const always[] = {
 	"git", "--no-pager", "-c", "core.hooksPath=/dev/null",
 	"-c",  "gc.auto=0",  "-c", "maintenance.auto=false",
 };
 
-/* Words as they are looked for; no questions; no locks that another git would run into. */
+/* Untranslated messages, no prompts, and no locks that could block another git. */
 static const char *const environment[] = {
 	"LC_ALL=C", "LANGUAGE=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", NULL,
 };
@@ -41,7 +41,8 @@ static int fill_words(struct words *words, const char *const *args)
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
-/* Where git says, not as its last word, that a disk is full: with the reason or without. */
+/* The place where git reports a full disk, which need not be its last line,
+ * and may lack the reason. */
 static const char *full_disk(const char *said)
 {
 	const char *at = strstr(said, "unable to write file");
@@ -49,7 +50,7 @@ static const char *full_disk(const char *said)
 	return at ? at : strstr(said, "No space left");
 }
 
-/* The line around @at, without git's words for a failure. */
+/* The line that contains @at, without git's prefix of errors. */
 static size_t line_around(const char **at, const char *said)
 {
 	const char *line = *at;
@@ -62,8 +63,8 @@ static size_t line_around(const char **at, const char *said)
 	return strcspn(line, "\n");
 }
 
-/* The length of the line that tells why: what ran out, else what begins with one of git's words
- * for a failure, else the first one. */
+/* The length of the most informative line: one about a full disk, else one with git's
+ * prefix of errors, else the first one. */
 static size_t telling_line(const char **at)
 {
 	static const char *const words[] = { "fatal: ", "error: " };
@@ -75,7 +76,8 @@ static size_t telling_line(const char **at)
 	return line_around(at, said);
 }
 
-/* git says on a line of its own, indented, what to do about a folder of somebody else's. */
+/* git prints the command that permits a directory of another user on a
+ * separate, indented line. */
 static void add_remedy(struct pm_error *err, const char *said)
 {
 	const char *fix = strstr(said, "\tgit ");
@@ -143,7 +145,7 @@ int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
 	return 0;
 }
 
-/* ---- the repository around us -------------------------------------------------------- */
+/* ---- the current repository ---------------------------------------------------------- */
 
 /* Takes the line at *@at; NULL without memory. */
 static char *take_line(const char **at)
@@ -162,7 +164,8 @@ void pmdiff_repository_release(struct pmdiff_repository *repository)
 	*repository = (struct pmdiff_repository){ 0 };
 }
 
-/* One question a call: a folder's name may have a newline in it. */
+/* Makes a separate call for each question, because the name of a directory
+ * may contain a newline. */
 static int ask(char **ret, struct pm_error *err, const char *what)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
@@ -208,7 +211,8 @@ int pmdiff_repository_lock(int *ret, const char *common_dir, struct pm_error *er
 	uint64_t until = pm_now_ns() + LOCK_NS_MAX;
 	int code = fd < 0 ? errno : 0;
 
-	/* Whoever has it may hang on a disk that is far away: we do not, with him. */
+	/* The process that holds the lock may hang on a remote file
+	 * system; do not hang with it. */
 	while (code == 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			code = errno;
@@ -238,14 +242,14 @@ void pmdiff_commit_release(struct pmdiff_commit *commit)
 	*commit = (struct pmdiff_commit){ 0 };
 }
 
-/* A branch of that name that only another repository has, which a clone knows. */
+/* Suggests a remote branch of that name, if the clone knows one. */
 static void add_branch(struct pm_error *err, const char *rev)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	PM_AUTO_FREE char *pattern = NULL;
 
 	pm_error_fix(err, "git fetch");
-	/* No name of a branch has these. */
+	/* These cannot be part of a branch's name. */
 	if (rev[0] == '\0' || strpbrk(rev, "*?[~^:@{\\ "))
 		return;
 	if (asprintf(&pattern, "refs/remotes/*/%s", rev) < 0) {
@@ -266,7 +270,7 @@ static int no_commit(struct pm_error *err, const struct pmdiff_repository *repos
 		     repository->shallow ? " in this shallow clone" : "", rev);
 	if (repository->shallow)
 		pm_error_fix(err, "git fetch --unshallow (in a CI job: fetch-depth: 0)");
-	else if (strncmp(rev, "HEAD", 4) != 0) /* of that all is here */
+	else if (strncmp(rev, "HEAD", 4) != 0) /* everything about HEAD is local */
 		add_branch(err, rev);
 	return -ENOENT;
 }
@@ -308,7 +312,7 @@ int pmdiff_commit_find(struct pmdiff_commit *ret,
 	PM_AUTO_FREE char *peeled = NULL;
 	int r, status;
 
-	/* No revision begins so: it would be an option. */
+	/* A revision cannot start like this; git would parse it as an option. */
 	if (rev[0] == '-')
 		return no_commit(err, repository, rev);
 	if (asprintf(&peeled, "%s^{commit}", rev) < 0) {

@@ -13,8 +13,8 @@
 
 enum {
 	STAT_LINE_MAX = 4096,
-	AGAIN_US = 2000, /* until those who were killed are looked for again */
-	KILL_SECONDS_MAX = 30, /* who sleeps in the kernel for longer is told */
+	AGAIN_US = 2000, /* before the processes that were killed are looked for again */
+	KILL_SECONDS_MAX = 30, /* longer sleeps in the kernel are reported */
 };
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -30,7 +30,7 @@ struct family {
 	list;
 };
 
-/* 0: it is gone. */
+/* 0: the process has ended. */
 static pid_t parent_of(const char *pid)
 {
 	char path[64], line[STAT_LINE_MAX];
@@ -78,8 +78,8 @@ static bool has_our_parent(const struct family *family, const struct member *mem
 	return false;
 }
 
-/* Those whom this misses, as they are made meanwhile, become our children when their parents
- * end, and are found the next time. */
+/* Processes that this misses because they are created meanwhile become our children when
+ * their parents end, and are found the next time. */
 static void kill_family(struct family *family)
 {
 	bool more = true;
@@ -98,8 +98,8 @@ static void kill_family(struct family *family)
 	}
 }
 
-/* As a subreaper we are the parent of everybody in the end: nobody is left when there is no
- * child. False: somebody did not end. */
+/* As a subreaper we become the parent of all descendants in the end: when we have no
+ * child, none is left. False: a process did not end. */
 static bool kill_all(void)
 {
 	uint64_t until = pm_now_ns() + KILL_SECONDS_MAX * NS_PER_SECOND;
@@ -123,7 +123,8 @@ static bool kill_all(void)
 
 /* ---- the guard ----------------------------------------------------------------------- */
 
-/* Reaps who has ended. True, with its status, when the one that works is among them. */
+/* Reaps all processes that have ended. Returns true, with its status, if the
+ * worker is among them. */
 static bool reap(pid_t worker, int *status)
 {
 	bool ended = false;
@@ -138,7 +139,8 @@ static bool reap(pid_t worker, int *status)
 	return ended;
 }
 
-/* Until the worker or the one that the user sees has ended: its end of the pipe is closed then. */
+/* Waits until the worker or the process that the user sees has ended; the latter's end of
+ * the pipe is closed then. */
 static int watch(pid_t worker, int life_fd, int signal_fd)
 {
 	struct signalfd_siginfo info;
@@ -180,7 +182,7 @@ static void clear_up(const struct pmdiff_folder *folder)
 		pm_error_print(&err, "pmdiff", stderr);
 }
 
-/* Ends with the guard, whoever kills that. */
+/* Makes the worker end with the guard, even if the guard is killed. */
 static int become_worker(pid_t guard, const sigset_t *mask)
 {
 	prctl(PR_SET_NAME, "pmdiff");
@@ -191,7 +193,7 @@ static int become_worker(pid_t guard, const sigset_t *mask)
 	return 0;
 }
 
-/* Returns in the worker alone. */
+/* Only returns in the worker. */
 static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
 		 const sigset_t *mask, struct pm_error *err)
 {
@@ -200,7 +202,8 @@ static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
 	int r, status, signal_fd;
 	sigset_t all;
 
-	/* Out of the reach of a terminal, and of those who kill whole groups or by name. */
+	/* Leave the terminal's session, and the process group and name that kill(1)
+	 * and pkill(1) may target. */
 	setsid();
 	prctl(PR_SET_NAME, "worktree-guard");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -226,17 +229,17 @@ static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
 	_exit(status);
 }
 
-/* ---- the one that the user sees ------------------------------------------------------ */
+/* ---- the process that the user sees -------------------------------------------------- */
 
-/* Somebody has killed the guard: then all that it had started is ours, and it left a folder like
- * those of a machine without power. */
+/* The guard was killed. All processes that it had started are our children then, and its
+ * directory is left as after a power failure. */
 static void stand_in(const char *common_dir)
 {
 	kill_all();
 	pmdiff_folders_sweep(common_dir);
 }
 
-/* Never returns. A wish to end closes the pipe; a second one is no longer waited for. */
+/* Never returns. A signal to end closes the pipe; a second one ends the wait. */
 static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 			   const sigset_t *waited, const sigset_t *mask)
 {
@@ -256,7 +259,7 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 	if (ended == pid && WIFSIGNALED(status))
 		stand_in(common_dir);
 	if (wish != 0) {
-		if (isatty(STDERR_FILENO)) /* where progress stands */
+		if (isatty(STDERR_FILENO)) /* end the line of the progress */
 			fputc('\n', stderr);
 		signal(wish, SIG_DFL);
 		sigprocmask(SIG_SETMASK, mask, NULL);
@@ -265,7 +268,7 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 	_exit(ended == pid ? pm_exit_status(status) : PM_STATUS_FAILED);
 }
 
-/* What is ignored, as under nohup(1), stays ignored. */
+/* Ignored signals, as under nohup(1), stay ignored. */
 static void fill_waited(sigset_t *waited)
 {
 	struct sigaction action;
@@ -287,7 +290,7 @@ int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
 
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return pm_error_set(err, -errno, "a pipe: %s", strerror(errno));
-	/* An ignored SIGCHLD would be handed on, and nobody could be waited for. */
+	/* An ignored SIGCHLD would be inherited, and no child could be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	fill_waited(&waited);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

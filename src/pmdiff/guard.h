@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nothing is left behind, however we end. Three processes: the one that the user sees, and may
- * end at any moment; the guard, an ancestor of all that is started, which notices that and
- * clears up; and the one that does the work.
+ * Cleans up however pmdiff ends. There are three processes: the one that the user sees,
+ * which may be killed at any moment; the guard, the ancestor of all processes that are
+ * started, which notices that and cleans up; and the worker.
  */
 #pragma once
 
 #include "worktree.h"
 
 /*
- * Returns in the process that works, with a folder that is removed when it ends or when the one
- * that the user sees does, after all that it has started, however detached, is killed. That one
- * stays inside, and ends with its exit status, or by the signal that ended it. No other thread
- * may run yet. On failure, which returns in either, nothing is left to be removed.
+ * Returns in the worker, with a directory that is removed when the worker or the process
+ * that the user sees ends, after all processes that the worker started, even detached
+ * ones, have been killed. The process that the user sees does not return; it ends with
+ * the worker's exit status, or by the signal that ended it. No other thread may run yet.
+ * On failure, which may return in either process, nothing is left to be removed.
  */
 int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
 		       struct pm_error *err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of google-benchmark and of Rust's criterion list their cases, and run one by its name.
- * Both choose how often they run the code by how fast it is, such that no two runs count the same.
- * Here they run it once: a minimum time of 0 ends google-benchmark after the first iteration
- * (User Guide, "Runtime and Reporting Considerations"), and criterion runs it once where it tests
- * (criterion.rs, "Command-Line Options").
+ * Programs with google-benchmark and with Rust's criterion list their cases, and run one
+ * by its name. Both choose the number of iterations by the speed of the code, so no two
+ * runs would count the same. Here they run the code once: a minimum time of 0 ends
+ * google-benchmark after the first iteration (User Guide, "Runtime and Reporting
+ * Considerations"), and criterion runs it once in its test mode (criterion.rs,
+ * "Command-Line Options").
  */
 #include "cases.h"
 
@@ -14,7 +15,7 @@
 #include "process.h"
 
 enum {
-	NAMES_MAX = 4096, /* that one program may list */
+	NAMES_MAX = 4096, /* limit for the list of one program */
 };
 
 struct pmdiff_harness {
@@ -22,11 +23,12 @@ struct pmdiff_harness {
 	const char *name;
 	const char *const *list; /* words that make it list its cases */
 	const char *const
-		*list_none; /* the same with a filter that nothing passes; NULL */
-	const char *end; /* of each line, which is no part of the name */
-	const char *old_end; /* of older versions; NULL */
-	const char *const *once; /* words of a run, behind the filter */
-	/* For --marked of pmstat: what callgrind counts of it; NULL: the whole program. */
+		*list_none; /* the same with a filter that matches nothing; or NULL */
+	const char *end; /* end of each line, not part of the name */
+	const char *old_end; /* the same in older versions; or NULL */
+	const char *const *once; /* words for a run, after the filter */
+	/* For --marked of pmstat: the part that callgrind counts;
+	 * NULL: the whole program. */
 	const char *marks;
 };
 
@@ -41,7 +43,7 @@ static const struct pmdiff_harness harnesses[] = {
 		.once = (const char *const[]){ "--benchmark_min_time=0",
 					       "--benchmark_repetitions=1", NULL },
 		/* benchmark::State::StartKeepRunning() and FinishKeepRunning() are called
-		 * around the loop, and start and stop its clock. */
+		 * before and after the loop, and start and stop its clock. */
 		.marks = "_ZN9benchmark5State16StartKeepRunningEv,"
 			 "_ZN9benchmark5State17FinishKeepRunningEv",
 	},
@@ -102,8 +104,8 @@ static int add_words(struct pmdiff_names *words, const char *const *list)
 	return r;
 }
 
-/* google-benchmark takes an extended regular expression. In brackets everything but these is
- * itself. */
+/* google-benchmark expects an extended regular expression, so these
+ * characters are escaped. */
 static int add_filter(struct pmdiff_names *words, const char *name)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str filter = { 0 };
@@ -134,7 +136,8 @@ int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-/* What the program writes. Its status, or negative errno. */
+/* Runs the program with @more words, and stores its output. Its
+ * status, or negative errno. */
 static int ask(struct pmdiff_output_text *ret, const struct pmdiff_meter *meter,
 	       const struct pmdiff_tree *tree, const char *const *more)
 {
@@ -165,7 +168,7 @@ static bool ends_in(const char *line, size_t len, const char *end)
 	return end && len > own && memcmp(line + len - own, end, own) == 0;
 }
 
-/* false: a line is none of a list. */
+/* False: the line does not belong to a list. */
 static bool take_line(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
 		      const char *line, size_t len, int *failed)
 {
@@ -187,7 +190,7 @@ static bool take_line(struct pmdiff_names *ret, const struct pmdiff_harness *har
 	return true;
 }
 
-/* 1: it is a list, which may be empty; 0: it is none. */
+/* 1: the output is a list, which may be empty; 0: it is not. */
 static int take_lines(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
 		      const struct pm_str *out)
 {
@@ -209,8 +212,8 @@ static int take_lines(struct pmdiff_names *ret, const struct pmdiff_harness *har
 	return failed < 0 ? failed : 1;
 }
 
-/* A program that does not know the options would write the same with a filter that nothing
- * passes. */
+/* 1: the program knows the options. Otherwise its output is the same with a filter
+ * that matches nothing. */
 static int knows_filter(const struct pmdiff_harness *harness,
 			const struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
@@ -223,7 +226,7 @@ static int knows_filter(const struct pmdiff_harness *harness,
 	return r < 0 ? r : text.out.len == 0;
 }
 
-/* 1: it has answered; 0: not as this harness does. */
+/* 1: the program has answered; 0: it does not use this harness. */
 static int try_harness(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
 		       const struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {

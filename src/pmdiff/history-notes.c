@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Documents as notes of git: a blob for each commit, below a ref of their own. */
+/* Documents as git notes: a blob for each commit, below a separate ref. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,7 +21,8 @@ int pmdiff_notes_check(const char *ref, struct pm_error *err)
 	PM_AUTO_FREE char *full = NULL;
 	int status, r;
 
-	/* As git completes it, and not what begins with a dash. */
+	/* Checks the name as git completes it; also covers names
+	 * that start with a dash. */
 	if (asprintf(&full, "refs/notes/%s", ref) < 0) {
 		full = NULL;
 		return no_memory(err);
@@ -47,13 +48,14 @@ static char *ref_option(const char *ref)
 	return asprintf(&option, "--ref=%s", ref) < 0 ? NULL : option;
 }
 
-/* One line of the list: the note's blob, and what it is about. */
+/* One line of the list: the note's blob, and the annotated object. */
 struct note {
-	const char *blob, *commit; /* each as long as a hash */
+	const char *blob, *commit; /* of length `len` */
 	size_t len;
 };
 
-/* Takes the line at *@at. False at the end, or where it is none: then *@at is not at it. */
+/* Takes the line at *@at. False at the end, or if the line has another form; *@at
+ * is not at the end then. */
 static bool next_note(const char **at, struct note *ret)
 {
 	const char *space = strchr(*at, ' '), *end = strchr(*at, '\n');
@@ -122,8 +124,9 @@ static int add_note(struct pmdiff_history *history, const char *ref,
 }
 
 /*
- * What `git cat-file --batch` says of one object, at *@at: "HASH TYPE SIZE", a line with so many
- * bytes and a newline behind it; or "HASH missing". False where it is something else.
+ * Parses the output of `git cat-file --batch` for one object, at *@at: "HASH TYPE SIZE",
+ * followed by a line with SIZE bytes and a newline; or "HASH missing". False if it is
+ * something else.
  */
 static bool next_blob(const struct pm_str *blobs, size_t *at, const char **bytes,
 		      size_t *len)
@@ -187,8 +190,9 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 /* ---- writing --------------------------------------------------------------------------- */
 
 /*
- * `git notes` reads its tree, changes it and moves the ref without asking whether somebody else
- * has moved it meanwhile: of two at once one would be lost. Ours wait for each other.
+ * `git notes` reads its tree, changes it and moves the ref without checking whether
+ * another process has moved it meanwhile: of two simultaneous writes one would be lost.
+ * Instances of pmdiff therefore wait for each other.
  */
 static int lock_repository(int *ret, struct pm_error *err)
 {
@@ -198,7 +202,7 @@ static int lock_repository(int *ret, struct pm_error *err)
 	return r < 0 ? r : pmdiff_repository_lock(ret, repository.common_dir, err);
 }
 
-/* The name of the blob that holds what @fd has. */
+/* Stores the contents of @fd as a blob, and returns its name. */
 static int store_blob(int fd, struct pm_str *blob, struct pm_error *err)
 {
 	off_t len = lseek(fd, 0, SEEK_END);
@@ -227,7 +231,7 @@ static int store_blob(int fd, struct pm_str *blob, struct pm_error *err)
 	return 0;
 }
 
-/* Whether git knows whose name to write; in CI nobody has told it. */
+/* Whether git knows the user's name; in CI it is usually not configured. */
 static bool has_identity(void)
 {
 	return pmdiff_git(NULL, NULL, NULL, "var", "GIT_COMMITTER_IDENT") == 0 &&

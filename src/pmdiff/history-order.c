@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which commit came before which: git knows, and else their times. */
+/* The order of commits: by git, or by time if git does not know them. */
 #include <string.h>
 #include <time.h>
 
@@ -8,13 +8,13 @@
 
 struct place {
 	struct pmdiff_history_commit *commit;
-	bool known; /* to git */
+	bool known; /* git knows the commit */
 	size_t position; /* among all commits, oldest first */
 	int64_t time; /* seconds since 1970 */
 };
 
 struct places {
-	PM_VEC(struct place) list; /* by hash, until they are put in order */
+	PM_VEC(struct place) list; /* by hash, until they are sorted */
 };
 
 /* ---- times ----------------------------------------------------------------------------- */
@@ -41,8 +41,8 @@ static int by_hash(const void *a, const void *b)
 	return strcmp(x->commit->commit, y->commit->commit);
 }
 
-/* The hash that the line at *@at begins with, as one of ours; NULL: not ours. *@at is then
- * behind it. */
+/* The place of the hash at the start of the line *@at; NULL: not in the history. Moves
+ * *@at behind the hash. */
 static struct place *find_place(const struct places *places, const char **at)
 {
 	char hash[65];
@@ -58,8 +58,8 @@ static struct place *find_place(const struct places *places, const char **at)
 	return bsearch(&key, places->list.data, places->list.len, sizeof(key), by_hash);
 }
 
-/* Appends what git says to those that it knows, one a line; nothing where there is no git and
- * no repository. -ENOMEM. */
+/* Appends git's output for the commits that it knows (@all: for all), one per line;
+ * nothing without git or a repository. -ENOMEM. */
 static int ask_git(const struct places *places, const char *const *args, bool all,
 		   struct pm_str *out)
 {
@@ -119,7 +119,7 @@ static int find_positions(struct places *places)
 	size_t position = 0;
 	int r = ask_git(places, args, false, &out);
 
-	/* 0 is of those that it did not tell. */
+	/* 0 means that the commit was not listed. */
 	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
 	     at = next_line(at)) {
 		struct place *place = find_place(places, &at);
@@ -164,7 +164,7 @@ static int find_subjects(struct places *places)
 
 /* ---- the order ------------------------------------------------------------------------- */
 
-/* Those that git knows first, as it has them; the others by their times. */
+/* Commits that git knows come first, in its order; the others are sorted by time. */
 static int by_place(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
@@ -178,7 +178,7 @@ static int by_place(const void *a, const void *b)
 	return by_hash(a, b);
 }
 
-/* One that git does not know comes before the first known one that is younger. */
+/* A commit that git does not know is put before the first newer known one. */
 static int put_in_order(struct pmdiff_history *history, struct places *places)
 {
 	const struct place *list = places->list.data;

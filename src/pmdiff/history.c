@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Histories: a directory with a document a commit, or what git keeps as notes. */
+/* Histories: a directory with a document for each commit, or git notes. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static int PM_PRINTF(3, 4) warn(struct pmdiff_history *history, struct pm_error 
 	return 0;
 }
 
-/* What keeps a document from being the commit's, or NULL. */
+/* Why the document cannot be that of the commit, or NULL. */
 static const char *find_fault_of(const struct pm_stat *stat, const char *commit)
 {
 	const struct pm_stat_subject *subject = stat->subjects.data;
@@ -135,7 +135,7 @@ static int add_file(struct pmdiff_history *history, const char *folder, int fold
 		history->foreign++;
 		return 0;
 	}
-	/* A pipe without a writer would keep us waiting. */
+	/* Opening a pipe without a writer would block. */
 	fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return warn(history, err, "%s is left out of the history: %s.", path,
@@ -168,7 +168,8 @@ static int read_folder(struct pmdiff_history *history, const char *where,
 			r = -errno;
 			break;
 		}
-		/* What is hidden is of others: .git, and files that are being written. */
+		/* Hidden files are not part of the history: .git, and files
+		 * that are being written. */
 		if (entry->d_name[0] == '.')
 			continue;
 		r = add_file(history, where, dirfd(folder), entry->d_name, err);
@@ -210,9 +211,9 @@ static int write_file(const char *where, const char *commit, const struct pm_sui
 	return pm_sink_close(&sink, err);
 }
 
-/* ---- either of them -------------------------------------------------------------------- */
+/* ---- both kinds ------------------------------------------------------------------------ */
 
-/* Whether @where means notes; then their ref, which is empty where a name should be. */
+/* Whether @where refers to notes. Sets the ref, which is empty if its name is missing. */
 static bool is_notes(const char *where, const char **ref)
 {
 	static const char notes[] = PMDIFF_HISTORY_NOTES;
@@ -232,7 +233,7 @@ static int no_ref(const char *where, struct pm_error *err)
 	return -EINVAL;
 }
 
-/* Whether a case of @suite was measured so. */
+/* Whether a case of @suite was measured with uncommitted changes. */
 static bool is_dirty(const struct pm_suite *suite)
 {
 	for (size_t i = 0; i < suite->cases.len; i++) {
@@ -259,7 +260,7 @@ static int tell_dirty(struct pmdiff_history *history, struct pm_error *err)
 			      dirty, history->commits.len, dirty == 1 ? "was" : "were");
 }
 
-/* The program may be somewhere else on each machine. */
+/* Compares commands; the program may be in another directory on each machine. */
 static bool same_command(const struct pm_stat *a, const struct pm_stat *b)
 {
 	const struct pm_stat_subject *x = a->subjects.data, *y = b->subjects.data;
@@ -278,7 +279,8 @@ static bool same_command(const struct pm_stat *a, const struct pm_stat *b)
 	return true;
 }
 
-/* Of the cases that both have. One without cases has nothing in common with one that has some. */
+/* Compares the commands of common cases. A suite without cases has nothing in common
+ * with one that has cases. */
 static bool same_commands(const struct pm_suite *a, const struct pm_suite *b)
 {
 	bool any = false;
@@ -335,7 +337,7 @@ int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 	return r;
 }
 
-/* -1 where git does not know it. */
+/* -1 if git does not know the commit. */
 static int64_t time_of_commit(const char *commit)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
@@ -350,8 +352,8 @@ static int64_t time_of_commit(const char *commit)
 									: -1;
 }
 
-/* Says of a joined document which commit it is of, which is borrowed as all in it; what it says
- * itself is right. */
+/* Sets the commit of a joined document, borrowing @commit like all its contents. Values
+ * that the document already has are kept. */
 static int name_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
 {
 	struct pm_stat_subject *subject;
@@ -389,7 +391,7 @@ static int write_note(const char *ref, const char *commit, const struct pm_suite
 	return r < 0 ? r : pmdiff_notes_write(ref, commit, fd, err);
 }
 
-/* Where @path will be made; it is cut for that. */
+/* The directory in which @path will be created; modifies @path. */
 static const char *parent_of(char *path)
 {
 	size_t len = strlen(path);
@@ -444,7 +446,7 @@ static void release_borrowed(struct pm_suite *suite)
 	pm_vec_release(&suite->cases);
 }
 
-/* A copy that borrows all but its arrays, and says the commit. */
+/* A copy that borrows everything except its arrays, and names the commit. */
 static int borrow_suite(struct pm_suite *ret, const struct pm_suite *suite, char *commit,
 			struct pm_error *err)
 {

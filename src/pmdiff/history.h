@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What earlier commits counted. A history is a directory with one document of pmstat or suite a
- * commit, COMMIT.json, or the notes of git below one ref, one a note.
+ * The counts of earlier commits. A history is a directory with one document of pmstat or
+ * of a suite for each commit, COMMIT.json, or git notes below one ref, with one document
+ * in each.
  */
 #pragma once
 
 #include "pm/base.h"
 #include "pm/suite.h"
 
-#define PMDIFF_HISTORY_NOTES "git-notes" /* "git-notes:REF": of another ref than ours */
+#define PMDIFF_HISTORY_NOTES "git-notes" /* or "git-notes:REF", with another ref */
 
 struct pmdiff_history_commit {
 	char *commit; /* full hash */
 	char *subject; /* of the commit, one line; NULL: unknown */
-	struct pm_suite suite; /* without cases: one that has no name */
+	struct pm_suite suite; /* without cases: a single case that has no name */
 };
 
 struct pmdiff_history {
-	/* Oldest first: as git has them where they are in a repository around the working
-	 * directory, else by their times. */
+	/* Oldest first: in git's order if the commits are in the repository of the
+	 * working directory, else by their times. */
 	PM_VEC(struct pmdiff_history_commit) commits;
-	size_t foreign; /* files that are not named as commits are: left out */
-	PM_VEC(char *) warnings; /* full sentences: what could not be read … */
+	size_t foreign; /* files not named after a commit, which are ignored */
+	PM_VEC(char *) warnings; /* full sentences, such as what could not be read */
 };
 
-/* @where: a directory, or as PMDIFF_HISTORY_NOTES. An empty history is none: 0 commits, but a
- * directory that is not there is -ENOENT. Else -EBADMSG and what system calls say. */
+/* @where: a directory, or in the form of PMDIFF_HISTORY_NOTES. An empty history has 0
+ * commits; a missing directory is -ENOENT. Else -EBADMSG or errors of system calls. */
 int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 			struct pm_error *err);
-/* Whether it can be written to, as far as that is known before; nothing is made. -EINVAL: the
- * name of a ref is none; else what system calls say. */
+/* Checks that @where can be written to, as far as that is known in advance; creates
+ * nothing. -EINVAL: not a valid name of a ref; else errors of system calls. */
 int pmdiff_history_check(const char *where, struct pm_error *err);
-/* What one commit counted as its one entry, in place of what it had; the directory is made if it is
- * missing. A document that does not say its commit gets it in the file. */
+/* Stores the counts of one commit as its only entry, replacing an older one;
+ * creates a missing directory. If a document does not name its commit, the commit
+ * is added in the file. */
 int pmdiff_history_write_suite(const char *where, const char *commit,
 			       const struct pm_suite *suite, struct pm_error *err);
-/* The same of documents without cases, which become one. @stats: of the same measurement, one run
- * each or several. */
+/* The same for documents without cases, which are joined. @stats: all of the same
+ * measurement, each with one or several runs. */
 int pmdiff_history_write(const char *where, const char *commit,
 			 const struct pm_stat *stats, size_t len, struct pm_error *err);
 void pmdiff_history_release(struct pmdiff_history *history);

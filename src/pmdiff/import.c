@@ -10,7 +10,7 @@ enum {
 	FILE_MODE = 0666,
 };
 
-/* Of the whole suite, once each. */
+/* Prints the warnings of all cases. */
 static void tell_warnings(const struct pmdiff_options *options,
 			  const struct pm_suite *suite)
 {
@@ -34,7 +34,7 @@ static int write_suite(const struct pmdiff_options *options, const struct pm_sui
 	return r < 0 ? r : pm_sink_close(&sink, err);
 }
 
-/* Which commit the numbers are of: as the user says, else as the tool does. */
+/* The commit that the numbers belong to: from the user, else from the tool. */
 static int find_commit(const struct pmdiff_options *options, const struct pm_suite *suite,
 		       char **ret, struct pm_error *err)
 {

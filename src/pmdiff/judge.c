@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	SEED = 0x706d, /* any: the same numbers are to give the same verdict */
+	SEED = 0x706d, /* arbitrary constant: equal numbers must give equal verdicts */
 };
 
 static int no_memory(struct pm_error *err)
@@ -26,7 +26,8 @@ static bool are_of_commit(const struct pm_stat *stats, size_t len, const char *c
 	return false;
 }
 
-/* The commits that are judged are no measure of themselves. */
+/* Whether @commit is being judged; such a commit must not be part
+ * of its own reference. */
 static bool is_judged(const struct pmdiff_inputs *inputs, const char *commit)
 {
 	const struct pmdiff_side *new = &inputs->sides[1];
@@ -94,7 +95,7 @@ static int read_earlier(struct earlier *ret, const struct pmdiff_inputs *inputs,
 	if (!options->history || inputs->recordings)
 		return 0;
 	r = pmdiff_history_read(&ret->history, options->history, err);
-	/* The first run of all makes it. */
+	/* The first run creates the history. */
 	if (r == -ENOENT && options->action == PMDIFF_RUN)
 		return 0;
 	if (r == 0)
@@ -130,7 +131,7 @@ static int point_at(struct pointers *ret, const struct pm_stat *stats, size_t le
 	return 0;
 }
 
-/* What pm_compare_cases() gets, and the lists that it borrows. */
+/* The arguments of pm_compare_cases(), with the lists that it borrows. */
 struct compared {
 	PM_VEC(struct pm_compare_input) inputs;
 	PM_VEC(struct pointers) lists;
@@ -144,7 +145,7 @@ static void release_compared(struct compared *compared)
 	pm_vec_release(&compared->inputs);
 }
 
-/* The list lives as long as @compared does. */
+/* The list is valid as long as @compared. */
 static int add_list(struct compared *compared, const struct pm_stat *stats, size_t len,
 		    const struct pm_stat *const **ret, size_t *ret_len)
 {
@@ -184,7 +185,7 @@ static int add_input(struct compared *compared, const struct pmdiff_side_case *b
 	return pm_vec_push(&compared->inputs, input);
 }
 
-/* In the order of the new side; what only the base has comes last. */
+/* In the order of the new side; cases that only the base has come last. */
 static int add_cases(struct compared *compared, const struct pmdiff_side sides[2],
 		     const struct pmdiff_options *options, const struct earlier *earlier)
 {
@@ -210,7 +211,7 @@ static int add_cases(struct compared *compared, const struct pmdiff_side sides[2
 static int add_only(struct compared *compared, const struct pmdiff_side sides[2],
 		    const struct pm_compare_options *how)
 {
-	/* The one document of `ab` is both. */
+	/* The only document of `ab` contains both sides. */
 	const struct pmdiff_side *last = &sides[sides[1].stats.len > 0];
 	struct pm_compare_input input = { .history = how->history,
 					  .history_len = how->history_len,
@@ -242,7 +243,7 @@ static int compare_counts(struct pm_comparison *ret, const struct pmdiff_side si
 	return pm_compare_cases(ret, compared.inputs.data, compared.inputs.len, how, err);
 }
 
-/* What we know of a side better than its numbers do. */
+/* Replaces the names in the numbers by better ones that we know. */
 static int name_side(struct pm_compare_of *of, const struct pmdiff_side *side)
 {
 	struct {
@@ -273,7 +274,8 @@ static int name_sides(struct pm_comparison *comparison,
 	return r < 0 ? r : name_side(&comparison->new, &inputs->sides[1]);
 }
 
-/* Sources are told as people of the repository know them: a worktree is gone by then. */
+/* Makes paths of sources relative to the repository: the worktree is
+ * gone when they are read. */
 static void shorten_files(struct pm_comparison *comparison, const char *root)
 {
 	size_t len = root ? strlen(root) : 0;
@@ -325,7 +327,7 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		    ? pm_compare_profiles(ret, inputs->profiles[0], inputs->profiles[1],
 					  &how, err)
 		    : compare_counts(ret, inputs->sides, options, &earlier, &how, err);
-	/* Files that have nothing in common are no mistake of words. */
+	/* Files that have nothing in common are not a usage error. */
 	if (r == -EINVAL)
 		r = -EXDEV;
 	if ((r == 0 || r == -EXDEV) && name_sides(ret, inputs) < 0)
@@ -344,11 +346,11 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 	struct pm_error why = { .offset = -1 };
 	int r = compare_counts(&comparison, sides, options, NULL, &how, &why);
 
-	/* What else there is will be said of all of them. */
+	/* Other problems will be reported when all runs are compared. */
 	if (r != -ENOENT)
 		return 0;
 	*err = why;
-	return -EINVAL; /* as of any option */
+	return -EINVAL; /* as for any invalid option */
 }
 
 /* ---- keeping ----------------------------------------------------------------------------- */
@@ -369,7 +371,8 @@ static void release_suite(struct pm_suite *suite)
 	pm_vec_release(&suite->cases);
 }
 
-/* The runs of each case as one document. What is in it is borrowed of @side, but for arrays. */
+/* Joins the runs of each case into one document. Everything except the arrays
+ * is borrowed from @side. */
 static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
 		     struct pm_error *err)
 {
@@ -392,7 +395,8 @@ static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
 	return r;
 }
 
-/* Cases that --case has left out keep what the history has of them. Borrowed as the others are. */
+/* Cases that --case has left out keep their entry in the history.
+ * Borrowed like the others. */
 static int add_left_out(struct pm_suite *ret, const struct pm_suite *kept,
 			struct pm_error *err)
 {
@@ -413,7 +417,7 @@ static int add_left_out(struct pm_suite *ret, const struct pm_suite *kept,
 	return r;
 }
 
-/* @kept: what the history has of the commit, NULL: nothing. */
+/* @kept: the commit's entry in the history; NULL: none. */
 static int keep_side(const struct pmdiff_side *side, const struct pm_suite *kept,
 		     const struct pmdiff_options *options, struct pm_error *err)
 {

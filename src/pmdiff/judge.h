@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From two sides to a verdict, and to an exit status.
+ * Turns two sides into a verdict and an exit status.
  */
 #pragma once
 
@@ -10,23 +10,23 @@
 enum pmdiff_status {
 	PMDIFF_STATUS_FINE = 0,
 	PMDIFF_STATUS_REGRESSION = 1,
-	PMDIFF_STATUS_USAGE = 2, /* also files that cannot be read */
+	PMDIFF_STATUS_USAGE = 2, /* also: files that cannot be read */
 	PMDIFF_STATUS_INCOMPARABLE = 3,
-	PMDIFF_STATUS_INCONCLUSIVE = 4, /* with --strict */
-	PMDIFF_STATUS_FAILED =
-		PM_STATUS_FAILED, /* also a case that failed on the new side */
+	PMDIFF_STATUS_INCONCLUSIVE = 4, /* only with --strict */
+	PMDIFF_STATUS_FAILED = PM_STATUS_FAILED, /* also: a case failed on the new side */
 };
 
-/* Compares them by the gates, and by the noise of the history. @ret is to be released in both
- * cases: of sides that do not compare it holds the differences. */
+/* Compares the sides, using the gates and the noise of the history. Release @ret even on
+ * failure: it contains the differences of sides that cannot be compared. */
 int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		 const struct pmdiff_options *options, struct pm_error *err);
-/* Whether each gate means something that @sides have, of which a run each is enough: who has
- * mistyped one shall not wait for all of them. 0 or -EINVAL. */
+/* Checks that each gate matches something that @sides have. One run of each
+ * side is sufficient, so that a user who mistyped a gate does not wait for
+ * all runs. 0 or -EINVAL. */
 int pmdiff_check_gates(const struct pmdiff_side sides[2],
 		       const struct pmdiff_options *options, struct pm_error *err);
-/* Into the history, if there is one: what the new side counted, and the base where it is not
- * there yet. Both are commits. */
+/* Stores the counts of the new side in the history, if there is one, and those of the
+ * base unless it has them. Both sides are commits. */
 int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
 		struct pm_error *err);
 enum pmdiff_status pmdiff_status_of(const struct pm_comparison *comparison,

@@ -5,8 +5,8 @@
 
 #include "git.h"
 
-/* Lines [base, base + base_len) have become [head, head + head_len). Of none of them git tells the
- * line before. */
+/* Lines [base, base + base_len) have become [head, head + head_len). If a length is 0,
+ * git gives the line before. */
 struct hunk {
 	uint32_t base, base_len, head, head_len;
 };
@@ -32,9 +32,9 @@ void pmdiff_linemap_free(struct pmdiff_linemap *map)
 	free(map);
 }
 
-/* ---- what git writes ------------------------------------------------------------------- */
+/* ---- git's output ---------------------------------------------------------------------- */
 
-/* "12" or "12,3"; without a number behind it is 1. */
+/* "12" or "12,3"; a missing length is 1. */
 static bool take_range(const char **at, uint32_t *from, uint32_t *len)
 {
 	char *end;
@@ -76,7 +76,7 @@ static int add_file(struct pmdiff_linemap *map, const char *name)
 	return -ENOMEM;
 }
 
-/* The name behind "--- a/". Behind a name with a blank in it git writes a tab. */
+/* Takes the name after "--- a/". git appends a tab to a name that contains a blank. */
 static int take_name(struct pmdiff_linemap *map, char *name)
 {
 	size_t len = strlen(name);
@@ -86,9 +86,10 @@ static int take_name(struct pmdiff_linemap *map, char *name)
 	return add_file(map, name);
 }
 
-/* Lines of the text itself begin with "+" or "-", too, but come behind a hunk's head, which says
- * how many they are. A file that is new, or whose name git has quoted, has hunks of its own, which
- * must not count for the file before: it gets a name that no file has. */
+/* Lines of the text itself also start with "+" or "-", but they follow the header
+ * of a hunk, which contains their number. The hunks of a new file, or of a file
+ * whose name git has quoted, must not count for the previous file: such a file gets
+ * a name that no file has. */
 static int parse(struct pmdiff_linemap *map, char *text)
 {
 	uint64_t skip = 0;
@@ -157,7 +158,7 @@ static uint32_t line_in(const struct file *file, uint32_t line)
 
 	for (size_t i = 0; i < file->hunks.len; i++) {
 		const struct hunk *hunk = &file->hunks.data[i];
-		/* What is added stands behind the line that is told. */
+		/* Added lines come after the line that git gives. */
 		uint32_t begin = hunk->base + (hunk->base_len == 0);
 
 		if (line < begin)

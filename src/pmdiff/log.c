@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-	LINE_BYTES_MAX = 4000, /* a longer one is cut */
+	LINE_BYTES_MAX = 4000, /* longer lines are truncated */
 };
 
 static size_t count_lines(FILE *file)

@@ -3,7 +3,8 @@
 
 #include "pm/base.h"
 
-/* The last lines of a file, at most @lines, to stderr, and how many were left out. */
+/* Prints the last lines of a file, at most @lines, to stderr, and
+ * how many were omitted. */
 void pmdiff_log_show(const char *path, size_t lines);
-/* The rest of the first line that begins with @with; NULL: there is none. */
+/* The rest of the first line that starts with @with; NULL: there is none. */
 char *pmdiff_log_find(const char *path, const char *with);

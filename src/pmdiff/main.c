@@ -11,8 +11,8 @@
 
 #include <locale.h>
 
-/* The stream may fail here, too. All of the help has to fit into the buffer: the reason of a
- * write before the last one is lost. */
+/* Writing may fail here, too. The whole help has to fit into the buffer, because the
+ * error of any write but the last one is lost. */
 static int tell(enum pmdiff_action action, struct pm_error *err)
 {
 	static char buffer[1 << 14];
@@ -44,7 +44,7 @@ static int status_of_error(int error)
 	}
 }
 
-/* Several differences take a line each: one has no room for all of them. */
+/* Prints several differences on separate lines, because one line would be too short. */
 static void fail_to_compare(const struct pm_comparison *comparison, struct pm_error *err)
 {
 	size_t len = comparison->differences.len;
@@ -62,7 +62,8 @@ static void fail_to_compare(const struct pm_comparison *comparison, struct pm_er
 	}
 }
 
-/* In the documents, too; a second failure is told, and the first one decides. */
+/* Also writes the failure to the documents. A second failure is only printed; the first
+ * one determines the status. */
 static int fail_in_documents(const struct pmdiff_options *options,
 			     const struct pm_comparison *comparison,
 			     const struct pm_error *why, int status)
@@ -74,7 +75,7 @@ static int fail_in_documents(const struct pmdiff_options *options,
 	return status;
 }
 
-/* Before there were two sides. */
+/* For failures before there are two sides. */
 static int fail_early(const struct pmdiff_options *options, const struct pm_error *why,
 		      int status)
 {
@@ -83,7 +84,7 @@ static int fail_early(const struct pmdiff_options *options, const struct pm_erro
 	return fail_in_documents(options, &nothing, why, fail(why, status));
 }
 
-/* @workshop: where the sides were measured; NULL: they are files. */
+/* @workshop: the place where the sides were measured; NULL: they are files. */
 static int judge_and_print(const struct pmdiff_inputs *inputs,
 			   const struct pmdiff_options *options,
 			   struct pmdiff_workshop *workshop)
@@ -117,8 +118,8 @@ static int compare(const struct pmdiff_options *options)
 		       : judge_and_print(&inputs, options, NULL);
 }
 
-/* What was asked for cannot be; or the repository, a build or the command is not as it should
- * be. */
+/* -EINVAL: the request is impossible. By default, something is wrong with the repository,
+ * a build or the command. */
 static int status_of_run(int error)
 {
 	switch (error) {
@@ -144,10 +145,11 @@ static int run(const struct pmdiff_options *options)
 		return fail_early(options, &err, status_of_run(ret));
 	status = judge_and_print(&inputs, options, &workshop);
 	pmdiff_workshop_release(&workshop);
-	/* There may be a thousand, and nobody has asked for them. */
+	/* There may be a thousand, and the user has not asked for them. */
 	for (size_t i = 0; i < 2; i++)
 		pmdiff_side_forget_functions(&inputs.sides[i]);
-	/* It is told first: what has taken so long is not to be lost to a full disk. */
+	/* Results are printed before this, because a full disk must not cost the
+	 * user a long measurement. */
 	ret = pmdiff_keep(&inputs, options, &err);
 	return ret < 0 ? fail(&err, PM_STATUS_FAILED) : status;
 }
@@ -231,7 +233,7 @@ int main(int argc, char **argv)
 	int ret, status;
 
 	pm_streams_hold();
-	setlocale(LC_CTYPE, ""); /* numbers stay those of the C locale */
+	setlocale(LC_CTYPE, ""); /* numbers stay in the C locale */
 	ret = pmdiff_options_parse(&options, argc, argv, &err);
 	if (ret == 0 &&
 	    (options.action == PMDIFF_HELP || options.action == PMDIFF_TELL_VERSION)) {

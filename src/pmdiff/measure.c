@@ -11,8 +11,8 @@
 #include "say.h"
 
 enum {
-	RUN_LINES = 40, /* of a command's output, when it fails */
-	PADDING_MAX = 4096, /* bytes: moves the stack, whose place changes times */
+	RUN_LINES = 40, /* of a command's output, if it fails */
+	PADDING_MAX = 4096, /* bytes; shifts the stack, whose position affects times */
 	NS_PER_MS = 1000000,
 };
 
@@ -129,9 +129,10 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
-/* "PMDIFF_PADDING=xxx…": what lies on the stack depends on how long the environment is, and
- * with it, by chance, how fast the command is. So it is another length each time; but the loader
- * looks through it, and what would otherwise be the same each time would not. */
+/* "PMDIFF_PADDING=xxx…": the length of the environment affects the position of data on
+ * the stack, and thus, by chance, the speed of the command. Therefore each run gets
+ * another length. Not so in a simulation: the loader searches the environment, so results
+ * that are otherwise always the same would vary. */
 static char *padding(struct pmdiff_meter *meter)
 {
 	static const char name[] = "PMDIFF_PADDING=";
@@ -162,7 +163,7 @@ int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter)
 	return 0;
 }
 
-/* The status of pmstat, or negative errno. */
+/* The exit status of pmstat, or negative errno. */
 static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
 	uint64_t timeout_ns = meter->measured->timeout_ns;
@@ -197,7 +198,7 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 	return r < 0 ? r : pmdiff_process_wait(pid);
 }
 
-/* ---- what went wrong ----------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------------ */
 
 static int bad_commit(struct pm_error *err, const struct pmdiff_tree *tree,
 		      const char *what)
@@ -225,7 +226,7 @@ static int not_found(struct pm_error *err, const struct pmdiff_meter *meter,
 	return PMDIFF_BAD_COMMIT;
 }
 
-/* pmstat has said why it failed. */
+/* Reports the reason that pmstat has printed. */
 static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 			 const struct pmdiff_tree *tree)
 {
@@ -267,9 +268,9 @@ static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	return bad_commit(err, tree, what);
 }
 
-/* ---- its document -------------------------------------------------------------------- */
+/* ---- the document of a run ----------------------------------------------------------- */
 
-/* A path in a worktree as it would be in the user's own. */
+/* Converts a path in a worktree to the corresponding path in the user's working tree. */
 static int set_path(char **path, const char *tree, const char *top)
 {
 	size_t len = strlen(tree);
@@ -342,9 +343,10 @@ static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
 	return 0;
 }
 
-/* Whether it failed for a function that this commit does not have, as one that is new in the
- * other: then it is not asked for again here. Without any, engines that see functions alone would
- * not be the same. */
+/* Whether pmstat failed because of a function that this commit does not have, such as one
+ * that is new in the other. If so, it is not requested here any more. At least one
+ * function must remain, because otherwise engines that only see functions would not be
+ * the same on both sides. */
 static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 {
 	const struct pmdiff_texts *functions = &meter->measured->functions;
@@ -368,7 +370,7 @@ static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 	return false;
 }
 
-/* Without a document pmstat has not let the command go, or has failed itself. */
+/* Without a document, pmstat has not started the command, or has failed itself. */
 static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
 			struct pmdiff_tree *tree, struct pm_error *err)
 {
@@ -419,8 +421,8 @@ static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
 	return warmup ? 0 : no_memory(err);
 }
 
-/* Of each tree once. Which one is first is chance, so that whatever runs in step with us does
- * not always meet the same. */
+/* Measures each tree once. The order is random, so that periodic activity of the machine
+ * does not always affect the same tree. */
 static int measure_round(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, bool warmup,
 			 struct pm_error *err)
@@ -444,7 +446,7 @@ static void say_missing(const struct pmdiff_meter *meter, const struct pmdiff_tr
 		   missing->name);
 }
 
-/* What no commit has was not meant. */
+/* A function that no commit has is a mistake of the user. */
 static int check_missing(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
 			 struct pm_error *err)
 {
@@ -496,7 +498,7 @@ int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 
 	if (r == 0 || !meter->all_functions || !meter->no_functions)
 		return r;
-	/* Functions of one side alone would tell nothing. */
+	/* The functions of only one side would be useless. */
 	meter->all_functions = false;
 	for (size_t i = 0; i < len; i++) {
 		trees[i].failed = trees[i].absent = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commits built, and runs of a command in them counted by pmstat, one at a time.
+ * Builds commits, and runs a command in them under pmstat, one at a time.
  */
 #pragma once
 
@@ -9,69 +9,71 @@
 #include "sides.h"
 #include "worktree.h"
 
-/* What all functions here return, with @err, when it is the commit's fault: it does not build,
- * or its command does not run or fails. Another commit may do better. */
+/* Returned by all functions here, with @err, if the commit is at fault: it does not
+ * build, or its command does not run or fails. Another commit may succeed. */
 #define PMDIFF_BAD_COMMIT (-ECANCELED)
 
-/* One commit, checked out. */
-/* A function of the options that a commit does not have. */
+/* A function of --fn that a commit does not have. */
 struct pmdiff_missing {
 	const char *name; /* borrowed */
-	char *more; /* what pmstat says behind that, as near names; or "" */
+	char *more; /* the rest of pmstat's message, such as similar names; or "" */
 };
 
+/* One commit, checked out. */
 struct pmdiff_tree {
-	const char *
-		role; /* for people: "base"; NULL: whoever calls says which commit it is */
+	const char
+		*role; /* for people: "base"; NULL: the caller says which commit it is */
 	char *path;
 	const struct pmdiff_commit *commit; /* borrowed */
 	PM_VEC(struct pmdiff_missing) missing;
-	bool failed; /* the last measurement ended because of it */
-	bool absent; /* and that because its command is not there */
+	bool failed; /* the last measurement failed because of it */
+	bool absent; /* … because its command does not exist */
 };
 void pmdiff_tree_forget_missing(struct pmdiff_tree *tree);
 
 struct pmdiff_meter {
 	const struct pmdiff_options *options;
 	const struct pmdiff_measured
-		*measured; /* of the options, or of the case at hand */
-	const char *case_name; /* for people; NULL: there are no cases */
+		*measured; /* of the options, or of the current case */
+	const char *case_name; /* for people; NULL: no cases */
 	const struct pmdiff_folder *folder;
 	const char *top; /* of the user's working tree; NULL: none */
 	struct pmdiff_progress progress;
-	char *pmstat; /* the program */
-	int8_t counters; /* whether the processor has some, for us; -1: not tried */
-	const char *engine; /* of pmstat; NULL: its own choice */
-	bool simulated; /* by that engine: nothing but the program itself can change it */
-	bool all_functions; /* whatever the options say, if they can be measured */
+	char *pmstat; /* path of the program */
+	int8_t counters; /* usable counters of the processor; -1: unknown */
+	const char *engine; /* for pmstat; NULL: let it choose */
+	bool simulated; /* that engine simulates: only the program affects the result */
+	bool all_functions; /* regardless of the options, if they can be measured */
 	char *no_functions; /* why they cannot; NULL: they can */
-	bool brief; /* what builds and commands say is not shown when they fail */
-	uint64_t runs, warmups; /* of each side */
+	bool brief; /* do not print the output of failed builds and commands */
+	uint64_t runs, warmups; /* for each side */
 	uint64_t seed, random;
-	char *document, *log, *scratch; /* files, and a folder, in the folder */
+	char *document, *log, *scratch; /* files, and a directory, in `folder` */
 };
 
-/* Finds pmstat, and the engine. */
+/* Finds pmstat, and chooses the engine. */
 int pmdiff_meter_init(struct pmdiff_meter *meter, const struct pmdiff_options *options,
 		      const struct pmdiff_folder *folder, const char *top,
 		      struct pm_error *err);
 void pmdiff_meter_release(struct pmdiff_meter *meter);
-/* From now on this is measured: chooses the engine, and forgets what was learned of another. */
+/* Sets what is measured from now on: chooses the engine, and forgets what
+ * was learned for another. */
 void pmdiff_meter_choose(struct pmdiff_meter *meter,
 			 const struct pmdiff_measured *measured, const char *case_name);
-/* Runs the build. What it says is shown if it fails, and else not. */
+/* Runs the build. Its output is printed only if it fails. */
 int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 		       struct pm_error *err);
-/* From now on all functions are measured if that costs next to nothing, and nobody has said which
- * ones are of interest: to tell where a change comes from. */
+/* From now on all functions are measured, to explain changes, if that costs almost
+ * nothing and the user has not named functions. */
 void pmdiff_meter_explain(struct pmdiff_meter *meter);
-/* The option of pmstat for the part of the case at hand that counts, NULL: all does. -ENOMEM. */
+/* The option of pmstat for the part of the current case that is counted,
+ * NULL: all of it. -ENOMEM. */
 int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter);
-/* Runs the set-up of the case at hand. */
+/* Runs the set-up command of the current case. */
 int pmdiff_meter_set_up(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			struct pm_error *err);
-/* Runs the command in the trees in turns, as often as is wanted, and fills their sides. Functions
- * that one tree has and another has not are measured where they are; where all of them are too
- * many, none is, and that is told. */
+/* Runs the command in the trees, alternating, as often as required, and fills their
+ * sides. A function that exists only in some trees is measured there. If measuring all
+ * functions is too much, none is measured, and a message says so. */
 int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, struct pm_error *err);

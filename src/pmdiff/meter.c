@@ -10,8 +10,8 @@
 #include "process.h"
 
 enum {
-	RUNS_COUNTED = 20, /* what comparing noisy numbers needs */
-	RUNS_SIMULATED = 2, /* the second shows whether they are the same each time */
+	RUNS_COUNTED = 20, /* required to compare noisy numbers */
+	RUNS_SIMULATED = 2, /* the second one shows whether the numbers vary */
 	SIMULATED_PREFIX_LEN = 4,
 };
 
@@ -20,7 +20,7 @@ static int no_memory(struct pm_error *err)
 	return pm_error_set(err, -ENOMEM, "out of memory");
 }
 
-/* ---- which pmstat -------------------------------------------------------------------- */
+/* ---- finding pmstat ------------------------------------------------------------------ */
 
 static int set_if_runnable(char **ret, const char *dir, size_t len, const char *name)
 {
@@ -35,7 +35,7 @@ static int set_if_runnable(char **ret, const char *dir, size_t len, const char *
 	return 0;
 }
 
-/* Beside us, where we are installed or where we were built; else in PATH. */
+/* Searches beside pmdiff, where it is installed or where it was built; then in PATH. */
 static int find_pmstat(char **ret, struct pm_error *err)
 {
 	PM_AUTO_FREE char *us = realpath("/proc/self/exe", NULL);
@@ -57,7 +57,7 @@ static int find_pmstat(char **ret, struct pm_error *err)
 				   "pmstat is neither beside pmdiff nor in PATH");
 }
 
-/* ---- which engine -------------------------------------------------------------------- */
+/* ---- choosing the engine ------------------------------------------------------------- */
 
 static int run_probe(const struct pmdiff_meter *meter, int log)
 {
@@ -73,7 +73,7 @@ static int run_probe(const struct pmdiff_meter *meter, int log)
 	return r < 0 ? r : pmdiff_process_wait(pid);
 }
 
-/* Whether there are counters in the processor, and for us. */
+/* Whether the processor has counters that we may use. */
 static bool has_counters(const struct pmdiff_meter *meter)
 {
 	PM_AUTO_CLOSE int log =
@@ -98,7 +98,7 @@ static bool is_simulated(const char *event)
 	return strncmp(event, "sim.", SIMULATED_PREFIX_LEN) == 0;
 }
 
-/* Those who name events have chosen; else what this machine has. */
+/* The user's events decide; without any, the capabilities of this machine. */
 static bool wants_simulation(struct pmdiff_meter *meter)
 {
 	const struct pmdiff_texts *events = &meter->measured->events;
@@ -134,7 +134,7 @@ void pmdiff_meter_choose(struct pmdiff_meter *meter,
 		measured->warmups != UINT64_MAX ? measured->warmups : !meter->simulated;
 }
 
-/* Who simulates sees each instruction anyway. */
+/* A simulation sees every instruction anyway. */
 void pmdiff_meter_explain(struct pmdiff_meter *meter)
 {
 	meter->all_functions = meter->simulated && !meter->no_functions &&
@@ -192,7 +192,7 @@ int pmdiff_meter_init(struct pmdiff_meter *ret, const struct pmdiff_options *opt
 		pmdiff_meter_release(&meter);
 		return r;
 	}
-	meter.seed &= UINT32_MAX; /* short enough to be read out */
+	meter.seed &= UINT32_MAX; /* short enough to be read aloud */
 	meter.random = meter.seed;
 	pmdiff_meter_choose(&meter, &options->measured, NULL);
 	*ret = meter;

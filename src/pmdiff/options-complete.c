@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the configuration of a repository adds to the command line, and what is then missing. */
+/* Adds the configuration of the repository to the command line, and
+ * checks what is missing. */
 #include "ack.h"
 #include "history.h"
 #include "options-internal.h"
@@ -17,7 +18,7 @@ static int no_memory(struct pm_error *err)
 	return pm_error_set(err, -ENOMEM, "out of memory");
 }
 
-/* The one that was named, or the repository's, if it has one. */
+/* Reads the named configuration, or that of the repository, if there is one. */
 static int read_config(struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL, *path = NULL;
@@ -56,7 +57,8 @@ static int parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
 	return ret;
 }
 
-/* Of one case: no pattern, for its name may look like one. */
+/* Parses the gates of one case. Its name is not a pattern, although
+ * it may look like one. */
 static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *one,
 			    const char *path, struct pm_error *err)
 {
@@ -85,7 +87,7 @@ static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *o
 	return ret;
 }
 
-/* @more is then empty. */
+/* Afterwards @more is empty. */
 static int append_gates(struct pm_gates *to, struct pm_gates *more, struct pm_error *err)
 {
 	if (pm_vec_reserve(&to->list, to->list.len + more->list.len) < 0)
@@ -96,8 +98,8 @@ static int append_gates(struct pm_gates *to, struct pm_gates *more, struct pm_er
 	return 0;
 }
 
-/* Those of the command line come last, for the last one holds; those of a case come behind those of
- * all. */
+/* The last matching gate wins: gates of the command line come last, and those of a case
+ * after the general ones. */
 static int add_gates(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
@@ -117,7 +119,7 @@ static int add_gates(struct pmdiff_options *options, struct pm_error *err)
 	return ret;
 }
 
-/* A hard limit needs no history. */
+/* A hard limit does not refer to a history, so it is rejected here. */
 static int check_history_gates(const struct pmdiff_options *options, struct pm_error *err)
 {
 	for (size_t i = 0; i < options->history_gates.list.len; i++) {
@@ -159,7 +161,7 @@ static int add_history_gates(struct pmdiff_options *options, struct pm_error *er
 	return check_history_gates(options, err);
 }
 
-/* ---- what is measured ------------------------------------------------------------------ */
+/* ---- what to measure ------------------------------------------------------------------- */
 
 static int add_texts(struct pmdiff_texts *to, char *const *from, size_t len,
 		     struct pm_error *err)
@@ -172,7 +174,7 @@ static int add_texts(struct pmdiff_texts *to, char *const *from, size_t len,
 	return 0;
 }
 
-/* @words owns the list that @measured then borrows. */
+/* @words owns the list that @measured borrows. */
 static int add_command(struct pmdiff_measured *measured, struct pmdiff_texts *words,
 		       const struct pm_diff_measure *from, struct pm_error *err)
 {
@@ -186,7 +188,7 @@ static int add_command(struct pmdiff_measured *measured, struct pmdiff_texts *wo
 	return 0;
 }
 
-/* What @measured does not say yet. */
+/* Sets values that @measured does not have yet. */
 static int add_measure(struct pmdiff_measured *measured, struct pmdiff_texts *words,
 		       const struct pm_diff_measure *from, struct pm_error *err)
 {
@@ -228,7 +230,7 @@ static int copy_texts(struct pmdiff_texts *to, const struct pmdiff_texts *from,
 	return 0;
 }
 
-/* Of what the command line says each case has a copy. */
+/* Each case gets a copy of the values of the command line. */
 static int copy_measured(struct pmdiff_measured *to, const struct pmdiff_measured *from,
 			 struct pm_error *err)
 {
@@ -268,7 +270,7 @@ static int add_case(struct pmdiff_options *options, const struct pm_diff_case *f
 	return ret;
 }
 
-/* A command of the command line is measured in their place. */
+/* A command on the command line is measured instead of the cases. */
 static int add_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
@@ -299,9 +301,9 @@ static int add_measured(struct pmdiff_options *options, struct pm_error *err)
 	return ret;
 }
 
-/* ---- what is missing ------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------- */
 
-/* Bisects look at one number, and thus at one case. */
+/* A bisection uses one number, and therefore one case. */
 static int choose_case(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_case *chosen = NULL;
@@ -354,7 +356,7 @@ static int no_case(const struct pmdiff_options *options, struct pm_error *err)
 	return -EINVAL;
 }
 
-/* Which cases a harness has is not known yet. */
+/* The cases of a harness are not known yet. */
 static int check_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	bool any = options->case_pattern == NULL;
@@ -402,7 +404,8 @@ static int check_measured(struct pmdiff_options *options, struct pm_error *err)
 	return -EINVAL;
 }
 
-/* A directory of the configuration's is one beside it, wherever we are. */
+/* A directory in the configuration is relative to the configuration, not to
+ * the working directory. */
 static int add_history(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pm_diff_config *config = &options->config;
@@ -411,7 +414,7 @@ static int add_history(struct pmdiff_options *options, struct pm_error *err)
 
 	if (options->history || !config->history)
 		return 0;
-	/* It is written to where somebody has named a commit. */
+	/* import only writes to the history if the user has named a commit. */
 	if (options->action == PMDIFF_IMPORT && !options->commit)
 		return 0;
 	if (end && config->history[0] != '/' &&
@@ -426,7 +429,7 @@ static int add_history(struct pmdiff_options *options, struct pm_error *err)
 	return 0;
 }
 
-/* Where acceptances mean something. */
+/* Whether accepted regressions matter. */
 static bool are_judged(const struct pmdiff_options *options)
 {
 	return options->action == PMDIFF_COMPARE || options->action == PMDIFF_RUN ||
@@ -445,7 +448,8 @@ int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err
 		ret = add_history_gates(options, err);
 	if (ret == 0 && are_judged(options))
 		ret = pmdiff_acks_read(&options->acks, options, err);
-	/* Where nothing is measured, too: what is wrong in the file is told at once. */
+	/* Also done if nothing is measured, so that mistakes in the file
+	 * are reported at once. */
 	if (ret == 0)
 		ret = add_measured(options, err);
 	if (ret < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that read the command line.
+ * Shared by the files that parse the command line.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #define pmdiff_usage(err, ...) pm_usage(err, "pmdiff", __VA_ARGS__)
 
-/* What options are for. */
+/* Subcommands that an option applies to. */
 enum pmdiff_mode {
 	PMDIFF_OF_FILES = 1,
 	PMDIFF_OF_RUN = 2,
@@ -18,7 +18,7 @@ enum pmdiff_mode {
 	PMDIFF_OF_ACK = 32,
 };
 
-/* Values of options: 0, or negative with one clear line. */
+/* Parsers of option values: 0, or negative with one clear line. */
 int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err);
 int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
 			struct pm_error *err);
@@ -28,5 +28,5 @@ int pmdiff_add_text(struct pmdiff_texts *texts, const char *text, struct pm_erro
 int pmdiff_add_output(struct pmdiff_options *options, enum pmdiff_form form,
 		      const char *path, struct pm_error *err);
 
-/* What else follows from the options. @rest are the words behind them. */
+/* Completes the options. @rest are the words after them. */
 int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of options and the words behind them, and what is said of wrong ones. */
+/* Parses values of options and the words after them, and reports wrong ones. */
 #include "options-internal.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ enum {
 	WARMUPS_MAX = 1000000,
 };
 
-static const char separator[] = ":::"; /* as of pmstat ab */
+static const char separator[] = ":::"; /* same as for pmstat ab */
 
 int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err)
 {
@@ -71,7 +71,7 @@ static const char *const form_names[PMDIFF_FORMS] = {
 	[PMDIFF_SARIF] = "--sarif",       [PMDIFF_HTML] = "--html",
 };
 
-/* Two files of one name would be one. */
+/* Two outputs must not be written to the same file. */
 static int check_path(const struct pmdiff_options *options, enum pmdiff_form form,
 		      const char *path, struct pm_error *err)
 {
@@ -147,7 +147,7 @@ static int check_files(struct pmdiff_options *options, bool parted, struct pm_er
 	return 0;
 }
 
-/* Without a separator all words are on the side of the base first. */
+/* Without a separator, all words are first stored for the base. */
 static int part_files(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_texts *files = options->files;
@@ -186,7 +186,7 @@ static int take_files(struct pmdiff_options *options, char **rest, struct pm_err
 	return ret < 0 || parted ? ret : part_files(options, err);
 }
 
-/* One word for import; for ack a row, and perhaps a result. */
+/* import takes one word; ack takes a row and optionally a result. */
 static int take_kept(struct pmdiff_options *options, char **rest, struct pm_error *err)
 {
 	bool import = options->action == PMDIFF_IMPORT;

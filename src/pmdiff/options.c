@@ -38,7 +38,7 @@ enum {
 	OPTION_VERSION,
 };
 
-/* Files may stand before options, but a command has options of its own. */
+/* Files may come before options, but a command has its own options. */
 static const char short_options[] = ":e:ho:qr:w:";
 static const char short_options_command[] = "+:e:ho:qr:w:";
 static const struct option long_options[] = {
@@ -89,7 +89,8 @@ enum {
 	KEPT = PMDIFF_OF_IMPORT | PMDIFF_OF_ACK,
 };
 
-/* Where each option means something; those that are not here do so everywhere. */
+/* The modes in which each option is valid; options that are not listed
+ * are valid everywhere. */
 static const struct {
 	int option;
 	unsigned int modes;
@@ -270,7 +271,7 @@ static const char *name_of(int option)
 	return "";
 }
 
-/* Options of another mode say that somebody has another one in mind. */
+/* Rejects options of another mode: the user had that mode in mind. */
 static int check_modes(const struct pmdiff_options *options, const bool *seen,
 		       struct pm_error *err)
 {
@@ -367,7 +368,7 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 		.measured = { .warmups = UINT64_MAX },
 		.outputs = { [PMDIFF_TEXT] = { .wanted = true } },
 	};
-	/* A file of that name is ./run. */
+	/* A file with such a name can be given as ./run. */
 	for (size_t i = 0; i < PM_ARRAY_LEN(actions) && argc > 1; i++)
 		if (strcmp(argv[1], actions[i].word) == 0)
 			options->action = actions[i].action;
@@ -386,7 +387,7 @@ bool pmdiff_names_no_functions(const struct pmdiff_measured *measured)
 	return measured->functions.list.len == 0 && measured->ranges.list.len == 0;
 }
 
-/* Names have brackets and stars of their own. */
+/* Names may contain brackets and stars, so they are also compared literally. */
 static bool fits_pattern(const char *pattern, const char *name)
 {
 	return name && (strcmp(pattern, name) == 0 || fnmatch(pattern, name, 0) == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the user asked for: the command line of pmdiff, and pmdiff.json, as plain data.
+ * The user's request: the command line of pmdiff, and pmdiff.json, as plain data.
  */
 #pragma once
 
@@ -31,51 +31,49 @@ enum pmdiff_form {
 	PMDIFF_FORMS,
 };
 
-/* Texts that argv or the configuration owns. */
+/* Texts owned by argv or by the configuration. */
 struct pmdiff_texts {
 	PM_VEC(const char *) list;
 };
 
 /* `run` and `bisect`: what to measure, and how. */
 struct pmdiff_measured {
-	const char *revs[2]; /* base and head; of bisect good and bad */
-	const char *row; /* bisect: which one moved, as in a gate; NULL: to be found */
-	const char *build; /* for the shell; NULL: nothing to build */
+	const char *revs[2]; /* base and head; for bisect good and bad */
+	const char *row; /* bisect: the row that moved, as in a gate; NULL: find it */
+	const char *build; /* shell command; NULL: nothing to build */
 	const char *const *command; /* NULL-terminated */
-	uint64_t runs; /* of each side; 0: as the engine needs */
-	uint64_t warmups; /* UINT64_MAX: as the engine needs */
+	uint64_t runs; /* of each side; 0: depends on the engine */
+	uint64_t warmups; /* UINT64_MAX: depends on the engine */
 	/* As typed, for pmstat's -e, --fn and --range; empty: its defaults. */
 	struct pmdiff_texts events, functions, ranges;
-	/* "auto", "count", "uprobe", "ptrace", "callgrind". Count: what counts for real, with
-	 * or without functions. */
+	/* "auto", "count", "uprobe", "ptrace", "callgrind". "count" stands for engines
+	 * that really count, with or without functions. */
 	const char *engine;
 	uint64_t timeout_ns; /* of one run; 0: none */
-	const char
-		*setup; /* for the shell: before each run, not counted; NULL: nothing */
+	const char *setup; /* shell command before each run, not counted; NULL: none */
 	enum pm_diff_harness harness;
 	enum pm_diff_part part;
 	const char *marks; /* of a harness: the part that callgrind counts; NULL: none */
 };
 
-/* A case of the configuration, which is several where a harness has them. */
+/* A case of the configuration; with a harness it stands for several cases. */
 struct pmdiff_case {
-	const char *name; /* borrowed of the configuration */
+	const char *name; /* borrowed from the configuration */
 	struct pmdiff_measured measured;
 	struct pmdiff_texts words; /* of its command, NULL-terminated */
 };
 
-/* `import`: a file of another tool as one of ours. */
+/* `import`: converts a file of another tool. */
 struct pmdiff_imported {
 	enum pm_import_format format;
 	const char *file;
-	const char *path; /* -o; NULL: standard output, where there is no history */
+	const char *path; /* -o; NULL: standard output, unless there is a history */
 };
 
-/* `ack`: regressions that were accepted. */
+/* `ack`: accepted regressions. */
 struct pmdiff_acked {
-	const char *row; /* as a gate names it, or a case; NULL: list them */
-	const char
-		*result; /* a document of --json that says what got worse; NULL: none */
+	const char *row; /* a row as in a gate, or a case; NULL: list them */
+	const char *result; /* a --json document with the regressions; NULL: none */
 	const char *reason;
 	const char *file; /* --acks; NULL: at the top of the repository */
 	bool remove;
@@ -90,43 +88,44 @@ struct pmdiff_options {
 	enum pmdiff_action action;
 
 	struct pmdiff_texts files[2]; /* base and new; a document of `ab` is in both */
-	bool ab; /* one file, which is both sides */
+	bool ab; /* a single file contains both sides */
 	struct pmdiff_measured measured;
-	/* `run` without a command: what to measure in the place of `measured`. Empty: that. */
+	/* `run` without a command: replaces `measured`. Empty: `measured` is used. */
 	PM_VEC(struct pmdiff_case) cases;
-	const char *case_pattern; /* --case: of the names of cases; NULL: all */
+	const char *case_pattern; /* --case: pattern for names of cases; NULL: all */
 	struct pmdiff_imported imported;
 	struct pmdiff_acked acked;
-	const char *commit; /* import, ack: as git names it; NULL: none was named */
+	const char *commit; /* import, ack: a revision of git; NULL: none was given */
 
 	/* How to judge. */
-	struct pm_gates gates; /* the configuration's, then those of --gate */
-	struct pm_gates history_gates; /* over the history, in the same order */
-	struct pm_acks acks; /* accepted regressions; empty where nothing is judged */
-	const char *history; /* folder, "git-notes" or "git-notes:REF"; NULL: none */
+	struct pm_gates gates; /* from the configuration, then from --gate */
+	struct pm_gates history_gates; /* for the history, in the same order */
+	struct pm_acks acks; /* accepted regressions; empty if nothing is judged */
+	const char *history; /* directory, "git-notes" or "git-notes:REF"; NULL: none */
 	bool force, strict;
 
-	/* Where results go, and how. */
+	/* Output. */
 	struct pmdiff_output outputs[PMDIFF_FORMS];
 	enum pm_color_wish color;
 	bool quiet, all;
 
-	const char *config_path; /* --config; NULL: where it is looked for */
-	struct pm_diff_config config; /* what the members above may borrow from */
+	const char *config_path; /* --config; NULL: the default place */
+	struct pm_diff_config config; /* the members above may borrow from this */
 	struct pmdiff_texts words; /* of the configuration's command, NULL-terminated */
 };
 
-/* The command line alone. 0, or -EINVAL with one clear line. Release in both cases. */
+/* Parses only the command line. 0, or -EINVAL with one clear line.
+ * Release in both cases. */
 int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 			 struct pm_error *err);
-/* Adds what the configuration says and the command line does not, and then looks whether
- * anything is missing. 0 or negative. */
+/* Adds the values of the configuration that the command line does not override, and then
+ * checks that nothing is missing. 0 or negative. */
 int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err);
 void pmdiff_options_release(struct pmdiff_options *options);
-/* Whether nobody has said which functions and ranges are of interest. */
+/* Whether neither functions nor ranges were requested. */
 bool pmdiff_names_no_functions(const struct pmdiff_measured *measured);
-/* Whether --case means the case @name, which is one of the group @group. */
+/* Whether --case selects the case @name, which belongs to the group @group. */
 bool pmdiff_is_case_wanted(const struct pmdiff_options *options, const char *name,
 			   const char *group);
-/* The whole of --help to stdout. */
+/* Prints the whole of --help to stdout. */
 void pmdiff_options_help(void);

@@ -10,7 +10,7 @@ int pmdiff_find_top(char **ret, struct pm_error *err)
 	if (!folder && errno == ENOMEM)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	*ret = NULL;
-	/* Each turn takes one part away. A folder that was removed has no path. */
+	/* Each iteration removes one component. A removed directory has no path. */
 	while (folder && folder[0] == '/') {
 		PM_AUTO_FREE char *git = NULL;
 		char *end;
@@ -19,7 +19,7 @@ int pmdiff_find_top(char **ret, struct pm_error *err)
 			git = NULL;
 			return pm_error_set(err, -ENOMEM, "out of memory");
 		}
-		/* A worktree has a file of that name. */
+		/* In a worktree, .git is a file. */
 		if (access(git, F_OK) == 0) {
 			*ret = PM_TAKE_PTR(folder);
 			return 0;

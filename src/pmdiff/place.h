@@ -3,6 +3,6 @@
 
 #include "pm/base.h"
 
-/* The top of the repository around the working directory; NULL: we are in none. Looks at names
- * alone, for files are compared without git, too. 0 or -ENOMEM. */
+/* The top of the repository of the working directory; NULL: there is none. Only checks
+ * names, because comparing files must work without git. 0 or -ENOMEM. */
 int pmdiff_find_top(char **ret, struct pm_error *err);

@@ -18,7 +18,7 @@ static bool is_ascii(void)
 	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 }
 
-/* ---- one form ---------------------------------------------------------------------------- */
+/* ---- one format -------------------------------------------------------------------------- */
 
 static int write_page(const struct pmdiff_shown *shown, FILE *to, struct pm_error *err)
 {
@@ -65,11 +65,11 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 		break;
 	}
 	if (shown->failure)
-		return 0; /* on standard error */
+		return 0; /* printed on standard error */
 	return pm_output_compare_text(&report, to, err);
 }
 
-/* Text, JSON and HTML; the options allow no others. */
+/* Text, JSON and HTML; the options allow no other formats. */
 static int write_trends(const struct pmdiff_options *options, const void *what,
 			enum pmdiff_form form, FILE *to, struct pm_error *err)
 {
@@ -91,7 +91,7 @@ static int write_trends(const struct pmdiff_options *options, const void *what,
 	return pm_output_trend_text(&report, to, err);
 }
 
-/* ---- all of them ------------------------------------------------------------------------- */
+/* ---- all formats ------------------------------------------------------------------------- */
 
 typedef int (*write_fn)(const struct pmdiff_options *options, const void *what,
 			enum pmdiff_form form, FILE *to, struct pm_error *err);
@@ -133,7 +133,8 @@ static bool is_one_file(const char *a, const char *b)
 	       of_a.st_ino == of_b.st_ino;
 }
 
-/* Measured once, perhaps long ago, or written by hand, and easily mixed up. */
+/* Why @path must not be overwritten: inputs may have been measured long ago, or written
+ * by hand, and are easily mistaken for outputs. NULL: it may be. */
 static const char *why_kept(const struct pmdiff_options *options, const char *path)
 {
 	for (size_t side = 0; side < PM_ARRAY_LEN(options->files); side++)
@@ -143,7 +144,7 @@ static const char *why_kept(const struct pmdiff_options *options, const char *pa
 	return is_one_file(path, options->config.path) ? "it has the settings" : NULL;
 }
 
-/* The folder that a file will be in. */
+/* Stats the directory that a file will be in. */
 static int look_at_folder(struct stat *ret, const char *path)
 {
 	size_t len = (size_t)(basename(path) - path);
@@ -152,7 +153,8 @@ static int look_at_folder(struct stat *ret, const char *path)
 	return folder ? stat(folder, ret) : -1;
 }
 
-/* Of two results under one name the first one would be lost, however that is written. */
+/* Refuses two results with the same file, however its name is written, because the
+ * first one would be lost. */
 static int check_apart(const char *a, const char *b, struct pm_error *err)
 {
 	struct stat of_a, of_b;
@@ -219,7 +221,7 @@ int pmdiff_print_failure(const struct pmdiff_options *options,
 {
 	char failure[sizeof(*why)];
 	PM_AUTO_FREE char *base = copy_name(options, 0), *new = copy_name(options, 1);
-	struct pm_comparison told = *comparison; /* borrows all of it */
+	struct pm_comparison told = *comparison; /* borrows everything */
 	struct pmdiff_shown shown = { .comparison = &told, .failure = failure };
 
 	snprintf(failure, sizeof(failure), "%s%s%s%s%s", why->source,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was found, in every form that was asked for.
+ * Writes the results in every requested format.
  */
 #pragma once
 
@@ -13,13 +13,14 @@ struct pmdiff_shown {
 	const char *failure; /* why nothing was compared; NULL: it was */
 };
 
-/* Whether files could be written, before anything takes its time. */
+/* Checks that the output files can be written, before anything that takes long. */
 int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *err);
-/* Files first, standard output last: whoever reads it may stop reading. */
+/* Writes files first and standard output last, because its reader may stop reading. */
 int pmdiff_print_comparison(const struct pmdiff_options *options,
 			    const struct pmdiff_shown *shown, struct pm_error *err);
-/* Why nothing was compared, in every document that was asked for: services show those, and no
- * standard error. @comparison: what is known of the sides. */
+/* Writes the reason why nothing was compared to every requested document,
+ * because services show those, and not standard error. @comparison: what is
+ * known about the sides. */
 int pmdiff_print_failure(const struct pmdiff_options *options,
 			 const struct pm_comparison *comparison,
 			 const struct pm_error *why, struct pm_error *err);

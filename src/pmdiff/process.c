@@ -14,7 +14,8 @@ enum {
 	READ_BYTES = 64 * 1024,
 };
 
-/* Of git(1): where a repository is, and how it is to be read. Each hook has some of them. */
+/* From git(1): variables that select a repository and how to read it. Each
+ * hook has some of them. */
 static const char *const of_hooks[] = {
 	"GIT_DIR",
 	"GIT_WORK_TREE",
@@ -60,7 +61,7 @@ struct environment {
 	char *pwd;
 };
 
-/* Who believes $PWD would work in the folder that we are in. */
+/* Sets PWD: a program that trusts $PWD would otherwise work in our directory. */
 static int name_folder(struct environment *ret, const char *dir)
 {
 	if (asprintf(&ret->pwd, "PWD=%s", dir) < 0) {
@@ -118,7 +119,7 @@ int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret)
 	code = -fill_environment(&environment, process->dir, process->env);
 	if (code == 0)
 		code = fill_actions(&actions, process);
-	/* Both lists of texts are only read, see posix_spawn(3p). */
+	/* Both lists are only read, see posix_spawn(3p). */
 	if (code == 0)
 		code = posix_spawnp(&pid, process->argv[0], &actions, NULL,
 				    (char *const *)(uintptr_t)process->argv,
@@ -165,7 +166,7 @@ static void close_ends(struct ends *ends)
 	close_end(&ends->err);
 }
 
-/* Stdin is a socket, so that nobody gets SIGPIPE when the program does not read it. */
+/* Stdin is a socket, so that we do not get SIGPIPE if the program does not read it. */
 static int open_ends(struct ends *ours, struct ends *theirs)
 {
 	int in[2], out[2], err[2];
@@ -204,7 +205,7 @@ static void write_some(int *fd, const char **input, size_t *left)
 		*input += len;
 		*left -= (size_t)len;
 	} else if (errno != EINTR && errno != EAGAIN) {
-		*left = 0; /* it does not want the rest */
+		*left = 0; /* the program does not read the rest */
 	}
 	if (*left == 0)
 		close_end(fd);

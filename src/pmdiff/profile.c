@@ -12,15 +12,15 @@
 #include "say.h"
 
 enum {
-	CASES_MAX = 10, /* that are profiled: each takes two runs more */
-	TIMEOUT_MS = 600000, /* of one of them, where nobody has set another */
+	CASES_MAX = 10, /* cases to profile: each takes two more runs */
+	TIMEOUT_MS = 600000, /* of one run, unless the user has set another */
 	FILE_MODE = 0666,
 	NS_PER_MS = 1000000,
 };
 
 static const char page_prefix[] = "pmdiff-flame";
 
-/* One case, or all where there are none. */
+/* One case, or everything if there are no cases. */
 struct profiling {
 	struct pm_comparison *comparison;
 	struct pmdiff_workshop *shop;
@@ -59,7 +59,7 @@ static int add_words(struct words *words, const char *const *list)
 	return r;
 }
 
-/* Beside pmstat. */
+/* Searches beside pmstat. */
 static int find_pmrec(char **ret, const struct pmdiff_meter *meter)
 {
 	const char *slash = strrchr(meter->pmstat, '/');
@@ -101,7 +101,7 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
-/* Counting each chain of callers apart takes longer than counting. */
+/* Counting each chain of callers separately takes longer than plain counting. */
 static uint64_t timeout_ms(const struct pmdiff_meter *meter)
 {
 	uint64_t ns = meter->measured->timeout_ns;
@@ -109,7 +109,7 @@ static uint64_t timeout_ms(const struct pmdiff_meter *meter)
 	return ns > 0 ? (ns + NS_PER_MS - 1) / NS_PER_MS : TIMEOUT_MS;
 }
 
-/* Whether callgrind saw the command to its end. */
+/* Whether callgrind ran the command to its end. */
 static bool has_ended_well(const struct pmdiff_meter *meter)
 {
 	PM_AUTO_CLOSE int fd = open(meter->document, O_RDONLY | O_CLOEXEC);
@@ -123,7 +123,7 @@ static bool has_ended_well(const struct pmdiff_meter *meter)
 	return ended;
 }
 
-/* The status of what profiles, or negative errno. */
+/* The exit status of the profiler, or negative errno. */
 static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			const char *file)
 {
@@ -150,7 +150,8 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 		r = fill_words(&words, meter, pmrec, file, timeout, marked);
 	if (r == 0) {
 		process.argv = words.list.data;
-		/* A profile within the profile would be in it. */
+		/* A program that profiles itself would be profiled together
+		 * with its own profiler. */
 		process.env = (const char *const[]){
 			scratch, meter->simulated ? "PMDIFF_PADDING=" : "PMSELF=off", NULL
 		};
@@ -218,8 +219,8 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 
 /* ---- the page -------------------------------------------------------------------------- */
 
-/* In the folder of the file of --html: its own name, and that of the case as far as names of files
- * have such characters. */
+/* The path of a page, in the directory of the --html file: a fixed prefix, and the name
+ * of the case with characters replaced that are unusual in file names. */
 static char *page_path(const struct profiling *it, size_t number)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -237,7 +238,7 @@ static char *page_path(const struct profiling *it, size_t number)
 		odd = odd || !strchr(plain, *c);
 		pm_str_putc(&path, strchr(plain, *c) ? *c : '_');
 	}
-	/* Two names may differ in such characters alone. No plain name has "=". */
+	/* Two names may differ only in such characters. No plain name contains "=". */
 	if (odd)
 		pm_str_printf(&path, "=%zu", number);
 	pm_str_puts(&path, ".html");
@@ -364,7 +365,7 @@ int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *wor
 
 	if (comparison->verdict != PM_VERDICT_WORSE || !is_wanted(options))
 		return 0;
-	/* Without it lines are the same by their numbers. */
+	/* Without the map, lines are matched by their numbers. */
 	if (pmdiff_linemap_new(&lines, workshop->commits[0].hash,
 			       workshop->commits[1].hash, NULL) == -ENOMEM)
 		return no_memory(err);

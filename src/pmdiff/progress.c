@@ -6,7 +6,7 @@
 enum {
 	NS_PER_SECOND = 1000000000,
 	SECONDS_PER_MINUTE = 60,
-	MARGIN = 1, /* the last column makes some terminals begin a new line */
+	MARGIN = 1, /* writing to the last column makes some terminals wrap */
 };
 
 void pmdiff_progress_init(struct pmdiff_progress *progress,
@@ -29,7 +29,7 @@ void pmdiff_progress_step(struct pmdiff_progress *progress)
 	progress->done++;
 }
 
-/* From the runs so far, so not before there is one. */
+/* Estimated from the runs so far, so it needs at least one. */
 static void add_time_left(struct pm_str *line, const struct pmdiff_progress *progress)
 {
 	uint64_t left;

@@ -12,14 +12,14 @@ enum {
 	FD_PATH_BYTES = 32,
 };
 
-/* One file, open, and what it is. */
+/* An open input file and its kind. */
 struct input {
 	const char *name; /* for people */
-	const char *path; /* that can be opened once more */
+	const char *path; /* can be opened again */
 	char fd_path[FD_PATH_BYTES];
 	int fd;
 	enum pm_file_kind kind;
-	bool cases; /* what was read of it has cases */
+	bool cases; /* the counts read from it have cases */
 };
 
 static void close_input(struct input *input)
@@ -69,8 +69,8 @@ static int write_full(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-/* A pipe can be read once, but what is in it is only known behind its head: the rest of it
- * follows into memory, where readers can begin anew. */
+/* A pipe can only be read once, but its kind is known only after its head. This copies
+ * the rest to memory, where readers can start over. */
 static int keep(struct input *input, char *buffer, size_t cap, size_t len)
 {
 	PM_AUTO_CLOSE int memory = memfd_create("pmdiff", MFD_CLOEXEC);
@@ -132,7 +132,7 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 	input->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
 			     : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (input->fd >= 0 && fstat(input->fd, &st) == 0) {
-		/* A shell has perhaps read on in it. */
+		/* A shell may already have read from it. */
 		if (standard && S_ISREG(st.st_mode))
 			st.st_mode = S_IFIFO;
 		return S_ISDIR(st.st_mode) ? cannot_read(err, input->name, -EISDIR)
@@ -148,7 +148,7 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* The document of a case goes over into the side. */
+/* Moves the document of a case into the side. */
 static int take_case(struct pmdiff_side *side, struct pm_suite_case *from)
 {
 	struct pmdiff_side_case *to;
@@ -197,7 +197,7 @@ static int read_recording(struct pm_profile **ret, const struct pmdiff_options *
 			  const struct input *input, struct pm_error *err)
 {
 	struct pm_profile_options how = {
-		.no_starts = true, /* the other side is mostly another build */
+		.no_starts = true, /* the other side is usually another build */
 		.keep_samples = options->outputs[PMDIFF_HTML].wanted,
 	};
 	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
@@ -210,7 +210,7 @@ static int read_recording(struct pm_profile **ret, const struct pmdiff_options *
 	return r;
 }
 
-/* What each side is called. */
+/* Sets the name of the side. */
 static int name_side(struct pmdiff_side *side, const struct pmdiff_options *options,
 		     size_t of, struct pm_error *err)
 {
@@ -273,9 +273,9 @@ static int read_one(struct pmdiff_inputs *inputs, const struct pmdiff_options *o
 	return -EXDEV;
 }
 
-/* ---- what does not go together ----------------------------------------------------------- */
+/* ---- unsuitable combinations ------------------------------------------------------------- */
 
-/* One side is one variant; both of `ab` are two. */
+/* A side contains one variant; `ab` contains two. */
 static int check_variants(const struct pmdiff_options *options, const char *name,
 			  const struct pm_stat *stat, struct pm_error *err)
 {
@@ -326,7 +326,7 @@ static int check_case(const struct pmdiff_side_case *of, const char *name,
 	return r;
 }
 
-/* A suite is one side. */
+/* A suite contains one side. */
 static int check_cases(const struct pmdiff_options *options,
 		       const struct pmdiff_inputs *inputs, struct pm_error *err)
 {
@@ -392,7 +392,7 @@ static int check_recordings(const struct pmdiff_options *options,
 int pmdiff_read(struct pmdiff_inputs *ret, const struct pmdiff_options *options,
 		struct pm_error *err)
 {
-	/* The one document of `ab` is read once, and belongs to the base. */
+	/* The only document of `ab` is read once, and belongs to the base. */
 	size_t sides = options->ab ? 1 : 2;
 	int r = 0;
 

@@ -8,7 +8,7 @@
 #include "say.h"
 #include "workshop.h"
 
-/* Its documents tell paths as if they were in the user's working tree. */
+/* The documents have paths as if the sources were in the user's working tree. */
 static int name_side(struct pmdiff_side *side, const char *rev, const char *top,
 		     const struct pmdiff_commit *commit)
 {
@@ -73,7 +73,7 @@ int pmdiff_measure(struct pmdiff_side ret[2], struct pmdiff_workshop *workshop,
 {
 	static const char *const roles[] = { "base", "head" };
 	struct pmdiff_side sides[2] = { 0 };
-	/* What is to be kept takes long. */
+	/* Check this first, because measuring takes long. */
 	int r = options->history ? pmdiff_history_check(options->history, err) : 0;
 
 	if (r == 0)

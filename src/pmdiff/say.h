@@ -3,6 +3,6 @@
 
 #include "options.h"
 
-/* `pmdiff: …` on stderr, unless --quiet. */
+/* Prints `pmdiff: …` on stderr, unless --quiet. */
 void PM_PRINTF(2, 3)
 	pmdiff_say(const struct pmdiff_options *options, const char *format, ...);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is compared with what: the documents of each side, wherever they come from.
+ * The two sides of a comparison: the documents of each side, from any source.
  */
 #pragma once
 
@@ -10,12 +10,12 @@
 /* One case on one side. */
 struct pmdiff_side_case {
 	char *name;
-	const char *group; /* the case of the configuration that it is of; NULL: none */
-	char *failure; /* why it has no documents, one sentence; NULL: it is not there */
-	bool explains; /* functions were measured to tell where a change comes from */
+	const char *group; /* the configuration's case that contains it; NULL: none */
+	char *failure; /* why it has no documents, one sentence; NULL: not present */
+	bool explains; /* functions were only measured to explain changes */
 	PM_VEC(struct pm_stat) stats; /* owned */
-	/* How it was measured; of a file all 0. Borrows all but the words of its command, which
-	 * a harness has made. */
+	/* How it was measured; all 0 for a file. Everything is borrowed except the words
+	 * of its command, which a harness has created. */
 	struct pmdiff_measured measured;
 	PM_VEC(char *) words;
 };
@@ -24,18 +24,19 @@ struct pmdiff_side {
 	char *name; /* file or revision, for people */
 	char *commit; /* full hash, NULL: unknown */
 	char *subject; /* of the commit, NULL: unknown */
-	char *root; /* folder that its sources were in, NULL: unknown */
-	PM_VEC(struct pm_stat) stats; /* owned; none where there are cases */
-	bool explains; /* as of a case */
+	char *root; /* directory that contained its sources, NULL: unknown */
+	PM_VEC(struct pm_stat) stats; /* owned; none if there are cases */
+	bool explains; /* as for a case */
 	PM_VEC(struct pmdiff_side_case) cases;
 };
 
-/* The case of that name, NULL: there is none. */
+/* The case with that name; NULL: there is none. */
 struct pmdiff_side_case *pmdiff_side_find_case(const struct pmdiff_side *side,
 					       const char *name);
-/* Adds it where it is not there yet. NULL without memory. */
+/* Adds the case unless it exists. NULL without memory. */
 struct pmdiff_side_case *pmdiff_side_add_case(struct pmdiff_side *side, const char *name,
 					      const char *group);
 void pmdiff_side_release(struct pmdiff_side *side);
-/* Leaves what was counted of the whole program, where functions only explain. */
+/* Drops everything but the counts of the whole program, if functions
+ * are only explanations. */
 void pmdiff_side_forget_functions(struct pmdiff_side *side);

@@ -11,7 +11,7 @@ static int warn(struct pm_trends *trends, char *text)
 	return pm_vec_push(&trends->warnings, text);
 }
 
-/* The warnings go over to @trends. */
+/* Moves the warnings to @trends. */
 static int take_warnings(struct pm_trends *trends, struct pmdiff_history *history)
 {
 	while (history->warnings.len > 0) {

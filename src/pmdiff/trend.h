@@ -4,7 +4,7 @@
 #include "options.h"
 #include "pm/compare.h"
 
-/* The history that options->history names, and the trends in it; the history's own warnings are
- * among theirs. 0 or negative. */
+/* Reads the history that options->history names, and computes its trends; the history's
+ * own warnings are added to theirs. 0 or negative. */
 int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 		 struct pm_error *err);

@@ -30,7 +30,8 @@ static bool is_in(const char *path, const char *top)
 	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* Whether @word names a file of the user's own tree: wherever it stands, or by other ways. */
+/* Whether @word refers to a file in the user's working tree: anywhere in the word, or
+ * through symbolic links. */
 static bool names_own(const char *word, const char *top)
 {
 	static const char of_names[] =
@@ -58,7 +59,7 @@ static void warn_of_words(const struct pmdiff_options *options,
 				*word);
 }
 
-/* What is there is neither of the commits: both sides would be the same, whatever they are. */
+/* Files there belong to neither commit: both sides would use the same ones. */
 static void warn_of_own(const struct pmdiff_workshop *workshop,
 			const struct pmdiff_options *options)
 {
@@ -105,7 +106,7 @@ static int find_commits(struct pmdiff_workshop *workshop,
 static int check_out(struct pmdiff_workshop *workshop, const char *const roles[2],
 		     struct pm_error *err)
 {
-	/* Of one length: paths lie on the stack, too. */
+	/* Equal lengths, because paths are also on the stack. */
 	static const char *const names[] = { "base", "head" };
 	int r = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where two revisions are built and measured: what `run` and `bisect` have in common. */
+/* The place where two revisions are built and measured, shared by `run` and `bisect`. */
 #pragma once
 
 #include "guard.h"
@@ -13,9 +13,10 @@ struct pmdiff_workshop {
 	struct pmdiff_tree trees[2];
 };
 
-/* Finds the revisions, enters the guard, and checks both out. @roles: their names for people. */
+/* Finds the revisions, enters the guard, and checks both out. @roles:
+ * their names for people. */
 int pmdiff_workshop_open(struct pmdiff_workshop *ret,
 			 const struct pmdiff_options *options, const char *const roles[2],
 			 struct pm_error *err);
-/* The folder stays for the guard. */
+/* The directory is left to the guard. */
 void pmdiff_workshop_release(struct pmdiff_workshop *workshop);

@@ -12,23 +12,23 @@
 enum {
 	REMOVE_FDS = 32,
 	STAT_LINE_MAX = 4096,
-	START_FIELD = 20, /* of proc_pid_stat(5), counted from the one behind the comm */
+	START_FIELD = 20, /* starttime in proc_pid_stat(5), counted after the comm */
 };
 
-/* ---- whose it is --------------------------------------------------------------------- */
+/* ---- ownership ----------------------------------------------------------------------- */
 
 /* "pmdiff-HOST-BOOT-PID-START-CHANCE". */
 struct owner {
-	uint32_t host,
-		boot; /* hashes: of the host's name and the pid namespace, of the boot */
+	uint32_t host, boot; /* hashes: of host name and pid namespace; of the boot id */
 	pid_t pid;
-	uint64_t start; /* of that process, in ticks since the boot */
+	uint64_t start; /* start time of the process, in ticks since boot */
 };
 #define OWNER_FORMAT "pmdiff-%08x-%08x-%d-%llu-"
-/* Of one length, for paths lie on the stack of what is simulated: so it is the same each time. */
+/* Has a constant length: paths are on the stack of simulated programs, whose
+ * results must not vary. */
 #define OWNER_PRINTED "pmdiff-%08x-%08x-%07d-%012llu-"
 
-/* Up to @size - 1 bytes of a file; "" when it cannot be read. */
+/* Reads up to @size - 1 bytes of a file; "" if it cannot be read. */
 static void read_text(const char *path, char *ret, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -44,7 +44,7 @@ static uint64_t start_of(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	read_text(path, line, sizeof(line));
-	at = strrchr(line, ')'); /* the comm may have anything in it */
+	at = strrchr(line, ')'); /* the comm may contain anything */
 	for (int field = 0; at && field < START_FIELD; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at + 1, NULL, 10) : 0;
@@ -57,7 +57,7 @@ static struct owner ourselves(void)
 
 	gethostname(host, HOST_NAME_MAX);
 	len = readlink("/proc/self/ns/pid", host + strlen(host), HOST_NAME_MAX / 2);
-	(void)len; /* without it, the name has to do */
+	(void)len; /* without it, the name must suffice */
 	read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	return (struct owner){
 		.host = (uint32_t)pm_hash_bytes(host, strlen(host)),
@@ -67,7 +67,7 @@ static struct owner ourselves(void)
 	};
 }
 
-/* The length of the folder's name that @name is or begins with; 0: it is none of ours. */
+/* The length of the directory's name at the start of @name; 0: it is not ours. */
 static size_t parse_owner(const char *name, struct owner *ret)
 {
 	unsigned long long start;
@@ -81,7 +81,7 @@ static size_t parse_owner(const char *name, struct owner *ret)
 	return (size_t)len;
 }
 
-/* Of other hosts and containers nothing is known. */
+/* False for other hosts and containers, whose processes are unknown. */
 static bool is_dead(const struct owner *owner, const struct owner *us)
 {
 	return owner->host == us->host &&
@@ -105,7 +105,8 @@ static int remove_one(const char *path, const struct stat *stat_buf, int type,
 	return 0;
 }
 
-/* What is mounted there stays. Builds may leave folders that even their owner may not write. */
+/* Removes a tree except mounted file systems. Builds may leave directories that even
+ * their owner may not write. */
 static int remove_tree(const char *path, struct pm_error *err)
 {
 	struct stat stat_buf;
@@ -122,7 +123,8 @@ static int remove_tree(const char *path, struct pm_error *err)
 	return -EBUSY;
 }
 
-/* For what git knows of a worktree, and its name (gitrepository-layout(5)). */
+/* Called for git's data about a worktree (gitrepository-layout(5)),
+ * with its path and name. */
 typedef void (*admin_fn)(void *context, const char *path, const char *name);
 
 static void each_admin(const char *common_dir, admin_fn each, void *context)
@@ -147,7 +149,7 @@ static void each_admin(const char *common_dir, admin_fn each, void *context)
 	}
 	if (dir)
 		closedir(dir);
-	rmdir(all); /* as git does: it is there only while it has something in it */
+	rmdir(all); /* like git, which keeps it only while it is not empty */
 }
 
 struct removal {
@@ -175,13 +177,14 @@ int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *er
 	PM_AUTO_CLOSE int lock = -1;
 
 	removal.result = remove_tree(folder->path, err);
-	/* Without the lock another's checkout may fail; left behind, it would be in the way. */
+	/* Without the lock, a checkout of another process may fail; but data left
+	 * behind would be in the way. */
 	(void)pmdiff_repository_lock(&lock, folder->common_dir, NULL);
 	each_admin(folder->common_dir, remove_ours, &removal);
 	return removal.result;
 }
 
-/* ---- what others have left ----------------------------------------------------------- */
+/* ---- leftovers of other processes ---------------------------------------------------- */
 
 static void remove_dead_folder(const char *path, const struct owner *us)
 {
@@ -196,7 +199,7 @@ static void remove_dead_folder(const char *path, const struct owner *us)
 	remove_tree(path, NULL);
 }
 
-/* The worktree may be in another $TMPDIR than ours is: git has written down where. */
+/* The worktree may be in another $TMPDIR; git has recorded its path. */
 static void remove_dead_admin(void *context, const char *path, const char *name)
 {
 	const struct owner *us = context;
@@ -205,7 +208,7 @@ static void remove_dead_admin(void *context, const char *path, const char *name)
 	struct owner owner;
 	char *end;
 
-	/* Another user's processes may be hidden from us. */
+	/* The processes of another user may be hidden from us. */
 	if (parse_owner(name, &owner) == 0 || !is_dead(&owner, us) ||
 	    lstat(path, &stat_buf) < 0 || stat_buf.st_uid != geteuid())
 		return;
@@ -250,7 +253,7 @@ void pmdiff_folders_sweep(const char *common_dir)
 		closedir(dir);
 }
 
-/* ---- the folder ---------------------------------------------------------------------- */
+/* ---- the directory ------------------------------------------------------------------- */
 
 void pmdiff_folder_release(struct pmdiff_folder *folder)
 {
@@ -297,8 +300,8 @@ int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
 
 /* ---- worktrees ----------------------------------------------------------------------- */
 
-/* git reads of every worktree what it knows of it, and fails over one that is just being made.
- * Checking out takes long, and disturbs nobody. */
+/* git reads its data about every worktree, and fails if one is just being created. The
+ * checkout takes long, but does not disturb others. */
 static int make_worktree(const struct pmdiff_folder *folder, const char *path,
 			 const char *commit, struct pm_error *err)
 {

@@ -18,7 +18,7 @@ struct pm_rec_counts {
 	uint64_t copied_bytes; /* of stacks */
 	uint64_t clamped; /* numbers too large for the file */
 	uint64_t threads; /* threads and processes that were started */
-	uint64_t max_sample_hz; /* threads and processes that were started */
+	uint64_t max_sample_hz; /* perf_event_max_sample_rate at the start, 0: unknown */
 	uint64_t stolen_ns; /* pm_stolen_ns() at the start */
 	bool stolen_known;
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
@@ -76,9 +76,9 @@ struct pm_rec_session {
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if known */
 	bool cpu_known;
 	uint64_t newest_ns; /* time of the newest record so far */
-	/* Until these times the rings are read much more often (hurry) or more often
-	 * (alert), because looks at stacks have to come while the threads run.
-	 * CLOCK_MONOTONIC. */
+	/* Until these times the rings are read much more often (hurry) or more
+	 * often (alert), because looks at stacks have to come while the threads
+	 * run. CLOCK_MONOTONIC. */
 	uint64_t hurry_until_ns, alert_until_ns;
 	bool told; /* warnings are only noted in the file, not printed */
 	struct {
@@ -100,8 +100,8 @@ struct pm_rec_session {
 /* Records options->command and returns pmrec's exit status; errors have been printed. */
 int pm_rec_session_run(const struct pm_rec_options *options);
 
-/* Prints `pmrec: warning: …` on stderr unless --quiet, and adds a note to the file once
- * it is open. */
+/* Prints `pmrec: warning: …` on stderr unless --quiet, and adds a note to the
+ * file once it is open. */
 void pm_rec_warn(struct pm_rec_session *session, const char *text);
 /* The recording has failed and stopped; the command still runs. */
 void pm_rec_say_stopped(const struct pm_error *err, int error);
