@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the added cost of what got worse is: the words and cells that documents share. */
+/* Where the additional cost of regressions is: text and cells shared by the documents. */
 #include "compare-show.h"
 
 #include <string.h>

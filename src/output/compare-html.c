@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A comparison as one HTML page: the verdict, and for each number all runs of both sides, so
- * that a person sees the noise. It has no scripts and loads nothing.
+ * A comparison as one HTML page: the verdict, and for each number all runs of both sides,
+ * so that a reader sees the noise. It has no scripts and loads nothing.
  */
 #include "compare-show.h"
 #include "page.h"
@@ -14,8 +14,8 @@ enum {
 	PLOT_EDGE = 6,
 	LANE_BASE = 10,
 	LANE_NEW = 26,
-	DOTS_MAX = 200, /* of a side */
-	JITTER = 5, /* rows of dots, so that equal ones are seen */
+	DOTS_MAX = 200, /* per side */
+	JITTER = 5, /* rows of dots, which keep equal ones apart */
 	NAME_COLUMNS = 300,
 };
 
@@ -45,7 +45,7 @@ void pm_put_plain_page(struct pm_str *out, const char *title)
 	pm_put_markup(out, title);
 	pm_str_puts(out, "</title>\n");
 	if (style) {
-		/* The hash of the policy is of what stands between the tags, to the byte. */
+		/* The hash in the policy covers the exact bytes between the tags. */
 		pm_str_puts(out, "<style>");
 		pm_str_append(out, (const char *)style->bytes, style->len);
 		pm_str_puts(out, "</style>\n");
@@ -336,7 +336,7 @@ static void put_section(struct pm_str *out, const struct pm_compare_report *repo
 	pm_str_puts(out, folded ? "</details>\n" : "");
 }
 
-/* ---- where added cost is --------------------------------------------------------------- */
+/* ---- where the additional cost is ------------------------------------------------------ */
 
 static void put_hot_row(struct pm_str *out, const struct pm_hot *hot,
 			const struct pm_hot_row *row)

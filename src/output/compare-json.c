@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A comparison as one JSON document: docs/pmdiff.schema.json. Rows stand one a line. */
+/* A comparison as one JSON document: docs/pmdiff.schema.json. Each
+ * row is on its own line. */
 #include "compare-show.h"
 
 enum {
@@ -31,7 +32,7 @@ static void put_texts(struct pm_str *out, const char *key, char *const *texts, s
 	pm_str_putc(out, ']');
 }
 
-/* Also which of them there are none of: a reader need not know all verdicts. */
+/* Also writes counts of 0, so that a reader does not have to know all verdicts. */
 static void put_counts(struct pm_str *out, const struct pm_comparison *comparison)
 {
 	size_t counts[PM_VERDICT_GONE + 1] = { 0 }, gated = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A comparison as JUnit's XML: a test case for each gated number. There is no one schema; this
- * keeps to what those of Ant and of Jenkins have in common. What is not decided is skipped,
- * not passed.
+ * A comparison as JUnit XML: a test case for each gated number. There is no single
+ * schema; this uses what those of Ant and of Jenkins have in common. Inconclusive numbers
+ * are skipped, not passed.
  */
 #include "compare-show.h"
 
 #include <string.h>
 
 enum {
-	SECONDS_LEN = 19, /* of 2024-05-06T07:08:09Z: Ant's schema has no zone */
+	SECONDS_LEN = 19, /* of 2024-05-06T07:08:09Z: Ant's schema has no time zone */
 };
 
 static void put_attribute(struct pm_str *out, const char *name, const char *value)
@@ -19,7 +19,7 @@ static void put_attribute(struct pm_str *out, const char *name, const char *valu
 	pm_str_putc(out, '"');
 }
 
-/* @value is text of our own making that holds foreign names; it is empty afterwards. */
+/* @value is our own text and may contain untrusted names; it is empty afterwards. */
 static void put_attribute_str(struct pm_str *out, const char *name, struct pm_str *value)
 {
 	out->failed |= value->failed;
@@ -54,7 +54,7 @@ static void put_properties(struct pm_str *out, const struct pm_comparison *compa
 	pm_str_puts(out, "</properties>\n");
 }
 
-/* "+3.10 %, gate 0.5 % (--gate)", and what else there is to say in full. */
+/* "+3.10 %, gate 0.5 % (--gate)". The details follow in the body of the element. */
 static void put_summary(struct pm_str *text, const struct pm_compare_row *row)
 {
 	pm_put_compare_change(text, row);
@@ -98,7 +98,7 @@ static void put_result(struct pm_str *out, const struct pm_compare_row *row, boo
 	pm_str_puts(out, ">");
 	put_details(&text, row);
 	out->failed |= text.failed;
-	/* A line each: the only control character of our own. */
+	/* Writes line by line: the newline is the only control character that we add. */
 	for (char *line = text.data, *end; line && *line; line = end) {
 		end = strchrnul(line, '\n');
 		if (*end)
@@ -124,7 +124,7 @@ static void put_case(struct pm_str *out, const struct pm_compare_row *row)
 	put_attribute_str(out, "name", &text);
 	put_attribute(out, "classname", row->module ? row->module : "program");
 	pm_str_puts(out, " time=\"0\"");
-	/* What was accepted is skipped, with its reason. */
+	/* Accepted regressions are skipped, with their reason. */
 	if (section == PM_COMPARED_FAILED || section == PM_COMPARED_OPEN ||
 	    section == PM_COMPARED_ACCEPTED)
 		put_result(out, row, section == PM_COMPARED_FAILED);
@@ -133,7 +133,7 @@ static void put_case(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&text);
 }
 
-/* A suite of no tests would pass. */
+/* Writes an error, because a suite without tests would pass. */
 static void put_failure(struct pm_str *out, const char *failure, const char *type)
 {
 	pm_str_puts(out, "<testcase name=\"comparison\" classname=\"program\" "
@@ -143,7 +143,7 @@ static void put_failure(struct pm_str *out, const char *failure, const char *typ
 	pm_str_puts(out, "/>\n</testcase>\n");
 }
 
-/* Of a case, or of all where there are no cases. */
+/* The suite of a case, or of everything if there are no cases. */
 static void put_suite_begin(struct pm_str *out, const struct pm_comparison *comparison,
 			    size_t id, const char *name, bool failed)
 {
@@ -180,7 +180,7 @@ static void put_suite(struct pm_str *out, const struct pm_compare_report *report
 		view = pm_compare_view(comparison, one);
 		view.base.name = comparison->base.name;
 		view.new.name = comparison->new.name;
-		/* Sentences about all of them stand with the first. */
+		/* Statements about all cases are in the first suite. */
 		if (id == 0) {
 			view.differences.data = comparison->differences.data;
 			view.differences.len = comparison->differences.len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A comparison as Markdown of GitHub and GitLab: for summaries of jobs and comments. Foreign
- * names stand in code spans, where nothing is a mention, a reference or markup; sentences have
- * their punctuation escaped.
+ * A comparison as Markdown for GitHub and GitLab: for job summaries and comments.
+ * Untrusted names are in code spans, where nothing is a mention, a reference or markup;
+ * in sentences, punctuation is escaped.
  */
 #include "compare-show.h"
 
@@ -10,13 +10,13 @@
 #include <string.h>
 
 enum {
-	LIMIT_BYTES = 65000, /* comments may have 65,536 */
-	END_BYTES = 200, /* kept free: for what was left out */
+	LIMIT_BYTES = 65000, /* comments are limited to 65,536 */
+	END_BYTES = 200, /* reserved for the number of omitted rows */
 	NAME_COLUMNS = 100,
 	PLACE_COLUMNS = 80,
 	WHY_COLUMNS = 300,
 	LINE_COLUMNS = 400, /* of warnings and differences */
-	LINES_MAX = 20, /* of them */
+	LINES_MAX = 20, /* number of warnings or differences */
 };
 
 struct markdown {
@@ -30,11 +30,11 @@ struct markdown {
 	struct pm_str out;
 };
 
-/* ---- foreign text ---------------------------------------------------------------------- */
+/* ---- untrusted text -------------------------------------------------------------------- */
 
 /*
- * Printable, without letters that turn the direction of what follows; and without a backslash
- * before a pipe, for readers of tables do not agree what that means.
+ * Makes text printable, without characters that change the text direction, and without a
+ * backslash before a pipe, because parsers of tables disagree about its meaning.
  */
 static void put_clean(struct pm_str *str, const char *text)
 {
@@ -50,7 +50,7 @@ static void put_clean(struct pm_str *str, const char *text)
 	pm_str_release(&markup);
 }
 
-/* CommonMark §6.1: fenced by more backticks than stand together in it. */
+/* CommonMark §6.1: the fence is longer than any run of backticks in the text. */
 static void put_code(struct pm_str *str, const char *text, bool in_table)
 {
 	struct pm_str clean = { 0 };
@@ -70,7 +70,7 @@ static void put_code(struct pm_str *str, const char *text, bool in_table)
 		pm_str_putc(str, '`');
 	pm_str_puts(str, pad ? " " : "");
 	for (const char *c = words; *c; c++) {
-		/* Cells of tables end at a pipe, in code, too (GFM §4.10). */
+		/* A pipe ends the cell of a table, even in code (GFM §4.10). */
 		if (*c == '|' && in_table)
 			pm_str_putc(str, '\\');
 		pm_str_putc(str, *c);
@@ -97,8 +97,8 @@ static void put_words(struct pm_str *str, const char *text, size_t width)
 		if (links || strchr("\\`*_[]<>~#@!$&|{}^", *c))
 			pm_str_putc(str, '\\');
 		pm_str_putc(str, *c);
-		/* Mentions and references are looked for after escapes are gone: a blank
-		 * without width (U+200B) ends them. */
+		/* Mentions and references are recognized after escapes are removed; a
+		 * zero-width space (U+200B) prevents that. */
 		if (strchr("@#!~$%&", *c) && isalnum((unsigned char)c[1]))
 			pm_str_puts(str, "\xe2\x80\x8b");
 	}
@@ -223,7 +223,7 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 	pm_str_release(&text);
 }
 
-/* One of numbers and our own words, but units come from foreign documents. */
+/* A cell of numbers and our own words; but units come from untrusted documents. */
 static void put_cell(struct pm_str *line, struct pm_str *cell)
 {
 	line->failed |= cell->failed;
@@ -279,7 +279,7 @@ static bool has_room(const struct markdown *to, size_t more)
 	return to->out.len + more + END_BYTES <= to->limit;
 }
 
-/* Rows of the sections from @first to @last, in their order. */
+/* Rows of the sections from @first to @last, in this order. */
 static void put_table(struct markdown *to, enum pm_compare_section first,
 		      enum pm_compare_section last)
 {
@@ -297,8 +297,8 @@ static void put_table(struct markdown *to, enum pm_compare_section first,
 			if (!full)
 				put_row(&line, row);
 			to->out.failed |= line.failed;
-			/* The first that does not fit ends it: lighter rows do not stand
-			 * where a heavier one is missing. */
+			/* The first row that does not fit ends the table, because a
+			 * lighter row must not appear while a heavier one is missing. */
 			full |= !has_room(to, line.len);
 			if (full)
 				to->left_out++;
@@ -320,7 +320,7 @@ static size_t sum(const struct markdown *to, enum pm_compare_section first,
 	return count;
 }
 
-/* What can be read on demand. */
+/* A table that is collapsed at first. */
 static void put_folded(struct markdown *to, const char *title,
 		       enum pm_compare_section first, enum pm_compare_section last)
 {
@@ -342,7 +342,7 @@ static void put_folded(struct markdown *to, const char *title,
 	pm_str_puts(&to->out, end);
 }
 
-/* ---- where added cost is --------------------------------------------------------------- */
+/* ---- where the additional cost is ------------------------------------------------------ */
 
 static void put_hot_row(struct pm_str *line, const struct pm_hot *hot,
 			const struct pm_hot_row *row)
@@ -416,7 +416,7 @@ static void put_hot(struct markdown *to)
 	pm_str_release(&words);
 }
 
-/* All rows, in their sections. */
+/* All rows, by section. */
 static void put_rows(struct markdown *to)
 {
 	pm_compare_count(&to->counts, to->comparison);
@@ -457,7 +457,7 @@ static void put_case_line(struct markdown *to, const struct pm_compare_case *one
 	pm_str_release(&words);
 }
 
-/* A case without a row that anybody wants to see has its line in the table alone. */
+/* Whether a case has its own table; a case without interesting rows only has its line. */
 static bool is_shown(const struct markdown *to, const struct pm_compare_case *one)
 {
 	return one->len > 0 && (to->all || one->verdict != PM_VERDICT_SAME);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A comparison as SARIF 2.1.0 (OASIS): a result for each number of a function that got worse, at
- * its line. What got worse and stands in no file, as the whole program's time, is a notification
- * of the tool: services refuse results without a place.
+ * A comparison as SARIF 2.1.0 (OASIS): a result for each number of a function that got
+ * worse, at the function's line. A regression without a file, such as the time of the
+ * whole program, is a notification of the tool, because services reject results without a
+ * location.
  */
 #include "compare-show.h"
 
@@ -49,7 +50,7 @@ static void put_message(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&text);
 }
 
-/* RFC 3986: relative to the root of the sources, or of this machine. */
+/* RFC 3986: relative to the root of the sources, or absolute on this machine. */
 static void put_uri(struct pm_str *out, const char *file, const char *root)
 {
 	size_t len = root ? strlen(root) : 0;
@@ -92,7 +93,7 @@ static void put_location(struct pm_str *out, const struct pm_compare_row *row,
 	pm_str_puts(out, "}]");
 }
 
-/* The same number in two runs is one finding, wherever its line went. */
+/* Identifies the same number in two runs as one finding, even if its line has moved. */
 static void put_fingerprint(struct pm_str *out, const struct pm_compare_row *row)
 {
 	uint64_t hash = pm_hash_bytes(row->event, strlen(row->event));
@@ -119,7 +120,7 @@ static void put_number(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_putc(out, '}');
 }
 
-/* What was accepted is no finding any more, and stays in the document (SARIF §3.35). */
+/* An accepted regression is suppressed, but stays in the document (SARIF §3.35). */
 static void put_suppression(struct pm_str *out, const struct pm_compare_row *row)
 {
 	if (!row->ack)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A comparison for people: the verdict, what made it, and then the rest. */
+/* A comparison as text: the verdict, the rows that determine it, and then the rest. */
 #include "compare-show.h"
 
 #include <string.h>
@@ -10,9 +10,9 @@ enum {
 	GAP = 2,
 	EVENT_LEAST = 12, /* columns */
 	NAME_LEAST = 20,
-	NAME_ROOM = 40, /* for names before modules are shown */
-	ROWS_MAX = 50, /* of a section, unless all are asked for */
-	ROWS_ALONE = 5, /* of what has no gate and is not decided */
+	NAME_ROOM = 40, /* space for names that modules must leave */
+	ROWS_MAX = 50, /* per section, unless all are requested */
+	ROWS_ALONE = 5, /* of inconclusive rows without a gate */
 };
 
 struct text {
@@ -36,7 +36,7 @@ static void init(struct text *to, const struct pm_compare_report *report, FILE *
 	pm_compare_count(&to->counts, report->comparison);
 }
 
-/* One line, broken at blanks. */
+/* Writes one line, wrapped at blanks. */
 static void put_line(struct text *to, enum pm_color color, unsigned indent,
 		     struct pm_str *line)
 {
@@ -165,7 +165,7 @@ static void measure(struct text *to, const struct pm_compare_row *row)
 	}
 }
 
-/* Long names of events give way to the numbers. */
+/* If space is short, long names of events are truncated in favour of the numbers. */
 static void fit(struct text *to)
 {
 	size_t sum = 2 * INDENT, width = to->report->width, over;
@@ -180,8 +180,8 @@ static void fit(struct text *to)
 							   : to->widths[0];
 }
 
-/* @blanks owed from before; those that are then owed are returned, so that no line ends in
- * them. */
+/* @blanks are pending from previous cells. Returns the blanks that are pending now, so
+ * that no line ends with blanks. */
 static size_t put_cell(const struct text *to, enum pm_color color, const char *cell,
 		       size_t width, bool left, size_t blanks)
 {
@@ -215,7 +215,7 @@ static void put_numbers(struct text *to, const struct pm_compare_row *row,
 	fputc('\n', to->text.to);
 }
 
-/* Where it is; the module only if there is room beside the name. */
+/* The location; the module only if there is space beside the name. */
 static void put_where(const struct text *to, const struct pm_compare_row *row,
 		      struct pm_str *place)
 {
@@ -233,7 +233,7 @@ static void put_where(const struct text *to, const struct pm_compare_row *row,
 		pm_str_printf(place, "%s(%s)", place->len > 0 ? "  " : "", inlined);
 }
 
-/* Who the rows below are about. */
+/* Writes the subject of the rows below. */
 static void put_subject(struct text *to, const struct pm_compare_row *row)
 {
 	size_t width = to->report->width, used;
@@ -272,7 +272,7 @@ static bool same_subject(const struct pm_compare_row *a, const struct pm_compare
 	       a->line == b->line;
 }
 
-/* What the numbers stand on, and why it is so. */
+/* Writes the gate and the method, and the reason for the verdict. */
 static void put_reason(struct text *to, const struct pm_compare_row *row)
 {
 	struct pm_str line = { 0 };
@@ -299,7 +299,7 @@ static enum pm_color section_color(enum pm_compare_section section)
 		[PM_COMPARED_BETTER] = PM_COLOR_WARM,
 	};
 
-	return colors[section]; /* of the others PM_COLOR_PLAIN, which is 0 */
+	return colors[section]; /* the others are PM_COLOR_PLAIN, which is 0 */
 }
 
 /* ---- sections -------------------------------------------------------------------------- */
@@ -358,10 +358,10 @@ static void measure_sections(struct text *to)
 }
 
 enum {
-	REASONS_MAX = 8, /* different ones */
+	REASONS_MAX = 8, /* different reasons */
 };
 
-/* One line for each reason, with all numbers that have it. */
+/* Writes one line for each reason, with all numbers that have it. */
 static void put_unknown(struct text *to)
 {
 	const struct pm_compare_row *first[REASONS_MAX] = { 0 };
@@ -412,7 +412,7 @@ static void put_rest(struct text *to)
 			same == 1 ? "" : "s", same == 1 ? "it" : "them");
 }
 
-/* Documents have all of it; here is the first of each. */
+/* Writes the first row of each list; the other documents contain all of them. */
 static void put_hot(struct text *to)
 {
 	const struct pm_hot *hot = to->comparison->hot;
@@ -471,7 +471,7 @@ static void put_case_line(struct text *to, const struct pm_compare_case *one)
 	pm_str_release(&line);
 }
 
-/* Cases that did not change have their line, and no more. */
+/* A case without a change only has its line. */
 static void put_case(const struct pm_compare_report *report,
 		     const struct pm_compare_case *one, FILE *stream, bool *failed)
 {

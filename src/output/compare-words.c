@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a comparison as people read them. */
+/* Rows of a comparison in readable form. */
 #include "compare-show.h"
 #include "pm/suite.h"
 
@@ -11,13 +11,13 @@ enum {
 	COMMIT_DIGITS = 8,
 	SUBJECT_COLUMNS = 50,
 	NAME_COLUMNS = 32,
-	TIMES_FROM = 10, /* a change as large is told as a factor */
-	OTHER_UNIT = 1000, /* a side so much smaller has a unit of its own */
+	TIMES_FROM = 10, /* changes from this size on are shown as a factor */
+	OTHER_UNIT = 1000, /* a side smaller by this factor has its own unit */
 };
 
 /* ---- sections -------------------------------------------------------------------------- */
 
-/* Of noisy values, only what is beyond chance is a change. */
+/* Noisy values have only changed if the change exceeds chance. */
 static bool is_within(const struct pm_compare_row *row)
 {
 	return row->gated && (row->low > 0 || row->high < 0);
@@ -84,7 +84,8 @@ void pm_compare_count(struct pm_compare_counts *ret,
 
 /* ---- the verdict ----------------------------------------------------------------------- */
 
-/* The first one of a section: rows come heaviest first. */
+/* The first row of a section, which is the heaviest, because rows
+ * are sorted by weight. */
 static const struct pm_compare_row *first_of(const struct pm_comparison *comparison,
 					     enum pm_compare_section section)
 {
@@ -103,11 +104,11 @@ static void put_first(struct pm_str *str, const struct pm_comparison *comparison
 		return;
 	pm_str_puts(str, ": ");
 	pm_put_compare_name(str, row, NAME_COLUMNS, true);
-	/* A reader would take the largest of differences that may be chance for an
-	 * answer. */
+	/* If differences may be chance, readers would mistake the
+	 * largest one for a result. */
 	if (isnan(row->change) || row->verdict == PM_VERDICT_INCONCLUSIVE)
 		return;
-	/* A value above a hard limit may have become less. */
+	/* A value above a hard limit may have decreased. */
 	if (row->new.median > row->at_most && row->change <= 0)
 		return;
 	pm_str_putc(str, ' ');
@@ -168,7 +169,7 @@ enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report)
 	return report->failure ? PM_VERDICT_UNKNOWN : report->comparison->verdict;
 }
 
-/* That all gates hold does not say that nothing changed. */
+/* Values may have changed even if all gates hold. */
 static const char *same_words(const struct pm_compare_counts *counts)
 {
 	const size_t *of = counts->of;
@@ -178,7 +179,7 @@ static const char *same_words(const struct pm_compare_counts *counts)
 	return differing > 0 ? "nothing beyond the gate" : "no change";
 }
 
-/* Where every case is new or gone, nothing was found to be as it was. */
+/* If every case is new or gone, "no change" would be wrong. */
 static bool is_none_on_both(const struct pm_comparison *comparison)
 {
 	for (size_t i = 0; i < comparison->cases.len; i++)
@@ -188,7 +189,7 @@ static bool is_none_on_both(const struct pm_comparison *comparison)
 	return comparison->cases.len > 0;
 }
 
-/* "; of 5 cases 1 failed, 2 are new". */
+/* "; 5 cases: 1 failed, 2 new". */
 static void put_cases(struct pm_str *str, const struct pm_comparison *comparison)
 {
 	size_t failed = 0, new = 0, gone = 0, told = 0;
@@ -345,17 +346,17 @@ static bool is_share(const struct pm_compare_row *row)
 	return strcmp(row->unit, "%") == 0;
 }
 
-/* In a unit that suits @size. */
+/* Writes @number in a unit that suits @size. */
 static void put_number(struct pm_str *str, const struct pm_compare_row *row,
 		       double number, double size, bool ascii)
 {
-	/* What writes counting documents asks for no more of an event. */
+	/* pm_stat_unit_of() needs no other member of the event. */
 	struct pm_stat_event event = { .unit = row->unit };
 	struct pm_stat_unit unit = pm_stat_unit_of(&event, size, ascii);
 
 	if (is_share(row))
 		unit.decimals = 2;
-	/* If there are many digits, the first ones are enough. */
+	/* If there are many digits, the first ones are sufficient. */
 	if (fabs(number) * unit.factor >= 1e15 || (number != 0 && fabs(number) < 1e-6)) {
 		pm_str_printf(str, "%.3g", number * unit.factor);
 	} else {
@@ -378,13 +379,13 @@ void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
 		pm_str_putc(str, '-');
 		return;
 	}
-	/* Of its own where it would be hardly more than nothing in that of the other side. */
+	/* A side that would round to almost nothing in the common unit has its own. */
 	if (fabs(side->median) > 0 && fabs(side->median) < larger / OTHER_UNIT)
 		larger = fabs(side->median);
 	put_number(str, row, side->median, larger, ascii);
 }
 
-/* A percentage with a sign and as many digits as say something. */
+/* A percentage with a sign and the significant digits. */
 static void put_percent(struct pm_str *str, double percent)
 {
 	double size = fabs(percent);
@@ -451,7 +452,7 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, b
 	pm_str_putc(str, ')');
 }
 
-/* Weights of recordings are told as parts of everything, too. */
+/* Weights in recordings are also shown as shares of the total. */
 static void put_shares(struct pm_str *str, const struct pm_compare_row *row)
 {
 	if (is_share(row) || !row->base.known || !row->new.known ||
@@ -482,7 +483,7 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 		pm_str_printf(str, "run%s%s", row->new.len == 1 ? "" : "s",
 			      row->of_history ? "" : " a side");
 	}
-	/* No chance is 0; that of many samples is too small for a double. */
+	/* No probability is 0; that of many samples may be too small for a double. */
 	if (isfinite(row->p_holm) && row->p_holm < P_LEAST)
 		pm_str_printf(str, ", p < %.0e", P_LEAST);
 	else if (isfinite(row->p_holm))

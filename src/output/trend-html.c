@@ -10,24 +10,25 @@
 #include <string.h>
 
 enum {
-	PLOT_WIDTH = 1000, /* of the paths' coordinates, which are stretched */
+	PLOT_WIDTH = 1000, /* of the paths' coordinates, which are scaled */
 	PLOT_HEIGHT = 100,
-	PLOT_TOP = 16, /* pixels, for the steps' numbers */
+	PLOT_TOP = 16, /* pixels, for the numbers of the steps */
 	PLOT_PIXELS = 120,
-	SPARK_WIDTH = 220, /* pixels of the line of a number */
+	SPARK_WIDTH = 220, /* pixels of the line for one series */
 	SPARK_HEIGHT = 26,
 	SPARK_EDGE = 4,
 	SPARK_DOT = 3,
-	SPARK_POINTS = 110, /* of more commits, means of some of them */
+	SPARK_POINTS = 110, /* with more commits, points are means */
 	SUBJECT_COLUMNS = 60,
-	STEPS_OPEN = 8, /* more are folded away, and have no numbers in the plot */
+	STEPS_OPEN = 8, /* more are collapsed, and have no numbers in the plot */
 };
 
 /* Minimum height of a plot, as a fraction of its level: noise should not look large. */
 static const double plot_least = 0.02;
-/* Above and below the values, as a fraction of the height. */
+/* Margin above and below the values, as a fraction of the height. */
 static const double plot_margin = 0.06;
-/* A level so near to the accepted one is that one. */
+/* Levels that differ from the accepted one by less than this
+ * fraction are accepted, too. */
 static const double ack_near = 0.0005;
 
 /* ---- the frame ------------------------------------------------------------------------- */
@@ -119,7 +120,8 @@ static const struct pm_ack *ack_of(const struct pm_trend_report *report,
 	return name.failed ? NULL : pm_acks_find(report->acks, name.data);
 }
 
-/* Whether @ack is for this step: it says so, or the level is the one that was accepted. */
+/* Whether @ack applies to this step: it names the commit, or its
+ * level is that of the step. */
 static bool is_accepted(const struct pm_ack *ack, const struct pm_trends *trends,
 			const struct pm_trend_step *step)
 {
@@ -139,7 +141,7 @@ static const char *class_of(const struct pm_ack *ack, const struct pm_trends *tr
 					      : pm_verdict_name(step->verdict);
 }
 
-/* What a step is, for who points at it: "worse +3.00 %: 3f2a1bc0  Make it slower". */
+/* The tooltip of a step: "worse +3.00 %: 3f2a1bc0  Make it slower". */
 static void put_step_title(struct pm_str *out, const struct pm_trends *trends,
 			   const struct pm_trend *trend, const struct pm_trend_step *step,
 			   const struct pm_ack *ack)
@@ -226,7 +228,7 @@ static void init_plot(struct plot *plot, const struct pm_trend *trend)
 			       .to = high + margin };
 }
 
-/* From 0 to @whole. */
+/* Horizontal position, from 0 to @whole. */
 static double x_of(const struct plot *plot, size_t commit, double whole)
 {
 	size_t last = plot->trend->points.len - 1;
@@ -483,7 +485,7 @@ static void put_series(struct pm_str *out, const struct pm_trend_report *report,
 	pm_str_release(&words);
 }
 
-/* ---- a line for each ------------------------------------------------------------------- */
+/* ---- the table of all series ----------------------------------------------------------- */
 
 /* Mean of the values of commits [begin, end); NaN: none has one. */
 static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Trends for people: which numbers have moved, when, and by which commit. */
+/* Trends as text: which numbers have moved, when, and by which commit. */
 #include "trend-show.h"
 
 #include <string.h>
