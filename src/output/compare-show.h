@@ -13,7 +13,7 @@ enum pm_compare_section {
 	PM_COMPARED_FAILED, /* gated, and beyond the gate */
 	PM_COMPARED_ACCEPTED, /* the same, up to an accepted level */
 	PM_COMPARED_OPEN, /* gated, and inconclusive */
-	PM_COMPARED_WORSE, /* no further section affects the verdict */
+	PM_COMPARED_WORSE, /* no gate; from here on nothing gated affects the verdict */
 	PM_COMPARED_CHANGED,
 	PM_COMPARED_BETTER,
 	PM_COMPARED_NEW,

@@ -32,7 +32,7 @@ static int64_t time_of(const struct pm_stat *stat)
 				  : 0;
 }
 
-/* ---- what git knows -------------------------------------------------------------------- */
+/* ---- queries of git -------------------------------------------------------------------- */
 
 static int by_hash(const void *a, const void *b)
 {

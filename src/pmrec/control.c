@@ -17,8 +17,8 @@ void pm_rec_control_release(struct pm_rec_control *control)
 	pm_cleanup_close(&control->ack_fd);
 }
 
-/* Opens it for reading and writing, so that it does not reach end of file when a writer
- * closes it (fifo(7)). */
+/* Opens it for reading and writing, so that it does not reach end of file when a
+ * writer closes it (fifo(7)). */
 static int open_fifo(const char *path, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -41,7 +41,7 @@ static int open_fifo(const char *path, struct pm_error *err)
 	return pm_take_fd(&fd);
 }
 
-/* A duplicate of the fd, so that closing it affects nobody else. @not: the access mode
+/* A duplicate of the fd, so that closing it does not affect others. @not: the access mode
  * that is useless here. */
 static int take_fd(const char *number, int not, struct pm_error *err)
 {
@@ -133,9 +133,9 @@ void pm_rec_control_ack(const struct pm_rec_control *control)
 
 	struct pollfd fd = { .fd = control->ack_fd, .events = POLLOUT };
 
-	/* A reader that does not read does not need the ack, and must not delay us. A
-	 * write to a full inherited fd may block, and changing the flags of that fd is
-	 * not ours to do. */
+	/* A reader that does not read does not need the ack, and must not delay us.
+	 * A write to a full inherited fd may block, and changing the flags of that
+	 * fd is not ours to do. */
 	if (fd.fd >= 0 && poll(&fd, 1, 0) > 0 && (fd.revents & POLLOUT) &&
 	    write(fd.fd, word, sizeof(word) - 1) < 0)
 		return;

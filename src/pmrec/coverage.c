@@ -194,7 +194,7 @@ static void warn_too_much(struct pm_rec_session *session,
 	struct pm_str text = { 0 };
 	char said[512];
 
-	/* This message describes stolen time already. */
+	/* pm_rec_coverage_warn_stolen() has printed this already. */
 	if (is_of_host(known) && pm_stolen_text(said, sizeof(said), event->actual.name,
 						known->sampled_ns, known->stolen_ns))
 		return;

@@ -144,8 +144,8 @@ static int leading_underscores(const char *name)
 	return (int)strspn(name, "_");
 }
 
-/* If several names share an address, the one with the fewest
- * leading underscores is best. */
+/* If several names share an address, the one with the fewest leading underscores is best:
+ * foo rather than __foo. */
 static bool is_better(const struct pm_kallsyms *kallsyms,
 		      const struct pm_kallsyms_symbol *a,
 		      const struct pm_kallsyms_symbol *b)
