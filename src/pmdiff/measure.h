@@ -21,8 +21,8 @@ struct pmdiff_missing {
 
 /* One commit, checked out. */
 struct pmdiff_tree {
-	const char
-		*role; /* for people: "base"; NULL: the caller says which commit it is */
+	const char *
+		role; /* for people: "base"; NULL: the caller states which commit it is */
 	char *path;
 	const struct pmdiff_commit *commit; /* borrowed */
 	PM_VEC(struct pmdiff_missing) missing;
