@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that processes make while they run: what their perf maps and jitdumps tell of it,
- * read while they are being written, so that each sample gets the name of its time.
+ * Code that processes generate while they run: what their perf maps and jitdumps say
+ * about it. These files are read while they are being written, so that each sample gets
+ * the name that was valid at its time.
  *
- * In the file such code is in modules of kind "jit". One process may have several: a place
- * that was named and then got other code is in the next one, so that a frame has one name.
+ * The recorded file has such code in modules of kind "jit". One process may have several:
+ * if a named place later has other code, the new code is in the next module, and each
+ * frame has one name.
  */
 #pragma once
 
@@ -12,43 +14,45 @@
 
 struct pm_chain_jit;
 
-/* Where it reads and writes; all borrowed. */
+/* Inputs and outputs; all borrowed. */
 struct pm_chain_jit_source {
 	struct pm_procs *procs;
 	struct pm_chain_modules *modules;
 	struct pm_file_writer *writer;
-	bool symbols; /* names are wanted */
-	/* What was wrong, in a sentence, at the end. */
+	bool symbols; /* names are requested */
+	/* Called at the end: @text describes in one sentence what was wrong. */
 	void (*warn)(void *user, const char *text);
 	void *user;
 };
 
-/* NULL without memory. */
+/* NULL: out of memory. */
 struct pm_chain_jit *pm_chain_jit_new(const struct pm_chain_jit_source *source);
 void pm_chain_jit_free(struct pm_chain_jit *jit);
 
-/* What records change; without @jit nothing. A mapping of a jitdump tells where it is; others
- * mean nothing here. */
+/* Apply records; with @jit NULL they do nothing. The mapping of a jitdump says where the
+ * dump is; other mappings are ignored. */
 int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
 		     const struct pm_module_identity *mapped);
 int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent);
-/* Also when a pid is used again. */
+/* Also called when a pid is used again. */
 int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid);
 
 /*
- * Whether functions of these frames bring unwind information of their own that the process's
- * space does not show yet: then it does from now on, and the stack is to be unwound again.
+ * Returns whether functions of these frames come with unwind information that the
+ * process's space does not contain yet. If true, the space contains it from now on, and
+ * the caller must unwind the stack again.
  */
 bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *process,
 			const struct pm_unw_frame *frames, size_t len, uint64_t time_ns);
 
-/* The file's id of the module that a place in generated code is in at that time, and the
- * frame is then at @address itself. */
+/* Returns in *ret the file's id of the module that contains @address, in generated code,
+ * at that time. The address of the frame is then @address itself. */
 int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 			enum pm_unw_how how, uint64_t time_ns, uint32_t *ret);
-/* To be told of each frame that is interned: names those of generated code. */
+/* To be called for each frame that is interned: names those of generated code. */
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t module, uint64_t address,
 		       enum pm_unw_how how, uint64_t time_ns, uint32_t frame);
 
-/* At the end of a recording: names what was only told afterwards, and says what was wrong. */
+/* At the end of a recording: adds names that were written only later, and warns of what
+ * was wrong. */
 int pm_chain_jit_finish(struct pm_chain_jit *jit);

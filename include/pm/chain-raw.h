@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --raw FILE: what the unwinder was given, kept beside the recording as a corpus, so that
- * every stack can be unwound again.
+ * --raw FILE: keeps the unwinder's input beside the recording, as a corpus, so that every
+ * stack can be unwound again.
  */
 #pragma once
 
@@ -20,18 +20,20 @@ struct pm_chain_raw_sample {
 	size_t frames_len;
 };
 
-/* @stack_bytes: what is asked of the kernel. @procs and @modules are borrowed. */
+/* @stack_bytes: the number requested from the kernel. @procs and @modules are
+ * borrowed. */
 int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stack_bytes,
 		      struct pm_procs *procs, struct pm_chain_modules *modules,
 		      struct pm_error *err);
 /* As pm_file_writer_background(). */
 int pm_chain_raw_background(struct pm_chain_raw *raw, pm_file_wants_end_fn wants_end,
 			    void *user);
-/* Every module that the process has mapped has been touched. 0 or negative errno. */
+/* Every module that the process has mapped must have been touched. Returns 0 or negative
+ * errno. */
 int pm_chain_raw_add(struct pm_chain_raw *raw, const struct pm_chain_raw_sample *sample);
 /* Samples and bytes written so far. */
 uint64_t pm_chain_raw_samples(const struct pm_chain_raw *raw);
 uint64_t pm_chain_raw_bytes(const struct pm_chain_raw *raw);
-/* @complete: nothing is missing. Tells what went wrong first since it was opened. NULL is
- * legal. */
+/* @complete: nothing is missing. Returns the first error since the file was opened. @raw
+ * may be NULL. */
 int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error *err);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process's mappings as the unwinder wants them, kept in process->user.
+ * A process's mappings in the form that the unwinder needs, kept in process->user.
  */
 #pragma once
 
 #include "pm/chain-modules.h"
 
-/* @ret is borrowed until the next call for the same process. 0 or -ENOMEM. The tag of each
- * map is the module's id in @procs; every module in it has been touched. */
+/* @ret is valid until the next call for the same process. The tag of each map is the
+ * module's id in @procs; every module in it has been touched. Returns 0 or -ENOMEM. */
 int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modules,
 		       const struct pm_procs *procs, struct pm_unw_space *ret);
-/* As long as it is the same, so is what pm_chain_space_get() gave. 0: nothing valid was given. */
+/* While this number stays the same, the result of pm_chain_space_get() is valid. 0: there
+ * is no valid result. */
 uint64_t pm_chain_space_version(const struct pm_process *process);
 /*
- * From now on @maps (sorted, without overlap; copied) stand in the place of what they cover of
- * memory that no module of the unwinder describes, and have its tag.
+ * From now on, @maps (sorted, without overlap; copied) replace the parts that they cover
+ * of memory for which the unwinder has no module. They keep the tag of that memory.
  */
 int pm_chain_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,
 			   size_t len);

@@ -11,10 +11,11 @@ struct pm_chain_vdso {
 	size_t len;
 };
 
-/* Our own, which the kernel maps into every process of our kind; for as long as we live. */
+/* Our own image, which the kernel maps into every process of our kind. Valid while this
+ * process runs. */
 void pm_chain_vdso_own(struct pm_chain_vdso *ret);
-/* That of another kind, "[vdso32]", copied from a process that has it while that lives.
- * 0; negative errno when nobody who has it can be looked at. */
+/* The image of another kind, "[vdso32]", copied from a running process that has it.
+ * Returns 0, or negative errno if no process that has it can be read. */
 int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *ret);
-/* Of a copied one. */
+/* Releases a copied image. */
 void pm_chain_vdso_release(struct pm_chain_vdso *vdso);

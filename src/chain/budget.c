@@ -6,44 +6,46 @@
 enum {
 	ROWS = 4096, /* a power of two */
 	PROBES = 8,
-	/* For each sample, whatever is left. Twice: a sample may be unwound ahead of its turn. */
+	/* Free for each sample, whatever budget is left. Sometimes given twice: a sample
+	 * may be unwound ahead of its turn. */
 	FREE_NS = 4096,
 	FREE_NS_MAX = 16 * FREE_NS,
-	OPEN_MAX = 16, /* rows with chains under way */
-	CPUS_MAX = 4, /* that count: one thread serves all of them */
+	OPEN_MAX = 16, /* rows with chains in progress */
+	CPUS_MAX = 4, /* CPUs that count: one thread serves all of them */
 	RATE_USUAL = 999,
-	RATE_MAX = 100000, /* that makes a difference */
+	RATE_MAX = 100000, /* higher rates do not add budget */
 	SCARCE_SHARE = 16,
 	PAUSE_MS_FIRST = 250,
 	PAUSE_MS_MAX = 8000,
 };
 #define MS_NS     1000000ull
 #define SECOND_NS (1000 * MS_NS)
-/* Per second and CPU, for all processes and for one: real programs with deep stacks that
- * are new each time need 50 ms at the default rate. */
+/* Per second and CPU, for all processes together and for one: real programs with deep
+ * stacks that are new each time need 50 ms at the default rate. */
 #define FILL_NS (64 * MS_NS)
-/* With a higher rate and all CPUs: the recorder has other work. */
+/* The maximum for higher rates and all CPUs: the recorder has other work. */
 #define FILL_NS_MAX (512 * MS_NS)
 /* The most that may be spent at once; the rings hold several times as much. */
 #define BURST_NS (64 * MS_NS)
-/* A process that keeps within its share for this long starts with short pauses again. */
+/* After this long within its share, a process starts with short pauses again. */
 #define FORGIVEN_NS (30 * SECOND_NS)
 
 /* A bucket that fills with time. */
 struct bucket {
-	uint64_t left_ns, filled_ns; /* what is in it, and when that was right */
+	uint64_t left_ns, filled_ns; /* the content, and when it was computed */
 };
 
-/* The budget of one process. Several share a row if there are too many: see
+/* The budget of one process. If there are too many processes, several share a row: see
  * find_row(). */
 struct row {
-	uint32_t pid; /* 0: of nobody */
-	uint32_t allowance; /* of the chains under way; they take from it */
-	uint32_t given; /* what it was */
-	uint32_t free_ns; /* of the samples that have begun */
+	uint32_t pid; /* 0: unused */
+	/* What is left for the chains in progress; they subtract from it. */
+	uint32_t allowance;
+	uint32_t given; /* its initial value */
+	uint32_t free_ns; /* what is left of the free work of the samples so far */
 	struct bucket bucket;
-	uint64_t paused_until_ns; /* 0: it never was */
-	uint32_t pause_ms; /* the last one */
+	uint64_t paused_until_ns; /* 0: never paused */
+	uint32_t pause_ms; /* the last pause */
 };
 
 struct pm_chain_budget {
@@ -51,11 +53,11 @@ struct pm_chain_budget {
 	struct row *open[OPEN_MAX];
 	size_t open_len;
 	struct bucket all;
-	uint64_t fill_ns; /* of each bucket, in a second */
+	uint64_t fill_ns; /* what each bucket gains per second */
 	struct pm_chain_cut cut;
 };
 
-/* A higher rate of samples needs more work. */
+/* A higher sampling rate needs more work. */
 static uint64_t find_fill_ns(uint64_t rate)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -110,9 +112,9 @@ static uint64_t take_from_bucket(struct bucket *bucket, uint64_t ns)
 }
 
 /*
- * The row of @pid. A row whose process has a full budget, like a new one, holds no
- * information, and may go to another process. If there is no such row, two processes
- * share one.
+ * Returns the row of @pid. A row whose process has a full budget, like a new one, holds
+ * no information and may be given to another process. If there is no such row, two
+ * processes share one.
  */
 static struct row *find_row(struct pm_chain_budget *budget, uint32_t pid,
 			    uint64_t time_ns)
@@ -151,8 +153,8 @@ static void pause_process(struct pm_chain_budget *budget, struct row *row)
 	budget->cut.others |= row->pid != budget->cut.first_pid;
 }
 
-/* Whether all processes together have used up most of the shared budget. Then the budgets
- * refill slowly, and processes that continue to take much have to pause. */
+/* Whether all processes together have used up most of the shared budget. If so, the
+ * budgets refill slowly, and processes that keep taking much have to pause. */
 static bool is_scarce(const struct pm_chain_budget *budget)
 {
 	return budget->all.left_ns < BURST_NS / 2;

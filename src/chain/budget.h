@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits the work that the samples of each process may cause. A process decides how its
- * stacks look, and the samples of all others wait in the rings meanwhile.
+ * Limits the work that the samples of each process may cause. A process determines what
+ * its stacks look like, and the samples of all others wait in the rings meanwhile.
  *
- * Work counts in nanoseconds, by its expected cost (PM_UNW_COST_*). A small amount is
- * free for each sample. The rest is taken from the budget of the process and from the
- * shared budget; both refill with time. If a process has used up its share, its stacks
- * have only one frame for a while, and for longer each time that this happens again.
+ * Work is counted in nanoseconds of expected cost (PM_UNW_COST_*). A small amount is free
+ * for each sample. The rest is taken from the budget of the process and from the shared
+ * budget; both refill with time. If a process has used up its share, its stacks have only
+ * one frame for a while. Each repetition lengthens that time.
  */
 #pragma once
 
 #include "pm/chain.h"
 
 enum {
-	/* For a frame that the last stack of the thread did not have, in about nanoseconds. */
+	/* For a frame that the last stack of the thread did not have; all in
+	 * nanoseconds. */
 	PM_CHAIN_COST_FRAME = 100,
 	PM_CHAIN_COST_NEW_STACK =
-		600, /* that is written to the file, mostly with a frame */
+		600, /* that is written to the file, usually with a frame */
 	PM_CHAIN_COST_PAGE = 1000, /* read from a process */
 };
 
 struct pm_chain_budget;
 
-/* @rate as of struct pm_chain_source. NULL without memory. */
+/* @rate: as in struct pm_chain_source. NULL: out of memory. */
 struct pm_chain_budget *pm_chain_budget_new(uint64_t rate);
 void pm_chain_budget_free(struct pm_chain_budget *budget);
 /*
- * Call this before unwinding the stack of a sample of process @pid, of @time_ns. Returns
+ * Call this before unwinding the stack of a sample of process @pid at @time_ns. Returns
  * the work that this may cost, for struct pm_unw_space. The pointer is valid until the
  * next call, except calls that prepare samples to be unwound together.
  */
 uint32_t *pm_chain_budget_begin(struct pm_chain_budget *budget, uint32_t pid,
 				uint64_t time_ns);
-/* After the stacks of such samples were unwound: subtracts their costs from the
+/* Call this after the stacks of such samples were unwound: subtracts their costs from the
  * budgets. */
 void pm_chain_budget_settle(struct pm_chain_budget *budget);
 /* Subtracts work of @ns from the budget of @pid. */

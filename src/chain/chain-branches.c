@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the CPU remembers of branches: frames of their own, or the user's part of a stack. */
+/* Branches that the CPU recorded: separate frames, or the user's part of a stack. */
 #include "chain-internal.h"
 
 #include <linux/perf_event.h>
 
 #include "pm/chain-spaces.h"
 
-/* x86-64 and aarch64: the kernel has the upper half of the addresses. */
+/* x86-64 and aarch64: kernel addresses are in the upper half. */
 static bool in_kernel(uint64_t address)
 {
 	return address >> 63 != 0;
@@ -21,8 +21,9 @@ static int push(struct pm_chains *chains, const struct pm_unw_space *space,
 }
 
 /*
- * Newest first: each entry is a call that has not returned yet (PERF_SAMPLE_BRANCH_CALL_STACK),
- * and `from` the call instruction itself, in the caller of the one before.
+ * The entries are newest first. Each is a call that has not returned yet
+ * (PERF_SAMPLE_BRANCH_CALL_STACK), and `from` is the call instruction itself, in the
+ * caller of the previous entry.
  */
 int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 		       const struct pm_unw_space *space)
@@ -38,7 +39,7 @@ int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 	return error;
 }
 
-/* The frame in the file of one end of a branch. */
+/* Returns the frame in the file of one end of a branch. */
 static int frame_of(struct pm_chains *chains, const struct pm_unw_space *space,
 		    uint64_t address, uint32_t *ret)
 {

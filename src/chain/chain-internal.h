@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of chains:
- *   chain.c         the frames of a sample, and their stack in the file
- *   chain-stitch.c  the callers of a stack that was cut off
- *   chain-branches.c  what the CPU has recorded of branches
+ * Internals of chains:
+ *   chain.c           the frames of a sample, and their stack in the file
+ *   chain-stitch.c    the callers of a truncated stack
+ *   chain-branches.c  branches recorded by the CPU
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "stitch.h"
 
 enum {
-	/* What we take from a callchain at most; the sysctl goes no higher than 640 K. */
+	/* The most entries used of a callchain; the sysctl's maximum is 640 K. */
 	PM_CHAIN_CALLCHAIN_MAX = 1024,
 	PM_CHAIN_FRAMES_MAX = PM_UNW_FRAMES_MAX + PM_CHAIN_CALLCHAIN_MAX,
 	PM_CHAIN_SLOTS = 256, /* a power of two */
@@ -24,13 +24,14 @@ struct pm_chain_frame {
 	uint32_t how;
 };
 
-/* How frames were found, beside the unwinder's ways (enum pm_unw_how). */
+/* How a frame was found, in addition to enum pm_unw_how. */
 enum {
 	PM_CHAIN_HOW_LBR = PM_UNW_HOW_COUNT, /* the CPU's record of calls */
-	PM_CHAIN_HOW_BRANCH, /* an end of a branch, in no stack */
+	PM_CHAIN_HOW_BRANCH, /* one end of a branch; in no stack */
 };
 
-/* The last chain of a thread, root first. Its successor mostly differs at the leaf only. */
+/* The last chain of a thread, root first. The next one usually differs only at the
+ * leaf. */
 struct pm_chain_slot {
 	uint32_t pid, tid;
 	size_t len, cap;
@@ -38,7 +39,7 @@ struct pm_chain_slot {
 	uint32_t *stacks;
 };
 
-/* A stack that was unwound before its turn. */
+/* The result for a stack that was unwound ahead of its turn. */
 struct pm_chain_ahead {
 	const struct pm_record *record;
 	const struct pm_process *process;
@@ -55,7 +56,7 @@ enum {
 	PM_CHAIN_LOOK_PROCESSES = 64,
 };
 
-/* How many bytes looks have read of the stacks of running threads within this second. */
+/* The bytes of running threads' stacks that looks have read within this second. */
 struct pm_chain_looks {
 	uint64_t second;
 	uint32_t pid;
@@ -68,7 +69,7 @@ struct pm_chains {
 	struct pm_chain_stitches *stitches; /* NULL: --no-stitch */
 	struct pm_chain_budget *budget; /* NULL: there is no limit */
 	char cut_comm[16]; /* of the first process that has used up its share */
-	uint64_t stacks_seen; /* ids of the file below this one */
+	uint64_t stacks_seen; /* the file's ids below this one have been used */
 	uint64_t samples; /* so far */
 	struct pm_chain_slot slots[PM_CHAIN_SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
@@ -77,26 +78,29 @@ struct pm_chains {
 	struct pm_chain_frame
 		frames[PM_CHAIN_FRAMES_MAX]; /* of the sample at hand, leaf first */
 	size_t frames_len;
-	size_t own_len; /* of them: not from other samples; with a promise only */
+	/* The number of frames that are not from other samples; only with a promise. */
+	size_t own_len;
 	uint32_t own[PM_CHAIN_FRAMES_MAX]; /* for pm_chains_settle() */
 	struct pm_chain_ahead ahead[PM_CHAIN_AHEAD_MAX];
 	size_t ahead_len;
-	const struct pm_record *record; /* the one at hand */
-	uint32_t own_stop; /* why they ended before that */
-	bool stitched; /* some of them */
+	const struct pm_record *record; /* the current one */
+	uint32_t own_stop; /* the stop reason before stitching */
+	bool stitched; /* some frames are from other samples */
 	bool wanting; /* no other sample shows the outer callers */
-	/* The address of the return address that `found` lacks, above the copy; 0: unknown. */
+	/* The address of the return address that `found` lacks, beyond the copy; 0:
+	 * unknown. */
 	uint64_t missed;
-	uint64_t wanted_bytes; /* see struct pm_chain; with a promise only */
+	uint64_t wanted_bytes; /* see struct pm_chain; only with a promise */
 	uint64_t promise; /* of stitching, or 0 */
-	/* Buffer for the pieces that looks read. NULL: none so far. */
+	/* Buffer for the pieces that looks read. NULL: none yet. */
 	uint8_t *memory;
 	struct pm_chain_looks looks, process_looks[PM_CHAIN_LOOK_PROCESSES];
 	uint64_t outermost_sp; /* of the last stitched frame */
 	PM_VEC(struct pm_file_branch) branches; /* of the last sample */
 };
 
-/* Adds the frame at avma @lookup, which is in @map (NULL: in none). 0 or negative errno. */
+/* Adds the frame at avma @lookup, which is in @map (NULL: in none). Returns 0 or negative
+ * errno. */
 int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		   const struct pm_unw_map *map, uint32_t how);
 int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how);
@@ -104,22 +108,23 @@ enum {
 	PM_CHAIN_REOPENED_MAX = 64, /* files with frames in one stack */
 };
 /*
- * Whether a file that one of the first @len frames of chains->found lies in was closed to make
- * room. It is open again then, and the frames are to be found anew.
+ * Returns whether a file that contains one of the first @len frames of chains->found had
+ * been closed to make room. If so, the file was opened again, and the caller must unwind
+ * again.
  */
 bool pm_chains_reopen_closed(struct pm_chains *chains, size_t len);
-/* Subtracts work of @ns from the budget of the process of the record at hand. */
+/* Subtracts work of @ns from the budget of the current record's process. */
 void pm_chains_spend(struct pm_chains *chains, uint64_t ns);
-/* The callers that PERF_SAMPLE_BRANCH_CALL_STACK gave. */
+/* Adds the callers from PERF_SAMPLE_BRANCH_CALL_STACK. */
 int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 		       const struct pm_unw_space *space);
-/* The id of @frame, of the record at hand, in the file. */
+/* Returns the id in the file of @frame of the current record. */
 int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
 		    uint32_t *ret);
 /*
- * Goes on above the last @len frames, the user's part of the chain, which were found in
- * @stack from @regs. @stop is what stopped them, and becomes ROOT when the chain is complete.
- * 0 or negative errno.
+ * Continues above the last @len frames, the user's part of the chain, which were found in
+ * @stack starting from @regs. @stop is why they ended; it becomes ROOT if the chain is
+ * now complete. Returns 0 or negative errno.
  */
 int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 		     const struct pm_unw_space *space, const struct pm_unw_regs *regs,

@@ -5,17 +5,18 @@
 #include "chain-internal.h"
 
 enum {
-	/* A look reads this much of a running thread's stack at once. It starts a
-	 * little below the next return address, for the registers that were saved with
+	/* The bytes that a look reads at once of a running thread's stack. A piece starts
+	 * a little below the next return address, for the registers that were saved with
 	 * it. rustc has a frame of 527 KiB, none of which has to be read. */
 	LOOK_PIECE_BYTES = 32 * 1024,
 	LOOK_BELOW_BYTES = 512,
 	LOOK_PAGE_BYTES = 4096,
 	LOOK_PIECES_MAX = 16,
-	/* How many bytes looks may read within one second: of one process, and of all. */
+	/* The most bytes that looks read within one second: of one process, and of
+	 * all. */
 	LOOK_PROCESS_BYTES_MAX = 16 << 20,
 	LOOK_BYTES_MAX = 64 << 20,
-	/* Return addresses are read together when they lie in so many bytes. */
+	/* Return addresses are read together if they lie within this many bytes. */
 	LOOK_TOGETHER_BYTES = 4096,
 };
 
@@ -36,8 +37,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Where a call of x86 leaves the return address, and the address if it is there. Others have
- * no such place that is known from sp. */
+/* Returns the return address if it is where a call of x86 leaves it; else 0. On other
+ * architectures, its place does not follow from sp. */
 static uint64_t return_address(const struct pm_unw_regs *regs,
 			       const struct pm_unw_stack *stack,
 			       const struct pm_unw_frame *frame)
@@ -59,9 +60,9 @@ static uint64_t return_address(const struct pm_unw_regs *regs,
 }
 
 /*
- * Whether the return addresses of stitched frames are where they are said to be. The first
- * that is not tells of all above it: what is there now was called in another way. Memory that
- * cannot be read tells nothing.
+ * Checks whether the return addresses of stitched frames are in place. If one is not,
+ * none of the frames above it is known to have stayed, because the code that runs now was
+ * called in another way. Memory that cannot be read shows nothing.
  */
 static void check(struct pm_chains *chains, const struct pm_record *record,
 		  size_t word_len, const struct pm_chain_stitched *stitched)
@@ -102,8 +103,8 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 
 /*
  * Whether a stack that ended with @stop continues in memory that was not copied. If it
- * continues on another stack, this is only known when a signal interrupted the last
- * frame: @left_with then distinguishes one run of the handler from another.
+ * continues on another stack, this is known only if a signal interrupted the last frame:
+ * @left_with then distinguishes one run of the handler from another.
  */
 static bool goes_on(uint32_t stop, uint64_t left_with)
 {
@@ -141,7 +142,7 @@ static uint64_t hash_left_with(const struct pm_chains *chains,
 	return hash | 1;
 }
 
-/* Goes on above a truncated stack with what earlier ones had there. */
+/* Adds to a truncated stack the callers that earlier stacks had there. */
 static int stitch(struct pm_chains *chains, const struct pm_record *record,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		  size_t len, uint32_t *stop)
@@ -169,7 +170,8 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 	struct pm_chain_stitched stitched;
 	int error;
 
-	/* A thread that has ended has no number, and all such would look like one. */
+	/* The kernel gives no id for a thread that has ended; all of them would look like
+	 * one thread. */
 	if (record->tid == PM_FILE_NONE)
 		return 0;
 	for (size_t i = 0; i < len; i++)
@@ -200,7 +202,7 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 	return 0;
 }
 
-/* Whether the budget allows one more look at process @pid; counts the look if it does. */
+/* Whether the budget allows another look at process @pid; if it does, counts the look. */
 static bool may_look(struct pm_chains *chains, uint32_t pid)
 {
 	uint64_t second = now_ns() / 1000000000u;
@@ -230,8 +232,8 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	uint64_t start = wanted - LOOK_BELOW_BYTES;
 	uint8_t *memory;
 
-	/* Not below what was copied of this stack: the thread has run on and changed the
-	 * rest. */
+	/* Only above the copied part of this stack: the thread has continued and changed
+	 * the rest. */
 	if (chains->own_stop != PM_UNW_STOP_OTHER_STACK &&
 	    wanted < copy->start + copy->len)
 		return false;
@@ -244,7 +246,7 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	memory = chains->memory + index * LOOK_PIECE_BYTES;
 	*piece = (struct pm_unw_stack){ .start = start, .data = memory };
 	piece->len = pm_trace_read((pid_t)record->tid, start, memory, LOOK_PIECE_BYTES);
-	/* The guard page that the stack ran into may be below the page of a return
+	/* The guard page that the stack grew into may be below the page of a return
 	 * address. */
 	if (piece->len == 0 && start < wanted - wanted % LOOK_PAGE_BYTES) {
 		start = wanted - wanted % LOOK_PAGE_BYTES;
@@ -255,7 +257,7 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	return piece->len > wanted - start;
 }
 
-/* Whether @reason may be that a piece of memory is missing. */
+/* Whether a missing piece of memory can be the cause of @reason. */
 static bool may_go_on(enum pm_unw_stop reason)
 {
 	return reason == PM_UNW_STOP_TRUNCATED || reason == PM_UNW_STOP_BAD_MEMORY ||
@@ -263,9 +265,9 @@ static bool may_go_on(enum pm_unw_stop reason)
 }
 
 /*
- * If no sample shows the outer callers, the thread's memory may. The thread runs, but its
- * outer frames mostly stay; the samples after this look show whether they did. @len
- * frames were found, and @outer are known above them.
+ * If no sample shows the outer callers, the thread's memory may. The thread runs
+ * meanwhile, but its outer frames usually stay; the samples after this look show whether
+ * they did. @len frames were found, and @outer frames above them are known.
  */
 static int look(struct pm_chains *chains, const struct pm_record *record,
 		const struct pm_unw_space *space, const struct pm_unw_regs *regs,
@@ -295,7 +297,7 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 		memory.above = &piece[pieces++];
 	}
 	time = now_ns();
-	/* What is read above may not fit to what is known. */
+	/* The memory may not match the known frames. */
 	if (found <= len + outer ||
 	    (outer > 0 && chains->outermost_sp != chains->found[len + outer - 1].sp))
 		found = 0;
@@ -304,7 +306,8 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 
 		if (chains->frames_len == PM_CHAIN_FRAMES_MAX)
 			break;
-		/* For its module and address; it is no frame of this sample. */
+		/* Only to get its module and address; it is not a frame of this
+		 * sample. */
 		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
 		if (error < 0)
 			break;
@@ -330,8 +333,7 @@ int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 	size_t frames_len = chains->frames_len;
 	int error;
 
-	/* A stack that was cut by the work limit has no callers to stitch or to
-	 * remember. */
+	/* A stack that the work limit ended has no callers to stitch or to remember. */
 	if (!chains->stitches || *stop == PM_UNW_STOP_WORK_LIMIT)
 		return 0;
 	error = stitch(chains, record, regs, stack, len, stop);

@@ -11,8 +11,8 @@
 #include "pm/chain-spaces.h"
 
 enum {
-	/* sysctl kernel.perf_event_max_stack: how many frames the kernel gives unless told
-	 * otherwise, its markers not counted. A chain that long was cut. */
+	/* sysctl kernel.perf_event_max_stack: the default maximum of frames that the
+	 * kernel gives, without markers. A chain of that length was cut. */
 	KERNEL_CHAIN_DEFAULT = 127,
 };
 
@@ -133,7 +133,8 @@ void pm_chains_spend(struct pm_chains *chains, uint64_t ns)
 		pm_chain_budget_spend(chains->budget, chains->record->pid, ns);
 }
 
-/* The address space of @process, and what a sample of @time_ns may ask for in it. */
+/* Returns the address space of @process, and the work that a sample at @time_ns may cause
+ * in it. */
 static int get_space(struct pm_chains *chains, struct pm_process *process,
 		     uint64_t time_ns, struct pm_unw_space *ret)
 {
@@ -185,7 +186,7 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		return 0;
 	}
 	if (map) {
-		/* Mostly known: the call is for the first frame in a module. */
+		/* Usually known: the call is for the first frame in a module. */
 		module = chains->from.modules->list.data[map->tag].file_id;
 		if (module == PM_FILE_NONE) {
 			int error = pm_chain_modules_file_id(
@@ -217,8 +218,9 @@ static int push_kernel(struct pm_chains *chains, uint64_t address, bool first)
 }
 
 /*
- * Both parts of the kernel's callchain; which one an address belongs to is told by the marker
- * before it (perf_event_open(2), PERF_CONTEXT_*). Of the user's part the first @user_max.
+ * Adds both parts of the kernel's callchain; the marker before an address says to which
+ * part it belongs (perf_event_open(2), PERF_CONTEXT_*). Of the user's part, adds the
+ * first @user_max.
  */
 static int push_callchain(struct pm_chains *chains, const struct pm_sample *sample,
 			  const struct pm_unw_space *space, size_t user_max,
@@ -260,7 +262,8 @@ static int push_callchain(struct pm_chains *chains, const struct pm_sample *samp
 	return 0;
 }
 
-/* Whose registers a sample has; false: of a kind that the unwinder does not know. */
+/* Returns the architecture of a sample's registers; false: the unwinder does not know
+ * it. */
 static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *ret)
 {
 #if defined(__x86_64__)
@@ -276,9 +279,9 @@ static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *ret)
 }
 
 /*
- * Older kernels, 5.10 among them, say -1 for the callee-saved registers of a task that an NMI
- * meets in a system call, which mostly saves none (perf_get_regs_user() in their
- * arch/x86/kernel/perf_regs.c).
+ * Older kernels, such as 5.10, report -1 for the callee-saved registers of a task that an
+ * NMI interrupts in a system call, because most system calls save none
+ * (perf_get_regs_user() in their arch/x86/kernel/perf_regs.c).
  */
 static void forget_unsaved(struct pm_unw_regs *regs)
 {
@@ -311,7 +314,8 @@ static int keep_raw(struct pm_chains *chains, const struct pm_record *record,
 							       .frames_len = len });
 }
 
-/* Whether the sample has registers to begin with; then those and all of its stack. */
+/* Returns false if the sample has no registers; otherwise sets them and all of its
+ * stack. */
 static bool inputs_of(const struct pm_sample *sample, struct pm_unw_regs *regs,
 		      struct pm_unw_stack *stack)
 {
@@ -327,7 +331,7 @@ static bool inputs_of(const struct pm_sample *sample, struct pm_unw_regs *regs,
 	return true;
 }
 
-/* What pm_chains_ahead() has found for the record at hand, into chains->found. */
+/* Copies the result of pm_chains_ahead() for the current record to chains->found. */
 static bool take_ahead(struct pm_chains *chains, const struct pm_process *process,
 		       enum pm_unw_stop *reason, size_t *len)
 {
@@ -363,13 +367,13 @@ bool pm_chains_reopen_closed(struct pm_chains *chains, size_t len)
 	return false;
 }
 
-/* Unwinds into chains->found. What is known of generated code may change the space. */
+/* Unwinds into chains->found. Information about generated code may change the space. */
 static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 		  enum pm_unw_stop *reason, size_t *len)
 {
 	enum {
-		TRIES = 8 /* each goes further than the one before */
+		TRIES = 8 /* each goes further than the previous one */
 	};
 	size_t reopened = 0;
 	const struct pm_record *record = chains->record;
@@ -403,8 +407,8 @@ static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
 	return 0;
 }
 
-/* The kernel's page for probes (kernel/events/uprobes.c, xol_area). Where the function returns
- * to is known to the kernel alone. */
+/* Whether @frame is in the kernel's page for probes (kernel/events/uprobes.c, xol_area).
+ * Only the kernel knows where the function returns to. */
 static bool is_uprobes(const struct pm_chains *chains, const struct pm_unw_frame *frame)
 {
 	const struct pm_module *module =
@@ -414,9 +418,9 @@ static bool is_uprobes(const struct pm_chains *chains, const struct pm_unw_frame
 }
 
 /*
- * A task without user space: a thread of the kernel, the idle task, or one whose exit has given
- * its memory back. The kernel leaves out the registers of these alone (kernel/events/core.c,
- * perf_sample_regs_user()), so its own frames are all there are.
+ * A task without user space: a kernel thread, the idle task, or a task whose exit has
+ * already released its memory. Only for these does the kernel leave out the registers
+ * (kernel/events/core.c, perf_sample_regs_user()), so its own frames are the whole chain.
  */
 static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sample *sample)
 {
@@ -425,10 +429,10 @@ static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sampl
 }
 
 /*
- * Whether the last instruction before @frame is execve(2) or execveat(2), made by a call that
- * has not returned. On x86-64 the kernel keeps -ENOSYS in the place of rax meanwhile, and
- * the caller's rip in that of rcx (arch/x86/entry/entry_64.S); the number is in the code. On
- * aarch64 x8 keeps the number.
+ * Whether the last instruction before @frame is execve(2) or execveat(2) and the call has
+ * not returned. During the call, on x86-64, the saved rax is -ENOSYS and the saved rcx
+ * the caller's rip (arch/x86/entry/entry_64.S); the number is in the code. On aarch64 x8
+ * keeps the number.
  */
 static bool calls_exec(const struct pm_unw_regs *regs, const struct pm_unw_frame *frame)
 {
@@ -464,10 +468,11 @@ static bool calls_exec(const struct pm_unw_regs *regs, const struct pm_unw_frame
 }
 
 /*
- * Until execve(2) returns, a thread has the registers of the program that it was: its memory went
- * in the middle of that, with the code that made the call and the stack. The kernel reports the
- * exec a little later than the memory goes (kernel: fs/exec.c, begin_new_exec(): exec_mmap()
- * comes before __set_task_comm()): up to then the code seems to be there, and the stack is not.
+ * Until execve(2) returns, a thread has the registers of its old program. In the middle
+ * of the call, that program's memory is released, with the stack and the code that made
+ * the call. The kernel reports the exec a little later (kernel: fs/exec.c,
+ * begin_new_exec(): exec_mmap() comes before __set_task_comm()). Between the two, the
+ * code still seems to be mapped, and the stack is not.
  */
 static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *record,
 		       const struct pm_unw_regs *regs, size_t kernel_len, size_t user_len)
@@ -483,10 +488,10 @@ static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *r
 }
 
 /*
- * Whether @frame, the last one, was interrupted on another stack than the one that was copied.
- * The kernel puts a signal frame right below what it interrupts: on the same stack that is as
- * far above the copied bytes as the rest of a signal frame is long, at most (with AMX 11 KiB,
- * Documentation/arch/x86/xstate.rst).
+ * Whether @frame, the last one, was interrupted on another stack than the copied one. The
+ * kernel puts a signal frame right below what it interrupts. On the same stack, the
+ * interrupted frame is therefore above the copied bytes by at most the rest of a signal
+ * frame (11 KiB with AMX, Documentation/arch/x86/xstate.rst).
  */
 static bool is_on_other_stack(const struct pm_unw_frame *frame,
 			      const struct pm_unw_stack *stack)
@@ -499,8 +504,8 @@ static bool is_on_other_stack(const struct pm_unw_frame *frame,
 	       frame->sp - stack->start > stack->len + SIGNAL_FRAME_BYTES_MAX;
 }
 
-/* The return addresses that the kernel found along frame pointers; the first entry of the user's
- * part is the interrupted place. */
+/* Returns the return addresses that the kernel found along frame pointers. The first
+ * entry of the user's part is the interrupted place, which is skipped. */
 static const uint64_t *find_returns(const struct pm_sample *sample, size_t *len)
 {
 	const uint64_t *chain = sample->callchain;
@@ -524,8 +529,9 @@ static uint64_t own_cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Adds the callers of Go's runtime that are on the goroutine's stack to the @len frames found.
- * What a file can make of the search is up to the file: its time counts. */
+/* Adds the callers of Go's runtime that are on the goroutine's stack to the @len frames
+ * found. The file determines how long the search takes, so the time is measured and
+ * counts. */
 static int push_go_callers(struct pm_chains *chains, const struct pm_sample *sample,
 			   size_t len, uint32_t *stop)
 {
@@ -603,7 +609,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	return error;
 }
 
-/* The interrupted place alone, where the record has nothing else. */
+/* Adds only the interrupted place, for a record that has nothing else. */
 static int push_ip(struct pm_chains *chains, const struct pm_record *record,
 		   const struct pm_unw_space *space)
 {
@@ -614,7 +620,8 @@ static int push_ip(struct pm_chains *chains, const struct pm_record *record,
 	return pm_chains_push(chains, ip, pm_unw_space_find(space, ip), PM_UNW_HOW_IP);
 }
 
-/* By the kernel along frame pointers, or, where the CPU has recorded calls, by those. */
+/* Adds the chain that the kernel found along frame pointers or, if the CPU recorded
+ * calls, those. */
 static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *sample,
 			  const struct pm_unw_space *space, uint32_t *stop)
 {
@@ -696,7 +703,7 @@ static bool same_frame(const struct pm_chain_frame *a, const struct pm_chain_fra
 	return a->address == b->address && a->module == b->module && a->how == b->how;
 }
 
-/* The id of @frame of a sample of @time in the file. */
+/* Returns the id in the file of @frame of a sample at @time. */
 static int intern_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
 			uint64_t time, uint32_t *ret)
 {
@@ -750,7 +757,7 @@ static int intern(struct pm_chains *chains, const struct pm_record *record, uint
 						     &stack);
 		if (error < 0)
 			return error;
-		/* Ids are given in order. */
+		/* Ids are assigned in order. */
 		if (stack >= chains->stacks_seen) {
 			chains->stacks_seen = (uint64_t)stack + 1;
 			new_stacks++;
@@ -785,7 +792,7 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 		struct pm_process *process =
 			pm_procs_get(chains->from.procs, (pid_t)records[i].pid);
 
-		/* What cannot be had here is told when it is the record's turn. */
+		/* Errors are reported when it is the record's turn. */
 		if (!process || !inputs_of(&records[i].sample, &ahead->regs, &stack) ||
 		    get_space(chains, process, records[i].time, &ahead->space) < 0)
 			continue;
@@ -800,8 +807,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 					     .stack = stack,
 					     .frames = ahead->frames };
 	}
-	/* The records are in order of time: pages that are new enough for the last
-	 * record are new enough for all. */
+	/* The records are in order of time: pages that are new enough for the last record
+	 * are new enough for all. */
 	pm_chain_live_begin(chains->from.modules, records[len - 1].time, len);
 	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
 	if (chains->budget)
@@ -864,7 +871,7 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 			error = pm_file_intern_stack(chains->from.writer, stack, frame,
 						     &stack);
 	}
-	/* The sample's own frames are the innermost ones of the stack that it has so far. */
+	/* The sample's own frames are the innermost ones of its stack so far. */
 	for (uint32_t i = 0; i < chain->own_len && at != PM_FILE_NONE; i++)
 		chains->own[i] = pm_file_writer_stack(chains->from.writer, at, &at);
 	for (uint32_t i = chain->own_len; i-- > 0 && error == 0;)

@@ -4,8 +4,8 @@
 
 #include "pm/chain-modules.h"
 
-/* Sets what pm_chain_live_read() reads for the next @samples, none of them younger than @time_ns
- * (CLOCK_MONOTONIC). */
+/* Sets the time and the limit for pm_chain_live_read() for the next @samples, none of
+ * which is younger than @time_ns (CLOCK_MONOTONIC). */
 void pm_chain_live_begin(struct pm_chain_modules *modules, uint64_t time_ns,
 			 size_t samples);
 /*

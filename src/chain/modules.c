@@ -9,15 +9,16 @@
 #include "tables.h"
 
 enum {
-	/* A target that maps ever new files must not use up our descriptors and memory. */
+	/* A process that maps ever new files must not use up our descriptors and
+	 * memory. */
 	MODULES_OPEN_MAX = 512,
-	ROOM_SHARE = 8, /* one in so many files is closed when there is no room */
-	/* While samples wait in the rings; about half a second. */
+	ROOM_SHARE = 8, /* if there is no room, one of this many files is closed */
+	/* Samples wait in the rings meanwhile; about half a second. */
 	CRC_BYTES_MAX = 1 << 28,
 	BUILD_ID_HEX_BYTES = 2 * PM_MODULE_BUILD_ID_MAX + 1,
 };
 
-/* Where the debug file of one module is to be found, when the unwinder asks for it. */
+/* What is needed to find the debug file of a module when the unwinder asks for it. */
 struct pm_chain_gap {
 	const struct pm_module *module;
 	int fd; /* borrowed */
@@ -43,7 +44,7 @@ void pm_chain_modules_raise_limit(struct pm_chain_modules *modules)
 	raised.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
 		limit = raised;
-	/* The rest is for events, helpers and what is opened in passing. */
+	/* The rest is for events, helpers and files opened briefly. */
 	modules->fds_max = limit.rlim_cur / 3 < MODULES_OPEN_MAX ? limit.rlim_cur / 3
 								 : MODULES_OPEN_MAX;
 }
@@ -89,7 +90,7 @@ static int open_debug(void *user)
 					      .crc_bytes_left = gap->crc_bytes_left });
 }
 
-/* Without memory it is just not looked for. */
+/* If memory is short, the debug file is not looked for. */
 static void want_debug(struct pm_chain_modules *modules, const struct pm_module *module,
 		       struct pm_chain_module *ret)
 {
@@ -115,7 +116,7 @@ static void open_vdso(struct pm_chain_modules *modules, const struct pm_module *
 {
 	const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
 
-	/* Whoever has it may be gone: the next to have it is asked, too. */
+	/* The process may have ended: then the next process that has it is tried. */
 	if (vdso == &modules->vdso32 && !vdso->image &&
 	    pm_chain_vdso_copy(module, &modules->vdso32) < 0)
 		ret->opened = false;
@@ -129,7 +130,7 @@ static int64_t ns_of(const struct statx_timestamp *time)
 	return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* What was_written() in tasks.c compares. */
+/* The values that was_written() in tasks.c compares. */
 static void note_written(int fd, const struct pm_module *module,
 			 struct pm_chain_module *ret)
 {
@@ -144,7 +145,7 @@ static void note_written(int fd, const struct pm_module *module,
 	ret->size = st.stx_size;
 }
 
-/* Whether the file, which was open before, was written while it was closed. */
+/* Whether the file, which had been open, was written while it was closed. */
 static bool was_rewritten(int fd, const struct pm_chain_module *module)
 {
 	struct statx st;
@@ -155,7 +156,7 @@ static bool was_rewritten(int fd, const struct pm_chain_module *module)
 	       (ns_of(&st.stx_mtime) != module->mtime_ns || st.stx_size != module->size);
 }
 
-/* Of a file that is no ELF file: 0, or why it cannot be read. */
+/* Returns 0 for a readable file that is not an ELF file, or why it cannot be read. */
 static int read_error(int fd)
 {
 	char byte;
@@ -163,14 +164,14 @@ static int read_error(int fd)
 	return pread(fd, &byte, sizeof(byte), 0) < 0 ? -errno : 0;
 }
 
-/* Makes the unwinder know the file: one that it knew before, or for the first time. */
+/* Gives the file to the unwinder, for the first time or again. */
 static int unwind_by(struct pm_chain_modules *modules, const struct pm_module *module,
 		     struct pm_chain_module *ret, int fd)
 {
 	int error = ret->unwind ? pm_unw_module_reopen(ret->unwind, fd, NULL)
 				: pm_unw_module_open(&ret->unwind, fd, NULL);
 
-	/* What was an ELF file before has been written. */
+	/* A file that is no longer an ELF file has been written. */
 	if (error == -ENOEXEC)
 		return ret->unwind ? -ESTALE : read_error(fd);
 	if (error < 0)
@@ -183,7 +184,7 @@ static int unwind_by(struct pm_chain_modules *modules, const struct pm_module *m
 	return 0;
 }
 
-/* Takes @fd. 0, or why the file is not used. */
+/* Takes ownership of @fd. Returns 0, or why the file is not used. */
 static int adopt_file(struct pm_chain_modules *modules, const struct pm_module *module,
 		      struct pm_chain_module *ret, int fd_)
 {
@@ -198,7 +199,7 @@ static int adopt_file(struct pm_chain_modules *modules, const struct pm_module *
 	error = unwind_by(modules, module, ret, fd);
 	if (error < 0)
 		return error;
-	/* What is no ELF file is kept, too. */
+	/* A file that is not an ELF file is also kept open. */
 	if (ret->fd < 0)
 		ret->fd = pm_take_fd(&fd);
 	modules->fds++;
@@ -210,7 +211,7 @@ static bool is_for_want_of_descriptors(int error)
 	return error == -EMFILE || error == -ENFILE;
 }
 
-/* 0, or why there is no file. */
+/* Returns 0, or why there is no file. */
 static int try_file(struct pm_chain_modules *modules, const struct pm_module *module,
 		    struct pm_chain_module *ret)
 {
@@ -234,8 +235,8 @@ static void open_module(struct pm_chain_modules *modules, const struct pm_module
 	modules->closed_len++;
 }
 
-/* Anonymous memory, also by a name that prctl(2) gave it, and what JITs that map their code
- * twice have instead. */
+/* Generated code is in anonymous memory, which may have a name from prctl(2), or in a
+ * memfd if a JIT maps its code twice. */
 static bool is_generated(const struct pm_module_identity *identity,
 			 const struct pm_chain_module *module)
 {
@@ -271,9 +272,9 @@ struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
 
 /* ---- files that are closed to make room ------------------------------------------------- */
 
-/* A file that is open, and when it was used. */
+/* An open file, and when it was last used. */
 struct candidate {
-	bool unlinked; /* nothing leads to it when its processes are gone */
+	bool unlinked; /* cannot be opened again once its processes have ended */
 	uint64_t used;
 	uint32_t id;
 };
@@ -309,7 +310,8 @@ static void close_file(struct pm_chain_modules *modules, struct pm_chain_module 
 	modules->fds--;
 }
 
-/* Without memory nothing is closed, nor what the stack at hand needs. */
+/* Closes some files, but none that the current stack needs. If memory is short, closes
+ * nothing. */
 static void make_room(struct pm_chain_modules *modules)
 {
 	PM_AUTO_FREE struct candidate *open =

@@ -6,7 +6,8 @@
 
 enum {
 	SLOTS_MIN = 1 << 10,
-	/* Above this share of the room after forgetting, everything is forgotten. */
+	/* If more than this share of the room is still used after forgetting, everything
+	 * is forgotten. */
 	CROWDED_DIV = 4,
 	CROWDED_MUL = 3,
 };
@@ -63,7 +64,7 @@ static int slots_make(struct pm_chain_stitches *stitches, size_t nodes)
 	return 0;
 }
 
-/* Where the promises that are still good stand. */
+/* The number of promises to go through. */
 static size_t promises_len(const struct pm_chain_stitches *stitches)
 {
 	return stitches->promises ? PM_CHAIN_STITCH_PROMISES_MAX : 0;
@@ -91,7 +92,7 @@ static void keep(const struct pm_chain_stitches *stitches, uint32_t *kept, uint3
 	}
 }
 
-/* Moves what is kept together. Nodes only move down, so that none is overwritten. */
+/* Moves the kept nodes together. They only move down, so none is overwritten. */
 static void compact(struct pm_chain_stitches *stitches, uint32_t *moved)
 {
 	struct pm_chain_node *nodes = stitches->nodes.data;
@@ -120,7 +121,7 @@ static void compact(struct pm_chain_stitches *stitches, uint32_t *moved)
 			stitches->promises[i].node = moved[stitches->promises[i].node];
 }
 
-/* Keeps the last chains and the younger half. */
+/* Keeps the last chains and the younger half of the nodes. */
 static int forget_old(struct pm_chain_stitches *stitches)
 {
 	PM_AUTO_FREE uint32_t *kept = calloc(stitches->nodes.len + 1, sizeof(*kept));

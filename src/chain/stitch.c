@@ -8,16 +8,18 @@
 
 enum {
 	RETURN_BYTES = 8,
-	/* So many of the words a callee saved have to be the same: most, for one of them may
-	 * be what counts the rounds of a loop. */
+	/* This many of the words that a callee saved have to be the same. Not all,
+	 * because one of them may be a loop counter. */
 	EVIDENCE_ENOUGH = PM_CHAIN_EVIDENCE_WORDS - 1,
-	/* A look at the return addresses is taken after so many samples, or so much time. */
+	/* A look at the return addresses is due after this many samples, or this much
+	 * time. */
 	UNSEEN_SAMPLES_MAX = 16,
 	UNSEEN_NS_MAX = 50 * 1000 * 1000,
 	/* After a look at the memory that found nothing, the next look waits this
 	 * long. */
 	FRUITLESS_NS = 50 * 1000 * 1000,
-	/* A large frame that no sample reached for so long may be another call by now. */
+	/* A large frame that no sample reached for this long may be another call by
+	 * now. */
 	HIDDEN_NS = 100 * 1000 * 1000,
 };
 
@@ -91,7 +93,7 @@ static struct pm_chain_stitch_thread *thread_get(struct pm_chain_stitches *stitc
 		id = stitches->free_threads.data[stitches->free_threads.len - 1];
 	} else {
 		id = (uint32_t)stitches->threads.len;
-		/* So that to give a row back needs no memory. */
+		/* Reserves room now, so that giving a row back needs no memory. */
 		if (pm_vec_push(&stitches->threads,
 				(struct pm_chain_stitch_thread){ 0 }) < 0 ||
 		    pm_vec_reserve(&stitches->free_threads, stitches->threads.cap) < 0)
@@ -108,7 +110,7 @@ static struct pm_chain_stitch_thread *thread_get(struct pm_chain_stitches *stitc
 	return thread;
 }
 
-/* Its nodes are found by nobody any more. */
+/* Its nodes can no longer be found. */
 static void thread_drop(struct pm_chain_stitches *stitches, uint32_t id)
 {
 	struct pm_chain_stitch_thread *thread = &stitches->threads.data[id];
@@ -167,7 +169,7 @@ static bool same_evidence(const struct pm_chain_node *node,
 	return same >= EVIDENCE_ENOUGH;
 }
 
-/* The frame as a node; the leaf has no callee that could have saved anything. */
+/* Returns the frame as a node; the leaf has no callee that could have saved anything. */
 static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 				    const struct pm_chain_stitch_sample *sample, size_t i)
 {
@@ -198,8 +200,8 @@ static bool is_large(const struct pm_chain_stitch_sample *sample)
 	       sample->caller_sp - sp >= PM_CHAIN_LARGE_FRAME_BYTES;
 }
 
-/* The node for the unknown callers of a large frame, wherever in its function the
- * samples fall. */
+/* Returns the node for the unknown callers of a large frame. It is the same wherever in
+ * the function the samples fall. */
 static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread,
 				     const struct pm_chain_stitch_sample *sample)
 {
@@ -210,7 +212,7 @@ static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread
 				       .parent_until = UINT64_MAX };
 }
 
-/* Where @key stands in a chain of nodes, or its length. */
+/* Returns the index of @key in a chain of nodes, or the chain's length. */
 static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *chain,
 		      size_t len, const struct pm_chain_node *key)
 {
@@ -222,9 +224,9 @@ static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *
 }
 
 /*
- * Where the last frame of a truncated stack, whose caller's stack pointer is @caller_sp,
- * stands in a chain, or its length. A large frame also counts as the same when its
- * function has moved on.
+ * Returns the index in a chain of the last frame of a truncated stack, whose caller's
+ * stack pointer is @caller_sp, or the chain's length. A large frame also counts as the
+ * same if its function has moved on.
  */
 static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t *chain,
 			size_t len, const struct pm_chain_node *last, uint64_t caller_sp)
@@ -244,7 +246,7 @@ static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t
 	return len;
 }
 
-/* The caller of @key as an earlier frame like it had it, or PM_CHAIN_NODE_UNKNOWN. */
+/* Returns the caller that an earlier frame like @key had, or PM_CHAIN_NODE_UNKNOWN. */
 static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 			    const struct pm_chain_node *key)
 {
@@ -259,14 +261,15 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 	node = &stitches->nodes.data[id];
 	if (same_evidence(node, key))
 		return node->parent;
-	/* It stood at this very call a sample ago: then its own callers are those of then. */
+	/* The previous sample has this same call of the caller, so the caller's own
+	 * callers are those of that sample. */
 	at = find_in(stitches, stitches->before.data, stitches->before.len,
 		     &stitches->nodes.data[node->parent]);
 	return at < stitches->before.len ? stitches->before.data[at]
 					 : PM_CHAIN_NODE_UNKNOWN;
 }
 
-/* Puts @id and its callers, outermost first, in front of the thread's chain. */
+/* Adds @id and its callers, outermost first, to the front of the thread's chain. */
 static int prepend(struct pm_chain_stitches *stitches,
 		   struct pm_chain_stitch_thread *thread, uint32_t id, size_t max)
 {
@@ -288,7 +291,8 @@ static int prepend(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Follows a chain that ends in the unknown on to its root, as far as that can be had. */
+/* Extends a chain whose outermost caller is unknown towards its root, as far as
+ * possible. */
 static int extend(struct pm_chain_stitches *stitches,
 		  struct pm_chain_stitch_thread *thread, size_t max)
 {
@@ -303,7 +307,7 @@ static int extend(struct pm_chain_stitches *stitches,
 		parent = find_caller(stitches, node);
 		if (parent == PM_CHAIN_NODE_UNKNOWN)
 			return 0;
-		/* A circle is none of a stack. */
+		/* A stack has no cycles. */
 		for (uint32_t at = parent; at < PM_CHAIN_NODE_ROOT;
 		     at = stitches->nodes.data[at].parent)
 			if (at == outermost)
@@ -316,7 +320,7 @@ static int extend(struct pm_chain_stitches *stitches,
 	}
 }
 
-/* For the look whether a caller was there in the last sample. */
+/* Saves the previous sample's chain, to check whether a caller was in it. */
 static int save_before(struct pm_chain_stitches *stitches,
 		       const struct pm_chain_stitch_thread *thread)
 {
@@ -330,8 +334,8 @@ static int save_before(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Puts new nodes in the place of the thread's nodes from @from on; the caller of the first is
- * unknown. There is room for them. */
+/* Replaces the thread's nodes from @from on by new nodes; the caller of the first is
+ * unknown. Room for them was reserved. */
 static void renew_nodes(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread, size_t from)
 {
@@ -348,10 +352,11 @@ static void renew_nodes(struct pm_chain_stitches *stitches,
 }
 
 /*
- * What was not in place at a time before that of @last has not stayed: the chain loses it and
- * what is above. If @last is about to say that it had stayed, one caller took the place of
- * another, and nothing shows when. The samples since the last look that found all in place
- * then get neither: their nodes are doubted, and the samples from now on have new ones.
+ * A frame that was not in place at a time before @sample has not stayed: the chain loses
+ * it and the frames above it. If @last would imply that it had stayed, another caller has
+ * replaced it, and nothing shows when. Samples since the last look that found everything
+ * in place then get neither: `parent_until` of their nodes ends there, and samples from
+ * now on have new nodes.
  */
 static void drop_doubted(struct pm_chain_stitches *stitches,
 			 struct pm_chain_stitch_thread *thread,
@@ -382,8 +387,8 @@ static void drop_doubted(struct pm_chain_stitches *stitches,
 }
 
 /*
- * Makes the thread's chain begin with the callers of the outermost frame of @sample, a
- * truncated stack. @outer is how many are known, none above @max.
+ * Makes the thread's chain start with the callers of the outermost frame of @sample, a
+ * truncated stack. Sets @outer to the number of known callers, at most @max.
  */
 static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_thread *thread,
 		const struct pm_chain_stitch_sample *sample, size_t max, size_t *outer)
@@ -400,7 +405,8 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 	if (error < 0)
 		return error;
 	if (at < len && at > 0 && last->sp != 0) {
-		/* It has not been gone. What comes after it stays: it may not have, either. */
+		/* The frame has stayed. Keep the frames after it: they may have stayed,
+		 * too. */
 		if (at > max)
 			return 0;
 		error = extend(stitches, thread, max);
@@ -424,7 +430,7 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 	return error == -E2BIG ? 0 : error;
 }
 
-/* There is room for it. */
+/* Room for it was reserved. */
 static void push_outer(struct pm_chain_stitches *stitches,
 		       const struct pm_chain_node *node)
 {
@@ -454,7 +460,8 @@ static int give_outer(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* The same for a large frame: which frame of the sample is its caller. */
+/* Like find_reached(), for a large frame: returns which frame of the sample is its
+ * caller. */
 static size_t find_reached_joint(const struct pm_chain_stitches *stitches,
 				 const struct pm_chain_stitch_thread *thread,
 				 const struct pm_chain_stitch_sample *sample)
@@ -476,9 +483,10 @@ static size_t find_reached_joint(const struct pm_chain_stitches *stitches,
 }
 
 /*
- * Which frame of the sample is the caller of the thread's outermost frame, whose caller was
- * unknown so far; 0: none. It shows if the sample has that frame, too, and its callee saved the
- * same registers. @at: so many callers are known of the sample.
+ * Returns which frame of the sample is the caller of the thread's outermost frame, whose
+ * caller was unknown so far; 0: none. The sample shows it if it contains the outermost
+ * frame, with the same registers saved by its callee. @at: the number of known callers of
+ * the sample.
  */
 static size_t find_reached(const struct pm_chain_stitches *stitches,
 			   const struct pm_chain_stitch_thread *thread,
@@ -517,8 +525,8 @@ static void remove_hidden(struct pm_chain_stitch_thread *thread, size_t at)
 }
 
 /*
- * Keeps the joint that the thread's chain begins with if its callers are unknown and @sample,
- * a truncated stack, ends further in: the large frame may still be there.
+ * Keeps the joint at the start of the thread's chain if its callers are unknown and
+ * @sample, a truncated stack, ends further in: the large frame may still be there.
  */
 static void hide_joint(const struct pm_chain_stitches *stitches,
 		       struct pm_chain_stitch_thread *thread,
@@ -543,7 +551,8 @@ static void hide_joint(const struct pm_chain_stitches *stitches,
 					  .time = sample->time };
 }
 
-/* Which frame of the thread's chain is the caller of a hidden large frame; or its length. */
+/* Returns which frame of the thread's chain is the caller of a hidden large frame, or the
+ * chain's length. */
 static size_t find_hidden_caller(const struct pm_chain_stitches *stitches,
 				 const struct pm_chain_stitch_thread *thread,
 				 const struct pm_chain_hidden *hidden)
@@ -572,8 +581,8 @@ static bool has_node_above(const struct pm_chain_stitches *stitches, uint32_t fr
 }
 
 /*
- * Gives hidden large frames the callers that the thread's chain, which is that of a sample at
- * @time, has for them by now. Forgets those that the chain shows to be gone.
+ * Gives hidden large frames the callers that the thread's chain, which is that of a
+ * sample at @time, now has for them. Forgets those that the chain shows to be gone.
  */
 static void find_hidden(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread, uint64_t time)
@@ -598,8 +607,8 @@ static void find_hidden(struct pm_chain_stitches *stitches,
 	}
 }
 
-/* The hidden joint of the same place as @joint if @sample reaches it again, which is then
- * hidden no more; or PM_CHAIN_NODE_UNKNOWN. */
+/* If @sample reaches a hidden joint at the same place as @joint, returns it, and it is no
+ * longer hidden. Otherwise returns PM_CHAIN_NODE_UNKNOWN. */
 static uint32_t reach_hidden(const struct pm_chain_stitches *stitches,
 			     struct pm_chain_stitch_thread *thread,
 			     const struct pm_chain_stitch_sample *sample,
@@ -620,7 +629,7 @@ static uint32_t reach_hidden(const struct pm_chain_stitches *stitches,
 	return PM_CHAIN_NODE_UNKNOWN;
 }
 
-/* Begins the thread's chain with the joint of a large frame. Returns 1, its length. */
+/* Starts the thread's chain with the joint of a large frame. Returns 1, its length. */
 static size_t put_joint(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread,
 			const struct pm_chain_stitch_sample *sample)
@@ -643,8 +652,8 @@ static size_t put_joint(struct pm_chain_stitches *stitches,
 }
 
 /*
- * Makes the sample's frames the thread's chain from place @at on, outermost first; what is in
- * front of it stays. Nodes that are there already are used again.
+ * Replaces the thread's chain from index @at on by the sample's frames, outermost first;
+ * the part before it stays. Existing nodes are reused if they match.
  */
 static int follow(struct pm_chain_stitches *stitches,
 		  struct pm_chain_stitch_thread *thread,
@@ -687,7 +696,7 @@ static int follow(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Whether the outermost frame known has been there since the last sample. */
+/* Whether the outermost known frame has stayed since the last sample. */
 static bool has_stayed(const struct pm_chain_stitches *stitches,
 		       const struct pm_chain_stitch_thread *thread,
 		       const struct pm_chain_stitch_sample *sample)
@@ -699,7 +708,8 @@ static bool has_stayed(const struct pm_chain_stitches *stitches,
 			 sample->caller_sp) < thread->nodes.len;
 }
 
-/* Puts what is on offer on top of the last chain, or drops it, or leaves it for later. */
+/* Adds the result of a look on top of the last chain, drops it, or leaves it for
+ * later. */
 static int take_offer(struct pm_chain_stitches *stitches,
 		      struct pm_chain_stitch_thread *thread,
 		      const struct pm_chain_stitch_sample *sample, size_t max)
@@ -774,8 +784,8 @@ void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
 	}
 }
 
-/* Whether to look for the return addresses of stitched frames. A look tells nothing more of
- * samples from before it. */
+/* Whether a look at the return addresses of stitched frames is due. A look shows nothing
+ * new about samples from before it. */
 static bool is_unseen(struct pm_chain_stitch_thread *thread, uint64_t time)
 {
 	thread->unseen++;
@@ -785,8 +795,9 @@ static bool is_unseen(struct pm_chain_stitch_thread *thread, uint64_t time)
 }
 
 /*
- * Whether to look for callers above the thread's chain: they are unknown, and no result
- * of a look waits for its proof. Drops a waiting result that is of another chain.
+ * Whether a look for callers above the thread's chain is due: they are unknown, and no
+ * result of a look waits to be confirmed. Drops a waiting result that belongs to another
+ * chain.
  */
 static bool is_wanting(const struct pm_chain_stitches *stitches,
 		       struct pm_chain_stitch_thread *thread, uint32_t outermost,
@@ -805,13 +816,14 @@ static bool is_wanting(const struct pm_chain_stitches *stitches,
 
 /* ---- later ------------------------------------------------------------------------------ */
 
-/* 0: no memory; the sample then gets no callers later. */
+/* Returns 0 if memory is short; the sample then gets no callers later. */
 static uint64_t give_promise(struct pm_chain_stitches *stitches,
 			     const struct pm_chain_stitch_thread *thread,
 			     const struct pm_chain_stitch_sample *sample,
 			     const struct pm_chain_stitched *stitched)
 {
-	size_t own = thread->nodes.len - sample->len; /* where its own frames begin */
+	/* The index of its outermost own frame. */
+	size_t own = thread->nodes.len - sample->len;
 	uint64_t number = stitches->promised + 1;
 
 	if (!stitches->promises)
@@ -878,7 +890,7 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 	thread = thread_get(stitches, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	/* The thread's nodes may be made anew (renew_nodes()). */
+	/* renew_nodes() may replace the thread's nodes. */
 	error = pm_chain_nodes_reserve(stitches, 1 + sample->len + thread->offer.len +
 							 thread->nodes.len);
 	if (error == 0)
