@@ -57,37 +57,36 @@ uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
 		reader->failed = true;
 	}
 	if (encoding & DW_EH_PE_indirect)
-		reader->failed = true; /* for personalities only */
+		reader->failed = true; /* only for personalities */
 	return reader->failed ? 0 : value & arch->address_mask;
 }
 
 /* ---- one entry ------------------------------------------------------------------------ */
 
 /*
- * Read by hand: dwarf_next_cfi() of elfutils 0.188 trusts an augmentation to have as much
- * data as it has letters and runs off the end of the section.
+ * Not read by libdw: dwarf_next_cfi() of elfutils 0.188 assumes that an augmentation has
+ * as much data as it has letters, and reads beyond the end of the section.
  */
 
 enum {
-	CIE_BYTES_MAX = 4096, /* read again and again; usual are 24 */
-	CIE_HEAD_BYTES_MAX = 256, /* all but its program; usual are 17 */
-	AUGMENTATION_MAX = 16, /* letters; five are known */
-	TERMINATORS_MAX =
-		1024, /* one behind the other; a hole in a file is made of them */
-	EMPTY_FDES_MAX = 16, /* next to each other; one is usual where there are any */
+	CIE_BYTES_MAX = 4096, /* read repeatedly; 24 are usual */
+	CIE_HEAD_BYTES_MAX = 256, /* all except its program; 17 are usual */
+	AUGMENTATION_MAX = 16, /* letters; five are defined */
+	TERMINATORS_MAX = 1024, /* in a row; a hole in a file looks like them */
+	EMPTY_FDES_MAX = 16, /* adjacent; where there are any, one is usual */
 	/* The entries of one section; the most seen are 1.2 million. */
 	PLACES_MAX = 1 << 21,
 	PLACES_FIRST = 1 << 10,
-	CANCEL_EVERY = 1 << 12, /* entries, between two looks whether to go on */
+	CANCEL_EVERY = 1 << 12, /* entries between two checks for cancellation */
 };
-/* All tables together: a quarter of the limit for regions and tables. */
+/* For all tables together: a quarter of the limit for regions and tables. */
 #define PLACES_BYTES_MAX ((size_t)1 << 27)
 
 static atomic_size_t places_bytes;
 
-/* A CIE or FDE as far as both are alike (DWARF 5 §6.4.1, LSB 10.6.1). */
+/* The part that CIEs and FDEs share (DWARF 5 §6.4.1, LSB 10.6.1). */
 struct entry {
-	const uint8_t *body, *end; /* behind the id */
+	const uint8_t *body, *end; /* after the id */
 	size_t cie; /* offset of an FDE's CIE */
 	bool is_cie;
 };
@@ -99,10 +98,10 @@ static bool is_debug(const struct pm_unw_module *module,
 }
 
 /*
- * The entry at @offset, after its bytes have been brought in. 0, 1 at the end of the
- * section, -ENOENT when nothing but a terminator stands there (`ld -r` leaves them in the
- * middle), -EBADMSG, also when it is longer than @len_max. @next is set but at the end and
- * where the length is not valid.
+ * Reads the entry at @offset, whose bytes are loaded first. Returns 0; 1 at the end of
+ * the section; -ENOENT if there is only a terminator (`ld -r` leaves them in the middle);
+ * or -EBADMSG, also if the entry is longer than @len_max. Sets @next, except at the end
+ * and if the length is invalid.
  */
 static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region,
 		      size_t offset, size_t len_max, size_t *next, struct entry *ret)
@@ -137,7 +136,8 @@ static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region
 		return -EBADMSG;
 	*next = offset + length;
 	pm_reader_init(&reader, bytes, length);
-	/* In .eh_frame it has four bytes in both formats, and counts backward from here. */
+	/* In .eh_frame, the id has four bytes in both formats and is an offset backward
+	 * from here. */
 	id = debug && is_64 ? pm_reader_u64(&reader) : pm_reader_u32(&reader);
 	if (reader.failed)
 		return -EBADMSG;
@@ -148,7 +148,7 @@ static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region
 	return 0;
 }
 
-/* Steps over a personality: its value is of no interest, only its length. */
+/* Skips a personality: only its length matters. */
 static void skip_personality(const struct pm_unw_arch_info *arch,
 			     struct pm_reader *reader, uint64_t svma)
 {
@@ -161,7 +161,7 @@ static void skip_personality(const struct pm_unw_arch_info *arch,
 	pm_unw_read_encoded(arch, reader, encoding & 0x0f, 0);
 }
 
-/* The data of a 'z' augmentation (LSB 10.6.1.1.1); @svma: where it stands. */
+/* Reads the data of a 'z' augmentation (LSB 10.6.1.1.1), which is at @svma. */
 static bool read_augmentation(const char *letters, struct pm_reader *data, uint64_t svma,
 			      struct pm_unw_fde *ret)
 {
@@ -179,26 +179,27 @@ static bool read_augmentation(const char *letters, struct pm_reader *data, uint6
 		case 'S':
 			ret->signal = true;
 			break;
-		case 'B': /* aarch64: PACs are made with key B; they are stripped alike */
+		case 'B': /* aarch64: PACs use key B; they are stripped in the same way */
 			break;
 		default:
-			/* The data is sized, so what comes later can be skipped, too. */
+			/* The size of the data is known, so the rest can be skipped,
+			 * too. */
 			return true;
 		}
 	}
 	return !data->failed;
 }
 
-/* A CIE, kept for the next FDE, which mostly has the same. */
+/* A CIE, kept for the next FDE, which usually has the same one. */
 struct cie {
 	bool is_read;
 	size_t offset;
 	int rc; /* of read_cie() */
-	struct pm_unw_fde fde; /* what is common to its FDEs */
-	bool sized; /* augmentation data has a length in front of it */
+	struct pm_unw_fde fde; /* the part common to its FDEs */
+	bool sized; /* the augmentation data is preceded by its length */
 };
 
-/* What @ret needs of its CIE. @sized: as in struct cie. */
+/* Reads the CIE's part of @ret. @sized: as in struct cie. */
 static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 		    size_t offset, struct pm_unw_fde *ret, bool *sized)
 {
@@ -262,7 +263,7 @@ static void use_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 	cie->rc = read_cie(module, region, offset, &cie->fde, &cie->sized);
 }
 
-/* Makes @ret of the FDE at @offset; -ENOENT when it is a CIE. @cie: the last one used. */
+/* Reads the FDE at @offset into @ret; -ENOENT if it is a CIE. @cie: the last one used. */
 static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 			 size_t offset, struct cie *cie, struct pm_unw_fde *ret,
 			 size_t *next)
@@ -304,8 +305,6 @@ static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 
 	return read_next_fde(module, region, offset, &cie, ret, next);
 }
-
-/* ---- finding -------------------------------------------------------------------------- */
 
 /* ---- tables --------------------------------------------------------------------------- */
 
@@ -379,15 +378,16 @@ static int by_start(const void *a, const void *b)
 }
 
 /*
- * Linkers leave debug information of functions that they drop (--gc-sections, COMDAT) and let
- * it begin at 0, where there may even be code: of other functions.
+ * Linkers leave the debug information of functions that they drop (--gc-sections,
+ * COMDAT), with a start of 0. There may be code at 0, but of other functions.
  */
 static bool is_dropped(const struct pm_unw_code_span *code, const struct pm_unw_fde *fde)
 {
 	return fde->start == 0 || fde->start < code->start || fde->start >= code->end;
 }
 
-/* All FDEs of a region in order of address, for regions that no header sorts. */
+/* Collects all FDEs of a region in order of address, for regions without a sorted header
+ * table. */
 static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		 struct pm_unw_fde_table *table)
 {
@@ -416,7 +416,8 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 			break;
 		offset = next;
 	}
-	/* Nothing points there, unless the header led there before it was dropped. */
+	/* Nothing refers to the region, unless the header's table was used before it was
+	 * dropped. */
 	if (table->places.len == 0 && !table->too_large &&
 	    (is_debug(module, region) || module->hdr_count == 0))
 		pm_unw_region_forget(region);
@@ -488,8 +489,8 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 }
 
 /*
- * Of FDEs with the same start BOLT puts only the first into the table, which may be one of no
- * length: then the next in the section is the one. False: it is not.
+ * If several FDEs have the same start, BOLT puts only the first into the table. If that
+ * one is empty, the next one in the section is right. Returns false if it is not.
  */
 static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
 			      struct pm_unw_fde *fde)
@@ -504,7 +505,7 @@ static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
 	return true;
 }
 
-/* The FDE of a row of the header's table, when it covers @svma. */
+/* Returns the FDE of a row of the header's table if it covers @svma. */
 static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 			struct pm_unw_fde *ret)
 {
@@ -515,8 +516,8 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 	uint64_t offset;
 	size_t next;
 
-	/* FDEs of no length share their start with the next function, and linkers do not
-	 * agree on which comes first. */
+	/* Empty FDEs have the same start as the next function, and linkers differ in
+	 * which they put first. */
 	for (int i = 0; i < EMPTY_FDES_MAX; i++, row--) {
 		pair = pm_unw_region_need(hdr, module->hdr_table + row * 8, 8);
 		if (!pair)
@@ -538,7 +539,7 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 	return 0;
 }
 
-/* The sorted table of .eh_frame_hdr: pairs of 32-bit offsets from the header. */
+/* Searches the sorted table of .eh_frame_hdr: pairs of 32-bit offsets from the header. */
 static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
 		       struct pm_unw_fde *ret)
 {
@@ -562,8 +563,8 @@ static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
 	return low == 0 ? -ENOENT : read_hdr_row(module, low - 1, svma, ret);
 }
 
-/* Whether some rows of the table, the first and the last among them, are what they should
- * be: where one is, a program's own exceptions would find their way, too. */
+/* Checks some rows of the table, among them the first and the last. Such a table would
+ * also work for the program's own exceptions. */
 static bool is_table_sound(struct pm_unw_module *module)
 {
 	enum {
@@ -597,8 +598,8 @@ static bool is_table_sound(struct pm_unw_module *module)
 }
 
 /*
- * By the header's table, which is dropped when it turns out to be wrong: then all of the
- * section is read.
+ * Searches the header's table. If the table turns out to be wrong, it is dropped and the
+ * whole section is scanned.
  */
 static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 			    struct pm_unw_fde *ret)
@@ -609,18 +610,19 @@ static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 		rc = find_in_hdr(module, svma, ret);
 		if (rc == 0 || (rc == -ENOENT && is_table_sound(module)))
 			return rc;
-		/* It says nothing of the table that it could not be read. */
+		/* The table may be correct: memory was too short to read it. */
 		if (pm_unw_budget_is_short())
 			return -ENOBUFS;
 		module->hdr_table = 0;
-		/* Some of what it did not find may be there. */
+		/* Entries that it did not find may exist; this invalidates cached
+		 * results. */
 		pm_unw_module_renew(module);
 	}
 	scan_rc = find_scanned(module, &module->eh_frame, &module->eh_scanned, svma, ret);
 	return scan_rc == -ENOENT ? rc : scan_rc;
 }
 
-/* Behind the last entry that the header's table names. */
+/* Returns the offset after the last entry to which the header's table refers. */
 static size_t hdr_end(struct pm_unw_module *module)
 {
 	struct pm_unw_region *hdr = &module->eh_frame_hdr, *region = &module->eh_frame;
@@ -655,7 +657,7 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 	while (read_entry(module, region, offset, region->len, &next, &entry) == 0 &&
 	       next > offset)
 		offset = next;
-	/* It may know of more behind a terminator in the middle. */
+	/* The table may refer to entries after a terminator in the middle. */
 	by_hdr = hdr_end(module);
 	return by_hdr > offset ? by_hdr : offset;
 }

@@ -9,16 +9,16 @@
 #include "pm/go.h"
 
 enum {
-	LOADS_MAX = 256, /* searched for each mapping and piece of code; usual are 4 */
+	LOADS_MAX = 256, /* searched for each mapping and piece of code; 4 are usual */
 	/* Executable files have fewer than a hundred; each costs a look-up of its
 	 * name. */
 	SECTIONS_MAX = 1 << 14,
-	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
+	NAMES_BYTES_MAX = 1 << 22, /* of section names */
 };
 
 /* ---- reading the ELF file ------------------------------------------------------------ */
 
-/* What of a header decides about memory, from either class. */
+/* The fields of an ELF header that determine memory use, for both classes. */
 struct head {
 	bool is_32;
 	uint64_t shoff;
@@ -48,7 +48,7 @@ static bool read_head(int fd, struct head *ret)
 	return true;
 }
 
-/* Where the file has none, libelf will find none either, and @ret is all zeros. */
+/* If the file does not have it, libelf will not find it either, and @ret is all zeros. */
 static void read_section_header(int fd, const struct head *head, uint64_t index,
 				Elf64_Shdr *ret)
 {
@@ -67,9 +67,9 @@ static void read_section_header(int fd, const struct head *head, uint64_t index,
 }
 
 /*
- * libelf keeps 200 bytes for each section, whose number stands in a field of 64 bits beyond
- * 2^16 (gABI "e_shnum"), all of the section names (its size, too, is what the file says) and
- * all program headers, of which there are up to 2^32 with PN_XNUM.
+ * Guards libelf's memory. libelf keeps 200 bytes for each section; their number is in a
+ * 64-bit field beyond 2^16 (gABI "e_shnum"). It also keeps all of the section names,
+ * whose size is given by the file, too, and all program headers, up to 2^32 with PN_XNUM.
  */
 bool pm_unw_elf_is_modest(int fd)
 {
@@ -119,7 +119,8 @@ static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 	return 0;
 }
 
-/* For mappings, which begin with a page: the largest that Linux has on these machines. */
+/* Rounded down, because mappings start at a page: to the largest page size of Linux on
+ * these machines. */
 static void find_svma_low(struct pm_unw_module *module)
 {
 	uint64_t low = module->loads.len > 0 ? UINT64_MAX : 0;
@@ -130,7 +131,7 @@ static void find_svma_low(struct pm_unw_module *module)
 	module->svma_low = low & ~(uint64_t)0xffff;
 }
 
-/* The segment whose bytes in the file hold @svma, or NULL. */
+/* Returns the segment whose bytes in the file contain @svma, or NULL. */
 static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
 {
 	for (size_t i = 0; i < module->loads.len; i++) {
@@ -143,9 +144,9 @@ static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
 }
 
 /*
- * PT_GNU_EH_FRAME (LSB 10.6.2). The header also tells where .eh_frame is, which serves files
- * without section headers. Anything but the one table form that linkers write is left to the
- * scan.
+ * PT_GNU_EH_FRAME (LSB 10.6.2). The header also gives the address of .eh_frame, for files
+ * without section headers. Only the one table format that linkers write is used; other
+ * files are scanned.
  */
 static void use_header_table(struct pm_unw_module *module)
 {
@@ -190,7 +191,7 @@ static void use_header_table(struct pm_unw_module *module)
 	module->hdr_count = count;
 }
 
-/* Nobody loads it, and it may be compressed. */
+/* .debug_frame is not loaded, and may be compressed. */
 static void note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
 			     const char *name)
 {
@@ -386,7 +387,7 @@ void pm_unw_module_close(struct pm_unw_module *module)
 	pm_unw_go_free(PM_TAKE_PTR(module->go));
 	pm_cleanup_close(&module->fd);
 	module->fd = -1;
-	/* What it lacks now is not searched for. */
+	/* Do not search for what it lacks while it is closed. */
 	module->gap_seen = module->gap_searched = module->go_tried = true;
 	module->debug_packed = false;
 	module->hdr_table = module->hdr_count = 0;
@@ -425,8 +426,9 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 {
 	const struct pm_unw_load *found = NULL;
 
-	/* Segments share pages where one ends and the next begins: what was mapped
-	 * executable is the executable one, and a mapping begins with its own segment. */
+	/* Segments share pages where one ends and the next begins. An executable mapping
+	 * belongs to the executable segment; otherwise, a mapping starts with its own
+	 * segment. */
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
 		uint64_t first = load->offset & -module->page_bytes;
@@ -488,7 +490,8 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 		memcpy(ret, bytes, len);
 		return true;
 	}
-	/* Too large, or shorter than it says: then only what is asked for. */
+	/* The segment is too large to keep, or the file is shorter than the header says:
+	 * read only the requested bytes. */
 	pm_unw_region_release(&load->region);
 	return pm_unw_read_fully(module->fd, ret, len, offset);
 }

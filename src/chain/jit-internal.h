@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What jit.c (who asks for what) and jit-process.c (what one process tells) share.
+ * Shared by jit.c, which keeps the processes and the modules, and jit-process.c, which
+ * reads the files of one process.
  */
 #pragma once
 
@@ -8,38 +9,42 @@
 #include "pm/symbol.h"
 
 enum {
-	PM_CHAIN_JIT_PROCESSES_MAX = 512, /* at a time; each has two files open or more */
+	/* At a time; each has at least two files open. */
+	PM_CHAIN_JIT_PROCESSES_MAX = 512,
 	PM_CHAIN_JIT_DUMPS_MAX = 8, /* of one process */
-	PM_CHAIN_JIT_DEPTH_MAX = 16, /* forks that names come through */
+	/* Generations of forks over which names are inherited. */
+	PM_CHAIN_JIT_DEPTH_MAX = 16,
 	PM_CHAIN_JIT_MISSES_MAX = 1 << 16, /* of one process */
-	PM_CHAIN_JIT_READ_BYTES = 1
-				  << 20, /* of a file at once: the rings fill meanwhile */
-	PM_CHAIN_JIT_READS_AT_ONCE = 4, /* of that many bytes */
+	/* Read of a file at once: the rings fill meanwhile. */
+	PM_CHAIN_JIT_READ_BYTES = 1 << 20,
+	PM_CHAIN_JIT_READS_AT_ONCE = 4, /* pieces of that size */
 	PM_CHAIN_JIT_READS_AT_THE_END = 1024,
 };
-/* Of all that is here for unwinding: it is kept to the end, for who unwinds may know it. */
+/* For all unwind information. It is kept to the end, because the unwinder may refer to
+ * it. */
 #define PM_CHAIN_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
-/* Of all tables and that, before the oldest process goes. */
+/* For all tables and unwind information; beyond it, the least recently used process is
+ * dropped. */
 #define PM_CHAIN_JIT_BYTES_MAX ((size_t)512 << 20)
 
-/* The time that reading may take while others wait; it refills. */
+/* The time that reading may take while samples wait; it refills. */
 struct pm_chain_jit_time {
 	uint64_t left_ns, filled_ns;
 };
 
-/* What makes a frame of a process's generated code. */
+/* Identifies a frame in a process's generated code. */
 struct pm_chain_jit_place {
 	uint64_t address;
 	uint32_t generation;
 	uint32_t how; /* enum pm_unw_how */
 };
 
-/* A place without a name yet, and when it was met. */
+/* A place without a name yet, and when it was sampled. */
 struct pm_chain_jit_miss {
 	struct pm_chain_jit_place place;
-	uint32_t frame; /* PM_FILE_NONE until it is one of the file */
+	uint32_t frame; /* PM_FILE_NONE until the file has the frame */
 	uint64_t first_ns, last_ns;
-	bool done; /* named, or never to be */
+	bool done; /* named, or never will be */
 };
 
 struct pm_chain_jit_dump {
@@ -48,12 +53,11 @@ struct pm_chain_jit_dump {
 	char *path;
 	uint32_t major, minor;
 	uint64_t inode;
-	uint64_t
-		waits_ns; /* time of the record that is next; UINT64_MAX: none is there */
-	bool unusable; /* and that is told */
+	uint64_t waits_ns; /* time of the next record; UINT64_MAX: there is none */
+	bool unusable; /* and counted as such */
 };
 
-/* A function that the process's space shows with unwind information. */
+/* A function with unwind information that the process's space contains. */
 struct pm_chain_jit_covered {
 	struct pm_unw_map map;
 	uint64_t serial;
@@ -62,34 +66,34 @@ struct pm_chain_jit_covered {
 struct pm_chain_jit_process {
 	pid_t pid;
 	uint32_t refs;
-	struct pm_chain_jit_process *parent; /* whose names it has, too; held */
-	uint32_t depth; /* how many such there are */
-	bool over; /* only its names are left, for its children */
+	struct pm_chain_jit_process *parent; /* its names also apply; held */
+	uint32_t depth; /* the number of ancestors */
+	bool over; /* only its names are kept, for its children */
 	struct pm_jit_table *table;
-	bool looked; /* files, map: were looked for */
+	bool looked; /* whether `files` and the map were looked for */
 	struct pm_jit_files files;
 	int map_fd; /* -1: none */
-	struct pm_error map_why; /* why the last one that was there could not be used */
+	struct pm_error map_why; /* why the last map that was found could not be used */
 	struct pm_perf_map map;
-	uint64_t map_read_ns; /* what was written before is in the table */
-	bool map_rest; /* there was more than is read at once */
+	uint64_t map_read_ns; /* the table has everything written before this time */
+	bool map_rest; /* more is left than is read at once */
 	PM_VEC(struct pm_chain_jit_dump) dumps;
-	bool more_dumps; /* than are read */
-	uint64_t
-		scanned_epoch; /* of its mappings, when they were looked through for dumps */
+	bool more_dumps; /* there are more than are read */
+	/* Of its mappings, when they were last searched for dumps. */
+	uint64_t scanned_epoch;
 	uint64_t dumps_ns; /* records up to this time are in the table */
-	uint64_t missed_ns; /* when misses were last looked through */
-	uint64_t last_miss_ns; /* time of the youngest */
+	uint64_t missed_ns; /* when misses were last checked */
+	uint64_t last_miss_ns; /* time of the latest */
 	PM_VEC(struct pm_chain_jit_miss) misses;
 	struct pm_index misses_index;
-	PM_VEC(uint32_t) file_ids; /* by generation; PM_FILE_NONE: no frame yet */
+	PM_VEC(uint32_t) file_ids; /* indexed by generation; PM_FILE_NONE: no frame yet */
 	PM_VEC(struct pm_chain_jit_covered) covered; /* sorted */
-	uint64_t covered_changes; /* of the table, when it was checked */
+	uint64_t covered_changes; /* `changes` of the table when `covered` was checked */
 	struct pm_chain_jit_time time;
 };
 
 struct pm_chain_jit_module {
-	struct pm_chain_jit_process *process; /* NULL: is over */
+	struct pm_chain_jit_process *process; /* NULL: it is over */
 	uint32_t generation;
 	uint32_t file_id;
 };
@@ -98,29 +102,30 @@ struct pm_chain_jit {
 	struct pm_chain_jit_source from;
 	int64_t since_ns; /* CLOCK_REALTIME */
 	struct pm_chain_jit_time time; /* of all processes */
-	uint64_t reads_put_off; /* because of the time that they take */
+	uint64_t reads_put_off; /* because their time was used up */
 	PM_VEC(struct pm_chain_jit_process *)
-	processes; /* the one asked for last is last */
-	PM_VEC(struct pm_chain_jit_process *) alive; /* these, and whom children hold */
-	PM_VEC(struct pm_chain_jit_module) modules; /* by file_id */
+	processes; /* the most recently used one is last */
+	/* `processes`, and those that children hold. */
+	PM_VEC(struct pm_chain_jit_process *) alive;
+	PM_VEC(struct pm_chain_jit_module) modules; /* sorted by file_id */
 	PM_VEC(struct pm_unw_module *) unwind_modules;
 	size_t unwind_bytes;
-	uint32_t first_frame; /* of the generation of the file that this is for */
+	uint32_t first_frame; /* of the generation for which this was made */
 	PM_VEC(uint8_t) named; /* bitmap, by frame, from first_frame on */
-	/* What is told once, at the end. */
+	/* Counted for the warnings at the end. */
 	uint64_t ambiguous, left_out;
 	uint64_t bad_lines; /* of perf maps */
 	uint64_t misses_left; /* frames beyond MISSES_MAX */
-	uint64_t rewritten; /* frames without a name whose map was written anew */
-	uint64_t forks_left; /* processes that could have names of their parents */
+	uint64_t rewritten; /* frames without a name whose map was rewritten */
+	uint64_t forks_left; /* processes that could have inherited names */
 	uint64_t dumps_left; /* processes with more than DUMPS_MAX */
-	uint64_t dumps_unread; /* that went on beyond what is read */
-	bool unwind_full; /* some function's unwinding was left out */
+	uint64_t dumps_unread; /* whose end was beyond the reading limit */
+	bool unwind_full; /* the unwind information of some function was left out */
 	struct pm_error unusable; /* the first file that could not be used */
 	size_t unusable_count;
 };
 
-/* Whether pmrec may spend time now to read names of @process; then
+/* Whether pmrec may spend time now to read names of @process; if true,
  * pm_chain_jit_end_reading() must follow. */
 bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
 				struct pm_chain_jit_process *process, uint64_t *begun_ns);
@@ -128,16 +133,18 @@ void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
 			      struct pm_chain_jit_process *process, uint64_t begun_ns);
 int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			   const struct pm_module_identity *mapped);
-/* Brings the table to what was told up to @time_ns. 0, errno of the file or of memory. */
+/* Updates the table with everything written up to @time_ns. Returns 0, or negative errno
+ * of the recording or of memory. */
 int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			 uint64_t time_ns);
-/* Remembers a place without a name; @frame PM_FILE_NONE: it is not a frame yet. */
+/* Remembers a place without a name; @frame PM_FILE_NONE: the file does not have the frame
+ * yet. */
 int pm_chain_jit_miss(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		      struct pm_chain_jit_place place, uint64_t time_ns, uint32_t frame);
-/* Reads all that is left, names what was missed, and counts what was wrong. */
+/* Reads the rest of the files, names missed places, and counts problems. */
 int pm_chain_jit_finish_process(struct pm_chain_jit *jit,
 				struct pm_chain_jit_process *process);
-/* Says what was wrong. */
+/* Warns of what was wrong. */
 void pm_chain_jit_tell(struct pm_chain_jit *jit);
 
 bool pm_chain_jit_is_named(const struct pm_chain_jit *jit, uint32_t frame);

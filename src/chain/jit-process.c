@@ -5,12 +5,12 @@
 #include <time.h>
 
 enum {
-	MISSES_OFTEN = 1024, /* more are looked through once a second */
+	MISSES_OFTEN = 1024, /* if there are more, they are checked once a second */
 };
 #define SECOND_NS 1000000000ull
 #define MS_NS     1000000ull
-/* The limits for one process and for all, at once and per second. A map of a million
- * names takes a second, which may be spread. */
+/* The limits for one process and for all, at once and per second. Reading a map of a
+ * million names takes a second, which may be spread. */
 #define PROCESS_TIME_NS (100 * MS_NS)
 #define ALL_TIME_NS     (200 * MS_NS)
 
@@ -174,20 +174,22 @@ int pm_chain_jit_miss(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 	return 0;
 }
 
-/* The function that a missed place turns out to be in, or NULL. */
+/* Returns the function that turns out to contain a missed place, or NULL. */
 static const struct pm_jit_function *found_late(struct pm_chain_jit_process *process,
 						const struct pm_chain_jit_miss *miss)
 {
 	const struct pm_jit_function *function =
 		pm_jit_table_find(process->table, miss->place.address);
 
-	/* One of a later generation is alone here, too: nobody had a name before. */
+	/* A function of a later generation is also the only one here: no earlier one was
+	 * named. */
 	if (!function || function->generation < miss->place.generation || !function->name)
 		return NULL;
 	return pm_jit_table_use(process->table, miss->place.address);
 }
 
-/* After the table got more: whatever covers a place now has been there before. */
+/* Called after functions were added to the table: assumes that a function which now
+ * covers a place was already there before. */
 static int name_missed(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	int ret = 0;
@@ -219,7 +221,7 @@ static bool is_dump(const struct pm_chain_jit_dump *dump,
 static bool has_dump(const struct pm_chain_jit_process *process,
 		     const struct pm_module_identity *mapped)
 {
-	/* A child still has its parent's mapped, but does not make what that makes now. */
+	/* A child still has its parent's dump mapped, but its own code is not in it. */
 	for (; process; process = process->parent)
 		for (size_t i = 0; i < process->dumps.len; i++)
 			if (is_dump(&process->dumps.data[i], mapped))
@@ -266,7 +268,7 @@ static void peek(struct pm_chain_jit_dump *dump)
 		dump->waits_ns = UINT64_MAX;
 }
 
-/* The time of the record that waits, of all dumps. */
+/* Returns the earliest time of a waiting record in all dumps. */
 static uint64_t peek_all(struct pm_chain_jit_process *process)
 {
 	uint64_t next_ns = UINT64_MAX;
@@ -281,7 +283,7 @@ static uint64_t peek_all(struct pm_chain_jit_process *process)
 	return next_ns;
 }
 
-/* @reads counts down with each piece of PM_CHAIN_JIT_READ_BYTES that was read whole. */
+/* @reads is decremented for each full piece of PM_CHAIN_JIT_READ_BYTES. */
 static int read_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		     struct pm_chain_jit_dump *dump, uint64_t until_ns, size_t *reads)
 {
@@ -316,7 +318,7 @@ static int read_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 	return ret;
 }
 
-/* A missed place at one of the times at which it was met. */
+/* A missed place at its first or last time. */
 struct event {
 	uint64_t time_ns;
 	uint32_t miss;
@@ -335,7 +337,7 @@ static int compare_events(const void *left, const void *right)
 	return a->last - b->last;
 }
 
-/* What a miss was when it was first met. */
+/* The function at a missed place when it was first sampled. */
 struct candidate {
 	char *name, *file; /* NULL: none */
 	uint32_t line;
@@ -353,7 +355,8 @@ static int keep_candidate(struct candidate *to, const struct pm_jit_function *fu
 	return to->name && (to->file || !text.file) ? 0 : -ENOMEM;
 }
 
-/* Both times are over: named if it was the same at both. */
+/* Called at the last time of @miss: names it if the function was the same at its first
+ * time. */
 static int decide(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
 		  const struct candidate *first, const struct pm_jit_function *last)
 {
@@ -373,7 +376,7 @@ static int decide(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
 	return write_symbol(jit, miss->frame, &text);
 }
 
-/* What is to be named, by what was there at which time. */
+/* The missed places to be named by the functions that were there at their times. */
 struct missed {
 	PM_VEC(struct event) events;
 	PM_VEC(struct candidate) candidates; /* of the events' misses */
@@ -389,7 +392,8 @@ static void missed_release(struct missed *missed)
 	pm_vec_release(&missed->events);
 }
 
-/* Those whose times a record at @from_ns or later can be about; of others all is known. */
+/* Collects the misses to whose times a record at @from_ns or later can apply; nothing
+ * more will be known about the others. */
 static int collect(const struct pm_chain_jit_process *process, uint64_t from_ns,
 		   struct missed *ret)
 {
@@ -428,11 +432,12 @@ static int on_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 		return function ? keep_candidate(candidate, function, miss->place.address)
 				: 0;
 	}
-	/* By now it may be of a later generation: then it is another function. */
+	/* The function may be of a later generation by now: then it is another
+	 * function. */
 	return decide(jit, miss, candidate, function && function->name ? function : NULL);
 }
 
-/* Only dumps that have something of that time are asked: there may be many events. */
+/* Only reads dumps that have a record up to that time: there may be many events. */
 static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			uint64_t until_ns, size_t *reads)
 {
@@ -448,9 +453,9 @@ static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *p
 }
 
 /*
- * Applies what the dumps tell from @from_ns, where the next record is, up to @until_ns, and
- * names the places that were met before they told it by what was there at that time. What is
- * not read when @reads are over names nothing.
+ * Applies the dumps' records from @from_ns, the time of the next record, up to @until_ns.
+ * Places that were sampled before their record was written are named by the function that
+ * was there at the time. Records left when @reads reaches 0 name nothing.
  */
 static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		    uint64_t from_ns, uint64_t until_ns, size_t *reads)
@@ -484,13 +489,13 @@ static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 		return 0;
 	process->dumps_ns = time_ns;
 	next_ns = peek_all(process);
-	/* Mostly it was told before anybody was there. */
+	/* Usually code is reported before it is sampled. */
 	if (next_ns <= process->last_miss_ns)
 		ret = catch_up(jit, process, next_ns, time_ns, &all);
 	return ret < 0 ? ret : read_dumps(jit, process, time_ns, &once);
 }
 
-/* All that is left; it may be that somebody goes on writing. */
+/* Reads the rest, within a limit: the process may still be writing. */
 static int finish_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	size_t reads = PM_CHAIN_JIT_READS_AT_THE_END;
@@ -511,16 +516,18 @@ static void open_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 	int fd;
 
 	look(jit, process);
-	/* Written under another name and moved here: it begins anew. */
+	/* A map that was written under another name and moved here replaces the previous
+	 * one. */
 	if (process->map_fd >= 0 &&
 	    pm_jit_files_perf_map_is(&process->files, process->map_fd))
 		return;
 	fd = pm_jit_files_perf_map(&process->files, &err);
 	if (fd < 0) {
-		/* It may be gone by the end; that it was there is still worth a word. */
+		/* The map may be gone by the end; it is still reported that it
+		 * existed. */
 		if (fd != -ENOENT)
 			process->map_why = err;
-		return; /* the one that is open is still good */
+		return; /* the open one is still good */
 	}
 	if (process->map_fd >= 0) {
 		close(process->map_fd);
@@ -551,7 +558,7 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 	uint64_t now;
 	int ret;
 
-	/* What was read later than the sample is enough for it. */
+	/* A map that was read after the sample was taken is recent enough. */
 	if (time_ns <= process->map_read_ns)
 		return 0;
 	now = now_ns();
@@ -567,7 +574,7 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 	return name_missed(jit, process);
 }
 
-/* Whether a sample of that time is the first that needs names written by then. */
+/* Whether names written up to @time_ns may not have been read yet. */
 static bool has_unread(const struct pm_chain_jit *jit,
 		       const struct pm_chain_jit_process *process, uint64_t time_ns)
 {
@@ -581,7 +588,7 @@ int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 	uint64_t begun_ns;
 	int ret;
 
-	/* The rest is read for a later sample. */
+	/* If time is short, the names are read for a later sample. */
 	if (!has_unread(jit, process, time_ns) ||
 	    !pm_chain_jit_begin_reading(jit, process, &begun_ns))
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said once, at the end, of code whose names are not known. */
+/* Warnings at the end of a recording, about generated code without names. */
 #include "jit-internal.h"
 
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void tell_unusable(struct pm_chain_jit *jit)
 	     jit->unusable.source, jit->unusable.text, remedy(&jit->unusable), more);
 }
 
-/* What was beyond a limit. */
+/* Reports limits that were exceeded. */
 static void tell_limits(struct pm_chain_jit *jit)
 {
 	if (jit->left_out > 0)

@@ -8,16 +8,17 @@
 #include "pm/chain-spaces.h"
 
 enum {
-	COVERED_MAX = 4096, /* functions of a process that unwind by their own rules */
-	/* The code is for the steps below CFI, which these functions mostly do not need. */
+	COVERED_MAX = 4096, /* functions of a process that come with unwind information */
+	/* The code is for the steps that work without CFI, which these functions rarely
+	 * need. */
 	UNWIND_CODE_BYTES = 1 << 16, /* of one function */
-	UNWIND_EH_FRAME_BYTES_MAX = 1 << 16, /* of one function; usual are 100 */
-	UNWIND_MODULE_BYTES = 1 << 10, /* of one, whatever is in it */
+	UNWIND_EH_FRAME_BYTES_MAX = 1 << 16, /* of one function; 100 are usual */
+	UNWIND_MODULE_BYTES = 1 << 10, /* of one module, regardless of its content */
 };
 
 /* ---- processes ----------------------------------------------------------------------- */
 
-/* Among jit->alive, with one reference. NULL without memory. */
+/* Returns a new process in jit->alive, with one reference. NULL: out of memory. */
 static struct pm_chain_jit_process *process_new(struct pm_chain_jit *jit, pid_t pid)
 {
 	struct pm_chain_jit_process *process = calloc(1, sizeof(*process));
@@ -37,7 +38,7 @@ static struct pm_chain_jit_process *process_new(struct pm_chain_jit *jit, pid_t 
 	return process;
 }
 
-/* Lets go of all but its names. */
+/* Releases everything except its names. */
 static void process_end(struct pm_chain_jit_process *process)
 {
 	process->over = true;
@@ -88,7 +89,8 @@ static void unref(struct pm_chain_jit *jit, struct pm_chain_jit_process *process
 	}
 }
 
-/* Whom children of @process have as a parent: the first that tells something, or NULL. */
+/* Returns the process from which children of @process inherit names: the first one, from
+ * @process upwards, that has a source of names; or NULL. */
 static struct pm_chain_jit_process *heritage(struct pm_chain_jit_process *process)
 {
 	for (; process; process = process->parent) {
@@ -133,7 +135,7 @@ void pm_chain_jit_free(struct pm_chain_jit *jit)
 
 static struct pm_chain_jit_process *find(struct pm_chain_jit *jit, pid_t pid)
 {
-	/* The last one is mostly the one wanted. */
+	/* The last one is usually the one wanted. */
 	for (size_t i = jit->processes.len; i-- > 0;) {
 		struct pm_chain_jit_process *process = jit->processes.data[i];
 
@@ -161,7 +163,7 @@ static int drop(struct pm_chain_jit *jit, size_t index)
 	return ret;
 }
 
-/* Also of those that are only held. */
+/* Includes processes that are only held by children. */
 static size_t all_bytes(const struct pm_chain_jit *jit)
 {
 	size_t bytes = jit->unwind_bytes;
@@ -175,7 +177,7 @@ static size_t all_bytes(const struct pm_chain_jit *jit)
 	return bytes;
 }
 
-/* The process, made if it is not known. */
+/* Returns the process, which is created if it is not known. */
 static int get(struct pm_chain_jit *jit, pid_t pid, struct pm_chain_jit_process **ret)
 {
 	struct pm_chain_jit_process *process = find(jit, pid);
@@ -185,7 +187,7 @@ static int get(struct pm_chain_jit *jit, pid_t pid, struct pm_chain_jit_process 
 		*ret = process;
 		return 0;
 	}
-	/* Whoever was not asked for longest has most likely ended. */
+	/* The least recently used process has most likely ended. */
 	while (error == 0 && jit->processes.len > 0 &&
 	       (jit->alive.len >= PM_CHAIN_JIT_PROCESSES_MAX ||
 		all_bytes(jit) > PM_CHAIN_JIT_BYTES_MAX))
@@ -226,7 +228,8 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 	struct pm_chain_jit_process *process, *parent;
 	int ret = pm_chain_jit_exec(jit, pid);
 
-	/* Who tells nothing is not held: its parent is, so that chains do not grow. */
+	/* A process without names is not held; its ancestor is held instead, so that the
+	 * chain of parents does not grow. */
 	parent = jit && ret == 0 ? heritage(find(jit, parent_pid)) : NULL;
 	if (parent && parent->depth >= PM_CHAIN_JIT_DEPTH_MAX) {
 		jit->forks_left++;
@@ -234,7 +237,7 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 	}
 	if (!parent)
 		return ret;
-	/* A place in the list is made before: it shall not be the parent's. */
+	/* Hold the parent first: get() may drop processes to make room. */
 	parent->refs++;
 	ret = get(jit, pid, &process);
 	if (ret < 0) {
@@ -261,7 +264,7 @@ static int new_module(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 							 .file_id = *ret });
 }
 
-/* Few: it is one or two for nearly every process. */
+/* Returns the module of a generation; nearly every process has only one or two. */
 static int module_of(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		     uint32_t generation, uint32_t *ret)
 {
@@ -279,7 +282,8 @@ static int module_of(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 	return 0;
 }
 
-/* Dumps of whoever made their code before it was recorded, or of whom no record tells. */
+/* Opens dumps of code that was generated before the recording, and dumps whose mapping no
+ * record reports. */
 static int scan(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	struct pm_procs *procs = jit->from.procs;
@@ -333,7 +337,7 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 	if (error < 0)
 		return error;
 	function = pm_jit_table_use(process->table, address);
-	/* What was there before the fork is there after it. */
+	/* Code from before the fork also exists after it. */
 	for (owner = process; !function && owner->parent;) {
 		owner = owner->parent;
 		function = pm_jit_table_use(owner->table, address);
@@ -398,7 +402,7 @@ static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 				      .code = &code,
 				      .code_len = 1 };
 	struct pm_unw_module *module;
-	/* What is found in the .eh_frame is about as much again. */
+	/* The table made from .eh_frame needs about as much again. */
 	size_t bytes = UNWIND_MODULE_BYTES + code.len + 2 * function->eh_frame_len;
 
 #if defined(__aarch64__)
@@ -414,13 +418,14 @@ static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 	if (pm_vec_reserve(&jit->unwind_modules, jit->unwind_modules.len + 1) < 0 ||
 	    pm_unw_module_from_parts(&module, &parts, NULL) < 0)
 		return NULL;
-	/* Until the end: who unwinds may still know it. */
+	/* Kept until the end: the unwinder may still refer to it. */
 	jit->unwind_bytes += bytes;
 	jit->unwind_modules.data[jit->unwind_modules.len++] = module;
 	return module;
 }
 
-/* Where @function belongs among those that are shown; true when it is one of them. */
+/* Sets *ret to the index in `covered` for a function at @start; returns true if there is
+ * one. */
 static bool find_covered(const struct pm_chain_jit_process *process, uint64_t start,
 			 size_t *ret)
 {
@@ -464,7 +469,7 @@ static bool cover(struct pm_chain_jit *jit, struct pm_chain_jit_process *process
 	return true;
 }
 
-/* Takes out those in whose place there is something else now. */
+/* Removes functions that other code has replaced. */
 static bool uncover(struct pm_chain_jit_process *process)
 {
 	size_t kept = 0, before = process->covered.len;

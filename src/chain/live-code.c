@@ -5,9 +5,10 @@
 #include <time.h>
 
 enum {
-	PAGE_BYTES = 4096, /* of this cache; those of the machine may be larger */
+	PAGE_BYTES = 4096, /* of this cache; the machine's may be larger */
 	PAGES = 64, /* a power of two */
-	/* For one sample: code that is followed to its return lies in one or two. */
+	/* The limit for one sample: code that is followed to its return is in one or two
+	 * pages. */
 	PAGES_PER_SAMPLE = 16,
 };
 
@@ -15,7 +16,7 @@ struct pm_chain_live_page {
 	uint64_t address;
 	uint64_t read_ns; /* CLOCK_MONOTONIC; 0: never */
 	pid_t pid;
-	size_t len; /* what could be read of it */
+	size_t len; /* the number of bytes that could be read */
 	uint8_t bytes[PAGE_BYTES];
 };
 

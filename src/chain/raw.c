@@ -12,19 +12,20 @@ enum {
 	/* Address spaces that are remembered as written; a power of two. A space that is
 	 * forgotten is written again. */
 	SPACES = 1024,
-	CODE_BYTES = 16, /* on each side of a program counter */
-	/* The unwinder follows interrupted code to where it returns: mostly within this. */
+	CODE_BYTES = 16, /* on each side of the pc */
+	/* The unwinder follows interrupted code to its return, which is usually within
+	 * this. */
 	EXIT_BYTES_BEFORE = 256,
 	EXIT_BYTES_BEHIND = 1024,
 	EXIT_PIECE_BYTES = 64,
-	ENTRY_BYTES = 64, /* what the unwinder looks at of an entry point */
+	ENTRY_BYTES = 64, /* the bytes of an entry point that the unwinder examines */
 	CODES_MAX = 1 << 20, /* pieces that are remembered as written */
 };
 
 struct code_key {
 	uint64_t svma;
 	uint32_t module;
-	/* behind svma; 0: as much as is kept on both sides of a return address */
+	/* bytes from svma on; 0: CODE_BYTES on both sides of svma */
 	uint32_t len;
 };
 
@@ -33,12 +34,12 @@ struct pm_chain_raw {
 	struct pm_procs *procs; /* borrowed */
 	struct pm_chain_modules *modules; /* borrowed */
 	struct {
-		uint64_t print; /* fingerprint() of what was written; 0: free */
+		uint64_t print; /* fingerprint() of the written space; 0: free */
 		pid_t pid;
 		uint32_t id;
 	} spaces[SPACES];
-	PM_VEC(uint32_t) module_ids; /* of the corpus, by id of procs */
-	/* Of generated code, which has no id there. */
+	PM_VEC(uint32_t) module_ids; /* of the corpus, indexed by the id in procs */
+	/* Ids of generated code, which has no id in procs. */
 	PM_VEC(struct generated {
 		const struct pm_unw_module *unwind;
 		uint32_t id;
@@ -128,7 +129,7 @@ static bool same_code(const void *table, uint32_t id, const void *key)
 	return a->svma == b->svma && a->module == b->module && a->len == b->len;
 }
 
-/* Whether these are new; from now on they are not. */
+/* Returns whether this piece of code is new, and remembers it. */
 static bool remember(struct pm_chain_raw *raw, uint32_t module, uint64_t svma,
 		     uint32_t len)
 {
@@ -142,7 +143,7 @@ static bool remember(struct pm_chain_raw *raw, uint32_t module, uint64_t svma,
 		pm_vec_clear(&raw->codes);
 		pm_index_release(&raw->codes_index);
 	}
-	/* Without memory it is written again, which does no harm. */
+	/* If memory is short, it is written again, which does no harm. */
 	if (pm_vec_reserve(&raw->codes, raw->codes.len + 1) == 0 &&
 	    pm_index_add(&raw->codes_index, hash, (uint32_t)raw->codes.len) == 0)
 		raw->codes.data[raw->codes.len++] = key;
@@ -156,7 +157,7 @@ static int write_code(struct pm_chain_raw *raw, uint32_t module,
 	struct pm_corpus_code code = { .module = module, .part = { svma, bytes, len } };
 
 	if (!pm_unw_module_read(unwind, svma, bytes, len))
-		return 0; /* nobody could look at it */
+		return 0; /* the unwinder could not read it either */
 	return pm_corpus_write_code(raw->writer, &code);
 }
 
@@ -196,7 +197,8 @@ static int write_parts(struct pm_chain_raw *raw, struct pm_corpus_module *module
 	error = pm_corpus_write_module(raw->writer, module, ret);
 	if (error != -EINVAL)
 		return error;
-	/* More than a corpus takes: the samples are worth having without it. */
+	/* It exceeds a limit of corpora: the samples are useful without the unwind
+	 * information. */
 	for (size_t i = 0; i < PM_ARRAY_LEN(to); i++)
 		*to[i] = (struct pm_corpus_part){ 0 };
 	return pm_corpus_write_module(raw->writer, module, ret);
@@ -229,7 +231,7 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 	return error;
 }
 
-/* The module's id in the corpus; memory without a file has none. */
+/* Returns the module's id in the corpus; memory without a file has none. */
 static int module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 {
 	enum pm_module_kind kind = pm_procs_module(raw->procs, id)->identity.kind;
@@ -254,7 +256,8 @@ static bool same_generated(const void *table, uint32_t id, const void *key)
 	return ((const struct generated *)table)[id].unwind == key;
 }
 
-/* Code that a jitdump describes; such modules live as long as the recording. */
+/* Returns the id of code that a jitdump describes. Such modules exist until the recording
+ * ends. */
 static int generated_id(struct pm_chain_raw *raw, struct pm_unw_module *unwind,
 			uint32_t *ret)
 {
@@ -293,7 +296,7 @@ static int module_of(struct pm_chain_raw *raw, const struct pm_unw_map *map,
 	return module_id(raw, map->tag, ret);
 }
 
-/* @mapping is what the process has there; generated code is a file of its own. */
+/* @mapping is the process's mapping there; generated code counts as a separate file. */
 static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 		    const struct pm_mapping *mapping)
 {
@@ -310,7 +313,8 @@ static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 	return pm_vec_push(&raw->maps, map);
 }
 
-/* What the unwinder was shown: the mappings, and within them generated code. */
+/* Writes the space that the unwinder was given: the mappings and the generated code
+ * within them. */
 static int write_space(struct pm_chain_raw *raw, const struct pm_process *process,
 		       const struct pm_unw_space *shown, uint32_t *ret)
 {
@@ -330,7 +334,8 @@ static int write_space(struct pm_chain_raw *raw, const struct pm_process *proces
 	return pm_corpus_write_space(raw->writer, &space, ret);
 }
 
-/* Generated code comes and goes without a new epoch. Never 0. */
+/* Identifies the content of a space: generated code changes without a new epoch. Never
+ * 0. */
 static uint64_t fingerprint(const struct pm_process *process,
 			    const struct pm_unw_space *shown)
 {
@@ -367,7 +372,7 @@ static int space_id(struct pm_chain_raw *raw, pid_t pid, const struct pm_unw_spa
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-/* What stands before and behind a program counter. */
+/* Writes the code before and after a pc. */
 static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame *frame)
 {
 	const struct pm_unw_map *map = frame->map;
@@ -409,7 +414,8 @@ static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame
 	return error;
 }
 
-/* The steps below CFI have looked at the code on both sides of them. */
+/* Writes the code on both sides of each step that did not use CFI: such steps examine
+ * it. */
 static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *frames,
 		       size_t len)
 {
@@ -423,8 +429,8 @@ static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *fram
 	for (size_t i = 1; i < len; i++) {
 		int error;
 
-		/* No call precedes a frame that nothing has called; a reader needs the
-		 * code to see that. */
+		/* No call precedes a frame that was not left by a call; a reader needs
+		 * the code to see that. */
 		if (frames[i].how == PM_UNW_HOW_CFI && frames[i].lookup != frames[i].pc)
 			continue;
 		error = write_code_around(raw, &frames[i - 1]);

@@ -8,17 +8,17 @@
 struct view {
 	struct pm_chain_modules *modules; /* borrowed */
 	pid_t pid;
-	uint64_t epoch; /* of struct pm_space that it shows */
+	uint64_t epoch; /* the epoch of the struct pm_space that it shows */
 	bool built;
-	uint64_t version; /* how often it was built */
-	uint64_t modules_version; /* of the modules that it was built of */
+	uint64_t version; /* counts rebuilds */
+	uint64_t modules_version; /* `version` of the modules from which it was built */
 	PM_VEC(struct pm_unw_map) maps;
 	PM_VEC(struct pm_unw_map) overlay;
 };
 
 /*
- * Where the ELF headers cannot tell, an address counts as the file does: its offset. Memory
- * without a file has only the process's own addresses.
+ * If the ELF headers do not give a bias, the file offset serves as svma. Memory without a
+ * file keeps the process's addresses.
  */
 static struct pm_unw_map convert(const struct pm_mapping *mapping,
 				 const struct pm_chain_module *module,
@@ -36,7 +36,7 @@ static struct pm_unw_map convert(const struct pm_mapping *mapping,
 	return map;
 }
 
-/* Cuts the pieces that are overlaid out of a map that nobody describes. */
+/* Replaces the overlaid pieces of a map for which the unwinder has no module. */
 static int push_with_overlay(struct view *view, struct pm_unw_map map)
 {
 	size_t low = 0, high = view->overlay.len;
@@ -54,7 +54,7 @@ static int push_with_overlay(struct view *view, struct pm_unw_map map)
 		struct pm_unw_map piece = view->overlay.data[low], before = map;
 
 		if (piece.start < map.start || piece.end > map.end)
-			continue; /* code that was unmapped since */
+			continue; /* the code has been unmapped since */
 		before.end = piece.start;
 		piece.tag = map.tag;
 		if ((before.start < before.end && pm_vec_push(&view->maps, before) < 0) ||
@@ -66,8 +66,8 @@ static int push_with_overlay(struct view *view, struct pm_unw_map map)
 }
 
 /*
- * The trampoline of return probes is what the page begins with, and looking up a return
- * address minus 1 must find it.
+ * The trampoline of return probes is at the start of the page, and a look-up of the
+ * return address minus 1 must find it.
  */
 static void widen_uprobes(const struct view *view, const struct pm_module *module,
 			  struct pm_unw_map *map)

@@ -8,11 +8,11 @@
 #include <time.h>
 
 enum {
-	/* The most that is read at once of one file: some 60,000 functions, in a few
+	/* The most bytes read at once of one file: some 60,000 functions, in a few
 	 * milliseconds. */
 	NOW_BYTES_MAX = 2 << 20,
-	NOW_BYTES_A_SECOND = 2 << 20, /* of all files, and twice that to begin with */
-	TASKS_MAX = 1024, /* that wait */
+	NOW_BYTES_A_SECOND = 2 << 20, /* of all files; twice that at the start */
+	TASKS_MAX = 1024, /* waiting */
 	END_MS = 500,
 };
 #define SECOND_NS 1000000000ull
@@ -24,16 +24,16 @@ struct exchange {
 	PM_VEC(struct pm_unw_task *) tasks; /* first in, first out */
 	struct pm_unw_task *running; /* held by the thread; NULL: none */
 	bool ending;
-	bool ended; /* the thread has */
+	bool ended; /* the thread has ended */
 	unsigned int users;
 };
 
 struct pm_chain_tables {
 	struct pm_unw_helper helper;
 	struct exchange *exchange;
-	bool begun; /* there is a thread */
+	bool begun; /* the thread exists */
 	int error; /* why there is none: a negative errno; 0: none was needed */
-	uint64_t retry_ns; /* when to try again to make one */
+	uint64_t retry_ns; /* when to try again to create it */
 	uint64_t now_bytes, filled_ns; /* see NOW_BYTES_A_SECOND */
 };
 
@@ -128,7 +128,7 @@ static bool begin_thread(struct pm_chain_tables *tables)
 	pthread_attr_destroy(&attr);
 	tables->begun = error == 0;
 	tables->error = -error;
-	/* Each sample of such a file asks. */
+	/* Otherwise each sample in such a file would try again. */
 	tables->retry_ns = clock_ns(CLOCK_MONOTONIC) + SECOND_NS;
 	return tables->begun;
 }

@@ -38,7 +38,7 @@ int pm_chain_tasks_names(const struct pm_chain_tasks *tasks,
 	return 0;
 }
 
-/* The thread has the name of @record from then on. */
+/* Notes since when the thread has had the name in @record. */
 static void name_since(const struct pm_chain_tasks *tasks, const struct pm_record *record)
 {
 	struct pm_thread *thread = pm_procs_find_thread(tasks->procs, (pid_t)record->pid,
@@ -51,7 +51,7 @@ static void name_since(const struct pm_chain_tasks *tasks, const struct pm_recor
 /*
  * A file that is overwritten in place keeps its inode, and is another module from then
  * on. It was opened when it was first seen: if it was written later, it has changed. The
- * attributes are those that the kernel has cached: no server is asked for them
+ * attributes are those that the kernel has cached; no server is asked for them
  * (statx(2)).
  */
 static bool was_written(const struct pm_chain_modules *modules,
@@ -67,7 +67,7 @@ static bool was_written(const struct pm_chain_modules *modules,
 	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		  STATX_CTIME | STATX_MTIME | STATX_SIZE, &st) < 0)
 		return false;
-	/* Unlike the time of the last write, nobody can set this time back as `cp -p`
+	/* Unlike the time of the last write, this time cannot be set back, as `cp -p`
 	 * does. */
 	written_ns = (int64_t)st.stx_ctime.tv_sec * 1000000000 + st.stx_ctime.tv_nsec;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -75,13 +75,13 @@ static bool was_written(const struct pm_chain_modules *modules,
 	/* A time in the future means that a clock is wrong. */
 	if (written_ns <= module->seen_ns || written_ns > now_ns)
 		return false;
-	/* New links, other rights and the like change that time alone. */
+	/* New links, permissions and the like change only that time. */
 	return st.stx_size != modules->list.data[id].size ||
 	       (int64_t)st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec !=
 		       modules->list.data[id].mtime_ns;
 }
 
-/* Whether the file was found to be another one when it was to be opened again. */
+/* Whether the file turned out to be another one when it was opened again. */
 static bool was_lost(const struct pm_chain_modules *modules, uint32_t id)
 {
 	return id < modules->list.len && modules->list.data[id].was_open &&
@@ -125,7 +125,7 @@ static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	ret = pm_procs_map(tasks->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			   mmap->pgoff, mmap->prot, &identity);
 	if (ret == -ENOMEM)
-		return ret; /* a senseless range changes nothing */
+		return ret; /* an invalid range changes nothing */
 	return identity.kind == PM_MODULE_FILE
 		       ? pm_chain_jit_map(tasks->jit, (pid_t)record->pid, &identity)
 		       : 0;

@@ -26,7 +26,8 @@ size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads)
 	       threads->index.cap * sizeof(*threads->index.slots);
 }
 
-/* The row of the thread, made if it is not known; then its name is "". NULL without memory. */
+/* Returns the row of the thread. If the thread is not known, a row is created with the
+ * name "". NULL: out of memory. */
 static struct pm_chain_thread *get_thread(struct pm_chain_threads *threads, uint32_t pid,
 					  uint32_t tid)
 {
@@ -105,8 +106,8 @@ int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_write
 
 	if (names->leader.comm[0] != '\0')
 		ret = name_thread(threads, writer, pid, pid, &names->leader, time);
-	/* It may have been any thread of its process: the only known fact is that a
-	 * thread which ends is no longer in the kernel's tables. */
+	/* Otherwise it may have been any thread of its process: the only known fact is
+	 * that it was ending and no longer in the kernel's tables. */
 	if (names->known && ret == 0)
 		ret = name_thread(threads, writer, pid, tid, &names->thread, time);
 	return ret;

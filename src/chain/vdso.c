@@ -9,7 +9,7 @@ enum {
 	VDSO_BYTES_MAX = 1 << 16, /* Linux has 4 to 12 KiB */
 };
 
-/* The mapping that begins at @start, if it is a vDSO. */
+/* Finds the mapping that starts at @start, if it is a vDSO. */
 static bool find_mapping(const char *maps_path, uint64_t start, struct pm_maps_line *ret)
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen(maps_path, "re");
@@ -35,7 +35,7 @@ void pm_chain_vdso_own(struct pm_chain_vdso *ret)
 	struct pm_maps_line line;
 
 	*ret = (struct pm_chain_vdso){ 0 };
-	/* The process's own is empty once its first thread has ended. */
+	/* /proc/self/maps is empty once the first thread has ended. */
 	if (start && find_mapping("/proc/thread-self/maps", start, &line))
 		*ret = (struct pm_chain_vdso){ .image = (void *)(uintptr_t)start,
 					       .len = line.end - start };
@@ -49,7 +49,8 @@ int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *ret
 	struct pm_maps_line line;
 	size_t len;
 
-	/* The process may be gone, and its id another's: both are seen from its mappings. */
+	/* The process may have ended, and its id may have been reused: its mappings show
+	 * both. */
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)module->seen_pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
