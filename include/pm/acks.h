@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pmdiff-acks.json: regressions that somebody has accepted, each up to a level and for a reason; and
- * what a document of `pmdiff --json` says that may be accepted. Read and written by src/file.
+ * pmdiff-acks.json: accepted regressions, each up to a level and for a reason; and the
+ * rows of a document of `pmdiff --json` that can be accepted. Read and written by
+ * src/file.
  */
 #pragma once
 
@@ -13,31 +14,31 @@ enum {
 };
 
 struct pm_ack {
-	char *row; /* as a gate names it: "parse_small//fn:parse:sim.Ir" */
-	/* The level of the base that it was accepted against; NaN: unknown. A regression from
-	 * another level is another one. */
+	char *row; /* as a gate calls it: "parse_small//fn:parse:sim.Ir" */
+	/* The level of the base when it was accepted; NaN: unknown. A regression from
+	 * another level is a different one. */
 	double from;
-	double to; /* the level that was accepted, in the unit of the row */
+	double to; /* the accepted level, in the unit of the row */
 	char *reason; /* one line */
-	char *commit; /* that made it so, full hash; NULL: unknown */
+	char *commit; /* that caused it, full hash; NULL: unknown */
 	char *created; /* UTC; NULL: unknown */
 };
 
 struct pm_acks {
-	PM_VEC(struct pm_ack) list; /* by row, each once */
+	PM_VEC(struct pm_ack) list; /* sorted by row; each row once */
 };
 
-/* A file that is not there has none. -EBADMSG with the place, -EFBIG, -ENOMEM, or what system
- * calls say; @ret is then unchanged. */
+/* A missing file has no acceptances. Returns -EBADMSG with the place, -EFBIG, -ENOMEM, or
+ * the error of a system call; @ret is then unchanged. */
 int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err);
-/* All of it as the text of a file, one acceptance a line: they are read in reviews. */
+/* Appends the text of the file, with one acceptance in a line for reviews. */
 void pm_acks_put(struct pm_str *out, const struct pm_acks *acks);
-/* NULL: the row was not accepted. */
+/* NULL: the row is not accepted. */
 const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row);
-/* In place of one for the same row. @ack is owned from then on. -EFBIG (also of a row
- * or a reason that readers would refuse), -ENOMEM: it is not. */
+/* Replaces an acceptance of the same row. Takes ownership of @ack, unless it fails with
+ * -EFBIG (also for a row or a reason that readers would refuse) or -ENOMEM. */
 int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err);
-/* False: there is none. */
+/* Returns false if there is none. */
 bool pm_acks_remove(struct pm_acks *acks, const char *row);
 void pm_ack_release(struct pm_ack *ack);
 void pm_acks_release(struct pm_acks *acks);
@@ -45,16 +46,16 @@ void pm_acks_release(struct pm_acks *acks);
 /* ---- what may be accepted --------------------------------------------------------------- */
 
 struct pm_diff_result {
-	char *commit; /* of the new side, NULL: unknown */
+	char *commit; /* of the new side; NULL: unknown */
 	PM_VEC(struct pm_diff_result_row {
-		char *row; /* as a gate names it */
+		char *row; /* as a gate calls it */
 		char *case_name; /* NULL: no cases */
 		double base, new; /* medians; NaN: unknown */
-		bool failed; /* it has a gate, and is worse beyond it */
+		bool failed; /* it has a gate, and is worse than the gate allows */
 	})
 	rows;
 };
-/* What `pmdiff --json` wrote. Failures as above. */
+/* Reads the output of `pmdiff --json`. Fails like pm_acks_read(). */
 int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
 			struct pm_error *err);
 void pm_diff_result_release(struct pm_diff_result *result);

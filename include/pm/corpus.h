@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Corpora: registers and copied stacks of sampled threads, with the CFI bytes and mappings
- * that unwinding them takes, so that any unwinder can be run on the same samples again, on
- * another machine, too. docs/format.md §8 is the specification of the bytes.
+ * Corpora: registers and copied stacks of sampled threads, with the CFI bytes and
+ * mappings that are needed to unwind them. Any unwinder can be run on the same samples
+ * again, also on another machine. docs/format.md §8 is the specification of the bytes.
  *
- * A corpus is a stream of records. What a record refers to (modules, spaces) came before it;
- * ids count from 0 in the order of the records of their type. Part of the room `file`.
+ * A corpus is a stream of records. Modules and spaces come before the records that refer
+ * to them; ids count from 0 in the order of the records of their type. Part of the room
+ * `file`.
  *
  * Threads: one thread at a time for each reader or writer.
  */
@@ -14,17 +15,17 @@
 #include "pm/file.h"
 
 enum {
-	PM_CORPUS_VERSION = 2, /* what the writer makes; the reader knows 1, too */
+	PM_CORPUS_VERSION = 2, /* of the writer; the reader also knows 1 */
 	PM_CORPUS_REGS_MAX = 33, /* aarch64: x0…x30, sp, pc */
 	PM_CORPUS_BUILD_ID_MAX = 24,
 	PM_CORPUS_NO_MODULE = -1, /* as uint32_t: a mapping without a known file */
-	/* What a record may hold at most: the largest .eh_frame seen is 60 MB. */
+	/* The limit for one record: the largest .eh_frame seen is 60 MB. */
 	PM_CORPUS_RECORD_BYTES_MAX = 256 << 20,
-	/* The kernel copies 65,528 bytes, ptrace as many as one likes. */
+	/* The kernel copies at most 65,528 bytes; with ptrace there is no limit. */
 	PM_CORPUS_STACK_BYTES_MAX = 16 << 20,
 };
 
-/* ELF's e_machine says whose registers (by DWARF number) and CFI they are. */
+/* ELF's e_machine: selects the registers (by DWARF number) and the CFI. */
 enum pm_corpus_machine {
 	PM_CORPUS_I386 = 3,
 	PM_CORPUS_X86_64 = 62,
@@ -33,13 +34,13 @@ enum pm_corpus_machine {
 
 struct pm_corpus_header {
 	uint32_t version; /* set by the reader; the writer's is PM_CORPUS_VERSION */
-	uint32_t stack_bytes; /* asked of the kernel for each stack; 0: unknown */
+	uint32_t stack_bytes; /* requested from the kernel for each stack; 0: unknown */
 	uint64_t created_s; /* CLOCK_REALTIME; 0: unknown */
 };
 
 struct pm_corpus_part {
 	uint64_t svma;
-	const void *data; /* decompressed, as it stands at `svma` */
+	const void *data; /* decompressed, as it is at `svma` */
 	size_t len; /* 0: there is none */
 };
 
@@ -54,9 +55,9 @@ enum {
 	PM_CORPUS_VDSO = 4,
 };
 
-/* One file with what unwinding needs of it. */
+/* One file, with the parts that unwinding needs. */
 struct pm_corpus_module {
-	uint32_t machine; /* enum pm_corpus_machine, or another one of ELF */
+	uint32_t machine; /* enum pm_corpus_machine, or another machine of ELF */
 	uint32_t flags;
 	const char *path; /* as the target saw it, NUL-terminated; "[vdso]" */
 	uint8_t build_id[PM_CORPUS_BUILD_ID_MAX];
@@ -67,35 +68,36 @@ struct pm_corpus_module {
 	struct pm_corpus_part eh_frame_hdr, eh_frame, debug_frame;
 };
 
-/* [start, end) avma; executable ones only. */
+/* [start, end) avma; only executable mappings. */
 struct pm_corpus_map {
 	uint64_t start, end, pgoff;
 	uint32_t module; /* id or PM_CORPUS_NO_MODULE */
 	uint32_t prot; /* PROT_* */
 };
 
-/* What one process had mapped for a while: sorted by start, without overlap. */
+/* The mappings of one process for some time: sorted by start, without overlap. */
 struct pm_corpus_space {
 	uint32_t pid;
 	const struct pm_corpus_map *maps;
 	size_t maps_len;
 };
 
-/* A few bytes of code: those that the rungs below CFI looked at. */
+/* A few bytes of code that the unwinder's steps without CFI looked at. */
 struct pm_corpus_code {
 	uint32_t module;
 	struct pm_corpus_part part;
 };
 
 struct pm_corpus_sample {
-	uint64_t index; /* number of the sample's line in the recording beside, from 0 */
+	/* Number of the sample's line in the accompanying recording, from 0. */
+	uint64_t index;
 	uint64_t time; /* ns, clock of that recording */
-	uint64_t ip; /* sampled; one of the kernel when it was in the kernel */
+	uint64_t ip; /* as sampled; a kernel address if the thread was in the kernel */
 	uint32_t space, pid, tid;
 	uint32_t machine;
 	uint64_t known; /* bit n: regs[n] is known */
 	uint64_t regs[PM_CORPUS_REGS_MAX];
-	uint64_t stack_start; /* avma of the first byte copied */
+	uint64_t stack_start; /* avma of the first copied byte */
 	const uint8_t *stack;
 	size_t stack_len;
 };
@@ -109,7 +111,7 @@ enum pm_corpus_type {
 	PM_CORPUS_SAMPLE,
 };
 
-/* Pointers in it are borrowed until the next call. */
+/* Pointers in it are valid until the next call. */
 struct pm_corpus_record {
 	enum pm_corpus_type type;
 	union {
@@ -124,8 +126,8 @@ struct pm_corpus;
 
 /*
  * Opens a corpus of version 1 or 2, plain or compressed by zstd; "-" is standard input.
- * -ENODATA: empty; -EBADMSG: no corpus; -ENOTSUP: of a newer version. Nothing of the file is
- * mapped: one that somebody cuts short meanwhile ends earlier, and that is all.
+ * -ENODATA: empty; -EBADMSG: not a corpus; -ENOTSUP: of a newer version. The file is not
+ * mapped: if it is truncated meanwhile, it just ends earlier.
  */
 int pm_corpus_open(struct pm_corpus **ret, const char *path, struct pm_error *err);
 int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
@@ -133,29 +135,29 @@ int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
 void pm_corpus_free(struct pm_corpus *corpus);
 const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus);
 /*
- * 1 and the next record; 0 at the end; negative errno: -EBADMSG for one that is not valid,
- * then there is no way on. A record given out is whole and consistent: ids exist, mappings
- * are sorted, no length exceeds its limit.
+ * Returns 1 and the next record; 0 at the end; or negative errno: -EBADMSG for an invalid
+ * record, after which reading cannot continue. A returned record is whole and consistent:
+ * ids exist, mappings are sorted, no length exceeds its limit.
  */
 int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		   struct pm_error *err);
-/* After the end: the file does not have its last record; whoever wrote it did not finish. */
+/* After the end: the file lacks its last record, because its writer did not finish. */
 bool pm_corpus_is_cut(const struct pm_corpus *corpus);
 
 /* ---- writing ------------------------------------------------------------------------- */
 
 struct pm_corpus_writer;
 
-/* As pm_file_writer_open(): mode 0600, an old file is replaced and never followed, a name
- * that ends in .zst compresses. */
+/* As pm_file_writer_open(): mode 0600; an old file is replaced and a link never followed;
+ * a name that ends in .zst turns on compression. */
 int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
 			  const struct pm_corpus_header *header, struct pm_error *err);
 /* As pm_file_writer_background(). */
 int pm_corpus_writer_background(struct pm_corpus_writer *writer,
 				pm_file_wants_end_fn wants_end, void *user);
 /*
- * 0 or negative errno. What the reader would refuse is refused here with -EINVAL and leaves
- * no trace. The id is that of the record, also where @ret_id is NULL.
+ * Return 0 or negative errno. A record that the reader would refuse is refused with
+ * -EINVAL and changes nothing. The id is that of the record; @ret_id may be NULL.
  */
 int pm_corpus_write_module(struct pm_corpus_writer *writer,
 			   const struct pm_corpus_module *module, uint32_t *ret_id);
@@ -165,9 +167,9 @@ int pm_corpus_write_code(struct pm_corpus_writer *writer,
 			 const struct pm_corpus_code *code);
 int pm_corpus_write_sample(struct pm_corpus_writer *writer,
 			   const struct pm_corpus_sample *sample);
-/* Bytes that have left this process so far. */
+/* The bytes that have left this process so far. */
 uint64_t pm_corpus_writer_bytes(const struct pm_corpus_writer *writer);
-/* @complete: ends the file as it should end. Closes and frees in any case; tells what went
- * wrong first since it was opened. NULL is legal. */
+/* @complete: writes the last record. Closes and frees in any case; returns the first
+ * error since the corpus was opened. NULL is legal. */
 int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 			   struct pm_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recorded file: JSON Lines, specified in docs/format.md. One `struct pm_file_*` for each
- * line type. The writer interns frames and stacks, so ids are dense and defined before use.
- * Texts in records are borrowed by the writer for the call, and by the caller of the reader
- * until its next call.
+ * The recorded file: JSON Lines, specified in docs/format.md. There is one `struct
+ * pm_file_*` for each line type. The writer interns frames and stacks, so ids are dense
+ * and defined before use. The writer borrows texts in records for the call; texts from
+ * the reader are valid until its next call.
  */
 #pragma once
 
@@ -12,7 +12,8 @@
 enum {
 	PM_FILE_VERSION = 1,
 };
-/* No module, no stack; pid, tid or cpu that the kernel did not tell: null in the file. */
+/* No module or no stack; or a pid, tid or cpu that the kernel did not report. null in the
+ * file. */
 #define PM_FILE_NONE UINT32_MAX
 
 enum pm_file_type {
@@ -38,8 +39,8 @@ struct pm_file_event {
 	bool by_frequency;
 	uint64_t rate; /* Hz ("freq" in the file) or "period" */
 	const char *filter; /* of a tracepoint; NULL: none */
-	uint32_t
-		leader; /* id of its group's leader, before it; its own id: in no group */
+	/* Id of its group's leader, which precedes it; its own id: no group. */
+	uint32_t leader;
 };
 
 struct pm_file_header {
@@ -50,18 +51,19 @@ struct pm_file_header {
 	struct {
 		const char *hostname, *kernel, *arch, *cpu_model,
 			*virt; /* NULL: unknown */
-		const char *boot_id; /* which boot it was; NULL: unknown */
+		const char *boot_id; /* identifies the boot; NULL: unknown */
 		uint32_t cpus; /* 0: unknown */
 	} host;
-	/* As whom the command ran, or whose the processes were, where all were one user's. */
+	/* The user of the command or, if all recorded processes had the same user, that
+	 * user. */
 	bool uid_known;
 	uint32_t uid;
-	/* Reading only, and not of the text: who owns the regular file that it stands in;
-	 * PM_FILE_NONE: it comes from a pipe or from memory. */
+	/* Set by the reader only, and not part of the text: the owner of the regular
+	 * file; PM_FILE_NONE: read from a pipe or from memory. */
 	uint32_t owner;
 	const char *const *command; /* command_len texts; none: `target` was recorded */
 	size_t command_len;
-	const char *target; /* "-p 123", "-a", as a person reads it; NULL: the command */
+	const char *target; /* "-p 123", "-a", for people; NULL: the command */
 	const struct pm_file_event *events;
 	size_t events_len;
 	struct {
@@ -103,9 +105,9 @@ enum pm_file_field_kind {
 	PM_FILE_FIELD_TEXT,
 };
 
-/* A field of a tracepoint or probe. Names of a sample differ from each other. An unsigned
- * number above 2^63 - 1 is written as hexadecimal text, and so read; what is read is
- * _SIGNED only when it is negative. */
+/* A field of a tracepoint or probe. The names in a sample are distinct. An unsigned
+ * number above 2^63 - 1 is written as hexadecimal text and read as text. The reader uses
+ * _SIGNED only for negative numbers. */
 struct pm_file_field {
 	const char *name;
 	enum pm_file_field_kind kind;
@@ -116,14 +118,14 @@ struct pm_file_field {
 	};
 };
 
-/* What an event had counted when a sample was taken. */
+/* The count of an event when a sample was taken. */
 struct pm_file_event_count {
 	uint32_t event;
 	uint64_t count;
 };
 
 enum {
-	/* Of struct perf_branch_entry: its first four bits, then its type. */
+	/* From struct perf_branch_entry: its first four bits, then its type. */
 	PM_FILE_BRANCH_MISPREDICTED = 1,
 	PM_FILE_BRANCH_PREDICTED = 2, /* neither: unknown */
 	PM_FILE_BRANCH_IN_TX = 4,
@@ -135,17 +137,18 @@ enum {
 struct pm_file_branch {
 	uint32_t from, to; /* frames */
 	uint32_t flags; /* PM_FILE_BRANCH_* */
-	uint32_t cycles; /* since the one before; PM_FILE_NONE: unknown */
+	uint32_t cycles; /* since the previous branch; PM_FILE_NONE: unknown */
 };
 
 struct pm_file_sample {
 	uint64_t time; /* ns */
-	uint32_t pid, tid, cpu; /* PM_FILE_NONE: unknown, as of a task that has ended */
+	uint32_t pid, tid, cpu; /* PM_FILE_NONE: unknown, e.g. of a task that has ended */
 	uint32_t event;
 	uint64_t period;
 	uint32_t stack; /* of the leaf; PM_FILE_NONE: no frame at all */
 	const char *stop; /* NULL: complete to the root (key absent) */
-	const struct pm_file_field *fields; /* what the event adds; few, up to hundreds */
+	/* Added by the event; few, or up to hundreds. */
+	const struct pm_file_field *fields;
 	size_t fields_len;
 	const struct pm_file_event_count *counts; /* of its group (`S`) */
 	size_t counts_len;
@@ -157,7 +160,7 @@ struct pm_file_function {
 	const char *name; /* NULL: unknown */
 	const char *file; /* NULL: unknown */
 	uint32_t line; /* 0: unknown, key absent */
-	uint64_t start; /* of one without a name, svma; 0: unknown, key absent */
+	uint64_t start; /* svma, if it has no name; 0: unknown, key absent */
 };
 
 struct pm_file_symbol {
@@ -172,15 +175,15 @@ struct pm_file_lost {
 	uint64_t count;
 };
 
-/* Something the user was told while recording, and the reader of the report should know. */
+/* A warning to the user while recording, which readers of the report should see, too. */
 struct pm_file_note {
 	const char *text;
 };
 
-/* The command line of a process once the process has put a text of its own there. */
+/* The command line of a process, once the process has replaced it by its own text. */
 struct pm_file_title {
 	uint32_t pid;
-	const char *text; /* NULL: it has none any more */
+	const char *text; /* NULL: that text was removed */
 	uint64_t time;
 };
 
@@ -191,8 +194,8 @@ struct pm_file_count {
 
 struct pm_file_footer {
 	uint64_t samples, lost, throttled;
-	uint64_t truncated; /* copies of stacks that were too short, stitched or not */
-	uint64_t stitched; /* of them, those with frames from other samples or looks */
+	uint64_t truncated; /* stack copies that were too short, stitched or not */
+	uint64_t stitched; /* those of them with frames from other samples or looks */
 	const struct pm_file_count
 		*stops; /* by reason, "root" included, zeros left out */
 	size_t stops_len;
@@ -205,7 +208,8 @@ struct pm_file_footer {
 		uint64_t samples, period, lost;
 		bool lost_known; /* null in the file otherwise */
 		bool counted_known; /* keys absent otherwise */
-		uint64_t counted, others; /* by the kernel; of others, among it */
+		/* The kernel's count; the part of it that belongs to other tasks. */
+		uint64_t counted, others;
 	} * events; /* by event id */
 	size_t events_len;
 	/* Evidence about clocks whose periods do not sum to `cpu_ns`, for finding the
@@ -213,7 +217,7 @@ struct pm_file_footer {
 	const struct pm_file_clock_cpu {
 		uint32_t event, cpu;
 		uint64_t samples, period;
-		uint64_t longer; /* gaps between samples, than a period */
+		uint64_t longer; /* gaps between samples that are longer than a period */
 		uint64_t late, late_ns; /* ticks */
 		uint64_t reader_runs, reader_ns;
 	} * clock;
@@ -225,16 +229,16 @@ struct pm_file_footer {
 /* ---- what a file is ------------------------------------------------------------------ */
 
 enum pm_file_kind {
-	PM_FILE_FOREIGN, /* neither, or not enough of it is there to tell */
+	PM_FILE_FOREIGN, /* neither, or too short to be recognised */
 	PM_FILE_RECORDING, /* of pmrec: pm_file_reader_open() */
-	PM_FILE_COUNTS, /* JSON of pmstat, as far as that can be told: pm_stat_read() */
+	PM_FILE_COUNTS, /* JSON that is presumably of pmstat: pm_stat_read() */
 };
 
 enum {
-	PM_FILE_HEAD_BYTES = 256 << 10, /* that tell all there is to tell */
+	PM_FILE_HEAD_BYTES = 256 << 10, /* enough to recognise every kind */
 };
 
-/* By how it begins, compressed or not. */
+/* Recognises a file by its first bytes, compressed or not. */
 enum pm_file_kind pm_file_kind(const void *head, size_t len);
 
 /* ---- writing ------------------------------------------------------------------------- */
@@ -242,14 +246,16 @@ enum pm_file_kind pm_file_kind(const void *head, size_t len);
 struct pm_file_writer;
 
 /*
- * Opens @path for writing: "-" is stdout; a name ending in ".zst" compresses; devices and pipes
- * are written to. @err names path and reason.
+ * Opens @path for writing. "-" is stdout. A name that ends in ".zst" turns on
+ * compression. Devices and pipes are written to directly. @err has the path and the
+ * reason.
  *
- * Anything else becomes a new file of mode 0600, which does not touch the one at @path before it
- * is worth keeping. It is created as PATH.partial and renamed to @path when it has its first
- * sample, or at the end. A regular file that is at @path by then is kept as PATH.old; a symbolic
- * link is replaced, never followed. A file without a sample does not replace another one: it
- * stays PATH.partial. So does one whose recorder is killed before the first sample.
+ * Anything else becomes a new file of mode 0600. A file that is already at @path stays
+ * there until the new one is worth keeping: the new file is created as PATH.partial and
+ * renamed to @path when it has its first sample, or at the end. A regular file that is at
+ * @path by then is kept as PATH.old; a symbolic link is replaced, never followed. A file
+ * without a sample does not replace another file: it stays PATH.partial. The same holds
+ * for a file whose recorder is killed before the first sample.
  */
 int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 			struct pm_error *err);
@@ -269,30 +275,31 @@ typedef bool (*pm_file_wants_end_fn)(void *user);
 int pm_file_writer_background(struct pm_file_writer *writer,
 			      pm_file_wants_end_fn wants_end, void *user);
 /*
- * Whether pm_file_writer_open(@path) would only move recordings away: 0, or -EEXIST when the file
- * at @path or at PATH.old has bytes and is neither a recording nor a corpus. @err has the text.
- * Negative errno where one of them cannot be read, and may be anything.
- * @path NULL, as of a writer that stores nothing: 0.
+ * Checks that pm_file_writer_open(@path) would replace only recordings. Returns 0;
+ * -EEXIST if the file at @path or at PATH.old is not empty and is neither a recording nor
+ * a corpus; or another negative errno if one of them cannot be read, so that it may be
+ * anything. @err has the text. @path NULL, for a writer that stores nothing: 0.
  */
 int pm_file_check_replaceable(const char *path, struct pm_error *err);
 
 struct pm_file_record;
-/* As what a reader would read; borrowed for the call. 0 or negative errno, which the writing
- * function then returns. */
+/* Receives a record as a reader would return it; borrowed for the call. Returns 0 or
+ * negative errno, which the writing function then returns. */
 typedef int (*pm_file_tee_fn)(void *user, const struct pm_file_record *record);
 /*
- * From now on @tee is told of each record that is written. With @path NULL the writer of
- * pm_file_writer_open() stores nothing: then this is what it is good for.
+ * From now on, @tee receives each record that is written. A writer opened with @path NULL
+ * stores nothing, and only serves its @tee.
  */
 void pm_file_writer_tee(struct pm_file_writer *writer, pm_file_tee_fn tee, void *user);
 
 /*
- * Each writes one line into the buffer. The first failure of the output (disk full, closed
- * pipe) is kept: it is what this and every later call returns. SIGPIPE and SIGXFSZ are for
- * the program to ignore. What a reader would refuse is not written: -EINVAL for ids that are
- * not defined or not the next, texts that are NULL without leave, anything before the header
- * or after the footer; -ERANGE for times and counts over INT64_MAX; -EMSGSIZE for a line
- * over 64 MiB. These three change nothing and are not kept.
+ * Each function writes one line into the buffer. The first failure of the output (disk
+ * full, closed pipe) is kept: this and every later call return it. The program has to
+ * ignore SIGPIPE and SIGXFSZ. Data that a reader would refuse is not written: -EINVAL for
+ * ids that are undefined or not the next one, for texts that must not be NULL, and for
+ * anything before the header or after the footer; -ERANGE for times and counts over
+ * INT64_MAX; -EMSGSIZE for a line over 64 MiB. These three errors change nothing and are
+ * not kept.
  */
 int pm_file_write_header(struct pm_file_writer *writer,
 			 const struct pm_file_header *header);
@@ -310,15 +317,16 @@ int pm_file_write_title(struct pm_file_writer *writer, const struct pm_file_titl
 int pm_file_write_footer(struct pm_file_writer *writer,
 			 const struct pm_file_footer *footer);
 
-/* Id of an equal frame (module, address, how), or of a new one, whose line is written.
- * @how must be a text that lives as long as the writer. 0 or negative errno. */
+/* Returns in *ret the id of an equal frame (module, address, how), or of a new one, whose
+ * line is written. @how must stay valid as long as the writer. Returns 0 or negative
+ * errno. */
 int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_t address,
 			 const char *how, uint32_t *ret);
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
 			 uint32_t *ret);
 /* Whether stack @id is of this generation, see below. */
 bool pm_file_writer_has_stack(const struct pm_file_writer *writer, uint32_t id);
-/* The frame of such a stack, and the stack that called it. */
+/* Returns the frame of such a stack, and in *parent the stack of its caller. */
 uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
 			      uint32_t *parent);
 /* All frames of this generation, in order of their ids; for symbolising them. Valid until the
@@ -343,54 +351,58 @@ uint32_t pm_file_writer_first_frame(const struct pm_file_writer *writer);
 bool pm_file_writer_stacks_full(const struct pm_file_writer *writer);
 bool pm_file_writer_frames_full(const struct pm_file_writer *writer);
 int pm_file_writer_new_stacks(struct pm_file_writer *writer);
-/* Also of stacks. */
+/* Also starts a new generation of stacks. */
 int pm_file_writer_new_frames(struct pm_file_writer *writer);
 /* The memory of the tables, in bytes. */
 size_t pm_file_writer_table_bytes(const struct pm_file_writer *writer);
-/* Whole lines that a copy of this writer has made (see pm_file_writer_redirect()). */
+/* Appends whole lines that a copy of this writer has written (see
+ * pm_file_writer_redirect()). */
 int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size_t len);
 /* In a child process: from now on, this copy of the writer writes to @fd, as plain lines,
  * and nowhere else. The file belongs to the parent. */
 void pm_file_writer_redirect(struct pm_file_writer *writer, int fd);
 
-/* Hands everything written so far to the kernel, so that a kill loses nothing older; in the
- * background, to the thread that does. */
+/* Hands everything written so far to the kernel, so that a kill loses only what follows.
+ * In the background, hands it to the thread that writes. */
 int pm_file_writer_flush(struct pm_file_writer *writer);
-/* The same, and waits until the thread of pm_file_writer_background() has written it. */
+/* As pm_file_writer_flush(), and waits until the thread of pm_file_writer_background()
+ * has written it. */
 int pm_file_writer_sync(struct pm_file_writer *writer);
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
 /* Flushes and renames the file to its path now; otherwise its first sample causes the
  * rename. */
 int pm_file_writer_publish(struct pm_file_writer *writer);
-/* The file that disappears when pm_file_writer_publish() gives a file the name @path. As
- * long as this descriptor is open, publishing does not wait until the file system has
- * freed that file, which takes seconds beside a busy disk. Negative errno: there is
- * none. */
+/* Opens the file that is deleted when pm_file_writer_publish() gives a file the name
+ * @path. As long as this descriptor is open, publishing does not wait until the file
+ * system has freed that file, which takes seconds on a busy disk. Negative errno: there
+ * is none. */
 int pm_file_open_replaced(const char *path);
 /* Gives its final name to a file that gets no more lines: see pm_file_writer_open(). A
  * file that could not be written is removed. pm_file_writer_close() calls this if the
  * caller has not. */
 int pm_file_writer_settle(struct pm_file_writer *writer);
-/* Where the file is at the moment; borrowed until the next call. */
+/* The current path of the file; valid until the next call. */
 const char *pm_file_writer_place(const struct pm_file_writer *writer);
-/* The file must not take its path, where another one may stand: the caller renames it. */
+/* The file must not be renamed to its path, which another file may have: the caller
+ * renames it. */
 void pm_file_writer_stay_beside(struct pm_file_writer *writer);
-/* Whether the file that was at its path is PATH.old now. */
+/* Whether the file that was at its path is now PATH.old. */
 bool pm_file_writer_kept_old(const struct pm_file_writer *writer);
-/* Flushes and closes; the result says whether all of it was written, and under its path. A file
- * that cannot be renamed stays beside, complete. Frees the writer in every case. @err names path
- * and reason. NULL is fine. */
+/* Flushes and closes. The result says whether everything was written, and under its path.
+ * A file that cannot be renamed stays beside, complete. Frees the writer in every case.
+ * @err has the path and the reason. NULL is fine. */
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err);
 /* Closes, and removes a file that has no sample. NULL is fine. */
 void pm_file_writer_discard(struct pm_file_writer *writer);
 
-/* A recording for @path that is not renamed to @path, or not yet. */
+/* The state of a recording for @path that has not been renamed to @path. */
 enum pm_file_partial {
 	PM_FILE_PARTIAL_NONE,
 	PM_FILE_PARTIAL_GROWING, /* its recorder has it open */
 	PM_FILE_PARTIAL_LEFT, /* its recorder was killed, or found no sample */
 };
-/* @ret_name (may be NULL): its name, to be freed; NULL where there is none. */
+/* Sets *ret_name to its name, which the caller frees; NULL: there is none. @ret_name may
+ * be NULL. */
 enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name);
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -415,30 +427,31 @@ struct pm_file_record {
 
 struct pm_file_reader;
 
-/* Opens @path ("-": stdin), plain or zstd (by its magic). Reads up to the header: -ENODATA if
- * it ends before that, any other beginning is -EBADMSG, a newer version -ENOTSUP, with a clear
- * text in @err. */
+/* Opens @path ("-": stdin), plain or zstd (by its magic), and reads up to the header.
+ * Returns -ENODATA if the file ends before that, -EBADMSG for any other start, -ENOTSUP
+ * for a newer version, with a clear text in @err. */
 int pm_file_reader_open(struct pm_file_reader **ret, const char *path,
 			struct pm_error *err);
-/* The same over bytes in memory (borrowed), for tests and fuzzers. */
+/* Reads from memory (borrowed), for tests and fuzzers. */
 int pm_file_reader_open_memory(struct pm_file_reader **ret, const void *data, size_t len,
 			       struct pm_error *err);
 void pm_file_reader_free(struct pm_file_reader *reader);
 /*
- * The next record, the header first; unknown types are skipped. 1, 0 at the end, -EBADMSG
- * with line number and what was expected. Ids are checked here: dense, defined before use,
- * events and modules known. A last line without its newline, or a zstd stream that ends
- * early, is no error: it is the cut of a killed recorder, see pm_file_reader_cut().
+ * Reads the next record, the header first; unknown types are skipped. Returns 1; 0 at the
+ * end; or -EBADMSG with the line number and what was expected. Ids are checked here:
+ * dense, defined before use, events and modules known. A last line without its newline,
+ * or a zstd stream that ends early, is not an error: a killed recorder leaves it. See
+ * pm_file_reader_cut().
  */
 int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ret,
 			struct pm_error *err);
 /*
- * Of a file that still grows, while @on: where what is there ends, within a line or not,
- * pm_file_reader_next() gives -EAGAIN instead of waiting, and can be called again. The end of
- * a pipe stays its end. Switched off again, the end of a file is its end, too.
+ * With @on, for a file that still grows: at the end of the present content, within a line
+ * or not, pm_file_reader_next() returns -EAGAIN instead of waiting, and can be called
+ * again. The end of a pipe stays its end. Without @on, the end of a file is its end, too.
  */
 void pm_file_reader_follow(struct pm_file_reader *reader, bool on);
 /* For poll(2) and fstat(2), borrowed; -1: memory. */
 int pm_file_reader_fd(const struct pm_file_reader *reader);
-/* After the end: true when there was no footer. */
+/* After the end: true if there was no footer. */
 bool pm_file_reader_cut(const struct pm_file_reader *reader);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a counting run has found, as one document: made by src/count, written and read by
- * src/file (docs/pmstat.schema.json says how), shown by src/output, compared by pmdiff.
- * Plain data. Texts and arrays are owned by the document; NULL is "unknown" for a text.
+ * The result of a counting run as one document: created by src/count, written and read by
+ * src/file (see docs/pmstat.schema.json), shown by src/output, compared by pmdiff. Plain
+ * data. The document owns its texts and arrays; for a text, NULL is "unknown".
  */
 #pragma once
 
@@ -14,14 +14,15 @@ enum {
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* The first ones as enum pm_count_state of pm/counters.h, in the same order. */
+/* The first ones equal enum pm_count_state of pm/counters.h, in the same order. */
 enum pm_stat_state {
 	PM_STAT_OK,
 	PM_STAT_MULTIPLEXED,
 	PM_STAT_NOT_COUNTED,
 	PM_STAT_NOT_SUPPORTED,
 	PM_STAT_NOT_PERMITTED,
-	/* Of functions: too little of what was counted is theirs, and not of the measuring. */
+	/* Functions: too little of the count belongs to them rather than to the
+	 * measurement. */
 	PM_STAT_NOT_KNOWN,
 };
 /* "ok", "multiplexed", "not_counted", "not_supported", "not_permitted", "not_known". */
@@ -29,11 +30,11 @@ const char *pm_stat_state_name(enum pm_stat_state state);
 
 struct pm_stat_value {
 	enum pm_stat_state state;
-	/* In the event's own unit (ns, bytes, times), scaled when it was multiplexed; no meaning
-	 * in the last four states. */
+	/* In the event's own unit (ns, bytes, times), scaled if it was multiplexed;
+	 * undefined in the last four states. */
 	uint64_t value;
-	/* As counted: of a multiplexed one smaller than `value`; of no meaning without a value.
-	 * Both times 0 where there is no such thing (wall time, simulated events). */
+	/* As counted: less than `value` if multiplexed; undefined without a value. Both
+	 * times are 0 if they do not exist (wall time, simulated events). */
 	uint64_t raw, enabled_ns, running_ns;
 };
 static inline bool pm_stat_has_value(const struct pm_stat_value *value)
@@ -43,7 +44,7 @@ static inline bool pm_stat_has_value(const struct pm_stat_value *value)
 
 /* ---- what was counted ---------------------------------------------------------------- */
 
-/* How far two equal runs differ: decides how they are compared. */
+/* How much equal runs differ: determines how they are compared. */
 enum pm_stat_class {
 	PM_STAT_EXACT, /* the same each time: simulated instructions, calls */
 	PM_STAT_LOW_NOISE, /* instructions, faults */
@@ -52,17 +53,18 @@ enum pm_stat_class {
 
 struct pm_stat_event {
 	char *name; /* "instructions", "task-clock", "sim.Ir", "wall-time" */
-	char *requested; /* as typed, with modifiers; equal to name where it was not typed */
+	char *requested; /* as typed, with modifiers; equal to name if it was not typed */
 	char *unit; /* "ns", "bytes", "J", …; "" for plain counts */
-	double scale; /* value × scale is in `unit`; 1 but for PMUs with .scale */
+	double scale; /* value × scale is in `unit`; 1 except for PMUs with .scale */
 	char *source; /* "hardware", "software", "cache", "raw", "pmu", "tracepoint",
 		       * "breakpoint", "probe", "tool" (what wait4(2) and clocks say),
 		       * "simulated" */
 	enum pm_stat_class class;
 	int8_t better; /* -1: less is better, 1: more, 0: neither */
-	int32_t group; /* events of one group have its number; -1: none */
-	bool user_only; /* the kernel was left out: typed, or not allowed */
-	bool default_set; /* nobody asked for it by name */
+	int32_t group; /* events of one group have the same number; -1: none */
+	/* The kernel was excluded: as typed, or because it is not allowed. */
+	bool user_only;
+	bool default_set; /* not requested by name */
 	enum pm_stat_state state; /* of the event as a whole */
 	char *why; /* one sentence for a state that is not OK, else NULL */
 };
@@ -77,24 +79,24 @@ struct pm_stat_row { /* --per thread, --per cpu */
 };
 
 struct pm_stat_interval { /* -I */
-	uint64_t at_ns; /* its end, since the begin of the run */
-	struct pm_stat_value *values; /* by event: in this interval alone */
+	uint64_t at_ns; /* its end, since the start of the run */
+	struct pm_stat_value *values; /* by event; only of this interval */
 	PM_VEC(struct pm_stat_row) rows;
 };
 
 struct pm_stat_run {
 	uint32_t variant; /* of `ab`: 0 is A, 1 is B */
 	uint64_t begin_ns; /* CLOCK_REALTIME; 0: unknown */
-	bool exited; /* false: attached, or still running when the time was up */
+	bool exited; /* false: attached, or still running at the end of the time */
 	int32_t exit_code; /* -1: ended by a signal */
 	int32_t signal; /* 0: none */
-	bool stopped; /* by --timeout, Ctrl-C or because the counting ended before it */
+	bool stopped; /* by --timeout, by Ctrl-C, or because counting ended before it */
 	struct pm_stat_value *values; /* by event */
 	PM_VEC(struct pm_stat_row) rows;
 	PM_VEC(struct pm_stat_interval) intervals;
 };
 
-/* One that was stopped or failed has perhaps done less than the others. */
+/* A run that was stopped or failed may have done less than the others. */
 static inline bool pm_stat_run_ended_well(const struct pm_stat_run *run)
 {
 	return !run->stopped &&
@@ -119,7 +121,7 @@ struct pm_stat_thread { /* of a scope */
 };
 
 struct pm_stat_caller { /* --calls-from */
-	/* Innermost first: who called. */
+	/* Innermost first: the caller, its caller, and so on. */
 	PM_VEC(struct pm_stat_frame {
 		char *function, *file; /* NULL: unknown */
 		uint32_t line; /* 0: unknown */
@@ -131,10 +133,11 @@ struct pm_stat_caller { /* --calls-from */
 	struct pm_stat_value *values;
 };
 
-/* Of one event, over single calls. Quantiles are of a sample of calls when there were more
- * than could be kept: `calls_kept`. */
+/* Of one event, over single calls. If there were more calls than could be kept, the
+ * quantiles are of a sample of calls: `calls_kept`. */
 struct pm_stat_spread {
-	bool known; /* false: an engine that has no single calls, or an event without value */
+	/* false: the engine sees no single calls, or the event has no value. */
+	bool known;
 	uint64_t min, p50, p99, max;
 };
 
@@ -147,21 +150,22 @@ struct pm_stat_scope {
 	char *build_id; /* hex, NULL: none */
 	char *file; /* where it is defined, NULL: unknown */
 	uint32_t line, line_end; /* 0: unknown; [line, line_end] for ranges of lines */
-	uint64_t low, high; /* svma [low, high), of its first piece */
-	uint32_t places; /* of an inlined function: how many, else 1 */
-	/* No engine could see whether it was called: the numbers of calls have no
-	 * meaning. */
+	uint64_t low, high; /* svma [low, high) of its first piece */
+	uint32_t places; /* number of places of an inlined function, else 1 */
+	/* No engine could see whether it was called: the numbers of calls are
+	 * undefined. */
 	bool calls_unknown;
-	uint64_t calls; /* that were entered */
-	uint64_t nested; /* of these, calls of itself from inside: recursion */
+	uint64_t calls; /* calls that were entered */
+	uint64_t nested; /* those of them that were made from inside itself: recursion */
 	uint32_t max_depth; /* 1: no recursion; 0: never called */
 	uint64_t unfinished; /* left by longjmp, exception or the end of the program */
-	bool calls_exact; /* false: hits were lost, it is "at least" */
-	uint64_t lost; /* hits of it that are missing in the values */
-	/* By event, outermost calls alone, with all that they called. Includes unfinished ones
-	 * as far as they were seen. */
+	bool calls_exact; /* false: hits were lost, so it is "at least" */
+	uint64_t lost; /* its hits that are missing in the values */
+	/* By event: only outermost calls, with everything that they called. Includes
+	 * unfinished calls as far as they were seen. */
 	struct pm_stat_value *values;
-	/* By event; each call for itself, nested ones too. NULL: no single calls were seen. */
+	/* By event; each call separately, nested ones too. NULL: no single calls were
+	 * seen. */
 	struct pm_stat_spread *per_call;
 	uint64_t calls_kept;
 	PM_VEC(struct pm_stat_thread) threads; /* --per thread */
@@ -170,45 +174,47 @@ struct pm_stat_scope {
 
 /* ---- derived numbers ----------------------------------------------------------------- */
 
-/* Instructions per cycle and the like: `value` of the means over runs of a variant. */
+/* Instructions per cycle and the like: `value` is computed from the means over the runs
+ * of a variant. */
 struct pm_stat_metric {
 	char *name, *unit; /* "IPC", "" */
 	char *formula; /* "instructions / cycles" */
 	uint32_t variant;
 	int32_t scope; /* index in scopes; -1: of the program */
-	bool known; /* false: an input has no value, or it would divide by 0 */
+	bool known; /* false: an input has no value, or the divisor is 0 */
 	double value;
-	uint32_t event; /* beside which it is shown */
+	uint32_t event; /* the event beside which it is shown */
 };
 
 /* ---- B against A ---------------------------------------------------------------------- */
 
 enum pm_stat_outcome {
-	PM_STAT_UNKNOWN, /* one of both has no value */
+	PM_STAT_UNKNOWN, /* one of the two has no value */
 	PM_STAT_EQUAL, /* in all runs */
-	PM_STAT_LESS, /* B has less than A, and that is more than chance */
+	PM_STAT_LESS, /* B has less than A, by more than chance explains */
 	PM_STAT_MORE,
-	PM_STAT_UNDECIDED, /* any difference may be chance */
-	PM_STAT_TOO_FEW, /* runs, to say so */
+	PM_STAT_UNDECIDED, /* the difference may be chance */
+	PM_STAT_TOO_FEW, /* too few runs to decide */
 };
 /* "unknown", "equal", "less", "more", "undecided", "too_few_runs". */
 const char *pm_stat_outcome_name(enum pm_stat_outcome outcome);
 
-/* From `ab`: one number of the program, or of a function. NaN: unknown. */
+/* From `ab`: one number of the program or of a function. NaN: unknown. */
 struct pm_stat_difference {
 	int32_t scope; /* index of the first scope of the function; -1: the program */
-	uint32_t event; /* index in events; as many as there are: calls */
-	size_t runs[2]; /* that have a value, by variant */
-	size_t runs_needed; /* a side, so that a difference can be more than chance */
-	double median[2]; /* in the unit of the event, as the next three */
+	uint32_t event; /* index in events; their number: calls */
+	size_t runs[2]; /* with a value, by variant */
+	size_t runs_needed; /* on each side, so that a difference can exceed chance */
+	double median[2]; /* in the unit of the event; also the next three */
 	double by, by_low, by_high; /* B - A, and its 95 % interval */
 	double change, change_low, change_high; /* the same as fractions of A */
-	double p; /* that chance alone makes such a difference */
-	double p_corrected; /* for the rows that decide; of others `p` */
-	bool paired; /* by pairs of neighbouring runs, else by all values of both sides */
-	bool decides; /* others are shown, and no more */
+	double p; /* probability of such a difference by chance alone */
+	double p_corrected; /* for the rows that decide; for others equal to `p` */
+	/* By pairs of neighbouring runs; otherwise by all values of both sides. */
+	bool paired;
+	bool decides; /* others are only shown */
 	enum pm_stat_outcome outcome;
-	enum pm_stat_state state; /* of the first value that is none; else OK */
+	enum pm_stat_state state; /* of the first side without a value; else OK */
 };
 
 /* ---- the document -------------------------------------------------------------------- */
@@ -224,30 +230,32 @@ struct pm_stat_host {
 struct pm_stat_subject {
 	PM_VEC(char *) argv; /* of variant; empty: attached */
 	char *build_id; /* of the program's file, hex */
-	/* What it was built from, where somebody knows that: pmdiff. The other two are of no
-	 * meaning without `commit`. */
+	/* What it was built from, if that is known (pmdiff). The other two are undefined
+	 * without `commit`. */
 	char *commit; /* full hash, NULL: unknown */
 	int64_t commit_time; /* of its committer, seconds since 1970; -1: unknown */
-	int8_t dirty; /* 1: with changes that were not committed, 0: without, -1: unknown */
+	int8_t dirty; /* 1: with uncommitted changes, 0: without, -1: unknown */
 };
 
 struct pm_stat {
 	char *version; /* of pmstat */
 	char *created; /* UTC, ISO 8601; NULL: unknown */
-	/* "count" (no functions), "uprobe", "ptrace", "callgrind"; of an imported document the
-	 * tool that measured: "hyperfine" (pm/import.h). */
+	/* "count" (no functions), "uprobe", "ptrace", "callgrind"; in an imported
+	 * document the tool that measured, e.g. "hyperfine" (pm/import.h). */
 	char *engine;
 	char *target; /* for people: "-p 12", "-a"; NULL: a command */
 	struct pm_stat_host host;
 	PM_VEC(struct pm_stat_subject) subjects; /* by variant */
 	PM_VEC(struct pm_stat_event) events;
-	PM_VEC(struct pm_stat_run) runs; /* in the order in which they ran; no warm-ups */
+	PM_VEC(struct pm_stat_run) runs; /* in the order of execution; without warm-ups */
 	uint32_t warmups;
 	PM_VEC(struct pm_stat_scope) scopes;
-	/* What measuring one call of a function costs and adds to its values, by event;
-	 * NULL: no functions. `subtracted`: it was taken off `values` and `per_call`. */
+	/* The cost of measuring one call of a function, which is part of its values, by
+	 * event; NULL: no functions. With `overhead_subtracted`, it was subtracted from
+	 * `values` and `per_call`. */
 	struct pm_stat_value *overhead;
-	/* So what a call costs a measured function that it is a part of; NULL: unknown. */
+	/* The part of that cost that a call adds to a measured function which contains
+	 * it; NULL: unknown. */
 	struct pm_stat_value *overhead_inner;
 	bool overhead_subtracted;
 	PM_VEC(struct pm_stat_metric) metrics;
@@ -256,11 +264,11 @@ struct pm_stat {
 	PM_VEC(struct pm_stat_difference) differences;
 	PM_VEC(char *) warnings; /* full sentences */
 	PM_VEC(struct pm_stat_setting { char *name, *value; })
-	settings; /* what the engine had fixed: GLIBC_TUNABLES, cache sizes */
+	settings; /* fixed by the engine: GLIBC_TUNABLES, cache sizes */
 };
 
-/* Bit N: a run of variant N ended well. Summaries of several runs then leave out those that did
- * not, which pm_stat_is_summed() tells. */
+/* Bit N: some run of variant N ended well. Summaries of several runs then leave out those
+ * that did not; see pm_stat_is_summed(). */
 uint32_t pm_stat_variants_ended(const struct pm_stat *stat);
 static inline bool pm_stat_is_summed(uint32_t variants_ended,
 				     const struct pm_stat_run *run)
@@ -270,29 +278,32 @@ static inline bool pm_stat_is_summed(uint32_t variants_ended,
 }
 void pm_stat_release(struct pm_stat *stat);
 /*
- * Documents of the same measurement as one: runs one after the other, scopes with them, and each
- * warning once. What holds for the first (host, subjects, date) holds for all; there are no
- * metrics and differences, which were of each document alone. -EINVAL where engines, events or subjects differ,
- * -ENOMEM. What is in @ret is borrowed of @stats, but for its arrays: it ends by
+ * Joins documents of the same measurement: runs one after the other, scopes with them,
+ * and each warning once. Properties of the first document (host, subjects, date) apply to
+ * all. Metrics and differences are left out, because they belong to single documents.
+ * Returns -EINVAL if engines, events or subjects differ, or -ENOMEM. Except for its
+ * arrays, the content of @ret is borrowed from @stats: release it with
  * pm_stat_join_release().
  */
 int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
 		 struct pm_error *err);
 void pm_stat_join_release(struct pm_stat *joined);
-/* A copy that the document will own, NULL for NULL. Failure is -ENOMEM. */
+/* Copies a text for a document; NULL for NULL. Fails with -ENOMEM. */
 int pm_stat_text(char **ret, const char *text);
-/* `len` values, all NOT_COUNTED. NULL without memory. */
+/* Returns `len` values, all NOT_COUNTED. NULL: out of memory. */
 struct pm_stat_value *pm_stat_values_new(size_t len);
 
 /* ---- the file ------------------------------------------------------------------------ */
 
 /*
- * Writes the document as one JSON object and a newline: docs/format.md says how. Before the
- * first byte it is looked through: -EINVAL where an index points nowhere, an array of values or
- * a text that is never unknown is NULL, or a factor is no number. 0 or negative with @err.
+ * Writes the document as one JSON object and a newline: see docs/format.md. Checks the
+ * document before the first byte: -EINVAL if an index is out of range, an array of values
+ * or a required text is NULL, or a factor is not a number. Returns 0 or negative errno
+ * with @err.
  */
 int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err);
-/* Reads what pm_stat_write() wrote, compressed by zstd or not, from where @fd stands to its end;
- * @name is for messages. Hostile input gets a clear line. -EBADMSG, -ENOTSUP (a newer version),
- * -EFBIG, -ENOMEM, or what read(2) says; @ret is then unchanged. */
+/* Reads a document of pm_stat_write(), compressed by zstd or not, from the position of
+ * @fd to its end; @name is for messages. Invalid input is reported in a clear line.
+ * Returns -EBADMSG, -ENOTSUP (a newer version), -EFBIG, -ENOMEM, or the error of read(2);
+ * @ret is then unchanged. */
 int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err);

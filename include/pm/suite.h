@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run of several cases has counted on one side: a document of pmstat for each case.
- * docs/format.md §10 and docs/pmstat-suite.schema.json describe the file. Written and read by
- * src/file, made and compared by pmdiff.
+ * The counts of a run of several cases on one side: a document of pmstat for each case.
+ * docs/format.md §10 and docs/pmstat-suite.schema.json describe the file. Written and
+ * read by src/file; created and compared by pmdiff.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 
 enum {
 	PM_SUITE_VERSION = 1, /* of the file */
-	PM_SUITE_NAME_MAX = 200, /* bytes of the name of a case */
+	PM_SUITE_NAME_MAX = 200, /* bytes in the name of a case */
 	PM_SUITE_CASES_MAX = 4096,
 };
 
 /*
- * Between the name of a case and a row of it: "BM_parse/64//fn:parse:sim.Ir". Names of
- * google-benchmark and criterion have single slashes and colons, names of PMU events have single
- * slashes. The last one counts that has text behind it.
+ * Separates the name of a case from its row: "BM_parse/64//fn:parse:sim.Ir". Names of
+ * google-benchmark and criterion contain single slashes and colons, names of PMU events
+ * single slashes. The last separator that is followed by text counts.
  */
 #define PM_CASE_SEPARATOR "//"
 
@@ -29,22 +29,22 @@ struct pm_suite {
 	cases;
 };
 
-/* NULL, or why @name cannot be the name of a case: printable UTF-8 of 1 to PM_SUITE_NAME_MAX
- * bytes. */
+/* Returns NULL, or why @name is not a valid name for a case: printable UTF-8 of 1 to
+ * PM_SUITE_NAME_MAX bytes. */
 const char *pm_suite_name_check(const char *name);
-/* The row of "CASE//ROW", or NULL where @text names no case. */
+/* Returns ROW of "CASE//ROW", or NULL if @text names no case. */
 const char *pm_case_row(const char *text);
-/* The case of that name (NULL: the one without a name), or NULL. */
+/* Returns the case with that name (NULL: the one without a name), or NULL. */
 const struct pm_suite_case *pm_suite_find(const struct pm_suite *suite, const char *name);
-/* Adds a case that owns @stat from then on. -EINVAL: the name cannot be one, or is there already;
- * -EFBIG, -ENOMEM. On failure @stat is still the caller's. */
+/* Adds a case, which takes ownership of @stat. -EINVAL: the name is invalid or exists
+ * already; -EFBIG, -ENOMEM. On failure, @stat still belongs to the caller. */
 int pm_suite_add(struct pm_suite *suite, const char *name, struct pm_stat *stat,
 		 struct pm_error *err);
 void pm_suite_release(struct pm_suite *suite);
 
-/* A suite of one case without a name is written as a plain document of pmstat. Failures are those
- * of pm_stat_write(). */
+/* Writes a suite. One case without a name is written as a plain document of pmstat. Fails
+ * like pm_stat_write(). */
 int pm_suite_write(const struct pm_suite *suite, int fd, struct pm_error *err);
-/* Reads a suite, or a plain document of pmstat as a suite of one case without a name; failures
- * are those of pm_stat_read(). A suite without cases is -EBADMSG. */
+/* Reads a suite, or a plain document of pmstat as a suite of one case without a name.
+ * Fails like pm_stat_read(); a suite without cases is -EBADMSG. */
 int pm_suite_read(struct pm_suite *ret, int fd, const char *name, struct pm_error *err);
