@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepted regressions as JSON, docs/pmdiff-acks.schema.json; and results of pmdiff as far as
- * they are accepted. */
+/* Accepted regressions as JSON, docs/pmdiff-acks.schema.json; and the parts of pmdiff's
+ * results that can be accepted. */
 #include "pm/acks.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ void pm_acks_release(struct pm_acks *acks)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-/* Where @row is, or would be. */
+/* Returns the index of @row, or where it would be inserted. */
 static size_t place_of(const struct pm_acks *acks, const char *row, bool *found)
 {
 	size_t low = 0, high = acks->list.len;
@@ -111,7 +111,7 @@ bool pm_acks_remove(struct pm_acks *acks, const char *row)
 static void put_number(struct pm_str *out, const char *key, double number)
 {
 	pm_str_puts(out, key);
-	/* Readers make an integer of "-0". */
+	/* Readers turn "-0" into an integer. */
 	if (isfinite(number))
 		pm_str_printf(out, "%.17g", number == 0 ? 0 : number);
 	else
@@ -188,7 +188,7 @@ static void read_ack(struct pm_acks *acks, struct fields *fields)
 	pm_ack_release(&ack);
 }
 
-/* The object of a file with this format and version. -ENOENT: there is no file. */
+/* Loads the object of a file with this format and version. -ENOENT: there is no file. */
 static int load(json_t **ret, const char *path, const char *format, uint64_t version,
 		struct pm_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a record has to be, wherever it comes from. */
+/* Checks records, for reader and writer. */
 #include "corpus-internal.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ const char *pm_corpus_check_module(const struct pm_corpus_module *module)
 		return "a build-id is too long";
 	if (strlen(module->path) >= PM_CORPUS_PATH_MAX)
 		return "a path is too long";
-	/* Each length is below 2^63 by then, for there are that many bytes. */
+	/* The sum cannot overflow, because there are that many bytes in memory. */
 	if (bytes > PM_CORPUS_RECORD_BYTES_MAX / 2)
 		return "a module has too many bytes of CFI";
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of a corpus, docs/format.md §8; all of it little endian, in steps of 8 bytes. */
+/* The bytes of a corpus, docs/format.md §8; all little-endian, in units of 8 bytes. */
 #pragma once
 
 #include "file-internal.h"
@@ -11,7 +11,8 @@
 enum {
 	PM_CORPUS_MAGIC_BYTES = 8,
 	PM_CORPUS_HEADER_BYTES = 64, /* of both versions */
-	PM_CORPUS_RECORD_HEAD_BYTES = 16, /* u32 type, u32 zero, u64 bytes of all of it */
+	/* u32 type, u32 zero, u64 bytes of the whole record. */
+	PM_CORPUS_RECORD_HEAD_BYTES = 16,
 	PM_CORPUS_LOAD_BYTES = 40,
 	PM_CORPUS_MAP_BYTES = 32,
 	PM_CORPUS_LOADS_MAX = 4096,
@@ -34,12 +35,13 @@ static inline uint64_t pm_corpus_pad(uint64_t bytes)
 	return (bytes + 7) & ~(uint64_t)7;
 }
 
-/* How many of each there are; what the end of a file says and ids are checked against. */
+/* The numbers of records. Ids are checked against them, and the last record of a file
+ * repeats them. */
 struct pm_corpus_counts {
 	uint64_t modules, spaces, samples;
 };
 
-/* NULL, or what is wrong with it; used on both sides. */
+/* Return NULL, or what is wrong; used by reader and writer. */
 const char *pm_corpus_check_module(const struct pm_corpus_module *module);
 const char *pm_corpus_check_space(const struct pm_corpus_space *space,
 				  const struct pm_corpus_counts *counts);
@@ -55,8 +57,8 @@ struct pm_corpus {
 	char *path; /* for messages */
 	struct pm_corpus_header header;
 	uint64_t pos; /* bytes read, decompressed */
-	struct pm_corpus_counts counts; /* given out */
-	struct pm_corpus_counts announced; /* version 1: how many there are */
+	struct pm_corpus_counts counts; /* returned so far */
+	struct pm_corpus_counts announced; /* version 1: the numbers in the header */
 	uint64_t spaces_at, samples_at; /* version 1 */
 	PM_VEC(uint8_t) record;
 	PM_VEC(struct pm_corpus_load) loads;
@@ -65,17 +67,19 @@ struct pm_corpus {
 	int failed; /* sticky */
 };
 
-/* Sets @err; from now on it fails. Returns @code. */
+/* Sets @err, and makes all later reads fail. Returns @code. */
 int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
 		   struct pm_error *err);
-/* Nothing follows. Returns 0. */
+/* Marks the end. Returns 0. */
 int pm_corpus_end_here(struct pm_corpus *corpus, bool cut);
-/* @len more bytes behind those in `record`. 1, 0 when the file ends before, or an error. */
+/* Reads @len more bytes to the end of `record`. Returns 1, 0 if the file ends before
+ * that, or negative errno. */
 int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err);
-/* Goes forward to @to. As pm_corpus_fill(). */
+/* Skips to offset @to. Returns as pm_corpus_fill(). */
 int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err);
 
-/* Parts of a record that both versions have; what is too short fails the reader. */
+/* Parse parts of a record that both versions have. If bytes are missing, @reader
+ * fails. */
 void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
 			  uint64_t count, struct pm_corpus_module *ret);
 void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
@@ -84,12 +88,12 @@ void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
 			 uint64_t len);
 void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
 			 uint64_t count, struct pm_corpus_space *ret);
-/* Judges the record that was taken apart, and counts it. 1 or negative errno. */
+/* Checks and counts the parsed record. Returns 1 or negative errno. */
 int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
 		   struct pm_corpus_record *record, struct pm_corpus_record *ret,
 		   struct pm_error *err);
 
-/* corpus-version-1.c: the rest of the header, and what pm_corpus_next() does. */
+/* corpus-version-1.c: the rest of the header, and pm_corpus_next() for version 1. */
 int pm_corpus_start_1(struct pm_corpus *corpus, struct pm_reader *reader,
 		      struct pm_error *err);
 int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading corpora. Both versions are read from front to back, a record at a time, so that a
- * file may be larger than memory, compressed, or a pipe.
+ * Reading corpora. Both versions are read from front to back, one record at a time, so
+ * that a file may be larger than memory, compressed, or a pipe.
  */
 #include "corpus-internal.h"
 
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "corpora are little endian");
-/* Arrays of these are taken over as they are. */
+/* Arrays of these structs are copied as they are. */
 _Static_assert(sizeof(struct pm_corpus_load) == PM_CORPUS_LOAD_BYTES, "layout");
 _Static_assert(sizeof(struct pm_corpus_map) == PM_CORPUS_MAP_BYTES, "layout");
 
 enum {
-	/* A length is believed only as far as bytes follow. */
+	/* A length is trusted only as far as bytes follow. */
 	READ_STEP_BYTES = 1 << 20,
 };
 
@@ -25,7 +25,8 @@ int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
 	return code;
 }
 
-/* Up to @len bytes; fewer only at the end of the file. 0 or negative errno. */
+/* Reads up to @len bytes; fewer only at the end of the file. Returns 0 or negative
+ * errno. */
 static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t *ret,
 		      struct pm_error *err)
 {
@@ -57,7 +58,6 @@ int pm_corpus_end_here(struct pm_corpus *corpus, bool cut)
 	return 0;
 }
 
-/* @len more bytes behind those in `record`. 1, 0 when the file ends before, or an error. */
 int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
 {
 	if (len > PM_CORPUS_RECORD_BYTES_MAX - corpus->record.len)
@@ -81,7 +81,6 @@ int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
 	return 1;
 }
 
-/* Goes forward to @to. As pm_corpus_fill(). */
 int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
 {
 	if (to < corpus->pos)
@@ -133,7 +132,7 @@ void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
 void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
 			 uint64_t len)
 {
-	/* So large a number would wrap when it is padded. */
+	/* Padding a larger length could overflow. */
 	if (len > PM_CORPUS_RECORD_BYTES_MAX) {
 		reader->failed = true;
 		return;
@@ -159,7 +158,6 @@ void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
 	ret->maps_len = count;
 }
 
-/* Judges the record that was taken apart, and counts it. */
 int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
 		   struct pm_corpus_record *record, struct pm_corpus_record *ret,
 		   struct pm_error *err)
@@ -259,7 +257,8 @@ static void parse_sample(struct pm_reader *reader, struct pm_corpus_sample *ret)
 	ret->stack_len = stack_len;
 }
 
-/* The last record tells how many there were: a file that was glued together differs. */
+/* The last record has the numbers of records: they differ in a file that was pieced
+ * together. */
 static int parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
 		     struct pm_error *err)
 {
@@ -327,7 +326,7 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		case PM_CORPUS_WIRE_END:
 			return parse_end(corpus, &reader, err);
 		default:
-			continue; /* of a later writer */
+			continue; /* of a newer writer */
 		}
 		return pm_corpus_give(corpus, &reader, &record, ret, err);
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The first layout: structs one after the other, without a head that tells what they are. */
+/* The first layout: a sequence of structs without a head that gives their type. */
 #include "corpus-internal.h"
 
 #include <string.h>
 
 enum {
-	/* struct c_module, c_sample without what follows them. */
+	/* The fixed parts of struct c_module, c_sample and the others. */
 	MODULE_1_BYTES = 120,
 	ROOT_1_BYTES = 16,
 	SPACE_1_BYTES = 8,
@@ -141,7 +141,7 @@ int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 	return pm_corpus_end_here(corpus, false);
 }
 
-/* The writer of version 1 leaves zeros until the end. */
+/* A writer of version 1 leaves zeros here until it has finished. */
 int pm_corpus_start_1(struct pm_corpus *corpus, struct pm_reader *reader,
 		      struct pm_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing corpora, version 2: records one after the other, so that it works while samples
- * come in and into a pipe; what was written before the writer was killed can be read.
+ * Writes corpora of version 2 as a sequence of records. This works while samples arrive,
+ * and into a pipe. If the writer is killed, everything that it had written can be read.
  */
 #include "corpus-internal.h"
 
@@ -23,12 +23,12 @@ static void flush(struct pm_corpus_writer *writer)
 {
 	pm_file_output_write(&writer->output, (const char *)writer->buffer, writer->len);
 	writer->len = 0;
-	/* As of a recording: from its first sample on it is worth its name. */
+	/* As with a recording, the first sample publishes the file. */
 	if (writer->counts.samples > 0)
 		pm_file_output_publish(&writer->output);
 }
 
-/* Failures stick to the output. */
+/* Failures are kept in writer->output. */
 static void put(struct pm_corpus_writer *writer, const void *data, size_t len)
 {
 	if (len == 0)
@@ -212,7 +212,7 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 		put(writer, &writer->counts, sizeof(writer->counts));
 	}
 	flush(writer);
-	/* One without samples does not replace another, as with recordings. */
+	/* A corpus without samples does not replace another file, as with recordings. */
 	if (writer->counts.samples > 0 ||
 	    (complete && !pm_file_partial_replaces(writer->path)))
 		pm_file_output_publish(&writer->output);

@@ -14,13 +14,13 @@ enum {
 	CONFIG_NEAR_ENOUGH = 3, /* edits between a wrong key and one worth proposing */
 };
 
-/* The file at hand, and the object in it. */
+/* The current file, and the current object in it. */
 struct config_file {
 	struct pm_diff_config *config;
 	struct pm_diff_measure *measure; /* of the object */
 	struct pm_diff_case *of_case; /* NULL: the outermost object */
 	size_t depth; /* of the object's keys */
-	size_t from; /* where the object begins in the text */
+	size_t from; /* where the object starts in the text */
 	const char *path;
 	struct pm_str text;
 	struct pm_error *err;
@@ -28,7 +28,7 @@ struct config_file {
 
 /* ---- lines ----------------------------------------------------------------------------- */
 
-/* Behind the string that begins at @at, in text that was found to be JSON. */
+/* Returns the offset after the string that starts at @at, in valid JSON. */
 static size_t skip_string(const struct pm_str *text, size_t at)
 {
 	for (at++; at < text->len && text->data[at] != '"'; at++)
@@ -36,15 +36,15 @@ static size_t skip_string(const struct pm_str *text, size_t at)
 	return at + 1;
 }
 
-/* Goes through the text: where it is, how deep, and in which line. */
+/* A position in the text: offset, depth and line. */
 struct scan {
 	const struct pm_str *text;
 	size_t at, inside;
 	int64_t line;
 };
 
-/* To the next string, brace or bracket; false: there is none. What it returns is at scan->at, and
- * counts in scan->inside. */
+/* Moves to the next string, brace or bracket, which is then at scan->at and counted in
+ * scan->inside. Returns false if there is none. */
 static bool scan_on(struct scan *scan, char *ret)
 {
 	for (; scan->at < scan->text->len; scan->at++) {
@@ -63,8 +63,8 @@ static bool scan_on(struct scan *scan, char *ret)
 	return false;
 }
 
-/* Where the key @key of an object @depth deep stands, from @from on; -1: written with escapes. The
- * parser keeps no lines, but people want them. */
+/* Returns the line of the key @key of an object at depth @depth, from @from on; -1: it is
+ * written with escapes. The parser does not keep lines, but messages need them. */
 static int64_t line_of(const struct pm_str *text, const char *key, size_t depth,
 		       size_t from)
 {
@@ -89,7 +89,7 @@ static int64_t line_of(const struct pm_str *text, const char *key, size_t depth,
 	return -1;
 }
 
-/* Where the object with the index @index in the array of cases begins. */
+/* Returns where the object with the index @index in the array of cases starts. */
 static size_t find_case(const struct pm_str *text, size_t index)
 {
 	struct scan scan = { .text = text, .line = 1 };
@@ -103,7 +103,8 @@ static size_t find_case(const struct pm_str *text, size_t index)
 	return 0;
 }
 
-/* A key says what is wrong better than a number does, but people look for the line. */
+/* The message names the key, which explains more than a line, but the line helps to find
+ * it. */
 static int PM_PRINTF(4, 5) refuse(const struct config_file *file, const char *key,
 				  size_t depth, const char *format, ...)
 {
@@ -138,7 +139,7 @@ static int take_text(const struct config_file *file, const char *key, size_t dep
 	return *ret ? 0 : no_memory(file);
 }
 
-/* As the vectors of texts that the configuration has. */
+/* Equals the vectors of texts in the configuration. */
 struct text_vec {
 	char **data;
 	size_t len, cap;
@@ -190,7 +191,7 @@ static int take_count(const struct config_file *file, const char *key,
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-/* @len: how many gates of the same kind there are. */
+/* @len: the number of gates of the same kind so far. */
 static int take_gate(const struct config_file *file, const char *row, const json_t *value,
 		     size_t len, struct pm_diff_gate *ret)
 {
@@ -324,7 +325,7 @@ static int take_timeout(const struct config_file *file, const char *key, json_t 
 			 &file->measure->timeout);
 }
 
-/* The place of the text in @words, from 1 on, into @ret. */
+/* Sets *ret to the index of the text in @words, counted from 1. */
 static int take_word(const struct config_file *file, const char *key, json_t *value,
 		     const char *const *words, const char *expected, int *ret)
 {

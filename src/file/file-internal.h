@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* What the writer's and the reader's files share among themselves. */
+/* Shared by the files of the writer and the reader. */
 #pragma once
 
 #include "pm/file.h"
 
 enum {
-	/* Of the specification, docs/format.md §1: what a line may hold at most. */
+	/* Limits of a line, from the specification, docs/format.md §1. */
 	PM_FILE_LINE_MAX = 64 << 20, /* bytes, without the newline */
 	PM_FILE_LINE_VALUES_MAX = 1
 				  << 20, /* JSON values; each costs a parser ~100 bytes */
 	PM_FILE_EVENTS_MAX = 16384,
 	PM_FILE_FUNCTIONS_MAX =
 		1024, /* of a symbol: each counts in every stack with it */
-	PM_FILE_RUN_MAX = 4096, /* nodes of one stack line that our writer makes */
+	PM_FILE_RUN_MAX = 4096, /* nodes in one stack line of our writer */
 };
-#define PM_FILE_INTEGER_MAX INT64_MAX /* what every JSON parser for C can hold */
+#define PM_FILE_INTEGER_MAX INT64_MAX /* every JSON parser for C can represent it */
 
 /* ---- writing ------------------------------------------------------------------------- */
 
@@ -28,14 +28,14 @@ struct pm_file_output {
 	struct ZSTD_CCtx_s *zstd; /* NULL: plain */
 	char *compressed; /* buffer of `zstd` */
 	size_t compressed_cap;
-	uint64_t bytes; /* that the kernel or the queue took */
+	uint64_t bytes; /* taken by the kernel or the queue */
 	int failed; /* first failure, negative errno; sticky */
 	char *path; /* as the caller named it */
-	char *partial; /* the name until it is published; NULL: it has none of its own */
+	char *partial; /* its name until it is published; NULL: no separate name */
 	bool asked; /* its publication was requested */
 	bool beside; /* the caller gives it another name */
-	int unpublished; /* negative errno: why it keeps that name */
-	bool kept_old; /* what was at `path` is at PATH.old now */
+	int unpublished; /* negative errno: why `partial` is still its name */
+	bool kept_old; /* the file that was at `path` is now PATH.old */
 };
 
 /*
@@ -44,11 +44,11 @@ struct pm_file_output {
  */
 int pm_file_output_open(struct pm_file_output *ret, const char *path,
 			struct pm_error *err);
-/* Renames the file to its path, also after a write that failed, because the lines
- * before the failure may be of use. Legal more than once. Where it cannot be renamed, it
- * keeps its name, and `unpublished` says why: nothing of it is lost. */
+/* Renames the file to its path, also after a failed write, because the lines before the
+ * failure may be of use. Legal more than once. If it cannot be renamed, it keeps its
+ * name, so that nothing is lost, and `unpublished` says why. */
 void pm_file_output_publish(struct pm_file_output *output);
-/* Whether it is to be renamed to its path, and is not yet. */
+/* Whether the file still has to be renamed to its path. */
 static inline bool pm_file_output_waits(const struct pm_file_output *output)
 {
 	return output->partial && !output->beside && !output->asked;
@@ -70,9 +70,9 @@ int pm_file_output_settle(struct pm_file_output *output);
 int pm_file_output_close(struct pm_file_output *output);
 
 /*
- * Creates PATH.partial (or PATH.partial.2, … where others are in use), mode 0600, locked with
- * flock(2) as long as it is open. Left-overs of recordings that were killed are replaced.
- * The descriptor, or negative errno.
+ * Creates PATH.partial (or PATH.partial.2, … if others are in use), mode 0600, locked
+ * with flock(2) as long as it is open. Replaces left-overs of recordings that were
+ * killed. Returns the descriptor, or negative errno.
  */
 int pm_file_partial_create(const char *path, char **ret_partial);
 /* The result of publishing. */
@@ -86,19 +86,20 @@ struct pm_file_published {
 void pm_file_partial_publish(const char *path, const char *partial,
 			     struct pm_file_published *ret);
 /* For a file that cannot be published: renames *partial to PATH.kept (or PATH.kept.2,
- * ...), which no other recorder takes for a left-over. If that fails, the file stays as
- * it is. */
+ * ...), which other recorders do not mistake for a left-over. If that fails, the file
+ * stays as it is. */
 void pm_file_partial_keep(const char *path, char **partial);
 /* Whether publishing at @path would move a file away. */
 bool pm_file_partial_replaces(const char *path);
 
-/* Writes all of it, unless the kernel refuses. Adds the bytes that it took to
+/* Writes all of it, unless the kernel refuses. Adds the bytes that the kernel took to
  * *@written. */
 int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written);
 
 /*
- * A queue of bytes and the thread that writes them to @fd. @path, @partial: for publishing, both
- * borrowed; NULL: there is nothing to rename. One caller's thread. 0 or negative errno.
+ * A queue of bytes and the thread that writes them to @fd. @path, @partial: for
+ * publishing, both borrowed; NULL: there is nothing to rename. Only one thread may call
+ * these functions. Returns 0 or negative errno.
  */
 int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
 		      const char *partial, pm_file_wants_end_fn wants_end, void *user);
@@ -107,10 +108,10 @@ int pm_file_queue_write(struct pm_file_queue *queue, const char *data, size_t le
 int pm_file_queue_failed(struct pm_file_queue *queue);
 /* Requests the name: the file gets it when all bytes queued so far are written. */
 void pm_file_queue_publish(struct pm_file_queue *queue);
-/* Waits until nothing is left to do. @ret: what became of the name by now. */
+/* Waits until nothing is left to do. @ret: the result of publishing so far. */
 int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *ret);
-/* Waits, ends the thread and frees. False: the thread hangs in a system call; then @fd, @path and
- * @partial have to stay. @written: bytes that the kernel took. */
+/* Waits, ends the thread and frees. Returns false if the thread hangs in a system call;
+ * then @fd, @path and @partial must stay valid. @written: bytes that the kernel took. */
 bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written);
 
 struct pm_file_stack_slot {
@@ -139,24 +140,26 @@ struct pm_file_writer {
 	uint32_t stacks; /* the next id */
 	uint32_t first_stack;
 	PM_VEC(struct pm_file_stack_row) stack_rows;
-	/* New nodes, each the child of the one before, not yet written. */
+	/* New nodes, each the child of the previous one, not yet written. */
 	struct {
 		uint32_t id, parent, len;
 		uint32_t frames[PM_FILE_RUN_MAX];
 	} run;
 };
 
-/* May a line be written now, other than the header? 0 or negative errno. */
+/* Whether a line other than the header may be written now. Returns 0 or negative
+ * errno. */
 int pm_file_writer_ready(const struct pm_file_writer *writer);
 /*
- * Ends the line that began at @start of the buffer: adds the newline and hands a full buffer
- * on. A line that got too long or found no memory is taken back.
+ * Ends the line that starts at @start of the buffer: adds the newline and passes a full
+ * buffer on. Removes the line if it is too long or memory was short.
  */
 int pm_file_line_end(struct pm_file_writer *writer, size_t start);
-/* The same, and tells who listens of @record, the struct pm_file_* of that type and length. */
+/* As pm_file_line_end(); then gives the tee @record, the struct pm_file_* of that type
+ * and length. */
 int pm_file_record_end(struct pm_file_writer *writer, size_t start,
 		       enum pm_file_type type, const void *record, size_t len);
-/* Tells of one that is no line of its own. */
+/* Gives the tee a record that is not a separate line. */
 int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
 		 const void *record, size_t len);
 int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame);
@@ -167,7 +170,7 @@ int pm_file_write_run(struct pm_file_writer *writer);
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-/* Where the bytes come from: a file or memory, compressed or not. */
+/* The source of the bytes: a file or memory, compressed or not. */
 struct pm_file_source {
 	int fd; /* -1: memory */
 	const uint8_t *memory;
@@ -176,9 +179,9 @@ struct pm_file_source {
 	uint8_t *in;
 	size_t in_pos, in_len;
 	uint64_t consumed; /* bytes of the file before `in` */
-	uint64_t inflated; /* bytes that were given out, where it is compressed */
+	uint64_t inflated; /* bytes returned, if it is compressed */
 	bool end; /* of the file */
-	bool follow; /* -EAGAIN where nothing more is there yet */
+	bool follow; /* return -EAGAIN if nothing more is there yet */
 };
 
 bool pm_file_is_zstd(const void *bytes, size_t len);
@@ -186,15 +189,16 @@ int pm_file_source_open(struct pm_file_source *ret, const char *path,
 			struct pm_error *err);
 int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, size_t len,
 			       struct pm_error *err);
-/* Decompressed bytes: 1 and at least one of them in @buffer, 0 at the end, negative errno. */
+/* Reads decompressed bytes. Returns 1 with at least one byte in @buffer, 0 at the end, or
+ * negative errno. */
 int pm_file_source_read(struct pm_file_source *source, char *buffer, size_t cap,
 			size_t *ret, struct pm_error *err);
 void pm_file_source_release(struct pm_file_source *source);
 
-/* One line taken apart. Texts point into the line or into `root`. */
+/* One parsed line. Texts point into the line or into `root`. */
 struct pm_file_parsed {
 	struct pm_file_record record;
-	PM_VEC(uint32_t) run; /* of a stack line: frames, root-ward first */
+	PM_VEC(uint32_t) run; /* frames of a stack line, outermost first */
 	struct json_t *root;
 	PM_VEC(const char *) command;
 	PM_VEC(struct pm_file_event) events;
@@ -207,14 +211,15 @@ struct pm_file_parsed {
 };
 
 /*
- * Takes a sample, stack, frame or symbol line apart when it is, byte by byte, of the form our writer
- * gives it; false otherwise, then pm_file_parse_json() shall judge. Writes NULs into @line,
- * only when it succeeds.
+ * Parses a sample, stack, frame or symbol line if it has, byte by byte, the form of our
+ * writer. Otherwise returns false, and pm_file_parse_json() decides. Writes NULs into
+ * @line only if it succeeds.
  */
 bool pm_file_parse_fast(struct pm_file_parsed *parsed, char *line, size_t len);
 /*
- * Any line. 1; 0 for a type this version does not know; -EBADMSG, then *syntax tells whether
- * it was no JSON at all; -ENOTSUP for a header of a newer version; -ENOMEM.
+ * Parses any line. Returns 1; 0 for a type that this version does not know; -EBADMSG,
+ * with *syntax set if the line is not JSON; -ENOTSUP for a header of a newer version; or
+ * -ENOMEM.
  */
 int pm_file_parse_json(struct pm_file_parsed *parsed, const char *line, size_t len,
 		       bool *syntax, struct pm_error *err);

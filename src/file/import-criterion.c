@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * criterion's files below target/criterion: of each benchmark a folder `new` with sample.json
- * (iterations and nanoseconds of each sample), estimates.json and benchmark.json (its name). A
- * sample is a run, its time that of one iteration.
+ * criterion's files below target/criterion: each benchmark has a folder `new` with
+ * sample.json (iterations and nanoseconds of each sample), estimates.json and
+ * benchmark.json (its name). A sample is a run; its value is the time of one iteration.
  */
 #include "import-internal.h"
 
@@ -68,7 +68,8 @@ static int add_samples(struct pm_importing *to, struct pm_stat *stat, const json
 	return fields.failed;
 }
 
-/* One value; the mean, if the slope over the iterations was not estimated. */
+/* Adds the estimate as the only value: the slope over the iterations, or else the
+ * mean. */
 static int add_estimate(struct pm_importing *to, struct pm_stat *stat, const json_t *root)
 {
 	struct fields fields = { .object = root, .err = to->err, .name = "estimates" };
@@ -109,7 +110,7 @@ static int add_benchmark(struct pm_importing *to, const char *name, const json_t
 
 /* ---- its name -------------------------------------------------------------------------- */
 
-/* A file in @folder; NULL where it is not there. */
+/* Parses a file in @folder; NULL: it does not exist. */
 static int parse_beside(struct pm_importing *to, const char *folder, const char *name,
 			json_t **ret)
 {
@@ -136,7 +137,8 @@ static int parse_beside(struct pm_importing *to, const char *folder, const char 
 	return r;
 }
 
-/* As benchmark.json says; else of the folders, which criterion names after it. */
+/* Takes the name from benchmark.json, or else from the folders, which criterion names
+ * after the benchmark. */
 static int name_benchmark(struct pm_importing *to, const char *folder,
 			  const char *relative, char **ret)
 {
@@ -185,7 +187,7 @@ struct walk {
 	size_t seen; /* entries of folders */
 };
 
-/* Whether @name in @folder is a folder, and no link to one: links may lead in circles. */
+/* Whether @path is a folder and not a link to one: links may form cycles. */
 static bool is_folder(const char *path)
 {
 	struct stat found;
@@ -193,7 +195,7 @@ static bool is_folder(const char *path)
 	return lstat(path, &found) == 0 && S_ISDIR(found.st_mode);
 }
 
-/* `base` and `change` are of earlier runs, `report` is for people. */
+/* `base` and `change` belong to earlier runs, `report` is for people. */
 static bool is_wanted(const char *name)
 {
 	return name[0] != '.' && strcmp(name, "report") != 0 &&
@@ -251,7 +253,7 @@ int pm_import_criterion_folder(struct pm_importing *to)
 	struct walk walk = { .to = to };
 	int r;
 
-	/* target/criterion/NAME/new itself. */
+	/* It may be target/criterion/NAME/new itself. */
 	r = add_folder(to, to->path, to->path);
 	if (r == 0 && to->suite.cases.len == 0)
 		r = walk_folder(&walk, to->path, "", 0);
@@ -272,7 +274,7 @@ int pm_import_criterion_file(struct pm_importing *to, const json_t *root)
 
 	if (!folder)
 		return pm_import_no_memory(to);
-	/* Samples say more than an estimate. */
+	/* Samples are preferred to an estimate. */
 	if (strcmp(to->path, "-") != 0) {
 		r = name_benchmark(to, folder[0] ? folder : "/", NULL, &name);
 		if (r == 0 && !json_object_get(json_array_get(root, 0), "iters"))

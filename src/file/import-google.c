@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * google-benchmark's --benchmark_format=json: repetitions of a benchmark are its runs, aggregates
- * of them are passed over. Whatever else a repetition has a number of is a counter of the user's.
+ * google-benchmark's --benchmark_format=json: the repetitions of a benchmark are its
+ * runs; their aggregates are skipped. All other numbers of a repetition are the user's
+ * counters.
  */
 #include "import-internal.h"
 
 enum {
 	GOOGLE_TIMES = 2, /* events before the counters */
 	GOOGLE_COUNTERS_MAX =
-		256, /* of a benchmark: each is looked for in each repetition */
+		256, /* of a benchmark: each is searched for in each repetition */
 };
 
-/* A benchmark and its repetitions, before its document is made: counters may be in some only. */
+/* A benchmark and its repetitions, before its document is built: some repetitions may
+ * lack counters. */
 struct google_case {
 	const char *name;
-	PM_VEC(size_t) entries; /* indices of the array */
+	PM_VEC(size_t) entries; /* indices in the array */
 };
 
 struct google {
@@ -53,7 +55,7 @@ static int find_or_add(struct google *google, const char *name, uint32_t *ret)
 	return 0;
 }
 
-/* Before version 1.5 aggregates were known by their names alone. */
+/* Before version 1.5, only their names marked aggregates. */
 static bool is_aggregate(const json_t *entry, const char *name)
 {
 	static const char *const ends[] = { "_mean", "_median", "_stddev",
@@ -223,7 +225,8 @@ static void set_time(struct fields *entry, struct pm_stat_value *value, const ch
 		fail(entry, key, "is longer than a time can be here");
 }
 
-/* A counter that is negative, or too large, is not known here: our values are not. */
+/* A counter that is negative or too large counts as unknown, because our values cannot
+ * hold it. */
 static int set_counters(struct pm_importing *to, struct pm_stat *stat,
 			struct pm_stat_run *run, json_t *entry)
 {
@@ -248,7 +251,8 @@ static int set_counters(struct pm_importing *to, struct pm_stat *stat,
 	return 0;
 }
 
-/* What SkipWithError() said, or SkipWithMessage(). */
+/* Returns the message of SkipWithError() or SkipWithMessage(). NULL: it was not
+ * skipped. */
 static const char *why_skipped(const json_t *entry)
 {
 	static const char *const flags[] = { "error_occurred", "skipped" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * iai-callgrind's and Gungraun's summary.json (versions 1 to 6 of their schema), one or several in
- * a file, and callgrind's own files, of which the totals are taken.
+ * iai-callgrind's and Gungraun's summary.json (versions 1 to 6 of their schema), one or
+ * several in a file, and callgrind's own files, from which only the totals are used.
  */
 #include "import-internal.h"
 
@@ -12,7 +12,7 @@ enum {
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-/* What is not as pmstat calls it. */
+/* Returns pmstat's name for one of their events. */
 static const char *sim_name(const char *kind)
 {
 	static const struct {
@@ -25,7 +25,8 @@ static const char *sim_name(const char *kind)
 	return kind;
 }
 
-/* Caches and predictors see addresses, which differ from build to build. */
+/* The counts of caches and predictors depend on addresses, which differ from build to
+ * build. */
 static enum pm_stat_class class_of(const char *kind)
 {
 	static const char *const exact[] = { "Ir", "Dr", "Dw",       "Bc",
@@ -37,7 +38,7 @@ static enum pm_stat_class class_of(const char *kind)
 	return PM_STAT_LOW_NOISE;
 }
 
-/* A tool of valgrind's: how its metrics are called here. */
+/* A tool of valgrind, and the names of its metrics here. */
 struct iai_tool {
 	const char *name, *prefix;
 	bool simulates; /* caches: some metrics are not exact */
@@ -70,7 +71,7 @@ static int add_event(struct pm_importing *to, struct pm_stat *stat,
 		.better = -1,
 	};
 
-	/* More hits of the fastest cache are no harm by themselves. */
+	/* More hits of the fastest cache are not a cost by themselves. */
 	if (strcmp(kind, "L1hits") == 0)
 		event.better = 0;
 	if (asprintf(&name, "%s%s", tool->prefix,
@@ -84,7 +85,7 @@ static int add_event(struct pm_importing *to, struct pm_stat *stat,
 
 /* ---- summaries ------------------------------------------------------------------------- */
 
-/* Where the metrics of one run of a tool are: keys are kinds. */
+/* The metrics of one run of a tool; the keys are kinds. */
 struct iai_metrics {
 	const struct iai_tool *tool;
 	json_t *object;
@@ -107,8 +108,8 @@ static const json_t *newest_of(const json_t *metrics)
 	return left ? left : json_array_get(json_object_get(metrics, "Both"), 0);
 }
 
-/* The number of {"metrics": EITHER} or {"new": N}; NULL: there is none, or it is a rate, which
- * follows from others. */
+/* Returns the number of {"metrics": EITHER} or {"new": N}; NULL: there is none, or it is
+ * a rate, which can be computed from others. */
 static const json_t *count_of(const json_t *metric)
 {
 	const json_t *metrics = json_object_get(metric, "metrics");
@@ -130,7 +131,8 @@ static int find_metrics(struct pm_importing *to, struct iai_found *found,
 	return pm_vec_push(&found->list, metrics) < 0 ? pm_import_no_memory(to) : 0;
 }
 
-/* Versions 1 and 2: callgrind_summary.summaries[].events; the other tools have texts alone. */
+/* Versions 1 and 2: callgrind_summary.summaries[].events; the other tools have only
+ * texts. */
 static int find_in_version_2(struct pm_importing *to, struct fields *fields,
 			     struct iai_found *found)
 {
@@ -272,7 +274,7 @@ int pm_import_iai_summary(struct pm_importing *to, const json_t *root)
 {
 	struct fields fields = { .err = to->err, .name = "iai" };
 
-	/* Lines of --output-format=json, or a list that jq made of them. */
+	/* Lines of --output-format=json, or a list into which jq has put them. */
 	if (json_is_array(json_array_get(root, 0)) && json_array_size(root) == 1)
 		root = json_array_get(root, 0);
 	for (size_t i = 0; fields.failed == 0 && i < json_array_size(root); i++) {
@@ -327,7 +329,7 @@ static int set_columns(struct callgrind_out *out, char *value, size_t line)
 	return 0;
 }
 
-/* Counts that are left out at the end of the line are 0: that is how callgrind writes them. */
+/* Counts that are missing at the end of the line are 0: callgrind omits them. */
 static int add_totals(struct callgrind_out *out, char *value, size_t line)
 {
 	size_t at = 0;

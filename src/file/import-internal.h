@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the importers share: cases, events and runs that are being made of foreign numbers. */
+/* Shared by the importers: cases, events and runs that are built from foreign numbers. */
 #pragma once
 
 #include "parse-values.h"
@@ -11,41 +11,42 @@
 enum {
 	PM_IMPORT_CELLS_MAX = 4 << 20, /* runs times events, of all cases */
 	PM_IMPORT_FILES_MAX = 3 * PM_SUITE_CASES_MAX, /* of a folder */
-	PM_IMPORT_DEPTH_MAX = 16, /* of folders in one another */
+	PM_IMPORT_DEPTH_MAX = 16, /* of nested folders */
 };
-/* Times of one iteration may be parts of a nanosecond; values are whole numbers. */
+/* The time of one iteration may be a fraction of a nanosecond; values are whole
+ * numbers. */
 #define PM_IMPORT_FINE 1e-6
 #define PM_IMPORT_NS   1e9 /* in a second */
 
 struct pm_importing {
 	struct pm_suite suite;
 	size_t cells;
-	const char *path; /* for messages, and for what is beside it */
+	const char *path; /* for messages, and to find files beside it */
 	struct pm_error *err;
 };
 
-/* An event to be made. Texts are borrowed. */
+/* An event to be added. Texts are borrowed. */
 struct pm_import_event {
 	const char *name, *unit, *source;
 	double scale;
 	enum pm_stat_class class;
 	int8_t better;
-	bool secondary; /* nobody asked for it: it decides nothing without a gate */
+	bool secondary; /* not requested: without a gate, it decides nothing */
 	bool user_only;
 };
 
-/* The document of a new case. @name NULL: it has none. What the name of a case cannot be, control
- * characters and more than PM_SUITE_NAME_MAX bytes, is replaced and cut. @place is where it is
- * named in the file, for the message that the name is there already. The pointer holds until the
- * next case is made. */
+/* Adds a case and returns its document. @name NULL: it has none. Replaces control
+ * characters in the name, and cuts it at PM_SUITE_NAME_MAX bytes. @place is where the
+ * file has the name, for the message that the name exists already. The pointer is valid
+ * until the next case is added. */
 int pm_import_add_case(struct pm_importing *to, const char *name, const char *engine,
 		       const char *place, struct pm_stat **ret);
 int pm_import_add_event(struct pm_importing *to, struct pm_stat *stat,
 			const struct pm_import_event *event);
-/* A run whose values are not counted yet: all events are there. */
+/* Adds a run whose values are not counted yet. All events must have been added. */
 int pm_import_add_run(struct pm_importing *to, struct pm_stat *stat,
 		      struct pm_stat_run **ret);
-/* What was run, as one word. */
+/* Sets the command, as one word. */
 int pm_import_set_command(struct pm_importing *to, struct pm_stat *stat,
 			  const char *command);
 int pm_import_add_warning(struct pm_importing *to, struct pm_stat *stat,
@@ -53,22 +54,22 @@ int pm_import_add_warning(struct pm_importing *to, struct pm_stat *stat,
 int pm_import_add_setting(struct pm_importing *to, struct pm_stat *stat, const char *name,
 			  const char *value);
 int pm_import_no_memory(const struct pm_importing *to);
-/* @number in the unit of an event with this scale. False, and nothing is set: it is negative, none,
- * or larger than a value can be. */
+/* Sets @number in the unit of an event with this scale. Returns false, and sets nothing,
+ * if it is negative, not a number, or larger than a value can be. */
 bool pm_import_set_value(struct pm_stat_value *value, double number, double scale);
-/* The number @key of @fields, at least 0. */
+/* Returns the number @key of @fields, which must be at least 0. */
 double pm_import_get_number(struct fields *fields, const char *key);
-/* RFC 3339 as UTC, as documents have it; false: it is none. */
+/* Converts RFC 3339 to UTC in the form of documents; false: it is not RFC 3339. */
 bool pm_import_utc(const char *text, char *ret, size_t size);
 
-/* All values that stand one behind the other in @text, as the elements of a new array; lines that
- * begin with # are passed over. NaN and infinities, which tools write though JSON has none, are
- * null. -EBADMSG with the line. */
+/* Parses a sequence of values in @text into a new array. Skips lines that begin with #.
+ * NaN and infinities, which some tools write although JSON has none, become null. Returns
+ * -EBADMSG with the line. */
 int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **ret);
-/* Reads a file; -ENOENT is told by the caller. */
+/* Reads a file; the caller reports -ENOENT. */
 int pm_import_read_bytes(const char *path, struct pm_str *text, struct pm_error *err);
 
-/* Each takes what is in one file. @root: of the parser, the array of all values. */
+/* Each takes the content of one file. @root: the array of all values from the parser. */
 int pm_import_google_benchmark(struct pm_importing *to, const json_t *root);
 int pm_import_hyperfine(struct pm_importing *to, const json_t *root);
 int pm_import_pytest_benchmark(struct pm_importing *to, const json_t *root);

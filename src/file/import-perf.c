@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `perf stat -j` and `perf stat -x`: an event a line, "<not counted>" and the like in place of a
- * number. One run: of -r perf keeps means alone.
+ * `perf stat -j` and `perf stat -x`: one event in a line, with "<not counted>" and the
+ * like in place of a number. There is one run: with -r, perf keeps only means.
  */
 #include "import-internal.h"
 
-/* What one line says, of either form. NULL, NaN: it does not say it. */
+/* The content of one line, in either form. NULL, NaN: missing. */
 struct perf_line {
 	const char *value, *unit, *event;
 	double running_ns, percent; /* of the time that the event was on a counter */
@@ -24,7 +24,7 @@ static const char *bare_name(const char *event, char *ret, size_t size)
 	return ret;
 }
 
-/* As pmstat has it of its own. */
+/* The same classes as for pmstat's own events. */
 static enum pm_stat_class class_of(const char *event)
 {
 	static const char *const steady[] = { "instructions", "branches", "page-faults",
@@ -38,7 +38,7 @@ static enum pm_stat_class class_of(const char *event)
 	return PM_STAT_NOISY;
 }
 
-/* "sched:sched_switch" and "cpu/config=1/" are no cost by themselves. */
+/* "sched:sched_switch" and "cpu/config=1/" are not costs by themselves. */
 static int8_t better_of(const char *event)
 {
 	const char *colon = strchr(event, ':');
@@ -57,7 +57,8 @@ static bool is_user_only(const char *event)
 	       strspn(colon + 1, "ukhGHpPSDWeI") == strlen(colon + 1);
 }
 
-/* perf tells clocks in milliseconds; ours are in ns. @ret_factor: from perf's to ours. */
+/* perf reports clocks in milliseconds; ours are in ns. @ret_factor converts perf's values
+ * to ours. */
 static struct pm_import_event describe(const struct perf_line *line, double *ret_factor)
 {
 	struct pm_import_event event = {
@@ -75,7 +76,7 @@ static struct pm_import_event describe(const struct perf_line *line, double *ret
 		event.unit = "ns";
 		*ret_factor = 1e6;
 	} else if (event.unit[0] != '\0' && strcmp(event.unit, "ns") != 0) {
-		/* Joules, MiB, degrees: parts of them count. */
+		/* Joules, MiB, degrees: fractions matter. */
 		event.scale = PM_IMPORT_FINE;
 	}
 	return event;
@@ -91,12 +92,12 @@ static int set_state(struct pm_importing *to, struct pm_stat_event *event,
 	return pm_stat_text(&event->why, why) < 0 ? pm_import_no_memory(to) : 0;
 }
 
-/* An event that shared its counter was scaled up by perf. */
+/* perf scales the value of an event that shared its counter. */
 static void set_times(struct pm_stat_value *value, const struct perf_line *line)
 {
 	double enabled = line->running_ns * 100 / line->percent;
 
-	/* Times and percentages that cannot be are unknown. */
+	/* Impossible times and percentages count as unknown. */
 	if (!(line->running_ns > 0 && line->running_ns < 0x1p63) ||
 	    !(line->percent > 0 && line->percent <= 100) || !(enabled < 0x1p63))
 		return;
@@ -108,7 +109,7 @@ static void set_times(struct pm_stat_value *value, const struct perf_line *line)
 	value->raw = (uint64_t)((double)value->value * line->percent / 100);
 }
 
-/* -EINVAL: the value is no number. */
+/* -EINVAL: the value is not a number. */
 static int set_value(struct pm_importing *to, struct pm_stat *stat, size_t index,
 		     const struct perf_line *line, double factor)
 {
@@ -136,7 +137,7 @@ static int set_value(struct pm_importing *to, struct pm_stat *stat, size_t index
 
 struct perf_lines {
 	PM_VEC(struct perf_line) list;
-	PM_VEC(size_t) numbers; /* of their lines in the file, or places in the array */
+	PM_VEC(size_t) numbers; /* line numbers in the file, or indices in the array */
 };
 
 static void release_lines(struct perf_lines *lines)
@@ -238,7 +239,7 @@ static double number_or_nan(const struct fields *fields, const char *key)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* The parts that an event may be divided into, which have no document here. */
+/* Refuses counts that are divided into parts, for which there is no document here. */
 static bool check_whole(struct fields *fields)
 {
 	static const char *const parts[] = { "interval", "cpu",    "core",
@@ -274,7 +275,7 @@ int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
 		if (line.failed != 0 || !check_whole(&line))
 			return line.failed;
 		found.metric_unit = get_text_or_null(&line, "metric-unit");
-		/* A second metric of the event above. */
+		/* A second metric of the previous event. */
 		if (!json_object_get(line.object, "counter-value"))
 			continue;
 		found.value = get_text(&line, "counter-value");
@@ -293,8 +294,8 @@ enum {
 	PERF_FIELDS_MAX = 16,
 };
 
-/* The byte between fields. It follows the first field, which is a number or in brackets; '\0': it
- * is neither. */
+/* Returns the byte between fields, which follows the first field: a number or a text in
+ * brackets; '\0': it is neither. */
 static char separator_of(const char *line)
 {
 	size_t len = strspn(line, "0123456789.");

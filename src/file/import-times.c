@@ -22,7 +22,7 @@ static const struct pm_import_event wall_time_of_call = {
 	.better = -1,
 };
 
-/* A time in seconds as the first value of @run. */
+/* Sets the first value of @run from a time in seconds. */
 static void set_seconds(struct fields *fields, const char *key, size_t index,
 			const json_t *number, const struct pm_stat *stat,
 			struct pm_stat_run *run)
@@ -33,7 +33,7 @@ static void set_seconds(struct fields *fields, const char *key, size_t index,
 	    pm_import_set_value(&run->values[0], seconds * PM_IMPORT_NS,
 				stat->events.data[0].scale))
 		return;
-	/* What the tool wrote as no number is not counted. */
+	/* Null, which also replaces NaN, stays "not counted". */
 	if (!json_is_null(number))
 		fail(fields, key, "value %zu: expected seconds, at least 0", index);
 }
@@ -61,7 +61,7 @@ static int add_seconds(struct pm_importing *to, struct pm_stat *stat,
 
 /* ---- hyperfine ------------------------------------------------------------------------- */
 
-/* Null: it was killed by a signal, which hyperfine does not name. */
+/* Null: a signal killed it; hyperfine does not say which one. */
 static void set_exit_codes(struct fields *fields, struct pm_stat *stat)
 {
 	const json_t *codes = json_object_get(fields->object, "exit_codes");
@@ -85,7 +85,7 @@ static void set_exit_codes(struct fields *fields, struct pm_stat *stat)
 	}
 }
 
-/* Of these hyperfine tells the mean alone. */
+/* Adds a time of which hyperfine reports only the mean. */
 static int add_mean(struct pm_importing *to, struct fields *fields, struct pm_stat *stat,
 		    const char *key, const char *name)
 {
@@ -153,7 +153,7 @@ int pm_import_hyperfine(struct pm_importing *to, const json_t *root)
 
 /* ---- pytest-benchmark ------------------------------------------------------------------ */
 
-/* Text of an object that need not be there; NULL: it is not. */
+/* Returns an optional text of an object; NULL: it is missing. */
 static const char *text_of(const json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key));
@@ -186,7 +186,7 @@ static int set_machine(struct pm_importing *to, struct pm_stat *stat, const json
 	    pm_import_add_setting(to, stat, "python",
 				  text_of(machine, "python_version")) < 0)
 		return -ENOMEM;
-	/* Of other version controls an id may be anything. */
+	/* The ids of other version control systems may have any form. */
 	if (!id || strlen(id) != 40 || strspn(id, "0123456789abcdef") != 40)
 		return 0;
 	if (json_is_boolean(json_object_get(commit, "dirty")))
@@ -194,7 +194,7 @@ static int set_machine(struct pm_importing *to, struct pm_stat *stat, const json
 	return pm_stat_text(&subject->commit, id) < 0 ? pm_import_no_memory(to) : 0;
 }
 
-/* Without --benchmark-save-data a file has statistics alone. */
+/* Without --benchmark-save-data, a file has only statistics. */
 static int add_median(struct pm_importing *to, struct pm_stat *stat, struct fields *stats)
 {
 	double median = pm_import_get_number(stats, "median");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Results of other tools: which tool wrote a file, and the documents that are made of it. */
+/* Results of other tools: recognises the tool that wrote a file, and builds the
+ * documents. */
 #include "import-internal.h"
 
 #include <fcntl.h>
@@ -29,7 +30,8 @@ int pm_import_no_memory(const struct pm_importing *to)
 
 /* ---- documents ------------------------------------------------------------------------- */
 
-/* Benchmarks are named by whole commands, too: with newlines, and as long as they come. */
+/* Some benchmarks are named after whole commands, which may contain newlines and have any
+ * length. */
 static void put_case_name(struct pm_str *ret, const char *name)
 {
 	static const char more[] = "…";
@@ -182,7 +184,7 @@ bool pm_import_set_value(struct pm_stat_value *value, double number, double scal
 {
 	double whole = number / scale + 0.5;
 
-	/* 2^64 is the first that is too large. */
+	/* 2^64 is the first number that is too large. */
 	if (!(number >= 0) || !(whole < 0x1p64))
 		return false;
 	*value = (struct pm_stat_value){ .state = PM_STAT_OK,
@@ -232,7 +234,7 @@ bool pm_import_utc(const char *text, char *ret, size_t size)
 
 /* ---- JSON ------------------------------------------------------------------------------ */
 
-/* Behind the text that begins at @at. */
+/* Returns the offset after the string that starts at @at. */
 static size_t string_end(const struct pm_str *text, size_t at)
 {
 	for (at++; at < text->len && text->data[at] != '"'; at++)
@@ -240,7 +242,8 @@ static size_t string_end(const struct pm_str *text, size_t at)
 	return at < text->len ? at + 1 : text->len;
 }
 
-/* "NaN", "-Infinity", "inf": what JSON has no word for. Its length, or 0. */
+/* "NaN", "-Infinity", "inf", which JSON does not have. Returns the length of such a word,
+ * or 0. */
 static size_t non_number_len(const char *text, size_t len)
 {
 	static const char *const words[] = { "NaN", "nan", "Infinity", "inf", "Inf" };
@@ -255,7 +258,8 @@ static size_t non_number_len(const char *text, size_t len)
 	return 0;
 }
 
-/* Google's and Python's writers put them where a number should be. */
+/* Replaces such words by null: Google's and Python's writers use them in place of
+ * numbers. */
 static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *text)
 {
 	size_t kept = 0;
@@ -281,7 +285,7 @@ static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *tex
 		pm_str_append(ret, text->data + kept, text->len - kept);
 }
 
-/* Where the next value begins: behind blanks, and lines that are comments. */
+/* Returns where the next value starts, after blanks and comment lines. */
 static size_t skip_comments(const struct pm_str *text, size_t at)
 {
 	bool line_begins = at == 0;
@@ -331,7 +335,7 @@ static int parse_all(struct pm_importing *to, const struct pm_str *text, json_t 
 					    line_at(text, at) + why.line - 1, why.text);
 		if (json_array_append_new(all, value) < 0)
 			return pm_import_no_memory(to);
-		/* A value has a byte at least. */
+		/* A value has at least one byte. */
 		at = skip_comments(text,
 				   at + (size_t)(why.position > 0 ? why.position : 1));
 	}
@@ -385,7 +389,8 @@ static bool has(const json_t *object, const char *key)
 	return json_object_get(object, key) != NULL;
 }
 
-/* By keys that no other tool has. @first: the first value of the file. */
+/* Recognises a tool by keys that no other tool has. @first: the first value of the
+ * file. */
 static enum pm_import_format find_format(const json_t *first)
 {
 	if (json_is_array(first))
@@ -447,7 +452,7 @@ static int take_values(struct pm_importing *to, enum pm_import_format format,
 	return unknown_format(to, json_array_get(root, 0));
 }
 
-/* Callgrind's files are lines of "key: value"; the first ones are always these. */
+/* Callgrind's files are lines of "key: value"; one of these is always the first. */
 static bool is_callgrind_out(const struct pm_str *text)
 {
 	static const char *const heads[] = { "# callgrind format",

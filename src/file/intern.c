@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what a frame or stack is to its id. Looked up some hundred times a sample, while the
- * rings fill: a lookup is one multiplication and, mostly, one or two cache lines.
+ * Finds the id of a frame or a stack. There are some hundred look-ups for each sample,
+ * while the rings fill: a look-up takes one multiplication and, usually, one or two cache
+ * lines.
  */
 #include "file-internal.h"
 
@@ -65,7 +66,7 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 	return 0;
 }
 
-/* The slot of @key, or the free one where it belongs. The table is never full. */
+/* Returns the slot of @key, or the free one where it belongs. The table is never full. */
 static struct pm_file_stack_slot *slot_of(struct pm_file_stack_slot *slots, size_t cap,
 					  uint64_t key)
 {
@@ -106,9 +107,9 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 	if (frame >= pm_file_writer_frames_end(writer) ||
 	    (parent != PM_FILE_NONE && parent >= id))
 		return -EINVAL;
-	if (id >= PM_FILE_NONE - 1) /* id + 1 is a slot's mark */
+	if (id >= PM_FILE_NONE - 1) /* id + 1 marks a slot */
 		return -EOVERFLOW;
-	/* At most half full: the table is small beside what it saves. */
+	/* At most half full: the table is small compared with what it saves. */
 	if ((row * 2 >= writer->stack_cap && grow_stacks(writer) < 0) ||
 	    pm_vec_reserve(&writer->stack_rows, row + 1) < 0)
 		return -ENOMEM;

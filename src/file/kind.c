@@ -8,8 +8,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Whether `"format": "pmrec"` is on the line, however it is spaced. Within texts their quotes
- * would be escaped. */
+/* Whether `"format": "pmrec"` is on the line, however it is spaced. Inside of a text, its
+ * quotes would be escaped. */
 static bool says_recording(const char *line, size_t len)
 {
 	static const char key[] = "\"format\"", value[] = "\"pmrec\"";

@@ -17,18 +17,18 @@
 enum {
 	QUEUE_BYTES = 8 << 20, /* half a minute at 999 Hz on two CPUs */
 	WRITE_BYTES_MAX = 1 << 20, /* a call; its end makes room */
-	WAIT_MS = 100, /* between two looks whether the caller wants to end */
+	WAIT_MS = 100, /* between two checks whether the caller wants to end */
 	STACK_BYTES = 64 << 10, /* of the thread */
-	/* Without progress; then a caller that wants to end stops waiting. Disks may be slow,
-	 * but a pipe that nobody reads stays as it is. */
+	/* After this long without progress, a caller that wants to end stops waiting.
+	 * Disks may be slow, but a pipe without a reader does not recover. */
 	STUCK_MS = 1500,
 	STUCK_FILE_MS = 30000,
 };
 
 enum queue_name {
-	QUEUE_NAME_KEPT, /* nothing else is wanted */
-	QUEUE_NAME_WANTED, /* as soon as `publish_at` bytes are written */
-	QUEUE_NAME_SETTLED, /* `published` says how */
+	QUEUE_NAME_KEPT, /* no other name is wanted */
+	QUEUE_NAME_WANTED, /* once `publish_at` bytes are written */
+	QUEUE_NAME_SETTLED, /* the result is in `published` */
 };
 
 struct pm_file_queue {
@@ -40,14 +40,14 @@ struct pm_file_queue {
 	const char *path,
 		*partial; /* for publishing, borrowed; NULL partial: not needed */
 	char *ring;
-	size_t head, len; /* what is queued */
+	size_t head, len; /* the queued bytes */
 	uint64_t queued, written; /* bytes since the start */
 	enum queue_name name;
 	struct pm_file_published published;
 	uint64_t publish_at;
 	int failed; /* negative errno, sticky; from then on bytes are dropped */
-	bool end; /* once nothing is left to do */
-	bool abandoned; /* the thread does not come back */
+	bool end; /* end once nothing is left to do */
+	bool abandoned; /* the thread hangs in a system call */
 	pm_file_wants_end_fn wants_end;
 	void *user;
 };
@@ -99,12 +99,13 @@ static void queue_write_chunk(struct pm_file_queue *queue)
 		queue->failed = failed;
 		queue->len = 0;
 	}
-	/* A queue that is mostly short uses only the first pages of its ring. */
+	/* A queue that is usually short uses only the first pages of its ring. */
 	if (queue->len == 0)
 		queue->head = 0;
 }
 
-/* The lines before a failed write may be of use: the file gets its name all the same. */
+/* The file also gets its name after a failed write: the lines before the failure may be
+ * of use. */
 static bool queue_publish_is_due(const struct pm_file_queue *queue)
 {
 	return queue->name == QUEUE_NAME_WANTED &&
@@ -169,7 +170,7 @@ static void queue_free(struct pm_file_queue *queue)
 	free(queue);
 }
 
-/* Signals are for the first thread, which reads them from a descriptor. */
+/* The thread gets no signals: the first thread reads them from a descriptor. */
 static int queue_start_thread(struct pm_file_queue *queue)
 {
 	pthread_attr_t attr;
@@ -241,8 +242,8 @@ static bool queue_is_behind(const struct pm_file_queue *queue, size_t left)
 }
 
 /*
- * Waits until at most @left bytes are queued and, for 0, the file has the name that is
- * wanted. A caller that wants to end gives up when no byte has moved for a while.
+ * Waits until at most @left bytes are queued and, for 0, the file has the wanted name. A
+ * caller that wants to end gives up if no byte has moved for a while.
  */
 static void queue_wait(struct pm_file_queue *queue, size_t left)
 {
@@ -337,7 +338,7 @@ bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written)
 	pthread_cond_signal(&queue->to_do);
 	pthread_mutex_unlock(&queue->lock);
 	if (abandoned) {
-		/* It still uses the queue. It ends with the process. */
+		/* The thread still uses the queue. It ends with the process. */
 		pthread_detach(queue->thread);
 		return false;
 	}

@@ -9,11 +9,10 @@
 #include <zstd.h>
 
 enum {
-	ZSTD_LEVEL =
-		3, /* costs less time than the disk saves; 19 gains only ~15 % more */
+	ZSTD_LEVEL = 3, /* costs less time than it saves; 19 gains only ~15 % more */
 };
 
-/* The first words of a shell command that mends a path, quoted where it needs to be. */
+/* Proposes a shell command that repairs a path, which is quoted if necessary. */
 static void fix_with_path(struct pm_error *err, const char *command, const char *path,
 			  size_t len)
 {
@@ -38,7 +37,7 @@ static void fix_with_path(struct pm_error *err, const char *command, const char 
 	pm_str_release(&quoted);
 }
 
-/* Says why @path cannot be made; a folder that is missing is what happens most. */
+/* Says why @path cannot be created; the most common reason is a missing folder. */
 static int open_failed(const char *path, int error, struct pm_error *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -63,8 +62,9 @@ static int open_failed(const char *path, int error, struct pm_error *err)
 }
 
 /*
- * /dev/stdout and its kin mean a descriptor we have. Opening them anew would start at offset
- * 0, and replacing them, as is done with other links, would take /dev/stdout from everyone.
+ * Returns the descriptor of ours that /dev/stdout and the like mean, or -1. Opening it
+ * again would start at offset 0, and replacing it like other links would remove
+ * /dev/stdout for all processes.
  */
 static int fd_of_name(const char *path)
 {
@@ -82,8 +82,8 @@ static int fd_of_name(const char *path)
 	return -1;
 }
 
-/* A pipe or device: it stays, and is written to. Without O_NONBLOCK a FIFO that nobody
- * reads would hang here, before the user's program even starts. */
+/* Opens a pipe or device, which is not replaced. Without O_NONBLOCK, a FIFO without a
+ * reader would block here, before the user's program even starts. */
 static int open_existing(const char *path, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -118,7 +118,7 @@ static int open_path(const char *path, char **ret_partial, struct pm_error *err)
 		struct stat target;
 		bool link = S_ISLNK(st.st_mode);
 
-		/* A link is followed only to where nothing can be overwritten. */
+		/* A link is followed only to files that cannot be overwritten. */
 		if (link && stat(path, &target) == 0 &&
 		    (S_ISFIFO(target.st_mode) || S_ISCHR(target.st_mode)))
 			st = target;
@@ -213,7 +213,7 @@ static int compress(struct pm_file_output *output, const char *data, size_t len,
 
 		left = ZSTD_compressStream2(output->zstd, &out, &in, how);
 		if (ZSTD_isError(left))
-			output->failed = -ENOMEM; /* the one way it can fail */
+			output->failed = -ENOMEM; /* the only way it can fail */
 		else
 			write_all(output, output->compressed, out.pos);
 	} while (output->failed == 0 &&
@@ -239,7 +239,8 @@ int pm_file_output_flush(struct pm_file_output *output)
 	return compress(output, NULL, 0, ZSTD_e_flush);
 }
 
-/* The result of publishing. The thread, if there is one, no longer needs the name. */
+/* Takes over the result of publishing. The thread, if there is one, no longer needs the
+ * name. */
 static void take_name(struct pm_file_output *output,
 		      const struct pm_file_published *published)
 {
@@ -291,7 +292,8 @@ int pm_file_output_settle(struct pm_file_output *output)
 	return output->failed;
 }
 
-/* False: the thread hangs in a system call. It keeps the descriptor and the names. */
+/* Returns false if the thread hangs in a system call. It keeps the descriptor and the
+ * names. */
 static bool end_queue(struct pm_file_output *output)
 {
 	if (!output->queue)
@@ -323,8 +325,8 @@ int pm_file_output_close(struct pm_file_output *output)
 	if (output->fd >= 0 && output->failed == 0 && output->zstd)
 		compress(output, NULL, 0, ZSTD_e_end);
 	ended = end_queue(output);
-	/* Network file systems report a full disk only here. On Linux the descriptor is gone
-	 * whatever close says, EINTR too. */
+	/* Network file systems report a full disk only here. On Linux the descriptor is
+	 * closed whatever close(2) returns, also with EINTR. */
 	if (ended && output->fd >= 0 && close(output->fd) != 0 && errno != EINTR &&
 	    output->failed == 0)
 		output->failed = -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The four types of line that make up nearly all of a file, in exactly the form our writer
- * gives them. Whatever differs, though it be good JSON, is left to pm_file_parse_json().
+ * The four types of line that make up nearly all of a file, in exactly the form of our
+ * writer. Any other form, even if it is valid JSON, is left to pm_file_parse_json().
  */
 #include "file-internal.h"
 
@@ -14,7 +14,8 @@ struct cursor {
 
 #define TAKE(cursor, literal) take((cursor), (literal), sizeof(literal) - 1)
 
-/* Inline in any case, so that lengths are constants: a tenth of the time of a line. */
+/* Always inline, so that lengths are constants: this saves a tenth of the time of a
+ * line. */
 static inline __attribute__((always_inline)) bool take(struct cursor *cursor,
 						       const char *literal, size_t len)
 {
@@ -94,9 +95,10 @@ static inline bool take_hex(struct cursor *cursor, uint64_t *ret)
 }
 
 /*
- * Whether each of eight bytes is printable ASCII, and neither a quote nor a backslash. In
- * each byte below 0x80 a sum carries into the highest bit and not beyond it: from 0x20 on,
- * for 0x7f, and for all but 0, which is what equals the other of an exclusive or.
+ * Whether each of eight bytes is printable ASCII, and neither a quote nor a backslash.
+ * For bytes below 0x80, each sum carries at most into the highest bit of its byte: the
+ * first sum for bytes from 0x20 on, the second for 0x7f, and the last two for bytes that
+ * differ from the quote or the backslash, where the exclusive or is not 0.
  */
 static inline bool plain_8(const char *at)
 {
@@ -140,7 +142,8 @@ static inline bool take_end(struct cursor *cursor)
 	return TAKE(cursor, "}") && cursor->at == cursor->end;
 }
 
-/* A value of a field; where it is text, its closing quote is the NUL to come. */
+/* Takes the value of a field. A text still ends with its closing quote, which becomes a
+ * NUL later. */
 static bool take_field_value(struct cursor *cursor, struct pm_file_field *ret)
 {
 	char *text, *quote;
@@ -165,7 +168,7 @@ static bool take_field_value(struct cursor *cursor, struct pm_file_field *ret)
 
 static bool twice(const struct pm_file_parsed *parsed, const char *name, size_t len)
 {
-	/* With its quote, which no name contains. */
+	/* Includes the closing quote, which no name contains. */
 	for (size_t i = 0; i < parsed->fields.len; i++)
 		if (strncmp(parsed->fields.data[i].name, name, len + 1) == 0)
 			return true;
@@ -195,14 +198,14 @@ static bool take_fields(struct pm_file_parsed *parsed, struct cursor *cursor)
 	return TAKE(cursor, "}");
 }
 
-/* Puts a NUL in the place of the closing quote of a text in the line. */
+/* Replaces the closing quote of a text in the line by a NUL. */
 static void end_text(const char *text)
 {
 	if (text)
 		*strchr((char *)(uintptr_t)text, '"') = '\0';
 }
 
-/* Ends the texts, now that the line is known to be good. */
+/* Ends the texts. The line is known to be valid by now. */
 static void end_fields(struct pm_file_parsed *parsed)
 {
 	for (size_t i = 0; i < parsed->fields.len; i++) {
@@ -327,7 +330,7 @@ static bool parse_frame(struct pm_file_parsed *parsed, struct cursor *cursor)
 	return true;
 }
 
-/* A function, whose texts end with their closing quotes for now. */
+/* Takes a function, whose texts still end with their closing quotes. */
 static bool take_function(struct cursor *cursor, struct pm_file_function *ret)
 {
 	struct pm_file_function function = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "parse-values.h"
 
-/* The leader of event @id; its own id when it is in no group. */
+/* Returns the leader of event @id; its own id if it is in no group. */
 static uint32_t get_group(const struct pm_file_parsed *parsed, struct fields *in,
 			  uint32_t id)
 {
@@ -96,7 +96,7 @@ void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields)
 
 	if (format && strcmp(format, "pmrec") != 0)
 		fail(fields, "format", "expected \"pmrec\", not \"%s\"", format);
-	/* Judged before anything that a newer version may have changed. */
+	/* Checked before anything that a newer version may have changed. */
 	version = get_u64(fields, "version");
 	if (fields->failed == 0 && version > PM_FILE_VERSION) {
 		fields->failed = pm_error_set(

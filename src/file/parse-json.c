@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One line of JSON into a record: syntax, presence and types of keys. Whether ids make sense
- * together is judged by the reader.
+ * Parses one line of JSON into a record: checks syntax, and presence and types of keys.
+ * The reader checks whether ids match.
  */
 #include "parse-values.h"
 
@@ -84,7 +84,7 @@ static struct pm_file_field field_of(struct fields *fields, const char *name,
 
 static void parse_fields(struct pm_file_parsed *parsed, struct fields *fields)
 {
-	/* jansson's iterator takes no const, though it changes nothing. */
+	/* jansson's iterator does not accept const, although it changes nothing. */
 	json_t *object = json_object_get(parsed->root, "fields");
 
 	pm_vec_clear(&parsed->fields);
@@ -102,7 +102,7 @@ static void parse_fields(struct pm_file_parsed *parsed, struct fields *fields)
 	parsed->record.sample.fields_len = parsed->fields.len;
 }
 
-/* The array @key of groups of @each values; NULL: there is none. */
+/* Returns the array @key of groups of @each values; NULL: there is none. */
 static const json_t *get_groups(struct fields *fields, const char *key, size_t each)
 {
 	const json_t *array = json_object_get(fields->object, key);
@@ -256,7 +256,7 @@ static void parse_exit(struct pm_file_footer *footer, struct fields *fields)
 static void parse_stops(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct fields in = get_object(fields, "stops");
-	/* jansson's iterator takes no const, though it changes nothing. */
+	/* jansson's iterator does not accept const, although it changes nothing. */
 	json_t *object = json_object_get(parsed->root, "stops");
 
 	pm_vec_clear(&parsed->stops);
@@ -344,8 +344,9 @@ static const struct {
 	{ "footer", PM_FILE_FOOTER, parse_footer },
 };
 
-/* More values than any parser should be made to allocate for one line? Counts what separates
- * and opens outside of strings; a broken line may be counted wrongly, and is refused later. */
+/* Whether one line would make a parser allocate too many values. Counts separators and
+ * opening brackets outside of strings. The count may be wrong for an invalid line, which
+ * is refused later. */
 static bool too_many_values(const char *line, size_t len)
 {
 	size_t values = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of a JSON object, each checked for its type and range: for the parsers of lines. */
+/* Values of a JSON object, each checked for its type and range; for the parsers of
+ * lines. */
 #pragma once
 
 #include "file-internal.h"
@@ -13,7 +14,7 @@ enum {
 	NAME_BYTES = 64,
 };
 
-/* The object at hand and the first thing that is wrong with it. */
+/* The current object, and the first error in it. */
 struct fields {
 	const json_t *object;
 	struct pm_error *err;
@@ -72,7 +73,7 @@ static inline uint64_t get_u64(struct fields *fields, const char *key)
 	return as_u64(fields, key, get(fields, key), PM_FILE_INTEGER_MAX);
 }
 
-/* For keys that came later, where what older writers did comes to 0. */
+/* For keys that were added later, if older files imply 0. */
 static inline uint64_t get_u64_or_0(struct fields *fields, const char *key)
 {
 	return json_object_get(fields->object, key) ? get_u64(fields, key) : 0;
@@ -101,7 +102,7 @@ static inline const char *get_text(struct fields *fields, const char *key)
 	return json_string_value(value);
 }
 
-/* NULL when it is absent or null: unknown. */
+/* NULL if it is absent or null: unknown. */
 static inline const char *get_text_or_null(struct fields *fields, const char *key)
 {
 	const json_t *value = json_object_get(fields->object, key);
@@ -139,7 +140,8 @@ static inline const json_t *get_array(struct fields *fields, const char *key)
 	return json_is_array(value) ? value : NULL;
 }
 
-/* The object @key; an empty view, failing in every get, when it is none. */
+/* Returns the object @key. If it is not an object, returns an empty view, in which every
+ * get fails. */
 static inline struct fields get_object(struct fields *fields, const char *key)
 {
 	struct fields inner = { .err = fields->err };

@@ -30,7 +30,7 @@ static char *name_partial(const char *path, unsigned int number)
 
 static int open_regular(const char *path, struct stat *st)
 {
-	/* O_NONBLOCK: somebody may have put a FIFO there since the caller looked. */
+	/* O_NONBLOCK: a FIFO may have been put there since the caller checked. */
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)))
@@ -38,7 +38,7 @@ static int open_regular(const char *path, struct stat *st)
 	return fd;
 }
 
-/* By how it begins, compressed or not. */
+/* Recognises a corpus by its first bytes, compressed or not. */
 static bool is_corpus(const char *head, size_t len)
 {
 	PM_CLEANUP(pm_file_source_release) struct pm_file_source source = { .fd = -1 };
@@ -53,7 +53,7 @@ static bool is_corpus(const char *head, size_t len)
 	       memcmp(magic, PM_CORPUS_MAGIC_2, sizeof(magic)) == 0;
 }
 
-/* An empty file holds nothing that could be lost. */
+/* An empty file has nothing that could be lost. */
 static bool is_recording_or_empty(int fd, const struct stat *st)
 {
 	PM_AUTO_FREE char *head = NULL;
@@ -67,7 +67,8 @@ static bool is_recording_or_empty(int fd, const struct stat *st)
 			   is_corpus(head, (size_t)len));
 }
 
-/* 0, -EEXIST for a file that is no recording, or the reason why it cannot be read. */
+/* Returns 0, -EEXIST for a file that is not a recording, or the reason why it cannot be
+ * read. */
 static int check_file(const char *path, struct pm_error *err)
 {
 	struct stat st;
@@ -121,9 +122,9 @@ static bool has_name(int fd, const char *name)
 }
 
 /*
- * Removes the file at @name if a recorder that is gone has left it. Only the process that holds
- * the lock of a file takes its name away, and only while the file still has that name: another
- * recorder may have created its own file there meanwhile.
+ * Removes the file at @name if a recorder that has ended left it. Only the process that
+ * holds the lock of a file removes its name, and only while the file still has that name:
+ * another recorder may have created its own file there meanwhile.
  */
 static void remove_left_over(const char *name)
 {
@@ -135,11 +136,11 @@ static void remove_left_over(const char *name)
 		unlink(name);
 }
 
-/* False: another recorder, which saw the file without a lock, has removed it. */
+/* Returns false if another recorder, which saw the file unlocked, has removed it. */
 static bool lock_own(int fd, const char *name)
 {
-	/* Others hold the lock only while they look whether the file is in use. A file system
-	 * without locks only costs the warning of a second recorder. */
+	/* Others hold the lock only while they check whether the file is in use. On a
+	 * file system without locks, only the warning of a second recorder is lost. */
 	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	return has_name(fd, name);
@@ -224,7 +225,7 @@ static int rename_to_new(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
 		return 0;
-	/* A file system that knows no RENAME_NOREPLACE knows links. */
+	/* File systems without RENAME_NOREPLACE have hard links. */
 	if (errno != EINVAL)
 		return -errno;
 	if (link(from, to) < 0)

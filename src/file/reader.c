@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines, in order: each is taken apart by a parser and then judged against those before it.
- * Of earlier lines only counts are kept, so that memory does not grow with the file.
+ * Reads lines in order: a parser takes each apart, and then it is checked against those
+ * before it. Only counts of earlier lines are kept, so that memory does not grow with the
+ * file.
  */
 #include "file-internal.h"
 
@@ -17,12 +18,13 @@ struct pm_file_reader {
 	char *name; /* of the source, for messages */
 	char *buffer;
 	size_t cap, begin, end; /* unread: [begin, end) */
-	size_t looked; /* bytes from `begin` on that hold no newline: of an unfinished line */
+	/* Bytes of an unfinished line, from `begin` on, without a newline. */
+	size_t looked;
 	uint64_t line;
 	struct pm_file_parsed parsed;
-	size_t run_left; /* nodes of the stack line at hand that wait to be given out */
+	size_t run_left; /* nodes of the current stack line that were not yet returned */
 	uint32_t events, modules, frames, stacks; /* how many are defined */
-	bool header_waits; /* parsed, not yet given out */
+	bool header_waits; /* parsed, not yet returned */
 	bool footer, ended;
 	struct pm_error failed; /* sticky */
 };
@@ -55,8 +57,8 @@ static int make_room(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* The next line without its newline: 1, 0 at the end, negative errno. @whole is false when
- * the file ends before the newline. */
+/* Returns the next line without its newline: 1, 0 at the end, negative errno. Sets @whole
+ * to false if the file ends before the newline. */
 static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, bool *whole,
 		     struct pm_error *err)
 {
@@ -175,7 +177,7 @@ static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* The record at hand against what came before it. */
+/* Checks the current record against those before it. */
 static int check(struct pm_file_reader *reader, struct pm_error *err)
 {
 	const struct pm_file_record *record = &reader->parsed.record;
@@ -215,8 +217,8 @@ static int check(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* Reads lines until one holds a record that is new: 1, 0 at the end, negative errno. @err,
- * which is not NULL, is left empty unless it fails. */
+/* Reads lines until one has a record of a known type. Returns 1, 0 at the end, or
+ * negative errno. @err, which must not be NULL, stays empty unless it fails. */
 static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 {
 	for (;;) {
@@ -238,7 +240,8 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 			if (result == 0)
 				continue;
 			if (result < 0 && syntax && !whole) {
-				/* The cut of a killed recorder, no failure. */
+				/* A killed recorder leaves such a line; it is not a
+				 * failure. */
 				*err = (struct pm_error){ 0 };
 				return 0;
 			}
@@ -291,7 +294,7 @@ static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* Takes over @source. */
+/* Takes ownership of @source. */
 static int reader_new(struct pm_file_reader **ret, struct pm_file_source *source,
 		      const char *name, struct pm_error *err)
 {
@@ -354,7 +357,7 @@ void pm_file_reader_free(struct pm_file_reader *reader)
 
 /* ---- giving out ---------------------------------------------------------------------- */
 
-/* The next node of the stack line at hand. */
+/* Returns the next node of the current stack line. */
 static void give_stack(struct pm_file_reader *reader, struct pm_file_record *ret)
 {
 	const struct pm_file_stack *first = &reader->parsed.record.stack;
@@ -388,7 +391,8 @@ int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *re
 			return 0;
 		result = next_record(reader, &reader->failed);
 		if (result == -EAGAIN && reader->source.follow) {
-			/* The line is read from its beginning when there is more of it. */
+			/* The line is read again from its start when there is more of
+			 * it. */
 			reader->failed = (struct pm_error){ 0 };
 			reader->line--;
 			return result;

@@ -12,15 +12,15 @@
 enum {
 	IN_BYTES = 128 << 10,
 	MAGIC_BYTES = 8,
-	/* 2^27 = 128 MiB is what `zstd -d` takes without being told more, too. */
+	/* 2^27 = 128 MiB is also the default limit of `zstd -d`. */
 	ZSTD_WINDOW_LOG_MAX = 27,
 	/* Recordings shrink by a factor of 10 to 40. A file that inflates more consists
 	 * of lines that repeat, and would cost hours for a few megabytes. */
 	INFLATION_MAX = 256,
-	INFLATED_BYTES_FREE = 16 << 20, /* that a file may always have */
+	INFLATED_BYTES_FREE = 16 << 20, /* always allowed */
 };
 
-/* Something to read, or the end. */
+/* Whether there is something to read, or the end. */
 static bool is_ready(int fd)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
@@ -85,7 +85,7 @@ static bool begins_with(const struct pm_file_source *source, const char *magic,
 	return source->in_len >= len && memcmp(source->in, magic, len) == 0;
 }
 
-/* Files that people hand us by mistake, named by their magic. */
+/* Refuses files that are often passed by mistake, recognised by their magic. */
 static int refuse_foreign(const struct pm_file_source *source, struct pm_error *err)
 {
 	static const struct {
@@ -126,7 +126,7 @@ static int start(struct pm_file_source *source, struct pm_error *err)
 	source->in = malloc(IN_BYTES);
 	if (!source->in)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	/* A pipe may give less than a magic at a time. */
+	/* A pipe may return fewer bytes than a magic at once. */
 	while (source->in_len < MAGIC_BYTES) {
 		ssize_t n = read_some(source, source->in + source->in_len,
 				      IN_BYTES - source->in_len);
@@ -234,8 +234,8 @@ static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, si
 {
 	ZSTD_outBuffer out = { .dst = buffer, .size = cap };
 
-	/* Every turn consumes, produces or meets the end: frames may be empty, but each
-	 * costs bytes of the file. */
+	/* Every turn consumes, produces or reaches the end. Frames may be empty, but each
+	 * uses bytes of the file. */
 	while (out.pos == 0) {
 		ZSTD_inBuffer in = { .src = source->in,
 				     .size = source->in_len,

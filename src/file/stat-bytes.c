@@ -32,7 +32,7 @@ static int read_all(int fd, struct pm_str *text, struct pm_error *err)
 	}
 }
 
-/* In place of @text, if it is compressed. */
+/* Replaces @text by its decompressed bytes, if it is compressed. */
 static int inflate(struct pm_str *text, struct pm_error *err)
 {
 	PM_CLEANUP(pm_file_source_release) struct pm_file_source source = { .fd = -1 };

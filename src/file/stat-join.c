@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Documents of one measurement as one: what pmdiff keeps of a commit. */
+/* Joins documents of one measurement, as pmdiff keeps them for a commit. */
 #include "stat-internal.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* NULL, or what keeps @b from being more of @a. */
+/* Returns NULL, or the difference because of which @b cannot be joined to @a. */
 static const char *find_difference(const struct pm_stat *a, const struct pm_stat *b)
 {
 	if (!same_text(a->engine, b->engine))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A counting run from JSON: every value is checked for its type and range, and then the whole
- * for its sense. Keys that this version does not know are passed over. */
+/* Reads a counting run from JSON: checks the type and range of every value, and then
+ * whether the document is consistent. Skips keys that this version does not know. */
 #include "parse-values.h"
 #include "stat-internal.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- kinds of values ------------------------------------------------------------------- */
 
-/* A copy of the text @key; NULL stays NULL where that is allowed. */
+/* Returns a copy of the text @key; NULL stays NULL if @may_be_null. */
 static char *take_text(struct fields *fields, const char *key, bool may_be_null)
 {
 	const char *text =
@@ -27,7 +27,7 @@ static bool is_null(struct fields *fields, const char *key)
 	return !value || json_is_null(value);
 }
 
-/* A count, which is a text in hexadecimal above 2^63 - 1. */
+/* Returns a count, which is a hexadecimal text above 2^63 - 1. */
 static uint64_t get_count(struct fields *fields, const char *key)
 {
 	return json_is_string(json_object_get(fields->object, key))
@@ -40,7 +40,7 @@ static uint64_t get_up_to(struct fields *fields, const char *key, uint64_t max)
 	return as_u64(fields, key, get(fields, key), max);
 }
 
-/* A number that fits into int32_t; @otherwise where it is null. */
+/* Returns a number that fits into int32_t; @otherwise if it is null. */
 static int32_t get_i32_or(struct fields *fields, const char *key, int32_t otherwise)
 {
 	return is_null(fields, key) ? otherwise
@@ -65,7 +65,8 @@ static double get_real(struct fields *fields, const char *key)
 	return json_number_value(value);
 }
 
-/* The place of the text @key in a list of words, which @name_of tells up to NULL. */
+/* Returns the index of the text @key in a list of words, which @name_of returns up to
+ * NULL. */
 static unsigned int get_word(struct fields *fields, const char *key,
 			     const char *(*name_of)(unsigned int))
 {
@@ -96,7 +97,7 @@ static const char *kind_name(unsigned int i)
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-/* What is being read, and into what. */
+/* The document that is being read. */
 struct reading {
 	struct pm_stat stat;
 	size_t events;
@@ -105,8 +106,9 @@ struct reading {
 typedef void (*read_fn)(struct reading *reading, struct fields *fields, void *item);
 
 /*
- * The list @key as an array of zeroed items of @size bytes, each filled by @read. In any case
- * *ret and *ret_len are what is to be released: items that were not reached are not there.
+ * Reads the list @key as an array of zeroed items of @size bytes, each filled by @read.
+ * In any case the caller must release *ret and *ret_len, which have only the items that
+ * were reached.
  */
 static void read_list(struct reading *reading, struct fields *fields, const char *key,
 		      size_t size, read_fn read, void **ret, size_t *ret_len)
@@ -159,7 +161,7 @@ static void read_value(struct fields *fields, struct pm_stat_value *value)
 	value->running_ns = get_count(fields, "running_ns");
 }
 
-/* One value for each event. */
+/* Reads one value for each event. */
 static struct pm_stat_value *read_values(struct reading *reading, struct fields *fields,
 					 const char *key)
 {
@@ -212,7 +214,7 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 	host->smt = is_null(fields, "smt") ? -1 : get_bool(fields, "smt");
 }
 
-/* Texts of the list @key. */
+/* Reads the texts of the list @key. */
 static void read_texts(struct fields *fields, const char *key, char ***ret, size_t *len,
 		       size_t *cap)
 {
@@ -486,7 +488,8 @@ static void read_document(struct reading *reading, struct fields *fields)
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-/* As what a parser allocates for: what separates and what opens, in texts, too. */
+/* Counts what a parser allocates for: separators and opening brackets, including those in
+ * texts. */
 bool pm_stat_has_too_many_values(const struct pm_str *text)
 {
 	size_t values = 0;

@@ -23,7 +23,7 @@ static void put_text(struct writing *to, const char *key, const char *text)
 	pm_str_json(&to->out, text);
 }
 
-/* A number above what JSON parsers for C hold is a text. */
+/* A number that JSON parsers for C cannot represent is written as text. */
 static void put_count(struct writing *to, const char *key, uint64_t count)
 {
 	put(to, key);
@@ -58,7 +58,7 @@ static void put_bool(struct writing *to, const char *key, bool value)
 	put(to, value ? "true" : "false");
 }
 
-/* As few digits as bring the same number back. */
+/* Writes the fewest digits that are read back as the same number. */
 static void put_real(struct writing *to, const char *key, double value)
 {
 	char digits[32];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The document of a counting run in memory: its texts, its end, and whether it makes sense. */
+/* The document of a counting run in memory: texts, release, and checks for
+ * consistency. */
 #include "stat-internal.h"
 
 #include <math.h>
@@ -259,7 +260,7 @@ static const char *check_run(const struct pm_stat *stat, const struct pm_stat_ru
 {
 	const char *wrong = check_values(stat, run->values);
 
-	/* One that nobody described is the command. */
+	/* Variant 0 may have no subject. */
 	if (run->variant >= stat->subjects.len && run->variant > 0)
 		return "the variant of a run is not among the subjects";
 	if (!wrong)

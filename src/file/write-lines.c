@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One function for each type of line; the forms are those of docs/format.md. */
+/* One function for each type of line; docs/format.md specifies them. */
 #include "file-internal.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum {
 	RUN_MAX = 128 + PM_FILE_RUN_MAX * 11,
 };
 
-/* Raw appending into room that was reserved: a sample line is written in about 100 ns. */
+/* Append to reserved room without checks: a sample line is written in about 100 ns. */
 #define PUT_TEXT(at, literal) \
 	((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
 
@@ -33,7 +33,7 @@ static inline char *put_u32_or_null(char *at, uint32_t value)
 	return value == PM_FILE_NONE ? PUT_TEXT(at, "null") : put_u64(at, value);
 }
 
-/* Room for @more bytes at the end of the buffer; NULL when memory ends. */
+/* Reserves @more bytes at the end of the buffer. NULL: out of memory. */
 static char *room(struct pm_str *out, size_t more)
 {
 	char *grown = pm_vec_grow(out->data, &out->cap, 1, out->len + more + 1);

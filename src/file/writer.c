@@ -4,8 +4,8 @@
 #include <string.h>
 
 enum {
-	BUFFER_BYTES = 256 << 10, /* from here on whole lines are handed on */
-	BUFFER_CAP = 2 * BUFFER_BYTES, /* so that it need not grow for usual lines */
+	BUFFER_BYTES = 256 << 10, /* from this size on, whole lines are passed on */
+	BUFFER_CAP = 2 * BUFFER_BYTES, /* so that it does not grow for usual lines */
 };
 
 static void writer_free(struct pm_file_writer *writer)
@@ -86,7 +86,7 @@ int pm_file_line_end(struct pm_file_writer *writer, size_t start)
 	}
 	pm_str_putc(buffer, '\n');
 	if (buffer->failed) {
-		/* Ids of later lines may refer to this one: the file ends here. */
+		/* Later lines may refer to the id of this one: the file ends here. */
 		buffer->len = start;
 		buffer->failed = false;
 		hand_on(writer);
@@ -133,7 +133,8 @@ int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size
 		return result;
 	if (len == 0)
 		return 0;
-	pm_str_append(&writer->buffer, lines, len - 1); /* and the last newline */
+	/* pm_file_line_end() adds the last newline. */
+	pm_str_append(&writer->buffer, lines, len - 1);
 	return pm_file_line_end(writer, writer->buffer.len - (len - 1));
 }
 
@@ -188,7 +189,7 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 
 	if (result == 0)
 		result = settled;
-	/* One that cannot be published is kept, whatever else fails. */
+	/* A file that cannot be published is kept, whatever else fails. */
 	if (!writer->output.partial || writer->output.unpublished < 0)
 		return result;
 	if (result < 0) {
