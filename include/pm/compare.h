@@ -1,38 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has changed between two sides, and whether that is more than chance: counting documents
- * (pm/stat.h) or recordings (pm/profile.h). Made by src/compare, shown by src/output.
+ * Compares two sides, counting documents (pm/stat.h) or recordings (pm/profile.h): what
+ * has changed, and whether it is more than chance. Created by src/compare, shown by
+ * src/output.
  *
- * Terms. base, new: the two sides. row: one number of one subject, on both sides: the program's
- * wall-time, a function's calls. change: new against base, as a fraction of base: 0.03 is 3 %
- * more. gate: how large a change may be, as a fraction. worse: a change into the direction that
- * the event's `better` calls bad; of an event that has none, any change.
+ * Terms. base, new: the two sides. row: one number of one subject on both sides, e.g. the
+ * program's wall-time or a function's calls. change: new against base, as a fraction of
+ * base: 0.03 is 3 % more. gate: how large a change may be, as a fraction. worse: a change
+ * in the bad direction according to the event's `better`; if the event has none, any
+ * change.
  *
  * How a row is judged depends on its class (enum pm_stat_class):
- *   exact      the same each time: any change beyond the gate. Values that differ within a side
- *              are not exact, whatever they are called: such a row is judged as low-noise,
- *              by default with the gate of exact ones if they differ by less than that.
- *   low-noise  the ratio of the medians beyond the gate, and at most one in ten values of a
- *              side among the other's middle half. What was multiplexed is judged as noisy.
- *   noisy      the shift's whole 95 % interval beyond the gate, and its probability by
- *              chance below 1 in 100, corrected by Holm over the noisy rows that decide.
- *              If the sides ran in turns and there are ten pairs of neighbours, the
- *              ratios of pairs are tested (Wilcoxon's signed ranks), because a
- *              disturbance of the machine changes both neighbours alike and cancels out.
- *              Otherwise all values are tested (Hodges-Lehmann, Mann-Whitney). Rows that
- *              do not decide are shown, but not corrected.
+ *   exact      the same each time: any change beyond the gate counts. Values that differ
+ *              within a side are not exact, whatever their class: such a row is judged as
+ *              low-noise, by default with the gate of exact rows if they differ by less
+ *              than that.
+ *   low-noise  the ratio of the medians is beyond the gate, and at most one in ten values
+ *              of a side is among the other's middle half. Multiplexed values are judged
+ *              as noisy.
+ *   noisy      the whole 95 % interval of the shift is beyond the gate, and its
+ *              probability by chance is below 1 in 100, corrected by Holm over the noisy
+ *              rows that decide. If the sides ran in turns and there are ten pairs of
+ *              neighbours, the ratios of pairs are tested (Wilcoxon's signed ranks),
+ *              because a disturbance of the machine changes both neighbours alike and
+ *              cancels out. Otherwise all values are tested (Hodges-Lehmann,
+ *              Mann-Whitney). Rows that do not decide are shown, but not corrected.
  * A row is inconclusive if there are too few runs, if only a part of its interval lies
  * beyond the gate, or if more of its hits are lost than the gate allows.
  *
- * Default gates: exact 0.05 %; low-noise 0.5 %, or what history says if that is more
- * (faults and simulated misses: and 16 of them); wall-time 5 %; other noisy rows 0.5 %;
- * noisy rows 10 % if the sides did not run in turns, because the changing load of the
- * machine is then in the change.
+ * Default gates: exact 0.05 %; low-noise 0.5 %, or the gate from the history if that is
+ * larger (faults and simulated misses: also at least 16 of them); wall-time 5 %; other
+ * noisy rows 0.5 %; noisy rows 10 % if the sides did not run in turns, because the change
+ * then includes the changing load of the machine.
  *
  * If no gate is set, or if all gates are for other machines, these decide (`gated`):
  * exact rows; requested events; simulated events; instructions of functions. If no events
  * were requested, one event of the program decides: the first of cycles, instructions and
- * task-clock that both sides have, if no measuring of functions disturbed the program
+ * task-clock that both sides have, if measuring functions did not disturb the program
  * (engine "count"); task-clock only in turns or on one machine. Clocks, switches,
  * migrations and faults measure nearly the same: a correction for all of them would hide
  * a change in each.
@@ -47,31 +51,34 @@
 /* ---- gates --------------------------------------------------------------------------- */
 
 struct pm_gate {
-	/* Pattern of the names of cases, or of groups of cases; NULL: all, and what has none. */
+	/* Pattern of names of cases, or of groups of cases; NULL: all cases, and rows
+	 * without a case. */
 	char *case_name;
-	bool case_exact; /* no pattern: the case is the one of this name */
-	char *scope; /* pattern (fnmatch(3)) of functions' names; NULL: the program */
-	/* Pattern of events' names, "calls"; "wall" is wall-time. Without modifiers all of them;
-	 * of recordings "cycles", "cycles self", "self". */
+	bool case_exact; /* not a pattern: only the case with this name */
+	char *scope; /* pattern (fnmatch(3)) of function names; NULL: the program */
+	/* Pattern of event names, or "calls"; "wall" is wall-time. Without modifiers, any
+	 * modifiers match. For recordings "cycles", "cycles self", "self". */
 	char *event;
-	/* A fraction, at least 0; of shares, of everything: 0.01 is one point. */
+	/* A fraction, at least 0; for shares a fraction of everything: 0.01 is one
+	 * point. */
 	double limit;
-	/* Or a hard limit ("<=1.2M"): what the new side may have at most, whatever the base has, in
-	 * the unit of the event. NaN: `limit` holds. */
+	/* Or a hard limit ("<=1.2M"): the maximum for the new side, whatever the base
+	 * has, in the unit of the event. NaN: `limit` applies. */
 	double at_most;
-	bool both; /* a change to the better fails, too ("=±0.5%" or "=+-0.5%") */
+	bool both; /* a change to the better also fails ("=±0.5%" or "=+-0.5%") */
 	char *source; /* for people: "--gate", "pmdiff.json" */
 };
 
 struct pm_gates {
-	/* If several gates match a row, the last change and the last hard limit hold. */
+	/* If several gates match a row, the last change and the last hard limit apply. */
 	PM_VEC(struct pm_gate) list;
 };
 
-/* "EVENT=N%", "fn:NAME:EVENT=N%", "EVENT<=NUMBER" with the suffix k, M, G (thousands),
- * ns, us, ms, s or KiB, MiB, GiB, each perhaps with "CASE//" before it, and lists of them,
- * separated by commas. A colon or a comma in a C++ name needs no quoting: EVENT follows the last
- * colon that leaves a known word. -EINVAL with one clear line. */
+/* Parses "EVENT=N%", "fn:NAME:EVENT=N%", "EVENT<=NUMBER" with the suffix k, M, G
+ * (thousands), ns, us, ms, s or KiB, MiB, GiB, each optionally after "CASE//", and lists
+ * of them, separated by commas. A colon or a comma in a C++ name needs no quotes: EVENT
+ * follows the last colon that leaves a known word. Returns -EINVAL with one clear
+ * line. */
 int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 		   struct pm_error *err);
 void pm_gates_release(struct pm_gates *gates);
@@ -81,10 +88,11 @@ void pm_gates_release(struct pm_gates *gates);
 enum pm_verdict {
 	PM_VERDICT_SAME, /* within the gate, or not more than chance */
 	PM_VERDICT_BETTER,
-	PM_VERDICT_CHANGED, /* beyond the gate, and nobody knows which way is better */
-	PM_VERDICT_WORSE, /* a regression where the row is gated */
-	PM_VERDICT_ACCEPTED, /* worse, up to a level that somebody has accepted */
-	PM_VERDICT_INCONCLUSIVE, /* may be beyond the gate: more runs would tell */
+	/* Beyond the gate, and it is unknown which direction is better. */
+	PM_VERDICT_CHANGED,
+	PM_VERDICT_WORSE, /* a regression if the row is gated */
+	PM_VERDICT_ACCEPTED, /* worse, but within an accepted level */
+	PM_VERDICT_INCONCLUSIVE, /* may be beyond the gate: more runs would show it */
 	PM_VERDICT_UNKNOWN, /* no value on one side or both: see why */
 	PM_VERDICT_NEW, /* the subject is on the new side only */
 	PM_VERDICT_GONE,
@@ -100,25 +108,25 @@ enum pm_compare_subject {
 
 /* One side of a row. */
 struct pm_compare_side {
-	bool known; /* false: no number, and `why` of the row says it */
-	/* Of each run that ended well, in the order in which they ran; one number of recordings.
-	 * In the unit of the row. */
+	bool known; /* false: there is no number; `why` of the row has the reason */
+	/* One of each run that ended well, in the order of the runs; one number for a
+	 * recording. In the unit of the row. */
 	double *values;
 	size_t len;
 	uint64_t *
-		begins; /* when the run of each began (CLOCK_REALTIME, ns); NULL: unknown */
+		begins; /* when the run of each started (CLOCK_REALTIME, ns); NULL: unknown */
 	double median, min, max; /* NaN if not known */
-	/* Of a recording: the samples that the number stands on, and which part of all in the
-	 * event it is, in percent. */
+	/* For a recording: the number of samples behind the number, and their share of
+	 * all samples of the event, in percent. */
 	uint64_t samples;
 	double share;
-	double weight; /* and the sum of their periods; NaN: no such thing */
-	/* Of functions, by the run that has most: which part of the hits is missing, such that
-	 * the number is at least so large. */
+	double weight; /* the sum of their periods; NaN: does not apply */
+	/* For functions, from the run with the most: the fraction of hits that are
+	 * missing. The number is then a lower bound. */
 	double lost;
 };
 
-/* Runs of both sides that began one right after the other: indices of their values. */
+/* Runs of both sides that started one right after the other: indices of their values. */
 struct pm_compare_pair {
 	uint32_t base, new;
 };
@@ -131,45 +139,50 @@ struct pm_compare_row {
 	char *scope; /* function or range, NULL: the program */
 	char *symbol; /* as in the symbol table, NULL: unknown */
 	char *module; /* short name, NULL: none or unknown */
-	char *file; /* where the scope is, on the new side if it is there; NULL: unknown */
+	/* Where the scope is, on the new side if it exists there; NULL: unknown. */
+	char *file;
 	uint32_t line; /* 0: unknown */
-	/* "sim.Ir", "wall-time", "calls"; of recordings "cycles self", "cycles total". */
+	/* "sim.Ir", "wall-time", "calls"; for recordings "cycles self", "cycles
+	 * total". */
 	char *event;
-	/* "ns", "bytes", "" counts. Of recordings "ns" or "" where both are of a whole program:
-	 * what the samples stand for; else "%": shares. */
+	/* "ns", "bytes", "" for counts. For recordings, if both are of a whole program,
+	 * "ns" or "": what the samples represent; otherwise "%": shares. */
 	char *unit;
 	enum pm_stat_class class; /* as it was judged */
 	const char
 		*method; /* for people: "exact", "medians", "Hodges-Lehmann" … ; static */
-	int8_t better; /* -1: less is, 1: more, 0: neither */
+	int8_t better; /* -1: less is better, 1: more, 0: neither */
 	struct pm_compare_side base, new;
-	PM_VEC(struct pm_compare_pair) pairs; /* of noisy rows; empty: not in turns */
-	const char *weight_unit; /* of a recording: "ns", "" counts; NULL: none; static */
-	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: 95 % interval of it; both
-	 * `change` where the method has none. Of a share the difference of both as a fraction
-	 * of everything: 0.03 is 3 points more. */
+	/* Only in noisy rows; empty: not in turns. */
+	PM_VEC(struct pm_compare_pair) pairs;
+	/* Of a recording: "ns", "" for counts; NULL: none; static. */
+	const char *weight_unit;
+	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: its 95 %
+	 * interval; both equal `change` if the method has no interval. For shares, the
+	 * difference as a fraction of everything: 0.03 is 3 points more. */
 	double change, low, high;
 	double difference, difference_low,
 		difference_high; /* the same in `unit`; NaN: unknown */
-	/* By Wilcoxon or Mann-Whitney, or the chance of so many samples; NaN: not
-	 * tested. */
+	/* From Wilcoxon or Mann-Whitney, or the probability of so many samples by chance;
+	 * NaN: not tested. */
 	double p;
-	double p_holm; /* corrected, of rows that decide; else equal to `p` */
+	double p_holm; /* corrected, for rows that decide; otherwise equal to `p` */
 	double gate; /* a fraction; infinite: only a hard limit is set */
 	double at_most; /* of the new side; NaN: no limit */
-	bool gated; /* somebody asked for this row by a gate: a regression fails the comparison */
+	bool gated; /* a gate requires this row: a regression fails the comparison */
 	bool both; /* see struct pm_gate */
-	/* "--gate", "pmdiff.json", "history", "default". Lives as long as the gates. */
+	/* "--gate", "pmdiff.json", "history", "default". Valid as long as the gates. */
 	const char *gate_source;
 	bool of_history; /* the base is the level of earlier commits */
-	bool too_early; /* of_history: too few commits for any level, thus nothing is open */
-	const struct pm_ack *ack; /* lives as long as the acks; NULL: not accepted */
+	/* of_history: too few commits for a level of any row, so nothing is open. */
+	bool too_early;
+	const struct pm_ack *ack; /* valid as long as the acks; NULL: not accepted */
 	enum pm_verdict verdict;
-	char *why; /* one sentence where the verdict needs one, else NULL */
-	bool inlined_base, inlined_new; /* everywhere inlined on that side */
+	char *why; /* one sentence if the verdict needs one, else NULL */
+	bool inlined_base, inlined_new; /* inlined everywhere on that side */
 };
 
-/* What sides were, for headings. */
+/* A description of a side, for headings. */
 struct pm_compare_of {
 	char *name; /* file, revision, for people */
 	char *commit; /* full hash, NULL: unknown */
@@ -188,37 +201,39 @@ enum {
 
 struct pm_hot_row {
 	char *function; /* NULL: unknown */
-	char *module; /* short name; NULL: unknown, or of a line */
-	char *file; /* below the top of the sources, if it is there; NULL: unknown */
-	uint32_t
-		line; /* of a line; of a function, where most of its samples are; 0: unknown */
+	char *module; /* short name; NULL: unknown, or this is a line */
+	/* Relative to the root of the sources, if it is below it; NULL: unknown. */
+	char *file;
+	/* Of a line; of a function, the line with most of its samples; 0: unknown. */
+	uint32_t line;
 	double base, new; /* cost, in the unit */
 };
 
-/* Of what got worse: a profile of each side, compared in absolute numbers. */
+/* For something that got worse: a profile of each side, compared in absolute numbers. */
 struct pm_hot {
-	bool exact; /* every instruction was counted (callgrind); else samples (pmrec) */
+	/* Every instruction was counted (callgrind); otherwise samples (pmrec). */
+	bool exact;
 	char *event; /* "sim.Ir", "cpu-clock" */
 	const char *unit; /* "ns", "" counts; static */
 	double all[2]; /* cost of everything, base and new */
 	struct pm_hot_rows {
 		PM_VEC(struct pm_hot_row) list; /* the most added cost first */
-		size_t more; /* others that cost more than before, too */
+		size_t more; /* others whose cost has also increased */
 	} self, total,
-		lines; /* functions by themselves; with all that they call; lines */
-	char *page; /* the differential flame graph, a file; NULL: none was wanted */
+		lines; /* functions by themselves; functions with their callees; lines */
+	char *page; /* the file with the differential flame graph; NULL: not requested */
 };
 
 struct pm_hot_options {
 	bool exact;
-	const char *roots[2]; /* folders that the sources were in; NULL: unknown */
-	/* Which line of the new side @line of the base has become; 0: it is gone. NULL: lines
-	 * stay. @file is below the root. */
+	const char *roots[2]; /* root folders of the sources; NULL: unknown */
+	/* Returns the line of the new side that @line of the base has become; 0: it was
+	 * removed. NULL: lines have not moved. @file is relative to the root. */
 	uint32_t (*line_of)(void *user, const char *file, uint32_t line);
 	void *user;
 };
 
-/* Of the first event that both have samples of. -EINVAL: there is none; -ENOMEM. */
+/* Uses the first event of which both have samples. -EINVAL: there is none; -ENOMEM. */
 int pm_hot_find(struct pm_hot **ret, const struct pm_profile *base,
 		const struct pm_profile *new, const struct pm_hot_options *options,
 		struct pm_error *err);
@@ -227,126 +242,136 @@ void pm_hot_free(struct pm_hot *hot);
 /* One case of several. */
 struct pm_compare_case {
 	char *name;
-	struct pm_compare_of base, new; /* without documents: not on that side */
+	/* Without documents: the side does not have the case. */
+	struct pm_compare_of base, new;
 	char *engine, *deciding; /* as in struct pm_comparison */
-	/* As of a comparison; NEW, GONE: on one side only. UNKNOWN: it cannot be compared, or it
-	 * failed on the new side, and `why` says it. Then it has no rows. */
+	/* As in a comparison; NEW, GONE: on one side only. UNKNOWN: it cannot be
+	 * compared, or it failed on the new side: `why` has the reason, and there are no
+	 * rows. */
 	enum pm_verdict verdict;
 	char *why; /* one sentence, else NULL */
-	bool failed_base, failed_new; /* it is there, and gave no numbers */
+	bool failed_base, failed_new; /* it exists, but gave no numbers */
 	size_t first, len; /* its rows, which are neighbours */
-	struct pm_hot *hot; /* of what got worse; NULL: it was not profiled */
+	struct pm_hot *hot; /* if it got worse; NULL: it was not profiled */
 };
 
 struct pm_comparison {
 	bool recordings; /* of pmrec; else of pmstat */
 	struct pm_compare_of base, new;
 	char *engine, *cpu_model; /* of the new side, NULL: unknown */
-	/* The worst first; empty: there are no cases. */
+	/* The worst one first; empty: there are no cases. */
 	PM_VEC(struct pm_compare_case) cases;
-	/* By case. Heaviest first: gated before others, then by verdict, of recordings self before
-	 * total, then by size against noise. */
+	/* By case. Most important first: gated rows before others, then by verdict, in
+	 * recordings self before total, then by size relative to noise. */
 	PM_VEC(struct pm_compare_row) rows;
 	PM_VEC(char *)
 	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
-				     * forced */
+		      * forced */
 	PM_VEC(char *) warnings; /* full sentences */
-	/* The one event that decides because no gate is set and no event was requested;
-	 * NULL: none is needed. */
+	/* The only event that decides, because no gate is set and no event was requested;
+	 * NULL: not needed. */
 	char *deciding;
 	bool forced; /* compared in spite of the differences */
-	struct pm_hot *hot; /* without cases, as of a case */
-	/* Of all that is gated: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is gated
-	 * by default and inconclusive makes it so only where no other has an answer. Where nothing
-	 * is gated, of all rows, and never WORSE. Of cases, the worst verdict of them: one that is
-	 * UNKNOWN makes it INCONCLUSIVE, one that is NEW or GONE does not count. */
+	struct pm_hot *hot; /* if there are no cases, as in a case */
+	/* Of all gated rows: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is
+	 * gated by default and inconclusive makes the comparison inconclusive only if no
+	 * other row has an answer. If nothing is gated: of all rows, and never WORSE.
+	 * With cases, the worst verdict of them: UNKNOWN makes it INCONCLUSIVE; NEW or
+	 * GONE do not count. */
 	enum pm_verdict verdict;
 };
 
 struct pm_compare_options {
 	const struct pm_gates *gates; /* NULL or none: defaults */
-	bool force; /* whatever the sides are */
+	bool force; /* compare the sides even if they differ */
 	double gates_default[3]; /* by enum pm_stat_class; 0: the built-in one */
-	/* Documents of earlier commits, oldest first: what a low-noise gate learns its noise from
-	 * (third quartile and three interquartile ranges of their changes). */
+	/* Documents of earlier commits, oldest first, from which a low-noise gate learns
+	 * its noise (third quartile and three interquartile ranges of their changes). */
 	const struct pm_stat *const *history;
 	size_t history_len;
 	uint64_t seed; /* of bootstraps */
-	/* Functions were measured to tell where a change comes from. What moves between them is
-	 * nobody's loss: none decides that no gate names. */
+	/* Functions were measured to find the origin of a change. Cost that moves between
+	 * them is not a loss: a function decides only if a gate names it. */
 	bool functions_explain;
-	/* How far rows may be from the level of the history; NULL or none: however far. */
+	/* How far rows may be from the level of the history; NULL or none: no limit. */
 	const struct pm_gates *history_gates;
 	const struct pm_acks *acks; /* NULL or none: nothing is accepted */
-	/* Only some of the cases are compared: gates of the others mean no slip. */
+	/* Only some cases are compared: gates for other cases are not mistakes. */
 	bool cases_left_out;
 };
 
 /* One case of both sides. */
 struct pm_compare_input {
-	const char *name; /* NULL: the only one */
-	const char *group; /* which gates may name, too; NULL: none */
-	/* Documents of each side; none: the side does not have it, or it failed there. */
+	const char *name; /* NULL: the only case */
+	const char *group; /* also matched by gates; NULL: none */
+	/* Documents of each side; none: the side does not have the case, or it failed
+	 * there. */
 	const struct pm_stat *const *base;
 	size_t base_len;
 	const struct pm_stat *const *new;
 	size_t new_len;
-	/* Why the side has no documents, one sentence; NULL: it does not have the case. */
+	/* Why the side has no documents, in one sentence; NULL: it does not have the
+	 * case. */
 	const char *failed_base, *failed_new;
-	/* In the place of those of the options. */
+	/* Used in place of those of the options. */
 	const struct pm_stat *const *history;
 	size_t history_len;
 	bool functions_explain;
 };
 
 /*
- * @base and @new: one or several documents, each of one program; a document of `pmstat ab` is
- * both sides by itself, with @new_len 0. Names and subjects of the sides are the caller's to add.
- * -EXDEV where they differ such that numbers do not compare, with all that differs in one line and
- * in ret->differences (the one failure that sets @ret), unless forced; -ENOENT, a gate of "--gate"
- * means no row, or one of another source is a slip of the pen; -EINVAL, nothing is in common;
- * -ENOMEM. A gate of another source that means nothing here gets a row PM_VERDICT_UNKNOWN.
+ * @base and @new: one or several documents, each of one program. A document of `pmstat
+ * ab` is both sides by itself, with @new_len 0. The caller adds names and subjects of the
+ * sides. Returns -EXDEV if the sides differ so that their numbers cannot be compared,
+ * unless forced: all differences are in one line and in ret->differences (the only
+ * failure that sets @ret); -ENOENT if a gate of "--gate" matches no row, or a gate of
+ * another source is mistyped; -EINVAL if nothing is in common; -ENOMEM. A gate of another
+ * source that matches nothing here gets a row PM_VERDICT_UNKNOWN.
  */
 int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err);
 /*
- * The same of several cases, whose rows are corrected for one another as if they were one
- * comparison. A case of one side only is NEW or GONE. If gates name other cases only, a case is
- * judged without gates. A case whose sides do not compare is UNKNOWN, and the others are compared.
- * -EXDEV: that is so of all. -ENOENT, too: a gate of "--gate" names no case.
+ * Like pm_compare_stats() for several cases, whose rows are corrected together as if they
+ * were one comparison. A case on only one side is NEW or GONE. If gates name only other
+ * cases, a case is judged without gates. A case whose sides cannot be compared is
+ * UNKNOWN, and the others are compared; -EXDEV: no case can be compared. Returns -ENOENT
+ * also if a gate of "--gate" names no case.
  */
 int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *inputs,
 		     size_t len, const struct pm_compare_options *options,
 		     struct pm_error *err);
 /*
- * Of a document of `pmstat ab`: fills its differences, of the program and then of each function, by
- * event. What decides is as in pm_compare_stats(); beyond chance is a probability below 1 in 500,
- * corrected by Holm for what decides. There is no gate: any difference counts. -ENOMEM.
+ * For a document of `pmstat ab`: fills its differences, of the program and then of each
+ * function, by event. The rows that decide are as in pm_compare_stats(). A difference is
+ * more than chance if its probability is below 1 in 500, corrected by Holm over the rows
+ * that decide. There is no gate: any difference counts. Returns -ENOMEM.
  */
 int pm_compare_ab(struct pm_stat *stat);
 /*
- * Functions by self and by total, of every event that both have; copies and parts that compilers
- * make of a function are that function; so are its lambdas, as "{lambda()#*}", where the sides have
- * other numbers of them. Where both recordings are of a whole program that ended
- * well, weights are compared: by default more than 10 % of the function's own and 1 % of
- * everything. Else shares, by default more than one point, of which nobody knows which way is
- * better (CHANGED). Always more than chance: 1 in 100 after Holm. Nothing is gated by default,
- * for one recording does not tell how much a program differs from run to run. A gate fails where
- * the whole interval is beyond it. Gates and failures are those of pm_compare_stats(), but for
- * gates that mean nothing here, of which a warning tells unless they are of "--gate"; events of one
- * side alone get one, too.
+ * Compares functions by self and by total, for every event that both have. Copies and
+ * parts that compilers make of a function count as that function. Its lambdas count as
+ * one function, "{lambda()#*}", if the sides number them differently. If both are
+ * recordings of a whole program that ended well, weights are compared; by default a
+ * change has to exceed 10 % of the function's weight and 1 % of everything. Otherwise
+ * shares are compared; by default a change has to exceed one point, and is CHANGED,
+ * because it is unknown which direction is better. A change must also be more than
+ * chance: 1 in 100 after Holm. Nothing is gated by default, because one recording does
+ * not show how much a program differs from run to run. A gate fails if the whole interval
+ * is beyond it. Gates and failures are as in pm_compare_stats(), except that gates which
+ * match nothing here cause a warning, unless they are of "--gate". So do events of only
+ * one side.
  */
 int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err);
-#define PM_HISTORY_PREFIX "history:" /* of the name of a row of a history gate */
-/* As gates and acceptances name it: "parse_small//fn:parse:sim.Ir". */
+#define PM_HISTORY_PREFIX "history:" /* start of the name of a row of a history gate */
+/* The name that gates and acceptances use: "parse_small//fn:parse:sim.Ir". */
 void pm_compare_row_name(struct pm_str *str, const struct pm_compare_row *row);
 void pm_comparison_release(struct pm_comparison *comparison);
-/* How much of a function's change is its own doing, to order functions by, of those that a change
- * goes through from caller to callee: each has the same in numbers, and the innermost the largest
- * part of its own. */
+/* Returns how much of a function's change is its own, to order functions. A change passes
+ * through all callers of the function that causes it: each has the same absolute change,
+ * and the innermost has the largest change relative to its cost. */
 double pm_compare_own_part(const struct pm_compare_row *row);
 
 /* ---- over many commits --------------------------------------------------------------- */
@@ -363,8 +388,8 @@ struct pm_trend_point { /* of one commit */
 
 struct pm_trend_step {
 	size_t at; /* index of the first point of the new level */
-	/* The last point before it that has a value; with points without one in between, any
-	 * of their commits may be the cause. */
+	/* The last point before it with a value. If points without one lie in between,
+	 * any of their commits may be the cause. */
 	size_t from;
 	double before, after; /* medians of the levels */
 	double change; /* fraction; infinite from 0 */
@@ -376,8 +401,8 @@ struct pm_trend_step {
 struct pm_trend {
 	char *case_name; /* NULL: no cases */
 	char *scope, *module, *event, *unit; /* scope NULL: the program */
-	/* What the values are of, where the history has several: engine and processor, whose
-	 * numbers do not compare. NULL: all are of the same. */
+	/* Engine and processor of the values, if the history has several, whose numbers
+	 * cannot be compared. NULL: all values have the same. */
 	char *machine;
 	enum pm_stat_class class; /* as it was judged */
 	int8_t better;
@@ -397,11 +422,12 @@ struct pm_trend_of { /* one commit, or one case of it */
 	const char *commit, *subject; /* NULL: unknown */
 };
 /*
- * Levels and the steps between them, of every row that at least two commits have. Cases of one
- * commit stand one behind the other. Exact rows
- * have a step wherever a value is 0.05 % away from the level, be it for one commit; others where
- * levels differ by more than the noise of their points explains, which takes three points at
- * least, and by 0.5 % (noisy rows 1 %); faults and simulated misses by 16, too.
+ * Finds the levels, and the steps between them, of every row that at least two commits
+ * have. Cases of one commit must be adjacent. Exact rows have a step wherever a value is
+ * 0.05 % away from the level, even for only one commit. Other rows have a step where
+ * levels differ by more than the noise of their points explains, which takes at least
+ * three points, and by 0.5 % (noisy rows 1 %); faults and simulated misses must also
+ * differ by 16.
  */
 int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
 		   struct pm_error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* `pmstat ab`: whether B has more or less of each number, and the one that decides. */
+/* `pmstat ab`: whether B has more or less of each number, and the number that decides. */
 #include "compare-internal.h"
 #include "pm/stats.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Somebody who compares two programs once a day gets one false result in a year and a
+/* A user who compares two programs once a day gets one false result in a year and a
  * half. */
 #define ALPHA 0.002
 
@@ -14,7 +14,7 @@ enum {
 	SEED = 1, /* of bootstraps: the same document gives the same numbers */
 };
 
-/* The origin of a difference. */
+/* A row, from which a difference is computed. */
 struct row {
 	struct pm_compare_row of;
 	const struct pm_stat_event *event; /* NULL: calls */
@@ -73,7 +73,7 @@ static enum pm_stat_state state_of(const struct work *work, const struct row *ro
 	return PM_STAT_NOT_COUNTED;
 }
 
-/* Functions have no values that only the tool knows of whole programs. */
+/* Functions have no value of events that the tool knows only for whole programs. */
 static bool is_missed(const struct row *row, const struct pm_scope_group *group)
 {
 	return !group || !row->event || row->of.base.known || row->of.new.known ||
@@ -140,8 +140,8 @@ static int add_rows(struct work *work)
 
 /* ---- what decides -------------------------------------------------------------------- */
 
-/* Measuring functions takes time itself: then only simulated numbers of the program
- * decide. */
+/* Measuring functions takes time itself: only simulated numbers of the program decide
+ * then. */
 static bool is_undisturbed(const struct work *work, const struct row *row)
 {
 	return row->of.scope || strcmp(work->stat->engine, "count") == 0 ||
@@ -188,7 +188,7 @@ static void choose_deciding(struct work *work)
 
 /* ---- numbers ------------------------------------------------------------------------- */
 
-/* Values that are the same in each run need no test. */
+/* Values that are equal in all runs need no test. */
 static bool is_certain(const struct row *row)
 {
 	return !varies(&row->of.base) && !varies(&row->of.new) &&

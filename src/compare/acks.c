@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Regressions that somebody has accepted: those and no further ones. */
+/* Accepted regressions, which do not cover further ones. */
 #include "compare-internal.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ void pm_compare_row_name(struct pm_str *str, const struct pm_compare_row *row)
 	pm_str_puts(str, row->event);
 }
 
-/* Whether the new value is worse by being larger. */
+/* Whether the new value is worse because it is larger. */
 static bool is_more(const struct pm_compare_row *row)
 {
 	return row->new.median > row->at_most || !(row->new.median < row->base.median);
@@ -36,10 +36,11 @@ static bool is_beyond_base(const struct pm_compare_row *row, double gate)
 		fabs(row->new.median - row->base.median) > gate * fabs(row->base.median));
 }
 
-/* Whether the base is still what the regression was accepted against. A base that has changed by
- * more than the gate makes it another regression, in whichever direction it has changed. The
- * median of a history follows the accepted level slowly, and a hard limit does not depend on the
- * base: only a better base counts there. */
+/* Whether the base is still the one against which the regression was accepted. If the
+ * base has changed by more than the gate, in either direction, this is another
+ * regression. The median of a history follows the accepted level slowly, and a hard limit
+ * does not depend on the base: in these cases, only a better base makes it another
+ * regression. */
 static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *row,
 			 double gate)
 {
@@ -50,7 +51,7 @@ static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *
 	return is_more(row) ? !(by < -far) : !(by > far);
 }
 
-/* The new value may be worse than the accepted level by the gate that the row has anyway. */
+/* The new value may be worse than the accepted level by the gate of the row. */
 static bool covers(const struct pm_ack *ack, const struct pm_compare_row *row)
 {
 	double gate = isfinite(row->gate) ? row->gate : 0;
@@ -67,8 +68,8 @@ static int accept_row(struct pm_compare_row *row, const struct pm_ack *ack)
 			      ack->commit ? ack->commit : "", ack->reason);
 }
 
-/* What was accepted of a row is accepted over the history, too: NULL without memory, or if it was
- * not. */
+/* An accepted row is also accepted over the history. NULL: it is not accepted, or out of
+ * memory. */
 static const struct pm_ack *find_ack(const struct pm_acks *acks,
 				     const struct pm_compare_row *row,
 				     struct pm_str *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of rows, and what all of them say together. */
+/* The order of rows, and the verdict of all of them. */
 #include "compare-internal.h"
 
 #include <math.h>
@@ -18,7 +18,8 @@ static int rank_of(enum pm_verdict verdict)
 	return ranks[verdict];
 }
 
-/* How large a change is in units of what may be chance; of a recording, of everything. */
+/* The size of a change relative to what may be chance; in a recording, relative to
+ * everything. */
 static double weight_of(const struct pm_compare_row *row)
 {
 	double noise = fmax(row->gate, (row->high - row->low) / 2);
@@ -38,7 +39,7 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-/* Of a recording: what a function does itself, before what all of its callers inherit. */
+/* In a recording, a function's self comes before the totals that its callers inherit. */
 static int depth_of(const struct pm_compare_row *row)
 {
 	size_t len = strlen(row->event), self = strlen(" self");
@@ -72,8 +73,8 @@ static int compare_rows(const void *first, const void *second)
 	return rank != 0 ? rank : compare_texts(a->event, b->event);
 }
 
-/* A function that is meant by its name and is gone, or a number that is not there: nobody knows
- * whether it passes. A history gate waits for its first commits, and its row says so. */
+/* A function that a gate names and that is gone, or a number that is missing: whether it
+ * passes is unknown. A history gate waits for its first commits, and its row says so. */
 static bool is_open(const struct pm_compare_row *row)
 {
 	if (row->too_early)
@@ -89,9 +90,9 @@ static bool has_decided(const struct pm_compare_row *row)
 }
 
 /*
- * Rows that decide: the gated ones, all of them where there are none. An open row that was gated
- * by default leaves the whole open only where no other has an answer: on a busy machine the
- * wall-time never has one, and the processor's time does.
+ * Only gated rows decide, or all rows if none is gated. An open row that is gated by
+ * default leaves the whole open only if no other row has an answer: on a busy machine,
+ * wall-time never has one, but CPU time does.
  */
 static enum pm_verdict verdict_of_rows(const struct pm_compare_row *rows, size_t len)
 {
@@ -145,7 +146,7 @@ static void find_rows_of_cases(struct pm_comparison *comparison)
 	}
 }
 
-/* What is not compared keeps its verdict, unless a hard limit is exceeded. */
+/* A case that is not compared keeps its verdict, unless a hard limit is exceeded. */
 static void conclude_case(const struct pm_comparison *comparison,
 			  struct pm_compare_case *one)
 {
@@ -164,13 +165,13 @@ static int compare_cases(const void *first, const void *second)
 	const struct pm_compare_case *a = first, *b = second;
 	int rank = rank_of(a->verdict) - rank_of(b->verdict);
 
-	/* `first` is still in the order of the cases, as far as they have rows. */
+	/* `first` is still in the order of the cases, for those with rows. */
 	if (rank == 0)
 		rank = (a->first > b->first) - (a->first < b->first);
 	return rank != 0 ? rank : strcmp(a->name, b->name);
 }
 
-/* The verdict of all, from those of the cases. */
+/* Returns the verdict of all cases together. */
 static enum pm_verdict verdict_of_cases(const struct pm_comparison *comparison)
 {
 	bool seen[PM_VERDICT_GONE + 1] = { 0 };
@@ -186,7 +187,8 @@ static enum pm_verdict verdict_of_cases(const struct pm_comparison *comparison)
 	return seen[PM_VERDICT_BETTER] ? PM_VERDICT_BETTER : PM_VERDICT_SAME;
 }
 
-/* Rows borrow the names of their cases, which move with them. */
+/* Updates the rows' indices of cases after the cases have moved. The names that rows
+ * borrow have moved with the cases, and stay valid. */
 static void number_cases(struct pm_comparison *comparison)
 {
 	for (size_t i = 0; i < comparison->cases.len; i++) {

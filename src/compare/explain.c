@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function a change of the whole program comes from. */
+/* Finds the function from which a change of the whole program comes. */
 #include "compare-internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What a function that is not there costs is known: nothing. */
+/* A function that does not exist on one side costs nothing there. */
 static double change_of(const struct pm_compare_row *row)
 {
 	if (row->verdict == PM_VERDICT_NEW)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of two recordings under one set of ids, and what each weighs. */
+/* Merges the functions of two recordings into one set of ids, and computes their
+ * weights. */
 #include "functions.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static bool is_function(const void *table, uint32_t id, const void *key)
 	       memcmp(have->name, wanted->name, have->name_len) == 0;
 }
 
-/* Modules that have one name are one. */
+/* Modules with the same name count as one. */
 static uint32_t module_id(const struct pm_merged *merged, uint32_t module)
 {
 	for (uint32_t i = 0; module != PM_PROFILE_NONE && i < module; i++)
@@ -74,19 +75,19 @@ static int group(struct pm_functions *functions, uint32_t *group_of)
 
 /* ---- lambdas ------------------------------------------------------------------------ */
 
-/* Functions whose names are the same but for their numbers. */
+/* Functions whose names differ only in their numbers. */
 struct numbered {
-	struct pm_function key; /* its name without them */
+	struct pm_function key; /* its name without numbers */
 	uint32_t first; /* in the list */
 	size_t len;
-	bool alone; /* one of them is on one side only */
+	bool alone; /* one of them is on only one side */
 };
 
 struct folding {
 	struct pm_functions *functions;
 	PM_VEC(struct numbered) list;
 	struct pm_index index;
-	uint32_t *of; /* by function: index in list, PM_INDEX_NONE */
+	uint32_t *of; /* by function: index in list, or PM_INDEX_NONE */
 	uint8_t *sides; /* by function: bits */
 };
 
@@ -143,7 +144,7 @@ static int add_numbered(struct folding *folding, uint32_t function)
 	return 0;
 }
 
-/* Once both sides have their ids. */
+/* Called after both sides have their ids. */
 static int fold_lambdas(struct pm_functions *functions)
 {
 	size_t len = functions->list.len;
@@ -214,8 +215,8 @@ struct walk {
 	const struct pm_view *view;
 	const uint32_t *of;
 	struct pm_function_weight *weights;
-	uint32_t *on_stack; /* by function: how often it is on the stack at hand */
-	bool *proper; /* by function: seen as one of its own */
+	uint32_t *on_stack; /* by function: number of occurrences on the current stack */
+	bool *proper; /* by function: seen not inlined */
 	uint64_t *heaviest; /* by function: the weight at its place */
 };
 

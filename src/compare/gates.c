@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gates as people write them, and which of them means a row. */
+/* Parses gates, and finds the rows that they match. */
 #include "compare-internal.h"
 #include "pm/suite.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-	NEAR_MAX = 3, /* slips of the pen */
+	NEAR_MAX = 3, /* typing mistakes */
 	TOLD_MAX = 8, /* names in a message */
 };
 
@@ -75,14 +75,14 @@ static bool parse_at_most(const char *at, struct pm_gate *gate, const char **ret
 	return true;
 }
 
-/* What is behind "=" of a gate; false: this "=" belongs to a name. */
+/* Parses the part after "=" of a gate. Returns false if this "=" belongs to a name. */
 static bool parse_limit(const char *at, struct pm_gate *gate, const char **ret_end)
 {
 	char *end;
 
 	gate->at_most = NAN;
 	gate->both = skip(&at, "±") || skip(&at, "+-");
-	/* Neither hexadecimal digits nor "nan", which strtod(3) takes. */
+	/* strtod(3) also accepts hexadecimal digits and "nan". */
 	if (strspn(at, "0123456789.") == 0)
 		return false;
 	gate->limit = strtod(at, &end) / 100;
@@ -105,7 +105,8 @@ static bool is_word(const char *text, size_t len)
 	return len > 0;
 }
 
-/* Where the piece behind the last lone colon before @end begins; @text: there is none. */
+/* Returns where the part after the last single colon before @end starts; 0: there is no
+ * colon. */
 static size_t piece_before(const char *text, size_t end)
 {
 	for (size_t i = end; i-- > 0;)
@@ -115,8 +116,8 @@ static size_t piece_before(const char *text, size_t end)
 	return 0;
 }
 
-/* Where EVENT begins in NAME:EVENT; 0: nowhere. "instructions:u" and "sched:sched_switch" are
- * events of two pieces. */
+/* Returns where EVENT starts in NAME:EVENT; 0: nowhere. "instructions:u" and
+ * "sched:sched_switch" are events of two parts. */
 static size_t event_at(const char *text, size_t len)
 {
 	size_t last = piece_before(text, len), before;
@@ -140,7 +141,7 @@ static int copy(char **ret, const char *text, size_t len)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Moves @text behind the case that it names. */
+/* Moves @text behind the name of the case, if there is one. */
 static int take_case(struct pm_gate *gate, const char **text, size_t *len)
 {
 	PM_AUTO_FREE char *whole = strndup(*text, *len);
@@ -193,7 +194,7 @@ static void free_gate(struct pm_gate *gate)
 	*gate = (struct pm_gate){ 0 };
 }
 
-/* The "=" or "<=" of the gate that begins at @text, NULL: there is none. */
+/* Returns the "=" or "<=" of the gate that starts at @text; NULL: there is none. */
 static const char *find_limit(const char *text, struct pm_gate *gate,
 			      const char **ret_end)
 {
@@ -252,11 +253,11 @@ void pm_gates_release(struct pm_gates *gates)
 
 static bool fits(const char *pattern, const char *text)
 {
-	/* Names of C++ have brackets and stars of their own. */
+	/* C++ names may contain brackets and stars. */
 	return text && (strcmp(pattern, text) == 0 || fnmatch(pattern, text, 0) == 0);
 }
 
-/* Whether @pattern is the first @len bytes of @name, or stands behind a scope there. */
+/* Whether the first @len bytes of @name are @pattern, or end with it after a "::". */
 static bool ends_so(const char *pattern, const char *name, size_t len)
 {
 	size_t own = strlen(pattern);
@@ -274,7 +275,7 @@ static bool fits_scope(const char *pattern, const char *scope, const char *symbo
 	       ends_so(pattern, scope, bare) || ends_so(pattern, scope, strlen(scope));
 }
 
-/* Without modifiers any of them are meant. */
+/* Without modifiers, a pattern matches any modifiers. */
 static bool fits_event(const char *pattern, const struct pm_gate_target *target)
 {
 	const char *event = target->event;
@@ -323,7 +324,8 @@ bool pm_gate_is_default(const struct pm_compare_row *row)
 
 /* ---- gates that mean none ----------------------------------------------------------- */
 
-/* @gate's scope in @row's event, or its event in @row's scope: where one of both is right. */
+/* If @gate's event matches @row, returns the row's scope; if its scope matches, the row's
+ * event; else NULL. Sets *ret_typed to the gate's other part. */
 static const char *candidate(const struct pm_gate *gate, const struct pm_compare_row *row,
 			     const char **ret_typed)
 {
@@ -354,7 +356,7 @@ const char *pm_gate_near(const struct pm_gate *gate,
 		const char *name = candidate(gate, &comparison->rows.data[i], &typed);
 		size_t distance = name ? pm_name_distance(typed, name) : best;
 
-		/* Of a short name nearly everything is near. */
+		/* Nearly every name is similar to a short one. */
 		if (distance < best && distance <= strlen(typed) / 3) {
 			best = distance;
 			near = name;
@@ -363,7 +365,8 @@ const char *pm_gate_near(const struct pm_gate *gate,
 	return near;
 }
 
-/* What one machine or engine counts and another does not: a gate for it is none for this one. */
+/* Events that one machine or engine counts and another does not: a gate for one of them
+ * may be meant for another machine. */
 static bool is_of_others(const char *event)
 {
 	static const char *const names[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What many small steps make together: the new side against the level of earlier commits, as a row
- * of its own. The level is the median of the last commits, such that neither one bad commit nor one
- * good one moves it; after a change that stays it follows within half of them.
+ * Detects the sum of many small steps: compares the new side with the level of earlier
+ * commits, in a separate row. The level is the median of the last commits: neither one
+ * bad nor one good commit moves it, and after a lasting change it follows within half of
+ * them.
  */
 #include "compare-internal.h"
 #include "pm/stats.h"
@@ -14,16 +15,16 @@ enum {
 	LEVEL_COMMITS = 50, /* the last ones */
 	LEVEL_COMMITS_MIN = 5,
 };
-/* So many times its noise is a change that the history itself does not make. */
+/* A change of more than this times the noise is not made by the history itself. */
 #define NOISE_TIMES 3
-/* How the median of |differences| of neighbours tells sigma: 1.4826 / sqrt(2). */
+/* Sigma is this times the median of |differences| of neighbours: 1.4826 / sqrt(2). */
 #define SIGMA_OF_MEDIAN 1.0484
 
 /* The last medians of @row, oldest first. */
 struct level {
 	double values[LEVEL_COMMITS];
 	size_t len;
-	size_t commits; /* that were measured so, with the row or without */
+	size_t commits; /* that were measured in the same way, with or without the row */
 	double median, noise;
 };
 
@@ -85,7 +86,7 @@ static double *copy_values(const double *values, size_t len)
 	return copy;
 }
 
-/* The row without its sides: texts of its own. */
+/* Copies the row with its own texts. The base is the level. */
 static int copy_row(struct pm_compare_row *ret, const struct pm_compare_row *row,
 		    const struct level *level)
 {
@@ -183,7 +184,7 @@ static int add_row(struct pm_comparison *comparison, size_t at,
 	return r;
 }
 
-/* The last one that fits holds. */
+/* Returns the last gate that matches. */
 static const struct pm_gate *find_gate(const struct pm_gates *gates, bool *used,
 				       const struct pm_compare_row *row,
 				       const char *group)
@@ -205,8 +206,9 @@ static const struct pm_gate *find_gate(const struct pm_gates *gates, bool *used,
 	return found;
 }
 
-/* If the new side has no number, the gate decides nothing, and a row says that. As of direct gates:
- * of all that a pattern means some may go, and a case that is gone says so itself. */
+/* Whether a row has to say that the gate decides nothing, because the new side has no
+ * number. As with direct gates, some rows that a pattern matches may be gone, and a case
+ * that is gone has its own verdict. */
 static bool is_missed(const struct pm_compare_row *row, const struct pm_gate *gate)
 {
 	bool pattern = gate->scope && strpbrk(gate->scope, "*?") &&
@@ -215,7 +217,7 @@ static bool is_missed(const struct pm_compare_row *row, const struct pm_gate *ga
 	return !row->new.known && row->verdict != PM_VERDICT_GONE && !pattern;
 }
 
-/* Of a file's gates, which may be for other machines, only what is mistyped is an error. */
+/* Gates of a file may be for other machines; only mistyped gates are an error. */
 static int check_used(const struct pm_comparison *comparison,
 		      const struct pm_gates *gates, const bool *used,
 		      struct pm_error *err)
@@ -246,7 +248,7 @@ int pm_history_rows_add(struct pm_comparison *comparison,
 		const struct pm_compare_input *input = &inputs[row->case_at];
 		const struct pm_gate *gate = find_gate(gates, used, row, input->group);
 
-		/* Of `ab` the one document is both sides. */
+		/* The only document of `ab` is both sides. */
 		if (gate && (row->new.known || is_missed(row, gate)))
 			r = add_row(comparison, i, gate, input->history,
 				    input->history_len,

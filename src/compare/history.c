@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much a number moves from commit to commit when nothing is wrong. */
+/* Measures how much a number changes from commit to commit without a regression. */
 #include "compare-internal.h"
 #include "pm/stats.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	CHANGES_MIN = 5, /* fewer have no quartiles worth the name */
+	CHANGES_MIN = 5, /* fewer changes have no meaningful quartiles */
 };
 #define FAR_RANGES 3.0
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where added cost is: functions and lines of two profiles, in absolute numbers. */
+/* Finds added cost: functions and lines of two profiles, in absolute numbers. */
 #include "functions.h"
 #include "recordings.h"
 
@@ -78,7 +78,7 @@ static void sort_added(struct added_list *added)
 		      compare_added);
 }
 
-/* The text without the folder that the side's sources were in. */
+/* Returns the text without the root folder of the side's sources. */
 static const char *without_root(const struct work *work, unsigned int side,
 				const char *file)
 {
@@ -123,7 +123,7 @@ static int add_function(struct work *work, struct pm_hot_rows *to,
 	return -ENOMEM;
 }
 
-/* The ten of @which (self or total) that have the most more than before. */
+/* Adds the functions whose self or total cost has increased most, up to PM_HOT_ROWS. */
 static int add_functions(struct work *work, struct pm_hot_rows *to,
 			 const struct pm_functions *functions,
 			 struct pm_function_weight *const weights[SIDES], bool total)
@@ -209,8 +209,8 @@ static int add_weight(struct lines *lines, const struct line *key, unsigned int 
 	return 0;
 }
 
-/* A line of the base is that of the new side which it has become. One that was taken away is
- * none. */
+/* A line of the base counts as the line of the new side that it has become. Removed lines
+ * do not count. */
 static int weigh_lines(struct work *work, struct lines *lines, unsigned int side)
 {
 	const struct pm_profile *profile = work->of[side];
@@ -284,7 +284,7 @@ static int find_lines(struct work *work)
 
 /* ---- all of it ---------------------------------------------------------------------- */
 
-/* The first event that both have samples of. */
+/* Chooses the first event of which both sides have samples. */
 static int choose_event(struct work *work, struct pm_error *err)
 {
 	for (uint32_t i = 0; i < work->of[PM_BASE]->events.len; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the values of a row say: its change, whether that is more than chance, its verdict. */
+/* Judges rows: the change, whether it is more than chance, and the verdict. */
 #include "compare-internal.h"
 #include "pm/stats.h"
 
@@ -12,7 +12,7 @@
 #define CONFIDENCE 0.95
 
 enum {
-	RUNS_MAX = 64, /* that a message asks for */
+	RUNS_MAX = 64, /* the most that a message asks for */
 	/* Fewer pairs have too few combinations of signs; unpaired values have more. */
 	PAIRS_LEAST = 10,
 };
@@ -28,7 +28,7 @@ enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double ch
 
 /* ---- one row ------------------------------------------------------------------------ */
 
-/* @by of @of: of nothing it is infinite. */
+/* @by as a fraction of @of; infinite if @of is 0. */
 static double fraction(double by, double of)
 {
 	return by == 0 ? 0 : of == 0 ? copysign(INFINITY, by) : by / fabs(of);
@@ -46,7 +46,7 @@ double pm_compare_floor(const char *event)
 	return 0;
 }
 
-/* Not told where a person has set the gate. */
+/* Does not apply if the user has set the gate. */
 static double floor_of(const struct pm_compare_row *row)
 {
 	return pm_gate_is_default(row) ? pm_compare_floor(row->event) : 0;
@@ -58,8 +58,8 @@ static bool is_beyond(const struct pm_compare_row *row, double change)
 	       !(fabs(row->new.median - row->base.median) < floor_of(row));
 }
 
-/* Whether more than one in ten values of @side lie in the middle half of the other: of many runs
- * some are always disturbed. */
+/* Whether more than one in ten values of @side lie in the middle half of the other: in
+ * many runs, some are always disturbed. */
 static bool reaches_into(const struct pm_compare_side *side,
 			 const struct pm_stats_summary *other)
 {
@@ -89,7 +89,7 @@ static int judge_steady(struct pm_compare_row *row, const struct pm_stats_summar
 	return 0;
 }
 
-/* The interval as fractions of the base's median. */
+/* Sets the interval as fractions of the base's median. */
 static void set_interval(struct pm_compare_row *row, const struct pm_stats_shift *shift)
 {
 	row->difference = shift->shift;
@@ -176,7 +176,7 @@ int pm_compare_measure(struct pm_compare_row *row, size_t family, double alpha,
 						    : measure_values(row, seed);
 }
 
-/* Medians, and what the class really is: values that vary are not exact. */
+/* Sets the medians, and judges all but noisy rows. */
 static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 {
 	struct pm_stats_summary base, new;
@@ -200,7 +200,7 @@ static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 
 /* ---- rows that need each other ------------------------------------------------------ */
 
-/* A gate limits the value, but not its change: there is nothing to test. */
+/* The gate limits the value, not its change: there is nothing to test. */
 static bool has_only_hard_limit(const struct pm_compare_row *row)
 {
 	return !isnan(row->at_most) && isinf(row->gate);
@@ -260,7 +260,7 @@ static struct family find_family(const struct pm_comparison *comparison)
 	return family;
 }
 
-/* For how many rows @row is corrected. */
+/* Returns the number of rows for which @row is corrected. */
 static size_t family_len(const struct family *family, const struct pm_compare_row *row)
 {
 	return is_in_family(row, family->any_gated) ? family->len : 1;
@@ -297,7 +297,7 @@ static int tell_few(struct pm_compare_row *row, size_t family)
 		row, "Too few runs: %zu a side are the least that could tell.", runs);
 }
 
-/* Whether the interval has changes in it that the gate would not let pass. */
+/* Whether the interval contains changes that the gate does not allow. */
 static bool may_be_beyond(const struct pm_compare_row *row)
 {
 	bool up = row->high > row->gate, down = row->low < -row->gate;
@@ -309,7 +309,7 @@ static bool may_be_beyond(const struct pm_compare_row *row)
 
 static int judge_noisy(struct pm_compare_row *row, size_t family)
 {
-	/* Neither side varies, and both are the same. */
+	/* Neither side varies, and both are equal. */
 	if (row->low == 0 && row->high == 0) {
 		row->verdict = PM_VERDICT_SAME;
 		return 0;
@@ -328,7 +328,8 @@ static int judge_noisy(struct pm_compare_row *row, size_t family)
 	return 0;
 }
 
-/* More than the new side's number is worse all the more, if less of it is better. */
+/* Lost hits mean that the true value is larger. If the new side is worse because it is
+ * larger, that makes it worse still, and the verdict stands. */
 static int doubt_lost(struct pm_compare_row *row)
 {
 	bool base = row->base.lost > row->gate / 2, new = row->new.lost > row->gate / 2;

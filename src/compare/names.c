@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names that are the same but for what compilers, builds and people append to them. */
+/* Names that are equal except for what compilers, builds and people append to them. */
 #include "compare-internal.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ int pm_event_shown(char **ret, const struct pm_stat_event *event)
 	if (modifiers == 0 && slash && slash[1] && requested[0] != '/' &&
 	    strspn(slash + 1, "ukhGHpPSDWeI") == strlen(slash + 1))
 		modifiers = strlen(slash + 1);
-	/* The name has them itself, or it is one that looks like them. */
+	/* The name has them itself, or ends with something that looks like them. */
 	if (modifiers > 0 && own > modifiers &&
 	    strcmp(name + own - modifiers, requested + len - modifiers) == 0 &&
 	    (name[own - modifiers - 1] == ':' || name[own - modifiers - 1] == '/'))
@@ -40,7 +40,7 @@ int pm_event_shown(char **ret, const struct pm_stat_event *event)
 
 /* ---- functions ---------------------------------------------------------------------- */
 
-/* What GCC, clang and LTO call copies and parts of a function. */
+/* The words that GCC, clang and LTO append for copies and parts of a function. */
 static bool is_clone(const char *text, size_t len)
 {
 	static const char *const words[] = { "part",       "cold",     "isra",
@@ -54,7 +54,7 @@ static bool is_clone(const char *text, size_t len)
 	return false;
 }
 
-/* ".isra.0", ".cold", and several of them. */
+/* ".isra.0", ".cold", also several of them. */
 static size_t without_clones(const char *name, size_t len)
 {
 	size_t end = len;
@@ -92,7 +92,8 @@ static size_t without_brackets(const char *name, size_t len)
 	return len;
 }
 
-/* "::h" and 16 hexadecimal digits, which Rust makes of everything that a function depends on. */
+/* "::h" and 16 hexadecimal digits: Rust's hash of everything that a function depends
+ * on. */
 static size_t without_hash(const char *name, size_t len)
 {
 	enum {
@@ -122,8 +123,8 @@ static size_t digits_at(const char *text, const char *end)
 	return len;
 }
 
-/* A line or a column of what has no name but its place: `{lambda FILE:7:25}`, `{unnamed FILE:7:25}`,
- * as DWARF's readers here write them. */
+/* Whether this is a line or a column of something that only has a place: `{lambda
+ * FILE:7:25}`, `{unnamed FILE:7:25}`, as our DWARF reader writes them. */
 static bool is_place(const char *begin, const char *at, const char *end, size_t len)
 {
 	static const char *const kinds[] = { "lambda ", "unnamed " };
@@ -144,8 +145,8 @@ static bool is_place(const char *begin, const char *at, const char *end, size_t 
 	return false;
 }
 
-/* The number at @at, which is behind @begin of @end: of GCC and Rust "#1}", of clang "$_0", of LLVM's
- * demangler "'lambda0'", of which the first has no digits. */
+/* Whether there is such a number at @at, between @begin and @end: GCC and Rust write
+ * "#1}", clang "$_0", LLVM's demangler "'lambda0'", whose first one has no digits. */
 static bool is_number(const char *begin, const char *at, const char *end, size_t *ret_len)
 {
 	static const char *const before[] = { "'lambda", "'unnamed" };

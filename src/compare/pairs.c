@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of both sides that are neighbours in time: a disturbance of one has disturbed the
- * other, too. */
+/* Pairs of runs of both sides that are neighbours in time: a disturbance of one affects
+ * the other, too. */
 #include "compare-internal.h"
 
 struct begun {
@@ -28,7 +28,7 @@ static void fill_begun(struct begun *to, const struct pm_compare_side *side, boo
 		to[i] = (struct begun){ side->begins[i], (uint32_t)i, new };
 }
 
-/* A run stays alone if its neighbours are of its own side or were left out. */
+/* A run stays alone if its neighbours belong to its own side or were left out. */
 int pm_compare_pairs_find(struct pm_compare_row *row)
 {
 	size_t len = row->base.len + row->new.len, single = len;

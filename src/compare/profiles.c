@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings against each other: what each function weighs, and whether it is more than what
- * sampling makes of one program twice. */
+/* Compares recordings: the weight of each function, and whether a change exceeds what
+ * sampling the same program twice gives. */
 #include "pm/stats.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@
 
 #define ALPHA       0.01
 #define GATE_POINTS 0.01 /* of everything */
-/* By how much a function's weight must change beside that: two recordings were not in turns,
- * and times of one program then differ by so much. */
+/* A function's weight must also change by this much: the recordings did not take turns,
+ * and the times of one program then differ by as much. */
 #define GATE_OWN   0.1
 #define NORMAL_975 1.959963984540054
-/* More than these are lost, and the rest is no measure of the whole. */
+/* If more are lost, the rest does not represent the whole. */
 #define LOST_MAX 0.01
 
 /* One event of both. */
@@ -24,7 +24,7 @@ struct pair {
 	const struct pm_profile_event *of[PM_PROFILES];
 	struct pm_view *views[PM_PROFILES];
 	struct pm_function_weight *weights[PM_PROFILES];
-	bool absolute; /* weights compare, not only shares */
+	bool absolute; /* weights can be compared, not only shares */
 };
 
 static void pair_release(struct pair *pair)
@@ -51,7 +51,7 @@ static void work_release(struct work *work)
 
 /* ---- pairs of events ------------------------------------------------------------------ */
 
-/* Whether all that the program did was recorded, from its begin to its end. */
+/* Whether the whole program was recorded, from its start to its end. */
 static bool is_whole(const struct pm_profile *profile,
 		     const struct pm_profile_event *event)
 {
@@ -101,7 +101,7 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 	for (size_t i = 0; gates && i < gates->list.len; i++) {
 		const struct pm_gate *gate = &gates->list.data[i];
 
-		/* Samples are no counts. */
+		/* A number of samples is not a count. */
 		if (!isnan(gate->at_most) || !pm_gate_fits(gate, &target))
 			continue;
 		work->used[i] = true;
@@ -149,8 +149,9 @@ static int fill_names(struct pm_compare_row *row, const struct work *work,
 	return pm_stat_text(&row->file, work->of[side]->places.data[place].file);
 }
 
-/* Weights are sums of periods; each sample stands for the mean one, and how many there are is
- * chance. The program's own noise comes on top, which one recording cannot tell. */
+/* Weights are sums of periods. Each sample represents the mean period, and the number of
+ * samples is subject to chance. One recording does not show the additional noise of the
+ * program. */
 static void judge_weights(struct pm_compare_row *row, const struct pair *pair)
 {
 	double per_sample[PM_PROFILES], base = row->base.median, new = row->new.median;
@@ -185,7 +186,7 @@ static void judge_shares(struct pm_compare_row *row, const struct pair *pair)
 	pm_stats_two_shares(&shares[PM_BASE], &shares[PM_NEW], &two);
 	row->method = "shares of samples";
 	row->p = two.p;
-	/* By weight, which the numbers of samples stand for. */
+	/* By weight; only the interval comes from the numbers of samples. */
 	row->change = (row->new.share - row->base.share) / 100;
 	row->low = row->change + (two.low - two.difference);
 	row->high = row->change + (two.high - two.difference);
@@ -233,7 +234,8 @@ no_memory:
 	return -ENOMEM;
 }
 
-/* Everything together: what one recording a side cannot judge, but people want to see. */
+/* Adds the sum of everything: one recording on each side cannot judge it, but people want
+ * to see it. */
 static int add_total(struct work *work, const struct pair *pair)
 {
 	struct pm_compare_row row = {
@@ -281,8 +283,9 @@ static int add_pair(struct work *work, const struct pair *pair)
 /* ---- verdicts ----------------------------------------------------------------------- */
 
 /*
- * Rows that cannot change by more than the gate, rare as they are on both sides, need no
- * correction of the others: how rare is not how different.
+ * Rows that are so rare on both sides that they cannot change by more than the gate do
+ * not take part in the correction. This choice depends on how rare rows are, not on how
+ * much they differ.
  */
 static bool is_tested(const struct pm_compare_row *row)
 {
@@ -308,7 +311,7 @@ static int correct(struct pm_comparison *comparison)
 	return 0;
 }
 
-/* Where nobody has set a gate: how much it changes of everything. */
+/* For a default gate: whether the change is large relative to everything. */
 static bool is_large(const struct pm_compare_row *row)
 {
 	double whole = 100, difference;
@@ -323,7 +326,7 @@ static bool is_large(const struct pm_compare_row *row)
 	return difference > GATE_POINTS * whole;
 }
 
-/* A gate fails, as one of noisy counts does, where the whole interval is beyond it. */
+/* As with noisy counts, a gate fails if the whole interval is beyond it. */
 static int judge_gated(struct pm_compare_row *row, bool significant)
 {
 	bool up = row->high > row->gate, down = row->low < -row->gate;
@@ -360,7 +363,7 @@ static int judge(struct pm_compare_row *row)
 		       : 0;
 }
 
-/* Of a repository, and perhaps for counting: one sentence for all. */
+/* Gates of a repository may be for counting: warns in one sentence for all of them. */
 static int check_gates(struct work *work, struct pm_error *err)
 {
 	const struct pm_gates *gates = work->options->gates;
@@ -468,7 +471,7 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 		r = add_events(&work, err);
 	if (r == 0)
 		r = finish(&work, err);
-	/* Refused, it tells why. */
+	/* On refusal, the comparison has the reasons. */
 	if (r < 0 && r != -EXDEV)
 		return r;
 	*ret = comparison;

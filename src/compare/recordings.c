@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether recordings may be compared at all, and what makes that doubtful. */
+/* Checks whether recordings may be compared at all, and what makes that doubtful. */
 #include "recordings.h"
 
 #include <string.h>
@@ -126,7 +126,7 @@ static int check_events(struct check *check, const struct pm_profile_event *a,
 		(unsigned long long)b->rate);
 }
 
-/* What one side does not have is in no row. */
+/* Rows do not include events of only one side. */
 static int warn_of_alone(struct check *check, unsigned int side)
 {
 	static const char *const names[] = { "base", "new side" };

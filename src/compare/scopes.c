@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which functions and ranges of many documents are the same one. */
+/* Finds which functions and ranges of many documents are the same. */
 #include "compare-internal.h"
 
 #include <string.h>
@@ -19,15 +19,15 @@ bool pm_side_counts(const struct pm_side *side, const struct pm_stat_run *run)
 
 /* ---- keys --------------------------------------------------------------------------- */
 
-/* What a scope is known by. */
+/* Identifies a scope. */
 struct key {
 	const struct pm_stat_scope *scope;
 	const char *
-		module; /* "" for the program that was run, whatever its file is called */
+		module; /* "" for the program that was run, whatever the name of its file */
 	size_t module_len;
 	size_t name_len;
-	bool any_kind; /* a function of its own, or inlined: both are one */
-	bool details; /* one of several of its name: by symbol and file, too */
+	bool any_kind; /* functions and inlined functions count as the same */
+	bool details; /* if several have the same name: also by symbol and file */
 };
 
 static struct key key_of(const struct pm_side *side, const struct pm_scope_member *member)
@@ -126,8 +126,8 @@ static int add(struct finder *finder, const struct pm_scope_member *member)
 	return pm_vec_push(&group->members, *member);
 }
 
-/* One of many places where a function was inlined: their sum is there, too, and places have no
- * name that the other side would know. */
+/* One of many places where a function was inlined. The document also has their sum, and
+ * the other side would not know the name of a place. */
 static bool is_part(const struct pm_stat_scope *scope)
 {
 	return scope->kind == PM_STAT_INLINED && scope->places > 1 &&
@@ -171,7 +171,7 @@ static bool in_one_run(const struct finder *finder, const struct pm_scope_member
 	       run_of(finder, a) == run_of(finder, b);
 }
 
-/* Documents tell scopes run by run: two of one run are neighbours. */
+/* Documents have scopes run by run: two of the same run are adjacent. */
 static void mark_repeated(const struct finder *finder, size_t from)
 {
 	for (size_t i = from; i < finder->groups->list.len; i++) {
@@ -183,7 +183,8 @@ static void mark_repeated(const struct finder *finder, size_t from)
 	}
 }
 
-/* Several of a name: symbol and file may tell them apart. */
+/* Divides groups with several scopes of one name in a run: symbol and file may
+ * distinguish them. */
 static int divide(struct finder *finder)
 {
 	size_t len = finder->groups->list.len, kept = 0;
@@ -216,7 +217,7 @@ static int divide(struct finder *finder)
 
 /* ---- what only one side has --------------------------------------------------------- */
 
-/* Groups of one side under what is left of their names without suffixes and kinds. */
+/* Groups of only one side, by their names without suffixes and kinds. */
 struct lonely {
 	struct finder *finder;
 	PM_VEC(struct lonely_row {
@@ -268,7 +269,7 @@ static int add_lonely(struct lonely *lonely, uint32_t group, unsigned int side)
 	return 0;
 }
 
-/* Leaves the other one empty. */
+/* Leaves the group of the new side empty. */
 static int join(struct pm_scope_groups *groups, const struct lonely_row *row)
 {
 	struct pm_scope_group *base = &groups->list.data[row->group[PM_BASE]];
@@ -293,8 +294,8 @@ static void drop_empty(struct pm_scope_groups *groups)
 	groups->list.len = kept;
 }
 
-/* What was inlined on one side alone, or has been cut into parts there, is still that function,
- * where no other is called so. */
+/* A function that was inlined or split into parts on one side only is still the same
+ * function, if no other has its name. */
 static int pair_lonely(struct finder *finder)
 {
 	struct lonely lonely = { .finder = finder };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of many documents, and the values of one in all runs. */
+/* Pairs the events of many documents, and gathers the values of one event in all runs. */
 #include "compare-internal.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ static int add_event(struct finder *finder, unsigned int side, const struct pm_s
 	return 0;
 }
 
-/* From the events of each document to pairs, then the other way round. */
+/* Maps the events of each document to pairs; turn_round() then maps pairs to events. */
 static int add_events(struct finder *finder, const struct pm_side *sides, uint32_t ***ids)
 {
 	for (unsigned int side = 0; side < PM_SIDES; side++) {
@@ -95,7 +95,7 @@ static int turn_round(struct pm_event_pairs *pairs, const struct pm_side *side,
 		if (!at[i])
 			return -ENOMEM;
 		memset(at[i], 0xff, (len + 1) * sizeof(uint32_t));
-		/* Of an event that was asked for twice the first one. */
+		/* If an event was requested twice, use the first one. */
 		for (size_t e = side->docs[i]->events.len; e-- > 0;)
 			at[i][ids[i][e]] = (uint32_t)e;
 	}
@@ -130,14 +130,14 @@ int pm_event_pairs_find(struct pm_event_pairs *pairs, const struct pm_side *side
 
 /* ---- values ------------------------------------------------------------------------- */
 
-/* What is gathered for one row. */
+/* The values that are gathered for one row. */
 struct gathering {
 	struct pm_compare_row *row;
 	const struct pm_event_pairs *pairs;
 	size_t event;
 	PM_VEC(double) values;
 	PM_VEC(uint64_t) begins; /* of the run of each */
-	/* The first value that is none, and its event. */
+	/* The state of the first missing value, and its event. */
 	enum pm_stat_state state;
 	const struct pm_stat_event *without;
 	bool multiplexed, at_least;
@@ -159,7 +159,7 @@ static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t eve
 	if (event == PM_INDEX_NONE)
 		return 0;
 	of = &stat->events.data[event];
-	/* A factor of a hostile document makes infinities. */
+	/* The factor of a hostile document can make it infinite. */
 	if (pm_stat_has_value(&values[event]) &&
 	    isfinite((double)values[event].value * of->scale)) {
 		to->multiplexed = to->multiplexed ||
@@ -309,7 +309,7 @@ static int fill_event(struct pm_compare_row *row, const struct pm_event_pairs *p
 	return text(&row->event, pair->name) == 0 ? text(&row->unit, of->unit) : -ENOMEM;
 }
 
-/* What was scaled up, or is a lower bound, is not what the class promises. */
+/* A value that was scaled, or is a lower bound, is less exact than its class says. */
 static void lower_class(struct pm_compare_row *row, const struct gathering *gathering)
 {
 	if (gathering->multiplexed)
@@ -374,7 +374,7 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 	r = fill_side(row, sides, PM_BASE, group, pairs, event);
 	if (r == 0)
 		r = fill_side(row, sides, PM_NEW, group, pairs, event);
-	/* What varies is not exact, whatever it is called. */
+	/* A value that varies is not exact, whatever its class. */
 	if (row->class == PM_STAT_EXACT &&
 	    (row->base.min < row->base.max || row->new.min < row->new.max))
 		row->class = PM_STAT_LOW_NOISE;

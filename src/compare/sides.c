@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether numbers of two sides may be compared at all, and what makes that doubtful. */
+/* Checks whether numbers of two sides may be compared at all, and what makes that
+ * doubtful. */
 #include "compare-internal.h"
 
 #include <stdarg.h>
@@ -90,7 +91,8 @@ struct check {
 	struct pm_comparison *comparison;
 	const struct pm_stat *first, *other;
 	const char *whose; /* "the new side" */
-	bool only_exact; /* nothing is counted that the kernel or the machine's load changes */
+	/* Nothing counted depends on the kernel or the load of the machine. */
+	bool only_exact;
 };
 
 static int differ(const struct check *check, const char *what, const char *a,
@@ -144,7 +146,7 @@ static const char *setting(const struct pm_stat *stat, const char *name)
 	return NULL;
 }
 
-/* What decides about simulated counts. */
+/* The settings that influence simulated counts. */
 static int check_settings(const struct check *check)
 {
 	static const char *const names[] = { "valgrind", "GLIBC_TUNABLES", "I1", "D1",
@@ -244,7 +246,7 @@ static int compare_begins(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Of runs in the order in which they began. */
+/* @begins: of runs in the order in which they started. */
 static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs)
 {
 	uint64_t first[PM_SIDES], last[PM_SIDES];
@@ -258,7 +260,7 @@ static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs
 		first[begins[i].side] = begins[i].at;
 	for (size_t i = 1; i < len; i++)
 		changes += begins[i].side != begins[i - 1].side;
-	/* Moods of machines last for many runs: two blocks each are no turns. */
+	/* The state of a machine lasts for many runs: two blocks each are not turns. */
 	return first[PM_BASE] < last[PM_NEW] && first[PM_NEW] < last[PM_BASE] &&
 	       4 * changes >=
 		       (runs[PM_BASE] < runs[PM_NEW] ? runs[PM_BASE] : runs[PM_NEW]);
@@ -319,7 +321,7 @@ static int check_overhead(const struct check *check)
 		check->whose);
 }
 
-/* A program that gives up early is not a faster one. */
+/* A program that gives up early is not faster. */
 static int check_ends(struct pm_comparison *comparison, const struct pm_side *sides)
 {
 	static const char *const words[] = { "all failed", "some ended well" };

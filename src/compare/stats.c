@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting documents against each other: rows, the gate of each, and all of it together. */
+/* Compares counting documents: rows, their gates, and everything together. */
 #include "compare-internal.h"
 #include "pm/suite.h"
 
@@ -7,10 +7,10 @@
 #include <string.h>
 
 /*
- * What changes without anybody's fault: nothing but the loader's handling of paths in simulated
- * counts; where code and data lie moves a program's time by some tenths of a percent; a busy
- * machine's clock varies by 1 % from run to run, its wall-time by 20 %, and both by more from one
- * minute to the next.
+ * Changes without a cause in the program: simulated counts change only by the loader's
+ * handling of paths. The placement of code and data changes a program's time by some
+ * tenths of a percent. On a busy machine, clocks vary by 1 % from run to run, and
+ * wall-time by 20 %; both vary by more from one minute to the next.
  */
 #define GATE_EXACT     0.0005
 #define GATE_LOW_NOISE 0.005
@@ -18,19 +18,19 @@
 #define GATE_WALL      0.05
 #define GATE_NO_TURNS  0.1
 
-/* What the comparison of a case is made with; where there are no cases, of all. */
+/* The comparison of one case, or of everything if there are no cases. */
 struct work {
-	struct pm_comparison *comparison; /* of this case alone */
+	struct pm_comparison *comparison; /* of this case only */
 	const struct pm_compare_options *options;
 	const struct pm_compare_input *input;
-	size_t gates; /* how many are for this case */
+	size_t gates; /* number of gates for this case */
 	struct pm_side sides[PM_SIDES];
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
 	bool turns, one_machine;
-	bool *used; /* by gate, of all cases; borrowed */
-	size_t used_here; /* gates */
-	bool gates_mean_nothing; /* none of them: what decides without any does */
+	bool *used; /* by gate, for all cases; borrowed */
+	size_t used_here; /* number of gates */
+	bool gates_mean_nothing; /* no gate matches: rows decide as without gates */
 };
 
 static void work_release(struct work *work)
@@ -46,7 +46,7 @@ static int no_memory(struct pm_error *err)
 
 /* ---- the sides ---------------------------------------------------------------------- */
 
-/* Whether the one document of `ab` is both sides. */
+/* Whether the input is the only document of `ab`, which is both sides. */
 static bool is_ab(const struct pm_compare_input *input)
 {
 	return input->base_len == 1 && input->base[0]->subjects.len == 2 &&
@@ -84,7 +84,8 @@ static int set_sides(struct work *work, struct pm_error *err)
 			ab ? 1 : input->new_len, ab, err);
 }
 
-/* The first document of the new side; of the base where only that has any. */
+/* Returns the first document of the new side, or of the base if only the base has
+ * documents. */
 static const struct pm_stat *newest_of(const struct work *work)
 {
 	const struct pm_side *side = &work->sides[PM_NEW];
@@ -152,7 +153,7 @@ static int warn_of_sides(struct work *work)
 
 /* ---- gates -------------------------------------------------------------------------- */
 
-/* Who looks into functions, or simulates, takes most of the time himself. */
+/* Measuring functions, or simulating, takes most of the time itself. */
 static bool is_undisturbed(const struct work *work)
 {
 	return strcmp(work->comparison->engine, "count") == 0;
@@ -173,12 +174,12 @@ static bool depends_on_others(const struct pm_stat_event *event)
 	return false;
 }
 
-/* Whether @event measures the program alone, here. */
+/* Whether @event measures only the program, in this comparison. */
 static bool is_trusted(const struct work *work, const struct pm_stat_event *event)
 {
 	if (strcmp(event->name, "wall-time") == 0)
 		return work->turns && is_undisturbed(work);
-	/* A clock tells of the machine, too: pmstat's, and that of google-benchmark. */
+	/* Clocks also measure the machine: pmstat's, and that of google-benchmark. */
 	if ((strcmp(event->name, "task-clock") == 0 ||
 	     strcmp(event->name, "cpu-time") == 0) &&
 	    !work->turns && !work->one_machine)
@@ -215,7 +216,7 @@ static int is_known_on_both(const struct work *work, size_t event, bool *ret)
 	return r;
 }
 
-/* If somebody has requested events, only these decide. */
+/* If events were requested, only these decide. */
 static bool are_events_asked_for(const struct work *work)
 {
 	for (size_t i = 0; i < work->pairs.list.len; i++) {
@@ -262,7 +263,7 @@ static bool varies(const struct pm_compare_side *side)
 	return side->max - side->min > GATE_EXACT * fabs(side->min);
 }
 
-/* An address more or less in a simulated run is no reason to look away from ten times that. */
+/* If runs of a simulation differ by one address, ten times that is still a change. */
 static bool is_nearly_exact(const struct pm_compare_row *row,
 			    const struct pm_stat_event *event)
 {
@@ -311,15 +312,16 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 	return 0;
 }
 
-/* Of all that a pattern means some may go; but names of C++ have stars of their own. */
+/* Some of the rows that a pattern matches may be gone. C++ names may contain stars
+ * themselves. */
 static bool is_pattern(const struct pm_gate *gate, const struct pm_compare_row *row)
 {
 	return gate->scope && strpbrk(gate->scope, "*?") &&
 	       (!row->scope || strcmp(gate->scope, row->scope) != 0);
 }
 
-/* Whether the loss of @row is for @gate to decide. A case that is gone takes all of its rows
- * along: then only a gate of its own name does. */
+/* Whether @gate decides about the loss of @row. All rows of a case that is gone are gone:
+ * then only a gate with the name of the case decides. */
 static bool is_missed_by(const struct work *work, const struct pm_gate *gate,
 			 const struct pm_compare_row *row)
 {
@@ -328,8 +330,8 @@ static bool is_missed_by(const struct work *work, const struct pm_gate *gate,
 	return !is_pattern(gate, row);
 }
 
-/* If several gates match a row, the last one holds, which comes first here. A limit of a
- * change and a hard limit both hold. */
+/* If several gates match a row, the last one applies, which comes first here. A limit for
+ * the change and a hard limit both apply. */
 static void apply_gate(const struct work *work, struct pm_compare_row *row,
 		       const struct pm_gate *gate)
 {
@@ -381,8 +383,8 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-/* What wait4(2) and clocks tell is never known of a function, nor is what nobody asked for
- * missed where the machine does not have it. */
+/* A function never has the values of wait4(2) and clocks. An event that was not requested
+ * is not missed if the machine does not have it. */
 static bool is_missed(const struct pm_compare_row *row, const struct pm_event_pair *pair)
 {
 	const struct pm_stat_event *event =
@@ -393,7 +395,7 @@ static bool is_missed(const struct pm_compare_row *row, const struct pm_event_pa
 	return !event->default_set && !(row->scope && strcmp(event->source, "tool") == 0);
 }
 
-/* That it is missed where it was counted before is no "fine". */
+/* A missing value that was counted before must not pass silently. */
 static int warn_of_lack(struct work *work, const struct pm_compare_row *row)
 {
 	if (row->base.known == row->new.known || row->verdict != PM_VERDICT_SAME)
@@ -404,7 +406,7 @@ static int warn_of_lack(struct work *work, const struct pm_compare_row *row)
 			       row->event, row->base.known ? "new side" : "base");
 }
 
-/* A row of a case that only one side has. */
+/* Sets the verdict of a row of a case that only one side has. */
 static void set_lonely(const struct work *work, struct pm_compare_row *row)
 {
 	if ((work->sides[PM_BASE].len > 0 && work->sides[PM_NEW].len > 0) ||
@@ -425,7 +427,8 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 		set_lonely(work, &row);
 	if (r == 0)
 		r = set_gate(work, &row, pair);
-	/* Nobody said that it decides: without a value it does not, nor does what explains. */
+	/* Rows that decide by default do not decide without a value; nor do functions
+	 * that only explain. */
 	if (r == 0 && pm_gate_is_default(&row) && group &&
 	    work->options->functions_explain)
 		row.gated = false;
@@ -443,7 +446,7 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 	return r;
 }
 
-/* Engines that see functions know nothing of whole programs. */
+/* Engines that measure functions have no values of whole programs. */
 static bool program_is_shown(const struct work *work)
 {
 	if (work->groups.list.len == 0)
@@ -478,8 +481,9 @@ static int add_rows(struct work *work)
 
 /* ---- one case ----------------------------------------------------------------------- */
 
-/* Where all gates are for other machines, what decides here is what decides without gates: a
- * comparison that cannot fail is worse than one whose gates nobody has chosen. */
+/* If all gates are for other machines, the rows decide that decide without gates: a
+ * comparison that cannot fail is worse than one whose gates were not chosen by the
+ * user. */
 static int gate_by_default(struct work *work)
 {
 	struct pm_comparison *comparison = work->comparison;
@@ -518,7 +522,7 @@ static int begin(struct work *work)
 		       : pm_compare_sides_check(comparison, work->sides, &work->pairs);
 }
 
-/* Where runs were not in turns, times tell of the machine as well as of the program. */
+/* Without turns, times measure the machine as well as the program. */
 static int warn_of_turns(const struct work *work)
 {
 	for (size_t i = 0; !work->turns && i < work->comparison->rows.len; i++) {
@@ -544,7 +548,7 @@ static bool have_common(const struct pm_comparison *comparison)
 	return false;
 }
 
-/* Rows with their gates, of one case, not yet judged. */
+/* Adds the rows of one case with their gates. They are not judged yet. */
 static int fill_case(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
@@ -569,7 +573,7 @@ static int fill_case(struct work *work, struct pm_error *err)
 
 /* ---- all cases ---------------------------------------------------------------------- */
 
-/* The comparison of all cases, while it is made. */
+/* The comparison of all cases, under construction. */
 struct whole {
 	struct pm_comparison *comparison;
 	const struct pm_compare_options *options;
@@ -584,7 +588,8 @@ static void whole_release(struct whole *whole)
 	free(whole->used);
 }
 
-/* What is not measured here, but perhaps elsewhere. @at: index of the case. */
+/* Adds a row that was not measured here, but perhaps elsewhere. @at: index of the
+ * case. */
 static int add_unknown(struct pm_comparison *comparison, const struct pm_gate *gate,
 		       size_t at)
 {
@@ -636,7 +641,8 @@ static int add_unknown(struct pm_comparison *comparison, const struct pm_gate *g
 	return -ENOMEM;
 }
 
-/* The first case that @gate is for, with @measured of those that have rows; `len`: none is. */
+/* Returns the first case for which @gate is, with @measured only of those with rows;
+ * `len`: none. */
 static size_t first_case_of(const struct whole *whole, const struct pm_gate *gate,
 			    bool measured)
 {
@@ -655,9 +661,9 @@ static size_t first_case_of(const struct whole *whole, const struct pm_gate *gat
 	return at;
 }
 
-/* A gate of a file that names a case which nobody has measured. Cases of a harness come and go,
- * and a repository may have several harnesses, so it is no error. Gates of a case itself are for
- * the case that they stand in. */
+/* Warns of a file's gate that names a case which was not measured. This is no error,
+ * because the cases of a harness change, and a repository may have several harnesses. A
+ * gate inside a case is for that case. */
 static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gate *gate)
 {
 	if (comparison->cases.len == 0 || gate->case_exact)
@@ -671,7 +677,7 @@ static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gat
 			       gate->event, gate->source);
 }
 
-/* A slip must not pass for a gate. A repository's gates may be for machines of all kinds. */
+/* A mistyped gate is an error. A repository's gates may be for different machines. */
 static int check_gates(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_gates *gates = whole->options->gates;
@@ -704,7 +710,7 @@ static int check_gates(struct whole *whole, struct pm_error *err)
 	return 0;
 }
 
-/* Warnings and differences of a case go over to those of all, with its name. */
+/* Moves warnings and differences of a case to those of all, with its name. */
 static int move_sentences(struct pm_comparison *to, struct pm_comparison *from,
 			  const char *name)
 {
@@ -732,7 +738,7 @@ static int move_rows(struct pm_comparison *to, struct pm_comparison *from, size_
 	return 0;
 }
 
-/* What holds for all cases is what holds for the first one that has it. */
+/* Properties of all cases are taken from the first case that has them. */
 static int add_to_side(struct pm_compare_of *all, const struct pm_compare_of *one)
 {
 	all->documents += one->documents;
@@ -743,7 +749,7 @@ static int add_to_side(struct pm_compare_of *all, const struct pm_compare_of *on
 	return all->commit ? 0 : pm_stat_text(&all->commit, one->commit);
 }
 
-/* Of an engine that not all cases have, nothing is said of all of them. */
+/* The engine is shown only if all cases have the same. */
 static int add_engine(struct pm_comparison *all, const struct pm_comparison *one,
 		      bool first)
 {
@@ -778,7 +784,8 @@ static int describe_case(struct pm_compare_case *one, struct pm_comparison *of,
 	return pm_stat_text(&one->why, why);
 }
 
-/* Its rows stay out: numbers that do not compare would be read as if they did. */
+/* Its rows are left out: numbers that cannot be compared would be read as if they
+ * could. */
 static int refuse_case(struct whole *whole, struct pm_compare_case *one,
 		       const struct pm_error *why)
 {
@@ -850,7 +857,7 @@ static int add_cases(struct whole *whole, struct pm_error *err)
 	return r;
 }
 
-/* The one that has no name. */
+/* Adds the only case, which has no name. */
 static int add_only(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_compare_input *input = &whole->inputs[0];
@@ -910,7 +917,7 @@ int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *i
 	r = inputs[0].name ? add_cases(&whole, err) : add_only(&whole, err);
 	if (r == 0)
 		r = judge_all(&whole, err);
-	/* Refused, it tells why. */
+	/* On refusal, the comparison has the reasons. */
 	if (r < 0 && r != -EXDEV)
 		return r;
 	*ret = comparison;

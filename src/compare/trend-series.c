@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every number of many commits as a series. */
+/* Collects every number of many commits as a series. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "pm/stats.h"
 #include "trend-internal.h"
 
-/* Commits whose numbers compare: same case, same engine, same kind of machine. */
+/* Commits whose numbers can be compared: same case, engine and kind of machine. */
 struct machine {
 	const char *case_name; /* NULL: the only one */
 	const char *engine;
 	const struct pm_stat_host *host; /* of its first commit */
 	PM_VEC(const struct pm_stat *) docs;
-	PM_VEC(size_t) commits; /* by document: which one it is of */
+	PM_VEC(size_t) commits; /* by document: the index of its commit */
 };
 
 struct machines {
@@ -30,24 +30,24 @@ static void release_machines(struct machines *machines)
 	pm_vec_release(&machines->list);
 }
 
-/* All that one machine measured, as one side; of the other there is nothing. */
+/* Everything that one machine measured, as one side; the other side is empty. */
 struct collecting {
 	struct pm_trends *to;
 	const struct machine *machine;
-	const char *label; /* of series; NULL: there is one machine */
+	const char *label; /* label of its series; NULL: there is only one machine */
 	struct pm_side sides[PM_SIDES];
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
 };
 
-/* One series that is being made. */
+/* One series under construction. */
 struct making {
 	const struct collecting *of;
-	size_t event; /* of the pairs; as many as there are: calls */
-	const struct pm_stat_event *like; /* the youngest of them; NULL: calls */
+	size_t event; /* index of the pairs; equal to their number: calls */
+	const struct pm_stat_event *like; /* in the latest document; NULL: calls */
 	struct pm_trend trend;
 	size_t known; /* points */
-	PM_VEC(double) values; /* of the commit that is being looked at */
+	PM_VEC(double) values; /* of the current commit */
 	bool multiplexed, at_least, varies, unlike;
 };
 
@@ -87,7 +87,7 @@ static int add_to_machine(struct machines *machines, const struct pm_trend_of *o
 		       : pm_vec_push(&machines->list.data[i].commits, commit);
 }
 
-/* Cases have the same machines. */
+/* Counts machines only once, although each case has them. */
 static size_t count_machines(const struct machines *machines)
 {
 	size_t len = 0;
@@ -124,7 +124,8 @@ static int PM_PRINTF(2, 3) warn(struct pm_trends *to, const char *format, ...)
 
 /* ---- points ---------------------------------------------------------------------------- */
 
-/* What this document counted it as, which is PM_INDEX_NONE where it means something else. */
+/* Returns the event's index in this document, or PM_INDEX_NONE if it means something else
+ * there. */
 static uint32_t event_of(struct making *making, size_t doc)
 {
 	uint32_t at = making->of->pairs.at[PM_BASE][doc][making->event];
@@ -146,7 +147,7 @@ static int take(struct making *making, const struct pm_stat_event *event,
 {
 	double scaled = (double)value->value * event->scale;
 
-	/* A factor that somebody made up leads beyond all numbers. */
+	/* The factor of a hostile document can make it infinite. */
 	if (!pm_stat_has_value(value) || !isfinite(scaled))
 		return 0;
 	making->multiplexed =
@@ -155,7 +156,7 @@ static int take(struct making *making, const struct pm_stat_event *event,
 	return pm_vec_push(&making->values, scaled);
 }
 
-/* What was taken is all of this document. */
+/* Called when the values of a document are complete. */
 static int finish_point(struct making *making, size_t doc)
 {
 	struct pm_trend_point *point =
@@ -219,7 +220,7 @@ static int take_member(struct making *making, const struct pm_scope_member *memb
 	return take(making, &stat->events.data[event], &scope->values[event]);
 }
 
-/* Members stand in the order of their documents. */
+/* Members are in the order of their documents. */
 static int take_group(struct making *making, const struct pm_scope_group *group)
 {
 	int r = 0;
@@ -237,7 +238,8 @@ static int take_group(struct making *making, const struct pm_scope_group *group)
 
 /* ---- series ---------------------------------------------------------------------------- */
 
-/* The event as the youngest document has it: what it is called may have been mended. */
+/* Returns the event as in the latest document, whose description may have been
+ * corrected. */
 static const struct pm_stat_event *youngest(const struct collecting *of, size_t event)
 {
 	for (size_t doc = of->sides[PM_BASE].len; doc-- > 0;) {
@@ -292,7 +294,8 @@ static int init_points(struct making *making)
 	return r;
 }
 
-/* What was scaled up, or is a lower bound, or varies, is not what the class promises. */
+/* A value that was scaled, is a lower bound, or varies, is less exact than its class
+ * says. */
 static void lower_class(struct making *making)
 {
 	struct pm_trend *trend = &making->trend;
@@ -303,7 +306,7 @@ static void lower_class(struct making *making)
 		trend->class = PM_STAT_LOW_NOISE;
 }
 
-/* @group NULL: of the program. */
+/* @group NULL: the program. */
 static int add_series(const struct collecting *of, const struct pm_scope_group *group,
 		      size_t event)
 {
@@ -394,7 +397,7 @@ static int collect_machine(struct pm_trends *to, const struct machine *machine,
 	return r;
 }
 
-/* Other cases of the commit before, which are told by their names alone. */
+/* Other cases of the previous commit have only another name. */
 static bool is_same_commit(const struct pm_trend_of *before, const struct pm_trend_of *of)
 {
 	return of->case_name && before->case_name && of->commit &&

@@ -2,13 +2,14 @@
 /*
  * Levels of a series and the steps between them.
  *
- * Of all ways to draw a line of level pieces through the points, the one with the least cost: a
- * point costs its distance from the line in units of the noise, but never more than an outlier
- * does, and each step costs a penalty. Levels that are worth trying are the values themselves,
- * and thus one pass over the points finds the best of all lines, in points times levels (Storath
- * and others: Jump-penalized least absolute values estimation, 2017).
+ * Among all piecewise constant lines through the points, finds the one with the least
+ * cost. A point costs its distance from the line in units of the noise, but at most the
+ * cost of an outlier. Each step costs a penalty. Only the values themselves need to be
+ * tried as levels, and one pass over the points finds the best line, in points times
+ * levels (Storath and others: Jump-penalized least absolute values estimation, 2017).
  *
- * The noise is that of one point against the next, which steps hardly touch.
+ * The noise is that of one point against the next, on which steps have hardly any
+ * influence.
  */
 #include <float.h>
 #include <math.h>
@@ -19,22 +20,24 @@
 #include "trend-internal.h"
 
 enum {
-	LEVELS_MAX = 512, /* of more values, quantiles */
+	LEVELS_MAX = 512, /* if there are more values, their quantiles are used */
 };
 
-/* In units of the noise. An outlier costs less than the two steps around it, and two in a row,
- * too; three are a level. Of noise alone these find a step in 1 of 10,000 series. */
+/* In units of the noise. One or two outliers in a row cost no more than a step. Three
+ * cost more, and are a new level if the series stays there. In pure noise, these costs
+ * find a step in 1 of 10,000 series. */
 static const double outlier_cost = 6, step_cost = 12;
-/* By so many units of noise a step of the least size is higher. */
+/* The smallest step worth reporting counts as at most this many units of noise. */
 static const double least_in_noise = 6;
-/* How the median of |differences| of neighbours tells sigma: 1.4826 / sqrt(2). */
+/* Sigma is this times the median of |differences| of neighbours: 1.4826 / sqrt(2). */
 static const double sigma_of_median = 1.0484;
-/* A difference that is larger is no noise: 4 sigma of differences. */
+/* A difference of more medians than this is not noise: 4 sigma of differences. */
 static const double most_in_medians = 6;
-/* Of few points the noise is known badly, and may be more. */
+/* The noise of few points is poorly known, and may be larger. */
 static const double few_points = 4;
 
-/* The least step: below it nobody cares, or knows. As the gates of compare.h. */
+/* The smallest step worth reporting; smaller ones are ignored or uncertain. As the gates
+ * of compare.h. */
 struct trend_least {
 	double fraction;
 	double floor; /* in the unit of the series */
@@ -63,7 +66,7 @@ static struct trend_least least_of(const struct pm_trend *trend)
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-/* The points that have a value, which are at place[0], place[1] … */
+/* The points that have a value; place[0], place[1] … are their indices. */
 struct known {
 	double *values;
 	size_t *place;
@@ -102,14 +105,14 @@ static int compare_doubles(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Leaves @values in another order. @len > 0. */
+/* Changes the order of @values. @len > 0. */
 static double median_in_place(double *values, size_t len)
 {
 	qsort(values, len, sizeof(*values), compare_doubles);
 	return pm_stats_quantile(values, len, 0.5);
 }
 
-/* @room: for @len values. */
+/* @room: space for @len values. */
 static double median_of(const double *values, size_t len, double *room)
 {
 	memcpy(room, values, len * sizeof(*room));
@@ -117,8 +120,9 @@ static double median_of(const double *values, size_t len, double *room)
 }
 
 /*
- * From the squares of what neighbours differ by, without those that may be steps or outliers.
- * The median alone often tells too little of few points, and nothing where most are equal.
+ * Computes sigma from the squares of neighbours' differences, without those that may be
+ * steps or outliers. The median alone is often inaccurate for few points, and is 0 if
+ * most are equal.
  */
 static double sigma_of_most(const double *sorted, size_t len)
 {
@@ -132,7 +136,7 @@ static double sigma_of_most(const double *sorted, size_t len)
 	return most > 0 ? sqrt(sum / (double)(2 * most)) : 0;
 }
 
-/* The least difference that is one; 0: all are equal. */
+/* Returns the smallest difference above 0; 0: all are equal. */
 static double least_difference(const double *sorted, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -141,7 +145,7 @@ static double least_difference(const double *sorted, size_t len)
 	return 0;
 }
 
-/* The noise of one point; 0: all points are equal. */
+/* Returns the noise of one point; 0: all points are equal. */
 static double noise_of(const struct known *known, double least, double *room)
 {
 	double level, sigma;
@@ -162,7 +166,7 @@ static double noise_of(const struct known *known, double least, double *room)
 /* ---- the best line --------------------------------------------------------------------- */
 
 struct levels {
-	double *values; /* ascending, each once */
+	double *values; /* ascending, distinct */
 	size_t len;
 };
 
@@ -188,8 +192,8 @@ static int find_levels(struct levels *ret, const struct known *known)
 struct line {
 	struct levels levels;
 	double *cost; /* by level: of the best line so far that ends there */
-	bool *stepped; /* by point and level: whether that line came from another one */
-	uint16_t *best; /* by point: the level where the best line so far ends */
+	bool *stepped; /* by point and level: whether that line came from another level */
+	uint16_t *best; /* by point: the level at which the best line so far ends */
 };
 
 static void release_line(struct line *line)
@@ -230,7 +234,7 @@ static void add_point(struct line *line, size_t point, double value, double sigm
 	line->best[point] = (uint16_t)best;
 }
 
-/* Marks where levels begin, the first one, too. */
+/* Marks where levels start, including the first. */
 static int draw(const struct known *known, double sigma, bool *begins)
 {
 	PM_CLEANUP(release_line) struct line line = { 0 };
@@ -262,7 +266,7 @@ struct pieces {
 	PM_VEC(struct piece) list;
 };
 
-/* From 0 any change is infinite. */
+/* Any change from 0 is infinite. */
 static double change_of(double before, double after)
 {
 	if (before == after)
@@ -270,7 +274,7 @@ static double change_of(double before, double after)
 	return before == 0 ? copysign(INFINITY, after) : (after - before) / fabs(before);
 }
 
-/* A fraction; 0: too small for the event's floor. */
+/* Returns a fraction; 0: below the event's floor. */
 static double size_of_step(const struct trend_least *least, double before, double after)
 {
 	return fabs(after - before) < least->floor ? 0 : fabs(change_of(before, after));
@@ -329,7 +333,7 @@ static enum pm_verdict judge(int8_t better, double change)
 	return (change > 0) == (better > 0) ? PM_VERDICT_BETTER : PM_VERDICT_WORSE;
 }
 
-/* @place: of the first point of the new level; it has one before it. */
+/* @place: of the first point of the new level; there is one before it. */
 static int add_step(struct pm_trend *trend, const size_t *place, double before,
 		    double after, double noise)
 {
@@ -347,7 +351,7 @@ static int add_step(struct pm_trend *trend, const size_t *place, double before,
 	return pm_vec_push(&trend->steps, step);
 }
 
-/* The noise around the levels, in the unit of the series. */
+/* Returns the noise around the levels, in the unit of the series. */
 static double noise_around(const struct pieces *pieces, const struct known *known,
 			   double *room)
 {
@@ -401,8 +405,8 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 
 /* ---- series without noise -------------------------------------------------------------- */
 
-/* Each change is one, also one that the next commit takes back: it was there. Those too small to
- * matter add up until they do. */
+/* Each change is a step, even if the next commit reverts it. Changes that are too small
+ * add up until they are large enough. */
 static int find_exact(struct pm_trend *trend, const struct known *known)
 {
 	struct trend_least least = least_of(trend);

@@ -37,7 +37,7 @@ void pm_trends_release(struct pm_trends *trends)
 
 /* ---- the order ------------------------------------------------------------------------- */
 
-/* -1: no step. */
+/* Returns -1 if there is no step. */
 static double size_of_last(const struct pm_trend *trend)
 {
 	return trend->steps.len > 0 ? fabs(trend->steps.data[trend->steps.len - 1].change)
