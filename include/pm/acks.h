@@ -43,7 +43,7 @@ bool pm_acks_remove(struct pm_acks *acks, const char *row);
 void pm_ack_release(struct pm_ack *ack);
 void pm_acks_release(struct pm_acks *acks);
 
-/* ---- what may be accepted --------------------------------------------------------------- */
+/* ---- rows that can be accepted ---------------------------------------------------------- */
 
 struct pm_diff_result {
 	char *commit; /* of the new side; NULL: unknown */

@@ -193,7 +193,7 @@ struct pm_compare_of {
 	size_t left_out; /* runs that did not end well */
 };
 
-/* ---- where added cost is ------------------------------------------------------------- */
+/* ---- origins of added cost ----------------------------------------------------------- */
 
 enum {
 	PM_HOT_ROWS = 10, /* of each list */
@@ -214,10 +214,10 @@ struct pm_hot {
 	/* Every instruction was counted (callgrind); otherwise samples (pmrec). */
 	bool exact;
 	char *event; /* "sim.Ir", "cpu-clock" */
-	const char *unit; /* "ns", "" counts; static */
+	const char *unit; /* "ns", "" for counts; static */
 	double all[2]; /* cost of everything, base and new */
 	struct pm_hot_rows {
-		PM_VEC(struct pm_hot_row) list; /* the most added cost first */
+		PM_VEC(struct pm_hot_row) list; /* most added cost first */
 		size_t more; /* others whose cost has also increased */
 	} self, total,
 		lines; /* functions by themselves; functions with their callees; lines */
@@ -374,7 +374,7 @@ void pm_comparison_release(struct pm_comparison *comparison);
  * and the innermost has the largest change relative to its cost. */
 double pm_compare_own_part(const struct pm_compare_row *row);
 
-/* ---- over many commits --------------------------------------------------------------- */
+/* ---- trends over many commits -------------------------------------------------------- */
 
 struct pm_trend_commit {
 	char *commit, *subject; /* NULL: unknown */

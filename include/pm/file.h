@@ -226,7 +226,7 @@ struct pm_file_footer {
 	uint64_t stolen_ns, stolen_step_ns;
 };
 
-/* ---- what a file is ------------------------------------------------------------------ */
+/* ---- kinds of files ------------------------------------------------------------------ */
 
 enum pm_file_kind {
 	PM_FILE_FOREIGN, /* neither, or too short to be recognised */
@@ -269,8 +269,8 @@ typedef bool (*pm_file_wants_end_fn)(void *user);
  * below report a failure of the thread late, but they report each one. If 8 MiB are not
  * enough, and in pm_file_writer_settle() and _close(), the caller waits, and calls
  * @wants_end ten times a second. If it returns true and no byte has moved for 1.5 s (30 s
- * for a regular file), the file ends with -ETIMEDOUT. 0 or negative errno; then the caller
- * writes as before.
+ * for a regular file), the file ends with -ETIMEDOUT. Returns 0, or negative errno if the
+ * caller writes as before.
  */
 int pm_file_writer_background(struct pm_file_writer *writer,
 			      pm_file_wants_end_fn wants_end, void *user);

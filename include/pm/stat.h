@@ -42,7 +42,7 @@ static inline bool pm_stat_has_value(const struct pm_stat_value *value)
 	return value->state <= PM_STAT_MULTIPLEXED;
 }
 
-/* ---- what was counted ---------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------- */
 
 /* How much equal runs differ: determines how they are compared. */
 enum pm_stat_class {

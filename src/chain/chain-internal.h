@@ -74,9 +74,9 @@ struct pm_chains {
 	struct pm_chain_slot slots[PM_CHAIN_SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];
 	struct pm_chain_stitch_frame
-		known[PM_UNW_FRAMES_MAX]; /* `found` as stitching sees it */
+		known[PM_UNW_FRAMES_MAX]; /* `found` as stitching needs it */
 	struct pm_chain_frame
-		frames[PM_CHAIN_FRAMES_MAX]; /* of the sample at hand, leaf first */
+		frames[PM_CHAIN_FRAMES_MAX]; /* of the current sample, leaf first */
 	size_t frames_len;
 	/* The number of frames that are not from other samples; only with a promise. */
 	size_t own_len;

@@ -270,7 +270,7 @@ struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
 	return module;
 }
 
-/* ---- files that are closed to make room ------------------------------------------------- */
+/* ---- closing files to make room --------------------------------------------------------- */
 
 /* An open file, and when it was last used. */
 struct candidate {

@@ -814,7 +814,7 @@ static bool is_wanting(const struct pm_chain_stitches *stitches,
 		       PM_CHAIN_NODE_UNKNOWN;
 }
 
-/* ---- later ------------------------------------------------------------------------------ */
+/* ---- promises --------------------------------------------------------------------------- */
 
 /* Returns 0 if memory is short; the sample then gets no callers later. */
 static uint64_t give_promise(struct pm_chain_stitches *stitches,

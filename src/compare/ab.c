@@ -138,7 +138,7 @@ static int add_rows(struct work *work)
 	return 0;
 }
 
-/* ---- what decides -------------------------------------------------------------------- */
+/* ---- rows that decide ---------------------------------------------------------------- */
 
 /* Measuring functions takes time itself: only simulated numbers of the program decide
  * then. */
@@ -288,7 +288,7 @@ static enum pm_stat_outcome outcome_of(const struct row *row,
 	return difference->p_corrected < ALPHA && apart ? seen : PM_STAT_UNDECIDED;
 }
 
-/* ---- all of it ----------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------- */
 
 static int compare(struct work *work)
 {

@@ -50,7 +50,7 @@ static bool parse_suffix(const char **at, double *ret)
 	return **at == ',' || **at == '\0';
 }
 
-/* "<=1.2M" */
+/* Parses "<=1.2M". */
 static bool parse_at_most(const char *at, struct pm_gate *gate, const char **ret_end)
 {
 	size_t digits;
@@ -249,7 +249,7 @@ void pm_gates_release(struct pm_gates *gates)
 	pm_vec_release(&gates->list);
 }
 
-/* ---- which rows a gate means -------------------------------------------------------- */
+/* ---- matching rows ------------------------------------------------------------------ */
 
 static bool fits(const char *pattern, const char *text)
 {
@@ -322,7 +322,7 @@ bool pm_gate_is_default(const struct pm_compare_row *row)
 	       strcmp(row->gate_source, "history") == 0;
 }
 
-/* ---- gates that mean none ----------------------------------------------------------- */
+/* ---- gates without a row ------------------------------------------------------------ */
 
 /* If @gate's event matches @row, returns the row's scope; if its scope matches, the row's
  * event; else NULL. Sets *ret_typed to the gate's other part. */

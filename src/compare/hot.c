@@ -174,7 +174,7 @@ static int find_functions(struct work *work, struct pm_error *err)
 /* ---- lines -------------------------------------------------------------------------- */
 
 struct line {
-	const char *file; /* of a profile */
+	const char *file; /* borrowed from a profile */
 	uint32_t line; /* on the new side */
 	const char *function;
 	double weight[SIDES];
@@ -282,7 +282,7 @@ static int find_lines(struct work *work)
 	return r;
 }
 
-/* ---- all of it ---------------------------------------------------------------------- */
+/* ---- the whole ---------------------------------------------------------------------- */
 
 /* Chooses the first event of which both sides have samples. */
 static int choose_event(struct work *work, struct pm_error *err)

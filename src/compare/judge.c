@@ -198,7 +198,7 @@ static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 	return judge_steady(row, &base, &new);
 }
 
-/* ---- rows that need each other ------------------------------------------------------ */
+/* ---- rows judged together ----------------------------------------------------------- */
 
 /* The gate limits the value, not its change: there is nothing to test. */
 static bool has_only_hard_limit(const struct pm_compare_row *row)

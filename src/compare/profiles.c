@@ -409,7 +409,7 @@ static int finish(struct work *work, struct pm_error *err)
 	return 0;
 }
 
-/* ---- all of it ---------------------------------------------------------------------- */
+/* ---- the whole ---------------------------------------------------------------------- */
 
 static int add_events(struct work *work, struct pm_error *err)
 {

@@ -11,7 +11,7 @@ struct check {
 	const struct pm_profile *const *of; /* base, new */
 };
 
-/* ---- what was recorded -------------------------------------------------------------- */
+/* ---- hosts and programs ------------------------------------------------------------- */
 
 static int differ(struct check *check, const char *what, const char *a, const char *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two recordings before they are compared. */
+/* Checks of two recordings before they are compared. */
 #pragma once
 
 #include "pm/compare.h"

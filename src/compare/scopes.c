@@ -215,7 +215,7 @@ static int divide(struct finder *finder)
 	return 0;
 }
 
-/* ---- what only one side has --------------------------------------------------------- */
+/* ---- scopes of one side only -------------------------------------------------------- */
 
 /* Groups of only one side, by their names without suffixes and kinds. */
 struct lonely {

@@ -136,7 +136,7 @@ struct gathering {
 	const struct pm_event_pairs *pairs;
 	size_t event;
 	PM_VEC(double) values;
-	PM_VEC(uint64_t) begins; /* of the run of each */
+	PM_VEC(uint64_t) begins; /* when the run of each started */
 	/* The state of the first missing value, and its event. */
 	enum pm_stat_state state;
 	const struct pm_stat_event *without;

@@ -84,7 +84,7 @@ int pm_compare_refuse(const struct pm_comparison *comparison, struct pm_error *e
 	return -EXDEV;
 }
 
-/* ---- one document against the first ------------------------------------------------- */
+/* ---- comparison with the first document --------------------------------------------- */
 
 /* Two documents, which may be of one side. */
 struct check {
@@ -232,7 +232,7 @@ static bool are_exact(const struct pm_event_pairs *pairs)
 	return true;
 }
 
-/* ---- all of them -------------------------------------------------------------------- */
+/* ---- all documents ------------------------------------------------------------------ */
 
 struct begin {
 	uint64_t at;

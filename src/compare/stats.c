@@ -263,7 +263,7 @@ static bool varies(const struct pm_compare_side *side)
 	return side->max - side->min > GATE_EXACT * fabs(side->min);
 }
 
-/* If runs of a simulation differ by one address, ten times that is still a change. */
+/* Simulated runs that differ by one address must not hide ten times that. */
 static bool is_nearly_exact(const struct pm_compare_row *row,
 			    const struct pm_stat_event *event)
 {

@@ -99,7 +99,7 @@ int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *er
 	return 1;
 }
 
-/* ---- what both versions have ------------------------------------------------------------- */
+/* ---- parts of both versions -------------------------------------------------------------- */
 
 void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
 			  uint64_t count, struct pm_corpus_module *ret)

@@ -9,7 +9,7 @@
 enum {
 	CONFIG_BYTES_MAX = 1 << 20,
 	CONFIG_RUNS_MAX = 1000000,
-	CONFIG_GATES_MAX = 1000, /* each is looked for in the file, and in each row */
+	CONFIG_GATES_MAX = 1000, /* each is searched for in the file, and in each row */
 	CONFIG_CASES_MAX = PM_SUITE_CASES_MAX,
 	CONFIG_NEAR_ENOUGH = 3, /* edits between a wrong key and one worth proposing */
 };

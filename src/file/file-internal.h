@@ -133,7 +133,7 @@ struct pm_file_writer {
 	uint32_t events, modules; /* how many are defined */
 	/* Of this generation: from ids first_frame and first_stack on. */
 	PM_VEC(struct pm_file_frame) frames;
-	struct pm_index frame_index; /* of places in `frames` */
+	struct pm_index frame_index; /* of indices in `frames` */
 	uint32_t first_frame;
 	struct pm_file_stack_slot *stack_slots;
 	size_t stack_cap; /* 0 or a power of two */

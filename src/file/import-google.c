@@ -34,7 +34,7 @@ static void release_google(struct google *google)
 	pm_index_release(&google->index);
 }
 
-/* ---- which benchmark an entry is of ---------------------------------------------------- */
+/* ---- benchmarks and their entries ------------------------------------------------------ */
 
 static bool is_called(const void *table, uint32_t id, const void *key)
 {

@@ -382,7 +382,7 @@ int pm_import_read_bytes(const char *path, struct pm_str *text, struct pm_error 
 	return pm_stat_read_bytes(text, fd, err);
 }
 
-/* ---- which tool ------------------------------------------------------------------------ */
+/* ---- recognising the tool -------------------------------------------------------------- */
 
 static bool has(const json_t *object, const char *key)
 {

@@ -16,7 +16,7 @@
 
 enum {
 	QUEUE_BYTES = 8 << 20, /* half a minute at 999 Hz on two CPUs */
-	WRITE_BYTES_MAX = 1 << 20, /* a call; its end makes room */
+	WRITE_BYTES_MAX = 1 << 20, /* per call; each makes room when it ends */
 	WAIT_MS = 100, /* between two checks whether the caller wants to end */
 	STACK_BYTES = 64 << 10, /* of the thread */
 	/* After this long without progress, a caller that wants to end stops waiting.

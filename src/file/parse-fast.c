@@ -115,7 +115,7 @@ static inline bool plain_8(const char *at)
 	return ((control | delete | quote | slash) & ones * 0x80) == 0;
 }
 
-/* The text up to its closing quote, which is taken: printable ASCII without escapes. */
+/* Takes the text and its closing quote: printable ASCII without escapes. */
 static inline bool take_text(struct cursor *cursor, char **ret, char **quote)
 {
 	char *at = cursor->at;
@@ -175,7 +175,7 @@ static bool twice(const struct pm_file_parsed *parsed, const char *name, size_t 
 	return false;
 }
 
-/* The rest of an object of fields. */
+/* Takes the rest of an object of fields. */
 static bool take_fields(struct pm_file_parsed *parsed, struct cursor *cursor)
 {
 	enum {

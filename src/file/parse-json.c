@@ -10,7 +10,7 @@ enum {
 		PM_FILE_LINE_VALUES_MAX, /* shorter lines cannot hold more */
 };
 
-/* ---- the small ones ------------------------------------------------------------------ */
+/* ---- simple types -------------------------------------------------------------------- */
 
 static void parse_module(struct pm_file_parsed *parsed, struct fields *fields)
 {

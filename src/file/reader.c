@@ -101,7 +101,7 @@ static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, boo
 	}
 }
 
-/* ---- judging ------------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------- */
 
 static int bad(struct pm_error *err, const char *what, uint32_t got, uint32_t count,
 	       const char *things)
@@ -355,7 +355,7 @@ void pm_file_reader_free(struct pm_file_reader *reader)
 	free(reader);
 }
 
-/* ---- giving out ---------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------- */
 
 /* Returns the next node of the current stack line. */
 static void give_stack(struct pm_file_reader *reader, struct pm_file_record *ret)

@@ -186,7 +186,7 @@ static struct pm_stat_value *read_values(struct reading *reading, struct fields 
 	return values;
 }
 
-/* ---- what was run, and where ----------------------------------------------------------- */
+/* ---- subjects, events and host --------------------------------------------------------- */
 
 static void read_host(struct fields *fields, struct pm_stat_host *host)
 {

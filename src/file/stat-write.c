@@ -115,7 +115,7 @@ static void put_texts(struct writing *to, const char *key, char *const *texts, s
 	put(to, "]");
 }
 
-/* ---- what was run, and where ----------------------------------------------------------- */
+/* ---- subjects, events and host --------------------------------------------------------- */
 
 static void put_origin(struct writing *to, const struct pm_stat_subject *subject)
 {

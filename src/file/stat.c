@@ -89,7 +89,7 @@ struct pm_stat_value *pm_stat_values_new(size_t len)
 	return values;
 }
 
-/* ---- the end --------------------------------------------------------------------------- */
+/* ---- release --------------------------------------------------------------------------- */
 
 static void release_rows(struct pm_stat_row *rows, size_t len)
 {
@@ -221,7 +221,7 @@ void pm_stat_release(struct pm_stat *stat)
 	*stat = (struct pm_stat){ 0 };
 }
 
-/* ---- whether it makes sense ------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------- */
 
 static const char *check_values(const struct pm_stat *stat,
 				const struct pm_stat_value *values)

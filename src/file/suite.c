@@ -9,7 +9,7 @@
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-/* U+0080 … U+009F are control characters, too; in UTF-8 all of them begin with C2. */
+/* U+0080 … U+009F are control characters, too; in UTF-8 all of them start with C2. */
 static bool is_control(const char *at, size_t len)
 {
 	unsigned char c = (unsigned char)at[0], next = len > 1 ? (unsigned char)at[1] : 0;

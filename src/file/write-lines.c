@@ -162,7 +162,7 @@ int pm_file_write_header(struct pm_file_writer *writer,
 	return 0;
 }
 
-/* ---- what samples refer to ----------------------------------------------------------- */
+/* ---- modules, frames, stacks, threads ------------------------------------------------ */
 
 int pm_file_write_module(struct pm_file_writer *writer,
 			 const struct pm_file_module *module)
@@ -248,7 +248,7 @@ int pm_file_write_thread(struct pm_file_writer *writer,
 	return pm_file_record_end(writer, start, PM_FILE_THREAD, thread, sizeof(*thread));
 }
 
-/* ---- what happened ------------------------------------------------------------------- */
+/* ---- samples, symbols and notes ------------------------------------------------------ */
 
 static bool fields_good(const struct pm_file_sample *sample)
 {
