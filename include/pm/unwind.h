@@ -97,20 +97,21 @@ const char *pm_unw_stop_name(enum pm_unw_stop stop); /* "truncated", … as in t
 struct pm_unw_module;
 
 /*
- * Takes the ELF file behind @fd (borrowed; what is needed of it later is read through a
- * duplicate) or, for the vDSO, an image in memory (copied). Never runs or trusts anything in
- * it. A module without any unwind information is made too; the ladder then uses what else
- * there is. -ENOEXEC: no ELF file of a known architecture; @err says why.
+ * Opens the ELF file behind @fd (borrowed; later reads use a duplicate) or, for the vDSO,
+ * an image in memory (copied). Never runs or trusts anything in it. A module without any
+ * unwind information is also created; the unwinder then uses its steps below CFI.
+ * -ENOEXEC: not an ELF file of a known architecture; @err says why.
  */
 int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err);
 int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
 			      struct pm_error *err);
 
-/* Unwind information that is not in an ELF file: of a corpus, of generated code. */
+/* Unwind information that is not in an ELF file: from a corpus, or of generated code. */
 struct pm_unw_parts {
 	enum pm_unw_arch arch;
 	uint64_t entry; /* svma of the entry point; 0: none */
-	/* What segments were rounded to when they were mapped, a power of two; 0: 4096. */
+	/* The page size to which segments were rounded when they were mapped, a power of
+	 * two; 0: 4096. */
 	uint64_t page_bytes;
 	const struct pm_unw_part_load {
 		uint64_t vaddr, offset, filesz; /* as in the program header */
@@ -122,27 +123,30 @@ struct pm_unw_parts {
 		const void *data; /* copied */
 		size_t len; /* 0: there is none */
 	} eh_frame_hdr, eh_frame, debug_frame;
-	/* Pieces of code, which the rungs below CFI look at; copied, in any order. */
+	/* Pieces of code, which the steps below CFI examine; copied, in any order. */
 	const struct pm_unw_part *code;
 	size_t code_len;
 };
-/* 0 or -ENOMEM, also for more than all modules together may keep. */
+/* Returns 0 or -ENOMEM, also if this exceeds the limit for all modules together. */
 int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
 			     struct pm_error *err);
 /*
- * The way back: all that there is but code, which pm_unw_module_read() gives. The bytes are
- * borrowed from @module; ret->loads is from malloc and the caller's. Reads all CFI of the
- * file into memory. A part whose bytes cannot be read has length 0. 0 or -ENOMEM.
+ * The reverse: returns everything except code, which pm_unw_module_read() returns. The
+ * bytes are borrowed from @module; the caller frees ret->loads. Reads all CFI of the file
+ * into memory. A part whose bytes cannot be read has length 0. Returns 0 or -ENOMEM.
  */
 int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret);
-/* Copies @len bytes of the file as they are mapped at @svma; false when they are not there. */
+/* Copies @len bytes of the file as they are mapped at @svma; false: the file does not
+ * have them. */
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 			size_t len);
 void pm_unw_module_free(struct pm_unw_module *module);
-/* Gives back the file and all that was read of it, outside of unwinding. The segments stay known
- * to pm_unw_module_bias(). Nothing else is found in the module until it is reopened. */
+/* Closes the file and releases everything read from it; not during unwinding. The
+ * segments stay known to pm_unw_module_bias(). Nothing else is found in the module until
+ * it is reopened. */
 void pm_unw_module_close(struct pm_unw_module *module);
-/* Makes the module that of @fd again, which is the same file. As pm_unw_module_open(). */
+/* Makes the module use @fd again, which must be the same file. Returns as
+ * pm_unw_module_open(). */
 int pm_unw_module_reopen(struct pm_unw_module *module, int fd, struct pm_error *err);
 /* The file, which the module keeps open until it is closed; borrowed, -1 for memory. */
 int pm_unw_module_fd(const struct pm_unw_module *module);
@@ -150,16 +154,16 @@ int pm_unw_module_fd(const struct pm_unw_module *module);
 bool pm_unw_module_has_go_callers(const struct pm_unw_module *module);
 
 /*
- * Adds the .debug_frame of a separate debug file (@fd borrowed, read during the call), which
- * the caller knows to belong to the module. It serves addresses that .eh_frame does not
- * cover, also those that were looked up before. -ENODATA without one, -ENOEXEC, -EEXIST when
- * the module has one of its own; nothing has changed then.
+ * Adds the .debug_frame of a separate debug file (@fd borrowed, read during the call),
+ * which the caller knows to belong to the module. It is used for addresses that .eh_frame
+ * does not cover, also for those that were looked up before. Returns -ENODATA if the file
+ * has none, -ENOEXEC, or -EEXIST if the module has its own; nothing has changed then.
  */
 int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err);
 
 /*
- * Whom to ask for that file: called once, during the unwinding that meets the first address
- * without CFI. Returns an fd for the unwinder to close, or negative errno for none.
+ * Opens that file: called once, when unwinding reaches the first address without CFI.
+ * Returns an fd, which the unwinder closes, or negative errno for none.
  */
 typedef int (*pm_unw_open_debug_fn)(void *user);
 void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn open_debug,
@@ -184,7 +188,7 @@ struct pm_unw_helper {
 /* @helper is borrowed. A module without a file needs none. */
 void pm_unw_module_set_helper(struct pm_unw_module *module,
 			      const struct pm_unw_helper *helper);
-/* From any thread. Does not access modules that another thread uses. */
+/* Runs @task, in any thread. Does not access modules that another thread uses. */
 void pm_unw_task_run(struct pm_unw_task *task);
 /* Makes pm_unw_task_run() return soon, with nothing found. From any thread. */
 void pm_unw_task_cancel(struct pm_unw_task *task);
@@ -198,9 +202,9 @@ struct pm_unw_module_tables {
 struct pm_unw_module_tables pm_unw_module_tables(const struct pm_unw_module *module);
 
 /*
- * bias of a mapping of @module that begins at avma @start and shows the file from @pgoff:
- * start - pgoff + (p_offset - p_vaddr) of the PT_LOAD that holds pgoff. 0 or -ENOENT when no
- * PT_LOAD does.
+ * Computes the bias of a mapping of @module that starts at avma @start and shows the file
+ * from @pgoff: start - pgoff + (p_offset - p_vaddr) of the PT_LOAD that contains pgoff.
+ * Returns 0, or -ENOENT if no PT_LOAD does.
  */
 int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint64_t pgoff,
 		       uint64_t *ret);
