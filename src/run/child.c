@@ -145,8 +145,11 @@ static int await_exec(struct pm_child *child, struct pm_error *err)
 
 	while (ret == 0 && fds[0].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), asked_ns > 0 ? START_TICK_MS : -1);
-		taken |= fds[1].revents != 0;
-		pm_child_signals(child);
+		/* A SIGCHLD that arrives after poll(2) is left for the caller. */
+		if (fds[1].revents != 0) {
+			taken = true;
+			pm_child_signals(child);
+		}
 		if (asked_ns == 0 && child->interrupts > 0)
 			asked_ns = pm_now_ns();
 		if (fds[0].revents == 0 && asked_ns > 0 &&

@@ -19,6 +19,19 @@ enum {
 	WAIT_MS = 20000,
 };
 
+static useconds_t poll_delay_us;
+
+/* Replaces libc's, to let time pass between what poll(2) finds and what its caller does. */
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	struct timespec timeout = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
+	int ret = ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
+
+	if (poll_delay_us > 0)
+		usleep(poll_delay_us);
+	return ret;
+}
+
 /* Runs a shell to its end and returns its exit status. */
 static int run(struct pm_child *child, char *script)
 {
@@ -148,6 +161,19 @@ static void test_commands_that_cannot_begin(void **state)
 			 PM_STATUS_CANNOT_RUN);
 	assert_int_equal(run(&child, (char[]){ "exit 4" }), 4);
 	assert_int_equal(child.launch_error, 0);
+	pm_child_release(&child);
+}
+
+static void test_end_right_after_exec(void **state)
+{
+	struct pm_child child = PM_CHILD_INIT;
+
+	(void)state;
+	assert_int_equal(run(&child, (char[]){ "exit 3" }), 3);
+	/* From here on, signals are caught while the command starts. */
+	poll_delay_us = 200000;
+	assert_int_equal(run(&child, (char[]){ "exit 4" }), 4);
+	poll_delay_us = 0;
 	pm_child_release(&child);
 }
 
@@ -334,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_children_in_turn),
 		cmocka_unit_test(test_commands_that_nobody_wants_any_more),
 		cmocka_unit_test(test_commands_that_cannot_begin),
+		cmocka_unit_test(test_end_right_after_exec),
 		cmocka_unit_test(test_sinks),
 		cmocka_unit_test(test_sinks_without_a_name),
 		cmocka_unit_test(test_sinks_behind_links),
