@@ -17,6 +17,7 @@
 enum {
 	NAMES_MAX = 4096, /* limit for the list of one program */
 };
+#define LIST_TIMEOUT_NS UINT64_C(30000000000)
 
 struct pmdiff_harness {
 	enum pm_diff_harness which;
@@ -136,6 +137,14 @@ int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
+/* How long a program may take to list its cases. */
+static uint64_t list_timeout_ns(const struct pmdiff_meter *meter)
+{
+	uint64_t given_ns = meter->measured->timeout_ns;
+
+	return given_ns > 0 ? given_ns : LIST_TIMEOUT_NS;
+}
+
 /* Runs the program with @more words, and stores its output. Its
  * status, or negative errno. */
 static int ask(struct pmdiff_output_text *ret, const struct pmdiff_meter *meter,
@@ -143,7 +152,8 @@ static int ask(struct pmdiff_output_text *ret, const struct pmdiff_meter *meter,
 {
 	PM_CLEANUP(pmdiff_names_release) struct pmdiff_names words = { 0 };
 	PM_AUTO_FREE char *scratch = NULL;
-	struct pmdiff_process process = { .dir = tree->path };
+	struct pmdiff_process process = { .dir = tree->path,
+					  .timeout_ns = list_timeout_ns(meter) };
 	int r = add_words(&words, meter->measured->command);
 
 	if (r == 0)
@@ -275,6 +285,9 @@ int pmdiff_harness_list(struct pmdiff_names *ret, const struct pmdiff_harness **
 		return 0;
 	if (r == -ENOENT)
 		return whose(err, r, tree, command, "is not in its worktree");
+	if (r == -ETIMEDOUT)
+		return whose(err, r, tree, command,
+			     "did not list its cases in time (--timeout, or else 30 s)");
 	if (r < 0)
 		return whose(err, r, tree, command, strerror(-r));
 	return whose(err, -EBADMSG, tree, command, "does not list its cases");

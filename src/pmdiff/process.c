@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -9,8 +10,10 @@
 #include <sys/socket.h>
 
 #include "pm/proc.h"
+#include "pm/run.h"
 
 enum {
+	NS_PER_MS = 1000000,
 	READ_BYTES = 64 * 1024,
 };
 
@@ -211,7 +214,20 @@ static void write_some(int *fd, const char **input, size_t *left)
 		close_end(fd);
 }
 
-static int exchange(struct ends *ends, const char *input, size_t left,
+/* How long poll(2) may wait until @until_ns (CLOCK_MONOTONIC; 0: no limit), in ms. */
+static int poll_ms(uint64_t until_ns)
+{
+	uint64_t now = pm_now_ns(), ms;
+
+	if (until_ns == 0)
+		return -1;
+	if (now >= until_ns)
+		return 0;
+	ms = (until_ns - now) / NS_PER_MS + 1;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static int exchange(struct ends *ends, const char *input, size_t left, uint64_t until_ns,
 		    struct pmdiff_output_text *text)
 {
 	if (left == 0)
@@ -223,7 +239,11 @@ static int exchange(struct ends *ends, const char *input, size_t left,
 			{ .fd = ends->err, .events = POLLIN },
 		};
 
-		if (poll(fds, PM_ARRAY_LEN(fds), -1) < 0) {
+		int ready = poll(fds, PM_ARRAY_LEN(fds), poll_ms(until_ns));
+
+		if (until_ns != 0 && pm_now_ns() >= until_ns)
+			return -ETIMEDOUT;
+		if (ready < 0) {
 			if (errno != EINTR)
 				return -errno;
 			continue;
@@ -244,6 +264,7 @@ int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
 	struct ends ours = { -1, -1, -1 }, theirs = { -1, -1, -1 };
 	struct pmdiff_output_text text = { 0 };
 	struct pmdiff_process mine = *process;
+	uint64_t until_ns = process->timeout_ns ? pm_now_ns() + process->timeout_ns : 0;
 	pid_t pid = -1;
 	int r, status = 0;
 
@@ -256,8 +277,10 @@ int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
 	}
 	close_ends(&theirs);
 	if (r == 0) {
-		r = exchange(&ours, input, input_len, &text);
+		r = exchange(&ours, input, input_len, until_ns, &text);
 		close_ends(&ours);
+		if (r == -ETIMEDOUT)
+			kill(pid, SIGKILL);
 		status = pmdiff_process_wait(pid);
 	}
 	close_ends(&ours);

@@ -12,6 +12,7 @@ struct pmdiff_process {
 	const char *const
 		*env; /* NAME=VALUE, added to ours; NULL: none, else NULL-terminated */
 	int in, out, err; /* borrowed; -1: /dev/null */
+	uint64_t timeout_ns; /* of pmdiff_process_read(); 0: none */
 };
 
 /* Starts the program. Environment variables with which git's hooks select a repository
@@ -27,6 +28,7 @@ struct pmdiff_output_text {
 };
 void pmdiff_output_text_release(struct pmdiff_output_text *text);
 /* Runs it with @input on its stdin (NULL: nothing), and stores its output; ignores the
- * fds of @process. Its status, or negative errno. */
+ * fds of @process. Its status, or negative errno: -ETIMEDOUT: it took longer than its
+ * timeout, and was killed. */
 int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
 			size_t input_len, struct pmdiff_output_text *ret);
