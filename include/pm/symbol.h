@@ -295,7 +295,13 @@ enum {
 /* Memory for one table; functions that would exceed it are counted as left out. */
 #define PM_JIT_TABLE_BYTES_MAX ((size_t)256 << 20)
 
-struct pm_jit_table *pm_jit_table_new(void); /* NULL: out of memory */
+/* The memory that several tables share. The caller sets @max, the tables count @bytes. */
+struct pm_jit_budget {
+	size_t bytes, max;
+};
+
+/* @budget outlives the table; NULL: only the limits of one table hold. NULL: out of memory. */
+struct pm_jit_table *pm_jit_table_new(struct pm_jit_budget *budget);
 void pm_jit_table_free(struct pm_jit_table *table);
 /* Removes all functions; generations continue. */
 void pm_jit_table_clear(struct pm_jit_table *table);

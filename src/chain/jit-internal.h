@@ -18,14 +18,19 @@ enum {
 	/* Read of a file at once: the rings fill meanwhile. */
 	PM_CHAIN_JIT_READ_BYTES = 1 << 20,
 	PM_CHAIN_JIT_READS_AT_ONCE = 4, /* pieces of that size */
-	PM_CHAIN_JIT_READS_AT_THE_END = 1024,
 };
 /* For all unwind information. It is kept to the end, because the unwinder may refer to
  * it. */
 #define PM_CHAIN_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
-/* For all tables and unwind information; beyond it, the least recently used process is
- * dropped. */
-#define PM_CHAIN_JIT_BYTES_MAX ((size_t)512 << 20)
+/* Memory of all tables. Above it, nothing is added to any. */
+#define PM_CHAIN_JIT_BYTES_MAX ((size_t)384 << 20)
+/* Above it, a new process replaces the least recently used one. */
+#define PM_CHAIN_JIT_BYTES_FULL ((size_t)320 << 20)
+
+/* How long the rest of the names may be read: when the recording ends, for all processes
+ * together; when a process ends earlier, while samples wait, for that process. */
+#define PM_CHAIN_JIT_END_NS  UINT64_C(1500000000)
+#define PM_CHAIN_JIT_DROP_NS UINT64_C(100000000)
 
 /* The time that reading may take while samples wait; it refills. */
 struct pm_chain_jit_time {
@@ -100,6 +105,8 @@ struct pm_chain_jit_module {
 
 struct pm_chain_jit {
 	struct pm_chain_jit_source from;
+	/* Of the tables of all processes, including those that only children hold. */
+	struct pm_jit_budget budget;
 	int64_t since_ns; /* CLOCK_REALTIME */
 	struct pm_chain_jit_time time; /* of all processes */
 	uint64_t reads_put_off; /* because their time was used up */
@@ -119,7 +126,7 @@ struct pm_chain_jit {
 	uint64_t rewritten; /* frames without a name whose map was rewritten */
 	uint64_t forks_left; /* processes that could have inherited names */
 	uint64_t dumps_left; /* processes with more than DUMPS_MAX */
-	uint64_t dumps_unread; /* whose end was beyond the reading limit */
+	uint64_t files_unread; /* whose end was beyond the reading limit */
 	bool unwind_full; /* the unwind information of some function was left out */
 	struct pm_error unusable; /* the first file that could not be used */
 	size_t unusable_count;
@@ -141,9 +148,11 @@ int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *
  * yet. */
 int pm_chain_jit_miss(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		      struct pm_chain_jit_place place, uint64_t time_ns, uint32_t frame);
-/* Reads the rest of the files, names missed places, and counts problems. */
+uint64_t pm_chain_jit_now_ns(void); /* CLOCK_MONOTONIC */
+/* Reads the rest of the files until @until_ns (pm_chain_jit_now_ns()), names missed
+ * places, and counts problems. */
 int pm_chain_jit_finish_process(struct pm_chain_jit *jit,
-				struct pm_chain_jit_process *process);
+				struct pm_chain_jit_process *process, uint64_t until_ns);
 /* Warns of what was wrong. */
 void pm_chain_jit_tell(struct pm_chain_jit *jit);
 

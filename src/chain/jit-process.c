@@ -2,6 +2,7 @@
 #include "jit-internal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -16,7 +17,7 @@ enum {
 
 /* ---- time ---------------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
+uint64_t pm_chain_jit_now_ns(void)
 {
 	struct timespec clock;
 
@@ -42,7 +43,7 @@ static void take_time(struct pm_chain_jit_time *time, uint64_t ns)
 bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
 				struct pm_chain_jit_process *process, uint64_t *begun_ns)
 {
-	*begun_ns = now_ns();
+	*begun_ns = pm_chain_jit_now_ns();
 	fill_time(&jit->time, *begun_ns, ALL_TIME_NS);
 	fill_time(&process->time, *begun_ns, PROCESS_TIME_NS);
 	if (process->time.left_ns > 0 && jit->time.left_ns > 0)
@@ -54,7 +55,7 @@ bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
 void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
 			      struct pm_chain_jit_process *process, uint64_t begun_ns)
 {
-	uint64_t took_ns = now_ns() - begun_ns;
+	uint64_t took_ns = pm_chain_jit_now_ns() - begun_ns;
 
 	take_time(&jit->time, took_ns);
 	take_time(&process->time, took_ns);
@@ -283,19 +284,27 @@ static uint64_t peek_all(struct pm_chain_jit_process *process)
 	return next_ns;
 }
 
-/* @reads is decremented for each full piece of PM_CHAIN_JIT_READ_BYTES. */
+/* How much may be read of files. */
+struct reads {
+	size_t left; /* full pieces of PM_CHAIN_JIT_READ_BYTES; becomes 0 when time is up */
+	uint64_t until_ns; /* pm_chain_jit_now_ns(); 0: no limit of time */
+};
+
 static int read_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		     struct pm_chain_jit_dump *dump, uint64_t until_ns, size_t *reads)
+		     struct pm_chain_jit_dump *dump, uint64_t until_ns,
+		     struct reads *reads)
 {
 	struct pm_error err = { 0 };
 	int ret = 1;
 
 	if (dump->unusable)
 		return 0;
-	while (ret == 1 && *reads > 0) {
+	while (ret == 1 && reads->left > 0) {
 		ret = pm_jitdump_read(dump->reader, dump->fd, process->table, until_ns,
 				      PM_CHAIN_JIT_READ_BYTES, &err);
-		*reads -= ret == 1;
+		reads->left -= ret == 1;
+		if (reads->until_ns != 0 && pm_chain_jit_now_ns() >= reads->until_ns)
+			reads->left = 0;
 	}
 	if (ret == -ENOMEM)
 		return ret;
@@ -309,7 +318,7 @@ static int read_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 }
 
 static int read_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		      uint64_t until_ns, size_t *reads)
+		      uint64_t until_ns, struct reads *reads)
 {
 	int ret = 0;
 
@@ -439,7 +448,7 @@ static int on_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 
 /* Only reads dumps that have a record up to that time: there may be many events. */
 static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-			uint64_t until_ns, size_t *reads)
+			uint64_t until_ns, struct reads *reads)
 {
 	int ret = 0;
 
@@ -458,7 +467,7 @@ static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *p
  * was there at the time. Records left when @reads reaches 0 name nothing.
  */
 static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		    uint64_t from_ns, uint64_t until_ns, size_t *reads)
+		    uint64_t from_ns, uint64_t until_ns, struct reads *reads)
 {
 	PM_CLEANUP(missed_release) struct missed missed = { 0 };
 	int ret = collect(process, from_ns, &missed);
@@ -469,7 +478,7 @@ static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 		if (event->time_ns > until_ns)
 			break;
 		ret = read_waiting(jit, process, event->time_ns, reads);
-		if (ret == 0 && *reads == 0)
+		if (ret == 0 && reads->left == 0)
 			break;
 		if (ret == 0)
 			ret = on_event(jit, process, event,
@@ -481,7 +490,7 @@ static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			 uint64_t time_ns)
 {
-	size_t once = 1, all = PM_CHAIN_JIT_READS_AT_ONCE;
+	struct reads once = { .left = 1 }, all = { .left = PM_CHAIN_JIT_READS_AT_ONCE };
 	uint64_t next_ns;
 	int ret = 0;
 
@@ -496,15 +505,16 @@ static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 }
 
 /* Reads the rest, within a limit: the process may still be writing. */
-static int finish_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
+static int finish_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			uint64_t until_ns)
 {
-	size_t reads = PM_CHAIN_JIT_READS_AT_THE_END;
+	struct reads reads = { .left = SIZE_MAX, .until_ns = until_ns };
 	int ret = catch_up(jit, process, peek_all(process), UINT64_MAX, &reads);
 
 	if (ret == 0)
 		ret = read_dumps(jit, process, UINT64_MAX, &reads);
-	for (size_t i = 0; i < process->dumps.len && reads == 0; i++)
-		jit->dumps_unread += process->dumps.data[i].waits_ns != UINT64_MAX;
+	for (size_t i = 0; i < process->dumps.len && reads.left == 0; i++)
+		jit->files_unread += process->dumps.data[i].waits_ns != UINT64_MAX;
 	return ret;
 }
 
@@ -561,7 +571,7 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 	/* A map that was read after the sample was taken is recent enough. */
 	if (time_ns <= process->map_read_ns)
 		return 0;
-	now = now_ns();
+	now = pm_chain_jit_now_ns();
 	process->map_read_ns = now;
 	open_map(jit, process);
 	pm_jit_table_stats(process->table, &before);
@@ -601,19 +611,27 @@ int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-static int finish_names(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
+/* Whether the map may have changed since it was read. */
+static bool map_has_changed(const struct pm_chain_jit_process *process)
+{
+	struct stat st;
+
+	return process->map_fd >= 0 && fstat(process->map_fd, &st) == 0 &&
+	       (uint64_t)st.st_size != process->map.offset;
+}
+
+static int finish_names(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			uint64_t until_ns)
 {
 	int ret = 0;
 
 	if (process->dumps.len > 0)
-		ret = finish_dumps(jit, process);
+		ret = finish_dumps(jit, process, until_ns);
 	open_map(jit, process);
-	process->map_rest = true;
-	for (int i = 0;
-	     i < PM_CHAIN_JIT_READS_AT_THE_END && ret == 0 && process->map_rest; i++) {
-		process->map_rest = false;
+	process->map_rest = map_has_changed(process);
+	while (ret == 0 && process->map_rest && pm_chain_jit_now_ns() < until_ns)
 		ret = read_map(process);
-	}
+	jit->files_unread += process->map_rest;
 	if (ret == 0)
 		ret = name_missed(jit, process);
 	for (size_t i = 0; i < process->misses.len && process->map.restarts > 0; i++)
@@ -623,7 +641,7 @@ static int finish_names(struct pm_chain_jit *jit, struct pm_chain_jit_process *p
 }
 
 int pm_chain_jit_finish_process(struct pm_chain_jit *jit,
-				struct pm_chain_jit_process *process)
+				struct pm_chain_jit_process *process, uint64_t until_ns)
 {
 	struct pm_jit_table_stats stats;
 	int ret = 0;
@@ -631,7 +649,7 @@ int pm_chain_jit_finish_process(struct pm_chain_jit *jit,
 	if (!jit->from.symbols)
 		return 0;
 	if (process->misses.len > 0)
-		ret = finish_names(jit, process);
+		ret = finish_names(jit, process, until_ns);
 	pm_jit_table_stats(process->table, &stats);
 	jit->left_out += stats.left_out;
 	jit->bad_lines += process->map.bad_lines;

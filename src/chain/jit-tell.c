@@ -58,9 +58,11 @@ static void tell_limits(struct pm_chain_jit *jit)
 	if (jit->left_out > 0)
 		tell(jit,
 		     "%llu generated functions have no name here: more than %d at "
-		     "a time, %zu MiB, or %d names of one place, are not kept",
+		     "a time, %zu MiB of one process, %zu MiB of all, or %d names of one "
+		     "place, are not kept",
 		     (unsigned long long)jit->left_out, PM_JIT_FUNCTIONS_MAX,
-		     PM_JIT_TABLE_BYTES_MAX >> 20, PM_JIT_GENERATIONS_MAX);
+		     PM_JIT_TABLE_BYTES_MAX >> 20, PM_CHAIN_JIT_BYTES_MAX >> 20,
+		     PM_JIT_GENERATIONS_MAX);
 	if (jit->misses_left > 0)
 		tell(jit,
 		     "%llu places in generated code have no name: of one process %d at "
@@ -71,12 +73,13 @@ static void tell_limits(struct pm_chain_jit *jit)
 		     "%llu processes have more than %d jitdumps: names from the others "
 		     "are missing",
 		     (unsigned long long)jit->dumps_left, PM_CHAIN_JIT_DUMPS_MAX);
-	if (jit->dumps_unread > 0)
+	if (jit->files_unread > 0)
 		tell(jit,
-		     "%llu jitdumps were not read to their end: of what was left, %d MiB "
-		     "at most are read",
-		     (unsigned long long)jit->dumps_unread,
-		     PM_CHAIN_JIT_READS_AT_THE_END * (PM_CHAIN_JIT_READ_BYTES >> 20));
+		     "%llu perf maps and jitdumps were not read to their end, which may take "
+		     "%llu ms when the recording ends, and %llu ms when a process ends",
+		     (unsigned long long)jit->files_unread,
+		     (unsigned long long)(PM_CHAIN_JIT_END_NS / 1000000),
+		     (unsigned long long)(PM_CHAIN_JIT_DROP_NS / 1000000));
 	if (jit->forks_left > 0)
 		tell(jit,
 		     "%llu processes lack the names of code that was made before they "

@@ -25,7 +25,7 @@ static struct pm_chain_jit_process *process_new(struct pm_chain_jit *jit, pid_t 
 
 	if (!process)
 		return NULL;
-	process->table = pm_jit_table_new();
+	process->table = pm_jit_table_new(&jit->budget);
 	if (!process->table || pm_vec_push(&jit->alive, process) < 0) {
 		pm_jit_table_free(process->table);
 		free(process);
@@ -111,6 +111,7 @@ struct pm_chain_jit *pm_chain_jit_new(const struct pm_chain_jit_source *source)
 	if (!jit)
 		return NULL;
 	jit->from = *source;
+	jit->budget.max = PM_CHAIN_JIT_BYTES_MAX;
 	jit->first_frame = pm_file_writer_first_frame(source->writer);
 	clock_gettime(CLOCK_REALTIME, &now);
 	jit->since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -149,11 +150,11 @@ static struct pm_chain_jit_process *find(struct pm_chain_jit *jit, pid_t pid)
 	return NULL;
 }
 
-/* Names what it can, and forgets the process at @index. */
-static int drop(struct pm_chain_jit *jit, size_t index)
+/* Names what can be read until @until_ns, and forgets the process at @index. */
+static int process_drop(struct pm_chain_jit *jit, size_t index, uint64_t until_ns)
 {
 	struct pm_chain_jit_process *process = jit->processes.data[index];
-	int ret = pm_chain_jit_finish_process(jit, process);
+	int ret = pm_chain_jit_finish_process(jit, process, until_ns);
 
 	memmove(jit->processes.data + index, jit->processes.data + index + 1,
 		(jit->processes.len - 1 - index) * sizeof(*jit->processes.data));
@@ -161,20 +162,6 @@ static int drop(struct pm_chain_jit *jit, size_t index)
 	process_end(process);
 	unref(jit, process);
 	return ret;
-}
-
-/* Includes processes that are only held by children. */
-static size_t all_bytes(const struct pm_chain_jit *jit)
-{
-	size_t bytes = jit->unwind_bytes;
-
-	for (size_t i = 0; i < jit->alive.len; i++) {
-		struct pm_jit_table_stats stats;
-
-		pm_jit_table_stats(jit->alive.data[i]->table, &stats);
-		bytes += stats.bytes;
-	}
-	return bytes;
 }
 
 /* Returns the process, which is created if it is not known. */
@@ -190,8 +177,9 @@ static int get(struct pm_chain_jit *jit, pid_t pid, struct pm_chain_jit_process 
 	/* The least recently used process has most likely ended. */
 	while (error == 0 && jit->processes.len > 0 &&
 	       (jit->alive.len >= PM_CHAIN_JIT_PROCESSES_MAX ||
-		all_bytes(jit) > PM_CHAIN_JIT_BYTES_MAX))
-		error = drop(jit, 0);
+		jit->budget.bytes > PM_CHAIN_JIT_BYTES_FULL))
+		error = process_drop(jit, 0,
+				     pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
 	if (error < 0)
 		return error;
 	process = process_new(jit, pid);
@@ -220,7 +208,10 @@ int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
 
 int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid)
 {
-	return jit && find(jit, pid) ? drop(jit, jit->processes.len - 1) : 0;
+	if (!jit || !find(jit, pid))
+		return 0;
+	return process_drop(jit, jit->processes.len - 1,
+			    pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
 }
 
 int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
@@ -372,10 +363,11 @@ int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t file_id, uint64_t addr
 
 int pm_chain_jit_finish(struct pm_chain_jit *jit)
 {
+	uint64_t until_ns = pm_chain_jit_now_ns() + PM_CHAIN_JIT_END_NS;
 	int ret = 0;
 
 	while (ret == 0 && jit->processes.len > 0)
-		ret = drop(jit, 0);
+		ret = process_drop(jit, 0, until_ns);
 	if (ret == 0)
 		pm_chain_jit_tell(jit);
 	return ret;

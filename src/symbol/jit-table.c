@@ -39,6 +39,7 @@ struct place {
 
 struct pm_jit_table {
 	PM_VEC(struct block *) blocks;
+	struct pm_jit_budget *budget; /* or NULL */
 	struct pm_jit_table_stats stats;
 	uint64_t serial;
 	uint32_t base_generation, top_generation;
@@ -46,12 +47,28 @@ struct pm_jit_table {
 	bool lost;
 };
 
-struct pm_jit_table *pm_jit_table_new(void)
+static void table_add_bytes(struct pm_jit_table *table, size_t bytes)
+{
+	table->stats.bytes += bytes;
+	if (table->budget)
+		table->budget->bytes += bytes;
+}
+
+static void table_subtract_bytes(struct pm_jit_table *table, size_t bytes)
+{
+	table->stats.bytes -= bytes;
+	if (table->budget)
+		table->budget->bytes -= bytes;
+}
+
+struct pm_jit_table *pm_jit_table_new(struct pm_jit_budget *budget)
 {
 	struct pm_jit_table *table = calloc(1, sizeof(*table));
 
-	if (table)
-		table->stats.bytes = sizeof(*table);
+	if (!table)
+		return NULL;
+	table->budget = budget;
+	table_add_bytes(table, sizeof(*table));
 	return table;
 }
 
@@ -62,7 +79,7 @@ static void node_unref(struct pm_jit_table *table, struct node *node)
 	while (node && --node->refs == 0) {
 		struct node *texts = node->texts;
 
-		table->stats.bytes -= node->bytes;
+		table_subtract_bytes(table, node->bytes);
 		free(node);
 		node = texts;
 	}
@@ -114,7 +131,7 @@ static void clear(struct pm_jit_table *table, const enum pm_jit_source *source)
 			continue;
 		}
 		free(block);
-		table->stats.bytes -= sizeof(*block);
+		table_subtract_bytes(table, sizeof(*block));
 	}
 	table->blocks.len = kept;
 	table->stats.changes++;
@@ -140,6 +157,7 @@ void pm_jit_table_free(struct pm_jit_table *table)
 	if (!table)
 		return;
 	pm_jit_table_clear(table);
+	table_subtract_bytes(table, sizeof(*table));
 	pm_vec_release(&table->blocks);
 	free(table);
 }
@@ -205,7 +223,7 @@ static void remove_range(struct pm_jit_table *table, struct place place)
 	if (block->len > 0)
 		return;
 	free(block);
-	table->stats.bytes -= sizeof(*block);
+	table_subtract_bytes(table, sizeof(*block));
 	table->blocks.len--;
 	memmove(table->blocks.data + place.block, table->blocks.data + place.block + 1,
 		(table->blocks.len - place.block) * sizeof(*table->blocks.data));
@@ -226,7 +244,7 @@ static struct block *insert_block(struct pm_jit_table *table, size_t index)
 		(table->blocks.len - index) * sizeof(*table->blocks.data));
 	table->blocks.data[index] = block;
 	table->blocks.len++;
-	table->stats.bytes += sizeof(*block);
+	table_add_bytes(table, sizeof(*block));
 	return block;
 }
 
@@ -360,7 +378,7 @@ static int add_node(struct pm_jit_table *table, struct node *node)
 	bool known;
 	int ret;
 
-	table->stats.bytes += node->bytes;
+	table_add_bytes(table, node->bytes);
 	node->function.generation = next_generation(table, node, &known);
 	if (known) {
 		node_unref(table, node);
@@ -493,6 +511,11 @@ static void append_name(struct pm_str *str, const char *name, size_t len)
 
 static bool has_room(const struct pm_jit_table *table, size_t bytes)
 {
+	const struct pm_jit_budget *budget = table->budget;
+
+	if (budget &&
+	    (budget->bytes > budget->max || bytes > budget->max - budget->bytes))
+		return false;
 	return table->stats.functions < PM_JIT_FUNCTIONS_MAX &&
 	       table->stats.bytes <= PM_JIT_TABLE_BYTES_MAX &&
 	       bytes <= PM_JIT_TABLE_BYTES_MAX - table->stats.bytes;

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static int fd = -1;
-	struct pm_jit_table *table = pm_jit_table_new();
+	struct pm_jit_table *table = pm_jit_table_new(NULL);
 	struct pm_jitdump *dump = pm_jitdump_new();
 	uint64_t time_ns = 0, until_ns = 0;
 	unsigned int unwound = 0;

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static int fd = -1;
-	struct pm_jit_table *table = pm_jit_table_new();
+	struct pm_jit_table *table = pm_jit_table_new(NULL);
 	struct pm_perf_map map = { 0 };
 	struct pm_jit_table_stats stats;
 	size_t piece, at = 0;

@@ -51,7 +51,7 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	f->dump = pm_jitdump_new();
-	f->table = pm_jit_table_new();
+	f->table = pm_jit_table_new(NULL);
 	f->fd = memfd_create("dump", MFD_CLOEXEC);
 	*state = f;
 	return f->dump && f->table && f->fd >= 0 ? 0 : -1;

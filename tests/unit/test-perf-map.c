@@ -24,7 +24,7 @@ static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->table = pm_jit_table_new();
+	f->table = pm_jit_table_new(NULL);
 	f->fd = memfd_create("map", MFD_CLOEXEC);
 	*state = f;
 	return f->table && f->fd >= 0 ? 0 : -1;
@@ -517,6 +517,36 @@ static void test_limits(void **state)
 			 PM_JIT_GENERATIONS_MAX);
 }
 
+static void test_shared_budget(void **state)
+{
+	struct pm_jit_budget budget = { .max = 1 << 16 };
+	struct pm_jit_table *one = pm_jit_table_new(&budget);
+	struct pm_jit_table *other = pm_jit_table_new(&budget);
+	struct pm_jit_function function = { .start = 0x1000, .len = 16 };
+	struct pm_jit_table_stats stats;
+	int ret;
+
+	(void)state;
+	assert_true(one && other);
+	for (;;) {
+		ret = pm_jit_table_add(one, &function, "name", 4);
+		if (ret != 0)
+			break;
+		function.start += 16;
+	}
+	assert_int_equal(ret, -ENOSPC);
+	assert_int_equal(pm_jit_table_add(other, &function, "name", 4), -ENOSPC);
+	pm_jit_table_stats(other, &stats);
+	assert_int_equal(stats.left_out, 1);
+	assert_true(budget.bytes <= budget.max);
+	pm_jit_table_free(one);
+	assert_int_equal(pm_jit_table_add(other, &function, "name", 4), 0);
+	pm_jit_table_stats(other, &stats);
+	assert_int_equal(budget.bytes, stats.bytes);
+	pm_jit_table_free(other);
+	assert_int_equal(budget.bytes, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -538,6 +568,7 @@ int main(void)
 		TEST(test_against_array),
 		TEST(test_places_in_names),
 		TEST(test_limits),
+		cmocka_unit_test(test_shared_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
