@@ -17,7 +17,7 @@ struct finder {
 	size_t open_ends;
 };
 
-static void finder_release(struct finder *finder)
+static void code_finder_release(struct finder *finder)
 {
 	pm_elf_image_close(&finder->debug);
 	pm_elf_image_close(&finder->image);
@@ -27,7 +27,8 @@ static void finder_release(struct finder *finder)
 
 /* The start of the next symbol after @start in the symbol tables of @image, if it is
  * before @end; otherwise @end. */
-static uint64_t next_start(const struct pm_elf_image *image, uint64_t start, uint64_t end)
+static uint64_t next_symbol_start(const struct pm_elf_image *image, uint64_t start,
+				  uint64_t end)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr shdr;
@@ -53,20 +54,22 @@ static uint64_t next_start(const struct pm_elf_image *image, uint64_t start, uin
 }
 
 /* The end of a function whose symbol has no size. */
-static uint64_t find_end(const struct finder *finder, const struct pm_range *section,
-			 const struct pm_elf_symbol *symbol)
+static uint64_t find_function_end(const struct finder *finder,
+				  const struct pm_range *section,
+				  const struct pm_elf_symbol *symbol)
 {
 	uint64_t end = section->end;
 
 	if (symbol->plt && end - symbol->start > PLT_ENTRY_BYTES)
 		return symbol->start + PLT_ENTRY_BYTES;
-	end = next_start(&finder->image, symbol->start, end);
-	return finder->debug.elf ? next_start(&finder->debug, symbol->start, end) : end;
+	end = next_symbol_start(&finder->image, symbol->start, end);
+	return finder->debug.elf ? next_symbol_start(&finder->debug, symbol->start, end)
+				 : end;
 }
 
 /* The bytes from @start to the end of its section, as far as the file has them. */
-static const uint8_t *bytes_at(const struct pm_elf_image *image, uint64_t start,
-			       size_t *len)
+static const uint8_t *image_bytes_at(const struct pm_elf_image *image, uint64_t start,
+				     size_t *len)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr shdr;
@@ -91,7 +94,7 @@ static const uint8_t *bytes_at(const struct pm_elf_image *image, uint64_t start,
 	return NULL;
 }
 
-static const char *name_of(struct finder *finder, const char *name)
+static const char *intern_unversioned_name(struct finder *finder, const char *name)
 {
 	size_t len = strnlen(name, PM_SYMBOL_TEXT_MAX);
 	const char *version = len > 0 ? memchr(name + 1, '@', len - 1) : NULL;
@@ -101,8 +104,9 @@ static const char *name_of(struct finder *finder, const char *name)
 }
 
 /* Describes the function of @symbol; len 0: it has no bytes. */
-static void describe(struct finder *finder, const struct pm_elf_symbol *symbol,
-		     struct pm_symbol_code *ret)
+static void describe_symbol_code(struct finder *finder,
+				 const struct pm_elf_symbol *symbol,
+				 struct pm_symbol_code *ret)
 {
 	const struct pm_range *section = pm_elf_image_code(&finder->image, symbol->start);
 	size_t have = 0;
@@ -114,18 +118,19 @@ static void describe(struct finder *finder, const struct pm_elf_symbol *symbol,
 	ret->open_end = symbol->end <= symbol->start;
 	if (ret->open_end && finder->open_ends++ >= OPEN_ENDS_MAX)
 		return;
-	ret->end = ret->open_end ? find_end(finder, section, symbol) : symbol->end;
-	ret->name = symbol->name ? name_of(finder, symbol->name) : NULL;
+	ret->end =
+		ret->open_end ? find_function_end(finder, section, symbol) : symbol->end;
+	ret->name = symbol->name ? intern_unversioned_name(finder, symbol->name) : NULL;
 	ret->machine = header.e_machine;
 	ret->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
-	ret->bytes = bytes_at(&finder->image, ret->start, &have);
+	ret->bytes = image_bytes_at(&finder->image, ret->start, &have);
 	ret->len = !ret->bytes                    ? 0
 		   : have < ret->end - ret->start ? have
 						  : (size_t)(ret->end - ret->start);
 }
 
-static int emit_all(struct finder *finder, const struct pm_wanted *wanted,
-		    pm_symbol_code_fn emit, void *user)
+static int emit_symbol_code(struct finder *finder, const struct pm_wanted *wanted,
+			    pm_symbol_code_fn emit, void *user)
 {
 	struct pm_symbol_code code = { 0 };
 
@@ -135,7 +140,7 @@ static int emit_all(struct finder *finder, const struct pm_wanted *wanted,
 		if ((!finder->symbols[i].name && finder->symbols[i].end == 0) ||
 		    (code.end > code.start && wanted->addresses[i] < code.end))
 			continue;
-		describe(finder, &finder->symbols[i], &code);
+		describe_symbol_code(finder, &finder->symbols[i], &code);
 		if (code.end <= wanted->addresses[i] || code.len == 0)
 			continue;
 		r = emit(user, &code);
@@ -149,7 +154,7 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 		    const struct pm_symbol_options *options, pm_symbol_code_fn emit,
 		    void *user, struct pm_error *err)
 {
-	PM_CLEANUP(finder_release) struct finder finder = { 0 };
+	PM_CLEANUP(code_finder_release) struct finder finder = { 0 };
 	const struct pm_wanted wanted = { addresses, len };
 	const struct pm_elf_image *debug;
 	int r = pm_elf_image_open(&finder.image, fd, false);
@@ -172,7 +177,7 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 		r = pm_starts_resolve(&finder.image, &wanted, finder.symbols);
 	if (r < 0)
 		return pm_error_set(err, r, "no memory left for its symbols");
-	return emit_all(&finder, &wanted, emit, user);
+	return emit_symbol_code(&finder, &wanted, emit, user);
 }
 
 int pm_symbols_section(int fd, const char *name, uint64_t *low, uint64_t *high)

@@ -75,7 +75,7 @@ struct crew {
 	struct pm_symbol_wire_message message;
 };
 
-static uint64_t now_ns(void)
+static uint64_t crew_clock_ns(void)
 {
 	struct timespec now;
 
@@ -83,7 +83,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static size_t cpus(void)
+static size_t count_usable_cpus(void)
 {
 	cpu_set_t set;
 
@@ -94,7 +94,7 @@ static size_t cpus(void)
 }
 
 /* 0: unknown. */
-static uint64_t cpu_ns_of(pid_t pid)
+static uint64_t process_cpu_ns(pid_t pid)
 {
 	clockid_t clock;
 	struct timespec cpu;
@@ -104,14 +104,14 @@ static uint64_t cpu_ns_of(pid_t pid)
 	return (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
 }
 
-static void note_life(struct worker *worker, uint64_t now)
+static void worker_note_progress(struct worker *worker, uint64_t now)
 {
 	worker->heard_ns = now;
-	worker->cpu_ns = cpu_ns_of(worker->process.pid);
+	worker->cpu_ns = process_cpu_ns(worker->process.pid);
 }
 
 /* The number of jobs, from crew->next on, for one process. */
-static size_t share(const struct crew *crew)
+static size_t crew_count_next_jobs(const struct crew *crew)
 {
 	size_t addresses = 0, len = 0;
 
@@ -128,7 +128,7 @@ static size_t share(const struct crew *crew)
 	return len;
 }
 
-static int start(struct crew *crew, struct worker *worker)
+static int crew_start_worker(struct crew *crew, struct worker *worker)
 {
 	const struct pm_symbol_job *job = &crew->jobs[worker->job];
 	int code = job->early ? pm_symbol_early_ask(job->early, job, &worker->process)
@@ -144,8 +144,8 @@ static int start(struct crew *crew, struct worker *worker)
 	worker->next_index = 0;
 	worker->opening = 0;
 	worker->bytes = 0;
-	worker->begun_ns = now_ns();
-	note_life(worker, worker->begun_ns);
+	worker->begun_ns = crew_clock_ns();
+	worker_note_progress(worker, worker->begun_ns);
 	worker->cpu_before_ns = worker->cpu_ns;
 	if (crew->hurries)
 		setpriority(PRIO_PROCESS, (id_t)worker->process.pid,
@@ -154,11 +154,11 @@ static int start(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
-static int done(struct crew *crew, struct worker *worker, const char *what,
-		const char *why)
+static int crew_finish_job(struct crew *crew, struct worker *worker, const char *what,
+			   const char *why)
 {
 	size_t job = worker->job++;
-	uint64_t now = now_ns(), took = now - worker->begun_ns;
+	uint64_t now = crew_clock_ns(), took = now - worker->begun_ns;
 
 	if (took > JOB_NS_MAX)
 		crew->spare_ns -= took - JOB_NS_MAX < crew->spare_ns ? took - JOB_NS_MAX
@@ -169,13 +169,13 @@ static int done(struct crew *crew, struct worker *worker, const char *what,
 	return crew->calls->done(crew->calls->user, job, what, why);
 }
 
-static int left_out(struct crew *crew, struct worker *worker, const char *why)
+static int crew_skip_job(struct crew *crew, struct worker *worker, const char *why)
 {
-	return done(crew, worker, "names", why);
+	return crew_finish_job(crew, worker, "names", why);
 }
 
 /* No helper can be started: the remaining jobs get no names. */
-static int give_up(struct crew *crew, struct worker *worker, int error)
+static int crew_skip_all_jobs(struct crew *crew, struct worker *worker, int error)
 {
 	char why[WHY_MAX];
 	int code = 0;
@@ -183,11 +183,11 @@ static int give_up(struct crew *crew, struct worker *worker, int error)
 	snprintf(why, sizeof(why), "no helper process can be started: %s",
 		 strerror(-error));
 	while (code == 0 && worker->job < worker->end)
-		code = left_out(crew, worker, why);
+		code = crew_skip_job(crew, worker, why);
 	return code;
 }
 
-static int start_all(struct crew *crew)
+static int crew_start_workers(struct crew *crew)
 {
 	int code = 0;
 
@@ -199,30 +199,30 @@ static int start_all(struct crew *crew)
 			continue;
 		if (worker->job == worker->end) {
 			worker->job = crew->next;
-			crew->next += share(crew);
+			crew->next += crew_count_next_jobs(crew);
 			worker->end = crew->next;
 		}
 		if (worker->job == worker->end)
 			continue;
-		started = start(crew, worker);
+		started = crew_start_worker(crew, worker);
 		if (started < 0)
-			code = give_up(crew, worker, started);
+			code = crew_skip_all_jobs(crew, worker, started);
 	}
 	return code;
 }
 
-static uint64_t ns_of(const struct timeval *time)
+static uint64_t timeval_to_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
 }
 
-static uint64_t since(uint64_t now, uint64_t before)
+static uint64_t ns_elapsed_since(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
 
 /* Returns the exit status of a helper that has closed its end or is to be killed. */
-static int reap(struct crew *crew, struct worker *worker, bool kill_now)
+static int crew_reap_worker(struct crew *crew, struct worker *worker, bool kill_now)
 {
 	struct rusage usage;
 	int status = 0;
@@ -247,9 +247,10 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 	if (pid <= 0)
 		status = SIGKILL;
 	if (pid > 0) {
-		uint64_t cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+		uint64_t cpu_ns =
+			timeval_to_ns(&usage.ru_utime) + timeval_to_ns(&usage.ru_stime);
 
-		crew->hurried_ns += since(cpu_ns, worker->cpu_before_ns);
+		crew->hurried_ns += ns_elapsed_since(cpu_ns, worker->cpu_before_ns);
 		timeradd(&crew->cost->user, &usage.ru_utime, &crew->cost->user);
 		timeradd(&crew->cost->system, &usage.ru_stime, &crew->cost->system);
 		if (usage.ru_maxrss > crew->cost->memory_kb)
@@ -260,7 +261,7 @@ static int reap(struct crew *crew, struct worker *worker, bool kill_now)
 	return status;
 }
 
-static void explain_end(int status, char why[WHY_MAX])
+static void describe_worker_exit(int status, char why[WHY_MAX])
 {
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
 		snprintf(why, WHY_MAX,
@@ -278,17 +279,17 @@ static void explain_end(int status, char why[WHY_MAX])
 }
 
 /* Ends a helper that has not done its work; the rest of its jobs goes to another. */
-static int fail(struct crew *crew, struct worker *worker, const char *why)
+static int crew_end_worker(struct crew *crew, struct worker *worker, const char *why)
 {
 	char words[WHY_MAX];
-	int status = reap(crew, worker, why != NULL);
+	int status = crew_reap_worker(crew, worker, why != NULL);
 
 	if (!why)
-		explain_end(status, words);
-	return left_out(crew, worker, why ? why : words);
+		describe_worker_exit(status, words);
+	return crew_skip_job(crew, worker, why ? why : words);
 }
 
-static const char *words_of(int code)
+static const char *wire_code_to_text(int code)
 {
 	switch (code) {
 	case 0:
@@ -305,7 +306,7 @@ static const char *words_of(int code)
 }
 
 /* Whether the message is valid at this point. */
-static bool is_due(const struct crew *crew, const struct worker *worker)
+static bool is_message_expected(const struct crew *crew, const struct worker *worker)
 {
 	const struct pm_symbol_wire_message *message = &crew->message;
 
@@ -319,7 +320,7 @@ static bool is_due(const struct crew *crew, const struct worker *worker)
 		message->index < crew->jobs[worker->job].addresses_len);
 }
 
-static int take_message(struct crew *crew, struct worker *worker)
+static int crew_apply_message(struct crew *crew, struct worker *worker)
 {
 	const struct pm_symbol_wire_message *message = &crew->message;
 
@@ -327,20 +328,22 @@ static int take_message(struct crew *crew, struct worker *worker)
 	if (message->kind == PM_SYMBOL_WIRE_OPENING) {
 		if (message->index < worker->end - worker->job)
 			worker->opening = worker->job + message->index + 1;
-		note_life(worker, now_ns());
+		worker_note_progress(worker, crew_clock_ns());
 		return 0;
 	}
 	if (message->kind == PM_SYMBOL_WIRE_DONE) {
-		note_life(worker, now_ns());
+		worker_note_progress(worker, crew_clock_ns());
 		if (message->code == PM_SYMBOL_WIRE_LIMITED)
-			return done(crew, worker, "lines and inlined functions",
-				    "its debug information inflates beyond reason, or "
-				    "takes too long to read");
+			return crew_finish_job(
+				crew, worker, "lines and inlined functions",
+				"its debug information inflates beyond reason, or "
+				"takes too long to read");
 		if (message->code == PM_SYMBOL_WIRE_DAMAGED)
-			return done(crew, worker, "names",
-				    "its symbol table or its separate debug file is "
-				    "broken, or too large to map");
-		return left_out(crew, worker, words_of(message->code));
+			return crew_finish_job(
+				crew, worker, "names",
+				"its symbol table or its separate debug file is "
+				"broken, or too large to map");
+		return crew_skip_job(crew, worker, wire_code_to_text(message->code));
 	}
 	worker->next_index = message->index + 1;
 	return crew->calls->symbol(crew->calls->user, worker->job, message->index,
@@ -349,7 +352,7 @@ static int take_message(struct crew *crew, struct worker *worker)
 
 /* Returns 1: fine; 0: the helper can no longer be trusted; or a negative result of a
  * callback. */
-static int take_messages(struct crew *crew, struct worker *worker)
+static int crew_apply_messages(struct crew *crew, struct worker *worker)
 {
 	size_t at = 0, taken;
 	int code = 0, next;
@@ -359,9 +362,9 @@ static int take_messages(struct crew *crew, struct worker *worker)
 					   &crew->message, &taken);
 		if (next <= 0)
 			break;
-		if (!is_due(crew, worker))
+		if (!is_message_expected(crew, worker))
 			return 0;
-		code = take_message(crew, worker);
+		code = crew_apply_message(crew, worker);
 		if (code < 0)
 			return code;
 		at += taken;
@@ -371,7 +374,7 @@ static int take_messages(struct crew *crew, struct worker *worker)
 	return next == 0;
 }
 
-static int receive(struct crew *crew, struct worker *worker)
+static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 {
 	static const char nonsense[] = "the helper process answered nonsense";
 	PM_AUTO_FREE char *bytes = malloc(READ_BYTES);
@@ -381,30 +384,31 @@ static int receive(struct crew *crew, struct worker *worker)
 	if (!bytes)
 		return -ENOMEM;
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0
-							 : fail(crew, worker, nonsense);
+		return errno == EAGAIN || errno == EINTR
+			       ? 0
+			       : crew_end_worker(crew, worker, nonsense);
 	if (n == 0) {
 		/* Its waiting time may end before it reads the request. */
 		if (worker->job < worker->end &&
 		    !(worker->early && worker->next_index == 0))
-			return fail(crew, worker, NULL);
-		reap(crew, worker, false);
+			return crew_end_worker(crew, worker, NULL);
+		crew_reap_worker(crew, worker, false);
 		return 0;
 	}
 	worker->bytes += (uint64_t)n;
 	pm_str_append(&worker->text, bytes, (size_t)n);
 	if (worker->text.failed)
 		return -ENOMEM;
-	code = worker->bytes > BYTES_MAX ? 0 : take_messages(crew, worker);
+	code = worker->bytes > BYTES_MAX ? 0 : crew_apply_messages(crew, worker);
 	if (code == 0 && worker->job < worker->end)
-		return fail(crew, worker, nonsense);
+		return crew_end_worker(crew, worker, nonsense);
 	if (code == 0)
-		reap(crew, worker, true);
+		crew_reap_worker(crew, worker, true);
 	return code < 0 ? code : 0;
 }
 
 /* Whether the process runs or waits for a CPU. If unknown, true. */
-static bool is_runnable(pid_t pid)
+static bool is_process_runnable(pid_t pid)
 {
 	char path[32], text[512];
 	const char *state;
@@ -433,7 +437,7 @@ static uint64_t wait_ns_max(const struct crew *crew)
 
 /* Whether the current job has taken too long, or its helper has neither answered nor
  * run. */
-static bool is_stuck(const struct crew *crew, struct worker *worker, uint64_t now)
+static bool is_worker_stuck(const struct crew *crew, struct worker *worker, uint64_t now)
 {
 	uint64_t cpu_ns;
 
@@ -443,24 +447,25 @@ static bool is_stuck(const struct crew *crew, struct worker *worker, uint64_t no
 		return true;
 	if (now - worker->heard_ns <= wait_ns_max(crew))
 		return false;
-	cpu_ns = cpu_ns_of(worker->process.pid);
-	if (cpu_ns - worker->cpu_ns < LIFE_NS_MIN && !is_runnable(worker->process.pid))
+	cpu_ns = process_cpu_ns(worker->process.pid);
+	if (cpu_ns - worker->cpu_ns < LIFE_NS_MIN &&
+	    !is_process_runnable(worker->process.pid))
 		return true;
-	note_life(worker, now);
+	worker_note_progress(worker, now);
 	return false;
 }
 
 /* Gives up the file that the helper is at. It need not be the first job's, because a
  * helper opens all files first. */
-static int lose_stuck(struct crew *crew, struct worker *worker)
+static int crew_give_up_stuck_worker(struct crew *crew, struct worker *worker)
 {
 	size_t opening = worker->opening;
 
 	if (opening == 0)
-		return fail(crew, worker, "reading them took too long");
+		return crew_end_worker(crew, worker, "reading them took too long");
 	crew->hung[opening - 1] = true;
 	crew->hung_len++;
-	reap(crew, worker, true);
+	crew_reap_worker(crew, worker, true);
 	return 0;
 }
 
@@ -472,12 +477,13 @@ static bool has_hurried_enough(const struct crew *crew)
 
 	for (size_t i = 0; i < crew->workers_max; i++)
 		if (crew->workers[i].process.pid > 0)
-			ns += since(cpu_ns_of(crew->workers[i].process.pid),
-				    crew->workers[i].cpu_before_ns);
+			ns += ns_elapsed_since(
+				process_cpu_ns(crew->workers[i].process.pid),
+				crew->workers[i].cpu_before_ns);
 	return ns > crew->calls->hurry_ns;
 }
 
-static void end_hurry(struct crew *crew)
+static void crew_end_hurry(struct crew *crew)
 {
 	crew->hurries = false;
 	for (size_t i = 0; i < crew->workers_max; i++)
@@ -485,7 +491,7 @@ static void end_hurry(struct crew *crew)
 			setpriority(PRIO_PROCESS, (id_t)crew->workers[i].process.pid, 0);
 }
 
-static int poll_all(struct crew *crew)
+static int crew_poll_workers(struct crew *crew)
 {
 	struct pollfd fds[WORKERS_MAX + 1];
 	uint64_t now;
@@ -499,26 +505,26 @@ static int poll_all(struct crew *crew)
 	fds[crew->workers_max] =
 		(struct pollfd){ .fd = crew->calls->wake_fd, .events = POLLIN };
 	poll(fds, crew->workers_max + 1, TICK_MS);
-	now = now_ns();
+	now = crew_clock_ns();
 	if (crew->hurries && has_hurried_enough(crew))
-		end_hurry(crew);
+		crew_end_hurry(crew);
 	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
 		struct worker *worker = &crew->workers[i];
 
 		if (worker->process.pid <= 0)
 			continue;
 		if (fds[i].revents)
-			code = receive(crew, worker);
+			code = crew_receive_bytes(crew, worker);
 		else if (worker->job == worker->end &&
 			 now - worker->heard_ns > END_NS_MAX)
-			reap(crew, worker, true);
-		else if (is_stuck(crew, worker, now))
-			code = lose_stuck(crew, worker);
+			crew_reap_worker(crew, worker, true);
+		else if (is_worker_stuck(crew, worker, now))
+			code = crew_give_up_stuck_worker(crew, worker);
 	}
 	return code < 0 ? code : crew->calls->tick(crew->calls->user);
 }
 
-static bool is_busy(const struct crew *crew)
+static bool crew_is_busy(const struct crew *crew)
 {
 	for (size_t i = 0; i < crew->workers_max; i++)
 		if (crew->workers[i].process.pid > 0 ||
@@ -540,7 +546,7 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 			       .len = len,
 			       .calls = calls,
 			       .cost = cost,
-			       .workers_max = cpus(),
+			       .workers_max = count_usable_cpus(),
 			       .hung = calloc(len + 1, sizeof(bool)),
 			       .spare_ns = SPARE_NS_MAX,
 			       .hurries = calls->hurry_ns > 0 };
@@ -548,14 +554,14 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 		return -ENOMEM;
 	if (crew->workers_max > WORKERS_MAX)
 		crew->workers_max = WORKERS_MAX;
-	while (code == 0 && is_busy(crew)) {
-		code = start_all(crew);
+	while (code == 0 && crew_is_busy(crew)) {
+		code = crew_start_workers(crew);
 		if (code == 0)
-			code = poll_all(crew);
+			code = crew_poll_workers(crew);
 	}
 	for (size_t i = 0; i < crew->workers_max; i++) {
 		if (crew->workers[i].process.pid > 0)
-			reap(crew, &crew->workers[i], true);
+			crew_reap_worker(crew, &crew->workers[i], true);
 		pm_str_release(&crew->workers[i].text);
 	}
 	free(crew->hung);

@@ -6,7 +6,8 @@
 
 #include "pm/proc.h"
 
-static struct pm_debug_search search_of(const struct pm_symbol_options *options)
+static struct pm_debug_search debug_search_from_options(
+	const struct pm_symbol_options *options)
 {
 	return (struct pm_debug_search){ .dir = options->debug_dir,
 					 .pid = options->pid,
@@ -14,16 +15,16 @@ static struct pm_debug_search search_of(const struct pm_symbol_options *options)
 }
 
 /* Takes ownership of @found, a descriptor or the error of a search. */
-static int open_found(struct pm_elf_image *ret, int found,
-		      const struct pm_symbol_options *options)
+static int open_debug_image(struct pm_elf_image *ret, int found,
+			    const struct pm_symbol_options *options)
 {
 	PM_AUTO_CLOSE int fd = found;
 
 	return fd < 0 ? fd : pm_elf_image_open(ret, fd, options->copy_files);
 }
 
-static int open_given(struct pm_elf_image *ret, int fd,
-		      const struct pm_symbol_options *options)
+static int open_duplicated_debug_image(struct pm_elf_image *ret, int fd,
+				       const struct pm_symbol_options *options)
 {
 	return fd < 0 ? -ENOENT : pm_elf_image_open(ret, fd, options->copy_files);
 }
@@ -31,9 +32,9 @@ static int open_given(struct pm_elf_image *ret, int fd,
 static int debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
 			    const struct pm_symbol_options *options)
 {
-	struct pm_debug_search search = search_of(options);
+	struct pm_debug_search search = debug_search_from_options(options);
 
-	return open_found(ret, pm_debug_find_by_id(id, id_len, &search), options);
+	return open_debug_image(ret, pm_debug_find_by_id(id, id_len, &search), options);
 }
 
 int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
@@ -44,7 +45,7 @@ int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 
 	if (!options->files)
 		return debug_file_by_id(ret, id, id_len, options);
-	code = open_given(ret, options->files->alt, options);
+	code = open_duplicated_debug_image(ret, options->files->alt, options);
 	/* It may belong to another file: to the debug file, while the DWARF of the module
 	 * itself is read. */
 	if (code == 0 && (pm_elf_image_build_id(ret, &its) != (ssize_t)id_len ||
@@ -58,7 +59,7 @@ int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
 int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
 		       const struct pm_symbol_options *options)
 {
-	struct pm_debug_search search = search_of(options);
+	struct pm_debug_search search = debug_search_from_options(options);
 	GElf_Shdr shdr;
 	const void *id;
 	ssize_t id_len;
@@ -68,9 +69,9 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 	    pm_elf_image_section(image, ".symtab", NULL, &shdr))
 		return -ENOENT;
 	if (options->files)
-		return open_given(ret, options->files->debug, options);
+		return open_duplicated_debug_image(ret, options->files->debug, options);
 	if (fd >= 0)
-		return open_found(ret, pm_debug_find(fd, &search), options);
+		return open_debug_image(ret, pm_debug_find(fd, &search), options);
 	id_len = pm_elf_image_build_id(image, &id);
 	return id_len > 0 ? debug_file_by_id(ret, id, (size_t)id_len, options) : -ENOENT;
 }
@@ -78,7 +79,7 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 void pm_symbol_files_find(int fd, const struct pm_symbol_options *options,
 			  uint64_t *crc_bytes_left, struct pm_symbol_files *ret)
 {
-	struct pm_debug_search search = search_of(options);
+	struct pm_debug_search search = debug_search_from_options(options);
 
 	search.crc_bytes_left = crc_bytes_left;
 	*ret = (struct pm_symbol_files){ .debug = pm_debug_find(fd, &search), .alt = -1 };

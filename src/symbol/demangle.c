@@ -33,7 +33,7 @@ struct sink {
 	char text[RESULT_MAX]; /* fixed size, because libiberty writes single bytes */
 };
 
-static void take_text(const char *text, size_t len, void *opaque)
+static void sink_append_text(const char *text, size_t len, void *opaque)
 {
 	struct sink *sink = opaque;
 
@@ -51,8 +51,8 @@ typedef int (*demangle_fn)(const char *mangled, int options,
 			   demangle_callbackref callback, void *opaque);
 
 /* False: not a name of this kind. A result that is too long ends with an ellipsis. */
-static bool run(demangle_fn demangle, const char *mangled, int options,
-		struct pm_str *ret)
+static bool demangle_into_string(demangle_fn demangle, const char *mangled, int options,
+				 struct pm_str *ret)
 {
 	struct sink *sink = malloc(sizeof(*sink)); /* survives longjmp() */
 	bool fine;
@@ -61,7 +61,8 @@ static bool run(demangle_fn demangle, const char *mangled, int options,
 		return false;
 	sink->len = 0;
 	if (setjmp(sink->too_long) == 0) {
-		fine = demangle(mangled, options, take_text, sink) != 0 && sink->len > 0;
+		fine = demangle(mangled, options, sink_append_text, sink) != 0 &&
+		       sink->len > 0;
 		if (fine)
 			pm_str_printable(ret, sink->text, sink->len);
 	} else {
@@ -97,7 +98,7 @@ static const char *rust_legacy_end(const char *mangled)
 
 /* Appends the suffix that a compiler gave to a copy or a part: ".constprop.0", ".cold",
  * … */
-static void append_suffix(struct pm_str *str, const char *suffix)
+static void append_clone_suffix(struct pm_str *str, const char *suffix)
 {
 	/* ".llvm.123…" distinguishes modules of one ThinLTO link and means nothing to a
 	 * reader. */
@@ -112,7 +113,7 @@ static void append_suffix(struct pm_str *str, const char *suffix)
 	pm_str_printable(str, llvm, strlen(llvm));
 }
 
-static char *demangle(const char *mangled, int options)
+static char *demangle_symbol(const char *mangled, int options)
 {
 	PM_AUTO_FREE char *body = NULL;
 	struct pm_str str = { 0 };
@@ -133,12 +134,12 @@ static char *demangle(const char *mangled, int options)
 		return NULL;
 	/* Omitting DMGL_VERBOSE omits hashes; omitting DMGL_PARAMS omits parameters. */
 	fine = (legacy || mangled[1] == 'R') &&
-	       run(rust_demangle_callback, body, 0, &str);
+	       demangle_into_string(rust_demangle_callback, body, 0, &str);
 	if (!fine && mangled[1] == 'Z')
-		fine = run(cplus_demangle_v3_callback, body,
-			   options | DMGL_NO_RECURSE_LIMIT, &str);
+		fine = demangle_into_string(cplus_demangle_v3_callback, body,
+					    options | DMGL_NO_RECURSE_LIMIT, &str);
 	if (fine)
-		append_suffix(&str, suffix);
+		append_clone_suffix(&str, suffix);
 	if (!fine || str.failed)
 		pm_str_release(&str);
 	return str.data;
@@ -146,10 +147,10 @@ static char *demangle(const char *mangled, int options)
 
 char *pm_demangle(const char *mangled)
 {
-	return demangle(mangled, 0);
+	return demangle_symbol(mangled, 0);
 }
 
 char *pm_demangle_full(const char *mangled)
 {
-	return demangle(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP);
+	return demangle_symbol(mangled, DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP);
 }

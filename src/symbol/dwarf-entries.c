@@ -64,7 +64,8 @@ struct pm_walk {
 };
 
 /* How to skip a form (DWARF 5 §7.5.6). False: the form is unknown, and so is its size. */
-static bool step_for(const struct pm_unit *unit, unsigned int form, struct step *ret)
+static bool step_from_form(const struct pm_unit *unit, unsigned int form,
+			   struct step *ret)
 {
 	uint8_t offset = unit->offset_size;
 
@@ -153,13 +154,13 @@ static bool step_for(const struct pm_unit *unit, unsigned int form, struct step 
 	}
 }
 
-static bool is_function(unsigned int tag)
+static bool is_function_tag(unsigned int tag)
 {
 	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
 	       tag == DW_TAG_entry_point;
 }
 
-static bool is_scope(unsigned int tag)
+static bool is_scope_tag(unsigned int tag)
 {
 	return tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
 	       tag == DW_TAG_structure_type || tag == DW_TAG_union_type ||
@@ -181,11 +182,11 @@ static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *a
 		struct step step;
 
 		if (i >= ABBREV_ATTRIBUTES_MAX ||
-		    !step_for(walk->entries->unit, form, &step))
+		    !step_from_form(walk->entries->unit, form, &step))
 			return -EBADMSG;
 		abbrev->has_linkage_name |=
 			name == DW_AT_linkage_name || name == DW_AT_MIPS_linkage_name;
-		if (is_function(abbrev->tag)) {
+		if (is_function_tag(abbrev->tag)) {
 			step.target = name == DW_AT_low_pc    ? TARGET_LOW
 				      : name == DW_AT_high_pc ? TARGET_HIGH
 				      : name == DW_AT_ranges  ? TARGET_RANGES
@@ -234,7 +235,7 @@ static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 	return 0;
 }
 
-static uint64_t read_fixed(struct pm_reader *reader, uint32_t size)
+static uint64_t read_fixed_size(struct pm_reader *reader, uint32_t size)
 {
 	switch (size) {
 	case 1:
@@ -256,7 +257,7 @@ static uint64_t read_fixed(struct pm_reader *reader, uint32_t size)
 	}
 }
 
-static void keep(struct pm_pcs *pcs, const struct step *step, uint64_t value)
+static void pcs_set_attribute(struct pm_pcs *pcs, const struct step *step, uint64_t value)
 {
 	if (step->target == TARGET_LOW) {
 		pcs->low_form = step->form;
@@ -271,7 +272,8 @@ static void keep(struct pm_pcs *pcs, const struct step *step, uint64_t value)
 }
 
 /* Reads or skips one attribute. False: the rest of the unit cannot be read. */
-static bool take(struct pm_walk *walk, const struct step *step, struct pm_pcs *pcs)
+static bool walk_read_attribute(struct pm_walk *walk, const struct step *step,
+				struct pm_pcs *pcs)
 {
 	struct pm_reader *reader = &walk->reader;
 	uint64_t value = 0;
@@ -282,7 +284,7 @@ static bool take(struct pm_walk *walk, const struct step *step, struct pm_pcs *p
 			return pm_quick_skip(reader, step->size);
 		value = step->form == DW_FORM_implicit_const
 				? (uint64_t)step->implicit
-				: read_fixed(reader, step->size);
+				: read_fixed_size(reader, step->size);
 		break;
 	case STEP_LEB:
 		value = step->form == DW_FORM_sdata ? (uint64_t)pm_reader_sleb(reader)
@@ -291,24 +293,24 @@ static bool take(struct pm_walk *walk, const struct step *step, struct pm_pcs *p
 	case STEP_STRING:
 		return pm_reader_cstr(reader) != NULL;
 	case STEP_BLOCK:
-		value = step->size ? read_fixed(reader, step->size)
+		value = step->size ? read_fixed_size(reader, step->size)
 				   : pm_quick_uleb(reader);
 		return pm_quick_skip(reader, value);
 	case STEP_INDIRECT: {
 		struct step inner;
 
 		/* An indirect form may not lead to another (DWARF 5 §7.5.3). */
-		if (!step_for(walk->entries->unit, (unsigned int)pm_quick_uleb(reader),
-			      &inner) ||
+		if (!step_from_form(walk->entries->unit,
+				    (unsigned int)pm_quick_uleb(reader), &inner) ||
 		    inner.kind == STEP_INDIRECT || inner.form == DW_FORM_implicit_const)
 			return false;
 		inner.target = step->target;
-		return take(walk, &inner, pcs);
+		return walk_read_attribute(walk, &inner, pcs);
 	}
 	}
 	if (reader->failed)
 		return false;
-	keep(pcs, step, value);
+	pcs_set_attribute(pcs, step, value);
 	return true;
 }
 
@@ -377,9 +379,9 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 }
 
 /* Gives its addresses to a function with code. @ret: its node, or PM_NODE_NONE. */
-static int visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
-			  size_t offset, const struct pm_pcs *pcs,
-			  const struct level *level, uint32_t *ret)
+static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
+			       size_t offset, const struct pm_pcs *pcs,
+			       const struct level *level, uint32_t *ret)
 {
 	struct pm_entries *entries = walk->entries;
 	struct claim claim = {
@@ -410,13 +412,13 @@ static int visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
 
 /* ---- the walk ------------------------------------------------------------------------- */
 
-static int note_scope(struct pm_walk *walk, const struct abbrev *abbrev, size_t offset,
-		      struct level *below)
+static int walk_note_scope(struct pm_walk *walk, const struct abbrev *abbrev,
+			   size_t offset, struct level *below)
 {
 	struct pm_entries *entries = walk->entries;
 	uint64_t at = entries->unit->dies_offset + offset;
 
-	if (is_scope(abbrev->tag) && abbrev->has_children &&
+	if (is_scope_tag(abbrev->tag) && abbrev->has_children &&
 	    entries->scopes.len < NODES_MAX) {
 		struct pm_scope scope = { at, below->function, below->scope };
 
@@ -435,7 +437,7 @@ static int note_scope(struct pm_walk *walk, const struct abbrev *abbrev, size_t 
 
 /* Visits one entry, or the end of a list of children. Returns 1, or 0 at the end of the
  * unit. */
-static int visit(struct pm_walk *walk)
+static int walk_visit_entry(struct pm_walk *walk)
 {
 	size_t offset = walk->reader.pos;
 	uint64_t code = pm_quick_uleb(&walk->reader);
@@ -460,16 +462,17 @@ static int visit(struct pm_walk *walk)
 		return result;
 	abbrev = walk->abbrevs.data[code];
 	for (uint32_t i = 0; i < abbrev.steps; i++)
-		if (!take(walk, &walk->steps.data[abbrev.first_step + i], &pcs))
+		if (!walk_read_attribute(walk, &walk->steps.data[abbrev.first_step + i],
+					 &pcs))
 			return -EBADMSG;
-	if (is_function(abbrev.tag)) {
+	if (is_function_tag(abbrev.tag)) {
 		below.node = PM_NODE_NONE;
 		if (abbrev.has_code)
-			result = visit_function(walk, &abbrev, offset, &pcs, level,
-						&below.node);
+			result = walk_visit_function(walk, &abbrev, offset, &pcs, level,
+						     &below.node);
 	}
 	if (result == 0)
-		result = note_scope(walk, &abbrev, offset, &below);
+		result = walk_note_scope(walk, &abbrev, offset, &below);
 	if (abbrev.tag == DW_TAG_subprogram)
 		below.function = walk->entries->unit->dies_offset + offset;
 	if (result < 0 || !abbrev.has_children)
@@ -505,7 +508,7 @@ int pm_entries_scan(struct pm_entries *entries)
 	pm_vec_clear(&walk->steps);
 	pm_reader_init(&walk->reader, entries->unit->dies.data, entries->unit->dies.len);
 	do {
-		code = pm_reader_left(&walk->reader) > 0 ? visit(walk) : 0;
+		code = pm_reader_left(&walk->reader) > 0 ? walk_visit_entry(walk) : 0;
 	} while (code > 0);
 	return code == -ENOMEM ? code : 0;
 }

@@ -32,7 +32,7 @@ void pm_foreign_release(struct pm_dwarf *dwarf)
 }
 
 /* In other languages, functions are not in classes, or have a mangled name. */
-static bool has_classes(Dwarf_Die *unit)
+static bool unit_has_classes(Dwarf_Die *unit)
 {
 	switch (dwarf_srclang(unit)) {
 	case DW_LANG_C_plus_plus:
@@ -45,18 +45,21 @@ static bool has_classes(Dwarf_Die *unit)
 	}
 }
 
-static int ignore(void *user, bool inlined, uint64_t offset, const struct pm_pcs *pcs)
+static int ignore_entry(void *user, bool inlined, uint64_t offset,
+			const struct pm_pcs *pcs)
 {
 	return 0;
 }
 
 /* A unit that cannot be read has no scopes. */
-static void read_scopes(struct pm_foreign *foreign, Dwarf_Die *die, unsigned int version)
+static void read_foreign_scopes(struct pm_foreign *foreign, Dwarf_Die *die,
+				unsigned int version)
 {
 	struct pm_entries *entries = &foreign->entries;
 	struct pm_dwarf *dwarf = entries->dwarf;
 
-	if (!has_classes(die) || pm_unit_init(&foreign->unit, dwarf, die, version) < 0 ||
+	if (!unit_has_classes(die) ||
+	    pm_unit_init(&foreign->unit, dwarf, die, version) < 0 ||
 	    !(entries->walk = pm_walk_new()))
 		return;
 	if (pm_entries_scan(entries) < 0) {
@@ -86,12 +89,12 @@ const struct pm_entries *pm_foreign_entries(struct pm_dwarf *dwarf, const Dwarf_
 		return NULL;
 	foreign->unit.die = unit;
 	foreign->entries = (struct pm_entries){
-		.dwarf = dwarf, .unit = &foreign->unit, .number = 1, .each = ignore
+		.dwarf = dwarf, .unit = &foreign->unit, .number = 1, .each = ignore_entry
 	};
 	if (pm_vec_push(&dwarf->foreign, foreign) < 0) {
 		free(foreign);
 		return NULL;
 	}
-	read_scopes(foreign, &unit, version);
+	read_foreign_scopes(foreign, &unit, version);
 	return &foreign->entries;
 }

@@ -44,7 +44,8 @@ struct finder {
 	PM_VEC(struct pm_symbol_range) ranges; /* of this copy */
 };
 
-static int keep(void *user, bool inlined, uint64_t offset, const struct pm_pcs *pcs)
+static int collect_copy(void *user, bool inlined, uint64_t offset,
+			const struct pm_pcs *pcs)
 {
 	struct finder *finder = user;
 
@@ -55,7 +56,7 @@ static int keep(void *user, bool inlined, uint64_t offset, const struct pm_pcs *
 		       : pm_vec_push(&finder->copies, (struct copy){ offset, *pcs });
 }
 
-static int keep_range(void *user, uint64_t low, uint64_t high)
+static int collect_copy_range(void *user, uint64_t low, uint64_t high)
 {
 	struct finder *finder = user;
 
@@ -73,8 +74,9 @@ static bool is_origin(const void *table, uint32_t id, const void *key)
 }
 
 /* The origin of the copy at @offset; NULL: out of memory. */
-static const struct origin *origin_of(struct finder *finder,
-				      const struct pm_entries *entries, uint64_t offset)
+static const struct origin *find_copy_origin(struct finder *finder,
+					     const struct pm_entries *entries,
+					     uint64_t offset)
 {
 	struct pm_node node = { .offset = offset };
 	struct origin origin = { 0 };
@@ -101,7 +103,7 @@ static const struct origin *origin_of(struct finder *finder,
 	return &finder->origins.data[id];
 }
 
-static uint32_t number_at(Dwarf_Die *die, unsigned int name, uint64_t *ret)
+static uint32_t read_number_attribute(Dwarf_Die *die, unsigned int name, uint64_t *ret)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
@@ -123,13 +125,14 @@ static int emit_copy(struct finder *finder, const struct pm_entries *entries,
 	int code;
 
 	pm_vec_clear(&finder->ranges);
-	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, keep_range, finder);
+	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
+			   finder);
 	if (code < 0 || !dwarf_offdie(finder->dwarf.dwarf, copy->offset, &die))
 		return code < 0 ? code : 0;
 	place.ranges = finder->ranges.data;
 	place.len = finder->ranges.len;
-	place.call_line = number_at(&die, DW_AT_call_line, NULL);
-	number_at(&die, DW_AT_call_file, &file);
+	place.call_line = read_number_attribute(&die, DW_AT_call_line, NULL);
+	read_number_attribute(&die, DW_AT_call_file, &file);
 	if (entries->lines)
 		place.call_file = pm_lines_path(entries->lines, file, &finder->texts);
 	return finder->emit(finder->user, &place);
@@ -138,7 +141,7 @@ static int emit_copy(struct finder *finder, const struct pm_entries *entries,
 static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
 			const struct copy *copy)
 {
-	const struct origin *origin = origin_of(finder, entries, copy->offset);
+	const struct origin *origin = find_copy_origin(finder, entries, copy->offset);
 
 	if (!origin)
 		return -ENOMEM;
@@ -168,7 +171,8 @@ static int emit_declared(struct finder *finder, const struct pm_entries *entries
 	int code;
 
 	pm_vec_clear(&finder->ranges);
-	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, keep_range, finder);
+	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
+			   finder);
 	if (code < 0 || finder->ranges.len == 0 || !entries->lines)
 		return code < 0 ? code : 0;
 	at = pm_wanted_from(&wanted, finder->ranges.data[0].low);
@@ -180,13 +184,14 @@ static int emit_declared(struct finder *finder, const struct pm_entries *entries
 				is_inlined_somewhere(finder, copy->offset));
 }
 
-static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_t number)
+static int find_inlined_in_unit(struct finder *finder, const struct pm_unit *unit,
+				uint32_t number)
 {
 	struct pm_entries entries = { .dwarf = &finder->dwarf,
 				      .walk = finder->walk,
 				      .unit = unit,
 				      .number = number,
-				      .each = keep,
+				      .each = collect_copy,
 				      .user = finder };
 	struct pm_lines lines;
 	bool has_lines = false;
@@ -213,7 +218,7 @@ static int visit_unit(struct finder *finder, const struct pm_unit *unit, uint32_
 
 /* Short names are in .debug_info itself. File names, which name lambdas, are with the
  * lines. */
-static bool has_word(const struct pm_dwarf *dwarf, const char *word)
+static bool dwarf_has_word(const struct pm_dwarf *dwarf, const char *word)
 {
 	const struct pm_bytes *places[] = { &dwarf->str, &dwarf->info, &dwarf->line_str,
 					    &dwarf->line };
@@ -227,7 +232,7 @@ static bool has_word(const struct pm_dwarf *dwarf, const char *word)
 	return false;
 }
 
-static int visit_units(struct finder *finder)
+static int find_inlined_in_units(struct finder *finder)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Half version;
@@ -241,12 +246,12 @@ static int visit_units(struct finder *finder)
 		struct pm_unit unit;
 
 		if (pm_unit_init(&unit, &finder->dwarf, &die, version) == 0)
-			code = visit_unit(finder, &unit, ++number);
+			code = find_inlined_in_unit(finder, &unit, ++number);
 	}
 	return code;
 }
 
-static void finder_release(struct finder *finder)
+static void inlined_finder_release(struct finder *finder)
 {
 	pm_dwarf_close(&finder->dwarf);
 	pm_texts_release(&finder->texts);
@@ -259,8 +264,9 @@ static void finder_release(struct finder *finder)
 	pm_elf_image_close(&finder->image);
 }
 
-static int find(struct finder *finder, int fd, const struct pm_symbol_options *options,
-		const char *word, struct pm_error *err)
+static int find_inlined_in_file(struct finder *finder, int fd,
+				const struct pm_symbol_options *options, const char *word,
+				struct pm_error *err)
 {
 	const struct pm_elf_image *with_dwarf = &finder->image;
 	int code = pm_elf_image_open(&finder->image, fd, false);
@@ -279,27 +285,27 @@ static int find(struct finder *finder, int fd, const struct pm_symbol_options *o
 		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
 				    code == -ENOMEM ? "no memory left for its functions"
 						    : "it has no debug information");
-	return has_word(&finder->dwarf, word) ? visit_units(finder) : 0;
+	return dwarf_has_word(&finder->dwarf, word) ? find_inlined_in_units(finder) : 0;
 }
 
 int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
 			    const char *word, pm_symbol_wanted_fn wanted,
 			    pm_symbol_inlined_fn emit, void *user, struct pm_error *err)
 {
-	PM_CLEANUP(finder_release)
+	PM_CLEANUP(inlined_finder_release)
 	struct finder finder = { .wanted = wanted, .emit = emit, .user = user };
 
-	return find(&finder, fd, options, word, err);
+	return find_inlined_in_file(&finder, fd, options, word, err);
 }
 
 int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
 			     const uint64_t *addresses, size_t len,
 			     pm_symbol_declared_fn emit, void *user, struct pm_error *err)
 {
-	PM_CLEANUP(finder_release)
+	PM_CLEANUP(inlined_finder_release)
 	struct finder finder = {
 		.addresses = addresses, .len = len, .declared = emit, .user = user
 	};
 
-	return len > 0 ? find(&finder, fd, options, NULL, err) : 0;
+	return len > 0 ? find_inlined_in_file(&finder, fd, options, NULL, err) : 0;
 }

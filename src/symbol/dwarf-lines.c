@@ -21,7 +21,7 @@ struct header {
 	uint8_t offset_size;
 };
 
-static const char *text_at(const struct pm_bytes *section, uint64_t offset)
+static const char *section_text_at(const struct pm_bytes *section, uint64_t offset)
 {
 	if (offset >= section->len ||
 	    !memchr(section->data + offset, '\0', section->len - offset))
@@ -29,15 +29,15 @@ static const char *text_at(const struct pm_bytes *section, uint64_t offset)
 	return (const char *)section->data + offset;
 }
 
-static uint64_t read_offset(struct header *header)
+static uint64_t read_section_offset(struct header *header)
 {
 	return header->offset_size == 8 ? pm_reader_u64(&header->reader)
 					: pm_reader_u32(&header->reader);
 }
 
 /* Reads a field of a version 5 entry. False: entries do not have this form. */
-static bool read_field(struct header *header, uint64_t form, const char **text,
-		       uint64_t *number)
+static bool read_name_table_field(struct header *header, uint64_t form, const char **text,
+				  uint64_t *number)
 {
 	struct pm_reader *reader = &header->reader;
 	const struct pm_dwarf *dwarf = header->lines->dwarf;
@@ -47,13 +47,13 @@ static bool read_field(struct header *header, uint64_t form, const char **text,
 		*text = pm_reader_cstr(reader);
 		break;
 	case DW_FORM_line_strp:
-		*text = text_at(&dwarf->line_str, read_offset(header));
+		*text = section_text_at(&dwarf->line_str, read_section_offset(header));
 		break;
 	case DW_FORM_strp:
-		*text = text_at(&dwarf->str, read_offset(header));
+		*text = section_text_at(&dwarf->str, read_section_offset(header));
 		break;
 	case DW_FORM_strp_sup:
-		read_offset(header);
+		read_section_offset(header);
 		break;
 	case DW_FORM_udata:
 		*number = pm_quick_uleb(reader);
@@ -83,7 +83,7 @@ static bool read_field(struct header *header, uint64_t form, const char **text,
 }
 
 /* Reads the directories (@files false) or files of version 5. */
-static int read_entries(struct header *header, bool files)
+static int read_name_table(struct header *header, bool files)
 {
 	struct pm_lines *lines = header->lines;
 	struct pm_reader *reader = &header->reader;
@@ -109,7 +109,7 @@ static int read_entries(struct header *header, bool files)
 			const char *text = NULL;
 			uint64_t number = 0;
 
-			if (!read_field(header, formats[i][1], &text, &number))
+			if (!read_name_table_field(header, formats[i][1], &text, &number))
 				return -EBADMSG;
 			if (formats[i][0] == DW_LNCT_path)
 				file.name = text;
@@ -126,7 +126,7 @@ static int read_entries(struct header *header, bool files)
 
 /* Versions 2 to 4: strings, terminated by an empty one; 0 is the compilation
  * directory. */
-static int read_old_entries(struct header *header)
+static int read_old_name_tables(struct header *header)
 {
 	struct pm_lines *lines = header->lines;
 	struct pm_reader *reader = &header->reader;
@@ -152,7 +152,7 @@ static int read_old_entries(struct header *header)
 	return reader->failed ? -EBADMSG : 0;
 }
 
-static int read_header(struct header *header)
+static int read_line_header(struct header *header)
 {
 	struct pm_lines *lines = header->lines;
 	struct pm_reader *reader = &header->reader;
@@ -167,7 +167,7 @@ static int read_header(struct header *header)
 		lines->address_size = pm_quick_u8(reader);
 		pm_quick_u8(reader); /* segment selector size */
 	}
-	length = read_offset(header);
+	length = read_section_offset(header);
 	if (length > pm_reader_left(reader))
 		return -EBADMSG;
 	tables = reader->pos + length; /* end of the tables, start of the program */
@@ -185,9 +185,9 @@ static int read_header(struct header *header)
 		return -EBADMSG;
 	lines->program = (struct pm_bytes){ reader->data + tables, reader->len - tables };
 	if (lines->version < 5)
-		return read_old_entries(header);
-	code = read_entries(header, false);
-	return code < 0 ? code : read_entries(header, true);
+		return read_old_name_tables(header);
+	code = read_name_table(header, false);
+	return code < 0 ? code : read_name_table(header, true);
 }
 
 int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
@@ -222,7 +222,7 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 		header.reader.len = header.reader.pos + length;
 	if (dwarf->lines_budget == 0)
 		return -EBADMSG;
-	code = read_header(&header);
+	code = read_line_header(&header);
 	/* Units may share a table, but reading its list of files for each of them has a
 	 * limit. */
 	dwarf->lines_budget -= header.reader.pos < dwarf->lines_budget
@@ -264,7 +264,7 @@ struct machine {
 	bool is_stmt;
 };
 
-static void begin_sequence(struct machine *machine)
+static void machine_start_sequence(struct machine *machine)
 {
 	machine->now = (struct row){ .file = 1, .line = 1 };
 	machine->in_sequence = false;
@@ -272,7 +272,7 @@ static void begin_sequence(struct machine *machine)
 	machine->is_stmt = machine->lines->default_is_stmt;
 }
 
-static void give_row(const struct machine *machine, struct pm_hit *hit)
+static void machine_emit_row(const struct machine *machine, struct pm_hit *hit)
 {
 	const struct row *row = &machine->last;
 
@@ -290,7 +290,7 @@ static void give_row(const struct machine *machine, struct pm_hit *hit)
 }
 
 /* `now` is complete: the code between the last row and it belongs to the last row. */
-static void append_row(struct machine *machine)
+static void machine_append_row(struct machine *machine)
 {
 	const struct pm_wanted *wanted = machine->wanted;
 	const struct row *now = &machine->now;
@@ -315,7 +315,7 @@ static void append_row(struct machine *machine)
 	}
 	while (machine->next < wanted->len &&
 	       wanted->addresses[machine->next] < now->address)
-		give_row(machine, &machine->hits[machine->next++]);
+		machine_emit_row(machine, &machine->hits[machine->next++]);
 	machine->last = *now;
 	if (now->line > 0) {
 		machine->lined = *now;
@@ -323,7 +323,7 @@ static void append_row(struct machine *machine)
 	}
 }
 
-static void advance(struct machine *machine, uint64_t operations)
+static void machine_advance_address(struct machine *machine, uint64_t operations)
 {
 	const struct pm_lines *lines = machine->lines;
 	struct row *now = &machine->now;
@@ -337,7 +337,7 @@ static void advance(struct machine *machine, uint64_t operations)
 	now->op_index = operations % lines->max_operations;
 }
 
-static void run_extended(struct machine *machine)
+static void machine_run_extended_opcode(struct machine *machine)
 {
 	struct pm_reader *reader = &machine->reader;
 	uint64_t length = pm_quick_uleb(reader);
@@ -357,8 +357,8 @@ static void run_extended(struct machine *machine)
 				&(struct pm_line_row){ .address = machine->now.address,
 						       .ends = true });
 		else
-			append_row(machine);
-		begin_sequence(machine);
+			machine_append_row(machine);
+		machine_start_sequence(machine);
 	} else if (opcode == DW_LNE_set_address) {
 		machine->now.address = length - 1 >= 8   ? pm_reader_u64(reader)
 				       : length - 1 >= 4 ? pm_reader_u32(reader)
@@ -369,7 +369,7 @@ static void run_extended(struct machine *machine)
 	reader->pos = end;
 }
 
-static void run_standard(struct machine *machine, uint8_t opcode)
+static void machine_run_standard_opcode(struct machine *machine, uint8_t opcode)
 {
 	const struct pm_lines *lines = machine->lines;
 	struct pm_reader *reader = &machine->reader;
@@ -377,10 +377,10 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 
 	switch (opcode) {
 	case DW_LNS_copy:
-		append_row(machine);
+		machine_append_row(machine);
 		break;
 	case DW_LNS_advance_pc:
-		advance(machine, pm_quick_uleb(reader));
+		machine_advance_address(machine, pm_quick_uleb(reader));
 		break;
 	case DW_LNS_advance_line:
 		now->line = (uint32_t)(now->line + (uint64_t)pm_reader_sleb(reader));
@@ -392,7 +392,8 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 		machine->is_stmt = !machine->is_stmt;
 		break;
 	case DW_LNS_const_add_pc:
-		advance(machine, (255u - lines->opcode_base) / lines->line_range);
+		machine_advance_address(machine,
+					(255u - lines->opcode_base) / lines->line_range);
 		break;
 	case DW_LNS_fixed_advance_pc:
 		now->address += pm_reader_u16(reader);
@@ -407,18 +408,18 @@ static void run_standard(struct machine *machine, uint8_t opcode)
 	}
 }
 
-static void run_special(struct machine *machine, uint8_t opcode)
+static void machine_run_special_opcode(struct machine *machine, uint8_t opcode)
 {
 	const struct pm_lines *lines = machine->lines;
 	uint8_t adjusted = (uint8_t)(opcode - lines->opcode_base);
 
-	advance(machine, adjusted / lines->line_range);
+	machine_advance_address(machine, adjusted / lines->line_range);
 	machine->now.line = (uint32_t)((int64_t)machine->now.line + lines->line_base +
 				       adjusted % lines->line_range);
-	append_row(machine);
+	machine_append_row(machine);
 }
 
-static void run(struct machine *machine)
+static void machine_run_program(struct machine *machine)
 {
 	struct pm_lines *lines = machine->lines;
 	struct pm_reader *reader = &machine->reader;
@@ -427,16 +428,16 @@ static void run(struct machine *machine)
 		return;
 	lines->dwarf->lines_budget -= lines->program.len;
 	pm_reader_init(reader, lines->program.data, lines->program.len);
-	begin_sequence(machine);
+	machine_start_sequence(machine);
 	while (pm_reader_left(reader) > 0) {
 		uint8_t opcode = pm_quick_u8(reader);
 
 		if (opcode >= lines->opcode_base)
-			run_special(machine, opcode);
+			machine_run_special_opcode(machine, opcode);
 		else if (opcode == 0)
-			run_extended(machine);
+			machine_run_extended_opcode(machine);
 		else
-			run_standard(machine, opcode);
+			machine_run_standard_opcode(machine, opcode);
 	}
 }
 
@@ -447,20 +448,20 @@ void pm_lines_run(struct pm_lines *lines, const struct pm_wanted *wanted,
 		.lines = lines, .wanted = wanted, .hits = hits, .number = number
 	};
 
-	run(&machine);
+	machine_run_program(&machine);
 }
 
 void pm_lines_visit(struct pm_lines *lines, pm_line_row_fn visit, void *user)
 {
 	struct machine machine = { .lines = lines, .visit = visit, .user = user };
 
-	run(&machine);
+	machine_run_program(&machine);
 }
 
 /* ---- files ---------------------------------------------------------------------------- */
 
 /* Appends the components of @path to @str, which is normalised. */
-static void append_path(struct pm_str *str, const char *path)
+static void append_path_part(struct pm_str *str, const char *path)
 {
 	size_t left = strnlen(path, PATH_MAX);
 
@@ -490,8 +491,9 @@ static void append_path(struct pm_str *str, const char *path)
 	}
 }
 
-static const char *make_path(const struct pm_lines *lines,
-			     const struct pm_line_file *file, struct pm_texts *texts)
+static const char *make_line_file_path(const struct pm_lines *lines,
+				       const struct pm_line_file *file,
+				       struct pm_texts *texts)
 {
 	const char *dir =
 		file->dir < lines->dirs.len ? lines->dirs.data[file->dir] : NULL;
@@ -508,7 +510,7 @@ static const char *make_path(const struct pm_lines *lines,
 	/* Directory 0, if it is relative, is the compilation directory itself. */
 	for (size_t i = first; i < PM_ARRAY_LEN(parts); i++)
 		if (parts[i] && !(i == 1 && first == 0 && file->dir == 0))
-			append_path(&str, parts[i]);
+			append_path_part(&str, parts[i]);
 	path = str.failed || str.len == 0 ? NULL : pm_texts_add(texts, str.data, str.len);
 	pm_str_release(&str);
 	return path;
@@ -522,6 +524,6 @@ const char *pm_lines_path(struct pm_lines *lines, uint64_t number, struct pm_tex
 		return NULL;
 	file = &lines->files.data[number];
 	if (!file->path && file->name && file->name[0])
-		file->path = make_path(lines, file, texts);
+		file->path = make_line_file_path(lines, file, texts);
 	return file->path;
 }

@@ -16,7 +16,7 @@ enum {
 
 /* Forms that refer to the file of dwz. They may be followed only if that file was
  * found. */
-static bool leads_astray(const struct pm_dwarf *dwarf, Dwarf_Attribute *attr)
+static bool is_attribute_out_of_file(const struct pm_dwarf *dwarf, Dwarf_Attribute *attr)
 {
 	switch (dwarf_whatform(attr)) {
 	case DW_FORM_GNU_ref_alt:
@@ -32,24 +32,24 @@ static bool leads_astray(const struct pm_dwarf *dwarf, Dwarf_Attribute *attr)
 	}
 }
 
-static const char *text_of(const struct pm_dwarf *dwarf, Dwarf_Die *die,
-			   unsigned int name)
+static const char *read_text_attribute(const struct pm_dwarf *dwarf, Dwarf_Die *die,
+				       unsigned int name)
 {
 	Dwarf_Attribute attr;
 
-	if (!dwarf_attr(die, name, &attr) || leads_astray(dwarf, &attr))
+	if (!dwarf_attr(die, name, &attr) || is_attribute_out_of_file(dwarf, &attr))
 		return NULL;
 	return dwarf_formstring(&attr);
 }
 
-static bool follow(const struct pm_dwarf *dwarf, Dwarf_Die *die)
+static bool follow_entry_origin(const struct pm_dwarf *dwarf, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Die target;
 
 	if ((!dwarf_attr(die, DW_AT_abstract_origin, &attr) &&
 	     !dwarf_attr(die, DW_AT_specification, &attr)) ||
-	    leads_astray(dwarf, &attr) || !dwarf_formref_die(&attr, &target))
+	    is_attribute_out_of_file(dwarf, &attr) || !dwarf_formref_die(&attr, &target))
 		return false;
 	*die = target;
 	return true;
@@ -66,12 +66,13 @@ const char *pm_entry_linkage(const struct pm_dwarf *dwarf, uint64_t offset,
 		return NULL;
 	*origin = die;
 	for (int hops = 0; hops < HOPS_MAX && !linkage; hops++) {
-		if (!(linkage = text_of(dwarf, &die, DW_AT_linkage_name)))
-			linkage = text_of(dwarf, &die, DW_AT_MIPS_linkage_name);
+		if (!(linkage = read_text_attribute(dwarf, &die, DW_AT_linkage_name)))
+			linkage =
+				read_text_attribute(dwarf, &die, DW_AT_MIPS_linkage_name);
 		if (!found && hops > 0)
 			*origin = die;
 		found |= hops > 0;
-		if (!follow(dwarf, &die))
+		if (!follow_entry_origin(dwarf, &die))
 			break;
 	}
 	return linkage;
@@ -99,13 +100,13 @@ bool pm_entry_declared(const struct pm_dwarf *dwarf, uint64_t offset,
 			*line = (uint32_t)number;
 			return true;
 		}
-		if (!follow(dwarf, &die))
+		if (!follow_entry_origin(dwarf, &die))
 			break;
 	}
 	return false;
 }
 
-static uint32_t scope_of(const struct pm_entries *entries, uint64_t offset)
+static uint32_t find_entry_scope(const struct pm_entries *entries, uint64_t offset)
 {
 	size_t low = 0, high = entries->members.len;
 
@@ -122,7 +123,7 @@ static uint32_t scope_of(const struct pm_entries *entries, uint64_t offset)
 	return entries->members.data[low].scope;
 }
 
-static uint64_t number_of(Dwarf_Die *die, unsigned int name)
+static uint64_t read_index_attribute(Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
@@ -147,8 +148,8 @@ static bool is_mangled(const struct naming *naming)
 
 /* A function that is declared in a class may be defined outside of it, and in another
  * unit. */
-static void read_scope(const struct pm_entries *entries, Dwarf_Die *die,
-		       struct naming *ret)
+static void read_naming_scope(const struct pm_entries *entries, Dwarf_Die *die,
+			      struct naming *ret)
 {
 	if (ret->scope != PM_SCOPE_NONE || is_mangled(ret) ||
 	    dwarf_cu_getdwarf(die->cu) != entries->dwarf->dwarf)
@@ -157,7 +158,7 @@ static void read_scope(const struct pm_entries *entries, Dwarf_Die *die,
 		entries = pm_foreign_entries(entries->dwarf, die);
 	if (!entries)
 		return;
-	ret->scope = scope_of(entries, dwarf_dieoffset(die));
+	ret->scope = find_entry_scope(entries, dwarf_dieoffset(die));
 	ret->entries = entries;
 }
 
@@ -172,31 +173,32 @@ static void read_naming(const struct pm_entries *entries, uint64_t offset,
 	if (!dwarf_offdie(dwarf->dwarf, offset, &die))
 		return;
 	for (int hops = 0; hops < HOPS_MAX && !is_mangled(ret); hops++) {
-		if (!ret->linkage &&
-		    !(ret->linkage = text_of(dwarf, &die, DW_AT_linkage_name)))
-			ret->linkage = text_of(dwarf, &die, DW_AT_MIPS_linkage_name);
+		if (!ret->linkage && !(ret->linkage = read_text_attribute(
+					       dwarf, &die, DW_AT_linkage_name)))
+			ret->linkage =
+				read_text_attribute(dwarf, &die, DW_AT_MIPS_linkage_name);
 		if (!ret->name)
-			ret->name = text_of(dwarf, &die, DW_AT_name);
+			ret->name = read_text_attribute(dwarf, &die, DW_AT_name);
 		ret->artificial |= dwarf_attr(&die, DW_AT_artificial, &attr) != NULL;
-		read_scope(entries, &die, ret);
-		if (!follow(dwarf, &die))
+		read_naming_scope(entries, &die, ret);
+		if (!follow_entry_origin(dwarf, &die))
 			break;
 	}
 }
 
 /* Names a class without a name by the place of its declaration, as in clang's messages.
  * No other class in the program has the same one, and it survives a rebuild. */
-static void put_nameless(const struct pm_entries *entries, Dwarf_Die *die,
-			 const struct naming *member, struct pm_texts *texts,
-			 struct pm_str *to)
+static void append_nameless_scope(const struct pm_entries *entries, Dwarf_Die *die,
+				  const struct naming *member, struct pm_texts *texts,
+				  struct pm_str *to)
 {
-	uint64_t line = number_of(die, DW_AT_decl_line);
-	uint64_t column = number_of(die, DW_AT_decl_column);
+	uint64_t line = read_index_attribute(die, DW_AT_decl_line);
+	uint64_t column = read_index_attribute(die, DW_AT_decl_column);
 	const char *path = NULL, *base;
 
 	if (entries->lines && line > 0)
-		path = pm_lines_path(entries->lines, number_of(die, DW_AT_decl_file),
-				     texts);
+		path = pm_lines_path(entries->lines,
+				     read_index_attribute(die, DW_AT_decl_file), texts);
 	pm_str_puts(to, member && member->artificial ? "{lambda" : "{unnamed");
 	if (path) {
 		base = strrchr(path, '/');
@@ -211,9 +213,9 @@ static void put_nameless(const struct pm_entries *entries, Dwarf_Die *die,
 }
 
 /* @member: the function directly in the scope; NULL: another scope. */
-static void put_scope(const struct pm_entries *entries, uint32_t scope,
-		      const struct naming *member, struct pm_texts *texts,
-		      struct pm_str *to)
+static void append_scope_name(const struct pm_entries *entries, uint32_t scope,
+			      const struct naming *member, struct pm_texts *texts,
+			      struct pm_str *to)
 {
 	struct pm_dwarf *dwarf = entries->dwarf;
 	const char *name;
@@ -221,17 +223,17 @@ static void put_scope(const struct pm_entries *entries, uint32_t scope,
 
 	if (!dwarf_offdie(dwarf->dwarf, entries->scopes.data[scope].offset, &die))
 		return;
-	name = text_of(dwarf, &die, DW_AT_name);
+	name = read_text_attribute(dwarf, &die, DW_AT_name);
 	if (name)
 		pm_str_append(to, name, strnlen(name, PM_SYMBOL_TEXT_MAX));
 	else if (dwarf_tag(&die) == DW_TAG_namespace)
 		pm_str_puts(to, "(anonymous namespace)");
 	else
-		put_nameless(entries, &die, member, texts, to);
+		append_nameless_scope(entries, &die, member, texts, to);
 }
 
 /* Appends the function around a class. True: its name was mangled and is complete. */
-static bool put_function(const struct naming *function, struct pm_str *to)
+static bool append_enclosing_function(const struct naming *function, struct pm_str *to)
 {
 	PM_AUTO_FREE char *whole = NULL;
 	PM_AUTO_FREE char *mangled = NULL;
@@ -250,8 +252,8 @@ static bool put_function(const struct naming *function, struct pm_str *to)
 
 /* Appends the parts before the name, innermost first, each with a NUL. Returns their
  * number. */
-static size_t put_scopes(const struct naming *of, struct pm_texts *texts,
-			 struct pm_str *to)
+static size_t append_scope_names(const struct naming *of, struct pm_texts *texts,
+				 struct pm_str *to)
 {
 	const struct pm_entries *entries = of->entries;
 	const struct naming *member = of;
@@ -263,7 +265,7 @@ static size_t put_scopes(const struct naming *of, struct pm_texts *texts,
 	       to->len < PM_SYMBOL_TEXT_MAX) {
 		const struct pm_scope *at = &entries->scopes.data[scope];
 
-		put_scope(entries, scope, member, texts, to);
+		append_scope_name(entries, scope, member, texts, to);
 		pm_str_append(to, "", 1);
 		count++;
 		member = NULL;
@@ -273,7 +275,7 @@ static size_t put_scopes(const struct naming *of, struct pm_texts *texts,
 		read_naming(entries, at->function, &function);
 		if (!function.name && !is_mangled(&function))
 			continue;
-		bool complete = put_function(&function, to);
+		bool complete = append_enclosing_function(&function, to);
 
 		pm_str_append(to, "", 1);
 		count++;
@@ -284,10 +286,11 @@ static size_t put_scopes(const struct naming *of, struct pm_texts *texts,
 	return count;
 }
 
-static const char *qualified(const struct naming *naming, struct pm_texts *texts)
+static const char *make_qualified_name(const struct naming *naming,
+				       struct pm_texts *texts)
 {
 	struct pm_str parts = { 0 }, str = { 0 };
-	size_t count = put_scopes(naming, texts, &parts);
+	size_t count = append_scope_names(naming, texts, &parts);
 	const char *name = naming->name;
 
 	/* Joins the parts from last to first. */
@@ -318,7 +321,7 @@ const char *pm_node_name(const struct pm_entries *entries, const struct pm_node 
 	if (is_mangled(&naming))
 		return pm_texts_add_name(texts, naming.linkage, PM_SYMBOL_TEXT_MAX);
 	if (naming.name && naming.name[0])
-		return qualified(&naming, texts);
+		return make_qualified_name(&naming, texts);
 	return naming.linkage ? pm_texts_add(texts, naming.linkage, PM_SYMBOL_TEXT_MAX)
 			      : NULL;
 }

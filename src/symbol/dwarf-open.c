@@ -45,7 +45,7 @@ static uint64_t inflated_bytes(Elf_Scn *section, const GElf_Shdr *shdr, const ch
 	return be64toh(size);
 }
 
-static bool is_bomb(const struct pm_elf_image *image)
+static bool inflates_too_much(const struct pm_elf_image *image)
 {
 	uint64_t limit = image->file_len * INFLATE_RATIO_MAX + INFLATE_FREE_BYTES;
 	uint64_t total = 0;
@@ -69,7 +69,8 @@ static bool is_bomb(const struct pm_elf_image *image)
 	return false;
 }
 
-static struct pm_bytes section_bytes(const struct pm_elf_image *image, const char *name)
+static struct pm_bytes find_section_bytes(const struct pm_elf_image *image,
+					  const char *name)
 {
 	char compressed[32];
 	GElf_Shdr shdr;
@@ -103,7 +104,7 @@ static bool has_too_many_units(struct pm_bytes info)
 }
 
 /* Not needed for names and lines. */
-static bool is_useless(const char *name)
+static bool is_unneeded_section(const char *name)
 {
 	static const char *const names[] = {
 		".debug_loc",     ".debug_loclists", ".debug_frame",   ".debug_macro",
@@ -119,7 +120,7 @@ static bool is_useless(const char *name)
 /* libdw inflates all sections that it knows, even unneeded ones, unless they have no
  * bytes in the file. The section table may be changed: it is a copy, or mapped
  * privately. */
-static void hide_useless(const struct pm_elf_image *image)
+static void hide_unneeded_sections(const struct pm_elf_image *image)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -131,30 +132,31 @@ static void hide_useless(const struct pm_elf_image *image)
 		const char *name =
 			shdr ? elf_strptr(image->elf, names, shdr->sh_name) : NULL;
 
-		if (name && (shdr->sh_flags & SHF_COMPRESSED) && is_useless(name))
+		if (name && (shdr->sh_flags & SHF_COMPRESSED) &&
+		    is_unneeded_section(name))
 			shdr->sh_type = SHT_NOBITS;
 	}
 }
 
-static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *info,
-			   bool *limited)
+static Dwarf *open_checked_dwarf(const struct pm_elf_image *image, struct pm_bytes *info,
+				 bool *limited)
 {
 	const char *ident = elf_getident(image->elf, NULL);
 	Dwarf *dwarf;
 
 	if (!ident || (unsigned char)ident[EI_DATA] != host_order)
 		return NULL;
-	if (is_bomb(image)) {
+	if (inflates_too_much(image)) {
 		*limited = true;
 		return NULL;
 	}
-	hide_useless(image);
+	hide_unneeded_sections(image);
 	dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return NULL;
 	/* libdw has inflated the compressed sections: the same Elf now returns plain
 	 * bytes. */
-	*info = section_bytes(image, ".debug_info");
+	*info = find_section_bytes(image, ".debug_info");
 	if (has_too_many_units(*info)) {
 		*limited = true;
 		dwarf_end(dwarf);
@@ -168,7 +170,8 @@ static Dwarf *open_checked(const struct pm_elf_image *image, struct pm_bytes *in
  * would open whatever path the debug information names, and would hang if that is a FIFO;
  * dwarf-names.c is careful never to let it do that.
  */
-static void open_alt(struct pm_dwarf *dwarf, const struct pm_symbol_options *options)
+static void open_dwarf_alt_file(struct pm_dwarf *dwarf,
+				const struct pm_symbol_options *options)
 {
 	struct pm_bytes info;
 	const char *name;
@@ -178,7 +181,7 @@ static void open_alt(struct pm_dwarf *dwarf, const struct pm_symbol_options *opt
 	if (id_len <= 0 ||
 	    pm_debug_file_alt(&dwarf->alt_image, id, (size_t)id_len, options) < 0)
 		return;
-	dwarf->alt = open_checked(&dwarf->alt_image, &info, &dwarf->limited);
+	dwarf->alt = open_checked_dwarf(&dwarf->alt_image, &info, &dwarf->limited);
 	if (dwarf->alt)
 		dwarf_setalt(dwarf->dwarf, dwarf->alt);
 }
@@ -188,19 +191,19 @@ int pm_dwarf_open(struct pm_dwarf *dwarf, const struct pm_elf_image *image,
 		  const struct pm_symbol_options *options)
 {
 	*dwarf = (struct pm_dwarf){ .image = image };
-	dwarf->dwarf = open_checked(debug, &dwarf->info, &dwarf->limited);
+	dwarf->dwarf = open_checked_dwarf(debug, &dwarf->info, &dwarf->limited);
 	if (!dwarf->dwarf)
 		return -ENOENT;
-	dwarf->line = section_bytes(debug, ".debug_line");
-	dwarf->line_str = section_bytes(debug, ".debug_line_str");
-	dwarf->str = section_bytes(debug, ".debug_str");
-	dwarf->ranges = section_bytes(debug, ".debug_ranges");
-	dwarf->rnglists = section_bytes(debug, ".debug_rnglists");
-	dwarf->addr = section_bytes(debug, ".debug_addr");
+	dwarf->line = find_section_bytes(debug, ".debug_line");
+	dwarf->line_str = find_section_bytes(debug, ".debug_line_str");
+	dwarf->str = find_section_bytes(debug, ".debug_str");
+	dwarf->ranges = find_section_bytes(debug, ".debug_ranges");
+	dwarf->rnglists = find_section_bytes(debug, ".debug_rnglists");
+	dwarf->addr = find_section_bytes(debug, ".debug_addr");
 	dwarf->ranges_budget =
 		BUDGET_FREE + BUDGET_RATIO * (dwarf->ranges.len + dwarf->rnglists.len);
 	dwarf->lines_budget = BUDGET_FREE + BUDGET_RATIO * dwarf->line.len;
-	open_alt(dwarf, options);
+	open_dwarf_alt_file(dwarf, options);
 	return 0;
 }
 

@@ -49,7 +49,7 @@ struct finder {
 	bool has_tables, failed, too_many;
 };
 
-static void finder_release(struct finder *finder)
+static void line_finder_release(struct finder *finder)
 {
 	pm_dwarf_close(&finder->dwarf);
 	pm_texts_release(&finder->texts);
@@ -61,7 +61,7 @@ static void finder_release(struct finder *finder)
 	pm_vec_release(&finder->is_wanted);
 }
 
-static bool ends_in(const char *path, const char *source)
+static bool path_ends_in_source(const char *path, const char *source)
 {
 	size_t len = strlen(path), want = strlen(source);
 
@@ -70,16 +70,16 @@ static bool ends_in(const char *path, const char *source)
 	return want == len || source[0] == '/' || path[len - want - 1] == '/';
 }
 
-static const char *last_part(const char *path)
+static const char *source_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-static void note_near(struct finder *finder, const char *name)
+static void note_similar_source(struct finder *finder, const char *name)
 {
-	const char *text = last_part(name);
+	const char *text = source_file_name(name);
 
 	if (finder->near.len >= NEAR_MAX || finder->paths.len > 0 ||
 	    pm_name_distance(text, finder->name) > 2)
@@ -109,11 +109,11 @@ static bool mark_files(struct finder *finder, struct pm_lines *lines)
 		finder->is_wanted.data[finder->is_wanted.len++] = false;
 		if (!name)
 			continue;
-		if (strcmp(last_part(name), finder->name) == 0)
+		if (strcmp(source_file_name(name), finder->name) == 0)
 			path = pm_lines_path(lines, i, &finder->texts);
 		else
-			note_near(finder, name);
-		if (!path || !ends_in(path, finder->source))
+			note_similar_source(finder, name);
+		if (!path || !path_ends_in_source(path, finder->source))
 			continue;
 		any = finder->is_wanted.data[i] = true;
 		/* Equal strings are stored once: the same path is the same pointer. */
@@ -133,8 +133,8 @@ static bool is_in_source(const struct finder *finder, const struct pm_line_row *
 
 /* Code of the lines that was moved away from its statement is a separate span, and so is
  * code of other lines that follows theirs without being a statement. */
-static enum span_kind next_kind(const struct finder *finder,
-				const struct pm_line_row *row)
+static enum span_kind classify_next_row(const struct finder *finder,
+					const struct pm_line_row *row)
 {
 	bool goes_on = finder->kind == SPAN_WHOLE || finder->kind == SPAN_LENT;
 
@@ -145,10 +145,10 @@ static enum span_kind next_kind(const struct finder *finder,
 	return !row->is_stmt && goes_on ? SPAN_LENT : SPAN_NONE;
 }
 
-static void visit_span(struct finder *finder, const struct pm_line_row *row)
+static void find_span_in_row(struct finder *finder, const struct pm_line_row *row)
 {
 	struct span span = { finder->span, row->address, finder->kind };
-	enum span_kind kind = next_kind(finder, row);
+	enum span_kind kind = classify_next_row(finder, row);
 
 	/* A statement that has no code left starts where code of other lines continues:
 	 * it counts as visited. */
@@ -166,13 +166,13 @@ static void visit_span(struct finder *finder, const struct pm_line_row *row)
 	finder->span = row->address;
 }
 
-static void visit_row(void *user, const struct pm_line_row *row)
+static void find_line_in_row(void *user, const struct pm_line_row *row)
 {
 	struct finder *finder = user;
 	bool same;
 
 	if (finder->to > 0) {
-		visit_span(finder, row);
+		find_span_in_row(finder, row);
 		return;
 	}
 	if (row->ends) {
@@ -220,7 +220,7 @@ static bool is_new_table(struct finder *finder, Dwarf_Die *die)
 	return true;
 }
 
-static void visit_units(struct finder *finder)
+static void find_lines_in_units(struct finder *finder)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Half version;
@@ -241,30 +241,31 @@ static void visit_units(struct finder *finder)
 		finder->last_line = 0;
 		finder->kind = SPAN_NONE;
 		if (mark_files(finder, &lines))
-			pm_lines_visit(&lines, visit_row, finder);
+			pm_lines_visit(&lines, find_line_in_row, finder);
 		pm_lines_release(&lines);
 	}
 }
 
-static int compare(const void *a, const void *b)
+static int compare_place_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
 	return (*x > *y) - (*x < *y);
 }
 
-static int by_low(const void *a, const void *b)
+static int compare_spans_by_start(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
 	return (x->low > y->low) - (x->low < y->low);
 }
 
-static int emit_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
+static int emit_line_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
 {
 	int code = 0;
 
-	qsort(finder->spans.data, finder->spans.len, sizeof(*finder->spans.data), by_low);
+	qsort(finder->spans.data, finder->spans.len, sizeof(*finder->spans.data),
+	      compare_spans_by_start);
 	for (size_t i = 0; i < finder->spans.len && code == 0; i++) {
 		struct pm_symbol_span span = {
 			.low = finder->spans.data[i].low,
@@ -279,10 +280,10 @@ static int emit_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
 	return code;
 }
 
-static int emit_all(struct finder *finder, pm_symbol_line_fn emit, void *user)
+static int emit_line_places(struct finder *finder, pm_symbol_line_fn emit, void *user)
 {
 	qsort(finder->places.data, finder->places.len, sizeof(*finder->places.data),
-	      compare);
+	      compare_place_addresses);
 	for (size_t i = 0; i < finder->places.len; i++) {
 		struct pm_symbol_line place = { .address = finder->places.data[i],
 						.line = finder->best,
@@ -298,7 +299,7 @@ static int emit_all(struct finder *finder, pm_symbol_line_fn emit, void *user)
 	return 0;
 }
 
-static int no_source(struct finder *finder, struct pm_error *err)
+static int set_unknown_source_error(struct finder *finder, struct pm_error *err)
 {
 	struct pm_str near = { 0 };
 	int code;
@@ -314,14 +315,14 @@ static int no_source(struct finder *finder, struct pm_error *err)
 }
 
 /* Returns 0 if something was found. */
-static int check(struct finder *finder, struct pm_error *err)
+static int check_line_places(struct finder *finder, struct pm_error *err)
 {
 	if (finder->failed)
 		return pm_error_set(err, -ENOMEM, "no memory left for its lines");
 	if (!finder->has_tables)
 		return pm_error_set(err, -ENODATA, "it has no line tables");
 	if (finder->paths.len == 0)
-		return no_source(finder, err);
+		return set_unknown_source_error(finder, err);
 	if (finder->paths.len > 1)
 		return pm_error_set(
 			err, -EINVAL, "\"%s\" means %s%zu sources: %s, %s%s",
@@ -352,8 +353,9 @@ static void images_close(struct images *images)
 
 /* Runs all line tables of the file behind @fd. @images must stay open as long as
  * @finder. */
-static int find(struct finder *finder, struct images *images, int fd,
-		const struct pm_symbol_options *options, struct pm_error *err)
+static int find_lines_in_file(struct finder *finder, struct images *images, int fd,
+			      const struct pm_symbol_options *options,
+			      struct pm_error *err)
 {
 	const struct pm_elf_image *with_dwarf = &images->image;
 	int code = pm_elf_image_open(&images->image, fd, false);
@@ -370,8 +372,8 @@ static int find(struct finder *finder, struct images *images, int fd,
 		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
 				    code == -ENOMEM ? "no memory left for its lines"
 						    : "it has no debug information");
-	visit_units(finder);
-	return check(finder, err);
+	find_lines_in_units(finder);
+	return check_line_places(finder, err);
 }
 
 int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
@@ -379,14 +381,14 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 			 void *user, struct pm_error *err)
 {
 	struct finder finder = { .source = source,
-				 .name = last_part(source),
+				 .name = source_file_name(source),
 				 .wanted = line };
 	struct images images = { 0 };
-	int code = find(&finder, &images, fd, options, err);
+	int code = find_lines_in_file(&finder, &images, fd, options, err);
 
 	if (code == 0)
-		code = emit_all(&finder, emit, user);
-	finder_release(&finder);
+		code = emit_line_places(&finder, emit, user);
+	line_finder_release(&finder);
 	images_close(&images);
 	return code;
 }
@@ -395,15 +397,16 @@ int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
 			  const char *source, uint32_t from, uint32_t to,
 			  pm_symbol_span_fn emit, void *user, struct pm_error *err)
 {
-	struct finder finder = {
-		.source = source, .name = last_part(source), .wanted = from, .to = to
-	};
+	struct finder finder = { .source = source,
+				 .name = source_file_name(source),
+				 .wanted = from,
+				 .to = to };
 	struct images images = { 0 };
-	int code = find(&finder, &images, fd, options, err);
+	int code = find_lines_in_file(&finder, &images, fd, options, err);
 
 	if (code == 0)
-		code = emit_spans(&finder, emit, user);
-	finder_release(&finder);
+		code = emit_line_spans(&finder, emit, user);
+	line_finder_release(&finder);
 	images_close(&images);
 	return code;
 }

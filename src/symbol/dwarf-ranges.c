@@ -12,14 +12,14 @@ struct walk {
 	int count;
 };
 
-static uint64_t read_sized(struct pm_reader *reader, uint8_t size)
+static uint64_t read_address_sized(struct pm_reader *reader, uint8_t size)
 {
 	return size == 8 ? pm_reader_u64(reader) : pm_reader_u32(reader);
 }
 
 /* False: the section is absent or ends before @offset. */
-static bool read_from(struct pm_reader *reader, const struct pm_bytes *section,
-		      uint64_t offset)
+static bool open_section_reader(struct pm_reader *reader, const struct pm_bytes *section,
+				uint64_t offset)
 {
 	if (offset >= section->len)
 		return false;
@@ -28,7 +28,7 @@ static bool read_from(struct pm_reader *reader, const struct pm_bytes *section,
 }
 
 /* .debug_addr, by index (DWARF 5 §7.27). */
-static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
+static bool read_indexed_address(const struct walk *walk, uint64_t index, uint64_t *ret)
 {
 	const struct pm_bytes *section = &walk->dwarf->addr;
 	struct pm_reader reader;
@@ -36,9 +36,9 @@ static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
 
 	if (__builtin_mul_overflow(index, walk->unit->address_size, &offset) ||
 	    __builtin_add_overflow(offset, walk->unit->addr_base, &offset) ||
-	    !read_from(&reader, section, offset))
+	    !open_section_reader(&reader, section, offset))
 		return false;
-	*ret = read_sized(&reader, walk->unit->address_size);
+	*ret = read_address_sized(&reader, walk->unit->address_size);
 	return !reader.failed;
 }
 
@@ -47,7 +47,7 @@ static bool address_at(const struct walk *walk, uint64_t index, uint64_t *ret)
  * only their length. Therefore a range counts only if it starts in an executable section,
  * and only up to the end of that section.
  */
-static int give(struct walk *walk, uint64_t start, uint64_t end)
+static int walk_emit_range(struct walk *walk, uint64_t start, uint64_t end)
 {
 	const struct pm_range *code;
 
@@ -60,7 +60,7 @@ static int give(struct walk *walk, uint64_t start, uint64_t end)
 	return walk->each(walk->user, start, end < code->end ? end : code->end);
 }
 
-static bool spend(struct walk *walk)
+static bool walk_spend_budget(struct walk *walk)
 {
 	if (walk->dwarf->ranges_budget == 0)
 		return false;
@@ -69,7 +69,7 @@ static bool spend(struct walk *walk)
 }
 
 /* .debug_ranges: pairs of addresses; (-1, base) sets the base, (0, 0) ends the list. */
-static int walk_old(struct walk *walk, uint64_t offset)
+static int walk_debug_ranges(struct walk *walk, uint64_t offset)
 {
 	const struct pm_bytes *section = &walk->dwarf->ranges;
 	uint8_t size = walk->unit->address_size;
@@ -77,11 +77,11 @@ static int walk_old(struct walk *walk, uint64_t offset)
 	uint64_t all_ones = size == 8 ? UINT64_MAX : UINT32_MAX;
 	struct pm_reader reader;
 
-	if (!read_from(&reader, section, offset))
+	if (!open_section_reader(&reader, section, offset))
 		return 0;
-	while (spend(walk)) {
-		uint64_t start = read_sized(&reader, size);
-		uint64_t end = read_sized(&reader, size);
+	while (walk_spend_budget(walk)) {
+		uint64_t start = read_address_sized(&reader, size);
+		uint64_t end = read_address_sized(&reader, size);
 		int code;
 
 		if (reader.failed || (start == 0 && end == 0))
@@ -90,7 +90,7 @@ static int walk_old(struct walk *walk, uint64_t offset)
 			base = end;
 			continue;
 		}
-		code = give(walk, base + start, base + end);
+		code = walk_emit_range(walk, base + start, base + end);
 		if (code < 0)
 			return code;
 	}
@@ -99,25 +99,25 @@ static int walk_old(struct walk *walk, uint64_t offset)
 
 /* Reads one entry of .debug_rnglists. Returns 1: a range; 0: a base; -1: the end of the
  * list. */
-static int next_new(struct walk *walk, struct pm_reader *reader, uint64_t *base,
-		    uint64_t *start, uint64_t *end)
+static int read_rnglist_entry(struct walk *walk, struct pm_reader *reader, uint64_t *base,
+			      uint64_t *start, uint64_t *end)
 {
 	uint8_t size = walk->unit->address_size, kind = pm_reader_u8(reader);
 	bool fine = true;
 
 	switch (kind) {
 	case DW_RLE_base_addressx:
-		fine = address_at(walk, pm_reader_uleb(reader), base);
+		fine = read_indexed_address(walk, pm_reader_uleb(reader), base);
 		break;
 	case DW_RLE_base_address:
-		*base = read_sized(reader, size);
+		*base = read_address_sized(reader, size);
 		break;
 	case DW_RLE_startx_endx:
-		fine = address_at(walk, pm_reader_uleb(reader), start) &&
-		       address_at(walk, pm_reader_uleb(reader), end);
+		fine = read_indexed_address(walk, pm_reader_uleb(reader), start) &&
+		       read_indexed_address(walk, pm_reader_uleb(reader), end);
 		break;
 	case DW_RLE_startx_length:
-		fine = address_at(walk, pm_reader_uleb(reader), start);
+		fine = read_indexed_address(walk, pm_reader_uleb(reader), start);
 		*end = *start + pm_reader_uleb(reader);
 		break;
 	case DW_RLE_offset_pair:
@@ -125,11 +125,11 @@ static int next_new(struct walk *walk, struct pm_reader *reader, uint64_t *base,
 		*end = *base + pm_reader_uleb(reader);
 		break;
 	case DW_RLE_start_end:
-		*start = read_sized(reader, size);
-		*end = read_sized(reader, size);
+		*start = read_address_sized(reader, size);
+		*end = read_address_sized(reader, size);
 		break;
 	case DW_RLE_start_length:
-		*start = read_sized(reader, size);
+		*start = read_address_sized(reader, size);
 		*end = *start + pm_reader_uleb(reader);
 		break;
 	default: /* DW_RLE_end_of_list, or unknown, with unknown length */
@@ -140,18 +140,18 @@ static int next_new(struct walk *walk, struct pm_reader *reader, uint64_t *base,
 	return kind != DW_RLE_base_addressx && kind != DW_RLE_base_address;
 }
 
-static int walk_new(struct walk *walk, uint64_t offset)
+static int walk_rnglists(struct walk *walk, uint64_t offset)
 {
 	const struct pm_bytes *section = &walk->dwarf->rnglists;
 	uint64_t base = walk->unit->base;
 	struct pm_reader reader;
 
-	if (!read_from(&reader, section, offset))
+	if (!open_section_reader(&reader, section, offset))
 		return 0;
-	while (spend(walk)) {
+	while (walk_spend_budget(walk)) {
 		uint64_t start = 0, end = 0;
-		int kind = next_new(walk, &reader, &base, &start, &end);
-		int code = kind > 0 ? give(walk, start, end) : 0;
+		int kind = read_rnglist_entry(walk, &reader, &base, &start, &end);
+		int code = kind > 0 ? walk_emit_range(walk, start, end) : 0;
 
 		if (kind < 0)
 			break;
@@ -163,7 +163,7 @@ static int walk_new(struct walk *walk, uint64_t offset)
 
 /* DW_FORM_rnglistx: an index into the table of offsets at DW_AT_rnglists_base (DWARF 5
  * §7.28). */
-static int walk_indexed(struct walk *walk, uint64_t index)
+static int walk_indexed_rnglist(struct walk *walk, uint64_t index)
 {
 	const struct pm_bytes *section = &walk->dwarf->rnglists;
 	uint64_t base = walk->unit->rnglists_base, offset;
@@ -171,26 +171,26 @@ static int walk_indexed(struct walk *walk, uint64_t index)
 
 	if (__builtin_mul_overflow(index, walk->unit->offset_size, &offset) ||
 	    __builtin_add_overflow(offset, base, &offset) ||
-	    !read_from(&reader, section, offset))
+	    !open_section_reader(&reader, section, offset))
 		return 0;
-	offset = read_sized(&reader, walk->unit->offset_size);
+	offset = read_address_sized(&reader, walk->unit->offset_size);
 	if (reader.failed || __builtin_add_overflow(offset, base, &offset))
 		return 0;
-	return walk_new(walk, offset);
+	return walk_rnglists(walk, offset);
 }
 
-static bool is_index(uint16_t form)
+static bool is_address_index_form(uint16_t form)
 {
 	return form == DW_FORM_addrx || form == DW_FORM_addrx1 ||
 	       form == DW_FORM_addrx2 || form == DW_FORM_addrx3 ||
 	       form == DW_FORM_addrx4 || form == DW_FORM_GNU_addr_index;
 }
 
-static bool address_of(const struct walk *walk, uint16_t form, uint64_t value,
-		       uint64_t *ret)
+static bool resolve_form_address(const struct walk *walk, uint16_t form, uint64_t value,
+				 uint64_t *ret)
 {
-	if (is_index(form))
-		return address_at(walk, value, ret);
+	if (is_address_index_form(form))
+		return read_indexed_address(walk, value, ret);
 	*ret = value;
 	return form == DW_FORM_addr;
 }
@@ -204,23 +204,25 @@ int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
 	if (pcs->low_form && pcs->high_form) {
 		uint64_t low, high;
 
-		if (!address_of(&walk, pcs->low_form, pcs->low, &low))
+		if (!resolve_form_address(&walk, pcs->low_form, pcs->low, &low))
 			return 0;
 		/* Class address: an end; class constant: a length. */
-		if (pcs->high_form == DW_FORM_addr || is_index(pcs->high_form)) {
-			if (!address_of(&walk, pcs->high_form, pcs->high, &high))
+		if (pcs->high_form == DW_FORM_addr ||
+		    is_address_index_form(pcs->high_form)) {
+			if (!resolve_form_address(&walk, pcs->high_form, pcs->high,
+						  &high))
 				return 0;
 		} else if (__builtin_add_overflow(low, pcs->high, &high)) {
 			return 0;
 		}
-		code = give(&walk, low, high);
+		code = walk_emit_range(&walk, low, high);
 	} else if (pcs->ranges_form) {
 		if (pcs->ranges_form == DW_FORM_rnglistx)
-			code = walk_indexed(&walk, pcs->ranges);
+			code = walk_indexed_rnglist(&walk, pcs->ranges);
 		else if (unit->version >= 5)
-			code = walk_new(&walk, pcs->ranges);
+			code = walk_rnglists(&walk, pcs->ranges);
 		else
-			code = walk_old(&walk, pcs->ranges);
+			code = walk_debug_ranges(&walk, pcs->ranges);
 	}
 	return code < 0 ? code : walk.count;
 }

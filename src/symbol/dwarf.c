@@ -45,7 +45,7 @@ bool pm_dwarf_present(const struct pm_elf_image *image)
 	return pm_elf_image_section(image, ".debug_info", ".zdebug_info", &shdr) != NULL;
 }
 
-static uint64_t used_ms(void)
+static uint64_t used_cpu_ms(void)
 {
 	struct timespec used = { 0 };
 
@@ -55,12 +55,12 @@ static uint64_t used_ms(void)
 
 static bool is_overdue(const struct resolver *resolver)
 {
-	return used_ms() > resolver->deadline_ms;
+	return used_cpu_ms() > resolver->deadline_ms;
 }
 
 /* ---- units ---------------------------------------------------------------------------- */
 
-static uint64_t attribute(Dwarf_Die *die, unsigned int name, unsigned int other)
+static uint64_t read_form_attribute(Dwarf_Die *die, unsigned int name, unsigned int other)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
@@ -95,15 +95,15 @@ int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *
 	    unit->dies_offset != (size_t)(at - dwarf->info.data))
 		return -EBADMSG;
 	unit->dies = (struct pm_bytes){ at, next - unit->dies_offset };
-	unit->addr_base = attribute(die, DW_AT_addr_base, DW_AT_GNU_addr_base);
-	unit->rnglists_base = attribute(die, DW_AT_rnglists_base, 0);
+	unit->addr_base = read_form_attribute(die, DW_AT_addr_base, DW_AT_GNU_addr_base);
+	unit->rnglists_base = read_form_attribute(die, DW_AT_rnglists_base, 0);
 	if (dwarf_lowpc(die, &base) == 0)
 		unit->base = base;
 	return 0;
 }
 
 /* Reads the same attributes as pm_entries_scan(), from the unit's own entry. */
-static bool unit_pcs(const struct pm_unit *unit, struct pm_pcs *pcs)
+static bool read_unit_pcs(const struct pm_unit *unit, struct pm_pcs *pcs)
 {
 	Dwarf_Die die = unit->die;
 	Dwarf_Attribute attr;
@@ -143,7 +143,7 @@ struct covering {
 
 /* Marks the wanted addresses in a range of a unit as belonging to it, unless another unit
  * came first. */
-static int cover(void *user, uint64_t start, uint64_t end)
+static int cover_unit_range(void *user, uint64_t start, uint64_t end)
 {
 	struct covering *covering = user;
 	struct resolver *resolver = covering->resolver;
@@ -178,15 +178,15 @@ static void name_node(struct resolver *resolver, struct pm_entries *entries,
 	if (node->parent == PM_NODE_NONE || !lines ||
 	    !dwarf_offdie(resolver->dwarf->dwarf, node->offset, &die))
 		return;
-	node->call_file = pm_lines_path(lines, attribute(&die, DW_AT_call_file, 0),
-					resolver->texts);
-	uint64_t line = attribute(&die, DW_AT_call_line, 0);
+	node->call_file = pm_lines_path(
+		lines, read_form_attribute(&die, DW_AT_call_file, 0), resolver->texts);
+	uint64_t line = read_form_attribute(&die, DW_AT_call_line, 0);
 
 	node->call_line = line <= UINT32_MAX ? (uint32_t)line : 0;
 }
 
-static int answer_one(struct resolver *resolver, struct pm_entries *entries,
-		      struct pm_lines *lines, size_t index)
+static int resolve_one_address(struct resolver *resolver, struct pm_entries *entries,
+			       struct pm_lines *lines, size_t index)
 {
 	const struct pm_hit *hit = &resolver->hits[index];
 	struct pm_dwarf_answer *answer = &resolver->answers->of[index];
@@ -223,8 +223,8 @@ static int answer_one(struct resolver *resolver, struct pm_entries *entries,
 }
 
 /* Reads a unit whose wanted addresses have been marked with its number. */
-static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
-		     uint32_t number)
+static int resolve_unit_addresses(struct resolver *resolver, const struct pm_unit *unit,
+				  uint32_t number)
 {
 	struct pm_entries entries = {
 		.dwarf = resolver->dwarf,
@@ -251,9 +251,10 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 
 		resolver->found += !hit->is_counted;
 		hit->is_counted = true;
-		code = answer_one(resolver, &entries,
-				  resolver->options->lines ? entries.lines : NULL,
-				  resolver->owned.of.data[i]);
+		code = resolve_one_address(resolver, &entries,
+					   resolver->options->lines ? entries.lines
+								    : NULL,
+					   resolver->owned.of.data[i]);
 	}
 	if (has_lines)
 		pm_lines_release(&lines);
@@ -262,7 +263,8 @@ static int read_unit(struct resolver *resolver, const struct pm_unit *unit,
 	return code;
 }
 
-static int visit_unit(struct resolver *resolver, Dwarf_Die *die, unsigned int version)
+static int resolve_unit_if_covered(struct resolver *resolver, Dwarf_Die *die,
+				   unsigned int version)
 {
 	struct covering covering = { resolver, resolver->units + 1, false };
 	struct pm_unit unit;
@@ -271,8 +273,9 @@ static int visit_unit(struct resolver *resolver, Dwarf_Die *die, unsigned int ve
 
 	if (pm_unit_init(&unit, resolver->dwarf, die, version) < 0)
 		return 0;
-	if (unit_pcs(&unit, &pcs))
-		ranges = pm_pcs_each(resolver->dwarf, &unit, &pcs, cover, &covering);
+	if (read_unit_pcs(&unit, &pcs))
+		ranges = pm_pcs_each(resolver->dwarf, &unit, &pcs, cover_unit_range,
+				     &covering);
 	if (ranges == -ENOMEM)
 		return ranges;
 	if (ranges == 0)
@@ -280,12 +283,12 @@ static int visit_unit(struct resolver *resolver, Dwarf_Die *die, unsigned int ve
 	if (!covering.any)
 		return 0;
 	resolver->units++;
-	return read_unit(resolver, &unit, covering.number);
+	return resolve_unit_addresses(resolver, &unit, covering.number);
 }
 
 /* Units without ranges contain only data and types, or their compiler has omitted the
  * ranges. */
-static int visit_rangeless(struct resolver *resolver)
+static int resolve_rangeless_units(struct resolver *resolver)
 {
 	int code = 0;
 
@@ -300,12 +303,12 @@ static int visit_rangeless(struct resolver *resolver)
 		    pm_unit_init(&unit, resolver->dwarf, &resolver->rangeless.data[i],
 				 version) < 0)
 			continue;
-		code = read_unit(resolver, &unit, ++resolver->units);
+		code = resolve_unit_addresses(resolver, &unit, ++resolver->units);
 	}
 	return code;
 }
 
-static int visit_all(struct resolver *resolver)
+static int resolve_all_units(struct resolver *resolver)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Half version;
@@ -322,9 +325,9 @@ static int visit_all(struct resolver *resolver)
 
 		if ((type == DW_UT_compile && tag == DW_TAG_compile_unit) ||
 		    type == DW_UT_skeleton)
-			code = visit_unit(resolver, &die, version);
+			code = resolve_unit_if_covered(resolver, &die, version);
 	}
-	return code == 0 ? visit_rangeless(resolver) : code;
+	return code == 0 ? resolve_rangeless_units(resolver) : code;
 }
 
 int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
@@ -355,7 +358,7 @@ void pm_dwarf_read_ahead(struct pm_dwarf *dwarf)
 		struct pm_pcs pcs;
 
 		if (pm_unit_init(&unit, dwarf, &die, version) == 0)
-			(void)unit_pcs(&unit, &pcs);
+			(void)read_unit_pcs(&unit, &pcs);
 	}
 }
 
@@ -387,10 +390,10 @@ int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 	resolver.hits = hits = calloc(wanted->len + 1, sizeof(*hits));
 	if (!hits)
 		return -ENOMEM;
-	resolver.deadline_ms =
-		used_ms() + MS_FREE + (dwarf->info.len + dwarf->line.len) / BYTES_PER_MS;
+	resolver.deadline_ms = used_cpu_ms() + MS_FREE +
+			       (dwarf->info.len + dwarf->line.len) / BYTES_PER_MS;
 	resolver.walk = pm_walk_new();
-	code = resolver.walk ? visit_all(&resolver) : -ENOMEM;
+	code = resolver.walk ? resolve_all_units(&resolver) : -ENOMEM;
 	answers->limited |= is_overdue(&resolver);
 	pm_walk_free(resolver.walk);
 	pm_vec_release(&resolver.rangeless);

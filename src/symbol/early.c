@@ -36,7 +36,7 @@ int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
 	return 0;
 }
 
-static void forget_process(struct pm_symbol_early *early)
+static void early_forget_process(struct pm_symbol_early *early)
 {
 	close(early->process.fd);
 	close(early->ask);
@@ -47,13 +47,13 @@ bool pm_symbol_early_is_there(struct pm_symbol_early *early)
 {
 	if (early->process.pid > 0 &&
 	    waitpid(early->process.pid, NULL, WNOHANG) == early->process.pid)
-		forget_process(early);
+		early_forget_process(early);
 	return early->process.pid > 0;
 }
 
 /* Until now it has used only CPU time that others did not need; from now on the caller
  * waits for it. */
-static void end_yielding(const struct pm_symbol_early *early)
+static void early_stop_yielding(const struct pm_symbol_early *early)
 {
 	const struct sched_param none = { 0 };
 
@@ -63,17 +63,17 @@ static void end_yielding(const struct pm_symbol_early *early)
 
 /* Does not wait for its end, which may take a while on a busy machine, or on a file
  * system that does not answer. If it ends after this process, its new parent reaps it. */
-static void end_process(struct pm_symbol_early *early)
+static void early_kill_process(struct pm_symbol_early *early)
 {
-	end_yielding(early);
+	early_stop_yielding(early);
 	kill(early->process.pid, SIGKILL);
 	(void)waitpid(early->process.pid, NULL, WNOHANG);
-	forget_process(early);
+	early_forget_process(early);
 }
 
 /* Sends the number of addresses and the addresses in one write, which does not block. */
-static bool send_addresses(const struct pm_symbol_early *early,
-			   const struct pm_symbol_job *job)
+static bool early_send_addresses(const struct pm_symbol_early *early,
+				 const struct pm_symbol_job *job)
 {
 	size_t bytes = (job->addresses_len + 1) * sizeof(uint64_t);
 	PM_AUTO_FREE uint64_t *message = malloc(bytes);
@@ -91,11 +91,11 @@ int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_jo
 	if (!pm_symbol_early_is_there(early))
 		return -ESRCH;
 	/* The order matters: see prepare_to_wait() in worker.c. */
-	if (!send_addresses(early, job)) {
-		end_process(early);
+	if (!early_send_addresses(early, job)) {
+		early_kill_process(early);
 		return -EAGAIN;
 	}
-	end_yielding(early);
+	early_stop_yielding(early);
 	*ret = early->process;
 	close(early->ask);
 	early->process.pid = 0;
@@ -105,6 +105,6 @@ int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_jo
 void pm_symbol_early_free(struct pm_symbol_early *early)
 {
 	if (early && early->process.pid > 0)
-		end_process(early);
+		early_kill_process(early);
 	free(early);
 }

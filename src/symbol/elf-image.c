@@ -23,7 +23,7 @@ static int compare_ranges(const void *a, const void *b)
 }
 
 /* Sections of a hostile file may overlap: cut each at the start of the next. */
-static void sort_code(struct pm_elf_image *image)
+static void image_sort_code_sections(struct pm_elf_image *image)
 {
 	qsort(image->code.data, image->code.len, sizeof(*image->code.data),
 	      compare_ranges);
@@ -32,7 +32,7 @@ static void sort_code(struct pm_elf_image *image)
 			image->code.data[i - 1].end = image->code.data[i].start;
 }
 
-static int find_code(struct pm_elf_image *image)
+static int image_find_code_sections(struct pm_elf_image *image)
 {
 	Elf_Scn *section = NULL;
 	size_t seen = 0;
@@ -50,7 +50,7 @@ static int find_code(struct pm_elf_image *image)
 			return -ENOMEM;
 	}
 	if (image->code.len > 1)
-		sort_code(image);
+		image_sort_code_sections(image);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ static int find_code(struct pm_elf_image *image)
  * in a file that changes under the mapping, ends there. The memory is writable, because
  * libelf updates its section table in place when it inflates sections.
  */
-static int reserve(struct pm_elf_image *image, size_t len)
+static int image_reserve_map(struct pm_elf_image *image, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), total;
 	void *map;
@@ -81,7 +81,7 @@ static int reserve(struct pm_elf_image *image, size_t len)
  * The number of sections for which libelf would allocate 260 bytes each. Beyond 2^16 it
  * is a 64-bit field (gABI "e_shnum"), and a sparse file can be of any size.
  */
-static uint64_t sections_of(const struct pm_elf_image *image)
+static uint64_t image_section_count(const struct pm_elf_image *image)
 {
 	const unsigned char *ident = image->map;
 	Elf64_Ehdr header;
@@ -109,7 +109,7 @@ static uint64_t sections_of(const struct pm_elf_image *image)
  * for each section that is looked up, and the program headers, of which PN_XNUM allows
  * 2^32.
  */
-static bool is_modest(const struct pm_elf_image *image)
+static bool image_tables_are_small(const struct pm_elf_image *image)
 {
 	size_t names, headers;
 	Elf_Scn *section;
@@ -125,7 +125,7 @@ static bool is_modest(const struct pm_elf_image *image)
 	       shdr.sh_size <= NAMES_BYTES_MAX;
 }
 
-static int attach(struct pm_elf_image *image)
+static int image_open_elf(struct pm_elf_image *image)
 {
 	const unsigned char *ident = image->map;
 	unsigned char native =
@@ -133,12 +133,13 @@ static int attach(struct pm_elf_image *image)
 
 	/* A file of the other byte order cannot run here. */
 	if (elf_version(EV_CURRENT) == EV_NONE || memcmp(ident, ELFMAG, SELFMAG) != 0 ||
-	    ident[EI_DATA] != native || sections_of(image) > SECTIONS_MAX)
+	    ident[EI_DATA] != native || image_section_count(image) > SECTIONS_MAX)
 		return -ENOEXEC;
 	image->elf = elf_memory(image->map, image->file_len);
-	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF || !is_modest(image))
+	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF ||
+	    !image_tables_are_small(image))
 		return -ENOEXEC;
-	return find_code(image);
+	return image_find_code_sections(image);
 }
 
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len)
@@ -147,10 +148,10 @@ int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size
 
 	if (len < EI_NIDENT)
 		return -ENOEXEC;
-	code = reserve(image, len);
+	code = image_reserve_map(image, len);
 	if (code == 0) {
 		memcpy(image->map, bytes, len);
-		code = attach(image);
+		code = image_open_elf(image);
 	}
 	if (code < 0)
 		pm_elf_image_close(image);
@@ -158,7 +159,7 @@ int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size
 }
 
 /* Reads up to the end of the file, which may be earlier than its size says. */
-static int read_whole(struct pm_elf_image *image, int fd)
+static int image_read_file(struct pm_elf_image *image, int fd)
 {
 	size_t done = 0;
 
@@ -176,7 +177,7 @@ static int read_whole(struct pm_elf_image *image, int fd)
 	return 0;
 }
 
-static int map_whole(struct pm_elf_image *image, int fd)
+static int image_map_file(struct pm_elf_image *image, int fd)
 {
 	if (mmap(image->map, image->file_len, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
@@ -194,11 +195,11 @@ int pm_elf_image_open(struct pm_elf_image *image, int fd, bool copy)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size < EI_NIDENT)
 		return -ENOEXEC;
-	code = reserve(image, (size_t)st.st_size);
+	code = image_reserve_map(image, (size_t)st.st_size);
 	if (code == 0)
-		code = copy ? read_whole(image, fd) : map_whole(image, fd);
+		code = copy ? image_read_file(image, fd) : image_map_file(image, fd);
 	if (code == 0)
-		code = attach(image);
+		code = image_open_elf(image);
 	if (code < 0)
 		pm_elf_image_close(image);
 	return code;

@@ -27,7 +27,7 @@ static const uint8_t *image_bytes(void *user, uint64_t offset, size_t len)
 
 /* Whether @symbol's name is @name followed by the linker's mark of a calling
  * convention. */
-static bool is_marked(const char *symbol, const char *name)
+static bool has_abi_mark(const char *symbol, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -38,20 +38,20 @@ static bool is_marked(const char *symbol, const char *name)
  * A symbol without a size counts for all code up to the next symbol; the table has the
  * real bounds. A stripped program should also show the same names as an unstripped one.
  */
-static bool is_better(const struct pm_elf_symbol *symbol,
-		      const struct pm_go_function *function, const char *name)
+static bool is_go_name_better(const struct pm_elf_symbol *symbol,
+			      const struct pm_go_function *function, const char *name)
 {
 	return name &&
 	       (!symbol->name ||
 		(symbol->end <= symbol->start && symbol->start != function->entry) ||
-		is_marked(symbol->name, name));
+		has_abi_mark(symbol->name, name));
 }
 
-static int answer_address(const struct pm_go_table *table,
-			  const struct pm_go_function *function, uint64_t address,
-			  uint32_t *steps_left, struct pm_texts *texts,
-			  struct pm_dwarf_answers *answers,
-			  struct pm_dwarf_answer *answer)
+static int resolve_go_address(const struct pm_go_table *table,
+			      const struct pm_go_function *function, uint64_t address,
+			      uint32_t *steps_left, struct pm_texts *texts,
+			      struct pm_dwarf_answers *answers,
+			      struct pm_dwarf_answer *answer)
 {
 	struct pm_go_frame frames[PM_GO_INLINE_MAX];
 	size_t len = pm_go_frames(table, function, address, steps_left, frames);
@@ -94,15 +94,15 @@ int pm_go_resolve(const struct pm_elf_image *image, const struct pm_wanted *want
 		if (pm_go_find(&table, wanted->addresses[i], &function) < 0)
 			continue;
 		name = pm_go_name(&table, &function);
-		if (is_better(&symbols[i], &function, name))
+		if (is_go_name_better(&symbols[i], &function, name))
 			symbols[i] = (struct pm_elf_symbol){
 				.name = name,
 				.start = function.entry,
 				.end = function.end,
 			};
 		if (answers && answers->of[i].len == 0 &&
-		    answer_address(&table, &function, wanted->addresses[i], &steps_left,
-				   texts, answers, &answers->of[i]) < 0)
+		    resolve_go_address(&table, &function, wanted->addresses[i],
+				       &steps_left, texts, answers, &answers->of[i]) < 0)
 			return -ENOMEM;
 	}
 	if (answers)

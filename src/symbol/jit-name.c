@@ -17,7 +17,7 @@ static bool is_digit(char c)
 }
 
 /* Cuts `:NUMBER` off the end of [text, text + *len). */
-static bool take_number(const char *text, size_t *len, uint32_t *ret)
+static bool cut_trailing_number(const char *text, size_t *len, uint32_t *ret)
 {
 	size_t at = *len;
 	uint64_t value = 0;
@@ -75,9 +75,9 @@ static void split_v8(const char *name, size_t len, struct pm_jit_split *ret)
 	uint32_t line, column;
 	const char *file;
 
-	if (prefix == 0 || !take_number(name, &len, &column))
+	if (prefix == 0 || !cut_trailing_number(name, &len, &column))
 		return;
-	if (!take_number(name, &len, &line))
+	if (!cut_trailing_number(name, &len, &line))
 		line = column; /* without a column */
 	if (len <= prefix)
 		return;

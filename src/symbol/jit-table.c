@@ -94,21 +94,21 @@ static void range_unref(struct pm_jit_table *table, struct node *node)
 	node_unref(table, node);
 }
 
-static bool is_of(const struct node *node, const enum pm_jit_source *source)
+static bool is_node_from_source(const struct node *node, const enum pm_jit_source *source)
 {
 	return !source || node->function.source == *source;
 }
 
 /* Removes the ranges of @source; NULL: all. */
-static void clear_block(struct pm_jit_table *table, struct block *block,
-			const enum pm_jit_source *source)
+static void jit_block_clear_source(struct pm_jit_table *table, struct block *block,
+				   const enum pm_jit_source *source)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < block->len; i++) {
 		struct node *node = block->ranges[i].node;
 
-		if (!is_of(node, source)) {
+		if (!is_node_from_source(node, source)) {
 			block->ranges[kept++] = block->ranges[i];
 			continue;
 		}
@@ -118,14 +118,15 @@ static void clear_block(struct pm_jit_table *table, struct block *block,
 	block->len = kept;
 }
 
-static void clear(struct pm_jit_table *table, const enum pm_jit_source *source)
+static void jit_table_clear_source(struct pm_jit_table *table,
+				   const enum pm_jit_source *source)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < table->blocks.len; i++) {
 		struct block *block = table->blocks.data[i];
 
-		clear_block(table, block, source);
+		jit_block_clear_source(table, block, source);
 		if (block->len > 0) {
 			table->blocks.data[kept++] = block;
 			continue;
@@ -144,12 +145,12 @@ static void clear(struct pm_jit_table *table, const enum pm_jit_source *source)
 
 void pm_jit_table_clear(struct pm_jit_table *table)
 {
-	clear(table, NULL);
+	jit_table_clear_source(table, NULL);
 }
 
 void pm_jit_table_clear_source(struct pm_jit_table *table, enum pm_jit_source source)
 {
-	clear(table, &source);
+	jit_table_clear_source(table, &source);
 }
 
 void pm_jit_table_free(struct pm_jit_table *table)
@@ -171,7 +172,8 @@ void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_st
 /* ---- ranges -------------------------------------------------------------------------- */
 
 /* The first range that ends above @address; block == blocks.len if none does. */
-static struct place first_ending_above(const struct pm_jit_table *table, uint64_t address)
+static struct place find_first_range_ending_above(const struct pm_jit_table *table,
+						  uint64_t address)
 {
 	struct place place;
 	size_t low = 0, high = table->blocks.len;
@@ -253,7 +255,7 @@ static struct block *insert_block(struct pm_jit_table *table, size_t index)
  * blocks behind it. */
 static int insert_range(struct pm_jit_table *table, const struct range *range)
 {
-	struct place place = first_ending_above(table, range->start);
+	struct place place = find_first_range_ending_above(table, range->start);
 	struct block *block;
 
 	if (place.block == table->blocks.len && place.block > 0) {
@@ -290,10 +292,10 @@ static int insert_range(struct pm_jit_table *table, const struct range *range)
 }
 
 /* Frees [start, end). Returns 0, or -ENOMEM with part of it freed. */
-static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
+static int jit_table_cut_range(struct pm_jit_table *table, uint64_t start, uint64_t end)
 {
 	for (;;) {
-		struct place place = first_ending_above(table, start);
+		struct place place = find_first_range_ending_above(table, start);
 		struct range *range = range_at(table, place);
 
 		if (!range || range->start >= end)
@@ -321,7 +323,7 @@ static int cut(struct pm_jit_table *table, uint64_t start, uint64_t end)
 /* ---- functions ----------------------------------------------------------------------- */
 
 /* Whether @node has no information on [start, end), now @old's, that @old lacks. */
-static bool tells_nothing(const struct node *node, const struct node *old)
+static bool adds_nothing_to_node(const struct node *node, const struct node *old)
 {
 	const struct pm_jit_function *a = &old->function, *b = &node->function;
 
@@ -346,7 +348,7 @@ static uint32_t next_generation(const struct pm_jit_table *table, const struct n
 	uint32_t generation = table->base_generation;
 
 	*known = false;
-	for (struct place place = first_ending_above(table, start);
+	for (struct place place = find_first_range_ending_above(table, start);
 	     place.block < table->blocks.len;) {
 		const struct range *range = range_at(table, place);
 		const struct pm_jit_function *old = &range->node->function;
@@ -357,7 +359,7 @@ static uint32_t next_generation(const struct pm_jit_table *table, const struct n
 		if (range->start >= end)
 			break;
 		if (same && range->start == start && range->end == end &&
-		    tells_nothing(node, range->node))
+		    adds_nothing_to_node(node, range->node))
 			*known = true;
 		if (least > generation)
 			generation = least;
@@ -370,7 +372,7 @@ static uint32_t next_generation(const struct pm_jit_table *table, const struct n
 }
 
 /* Takes ownership of @node, and counts its bytes from here on. */
-static int add_node(struct pm_jit_table *table, struct node *node)
+static int jit_table_add_node(struct pm_jit_table *table, struct node *node)
 {
 	struct range range = { .start = node->function.start,
 			       .end = node->function.start + node->function.len,
@@ -393,7 +395,7 @@ static int add_node(struct pm_jit_table *table, struct node *node)
 	if (node->function.generation > table->top_generation)
 		table->top_generation = node->function.generation;
 	table->stats.changes++;
-	ret = cut(table, range.start, range.end);
+	ret = jit_table_cut_range(table, range.start, range.end);
 	if (ret == 0)
 		ret = insert_range(table, &range);
 	if (ret < 0) {
@@ -408,7 +410,7 @@ static int add_node(struct pm_jit_table *table, struct node *node)
 
 /* ---- one allocation for a function --------------------------------------------------- */
 
-static char *put_text(char **at, const char *text, size_t len)
+static char *node_copy_text(char **at, const char *text, size_t len)
 {
 	char *to = *at;
 
@@ -418,7 +420,7 @@ static char *put_text(char **at, const char *text, size_t len)
 	return to;
 }
 
-static uint8_t *put_bytes(char **at, const uint8_t *bytes, size_t len)
+static uint8_t *node_copy_bytes(char **at, const uint8_t *bytes, size_t len)
 {
 	uint8_t *to = (uint8_t *)*at;
 
@@ -429,7 +431,7 @@ static uint8_t *put_bytes(char **at, const uint8_t *bytes, size_t len)
 
 /* The lines of a function are from few files, usually one: a string equal to the previous
  * one is not repeated. */
-static size_t files_bytes(const struct pm_jit_function *function)
+static size_t line_file_names_bytes(const struct pm_jit_function *function)
 {
 	size_t bytes = 0;
 
@@ -440,7 +442,8 @@ static size_t files_bytes(const struct pm_jit_function *function)
 	return bytes;
 }
 
-static void put_lines(struct node *node, const struct pm_jit_function *from, char **at)
+static void node_copy_lines(struct node *node, const struct pm_jit_function *from,
+			    char **at)
 {
 	struct pm_jit_line *lines = (struct pm_jit_line *)(node + 1);
 
@@ -449,8 +452,8 @@ static void put_lines(struct node *node, const struct pm_jit_function *from, cha
 		if (i > 0 && strcmp(from->lines[i].file, from->lines[i - 1].file) == 0)
 			lines[i].file = lines[i - 1].file;
 		else
-			lines[i].file = put_text(at, from->lines[i].file,
-						 strlen(from->lines[i].file));
+			lines[i].file = node_copy_text(at, from->lines[i].file,
+						       strlen(from->lines[i].file));
 	}
 	node->function.lines = lines;
 	node->function.lines_len = from->lines_len;
@@ -463,8 +466,8 @@ static struct node *node_new(const struct pm_jit_function *from, const char *nam
 	size_t name_len = strlen(name);
 	size_t code_len = from->eh_frame && from->code ? from->len : 0;
 	size_t eh_frame_len = from->eh_frame ? from->eh_frame_len : 0;
-	size_t bytes = sizeof(struct node) + lines_bytes + files_bytes(from) + name_len +
-		       1 + eh_frame_len + code_len;
+	size_t bytes = sizeof(struct node) + lines_bytes + line_file_names_bytes(from) +
+		       name_len + 1 + eh_frame_len + code_len;
 	struct node *node;
 	char *at;
 
@@ -481,19 +484,20 @@ static struct node *node_new(const struct pm_jit_function *from, const char *nam
 	node->function.len = from->len;
 	at = (char *)(node + 1) + lines_bytes;
 	if (from->lines_len > 0)
-		put_lines(node, from, &at);
-	node->function.name = put_text(&at, name, name_len);
+		node_copy_lines(node, from, &at);
+	node->function.name = node_copy_text(&at, name, name_len);
 	if (split.file) {
-		node->function.file = put_text(&at, split.file, split.file_len);
+		node->function.file = node_copy_text(&at, split.file, split.file_len);
 		node->function.line = split.line;
 	}
 	if (eh_frame_len > 0) {
-		node->function.eh_frame = put_bytes(&at, from->eh_frame, eh_frame_len);
+		node->function.eh_frame =
+			node_copy_bytes(&at, from->eh_frame, eh_frame_len);
 		node->function.eh_frame_len = eh_frame_len;
 		node->function.eh_frame_at = from->eh_frame_at;
 	}
 	if (code_len > 0)
-		node->function.code = put_bytes(&at, from->code, code_len);
+		node->function.code = node_copy_bytes(&at, from->code, code_len);
 	return node;
 }
 
@@ -509,7 +513,7 @@ static void append_name(struct pm_str *str, const char *name, size_t len)
 		pm_str_puts(str, "…");
 }
 
-static bool has_room(const struct pm_jit_table *table, size_t bytes)
+static bool jit_table_has_room(const struct pm_jit_table *table, size_t bytes)
 {
 	const struct pm_jit_budget *budget = table->budget;
 
@@ -537,31 +541,33 @@ int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *f
 	node = node_new(function, text.data);
 	if (!node)
 		return -ENOMEM;
-	if (!has_room(table, node->bytes)) {
+	if (!jit_table_has_room(table, node->bytes)) {
 		free(node);
 		table->stats.left_out++;
 		return -ENOSPC;
 	}
-	return add_node(table, node);
+	return jit_table_add_node(table, node);
 }
 
-static struct node *find(const struct pm_jit_table *table, uint64_t address)
+static struct node *jit_table_find_node(const struct pm_jit_table *table,
+					uint64_t address)
 {
-	const struct range *range = range_at(table, first_ending_above(table, address));
+	const struct range *range =
+		range_at(table, find_first_range_ending_above(table, address));
 
 	return range && range->start <= address ? range->node : NULL;
 }
 
 int pm_jit_table_move(struct pm_jit_table *table, uint64_t from, uint64_t to)
 {
-	struct node *old = find(table, from), *node;
+	struct node *old = jit_table_find_node(table, from), *node;
 	uint64_t end;
 
 	if (!old || old->function.start != from || !old->function.name)
 		return -ENOENT;
 	if (__builtin_add_overflow(to, old->function.len, &end))
 		return -EINVAL;
-	if (!has_room(table, sizeof(*node))) {
+	if (!jit_table_has_room(table, sizeof(*node))) {
 		table->stats.left_out++;
 		return -ENOSPC;
 	}
@@ -575,13 +581,13 @@ int pm_jit_table_move(struct pm_jit_table *table, uint64_t from, uint64_t to)
 	node->refs = 1;
 	node->texts = old->texts ? old->texts : old;
 	node->texts->refs++;
-	return add_node(table, node);
+	return jit_table_add_node(table, node);
 }
 
 const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table,
 						uint64_t address)
 {
-	const struct node *node = find(table, address);
+	const struct node *node = jit_table_find_node(table, address);
 
 	return node ? &node->function : NULL;
 }
@@ -589,7 +595,7 @@ const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table
 const struct pm_jit_function *pm_jit_table_use(struct pm_jit_table *table,
 					       uint64_t address)
 {
-	struct node *node = find(table, address);
+	struct node *node = jit_table_find_node(table, address);
 
 	if (!node)
 		return NULL;

@@ -77,7 +77,7 @@ void pm_jitdump_free(struct pm_jitdump *dump)
 }
 
 /* Marks the file as permanently unusable. */
-static int give_up(struct pm_jitdump *dump, int error, const char *why)
+static int jitdump_set_dead(struct pm_jitdump *dump, int error, const char *why)
 {
 	dump->dead = error;
 	return pm_error_set(&dump->why, error, "%s", why);
@@ -85,8 +85,8 @@ static int give_up(struct pm_jitdump *dump, int error, const char *why)
 
 /* The bytes [offset, offset + len) of the file, valid until the next call; len is at most
  * RECORD_BYTES_MAX. NULL: @error says why; -ENODATA: the file ends earlier. */
-static const uint8_t *need(struct reading *reading, uint64_t offset, size_t len,
-			   int *error)
+static const uint8_t *jitdump_read_bytes(struct reading *reading, uint64_t offset,
+					 size_t len, int *error)
 {
 	struct pm_jitdump *dump = reading->dump;
 	uint64_t skip = offset - dump->chunk_offset;
@@ -113,7 +113,7 @@ static const uint8_t *need(struct reading *reading, uint64_t offset, size_t len,
 	return dump->chunk;
 }
 
-static uint16_t own_machine(void)
+static uint16_t native_elf_machine(void)
 {
 #if defined(__x86_64__)
 	return EM_X86_64;
@@ -125,14 +125,14 @@ static uint16_t own_machine(void)
 }
 
 /* Returns 0; -ENODATA: the header is still incomplete; or a permanent error. */
-static int read_header(struct reading *reading)
+static int jitdump_read_header(struct reading *reading)
 {
 	struct pm_jitdump *dump = reading->dump;
 	struct pm_reader reader;
 	uint32_t magic, version, total_size, machine, pad;
 	uint64_t flags;
 	int error;
-	const uint8_t *bytes = need(reading, 0, HEADER_BYTES, &error);
+	const uint8_t *bytes = jitdump_read_bytes(reading, 0, HEADER_BYTES, &error);
 
 	if (!bytes)
 		return error;
@@ -146,19 +146,20 @@ static int read_header(struct reading *reading)
 	pm_reader_u64(&reader); /* time of creation */
 	flags = pm_reader_u64(&reader);
 	if (magic == MAGIC_FOREIGN)
-		return give_up(dump, -ENOTSUP, "it has the other byte order");
+		return jitdump_set_dead(dump, -ENOTSUP, "it has the other byte order");
 	if (magic != MAGIC)
-		return give_up(dump, -ENOEXEC, "it is no jitdump");
+		return jitdump_set_dead(dump, -ENOEXEC, "it is no jitdump");
 	if (version != 1)
-		return give_up(dump, -ENOTSUP, "its version is not 1");
+		return jitdump_set_dead(dump, -ENOTSUP, "its version is not 1");
 	if (total_size < HEADER_BYTES || total_size > HEADER_BYTES_MAX)
-		return give_up(dump, -EBADMSG, "its header has no valid size");
+		return jitdump_set_dead(dump, -EBADMSG, "its header has no valid size");
 	if (flags & 1)
-		return give_up(
+		return jitdump_set_dead(
 			dump, -ENOTSUP,
 			"its times are not of CLOCK_MONOTONIC but of the processor");
-	if (machine != own_machine())
-		return give_up(dump, -ENOTSUP, "its code is for another processor");
+	if (machine != native_elf_machine())
+		return jitdump_set_dead(dump, -ENOTSUP,
+					"its code is for another processor");
 	dump->v8 = pad == PAD_OF_V8;
 	dump->begun = true;
 	dump->offset = total_size;
@@ -180,8 +181,9 @@ static void pm_jit_lines_release(pm_jit_lines *lines)
  * that it has freed: a name that is not text, or an address outside of the function,
  * makes all its lines doubtful.
  */
-static bool take_line(struct pm_reader *reader, const struct pm_jit_function *function,
-		      uint64_t bias, pm_jit_lines *lines)
+static bool jitdump_read_line(struct pm_reader *reader,
+			      const struct pm_jit_function *function, uint64_t bias,
+			      pm_jit_lines *lines)
 {
 	struct pm_jit_line line = { .offset = pm_reader_u64(reader) - bias -
 					      function->start };
@@ -212,8 +214,9 @@ static bool take_line(struct pm_reader *reader, const struct pm_jit_function *fu
 
 /* Reads the lines for @function from the record kept; none if it is invalid. Their file
  * names are borrowed from the record. */
-static void take_lines(struct pm_jitdump *dump, const struct pm_jit_function *function,
-		       pm_jit_lines *lines)
+static void jitdump_read_lines(struct pm_jitdump *dump,
+			       const struct pm_jit_function *function,
+			       pm_jit_lines *lines)
 {
 	struct pm_reader reader;
 	uint64_t start, count;
@@ -224,7 +227,8 @@ static void take_lines(struct pm_jitdump *dump, const struct pm_jit_function *fu
 	if (reader.failed || start != function->start || count > LINES_MAX)
 		return;
 	for (uint64_t i = 0; i < count; i++) {
-		if (!take_line(&reader, function, dump->v8 ? V8_LINES_BIAS : 0, lines)) {
+		if (!jitdump_read_line(&reader, function, dump->v8 ? V8_LINES_BIAS : 0,
+				       lines)) {
 			pm_vec_clear(lines);
 			return;
 		}
@@ -240,8 +244,8 @@ static void take_lines(struct pm_jitdump *dump, const struct pm_jit_function *fu
  * puts the header first. The bytes show which it is: no .eh_frame starts with a header's
  * `01 1b`, because that would be a length beyond its end.
  */
-static void take_unwinding(const struct pm_jitdump *dump,
-			   struct pm_jit_function *function)
+static void jitdump_read_unwinding(const struct pm_jitdump *dump,
+				   struct pm_jit_function *function)
 {
 	struct pm_reader reader;
 	uint64_t size, header_size, mapped_size;
@@ -267,7 +271,8 @@ static void take_unwinding(const struct pm_jitdump *dump,
 /* ---- records ------------------------------------------------------------------------- */
 
 /* Keeps the payload of a record for the function that follows. */
-static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept *to)
+static int jitdump_keep_payload(struct reading *reading, uint64_t at, uint64_t len,
+				struct kept *to)
 {
 	const uint8_t *bytes;
 	int error;
@@ -275,7 +280,7 @@ static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept 
 	pm_vec_clear(to);
 	if (len > RECORD_BYTES_MAX)
 		return 0; /* more than one function is worth */
-	bytes = need(reading, at, len, &error);
+	bytes = jitdump_read_bytes(reading, at, len, &error);
 	if (!bytes)
 		return error;
 	if (pm_vec_reserve(to, len) < 0)
@@ -287,17 +292,17 @@ static int keep(struct reading *reading, uint64_t at, uint64_t len, struct kept 
 
 /* Reads the code after the name at @at, if it is needed for unwinding with its own
  * rules. */
-static int take_code(struct reading *reading, uint64_t at, uint64_t len,
-		     struct pm_jit_function *function)
+static int jitdump_read_code(struct reading *reading, uint64_t at, uint64_t len,
+			     struct pm_jit_function *function)
 {
 	int error = 0;
 
 	if (function->eh_frame && function->len <= len && len <= RECORD_BYTES_MAX)
-		function->code = need(reading, at, function->len, &error);
+		function->code = jitdump_read_bytes(reading, at, function->len, &error);
 	return function->code ? 0 : error;
 }
 
-static int on_load(struct reading *reading, uint64_t at, uint64_t len)
+static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len)
 {
 	struct pm_jitdump *dump = reading->dump;
 	size_t head_len = len < LOAD_HEAD_BYTES ? len : LOAD_HEAD_BYTES;
@@ -310,8 +315,9 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 	const uint8_t *bytes;
 
 	if (len < LOAD_BYTES)
-		return give_up(dump, -EBADMSG, "a JIT_CODE_LOAD record is too short");
-	bytes = need(reading, at, head_len, &error);
+		return jitdump_set_dead(dump, -EBADMSG,
+					"a JIT_CODE_LOAD record is too short");
+	bytes = jitdump_read_bytes(reading, at, head_len, &error);
 	if (!bytes)
 		return error;
 	pm_reader_init(&reader, bytes, head_len);
@@ -321,15 +327,15 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 	function.len = pm_reader_u64(&reader);
 	name_len = strnlen((const char *)bytes + LOAD_BYTES, head_len - LOAD_BYTES);
 	memcpy(name, bytes + LOAD_BYTES, name_len);
-	take_lines(dump, &function, &lines);
+	jitdump_read_lines(dump, &function, &lines);
 	function.lines = lines.data;
 	function.lines_len = lines.len;
-	take_unwinding(dump, &function);
+	jitdump_read_unwinding(dump, &function);
 	/* If the name is too long, its end is unknown, and so is the start of the
 	 * code. */
 	error = name_len < head_len - LOAD_BYTES
-			? take_code(reading, at + LOAD_BYTES + name_len + 1,
-				    len - LOAD_BYTES - name_len - 1, &function)
+			? jitdump_read_code(reading, at + LOAD_BYTES + name_len + 1,
+					    len - LOAD_BYTES - name_len - 1, &function)
 			: 0;
 	if (error == 0)
 		error = pm_jit_table_add(reading->table, &function, name, name_len);
@@ -341,7 +347,7 @@ static int on_load(struct reading *reading, uint64_t at, uint64_t len)
 
 /* The function at the new address is the same as at the old one, whose bytes are still
  * there. */
-static int on_move(struct reading *reading, uint64_t at, uint64_t len)
+static int jitdump_apply_move(struct reading *reading, uint64_t at, uint64_t len)
 {
 	struct pm_reader reader;
 	uint64_t from, to;
@@ -349,9 +355,9 @@ static int on_move(struct reading *reading, uint64_t at, uint64_t len)
 	const uint8_t *bytes;
 
 	if (len < MOVE_BYTES)
-		return give_up(reading->dump, -EBADMSG,
-			       "a JIT_CODE_MOVE record is too short");
-	bytes = need(reading, at, MOVE_BYTES, &error);
+		return jitdump_set_dead(reading->dump, -EBADMSG,
+					"a JIT_CODE_MOVE record is too short");
+	bytes = jitdump_read_bytes(reading, at, MOVE_BYTES, &error);
 	if (!bytes)
 		return error;
 	pm_reader_init(&reader, bytes, MOVE_BYTES);
@@ -364,17 +370,18 @@ static int on_move(struct reading *reading, uint64_t at, uint64_t len)
 }
 
 /* Applies the record @id with the payload [at, at + len). 0 or negative errno. */
-static int apply(struct reading *reading, uint32_t id, uint64_t at, uint64_t len)
+static int jitdump_apply_record(struct reading *reading, uint32_t id, uint64_t at,
+				uint64_t len)
 {
 	switch (id) {
 	case JIT_CODE_LOAD:
-		return on_load(reading, at, len);
+		return jitdump_apply_load(reading, at, len);
 	case JIT_CODE_MOVE:
-		return on_move(reading, at, len);
+		return jitdump_apply_move(reading, at, len);
 	case JIT_CODE_DEBUG_INFO:
-		return keep(reading, at, len, &reading->dump->debug_info);
+		return jitdump_keep_payload(reading, at, len, &reading->dump->debug_info);
 	case JIT_CODE_UNWINDING_INFO:
-		return keep(reading, at, len, &reading->dump->unwinding);
+		return jitdump_keep_payload(reading, at, len, &reading->dump->unwinding);
 	case JIT_CODE_CLOSE:
 		reading->dump->closed = true;
 		return 0;
@@ -390,7 +397,7 @@ struct prefix {
 
 /* Reads the prefix of the next record. Returns 1; 0: the record is incomplete; or
  * negative errno. */
-static int read_prefix(struct reading *reading, struct prefix *ret)
+static int jitdump_read_prefix(struct reading *reading, struct prefix *ret)
 {
 	struct pm_jitdump *dump = reading->dump;
 	struct pm_reader reader;
@@ -399,7 +406,7 @@ static int read_prefix(struct reading *reading, struct prefix *ret)
 
 	if (dump->closed || reading->size - dump->offset < PREFIX_BYTES)
 		return 0;
-	bytes = need(reading, dump->offset, PREFIX_BYTES, &error);
+	bytes = jitdump_read_bytes(reading, dump->offset, PREFIX_BYTES, &error);
 	if (!bytes)
 		return error == -ENODATA ? 0 : error;
 	pm_reader_init(&reader, bytes, PREFIX_BYTES);
@@ -407,23 +414,23 @@ static int read_prefix(struct reading *reading, struct prefix *ret)
 	ret->total_size = pm_reader_u32(&reader);
 	ret->time_ns = pm_reader_u64(&reader);
 	if (ret->total_size < PREFIX_BYTES)
-		return give_up(dump, -EBADMSG, "a record has no valid size");
+		return jitdump_set_dead(dump, -EBADMSG, "a record has no valid size");
 	return ret->total_size <= reading->size - dump->offset;
 }
 
 /* Returns 1 if the next record was applied, 0 if none is waiting; or negative errno. */
-static int next(struct reading *reading, uint64_t until_ns)
+static int jitdump_apply_next_record(struct reading *reading, uint64_t until_ns)
 {
 	struct pm_jitdump *dump = reading->dump;
 	struct prefix prefix = { 0 }; /* gcc does not see that 1 means filled */
-	int ret = read_prefix(reading, &prefix);
+	int ret = jitdump_read_prefix(reading, &prefix);
 
 	if (ret != 1)
 		return ret;
 	if (prefix.time_ns > until_ns)
 		return 0;
-	ret = apply(reading, prefix.id, dump->offset + PREFIX_BYTES,
-		    prefix.total_size - PREFIX_BYTES);
+	ret = jitdump_apply_record(reading, prefix.id, dump->offset + PREFIX_BYTES,
+				   prefix.total_size - PREFIX_BYTES);
 	/* The file was truncated while it was read; the next call detects that. */
 	if (ret == -ENODATA)
 		return 0;
@@ -434,7 +441,7 @@ static int next(struct reading *reading, uint64_t until_ns)
 }
 
 /* Returns 0: records can be read; -ENODATA: there are none yet; or a permanent error. */
-static int begin(struct reading *reading)
+static int jitdump_start_reading(struct reading *reading)
 {
 	struct pm_jitdump *dump = reading->dump;
 	struct stat st;
@@ -445,11 +452,12 @@ static int begin(struct reading *reading)
 		return -errno;
 	reading->size = (uint64_t)st.st_size;
 	if (reading->size < dump->offset)
-		return give_up(dump, -ESTALE, "it was cut short while it was used");
+		return jitdump_set_dead(dump, -ESTALE,
+					"it was cut short while it was used");
 	if (!dump->begun && reading->size < HEADER_BYTES)
 		return -ENODATA;
 	if (!dump->begun) {
-		int ret = read_header(reading);
+		int ret = jitdump_read_header(reading);
 
 		if (ret < 0)
 			return ret;
@@ -461,12 +469,12 @@ int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 		    uint64_t until_ns, size_t max_bytes, struct pm_error *err)
 {
 	struct reading reading = { .dump = dump, .fd = fd, .table = table };
-	int ret = begin(&reading);
+	int ret = jitdump_start_reading(&reading);
 
 	if (ret == -ENODATA)
 		return 0;
 	if (ret == 0)
-		while ((ret = next(&reading, until_ns)) == 1)
+		while ((ret = jitdump_apply_next_record(&reading, until_ns)) == 1)
 			if (reading.read_bytes >= max_bytes)
 				return 1;
 	if (ret < 0 && dump->dead == 0)
@@ -482,7 +490,8 @@ bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns)
 	struct prefix prefix = { 0 }; /* gcc does not see that 1 means filled */
 
 	/* Errors are reported when it is read. */
-	if (begin(&reading) < 0 || read_prefix(&reading, &prefix) != 1)
+	if (jitdump_start_reading(&reading) < 0 ||
+	    jitdump_read_prefix(&reading, &prefix) != 1)
 		return false;
 	*time_ns = prefix.time_ns;
 	return true;

@@ -9,12 +9,12 @@ enum {
 	CHUNK_BYTES = 1 << 16, /* at least several lines */
 };
 
-static bool is_blank(char c)
+static bool is_space_or_tab(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static int hex_digit(char c)
+static int hex_digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -23,7 +23,7 @@ static int hex_digit(char c)
 }
 
 /* Parses a hexadecimal number, with or without 0x, and the blanks after it. */
-static bool take_hex(const char **at, const char *end, uint64_t *ret)
+static bool parse_hex_number(const char **at, const char *end, uint64_t *ret)
 {
 	const char *text = *at;
 	uint64_t value = 0;
@@ -31,14 +31,14 @@ static bool take_hex(const char **at, const char *end, uint64_t *ret)
 
 	if (end - text > 2 && text[0] == '0' && (text[1] | 0x20) == 'x')
 		text += 2;
-	for (; text < end && hex_digit(*text) >= 0; text++, digits++) {
+	for (; text < end && hex_digit_value(*text) >= 0; text++, digits++) {
 		if (value >> 60 != 0)
 			return false;
-		value = value << 4 | (uint64_t)hex_digit(*text);
+		value = value << 4 | (uint64_t)hex_digit_value(*text);
 	}
-	if (digits == 0 || text == end || !is_blank(*text))
+	if (digits == 0 || text == end || !is_space_or_tab(*text))
 		return false;
-	while (text < end && is_blank(*text))
+	while (text < end && is_space_or_tab(*text))
 		text++;
 	*at = text;
 	*ret = value;
@@ -46,19 +46,19 @@ static bool take_hex(const char **at, const char *end, uint64_t *ret)
 }
 
 /* Returns 0, also if the line has another form; or -ENOMEM. */
-static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
-		     const char *line, size_t len)
+static int perf_map_parse_line(struct pm_perf_map *map, struct pm_jit_table *table,
+			       const char *line, size_t len)
 {
 	const char *end = line + len;
 	struct pm_jit_function function = { .source = PM_JIT_OF_MAP };
 	int ret;
 
-	while (end > line && (is_blank(end[-1]) || end[-1] == '\r'))
+	while (end > line && (is_space_or_tab(end[-1]) || end[-1] == '\r'))
 		end--;
 	if (line == end)
 		return 0;
-	if (!take_hex(&line, end, &function.start) ||
-	    !take_hex(&line, end, &function.len)) {
+	if (!parse_hex_number(&line, end, &function.start) ||
+	    !parse_hex_number(&line, end, &function.len)) {
 		map->bad_lines++;
 		return 0;
 	}
@@ -72,8 +72,8 @@ static int take_line(struct pm_perf_map *map, struct pm_jit_table *table,
 }
 
 /* Processes the complete lines of @bytes. Returns their length in bytes, or -ENOMEM. */
-static ssize_t take_lines(struct pm_perf_map *map, struct pm_jit_table *table,
-			  const char *bytes, size_t len)
+static ssize_t perf_map_parse_lines(struct pm_perf_map *map, struct pm_jit_table *table,
+				    const char *bytes, size_t len)
 {
 	size_t taken = 0;
 
@@ -93,7 +93,7 @@ static ssize_t take_lines(struct pm_perf_map *map, struct pm_jit_table *table,
 			break;
 		}
 		if (!map->skipping)
-			ret = take_line(map, table, line, line_len);
+			ret = perf_map_parse_line(map, table, line, line_len);
 		if (ret < 0)
 			return ret;
 		map->skipping = false;
@@ -103,7 +103,7 @@ static ssize_t take_lines(struct pm_perf_map *map, struct pm_jit_table *table,
 }
 
 /* Whether the bytes read last are still in the same place. */
-static bool is_continued(const struct pm_perf_map *map, int fd, uint64_t size)
+static bool is_perf_map_continued(const struct pm_perf_map *map, int fd, uint64_t size)
 {
 	uint8_t tail[sizeof(map->tail)];
 
@@ -115,7 +115,7 @@ static bool is_continued(const struct pm_perf_map *map, int fd, uint64_t size)
 		memcmp(tail, map->tail, map->tail_len) == 0);
 }
 
-static void keep_tail(struct pm_perf_map *map, const char *bytes, size_t len)
+static void perf_map_keep_tail(struct pm_perf_map *map, const char *bytes, size_t len)
 {
 	if (len == 0)
 		return;
@@ -132,7 +132,7 @@ int pm_perf_map_read(struct pm_perf_map *map, int fd, struct pm_jit_table *table
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!is_continued(map, fd, (uint64_t)st.st_size)) {
+	if (!is_perf_map_continued(map, fd, (uint64_t)st.st_size)) {
 		pm_jit_table_clear_source(table, PM_JIT_OF_MAP);
 		map->offset = 0;
 		map->tail_len = 0;
@@ -150,10 +150,10 @@ int pm_perf_map_read(struct pm_perf_map *map, int fd, struct pm_jit_table *table
 
 		if (len < 0)
 			return -errno;
-		taken = take_lines(map, table, chunk, (size_t)len);
+		taken = perf_map_parse_lines(map, table, chunk, (size_t)len);
 		if (taken < 0)
 			return (int)taken;
-		keep_tail(map, chunk, (size_t)taken);
+		perf_map_keep_tail(map, chunk, (size_t)taken);
 		map->offset += (uint64_t)taken;
 		total += (size_t)taken;
 		if (taken == 0 || len < CHUNK_BYTES)

@@ -44,8 +44,8 @@ static int compare_slots(const void *a, const void *b)
 }
 
 /* Finds `jmp *disp32(%rip)` or `push $n` in the entry at @code. */
-static bool decode_x86(const uint8_t *code, size_t len, uint64_t address,
-		       struct slot *ret)
+static bool decode_x86_plt_entry(const uint8_t *code, size_t len, uint64_t address,
+				 struct slot *ret)
 {
 	for (size_t i = 0; i + 5 <= len; i++) {
 		int32_t number;
@@ -66,8 +66,8 @@ static bool decode_x86(const uint8_t *code, size_t len, uint64_t address,
 	return false;
 }
 
-static bool decode(Elf_Data *data, const GElf_Shdr *shdr, unsigned int machine,
-		   uint64_t address, struct slot *ret, uint64_t *start)
+static bool decode_plt_entry(Elf_Data *data, const GElf_Shdr *shdr, unsigned int machine,
+			     uint64_t address, struct slot *ret, uint64_t *start)
 {
 	uint64_t offset = address - shdr->sh_addr, size = X86_ENTRY_BYTES;
 
@@ -87,7 +87,8 @@ static bool decode(Elf_Data *data, const GElf_Shdr *shdr, unsigned int machine,
 	if (offset + size > data->d_size)
 		return false;
 	*start = shdr->sh_addr + offset;
-	return decode_x86((const uint8_t *)data->d_buf + offset, size, *start, ret);
+	return decode_x86_plt_entry((const uint8_t *)data->d_buf + offset, size, *start,
+				    ret);
 }
 
 /* Records the slots of the wanted entries in one section. */
@@ -107,8 +108,8 @@ static int scan_entries(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr
 			continue;
 		if (!data && (!(data = elf_rawdata(section, NULL)) || !data->d_buf))
 			return 0;
-		if (!decode(data, shdr, machine, plt->wanted->addresses[i], &slot,
-			    &start))
+		if (!decode_plt_entry(data, shdr, machine, plt->wanted->addresses[i],
+				      &slot, &start))
 			continue;
 		plt->symbols[i].start = start;
 		if (pm_vec_push(&plt->slots, slot) < 0)
@@ -117,7 +118,7 @@ static int scan_entries(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr
 	return 0;
 }
 
-static int find_slots(struct plt *plt, unsigned int machine)
+static int find_plt_slots(struct plt *plt, unsigned int machine)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -142,7 +143,7 @@ static int find_slots(struct plt *plt, unsigned int machine)
 	return 0;
 }
 
-static const char *symbol_name(struct plt *plt, uint32_t link, uint64_t index)
+static const char *dynamic_symbol_name(struct plt *plt, uint32_t link, uint64_t index)
 {
 	Elf_Scn *section = elf_getscn(plt->image->elf, link);
 	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
@@ -158,8 +159,8 @@ static const char *symbol_name(struct plt *plt, uint32_t link, uint64_t index)
 }
 
 /* Gives the slots with @key the name of the symbol with which @rela fills them. */
-static int apply(struct plt *plt, const struct slot *key, uint32_t symbols,
-		 const GElf_Rela *rela)
+static int name_plt_slots(struct plt *plt, const struct slot *key, uint32_t symbols,
+			  const GElf_Rela *rela)
 {
 	size_t low = 0, high = plt->slots.len;
 	const char *name;
@@ -177,7 +178,7 @@ static int apply(struct plt *plt, const struct slot *key, uint32_t symbols,
 	    plt->slots.data[low].is_done)
 		return 0;
 	plt->slots.data[low].is_done = true;
-	name = symbol_name(plt, symbols, GELF_R_SYM(rela->r_info));
+	name = dynamic_symbol_name(plt, symbols, GELF_R_SYM(rela->r_info));
 	for (; low < plt->slots.len && compare_slots(&plt->slots.data[low], key) == 0;
 	     low++) {
 		struct slot slot = plt->slots.data[low];
@@ -216,14 +217,15 @@ static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *
 		struct slot by_slot = { .key = rela.r_offset };
 		struct slot by_number = { .key = i, .by_number = true };
 
-		if (apply(plt, &by_slot, shdr->sh_link, &rela) < 0 ||
-		    (numbered && apply(plt, &by_number, shdr->sh_link, &rela) < 0))
+		if (name_plt_slots(plt, &by_slot, shdr->sh_link, &rela) < 0 ||
+		    (numbered &&
+		     name_plt_slots(plt, &by_number, shdr->sh_link, &rela) < 0))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int find_names(struct plt *plt)
+static int find_plt_names(struct plt *plt)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -249,7 +251,7 @@ static int find_names(struct plt *plt)
 
 /* IRELATIVE slots refer to no symbol; the resolver at the addend has the function's
  * name. */
-static int name_resolvers(struct plt *plt)
+static int name_ifunc_slots(struct plt *plt)
 {
 	PM_AUTO_FREE uint64_t *addresses = calloc(plt->resolvers.len, sizeof(*addresses));
 	PM_AUTO_FREE struct pm_elf_symbol *found =
@@ -289,11 +291,11 @@ int pm_plt_resolve(const struct pm_elf_image *image, const struct pm_elf_image *
 
 	if (!gelf_getehdr(image->elf, &ehdr))
 		return 0;
-	code = find_slots(&plt, ehdr.e_machine);
+	code = find_plt_slots(&plt, ehdr.e_machine);
 	if (code == 0 && plt.slots.len > 0)
-		code = find_names(&plt);
+		code = find_plt_names(&plt);
 	if (code == 0 && plt.resolvers.len > 0)
-		code = name_resolvers(&plt);
+		code = name_ifunc_slots(&plt);
 	pm_vec_release(&plt.slots);
 	pm_vec_release(&plt.resolvers);
 	return code;

@@ -75,7 +75,7 @@ void pm_sandbox_keep_files(int *fds, size_t len)
 	close_range_of(from, ~0u);
 }
 
-static void limit(int what, uint64_t value)
+static void sandbox_set_limit(int what, uint64_t value)
 {
 	struct rlimit now, want = { value, value };
 
@@ -114,7 +114,7 @@ static int drop_capabilities(void)
  * process only, because an ordinary user's helper could signal, or limit, the user's
  * other processes.
  */
-static int filter_calls(void)
+static int filter_system_calls(void)
 {
 	static const unsigned short allowed[] = {
 		SYS_read,         SYS_pread64,       SYS_write,        SYS_close,
@@ -193,15 +193,15 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != sandbox->parent)
 		return -ESRCH;
-	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_NPROC, 0);
+	sandbox_set_limit(RLIMIT_CORE, 0);
+	sandbox_set_limit(RLIMIT_NPROC, 0);
 	if (!SANITIZED) {
-		limit(RLIMIT_FSIZE, 0);
-		limit(RLIMIT_NOFILE, 0);
+		sandbox_set_limit(RLIMIT_FSIZE, 0);
+		sandbox_set_limit(RLIMIT_NOFILE, 0);
 		if (mapped > 0)
-			limit(RLIMIT_AS, mapped + sandbox->memory_bytes);
+			sandbox_set_limit(RLIMIT_AS, mapped + sandbox->memory_bytes);
 	}
-	return filter_calls();
+	return filter_system_calls();
 }
 
 static void limit_cpu_time(uint64_t seconds, bool all)

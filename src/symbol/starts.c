@@ -36,8 +36,8 @@ struct frames {
 
 /* ---- encoded pointers (LSB 10.5.1) ---------------------------------------------------- */
 
-static uint64_t read_value(const struct frames *frames, struct pm_reader *reader,
-			   uint8_t encoding)
+static uint64_t read_encoded_value(const struct frames *frames, struct pm_reader *reader,
+				   uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
@@ -64,12 +64,12 @@ static uint64_t read_value(const struct frames *frames, struct pm_reader *reader
 }
 
 /* Reads the address at @reader, whose data start at @offset of the section. */
-static uint64_t read_address(const struct frames *frames, struct pm_reader *reader,
-			     size_t offset)
+static uint64_t read_encoded_address(const struct frames *frames,
+				     struct pm_reader *reader, size_t offset)
 {
 	uint8_t relative = frames->encoding & 0xf0;
 	uint64_t place = frames->svma + offset + reader->pos;
-	uint64_t value = read_value(frames, reader, frames->encoding);
+	uint64_t value = read_encoded_value(frames, reader, frames->encoding);
 
 	if (relative == DW_EH_PE_pcrel)
 		value += place;
@@ -82,8 +82,8 @@ static uint64_t read_address(const struct frames *frames, struct pm_reader *read
 
 /* Reads the length of the entry at @offset; false at the section's end. @begin, @end: its
  * contents from the id on. */
-static bool read_length(const struct frames *frames, size_t offset, size_t *begin,
-			size_t *end)
+static bool read_entry_length(const struct frames *frames, size_t offset, size_t *begin,
+			      size_t *end)
 {
 	struct pm_reader reader;
 	uint64_t length;
@@ -100,8 +100,8 @@ static bool read_length(const struct frames *frames, size_t offset, size_t *begi
 }
 
 /* The byte for letter R in the augmentation data; DW_EH_PE_omit: it cannot be found. */
-static uint8_t find_encoding(const struct frames *frames, struct pm_reader *reader,
-			     const char *letters)
+static uint8_t find_pointer_encoding(const struct frames *frames,
+				     struct pm_reader *reader, const char *letters)
 {
 	uint8_t encoding = DW_EH_PE_absptr;
 
@@ -115,7 +115,7 @@ static uint8_t find_encoding(const struct frames *frames, struct pm_reader *read
 			if (personality == DW_EH_PE_aligned)
 				return DW_EH_PE_omit;
 			if (personality != DW_EH_PE_omit)
-				read_value(frames, reader, personality);
+				read_encoded_value(frames, reader, personality);
 		} else if (*letters != 'S' && *letters != 'B') {
 			return DW_EH_PE_omit;
 		}
@@ -126,14 +126,14 @@ static uint8_t find_encoding(const struct frames *frames, struct pm_reader *read
 }
 
 /* The encoding of addresses in entries of the CIE at @offset. */
-static uint8_t read_cie(const struct frames *frames, size_t offset)
+static uint8_t read_cie_encoding(const struct frames *frames, size_t offset)
 {
 	struct pm_reader reader;
 	const char *letters;
 	size_t begin, end;
 	uint8_t version;
 
-	if (offset >= frames->len || !read_length(frames, offset, &begin, &end))
+	if (offset >= frames->len || !read_entry_length(frames, offset, &begin, &end))
 		return DW_EH_PE_omit;
 	if (end - begin > CIE_HEAD_BYTES_MAX)
 		end = begin + CIE_HEAD_BYTES_MAX;
@@ -156,10 +156,10 @@ static uint8_t read_cie(const struct frames *frames, size_t offset)
 	else
 		pm_reader_uleb(&reader);
 	pm_reader_uleb(&reader); /* length of the augmentation data */
-	return find_encoding(frames, &reader, letters + 1);
+	return find_pointer_encoding(frames, &reader, letters + 1);
 }
 
-static void note(struct frames *frames, uint64_t start, uint64_t end)
+static void note_function_bounds(struct frames *frames, uint64_t start, uint64_t end)
 {
 	const struct pm_range *section = pm_elf_image_code(frames->image, start);
 	size_t next = pm_wanted_from(frames->wanted, start);
@@ -176,7 +176,7 @@ static void note(struct frames *frames, uint64_t start, uint64_t end)
 }
 
 /* Reads an entry without its length: [@begin, @end) of the section. */
-static void read_entry(struct frames *frames, size_t begin, size_t end)
+static void read_frame_entry(struct frames *frames, size_t begin, size_t end)
 {
 	struct pm_reader reader;
 	uint64_t start, len, after;
@@ -189,29 +189,29 @@ static void read_entry(struct frames *frames, size_t begin, size_t end)
 		return;
 	if (frames->cie != begin - back) {
 		frames->cie = begin - back;
-		frames->encoding = read_cie(frames, frames->cie);
+		frames->encoding = read_cie_encoding(frames, frames->cie);
 	}
 	if (frames->encoding == DW_EH_PE_omit)
 		return;
-	start = read_address(frames, &reader, begin);
-	len = read_value(frames, &reader, frames->encoding);
+	start = read_encoded_address(frames, &reader, begin);
+	len = read_encoded_value(frames, &reader, frames->encoding);
 	if (!reader.failed && len > 0 && !__builtin_add_overflow(start, len, &after))
-		note(frames, start, after);
+		note_function_bounds(frames, start, after);
 }
 
 /* After a damaged entry, the start of the next one is unknown. */
-static void read_entries(struct frames *frames)
+static void read_frame_entries(struct frames *frames)
 {
 	size_t offset = 0, begin, end;
 
-	while (offset < frames->len && read_length(frames, offset, &begin, &end)) {
+	while (offset < frames->len && read_entry_length(frames, offset, &begin, &end)) {
 		if (end > begin)
-			read_entry(frames, begin, end);
+			read_frame_entry(frames, begin, end);
 		offset = end;
 	}
 }
 
-static bool find_section(struct frames *frames)
+static bool find_frame_section(struct frames *frames)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *section = pm_elf_image_section(frames->image, ".eh_frame", NULL, &shdr);
@@ -228,7 +228,7 @@ static bool find_section(struct frames *frames)
 
 /* PLT entries have been identified already; .eh_frame has one function for all of
  * them. */
-static bool is_asked(const struct pm_elf_symbol *symbol)
+static bool needs_function_bounds(const struct pm_elf_symbol *symbol)
 {
 	return !symbol->name && symbol->start == 0;
 }
@@ -244,14 +244,15 @@ int pm_starts_resolve(const struct pm_elf_image *image, const struct pm_wanted *
 	if (!slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < wanted->len && !asked; i++)
-		asked = is_asked(&symbols[i]);
-	if (!asked || !find_section(&frames))
+		asked = needs_function_bounds(&symbols[i]);
+	if (!asked || !find_frame_section(&frames))
 		return 0;
-	read_entries(&frames);
+	read_frame_entries(&frames);
 	for (size_t i = 0; i < wanted->len; i++) {
 		if (slots[i].end > 0)
 			last = slots[i];
-		if (is_asked(&symbols[i]) && last.end > wanted->addresses[i]) {
+		if (needs_function_bounds(&symbols[i]) &&
+		    last.end > wanted->addresses[i]) {
 			symbols[i].start = last.start;
 			symbols[i].end = last.end;
 		}

@@ -35,7 +35,8 @@ static void symbols_release(struct pm_symbols *job)
 	pm_vec_release(&job->chain);
 }
 
-static const char *symbol_text(struct pm_symbols *job, const struct pm_elf_symbol *symbol)
+static const char *intern_symbol_name(struct pm_symbols *job,
+				      const struct pm_elf_symbol *symbol)
 {
 	size_t len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX);
 	/* An @ at the start of a name does not begin a version. */
@@ -57,7 +58,7 @@ static const char *symbol_text(struct pm_symbols *job, const struct pm_elf_symbo
 }
 
 /* Builds the chain of address @index in job->chain. */
-static int assemble(struct pm_symbols *job, size_t index)
+static int assemble_inline_chain(struct pm_symbols *job, size_t index)
 {
 	const struct pm_elf_symbol *symbol = &job->symbols[index];
 	const struct pm_dwarf_answer *answer = &job->answers.of[index];
@@ -88,7 +89,7 @@ static int assemble(struct pm_symbols *job, size_t index)
 	 * a part that was split off (foo.cold), which starts elsewhere than its function.
 	 */
 	if (answer->len == 0 || !outermost->name || symbol->start == answer->entry) {
-		const char *name = symbol_text(job, symbol);
+		const char *name = intern_symbol_name(job, symbol);
 
 		if (name)
 			outermost->name = name;
@@ -96,11 +97,11 @@ static int assemble(struct pm_symbols *job, size_t index)
 	return 0;
 }
 
-static int emit_all(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
+static int emit_inline_chains(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
 {
 	for (size_t i = 0; i < job->wanted.len; i++) {
 		size_t skip = 0;
-		int code = assemble(job, i);
+		int code = assemble_inline_chain(job, i);
 
 		if (code < 0)
 			return code;
@@ -116,7 +117,7 @@ static int emit_all(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
 
 /* Opens all files and inflates compressed sections, which does not depend on the
  * addresses. */
-static int load(struct pm_symbols *job, int fd)
+static int load_symbol_files(struct pm_symbols *job, int fd)
 {
 	const struct pm_elf_image *debug;
 	int code = pm_debug_file_open(&job->debug, &job->image, fd, &job->options);
@@ -134,7 +135,7 @@ static int load(struct pm_symbols *job, int fd)
 			     &job->options, &job->dwarf);
 }
 
-static int resolve(struct pm_symbols *job)
+static int resolve_wanted_symbols(struct pm_symbols *job)
 {
 	const struct pm_elf_image *debug = job->debug.elf ? &job->debug : NULL;
 	size_t len = job->wanted.len;
@@ -159,31 +160,31 @@ static int resolve(struct pm_symbols *job)
 }
 
 /* @code: the result of the previous step. */
-static int answer(struct pm_symbols *job, int code, pm_symbol_emit_fn emit, void *user,
-		  struct pm_error *err)
+static int answer_symbol_job(struct pm_symbols *job, int code, pm_symbol_emit_fn emit,
+			     void *user, struct pm_error *err)
 {
 	if (code == 0 && job->wanted.len > 0)
-		code = resolve(job);
+		code = resolve_wanted_symbols(job);
 	if (job->options.limited)
 		*job->options.limited = job->answers.limited;
 	if (job->options.damaged)
 		*job->options.damaged = job->damaged;
 	if (code < 0)
 		return pm_error_set(err, code, "no memory left for its symbols");
-	return emit_all(job, emit, user);
+	return emit_inline_chains(job, emit, user);
 }
 
-static int run(struct pm_symbols *job, int fd, pm_symbol_emit_fn emit, void *user,
-	       struct pm_error *err)
+static int run_symbol_job(struct pm_symbols *job, int fd, pm_symbol_emit_fn emit,
+			  void *user, struct pm_error *err)
 {
-	int code = job->wanted.len > 0 ? load(job, fd) : 0;
+	int code = job->wanted.len > 0 ? load_symbol_files(job, fd) : 0;
 
-	code = answer(job, code, emit, user, err);
+	code = answer_symbol_job(job, code, emit, user, err);
 	symbols_release(job);
 	return code;
 }
 
-static int no_elf(int code, struct pm_error *err)
+static int set_not_elf_error(int code, struct pm_error *err)
 {
 	return pm_error_set(err, code, "%s",
 			    code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
@@ -196,7 +197,8 @@ int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
 	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
 	int code = pm_elf_image_open(&job.image, fd, options->copy_files);
 
-	return code < 0 ? no_elf(code, err) : run(&job, fd, emit, user, err);
+	return code < 0 ? set_not_elf_error(code, err)
+			: run_symbol_job(&job, fd, emit, user, err);
 }
 
 int pm_symbols_resolve_memory(const void *image, size_t image_len,
@@ -207,7 +209,8 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
 	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
 	int code = pm_elf_image_open_memory(&job.image, image, image_len);
 
-	return code < 0 ? no_elf(code, err) : run(&job, -1, emit, user, err);
+	return code < 0 ? set_not_elf_error(code, err)
+			: run_symbol_job(&job, -1, emit, user, err);
 }
 
 int pm_symbols_open(int fd, const struct pm_symbol_options *options,
@@ -222,9 +225,9 @@ int pm_symbols_open(int fd, const struct pm_symbol_options *options,
 	code = pm_elf_image_open(&symbols->image, fd, options->copy_files);
 	if (code < 0) {
 		free(symbols);
-		return no_elf(code, err);
+		return set_not_elf_error(code, err);
 	}
-	code = load(symbols, fd);
+	code = load_symbol_files(symbols, fd);
 	if (code < 0) {
 		pm_symbols_free(symbols);
 		return pm_error_set(err, code, "no memory left for its symbols");
@@ -238,7 +241,7 @@ int pm_symbols_answer(struct pm_symbols *symbols, const uint64_t *addresses, siz
 		      pm_symbol_emit_fn emit, void *user, struct pm_error *err)
 {
 	symbols->wanted = (struct pm_wanted){ addresses, len };
-	return answer(symbols, 0, emit, user, err);
+	return answer_symbol_job(symbols, 0, emit, user, err);
 }
 
 void pm_symbols_free(struct pm_symbols *symbols)

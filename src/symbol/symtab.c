@@ -57,7 +57,7 @@ static void measure_name(struct candidate *candidate)
 }
 
 /* Returns a positive number if @a is the better name for the same start. */
-static int compare_names(const struct candidate *a, const struct candidate *b)
+static int compare_candidate_names(const struct candidate *a, const struct candidate *b)
 {
 	if (a->is_function != b->is_function)
 		return a->is_function ? 1 : -1;
@@ -72,31 +72,32 @@ static int compare_names(const struct candidate *a, const struct candidate *b)
 	return -strncmp(a->name, b->name, a->len);
 }
 
-static int compare_candidates(const void *a, const void *b)
+static int compare_symbol_candidates(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return compare_names(x, y);
+	return compare_candidate_names(x, y);
 }
 
 /* Whether it is a label that assemblers and linkers use internally. */
-static bool is_noise(const char *name, bool is_function)
+static bool is_internal_label(const char *name, bool is_function)
 {
 	/* "$x", "$d.1": mapping symbols of the Arm and RISC-V ABIs. */
 	return name[0] == '\0' || name[0] == '$' || (name[0] == '.' && !is_function) ||
 	       strncmp(name, ".L", 2) == 0;
 }
 
-static void note_nearest(struct candidate *slot, const struct candidate *candidate)
+static void keep_nearest_candidate(struct candidate *slot,
+				   const struct candidate *candidate)
 {
 	/* At the same start, a size means that the function ends before the address. */
 	if (slot->name && slot->start == candidate->start) {
 		bool sized = candidate->end > candidate->start;
 
 		if (slot->end > slot->start ||
-		    (!sized && compare_names(candidate, slot) <= 0))
+		    (!sized && compare_candidate_names(candidate, slot) <= 0))
 			return;
 	} else if (slot->name && slot->start > candidate->start) {
 		return;
@@ -104,7 +105,8 @@ static void note_nearest(struct candidate *slot, const struct candidate *candida
 	*slot = *candidate;
 }
 
-static int consider(struct scan *scan, const struct strings *strings, const GElf_Sym *sym)
+static int scan_add_symbol(struct scan *scan, const struct strings *strings,
+			   const GElf_Sym *sym)
 {
 	unsigned int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
 	const struct pm_range *section;
@@ -137,10 +139,10 @@ static int consider(struct scan *scan, const struct strings *strings, const GElf
 	if (sym->st_name >= strings->len)
 		return 0;
 	candidate.name = strings->data + sym->st_name;
-	if (is_noise(candidate.name, candidate.is_function))
+	if (is_internal_label(candidate.name, candidate.is_function))
 		return 0;
 	measure_name(&candidate);
-	note_nearest(&scan->nearest[next], &candidate);
+	keep_nearest_candidate(&scan->nearest[next], &candidate);
 	return holds ? pm_vec_push(&scan->found, candidate) : 0;
 }
 
@@ -158,8 +160,8 @@ static struct strings string_table(Elf *elf, size_t index)
 	return (struct strings){ data->d_buf, (size_t)(last - (char *)data->d_buf) };
 }
 
-static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
-		      const GElf_Shdr *shdr)
+static int scan_symbol_table(struct scan *scan, Elf *elf, Elf_Scn *section,
+			     const GElf_Shdr *shdr)
 {
 	const struct strings strings = string_table(elf, shdr->sh_link);
 	Elf_Data *data = elf_getdata(section, NULL);
@@ -174,7 +176,7 @@ static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 
 		if (!gelf_getsym(data, (int)i, &sym))
 			break;
-		code = consider(scan, &strings, &sym);
+		code = scan_add_symbol(scan, &strings, &sym);
 		if (code < 0)
 			return code;
 	}
@@ -182,7 +184,7 @@ static int scan_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 }
 
 /* Scans the first table of @type. Returns 1 if there was one. */
-static int scan_type(struct scan *scan, Elf *elf, uint32_t type)
+static int scan_symbol_tables(struct scan *scan, Elf *elf, uint32_t type)
 {
 	Elf_Scn *section = NULL;
 
@@ -192,14 +194,15 @@ static int scan_type(struct scan *scan, Elf *elf, uint32_t type)
 
 		if (!gelf_getshdr(section, &shdr) || shdr.sh_type != type)
 			continue;
-		code = scan_table(scan, elf, section, &shdr);
+		code = scan_symbol_table(scan, elf, section, &shdr);
 		return code < 0 ? code : 1;
 	}
 	return 0;
 }
 
-static void answer(const struct pm_elf_image *image, uint64_t address,
-		   const struct candidate *candidate, struct pm_elf_symbol *ret)
+static void answer_from_candidate(const struct pm_elf_image *image, uint64_t address,
+				  const struct candidate *candidate,
+				  struct pm_elf_symbol *ret)
 {
 	if (candidate->end == candidate->start &&
 	    pm_elf_image_code(image, address) !=
@@ -214,7 +217,7 @@ static void answer(const struct pm_elf_image *image, uint64_t address,
  * Both lists ascend. Symbols that have started are on a stack, the last one on top. A
  * symbol that ends before an address cannot contain a later one either, and is removed.
  */
-static int sweep(struct scan *scan, struct pm_elf_symbol *symbols)
+static int scan_resolve_addresses(struct scan *scan, struct pm_elf_symbol *symbols)
 {
 	PM_AUTO_FREE size_t *open = calloc(scan->found.len + 1, sizeof(*open));
 	const struct candidate *found = scan->found.data, *last = NULL;
@@ -224,7 +227,7 @@ static int sweep(struct scan *scan, struct pm_elf_symbol *symbols)
 		return -ENOMEM;
 	if (scan->found.len > 1)
 		qsort(scan->found.data, scan->found.len, sizeof(*found),
-		      compare_candidates);
+		      compare_symbol_candidates);
 	for (size_t i = 0; i < scan->wanted->len; i++) {
 		uint64_t address = scan->wanted->addresses[i];
 
@@ -235,10 +238,10 @@ static int sweep(struct scan *scan, struct pm_elf_symbol *symbols)
 		while (depth > 0 && found[open[depth - 1]].end <= address)
 			depth--;
 		if (depth > 0)
-			answer(scan->image, address, &found[open[depth - 1]],
-			       &symbols[i]);
+			answer_from_candidate(scan->image, address,
+					      &found[open[depth - 1]], &symbols[i]);
 		else if (last && last->end == last->start)
-			answer(scan->image, address, last, &symbols[i]);
+			answer_from_candidate(scan->image, address, last, &symbols[i]);
 	}
 	return 0;
 }
@@ -262,14 +265,14 @@ int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_imag
 
 	if (!nearest)
 		return -ENOMEM;
-	code = scan_type(&scan, image->elf, SHT_SYMTAB);
+	code = scan_symbol_tables(&scan, image->elf, SHT_SYMTAB);
 	if (code == 0) {
-		code = debug ? scan_type(&scan, debug->elf, SHT_SYMTAB) : 0;
+		code = debug ? scan_symbol_tables(&scan, debug->elf, SHT_SYMTAB) : 0;
 		if (code >= 0)
-			code = scan_type(&scan, image->elf, SHT_DYNSYM);
+			code = scan_symbol_tables(&scan, image->elf, SHT_DYNSYM);
 	}
 	if (code >= 0)
-		code = sweep(&scan, symbols);
+		code = scan_resolve_addresses(&scan, symbols);
 	pm_vec_release(&scan.found);
 	return code < 0 ? code : 0;
 }

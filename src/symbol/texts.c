@@ -12,7 +12,7 @@ struct key {
 	size_t len;
 };
 
-static bool row_equal(const void *table, uint32_t id, const void *key)
+static bool symbol_text_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_texts *texts = table;
 	const struct key *want = key;
@@ -21,7 +21,7 @@ static bool row_equal(const void *table, uint32_t id, const void *key)
 	       texts->rows.data[id][want->len] == '\0';
 }
 
-static char *room_for(struct pm_texts *texts, size_t bytes)
+static char *texts_allocate_bytes(struct pm_texts *texts, size_t bytes)
 {
 	char *at;
 
@@ -40,18 +40,19 @@ static char *room_for(struct pm_texts *texts, size_t bytes)
 	return at;
 }
 
-static const char *add_printable(struct pm_texts *texts, const char *text, size_t len)
+static const char *texts_intern_printable(struct pm_texts *texts, const char *text,
+					  size_t len)
 {
 	struct key key = { text, len };
 	uint64_t hash = pm_hash_bytes(text, len);
-	uint32_t id = pm_index_find(&texts->index, hash, row_equal, texts, &key);
+	uint32_t id = pm_index_find(&texts->index, hash, symbol_text_equal, texts, &key);
 	char *copy;
 
 	if (id != PM_INDEX_NONE)
 		return texts->rows.data[id];
 	if (texts->rows.len >= PM_INDEX_NONE ||
 	    pm_vec_reserve(&texts->rows, texts->rows.len + 1) < 0 ||
-	    !(copy = room_for(texts, len + 1)))
+	    !(copy = texts_allocate_bytes(texts, len + 1)))
 		return NULL;
 	memcpy(copy, text, len);
 	copy[len] = '\0';
@@ -61,7 +62,7 @@ static const char *add_printable(struct pm_texts *texts, const char *text, size_
 	return copy;
 }
 
-static bool is_plain(const char *text, size_t len)
+static bool is_plain_text(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		/* Bytes beyond ASCII are negative. */
@@ -78,11 +79,11 @@ const char *pm_texts_add(struct pm_texts *texts, const char *text, size_t len)
 	len = strnlen(text, len < PM_SYMBOL_TEXT_MAX ? len : PM_SYMBOL_TEXT_MAX);
 	if (len == 0)
 		return NULL;
-	if (is_plain(text, len))
-		return add_printable(texts, text, len);
+	if (is_plain_text(text, len))
+		return texts_intern_printable(texts, text, len);
 	pm_str_printable(&str, text, len);
 	if (!str.failed)
-		row = add_printable(texts, str.data, str.len);
+		row = texts_intern_printable(texts, str.data, str.len);
 	pm_str_release(&str);
 	return row;
 }

@@ -10,26 +10,26 @@ enum {
 	HAS_ALL = 7,
 };
 
-static uint32_t has(const struct pm_symbol_function *function)
+static uint32_t function_field_flags(const struct pm_symbol_function *function)
 {
 	return (function->name ? HAS_NAME : 0u) | (function->file ? HAS_FILE : 0u) |
 	       (function->start > 0 ? HAS_START : 0u);
 }
 
-static void put_u32(struct pm_str *to, uint32_t value)
+static void wire_append_u32(struct pm_str *to, uint32_t value)
 {
 	pm_str_append(to, (const char *)&value, sizeof(value));
 }
 
-static size_t text_bytes(const char *text)
+static size_t wire_text_bytes(const char *text)
 {
 	return text ? strlen(text) + 1 : 0;
 }
 
-static size_t function_bytes(const struct pm_symbol_function *function)
+static size_t wire_function_bytes(const struct pm_symbol_function *function)
 {
-	return 2 * sizeof(uint32_t) + text_bytes(function->name) +
-	       text_bytes(function->file) +
+	return 2 * sizeof(uint32_t) + wire_text_bytes(function->name) +
+	       wire_text_bytes(function->file) +
 	       (function->start > 0 ? sizeof(function->start) : 0);
 }
 
@@ -39,23 +39,23 @@ void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
 	size_t bytes = 3 * sizeof(uint32_t), fit = 0;
 
 	for (; fit < len && fit < PM_SYMBOL_WIRE_FUNCTIONS_MAX; fit++) {
-		size_t more = function_bytes(&functions[fit]);
+		size_t more = wire_function_bytes(&functions[fit]);
 
 		if (more > PM_SYMBOL_WIRE_BYTES_MAX - bytes)
 			break;
 		bytes += more;
 	}
-	put_u32(to, (uint32_t)bytes);
-	put_u32(to, PM_SYMBOL_WIRE_SYMBOL);
-	put_u32(to, index);
-	put_u32(to, (uint32_t)fit);
+	wire_append_u32(to, (uint32_t)bytes);
+	wire_append_u32(to, PM_SYMBOL_WIRE_SYMBOL);
+	wire_append_u32(to, index);
+	wire_append_u32(to, (uint32_t)fit);
 	for (size_t i = 0; i < fit; i++) {
 		const struct pm_symbol_function *function = &functions[i];
 
-		put_u32(to, function->line);
-		put_u32(to, has(function));
-		pm_str_append(to, function->name, text_bytes(function->name));
-		pm_str_append(to, function->file, text_bytes(function->file));
+		wire_append_u32(to, function->line);
+		wire_append_u32(to, function_field_flags(function));
+		pm_str_append(to, function->name, wire_text_bytes(function->name));
+		pm_str_append(to, function->file, wire_text_bytes(function->file));
 		if (function->start > 0)
 			pm_str_append(to, (const char *)&function->start,
 				      sizeof(function->start));
@@ -64,19 +64,19 @@ void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,
 
 void pm_symbol_wire_put_opening(struct pm_str *to, uint32_t index)
 {
-	put_u32(to, 2 * sizeof(uint32_t));
-	put_u32(to, PM_SYMBOL_WIRE_OPENING);
-	put_u32(to, index);
+	wire_append_u32(to, 2 * sizeof(uint32_t));
+	wire_append_u32(to, PM_SYMBOL_WIRE_OPENING);
+	wire_append_u32(to, index);
 }
 
 void pm_symbol_wire_put_done(struct pm_str *to, int code)
 {
-	put_u32(to, 2 * sizeof(uint32_t));
-	put_u32(to, PM_SYMBOL_WIRE_DONE);
-	put_u32(to, (uint32_t)code);
+	wire_append_u32(to, 2 * sizeof(uint32_t));
+	wire_append_u32(to, PM_SYMBOL_WIRE_DONE);
+	wire_append_u32(to, (uint32_t)code);
 }
 
-static bool read_symbol(struct pm_reader *reader, struct pm_symbol_wire_message *ret)
+static bool wire_read_symbol(struct pm_reader *reader, struct pm_symbol_wire_message *ret)
 {
 	ret->index = pm_reader_u32(reader);
 	ret->functions_len = pm_reader_u32(reader);
@@ -116,7 +116,7 @@ int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_mes
 	pm_reader_init(&reader, (const char *)bytes + sizeof(size), size);
 	kind = pm_reader_u32(&reader);
 	if (kind == PM_SYMBOL_WIRE_SYMBOL) {
-		valid = read_symbol(&reader, ret);
+		valid = wire_read_symbol(&reader, ret);
 	} else if (kind == PM_SYMBOL_WIRE_OPENING) {
 		ret->index = pm_reader_u32(&reader);
 		valid = !reader.failed;

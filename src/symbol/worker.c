@@ -54,7 +54,7 @@ struct worker {
 	uint64_t mapped_bytes, bytes; /* of all files: nominal size, size on disk */
 };
 
-static void count_file(struct worker *worker, struct job *job, int fd)
+static void worker_check_file_size(struct worker *worker, struct job *job, int fd)
 {
 	struct stat st;
 
@@ -67,7 +67,7 @@ static void count_file(struct worker *worker, struct job *job, int fd)
 					: MAPPED_BYTES_MAX;
 }
 
-static struct pm_symbol_options options_of(struct job *job)
+static struct pm_symbol_options make_job_options(struct job *job)
 {
 	return (struct pm_symbol_options){ .inlines = true,
 					   .lines = true,
@@ -80,9 +80,9 @@ static struct pm_symbol_options options_of(struct job *job)
 					   .damaged = &job->damaged };
 }
 
-static void find_files(struct job *job, uint64_t *crc_bytes_left)
+static void worker_find_job_files(struct job *job, uint64_t *crc_bytes_left)
 {
-	const struct pm_symbol_options options = options_of(job);
+	const struct pm_symbol_options options = make_job_options(job);
 	const struct pm_debug_search search = { .dir = job->input.debug_dir };
 
 	if (job->input.debug < 0 && !job->input.no_search) {
@@ -97,7 +97,7 @@ static void find_files(struct job *job, uint64_t *crc_bytes_left)
 		job->files.alt = pm_debug_find_alt(job->input.fd, &search);
 }
 
-static void send_text(struct worker *worker)
+static void worker_send_text(struct worker *worker)
 {
 	size_t sent = 0;
 
@@ -114,7 +114,7 @@ static void send_text(struct worker *worker)
 	pm_str_clear(&worker->text);
 }
 
-static void open_files(struct worker *worker)
+static void worker_open_files(struct worker *worker)
 {
 	uint64_t crc_bytes_left = CRC_BYTES_MAX;
 
@@ -124,22 +124,22 @@ static void open_files(struct worker *worker)
 		if (job->hung)
 			continue;
 		pm_symbol_wire_put_opening(&worker->text, (uint32_t)i);
-		send_text(worker);
+		worker_send_text(worker);
 		worker->calls->open(worker->calls->user, worker->first + i, &job->input);
 		if (job->input.fd < 0)
 			continue;
-		find_files(job, &crc_bytes_left);
-		count_file(worker, job, job->input.fd);
-		count_file(worker, job, job->files.debug);
-		count_file(worker, job, job->files.alt);
+		worker_find_job_files(job, &crc_bytes_left);
+		worker_check_file_size(worker, job, job->input.fd);
+		worker_check_file_size(worker, job, job->files.debug);
+		worker_check_file_size(worker, job, job->files.alt);
 	}
 	pm_symbol_wire_put_opening(&worker->text, (uint32_t)worker->len);
-	send_text(worker);
+	worker_send_text(worker);
 }
 
 /* pm_symbol_emit_fn */
-static int emit(void *user, size_t index, const struct pm_symbol_function *functions,
-		size_t len)
+static int worker_emit_symbol(void *user, size_t index,
+			      const struct pm_symbol_function *functions, size_t len)
 {
 	struct worker *worker = user;
 
@@ -152,31 +152,34 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 	}
 	pm_symbol_wire_put_symbol(&worker->text, (uint32_t)index, functions, len);
 	if (worker->text.len >= SEND_BYTES || worker->text.failed)
-		send_text(worker);
+		worker_send_text(worker);
 	return 0;
 }
 
-static int resolve(struct worker *worker, struct job *job)
+static int worker_resolve_job(struct worker *worker, struct job *job)
 {
-	const struct pm_symbol_options options = options_of(job);
+	const struct pm_symbol_options options = make_job_options(job);
 
 	if (job->hung)
 		return -ETIMEDOUT;
 	if (job->input.image)
-		return pm_symbols_resolve_memory(
-			job->input.image, job->input.image_len, job->of->addresses,
-			job->of->addresses_len, &options, emit, worker, NULL);
+		return pm_symbols_resolve_memory(job->input.image, job->input.image_len,
+						 job->of->addresses,
+						 job->of->addresses_len, &options,
+						 worker_emit_symbol, worker, NULL);
 	/* A file that could not be opened is reported elsewhere. */
 	if (job->input.fd < 0)
 		return 0;
 	if (job->symbols)
 		return pm_symbols_answer(job->symbols, job->of->addresses,
-					 job->of->addresses_len, emit, worker, NULL);
+					 job->of->addresses_len, worker_emit_symbol,
+					 worker, NULL);
 	return pm_symbols_resolve(job->input.fd, job->of->addresses,
-				  job->of->addresses_len, &options, emit, worker, NULL);
+				  job->of->addresses_len, &options, worker_emit_symbol,
+				  worker, NULL);
 }
 
-static void keep_files(const struct worker *worker)
+static void worker_keep_files_open(const struct worker *worker)
 {
 	PM_AUTO_FREE int *fds =
 		reallocarray(NULL, FDS_OF_JOB * worker->len + 2, sizeof(*fds));
@@ -194,12 +197,12 @@ static void keep_files(const struct worker *worker)
 	pm_sandbox_keep_files(fds, len);
 }
 
-static uint64_t seconds_for(const struct job *job)
+static uint64_t job_cpu_seconds(const struct job *job)
 {
 	return PM_SYMBOL_SECONDS + job->bytes / PM_SYMBOL_BYTES_A_SECOND;
 }
 
-static void read_all(int fd, void *bytes, size_t len)
+static void read_request_or_exit(int fd, void *bytes, size_t len)
 {
 	while (len > 0) {
 		ssize_t n = read(fd, bytes, len);
@@ -216,7 +219,7 @@ static void read_all(int fd, void *bytes, size_t len)
 
 /* The files are open. The alarm must be set before all rights are given up, because it
  * cannot be set later. */
-static void prepare_to_wait(const struct worker *worker)
+static void worker_prepare_to_wait(const struct worker *worker)
 {
 	struct pollfd ask = { .fd = worker->ask, .events = POLLIN };
 	const struct sched_param none = { 0 };
@@ -232,29 +235,29 @@ static void prepare_to_wait(const struct worker *worker)
 		sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-static void wait_to_be_asked(const struct worker *worker, struct job *job)
+static void worker_wait_for_request(const struct worker *worker, struct job *job)
 {
-	const struct pm_symbol_options options = options_of(job);
+	const struct pm_symbol_options options = make_job_options(job);
 	struct pm_symbol_job *asked = calloc(1, sizeof(*asked));
 	uint64_t *addresses, len;
 
 	if (!asked)
 		_exit(PM_SYMBOL_WORKER_FAILED);
-	pm_sandbox_cpu_time(seconds_for(job));
+	pm_sandbox_cpu_time(job_cpu_seconds(job));
 	/* A failure here occurs again after the request, and is reported then. */
 	if (job->input.fd >= 0)
 		(void)pm_symbols_open(job->input.fd, &options, &job->symbols, NULL);
-	read_all(worker->ask, &len, sizeof(len));
+	read_request_or_exit(worker->ask, &len, sizeof(len));
 	signal(SIGALRM, SIG_IGN);
 	addresses = reallocarray(NULL, len + 1, sizeof(*addresses));
 	if (!addresses)
 		_exit(PM_SYMBOL_WORKER_FAILED);
-	read_all(worker->ask, addresses, len * sizeof(*addresses));
+	read_request_or_exit(worker->ask, addresses, len * sizeof(*addresses));
 	*asked = (struct pm_symbol_job){ .addresses = addresses, .addresses_len = len };
 	job->of = asked;
 }
 
-static void run(struct worker *worker, pid_t parent)
+static void worker_run(struct worker *worker, pid_t parent)
 {
 	struct pm_sandbox sandbox = { .parent = parent,
 				      /* The parent may have given an early helper a
@@ -266,40 +269,40 @@ static void run(struct worker *worker, pid_t parent)
 
 	prctl(PR_SET_NAME, worker->calls->process_name);
 	pm_sandbox_cpu_time(PM_SYMBOL_SECONDS);
-	open_files(worker);
+	worker_open_files(worker);
 	if (worker->ask >= 0 && worker->bytes < EARLY_BYTES_MIN)
 		_exit(0);
-	keep_files(worker);
+	worker_keep_files_open(worker);
 	if (worker->ask >= 0)
-		prepare_to_wait(worker);
+		worker_prepare_to_wait(worker);
 	sandbox.memory_bytes = PM_SYMBOL_MEMORY_BYTES + worker->mapped_bytes +
 			       PM_SYMBOL_MEMORY_RATIO * worker->bytes;
 	for (size_t i = 0; i < worker->len; i++)
-		seconds += seconds_for(&worker->jobs[i]) + 1; /* each rounds up */
+		seconds += job_cpu_seconds(&worker->jobs[i]) + 1; /* each rounds up */
 	pm_sandbox_cpu_time_of_all(seconds);
 	entered = pm_sandbox_enter(&sandbox);
 	if (entered < 0)
 		_exit(entered == -ENOSYS ? PM_SYMBOL_WORKER_UNFILTERED
 					 : PM_SYMBOL_WORKER_FAILED);
 	if (worker->ask >= 0)
-		wait_to_be_asked(worker, worker->jobs);
+		worker_wait_for_request(worker, worker->jobs);
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
 		int code;
 
-		pm_sandbox_cpu_time(seconds_for(job));
-		code = resolve(worker, job);
+		pm_sandbox_cpu_time(job_cpu_seconds(job));
+		code = worker_resolve_job(worker, job);
 		if (code == 0 && job->limited)
 			code = PM_SYMBOL_WIRE_LIMITED;
 		else if (code == 0 && job->damaged)
 			code = PM_SYMBOL_WIRE_DAMAGED;
 		pm_symbol_wire_put_done(&worker->text, code);
-		send_text(worker);
+		worker_send_text(worker);
 	}
 }
 
-static _Noreturn void child(struct worker *worker, const struct pm_symbol_job *jobs,
-			    pid_t parent)
+static _Noreturn void worker_child_main(struct worker *worker,
+					const struct pm_symbol_job *jobs, pid_t parent)
 {
 	worker->jobs = calloc(worker->len, sizeof(*worker->jobs));
 	if (!worker->jobs)
@@ -311,14 +314,14 @@ static _Noreturn void child(struct worker *worker, const struct pm_symbol_job *j
 				      .files = { -1, -1 },
 				      .hung = worker->hung &&
 					      worker->hung[worker->first + i] };
-	run(worker, parent);
+	worker_run(worker, parent);
 	/* Buffers and exit handlers belong to the parent. */
 	_exit(0);
 }
 
 /* @jobs NULL: its only job arrives through worker->ask. */
-static int start(struct worker *worker, const struct pm_symbol_job *jobs,
-		 struct pm_symbol_process *ret)
+static int worker_start_process(struct worker *worker, const struct pm_symbol_job *jobs,
+				struct pm_symbol_process *ret)
 {
 	pid_t parent = getpid(), pid;
 	int ends[2];
@@ -331,7 +334,7 @@ static int start(struct worker *worker, const struct pm_symbol_job *jobs,
 	worker->out = ends[1];
 	pid = fork();
 	if (pid == 0)
-		child(worker, jobs, parent);
+		worker_child_main(worker, jobs, parent);
 	if (pid < 0) {
 		int code = -errno;
 
@@ -354,7 +357,7 @@ int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_
 				 .hung = hung,
 				 .ask = -1 };
 
-	return start(&worker, jobs, ret);
+	return worker_start_process(&worker, jobs, ret);
 }
 
 int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_t key,
@@ -372,7 +375,7 @@ int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_
 	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[1], F_SETFL, O_NONBLOCK);
 	worker.ask = ends[0];
-	code = start(&worker, NULL, ret);
+	code = worker_start_process(&worker, NULL, ret);
 	close(ends[0]);
 	if (code < 0)
 		close(ends[1]);
