@@ -6,7 +6,7 @@
 #include "pm/base.h"
 
 /* The length of @name without template arguments at its end: `ns::f<int>`. */
-static size_t without_arguments(const char *name, size_t len)
+static size_t length_without_arguments(const char *name, size_t len)
 {
 	size_t depth = 0;
 
@@ -25,25 +25,25 @@ static size_t without_arguments(const char *name, size_t len)
 
 /* The length of @name to compare: template arguments are included only if they were
  * typed. */
-static size_t length_of(const char *name, const char *wanted)
+static size_t bounded_name_length(const char *name, const char *wanted)
 {
 	size_t len = strlen(name);
 
-	return strchr(wanted, '<') ? len : without_arguments(name, len);
+	return strchr(wanted, '<') ? len : length_without_arguments(name, len);
 }
 
 bool pm_name_is_last_part(const char *name, const char *wanted)
 {
-	size_t len = length_of(name, wanted), want = strlen(wanted);
+	size_t len = bounded_name_length(name, wanted), want = strlen(wanted);
 
 	return len > want + 2 && memcmp(name + len - want, wanted, want) == 0 &&
 	       memcmp(name + len - want - 2, "::", 2) == 0;
 }
 
 /* The distance from the last part of @name. */
-static size_t distance_of_last(const char *name, const char *wanted)
+static size_t last_part_edit_distance(const char *name, const char *wanted)
 {
-	size_t len = length_of(name, wanted), from = len;
+	size_t len = bounded_name_length(name, wanted), from = len;
 	PM_AUTO_FREE char *last = NULL;
 
 	while (from > 2 && memcmp(name + from - 2, "::", 2) != 0)
@@ -52,14 +52,14 @@ static size_t distance_of_last(const char *name, const char *wanted)
 	return last ? pm_name_distance(wanted, last) : SIZE_MAX;
 }
 
-static size_t distance_of(const char *name, const char *wanted)
+static size_t name_edit_distance(const char *name, const char *wanted)
 {
 	size_t limit = 1 + strlen(wanted) / 4, distance, last;
 
 	if (pm_name_is_last_part(name, wanted))
 		return 1;
 	distance = pm_name_distance(wanted, name);
-	last = strstr(wanted, "::") ? SIZE_MAX : distance_of_last(name, wanted);
+	last = strstr(wanted, "::") ? SIZE_MAX : last_part_edit_distance(name, wanted);
 	if (last <= limit && last < distance)
 		return last + 1;
 	if (distance <= limit)
@@ -77,7 +77,8 @@ void pm_near_names_add(struct pm_near_names *near, const char *name)
 
 	if (len == 0 || strlen(near->wanted) < 2)
 		return;
-	distance = len < PM_NEAR_NAMES_BYTES ? distance_of(name, near->wanted) : SIZE_MAX;
+	distance = len < PM_NEAR_NAMES_BYTES ? name_edit_distance(name, near->wanted)
+					     : SIZE_MAX;
 	if (distance == SIZE_MAX)
 		return;
 	for (size_t i = 0; i < near->len; i++)

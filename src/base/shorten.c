@@ -99,7 +99,7 @@ static const char *closing_bracket(const char *text)
 
 /* Position of " as " between the type and the trait of Rust's <type as trait>, or
  * NULL. */
-static const char *as_trait(const char *text, const char *end)
+static const char *find_impl_trait_name(const char *text, const char *end)
 {
 	size_t depth = 0;
 
@@ -122,7 +122,7 @@ static const char *as_trait(const char *text, const char *end)
 static bool fold_qualified(struct pm_str *str, const char *text, size_t width, bool ascii)
 {
 	const char *end = text[0] == '<' ? closing_bracket(text) : NULL;
-	const char *as = end ? as_trait(text, end) : NULL;
+	const char *as = end ? find_impl_trait_name(text, end) : NULL;
 	struct pm_str type = { 0 }, folded = { 0 };
 	size_t before_trait;
 	const char *last;
@@ -173,8 +173,8 @@ static size_t byte_of_column(const char *text, size_t column)
 }
 
 /* Keeps @head columns from the start, and as many as still fit from the end. */
-static void cut(struct pm_str *str, const char *text, size_t width, size_t head,
-		bool ascii)
+static void append_cut_to_width(struct pm_str *str, const char *text, size_t width,
+				size_t head, bool ascii)
 {
 	size_t columns = pm_columns(text), mark = pm_columns(pm_ellipsis(ascii)), tail;
 
@@ -255,8 +255,9 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 		pm_str_puts(str, end ? end : best);
 	else
 		/* The important part of a name with a scope is its end. */
-		cut(str, best, width,
-		    strstr(best, "::") ? 0 : width - width * TAIL_THIRDS / 3, ascii);
+		append_cut_to_width(
+			str, best, width,
+			strstr(best, "::") ? 0 : width - width * TAIL_THIRDS / 3, ascii);
 	pm_str_release(&whole);
 	pm_str_release(&args);
 	pm_str_release(&templates);
@@ -271,7 +272,7 @@ void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_en
 	if (whole.failed)
 		str->failed = true;
 	else if (whole.len > 0)
-		cut(str, whole.data, width == 0 ? SIZE_MAX : width,
-		    keep_end ? 0 : SIZE_MAX, ascii);
+		append_cut_to_width(str, whole.data, width == 0 ? SIZE_MAX : width,
+				    keep_end ? 0 : SIZE_MAX, ascii);
 	pm_str_release(&whole);
 }

@@ -42,7 +42,8 @@ uint32_t pm_index_find(const struct pm_index *index, uint64_t hash,
 	}
 }
 
-static void place(struct pm_index_slot *slots, size_t cap, struct pm_index_slot slot)
+static void index_place_slot(struct pm_index_slot *slots, size_t cap,
+			     struct pm_index_slot slot)
 {
 	size_t i = slot.hash & (cap - 1);
 
@@ -65,13 +66,14 @@ int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id)
 			return -ENOMEM;
 		for (size_t i = 0; i < index->cap; i++)
 			if (index->slots[i].id_plus_1 != 0)
-				place(slots, cap, index->slots[i]);
+				index_place_slot(slots, cap, index->slots[i]);
 		free(index->slots);
 		index->slots = slots;
 		index->cap = cap;
 	}
-	place(index->slots, index->cap,
-	      (struct pm_index_slot){ .hash = (uint32_t)hash, .id_plus_1 = id + 1 });
+	index_place_slot(
+		index->slots, index->cap,
+		(struct pm_index_slot){ .hash = (uint32_t)hash, .id_plus_1 = id + 1 });
 	index->len++;
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static bool make_room(struct pm_str *str, size_t more)
+static bool str_make_room(struct pm_str *str, size_t more)
 {
 	char *grown;
 	size_t want;
@@ -28,7 +28,7 @@ static bool make_room(struct pm_str *str, size_t more)
 
 void pm_str_append(struct pm_str *str, const char *bytes, size_t len)
 {
-	if (!make_room(str, len))
+	if (!str_make_room(str, len))
 		return;
 	if (len > 0)
 		memcpy(str->data + str->len, bytes, len);
@@ -83,7 +83,7 @@ void pm_str_printf(struct pm_str *str, const char *format, ...)
 	va_end(args);
 	if (len < 0)
 		str->failed = true;
-	else if (make_room(str, (size_t)len)) {
+	else if (str_make_room(str, (size_t)len)) {
 		vsnprintf(str->data + str->len, (size_t)len + 1, format, again);
 		str->len += (size_t)len;
 	}
@@ -126,7 +126,7 @@ size_t pm_utf8_char(const char *bytes, size_t len)
 #define REPLACEMENT "\xef\xbf\xbd"
 
 /* U+0080 to U+009F, which are also control characters for a terminal. */
-static bool is_c1(const char *bytes, size_t n)
+static bool is_c1_control(const char *bytes, size_t n)
 {
 	return n == 2 && (unsigned char)bytes[0] == 0xc2 &&
 	       (unsigned char)bytes[1] < 0xa0;
@@ -179,7 +179,7 @@ void pm_str_printable(struct pm_str *str, const char *bytes, size_t len)
 			pm_str_puts(str, REPLACEMENT);
 		} else if (n == 1 && (first < 0x20 || first == 0x7f)) {
 			pm_str_printf(str, "\\x%02x", first);
-		} else if (is_c1(bytes + i, n)) {
+		} else if (is_c1_control(bytes + i, n)) {
 			pm_str_printf(str, "\\x%02x", (unsigned char)bytes[i + 1]);
 		} else {
 			pm_str_append(str, bytes + i, n);
@@ -203,7 +203,7 @@ void pm_str_json(struct pm_str *str, const char *text)
 		size_t n = c >= 0x20 && c < 0x7f ? 1 : pm_utf8_char(text + i, len - i);
 
 		if (n > 0 && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f &&
-		    !is_c1(text + i, n)) {
+		    !is_c1_control(text + i, n)) {
 			i += n;
 			continue;
 		}
