@@ -19,7 +19,7 @@ enum {
 /* ---- the vDSO -------------------------------------------------------------------------- */
 
 /* The length of the mapping that starts at @start; 0: there is none. */
-static size_t mapping_len(uint64_t start)
+static size_t find_mapping_len(uint64_t start)
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
 	PM_AUTO_FREE char *text = NULL;
@@ -40,11 +40,11 @@ static size_t mapping_len(uint64_t start)
 
 /* Makes a file of the vDSO that the kernel has mapped into this process, which is a
  * complete ELF file. */
-static int open_vdso(void)
+static int open_vdso_copy(void)
 {
 	PM_AUTO_CLOSE int fd = -1;
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
-	size_t len = start ? mapping_len(start) : 0;
+	size_t len = start ? find_mapping_len(start) : 0;
 
 	if (len == 0)
 		return -ENOENT;
@@ -107,9 +107,10 @@ static int check_age(int fd, int64_t recorded_at, struct pm_error *err)
 	return 0;
 }
 
-static int check(struct pm_annotate_binary *binary,
-		 const struct pm_profile_module *module,
-		 const struct pm_annotate_search *search, struct pm_error *err)
+static int check_recorded_binary(struct pm_annotate_binary *binary,
+				 const struct pm_profile_module *module,
+				 const struct pm_annotate_search *search,
+				 struct pm_error *err)
 {
 	int r;
 
@@ -122,7 +123,8 @@ static int check(struct pm_annotate_binary *binary,
 
 /* ---- opening --------------------------------------------------------------------------- */
 
-static int no_file(const struct pm_profile_module *module, struct pm_error *err)
+static int set_missing_binary_error(const struct pm_profile_module *module,
+				    struct pm_error *err)
 {
 	if (module->kernel)
 		return pm_error_set(
@@ -136,9 +138,10 @@ static int no_file(const struct pm_profile_module *module, struct pm_error *err)
 }
 
 /* Opens the file at its path below @root. */
-static int open_below(struct pm_annotate_binary *ret, const char *root,
-		      const struct pm_profile_module *module,
-		      const struct pm_annotate_search *search, struct pm_error *err)
+static int open_binary_below_root(struct pm_annotate_binary *ret, const char *root,
+				  const struct pm_profile_module *module,
+				  const struct pm_annotate_search *search,
+				  struct pm_error *err)
 {
 	struct pm_str path = { 0 };
 	int r;
@@ -154,7 +157,7 @@ static int open_below(struct pm_annotate_binary *ret, const char *root,
 	pm_annotate_binary_release(ret);
 	ret->path = path.data;
 	ret->fd = pm_file_open(0, ret->path);
-	r = ret->fd < 0 ? ret->fd : check(ret, module, search, err);
+	r = ret->fd < 0 ? ret->fd : check_recorded_binary(ret, module, search, err);
 	if (ret->fd >= 0)
 		return r;
 	pm_error_set(err, r, "%s",
@@ -164,27 +167,30 @@ static int open_below(struct pm_annotate_binary *ret, const char *root,
 	return r;
 }
 
-static int open_path(struct pm_annotate_binary *ret,
-		     const struct pm_profile_module *module,
-		     const struct pm_annotate_search *search, struct pm_error *err)
+static int open_binary_at_path(struct pm_annotate_binary *ret,
+			       const struct pm_profile_module *module,
+			       const struct pm_annotate_search *search,
+			       struct pm_error *err)
 {
 	int r;
 
 	if (module->path[0] != '/')
 		return pm_error_set(err, -ENOENT, "this is no path of a file");
-	r = search->symfs ? open_below(ret, search->symfs, module, search, err) : -ENOENT;
+	r = search->symfs
+		    ? open_binary_below_root(ret, search->symfs, module, search, err)
+		    : -ENOENT;
 	/* The user needs to know what is wrong with the file there. */
 	if (r == -ENOENT)
-		r = open_below(ret, "", module, search, err);
-	else if (r < 0 && open_below(ret, "", module, search, NULL) == 0)
+		r = open_binary_below_root(ret, "", module, search, err);
+	else if (r < 0 && open_binary_below_root(ret, "", module, search, NULL) == 0)
 		r = 0;
 	return r;
 }
 
 /* Chooses the folder that has the separate debug file; none: the default one may have
  * it. */
-static int find_debug_dir(struct pm_annotate_binary *binary,
-			  const struct pm_annotate_search *search)
+static int find_binary_debug_dir(struct pm_annotate_binary *binary,
+				 const struct pm_annotate_search *search)
 {
 	struct pm_str below = { 0 };
 	int r = 0;
@@ -215,13 +221,13 @@ int pm_annotate_binary_open(struct pm_annotate_binary *ret,
 {
 	PM_CLEANUP(pm_annotate_binary_release)
 	struct pm_annotate_binary binary = { .fd = -1 };
-	int r = no_file(module, err);
+	int r = set_missing_binary_error(module, err);
 
 	if (r < 0)
 		return r;
 	if (strcmp(module->kind, "vdso") == 0) {
 		binary.path = strdup(module->path);
-		binary.fd = open_vdso();
+		binary.fd = open_vdso_copy();
 		r = binary.fd < 0 ? pm_error_set(err, binary.fd,
 						 "this process has no vDSO to look at")
 				  : 0;
@@ -230,11 +236,11 @@ int pm_annotate_binary_open(struct pm_annotate_binary *ret,
 			r = pm_error_set(err, -ESTALE,
 					 "the recording knows no build-id of the vDSO");
 		if (r == 0)
-			r = check(&binary, module, search, err);
+			r = check_recorded_binary(&binary, module, search, err);
 	} else {
-		r = open_path(&binary, module, search, err);
+		r = open_binary_at_path(&binary, module, search, err);
 	}
-	if (r == 0 && find_debug_dir(&binary, search) < 0)
+	if (r == 0 && find_binary_debug_dir(&binary, search) < 0)
 		r = pm_error_set(err, -ENOMEM, "out of memory");
 	if (r < 0) {
 		pm_error_where(err, binary.path ? binary.path : module->path, -1);

@@ -8,7 +8,7 @@ enum {
 	CANDIDATE_BYTES = 60,
 };
 
-static int heavier_choice(const void *a, const void *b)
+static int compare_choices_by_weight(const void *a, const void *b)
 {
 	const struct pm_annotate_choice *x = a, *y = b;
 	int order = pm_annotate_heavier(&x->self, &y->self);
@@ -20,8 +20,8 @@ static int heavier_choice(const void *a, const void *b)
 }
 
 /* Collects the functions of @set that are in the view, with their weights. */
-static int weigh(struct pm_annotate_choices *ret, const struct pm_view *view,
-		 const struct pm_function_set *set)
+static int weigh_choices(struct pm_annotate_choices *ret, const struct pm_view *view,
+			 const struct pm_function_set *set)
 {
 	PM_AUTO_FREE uint32_t *ids = calloc(set->len + 1, sizeof(*ids));
 	PM_AUTO_FREE struct pm_annotate_lines *lines =
@@ -49,14 +49,14 @@ static int weigh(struct pm_annotate_choices *ret, const struct pm_view *view,
 	}
 	if (ret->rows.len > 1)
 		qsort(ret->rows.data, ret->rows.len, sizeof(*ret->rows.data),
-		      heavier_choice);
+		      compare_choices_by_weight);
 	return r;
 }
 
 /* Reports the heaviest functions if a name matches several; 0: all have the same name. */
-static int check_names(const struct pm_annotate_choices *choices,
-		       const struct pm_profile *profile, const char *name,
-		       struct pm_error *err)
+static int check_choice_names(const struct pm_annotate_choices *choices,
+			      const struct pm_profile *profile, const char *name,
+			      struct pm_error *err)
 {
 	struct pm_str names = { 0 };
 	const char *last = NULL;
@@ -93,12 +93,12 @@ int pm_annotate_choose(struct pm_annotate_choices *ret, const struct pm_view *vi
 
 	if (r < 0)
 		return r;
-	r = weigh(&choices, view, &set);
+	r = weigh_choices(&choices, view, &set);
 	if (r == 0 && choices.rows.len == 0)
 		r = pm_error_set(err, -ENOENT, "no sample here has '%s' on its stack",
 				 name);
 	else if (r == 0)
-		r = check_names(&choices, view->profile, name, err);
+		r = check_choice_names(&choices, view->profile, name, err);
 	else
 		pm_error_set(err, r, "out of memory");
 	if (r < 0 && r != -ENOTUNIQ)

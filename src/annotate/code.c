@@ -35,7 +35,7 @@ struct job {
 	uint32_t *insn_of_frame, *active; /* by frame; by instruction */
 };
 
-static void job_release(struct job *job)
+static void code_job_release(struct job *job)
 {
 	free(job->has);
 	pm_vec_release(&job->spots);
@@ -46,7 +46,7 @@ static void job_release(struct job *job)
 
 /* ---- spots --------------------------------------------------------------------------------- */
 
-static int find_frames(struct job *job)
+static int find_function_frames(struct job *job)
 {
 	const struct pm_profile *profile = job->view->profile;
 
@@ -114,8 +114,10 @@ static int find_spots(struct job *job)
 	return 0;
 }
 
-static int heavier(const struct pm_weight *self_a, const struct pm_weight *sum_a,
-		   const struct pm_weight *self_b, const struct pm_weight *sum_b)
+static int compare_self_then_sum(const struct pm_weight *self_a,
+				 const struct pm_weight *sum_a,
+				 const struct pm_weight *self_b,
+				 const struct pm_weight *sum_b)
 {
 	int order = pm_annotate_heavier(self_a, self_b);
 
@@ -137,7 +139,8 @@ static void choose_module(struct job *job)
 			pm_weight_add(&self, &spots[to].self);
 			pm_weight_add(&sum, &spots[to].sum);
 		}
-		if (job->end == 0 || heavier(&self, &sum, &best_self, &best_sum) < 0) {
+		if (job->end == 0 ||
+		    compare_self_then_sum(&self, &sum, &best_self, &best_sum) < 0) {
 			job->first = from;
 			job->end = to;
 			best_self = self;
@@ -149,7 +152,7 @@ static void choose_module(struct job *job)
 /* ---- symbols ------------------------------------------------------------------------------- */
 
 /* The first spot of the file at or after @address. */
-static size_t spots_from(const struct job *job, uint64_t address)
+static size_t first_spot_from(const struct job *job, uint64_t address)
 {
 	size_t low = job->first, high = job->end;
 
@@ -164,14 +167,14 @@ static size_t spots_from(const struct job *job, uint64_t address)
 	return low;
 }
 
-static int note_span(void *user, const struct pm_symbol_code *code)
+static int note_symbol_span(void *user, const struct pm_symbol_code *code)
 {
 	struct job *job = user;
 	struct span span = { .start = code->start, .end = code->end };
 
 	/* Thousands of symbols may overlap: each spot counts only in the first. */
-	if (job->counted < spots_from(job, span.start))
-		job->counted = spots_from(job, span.start);
+	if (job->counted < first_spot_from(job, span.start))
+		job->counted = first_spot_from(job, span.start);
 	for (;
 	     job->counted < job->end && job->spots.data[job->counted].address < span.end;
 	     job->counted++) {
@@ -184,21 +187,21 @@ static int note_span(void *user, const struct pm_symbol_code *code)
 	return pm_vec_push(&job->spans, span);
 }
 
-static int heavier_span(const void *a, const void *b)
+static int compare_spans_by_weight(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
 	/* The function itself is more informative than places where it is inlined. */
 	if (x->proper != y->proper)
 		return x->proper ? -1 : 1;
-	return heavier(&x->self, &x->sum, &y->self, &y->sum);
+	return compare_self_then_sum(&x->self, &x->sum, &y->self, &y->sum);
 }
 
 static void choose_spans(struct job *job)
 {
 	if (job->spans.len > 1)
 		qsort(job->spans.data, job->spans.len, sizeof(*job->spans.data),
-		      heavier_span);
+		      compare_spans_by_weight);
 	for (size_t i = 0; i < job->spans.len && i < PM_ANNOTATE_PARTS_MAX; i++)
 		job->spans.data[i].chosen = true;
 }
@@ -214,7 +217,7 @@ static const struct span *find_span(const struct job *job,
 }
 
 /* Disassembles the bytes of a chosen span, except bytes that an earlier span has had. */
-static int take_apart(void *user, const struct pm_symbol_code *from)
+static int disassemble_symbol(void *user, const struct pm_symbol_code *from)
 {
 	struct job *job = user;
 	struct pm_annotate_code *code = job->code;
@@ -243,8 +246,8 @@ static int take_apart(void *user, const struct pm_symbol_code *from)
 	return r < 0 ? r : pm_vec_push(&code->parts, part);
 }
 
-static int read_code(struct job *job, const struct pm_annotate_binary *binary,
-		     struct pm_error *err)
+static int disassemble_and_place(struct job *job, const struct pm_annotate_binary *binary,
+				 struct pm_error *err)
 {
 	const struct pm_symbol_options options = { .debug_dir = binary->debug_dir };
 	size_t len = job->end - job->first;
@@ -255,12 +258,14 @@ static int read_code(struct job *job, const struct pm_annotate_binary *binary,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < len; i++)
 		addresses[i] = job->spots.data[job->first + i].address;
-	r = pm_symbols_code(binary->fd, addresses, len, &options, note_span, job, err);
+	r = pm_symbols_code(binary->fd, addresses, len, &options, note_symbol_span, job,
+			    err);
 	if (r < 0)
 		return r;
 	choose_spans(job);
 	job->bytes_left = PM_ANNOTATE_CODE_BYTES_MAX;
-	r = pm_symbols_code(binary->fd, addresses, len, &options, take_apart, job, err);
+	r = pm_symbols_code(binary->fd, addresses, len, &options, disassemble_symbol, job,
+			    err);
 	if (r == -ENOTSUP)
 		return pm_error_set(err, r,
 				    "code of this kind of machine cannot be taken apart");
@@ -273,15 +278,15 @@ static int read_code(struct job *job, const struct pm_annotate_binary *binary,
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-static uint32_t insn_of(const struct job *job, uint32_t stack)
+static uint32_t insn_at_stack(const struct job *job, uint32_t stack)
 {
 	return job->insn_of_frame[job->view->profile->stacks.data[stack].frame];
 }
 
-static void enter(void *user, uint32_t stack)
+static void enter_insn(void *user, uint32_t stack)
 {
 	struct job *job = user;
-	uint32_t id = insn_of(job, stack);
+	uint32_t id = insn_at_stack(job, stack);
 	struct pm_annotate_insn *insn;
 
 	if (id == PM_PROFILE_NONE)
@@ -292,16 +297,16 @@ static void enter(void *user, uint32_t stack)
 		pm_weight_add(&insn->total, &job->view->sum[stack]);
 }
 
-static void leave(void *user, uint32_t stack)
+static void leave_insn(void *user, uint32_t stack)
 {
 	struct job *job = user;
-	uint32_t id = insn_of(job, stack);
+	uint32_t id = insn_at_stack(job, stack);
 
 	if (id != PM_PROFILE_NONE)
 		job->active[id]--;
 }
 
-static int weigh(struct job *job)
+static int weigh_insns(struct job *job)
 {
 	const struct pm_profile *profile = job->view->profile;
 	struct pm_annotate_code *code = job->code;
@@ -318,7 +323,7 @@ static int weigh(struct job *job)
 				? pm_annotate_find_insn(code, frame->address)
 				: PM_PROFILE_NONE;
 	}
-	pm_annotate_walk(job->view, enter, leave, job);
+	pm_annotate_walk(job->view, enter_insn, leave_insn, job);
 	for (size_t i = 0; i < code->parts.len; i++) {
 		struct pm_annotate_part *part = &code->parts.data[i];
 
@@ -334,15 +339,15 @@ static int weigh(struct job *job)
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static int run(struct job *job, const struct pm_annotate_search *search,
-	       struct pm_error *err)
+static int annotate_code(struct job *job, const struct pm_annotate_search *search,
+			 struct pm_error *err)
 {
 	const struct pm_profile *profile = job->view->profile;
 	PM_CLEANUP(pm_annotate_binary_release)
 	struct pm_annotate_binary binary = { .fd = -1 };
 	const char *name = profile->functions.data[job->function].name;
 	struct pm_annotate_code *code = job->code;
-	int r = find_frames(job);
+	int r = find_function_frames(job);
 
 	if (r == 0)
 		r = find_spots(job);
@@ -360,14 +365,14 @@ static int run(struct job *job, const struct pm_annotate_search *search,
 		return r;
 	code->unverified = binary.unverified;
 	code->path = strdup(binary.path);
-	r = read_code(job, &binary, err);
+	r = disassemble_and_place(job, &binary, err);
 	if (r < 0) {
 		pm_error_where(err, binary.path, -1);
 		return r;
 	}
 	r = code->path ? pm_annotate_place_insns(code, &binary, name) : -ENOMEM;
 	if (r == 0)
-		r = weigh(job);
+		r = weigh_insns(job);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
 }
 
@@ -377,9 +382,9 @@ int pm_annotate_code_init(struct pm_annotate_code *ret, const struct pm_view *vi
 {
 	static const struct pm_annotate_search nothing;
 	struct pm_annotate_code code = { 0 };
-	PM_CLEANUP(job_release)
+	PM_CLEANUP(code_job_release)
 	struct job job = { .view = view, .function = function, .code = &code };
-	int r = run(&job, search ? search : &nothing, err);
+	int r = annotate_code(&job, search ? search : &nothing, err);
 
 	if (r < 0) {
 		pm_annotate_code_release(&code);

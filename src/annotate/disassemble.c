@@ -21,7 +21,7 @@ struct engine {
 	uint16_t machine;
 };
 
-static void engine_close(struct engine *engine)
+static void close_capstone_engine(struct engine *engine)
 {
 	if (engine->insn)
 		cs_free(engine->insn, 1);
@@ -30,7 +30,8 @@ static void engine_close(struct engine *engine)
 }
 
 /* Maps the architecture to capstone's. */
-static int engine_open(struct engine *engine, const struct pm_annotate_machine *machine)
+static int open_capstone_engine(struct engine *engine,
+				const struct pm_annotate_machine *machine)
 {
 	cs_arch arch = CS_ARCH_X86;
 	cs_mode mode = CS_MODE_LITTLE_ENDIAN;
@@ -64,7 +65,7 @@ static int engine_open(struct engine *engine, const struct pm_annotate_machine *
 
 /* ---- one instruction ------------------------------------------------------------------- */
 
-static void look_at_x86(const cs_insn *from, struct pm_annotate_insn *ret)
+static void classify_x86_insn(const cs_insn *from, struct pm_annotate_insn *ret)
 {
 	const cs_x86 *x86 = &from->detail->x86;
 
@@ -78,7 +79,7 @@ static void look_at_x86(const cs_insn *from, struct pm_annotate_insn *ret)
 	}
 }
 
-static void look_at_aarch64(const cs_insn *from, struct pm_annotate_insn *ret)
+static void classify_aarch64_insn(const cs_insn *from, struct pm_annotate_insn *ret)
 {
 	const cs_arm64 *arm = &from->detail->arm64;
 	const cs_arm64_op *last = arm->op_count > 0 && arm->op_count <= 8
@@ -95,8 +96,8 @@ static void look_at_aarch64(const cs_insn *from, struct pm_annotate_insn *ret)
 	}
 }
 
-static void look_at_flow(const struct engine *engine, const cs_insn *from,
-			 struct pm_annotate_insn *ret)
+static void classify_insn_flow(const struct engine *engine, const cs_insn *from,
+			       struct pm_annotate_insn *ret)
 {
 	/* If there are several groups, the later one is more specific: a call is also a
 	 * jump. */
@@ -113,15 +114,15 @@ static void look_at_flow(const struct engine *engine, const cs_insn *from,
 	if (ret->kind == PM_INSN_PLAIN)
 		return;
 	if (engine->machine == EM_AARCH64)
-		look_at_aarch64(from, ret);
+		classify_aarch64_insn(from, ret);
 	else
-		look_at_x86(from, ret);
+		classify_x86_insn(from, ret);
 	if (engine->machine == EM_386)
 		ret->target &= UINT32_MAX;
 }
 
-static int keep(struct pm_annotate_code *code, const char *mnemonic, const char *operands,
-		struct pm_annotate_insn *insn)
+static int append_insn(struct pm_annotate_code *code, const char *mnemonic,
+		       const char *operands, struct pm_annotate_insn *insn)
 {
 	insn->to = PM_PROFILE_NONE;
 	insn->mnemonic = pm_annotate_texts_add(code->texts, mnemonic);
@@ -130,8 +131,8 @@ static int keep(struct pm_annotate_code *code, const char *mnemonic, const char 
 						: -ENOMEM;
 }
 
-static int keep_bad(struct pm_annotate_code *code, const uint8_t *bytes, uint8_t len,
-		    uint64_t address)
+static int append_invalid_bytes(struct pm_annotate_code *code, const uint8_t *bytes,
+				uint8_t len, uint64_t address)
 {
 	struct pm_annotate_insn insn = { .address = address,
 					 .size = len,
@@ -143,16 +144,16 @@ static int keep_bad(struct pm_annotate_code *code, const uint8_t *bytes, uint8_t
 	for (size_t i = 0; i < len; i++)
 		at += (size_t)snprintf(operands + at, sizeof(operands) - at, "%s0x%02x",
 				       i == 0 ? "" : ", ", bytes[i]);
-	return keep(code, ".byte", operands, &insn);
+	return append_insn(code, ".byte", operands, &insn);
 }
 
 int pm_annotate_disassemble(struct pm_annotate_code *code,
 			    const struct pm_annotate_machine *machine,
 			    const uint8_t *bytes, size_t len, uint64_t address)
 {
-	PM_CLEANUP(engine_close) struct engine engine;
+	PM_CLEANUP(close_capstone_engine) struct engine engine;
 	size_t left = len;
-	int r = engine_open(&engine, machine);
+	int r = open_capstone_engine(&engine, machine);
 
 	if (!code->texts && !(code->texts = pm_annotate_texts_new()))
 		return -ENOMEM;
@@ -167,14 +168,14 @@ int pm_annotate_disassemble(struct pm_annotate_code *code,
 		    engine.insn->size > sizeof(insn.bytes)) {
 			uint8_t step = left < engine.step ? (uint8_t)left : engine.step;
 
-			r = keep_bad(code, bytes + (len - left), step, here);
+			r = append_invalid_bytes(code, bytes + (len - left), step, here);
 			left -= step;
 			continue;
 		}
 		insn.size = (uint8_t)engine.insn->size;
 		memcpy(insn.bytes, bytes + (len - left), insn.size);
-		look_at_flow(&engine, engine.insn, &insn);
-		r = keep(code, engine.insn->mnemonic, engine.insn->op_str, &insn);
+		classify_insn_flow(&engine, engine.insn, &insn);
+		r = append_insn(code, engine.insn->mnemonic, engine.insn->op_str, &insn);
 		left -= insn.size;
 	}
 	return r;

@@ -53,7 +53,7 @@ static void collector_release(struct collector *c)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static int add_row(struct collector *c, uint32_t place, uint32_t slot)
+static int find_or_add_place_row(struct collector *c, uint32_t place, uint32_t slot)
 {
 	const struct pm_profile_place *p = &c->view->profile->places.data[place];
 	bool known = p->file && p->line > 0;
@@ -72,7 +72,7 @@ static int add_row(struct collector *c, uint32_t place, uint32_t slot)
 	return pm_vec_push(&c->rows, row);
 }
 
-static int prepare(struct collector *c, const uint32_t *functions, size_t len)
+static int collector_prepare(struct collector *c, const uint32_t *functions, size_t len)
 {
 	const struct pm_profile *profile = c->view->profile;
 
@@ -91,7 +91,7 @@ static int prepare(struct collector *c, const uint32_t *functions, size_t len)
 	for (uint32_t i = 0; i < profile->places.len; i++) {
 		uint32_t slot = c->slot_of_function[profile->places.data[i].function];
 
-		if (slot != PM_PROFILE_NONE && add_row(c, i, slot) < 0)
+		if (slot != PM_PROFILE_NONE && find_or_add_place_row(c, i, slot) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -99,7 +99,7 @@ static int prepare(struct collector *c, const uint32_t *functions, size_t len)
 
 /* ---- sums ------------------------------------------------------------------------------ */
 
-static bool inlined_equal(const void *table, uint32_t id, const void *key)
+static bool inlined_key_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct collector *c = table;
 	const struct inlined *wanted = key, *have = &c->inlined.data[id];
@@ -107,12 +107,12 @@ static bool inlined_equal(const void *table, uint32_t id, const void *key)
 	return have->row == wanted->row && have->place == wanted->place;
 }
 
-static void add_inlined(struct collector *c, uint32_t row, uint32_t place,
-			const struct pm_weight *weight)
+static void add_inlined_weight(struct collector *c, uint32_t row, uint32_t place,
+			       const struct pm_weight *weight)
 {
 	struct inlined key = { .row = row, .place = place };
 	uint64_t hash = pm_hash_mix(row, place);
-	uint32_t id = pm_index_find(&c->inlined_index, hash, inlined_equal, c, &key);
+	uint32_t id = pm_index_find(&c->inlined_index, hash, inlined_key_equal, c, &key);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)c->inlined.len;
@@ -126,8 +126,8 @@ static void add_inlined(struct collector *c, uint32_t row, uint32_t place,
 }
 
 /* If the function is inlined into itself, a sample counts at its innermost occurrence. */
-static void add_self(struct collector *c, uint32_t stack, uint32_t level, uint32_t slot,
-		     uint32_t row_id)
+static void add_stack_self_weight(struct collector *c, uint32_t stack, uint32_t level,
+				  uint32_t slot, uint32_t row_id)
 {
 	const struct pm_weight *weight = &c->view->self[stack];
 	struct row *row = &c->rows.data[row_id];
@@ -141,11 +141,12 @@ static void add_self(struct collector *c, uint32_t stack, uint32_t level, uint32
 	if (!row->file)
 		pm_weight_add(&lines->unknown, weight);
 	if (level > 0)
-		add_inlined(c, row_id, pm_profile_level_place(c->view->profile, stack, 0),
-			    weight);
+		add_inlined_weight(c, row_id,
+				   pm_profile_level_place(c->view->profile, stack, 0),
+				   weight);
 }
 
-static void enter(void *user, uint32_t stack)
+static void enter_stack_rows(void *user, uint32_t stack)
 {
 	struct collector *c = user;
 	const struct pm_profile *profile = c->view->profile;
@@ -163,11 +164,11 @@ static void enter(void *user, uint32_t stack)
 			pm_weight_add(&c->rows.data[row].total, &c->view->sum[stack]);
 		if (c->slots[slot].active++ == 0)
 			pm_weight_add(&c->ret[slot].total, &c->view->sum[stack]);
-		add_self(c, stack, i, slot, row);
+		add_stack_self_weight(c, stack, i, slot, row);
 	}
 }
 
-static void leave(void *user, uint32_t stack)
+static void leave_stack_rows(void *user, uint32_t stack)
 {
 	struct collector *c = user;
 	const struct pm_profile *profile = c->view->profile;
@@ -186,25 +187,25 @@ static void leave(void *user, uint32_t stack)
 
 /* ---- the result ------------------------------------------------------------------------ */
 
-static int compare_texts(const char *a, const char *b)
+static int compare_optional_paths(const char *a, const char *b)
 {
 	if (a == b)
 		return 0;
 	return !a ? 1 : !b ? -1 : strcmp(a, b); /* unknown paths come last */
 }
 
-static int by_path(const void *a, const void *b)
+static int compare_rows_by_path(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 	int order;
 
 	if (x->slot != y->slot)
 		return x->slot < y->slot ? -1 : 1;
-	order = compare_texts(x->file, y->file);
+	order = compare_optional_paths(x->file, y->file);
 	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-static int by_rank(const void *a, const void *b)
+static int compare_rows_by_rank(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
@@ -219,17 +220,17 @@ struct ranked {
 	size_t first, end;
 };
 
-static int heavier_file(const void *a, const void *b)
+static int compare_files_by_weight(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 	int order = pm_annotate_heavier(&x->file.self, &y->file.self);
 
 	if (order == 0)
 		order = pm_annotate_heavier(&x->file.total_max, &y->file.total_max);
-	return order != 0 ? order : compare_texts(x->file.path, y->file.path);
+	return order != 0 ? order : compare_optional_paths(x->file.path, y->file.path);
 }
 
-static void add_to_file(struct ranked *ranked, const struct row *row)
+static void add_row_to_file(struct ranked *ranked, const struct row *row)
 {
 	pm_weight_add(&ranked->file.self, &row->self);
 	pm_weight_add(&ranked->file.self, &row->inlined);
@@ -239,7 +240,8 @@ static void add_to_file(struct ranked *ranked, const struct row *row)
 
 /* Ranks the files of rows[0..len-1], which are sorted by path, and adds them to
  * @lines. */
-static int rank_files(struct pm_annotate_lines *lines, struct row *rows, size_t len)
+static int rank_source_files(struct pm_annotate_lines *lines, struct row *rows,
+			     size_t len)
 {
 	PM_VEC(struct ranked) files = { 0 };
 	int r = 0;
@@ -253,11 +255,12 @@ static int rank_files(struct pm_annotate_lines *lines, struct row *rows, size_t 
 		rows[i].rank = PM_PROFILE_NONE;
 		if (r < 0 || !rows[i].file)
 			continue;
-		add_to_file(&files.data[files.len - 1], &rows[i]);
+		add_row_to_file(&files.data[files.len - 1], &rows[i]);
 		files.data[files.len - 1].end = i + 1;
 	}
 	if (files.len > 1)
-		qsort(files.data, files.len, sizeof(*files.data), heavier_file);
+		qsort(files.data, files.len, sizeof(*files.data),
+		      compare_files_by_weight);
 	for (size_t i = 0; r == 0 && i < files.len; i++) {
 		for (size_t k = files.data[i].first; k < files.data[i].end; k++)
 			rows[k].rank = (uint32_t)i;
@@ -267,7 +270,7 @@ static int rank_files(struct pm_annotate_lines *lines, struct row *rows, size_t 
 	return r;
 }
 
-static int heavier_inlined(const void *a, const void *b)
+static int compare_inlined_by_weight(const void *a, const void *b)
 {
 	const struct inlined *x = a, *y = b;
 	int order;
@@ -278,7 +281,7 @@ static int heavier_inlined(const void *a, const void *b)
 	return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-static size_t first_inlined(const struct collector *c, uint32_t row)
+static size_t find_first_inlined_of_row(const struct collector *c, uint32_t row)
 {
 	size_t low = 0, high = c->inlined.len;
 
@@ -293,8 +296,8 @@ static size_t first_inlined(const struct collector *c, uint32_t row)
 	return low;
 }
 
-static int give_line(const struct collector *c, struct pm_annotate_lines *lines,
-		     const struct row *row)
+static int emit_source_line(const struct collector *c, struct pm_annotate_lines *lines,
+			    const struct row *row)
 {
 	struct pm_annotate_line line = {
 		.file = row->rank,
@@ -305,7 +308,7 @@ static int give_line(const struct collector *c, struct pm_annotate_lines *lines,
 		.first_inlined = (uint32_t)lines->inlineds.len,
 	};
 
-	for (size_t i = first_inlined(c, row->id);
+	for (size_t i = find_first_inlined_of_row(c, row->id);
 	     i < c->inlined.len && c->inlined.data[i].row == row->id; i++) {
 		const struct inlined *inlined = &c->inlined.data[i];
 
@@ -324,7 +327,7 @@ static int give_line(const struct collector *c, struct pm_annotate_lines *lines,
 	return pm_vec_push(&lines->lines, line);
 }
 
-static int give_all(struct collector *c)
+static int emit_function_lines(struct collector *c)
 {
 	size_t kept = 0;
 
@@ -333,10 +336,10 @@ static int give_all(struct collector *c)
 			c->rows.data[kept++] = c->rows.data[i];
 	c->rows.len = kept;
 	if (kept > 1)
-		qsort(c->rows.data, kept, sizeof(*c->rows.data), by_path);
+		qsort(c->rows.data, kept, sizeof(*c->rows.data), compare_rows_by_path);
 	if (c->inlined.len > 1)
 		qsort(c->inlined.data, c->inlined.len, sizeof(*c->inlined.data),
-		      heavier_inlined);
+		      compare_inlined_by_weight);
 	for (size_t from = 0, to; from < kept; from = to) {
 		struct row *rows = c->rows.data + from;
 		struct pm_annotate_lines *lines = &c->ret[rows->slot];
@@ -344,10 +347,10 @@ static int give_all(struct collector *c)
 
 		for (to = from; to < kept && c->rows.data[to].slot == rows->slot;)
 			to++;
-		r = rank_files(lines, rows, to - from);
-		qsort(rows, to - from, sizeof(*rows), by_rank);
+		r = rank_source_files(lines, rows, to - from);
+		qsort(rows, to - from, sizeof(*rows), compare_rows_by_rank);
 		for (size_t i = from; r == 0 && i < to; i++)
-			r = give_line(c, lines, &c->rows.data[i]);
+			r = emit_source_line(c, lines, &c->rows.data[i]);
 		if (r < 0)
 			return r;
 	}
@@ -360,11 +363,11 @@ int pm_annotate_lines_init(struct pm_annotate_lines *ret, const struct pm_view *
 	PM_AUTO_FREE struct pm_annotate_lines *made = calloc(len + 1, sizeof(*made));
 	PM_CLEANUP(collector_release)
 	struct collector c = { .view = view, .ret = made };
-	int r = made ? prepare(&c, functions, len) : -ENOMEM;
+	int r = made ? collector_prepare(&c, functions, len) : -ENOMEM;
 
 	if (r == 0) {
-		pm_annotate_walk(view, enter, leave, &c);
-		r = c.failed ? -ENOMEM : give_all(&c);
+		pm_annotate_walk(view, enter_stack_rows, leave_stack_rows, &c);
+		r = c.failed ? -ENOMEM : emit_function_lines(&c);
 	}
 	if (r < 0) {
 		for (size_t i = 0; made && i < len; i++)
@@ -384,8 +387,8 @@ void pm_annotate_lines_release(struct pm_annotate_lines *lines)
 
 /* ---- regions --------------------------------------------------------------------------- */
 
-static bool is_worth(const struct pm_annotate_lines *lines,
-		     const struct pm_annotate_line *line, double limit)
+static bool is_line_worth_showing(const struct pm_annotate_lines *lines,
+				  const struct pm_annotate_line *line, double limit)
 {
 	struct pm_weight self = line->self, whole = lines->self;
 
@@ -413,7 +416,7 @@ int pm_annotate_regions_init(struct pm_annotate_regions *ret,
 								  : UINT32_MAX,
 		};
 
-		if (!is_worth(lines, line, limit))
+		if (!is_line_worth_showing(lines, line, limit))
 			continue;
 		if (last && (region.first <= last->last ||
 			     region.first - last->last - 1 <= GAP_LINES)) {

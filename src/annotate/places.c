@@ -32,7 +32,8 @@ uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t add
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-static int keep_text(struct pm_annotate_code *code, const char *text, const char **ret)
+static int keep_place_text(struct pm_annotate_code *code, const char *text,
+			   const char **ret)
 {
 	if (!text)
 		return 0;
@@ -41,8 +42,8 @@ static int keep_text(struct pm_annotate_code *code, const char *text, const char
 }
 
 /* The level of the chain that is the requested function. */
-static size_t find_level(const struct placing *placing,
-			 const struct pm_symbol_function *functions, size_t len)
+static size_t find_placed_level(const struct placing *placing,
+				const struct pm_symbol_function *functions, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (functions[i].name && strcmp(functions[i].name, placing->name) == 0)
@@ -50,13 +51,13 @@ static size_t find_level(const struct placing *placing,
 	return len;
 }
 
-static int place(void *user, size_t index, const struct pm_symbol_function *functions,
-		 size_t len)
+static int place_insn(void *user, size_t index,
+		      const struct pm_symbol_function *functions, size_t len)
 {
 	struct placing *placing = user;
 	struct pm_annotate_code *code = placing->code;
 	struct pm_annotate_insn *insn = &code->insns.data[index];
-	size_t level = find_level(placing, functions, len);
+	size_t level = find_placed_level(placing, functions, len);
 	int r;
 
 	while (index >= code->parts.data[placing->part].first +
@@ -69,21 +70,21 @@ static int place(void *user, size_t index, const struct pm_symbol_function *func
 	}
 	if (len == 0)
 		return 0;
-	r = keep_text(code, functions[level].file, &insn->file);
+	r = keep_place_text(code, functions[level].file, &insn->file);
 	insn->line = insn->file ? functions[level].line : 0;
 	code->has_lines |= insn->line > 0;
 	if (r < 0 || level == 0)
 		return r;
-	r = keep_text(code, functions[0].name ? functions[0].name : "[unknown]",
-		      &insn->inlined);
+	r = keep_place_text(code, functions[0].name ? functions[0].name : "[unknown]",
+			    &insn->inlined);
 	if (r == 0)
-		r = keep_text(code, functions[0].file, &insn->inlined_file);
+		r = keep_place_text(code, functions[0].file, &insn->inlined_file);
 	insn->inlined_line = insn->inlined_file ? functions[0].line : 0;
 	return r;
 }
 
-static int place_all(struct pm_annotate_code *code, int fd, const char *name,
-		     const struct pm_symbol_options *options)
+static int place_all_insns(struct pm_annotate_code *code, int fd, const char *name,
+			   const struct pm_symbol_options *options)
 {
 	struct placing placing = { .code = code, .name = name };
 	PM_AUTO_FREE uint64_t *addresses =
@@ -93,13 +94,13 @@ static int place_all(struct pm_annotate_code *code, int fd, const char *name,
 		return -ENOMEM;
 	for (size_t i = 0; i < code->insns.len; i++)
 		addresses[i] = code->insns.data[i].address;
-	return pm_symbols_resolve(fd, addresses, code->insns.len, options, place,
+	return pm_symbols_resolve(fd, addresses, code->insns.len, options, place_insn,
 				  &placing, NULL);
 }
 
 /* ---- targets of jumps and calls ------------------------------------------------------------ */
 
-static void link_jumps(struct pm_annotate_code *code)
+static void link_inner_jumps(struct pm_annotate_code *code)
 {
 	for (size_t i = 0; i < code->parts.len; i++) {
 		const struct pm_annotate_part *part = &code->parts.data[i];
@@ -129,30 +130,30 @@ struct naming {
 	struct target *targets;
 };
 
-static int compare_targets(const void *a, const void *b)
+static int compare_jump_targets(const void *a, const void *b)
 {
 	const struct target *x = a, *y = b;
 
 	return (x->address > y->address) - (x->address < y->address);
 }
 
-static int name_target(void *user, size_t index,
-		       const struct pm_symbol_function *functions, size_t len)
+static int name_jump_target(void *user, size_t index,
+			    const struct pm_symbol_function *functions, size_t len)
 {
 	struct naming *naming = user;
 
 	return len == 0 ? 0
-			: keep_text(naming->code, functions[len - 1].name,
-				    &naming->targets[index].name);
+			: keep_place_text(naming->code, functions[len - 1].name,
+					  &naming->targets[index].name);
 }
 
-static bool leads_out(const struct pm_annotate_insn *insn)
+static bool insn_leads_out(const struct pm_annotate_insn *insn)
 {
 	return insn->has_target && insn->to == PM_PROFILE_NONE;
 }
 
-static int name_targets(struct pm_annotate_code *code, int fd,
-			const struct pm_symbol_options *options)
+static int name_jump_targets(struct pm_annotate_code *code, int fd,
+			     const struct pm_symbol_options *options)
 {
 	size_t all = code->insns.len, len = 0, kept = 0;
 	PM_AUTO_FREE struct target *targets = calloc(all + 1, sizeof(*targets));
@@ -163,21 +164,22 @@ static int name_targets(struct pm_annotate_code *code, int fd,
 	if (!targets || !addresses)
 		return -ENOMEM;
 	for (size_t i = 0; i < all; i++)
-		if (leads_out(&code->insns.data[i]))
+		if (insn_leads_out(&code->insns.data[i]))
 			targets[len++].address = code->insns.data[i].target;
-	qsort(targets, len, sizeof(*targets), compare_targets);
+	qsort(targets, len, sizeof(*targets), compare_jump_targets);
 	for (size_t i = 0; i < len; i++)
 		if (kept == 0 || targets[kept - 1].address != targets[i].address)
 			targets[kept++] = targets[i];
 	for (size_t i = 0; i < kept; i++)
 		addresses[i] = targets[i].address;
-	r = pm_symbols_resolve(fd, addresses, kept, options, name_target, &naming, NULL);
+	r = pm_symbols_resolve(fd, addresses, kept, options, name_jump_target, &naming,
+			       NULL);
 	for (size_t i = 0; r == 0 && i < all; i++) {
 		struct target key = { .address = code->insns.data[i].target };
 		const struct target *found =
-			leads_out(&code->insns.data[i])
+			insn_leads_out(&code->insns.data[i])
 				? bsearch(&key, targets, kept, sizeof(key),
-					  compare_targets)
+					  compare_jump_targets)
 				: NULL;
 
 		if (found)
@@ -192,11 +194,11 @@ int pm_annotate_place_insns(struct pm_annotate_code *code,
 	struct pm_symbol_options options = { .inlines = true,
 					     .lines = true,
 					     .debug_dir = binary->debug_dir };
-	int r = place_all(code, binary->fd, name, &options);
+	int r = place_all_insns(code, binary->fd, name, &options);
 
-	link_jumps(code);
+	link_inner_jumps(code);
 	options.inlines = options.lines = false;
 	if (r == 0)
-		r = name_targets(code, binary->fd, &options);
+		r = name_jump_targets(code, binary->fd, &options);
 	return r;
 }

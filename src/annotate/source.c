@@ -33,8 +33,8 @@ int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
  * the recorded user may read. A recording of another user is evidence only of the rights
  * of its owner. If nothing is known, the report shows only what everybody may read.
  */
-static void choose_reader(struct pm_annotate_search *search,
-			  const struct pm_profile_info *info)
+static void choose_source_reader(struct pm_annotate_search *search,
+				 const struct pm_profile_info *info)
 {
 	uint32_t uid = info->owner == 0 ? info->uid : info->owner;
 
@@ -47,7 +47,7 @@ void pm_annotate_search_of(struct pm_annotate_search *search,
 {
 	if (search->recorded_at == 0)
 		search->recorded_at = pm_annotate_recorded_at(profile);
-	choose_reader(search, &profile->info);
+	choose_source_reader(search, &profile->info);
 }
 
 /* ---- access rights ---------------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static int read_real_path(int fd, char **ret)
 }
 
 /* Uses the location of the open file, whichever links have led to it. */
-static bool lies_below_root(int fd, const struct pm_annotate_search *search)
+static bool is_file_below_root(int fd, const struct pm_annotate_search *search)
 {
 	PM_AUTO_FREE char *path = NULL;
 
@@ -86,7 +86,7 @@ static bool lies_below_root(int fd, const struct pm_annotate_search *search)
 	return false;
 }
 
-static bool is_roots_own(int fd)
+static bool is_owned_by_root(int fd)
 {
 	struct stat st;
 
@@ -98,7 +98,7 @@ static bool is_roots_own(int fd)
  * can change. For root's own programs, files of root and files that everybody may read
  * are allowed.
  */
-static int open_allowed(const char *path, const struct pm_annotate_search *search)
+static int open_allowed_source(const char *path, const struct pm_annotate_search *search)
 {
 	PM_CLEANUP(pm_user_release) struct pm_user user = { 0 };
 	PM_AUTO_CLOSE int fd = -1;
@@ -113,7 +113,7 @@ static int open_allowed(const char *path, const struct pm_annotate_search *searc
 	fd = pm_file_open(0, path);
 	if (fd < 0)
 		return fd;
-	if (lies_below_root(fd, search) || (search->uid == 0 && is_roots_own(fd)))
+	if (is_file_below_root(fd, search) || (search->uid == 0 && is_owned_by_root(fd)))
 		return pm_take_fd(&fd);
 	return -EPERM;
 }
@@ -129,11 +129,11 @@ struct finding {
 	int reason;
 };
 
-static bool try_path(struct finding *finding, struct pm_str *path)
+static bool try_source_path(struct finding *finding, struct pm_str *path)
 {
 	int fd = path->failed || path->len == 0
 			 ? -ENOMEM
-			 : open_allowed(path->data, finding->search);
+			 : open_allowed_source(path->data, finding->search);
 
 	if (fd >= 0) {
 		finding->fd = fd;
@@ -146,8 +146,8 @@ static bool try_path(struct finding *finding, struct pm_str *path)
 	return false;
 }
 
-static bool try_parts(struct finding *finding, const char *folder, size_t folder_len,
-		      const char *path)
+static bool try_source_path_tails(struct finding *finding, const char *folder,
+				  size_t folder_len, const char *path)
 {
 	struct pm_str whole = { 0 };
 	bool found;
@@ -156,13 +156,14 @@ static bool try_parts(struct finding *finding, const char *folder, size_t folder
 	if (whole.len == 0 || whole.data[whole.len - 1] != '/')
 		pm_str_putc(&whole, '/');
 	pm_str_puts(&whole, path + strspn(path, "/"));
-	found = try_path(finding, &whole);
+	found = try_source_path(finding, &whole);
 	pm_str_release(&whole);
 	return found;
 }
 
 /* @rule is OLD=NEW or DIR; see struct pm_annotate_search. */
-static bool try_rule(struct finding *finding, const char *rule, const char *path)
+static bool try_source_dir_rule(struct finding *finding, const char *rule,
+				const char *path)
 {
 	const char *equals = strchr(rule, '=');
 	size_t old_len = equals ? (size_t)(equals - rule) : 0;
@@ -173,33 +174,35 @@ static bool try_rule(struct finding *finding, const char *rule, const char *path
 		if (strncmp(rule, path, old_len) != 0 ||
 		    (path[old_len] != '/' && path[old_len] != '\0' && old_len > 0))
 			return false;
-		return try_parts(finding, equals + 1, strlen(equals + 1), path + old_len);
+		return try_source_path_tails(finding, equals + 1, strlen(equals + 1),
+					     path + old_len);
 	}
 	for (const char *end = path; end; end = strchr(end, '/')) {
 		end += strspn(end, "/");
-		if (*end != '\0' && try_parts(finding, rule, strlen(rule), end))
+		if (*end != '\0' &&
+		    try_source_path_tails(finding, rule, strlen(rule), end))
 			return true;
 	}
 	return false;
 }
 
-static int find(struct finding *finding, const char *path)
+static int find_source_file(struct finding *finding, const char *path)
 {
 	const struct pm_annotate_search *search = finding->search;
 	struct pm_str whole = { 0 };
 	bool found;
 
 	for (size_t i = 0; i < search->source_dirs_len; i++)
-		if (try_rule(finding, search->source_dirs[i], path))
+		if (try_source_dir_rule(finding, search->source_dirs[i], path))
 			return 0;
 	/* It is relative to a folder that is no longer known. */
 	if (path[0] != '/')
 		return finding->reason;
 	if (search->symfs &&
-	    try_parts(finding, search->symfs, strlen(search->symfs), path))
+	    try_source_path_tails(finding, search->symfs, strlen(search->symfs), path))
 		return 0;
 	pm_str_puts(&whole, path);
-	found = try_path(finding, &whole);
+	found = try_source_path(finding, &whole);
 	pm_str_release(&whole);
 	return found ? 0 : finding->reason;
 }
@@ -207,7 +210,7 @@ static int find(struct finding *finding, const char *path)
 /* ---- text ------------------------------------------------------------------------------ */
 
 /* Reads at most one byte more than the limit, even if the file grows meanwhile. */
-static int read_text(int fd, struct pm_source *ret)
+static int read_source_text(int fd, struct pm_source *ret)
 {
 	size_t cap = 0;
 
@@ -233,7 +236,7 @@ static int read_text(int fd, struct pm_source *ret)
 	return memchr(ret->text, '\0', ret->text_len) ? -EBADMSG : 0;
 }
 
-static int split_lines(struct pm_source *source)
+static int split_source_lines(struct pm_source *source)
 {
 	size_t at = 0;
 
@@ -249,7 +252,7 @@ static int split_lines(struct pm_source *source)
 	return 0;
 }
 
-static int explain(int code, const char *path, struct pm_error *err)
+static int set_source_error(int code, const char *path, struct pm_error *err)
 {
 	switch (code) {
 	case -ENOENT:
@@ -276,8 +279,9 @@ static int explain(int code, const char *path, struct pm_error *err)
 	return code;
 }
 
-static int explain_withheld(const char *path, const struct pm_annotate_search *search,
-			    struct pm_error *err)
+static int set_withheld_source_error(const char *path,
+				     const struct pm_annotate_search *search,
+				     struct pm_error *err)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -301,25 +305,26 @@ int pm_source_read(struct pm_source *ret, const char *path,
 				   .fd = -1,
 				   .reason = -ENOENT };
 	struct stat st;
-	int r = find(&finding, path);
+	int r = find_source_file(&finding, path);
 
 	if (r == -EPERM)
-		return explain_withheld(path, search, err);
+		return set_withheld_source_error(path, search, err);
 	if (r < 0)
-		return explain(r, path, err);
+		return set_source_error(r, path, err);
 	fd = finding.fd;
 	source.path = finding.path;
 	if (fstat(fd, &st) < 0)
-		return explain(-errno, source.path, err);
+		return set_source_error(-errno, source.path, err);
 	source.newer = search && search->recorded_at > 0 &&
 		       st.st_mtim.tv_sec > search->recorded_at;
 	r = read_real_path(fd, &source.real_path);
 	if (r == 0)
-		r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG : read_text(fd, &source);
+		r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG
+						     : read_source_text(fd, &source);
 	if (r == 0)
-		r = split_lines(&source);
+		r = split_source_lines(&source);
 	if (r < 0)
-		return explain(r, source.path, err);
+		return set_source_error(r, source.path, err);
 	*ret = source;
 	source = (struct pm_source){ 0 };
 	return 0;

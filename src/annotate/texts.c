@@ -8,7 +8,7 @@ struct pm_annotate_texts {
 	struct pm_index index;
 };
 
-static bool row_equal(const void *table, uint32_t id, const void *key)
+static bool annotate_text_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_annotate_texts *texts = table;
 
@@ -34,7 +34,8 @@ void pm_annotate_texts_free(struct pm_annotate_texts *texts)
 const char *pm_annotate_texts_add(struct pm_annotate_texts *texts, const char *text)
 {
 	uint64_t hash = pm_hash_bytes(text, strlen(text));
-	uint32_t id = pm_index_find(&texts->index, hash, row_equal, texts, text);
+	uint32_t id =
+		pm_index_find(&texts->index, hash, annotate_text_equal, texts, text);
 	char *copy;
 
 	if (id != PM_INDEX_NONE)
