@@ -111,7 +111,8 @@ bool pm_go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *r
 
 /* ---- ELF headers ------------------------------------------------------------------------ */
 
-static bool read_at(const struct pm_go_file *file, uint64_t offset, void *ret, size_t len)
+static bool read_go_file_bytes(const struct pm_go_file *file, uint64_t offset, void *ret,
+			       size_t len)
 {
 	const uint8_t *bytes = file->bytes(file->user, offset, len);
 
@@ -125,8 +126,9 @@ static bool read_phdr(const struct headers *headers, uint64_t offset, Elf64_Phdr
 	Elf32_Phdr small;
 
 	if (headers->table->word_bytes == 8)
-		return read_at(&headers->table->file, offset, ret, sizeof(*ret));
-	if (!read_at(&headers->table->file, offset, &small, sizeof(small)))
+		return read_go_file_bytes(&headers->table->file, offset, ret,
+					  sizeof(*ret));
+	if (!read_go_file_bytes(&headers->table->file, offset, &small, sizeof(small)))
 		return false;
 	*ret = (Elf64_Phdr){ .p_type = small.p_type,
 			     .p_flags = small.p_flags,
@@ -145,8 +147,9 @@ static bool is_go_note(const struct pm_go_table *table, const Elf64_Phdr *phdr)
 	char name[4];
 
 	return phdr->p_filesz > sizeof(note) + sizeof(name) &&
-	       read_at(&table->file, phdr->p_offset, &note, sizeof(note)) &&
-	       read_at(&table->file, phdr->p_offset + sizeof(note), name, sizeof(name)) &&
+	       read_go_file_bytes(&table->file, phdr->p_offset, &note, sizeof(note)) &&
+	       read_go_file_bytes(&table->file, phdr->p_offset + sizeof(note), name,
+				  sizeof(name)) &&
 	       note.n_type == GO_NOTE && memcmp(name, "Go\0\0", sizeof(name)) == 0;
 }
 
@@ -160,8 +163,9 @@ static void read_dynamic(struct headers *headers, const Elf64_Phdr *phdr)
 	Elf64_Dyn dyn;
 
 	for (uint64_t i = 0; i < ENTRIES_MAX && i < phdr->p_filesz / sizeof(dyn); i++) {
-		if (!read_at(&headers->table->file, phdr->p_offset + i * sizeof(dyn),
-			     &dyn, sizeof(dyn)) ||
+		if (!read_go_file_bytes(&headers->table->file,
+					phdr->p_offset + i * sizeof(dyn), &dyn,
+					sizeof(dyn)) ||
 		    dyn.d_tag == DT_NULL)
 			return;
 		if (dyn.d_tag == DT_RELA)
@@ -201,8 +205,9 @@ static bool read_shdr(const struct headers *headers, uint64_t index, Elf64_Shdr 
 	Elf32_Shdr small;
 
 	if (headers->table->word_bytes == 8)
-		return read_at(&headers->table->file, offset, ret, sizeof(*ret));
-	if (!read_at(&headers->table->file, offset, &small, sizeof(small)))
+		return read_go_file_bytes(&headers->table->file, offset, ret,
+					  sizeof(*ret));
+	if (!read_go_file_bytes(&headers->table->file, offset, &small, sizeof(small)))
 		return false;
 	*ret = (Elf64_Shdr){ .sh_name = small.sh_name,
 			     .sh_type = small.sh_type,
@@ -231,8 +236,9 @@ static void read_shdrs(struct headers *headers, uint64_t names)
 		if (len > headers->names_size - shdr.sh_name)
 			len = headers->names_size - shdr.sh_name;
 		memset(name, 0, sizeof(name));
-		if (!read_at(&headers->table->file, headers->names_offset + shdr.sh_name,
-			     name, len) ||
+		if (!read_go_file_bytes(&headers->table->file,
+					headers->names_offset + shdr.sh_name, name,
+					len) ||
 		    !memchr(name, '\0', sizeof(name)) || !pm_go_is_section(name))
 			continue;
 		headers->is_go = true;
@@ -250,7 +256,7 @@ static int read_headers(struct headers *headers, const struct pm_go_file *file)
 		Elf64_Ehdr h64;
 	} header;
 
-	if (!read_at(file, 0, &header.h32, sizeof(header.h32)) ||
+	if (!read_go_file_bytes(file, 0, &header.h32, sizeof(header.h32)) ||
 	    memcmp(header.ident, ELFMAG, SELFMAG) != 0 ||
 	    header.ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOENT;
@@ -266,7 +272,7 @@ static int read_headers(struct headers *headers, const struct pm_go_file *file)
 		read_shdrs(headers, header.h32.e_shstrndx);
 		return 0;
 	}
-	if (!read_at(file, 0, &header.h64, sizeof(header.h64)))
+	if (!read_go_file_bytes(file, 0, &header.h64, sizeof(header.h64)))
 		return -ENOENT;
 	table->word_bytes = 8;
 	table->machine = header.h64.e_machine;
@@ -282,7 +288,7 @@ static int read_headers(struct headers *headers, const struct pm_go_file *file)
 /* ---- module data ------------------------------------------------------------------------ */
 
 /* R_X86_64_RELATIVE, R_AARCH64_RELATIVE */
-static bool is_relative(const struct pm_go_table *table, uint64_t info)
+static bool is_relative_reloc(const struct pm_go_table *table, uint64_t info)
 {
 	return info ==
 	       (table->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE);
@@ -312,14 +318,14 @@ static void read_relocated(struct headers *headers, uint64_t svma, uint64_t *wor
 		uint64_t word = (rela.r_offset - svma) / headers->table->word_bytes;
 
 		if (rela.r_offset >= svma && word < MODULE_WORDS &&
-		    is_relative(headers->table, rela.r_info))
+		    is_relative_reloc(headers->table, rela.r_info))
 			words[word] = (uint64_t)rela.r_addend;
 	}
 }
 
 /* Copies from module data the addresses that the table needs, if it is the data of
  * this table. */
-static bool use_module(struct pm_go_table *table, const uint64_t *words)
+static bool use_go_module(struct pm_go_table *table, const uint64_t *words)
 {
 	uint64_t text = words[MODULE_TEXT];
 	uint64_t funcdata = words[table->layout >= PM_GO_1_20 ? MODULE_FUNCDATA_1_20
@@ -333,7 +339,7 @@ static bool use_module(struct pm_go_table *table, const uint64_t *words)
 	return true;
 }
 
-static bool find_module_by_relocs(struct headers *headers)
+static bool find_go_module_by_relocs(struct headers *headers)
 {
 	Elf64_Rela rela;
 	int candidates = 0;
@@ -341,26 +347,26 @@ static bool find_module_by_relocs(struct headers *headers)
 	for (uint64_t i = 0; read_reloc(headers, i, &rela); i++) {
 		uint64_t words[MODULE_WORDS] = { 0 };
 
-		if (!is_relative(headers->table, rela.r_info) ||
+		if (!is_relative_reloc(headers->table, rela.r_info) ||
 		    (uint64_t)rela.r_addend != headers->table->header)
 			continue;
 		if (++candidates > CANDIDATES_MAX)
 			break;
 		read_relocated(headers, rela.r_offset, words);
-		if (use_module(headers->table, words))
+		if (use_go_module(headers->table, words))
 			return true;
 	}
 	return false;
 }
 
-static bool use_module_at(struct pm_go_table *table, uint64_t svma)
+static bool use_go_module_at(struct pm_go_table *table, uint64_t svma)
 {
 	uint64_t words[MODULE_WORDS];
 
 	for (size_t i = 0; i < MODULE_WORDS; i++)
 		if (!pm_go_read_word(table, svma + i * table->word_bytes, &words[i]))
 			return false;
-	return use_module(table, words);
+	return use_go_module(table, words);
 }
 
 /* Calls @use with the address of each word in the segments that satisfies @is_wanted,
@@ -416,21 +422,21 @@ static bool points_to_table(const struct pm_go_table *table, const uint8_t *word
 	return value == table->header;
 }
 
-static void find_module(struct headers *headers)
+static void find_go_module(struct headers *headers)
 {
 	const struct search search = { .is_wanted = points_to_table,
-				       .use = use_module_at,
+				       .use = use_go_module_at,
 				       .flags = PF_W,
 				       .no_flags = PF_X,
 				       .bytes = headers->table->word_bytes };
 
 	if (!search_segments(headers->table, &search))
-		find_module_by_relocs(headers);
+		find_go_module_by_relocs(headers);
 }
 
 /* ---- public ------------------------------------------------------------------------------ */
 
-static bool use_header_at(struct pm_go_table *table, uint64_t svma)
+static bool use_go_header_at(struct pm_go_table *table, uint64_t svma)
 {
 	return pm_go_read_header(table, svma) == 0;
 }
@@ -438,7 +444,7 @@ static bool use_header_at(struct pm_go_table *table, uint64_t svma)
 int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file)
 {
 	static const struct search search = { .is_wanted = pm_go_is_magic,
-					      .use = use_header_at,
+					      .use = use_go_header_at,
 					      .no_flags = PF_X,
 					      .bytes = 8 };
 	struct pm_go_table table = { 0 };
@@ -453,7 +459,7 @@ int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file)
 			return -ENOENT;
 	}
 	if (table.layout >= PM_GO_1_18)
-		find_module(&headers);
+		find_go_module(&headers);
 	if (pm_go_read_range(&table) < 0)
 		return -ENOENT;
 	*ret = table;

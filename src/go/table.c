@@ -42,7 +42,7 @@ bool pm_go_is_magic(const struct pm_go_table *table, const uint8_t *bytes)
 
 /* ---- header ------------------------------------------------------------------------------ */
 
-static enum pm_go_layout layout_of(const uint8_t *header)
+static enum pm_go_layout header_layout(const uint8_t *header)
 {
 	uint32_t magic;
 
@@ -55,7 +55,7 @@ static enum pm_go_layout layout_of(const uint8_t *header)
 }
 
 /* Reads the offsets from the header, in the order in which linkers write the parts. */
-static bool read_parts(struct pm_go_table *table, uint64_t at)
+static bool read_table_parts(struct pm_go_table *table, uint64_t at)
 {
 	uint64_t *parts[] = { &table->names, &table->units, &table->files, &table->pcs,
 			      &table->functions };
@@ -81,7 +81,7 @@ int pm_go_read_header(struct pm_go_table *table, uint64_t svma)
 	if (!header || !pm_go_is_magic(table, header))
 		return -ENOENT;
 	table->header = svma;
-	table->layout = layout_of(header);
+	table->layout = header_layout(header);
 	table->quantum = header[6];
 	table->text = 0;
 	if (!pm_go_read_word(table, at, &table->functions_len) ||
@@ -105,7 +105,7 @@ int pm_go_read_header(struct pm_go_table *table, uint64_t svma)
 			return -ENOENT;
 		at += word;
 	}
-	return read_parts(table, at) ? 0 : -ENOENT;
+	return read_table_parts(table, at) ? 0 : -ENOENT;
 }
 
 /* ---- functions --------------------------------------------------------------------------- */
@@ -116,7 +116,8 @@ struct row {
 
 /* Reads row @index of the functions. The row after the last has only an entry: the end of
  * the code. */
-static bool read_row(const struct pm_go_table *table, uint64_t index, struct row *ret)
+static bool read_function_row(const struct pm_go_table *table, uint64_t index,
+			      struct row *ret)
 {
 	if (table->layout >= PM_GO_1_18) {
 		uint64_t at = table->functions + index * 8;
@@ -142,8 +143,8 @@ static bool read_row(const struct pm_go_table *table, uint64_t index, struct row
 	return true;
 }
 
-static int read_record(const struct pm_go_table *table, const struct row *row,
-		       struct pm_go_function *ret)
+static int read_function_record(const struct pm_go_table *table, const struct row *row,
+				struct pm_go_function *ret)
 {
 	enum {
 		TAIL_BYTES = 4, /* funcID, flag, a byte, the number of funcdata */
@@ -179,41 +180,42 @@ static int read_record(const struct pm_go_table *table, const struct row *row,
 }
 
 /* The start of the data of @function: tables of values, then pointers. */
-static uint64_t data_of(const struct pm_go_table *table,
-			const struct pm_go_function *function)
+static uint64_t function_data_address(const struct pm_go_table *table,
+				      const struct pm_go_function *function)
 {
 	if (table->layout >= PM_GO_1_18)
 		return function->record + (table->layout >= PM_GO_1_20 ? 44 : 40);
 	return function->record + table->word_bytes + 36;
 }
 
-static int read_function(const struct pm_go_table *table, uint64_t index,
-			 struct pm_go_function *ret)
+static int read_go_function(const struct pm_go_table *table, uint64_t index,
+			    struct pm_go_function *ret)
 {
 	struct row row, next;
 
-	if (!read_row(table, index, &row) || !read_row(table, index + 1, &next) ||
-	    next.entry < row.entry)
+	if (!read_function_row(table, index, &row) ||
+	    !read_function_row(table, index + 1, &next) || next.entry < row.entry)
 		return -EBADMSG;
 	ret->entry = row.entry;
 	ret->end = next.entry;
-	return read_record(table, &row, ret);
+	return read_function_record(table, &row, ret);
 }
 
 int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
 		      struct pm_go_function *ret)
 {
-	return index < table->functions_len ? read_function(table, index, ret) : -ENOENT;
+	return index < table->functions_len ? read_go_function(table, index, ret)
+					    : -ENOENT;
 }
 
 /* Checks that the function's record has the same entry, and a name. */
-static bool is_sound(const struct pm_go_table *table, uint64_t index)
+static bool is_function_row_sound(const struct pm_go_table *table, uint64_t index)
 {
 	struct pm_go_function function;
 	uint64_t entry;
 	uint32_t offset;
 
-	if (read_function(table, index, &function) < 0 ||
+	if (read_go_function(table, index, &function) < 0 ||
 	    !pm_go_is_code(table, function.entry) || !pm_go_name(table, &function))
 		return false;
 	if (table->layout >= PM_GO_1_18) {
@@ -231,10 +233,11 @@ int pm_go_read_range(struct pm_go_table *table)
 	struct row first, end;
 
 	if ((table->layout >= PM_GO_1_18 && !pm_go_is_code(table, table->text)) ||
-	    !read_row(table, 0, &first) || !read_row(table, table->functions_len, &end) ||
-	    end.entry <= first.entry || !is_sound(table, 0) ||
-	    !is_sound(table, table->functions_len / 2) ||
-	    !is_sound(table, table->functions_len - 1))
+	    !read_function_row(table, 0, &first) ||
+	    !read_function_row(table, table->functions_len, &end) ||
+	    end.entry <= first.entry || !is_function_row_sound(table, 0) ||
+	    !is_function_row_sound(table, table->functions_len / 2) ||
+	    !is_function_row_sound(table, table->functions_len - 1))
 		return -ENOENT;
 	table->low = first.entry;
 	table->high = end.entry;
@@ -248,8 +251,8 @@ int pm_go_read_range(struct pm_go_table *table)
  * return to sigreturn. A look-up of the address minus 1 then finds the function before
  * it.
  */
-static bool is_returned_to(const struct pm_go_table *table,
-			   const struct pm_go_function *function)
+static bool is_call_returned_to(const struct pm_go_table *table,
+				const struct pm_go_function *function)
 {
 	const char *name = pm_go_name(table, function);
 
@@ -269,7 +272,7 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 		uint64_t middle = low + (high - low) / 2;
 		struct row row;
 
-		if (!read_row(table, middle, &row))
+		if (!read_function_row(table, middle, &row))
 			return -EBADMSG;
 		if (row.entry <= svma)
 			low = middle + 1;
@@ -278,13 +281,13 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 	}
 	if (low == 0)
 		return -ENOENT;
-	rc = read_function(table, low - 1, &found);
+	rc = read_go_function(table, low - 1, &found);
 	if (rc == 0 && svma >= found.end)
 		rc = -EBADMSG;
 	if (rc < 0)
 		return rc;
 	if (svma + 1 == found.end && low < table->functions_len &&
-	    read_function(table, low, &next) == 0 && is_returned_to(table, &next))
+	    read_go_function(table, low, &next) == 0 && is_call_returned_to(table, &next))
 		found = next;
 	*ret = found;
 	return 0;
@@ -294,7 +297,8 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 
 /* Returns the string at @svma, in place. @end: the end of the part that must contain
  * it. */
-static const char *text_at(const struct pm_go_table *table, uint64_t svma, uint64_t end)
+static const char *go_text_at(const struct pm_go_table *table, uint64_t svma,
+			      uint64_t end)
 {
 	uint64_t left = pm_go_bytes_left(table, svma);
 
@@ -317,21 +321,21 @@ static const char *text_at(const struct pm_go_table *table, uint64_t svma, uint6
 	}
 }
 
-static const char *name_at(const struct pm_go_table *table, uint32_t offset)
+static const char *go_function_name_at(const struct pm_go_table *table, uint32_t offset)
 {
-	return text_at(table, table->names + offset,
-		       table->layout == PM_GO_1_2 ? UINT64_MAX : table->units);
+	return go_text_at(table, table->names + offset,
+			  table->layout == PM_GO_1_2 ? UINT64_MAX : table->units);
 }
 
 const char *pm_go_name(const struct pm_go_table *table,
 		       const struct pm_go_function *function)
 {
-	return name_at(table, function->name);
+	return go_function_name_at(table, function->name);
 }
 
 /* The name of file number @file in the unit of @function. */
-static const char *file_name(const struct pm_go_table *table,
-			     const struct pm_go_function *function, int32_t file)
+static const char *go_file_name(const struct pm_go_table *table,
+				const struct pm_go_function *function, int32_t file)
 {
 	uint32_t offset;
 
@@ -341,14 +345,14 @@ static const char *file_name(const struct pm_go_table *table,
 		return file > 0 && pm_go_read_u32(table,
 						  table->files + 4 * (uint64_t)file,
 						  &offset)
-			       ? text_at(table, table->header + offset, UINT64_MAX)
+			       ? go_text_at(table, table->header + offset, UINT64_MAX)
 			       : NULL;
 	if (!pm_go_read_u32(
 		    table, table->units + 4 * ((uint64_t)function->unit + (uint64_t)file),
 		    &offset) ||
 	    offset == UINT32_MAX)
 		return NULL;
-	return text_at(table, table->files + offset, table->pcs);
+	return go_text_at(table, table->files + offset, table->pcs);
 }
 
 /* ---- tables of values -------------------------------------------------------------------- */
@@ -381,9 +385,9 @@ static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader
  * step). It has pairs of LEB128 numbers: the change of the value, and the length for
  * which it is valid. A change of 0 that is not the first ends the table.
  */
-static int value_at(const struct pm_go_table *table,
-		    const struct pm_go_function *function, uint32_t offset, uint64_t svma,
-		    uint32_t *work_left, int32_t *ret)
+static int pc_value_at(const struct pm_go_table *table,
+		       const struct pm_go_function *function, uint32_t offset,
+		       uint64_t svma, uint32_t *work_left, int32_t *ret)
 {
 	uint64_t at = table->pcs + offset, pc = function->entry;
 	struct pm_reader reader = { 0 };
@@ -420,17 +424,20 @@ int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
 		      uint32_t *work_left, int32_t *ret)
 {
-	return value_at(table, function, function->sp,
-			svma < function->entry ? function->entry : svma, work_left, ret);
+	return pc_value_at(table, function, function->sp,
+			   svma < function->entry ? function->entry : svma, work_left,
+			   ret);
 }
 
 /* ---- inlined calls ----------------------------------------------------------------------- */
 
 /* svma of the list of calls that were inlined into @function; 0: none. */
-static uint64_t inline_tree(const struct pm_go_table *table,
-			    const struct pm_go_function *function)
+static uint64_t find_inline_tree(const struct pm_go_table *table,
+				 const struct pm_go_function *function)
 {
-	uint64_t at = data_of(table, function) + 4 * (uint64_t)function->pcdata_len, tree;
+	uint64_t at = function_data_address(table, function) +
+		      4 * (uint64_t)function->pcdata_len,
+		 tree;
 	uint32_t offset;
 
 	if (table->layout == PM_GO_1_2 || function->pcdata_len <= PCDATA_INLINE_TREE ||
@@ -453,8 +460,8 @@ static uint64_t inline_tree(const struct pm_go_table *table,
 }
 
 /* Reads inlined call @index: the function's name, and the place of the call in its caller. */
-static bool read_inlined(const struct pm_go_table *table, uint64_t tree, uint32_t index,
-			 uint32_t *name, uint32_t *parent_pc)
+static bool read_inlined_call(const struct pm_go_table *table, uint64_t tree,
+			      uint32_t index, uint32_t *name, uint32_t *parent_pc)
 {
 	bool is_old = table->layout < PM_GO_1_20;
 	uint64_t at = tree + (uint64_t)index * (is_old ? 20 : 16);
@@ -467,15 +474,16 @@ size_t pm_go_frames(const struct pm_go_table *table,
 		    const struct pm_go_function *function, uint64_t svma,
 		    uint32_t *work_left, struct pm_go_frame *frames)
 {
-	uint64_t tree = inline_tree(table, function);
+	uint64_t tree = find_inline_tree(table, function);
 	uint32_t of_index = 0;
 	size_t len = 0;
 
 	if (svma < function->entry)
 		svma = function->entry;
-	if (tree != 0 &&
-	    !pm_go_read_u32(table, data_of(table, function) + 4 * PCDATA_INLINE_TREE,
-			    &of_index))
+	if (tree != 0 && !pm_go_read_u32(table,
+					 function_data_address(table, function) +
+						 4 * PCDATA_INLINE_TREE,
+					 &of_index))
 		of_index = 0;
 	for (;;) {
 		struct pm_go_frame *frame = &frames[len++];
@@ -483,20 +491,20 @@ size_t pm_go_frames(const struct pm_go_table *table,
 		uint32_t name, parent;
 
 		*frame = (struct pm_go_frame){ .name = pm_go_name(table, function) };
-		if (value_at(table, function, function->file, svma, work_left, &file) ==
-		    0)
-			frame->file = file_name(table, function, file);
-		if (value_at(table, function, function->line, svma, work_left, &line) ==
-			    0 &&
+		if (pc_value_at(table, function, function->file, svma, work_left,
+				&file) == 0)
+			frame->file = go_file_name(table, function, file);
+		if (pc_value_at(table, function, function->line, svma, work_left,
+				&line) == 0 &&
 		    line > 0)
 			frame->line = (uint32_t)line;
 		if (len == PM_GO_INLINE_MAX ||
-		    value_at(table, function, of_index, svma, work_left, &index) < 0 ||
+		    pc_value_at(table, function, of_index, svma, work_left, &index) < 0 ||
 		    index < 0 ||
-		    !read_inlined(table, tree, (uint32_t)index, &name, &parent) ||
+		    !read_inlined_call(table, tree, (uint32_t)index, &name, &parent) ||
 		    parent >= function->end - function->entry)
 			return len;
-		frame->name = name_at(table, name);
+		frame->name = go_function_name_at(table, name);
 		svma = function->entry + parent;
 	}
 }
