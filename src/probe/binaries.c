@@ -13,7 +13,7 @@ enum {
 	BINARIES_MAX = 4096,
 };
 
-static void release_binary(struct pm_probe_binary *binary)
+static void binary_release(struct pm_probe_binary *binary)
 {
 	pm_cleanup_close(&binary->fd);
 	free(binary->label);
@@ -23,11 +23,11 @@ static void release_binary(struct pm_probe_binary *binary)
 void pm_probe_binaries_release(struct pm_probe_binaries *binaries)
 {
 	for (size_t i = 0; i < binaries->list.len; i++)
-		release_binary(&binaries->list.data[i]);
+		binary_release(&binaries->list.data[i]);
 	pm_vec_release(&binaries->list);
 }
 
-static bool is_same(int a, int b)
+static bool fds_are_same_file(int a, int b)
 {
 	struct stat x, y;
 
@@ -36,13 +36,13 @@ static bool is_same(int a, int b)
 }
 
 /* Takes ownership of the fd and strings of @file. Skips files that are already there. */
-static int take(struct pm_probe_binaries *ret, struct pm_probe_file *file)
+static int binaries_add_file(struct pm_probe_binaries *ret, struct pm_probe_file *file)
 {
 	struct pm_probe_binary binary = { .pid = file->pid };
 	int code;
 
 	for (size_t i = 0; i < ret->list.len; i++)
-		if (is_same(ret->list.data[i].fd, file->fd)) {
+		if (fds_are_same_file(ret->list.data[i].fd, file->fd)) {
 			pm_probe_file_release(file);
 			return 0;
 		}
@@ -51,12 +51,13 @@ static int take(struct pm_probe_binaries *ret, struct pm_probe_file *file)
 	binary.path = PM_TAKE_PTR(file->path);
 	code = ret->list.len >= BINARIES_MAX ? -E2BIG : pm_vec_push(&ret->list, binary);
 	if (code < 0)
-		release_binary(&binary);
+		binary_release(&binary);
 	return code;
 }
 
 /* Takes ownership of @fd. */
-static int take_path(struct pm_probe_binaries *ret, int fd, const char *path, pid_t pid)
+static int binaries_add_path(struct pm_probe_binaries *ret, int fd, const char *path,
+			     pid_t pid)
 {
 	const char *slash = strrchr(path, '/');
 	struct pm_probe_file file = { .fd = fd,
@@ -65,12 +66,12 @@ static int take_path(struct pm_probe_binaries *ret, int fd, const char *path, pi
 				      .pid = pid };
 
 	if (file.path && file.label)
-		return take(ret, &file);
+		return binaries_add_file(ret, &file);
 	pm_probe_file_release(&file);
 	return -ENOMEM;
 }
 
-static int no_memory(int code, struct pm_error *err)
+static int set_binaries_error(int code, struct pm_error *err)
 {
 	return code < 0 ? pm_error_set(err, code, "%s",
 				       code == -E2BIG ? "there are too many files"
@@ -80,7 +81,8 @@ static int no_memory(int code, struct pm_error *err)
 
 /* ---- programs ------------------------------------------------------------------------------ */
 
-static int program_of(struct pm_probe_binaries *ret, pid_t pid, struct pm_error *err)
+static int add_process_program(struct pm_probe_binaries *ret, pid_t pid,
+			       struct pm_error *err)
 {
 	char link[32], path[PATH_MAX];
 	ssize_t len;
@@ -96,7 +98,7 @@ static int program_of(struct pm_probe_binaries *ret, pid_t pid, struct pm_error 
 		return fd;
 	}
 	path[len] = '\0';
-	return no_memory(take_path(ret, fd, path, pid), err);
+	return set_binaries_error(binaries_add_path(ret, fd, path, pid), err);
 }
 
 int pm_probe_find_program(struct pm_probe_binaries *ret,
@@ -107,13 +109,13 @@ int pm_probe_find_program(struct pm_probe_binaries *ret,
 	int code = 0;
 
 	for (size_t i = 0; i < context->pids_len && code == 0; i++)
-		code = program_of(ret, context->pids[i], err);
+		code = add_process_program(ret, context->pids[i], err);
 	if (context->pids_len > 0)
 		return code;
 	if (!context->command)
 		return pm_error_set(err, -EINVAL, "there is no program to look into");
 	code = pm_probe_files_command(&file, context, &is_script, err);
-	return code < 0 ? code : no_memory(take(ret, &file), err);
+	return code < 0 ? code : set_binaries_error(binaries_add_file(ret, &file), err);
 }
 
 int pm_probe_find_binary(struct pm_probe_binaries *ret,
@@ -124,22 +126,25 @@ int pm_probe_find_binary(struct pm_probe_binaries *ret,
 	int code = pm_probe_files_find(&files, context, word, err);
 
 	for (size_t i = 0; i < files.list.len && code == 0; i++)
-		code = no_memory(take(ret, &files.list.data[i]), err);
+		code = set_binaries_error(binaries_add_file(ret, &files.list.data[i]),
+					  err);
 	pm_probe_files_release(&files);
 	return code;
 }
 
 /* ---- needed files -------------------------------------------------------------------------- */
 
-static void free_procs(struct pm_procs **procs)
+static void free_binaries_procs(struct pm_procs **procs)
 {
 	pm_procs_free(*procs);
 }
 
-static int mapped_by(struct pm_probe_binaries *ret, pid_t pid, struct pm_error *err)
+static int add_process_mappings(struct pm_probe_binaries *ret, pid_t pid,
+				struct pm_error *err)
 {
-	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
-	int code = procs ? pm_procs_read(procs, pid, err) : no_memory(-ENOMEM, err);
+	struct pm_procs *procs PM_CLEANUP(free_binaries_procs) = pm_procs_new(NULL);
+	int code =
+		procs ? pm_procs_read(procs, pid, err) : set_binaries_error(-ENOMEM, err);
 
 	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
 		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
@@ -148,18 +153,19 @@ static int mapped_by(struct pm_probe_binaries *ret, pid_t pid, struct pm_error *
 				 : -1;
 
 		if (fd >= 0)
-			code = no_memory(take_path(ret, fd, module->identity.path, pid),
-					 err);
+			code = set_binaries_error(
+				binaries_add_path(ret, fd, module->identity.path, pid),
+				err);
 	}
 	return code;
 }
 
-static int take_needed(void *user, const char *name, const char *path)
+static int add_needed_library(void *user, const char *name, const char *path)
 {
 	int fd = pm_file_open(0, path);
 
 	(void)name;
-	return fd < 0 ? 0 : take_path(user, fd, path, 0);
+	return fd < 0 ? 0 : binaries_add_path(user, fd, path, 0);
 }
 
 int pm_probe_find_needed(struct pm_probe_binaries *ret,
@@ -172,7 +178,7 @@ int pm_probe_find_needed(struct pm_probe_binaries *ret,
 	int code = 0;
 
 	for (size_t i = 0; i < context->pids_len && code == 0; i++)
-		code = mapped_by(ret, context->pids[i], err);
+		code = add_process_mappings(ret, context->pids[i], err);
 	if (context->pids_len > 0 || !context->command)
 		return code;
 	code = pm_probe_files_command(&file, context, &is_script, err);
@@ -182,9 +188,9 @@ int pm_probe_find_needed(struct pm_probe_binaries *ret,
 		abi.machine = elf.machine;
 		abi.is_64 = elf.is_64;
 		pm_probe_elf_close(&elf);
-		code = no_memory(
-			pm_probe_needed_each(file.fd, file.path, &abi, take_needed, ret),
-			err);
+		code = set_binaries_error(pm_probe_needed_each(file.fd, file.path, &abi,
+							       add_needed_library, ret),
+					  err);
 	}
 	pm_probe_file_release(&file);
 	return code;

@@ -18,7 +18,8 @@ struct wanted {
 	struct pm_near_names near;
 };
 
-static bool fits(const struct wanted *wanted, const struct pm_probe_symbol *symbol)
+static bool is_wanted_variable(const struct wanted *wanted,
+			       const struct pm_probe_symbol *symbol)
 {
 	if (!symbol->defined)
 		return false;
@@ -28,8 +29,10 @@ static bool fits(const struct wanted *wanted, const struct pm_probe_symbol *symb
 
 /* Returns 0, -ENOENT, or -EINVAL: several variables have that name, or each thread has
  * its own. */
-static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *debug,
-		   struct wanted *wanted, uint64_t *ret, struct pm_error *err)
+static int find_variable_in_tables(const struct pm_probe_elf *elf,
+				   const struct pm_probe_elf *debug,
+				   struct wanted *wanted, uint64_t *ret,
+				   struct pm_error *err)
 {
 	struct pm_probe_tables tables;
 	uint64_t address = 0;
@@ -48,12 +51,12 @@ static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *de
 			if (!pm_probe_table_row(&table, i, &symbol))
 				continue;
 			if (strcmp(symbol.name, wanted->symbol) != 0) {
-				if (fits(wanted, &symbol))
+				if (is_wanted_variable(wanted, &symbol))
 					pm_near_names_add(&wanted->near, symbol.name);
 				continue;
 			}
 			per_thread |= symbol.type == STT_TLS;
-			if (!fits(wanted, &symbol))
+			if (!is_wanted_variable(wanted, &symbol))
 				continue;
 			several |= found && address != symbol.address;
 			found = true;
@@ -73,8 +76,9 @@ static int look_up(const struct pm_probe_elf *elf, const struct pm_probe_elf *de
 }
 
 /* Looks in @fd and its debug file. */
-static int look_into(int fd, const struct pm_debug_search *search, struct wanted *wanted,
-		     struct pm_probe_elf *elf, uint64_t *ret, struct pm_error *err)
+static int find_variable_in_file(int fd, const struct pm_debug_search *search,
+				 struct wanted *wanted, struct pm_probe_elf *elf,
+				 uint64_t *ret, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int debug_fd = -1;
 	struct pm_probe_elf debug = { .fd = -1 };
@@ -85,21 +89,22 @@ static int look_into(int fd, const struct pm_debug_search *search, struct wanted
 		return code == -ENOEXEC ? -ENOENT : code;
 	debug_fd = pm_debug_find(fd, search);
 	has_debug = debug_fd >= 0 && pm_probe_elf_open(&debug, debug_fd) == 0;
-	code = look_up(elf, has_debug ? &debug : NULL, wanted, ret, err);
+	code = find_variable_in_tables(elf, has_debug ? &debug : NULL, wanted, ret, err);
 	if (has_debug)
 		pm_probe_elf_close(&debug);
 	return code;
 }
 
-static int no_such(const struct wanted *wanted, struct pm_error *err)
+static int set_no_variable_error(const struct wanted *wanted, struct pm_error *err)
 {
 	pm_error_set(err, -ENOENT, "no variable \"%s\"", wanted->symbol);
 	pm_near_names_tell(&wanted->near, err);
 	return -ENOENT;
 }
 
-static int in_command(const struct pm_probe_context *context, struct wanted *wanted,
-		      uint64_t *ret, struct pm_error *err)
+static int find_variable_in_command(const struct pm_probe_context *context,
+				    struct wanted *wanted, uint64_t *ret,
+				    struct pm_error *err)
 {
 	struct pm_debug_search search = { .dir = context->debug_dir };
 	struct pm_probe_file program = { .fd = -1 };
@@ -109,9 +114,9 @@ static int in_command(const struct pm_probe_context *context, struct wanted *wan
 
 	if (code < 0)
 		return code;
-	code = look_into(program.fd, &search, wanted, &elf, ret, err);
+	code = find_variable_in_file(program.fd, &search, wanted, &elf, ret, err);
 	if (code == -ENOENT) {
-		no_such(wanted, err);
+		set_no_variable_error(wanted, err);
 		pm_error_where(err, program.path, -1);
 		if (elf.type == ET_DYN || elf.has_interpreter)
 			pm_error_fix(err, "for a library's variable: -p PID");
@@ -130,8 +135,8 @@ static int in_command(const struct pm_probe_context *context, struct wanted *wan
 
 /* The difference between the addresses in memory and in the file, from one executable
  * mapping of it. */
-static bool bias_of(const struct pm_probe_elf *elf, const struct pm_mapping *mapping,
-		    uint64_t *ret)
+static bool mapping_bias(const struct pm_probe_elf *elf, const struct pm_mapping *mapping,
+			 uint64_t *ret)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -148,17 +153,18 @@ static bool bias_of(const struct pm_probe_elf *elf, const struct pm_mapping *map
 	return false;
 }
 
-static void free_procs(struct pm_procs **procs)
+static void free_data_procs(struct pm_procs **procs)
 {
 	pm_procs_free(*procs);
 }
 
 /* The program comes first in the list of mappings; its variables hide those of
  * libraries. */
-static int in_process(const struct pm_probe_context *context, pid_t pid,
-		      struct wanted *wanted, uint64_t *ret, struct pm_error *err)
+static int find_variable_in_process(const struct pm_probe_context *context, pid_t pid,
+				    struct wanted *wanted, uint64_t *ret,
+				    struct pm_error *err)
 {
-	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
+	struct pm_procs *procs PM_CLEANUP(free_data_procs) = pm_procs_new(NULL);
 	const struct pm_process *process;
 	int code = procs ? pm_procs_read(procs, pid, err)
 			 : pm_error_set(err, -ENOMEM, "no memory left");
@@ -179,8 +185,8 @@ static int in_process(const struct pm_probe_context *context, pid_t pid,
 		if (module->identity.kind != PM_MODULE_FILE ||
 		    (fd = pm_module_open(module, NULL)) < 0)
 			continue;
-		code = look_into(fd, &search, wanted, &elf, &address, err);
-		if (code == 0 && !bias_of(&elf, mapping, &bias))
+		code = find_variable_in_file(fd, &search, wanted, &elf, &address, err);
+		if (code == 0 && !mapping_bias(&elf, mapping, &bias))
 			code = -ENOENT;
 		pm_probe_elf_close(&elf);
 		if (code == 0)
@@ -188,7 +194,7 @@ static int in_process(const struct pm_probe_context *context, pid_t pid,
 		if (code != -ENOENT)
 			return code;
 	}
-	return no_such(wanted, err);
+	return set_no_variable_error(wanted, err);
 }
 
 int pm_probe_find_data(const struct pm_probe_context *context,
@@ -209,11 +215,12 @@ int pm_probe_find_data(const struct pm_probe_context *context,
 		return -EINVAL;
 	}
 	if (context->pids_len == 0)
-		code = in_command(context, &wanted, &found, err);
+		code = find_variable_in_command(context, &wanted, &found, err);
 	for (size_t i = 0; i < context->pids_len && code == 0; i++) {
 		uint64_t its = 0;
 
-		code = in_process(context, context->pids[i], &wanted, &its, err);
+		code = find_variable_in_process(context, context->pids[i], &wanted, &its,
+						err);
 		if (code == 0 && i > 0 && its != found) {
 			code = pm_error_set(err, -EINVAL,
 					    "%s is at different places in these "

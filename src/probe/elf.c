@@ -53,8 +53,8 @@ int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t 
 
 /* Reads a table of @count entries of @stride bytes each, of which the first @entry bytes
  * are known. */
-static int read_table(const struct pm_probe_elf *elf, uint64_t offset, uint64_t count,
-		      size_t stride, size_t entry, char **ret)
+static int probe_elf_read_table(const struct pm_probe_elf *elf, uint64_t offset,
+				uint64_t count, size_t stride, size_t entry, char **ret)
 {
 	uint64_t len;
 
@@ -63,7 +63,7 @@ static int read_table(const struct pm_probe_elf *elf, uint64_t offset, uint64_t 
 	return pm_probe_elf_read(elf, offset, len, (size_t)SECTIONS_MAX * 256, ret);
 }
 
-static int add_segment(struct pm_probe_elf *elf, const Elf64_Phdr *phdr)
+static int probe_elf_add_segment(struct pm_probe_elf *elf, const Elf64_Phdr *phdr)
 {
 	struct pm_probe_segment segment = {
 		.start = phdr->p_vaddr,
@@ -86,8 +86,8 @@ static int add_segment(struct pm_probe_elf *elf, const Elf64_Phdr *phdr)
 	return pm_vec_push(&elf->segments, segment);
 }
 
-static int read_segments(struct pm_probe_elf *elf, uint64_t offset, size_t count,
-			 size_t stride)
+static int probe_elf_read_segments(struct pm_probe_elf *elf, uint64_t offset,
+				   size_t count, size_t stride)
 {
 	PM_AUTO_FREE char *bytes = NULL;
 	size_t entry = elf->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
@@ -95,7 +95,7 @@ static int read_segments(struct pm_probe_elf *elf, uint64_t offset, size_t count
 
 	if (count > SEGMENTS_MAX)
 		return 0;
-	code = read_table(elf, offset, count, stride, entry, &bytes);
+	code = probe_elf_read_table(elf, offset, count, stride, entry, &bytes);
 	for (size_t i = 0; code == 0 && i < count; i++) {
 		Elf64_Phdr phdr;
 		Elf32_Phdr narrow;
@@ -110,12 +110,13 @@ static int read_segments(struct pm_probe_elf *elf, uint64_t offset, size_t count
 					     .p_vaddr = narrow.p_vaddr,
 					     .p_filesz = narrow.p_filesz };
 		}
-		code = add_segment(elf, &phdr);
+		code = probe_elf_add_segment(elf, &phdr);
 	}
 	return code == -ENODATA ? 0 : code;
 }
 
-static struct pm_probe_section section_at(const struct pm_probe_elf *elf, const char *at)
+static struct pm_probe_section find_section_of_pointer(const struct pm_probe_elf *elf,
+						       const char *at)
 {
 	Elf64_Shdr wide;
 	Elf32_Shdr narrow;
@@ -134,8 +135,8 @@ static struct pm_probe_section section_at(const struct pm_probe_elf *elf, const 
 					  narrow.sh_size };
 }
 
-static int read_sections(struct pm_probe_elf *elf, uint64_t offset, uint64_t count,
-			 size_t stride, uint32_t names)
+static int probe_elf_read_sections(struct pm_probe_elf *elf, uint64_t offset,
+				   uint64_t count, size_t stride, uint32_t names)
 {
 	PM_AUTO_FREE char *bytes = NULL;
 	size_t entry = elf->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
@@ -148,19 +149,20 @@ static int read_sections(struct pm_probe_elf *elf, uint64_t offset, uint64_t cou
 	if (count == 0 || names == SHN_XINDEX) {
 		struct pm_probe_section first;
 
-		code = read_table(elf, offset, 1, stride, entry, &bytes);
+		code = probe_elf_read_table(elf, offset, 1, stride, entry, &bytes);
 		if (code < 0)
 			return code == -ENODATA ? 0 : code;
-		first = section_at(elf, bytes);
+		first = find_section_of_pointer(elf, bytes);
 		count = count == 0 ? first.size : count;
 		names = names == SHN_XINDEX ? first.link : names;
 		free(PM_TAKE_PTR(bytes));
 	}
 	if (count > SECTIONS_MAX)
 		return 0;
-	code = read_table(elf, offset, count, stride, entry, &bytes);
+	code = probe_elf_read_table(elf, offset, count, stride, entry, &bytes);
 	for (size_t i = 0; code == 0 && i < count; i++)
-		code = pm_vec_push(&elf->sections, section_at(elf, bytes + i * stride));
+		code = pm_vec_push(&elf->sections,
+				   find_section_of_pointer(elf, bytes + i * stride));
 	if (code == 0 && names < elf->sections.len) {
 		const struct pm_probe_section *section = &elf->sections.data[names];
 
@@ -172,7 +174,7 @@ static int read_sections(struct pm_probe_elf *elf, uint64_t offset, uint64_t cou
 	return code == -ENOMEM ? code : 0;
 }
 
-static int read_header(struct pm_probe_elf *elf)
+static int probe_elf_read_header(struct pm_probe_elf *elf)
 {
 	unsigned char native =
 		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
@@ -210,11 +212,11 @@ static int read_header(struct pm_probe_elf *elf)
 	elf->type = wide.e_type;
 	elf->machine = wide.e_machine;
 	elf->entry = wide.e_entry;
-	code = read_segments(elf, wide.e_phoff, wide.e_phnum, wide.e_phentsize);
+	code = probe_elf_read_segments(elf, wide.e_phoff, wide.e_phnum, wide.e_phentsize);
 	if (code < 0)
 		return code;
-	return read_sections(elf, wide.e_shoff, wide.e_shnum, wide.e_shentsize,
-			     wide.e_shstrndx);
+	return probe_elf_read_sections(elf, wide.e_shoff, wide.e_shnum, wide.e_shentsize,
+				       wide.e_shstrndx);
 }
 
 int pm_probe_elf_open(struct pm_probe_elf *elf, int fd)
@@ -228,7 +230,7 @@ int pm_probe_elf_open(struct pm_probe_elf *elf, int fd)
 	if (!S_ISREG(st.st_mode) || st.st_size < 0)
 		return -ENOEXEC;
 	elf->size = (uint64_t)st.st_size;
-	code = read_header(elf);
+	code = probe_elf_read_header(elf);
 	if (code < 0)
 		pm_probe_elf_close(elf);
 	return code;
@@ -284,8 +286,8 @@ bool pm_probe_elf_code(const struct pm_probe_elf *elf, uint64_t address, uint64_
 
 /* ---- symbol tables ----------------------------------------------------------------------- */
 
-static int read_symbols(struct pm_probe_tables *tables, const struct pm_probe_elf *elf,
-			uint32_t type)
+static int probe_tables_read_symbols(struct pm_probe_tables *tables,
+				     const struct pm_probe_elf *elf, uint32_t type)
 {
 	size_t entry = elf->is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	struct pm_probe_table *table = &tables->table[tables->len];
@@ -322,12 +324,12 @@ int pm_probe_tables_open(struct pm_probe_tables *tables, const struct pm_probe_e
 	int code;
 
 	*tables = (struct pm_probe_tables){ 0 };
-	code = read_symbols(tables, elf, SHT_SYMTAB);
+	code = probe_tables_read_symbols(tables, elf, SHT_SYMTAB);
 	if (code == 0 && debug)
-		code = read_symbols(tables, debug, SHT_SYMTAB);
+		code = probe_tables_read_symbols(tables, debug, SHT_SYMTAB);
 	tables->has_symtab = code > 0;
 	if (code >= 0)
-		code = read_symbols(tables, elf, SHT_DYNSYM);
+		code = probe_tables_read_symbols(tables, elf, SHT_DYNSYM);
 	if (code < 0)
 		pm_probe_tables_close(tables);
 	return code < 0 ? code : 0;

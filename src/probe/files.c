@@ -33,7 +33,7 @@ void pm_probe_files_release(struct pm_probe_files *files)
 	pm_vec_release(&files->list);
 }
 
-static const char *last_part(const char *path)
+static const char *file_name_of_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -56,7 +56,7 @@ bool pm_probe_library_is(const char *name, const char *word)
 }
 
 /* Adds the stem, because users type that. */
-static void near_library(struct pm_near_names *near, const char *name)
+static void note_similar_library(struct pm_near_names *near, const char *name)
 {
 	const char *so = strstr(name, ".so");
 	char stem[PM_NEAR_NAMES_BYTES];
@@ -69,7 +69,7 @@ static void near_library(struct pm_near_names *near, const char *name)
 	pm_near_names_add(near, stem);
 }
 
-static bool has_file(const struct pm_probe_files *files, int fd)
+static bool probe_files_have_fd(const struct pm_probe_files *files, int fd)
 {
 	struct stat st, other;
 
@@ -81,16 +81,17 @@ static bool has_file(const struct pm_probe_files *files, int fd)
 }
 
 /* Takes ownership of @taken, an fd. Skips files that are already there. */
-static int add_file(struct pm_probe_files *files, int taken, const char *path, pid_t pid)
+static int probe_files_add_fd(struct pm_probe_files *files, int taken, const char *path,
+			      pid_t pid)
 {
 	struct pm_probe_file file = { .fd = taken, .pid = pid };
 	int code;
 
-	if (has_file(files, taken)) {
+	if (probe_files_have_fd(files, taken)) {
 		pm_probe_file_release(&file);
 		return 0;
 	}
-	file.label = strdup(last_part(path));
+	file.label = strdup(file_name_of_path(path));
 	file.path = strdup(path);
 	code = !file.label || !file.path      ? -ENOMEM
 	       : files->list.len >= FILES_MAX ? -E2BIG
@@ -100,7 +101,7 @@ static int add_file(struct pm_probe_files *files, int taken, const char *path, p
 	return code;
 }
 
-static int cannot_open(int code, const char *path, struct pm_error *err)
+static int set_cannot_open_error(int code, const char *path, struct pm_error *err)
 {
 	pm_error_set(err, code, "%s",
 		     code == -ENOTSUP ? "this is no regular file" : strerror(-code));
@@ -110,8 +111,9 @@ static int cannot_open(int code, const char *path, struct pm_error *err)
 
 /* ---- a path -------------------------------------------------------------------------------- */
 
-static int by_path(struct pm_probe_files *files, const struct pm_probe_context *context,
-		   const char *path, struct pm_error *err)
+static int find_files_by_path(struct pm_probe_files *files,
+			      const struct pm_probe_context *context, const char *path,
+			      struct pm_error *err)
 {
 	size_t pids = path[0] == '/' ? context->pids_len : 0;
 	int first = 0, code = 0;
@@ -121,44 +123,45 @@ static int by_path(struct pm_probe_files *files, const struct pm_probe_context *
 		int fd = pm_file_open(pid, path);
 
 		if (fd >= 0)
-			code = add_file(files, fd, path, pid);
+			code = probe_files_add_fd(files, fd, path, pid);
 		else if (first == 0)
 			first = fd;
 	}
 	if (code < 0)
-		return cannot_open(code, path, err);
-	return files->list.len > 0 ? 0 : cannot_open(first, path, err);
+		return set_cannot_open_error(code, path, err);
+	return files->list.len > 0 ? 0 : set_cannot_open_error(first, path, err);
 }
 
 /* ---- mapped files ----------------------------------------------------------------------------- */
 
-static void free_procs(struct pm_procs **procs)
+static void free_files_procs(struct pm_procs **procs)
 {
 	pm_procs_free(*procs);
 }
 
-static int by_maps(struct pm_probe_files *files, pid_t pid, const char *word,
-		   struct pm_near_names *near, struct pm_error *err)
+static int find_mapped_libraries(struct pm_probe_files *files, pid_t pid,
+				 const char *word, struct pm_near_names *near,
+				 struct pm_error *err)
 {
-	struct pm_procs *procs PM_CLEANUP(free_procs) = pm_procs_new(NULL);
+	struct pm_procs *procs PM_CLEANUP(free_files_procs) = pm_procs_new(NULL);
 	int code = procs ? pm_procs_read(procs, pid, err)
 			 : pm_error_set(err, -ENOMEM, "no memory left");
 
 	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
 		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
-		const char *name = last_part(module->identity.path);
+		const char *name = file_name_of_path(module->identity.path);
 		int fd;
 
 		if (module->identity.kind != PM_MODULE_FILE)
 			continue;
 		if (!pm_probe_library_is(name, word)) {
-			near_library(near, name);
+			note_similar_library(near, name);
 			continue;
 		}
 		fd = pm_module_open(module, err);
 		if (fd < 0)
 			return fd;
-		code = add_file(files, fd, module->identity.path, pid);
+		code = probe_files_add_fd(files, fd, module->identity.path, pid);
 		if (code < 0)
 			pm_error_set(err, code, "%s", strerror(-code));
 	}
@@ -167,7 +170,7 @@ static int by_maps(struct pm_probe_files *files, pid_t pid, const char *word,
 
 /* ---- the command --------------------------------------------------------------------------------- */
 
-static int open_in_path(const char *name, char path[PATH_MAX])
+static int open_in_command_path(const char *name, char path[PATH_MAX])
 {
 	const char *list = getenv("PATH");
 	int fd;
@@ -196,7 +199,7 @@ static int open_in_path(const char *name, char path[PATH_MAX])
 }
 
 /* The interpreter of a script (execve(2), "Interpreter scripts"), or NULL. */
-static char *interpreter_of(int fd)
+static char *read_script_interpreter(int fd)
 {
 	char line[256], *at = line + 2;
 	ssize_t len = pread(fd, line, sizeof(line) - 1, 0);
@@ -217,9 +220,9 @@ int pm_probe_files_command(struct pm_probe_file *ret,
 	char path[PATH_MAX];
 
 	*is_script = false;
-	fd = open_in_path(context->command, path);
+	fd = open_in_command_path(context->command, path);
 	for (int depth = 0; fd >= 0 && depth < SCRIPT_DEPTH_MAX; depth++) {
-		PM_AUTO_FREE char *interpreter = interpreter_of(fd);
+		PM_AUTO_FREE char *interpreter = read_script_interpreter(fd);
 
 		if (!interpreter)
 			break;
@@ -229,8 +232,9 @@ int pm_probe_files_command(struct pm_probe_file *ret,
 		fd = pm_file_open(0, path);
 	}
 	if (fd < 0)
-		return cannot_open(fd, *is_script ? path : context->command, err);
-	*ret = (struct pm_probe_file){ .label = strdup(last_part(path)),
+		return set_cannot_open_error(fd, *is_script ? path : context->command,
+					     err);
+	*ret = (struct pm_probe_file){ .label = strdup(file_name_of_path(path)),
 				       .path = strdup(path),
 				       .fd = pm_take_fd(&fd) };
 	if (ret->label && ret->path)
@@ -250,31 +254,33 @@ struct candidates {
 	struct pm_near_names *near;
 };
 
-static int consider(void *user, const char *name, const char *path)
+static int consider_library_candidate(void *user, const char *name, const char *path)
 {
 	struct candidates *candidates = user;
 	PM_AUTO_CLOSE int fd = -1;
 
 	if (strlen(name) > NAME_MAX)
 		return 0;
-	if (!pm_probe_library_is(last_part(name), candidates->word)) {
-		near_library(candidates->near, last_part(name));
+	if (!pm_probe_library_is(file_name_of_path(name), candidates->word)) {
+		note_similar_library(candidates->near, file_name_of_path(name));
 		return 0;
 	}
 	fd = pm_file_open(candidates->abi->pid, path);
 	/* libfoo.so, for building, is usually the same file as libfoo.so.1. */
-	if (fd < 0 || has_file(candidates->files, fd))
+	if (fd < 0 || probe_files_have_fd(candidates->files, fd))
 		return 0;
 	if (candidates->name[0] && strcmp(candidates->name, name) != 0) {
 		memcpy(candidates->other, name, strlen(name) + 1);
 		return 0;
 	}
 	memcpy(candidates->name, name, strlen(name) + 1);
-	return add_file(candidates->files, pm_take_fd(&fd), path, candidates->abi->pid);
+	return probe_files_add_fd(candidates->files, pm_take_fd(&fd), path,
+				  candidates->abi->pid);
 }
 
 /* Returns 1: found; 0: not found; -EINVAL: the word means several libraries. */
-static int settle(struct candidates *candidates, int code, struct pm_error *err)
+static int settle_library_candidates(struct candidates *candidates, int code,
+				     struct pm_error *err)
 {
 	struct pm_probe_files *files = candidates->files;
 
@@ -294,7 +300,7 @@ static int settle(struct candidates *candidates, int code, struct pm_error *err)
 }
 
 /* The architecture of the files that the target loads. */
-static void abi_of(int fd, struct pm_probe_abi *abi)
+static void read_file_abi(int fd, struct pm_probe_abi *abi)
 {
 	PM_AUTO_CLOSE int own = fd < 0 ? pm_file_open(0, "/proc/self/exe") : -1;
 	struct pm_probe_elf elf;
@@ -306,9 +312,10 @@ static void abi_of(int fd, struct pm_probe_abi *abi)
 	pm_probe_elf_close(&elf);
 }
 
-static int by_command(struct pm_probe_files *files,
-		      const struct pm_probe_context *context, const char *word,
-		      struct pm_near_names *near, struct pm_error *err)
+static int find_command_libraries(struct pm_probe_files *files,
+				  const struct pm_probe_context *context,
+				  const char *word, struct pm_near_names *near,
+				  struct pm_error *err)
 {
 	struct pm_probe_file program = { .fd = -1 };
 	struct pm_probe_abi abi = { 0 };
@@ -321,28 +328,30 @@ static int by_command(struct pm_probe_files *files,
 
 	if (code < 0)
 		return code == -ENOMEM ? pm_error_set(err, code, "no memory left") : 0;
-	if (is_script && strcmp(last_part(context->command), word) == 0) {
+	if (is_script && strcmp(file_name_of_path(context->command), word) == 0) {
 		code = pm_error_set(err, -EINVAL, "this is a script, run by %s",
 				    program.path);
 		pm_error_where(err, context->command, -1);
 	} else if (strcmp(program.label, word) == 0 ||
-		   strcmp(last_part(context->command), word) == 0) {
-		code = add_file(files, pm_take_fd(&program.fd), program.path, 0);
+		   strcmp(file_name_of_path(context->command), word) == 0) {
+		code = probe_files_add_fd(files, pm_take_fd(&program.fd), program.path,
+					  0);
 		code = code < 0 ? pm_error_set(err, code, "%s", strerror(-code)) : 1;
 	} else {
-		abi_of(program.fd, &abi);
+		read_file_abi(program.fd, &abi);
 		pm_near_names_add(near, program.label);
-		code = pm_probe_needed_each(program.fd, program.path, &abi, consider,
-					    &candidates);
-		code = settle(&candidates, code, err);
+		code = pm_probe_needed_each(program.fd, program.path, &abi,
+					    consider_library_candidate, &candidates);
+		code = settle_library_candidates(&candidates, code, err);
 	}
 	pm_probe_file_release(&program);
 	return code;
 }
 
 /* Uses the loader's cache and folders, in the root of @pid. */
-static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
-		     struct pm_near_names *near, struct pm_error *err)
+static int find_system_libraries(struct pm_probe_files *files, pid_t pid,
+				 const char *word, struct pm_near_names *near,
+				 struct pm_error *err)
 {
 	PM_AUTO_CLOSE int exe = -1;
 	struct pm_probe_abi abi = { .pid = pid };
@@ -356,8 +365,10 @@ static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		exe = pm_file_open(0, path);
 	}
-	abi_of(exe, &abi);
-	code = settle(&candidates, pm_probe_cache_each(&abi, consider, &candidates), err);
+	read_file_abi(exe, &abi);
+	code = settle_library_candidates(
+		&candidates,
+		pm_probe_cache_each(&abi, consider_library_candidate, &candidates), err);
 	for (size_t i = 0; code == 0 && pm_probe_library_dirs[i]; i++) {
 		int fd;
 
@@ -366,30 +377,33 @@ static int by_system(struct pm_probe_files *files, pid_t pid, const char *word,
 			break;
 		fd = pm_file_open(pid, path);
 		if (fd >= 0)
-			code = add_file(files, fd, path, pid) < 0 ? -ENOMEM : 1;
+			code = probe_files_add_fd(files, fd, path, pid) < 0 ? -ENOMEM : 1;
 	}
 	return code;
 }
 
-static int by_name(struct pm_probe_files *files, const struct pm_probe_context *context,
-		   const char *word, struct pm_near_names *near, struct pm_error *err)
+static int find_libraries_by_name(struct pm_probe_files *files,
+				  const struct pm_probe_context *context,
+				  const char *word, struct pm_near_names *near,
+				  struct pm_error *err)
 {
 	char path[PATH_MAX];
 	int code = 0, fd;
 
 	for (size_t i = 0; code == 0 && i < context->pids_len; i++)
-		code = by_maps(files, context->pids[i], word, near, err);
+		code = find_mapped_libraries(files, context->pids[i], word, near, err);
 	if (code < 0 || files->list.len > 0)
 		return code;
 	if (context->command)
-		code = by_command(files, context, word, near, err);
+		code = find_command_libraries(files, context, word, near, err);
 	if (code == 0)
-		code = by_system(files, context->pids_len > 0 ? context->pids[0] : 0,
-				 word, near, err);
+		code = find_system_libraries(files,
+					     context->pids_len > 0 ? context->pids[0] : 0,
+					     word, near, err);
 	if (code != 0)
 		return code < 0 ? code : 0;
-	fd = open_in_path(word, path);
-	if (fd >= 0 && add_file(files, fd, path, 0) < 0)
+	fd = open_in_command_path(word, path);
+	if (fd >= 0 && probe_files_add_fd(files, fd, path, 0) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory left");
 	return 0;
 }
@@ -402,8 +416,8 @@ int pm_probe_files_find(struct pm_probe_files *files,
 	int code;
 
 	if (strchr(word, '/'))
-		return by_path(files, context, word, err);
-	code = by_name(files, context, word, &near, err);
+		return find_files_by_path(files, context, word, err);
+	code = find_libraries_by_name(files, context, word, &near, err);
 	if (code < 0 || files->list.len > 0)
 		return code;
 	pm_error_set(err, -ENOENT, "no program and no library is called \"%s\"", word);

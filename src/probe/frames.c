@@ -24,14 +24,15 @@ struct table {
 	size_t len;
 };
 
-static bool read_at(const struct pm_probe_elf *elf, uint64_t offset, void *ret,
-		    size_t len)
+static bool probe_elf_read_at(const struct pm_probe_elf *elf, uint64_t offset, void *ret,
+			      size_t len)
 {
 	return offset <= elf->size && len <= elf->size - offset &&
 	       pread(elf->fd, ret, len, (off_t)offset) == (ssize_t)len;
 }
 
-static bool offset_of(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret)
+static bool file_offset_of_address(const struct pm_probe_elf *elf, uint64_t address,
+				   uint64_t *ret)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
 
@@ -39,7 +40,7 @@ static bool offset_of(const struct pm_probe_elf *elf, uint64_t address, uint64_t
 	       !__builtin_add_overflow(address - segment->start, segment->offset, ret);
 }
 
-static bool open_table(struct table *table, const struct pm_probe_elf *elf)
+static bool open_frame_table(struct table *table, const struct pm_probe_elf *elf)
 {
 	const struct pm_probe_section *section =
 		pm_probe_elf_section(elf, ".eh_frame_hdr");
@@ -47,10 +48,11 @@ static bool open_table(struct table *table, const struct pm_probe_elf *elf)
 	uint32_t count;
 
 	/* The address of .eh_frame, four bytes, is between header and count. */
-	if (!section || !read_at(elf, section->offset, header, sizeof(header)) ||
+	if (!section ||
+	    !probe_elf_read_at(elf, section->offset, header, sizeof(header)) ||
 	    header[0] != 1 || (header[1] & 0x0f) != 0x0b || header[2] != 0x03 ||
 	    header[3] != TABLE_ENCODING ||
-	    !read_at(elf, section->offset + 8, &count, sizeof(count)) ||
+	    !probe_elf_read_at(elf, section->offset + 8, &count, sizeof(count)) ||
 	    count > ENTRIES_MAX)
 		return false;
 	*table = (struct table){ .elf = elf,
@@ -61,12 +63,13 @@ static bool open_table(struct table *table, const struct pm_probe_elf *elf)
 	return true;
 }
 
-static bool read_row(const struct table *table, size_t index, uint64_t *low,
-		     uint64_t *fde)
+static bool read_frame_table_row(const struct table *table, size_t index, uint64_t *low,
+				 uint64_t *fde)
 {
 	int32_t row[2];
 
-	if (!read_at(table->elf, table->rows + index * sizeof(row), row, sizeof(row)))
+	if (!probe_elf_read_at(table->elf, table->rows + index * sizeof(row), row,
+			       sizeof(row)))
 		return false;
 	*low = table->svma + (uint64_t)(int64_t)row[0];
 	*fde = table->svma + (uint64_t)(int64_t)row[1];
@@ -74,7 +77,8 @@ static bool read_row(const struct table *table, size_t index, uint64_t *low,
 }
 
 /* The number of rows that start at or before @address. */
-static bool count_before(const struct table *table, uint64_t address, size_t *ret)
+static bool count_frame_rows_up_to(const struct table *table, uint64_t address,
+				   size_t *ret)
 {
 	size_t from = 0, to = table->len;
 
@@ -82,7 +86,7 @@ static bool count_before(const struct table *table, uint64_t address, size_t *re
 		size_t mid = from + (to - from) / 2;
 		uint64_t low, fde;
 
-		if (!read_row(table, mid, &low, &fde))
+		if (!read_frame_table_row(table, mid, &low, &fde))
 			return false;
 		if (low <= address)
 			from = mid + 1;
@@ -94,13 +98,15 @@ static bool count_before(const struct table *table, uint64_t address, size_t *re
 }
 
 /* Reads the entry of a row: its offset and its first words. */
-static bool read_fde(const struct table *table, size_t index, struct pm_probe_piece *ret,
-		     uint64_t *at, uint32_t words[static FDE_BYTES / 4])
+static bool read_frame_table_fde(const struct table *table, size_t index,
+				 struct pm_probe_piece *ret, uint64_t *at,
+				 uint32_t words[static FDE_BYTES / 4])
 {
 	uint64_t low, fde, offset;
 
-	if (!read_row(table, index, &low, &fde) || !offset_of(table->elf, fde, &offset) ||
-	    !read_at(table->elf, offset, words, FDE_BYTES))
+	if (!read_frame_table_row(table, index, &low, &fde) ||
+	    !file_offset_of_address(table->elf, fde, &offset) ||
+	    !probe_elf_read_at(table->elf, offset, words, FDE_BYTES))
 		return false;
 	/* With another encoding of pointers, its start would not match. */
 	if (words[0] < FDE_BYTES - 4 || words[0] == UINT32_MAX || words[1] == 0 ||
@@ -112,16 +118,17 @@ static bool read_fde(const struct table *table, size_t index, struct pm_probe_pi
 }
 
 /* Finds the entry that covers @address. */
-static bool find_fde(const struct pm_probe_elf *elf, uint64_t address,
-		     struct pm_probe_piece *ret, uint64_t *at,
-		     uint32_t words[static FDE_BYTES / 4])
+static bool find_covering_fde(const struct pm_probe_elf *elf, uint64_t address,
+			      struct pm_probe_piece *ret, uint64_t *at,
+			      uint32_t words[static FDE_BYTES / 4])
 {
 	struct pm_probe_piece piece;
 	struct table table;
 	size_t len;
 
-	if (!open_table(&table, elf) || !count_before(&table, address, &len) ||
-	    len == 0 || !read_fde(&table, len - 1, &piece, at, words))
+	if (!open_frame_table(&table, elf) ||
+	    !count_frame_rows_up_to(&table, address, &len) || len == 0 ||
+	    !read_frame_table_fde(&table, len - 1, &piece, at, words))
 		return false;
 	if (piece.low > address || address - piece.low >= words[3])
 		return false;
@@ -135,7 +142,7 @@ bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 	uint32_t words[FDE_BYTES / 4];
 	uint64_t at;
 
-	return find_fde(elf, address, ret, &at, words);
+	return find_covering_fde(elf, address, ret, &at, words);
 }
 
 bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret)
@@ -144,9 +151,10 @@ bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint6
 	uint64_t low, fde;
 	size_t len = 0;
 
-	if (!open_table(&table, elf) ||
-	    (address > 0 && !count_before(&table, address - 1, &len)) ||
-	    len >= table.len || !read_row(&table, len, &low, &fde) || low < address)
+	if (!open_frame_table(&table, elf) ||
+	    (address > 0 && !count_frame_rows_up_to(&table, address - 1, &len)) ||
+	    len >= table.len || !read_frame_table_row(&table, len, &low, &fde) ||
+	    low < address)
 		return false;
 	*ret = low;
 	return true;
@@ -160,9 +168,9 @@ bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address)
 	uint64_t at, cie;
 
 	/* The distance to its CIE counts from this field. */
-	if (!find_fde(elf, address, &piece, &at, words) ||
+	if (!find_covering_fde(elf, address, &piece, &at, words) ||
 	    __builtin_sub_overflow(at + 4, words[1], &cie) ||
-	    !read_at(elf, cie + CIE_BYTES, augmentation, sizeof(augmentation)))
+	    !probe_elf_read_at(elf, cie + CIE_BYTES, augmentation, sizeof(augmentation)))
 		return true;
 	return augmentation[0] != 'z' ||
 	       memchr(augmentation, 'L', strnlen(augmentation, sizeof(augmentation)));

@@ -37,7 +37,7 @@ struct reader {
 
 typedef PM_VEC(uint64_t) address_list;
 
-static void release_function(struct pm_probe_function *function)
+static void probe_function_release(struct pm_probe_function *function)
 {
 	free(function->symbol);
 	free(function->name);
@@ -47,7 +47,7 @@ static void release_function(struct pm_probe_function *function)
 void pm_probe_functions_release(struct pm_probe_functions *functions)
 {
 	for (size_t i = 0; i < functions->list.len; i++)
-		release_function(&functions->list.data[i]);
+		probe_function_release(&functions->list.data[i]);
 	pm_vec_release(&functions->list);
 	for (size_t i = 0; i < functions->notes.len; i++)
 		free(functions->notes.data[i]);
@@ -92,7 +92,7 @@ static int reader_open(struct reader *reader, const struct pm_probe_context *con
 	return code;
 }
 
-static int no_memory(struct pm_error *err)
+static int set_functions_memory_error(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "no memory left for the functions");
 }
@@ -100,7 +100,7 @@ static int no_memory(struct pm_error *err)
 /* ---- extents ------------------------------------------------------------------------------- */
 
 /* The end of the section around @address: no function continues beyond it. */
-static uint64_t section_end(const struct pm_probe_elf *elf, uint64_t address)
+static uint64_t code_section_end(const struct pm_probe_elf *elf, uint64_t address)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
 
@@ -115,7 +115,7 @@ static uint64_t section_end(const struct pm_probe_elf *elf, uint64_t address)
 }
 
 /* Whether @name is that of a possible part of @symbol, such as f.cold or f.cold.0. */
-static bool is_part_of(const char *name, const char *symbol)
+static bool is_part_of_symbol(const char *name, const char *symbol)
 {
 	static const char *const words[] = { "cold", "unlikely", "__part", NULL };
 	size_t len = strlen(symbol);
@@ -133,7 +133,8 @@ static bool is_part_of(const char *name, const char *symbol)
 	return false;
 }
 
-static int add_part(struct pm_probe_function *function, uint64_t low, uint64_t high)
+static int function_add_part(struct pm_probe_function *function, uint64_t low,
+			     uint64_t high)
 {
 	struct pm_probe_piece piece = { low, high };
 
@@ -144,22 +145,23 @@ static int add_part(struct pm_probe_function *function, uint64_t low, uint64_t h
 }
 
 /* Applies one symbol to @function. */
-static int look_at(struct reader *reader, struct pm_probe_function *function, bool open,
-		   bool is_part, const struct pm_probe_symbol *row)
+static int function_apply_symbol(struct reader *reader,
+				 struct pm_probe_function *function, bool open,
+				 bool is_part, const struct pm_probe_symbol *row)
 {
 	uint64_t high, offset;
 
 	if (open && row->address > function->low && row->address < function->high)
 		function->high = row->address;
 	if (!is_part || row->size == 0 || !function->symbol ||
-	    !is_part_of(row->name, function->symbol) ||
+	    !is_part_of_symbol(row->name, function->symbol) ||
 	    !pm_probe_elf_code(&reader->elf, row->address, &offset) ||
 	    __builtin_add_overflow(row->address, row->size, &high))
 		return 0;
-	return add_part(function, row->address, high);
+	return function_add_part(function, row->address, high);
 }
 
-static int by_low(const void *a, const void *b)
+static int compare_functions_by_start(const void *a, const void *b)
 {
 	const struct pm_probe_function *x = a, *y = b;
 
@@ -167,7 +169,7 @@ static int by_low(const void *a, const void *b)
 }
 
 /* Determines the ends and the parts of the new functions. */
-static int complete(struct reader *reader)
+static int complete_new_functions(struct reader *reader)
 {
 	size_t len = reader->ret->list.len - reader->first;
 	struct pm_probe_function *list =
@@ -179,7 +181,7 @@ static int complete(struct reader *reader)
 	if (len == 0)
 		return code;
 	for (size_t i = 0; i < len && code == 0; i++) {
-		uint64_t end = section_end(&reader->elf, list[i].low);
+		uint64_t end = code_section_end(&reader->elf, list[i].low);
 
 		struct pm_probe_piece frame;
 
@@ -206,16 +208,17 @@ static int complete(struct reader *reader)
 
 			for (size_t n = 0; (any_open || is_part) && n < len && code == 0;
 			     n++)
-				code = look_at(reader, &list[n], open[n], is_part, &row);
+				code = function_apply_symbol(reader, &list[n], open[n],
+							     is_part, &row);
 		}
 	}
-	qsort(list, len, sizeof(*list), by_low);
+	qsort(list, len, sizeof(*list), compare_functions_by_start);
 	return code;
 }
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-static int take_places(struct reader *reader, struct pm_probe_places *places)
+static int functions_add_places(struct reader *reader, struct pm_probe_places *places)
 {
 	for (size_t i = 0; i < places->list.len; i++) {
 		struct pm_probe_place *place = &places->list.data[i];
@@ -230,10 +233,10 @@ static int take_places(struct reader *reader, struct pm_probe_places *places)
 		reader->ret->list.data[reader->ret->list.len - 1].name =
 			PM_TAKE_PTR(place->name);
 	}
-	return complete(reader);
+	return complete_new_functions(reader);
 }
 
-static int take_note(struct pm_probe_functions *ret, struct pm_str *text)
+static int functions_add_note(struct pm_probe_functions *ret, struct pm_str *text)
 {
 	char *copy = text->failed || text->len == 0 ? NULL : strdup(text->data);
 	int code = text->failed ? -ENOMEM : 0;
@@ -247,10 +250,10 @@ static int take_note(struct pm_probe_functions *ret, struct pm_str *text)
 }
 
 /* Removes everything that was appended. */
-static void undo(struct reader *reader)
+static void undo_new_functions(struct reader *reader)
 {
 	while (reader->ret->list.len > reader->first)
-		release_function(&reader->ret->list.data[--reader->ret->list.len]);
+		probe_function_release(&reader->ret->list.data[--reader->ret->list.len]);
 }
 
 int pm_probe_find_functions(struct pm_probe_functions *ret,
@@ -280,10 +283,11 @@ int pm_probe_find_functions(struct pm_probe_functions *ret,
 	search.debug_fd = reader.debug_fd;
 	code = pm_probe_find_symbols(&search, &places, err);
 	pm_error_where(err, binary->path, -1);
-	if (code == 0 && (take_places(&reader, &places) < 0 || take_note(ret, &text) < 0))
-		code = no_memory(err);
+	if (code == 0 && (functions_add_places(&reader, &places) < 0 ||
+			  functions_add_note(ret, &text) < 0))
+		code = set_functions_memory_error(err);
 	if (code < 0)
-		undo(&reader);
+		undo_new_functions(&reader);
 	pm_str_release(&text);
 	pm_probe_places_release(&places);
 	reader_close(&reader);
@@ -292,7 +296,7 @@ int pm_probe_find_functions(struct pm_probe_functions *ret,
 
 /* ---- by address -------------------------------------------------------------------------------- */
 
-static bool is_held(const struct reader *reader, uint64_t address)
+static bool is_address_held(const struct reader *reader, uint64_t address)
 {
 	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
 		const struct pm_probe_function *function = &reader->ret->list.data[i];
@@ -304,7 +308,7 @@ static bool is_held(const struct reader *reader, uint64_t address)
 }
 
 /* In a stripped file, the unwind information still has the bounds. */
-static int add_nameless(struct reader *reader, uint64_t address)
+static int add_nameless_function(struct reader *reader, uint64_t address)
 {
 	struct pm_probe_function function = { 0 };
 	struct pm_probe_piece frame;
@@ -321,7 +325,7 @@ static int add_nameless(struct reader *reader, uint64_t address)
 	return -ENOMEM;
 }
 
-static int by_address(const void *a, const void *b)
+static int compare_indexed_by_address(const void *a, const void *b)
 {
 	const struct indexed *x = a, *y = b;
 
@@ -331,7 +335,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Indexes the functions of all tables by address. */
-static int index_symbols(struct reader *reader)
+static int index_code_symbols(struct reader *reader)
 {
 	uint64_t reach = 0, end;
 	size_t files = 0;
@@ -355,7 +359,7 @@ static int index_symbols(struct reader *reader)
 	}
 	if (reader->index.len > 0)
 		qsort(reader->index.data, reader->index.len, sizeof(*reader->index.data),
-		      by_address);
+		      compare_indexed_by_address);
 	for (size_t i = 0; i < reader->index.len; i++) {
 		const struct pm_probe_symbol *row = &reader->index.data[i].row;
 
@@ -369,7 +373,7 @@ static int index_symbols(struct reader *reader)
 }
 
 /* The number of symbols that start at or before @address. */
-static size_t count_before(const struct reader *reader, uint64_t address)
+static size_t count_symbols_up_to(const struct reader *reader, uint64_t address)
 {
 	size_t from = 0, to = reader->index.len;
 
@@ -386,10 +390,11 @@ static size_t count_before(const struct reader *reader, uint64_t address)
 
 /* The last symbol that starts at or before @address and, if it has a size, contains it.
  * NULL: none. */
-static const struct indexed *find_symbol(const struct reader *reader, uint64_t address)
+static const struct indexed *find_holding_symbol(const struct reader *reader,
+						 uint64_t address)
 {
 	const struct indexed *ret = NULL;
-	size_t i = count_before(reader, address);
+	size_t i = count_symbols_up_to(reader, address);
 
 	/* If several symbols share the address, the first in the tables wins. */
 	for (; i > 0 && reader->index.data[i - 1].reach > address; i--) {
@@ -406,8 +411,8 @@ static const struct indexed *find_symbol(const struct reader *reader, uint64_t a
 
 /* The function of which f.cold is a part: the one named f. If there are several, the one
  * from the same source file is preferred. */
-static const struct pm_probe_symbol *find_whole(const struct reader *reader,
-						const struct indexed *part)
+static const struct pm_probe_symbol *find_whole_of_part(const struct reader *reader,
+							const struct indexed *part)
 {
 	enum pm_probe_copy copy;
 	size_t len = pm_probe_base_len(part->row.name, &copy);
@@ -421,7 +426,8 @@ static const struct pm_probe_symbol *find_whole(const struct reader *reader,
 
 		if (row->type != STT_FUNC ||
 		    strncmp(row->name, part->row.name, len) != 0 ||
-		    row->name[len] != '\0' || !is_part_of(part->row.name, row->name))
+		    row->name[len] != '\0' ||
+		    !is_part_of_symbol(part->row.name, row->name))
 			continue;
 		rank = row->bind != STB_LOCAL ? 2 : one->file == part->file ? 3 : 1;
 		if (rank <= best)
@@ -433,8 +439,8 @@ static const struct pm_probe_symbol *find_whole(const struct reader *reader,
 }
 
 /* Whether another function starts between a symbol without a size and @address. */
-static bool ends_before(const struct reader *reader, const struct pm_probe_symbol *symbol,
-			uint64_t address)
+static bool symbol_ends_before(const struct reader *reader,
+			       const struct pm_probe_symbol *symbol, uint64_t address)
 {
 	struct pm_probe_piece frame;
 
@@ -442,15 +448,15 @@ static bool ends_before(const struct reader *reader, const struct pm_probe_symbo
 	       frame.low > symbol->address;
 }
 
-static int add_holder(struct reader *reader, uint64_t address)
+static int add_holding_function(struct reader *reader, uint64_t address)
 {
 	struct pm_probe_function function = { 0 };
-	const struct indexed *held = find_symbol(reader, address);
+	const struct indexed *held = find_holding_symbol(reader, address);
 	const struct pm_probe_symbol *symbol;
 
-	if (!held || ends_before(reader, &held->row, address))
-		return add_nameless(reader, address);
-	symbol = find_whole(reader, held);
+	if (!held || symbol_ends_before(reader, &held->row, address))
+		return add_nameless_function(reader, address);
+	symbol = find_whole_of_part(reader, held);
 	function.low = symbol->address;
 	if (__builtin_add_overflow(symbol->address, symbol->size, &function.high))
 		function.high = symbol->address;
@@ -465,7 +471,7 @@ static int add_holder(struct reader *reader, uint64_t address)
 }
 
 /* Several addresses may have been in parts of the same function. */
-static void drop_doubles(struct reader *reader)
+static void drop_duplicate_functions(struct reader *reader)
 {
 	struct pm_probe_function *list = reader->ret->list.data;
 	size_t to = reader->first;
@@ -474,12 +480,12 @@ static void drop_doubles(struct reader *reader)
 		if (to == reader->first || list[to - 1].low != list[i].low)
 			list[to++] = list[i];
 		else
-			release_function(&list[i]);
+			probe_function_release(&list[i]);
 	}
 	reader->ret->list.len = to;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
@@ -488,8 +494,8 @@ static int by_value(const void *a, const void *b)
 
 /* Collects the starts of the pieces and of functions within them: between two functions
  * there may be padding, which belongs to neither. */
-static int find_beginnings(struct reader *reader, const struct pm_probe_piece *pieces,
-			   size_t len, address_list *ret)
+static int find_piece_starts(struct reader *reader, const struct pm_probe_piece *pieces,
+			     size_t len, address_list *ret)
 {
 	int code = 0;
 
@@ -500,7 +506,7 @@ static int find_beginnings(struct reader *reader, const struct pm_probe_piece *p
 		while (code == 0 && pm_probe_frame_next(&reader->elf, at + 1, &at) &&
 		       at < pieces[i].high)
 			code = pm_vec_push(ret, at);
-		for (size_t n = count_before(reader, pieces[i].low);
+		for (size_t n = count_symbols_up_to(reader, pieces[i].low);
 		     n < reader->index.len &&
 		     reader->index.data[n].row.address < pieces[i].high && code == 0;
 		     n++)
@@ -508,26 +514,26 @@ static int find_beginnings(struct reader *reader, const struct pm_probe_piece *p
 	}
 	/* Sorted, because addresses within a function that was found are then skipped. */
 	if (code == 0 && ret->len > 0)
-		qsort(ret->data, ret->len, sizeof(*ret->data), by_value);
+		qsort(ret->data, ret->len, sizeof(*ret->data), compare_addresses);
 	return code;
 }
 
-static int add_holders(struct reader *reader, const uint64_t *addresses, size_t len,
-		       size_t most)
+static int add_holding_functions(struct reader *reader, const uint64_t *addresses,
+				 size_t len, size_t most)
 {
 	int code = 0;
 
 	for (size_t i = 0; i < len && code == 0; i++) {
-		if (is_held(reader, addresses[i]))
+		if (is_address_held(reader, addresses[i]))
 			continue;
 		code = reader->ret->list.len - reader->first < most
-			       ? add_holder(reader, addresses[i])
+			       ? add_holding_function(reader, addresses[i])
 			       : -E2BIG;
 	}
 	if (code == 0)
-		code = complete(reader);
+		code = complete_new_functions(reader);
 	if (code == 0)
-		drop_doubles(reader);
+		drop_duplicate_functions(reader);
 	return code;
 }
 
@@ -541,12 +547,12 @@ int pm_probe_find_holders(struct pm_probe_functions *ret,
 
 	if (code < 0)
 		return code;
-	code = index_symbols(&reader);
+	code = index_code_symbols(&reader);
 	if (code == 0)
-		code = add_holders(&reader, addresses, len, SIZE_MAX);
+		code = add_holding_functions(&reader, addresses, len, SIZE_MAX);
 	if (code < 0) {
-		undo(&reader);
-		no_memory(err);
+		undo_new_functions(&reader);
+		set_functions_memory_error(err);
 	}
 	reader_close(&reader);
 	return code;
@@ -564,17 +570,18 @@ int pm_probe_find_within(struct pm_probe_functions *ret,
 
 	if (code < 0)
 		return code;
-	code = index_symbols(&reader);
+	code = index_code_symbols(&reader);
 	if (code == 0)
-		code = find_beginnings(&reader, pieces, len, &addresses);
+		code = find_piece_starts(&reader, pieces, len, &addresses);
 	if (code == 0)
-		code = add_holders(&reader, addresses.data, addresses.len, most);
+		code = add_holding_functions(&reader, addresses.data, addresses.len,
+					     most);
 	if (code < 0)
-		undo(&reader);
+		undo_new_functions(&reader);
 	if (code == -E2BIG)
 		pm_error_set(err, code, "more than %zu functions", most);
 	else if (code < 0)
-		no_memory(err);
+		set_functions_memory_error(err);
 	pm_vec_release(&addresses);
 	reader_close(&reader);
 	return code;

@@ -11,7 +11,7 @@ struct take {
 	struct pm_probe_pattern pattern;
 };
 
-static void release_one(struct pm_probe_inlined *inlined)
+static void inlined_release(struct pm_probe_inlined *inlined)
 {
 	free(inlined->name);
 	free(inlined->file);
@@ -21,11 +21,11 @@ static void release_one(struct pm_probe_inlined *inlined)
 void pm_probe_inlined_release(struct pm_probe_inlined_list *inlined)
 {
 	for (size_t i = 0; i < inlined->list.len; i++)
-		release_one(&inlined->list.data[i]);
+		inlined_release(&inlined->list.data[i]);
 	pm_vec_release(&inlined->list);
 }
 
-static bool is_wanted(void *user, const char *linkage, const char *name)
+static bool is_inlined_name_wanted(void *user, const char *linkage, const char *name)
 {
 	struct take *take = user;
 	const char *of = linkage ? linkage : name;
@@ -35,7 +35,8 @@ static bool is_wanted(void *user, const char *linkage, const char *name)
 		pm_probe_pattern_matches(&take->pattern, of, true));
 }
 
-static int fill(struct pm_probe_inlined *inlined, const struct pm_symbol_inlined *place)
+static int inlined_set_place(struct pm_probe_inlined *inlined,
+			     const struct pm_symbol_inlined *place)
 {
 	inlined->name =
 		place->linkage ? pm_probe_pretty(place->linkage) : strdup(place->name);
@@ -53,7 +54,7 @@ static int fill(struct pm_probe_inlined *inlined, const struct pm_symbol_inlined
 	return 0;
 }
 
-static int take_one(void *user, const struct pm_symbol_inlined *place)
+static int take_inlined_place(void *user, const struct pm_symbol_inlined *place)
 {
 	struct take *take = user;
 	struct pm_probe_inlined inlined = { 0 };
@@ -61,11 +62,11 @@ static int take_one(void *user, const struct pm_symbol_inlined *place)
 
 	if (take->ret->list.len >= PM_PROBE_INLINED_MAX)
 		return -E2BIG;
-	code = fill(&inlined, place);
+	code = inlined_set_place(&inlined, place);
 	if (code == 0)
 		code = pm_vec_push(&take->ret->list, inlined);
 	if (code < 0)
-		release_one(&inlined);
+		inlined_release(&inlined);
 	return code;
 }
 
@@ -83,7 +84,8 @@ int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
 
 	if (code == 0)
 		code = pm_symbols_find_inlined(binary->fd, &options, take.pattern.needle,
-					       is_wanted, take_one, &take, err);
+					       is_inlined_name_wanted, take_inlined_place,
+					       &take, err);
 	if (code == -ENODATA)
 		code = 0;
 	if (code == -E2BIG)
@@ -93,7 +95,7 @@ int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
 		pm_error_set(err, code, "no memory left for the functions");
 	if (code < 0)
 		while (ret->list.len > first)
-			release_one(&ret->list.data[--ret->list.len]);
+			inlined_release(&ret->list.data[--ret->list.len]);
 	pm_probe_pattern_release(&take.pattern);
 	return code;
 }

@@ -12,7 +12,7 @@ struct take {
 	uint32_t line;
 };
 
-static int take(void *user, const struct pm_symbol_line *at)
+static int take_line_place(void *user, const struct pm_symbol_line *at)
 {
 	struct take *take = user;
 	const struct pm_event_place *asked = &take->search->spec->place;
@@ -41,7 +41,7 @@ int pm_probe_find_lines(const struct pm_probe_search *search,
 					     .path = search->file->path };
 	struct take taking = { .search = search, .places = places };
 	int code = pm_symbols_find_line(search->elf->fd, &options, asked->source,
-					asked->line, take, &taking, err);
+					asked->line, take_line_place, &taking, err);
 
 	if (code == -E2BIG && places->list.len >= PM_PROBE_PLACES_MAX)
 		return pm_error_set(err, -E2BIG, "%s:%u means more than %d places",

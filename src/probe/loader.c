@@ -61,7 +61,7 @@ struct cache_entry {
 };
 
 /* FLAG_* of dl-cache.h; the low byte is 3 for libraries of glibc 2. */
-static bool cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
+static bool library_cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
 {
 	switch (abi->machine) {
 	case EM_X86_64:
@@ -79,7 +79,7 @@ static bool cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
 }
 
 /* The NUL-terminated string at @offset from @base, within @len bytes. */
-static const char *text_at(const char *base, size_t len, uint64_t offset)
+static const char *loader_text_at(const char *base, size_t len, uint64_t offset)
 {
 	if (offset >= len || !memchr(base + offset, '\0', len - (size_t)offset))
 		return NULL;
@@ -96,7 +96,7 @@ int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_ab
 
 	/* Up to glibc 2.31 the old format comes first and contains the new one. */
 	base = memmem(bytes, len, CACHE_MAGIC, sizeof(CACHE_MAGIC) - 1);
-	if (!base || !cache_flags(abi, &flags))
+	if (!base || !library_cache_flags(abi, &flags))
 		return 0;
 	len -= (size_t)(base - bytes);
 	if (len < sizeof(header))
@@ -110,8 +110,8 @@ int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_ab
 		if (at + sizeof(entry) > len)
 			break;
 		memcpy(&entry, base + at, sizeof(entry));
-		name = text_at(base, len, entry.name);
-		path = text_at(base, len, entry.path);
+		name = loader_text_at(base, len, entry.name);
+		path = loader_text_at(base, len, entry.path);
 		if (entry.flags == flags && name && path && path[0] == '/')
 			code = each(user, name, path);
 	}
@@ -149,8 +149,8 @@ static void dynamic_release(struct dynamic *dynamic)
 	free(dynamic->strings);
 }
 
-static int read_strings(const struct pm_probe_elf *elf, struct dynamic *dynamic,
-			uint64_t address, uint64_t size)
+static int dynamic_read_strings(const struct pm_probe_elf *elf, struct dynamic *dynamic,
+				uint64_t address, uint64_t size)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
 	int code;
@@ -197,12 +197,13 @@ static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
 		else if (wide.d_tag == DT_RUNPATH)
 			dynamic->runpath = wide.d_un.d_val;
 	}
-	return code < 0 ? code : read_strings(elf, dynamic, strings, strings_size);
+	return code < 0 ? code
+			: dynamic_read_strings(elf, dynamic, strings, strings_size);
 }
 
 static const char *dynamic_text(const struct dynamic *dynamic, uint64_t offset)
 {
-	return text_at(dynamic->strings, dynamic->strings_len, offset);
+	return loader_text_at(dynamic->strings, dynamic->strings_len, offset);
 }
 
 /* ---- the search ------------------------------------------------------------------------------- */
@@ -221,7 +222,7 @@ struct search {
 	bool failed, in_cache;
 };
 
-static void search_release(struct search *search)
+static void library_search_release(struct search *search)
 {
 	for (size_t i = 0; i < search->found.len; i++) {
 		free(search->found.data[i].name);
@@ -235,7 +236,8 @@ static void search_release(struct search *search)
 }
 
 /* Returns true if the file matches; it is then in the queue. */
-static bool take(struct search *search, const char *name, const char *path)
+static bool queue_matching_library(struct search *search, const char *name,
+				   const char *path)
 {
 	PM_AUTO_CLOSE int fd = pm_file_open(search->abi->pid, path);
 	struct pm_probe_elf elf;
@@ -263,8 +265,9 @@ static bool take(struct search *search, const char *name, const char *path)
 
 /* Searches the folders of a list separated by `:`. @origin is the folder of the file that
  * contains the list. */
-static bool take_from(struct search *search, const char *name, const char *list,
-		      const char *origin, size_t origin_len)
+static bool queue_library_from_list(struct search *search, const char *name,
+				    const char *list, const char *origin,
+				    size_t origin_len)
 {
 	if (list && strnlen(list, RUNPATH_MAX) == RUNPATH_MAX)
 		return false;
@@ -286,7 +289,7 @@ static bool take_from(struct search *search, const char *name, const char *list,
 		}
 		pm_str_printf(&path, "/%s", name);
 		if (len > 0 && !path.failed && path.len < PATH_MAX && path.data[0] == '/')
-			found = take(search, name, path.data);
+			found = queue_matching_library(search, name, path.data);
 		pm_str_release(&path);
 		if (found)
 			return true;
@@ -295,18 +298,18 @@ static bool take_from(struct search *search, const char *name, const char *list,
 	return false;
 }
 
-static int take_cached(void *user, const char *name, const char *path)
+static int queue_cached_library(void *user, const char *name, const char *path)
 {
 	struct search *search = user;
 
 	if (strcmp(name, search->wanted) == 0)
-		search->in_cache |= take(search, name, path);
+		search->in_cache |= queue_matching_library(search, name, path);
 	return search->failed ? -ENOMEM : 0;
 }
 
 /* ld.so(8): RPATH (without RUNPATH), LD_LIBRARY_PATH, RUNPATH, the cache, system folders. */
-static void find_one(struct search *search, const char *name, const char *of,
-		     const struct dynamic *dynamic)
+static void find_needed_library(struct search *search, const char *name, const char *of,
+				const struct dynamic *dynamic)
 {
 	const char *slash = strrchr(of, '/');
 	size_t origin_len = slash ? (size_t)(slash - of) : 0;
@@ -315,25 +318,26 @@ static void find_one(struct search *search, const char *name, const char *of,
 
 	if (strchr(name, '/')) {
 		if (name[0] == '/')
-			take(search, name, name);
+			queue_matching_library(search, name, name);
 		return;
 	}
-	if (take_from(search, name, rpath, of, origin_len) ||
-	    (!runpath &&
-	     take_from(search, name, search->program_rpath, of, origin_len)) ||
+	if (queue_library_from_list(search, name, rpath, of, origin_len) ||
+	    (!runpath && queue_library_from_list(search, name, search->program_rpath, of,
+						 origin_len)) ||
 	    (search->abi->pid == 0 &&
-	     take_from(search, name, getenv("LD_LIBRARY_PATH"), of, origin_len)) ||
-	    take_from(search, name, runpath, of, origin_len))
+	     queue_library_from_list(search, name, getenv("LD_LIBRARY_PATH"), of,
+				     origin_len)) ||
+	    queue_library_from_list(search, name, runpath, of, origin_len))
 		return;
 	search->wanted = name;
 	search->in_cache = false;
-	pm_probe_cache_each(search->abi, take_cached, search);
+	pm_probe_cache_each(search->abi, queue_cached_library, search);
 	for (size_t i = 0; pm_probe_library_dirs[i] && !search->in_cache; i++)
-		search->in_cache =
-			take_from(search, name, pm_probe_library_dirs[i], "", 0);
+		search->in_cache = queue_library_from_list(
+			search, name, pm_probe_library_dirs[i], "", 0);
 }
 
-static bool was_asked(struct search *search, const char *name)
+static bool was_library_searched(struct search *search, const char *name)
 {
 	char *copy;
 
@@ -349,7 +353,8 @@ static bool was_asked(struct search *search, const char *name)
 	return search->failed;
 }
 
-static int follow(struct search *search, int fd, const char *path, bool is_program)
+static int follow_needed_libraries(struct search *search, int fd, const char *path,
+				   bool is_program)
 {
 	struct dynamic dynamic = { 0 };
 	struct pm_probe_elf elf;
@@ -368,8 +373,8 @@ static int follow(struct search *search, int fd, const char *path, bool is_progr
 		const char *name = dynamic_text(&dynamic, dynamic.needed.data[i]);
 
 		if (name && name[0] && strlen(name) < NAME_MAX &&
-		    !was_asked(search, name))
-			find_one(search, name, path, &dynamic);
+		    !was_library_searched(search, name))
+			find_needed_library(search, name, path, &dynamic);
 	}
 	dynamic_release(&dynamic);
 	pm_probe_elf_close(&elf);
@@ -380,7 +385,7 @@ int pm_probe_needed_each(int fd, const char *path, const struct pm_probe_abi *ab
 			 pm_probe_library_fn each, void *user)
 {
 	struct search search = { .abi = abi };
-	int code = follow(&search, fd, path, true);
+	int code = follow_needed_libraries(&search, fd, path, true);
 
 	for (size_t i = 0; code == 0 && i < search.found.len; i++) {
 		const struct library library = search.found.data[i];
@@ -388,8 +393,8 @@ int pm_probe_needed_each(int fd, const char *path, const struct pm_probe_abi *ab
 
 		code = each(user, library.name, library.path);
 		if (code == 0 && its >= 0)
-			code = follow(&search, its, library.path, false);
+			code = follow_needed_libraries(&search, its, library.path, false);
 	}
-	search_release(&search);
+	library_search_release(&search);
 	return code;
 }

@@ -20,7 +20,7 @@ enum {
 
 /* ---- copies and parts of functions ------------------------------------------------------- */
 
-static bool is_one_of(const char *text, size_t len, const char *const *words)
+static bool is_one_of_words(const char *text, size_t len, const char *const *words)
 {
 	for (; *words; words++)
 		if (strlen(*words) == len && memcmp(text, *words, len) == 0)
@@ -50,9 +50,9 @@ size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy)
 		end = (size_t)(dot - name);
 		if (word_len > 0 && strspn(dot + 1, "0123456789") >= word_len)
 			continue; /* the number belongs to the word before it */
-		if (is_one_of(dot + 1, word_len, part))
+		if (is_one_of_words(dot + 1, word_len, part))
 			*copy = PM_PROBE_PART;
-		else if (!is_one_of(dot + 1, word_len, whole))
+		else if (!is_one_of_words(dot + 1, word_len, whole))
 			break;
 		len = end;
 	}
@@ -61,18 +61,19 @@ size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy)
 
 /* ---- patterns ------------------------------------------------------------------------------- */
 
-static bool is_word(char c)
+static bool is_name_character(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
 }
 
 /* Removes spaces, except those between two words: `f(int,char)` is `f(int, char)`. */
-static void squeeze(char *text)
+static void remove_needless_spaces(char *text)
 {
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
-		if (*from == ' ' && !(to > text && is_word(to[-1]) && is_word(from[1])))
+		if (*from == ' ' && !(to > text && is_name_character(to[-1]) &&
+				      is_name_character(from[1])))
 			continue;
 		*to++ = *from;
 	}
@@ -80,7 +81,7 @@ static void squeeze(char *text)
 }
 
 /* Words that demangling generates from something else. */
-static bool is_made_up(const char *text, size_t len)
+static bool is_demangler_word(const char *text, size_t len)
 {
 	static const char *const words[] = { "operator",
 					     "anonymous",
@@ -124,11 +125,11 @@ static bool is_made_up(const char *text, size_t len)
 					     "clone",
 					     NULL };
 
-	return is_one_of(text, len, words);
+	return is_one_of_words(text, len, words);
 }
 
 /* The longest word before any parameters that the mangled name must contain literally. */
-static char *needle_of(const char *text)
+static char *longest_literal_word(const char *text)
 {
 	size_t end = strcspn(text, "(<{"), best_len = 0;
 	const char *best = NULL;
@@ -141,10 +142,11 @@ static char *needle_of(const char *text)
 				i++;
 			continue;
 		}
-		while (i + len < end && is_word(text[i + len]) &&
+		while (i + len < end && is_name_character(text[i + len]) &&
 		       (unsigned char)text[i + len] < 0x80)
 			len++;
-		if (len >= NEEDLE_MIN && len > best_len && !is_made_up(text + i, len)) {
+		if (len >= NEEDLE_MIN && len > best_len &&
+		    !is_demangler_word(text + i, len)) {
 			best = text + i;
 			best_len = len;
 		}
@@ -163,8 +165,8 @@ int pm_probe_pattern_init(struct pm_probe_pattern *pattern, const char *text)
 					   .budget = DEMANGLED_BYTES_MAX };
 	if (!pattern->text)
 		return -ENOMEM;
-	squeeze(pattern->text);
-	pattern->needle = needle_of(pattern->text);
+	remove_needless_spaces(pattern->text);
+	pattern->needle = longest_literal_word(pattern->text);
 	return 0;
 }
 
@@ -175,7 +177,8 @@ void pm_probe_pattern_release(struct pm_probe_pattern *pattern)
 	*pattern = (struct pm_probe_pattern){ 0 };
 }
 
-static bool compare(const struct pm_probe_pattern *pattern, const char *name, bool glob)
+static bool pattern_equals_name(const struct pm_probe_pattern *pattern, const char *name,
+				bool glob)
 {
 	return glob ? fnmatch(pattern->text, name, 0) == 0
 		    : strcmp(pattern->text, name) == 0;
@@ -187,18 +190,18 @@ static bool compare(const struct pm_probe_pattern *pattern, const char *name, bo
  * Rust puts types and `impl` blocks into some. Returns the number of bytes before it that
  * belong to the arguments, or -1.
  */
-static int opens_arguments(const char *text, size_t len, const char *from)
+static int opens_template_arguments(const char *text, size_t len, const char *from)
 {
 	static const char operator[] = "operator";
 	size_t own = strlen(operator);
 
 	if (*from != '<' || len == 0)
 		return -1;
-	if (is_word(text[len - 1]))
+	if (is_name_character(text[len - 1]))
 		return len >= own && memcmp(text + len - own, operator, own) == 0 ? -1
 										  : 0;
 	return len > 2 && memcmp(text + len - 2, "::", 2) == 0 &&
-			       is_word(text[len - 3]) &&
+			       is_name_character(text[len - 3]) &&
 			       strncmp(from, "<impl ", strlen("<impl ")) != 0
 		       ? 2
 		       : -1;
@@ -210,7 +213,8 @@ static void strip_template_arguments(char *text)
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
-		int front = depth == 0 ? opens_arguments(text, (size_t)(to - text), from)
+		int front = depth == 0 ? opens_template_arguments(
+						 text, (size_t)(to - text), from)
 				       : -1;
 
 		if (depth > 0) {
@@ -231,7 +235,7 @@ static void strip_template_arguments(char *text)
 }
 
 /* A name without arguments matches every instance of the template. */
-static bool is_instance(const struct pm_probe_pattern *pattern, char *name)
+static bool is_template_instance(const struct pm_probe_pattern *pattern, char *name)
 {
 	if (strpbrk(pattern->text, "<>(*?[") || !strchr(name, '<'))
 		return false;
@@ -256,9 +260,9 @@ static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name
 			return false;
 		}
 		pattern->budget -= strlen(pretty);
-		squeeze(pretty);
-		if (compare(pattern, pretty, glob) ||
-		    (!full && is_instance(pattern, pretty)))
+		remove_needless_spaces(pretty);
+		if (pattern_equals_name(pattern, pretty, glob) ||
+		    (!full && is_template_instance(pattern, pretty)))
 			return true;
 	}
 	return false;
@@ -271,7 +275,7 @@ bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name
 	enum pm_probe_copy copy;
 	size_t len;
 
-	if (compare(pattern, name, glob))
+	if (pattern_equals_name(pattern, name, glob))
 		return true;
 	len = pm_probe_base_len(name, &copy);
 	if (name[len] != '\0') {
@@ -279,7 +283,7 @@ bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name
 		if (!base)
 			return false;
 		name = base;
-		if (compare(pattern, name, glob))
+		if (pattern_equals_name(pattern, name, glob))
 			return true;
 	}
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') ||

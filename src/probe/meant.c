@@ -27,7 +27,7 @@ void pm_probe_meant_release(struct pm_probe_meant *meant)
 /* ---- all names of a file -------------------------------------------------------------- */
 
 /* If memory runs out, the name counts as ambiguous and is not used. */
-static void add_function(struct pm_probe_meant *meant, const char *name)
+static void meant_add_function(struct pm_probe_meant *meant, const char *name)
 {
 	bool is_last = pm_name_is_last_part(name, meant->near.wanted);
 
@@ -41,7 +41,7 @@ static void add_function(struct pm_probe_meant *meant, const char *name)
 }
 
 /* Adds a linker's name as users write it, without parameters. */
-static void add_linkage(struct pm_probe_meant *meant, const char *name)
+static void meant_add_linkage(struct pm_probe_meant *meant, const char *name)
 {
 	PM_AUTO_FREE char *base = NULL;
 	PM_AUTO_FREE char *pretty = NULL;
@@ -49,7 +49,7 @@ static void add_linkage(struct pm_probe_meant *meant, const char *name)
 	size_t len;
 
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R')) {
-		add_function(meant, name);
+		meant_add_function(meant, name);
 		return;
 	}
 	/* Any name that is not demangled could also have been meant. */
@@ -62,7 +62,7 @@ static void add_linkage(struct pm_probe_meant *meant, const char *name)
 		return;
 	base = strndup(name, len);
 	pretty = base ? pm_demangle(base) : NULL;
-	add_function(meant, pretty ? pretty : name);
+	meant_add_function(meant, pretty ? pretty : name);
 }
 
 const char *pm_probe_meant_only(const struct pm_probe_meant *meant)
@@ -81,30 +81,30 @@ void pm_probe_meant_symbols(struct pm_probe_meant *meant,
 
 			if (pm_probe_table_row(&table, i, &row) && row.defined &&
 			    (row.type == STT_FUNC || row.type == STT_GNU_IFUNC))
-				add_linkage(meant, row.name);
+				meant_add_linkage(meant, row.name);
 		}
 	}
 }
 
-static bool add_inlined(void *user, const char *linkage, const char *name)
+static bool meant_add_inlined(void *user, const char *linkage, const char *name)
 {
 	if (linkage)
-		add_linkage(user, linkage);
+		meant_add_linkage(user, linkage);
 	else
-		add_function(user, name);
+		meant_add_function(user, name);
 	return false; /* its places are not needed */
 }
 
-static int no_place(void *user, const struct pm_symbol_inlined *place)
+static int ignore_inlined_place(void *user, const struct pm_symbol_inlined *place)
 {
 	(void)user;
 	(void)place;
 	return 0;
 }
 
-static int add_all_inlined(struct pm_probe_meant *meant,
-			   const struct pm_probe_binary *binary,
-			   const struct pm_probe_context *context)
+static int meant_add_all_inlined(struct pm_probe_meant *meant,
+				 const struct pm_probe_binary *binary,
+				 const struct pm_probe_context *context)
 {
 	struct pm_symbol_options options = { .debug_dir = context->debug_dir,
 					     .pid = binary->pid,
@@ -115,16 +115,16 @@ static int add_all_inlined(struct pm_probe_meant *meant,
 	int code = pm_probe_pattern_init(&pattern, meant->near.wanted);
 
 	if (code == 0)
-		code = pm_symbols_find_inlined(binary->fd, &options,
-					       small ? NULL : pattern.needle, add_inlined,
-					       no_place, meant, NULL);
+		code = pm_symbols_find_inlined(
+			binary->fd, &options, small ? NULL : pattern.needle,
+			meant_add_inlined, ignore_inlined_place, meant, NULL);
 	pm_probe_pattern_release(&pattern);
 	return code == -ENOMEM ? code : 0;
 }
 
-static int add_all_symbols(struct pm_probe_meant *meant,
-			   const struct pm_probe_binary *binary,
-			   const struct pm_probe_context *context)
+static int meant_add_all_symbols(struct pm_probe_meant *meant,
+				 const struct pm_probe_binary *binary,
+				 const struct pm_probe_context *context)
 {
 	struct pm_debug_search search = { .dir = context->debug_dir,
 					  .pid = binary->pid,
@@ -156,9 +156,10 @@ int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,
 	int code = 0;
 
 	for (size_t i = 0; i < binaries->list.len && code == 0; i++) {
-		code = add_all_symbols(&meant, &binaries->list.data[i], context);
+		code = meant_add_all_symbols(&meant, &binaries->list.data[i], context);
 		if (code == 0)
-			code = add_all_inlined(&meant, &binaries->list.data[i], context);
+			code = meant_add_all_inlined(&meant, &binaries->list.data[i],
+						     context);
 	}
 	if (code < 0)
 		return pm_error_set(err, code, "no memory left for near names");

@@ -65,12 +65,12 @@ struct resolver {
 	insns;
 };
 
-static int no_memory(struct pm_error *err)
+static int set_probes_memory_error(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "no memory left for the probes");
 }
 
-static int note(struct resolver *resolver, struct pm_str *text)
+static int resolver_add_note(struct resolver *resolver, struct pm_str *text)
 {
 	char *copy = NULL;
 	int code = text->failed ? -ENOMEM : 0;
@@ -88,7 +88,7 @@ static int note(struct resolver *resolver, struct pm_str *text)
 /* ---- the PMU's field for marker counters ---------------------------------------------------- */
 
 /* Documentation/ABI/testing/sysfs-bus-event_source-devices-format: "config:32-63". */
-static unsigned int counter_shift(const struct pm_probe_context *context)
+static unsigned int semaphore_counter_shift(const struct pm_probe_context *context)
 {
 	enum {
 		SHIFT_DEFAULT = 32, /* as in the first kernel that had it */
@@ -120,7 +120,8 @@ struct naming {
 	const char *file; /* label, or the path if labels are equal */
 };
 
-static bool is_taken(const struct resolver *resolver, size_t from, const char *name)
+static bool is_probe_name_taken(const struct resolver *resolver, size_t from,
+				const char *name)
 {
 	for (size_t i = from; i < resolver->list.len; i++)
 		if (strcmp(resolver->list.data[i].name, name) == 0)
@@ -129,16 +130,17 @@ static bool is_taken(const struct resolver *resolver, size_t from, const char *n
 }
 
 /* Makes names unique: the address is appended to the second of two equal names. */
-static void name_place(const struct resolver *resolver, size_t from,
-		       const struct naming *naming, const struct pm_probe_place *place,
-		       bool repeats, char ret[PM_EVENT_NAME_MAX])
+static void name_probe_place(const struct resolver *resolver, size_t from,
+			     const struct naming *naming,
+			     const struct pm_probe_place *place, bool repeats,
+			     char ret[PM_EVENT_NAME_MAX])
 {
 	char tail[32] = "";
 	int room;
 
 	snprintf(ret, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
 		 place->name);
-	if (!repeats && !is_taken(resolver, from, ret))
+	if (!repeats && !is_probe_name_taken(resolver, from, ret))
 		return;
 	snprintf(tail, sizeof(tail), "@0x%llx", (unsigned long long)place->address);
 	room = PM_EVENT_NAME_MAX - 1 - (int)strlen(tail);
@@ -151,7 +153,8 @@ static void name_place(const struct resolver *resolver, size_t from,
 
 /* Appends @spec, and the instruction at @offset of @fd, about which the kernel is
  * asked. */
-static int add_spec(struct resolver *resolver, const struct pm_event_spec *spec, int fd)
+static int resolver_add_spec(struct resolver *resolver, const struct pm_event_spec *spec,
+			     int fd)
 {
 	struct resolved_insn insn = { .is_asked = fd >= 0 };
 
@@ -165,9 +168,11 @@ static int add_spec(struct resolver *resolver, const struct pm_event_spec *spec,
 	return 0;
 }
 
-static int add_specs(struct resolver *resolver, const struct pm_event_spec *asked,
-		     const struct pm_probe_file *file, const struct naming *naming,
-		     const struct pm_probe_places *places, size_t from)
+static int resolver_add_specs(struct resolver *resolver,
+			      const struct pm_event_spec *asked,
+			      const struct pm_probe_file *file,
+			      const struct naming *naming,
+			      const struct pm_probe_places *places, size_t from)
 {
 	unsigned int shift = 0;
 	char path[32];
@@ -193,19 +198,19 @@ static int add_specs(struct resolver *resolver, const struct pm_event_spec *aske
 		spec.config2 = place->offset;
 		if (place->semaphore > 0) {
 			if (shift == 0)
-				shift = counter_shift(resolver->context);
+				shift = semaphore_counter_shift(resolver->context);
 			spec.config |= place->semaphore << shift;
 		}
-		name_place(resolver, from, naming, place, repeats, spec.name);
-		/* set_leaders() sets its leader when all entries are there. */
-		if (add_spec(resolver, &spec, places->is_ours ? fd : -1) < 0)
+		name_probe_place(resolver, from, naming, place, repeats, spec.name);
+		/* set_group_leaders() sets its leader when all entries are there. */
+		if (resolver_add_spec(resolver, &spec, places->is_ours ? fd : -1) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int find_places(const struct pm_probe_search *search,
-		       struct pm_probe_places *places, struct pm_error *err)
+static int find_requested_places(const struct pm_probe_search *search,
+				 struct pm_probe_places *places, struct pm_error *err)
 {
 	const struct pm_event_place *asked = &search->spec->place;
 
@@ -217,8 +222,9 @@ static int find_places(const struct pm_probe_search *search,
 }
 
 /* Leaves out places where a probe would break the program, and reports them. */
-static int sift(struct resolver *resolver, const struct pm_probe_search *search,
-		struct pm_probe_places *places, struct pm_error *err)
+static int remove_unsafe_places(struct resolver *resolver,
+				const struct pm_probe_search *search,
+				struct pm_probe_places *places, struct pm_error *err)
 {
 	size_t kept = 0, found = places->list.len;
 	struct pm_str text = { 0 };
@@ -250,13 +256,14 @@ static int sift(struct resolver *resolver, const struct pm_probe_search *search,
 			      "%s: %zu places were left out, where with a probe kernels "
 			      "let the program load wrong values",
 			      search->spec->requested, found - kept);
-	return note(resolver, &text) < 0 ? no_memory(err) : 0;
+	return resolver_add_note(resolver, &text) < 0 ? set_probes_memory_error(err) : 0;
 }
 
 /* Finds the places in one file. */
-static int look_into(struct resolver *resolver, const struct pm_event_spec *spec,
-		     const struct pm_probe_file *file, struct pm_probe_places *places,
-		     struct pm_error *err)
+static int find_places_in_file(struct resolver *resolver,
+			       const struct pm_event_spec *spec,
+			       const struct pm_probe_file *file,
+			       struct pm_probe_places *places, struct pm_error *err)
 {
 	struct pm_debug_search debug = { .dir = resolver->context->debug_dir,
 					 .pid = file->pid,
@@ -277,19 +284,19 @@ static int look_into(struct resolver *resolver, const struct pm_event_spec *spec
 				    code == -ENOEXEC ? "this is no ELF file"
 						     : strerror(-code));
 	else
-		code = find_places(&search, places, err);
+		code = find_requested_places(&search, places, err);
 	if (code == 0)
-		code = sift(resolver, &search, places, err);
+		code = remove_unsafe_places(resolver, &search, places, err);
 	pm_probe_elf_close(&elf);
 	pm_error_where(err, file->path, -1);
-	if (note(resolver, &text) < 0 && code == 0)
-		code = no_memory(err);
+	if (resolver_add_note(resolver, &text) < 0 && code == 0)
+		code = set_probes_memory_error(err);
 	return code;
 }
 
 /* If there are several files, at least one of them must have the place. */
-static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec *spec,
-			  struct pm_error *err)
+static int resolve_uprobe_event(struct resolver *resolver,
+				const struct pm_event_spec *spec, struct pm_error *err)
 {
 	struct naming naming = { .prefix = spec->place.usdt        ? "usdt"
 					   : spec->place.on_return ? "uretprobe"
@@ -302,8 +309,8 @@ static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec 
 	for (size_t i = 0; i < files.list.len && code == 0; i++) {
 		const struct pm_probe_file *file = &files.list.data[i];
 		struct pm_probe_places places = { 0 };
-		int one =
-			look_into(resolver, spec, file, &places, first == 0 ? err : NULL);
+		int one = find_places_in_file(resolver, spec, file, &places,
+					      first == 0 ? err : NULL);
 
 		naming.file = i > 0 && strcmp(file->label, files.list.data[0].label) == 0
 				      ? file->path
@@ -316,7 +323,8 @@ static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec 
 					    spec->place.file, PM_PROBE_PLACES_MAX,
 					    files.list.len);
 		} else if (one == 0) {
-			code = add_specs(resolver, spec, file, &naming, &places, from);
+			code = resolver_add_specs(resolver, spec, file, &naming, &places,
+						  from);
 			if (code < 0)
 				pm_error_set(err, code, "cannot keep a file: %s",
 					     strerror(-code));
@@ -331,8 +339,8 @@ static int resolve_uprobe(struct resolver *resolver, const struct pm_event_spec 
 	return code;
 }
 
-static int resolve_kprobe(struct resolver *resolver, const struct pm_event_spec *asked,
-			  struct pm_error *err)
+static int resolve_kprobe_event(struct resolver *resolver,
+				const struct pm_event_spec *asked, struct pm_error *err)
 {
 	struct pm_event_spec spec = *asked;
 
@@ -346,11 +354,12 @@ static int resolve_kprobe(struct resolver *resolver, const struct pm_event_spec 
 	spec.place.wanted = false;
 	spec.path = spec.place.symbol;
 	spec.config2 = spec.place.offset;
-	return add_spec(resolver, &spec, -1) < 0 ? no_memory(err) : 0;
+	return resolver_add_spec(resolver, &spec, -1) < 0 ? set_probes_memory_error(err)
+							  : 0;
 }
 
-static int resolve_data(struct resolver *resolver, const struct pm_event_spec *asked,
-			struct pm_error *err)
+static int resolve_data_event(struct resolver *resolver,
+			      const struct pm_event_spec *asked, struct pm_error *err)
 {
 	struct pm_event_spec spec = *asked;
 	uint64_t address;
@@ -363,28 +372,31 @@ static int resolve_data(struct resolver *resolver, const struct pm_event_spec *a
 	code = pm_event_check_address(&spec, err);
 	if (code < 0)
 		return code;
-	return add_spec(resolver, &spec, -1) < 0 ? no_memory(err) : 0;
+	return resolver_add_spec(resolver, &spec, -1) < 0 ? set_probes_memory_error(err)
+							  : 0;
 }
 
-static int resolve_one(struct resolver *resolver, size_t index, struct pm_error *err)
+static int resolve_event(struct resolver *resolver, size_t index, struct pm_error *err)
 {
 	const struct pm_event_spec spec = resolver->specs->list.data[index];
 
 	if (pm_vec_push(&resolver->first, (uint32_t)resolver->list.len) < 0)
-		return no_memory(err);
+		return set_probes_memory_error(err);
 	if (!spec.place.wanted)
-		return add_spec(resolver, &spec, -1) < 0 ? no_memory(err) : 0;
+		return resolver_add_spec(resolver, &spec, -1) < 0
+			       ? set_probes_memory_error(err)
+			       : 0;
 	if (spec.kind == PM_EVENT_UPROBE)
-		return resolve_uprobe(resolver, &spec, err);
+		return resolve_uprobe_event(resolver, &spec, err);
 	if (spec.kind == PM_EVENT_KPROBE)
-		return resolve_kprobe(resolver, &spec, err);
-	return resolve_data(resolver, &spec, err);
+		return resolve_kprobe_event(resolver, &spec, err);
+	return resolve_data_event(resolver, &spec, err);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* If the user may not use probes, opening them reports that. */
-static int ask_kernel(struct resolver *resolver, struct pm_error *err)
+static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *err)
 {
 	PM_AUTO_FREE struct pm_probed_insn *asked =
 		calloc(resolver->insns.len + 1, sizeof(*asked));
@@ -394,7 +406,7 @@ static int ask_kernel(struct resolver *resolver, struct pm_error *err)
 	int code;
 
 	if (!asked)
-		return no_memory(err);
+		return set_probes_memory_error(err);
 	for (size_t i = 0; i < resolver->insns.len; i++)
 		if (resolver->insns.data[i].is_asked)
 			asked[len++] = resolver->insns.data[i].insn;
@@ -402,12 +414,14 @@ static int ask_kernel(struct resolver *resolver, struct pm_error *err)
 		return 0;
 	code = pm_hits_ask(asked, len, &why);
 	if (code == -ENOMEM)
-		return no_memory(err);
+		return set_probes_memory_error(err);
 	if (code < 0) {
 		pm_str_printf(&text,
 			      "%s: a probe without hits may be one that it refused",
 			      why.text);
-		return note(resolver, &text) < 0 ? no_memory(err) : 0;
+		return resolver_add_note(resolver, &text) < 0
+			       ? set_probes_memory_error(err)
+			       : 0;
 	}
 	len = 0;
 	for (size_t i = 0; i < resolver->insns.len; i++)
@@ -417,14 +431,14 @@ static int ask_kernel(struct resolver *resolver, struct pm_error *err)
 }
 
 /* The end of the new entries of old entry @index. */
-static size_t end_of(const struct resolver *resolver, size_t index)
+static size_t resolved_specs_end(const struct resolver *resolver, size_t index)
 {
 	return index + 1 < resolver->first.len ? resolver->first.data[index + 1]
 					       : resolver->list.len;
 }
 
-static int note_refused(struct resolver *resolver, size_t index, size_t refused,
-			size_t found)
+static int note_refused_places(struct resolver *resolver, size_t index, size_t refused,
+			       size_t found)
 {
 	const char *asked = resolver->specs->list.data[index].requested;
 	struct pm_str text = { 0 };
@@ -440,17 +454,18 @@ static int note_refused(struct resolver *resolver, size_t index, size_t refused,
 			"%s: the kernel takes no probe on the instruction of %zu of "
 			"%zu places: these were left out",
 			asked, refused, found);
-	return note(resolver, &text);
+	return resolver_add_note(resolver, &text);
 }
 
 /* Leaves out places that the kernel refuses. An event without other places is reported as
  * unknown; it is an error if no event has any. */
-static int leave_out_refused(struct resolver *resolver, struct pm_error *err)
+static int remove_refused_places(struct resolver *resolver, struct pm_error *err)
 {
 	size_t kept = 0, all = resolver->list.len;
 
 	for (size_t i = 0; i < resolver->first.len; i++) {
-		size_t from = resolver->first.data[i], end = end_of(resolver, i);
+		size_t from = resolver->first.data[i],
+		       end = resolved_specs_end(resolver, i);
 		size_t refused = 0;
 
 		resolver->first.data[i] = (uint32_t)kept;
@@ -461,8 +476,8 @@ static int leave_out_refused(struct resolver *resolver, struct pm_error *err)
 			}
 			resolver->list.data[kept++] = resolver->list.data[n];
 		}
-		if (note_refused(resolver, i, refused, end - from) < 0)
-			return no_memory(err);
+		if (note_refused_places(resolver, i, refused, end - from) < 0)
+			return set_probes_memory_error(err);
 	}
 	resolver->list.len = kept;
 	if (kept > 0 || all == 0)
@@ -476,7 +491,7 @@ static int leave_out_refused(struct resolver *resolver, struct pm_error *err)
 /* ---- groups ------------------------------------------------------------------------------------ */
 
 /* Whether the event leads others or has another leader. */
-static bool is_grouped(const struct pm_event_specs *specs, size_t index)
+static bool is_event_grouped(const struct pm_event_specs *specs, size_t index)
 {
 	uint32_t leader = specs->list.data[index].leader;
 
@@ -489,30 +504,32 @@ static bool is_grouped(const struct pm_event_specs *specs, size_t index)
 }
 
 /* The first event of the group that remains: the leader may have been left out. */
-static uint32_t leader_of(const struct resolver *resolver, uint32_t leader)
+static uint32_t find_remaining_leader(const struct resolver *resolver, uint32_t leader)
 {
 	const struct pm_event_specs *specs = resolver->specs;
 
-	if (resolver->first.data[leader] < end_of(resolver, leader))
+	if (resolver->first.data[leader] < resolved_specs_end(resolver, leader))
 		return resolver->first.data[leader];
 	for (size_t i = 0; i < specs->list.len; i++)
 		if (specs->list.data[i].leader == leader &&
-		    resolver->first.data[i] < end_of(resolver, i))
+		    resolver->first.data[i] < resolved_specs_end(resolver, i))
 			return resolver->first.data[i];
 	return 0;
 }
 
-static void set_leaders(struct resolver *resolver)
+static void set_group_leaders(struct resolver *resolver)
 {
 	const struct pm_event_specs *specs = resolver->specs;
 
 	for (size_t i = 0; i < specs->list.len; i++) {
 		uint32_t leader = specs->list.data[i].leader;
-		bool grouped = is_grouped(specs, i) && leader < specs->list.len;
+		bool grouped = is_event_grouped(specs, i) && leader < specs->list.len;
 
-		for (size_t n = resolver->first.data[i]; n < end_of(resolver, i); n++)
+		for (size_t n = resolver->first.data[i];
+		     n < resolved_specs_end(resolver, i); n++)
 			resolver->list.data[n].leader =
-				grouped ? leader_of(resolver, leader) : (uint32_t)n;
+				grouped ? find_remaining_leader(resolver, leader)
+					: (uint32_t)n;
 	}
 }
 
@@ -528,13 +545,13 @@ int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 	for (size_t i = 0; i < specs->list.len; i++)
 		any |= specs->list.data[i].place.wanted;
 	for (size_t i = 0; any && i < specs->list.len && code == 0; i++)
-		code = resolve_one(&resolver, i, err);
+		code = resolve_event(&resolver, i, err);
 	if (any && code == 0)
-		code = ask_kernel(&resolver, err);
+		code = refuse_insns_of_kernel(&resolver, err);
 	if (any && code == 0)
-		code = leave_out_refused(&resolver, err);
+		code = remove_refused_places(&resolver, err);
 	if (any && code == 0) {
-		set_leaders(&resolver);
+		set_group_leaders(&resolver);
 		pm_vec_release(&specs->list);
 		specs->list.data = PM_TAKE_PTR(resolver.list.data);
 		specs->list.len = resolver.list.len;

@@ -18,19 +18,20 @@ enum {
 	NOTES_BYTES_MAX = 64 << 20,
 };
 
-static uint64_t read_address(struct pm_reader *reader, bool is_64)
+static uint64_t read_note_address(struct pm_reader *reader, bool is_64)
 {
 	return is_64 ? pm_reader_u64(reader) : pm_reader_u32(reader);
 }
 
 /* Parses the descriptor of one note. */
-static bool read_marker(struct pm_reader *desc, bool is_64, struct pm_probe_marker *ret)
+static bool read_note_marker(struct pm_reader *desc, bool is_64,
+			     struct pm_probe_marker *ret)
 {
 	struct pm_probe_marker marker;
 
-	marker.address = read_address(desc, is_64);
-	marker.base = read_address(desc, is_64);
-	marker.semaphore = read_address(desc, is_64);
+	marker.address = read_note_address(desc, is_64);
+	marker.base = read_note_address(desc, is_64);
+	marker.semaphore = read_note_address(desc, is_64);
 	marker.provider = pm_reader_cstr(desc);
 	marker.name = pm_reader_cstr(desc);
 	marker.arguments = pm_reader_cstr(desc);
@@ -63,7 +64,8 @@ int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
 			break;
 		pm_reader_init(&desc, at, desc_len);
 		if (type == NT_STAPSDT && name_len == 8 &&
-		    memcmp(name, "stapsdt", 8) == 0 && read_marker(&desc, is_64, &marker))
+		    memcmp(name, "stapsdt", 8) == 0 &&
+		    read_note_marker(&desc, is_64, &marker))
 			code = each(user, &marker);
 		/* The last one may lack padding. */
 		if (pm_reader_left(&reader) >= (-desc_len & 3u))
@@ -83,7 +85,8 @@ struct scan {
 };
 
 /* Whether `PROVIDER:NAME`, or `NAME` alone, matches the marker. */
-static bool matches(const char *pattern, const char *provider, const char *name)
+static bool marker_matches_pattern(const char *pattern, const char *provider,
+				   const char *name)
 {
 	const char *colon = strchr(pattern, ':');
 	char wanted[256];
@@ -98,8 +101,8 @@ static bool matches(const char *pattern, const char *provider, const char *name)
 }
 
 /* The counter must be in writable data, of which each process has its own copy. */
-static bool semaphore_offset(const struct pm_probe_elf *elf, uint64_t address,
-			     uint64_t *ret)
+static bool semaphore_file_offset(const struct pm_probe_elf *elf, uint64_t address,
+				  uint64_t *ret)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
 
@@ -112,7 +115,7 @@ static bool semaphore_offset(const struct pm_probe_elf *elf, uint64_t address,
 	return *ret > 0 && *ret <= UINT32_MAX && *ret % sizeof(uint16_t) == 0;
 }
 
-static int consider(void *user, const struct pm_probe_marker *marker)
+static int consider_marker(void *user, const struct pm_probe_marker *marker)
 {
 	struct scan *scan = user;
 	const struct pm_probe_elf *elf = scan->search->elf;
@@ -121,7 +124,8 @@ static int consider(void *user, const struct pm_probe_marker *marker)
 	struct pm_str name = { 0 };
 
 	scan->seen++;
-	if (!matches(scan->search->spec->place.symbol, marker->provider, marker->name)) {
+	if (!marker_matches_pattern(scan->search->spec->place.symbol, marker->provider,
+				    marker->name)) {
 		pm_str_printf(&name, "%s:%s", marker->provider, marker->name);
 		if (!name.failed)
 			pm_near_names_add(&scan->near, name.data);
@@ -133,7 +137,7 @@ static int consider(void *user, const struct pm_probe_marker *marker)
 		semaphore += semaphore > 0 ? scan->base->address - marker->base : 0;
 	}
 	if (!pm_probe_elf_code(elf, place.address, &place.offset) ||
-	    (semaphore > 0 && !semaphore_offset(elf, semaphore, &place.semaphore))) {
+	    (semaphore > 0 && !semaphore_file_offset(elf, semaphore, &place.semaphore))) {
 		scan->broken++;
 		return 0;
 	}
@@ -149,7 +153,7 @@ static int consider(void *user, const struct pm_probe_marker *marker)
 	return pm_probe_places_add(scan->places, place);
 }
 
-static int answer(const struct scan *scan, int code, struct pm_error *err)
+static int set_markers_error(const struct scan *scan, int code, struct pm_error *err)
 {
 	const char *symbol = scan->search->spec->place.symbol;
 
@@ -196,7 +200,7 @@ int pm_probe_find_markers(const struct pm_probe_search *search,
 					 &bytes);
 		if (code == 0)
 			code = pm_probe_markers_each(bytes, (size_t)notes->size,
-						     elf->is_64, consider, &scan);
+						     elf->is_64, consider_marker, &scan);
 	}
-	return answer(&scan, code, err);
+	return set_markers_error(&scan, code, err);
 }

@@ -35,7 +35,7 @@ struct scan {
 	bool glob, too_many;
 };
 
-static void scan_release(struct scan *scan)
+static void symbol_scan_release(struct scan *scan)
 {
 	pm_probe_tables_close(&scan->tables);
 	pm_probe_pattern_release(&scan->pattern);
@@ -44,7 +44,7 @@ static void scan_release(struct scan *scan)
 	pm_vec_release(&scan->ifuncs);
 }
 
-static int take(struct scan *scan, const struct pm_probe_symbol *symbol)
+static int scan_take_symbol(struct scan *scan, const struct pm_probe_symbol *symbol)
 {
 	struct found found = { .address = symbol->address,
 			       .size = symbol->size,
@@ -83,7 +83,7 @@ static int take(struct scan *scan, const struct pm_probe_symbol *symbol)
 					: pm_vec_push(&scan->labels, found);
 }
 
-static int scan_tables(struct scan *scan, bool glob)
+static int scan_symbol_names(struct scan *scan, bool glob)
 {
 	scan->glob = glob;
 	pm_vec_clear(&scan->ifuncs);
@@ -98,7 +98,7 @@ static int scan_tables(struct scan *scan, bool glob)
 			if (!pm_probe_table_row(&table, i, &symbol) ||
 			    !pm_probe_pattern_matches(&scan->pattern, symbol.name, glob))
 				continue;
-			code = take(scan, &symbol);
+			code = scan_take_symbol(scan, &symbol);
 			if (code < 0 && code != -E2BIG)
 				return code;
 			if (scan->too_many)
@@ -110,13 +110,13 @@ static int scan_tables(struct scan *scan, bool glob)
 
 /* ---- results ----------------------------------------------------------------------------- */
 
-static size_t underscores(const char *name)
+static size_t count_leading_underscores(const char *name)
 {
 	return strspn(name, "_");
 }
 
 /* By address; of several names at one address, the best comes first. */
-static int compare(const void *a, const void *b)
+static int compare_found_symbols(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
 	size_t left, right;
@@ -127,15 +127,15 @@ static int compare(const void *a, const void *b)
 		return x->is_exact ? -1 : 1;
 	if (x->is_global != y->is_global)
 		return x->is_global ? -1 : 1;
-	left = underscores(x->name);
-	right = underscores(y->name);
+	left = count_leading_underscores(x->name);
+	right = count_leading_underscores(y->name);
 	if (left != right)
 		return left < right ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
-static int check_offset(const struct scan *scan, const struct found *found,
-			struct pm_error *err)
+static int check_symbol_offset(const struct scan *scan, const struct found *found,
+			       struct pm_error *err)
 {
 	uint64_t offset = scan->search->spec->place.offset;
 
@@ -151,14 +151,14 @@ static int check_offset(const struct scan *scan, const struct found *found,
 			    (unsigned long long)found->size, (unsigned long long)offset);
 }
 
-static int add_place(struct scan *scan, const struct found *found,
-		     struct pm_probe_places *places, struct pm_error *err)
+static int add_symbol_place(struct scan *scan, const struct found *found,
+			    struct pm_probe_places *places, struct pm_error *err)
 {
 	uint64_t plus = scan->search->spec->place.offset;
 	struct pm_probe_place place = { 0 };
 	struct pm_str name = { 0 };
 	char *pretty;
-	int code = check_offset(scan, found, err);
+	int code = check_symbol_offset(scan, found, err);
 
 	if (code < 0)
 		return code;
@@ -186,7 +186,7 @@ static int add_place(struct scan *scan, const struct found *found,
 	return 0;
 }
 
-static int too_many(const struct scan *scan, struct pm_error *err)
+static int set_too_many_symbols_error(const struct scan *scan, struct pm_error *err)
 {
 	pm_error_set(err, -E2BIG, "\"%s\" means more than %d functions",
 		     scan->search->spec->place.symbol, PM_PROBE_PLACES_MAX);
@@ -194,19 +194,20 @@ static int too_many(const struct scan *scan, struct pm_error *err)
 	return -E2BIG;
 }
 
-static int give(struct scan *scan, struct pm_probe_places *places, struct pm_error *err)
+static int add_found_places(struct scan *scan, struct pm_probe_places *places,
+			    struct pm_error *err)
 {
 	struct found *list = scan->found.len > 0 ? scan->found.data : scan->labels.data;
 	size_t len = scan->found.len > 0 ? scan->found.len : scan->labels.len;
 	int code = 0;
 
-	qsort(list, len, sizeof(*list), compare);
+	qsort(list, len, sizeof(*list), compare_found_symbols);
 	for (size_t i = 0; i < len && code == 0; i++) {
 		if (i > 0 && list[i].address == list[i - 1].address)
 			continue;
 		if (places->list.len >= PM_PROBE_PLACES_MAX)
-			return too_many(scan, err);
-		code = add_place(scan, &list[i], places, err);
+			return set_too_many_symbols_error(scan, err);
+		code = add_symbol_place(scan, &list[i], places, err);
 	}
 	return code;
 }
@@ -214,7 +215,7 @@ static int give(struct scan *scan, struct pm_probe_places *places, struct pm_err
 /* ---- reasons for no result ------------------------------------------------------------------ */
 
 /* glibc names the variants __NAME_avx2, and GCC's target_clones NAME.avx2.0. */
-static bool is_variant(const char *name, const char *of)
+static bool is_compiler_variant(const char *name, const char *of)
 {
 	size_t len = strlen(of);
 	const char *at = name + strspn(name, "_");
@@ -225,7 +226,7 @@ static bool is_variant(const char *name, const char *of)
 	       (at[len] == '.' && strcmp(at + len, ".resolver") != 0);
 }
 
-static int refuse_ifunc(struct scan *scan, struct pm_error *err)
+static int set_ifunc_error(struct scan *scan, struct pm_error *err)
 {
 	const char *symbol = scan->search->spec->place.symbol;
 	struct pm_str names = { 0 };
@@ -238,7 +239,8 @@ static int refuse_ifunc(struct scan *scan, struct pm_error *err)
 			struct pm_probe_symbol row;
 
 			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
-			    row.type != STT_FUNC || !is_variant(row.name, symbol) ||
+			    row.type != STT_FUNC ||
+			    !is_compiler_variant(row.name, symbol) ||
 			    (names.data && strstr(names.data, row.name)))
 				continue;
 			if (count++ < IFUNC_NAMES_MAX)
@@ -263,13 +265,13 @@ static int refuse_ifunc(struct scan *scan, struct pm_error *err)
 	return -EINVAL;
 }
 
-static int not_found(struct scan *scan, struct pm_error *err)
+static int set_symbol_not_found_error(struct scan *scan, struct pm_error *err)
 {
 	const struct pm_probe_search *search = scan->search;
 	const char *symbol = search->spec->place.symbol;
 
 	if (scan->ifuncs.len > 0)
-		return refuse_ifunc(scan, err);
+		return set_ifunc_error(scan, err);
 	/* A function of that name may be in another file. */
 	if (scan->data > 0 && search->is_region)
 		return pm_error_set(err, -ENOENT, "%s is data, and no code", symbol);
@@ -304,7 +306,7 @@ static int not_found(struct scan *scan, struct pm_error *err)
 			: "; it is stripped: only exported functions have names");
 }
 
-static void tell_left_out(const struct scan *scan, size_t places)
+static void note_unchecked_places(const struct scan *scan, size_t places)
 {
 	const struct pm_event_place *asked = &scan->search->spec->place;
 
@@ -329,13 +331,13 @@ static void tell_left_out(const struct scan *scan, size_t places)
 /* Searches again for the only function whose last part was typed, as if its full name had
  * been typed. For regions, this happens only if libraries have no such function either
  * (meant.c). */
-static int find_meant(struct scan *scan, struct pm_error *err)
+static int find_meant_symbol(struct scan *scan, struct pm_error *err)
 {
 	PM_CLEANUP(pm_probe_meant_release)
 	struct pm_probe_meant meant = {
 		.near = { .wanted = scan->search->spec->place.symbol }
 	};
-	int code = not_found(scan, err);
+	int code = set_symbol_not_found_error(scan, err);
 
 	if (code != -ENOENT)
 		return code;
@@ -347,23 +349,26 @@ static int find_meant(struct scan *scan, struct pm_error *err)
 	pm_probe_pattern_release(&scan->pattern);
 	code = pm_probe_pattern_init(&scan->pattern, pm_probe_meant_only(&meant));
 	if (code == 0)
-		code = scan_tables(scan, false);
+		code = scan_symbol_names(scan, false);
 	if (code < 0)
 		return pm_error_set(err, code, "no memory left for its symbols");
-	return scan->found.len + scan->labels.len > 0 ? 0 : not_found(scan, err);
+	return scan->found.len + scan->labels.len > 0
+		       ? 0
+		       : set_symbol_not_found_error(scan, err);
 }
 
-static int find(struct scan *scan, struct pm_probe_places *places, struct pm_error *err)
+static int find_symbol_places(struct scan *scan, struct pm_probe_places *places,
+			      struct pm_error *err)
 {
-	int code = scan_tables(scan, false);
+	int code = scan_symbol_names(scan, false);
 
 	if (code == 0 && scan->found.len + scan->labels.len == 0 &&
 	    scan->pattern.is_glob && !scan->too_many)
-		code = scan_tables(scan, true);
+		code = scan_symbol_names(scan, true);
 	if (code < 0)
 		return pm_error_set(err, code, "no memory left for its symbols");
 	if (scan->too_many)
-		return too_many(scan, err);
+		return set_too_many_symbols_error(scan, err);
 	if (scan->pattern.exhausted)
 		return pm_error_set(err, -E2BIG,
 				    "it has too many C++ or Rust names to compare: "
@@ -371,17 +376,17 @@ static int find(struct scan *scan, struct pm_probe_places *places, struct pm_err
 	/* If there are other functions, they are versions for old programs, such as
 	 * glibc's memcpy. */
 	if (!scan->glob && scan->ifuncs.len > 0)
-		return refuse_ifunc(scan, err);
+		return set_ifunc_error(scan, err);
 	if (scan->found.len + scan->labels.len == 0 &&
 	    (scan->search->is_region || scan->pattern.is_glob))
-		return not_found(scan, err);
+		return set_symbol_not_found_error(scan, err);
 	if (scan->found.len + scan->labels.len == 0)
-		code = find_meant(scan, err);
+		code = find_meant_symbol(scan, err);
 	if (code < 0)
 		return code;
-	code = give(scan, places, err);
+	code = add_found_places(scan, places, err);
 	if (code == 0)
-		tell_left_out(scan, places->list.len);
+		note_unchecked_places(scan, places->list.len);
 	return code;
 }
 
@@ -401,8 +406,8 @@ int pm_probe_find_symbols(const struct pm_probe_search *search,
 	else if (pm_probe_pattern_init(&scan.pattern, search->spec->place.symbol) < 0)
 		code = pm_error_set(err, -ENOMEM, "no memory left");
 	else
-		code = find(&scan, places, err);
-	scan_release(&scan);
+		code = find_symbol_places(&scan, places, err);
+	symbol_scan_release(&scan);
 	if (has_debug)
 		pm_probe_elf_close(&debug);
 	return code;
