@@ -2,7 +2,7 @@
 /* Sums the branches that the CPU recorded while a file is read. */
 #include "profile-internal.h"
 
-static bool branch_equal(const void *table, uint32_t id, const void *key)
+static bool profile_branch_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile_branch *have =
 		&((const struct pm_profile *)table)->branches.data[id];
@@ -12,8 +12,8 @@ static bool branch_equal(const void *table, uint32_t id, const void *key)
 	       have->to == wanted->to;
 }
 
-static int add_branch(struct pm_loader *loader, const struct pm_file_branch *branch,
-		      uint32_t cell)
+static int loader_add_branch(struct pm_loader *loader,
+			     const struct pm_file_branch *branch, uint32_t cell)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_branch key = {
@@ -23,7 +23,8 @@ static int add_branch(struct pm_loader *loader, const struct pm_file_branch *bra
 	};
 	struct pm_profile_branch *sum;
 	uint64_t hash = pm_hash_mix((uint64_t)key.from << 32 | key.to, cell);
-	uint32_t id = pm_index_find(&loader->branches, hash, branch_equal, profile, &key);
+	uint32_t id = pm_index_find(&loader->branches, hash, profile_branch_equal,
+				    profile, &key);
 
 	if (id == PM_INDEX_NONE) {
 		int r = pm_vec_push(&profile->branches, key);
@@ -49,7 +50,7 @@ int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *samp
 		     uint32_t cell)
 {
 	for (size_t i = 0; i < sample->branches_len; i++) {
-		int r = add_branch(loader, &sample->branches[i], cell);
+		int r = loader_add_branch(loader, &sample->branches[i], cell);
 
 		if (r < 0)
 			return r;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static bool count_equal(const void *table, uint32_t id, const void *key)
+static bool loader_count_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_loader_count *have =
 		&((const struct pm_loader *)table)->counts.data[id];
@@ -20,7 +20,7 @@ static bool count_equal(const void *table, uint32_t id, const void *key)
 
 /* docs/format.md: counts belong to the thread on its CPU, or to the CPU if CPUs are
  * sampled. */
-static bool of_cpus(const struct pm_profile *profile)
+static bool are_counts_of_cpus(const struct pm_profile *profile)
 {
 	static const char *const options[] = { "-a", "-C", "-G" };
 
@@ -31,13 +31,13 @@ static bool of_cpus(const struct pm_profile *profile)
 }
 
 /* The increase since the last time. A counter that decreased is a new one. */
-static int since_last(struct pm_loader *loader, struct pm_loader_count count,
-		      uint64_t *ret)
+static int counter_increase(struct pm_loader *loader, struct pm_loader_count count,
+			    uint64_t *ret)
 {
 	uint64_t hash = pm_hash_mix((uint64_t)count.pid << 32 | count.tid,
 				    (uint64_t)count.cpu << 32 | count.event);
-	uint32_t id =
-		pm_index_find(&loader->count_rows, hash, count_equal, loader, &count);
+	uint32_t id = pm_index_find(&loader->count_rows, hash, loader_count_equal, loader,
+				    &count);
 	struct pm_loader_count *last;
 
 	if (id == PM_INDEX_NONE) {
@@ -58,7 +58,7 @@ static int since_last(struct pm_loader *loader, struct pm_loader_count count,
 int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
 		   const struct pm_profile_cell *at)
 {
-	bool cpus = of_cpus(loader->profile);
+	bool cpus = are_counts_of_cpus(loader->profile);
 
 	for (size_t i = 0; i < sample->counts_len; i++) {
 		struct pm_loader_count count = {
@@ -74,7 +74,7 @@ int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample
 
 		if (count.event == sample->event)
 			continue;
-		r = since_last(loader, count, &period);
+		r = counter_increase(loader, count, &period);
 		cell.event = count.event;
 		if (r == 0 && period > 0)
 			r = pm_load_weight(loader, sample, &cell, period, NULL);

@@ -25,13 +25,13 @@ static uint64_t hash_text(const char *text, uint64_t with)
 
 /* ---- modules and functions ---------------------------------------------------------------- */
 
-static bool module_equal(const void *table, uint32_t id, const void *key)
+static bool merged_module_equal(const void *table, uint32_t id, const void *key)
 {
 	return strcmp(((const struct pm_merged *)table)->modules.data[id].name, key) == 0;
 }
 
 /* The module named by the command; PM_PROFILE_NONE: there is none. */
-static uint32_t main_module(const struct pm_profile *profile)
+static uint32_t find_main_module(const struct pm_profile *profile)
 {
 	const char *command = profile->command.len > 0 ? profile->command.data[0] : "";
 	const char *slash = strrchr(command, '/');
@@ -44,19 +44,19 @@ static uint32_t main_module(const struct pm_profile *profile)
 }
 
 /* If several modules look the same, the first one stays in the index. */
-static int add_module(struct merging *merging, unsigned which, uint32_t i)
+static int merging_add_module(struct merging *merging, unsigned which, uint32_t i)
 {
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile_module *module = &merged->of[which]->modules.data[i];
 	uint64_t hash = hash_text(module->name, 0);
-	uint32_t id = pm_index_find(&merging->modules, hash, module_equal, merged,
+	uint32_t id = pm_index_find(&merging->modules, hash, merged_module_equal, merged,
 				    module->name);
 
 	/* prog-old and prog-new: the main programs are compared even if their names
 	 * differ. */
-	if (which == 1 && id == PM_INDEX_NONE && i == main_module(merged->of[1]) &&
-	    main_module(merged->of[0]) != PM_PROFILE_NONE)
-		id = main_module(merged->of[0]);
+	if (which == 1 && id == PM_INDEX_NONE && i == find_main_module(merged->of[1]) &&
+	    find_main_module(merged->of[0]) != PM_PROFILE_NONE)
+		id = find_main_module(merged->of[0]);
 	if (which == 0 || id == PM_INDEX_NONE) {
 		bool known = id != PM_INDEX_NONE;
 
@@ -70,12 +70,12 @@ static int add_module(struct merging *merging, unsigned which, uint32_t i)
 }
 
 /* Modules with the same name are the same here, too. */
-static const char *module_name(const struct pm_merged *merged, uint32_t module)
+static const char *merged_module_name(const struct pm_merged *merged, uint32_t module)
 {
 	return module == PM_PROFILE_NONE ? "" : merged->modules.data[module].name;
 }
 
-static bool function_equal(const void *table, uint32_t id, const void *key)
+static bool merged_function_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_merged *merged = table;
 	const struct pm_merged_function *have = &merged->functions.data[id];
@@ -83,12 +83,13 @@ static bool function_equal(const void *table, uint32_t id, const void *key)
 
 	return have->unknown == wanted->unknown &&
 	       strcmp(have->name, wanted->name) == 0 &&
-	       strcmp(module_name(merged, have->module),
-		      module_name(merged, wanted->module)) == 0;
+	       strcmp(merged_module_name(merged, have->module),
+		      merged_module_name(merged, wanted->module)) == 0;
 }
 
-static enum pm_flame_kind kind_of(const struct pm_profile_function *function,
-				  const struct pm_profile_module *module)
+static enum pm_flame_kind flame_kind_of_function(
+	const struct pm_profile_function *function,
+	const struct pm_profile_module *module)
 {
 	if (function->unknown)
 		return PM_FLAME_UNKNOWN;
@@ -101,7 +102,7 @@ static enum pm_flame_kind kind_of(const struct pm_profile_function *function,
 		       : PM_FLAME_USER;
 }
 
-static int add_function(struct merging *merging, unsigned which, uint32_t i)
+static int merging_add_function(struct merging *merging, unsigned which, uint32_t i)
 {
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
@@ -111,8 +112,8 @@ static int add_function(struct merging *merging, unsigned which, uint32_t i)
 		.name = from->name,
 		.module = in_module ? merged->map[which].modules[from->module]
 				    : PM_PROFILE_NONE,
-		.kind = kind_of(from,
-				in_module ? &profile->modules.data[from->module] : NULL),
+		.kind = flame_kind_of_function(
+			from, in_module ? &profile->modules.data[from->module] : NULL),
 		.unknown = from->unknown,
 	};
 	uint32_t id = PM_INDEX_NONE;
@@ -120,11 +121,11 @@ static int add_function(struct merging *merging, unsigned which, uint32_t i)
 
 	/* A single profile needs no comparison of names. */
 	if (merged->of[1]) {
-		const char *name = module_name(merged, function.module);
+		const char *name = merged_module_name(merged, function.module);
 
 		hash = hash_text(function.name, pm_hash_bytes(name, strlen(name)));
-		id = pm_index_find(&merging->functions, hash, function_equal, merged,
-				   &function);
+		id = pm_index_find(&merging->functions, hash, merged_function_equal,
+				   merged, &function);
 	}
 	if (which == 0 || id == PM_INDEX_NONE) {
 		bool known = id != PM_INDEX_NONE || !merged->of[1];
@@ -140,7 +141,7 @@ static int add_function(struct merging *merging, unsigned which, uint32_t i)
 
 /* ---- paths ----------------------------------------------------------------------------- */
 
-static bool path_equal(const void *table, uint32_t id, const void *key)
+static bool merged_path_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_path *have = &((const struct pm_merged *)table)->paths.data[id];
 	const struct pm_path *wanted = key;
@@ -149,12 +150,14 @@ static bool path_equal(const void *table, uint32_t id, const void *key)
 	       have->inlined == wanted->inlined;
 }
 
-static int add_path(struct merging *merging, const struct pm_path *path, uint32_t *ret)
+static int merging_add_path(struct merging *merging, const struct pm_path *path,
+			    uint32_t *ret)
 {
 	struct pm_merged *merged = merging->merged;
 	uint64_t hash =
 		pm_hash_mix((uint64_t)path->parent << 32 | path->function, path->inlined);
-	uint32_t id = pm_index_find(&merging->paths, hash, path_equal, merged, path);
+	uint32_t id =
+		pm_index_find(&merging->paths, hash, merged_path_equal, merged, path);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)merged->paths.len;
@@ -168,7 +171,7 @@ static int add_path(struct merging *merging, const struct pm_path *path, uint32_
 
 /* The paths of the first profile stay as they are. The index is only needed for a second
  * one. */
-static int take_paths(struct merging *merging, struct pm_paths *paths)
+static int merging_take_paths(struct merging *merging, struct pm_paths *paths)
 {
 	struct pm_merged *merged = merging->merged;
 	uint32_t id;
@@ -184,7 +187,7 @@ static int take_paths(struct merging *merging, struct pm_paths *paths)
 		return 0;
 	}
 	for (size_t i = 0; r == 0 && i < paths->paths.len; i++)
-		r = add_path(merging, &paths->paths.data[i], &id);
+		r = merging_add_path(merging, &paths->paths.data[i], &id);
 	return r;
 }
 
@@ -202,7 +205,7 @@ static int merge_paths(struct merging *merging, struct pm_paths *paths)
 		path.function = map->functions[path.function];
 		if (path.parent != PM_PROFILE_NONE)
 			path.parent = ids[path.parent];
-		r = add_path(merging, &path, &ids[i]);
+		r = merging_add_path(merging, &path, &ids[i]);
 	}
 	map->paths = PM_TAKE_PTR(paths->of_stack);
 	for (size_t i = 0; r == 0 && i < merging->merged->of[1]->stacks.len; i++)
@@ -240,7 +243,7 @@ struct comm_counts {
 	struct pm_index index;
 };
 
-static bool comm_equal(const void *table, uint32_t id, const void *key)
+static bool comm_count_equal(const void *table, uint32_t id, const void *key)
 {
 	return strcmp(((const struct comm_counts *)table)->rows.data[id].comm, key) == 0;
 }
@@ -249,7 +252,7 @@ static bool comm_equal(const void *table, uint32_t id, const void *key)
 static int64_t count_comm(struct comm_counts *counts, const char *comm)
 {
 	uint64_t hash = hash_text(comm, 0);
-	uint32_t id = pm_index_find(&counts->index, hash, comm_equal, counts, comm);
+	uint32_t id = pm_index_find(&counts->index, hash, comm_count_equal, counts, comm);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)counts->rows.len;
@@ -260,8 +263,8 @@ static int64_t count_comm(struct comm_counts *counts, const char *comm)
 	return counts->rows.data[id].count++;
 }
 
-static int add_threads(struct merging *merging, unsigned which,
-		       struct namesakes *namesakes)
+static int merging_add_threads(struct merging *merging, unsigned which,
+			       struct namesakes *namesakes)
 {
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
@@ -294,7 +297,7 @@ static int add_threads(struct merging *merging, unsigned which,
 /* ---- all of it -------------------------------------------------------------------------- */
 
 /* There are at most 64 stop reasons. */
-static int add_stop(struct pm_merged *merged, unsigned which, uint32_t i)
+static int merging_add_stop(struct pm_merged *merged, unsigned which, uint32_t i)
 {
 	const char *stop = merged->of[which]->stops.data[i];
 	uint32_t id = 0;
@@ -311,7 +314,7 @@ static int add_stop(struct pm_merged *merged, unsigned which, uint32_t i)
 	return id == merged->stops.len ? pm_vec_push(&merged->stops, stop) : 0;
 }
 
-static int map_init(struct pm_merged_map *map, const struct pm_profile *profile)
+static int merged_map_init(struct pm_merged_map *map, const struct pm_profile *profile)
 {
 	map->functions = calloc(profile->functions.len + 1, sizeof(uint32_t));
 	map->modules = calloc(profile->modules.len + 1, sizeof(uint32_t));
@@ -320,26 +323,26 @@ static int map_init(struct pm_merged_map *map, const struct pm_profile *profile)
 	return map->functions && map->modules && map->threads && map->stops ? 0 : -ENOMEM;
 }
 
-static int add_profile(struct merging *merging, unsigned which,
-		       struct namesakes *namesakes, struct pm_error *err)
+static int merging_add_profile(struct merging *merging, unsigned which,
+			       struct namesakes *namesakes, struct pm_error *err)
 {
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
 	PM_CLEANUP(pm_paths_release) struct pm_paths paths = { 0 };
-	int r = map_init(&merged->map[which], profile);
+	int r = merged_map_init(&merged->map[which], profile);
 
 	for (uint32_t i = 0; r == 0 && i < profile->modules.len; i++)
-		r = add_module(merging, which, i);
+		r = merging_add_module(merging, which, i);
 	for (uint32_t i = 0; r == 0 && i < profile->functions.len; i++)
-		r = add_function(merging, which, i);
+		r = merging_add_function(merging, which, i);
 	for (uint32_t i = 0; r == 0 && i < profile->stops.len; i++)
-		r = add_stop(merged, which, i);
+		r = merging_add_stop(merged, which, i);
 	if (r == 0)
-		r = add_threads(merging, which, namesakes);
+		r = merging_add_threads(merging, which, namesakes);
 	if (r == 0)
 		r = pm_paths_init(&paths, profile, err);
 	if (r == 0)
-		r = which == 0 ? take_paths(merging, &paths)
+		r = which == 0 ? merging_take_paths(merging, &paths)
 			       : merge_paths(merging, &paths);
 	return r;
 }
@@ -351,10 +354,10 @@ int pm_merged_init(struct pm_merged *ret, const struct pm_profile *profile,
 	struct pm_merged merged = { .of = { profile, base } };
 	PM_CLEANUP(merging_release) struct merging merging = { .merged = &merged };
 	struct namesakes namesakes = { 0 };
-	int r = add_profile(&merging, 0, &namesakes, err);
+	int r = merging_add_profile(&merging, 0, &namesakes, err);
 
 	if (r == 0 && base)
-		r = add_profile(&merging, 1, &namesakes, err);
+		r = merging_add_profile(&merging, 1, &namesakes, err);
 	pm_vec_release(&namesakes.rows);
 	if (r < 0)
 		return r;

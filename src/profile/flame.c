@@ -52,19 +52,19 @@ static void growing_release(struct growing *growing)
 	free(growing->order);
 }
 
-static void add_weights(struct pm_flame_node *node, const struct weights *weights)
+static void node_add_weights(struct pm_flame_node *node, const struct weights *weights)
 {
 	pm_weight_add(&node->self, &weights->own);
 	pm_weight_add(&node->base_self, &weights->base);
 }
 
-static bool is_empty(const struct weights *weights)
+static bool are_weights_empty(const struct weights *weights)
 {
 	return weights->own.samples == 0 && weights->base.samples == 0;
 }
 
-static int add_node(struct growing *growing, uint32_t parent, uint32_t function,
-		    uint32_t *ret)
+static int growing_add_node(struct growing *growing, uint32_t parent, uint32_t function,
+			    uint32_t *ret)
 {
 	struct pm_flame_node node = {
 		.function = function,
@@ -78,7 +78,7 @@ static int add_node(struct growing *growing, uint32_t parent, uint32_t function,
 
 /* ---- from the root ------------------------------------------------------------------------ */
 
-static bool child_equal(const void *table, uint32_t id, const void *key)
+static bool flame_child_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_flame_node *have =
 		&((const struct growing *)table)->nodes.data[id];
@@ -87,23 +87,24 @@ static bool child_equal(const void *table, uint32_t id, const void *key)
 	return have->parent == wanted->parent && have->function == wanted->function;
 }
 
-static int find_child(struct growing *growing, uint32_t parent, uint32_t function,
-		      uint32_t *ret)
+static int find_or_add_flame_child(struct growing *growing, uint32_t parent,
+				   uint32_t function, uint32_t *ret)
 {
 	struct pm_flame_node wanted = { .parent = parent, .function = function };
 	uint64_t hash = pm_hash_mix(parent, function);
-	uint32_t id =
-		pm_index_find(&growing->children, hash, child_equal, growing, &wanted);
+	uint32_t id = pm_index_find(&growing->children, hash, flame_child_equal, growing,
+				    &wanted);
 
-	if (id == PM_INDEX_NONE && (add_node(growing, parent, function, &id) < 0 ||
-				    pm_index_add(&growing->children, hash, id) < 0))
+	if (id == PM_INDEX_NONE &&
+	    (growing_add_node(growing, parent, function, &id) < 0 ||
+	     pm_index_add(&growing->children, hash, id) < 0))
 		return -ENOMEM;
 	*ret = id;
 	return 0;
 }
 
 /* By path: whether it or any path below it has weight. NULL if out of memory. */
-static bool *find_used(const struct growing *growing)
+static bool *find_used_paths(const struct growing *growing)
 {
 	const struct pm_merged *merged = growing->merged;
 	bool *used = calloc(merged->paths.len + 1, sizeof(*used));
@@ -111,17 +112,17 @@ static bool *find_used(const struct growing *growing)
 	for (size_t i = merged->paths.len; used && i-- > 0;) {
 		uint32_t parent = merged->paths.data[i].parent;
 
-		used[i] |= !is_empty(&growing->self[i]);
+		used[i] |= !are_weights_empty(&growing->self[i]);
 		if (used[i] && parent != PM_PROFILE_NONE)
 			used[parent] = true;
 	}
 	return used;
 }
 
-static int grow_down(struct growing *growing)
+static int grow_flame_down(struct growing *growing)
 {
 	const struct pm_merged *merged = growing->merged;
-	PM_AUTO_FREE bool *used = find_used(growing);
+	PM_AUTO_FREE bool *used = find_used_paths(growing);
 	PM_AUTO_FREE uint32_t *node_of = calloc(merged->paths.len + 1, sizeof(*node_of));
 
 	if (!used || !node_of)
@@ -133,11 +134,11 @@ static int grow_down(struct growing *growing)
 		if (!used[i])
 			continue;
 		above = path->parent == PM_PROFILE_NONE ? 0 : node_of[path->parent];
-		if (find_child(growing, above, path->function, &id) < 0)
+		if (find_or_add_flame_child(growing, above, path->function, &id) < 0)
 			return -ENOMEM;
 		node_of[i] = id;
 		growing->nodes.data[id].inlined &= path->inlined;
-		add_weights(&growing->nodes.data[id], &growing->self[i]);
+		node_add_weights(&growing->nodes.data[id], &growing->self[i]);
 	}
 	return 0;
 }
@@ -145,7 +146,7 @@ static int grow_down(struct growing *growing)
 /* ---- from the sampled functions ----------------------------------------------------------- */
 
 /* Moves each cursor to the node of its caller, which is created if needed. */
-static int grow_level(struct growing *growing)
+static int grow_flame_level(struct growing *growing)
 {
 	const struct pm_path *paths = growing->merged->paths.data;
 
@@ -156,15 +157,16 @@ static int grow_level(struct growing *growing)
 		uint32_t function;
 
 		if (at == PM_PROFILE_NONE) {
-			add_weights(&growing->nodes.data[cursor->node], &cursor->weights);
+			node_add_weights(&growing->nodes.data[cursor->node],
+					 &cursor->weights);
 			cursor->node = PM_PROFILE_NONE;
 			continue;
 		}
 		function = paths[at].function;
 		if (growing->made_for[function] != cursor->node) {
 			growing->made_for[function] = cursor->node;
-			if (add_node(growing, cursor->node, function,
-				     &growing->child_of[function]) < 0)
+			if (growing_add_node(growing, cursor->node, function,
+					     &growing->child_of[function]) < 0)
 				return -ENOMEM;
 		}
 		cursor->path = at;
@@ -178,7 +180,7 @@ static int grow_level(struct growing *growing)
 }
 
 /* Sorts the cursors by node. Cursors at nodes that are too light end there. */
-static int regroup(struct growing *growing, size_t first)
+static int regroup_cursors(struct growing *growing, size_t first)
 {
 	size_t count = growing->nodes.len - first;
 	PM_AUTO_FREE size_t *ends = calloc(count + 1, sizeof(*ends));
@@ -194,7 +196,7 @@ static int regroup(struct growing *growing, size_t first)
 			continue;
 		node = &growing->nodes.data[cursor->node];
 		if ((double)node->total.period < growing->least) {
-			add_weights(node, &cursor->weights);
+			node_add_weights(node, &cursor->weights);
 			cursor->node = PM_PROFILE_NONE;
 			continue;
 		}
@@ -215,12 +217,12 @@ static int regroup(struct growing *growing, size_t first)
 	return 0;
 }
 
-static int first_cursors(struct growing *growing)
+static int add_first_cursors(struct growing *growing)
 {
 	for (uint32_t i = 0; i < growing->merged->paths.len; i++) {
 		struct cursor cursor = { .path = i, .weights = growing->self[i] };
 
-		if (!is_empty(&cursor.weights) &&
+		if (!are_weights_empty(&cursor.weights) &&
 		    pm_vec_push(&growing->cursors, cursor) < 0)
 			return -ENOMEM;
 	}
@@ -229,10 +231,10 @@ static int first_cursors(struct growing *growing)
 		       : pm_vec_reserve(&growing->spare, growing->cursors.len);
 }
 
-static int grow_up(struct growing *growing)
+static int grow_flame_up(struct growing *growing)
 {
 	size_t functions = growing->merged->functions.len, steps = 0;
-	int r = first_cursors(growing);
+	int r = add_first_cursors(growing);
 
 	growing->child_of = calloc(functions + 1, sizeof(uint32_t));
 	growing->made_for = malloc((functions + 1) * sizeof(uint32_t));
@@ -246,14 +248,15 @@ static int grow_up(struct growing *growing)
 		if (first > NODES_MAX || steps > STEPS_MAX) {
 			growing->cut = true;
 			for (size_t i = 0; i < growing->cursors.len; i++)
-				add_weights(&growing->nodes
-						     .data[growing->cursors.data[i].node],
-					    &growing->cursors.data[i].weights);
+				node_add_weights(
+					&growing->nodes
+						 .data[growing->cursors.data[i].node],
+					&growing->cursors.data[i].weights);
 			break;
 		}
-		r = grow_level(growing);
+		r = grow_flame_level(growing);
 		if (r == 0)
-			r = regroup(growing, first);
+			r = regroup_cursors(growing, first);
 		if (r < 0)
 			return r;
 	}
@@ -262,7 +265,7 @@ static int grow_up(struct growing *growing)
 
 /* ---- sums and order ------------------------------------------------------------------------ */
 
-static void sum_up(struct growing *growing)
+static void sum_flame_nodes(struct growing *growing)
 {
 	for (size_t i = 0; i < growing->nodes.len; i++) {
 		growing->nodes.data[i].total = growing->nodes.data[i].self;
@@ -277,7 +280,7 @@ static void sum_up(struct growing *growing)
 	}
 }
 
-static int node_order(const void *a, const void *b, void *context)
+static int compare_flame_nodes(const void *a, const void *b, void *context)
 {
 	const struct growing *growing = context;
 	uint32_t left_id = *(const uint32_t *)a, right_id = *(const uint32_t *)b;
@@ -292,7 +295,7 @@ static int node_order(const void *a, const void *b, void *context)
 	return r != 0 ? r : (left_id > right_id) - (left_id < right_id);
 }
 
-static int sort_children(struct growing *growing)
+static int sort_flame_children(struct growing *growing)
 {
 	size_t count = growing->nodes.len;
 	uint32_t *first = calloc(count + 2, sizeof(*first)), *ends;
@@ -312,17 +315,17 @@ static int sort_children(struct growing *growing)
 	for (size_t i = 0; i < count; i++)
 		if (first[i + 1] - first[i] > 1)
 			qsort_r(growing->order + first[i], first[i + 1] - first[i],
-				sizeof(uint32_t), node_order, growing);
+				sizeof(uint32_t), compare_flame_nodes, growing);
 	return 0;
 }
 
 /* Whether the node is drawn. */
-static bool is_shown(const struct growing *growing, const struct pm_flame_node *node)
+static bool is_node_drawn(const struct growing *growing, const struct pm_flame_node *node)
 {
 	return node->total.samples > 0 && (double)node->total.period >= growing->least;
 }
 
-static int put_in_order(struct pm_flame *ret, struct growing *growing)
+static int flame_put_nodes_in_order(struct pm_flame *ret, struct growing *growing)
 {
 	size_t count = growing->nodes.len;
 	PM_AUTO_FREE uint32_t *next = malloc(count * sizeof(*next));
@@ -343,7 +346,7 @@ static int put_in_order(struct pm_flame *ret, struct growing *growing)
 		 * group. */
 		child = next[at] < growing->first[at + 1] ? growing->order[next[at]++]
 							  : 0;
-		if (child == 0 || !is_shown(growing, &growing->nodes.data[child])) {
+		if (child == 0 || !is_node_drawn(growing, &growing->nodes.data[child])) {
 			if (at == 0)
 				break;
 			at = growing->nodes.data[at].parent;
@@ -364,7 +367,8 @@ static int put_in_order(struct pm_flame *ret, struct growing *growing)
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-static void weigh(struct growing *growing, const struct pm_view *view, unsigned which)
+static void weigh_paths(struct growing *growing, const struct pm_view *view,
+			unsigned which)
 {
 	const struct pm_profile *profile = view->profile;
 
@@ -393,16 +397,17 @@ int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
 	int r;
 
 	growing.self = calloc(merged->paths.len + 1, sizeof(*growing.self));
-	if (!growing.self || add_node(&growing, 0, PM_PROFILE_NONE, &top) < 0)
+	if (!growing.self || growing_add_node(&growing, 0, PM_PROFILE_NONE, &top) < 0)
 		return -ENOMEM;
-	weigh(&growing, view, 0);
+	weigh_paths(&growing, view, 0);
 	if (base)
-		weigh(&growing, base, 1);
-	r = options->inverted ? grow_up(&growing) : grow_down(&growing);
+		weigh_paths(&growing, base, 1);
+	r = options->inverted ? grow_flame_up(&growing) : grow_flame_down(&growing);
 	if (r < 0)
 		return r;
-	sum_up(&growing);
-	if (sort_children(&growing) < 0 || put_in_order(&flame, &growing) < 0)
+	sum_flame_nodes(&growing);
+	if (sort_flame_children(&growing) < 0 ||
+	    flame_put_nodes_in_order(&flame, &growing) < 0)
 		return -ENOMEM;
 	flame.cut = growing.cut;
 	*ret = flame;

@@ -9,7 +9,7 @@
 
 /* Length of "ns::f" in "ns::f(int) const": everything before the last parameter list;
  * @len if there is none. */
-static size_t without_parameters(const char *name, size_t len)
+static size_t length_without_parameters(const char *name, size_t len)
 {
 	size_t end = len, depth = 0;
 
@@ -34,8 +34,8 @@ enum closeness {
 };
 
 /* Whether the first @len bytes of @name are @pattern, or end with it after a scope. */
-static bool ends_with(const char *name, size_t len, const char *pattern,
-		      size_t pattern_len)
+static bool ends_with_scoped_name(const char *name, size_t len, const char *pattern,
+				  size_t pattern_len)
 {
 	size_t before = len - pattern_len;
 
@@ -62,7 +62,7 @@ static const char *find_ellipsis(const char *text)
  * stand for any text. Each piece matches at its first occurrence, except the last piece,
  * which must be the end.
  */
-static bool fits_elided(const char *name, size_t len, const char *pattern)
+static bool matches_elided_name(const char *name, size_t len, const char *pattern)
 {
 	const char *at = name, *end = name + len;
 
@@ -86,7 +86,7 @@ static bool fits_elided(const char *name, size_t len, const char *pattern)
 
 /* Length of "f::{lambda a.cc:1:2}" in "f::{lambda a.cc:1:2}::operator()", as reports
  * shorten it; @len if it is not a lambda. */
-static size_t without_call(const char *name, size_t len)
+static size_t length_without_call(const char *name, size_t len)
 {
 	static const char ending[] = "}::operator()";
 	size_t ending_len = sizeof(ending) - 1;
@@ -96,29 +96,30 @@ static size_t without_call(const char *name, size_t len)
 	return len;
 }
 
-static enum closeness compare(const char *name, const char *pattern, size_t pattern_len)
+static enum closeness match_function_name(const char *name, const char *pattern,
+					  size_t pattern_len)
 {
-	size_t len = strlen(name), bare = without_parameters(name, len);
-	size_t lambda = without_call(name, len);
+	size_t len = strlen(name), bare = length_without_parameters(name, len);
+	size_t lambda = length_without_call(name, len);
 
 	if (len == pattern_len && memcmp(name, pattern, len) == 0)
 		return SAME_NAME;
 	if (bare == pattern_len && memcmp(name, pattern, bare) == 0)
 		return SAME_BUT_PARAMETERS;
-	if (ends_with(name, bare, pattern, pattern_len) ||
-	    ends_with(name, len, pattern, pattern_len) ||
-	    ends_with(name, lambda, pattern, pattern_len))
+	if (ends_with_scoped_name(name, bare, pattern, pattern_len) ||
+	    ends_with_scoped_name(name, len, pattern, pattern_len) ||
+	    ends_with_scoped_name(name, lambda, pattern, pattern_len))
 		return SAME_BUT_SCOPE;
-	if (find_ellipsis(pattern) &&
-	    (fits_elided(name, len, pattern) || fits_elided(name, bare, pattern) ||
-	     fits_elided(name, lambda, pattern)))
+	if (find_ellipsis(pattern) && (matches_elided_name(name, len, pattern) ||
+				       matches_elided_name(name, bare, pattern) ||
+				       matches_elided_name(name, lambda, pattern)))
 		return SAME_BUT_ELIDED;
 	return NOT_SAME;
 }
 
 /* [0x1160], [unknown]: reports print these in place of a name. They must not be used as
  * expressions, which would match any of their characters. */
-static bool is_stand_in(const char *pattern)
+static bool is_stand_in_pattern(const char *pattern)
 {
 	size_t digits;
 
@@ -154,15 +155,15 @@ static int match_expression(struct pm_function_set *set, const struct pm_profile
 	return 0;
 }
 
-static int no_function(const struct pm_profile *profile, const char *pattern,
-		       struct pm_error *err)
+static int set_no_function_error(const struct pm_profile *profile, const char *pattern,
+				 struct pm_error *err)
 {
 	struct pm_near_names near = { .wanted = pattern };
 	struct pm_str text = { 0 };
 
 	for (size_t i = 0; i < profile->functions.len; i++) {
 		const char *name = profile->functions.data[i].name;
-		size_t len = without_parameters(name, strlen(name));
+		size_t len = length_without_parameters(name, strlen(name));
 		PM_AUTO_FREE char *bare = strndup(name, len);
 
 		if (bare)
@@ -177,7 +178,7 @@ static int no_function(const struct pm_profile *profile, const char *pattern,
 	return -ENOENT;
 }
 
-static int pointer_order(const void *a, const void *b)
+static int compare_name_pointers(const void *a, const void *b)
 {
 	uintptr_t left = (uintptr_t) * (const char *const *)a;
 	uintptr_t right = (uintptr_t) * (const char *const *)b;
@@ -196,7 +197,7 @@ static int count_names(struct pm_function_set *set, const struct pm_profile *pro
 	for (size_t i = 0; i < profile->functions.len; i++)
 		if (set->set[i])
 			names[len++] = profile->functions.data[i].name;
-	qsort(names, len, sizeof(*names), pointer_order);
+	qsort(names, len, sizeof(*names), compare_name_pointers);
 	set->names = 0;
 	for (size_t i = 0; i < len; i++)
 		set->names += i == 0 || names[i] != names[i - 1];
@@ -218,8 +219,8 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 	if (pattern_len == 0)
 		return pm_error_set(err, -EINVAL, "the name of a function is empty");
 	for (size_t i = 0; i < profile->functions.len; i++) {
-		enum closeness how =
-			compare(profile->functions.data[i].name, pattern, pattern_len);
+		enum closeness how = match_function_name(profile->functions.data[i].name,
+							 pattern, pattern_len);
 
 		close[i] = (uint8_t)how;
 		if (how < closest)
@@ -230,13 +231,13 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 			set.set[i] = close[i] == closest;
 			set.len += set.set[i];
 		}
-	} else if (!is_stand_in(pattern)) {
+	} else if (!is_stand_in_pattern(pattern)) {
 		r = match_expression(&set, profile, pattern, err);
 	}
 	if (r < 0)
 		return r;
 	if (set.len == 0)
-		return no_function(profile, pattern, err);
+		return set_no_function_error(profile, pattern, err);
 	if (count_names(&set, profile) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	/* The part that a report left out cannot be typed, so all functions that it may

@@ -31,7 +31,7 @@ struct work {
 	PM_VEC(uint64_t) ends;
 };
 
-static void work_release(struct work *work)
+static void parallel_work_release(struct work *work)
 {
 	pm_index_release(&work->index);
 	pm_vec_release(&work->lanes);
@@ -43,7 +43,7 @@ static void work_release(struct work *work)
 /* ---- choosing the event ------------------------------------------------------------------ */
 
 /* The time between two samples of a running thread; 0: unknown. */
-static uint64_t interval_of(const struct pm_profile_event *event)
+static uint64_t event_interval_ns(const struct pm_profile_event *event)
 {
 	if (pm_profile_is_blocked_time(event) || event->rate == 0)
 		return 0;
@@ -53,28 +53,29 @@ static uint64_t interval_of(const struct pm_profile_event *event)
 }
 
 /* If several events qualify, uses the one with the most samples, which sees the most. */
-static uint32_t find_clock(const struct pm_profile *profile, const uint64_t *samples)
+static uint32_t find_clock_event(const struct pm_profile *profile,
+				 const uint64_t *samples)
 {
 	uint32_t best = PM_PROFILE_NONE;
 
 	for (uint32_t i = 0; i < profile->events.len; i++) {
 		const struct pm_profile_event *event = &profile->events.data[i];
 
-		if (samples[i] > 0 && interval_of(event) > 0 &&
+		if (samples[i] > 0 && event_interval_ns(event) > 0 &&
 		    (best == PM_PROFILE_NONE || samples[i] > samples[best]))
 			best = i;
 	}
 	return best;
 }
 
-static bool idles(const struct pm_profile *profile,
-		  const struct pm_profile_sample *sample)
+static bool is_idle_sample(const struct pm_profile *profile,
+			   const struct pm_profile_sample *sample)
 {
 	return profile->threads.data[profile->cells.data[sample->cell].thread].pid == 0;
 }
 
-static uint32_t event_of(const struct pm_profile *profile,
-			 const struct pm_profile_sample *sample)
+static uint32_t event_of_sample(const struct pm_profile *profile,
+				const struct pm_profile_sample *sample)
 {
 	return profile->cells.data[sample->cell].event;
 }
@@ -86,8 +87,8 @@ static bool lane_equal(const void *table, uint32_t id, const void *key)
 	return ((const struct work *)table)->lanes.data[id].key == *(const uint64_t *)key;
 }
 
-static int find_lane(struct work *work, const struct pm_profile_sample *sample,
-		     struct lane **ret)
+static int find_or_add_lane(struct work *work, const struct pm_profile_sample *sample,
+			    struct lane **ret)
 {
 	uint64_t key = sample->cpu, hash;
 	uint32_t id;
@@ -112,15 +113,15 @@ static int find_lane(struct work *work, const struct pm_profile_sample *sample,
 /* Adds (last, time] if there was no pause, otherwise (time - interval, time]. A thread is
  * on one CPU at a time: after a move, its interval does not reach back before the move,
  * and the interval of its first sample not before its start. */
-static int cover(struct work *work, const struct pm_profile_sample *sample,
-		 uint64_t interval)
+static int add_covered_interval(struct work *work, const struct pm_profile_sample *sample,
+				uint64_t interval)
 {
 	uint64_t time = sample->time_ns;
 	uint64_t start = time > interval ? time - interval : 0;
 	uint64_t *last_of =
 		&work->last_of[work->profile->cells.data[sample->cell].thread];
 	struct lane *lane;
-	int r = find_lane(work, sample, &lane);
+	int r = find_or_add_lane(work, sample, &lane);
 
 	if (r < 0)
 		return r;
@@ -135,17 +136,18 @@ static int cover(struct work *work, const struct pm_profile_sample *sample,
 	return r < 0 ? r : pm_vec_push(&work->ends, time);
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
 	return (left > right) - (left < right);
 }
 
-static int find_intervals(struct work *work)
+static int find_covered_intervals(struct work *work)
 {
 	const struct pm_profile *profile = work->profile;
-	uint64_t interval = interval_of(&profile->events.data[profile->clock_event]);
+	uint64_t interval =
+		event_interval_ns(&profile->events.data[profile->clock_event]);
 
 	work->last_of = calloc(profile->threads.len + 1, sizeof(uint64_t));
 	if (!work->last_of)
@@ -157,22 +159,23 @@ static int find_intervals(struct work *work)
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
 		int r = 0;
 
-		if (event_of(profile, sample) == profile->clock_event &&
-		    !idles(profile, sample))
-			r = cover(work, sample, interval);
+		if (event_of_sample(profile, sample) == profile->clock_event &&
+		    !is_idle_sample(profile, sample))
+			r = add_covered_interval(work, sample, interval);
 		if (r < 0)
 			return r;
 	}
 	/* The samples are in time order, hence the ends are too, and the starts nearly
 	 * so. */
 	if (work->starts.len > 0)
-		qsort(work->starts.data, work->starts.len, sizeof(uint64_t), by_number);
+		qsort(work->starts.data, work->starts.len, sizeof(uint64_t),
+		      compare_numbers);
 	return 0;
 }
 
 /* ---- at each sample ----------------------------------------------------------------------- */
 
-static void count(struct work *work)
+static void count_parallel_samples(struct work *work)
 {
 	struct pm_profile *profile = work->profile;
 	size_t begun = 0, ended = 0;
@@ -187,20 +190,20 @@ static void count(struct work *work)
 			ended++;
 		/* A sample at the very start has an interval of length 0. */
 		profile->parallelism.data[i] =
-			idles(profile, sample) ||
+			is_idle_sample(profile, sample) ||
 					pm_profile_is_blocked_time(
-						&profile->events
-							 .data[event_of(profile, sample)])
+						&profile->events.data[event_of_sample(
+							profile, sample)])
 				? 0
 			: begun > ended ? (uint32_t)(begun - ended)
-			: event_of(profile, sample) == profile->clock_event ? 1
-									    : 0;
+			: event_of_sample(profile, sample) == profile->clock_event ? 1
+										   : 0;
 	}
 }
 
 /* Periods are integers. The remainder of a division is carried to the next sample of the
  * event, so that small periods do not vanish. */
-static int divide(struct pm_profile *profile)
+static int divide_periods(struct pm_profile *profile)
 {
 	PM_AUTO_FREE double *left = calloc(profile->events.len + 1, sizeof(*left));
 
@@ -208,17 +211,18 @@ static int divide(struct pm_profile *profile)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->events.len; i++)
 		profile->events.data[i].divided =
-			interval_of(&profile->events.data[i]) > 0;
+			event_interval_ns(&profile->events.data[i]) > 0;
 	for (size_t i = 0; i < profile->cells.len; i++) {
 		profile->cells.data[i].weight = (struct pm_weight){ 0 };
 		profile->cells.data[i].longest = 0;
 	}
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		struct pm_profile_sample *sample = &profile->samples.data[i];
-		uint32_t event = event_of(profile, sample);
+		uint32_t event = event_of_sample(profile, sample);
 		uint32_t running = profile->parallelism.data[i];
 
-		if (profile->events.data[event].divided && idles(profile, sample)) {
+		if (profile->events.data[event].divided &&
+		    is_idle_sample(profile, sample)) {
 			sample->period = 0;
 		} else if (profile->events.data[event].divided && running > 1) {
 			left[event] += (double)(sample->period % running) / running;
@@ -238,7 +242,7 @@ int pm_load_parallelism(struct pm_loader *loader)
 {
 	struct pm_profile *profile = loader->profile;
 	const struct pm_profile_options *options = loader->options;
-	PM_CLEANUP(work_release) struct work work = { .profile = profile };
+	PM_CLEANUP(parallel_work_release) struct work work = { .profile = profile };
 	PM_AUTO_FREE uint64_t *samples = NULL;
 	int r;
 
@@ -251,15 +255,15 @@ int pm_load_parallelism(struct pm_loader *loader)
 	    pm_vec_reserve(&profile->parallelism, profile->samples.len + 1) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->samples.len; i++)
-		samples[event_of(profile, &profile->samples.data[i])]++;
-	profile->clock_event = find_clock(profile, samples);
+		samples[event_of_sample(profile, &profile->samples.data[i])]++;
+	profile->clock_event = find_clock_event(profile, samples);
 	memset(profile->parallelism.data, 0, profile->samples.len * sizeof(uint32_t));
 	profile->parallelism.len = profile->samples.len;
 	if (profile->clock_event == PM_PROFILE_NONE)
 		return 0;
-	r = find_intervals(&work);
+	r = find_covered_intervals(&work);
 	if (r < 0)
 		return r;
-	count(&work);
-	return options->latency ? divide(profile) : 0;
+	count_parallel_samples(&work);
+	return options->latency ? divide_periods(profile) : 0;
 }

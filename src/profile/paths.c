@@ -7,7 +7,7 @@ enum {
 	PATHS_OF_STACK = 8,
 };
 
-static bool path_equal(const void *table, uint32_t id, const void *key)
+static bool paths_path_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_path *have = &((const struct pm_paths *)table)->paths.data[id];
 	const struct pm_path *wanted = key;
@@ -16,12 +16,12 @@ static bool path_equal(const void *table, uint32_t id, const void *key)
 	       have->inlined == wanted->inlined;
 }
 
-static int intern(struct pm_paths *paths, struct pm_index *index,
-		  const struct pm_path *path, uint32_t *ret)
+static int intern_path(struct pm_paths *paths, struct pm_index *index,
+		       const struct pm_path *path, uint32_t *ret)
 {
 	uint64_t hash =
 		pm_hash_mix((uint64_t)path->parent << 32 | path->function, path->inlined);
-	uint32_t id = pm_index_find(index, hash, path_equal, paths, path);
+	uint32_t id = pm_index_find(index, hash, paths_path_equal, paths, path);
 	int r;
 
 	if (id == PM_INDEX_NONE) {
@@ -36,7 +36,8 @@ static int intern(struct pm_paths *paths, struct pm_index *index,
 	return 0;
 }
 
-static int check_len(const struct pm_paths *paths, size_t most, struct pm_error *err)
+static int check_paths_len(const struct pm_paths *paths, size_t most,
+			   struct pm_error *err)
 {
 	if (paths->paths.len <= most)
 		return 0;
@@ -67,13 +68,13 @@ int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
 				.function = pm_profile_level_function(profile, i, l),
 				.inlined = l + 1 < levels,
 			};
-			int r = intern(&paths, &index, &path, &at);
+			int r = intern_path(&paths, &index, &path, &at);
 
 			if (r < 0)
 				return r;
 		}
 		paths.of_stack[i] = at;
-		if (check_len(&paths, most, err) < 0)
+		if (check_paths_len(&paths, most, err) < 0)
 			return -E2BIG;
 	}
 	*ret = paths;

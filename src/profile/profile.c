@@ -39,7 +39,7 @@ void pm_loader_release(struct pm_loader *loader)
 
 /* ---- what is only known at the end ------------------------------------------------------- */
 
-static void finish_times(struct pm_loader *loader)
+static void finish_sample_times(struct pm_loader *loader)
 {
 	struct pm_profile_info *info = &loader->profile->info;
 
@@ -56,7 +56,7 @@ static void finish_times(struct pm_loader *loader)
 		info->end_ns = info->start_ns + info->duration_ns;
 }
 
-static int by_time(const void *a, const void *b)
+static int compare_samples_by_time(const void *a, const void *b)
 {
 	const struct pm_profile_sample *left = a, *right = b;
 
@@ -73,7 +73,7 @@ struct range {
 	double from, to;
 };
 
-static uint64_t whole_ns(double ns)
+static uint64_t round_to_whole_ns(double ns)
 {
 	if (ns <= 0)
 		return 0;
@@ -84,7 +84,7 @@ static uint64_t whole_ns(double ns)
  * the range. */
 static bool clip_interval(struct pm_profile_sample *sample, const struct range *range)
 {
-	uint64_t from = whole_ns(range->from), to = whole_ns(range->to);
+	uint64_t from = round_to_whole_ns(range->from), to = round_to_whole_ns(range->to);
 	uint64_t begin =
 		sample->time_ns > sample->period ? sample->time_ns - sample->period : 0;
 	uint64_t end = sample->time_ns < to ? sample->time_ns : to;
@@ -98,7 +98,8 @@ static bool clip_interval(struct pm_profile_sample *sample, const struct range *
 	return true;
 }
 
-static bool in_range(const struct pm_profile_sample *sample, const struct range *range)
+static bool is_sample_in_range(const struct pm_profile_sample *sample,
+			       const struct range *range)
 {
 	return (double)sample->time_ns >= range->from &&
 	       (double)sample->time_ns <= range->to;
@@ -130,9 +131,9 @@ static void finish_samples(struct pm_loader *loader)
 		sample.time_ns = early ? 0 : sample.time_ns - info->start_ns;
 		if (range.set && early)
 			continue;
-		if (range.set &&
-		    (profile->events.data[event].blocked ? !clip_interval(&sample, &range)
-							 : !in_range(&sample, &range)))
+		if (range.set && (profile->events.data[event].blocked
+					  ? !clip_interval(&sample, &range)
+					  : !is_sample_in_range(&sample, &range)))
 			continue;
 		pm_load_add(&profile->cells.data[sample.cell], sample.period);
 		sorted = sorted &&
@@ -145,7 +146,7 @@ static void finish_samples(struct pm_loader *loader)
 		pm_vec_release(&profile->samples);
 	else if (!sorted)
 		qsort(profile->samples.data, profile->samples.len,
-		      sizeof(*profile->samples.data), by_time);
+		      sizeof(*profile->samples.data), compare_samples_by_time);
 }
 
 /* Gives samples without any frame a stack, so that sums are complete. */
@@ -223,7 +224,7 @@ static int finish_nameless(struct pm_loader *loader)
 	return 0;
 }
 
-static void finish_children(struct pm_profile *profile)
+static void finish_stack_children(struct pm_profile *profile)
 {
 	profile->first_root = PM_PROFILE_NONE;
 	for (size_t i = profile->stacks.len; i-- > 0;) {
@@ -265,7 +266,7 @@ int pm_load_finish(struct pm_loader *loader)
 	if (profile->info.cut)
 		profile->info.lost = loader->lost_records;
 	count_tasks(loader);
-	finish_times(loader);
+	finish_sample_times(loader);
 	finish_samples(loader);
 	r = pm_load_parallelism(loader);
 	if (r == 0)
@@ -278,7 +279,7 @@ int pm_load_finish(struct pm_loader *loader)
 		return r;
 	for (size_t i = 0; i < profile->stacks.len; i++)
 		profile->stacks.data[i].first_child = PM_PROFILE_NONE;
-	finish_children(profile);
+	finish_stack_children(profile);
 	for (size_t i = 0; i < profile->events.len; i++)
 		profile->events.data[i].total = (struct pm_weight){ 0 };
 	for (size_t i = 0; i < profile->cells.len; i++) {

@@ -23,7 +23,7 @@ int pm_load_text(struct pm_loader *loader, const char *text, const char **ret)
 
 /* ---- functions and places ----------------------------------------------------------- */
 
-static bool function_equal(const void *table, uint32_t id, const void *key)
+static bool profile_function_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile *profile = table;
 	const struct pm_profile_function *have = &profile->functions.data[id];
@@ -70,7 +70,8 @@ int pm_load_function(struct pm_loader *loader, const struct pm_file_function *na
 	if (r < 0)
 		return r;
 	hash = pm_hash_mix((uintptr_t)function.name, function.module);
-	id = pm_index_find(&loader->functions, hash, function_equal, profile, &function);
+	id = pm_index_find(&loader->functions, hash, profile_function_equal, profile,
+			   &function);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->functions.len;
 		r = pm_vec_push(&profile->functions, function);
@@ -83,7 +84,7 @@ int pm_load_function(struct pm_loader *loader, const struct pm_file_function *na
 	return 0;
 }
 
-static bool place_equal(const void *table, uint32_t id, const void *key)
+static bool profile_place_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile *profile = table;
 	const struct pm_profile_place *have = &profile->places.data[id];
@@ -105,7 +106,7 @@ int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
 	if (r < 0)
 		return r;
 	hash = pm_hash_mix(pm_hash_mix((uintptr_t)place.file, function), place.line);
-	id = pm_index_find(&loader->places, hash, place_equal, profile, &place);
+	id = pm_index_find(&loader->places, hash, profile_place_equal, profile, &place);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->places.len;
 		r = pm_vec_push(&profile->places, place);
@@ -266,7 +267,7 @@ static const char *short_module_name(const struct pm_file_module *module)
 	return strcmp(kind, "jit") == 0 ? "[jit]" : "[no name]";
 }
 
-static bool same_path(const void *table, uint32_t id, const void *key)
+static bool module_path_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile_module *have =
 		&((const struct pm_profile *)table)->modules.data[id];
@@ -275,18 +276,18 @@ static bool same_path(const void *table, uint32_t id, const void *key)
 	return have->path == wanted->path && have->kind == wanted->kind;
 }
 
-static bool same_build(const void *table, uint32_t id, const void *key)
+static bool module_build_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile_module *have =
 		&((const struct pm_profile *)table)->modules.data[id];
 	const struct pm_profile_module *wanted = key;
 
-	return same_path(table, id, key) && have->build_id == wanted->build_id;
+	return module_path_equal(table, id, key) && have->build_id == wanted->build_id;
 }
 
-static int add_module(struct pm_loader *loader, const struct pm_profile_module *module,
-		      uint64_t path_hash, uint64_t build_hash, uint32_t *first,
-		      uint32_t *ret)
+static int loader_add_module(struct pm_loader *loader,
+			     const struct pm_profile_module *module, uint64_t path_hash,
+			     uint64_t build_hash, uint32_t *first, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
 	uint32_t row = (uint32_t)profile->modules.len;
@@ -311,17 +312,18 @@ static int add_module(struct pm_loader *loader, const struct pm_profile_module *
  * memory. One file may therefore appear with and without a build-id, and is still one
  * module.
  */
-static int find_module(struct pm_loader *loader, const struct pm_profile_module *module,
-		       uint32_t *ret)
+static int loader_find_or_add_module(struct pm_loader *loader,
+				     const struct pm_profile_module *module,
+				     uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
 	uint64_t path_hash =
 		pm_hash_mix((uintptr_t)module->path, (uintptr_t)module->kind);
 	uint64_t build_hash = pm_hash_mix(path_hash, (uintptr_t)module->build_id);
-	uint32_t first = pm_index_find(&loader->modules_by_path, path_hash, same_path,
-				       profile, module);
-	uint32_t row = pm_index_find(&loader->modules_by_build, build_hash, same_build,
-				     profile, module);
+	uint32_t first = pm_index_find(&loader->modules_by_path, path_hash,
+				       module_path_equal, profile, module);
+	uint32_t row = pm_index_find(&loader->modules_by_build, build_hash,
+				     module_build_equal, profile, module);
 
 	if (row == PM_INDEX_NONE && first != PM_INDEX_NONE) {
 		struct pm_profile_module *twin = &profile->modules.data[first];
@@ -336,7 +338,8 @@ static int find_module(struct pm_loader *loader, const struct pm_profile_module 
 		}
 	}
 	if (row == PM_INDEX_NONE)
-		return add_module(loader, module, path_hash, build_hash, &first, ret);
+		return loader_add_module(loader, module, path_hash, build_hash, &first,
+					 ret);
 	*ret = row;
 	return 0;
 }
@@ -357,7 +360,7 @@ int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module
 		r = pm_load_text(loader, module->kind ? module->kind : "file",
 				 &copy.kind);
 	if (r == 0)
-		r = find_module(loader, &copy, &row);
+		r = loader_find_or_add_module(loader, &copy, &row);
 	return r < 0 ? r : pm_vec_push(&loader->modules, row);
 }
 

@@ -19,8 +19,8 @@ struct work {
 	PM_VEC(const struct item *) begins; /* by row of modules: its first item */
 };
 
-static bool has_file(const struct pm_profile *profile,
-		     const struct pm_profile_frame *frame)
+static bool frame_has_file(const struct pm_profile *profile,
+			   const struct pm_profile_frame *frame)
 {
 	for (uint32_t i = 0; i < frame->levels; i++)
 		if (profile->places.data[profile->levels.data[frame->first_level + i]]
@@ -29,8 +29,8 @@ static bool has_file(const struct pm_profile *profile,
 	return false;
 }
 
-static bool is_nameless(const struct pm_profile *profile,
-			const struct pm_profile_frame *frame)
+static bool is_frame_nameless(const struct pm_profile *profile,
+			      const struct pm_profile_frame *frame)
 {
 	const struct pm_profile_place *place;
 
@@ -40,20 +40,21 @@ static bool is_nameless(const struct pm_profile *profile,
 	return profile->functions.data[place->function].unknown;
 }
 
-static bool is_wanted(const struct work *work, uint32_t id)
+static bool is_frame_wanted(const struct work *work, uint32_t id)
 {
 	const struct pm_profile *profile = work->loader->profile;
 	const struct pm_profile_frame *frame = &profile->frames.data[id];
 
 	return id >= work->loader->asked && frame->module != PM_PROFILE_NONE &&
-	       (is_nameless(profile, frame) ||
-		(work->loader->options->symbolizer->lines && !has_file(profile, frame)));
+	       (is_frame_nameless(profile, frame) ||
+		(work->loader->options->symbolizer->lines &&
+		 !frame_has_file(profile, frame)));
 }
 
 /* Whether the start of the unnamed function is already known, which is all that there
  * is. */
-static bool has_start(const struct pm_profile *profile,
-		      const struct pm_profile_frame *frame)
+static bool frame_has_start(const struct pm_profile *profile,
+			    const struct pm_profile_frame *frame)
 {
 	const struct pm_profile_place *place;
 
@@ -63,7 +64,7 @@ static bool has_start(const struct pm_profile *profile,
 	return profile->functions.data[place->function].start > 0;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
@@ -74,7 +75,7 @@ static int compare(const void *left, const void *right)
 	return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
-static int collect(struct work *work)
+static int collect_nameless_items(struct work *work)
 {
 	const struct pm_profile *profile = work->loader->profile;
 	size_t len = profile->frames.len - work->loader->asked;
@@ -89,18 +90,18 @@ static int collect(struct work *work)
 		const struct pm_profile_frame *frame = &profile->frames.data[i];
 
 		if (frame->module != PM_PROFILE_NONE && !work->lines[frame->module])
-			work->lines[frame->module] = has_file(profile, frame);
+			work->lines[frame->module] = frame_has_file(profile, frame);
 	}
 	for (uint32_t id = work->loader->asked; id < profile->frames.len; id++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[id];
 
-		if (is_wanted(work, id))
+		if (is_frame_wanted(work, id))
 			work->items[work->len++] =
 				(struct item){ .address = frame->address,
 					       .module = frame->module,
 					       .frame = id };
 	}
-	qsort(work->items, work->len, sizeof(*work->items), compare);
+	qsort(work->items, work->len, sizeof(*work->items), compare_items);
 	for (size_t i = 0; work->len > 0 && i < profile->cells.len; i++) {
 		const struct pm_profile_cell *cell = &profile->cells.data[i];
 		uint32_t id;
@@ -108,14 +109,14 @@ static int collect(struct work *work)
 		if (cell->stack == PM_FILE_NONE)
 			continue;
 		id = profile->stacks.data[cell->stack].frame;
-		if (is_wanted(work, id))
+		if (is_frame_wanted(work, id))
 			pm_weight_add(&work->self[profile->frames.data[id].module],
 				      &cell->weight);
 	}
 	return 0;
 }
 
-static int heaviest_first(const void *left, const void *right)
+static int compare_nameless_by_weight(const void *left, const void *right)
 {
 	const struct pm_profile_nameless *a = left, *b = right;
 
@@ -126,7 +127,7 @@ static int heaviest_first(const void *left, const void *right)
 	return a->addresses < b->addresses ? -1 : a->addresses > b->addresses;
 }
 
-static int plan(struct work *work)
+static int plan_modules(struct work *work)
 {
 	const struct pm_profile *profile = work->loader->profile;
 	uint64_t *to = work->addresses;
@@ -156,12 +157,13 @@ static int plan(struct work *work)
 	}
 	if (work->modules.len > 0)
 		qsort(work->modules.data, work->modules.len, sizeof(*work->modules.data),
-		      heaviest_first);
+		      compare_nameless_by_weight);
 	return 0;
 }
 
 /* The first item of @module at @address. */
-static const struct item *find(const struct work *work, uint32_t module, uint64_t address)
+static const struct item *find_first_item_at(const struct work *work, uint32_t module,
+					     uint64_t address)
 {
 	const struct item *items = work->begins.data[module];
 	size_t low = 0, high = (size_t)(work->items + work->len - items);
@@ -179,14 +181,14 @@ static const struct item *find(const struct work *work, uint32_t module, uint64_
 
 /* pm_profile_name_fn. Several frames, found in different ways, may have the same
  * address. */
-static int name(void *to, size_t module, size_t address,
-		const struct pm_file_function *functions, size_t len)
+static int name_frames_at_address(void *to, size_t module, size_t address,
+				  const struct pm_file_function *functions, size_t len)
 {
 	struct work *work = to;
 	struct pm_profile *profile = work->loader->profile;
 	const struct pm_profile_nameless *of = &work->modules.data[module];
 	uint32_t row = (uint32_t)(of->module - profile->modules.data);
-	const struct item *item = find(work, row, of->addresses[address]);
+	const struct item *item = find_first_item_at(work, row, of->addresses[address]);
 	bool file = false, start = pm_load_is_start(functions, len);
 	int r = 0;
 
@@ -198,8 +200,8 @@ static int name(void *to, size_t module, size_t address,
 		const struct pm_profile_frame *frame = &profile->frames.data[item->frame];
 
 		/* Keep what the file has unless the new name is better. */
-		if (file || (is_nameless(profile, frame) &&
-			     !(start && has_start(profile, frame)))) {
+		if (file || (is_frame_nameless(profile, frame) &&
+			     !(start && frame_has_start(profile, frame)))) {
 			r = pm_load_names(work->loader, &(struct pm_file_symbol){
 								.frame = item->frame,
 								.functions = functions,
@@ -219,13 +221,13 @@ int pm_load_resymbolize(struct pm_loader *loader)
 
 	if (!symbolizer)
 		return 0;
-	r = collect(&work);
+	r = collect_nameless_items(&work);
 	if (r == 0)
-		r = plan(&work);
+		r = plan_modules(&work);
 	if (r == 0 && work.modules.len > 0)
 		r = symbolizer->symbolize(symbolizer->context, &loader->profile->info,
-					  work.modules.data, work.modules.len, name,
-					  &work);
+					  work.modules.data, work.modules.len,
+					  name_frames_at_address, &work);
 	if (r == 0)
 		loader->asked = (uint32_t)loader->profile->frames.len;
 	free(work.items);

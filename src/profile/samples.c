@@ -6,7 +6,7 @@
 
 /* ---- threads ----------------------------------------------------------------------- */
 
-static bool thread_equal(const void *table, uint32_t id, const void *key)
+static bool profile_thread_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile_thread *have =
 		&((const struct pm_profile *)table)->threads.data[id];
@@ -16,7 +16,7 @@ static bool thread_equal(const void *table, uint32_t id, const void *key)
 	       have->comm == wanted->comm;
 }
 
-static bool tid_equal(const void *table, uint32_t id, const void *key)
+static bool loader_tid_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_loader_thread *have =
 		&((const struct pm_loader *)table)->tids.data[id];
@@ -25,18 +25,18 @@ static bool tid_equal(const void *table, uint32_t id, const void *key)
 	return have->pid == wanted->pid && have->tid == wanted->tid;
 }
 
-static bool process_equal(const void *table, uint32_t id, const void *key)
+static bool profile_process_equal(const void *table, uint32_t id, const void *key)
 {
 	return ((const struct pm_profile *)table)->processes.data[id].pid ==
 	       *(const uint32_t *)key;
 }
 
-static int find_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
+static int find_or_add_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
 	uint64_t hash = pm_hash_mix(pid, 0);
-	uint32_t id =
-		pm_index_find(&loader->processes, hash, process_equal, profile, &pid);
+	uint32_t id = pm_index_find(&loader->processes, hash, profile_process_equal,
+				    profile, &pid);
 
 	if (id == PM_INDEX_NONE) {
 		struct pm_profile_process process = { .pid = pid, .comm = "" };
@@ -54,8 +54,8 @@ static int find_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
 }
 
 /* Finds or creates the row of (pid, tid); its current name becomes @comm. */
-static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
-		      const char *comm, uint32_t *ret)
+static int loader_set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
+			     const char *comm, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_thread thread = { .pid = pid, .tid = tid };
@@ -65,11 +65,11 @@ static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
 	int r = pm_load_text(loader, comm, &thread.comm);
 
 	if (r == 0)
-		r = find_process(loader, pid, &thread.process);
+		r = find_or_add_process(loader, pid, &thread.process);
 	if (r < 0)
 		return r;
 	hash = pm_hash_mix(tid_hash, (uintptr_t)thread.comm);
-	id = pm_index_find(&loader->threads_by_name, hash, thread_equal, profile,
+	id = pm_index_find(&loader->threads_by_name, hash, profile_thread_equal, profile,
 			   &thread);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->threads.len;
@@ -79,7 +79,7 @@ static int set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
 		if (r < 0)
 			return r;
 	}
-	row = pm_index_find(&loader->threads_by_tid, tid_hash, tid_equal, loader,
+	row = pm_index_find(&loader->threads_by_tid, tid_hash, loader_tid_equal, loader,
 			    &by_tid);
 	if (row == PM_INDEX_NONE) {
 		row = (uint32_t)loader->tids.len;
@@ -101,8 +101,8 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 {
 	size_t known = loader->tids.len;
 	uint32_t row;
-	int r = set_thread(loader, thread->pid, thread->tid,
-			   thread->comm ? thread->comm : "", &row);
+	int r = loader_set_thread(loader, thread->pid, thread->tid,
+				  thread->comm ? thread->comm : "", &row);
 
 	if (r < 0)
 		return r;
@@ -123,7 +123,7 @@ int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title)
 {
 	struct pm_profile *profile = loader->profile;
 	uint32_t id = pm_index_find(&loader->processes, pm_hash_mix(title->pid, 0),
-				    process_equal, profile, &title->pid);
+				    profile_process_equal, profile, &title->pid);
 
 	if (id == PM_INDEX_NONE)
 		return 0;
@@ -132,7 +132,7 @@ int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title)
 
 /* ---- samples ------------------------------------------------------------------------- */
 
-static bool cell_equal(const void *table, uint32_t id, const void *key)
+static bool profile_cell_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile_cell *have =
 		&((const struct pm_profile *)table)->cells.data[id];
@@ -142,7 +142,7 @@ static bool cell_equal(const void *table, uint32_t id, const void *key)
 	       have->event == wanted->event && have->stop == wanted->stop;
 }
 
-static int find_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
+static int find_or_add_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
 	const char *text;
@@ -165,18 +165,18 @@ static int find_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
 	return 0;
 }
 
-static int find_sample_thread(struct pm_loader *loader,
-			      const struct pm_file_sample *sample, uint32_t *ret)
+static int find_thread_of_sample(struct pm_loader *loader,
+				 const struct pm_file_sample *sample, uint32_t *ret)
 {
 	struct pm_loader_thread key = { .pid = sample->pid, .tid = sample->tid };
 	uint32_t row = loader->last_tid;
 
-	if (row >= loader->tids.len || !tid_equal(loader, row, &key)) {
+	if (row >= loader->tids.len || !loader_tid_equal(loader, row, &key)) {
 		row = pm_index_find(&loader->threads_by_tid,
-				    pm_hash_mix(key.pid, key.tid), tid_equal, loader,
-				    &key);
+				    pm_hash_mix(key.pid, key.tid), loader_tid_equal,
+				    loader, &key);
 		if (row == PM_INDEX_NONE) {
-			int r = set_thread(loader, key.pid, key.tid, "", &row);
+			int r = loader_set_thread(loader, key.pid, key.tid, "", &row);
 
 			if (r < 0)
 				return r;
@@ -187,12 +187,12 @@ static int find_sample_thread(struct pm_loader *loader,
 	return 0;
 }
 
-static bool name_equal(const void *table, uint32_t id, const void *key)
+static bool field_name_equal(const void *table, uint32_t id, const void *key)
 {
 	return ((const struct pm_profile *)table)->field_names.data[id] == key;
 }
 
-static int keep_field(struct pm_loader *loader, const struct pm_file_field *field)
+static int loader_keep_field(struct pm_loader *loader, const struct pm_file_field *field)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_field kept = { .kind = field->kind };
@@ -203,7 +203,8 @@ static int keep_field(struct pm_loader *loader, const struct pm_file_field *fiel
 	if (r < 0)
 		return r;
 	hash = pm_hash_mix((uintptr_t)name, 0);
-	kept.name = pm_index_find(&loader->field_names, hash, name_equal, profile, name);
+	kept.name = pm_index_find(&loader->field_names, hash, field_name_equal, profile,
+				  name);
 	if (kept.name == PM_INDEX_NONE) {
 		kept.name = (uint32_t)profile->field_names.len;
 		r = pm_vec_push(&profile->field_names, name);
@@ -218,8 +219,9 @@ static int keep_field(struct pm_loader *loader, const struct pm_file_field *fiel
 }
 
 /* The weight is added to the cell at the end, when the range of time is known. */
-static int keep_sample(struct pm_loader *loader, const struct pm_file_sample *sample,
-		       uint64_t period, uint32_t cell)
+static int loader_keep_sample(struct pm_loader *loader,
+			      const struct pm_file_sample *sample, uint64_t period,
+			      uint32_t cell)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_sample kept = {
@@ -234,7 +236,7 @@ static int keep_sample(struct pm_loader *loader, const struct pm_file_sample *sa
 		if (sample->fields_len > UINT32_MAX - profile->fields.len)
 			return -ENOMEM;
 		for (size_t i = 0; i < sample->fields_len; i++) {
-			int r = keep_field(loader, &sample->fields[i]);
+			int r = loader_keep_field(loader, &sample->fields[i]);
 
 			if (r < 0)
 				return r;
@@ -250,7 +252,8 @@ int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample
 	struct pm_profile *profile = loader->profile;
 	uint64_t hash = pm_hash_mix((uint64_t)cell->event << 32 | cell->stack,
 				    (uint64_t)cell->thread << 32 | cell->stop);
-	uint32_t id = pm_index_find(&loader->cells, hash, cell_equal, profile, cell);
+	uint32_t id =
+		pm_index_find(&loader->cells, hash, profile_cell_equal, profile, cell);
 
 	if (id == PM_INDEX_NONE) {
 		int r;
@@ -266,7 +269,7 @@ int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample
 		*ret = id;
 	if (loader->options &&
 	    (loader->options->time_set || loader->options->keep_samples))
-		return keep_sample(loader, sample, period, id);
+		return loader_keep_sample(loader, sample, period, id);
 	pm_load_add(&profile->cells.data[id], period);
 	return 0;
 }
@@ -277,10 +280,10 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
 	uint64_t begin = sample->time;
 	uint32_t id;
-	int r = find_stop(loader, sample->stop, &cell.stop);
+	int r = find_or_add_stop(loader, sample->stop, &cell.stop);
 
 	if (r == 0)
-		r = find_sample_thread(loader, sample, &cell.thread);
+		r = find_thread_of_sample(loader, sample, &cell.thread);
 	/* A sample without a period still counts as 1. */
 	if (r == 0)
 		r = pm_load_weight(loader, sample, &cell,

@@ -39,7 +39,7 @@ void pm_profile_stream_free(struct pm_profile_stream *stream)
  * that have none. Everything else that it does is recomputed, or replaced by later
  * records.
  */
-static void take_back(struct pm_profile_stream *stream)
+static void stream_undo_finish(struct pm_profile_stream *stream)
 {
 	struct pm_profile *profile = stream->loader.profile;
 	size_t found = profile->info.found;
@@ -61,7 +61,7 @@ int pm_profile_stream_add(struct pm_profile_stream *stream,
 {
 	int r;
 
-	take_back(stream);
+	stream_undo_finish(stream);
 	r = pm_load_record(&stream->loader, record);
 	return r < 0 ? pm_load_failed(r, err) : 0;
 }
@@ -72,7 +72,7 @@ int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end
 	struct pm_profile *profile = stream->loader.profile;
 	int r;
 
-	take_back(stream);
+	stream_undo_finish(stream);
 	stream->stacks = profile->stacks.len;
 	stream->frames = profile->frames.len;
 	stream->info = profile->info;

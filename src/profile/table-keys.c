@@ -35,7 +35,7 @@ struct work {
 	bool functions; /* there is a key of functions */
 };
 
-static void work_release(struct work *work)
+static void table_work_release(struct work *work)
 {
 	pm_table_release(&work->table);
 	pm_index_release(&work->groups_index);
@@ -49,7 +49,7 @@ static void work_release(struct work *work)
 
 /* ---- groups ------------------------------------------------------------------------------ */
 
-static bool group_equal(const void *table, uint32_t id, const void *key)
+static bool group_key_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct group *have = &((const struct work *)table)->groups.data[id];
 	const struct group *wanted = key;
@@ -58,11 +58,12 @@ static bool group_equal(const void *table, uint32_t id, const void *key)
 	       have->parallelism == wanted->parallelism;
 }
 
-static int add_group(struct work *work, const struct group *group)
+static int work_add_group(struct work *work, const struct group *group)
 {
 	uint64_t hash =
 		pm_hash_mix(group->cell, (uint64_t)group->cpu << 32 | group->parallelism);
-	uint32_t id = pm_index_find(&work->groups_index, hash, group_equal, work, group);
+	uint32_t id =
+		pm_index_find(&work->groups_index, hash, group_key_equal, work, group);
 	int r;
 
 	if (id != PM_INDEX_NONE) {
@@ -104,7 +105,7 @@ static int group_samples(struct work *work)
 			continue;
 		if (parallelism && i < profile->parallelism.len)
 			group.parallelism = profile->parallelism.data[i];
-		r = add_group(work, &group);
+		r = work_add_group(work, &group);
 		if (r < 0)
 			return r;
 	}
@@ -131,14 +132,14 @@ static int group_cells(struct work *work)
 
 /* ---- contexts ---------------------------------------------------------------------------- */
 
-static bool context_equal(const void *table, uint32_t id, const void *key)
+static bool context_key_equal(const void *table, uint32_t id, const void *key)
 {
 	return memcmp(&((const struct work *)table)->contexts.data[id], key,
 		      sizeof(struct context)) == 0;
 }
 
-static uint32_t key_of(const struct work *work, enum pm_key key,
-		       const struct group *group)
+static uint32_t key_of_group(const struct work *work, enum pm_key key,
+			     const struct group *group)
 {
 	const struct pm_profile *profile = work->view->profile;
 	uint32_t thread = profile->cells.data[group->cell].thread;
@@ -163,18 +164,18 @@ static uint32_t key_of(const struct work *work, enum pm_key key,
 	return 0;
 }
 
-static int find_context(struct work *work, struct group *group)
+static int find_or_add_context(struct work *work, struct group *group)
 {
 	struct context wanted = { 0 };
 	uint64_t hash = 0;
 	int r;
 
 	for (uint32_t i = 0; i < work->keys->len; i++) {
-		wanted.of[i] = key_of(work, work->keys->key[i], group);
+		wanted.of[i] = key_of_group(work, work->keys->key[i], group);
 		hash = pm_hash_mix(hash, wanted.of[i]);
 	}
-	group->context =
-		pm_index_find(&work->contexts_index, hash, context_equal, work, &wanted);
+	group->context = pm_index_find(&work->contexts_index, hash, context_key_equal,
+				       work, &wanted);
 	if (group->context != PM_INDEX_NONE)
 		return 0;
 	group->context = (uint32_t)work->contexts.len;
@@ -182,31 +183,31 @@ static int find_context(struct work *work, struct group *group)
 	return r < 0 ? r : pm_index_add(&work->contexts_index, hash, group->context);
 }
 
-static int by_context(const void *a, const void *b)
+static int compare_groups_by_context(const void *a, const void *b)
 {
 	const struct group *left = a, *right = b;
 
 	return (left->context > right->context) - (left->context < right->context);
 }
 
-static int find_contexts(struct work *work)
+static int find_all_contexts(struct work *work)
 {
 	for (size_t i = 0; i < work->groups.len; i++) {
-		int r = find_context(work, &work->groups.data[i]);
+		int r = find_or_add_context(work, &work->groups.data[i]);
 
 		if (r < 0)
 			return r;
 	}
 	if (work->groups.len > 0)
 		qsort(work->groups.data, work->groups.len, sizeof(*work->groups.data),
-		      by_context);
+		      compare_groups_by_context);
 	return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static int add_row(struct work *work, uint32_t context, const uint32_t *frame_keys,
-		   uint32_t *ret)
+static int work_add_row(struct work *work, uint32_t context, const uint32_t *frame_keys,
+			uint32_t *ret)
 {
 	const uint32_t *others = work->contexts.data[context].of;
 	struct pm_row row = { .place = PM_PROFILE_NONE, .inlined = work->functions };
@@ -223,13 +224,13 @@ static int add_row(struct work *work, uint32_t context, const uint32_t *frame_ke
 	return r;
 }
 
-static int find_row(struct work *work, uint32_t context, uint32_t part_id,
-		    struct pm_row **ret)
+static int find_or_add_part_row(struct work *work, uint32_t context, uint32_t part_id,
+				struct pm_row **ret)
 {
 	struct pm_table_part *part = &work->paths.parts.data[part_id];
 
 	if (part->context != context + 1) {
-		int r = add_row(work, context, part->of, &part->row);
+		int r = work_add_row(work, context, part->of, &part->row);
 
 		if (r < 0)
 			return r;
@@ -241,14 +242,14 @@ static int find_row(struct work *work, uint32_t context, uint32_t part_id,
 
 /* Adds @group to the node where its stack ends, and adds the nodes from there on that are
  * new to `visited`. */
-static int visit(struct work *work, const struct group *group)
+static int visit_group_nodes(struct work *work, const struct group *group)
 {
 	const struct pm_table_node *nodes = work->paths.nodes;
 	uint32_t stack = work->view->profile->cells.data[group->cell].stack;
 	uint32_t at = nodes[stack].len > 0 ? stack : nodes[stack].up;
 	size_t first = work->visited.len;
 	struct pm_row *row;
-	int r = find_row(work, group->context, nodes[stack].leaf, &row);
+	int r = find_or_add_part_row(work, group->context, nodes[stack].leaf, &row);
 
 	if (r < 0)
 		return r;
@@ -271,7 +272,7 @@ static int visit(struct work *work, const struct group *group)
 }
 
 /* Sums children before their parents. */
-static int sum_up(struct work *work, uint32_t context)
+static int sum_visited_nodes(struct work *work, uint32_t context)
 {
 	struct pm_table_paths *paths = &work->paths;
 
@@ -283,7 +284,7 @@ static int sum_up(struct work *work, uint32_t context)
 			const struct pm_table_first *first =
 				&paths->firsts.data[node->first + i];
 			struct pm_row *row;
-			int r = find_row(work, context, first->part, &row);
+			int r = find_or_add_part_row(work, context, first->part, &row);
 
 			if (r < 0)
 				return r;
@@ -305,10 +306,10 @@ static int add_frame_rows(struct work *work)
 		uint32_t context = work->groups.data[i].context;
 		bool last = i + 1 == work->groups.len ||
 			    work->groups.data[i + 1].context != context;
-		int r = visit(work, &work->groups.data[i]);
+		int r = visit_group_nodes(work, &work->groups.data[i]);
 
 		if (r == 0 && last)
-			r = sum_up(work, context);
+			r = sum_visited_nodes(work, context);
 		if (r < 0)
 			return r;
 	}
@@ -324,7 +325,7 @@ static int add_context_rows(struct work *work)
 		const struct group *group = &work->groups.data[i];
 
 		if (i == 0 || group->context != work->groups.data[i - 1].context) {
-			int r = add_row(work, group->context, no_frame_keys, &row);
+			int r = work_add_row(work, group->context, no_frame_keys, &row);
 
 			if (r < 0)
 				return r;
@@ -335,7 +336,7 @@ static int add_context_rows(struct work *work)
 	return 0;
 }
 
-static int make_rows(struct work *work)
+static int make_table_rows(struct work *work)
 {
 	int r;
 
@@ -351,7 +352,7 @@ static int make_rows(struct work *work)
 		return -ENOMEM;
 	r = work->by_sample ? group_samples(work) : group_cells(work);
 	if (r == 0)
-		r = find_contexts(work);
+		r = find_all_contexts(work);
 	if (r == 0 && work->by_stack)
 		r = pm_table_paths_init(&work->paths, work->view, work->keys);
 	if (r == 0)
@@ -362,12 +363,12 @@ static int make_rows(struct work *work)
 int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
 		       const struct pm_keys *keys, bool by_total)
 {
-	PM_CLEANUP(work_release) struct work work = { .view = view, .keys = keys };
+	PM_CLEANUP(table_work_release) struct work work = { .view = view, .keys = keys };
 	int r;
 
 	if (keys->len == 1 && keys->key[0] <= PM_KEY_ADDRESS)
 		return pm_table_init(ret, view, keys->key[0], by_total);
-	r = make_rows(&work);
+	r = make_table_rows(&work);
 	if (r < 0)
 		return r;
 	pm_table_sort(&work.table, by_total);

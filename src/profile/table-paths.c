@@ -16,7 +16,7 @@ struct walk {
 	PM_VEC(uint32_t) active; /* parts, with repetition */
 };
 
-static void walk_release(struct walk *walk)
+static void path_walk_release(struct walk *walk)
 {
 	free(walk->addresses);
 	pm_index_release(&walk->index);
@@ -29,8 +29,8 @@ bool pm_table_is_frame_key(enum pm_key key)
 	       key == PM_KEY_ADDRESS;
 }
 
-static uint32_t key_of(const struct walk *walk, enum pm_key key, uint32_t stack,
-		       uint32_t level)
+static uint32_t key_of_level(const struct walk *walk, enum pm_key key, uint32_t stack,
+			     uint32_t level)
 {
 	const struct pm_profile *profile = walk->view->profile;
 	uint32_t frame = profile->stacks.data[stack].frame;
@@ -44,13 +44,14 @@ static uint32_t key_of(const struct walk *walk, enum pm_key key, uint32_t stack,
 	return key == PM_KEY_ADDRESS ? walk->addresses[frame] : 0;
 }
 
-static bool part_equal(const void *table, uint32_t id, const void *key)
+static bool path_part_equal(const void *table, uint32_t id, const void *key)
 {
 	return memcmp(((const struct pm_table_paths *)table)->parts.data[id].of, key,
 		      sizeof(((struct pm_table_part *)0)->of)) == 0;
 }
 
-static int find_part(struct walk *walk, uint32_t stack, uint32_t level, uint32_t *ret)
+static int find_or_add_part(struct walk *walk, uint32_t stack, uint32_t level,
+			    uint32_t *ret)
 {
 	struct pm_table_paths *paths = walk->paths;
 	struct pm_table_part part = { 0 };
@@ -58,10 +59,10 @@ static int find_part(struct walk *walk, uint32_t stack, uint32_t level, uint32_t
 	int r = 0;
 
 	for (uint32_t i = 0; i < walk->keys->len; i++) {
-		part.of[i] = key_of(walk, walk->keys->key[i], stack, level);
+		part.of[i] = key_of_level(walk, walk->keys->key[i], stack, level);
 		hash = pm_hash_mix(hash, part.of[i]);
 	}
-	*ret = pm_index_find(&walk->index, hash, part_equal, paths, part.of);
+	*ret = pm_index_find(&walk->index, hash, path_part_equal, paths, part.of);
 	if (*ret == PM_INDEX_NONE) {
 		*ret = (uint32_t)paths->parts.len;
 		r = pm_vec_push(&paths->parts, part);
@@ -71,17 +72,17 @@ static int find_part(struct walk *walk, uint32_t stack, uint32_t level, uint32_t
 	return r;
 }
 
-static uint32_t levels_of(const struct walk *walk, uint32_t stack)
+static uint32_t counted_levels_of_stack(const struct walk *walk, uint32_t stack)
 {
 	return walk->by_level ? pm_profile_levels(walk->view->profile, stack) : 1;
 }
 
-static int enter(struct walk *walk, uint32_t stack)
+static int enter_path_parts(struct walk *walk, uint32_t stack)
 {
 	struct pm_table_paths *paths = walk->paths;
 	struct pm_table_node *node = &paths->nodes[stack];
 	uint32_t parent = walk->view->profile->stacks.data[stack].parent;
-	uint32_t levels = levels_of(walk, stack);
+	uint32_t levels = counted_levels_of_stack(walk, stack);
 
 	node->first = (uint32_t)paths->firsts.len;
 	node->up = parent == PM_PROFILE_NONE || paths->nodes[parent].len > 0
@@ -90,7 +91,7 @@ static int enter(struct walk *walk, uint32_t stack)
 	for (uint32_t i = 0; i < levels; i++) {
 		struct pm_table_first first = { 0 };
 		struct pm_table_part *part;
-		int r = find_part(walk, stack, i, &first.part);
+		int r = find_or_add_part(walk, stack, i, &first.part);
 
 		if (r == 0)
 			r = pm_vec_push(&walk->active, first.part);
@@ -110,10 +111,10 @@ static int enter(struct walk *walk, uint32_t stack)
 	return 0;
 }
 
-static void leave(struct walk *walk, uint32_t stack)
+static void leave_path_parts(struct walk *walk, uint32_t stack)
 {
 	struct pm_table_part *parts = walk->paths->parts.data;
-	uint32_t levels = levels_of(walk, stack);
+	uint32_t levels = counted_levels_of_stack(walk, stack);
 
 	parts[walk->active.data[walk->active.len - 1]].proper--;
 	for (uint32_t i = 0; i < levels; i++)
@@ -121,7 +122,7 @@ static void leave(struct walk *walk, uint32_t stack)
 }
 
 /* Walks depth first, as in table.c, and only where the view has samples. */
-static int walk_stacks(struct walk *walk)
+static int walk_path_stacks(struct walk *walk)
 {
 	const struct pm_profile *profile = walk->view->profile;
 	const struct pm_profile_stack *stacks = profile->stacks.data;
@@ -129,7 +130,7 @@ static int walk_stacks(struct walk *walk)
 
 	while (at != PM_PROFILE_NONE) {
 		if (walk->view->sum[at].samples > 0) {
-			int r = enter(walk, at);
+			int r = enter_path_parts(walk, at);
 
 			if (r < 0)
 				return r;
@@ -137,12 +138,12 @@ static int walk_stacks(struct walk *walk)
 				at = stacks[at].first_child;
 				continue;
 			}
-			leave(walk, at);
+			leave_path_parts(walk, at);
 		}
 		while (stacks[at].next == PM_PROFILE_NONE &&
 		       stacks[at].parent != PM_PROFILE_NONE) {
 			at = stacks[at].parent;
-			leave(walk, at);
+			leave_path_parts(walk, at);
 		}
 		at = stacks[at].next;
 	}
@@ -152,7 +153,7 @@ static int walk_stacks(struct walk *walk)
 int pm_table_paths_init(struct pm_table_paths *paths, const struct pm_view *view,
 			const struct pm_keys *keys)
 {
-	PM_CLEANUP(walk_release)
+	PM_CLEANUP(path_walk_release)
 	struct walk walk = { .paths = paths, .view = view, .keys = keys };
 
 	*paths = (struct pm_table_paths){
@@ -169,7 +170,7 @@ int pm_table_paths_init(struct pm_table_paths *paths, const struct pm_view *view
 		if (!walk.addresses)
 			return -ENOMEM;
 	}
-	return walk_stacks(&walk);
+	return walk_path_stacks(&walk);
 }
 
 void pm_table_paths_release(struct pm_table_paths *paths)

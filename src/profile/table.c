@@ -14,22 +14,22 @@ struct keys {
 	uint32_t *owned; /* the same if it was allocated for this */
 };
 
-static uint32_t function_of(const struct pm_profile *profile,
-			    const struct pm_profile_frame *frame)
+static uint32_t frame_function(const struct pm_profile *profile,
+			       const struct pm_profile_frame *frame)
 {
 	return profile->places.data[profile->levels.data[frame->first_level]].function;
 }
 
 /* Two files with the same path and without build-ids may have different code at one
  * address. */
-static bool frame_equal(const void *table, uint32_t id, const void *key)
+static bool frame_key_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile *profile = table;
 	const struct pm_profile_frame *have = &profile->frames.data[id];
 	const struct pm_profile_frame *wanted = key;
 
 	return have->address == wanted->address && have->module == wanted->module &&
-	       function_of(profile, have) == function_of(profile, wanted);
+	       frame_function(profile, have) == frame_function(profile, wanted);
 }
 
 uint32_t *pm_profile_addresses(const struct pm_profile *profile)
@@ -40,10 +40,11 @@ uint32_t *pm_profile_addresses(const struct pm_profile *profile)
 
 	for (size_t i = 0; address_of && i < profile->frames.len; i++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[i];
-		uint64_t hash =
-			pm_hash_mix(frame->address, (uint64_t)frame->module << 32 |
-							    function_of(profile, frame));
-		uint32_t id = pm_index_find(&index, hash, frame_equal, profile, frame);
+		uint64_t hash = pm_hash_mix(frame->address,
+					    (uint64_t)frame->module << 32 |
+						    frame_function(profile, frame));
+		uint32_t id =
+			pm_index_find(&index, hash, frame_key_equal, profile, frame);
 
 		if (id == PM_INDEX_NONE) {
 			id = (uint32_t)i;
@@ -55,7 +56,7 @@ uint32_t *pm_profile_addresses(const struct pm_profile *profile)
 	return PM_TAKE_PTR(address_of);
 }
 
-static bool comm_equal(const void *table, uint32_t id, const void *key)
+static bool thread_comm_equal(const void *table, uint32_t id, const void *key)
 {
 	return ((const struct pm_profile *)table)->threads.data[id].comm == key;
 }
@@ -70,7 +71,8 @@ uint32_t *pm_profile_comms(const struct pm_profile *profile)
 	for (uint32_t i = 0; comm_of && i < profile->threads.len; i++) {
 		const char *comm = profile->threads.data[i].comm;
 		uint64_t hash = pm_hash_mix((uintptr_t)comm, 0);
-		uint32_t id = pm_index_find(&index, hash, comm_equal, profile, comm);
+		uint32_t id =
+			pm_index_find(&index, hash, thread_comm_equal, profile, comm);
 
 		if (id == PM_INDEX_NONE) {
 			id = i;
@@ -147,7 +149,8 @@ static void keys_release(struct keys *keys)
 }
 
 /* Returns the keys of the frame of @stack, innermost first, and their number. */
-static uint32_t keys_of(const struct keys *keys, uint32_t stack, const uint32_t **ret)
+static uint32_t keys_of_stack(const struct keys *keys, uint32_t stack,
+			      const uint32_t **ret)
 {
 	uint32_t id = keys->profile->stacks.data[stack].frame;
 	const struct pm_profile_frame *frame = &keys->profile->frames.data[id];
@@ -164,7 +167,7 @@ struct sums {
 	bool *proper; /* by key: seen as a function that is not inlined */
 };
 
-static void sums_release(struct sums *sums)
+static void table_sums_release(struct sums *sums)
 {
 	free(sums->self);
 	free(sums->total);
@@ -172,7 +175,7 @@ static void sums_release(struct sums *sums)
 	free(sums->proper);
 }
 
-static int sums_init(struct sums *sums, size_t len)
+static int table_sums_init(struct sums *sums, size_t len)
 {
 	sums->self = calloc(len + 1, sizeof(*sums->self));
 	sums->total = calloc(len + 1, sizeof(*sums->total));
@@ -181,11 +184,11 @@ static int sums_init(struct sums *sums, size_t len)
 	return sums->self && sums->total && sums->active && sums->proper ? 0 : -ENOMEM;
 }
 
-static void enter(const struct pm_view *view, const struct keys *keys, struct sums *sums,
-		  uint32_t stack)
+static void enter_stack_keys(const struct pm_view *view, const struct keys *keys,
+			     struct sums *sums, uint32_t stack)
 {
 	const uint32_t *key;
-	uint32_t count = keys_of(keys, stack, &key);
+	uint32_t count = keys_of_stack(keys, stack, &key);
 
 	for (uint32_t i = 0; i < count; i++)
 		if (sums->active[key[i]]++ == 0)
@@ -195,10 +198,10 @@ static void enter(const struct pm_view *view, const struct keys *keys, struct su
 	sums->proper[key[count - 1]] = true;
 }
 
-static void leave(const struct keys *keys, struct sums *sums, uint32_t stack)
+static void leave_stack_keys(const struct keys *keys, struct sums *sums, uint32_t stack)
 {
 	const uint32_t *key;
-	uint32_t count = keys_of(keys, stack, &key);
+	uint32_t count = keys_of_stack(keys, stack, &key);
 
 	for (uint32_t i = 0; i < count; i++)
 		sums->active[key[i]]--;
@@ -209,32 +212,33 @@ static void leave(const struct keys *keys, struct sums *sums, uint32_t stack)
  * file. The active counts show whether a key is already on the path, so that each sample
  * is counted once.
  */
-static void walk(const struct pm_view *view, const struct keys *keys, struct sums *sums)
+static void walk_stack_sums(const struct pm_view *view, const struct keys *keys,
+			    struct sums *sums)
 {
 	const struct pm_profile_stack *stacks = view->profile->stacks.data;
 	uint32_t at = view->profile->first_root;
 
 	while (at != PM_PROFILE_NONE) {
 		if (view->sum[at].samples > 0) {
-			enter(view, keys, sums, at);
+			enter_stack_keys(view, keys, sums, at);
 			if (stacks[at].first_child != PM_PROFILE_NONE) {
 				at = stacks[at].first_child;
 				continue;
 			}
-			leave(keys, sums, at);
+			leave_stack_keys(keys, sums, at);
 		}
 		while (stacks[at].next == PM_PROFILE_NONE &&
 		       stacks[at].parent != PM_PROFILE_NONE) {
 			at = stacks[at].parent;
-			leave(keys, sums, at);
+			leave_stack_keys(keys, sums, at);
 		}
 		at = stacks[at].next;
 	}
 }
 
 /* Threads and processes do not depend on stacks. */
-static void sum_cells(const struct pm_view *view, const struct keys *keys,
-		      struct sums *sums)
+static void sum_cell_keys(const struct pm_view *view, const struct keys *keys,
+			  struct sums *sums)
 {
 	const struct pm_profile *profile = view->profile;
 
@@ -250,16 +254,17 @@ static void sum_cells(const struct pm_view *view, const struct keys *keys,
 	}
 }
 
-static int compute(const struct pm_view *view, const struct keys *keys, struct sums *sums)
+static int compute_sums(const struct pm_view *view, const struct keys *keys,
+			struct sums *sums)
 {
-	int r = sums_init(sums, keys->len);
+	int r = table_sums_init(sums, keys->len);
 
 	if (r < 0)
 		return r;
 	if (keys->key == PM_KEY_THREAD || keys->key == PM_KEY_PROCESS)
-		sum_cells(view, keys, sums);
+		sum_cell_keys(view, keys, sums);
 	else
-		walk(view, keys, sums);
+		walk_stack_sums(view, keys, sums);
 	return 0;
 }
 
@@ -283,7 +288,7 @@ static int compare_ids(const struct pm_row *a, const struct pm_row *b)
 	return 0;
 }
 
-static int by_self(const void *a, const void *b)
+static int compare_rows_by_self(const void *a, const void *b)
 {
 	const struct pm_row *left = a, *right = b;
 	int r = compare_weights(&left->self, &right->self);
@@ -293,7 +298,7 @@ static int by_self(const void *a, const void *b)
 	return r != 0 ? r : compare_ids(left, right);
 }
 
-static int by_total(const void *a, const void *b)
+static int compare_rows_by_total(const void *a, const void *b)
 {
 	const struct pm_row *left = a, *right = b;
 	int r = compare_weights(&left->total, &right->total);
@@ -304,11 +309,11 @@ static int by_total(const void *a, const void *b)
 }
 
 /* Finds the heaviest line of each function. */
-static int add_places(struct pm_table *table, const struct pm_view *view)
+static int table_add_places(struct pm_table *table, const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
 	PM_CLEANUP(keys_release) struct keys keys = { 0 };
-	PM_CLEANUP(sums_release) struct sums sums = { 0 };
+	PM_CLEANUP(table_sums_release) struct sums sums = { 0 };
 	PM_AUTO_FREE uint32_t *best =
 		malloc((profile->functions.len + 1) * sizeof(*best));
 	int r;
@@ -318,7 +323,7 @@ static int add_places(struct pm_table *table, const struct pm_view *view)
 	memset(best, 0xff, (profile->functions.len + 1) * sizeof(*best));
 	r = keys_init(&keys, profile, PM_KEY_LINE);
 	if (r == 0)
-		r = compute(view, &keys, &sums);
+		r = compute_sums(view, &keys, &sums);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < profile->places.len; i++) {
@@ -346,7 +351,7 @@ void pm_table_sort(struct pm_table *table, bool total_first)
 {
 	if (table->rows.len > 0)
 		qsort(table->rows.data, table->rows.len, sizeof(*table->rows.data),
-		      total_first ? by_total : by_self);
+		      total_first ? compare_rows_by_total : compare_rows_by_self);
 }
 
 int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
@@ -355,11 +360,11 @@ int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key 
 	const struct pm_profile *profile = view->profile;
 	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
 	PM_CLEANUP(keys_release) struct keys keys = { 0 };
-	PM_CLEANUP(sums_release) struct sums sums = { 0 };
+	PM_CLEANUP(table_sums_release) struct sums sums = { 0 };
 	int r = keys_init(&keys, profile, key);
 
 	if (r == 0)
-		r = compute(view, &keys, &sums);
+		r = compute_sums(view, &keys, &sums);
 	for (uint32_t i = 0; r == 0 && i < keys.len; i++) {
 		struct pm_row row = { .id = i,
 				      .self = sums.self[i],
@@ -375,7 +380,7 @@ int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key 
 		r = pm_vec_push(&table.rows, row);
 	}
 	if (r == 0 && key == PM_KEY_FUNCTION)
-		r = add_places(&table, view);
+		r = table_add_places(&table, view);
 	if (r < 0)
 		return r;
 	pm_table_sort(&table, total_first);

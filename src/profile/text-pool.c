@@ -24,7 +24,7 @@ struct key {
 	size_t len;
 };
 
-static bool equal(const void *table, uint32_t id, const void *key)
+static bool pool_text_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_text_pool *pool = table;
 	const struct key *wanted = key;
@@ -33,7 +33,7 @@ static bool equal(const void *table, uint32_t id, const void *key)
 	return strncmp(have, wanted->text, wanted->len) == 0 && have[wanted->len] == '\0';
 }
 
-static char *room(struct pm_text_pool *pool, size_t bytes)
+static char *pool_allocate_bytes(struct pm_text_pool *pool, size_t bytes)
 {
 	struct chunk *chunk = pool->last;
 
@@ -72,7 +72,7 @@ const char *pm_text_pool_add(struct pm_text_pool *pool, const char *text, size_t
 {
 	struct key key = { .text = text, .len = strnlen(text, len) };
 	uint64_t hash = pm_hash_bytes(text, key.len);
-	uint32_t id = pm_index_find(&pool->index, hash, equal, pool, &key);
+	uint32_t id = pm_index_find(&pool->index, hash, pool_text_equal, pool, &key);
 	char *copy;
 
 	if (id != PM_INDEX_NONE)
@@ -80,7 +80,7 @@ const char *pm_text_pool_add(struct pm_text_pool *pool, const char *text, size_t
 	if (pool->texts.len >= PM_INDEX_NONE ||
 	    pm_vec_reserve(&pool->texts, pool->texts.len + 1) < 0)
 		return NULL;
-	copy = room(pool, key.len + 1);
+	copy = pool_allocate_bytes(pool, key.len + 1);
 	if (!copy)
 		return NULL;
 	memcpy(copy, text, key.len);

@@ -68,8 +68,8 @@ static void cursors_free(struct pm_tree *tree, struct pm_tree_node *node)
 /* ---- grouping -------------------------------------------------------------------------- */
 
 /* Finds or creates the child for @function in the group that starts at node @base. */
-static int find_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
-		      uint32_t function, uint32_t *ret)
+static int find_or_add_tree_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
+				  uint32_t function, uint32_t *ret)
 {
 	uint32_t id = tree->work->child_of[function];
 	struct pm_tree_node node = {
@@ -91,7 +91,7 @@ static int find_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
 	return 0;
 }
 
-static int heavier_first(const void *a, const void *b)
+static int compare_nodes_by_weight(const void *a, const void *b)
 {
 	const struct pm_tree_node *left = a, *right = b;
 
@@ -100,14 +100,15 @@ static int heavier_first(const void *a, const void *b)
 	return (left->function > right->function) - (left->function < right->function);
 }
 
-static void finish_group(struct pm_tree *tree, uint32_t parent, uint32_t base)
+static void finish_child_group(struct pm_tree *tree, uint32_t parent, uint32_t base)
 {
 	struct pm_tree_node *node = &tree->nodes.data[parent];
 
 	node->expanded = true;
 	node->first_child = base;
 	node->children = (uint32_t)tree->nodes.len - base;
-	qsort(tree->nodes.data + base, node->children, sizeof(*node), heavier_first);
+	qsort(tree->nodes.data + base, node->children, sizeof(*node),
+	      compare_nodes_by_weight);
 }
 
 /* ---- top-down -------------------------------------------------------------------------- */
@@ -121,8 +122,8 @@ typedef int (*step_fn)(struct pm_tree *tree, uint32_t node, uint32_t base, uint3
 		       uint32_t level);
 
 /* Calls @step for each place that is called from this one or inlined into it. */
-static int each_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
-		       uint32_t level, step_fn step)
+static int visit_each_callee(struct pm_tree *tree, uint32_t node, uint32_t base,
+			     uint32_t stack, uint32_t level, step_fn step)
 {
 	const struct pm_profile_stack *stacks = tree->view->profile->stacks.data;
 
@@ -142,8 +143,8 @@ static int each_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint3
 }
 
 /* Makes a direct recursive call part of the node. */
-static int fold_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint32_t stack,
-		       uint32_t level)
+static int fold_callee_into_node(struct pm_tree *tree, uint32_t node, uint32_t base,
+				 uint32_t stack, uint32_t level)
 {
 	uint32_t function = tree->nodes.data[node].function, cursor;
 
@@ -153,8 +154,8 @@ static int fold_callee(struct pm_tree *tree, uint32_t node, uint32_t base, uint3
 	return cursor_push(tree, node, stack, level, &cursor);
 }
 
-static int add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack,
-			uint32_t level)
+static int tree_add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack,
+			     uint32_t level)
 {
 	struct pm_tree_work *work = tree->work;
 	uint32_t at;
@@ -172,15 +173,17 @@ static int add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack,
 			pm_weight_add(&tree->nodes.data[node].self, &tree->view->self[s]);
 		if (is_function_proper(tree, s, l))
 			tree->nodes.data[node].inlined = false;
-		r = work->fold ? each_callee(tree, node, 0, s, l, fold_callee) : 0;
+		r = work->fold ? visit_each_callee(tree, node, 0, s, l,
+						   fold_callee_into_node)
+			       : 0;
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int group_callee(struct pm_tree *tree, uint32_t parent, uint32_t base,
-			uint32_t stack, uint32_t level)
+static int group_callee_by_function(struct pm_tree *tree, uint32_t parent, uint32_t base,
+				    uint32_t stack, uint32_t level)
 {
 	uint32_t function = pm_profile_level_function(tree->view->profile, stack, level);
 	uint32_t child;
@@ -188,14 +191,15 @@ static int group_callee(struct pm_tree *tree, uint32_t parent, uint32_t base,
 
 	if (tree->work->fold && function == tree->nodes.data[parent].function)
 		return 0; /* already part of the parent */
-	r = find_child(tree, parent, base, function, &child);
-	return r < 0 ? r : add_top_down(tree, child, stack, level);
+	r = find_or_add_tree_child(tree, parent, base, function, &child);
+	return r < 0 ? r : tree_add_top_down(tree, child, stack, level);
 }
 
 /* ---- bottom-up --------------------------------------------------------------------------- */
 
 /* Moves one step outwards; false at the root. */
-static bool step_out(const struct pm_profile *profile, uint32_t *stack, uint32_t *level)
+static bool step_to_caller_level(const struct pm_profile *profile, uint32_t *stack,
+				 uint32_t *level)
 {
 	if (*level + 1 < pm_profile_levels(profile, *stack)) {
 		(*level)++;
@@ -208,8 +212,9 @@ static bool step_out(const struct pm_profile *profile, uint32_t *stack, uint32_t
 	return true;
 }
 
-static int add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
-			 uint32_t stack, uint32_t level, const struct pm_weight *weight)
+static int tree_add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
+			      uint32_t stack, uint32_t level,
+			      const struct pm_weight *weight)
 {
 	const struct pm_profile *profile = tree->view->profile;
 	struct pm_tree_work *work = tree->work;
@@ -217,11 +222,11 @@ static int add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
 	uint32_t child, cursor;
 	uint32_t outer = stack, outer_level = level;
 	bool proper = is_function_proper(tree, stack, level), recursive = false;
-	int r = find_child(tree, parent, base, function, &child);
+	int r = find_or_add_tree_child(tree, parent, base, function, &child);
 
 	if (r < 0)
 		return r;
-	while (work->fold && step_out(profile, &outer, &outer_level) &&
+	while (work->fold && step_to_caller_level(profile, &outer, &outer_level) &&
 	       pm_profile_level_function(profile, outer, outer_level) == function) {
 		stack = outer;
 		level = outer_level;
@@ -249,7 +254,7 @@ static int add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t base,
 
 /* ---- start ------------------------------------------------------------------------------- */
 
-static int begin_everywhere(struct pm_tree *tree)
+static int tree_start_everywhere(struct pm_tree *tree)
 {
 	const struct pm_view *view = tree->view;
 	const struct pm_profile *profile = view->profile;
@@ -259,19 +264,20 @@ static int begin_everywhere(struct pm_tree *tree)
 		for (uint32_t i = profile->first_root; r == 0 && i != PM_PROFILE_NONE;
 		     i = profile->stacks.data[i].next)
 			if (view->sum[i].samples > 0)
-				r = group_callee(tree, 0, 1, i,
-						 pm_profile_levels(profile, i) - 1);
+				r = group_callee_by_function(
+					tree, 0, 1, i, pm_profile_levels(profile, i) - 1);
 		return r;
 	}
 	for (uint32_t i = 0; r == 0 && i < profile->stacks.len; i++)
 		if (view->self[i].samples > 0)
-			r = add_bottom_up(tree, 0, 1, i, 0, &view->self[i]);
+			r = tree_add_bottom_up(tree, 0, 1, i, 0, &view->self[i]);
 	return r;
 }
 
 /* Starts at the outermost of the functions on each stack, so that each sample counts
  * once. */
-static int begin_at(struct pm_tree *tree, const struct pm_function_set *only)
+static int tree_start_at_functions(struct pm_tree *tree,
+				   const struct pm_function_set *only)
 {
 	const struct pm_view *view = tree->view;
 	const struct pm_profile *profile = view->profile;
@@ -291,8 +297,8 @@ static int begin_at(struct pm_tree *tree, const struct pm_function_set *only)
 			if (view->sum[i].samples == 0)
 				break;
 			r = tree->kind == PM_TREE_TOP_DOWN
-				    ? group_callee(tree, 0, 1, i, l)
-				    : add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
+				    ? group_callee_by_function(tree, 0, 1, i, l)
+				    : tree_add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
 		}
 	}
 	return r;
@@ -321,12 +327,13 @@ int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_k
 	work->child_of = calloc(profile->functions.len + 1, sizeof(uint32_t));
 	work->cursor_of = calloc(profile->stacks.len + 1, sizeof(uint32_t));
 	if (work->child_of && work->cursor_of && pm_vec_push(&tree->nodes, top) == 0)
-		r = only ? begin_at(tree, only) : begin_everywhere(tree);
+		r = only ? tree_start_at_functions(tree, only)
+			 : tree_start_everywhere(tree);
 	if (r < 0) {
 		pm_tree_free(tree);
 		return r;
 	}
-	finish_group(tree, 0, 1);
+	finish_child_group(tree, 0, 1);
 	/* A tree that starts at one function may have less than the view's total. */
 	for (size_t i = 1; i < tree->nodes.len; i++)
 		pm_weight_add(&tree->nodes.data[0].total, &tree->nodes.data[i].total);
@@ -359,15 +366,16 @@ int pm_tree_expand(struct pm_tree *tree, uint32_t node)
 		struct cursor cursor = work->cursors.data[at];
 
 		if (tree->kind == PM_TREE_TOP_DOWN)
-			r = each_callee(tree, node, base, cursor.stack, cursor.level,
-					group_callee);
-		else if (step_out(tree->view->profile, &cursor.stack, &cursor.level))
-			r = add_bottom_up(tree, node, base, cursor.stack, cursor.level,
-					  &cursor.weight);
+			r = visit_each_callee(tree, node, base, cursor.stack,
+					      cursor.level, group_callee_by_function);
+		else if (step_to_caller_level(tree->view->profile, &cursor.stack,
+					      &cursor.level))
+			r = tree_add_bottom_up(tree, node, base, cursor.stack,
+					       cursor.level, &cursor.weight);
 	}
 	if (r < 0)
 		return r;
 	cursors_free(tree, &tree->nodes.data[node]);
-	finish_group(tree, node, base);
+	finish_child_group(tree, node, base);
 	return 0;
 }

@@ -22,7 +22,7 @@ static void compiled_release(struct compiled *compiled)
 /* ---- lists ----------------------------------------------------------------------------- */
 
 /* Returns the next item of a comma-separated list; false at its end. */
-static bool next_item(const char **list, const char **item, size_t *len)
+static bool next_list_item(const char **list, const char **item, size_t *len)
 {
 	const char *comma;
 
@@ -37,7 +37,7 @@ static bool next_item(const char **list, const char **item, size_t *len)
 	return true;
 }
 
-static bool same(const char *text, const char *item, size_t len)
+static bool item_equals_text(const char *text, const char *item, size_t len)
 {
 	return strncmp(text, item, len) == 0 && text[len] == '\0';
 }
@@ -57,7 +57,8 @@ static void choice_release(struct choice *choice)
 }
 
 /* Removes the mark from an item. Returns whether the item is included. */
-static bool take_mark(struct choice *choice, size_t count, const char **item, size_t *len)
+static bool take_negation_mark(struct choice *choice, size_t count, const char **item,
+			       size_t *len)
 {
 	bool in = **item != '!' || *len < 2;
 
@@ -79,11 +80,11 @@ static int filter_comm(const struct pm_profile *profile, const char *list, bool 
 
 	if (!choice.chosen)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	while (next_item(&list, &item, &len)) {
-		bool in = take_mark(&choice, count, &item, &len), found = false;
+	while (next_list_item(&list, &item, &len)) {
+		bool in = take_negation_mark(&choice, count, &item, &len), found = false;
 
 		for (size_t i = 0; i < count; i++) {
-			if (same(profile->threads.data[i].comm, item, len)) {
+			if (item_equals_text(profile->threads.data[i].comm, item, len)) {
 				found = true;
 				choice.chosen[i] = in;
 			}
@@ -126,8 +127,8 @@ static int filter_ids(const struct pm_profile *profile, const char *list, bool t
 
 	if (!choice.chosen)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	while (next_item(&list, &item, &len)) {
-		bool in = take_mark(&choice, count, &item, &len);
+	while (next_list_item(&list, &item, &len)) {
+		bool in = take_negation_mark(&choice, count, &item, &len);
 		char text[24];
 		uint64_t id;
 
@@ -159,12 +160,14 @@ static int match_module(const struct pm_profile *profile, const char *item, bool
 	for (size_t i = 0; i < count; i++) {
 		const struct pm_profile_module *module = &profile->modules.data[i];
 
-		if (same(module->name, item, len) || same(module->path, item, len)) {
+		if (item_equals_text(module->name, item, len) ||
+		    item_equals_text(module->path, item, len)) {
 			found = true;
 			modules[i] = in;
 		}
 	}
-	if (same(pm_profile_module_name(profile, PM_PROFILE_NONE), item, len)) {
+	if (item_equals_text(pm_profile_module_name(profile, PM_PROFILE_NONE), item,
+			     len)) {
 		found = true;
 		modules[count] = in;
 	}
@@ -194,8 +197,9 @@ static int filter_modules(const struct pm_profile *profile, const char *list,
 	const char *item;
 	size_t len;
 
-	while (next_item(&list, &item, &len)) {
-		bool in = take_mark(&choice, profile->modules.len + 1, &item, &len);
+	while (next_list_item(&list, &item, &len)) {
+		bool in = take_negation_mark(&choice, profile->modules.len + 1, &item,
+					     &len);
 		PM_AUTO_FREE char *text = strndup(item, len);
 		int r = text ? match_module(profile, text, in, modules, err) : -ENOMEM;
 
@@ -238,8 +242,8 @@ static int filter_symbol(const struct pm_profile *profile, const char *pattern,
 	return 0;
 }
 
-static int compile(struct compiled *ret, const struct pm_profile *profile,
-		   const struct pm_filter *filter, struct pm_error *err)
+static int compile_filter(struct compiled *ret, const struct pm_profile *profile,
+			  const struct pm_filter *filter, struct pm_error *err)
 {
 	int r = 0;
 
@@ -271,8 +275,9 @@ static int compile(struct compiled *ret, const struct pm_profile *profile,
 
 /* ---- the view ---------------------------------------------------------------------------- */
 
-static bool passes(const struct pm_profile *profile, const struct compiled *filter,
-		   const struct pm_profile_cell *cell)
+static bool cell_passes_filter(const struct pm_profile *profile,
+			       const struct compiled *filter,
+			       const struct pm_profile_cell *cell)
 {
 	if (filter->threads && !filter->threads[cell->thread])
 		return false;
@@ -305,7 +310,7 @@ static bool *find_stitched(const struct pm_profile *profile)
 	return stitched;
 }
 
-static int fill(struct pm_view *view, const struct compiled *filter)
+static int view_add_passing_cells(struct pm_view *view, const struct compiled *filter)
 {
 	const struct pm_profile *profile = view->profile;
 	PM_AUTO_FREE bool *stitched = NULL;
@@ -324,7 +329,7 @@ static int fill(struct pm_view *view, const struct compiled *filter)
 		if (cell->event != view->event || cell->weight.samples == 0)
 			continue;
 		pm_weight_add(&view->all, &cell->weight);
-		if (!passes(profile, filter, cell))
+		if (!cell_passes_filter(profile, filter, cell))
 			continue;
 		if (pm_vec_push(&view->cells, (uint32_t)i) < 0)
 			return -ENOMEM;
@@ -352,7 +357,7 @@ int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t
 {
 	PM_CLEANUP(compiled_release) struct compiled compiled = { 0 };
 	struct pm_view *view;
-	int r = filter ? compile(&compiled, profile, filter, err) : 0;
+	int r = filter ? compile_filter(&compiled, profile, filter, err) : 0;
 
 	if (r < 0)
 		return r;
@@ -364,7 +369,8 @@ int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t
 	view->self = calloc(profile->stacks.len + 1, sizeof(*view->self));
 	view->sum = calloc(profile->stacks.len + 1, sizeof(*view->sum));
 	view->stops = calloc(profile->stops.len + 1, sizeof(*view->stops));
-	if (!view->self || !view->sum || !view->stops || fill(view, &compiled) < 0) {
+	if (!view->self || !view->sum || !view->stops ||
+	    view_add_passing_cells(view, &compiled) < 0) {
 		pm_view_free(view);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}

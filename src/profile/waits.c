@@ -6,15 +6,16 @@
 
 #include <string.h>
 
-static bool begins(const char *text, const char *prefix)
+static bool starts_with_prefix(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool begins_with_one(const char *text, const char *const *prefixes, size_t len)
+static bool starts_with_any_prefix(const char *text, const char *const *prefixes,
+				   size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (begins(text, prefixes[i]))
+		if (starts_with_prefix(text, prefixes[i]))
 			return true;
 	return false;
 }
@@ -22,7 +23,7 @@ static bool begins_with_one(const char *text, const char *const *prefixes, size_
 /* ---- classifying names --------------------------------------------------------------------- */
 
 /* The name of the system call that a kernel function implements; NULL: none. */
-static const char *syscall_of(const char *name)
+static const char *system_call_of_function(const char *name)
 {
 	static const char *const prefixes[] = { "__x64_sys_",
 						"__ia32_sys_",
@@ -47,7 +48,7 @@ static const char *syscall_of(const char *name)
 	};
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(prefixes); i++)
-		if (begins(name, prefixes[i]))
+		if (starts_with_prefix(name, prefixes[i]))
 			return name + strlen(prefixes[i]);
 	for (size_t i = 0; i < PM_ARRAY_LEN(others); i++)
 		if (strcmp(name, others[i].name) == 0)
@@ -55,13 +56,13 @@ static const char *syscall_of(const char *name)
 	return NULL;
 }
 
-static bool is_scheduler(const char *name)
+static bool is_scheduler_function(const char *name)
 {
 	static const char *const prefixes[] = { "__schedule", "schedule_", "io_schedule",
 						"preempt_schedule", "__cond_resched" };
 
 	return strcmp(name, "schedule") == 0 ||
-	       begins_with_one(name, prefixes, PM_ARRAY_LEN(prefixes));
+	       starts_with_any_prefix(name, prefixes, PM_ARRAY_LEN(prefixes));
 }
 
 static bool is_library_module(const struct pm_profile *profile, uint32_t module)
@@ -73,15 +74,16 @@ static bool is_library_module(const struct pm_profile *profile, uint32_t module)
 	};
 
 	return module != PM_PROFILE_NONE &&
-	       begins_with_one(profile->modules.data[module].name, prefixes,
-			       PM_ARRAY_LEN(prefixes));
+	       starts_with_any_prefix(profile->modules.data[module].name, prefixes,
+				      PM_ARRAY_LEN(prefixes));
 }
 
 /* Names that other compilers give to functions of the program: gfortran those of a
  * module, Cython all. */
-static bool is_made_name(const char *name)
+static bool is_compiler_made_name(const char *name)
 {
-	return begins(name, "__pyx_") || (begins(name, "__") && strstr(name, "_MOD_"));
+	return starts_with_prefix(name, "__pyx_") ||
+	       (starts_with_prefix(name, "__") && strstr(name, "_MOD_"));
 }
 
 /* If a program is one file, only names identify the library: those that C 7.1.3 and POSIX
@@ -113,8 +115,8 @@ static bool is_library_name(const char *name)
 		"write",      "writev"
 	};
 
-	if (begins_with_one(name, prefixes, PM_ARRAY_LEN(prefixes)))
-		return !is_made_name(name);
+	if (starts_with_any_prefix(name, prefixes, PM_ARRAY_LEN(prefixes)))
+		return !is_compiler_made_name(name);
 	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
@@ -138,7 +140,7 @@ static const struct site nowhere = { .waiter = PM_PROFILE_NONE,
 				     .call = PM_PROFILE_NONE,
 				     .inner = PM_PROFILE_NONE };
 
-static bool is_kernel(const struct pm_profile *profile, uint32_t stack)
+static bool is_kernel_stack(const struct pm_profile *profile, uint32_t stack)
 {
 	uint32_t module = profile->frames.data[profile->stacks.data[stack].frame].module;
 
@@ -147,26 +149,26 @@ static bool is_kernel(const struct pm_profile *profile, uint32_t stack)
 
 /* The outermost function named like a system call is the system call, since it may use
  * others. */
-static void enter_kernel(const struct pm_profile *profile, uint32_t stack,
-			 struct site *site)
+static void site_enter_kernel(const struct pm_profile *profile, uint32_t stack,
+			      struct site *site)
 {
 	uint32_t place = pm_profile_level_place(profile, stack, 0);
 	const struct pm_profile_function *function =
 		&profile->functions.data[profile->places.data[place].function];
 
-	if (function->unknown || is_scheduler(function->name))
+	if (function->unknown || is_scheduler_function(function->name))
 		return;
 	site->inner = place;
 	if (!site->syscall)
-		site->syscall = syscall_of(function->name);
+		site->syscall = system_call_of_function(function->name);
 	site->fault |= strstr(function->name, "page_fault") != NULL;
 }
 
 /* Finds the innermost function that does not belong to the library, and the library
  * function that it called. If all belong to the library, as while a thread ends, takes
  * the innermost. */
-static void enter_program(const struct pm_profile *profile, uint32_t stack,
-			  struct site *site)
+static void site_enter_program(const struct pm_profile *profile, uint32_t stack,
+			       struct site *site)
 {
 	uint32_t levels = pm_profile_levels(profile, stack), call = PM_PROFILE_NONE;
 
@@ -195,7 +197,7 @@ static void enter_program(const struct pm_profile *profile, uint32_t stack,
 
 /* Parents come first, so that each frame is examined once. The caller frees the
  * result. */
-static struct site *find_sites(const struct pm_view *view)
+static struct site *find_wait_sites(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
 	struct site *sites = malloc((profile->stacks.len + 1) * sizeof(*sites));
@@ -206,17 +208,17 @@ static struct site *find_sites(const struct pm_view *view)
 		sites[i] = parent == PM_PROFILE_NONE ? nowhere : sites[parent];
 		if (view->sum[i].samples == 0)
 			continue;
-		if (is_kernel(profile, i))
-			enter_kernel(profile, i, &sites[i]);
+		if (is_kernel_stack(profile, i))
+			site_enter_kernel(profile, i, &sites[i]);
 		else
-			enter_program(profile, i, &sites[i]);
+			site_enter_program(profile, i, &sites[i]);
 	}
 	return sites;
 }
 
 /* A kernel thread has no other waiter. */
-static uint32_t waiter_of(const struct pm_profile *profile, const struct site *site,
-			  uint32_t stack)
+static uint32_t waiter_place_of_site(const struct pm_profile *profile,
+				     const struct site *site, uint32_t stack)
 {
 	if (site->waiter != PM_PROFILE_NONE)
 		return site->waiter;
@@ -224,7 +226,8 @@ static uint32_t waiter_of(const struct pm_profile *profile, const struct site *s
 					      : pm_profile_level_place(profile, stack, 0);
 }
 
-static const char *kernel_of(const struct pm_profile *profile, const struct site *site)
+static const char *kernel_call_of_site(const struct pm_profile *profile,
+				       const struct site *site)
 {
 	if (site->syscall)
 		return site->syscall;
@@ -243,7 +246,7 @@ bool pm_profile_is_blocked_time(const struct pm_profile_event *event)
 uint32_t *pm_view_waiters(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
-	PM_AUTO_FREE struct site *sites = find_sites(view);
+	PM_AUTO_FREE struct site *sites = find_wait_sites(view);
 	uint32_t *waiters = malloc((profile->stacks.len + 1) * sizeof(*waiters));
 
 	if (!sites) {
@@ -251,8 +254,9 @@ uint32_t *pm_view_waiters(const struct pm_view *view)
 		return NULL;
 	}
 	for (uint32_t i = 0; waiters && i < profile->stacks.len; i++)
-		waiters[i] = view->self[i].samples > 0 ? waiter_of(profile, &sites[i], i)
-						       : PM_PROFILE_NONE;
+		waiters[i] = view->self[i].samples > 0
+				     ? waiter_place_of_site(profile, &sites[i], i)
+				     : PM_PROFILE_NONE;
 	return waiters;
 }
 
@@ -266,14 +270,14 @@ struct work {
 	bool lines;
 };
 
-static void work_release(struct work *work)
+static void waits_work_release(struct work *work)
 {
 	pm_waits_release(&work->waits);
 	pm_index_release(&work->index);
 	free(work->sites);
 }
 
-static bool wait_equal(const void *table, uint32_t id, const void *key)
+static bool wait_key_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_wait *have = &((const struct work *)table)->waits.rows.data[id];
 	const struct pm_wait *wanted = key;
@@ -283,7 +287,7 @@ static bool wait_equal(const void *table, uint32_t id, const void *key)
 }
 
 /* Drops suffixes added by the compiler: `.constprop.0`, `.isra.0`. */
-static int keep_name(struct work *work, const char *name, const char **ret)
+static int keep_wait_name(struct work *work, const char *name, const char **ret)
 {
 	size_t len = name ? strcspn(name, ".") : 0;
 
@@ -291,10 +295,10 @@ static int keep_name(struct work *work, const char *name, const char **ret)
 	return name && !*ret ? -ENOMEM : 0;
 }
 
-static int find_row(struct work *work, uint32_t stack, uint32_t *ret)
+static int find_or_add_wait(struct work *work, uint32_t stack, uint32_t *ret)
 {
 	const struct site *site = &work->sites[stack];
-	uint32_t place = waiter_of(work->profile, site, stack);
+	uint32_t place = waiter_place_of_site(work->profile, site, stack);
 	struct pm_wait wanted = {
 		.function = work->profile->places.data[place].function,
 		.place = work->lines ? place : PM_PROFILE_NONE,
@@ -302,14 +306,15 @@ static int find_row(struct work *work, uint32_t stack, uint32_t *ret)
 	};
 	uint64_t hash;
 	uint32_t id;
-	int r = keep_name(work, kernel_of(work->profile, site), &wanted.kernel);
+	int r = keep_wait_name(work, kernel_call_of_site(work->profile, site),
+			       &wanted.kernel);
 
 	if (r < 0)
 		return r;
 	hash = pm_hash_mix((uint64_t)wanted.function << 32 | wanted.call,
 			   (uintptr_t)wanted.kernel);
 	hash = pm_hash_mix(hash, wanted.place);
-	id = pm_index_find(&work->index, hash, wait_equal, work, &wanted);
+	id = pm_index_find(&work->index, hash, wait_key_equal, work, &wanted);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)work->waits.rows.len;
 		r = pm_vec_push(&work->waits.rows, wanted);
@@ -320,7 +325,7 @@ static int find_row(struct work *work, uint32_t stack, uint32_t *ret)
 	return r;
 }
 
-static int by_time(const void *a, const void *b)
+static int compare_waits_by_time(const void *a, const void *b)
 {
 	const struct pm_wait *left = a, *right = b;
 
@@ -336,14 +341,14 @@ static int by_time(const void *a, const void *b)
 		      right->kernel ? right->kernel : "");
 }
 
-static int add_cells(struct work *work, const struct pm_view *view)
+static int waits_add_cells(struct work *work, const struct pm_view *view)
 {
 	for (size_t i = 0; i < view->cells.len; i++) {
 		const struct pm_profile_cell *cell =
 			&work->profile->cells.data[view->cells.data[i]];
 		struct pm_wait *row;
 		uint32_t id;
-		int r = find_row(work, cell->stack, &id);
+		int r = find_or_add_wait(work, cell->stack, &id);
 
 		if (r < 0)
 			return r;
@@ -357,20 +362,20 @@ static int add_cells(struct work *work, const struct pm_view *view)
 
 int pm_waits_init(struct pm_waits *ret, const struct pm_view *view, bool lines)
 {
-	PM_CLEANUP(work_release)
+	PM_CLEANUP(waits_work_release)
 	struct work work = { .profile = view->profile, .lines = lines };
 	int r;
 
 	work.waits.names = pm_text_pool_new();
-	work.sites = find_sites(view);
+	work.sites = find_wait_sites(view);
 	if (!work.waits.names || !work.sites)
 		return -ENOMEM;
-	r = add_cells(&work, view);
+	r = waits_add_cells(&work, view);
 	if (r < 0)
 		return r;
 	if (work.waits.rows.len > 0)
 		qsort(work.waits.rows.data, work.waits.rows.len, sizeof(struct pm_wait),
-		      by_time);
+		      compare_waits_by_time);
 	*ret = work.waits;
 	work.waits = (struct pm_waits){ 0 };
 	return 0;
