@@ -14,7 +14,7 @@ struct ranked {
 	bool of_b;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_ranked(const void *a, const void *b)
 {
 	double x = ((const struct ranked *)a)->value;
 	double y = ((const struct ranked *)b)->value;
@@ -28,8 +28,8 @@ struct ranks {
 	double ties; /* sum of t³ - t over runs of t equal values */
 };
 
-static int rank(const double *a, size_t a_len, const double *b, size_t b_len,
-		struct ranks *ret)
+static int rank_both_samples(const double *a, size_t a_len, const double *b, size_t b_len,
+			     struct ranks *ret)
 {
 	size_t len = a_len + b_len;
 	PM_AUTO_FREE struct ranked *all = calloc(len, sizeof(*all));
@@ -40,7 +40,7 @@ static int rank(const double *a, size_t a_len, const double *b, size_t b_len,
 	*ret = (struct ranks){ 0 };
 	for (size_t i = 0; i < len; i++)
 		all[i] = (struct ranked){ i < a_len ? a[i] : b[i - a_len], i >= a_len };
-	qsort(all, len, sizeof(*all), compare);
+	qsort(all, len, sizeof(*all), compare_ranked);
 	for (size_t first = 0, end; first < len; first = end) {
 		double run;
 
@@ -63,7 +63,7 @@ static int rank(const double *a, size_t a_len, const double *b, size_t b_len,
  * factor is applied as a recurrence. Intermediate differences may wrap around; the final
  * values fit.
  */
-static int exact(double u, size_t m, size_t n, double *ret_p)
+static int mann_whitney_exact(double u, size_t m, size_t n, double *ret_p)
 {
 	size_t len = m * n + 1, most = (size_t)fmin(u, (double)(m * n) - u);
 	PM_AUTO_FREE __uint128_t *orders = calloc(len, sizeof(*orders));
@@ -87,7 +87,7 @@ static int exact(double u, size_t m, size_t n, double *ret_p)
 	return 0;
 }
 
-static double approximate(const struct ranks *ranks, double m, double n)
+static double mann_whitney_normal(const struct ranks *ranks, double m, double n)
 {
 	double all = m + n;
 	double variance = m * n / 12 * (all + 1 - ranks->ties / (all * (all - 1)));
@@ -106,12 +106,12 @@ int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t
 		*ret_p = 1;
 		return 0;
 	}
-	r = rank(a, a_len, b, b_len, &ranks);
+	r = rank_both_samples(a, a_len, b, b_len, &ranks);
 	if (r < 0)
 		return r;
 	if (ranks.ties == 0 && a_len <= EXACT_MAX && b_len <= EXACT_MAX)
-		return exact(ranks.u, a_len, b_len, ret_p);
-	*ret_p = approximate(&ranks, (double)a_len, (double)b_len);
+		return mann_whitney_exact(ranks.u, a_len, b_len, ret_p);
+	*ret_p = mann_whitney_normal(&ranks, (double)a_len, (double)b_len);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ struct place {
 	size_t at;
 };
 
-static int compare_places(const void *a, const void *b)
+static int compare_places_by_p(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
@@ -136,7 +136,7 @@ int pm_stats_holm(double *p, size_t len)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++)
 		places[i] = (struct place){ p[i], i };
-	qsort(places, len, sizeof(*places), compare_places);
+	qsort(places, len, sizeof(*places), compare_places_by_p);
 	for (size_t i = 0; i < len; i++) {
 		largest = fmax(largest, fmin(1, places[i].p * (double)(len - i)));
 		p[places[i].at] = largest;

@@ -21,7 +21,7 @@ static double log_choose(double n, double k)
 
 /* Given the total number of hits, sums the probabilities of all divisions that are at
  * most as probable as the observed one. */
-static double exact(const struct pm_stats_share *a, const struct pm_stats_share *b)
+static double shares_exact(const struct pm_stats_share *a, const struct pm_stats_share *b)
 {
 	double m = (double)a->of, n = (double)b->of, hits = (double)(a->hits + b->hits);
 	double all = log_choose(m + n, hits), sum = 0;
@@ -37,7 +37,8 @@ static double exact(const struct pm_stats_share *a, const struct pm_stats_share 
 	return fmin(1, sum);
 }
 
-static double approximate(const struct pm_stats_share *a, const struct pm_stats_share *b)
+static double shares_normal(const struct pm_stats_share *a,
+			    const struct pm_stats_share *b)
 {
 	double m = (double)a->of, n = (double)b->of;
 	double p = (double)(a->hits + b->hits) / (m + n);
@@ -49,7 +50,7 @@ static double approximate(const struct pm_stats_share *a, const struct pm_stats_
 }
 
 /* Wilson's interval of one share. */
-static void score(const struct pm_stats_share *of, double *low, double *high)
+static void wilson_interval(const struct pm_stats_share *of, double *low, double *high)
 {
 	double n = (double)of->of, p = (double)of->hits / n, z = NORMAL_975;
 	double middle = p + z * z / (2 * n);
@@ -69,16 +70,17 @@ void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_s
 		return;
 	p = (double)a->hits / (double)a->of;
 	q = (double)b->hits / (double)b->of;
-	score(a, &a_low, &a_high);
-	score(b, &b_low, &b_high);
+	wilson_interval(a, &a_low, &a_high);
+	wilson_interval(b, &b_low, &b_high);
 	ret->difference = q - p;
 	ret->low = q - p - sqrt((q - b_low) * (q - b_low) + (a_high - p) * (a_high - p));
 	ret->high = q - p + sqrt((b_high - q) * (b_high - q) + (p - a_low) * (p - a_low));
-	ret->p = a->hits + b->hits <= EXACT_MAX ? exact(a, b) : approximate(a, b);
+	ret->p =
+		a->hits + b->hits <= EXACT_MAX ? shares_exact(a, b) : shares_normal(a, b);
 }
 
 /* Both tails of a binomial distribution, twice the smaller one. */
-static double binomial(double k, double n, double q)
+static double binomial_two_sided(double k, double n, double q)
 {
 	double below = 0, above = 0;
 
@@ -98,7 +100,7 @@ double pm_stats_two_counts(uint64_t a, double a_each, uint64_t b, double b_each)
 	if (!(a_each > 0) || !(b_each > 0) || n <= 0)
 		return 1;
 	if (n <= EXACT_MAX)
-		return binomial((double)b, n, q);
+		return binomial_two_sided((double)b, n, q);
 	far = fmax(0, fabs((double)b - n * q) - 0.5);
 	return erfc(far / sqrt(n * q * (1 - q)) / M_SQRT2);
 }

@@ -28,21 +28,22 @@ static void random_init(struct random *random, uint64_t seed)
 	}
 }
 
-static uint64_t rotate(uint64_t value, unsigned int by)
+static uint64_t rotate_left(uint64_t value, unsigned int by)
 {
 	return value << by | value >> (64 - by);
 }
 
 static uint64_t random_next(struct random *random)
 {
-	uint64_t *s = random->state, result = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
+	uint64_t *s = random->state, result = rotate_left(s[1] * 5, 7) * 9,
+		 t = s[1] << 17;
 
 	s[2] ^= s[0];
 	s[3] ^= s[1];
 	s[1] ^= s[2];
 	s[0] ^= s[3];
 	s[2] ^= t;
-	s[3] = rotate(s[3], 45);
+	s[3] = rotate_left(s[3], 45);
 	return result;
 }
 
@@ -101,7 +102,7 @@ static double median_difference(const struct sample *a, const struct sample *b)
 }
 
 /* Ratio of the shifted median of @a to the median. */
-static double ratio_of(const struct sample *a, double shift)
+static double shift_to_ratio(const struct sample *a, double shift)
 {
 	double of_a = pm_stats_quantile(a->values, a->len, 0.5);
 
@@ -111,7 +112,7 @@ static double ratio_of(const struct sample *a, double shift)
 /* ---- the bootstrap --------------------------------------------------------------------- */
 
 /* Draws @len of @len values with replacement; @times: how often each is drawn. */
-static void draw(struct random *random, size_t len, size_t *times)
+static void draw_with_replacement(struct random *random, size_t len, size_t *times)
 {
 	memset(times, 0, len * sizeof(*times));
 	for (size_t i = 0; i < len; i++)
@@ -174,7 +175,8 @@ static double median_difference_drawn(const struct difference *all, size_t len,
 	return (at_lower + all[i - 1].value) / 2;
 }
 
-static int interval(double *values, double confidence, double *low, double *high)
+static int percentile_interval(double *values, double confidence, double *low,
+			       double *high)
 {
 	PM_AUTO_FREE double *sorted = NULL;
 	double tail = (1 - confidence) / 2;
@@ -190,8 +192,8 @@ static int interval(double *values, double confidence, double *low, double *high
 	return 0;
 }
 
-static int bootstrap(const struct sample *a, const struct sample *b, double confidence,
-		     uint64_t seed, struct pm_stats_shift *shift)
+static int bootstrap_shift(const struct sample *a, const struct sample *b,
+			   double confidence, uint64_t seed, struct pm_stats_shift *shift)
 {
 	PM_AUTO_FREE size_t *times_a = calloc(a->len, sizeof(*times_a));
 	PM_AUTO_FREE size_t *times_b = calloc(b->len, sizeof(*times_b));
@@ -207,17 +209,17 @@ static int bootstrap(const struct sample *a, const struct sample *b, double conf
 	for (size_t i = 0; i < RESAMPLES; i++) {
 		double median;
 
-		draw(&random, a->len, times_a);
-		draw(&random, b->len, times_b);
+		draw_with_replacement(&random, a->len, times_a);
+		draw_with_replacement(&random, b->len, times_b);
 		shifts[i] =
 			median_difference_drawn(all, a->len * b->len, times_a, times_b);
 		median = median_drawn(a, times_a);
 		ratios[i] = median == 0 ? NAN : 1 + shifts[i] / median;
 	}
-	r = interval(shifts, confidence, &shift->low, &shift->high);
+	r = percentile_interval(shifts, confidence, &shift->low, &shift->high);
 	return r < 0 ? r
-		     : interval(ratios, confidence, &shift->ratio_low,
-				&shift->ratio_high);
+		     : percentile_interval(ratios, confidence, &shift->ratio_low,
+					   &shift->ratio_high);
 }
 
 double pm_stats_normal_middle(double confidence)
@@ -240,8 +242,8 @@ double pm_stats_normal_middle(double confidence)
  * Mann-Whitney's U in its normal approximation. With many values this is as good as a
  * bootstrap, without the repeated draws.
  */
-static void by_ranks(const struct sample *a, const struct sample *b, double confidence,
-		     struct pm_stats_shift *shift)
+static void shift_interval_by_ranks(const struct sample *a, const struct sample *b,
+				    double confidence, struct pm_stats_shift *shift)
 {
 	double m = (double)a->len, n = (double)b->len;
 	double sigma = sqrt(m * n * (m + n + 1) / 12);
@@ -251,8 +253,8 @@ static void by_ranks(const struct sample *a, const struct sample *b, double conf
 
 	shift->low = difference_at(a, b, rank);
 	shift->high = difference_at(a, b, a->len * b->len - 1 - rank);
-	shift->ratio_low = ratio_of(a, negative ? shift->high : shift->low);
-	shift->ratio_high = ratio_of(a, negative ? shift->low : shift->high);
+	shift->ratio_low = shift_to_ratio(a, negative ? shift->high : shift->low);
+	shift->ratio_high = shift_to_ratio(a, negative ? shift->low : shift->high);
 }
 
 int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
@@ -268,11 +270,11 @@ int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
 		return -ENOMEM;
 	if (a_len > 0 && b_len > 0) {
 		shift.shift = median_difference(&of_a, &of_b);
-		shift.ratio = ratio_of(&of_a, shift.shift);
+		shift.ratio = shift_to_ratio(&of_a, shift.shift);
 		if (a_len + b_len > BOOTSTRAP_MAX)
-			by_ranks(&of_a, &of_b, confidence, &shift);
+			shift_interval_by_ranks(&of_a, &of_b, confidence, &shift);
 		else
-			r = bootstrap(&of_a, &of_b, confidence, seed, &shift);
+			r = bootstrap_shift(&of_a, &of_b, confidence, seed, &shift);
 	}
 	if (r == 0)
 		*ret = shift;

@@ -11,7 +11,7 @@ enum {
 
 /* ---- the test ------------------------------------------------------------------------ */
 
-static int compare_sizes(const void *a, const void *b)
+static int compare_differences_by_size(const void *a, const void *b)
 {
 	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
 
@@ -35,7 +35,7 @@ static int rank_signed(const double *differences, size_t len, struct signed_rank
 	for (size_t i = 0; i < len; i++)
 		if (differences[i] != 0)
 			sizes[ret->len++] = differences[i];
-	qsort(sizes, ret->len, sizeof(*sizes), compare_sizes);
+	qsort(sizes, ret->len, sizeof(*sizes), compare_differences_by_size);
 	for (size_t first = 0, end; first < ret->len; first = end) {
 		double run;
 
@@ -69,7 +69,7 @@ static double *rank_sum_chances(size_t len)
 	return chances;
 }
 
-static int probability(const struct signed_ranks *ranks, double *ret)
+static int signed_rank_p_value(const struct signed_ranks *ranks, double *ret)
 {
 	double n = (double)ranks->len, all = n * (n + 1) / 2;
 	double less = fmin(ranks->positive, all - ranks->positive), variance, far;
@@ -97,7 +97,7 @@ static int probability(const struct signed_ranks *ranks, double *ret)
 /* ---- the estimate -------------------------------------------------------------------- */
 
 /* Number of means of @sorted[i] and [j] with i <= j that are at most @limit. */
-static size_t means_up_to(const double *sorted, size_t len, double limit)
+static size_t count_pair_means_up_to(const double *sorted, size_t len, double limit)
 {
 	size_t count = 0, end = len;
 
@@ -114,7 +114,7 @@ static size_t means_up_to(const double *sorted, size_t len, double limit)
 
 /* The mean of rank @rank (from 0), without a list of all means, which would be as long as
  * the square of @len. */
-static double mean_at(const double *sorted, size_t len, size_t rank)
+static double pair_mean_at(const double *sorted, size_t len, size_t rank)
 {
 	uint64_t low = pm_stats_order_of(sorted[0]);
 	uint64_t high = pm_stats_order_of(sorted[len - 1]);
@@ -122,7 +122,8 @@ static double mean_at(const double *sorted, size_t len, size_t rank)
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (means_up_to(sorted, len, pm_stats_from_order(middle)) > rank)
+		if (count_pair_means_up_to(sorted, len, pm_stats_from_order(middle)) >
+		    rank)
 			high = middle;
 		else
 			low = middle + 1;
@@ -131,7 +132,7 @@ static double mean_at(const double *sorted, size_t len, size_t rank)
 }
 
 /* The number of means outside of the interval on each side. */
-static int outside(size_t len, double confidence, size_t *ret)
+static int count_means_outside(size_t len, double confidence, size_t *ret)
 {
 	double n = (double)len, tail = 0;
 	size_t count = 0, means = len * (len + 1) / 2;
@@ -157,19 +158,19 @@ static int outside(size_t len, double confidence, size_t *ret)
 	return 0;
 }
 
-static int estimate(const double *differences, size_t len, double confidence,
-		    struct pm_stats_paired *ret)
+static int estimate_median_shift(const double *differences, size_t len, double confidence,
+				 struct pm_stats_paired *ret)
 {
 	PM_AUTO_FREE double *sorted = pm_stats_sorted(differences, len);
 	size_t means = len * (len + 1) / 2, beyond;
 
-	if (!sorted || outside(len, confidence, &beyond) < 0)
+	if (!sorted || count_means_outside(len, confidence, &beyond) < 0)
 		return -ENOMEM;
-	ret->shift = mean_at(sorted, len, means / 2);
+	ret->shift = pair_mean_at(sorted, len, means / 2);
 	if (means % 2 == 0)
-		ret->shift = (mean_at(sorted, len, means / 2 - 1) + ret->shift) / 2;
-	ret->low = mean_at(sorted, len, beyond > 0 ? beyond - 1 : 0);
-	ret->high = mean_at(sorted, len, beyond > 0 ? means - beyond : means - 1);
+		ret->shift = (pair_mean_at(sorted, len, means / 2 - 1) + ret->shift) / 2;
+	ret->low = pair_mean_at(sorted, len, beyond > 0 ? beyond - 1 : 0);
+	ret->high = pair_mean_at(sorted, len, beyond > 0 ? means - beyond : means - 1);
 	return 0;
 }
 
@@ -181,11 +182,11 @@ int pm_stats_signed_rank(const double *differences, size_t len, double confidenc
 	int r = 0;
 
 	if (len > 0)
-		r = estimate(differences, len, confidence, &paired);
+		r = estimate_median_shift(differences, len, confidence, &paired);
 	if (r == 0 && len > 0)
 		r = rank_signed(differences, len, &ranks);
 	if (r == 0 && len > 0)
-		r = probability(&ranks, &paired.p);
+		r = signed_rank_p_value(&ranks, &paired.p);
 	if (r == 0)
 		*ret = paired;
 	return r;

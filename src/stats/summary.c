@@ -15,7 +15,7 @@ enum {
 	BISECTIONS = 100, /* more than a double has bits */
 };
 
-static int compare(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -28,7 +28,7 @@ double *pm_stats_sorted(const double *values, size_t len)
 
 	if (sorted && len > 0) {
 		memcpy(sorted, values, len * sizeof(*sorted));
-		qsort(sorted, len, sizeof(*sorted), compare);
+		qsort(sorted, len, sizeof(*sorted), compare_values);
 	}
 	return sorted;
 }
@@ -52,7 +52,7 @@ double pm_stats_quantile(const double *sorted, size_t len, double q)
 }
 
 /* P(|T| < t) for a whole number of degrees of freedom: Abramowitz and Stegun, 26.7.3 and 4. */
-static double t_within(double t, size_t freedom)
+static double student_t_within(double t, size_t freedom)
 {
 	double angle = atan(t / sqrt((double)freedom));
 	double c = cos(angle), s = sin(angle), term = 1, sum = 0;
@@ -73,7 +73,7 @@ static double t_within(double t, size_t freedom)
 }
 
 /* The quantile 0.975 of Student's t. */
-static double t_quantile(size_t freedom)
+static double student_t_quantile(size_t freedom)
 {
 	double low = 0, high = 16, z = NORMAL_975, v = (double)freedom;
 
@@ -86,7 +86,7 @@ static double t_quantile(size_t freedom)
 	for (unsigned int i = 0; i < BISECTIONS; i++) {
 		double middle = (low + high) / 2;
 
-		if (t_within(middle, freedom) < 2 * HALF_ALPHA - 1)
+		if (student_t_within(middle, freedom) < 2 * HALF_ALPHA - 1)
 			low = middle;
 		else
 			high = middle;
@@ -94,7 +94,8 @@ static double t_quantile(size_t freedom)
 	return (low + high) / 2;
 }
 
-static void set_mean(const double *values, size_t len, struct pm_stats_summary *ret)
+static void set_mean_and_interval(const double *values, size_t len,
+				  struct pm_stats_summary *ret)
 {
 	long double sum = 0, squares = 0, mean;
 	double half;
@@ -111,7 +112,7 @@ static void set_mean(const double *values, size_t len, struct pm_stats_summary *
 	ret->sigma = ret->min == ret->max
 			     ? 0
 			     : (double)sqrtl(squares / (long double)(len - 1));
-	half = t_quantile(len - 1) * ret->sigma / sqrt((double)len);
+	half = student_t_quantile(len - 1) * ret->sigma / sqrt((double)len);
 	ret->mean_low = ret->mean - half;
 	ret->mean_high = ret->mean + half;
 }
@@ -136,7 +137,7 @@ int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary
 	summary.q3 = pm_stats_quantile(sorted, len, 0.75);
 	summary.max = pm_stats_quantile(sorted, len, 1);
 	if (len > 0)
-		set_mean(sorted, len, &summary);
+		set_mean_and_interval(sorted, len, &summary);
 	range = OUTLIER_RANGES * (summary.q3 - summary.q1);
 	for (size_t i = 0; i < len; i++)
 		summary.outliers +=
