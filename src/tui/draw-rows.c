@@ -15,27 +15,28 @@ enum {
 #define HOT_PERCENT  5.0
 #define WARM_PERCENT 0.5
 
-static enum pm_tui_style style_of(double percent)
+static enum pm_tui_style percent_style(double percent)
 {
 	return percent >= HOT_PERCENT    ? PM_TUI_HOT
 	       : percent >= WARM_PERCENT ? PM_TUI_WARM
 					 : PM_TUI_PLAIN;
 }
 
-static void put_percent(struct pm_tui *tui, unsigned row, unsigned column,
-			const struct pm_weight *weight)
+static void draw_percent(struct pm_tui *tui, unsigned row, unsigned column,
+			 const struct pm_weight *weight)
 {
 	double percent = pm_weight_percent(weight, tui->of_all ? &tui->view->all
 							       : &tui->view->total);
 	char digits[16];
 
 	snprintf(digits, sizeof(digits), "%.1f%%", percent);
-	frame_put_right(&tui->frame, row, column, PERCENT_COLUMNS, style_of(percent),
+	frame_put_right(&tui->frame, row, column, PERCENT_COLUMNS, percent_style(percent),
 			digits);
 }
 
-static void take(struct pm_tui *tui, unsigned row, unsigned column, unsigned width,
-		 enum pm_tui_style style, struct pm_str *words)
+static void frame_take_words(struct pm_tui *tui, unsigned row, unsigned column,
+			     unsigned width, enum pm_tui_style style,
+			     struct pm_str *words)
 {
 	if (words->failed)
 		tui->frame.text.failed = true;
@@ -55,7 +56,7 @@ struct layout {
 	struct span name, module, source;
 };
 
-static struct layout lay_out(const struct pm_tui *tui, enum pm_key key)
+static struct layout lay_out_table_columns(const struct pm_tui *tui, enum pm_key key)
 {
 	unsigned left = NAME_AT, right = tui->columns;
 	struct layout layout = { 0 };
@@ -94,7 +95,7 @@ static void draw_ids(struct pm_tui *tui, const struct page *page,
 	unsigned column = PERCENT_COLUMNS + 2;
 	struct pm_str words = { 0 };
 
-	put_percent(tui, at, 0, &row->self);
+	draw_percent(tui, at, 0, &row->self);
 	pm_put_count(&words, row->self.samples);
 	if (words.data)
 		frame_put_right(&tui->frame, at, column, COUNT_COLUMNS, PM_TUI_PLAIN,
@@ -112,7 +113,7 @@ static void draw_ids(struct pm_tui *tui, const struct page *page,
 	}
 	pm_put_cut(&words, thread ? thread->comm : profile->processes.data[row->id].comm,
 		   tui->columns - column, false, tui->report.ascii);
-	take(tui, at, column, tui->columns - column, PM_TUI_PLAIN, &words);
+	frame_take_words(tui, at, column, tui->columns - column, PM_TUI_PLAIN, &words);
 }
 
 static void draw_function(struct pm_tui *tui, const struct pm_row *row, uint32_t function,
@@ -125,7 +126,7 @@ static void draw_function(struct pm_tui *tui, const struct pm_row *row, uint32_t
 	pm_put_name(&words, tui->profile->functions.data[function].name, room,
 		    tui->report.ascii);
 	pm_str_puts(&words, mark);
-	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
+	frame_take_words(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
 }
 
 static void draw_source(struct pm_tui *tui, uint32_t place, struct span span, unsigned at)
@@ -141,7 +142,7 @@ static void draw_source(struct pm_tui *tui, uint32_t place, struct span span, un
 		pm_put_cut(&words, source.len > 0 ? source.data : "?", span.width, true,
 			   tui->report.ascii);
 	pm_str_release(&source);
-	take(tui, at, span.at, span.width, PM_TUI_DIM, &words);
+	frame_take_words(tui, at, span.at, span.width, PM_TUI_DIM, &words);
 }
 
 static void draw_module(struct pm_tui *tui, uint32_t module, struct span span,
@@ -153,7 +154,7 @@ static void draw_module(struct pm_tui *tui, uint32_t module, struct span span,
 		return;
 	pm_put_cut(&words, pm_profile_module_name(tui->profile, module), span.width,
 		   false, tui->report.ascii);
-	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
+	frame_take_words(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
 }
 
 /* Rows that are neither code nor a single thread: thread names, CPUs, parallelism. */
@@ -169,10 +170,10 @@ static void draw_other(struct pm_tui *tui, enum pm_key key, uint32_t id, struct 
 		pm_str_putc(&words, '?');
 	else
 		pm_str_u64(&words, id);
-	take(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
+	frame_take_words(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
 }
 
-static bool is_other(enum pm_key key)
+static bool is_plain_column(enum pm_key key)
 {
 	return key == PM_KEY_COMM || key == PM_KEY_CPU || key == PM_KEY_PARALLELISM;
 }
@@ -181,7 +182,7 @@ static void draw_table_row(struct pm_tui *tui, const struct page *page,
 			   const struct pm_row *row, unsigned at)
 {
 	const struct pm_profile *profile = tui->profile;
-	struct layout layout = lay_out(tui, page->key);
+	struct layout layout = lay_out_table_columns(tui, page->key);
 	uint32_t place, function;
 	struct pm_str words = { 0 };
 
@@ -189,13 +190,13 @@ static void draw_table_row(struct pm_tui *tui, const struct page *page,
 		draw_ids(tui, page, row, at);
 		return;
 	}
-	put_percent(tui, at, 0, &row->self);
-	put_percent(tui, at, PERCENT_COLUMNS + 2, &row->total);
+	draw_percent(tui, at, 0, &row->self);
+	draw_percent(tui, at, PERCENT_COLUMNS + 2, &row->total);
 	if (page->key == PM_KEY_MODULE) {
 		draw_module(tui, row->id, layout.name, at);
 		return;
 	}
-	if (is_other(page->key)) {
+	if (is_plain_column(page->key)) {
 		draw_other(tui, page->key, row->id, layout.name, at);
 		return;
 	}
@@ -204,7 +205,8 @@ static void draw_table_row(struct pm_tui *tui, const struct page *page,
 						: profile->places.data[place].function;
 	if (page->key == PM_KEY_ADDRESS) {
 		pm_str_hex(&words, profile->frames.data[row->id].address);
-		take(tui, at, layout.first.at, layout.first.width, PM_TUI_PLAIN, &words);
+		frame_take_words(tui, at, layout.first.at, layout.first.width,
+				 PM_TUI_PLAIN, &words);
 	}
 	if (page->key == PM_KEY_LINE)
 		draw_source(tui, place, layout.first, at);
@@ -215,7 +217,7 @@ static void draw_table_row(struct pm_tui *tui, const struct page *page,
 
 /* ---- trees -------------------------------------------------------------------------------- */
 
-static char mark_of(const struct pm_tui *tui, const struct page *page, uint32_t id)
+static char tree_node_mark(const struct pm_tui *tui, const struct page *page, uint32_t id)
 {
 	const struct pm_tree_node *nodes = page->tree->nodes.data, *node = &nodes[id];
 
@@ -227,8 +229,9 @@ static char mark_of(const struct pm_tui *tui, const struct page *page, uint32_t 
 	return tree_is_open(page, id) ? '-' : '+';
 }
 
-static void put_node(const struct pm_tui *tui, const struct page *page,
-		     const struct pm_tree_node *node, size_t room, struct pm_str *str)
+static void append_tree_node_name(const struct pm_tui *tui, const struct page *page,
+				  const struct pm_tree_node *node, size_t room,
+				  struct pm_str *str)
 {
 	const char *marks = node->inlined     ? " (inlined)"
 			    : node->recursive ? " (recursive)"
@@ -263,7 +266,7 @@ void put_tree_row(const struct pm_tui *tui, struct page *page, size_t row,
 		pm_str_printf(str, "%6.1f%%  ", pm_weight_percent(&node->self, whole));
 	for (uint32_t i = 0; i < at->indent; i++)
 		pm_str_puts(str, "  ");
-	put_node(tui, page, node, 0, str);
+	append_tree_node_name(tui, page, node, 0, str);
 }
 
 static void draw_tree_row(struct pm_tui *tui, const struct page *page,
@@ -276,9 +279,9 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 	unsigned most = (tui->columns - column) / 2, indent = row->indent * 2;
 	struct pm_str words = { 0 };
 
-	put_percent(tui, at, 0, &node->total);
+	draw_percent(tui, at, 0, &node->total);
 	if (top_down)
-		put_percent(tui, at, PERCENT_COLUMNS + 2, &node->self);
+		draw_percent(tui, at, PERCENT_COLUMNS + 2, &node->self);
 	if (row->indent > most / 2) {
 		pm_str_printf(&words, "%u", row->indent);
 		if (words.data)
@@ -288,11 +291,13 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 		indent = most;
 	}
 	column += indent;
-	pm_str_printf(&words, "%c ", mark_of(tui, page, row->id));
-	put_node(tui, page, node,
-		 tui->columns > column + 2 ? tui->columns - column - 2 : 1, &words);
-	take(tui, at, column, tui->columns > column ? tui->columns - column : 0,
-	     PM_TUI_PLAIN, &words);
+	pm_str_printf(&words, "%c ", tree_node_mark(tui, page, row->id));
+	append_tree_node_name(tui, page, node,
+			      tui->columns > column + 2 ? tui->columns - column - 2 : 1,
+			      &words);
+	frame_take_words(tui, at, column,
+			 tui->columns > column ? tui->columns - column : 0, PM_TUI_PLAIN,
+			 &words);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -306,11 +311,12 @@ static void draw_line(struct pm_tui *tui, const struct page *page, const char *l
 	double percent;
 
 	pm_put_cut(&words, line, tui->columns - 1, false, tui->report.ascii);
-	take(tui, at, 0, tui->columns, warning ? PM_TUI_WARNING : PM_TUI_PLAIN, &words);
+	frame_take_words(tui, at, 0, tui->columns,
+			 warning ? PM_TUI_WARNING : PM_TUI_PLAIN, &words);
 	if (page->text_kind != TEXT_ANNOTATE || !line_percent(line, &percent, &columns))
 		return;
 	pm_str_append(&words, line, columns);
-	take(tui, at, 0, columns, style_of(percent), &words);
+	frame_take_words(tui, at, 0, columns, percent_style(percent), &words);
 }
 
 /* ---- any row ------------------------------------------------------------------------------- */
@@ -340,9 +346,9 @@ void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned 
 		tui->frame.cells.data[i].selected = true;
 }
 
-static void name_table_columns(struct pm_tui *tui, const struct page *page, unsigned at)
+static void draw_table_heads(struct pm_tui *tui, const struct page *page, unsigned at)
 {
-	struct layout layout = lay_out(tui, page->key);
+	struct layout layout = lay_out_table_columns(tui, page->key);
 	struct pm_tui_frame *frame = &tui->frame;
 	unsigned second = PERCENT_COLUMNS + 2;
 
@@ -365,7 +371,7 @@ static void name_table_columns(struct pm_tui *tui, const struct page *page, unsi
 			tui->by_total ? "self" : "self*");
 	frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD,
 			tui->by_total ? "total*" : "total");
-	if (is_other(page->key)) {
+	if (is_plain_column(page->key)) {
 		frame_put(frame, at, layout.name.at, layout.name.width, PM_TUI_HEAD,
 			  page->key == PM_KEY_COMM  ? "name"
 			  : page->key == PM_KEY_CPU ? "CPU"
@@ -410,7 +416,7 @@ void draw_columns(struct pm_tui *tui, unsigned at)
 	unsigned second = PERCENT_COLUMNS + 2;
 
 	if (page->kind == PAGE_TABLE) {
-		name_table_columns(tui, page, at);
+		draw_table_heads(tui, page, at);
 	} else if (page->kind == PAGE_TREE) {
 		bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
 

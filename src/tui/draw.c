@@ -15,7 +15,8 @@ enum {
 
 /* ---- cells -------------------------------------------------------------------------------- */
 
-static void put(struct pm_tui_frame *frame, struct pm_tui_cell cell, const char *text)
+static void frame_put_cell(struct pm_tui_frame *frame, struct pm_tui_cell cell,
+			   const char *text)
 {
 	if (cell.row >= frame->rows || cell.column >= frame->columns)
 		return;
@@ -35,7 +36,7 @@ void frame_put(struct pm_tui_frame *frame, unsigned row, unsigned column, unsign
 	};
 
 	if (text[0] != '\0')
-		put(frame, cell, text);
+		frame_put_cell(frame, cell, text);
 }
 
 void frame_put_right(struct pm_tui_frame *frame, unsigned row, unsigned column,
@@ -49,7 +50,7 @@ void frame_put_right(struct pm_tui_frame *frame, unsigned row, unsigned column,
 
 /* ---- the heading --------------------------------------------------------------------------- */
 
-static void put_command(const struct pm_tui *tui, struct pm_str *str)
+static void append_command_line(const struct pm_tui *tui, struct pm_str *str)
 {
 	const struct pm_profile *profile = tui->profile;
 
@@ -59,7 +60,8 @@ static void put_command(const struct pm_tui *tui, struct pm_str *str)
 		pm_str_printf(str, "pmrec %s", profile->target ? profile->target : "");
 }
 
-static void put_event(const struct pm_tui *tui, struct pm_str *str, bool with_rate)
+static void append_event_and_rate(const struct pm_tui *tui, struct pm_str *str,
+				  bool with_rate)
 {
 	const struct pm_profile_event *event = &tui->profile->events.data[tui->event];
 
@@ -73,7 +75,7 @@ static void put_event(const struct pm_tui *tui, struct pm_str *str, bool with_ra
 		pm_str_printf(str, " (%u/%zu)", tui->event + 1, tui->profile->events.len);
 }
 
-static void put_samples(const struct pm_tui *tui, struct pm_str *str)
+static void append_sample_counts(const struct pm_tui *tui, struct pm_str *str)
 {
 	const struct pm_view *view = tui->view;
 
@@ -86,7 +88,7 @@ static void put_samples(const struct pm_tui *tui, struct pm_str *str)
 }
 
 /* The last component of each path in a list. */
-static void put_names(struct pm_str *str, const char *list)
+static void append_path_names(struct pm_str *str, const char *list)
 {
 	for (const char *c = list; *c;) {
 		size_t len = strcspn(c, ",");
@@ -100,7 +102,7 @@ static void put_names(struct pm_str *str, const char *list)
 	}
 }
 
-static void put_filters(const struct pm_tui *tui, struct pm_str *str)
+static void append_active_filters(const struct pm_tui *tui, struct pm_str *str)
 {
 	const struct pm_filter *filter = &tui->filter;
 	const struct {
@@ -118,13 +120,14 @@ static void put_filters(const struct pm_tui *tui, struct pm_str *str)
 		if (!parts[i].value)
 			continue;
 		pm_str_printf(str, "%s%s ", str->len > 0 ? "  " : "", parts[i].name);
-		put_names(str, parts[i].value);
+		append_path_names(str, parts[i].value);
 	}
 }
 
 /* Appends one piece to a row, as far as there is room. */
-static unsigned piece(struct pm_tui *tui, unsigned row, unsigned at,
-		      enum pm_tui_style style, unsigned width, struct pm_str *words)
+static unsigned draw_row_piece(struct pm_tui *tui, unsigned row, unsigned at,
+			       enum pm_tui_style style, unsigned width,
+			       struct pm_str *words)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str shown = { 0 };
 	unsigned room = at < tui->columns ? tui->columns - at : 0;
@@ -142,7 +145,7 @@ static unsigned piece(struct pm_tui *tui, unsigned row, unsigned at,
 	return at + (unsigned)pm_columns(shown.data) + 2;
 }
 
-static unsigned columns_of(const struct pm_str *str)
+static unsigned text_columns(const struct pm_str *str)
 {
 	return str->data && str->len > 0 ? (unsigned)pm_columns(str->data) + 2 : 0;
 }
@@ -154,21 +157,22 @@ static void draw_program(struct pm_tui *tui)
 	PM_CLEANUP(pm_str_release) struct pm_str filters = { 0 }, command = { 0 };
 	unsigned used, least = tui->columns / 8, at = 0;
 
-	put_command(tui, &command);
-	put_event(tui, &event, true);
-	put_samples(tui, &samples);
-	put_filters(tui, &filters);
-	used = columns_of(&samples) + columns_of(&filters);
-	if (used + columns_of(&event) + least > tui->columns) {
+	append_command_line(tui, &command);
+	append_event_and_rate(tui, &event, true);
+	append_sample_counts(tui, &samples);
+	append_active_filters(tui, &filters);
+	used = text_columns(&samples) + text_columns(&filters);
+	if (used + text_columns(&event) + least > tui->columns) {
 		pm_str_clear(&event);
-		put_event(tui, &event, false);
+		append_event_and_rate(tui, &event, false);
 	}
-	used += columns_of(&event);
-	at = piece(tui, ROW_HEADING, at, PM_TUI_HEAD,
-		   tui->columns > used + least ? tui->columns - used : least, &command);
-	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &event);
-	at = piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &samples);
-	piece(tui, ROW_HEADING, at, PM_TUI_WARM, tui->columns, &filters);
+	used += text_columns(&event);
+	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_HEAD,
+			    tui->columns > used + least ? tui->columns - used : least,
+			    &command);
+	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &event);
+	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &samples);
+	draw_row_piece(tui, ROW_HEADING, at, PM_TUI_WARM, tui->columns, &filters);
 }
 
 /* ---- quality of the data ------------------------------------------------------------------- */
@@ -185,7 +189,7 @@ static bool is_substituted(const struct pm_profile_event *event)
 				 (size_t)(colon - event->requested) + 1) != 0;
 }
 
-static bool put_lost(const struct pm_tui *tui, struct pm_str *str)
+static bool append_lost_records(const struct pm_tui *tui, struct pm_str *str)
 {
 	const struct pm_profile *profile = tui->profile;
 	const struct pm_profile_event *event = &profile->events.data[tui->event];
@@ -202,7 +206,7 @@ static bool put_lost(const struct pm_tui *tui, struct pm_str *str)
 	return profile->info.lost > 0 || profile->info.cut;
 }
 
-static bool put_shares(const struct pm_tui *tui, struct pm_str *str)
+static bool append_quality_shares(const struct pm_tui *tui, struct pm_str *str)
 {
 	const struct pm_profile *profile = tui->profile;
 	const struct pm_view *view = tui->view;
@@ -236,13 +240,13 @@ static void draw_quality(struct pm_tui *tui)
 
 	if (bad)
 		pm_str_printf(&words, "! %s not available  ", event->requested);
-	bad |= put_lost(tui, &words);
-	bad |= put_shares(tui, &words);
+	bad |= append_lost_records(tui, &words);
+	bad |= append_quality_shares(tui, &words);
 	if (tui->profile->notes.len > 0)
 		pm_str_printf(&words, "  %zu note%s (i)", tui->profile->notes.len,
 			      tui->profile->notes.len == 1 ? "" : "s");
-	piece(tui, ROW_QUALITY, 0, bad ? PM_TUI_WARNING : PM_TUI_DIM, tui->columns,
-	      &words);
+	draw_row_piece(tui, ROW_QUALITY, 0, bad ? PM_TUI_WARNING : PM_TUI_DIM,
+		       tui->columns, &words);
 }
 
 /* ---- page names ----------------------------------------------------------------------------- */
@@ -302,18 +306,21 @@ static void draw_title(struct pm_tui *tui)
 		pm_str_puts(&words, page->tree_kind == PM_TREE_TOP_DOWN
 					    ? "what is called by"
 					    : "callers of");
-		at = piece(tui, ROW_PAGES, 0, PM_TUI_PLAIN, tui->columns, &words) - 1;
+		at = draw_row_piece(tui, ROW_PAGES, 0, PM_TUI_PLAIN, tui->columns,
+				    &words) -
+		     1;
 		pm_put_name(&words, page->function, tui->columns - at - 8,
 			    tui->report.ascii);
-		at = piece(tui, ROW_PAGES, at, PM_TUI_HEAD, tui->columns, &words);
+		at = draw_row_piece(tui, ROW_PAGES, at, PM_TUI_HEAD, tui->columns,
+				    &words);
 		weight = &page->tree->nodes.data[0].total;
 		pm_str_printf(&words, "%.1f%%",
 			      pm_weight_percent(weight, tui->of_all ? &tui->view->all
 								    : &tui->view->total));
-		piece(tui, ROW_PAGES, at, PM_TUI_PLAIN, tui->columns, &words);
+		draw_row_piece(tui, ROW_PAGES, at, PM_TUI_PLAIN, tui->columns, &words);
 		return;
 	}
-	piece(tui, ROW_PAGES, 0, PM_TUI_HEAD, tui->columns, &words);
+	draw_row_piece(tui, ROW_PAGES, 0, PM_TUI_HEAD, tui->columns, &words);
 }
 
 /* ---- the last row --------------------------------------------------------------------------- */
@@ -371,7 +378,7 @@ static void draw_prompt(struct pm_tui *tui)
 		at + (unsigned)(words.data ? pm_columns(words.data) : 0);
 }
 
-static void draw_last(struct pm_tui *tui)
+static void draw_last_row(struct pm_tui *tui)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
 
@@ -379,8 +386,9 @@ static void draw_last(struct pm_tui *tui)
 		draw_prompt(tui);
 	} else if (tui->message[0] != '\0') {
 		pm_str_puts(&words, tui->message);
-		piece(tui, tui->rows - 1, 0, tui->warning ? PM_TUI_WARNING : PM_TUI_HEAD,
-		      tui->columns, &words);
+		draw_row_piece(tui, tui->rows - 1, 0,
+			       tui->warning ? PM_TUI_WARNING : PM_TUI_HEAD, tui->columns,
+			       &words);
 	} else {
 		draw_keys(tui);
 	}
@@ -417,7 +425,7 @@ static int draw_page(struct pm_tui *tui)
 			  tui->view->total.samples == 0 ? "no samples"
 			  : page->hidden > 0            ? "all of it is below the limit"
 							: "no sample passes through it");
-	draw_last(tui);
+	draw_last_row(tui);
 	return 0;
 }
 

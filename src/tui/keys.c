@@ -11,14 +11,14 @@ enum {
 	GOES_ON = 1,
 };
 
-static int goes_on(int r)
+static int continue_unless_failed(int r)
 {
 	return r < 0 ? r : GOES_ON;
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
 
-static int move(struct pm_tui *tui, uint32_t key)
+static int move_selection(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
 	size_t body = tui_body_rows(tui), at = page->selected;
@@ -50,21 +50,21 @@ static int move(struct pm_tui *tui, uint32_t key)
 
 /* ---- other pages ------------------------------------------------------------------------- */
 
-static int show_page(struct pm_tui *tui, uint32_t key)
+static int show_requested_page(struct pm_tui *tui, uint32_t key)
 {
 	static const enum pm_key keys[] = { PM_KEY_MODULE, PM_KEY_THREAD, PM_KEY_PROCESS,
 					    PM_KEY_LINE, PM_KEY_ADDRESS };
 
 	if (key == '1')
-		return goes_on(tui_show_table(tui, PM_KEY_FUNCTION));
+		return continue_unless_failed(tui_show_table(tui, PM_KEY_FUNCTION));
 	if (key == '2')
-		return goes_on(tui_show_tree(tui, PM_TREE_TOP_DOWN));
+		return continue_unless_failed(tui_show_tree(tui, PM_TREE_TOP_DOWN));
 	if (key == '3')
-		return goes_on(tui_show_tree(tui, PM_TREE_BOTTOM_UP));
-	return goes_on(tui_show_table(tui, keys[key - '4']));
+		return continue_unless_failed(tui_show_tree(tui, PM_TREE_BOTTOM_UP));
+	return continue_unless_failed(tui_show_table(tui, keys[key - '4']));
 }
 
-static int push_function(struct pm_tui *tui, uint32_t key)
+static int push_function_page(struct pm_tui *tui, uint32_t key)
 {
 	uint32_t function = page_function(tui, tui_page(tui));
 
@@ -72,11 +72,11 @@ static int push_function(struct pm_tui *tui, uint32_t key)
 		tui_warn(tui, "this is about no function");
 		return GOES_ON;
 	}
-	return goes_on(tui_push_function(
+	return continue_unless_failed(tui_push_function(
 		tui, function, key == '<' ? PM_TREE_BOTTOM_UP : PM_TREE_TOP_DOWN));
 }
 
-static int push_annotate(struct pm_tui *tui, uint32_t key)
+static int push_annotate_page(struct pm_tui *tui, uint32_t key)
 {
 	uint32_t id = page_function(tui, tui_page(tui));
 	const struct pm_profile_function *function =
@@ -87,7 +87,7 @@ static int push_annotate(struct pm_tui *tui, uint32_t key)
 	else if (function->unknown && function->start == 0)
 		tui_warn(tui, "a function without a name: 8 lists its addresses");
 	else
-		return goes_on(tui_push_annotate(tui, function->name));
+		return continue_unless_failed(tui_push_annotate(tui, function->name));
 	return GOES_ON;
 }
 
@@ -100,7 +100,7 @@ static int show_hottest(struct pm_tui *tui, uint32_t key)
 	return GOES_ON;
 }
 
-static int push_text(struct pm_tui *tui, uint32_t key)
+static int push_text_page(struct pm_tui *tui, uint32_t key)
 {
 	enum text_kind kind = key == 'i' ? TEXT_INFORMATION : TEXT_HELP;
 	const struct page *page = tui_page(tui);
@@ -109,24 +109,25 @@ static int push_text(struct pm_tui *tui, uint32_t key)
 		tui_pop(tui);
 		return GOES_ON;
 	}
-	return goes_on(tui_push_text(tui, kind));
+	return continue_unless_failed(tui_push_text(tui, kind));
 }
 
 static int leave_page(struct pm_tui *tui, uint32_t key)
 {
 	if (tui->pages.len > 1) {
 		tui_pop(tui);
-		return goes_on(page_make(tui, tui_page(tui)));
+		return continue_unless_failed(page_make(tui, tui_page(tui)));
 	}
 	if (key == 'q')
 		return ENDED;
 	if (tui->zooms_len > 0)
-		return goes_on(tui_zoom_out(tui, tui->zooms[tui->zooms_len - 1]));
+		return continue_unless_failed(
+			tui_zoom_out(tui, tui->zooms[tui->zooms_len - 1]));
 	tui_say(tui, "q ends");
 	return GOES_ON;
 }
 
-static int end(struct pm_tui *tui, uint32_t key)
+static int end_browsing(struct pm_tui *tui, uint32_t key)
 {
 	return ENDED;
 }
@@ -141,7 +142,7 @@ static int switch_event(struct pm_tui *tui, uint32_t key)
 		tui_say(tui, "there is one event only");
 		return GOES_ON;
 	}
-	return goes_on(tui_set_event(
+	return continue_unless_failed(tui_set_event(
 		tui, (tui->event + (key == PM_TUI_TAB ? 1 : count - 1)) % count));
 }
 
@@ -154,26 +155,27 @@ static int zoom_thread(struct pm_tui *tui, uint32_t key)
 	uint32_t id;
 
 	if (tui_zoomed(tui, ZOOM_THREAD))
-		return goes_on(tui_zoom_out(tui, ZOOM_THREAD));
+		return continue_unless_failed(tui_zoom_out(tui, ZOOM_THREAD));
 	if (page->kind != PAGE_TABLE ||
 	    (page->key != PM_KEY_THREAD && page->key != PM_KEY_PROCESS)) {
 		int r = tui_show_table(tui, PM_KEY_THREAD);
 
 		tui_say(tui, "which thread? Enter zooms into it");
-		return goes_on(r);
+		return continue_unless_failed(r);
 	}
 	if (page->rows.len == 0)
 		return GOES_ON;
 	id = page_table_row(page, page->selected)->id;
 	if (page->key == PM_KEY_PROCESS)
-		return goes_on(
+		return continue_unless_failed(
 			tui_zoom_thread(tui, profile->processes.data[id].pid, NULL));
-	return goes_on(tui_zoom_thread(tui, profile->threads.data[id].pid,
-				       &profile->threads.data[id].tid));
+	return continue_unless_failed(tui_zoom_thread(tui, profile->threads.data[id].pid,
+						      &profile->threads.data[id].tid));
 }
 
 /* False if the name of the module would have another meaning in a filter. */
-static bool put_module(struct pm_str *list, const struct pm_profile *profile, uint32_t id)
+static bool append_module_to_list(struct pm_str *list, const struct pm_profile *profile,
+				  uint32_t id)
 {
 	const char *name = id == PM_PROFILE_NONE || profile->modules.data[id].path[0] == 0
 				   ? pm_profile_module_name(profile, id)
@@ -187,7 +189,7 @@ static bool put_module(struct pm_str *list, const struct pm_profile *profile, ui
 	return true;
 }
 
-static int zoom_to(struct pm_tui *tui, struct pm_str *list)
+static int zoom_to_module_list(struct pm_tui *tui, struct pm_str *list)
 {
 	int r = 0;
 
@@ -196,7 +198,7 @@ static int zoom_to(struct pm_tui *tui, struct pm_str *list)
 	else if (list->len > 0)
 		r = tui_zoom_module(tui, list->data);
 	pm_str_release(list);
-	return goes_on(r);
+	return continue_unless_failed(r);
 }
 
 static int zoom_module(struct pm_tui *tui, uint32_t key)
@@ -205,12 +207,12 @@ static int zoom_module(struct pm_tui *tui, uint32_t key)
 	uint32_t id;
 
 	if (tui_zoomed(tui, ZOOM_MODULE))
-		return goes_on(tui_zoom_out(tui, ZOOM_MODULE));
+		return continue_unless_failed(tui_zoom_out(tui, ZOOM_MODULE));
 	if (!page_module(tui, tui_page(tui), &id))
 		tui_warn(tui, "this is about no module; 4 lists them");
-	else if (!put_module(&list, tui->profile, id))
+	else if (!append_module_to_list(&list, tui->profile, id))
 		tui_warn(tui, "there is no filter for a name like this");
-	return zoom_to(tui, &list);
+	return zoom_to_module_list(tui, &list);
 }
 
 static int zoom_kernel(struct pm_tui *tui, uint32_t key)
@@ -218,20 +220,20 @@ static int zoom_kernel(struct pm_tui *tui, uint32_t key)
 	struct pm_str list = { 0 };
 
 	if (tui_zoomed(tui, ZOOM_MODULE))
-		return goes_on(tui_zoom_out(tui, ZOOM_MODULE));
+		return continue_unless_failed(tui_zoom_out(tui, ZOOM_MODULE));
 	for (uint32_t i = 0; i < tui->profile->modules.len; i++)
 		if (tui->profile->modules.data[i].kernel)
-			put_module(&list, tui->profile, i);
+			append_module_to_list(&list, tui->profile, i);
 	if (list.len == 0)
 		tui_warn(tui, "no sample of this recording is in the kernel");
-	return zoom_to(tui, &list);
+	return zoom_to_module_list(tui, &list);
 }
 
 /* ---- how it is shown ---------------------------------------------------------------------- */
 
 /* Changes the sort order of a table, or which parts of an annotated function are
  * shown. */
-static int sort(struct pm_tui *tui, uint32_t key)
+static int switch_sort_order(struct pm_tui *tui, uint32_t key)
 {
 	static const enum pm_annotate_show next[] = {
 		[PM_ANNOTATE_BOTH] = PM_ANNOTATE_SOURCE,
@@ -256,7 +258,7 @@ static int sort(struct pm_tui *tui, uint32_t key)
 	return GOES_ON;
 }
 
-static int percent_of(struct pm_tui *tui, uint32_t key)
+static int switch_percent_base(struct pm_tui *tui, uint32_t key)
 {
 	tui->of_all = !tui->of_all;
 	tui_say(tui, "percent of %s",
@@ -291,15 +293,15 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 	int r;
 
 	if (!selected_node(tui, &node))
-		return key == '+' ? push_function(tui, '<') : GOES_ON;
+		return key == '+' ? push_function_page(tui, '<') : GOES_ON;
 	if (key == '+' && tree_is_open(page, node)) {
 		tree_close(page, node);
-		return goes_on(tree_rows(tui, page, node));
+		return continue_unless_failed(tree_rows(tui, page, node));
 	}
 	if (tree_is_open(page, node))
-		return move(tui, PM_TUI_DOWN);
+		return move_selection(tui, PM_TUI_DOWN);
 	r = tree_open(tui, page, node);
-	return goes_on(r < 0 ? r : tree_rows(tui, page, node));
+	return continue_unless_failed(r < 0 ? r : tree_rows(tui, page, node));
 }
 
 /* On a closed node, moves to its parent. */
@@ -313,13 +315,14 @@ static int close_node(struct pm_tui *tui, uint32_t key)
 	if (!tree_is_open(page, node)) {
 		uint32_t parent = page->tree->nodes.data[node].parent;
 
-		return goes_on(parent == 0 ? 0 : tree_rows(tui, page, parent));
+		return continue_unless_failed(parent == 0 ? 0
+							  : tree_rows(tui, page, parent));
 	}
 	tree_close(page, node);
-	return goes_on(tree_rows(tui, page, node));
+	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
-static int say_cut(struct pm_tui *tui, bool cut)
+static int say_list_is_cut(struct pm_tui *tui, bool cut)
 {
 	if (cut)
 		tui_warn(tui, "not all of it: %u rows at a time; L sets a limit",
@@ -328,7 +331,7 @@ static int say_cut(struct pm_tui *tui, bool cut)
 }
 
 /* Opens everything below one node. */
-static int open_below(struct pm_tui *tui, uint32_t key)
+static int open_nodes_below(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
 	uint32_t node;
@@ -338,10 +341,11 @@ static int open_below(struct pm_tui *tui, uint32_t key)
 	if (!selected_node(tui, &node))
 		return GOES_ON;
 	r = tree_open_all(tui, page, node, &cut);
-	return goes_on(r < 0 ? r : say_cut(tui, cut) + tree_rows(tui, page, node));
+	return continue_unless_failed(
+		r < 0 ? r : say_list_is_cut(tui, cut) + tree_rows(tui, page, node));
 }
 
-static int open_everything(struct pm_tui *tui, uint32_t key)
+static int open_all_nodes(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
 	uint32_t node;
@@ -351,10 +355,11 @@ static int open_everything(struct pm_tui *tui, uint32_t key)
 	if (!selected_node(tui, &node))
 		return GOES_ON;
 	r = tree_open_all(tui, page, 0, &cut);
-	return goes_on(r < 0 ? r : say_cut(tui, cut) + tree_rows(tui, page, node));
+	return continue_unless_failed(
+		r < 0 ? r : say_list_is_cut(tui, cut) + tree_rows(tui, page, node));
 }
 
-static int close_below(struct pm_tui *tui, uint32_t key)
+static int close_nodes_below(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
 	uint32_t node;
@@ -365,7 +370,7 @@ static int close_below(struct pm_tui *tui, uint32_t key)
 		while (page->tree->nodes.data[node].parent != 0)
 			node = page->tree->nodes.data[node].parent;
 		pm_vec_clear(&page->open);
-		return goes_on(tree_rows(tui, page, node));
+		return continue_unless_failed(tree_rows(tui, page, node));
 	}
 	/* Nodes below a node have higher ids, but not all higher ids are below it. */
 	for (uint32_t i = node; i < page->open.len; i++) {
@@ -376,12 +381,12 @@ static int close_below(struct pm_tui *tui, uint32_t key)
 		if (up == node)
 			page->open.data[i] = false;
 	}
-	return goes_on(tree_rows(tui, page, node));
+	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
 /* ---- Enter ---------------------------------------------------------------------------------- */
 
-static int enter(struct pm_tui *tui, uint32_t key)
+static int open_selected_row(struct pm_tui *tui, uint32_t key)
 {
 	const struct page *page = tui_page(tui);
 	size_t zooms = tui->zooms_len;
@@ -390,29 +395,29 @@ static int enter(struct pm_tui *tui, uint32_t key)
 	if (page->kind == PAGE_TREE)
 		return open_node(tui, '+');
 	if (page->kind == PAGE_TEXT)
-		return move(tui, PM_TUI_DOWN);
+		return move_selection(tui, PM_TUI_DOWN);
 	if (page_function(tui, page) != PM_PROFILE_NONE)
-		return push_function(tui, '<');
+		return push_function_page(tui, '<');
 	/* Shows the functions of a module, thread or process. */
 	r = page->key == PM_KEY_MODULE ? zoom_module(tui, 'd') : zoom_thread(tui, 't');
-	return r < 0 || tui->zooms_len <= zooms ? r : show_page(tui, '1');
+	return r < 0 || tui->zooms_len <= zooms ? r : show_requested_page(tui, '1');
 }
 
-static int prompt(struct pm_tui *tui, uint32_t key)
+static int open_prompt(struct pm_tui *tui, uint32_t key)
 {
 	char text[64] = "";
 	int number = 1;
 
 	if (key == '/')
-		return goes_on(tui_prompt(tui, PROMPT_SEARCH, ""));
+		return continue_unless_failed(tui_prompt(tui, PROMPT_SEARCH, ""));
 	if (key == 'L') {
 		snprintf(text, sizeof(text), "%g", tui->limit);
-		return goes_on(tui_prompt(tui, PROMPT_LIMIT, text));
+		return continue_unless_failed(tui_prompt(tui, PROMPT_LIMIT, text));
 	}
 	do
 		snprintf(text, sizeof(text), "pmreport-%d.txt", number);
 	while (access(text, F_OK) == 0 && number++ < 1000);
-	return goes_on(tui_prompt(tui, PROMPT_FILE, text));
+	return continue_unless_failed(tui_prompt(tui, PROMPT_FILE, text));
 }
 
 static int search_again(struct pm_tui *tui, uint32_t key)
@@ -421,7 +426,7 @@ static int search_again(struct pm_tui *tui, uint32_t key)
 		tui_say(tui, "/ searches first");
 		return GOES_ON;
 	}
-	return goes_on(tui_search(tui, key == 'N'));
+	return continue_unless_failed(tui_search(tui, key == 'N'));
 }
 
 /* ---- all keys ------------------------------------------------------------------------------- */
@@ -430,54 +435,54 @@ static const struct {
 	uint32_t key;
 	act_fn act;
 } bindings[] = {
-	{ PM_TUI_UP, move },
-	{ PM_TUI_DOWN, move },
-	{ PM_TUI_PAGE_UP, move },
-	{ PM_TUI_PAGE_DOWN, move },
-	{ ' ', move },
-	{ PM_TUI_HOME, move },
-	{ PM_TUI_END, move },
-	{ PM_TUI_ENTER, enter },
+	{ PM_TUI_UP, move_selection },
+	{ PM_TUI_DOWN, move_selection },
+	{ PM_TUI_PAGE_UP, move_selection },
+	{ PM_TUI_PAGE_DOWN, move_selection },
+	{ ' ', move_selection },
+	{ PM_TUI_HOME, move_selection },
+	{ PM_TUI_END, move_selection },
+	{ PM_TUI_ENTER, open_selected_row },
 	{ PM_TUI_RIGHT, open_node },
 	{ PM_TUI_LEFT, close_node },
 	{ '+', open_node },
 	{ '-', close_node },
-	{ 'e', open_below },
-	{ 'E', open_everything },
-	{ 'c', close_below },
-	{ 'C', close_below },
-	{ '1', show_page },
-	{ '2', show_page },
-	{ '3', show_page },
-	{ '4', show_page },
-	{ '5', show_page },
-	{ '6', show_page },
-	{ '7', show_page },
-	{ '8', show_page },
-	{ 'a', push_annotate },
+	{ 'e', open_nodes_below },
+	{ 'E', open_all_nodes },
+	{ 'c', close_nodes_below },
+	{ 'C', close_nodes_below },
+	{ '1', show_requested_page },
+	{ '2', show_requested_page },
+	{ '3', show_requested_page },
+	{ '4', show_requested_page },
+	{ '5', show_requested_page },
+	{ '6', show_requested_page },
+	{ '7', show_requested_page },
+	{ '8', show_requested_page },
+	{ 'a', push_annotate_page },
 	{ 'H', show_hottest },
-	{ '<', push_function },
-	{ '>', push_function },
+	{ '<', push_function_page },
+	{ '>', push_function_page },
 	{ PM_TUI_TAB, switch_event },
 	{ PM_TUI_BACK_TAB, switch_event },
 	{ 't', zoom_thread },
 	{ 'd', zoom_module },
 	{ 'k', zoom_kernel },
-	{ 's', sort },
-	{ 'F', percent_of },
+	{ 's', switch_sort_order },
+	{ 'F', switch_percent_base },
 	{ 'V', name_modules },
-	{ 'L', prompt },
-	{ 'P', prompt },
-	{ '/', prompt },
+	{ 'L', open_prompt },
+	{ 'P', open_prompt },
+	{ '/', open_prompt },
 	{ 'n', search_again },
 	{ 'N', search_again },
-	{ 'i', push_text },
-	{ 'h', push_text },
-	{ '?', push_text },
-	{ PM_TUI_F1, push_text },
+	{ 'i', push_text_page },
+	{ 'h', push_text_page },
+	{ '?', push_text_page },
+	{ PM_TUI_F1, push_text_page },
 	{ PM_TUI_ESCAPE, leave_page },
 	{ 'q', leave_page },
-	{ 'Q', end },
+	{ 'Q', end_browsing },
 };
 
 int pm_tui_press(struct pm_tui *tui, uint32_t key)
@@ -486,12 +491,12 @@ int pm_tui_press(struct pm_tui *tui, uint32_t key)
 
 	tui->message[0] = '\0';
 	if (tui->prompt != PROMPT_NONE)
-		return goes_on(tui_prompt_press(tui, key));
+		return continue_unless_failed(tui_prompt_press(tui, key));
 	for (size_t i = 0; i < PM_ARRAY_LEN(bindings); i++) {
 		if (bindings[i].key != key)
 			continue;
 		r = bindings[i].act(tui, key);
-		return r <= 0 ? r : goes_on(page_make(tui, tui_page(tui)));
+		return r <= 0 ? r : continue_unless_failed(page_make(tui, tui_page(tui)));
 	}
 	tui_say(tui, "no key of this browser: h lists them");
 	return GOES_ON;

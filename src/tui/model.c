@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-static void PM_PRINTF(3, 0)
-	say(struct pm_tui *tui, bool warning, const char *format, va_list args)
+static void PM_PRINTF(3, 0) tui_set_message(struct pm_tui *tui, bool warning,
+					    const char *format, va_list args)
 {
 	vsnprintf(tui->message, sizeof(tui->message), format, args);
 	tui->warning = warning;
@@ -20,7 +20,7 @@ void tui_say(struct pm_tui *tui, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(tui, false, format, args);
+	tui_set_message(tui, false, format, args);
 	va_end(args);
 }
 
@@ -29,15 +29,15 @@ void tui_warn(struct pm_tui *tui, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(tui, true, format, args);
+	tui_set_message(tui, true, format, args);
 	va_end(args);
 }
 
 /* ---- the view --------------------------------------------------------------------------- */
 
 /* Switches to the view of @event and @filter; on failure nothing changes. */
-static int look(struct pm_tui *tui, uint32_t event, const struct pm_filter *filter,
-		struct pm_error *err)
+static int tui_switch_view(struct pm_tui *tui, uint32_t event,
+			   const struct pm_filter *filter, struct pm_error *err)
 {
 	struct pm_view *view = NULL;
 	int r = pm_view_new(&view, tui->profile, event, filter, err);
@@ -56,7 +56,7 @@ int tui_set_event(struct pm_tui *tui, uint32_t event)
 {
 	struct pm_filter filter = tui->filter;
 	struct pm_error err = { .offset = -1 };
-	int r = look(tui, event, &filter, &err);
+	int r = tui_switch_view(tui, event, &filter, &err);
 
 	if (r < 0 && r != -ENOMEM)
 		tui_warn(tui, "%s", err.text);
@@ -65,7 +65,7 @@ int tui_set_event(struct pm_tui *tui, uint32_t event)
 
 /* ---- zooming --------------------------------------------------------------------------- */
 
-static void forget_zoom(struct pm_tui *tui, enum zoom_kind kind)
+static void tui_forget_zoom(struct pm_tui *tui, enum zoom_kind kind)
 {
 	size_t kept = 0;
 
@@ -76,12 +76,12 @@ static void forget_zoom(struct pm_tui *tui, enum zoom_kind kind)
 }
 
 /* Takes over the texts. */
-static int zoom(struct pm_tui *tui, enum zoom_kind kind, const struct pm_filter *filter,
-		char *first, char *second)
+static int tui_zoom_in(struct pm_tui *tui, enum zoom_kind kind,
+		       const struct pm_filter *filter, char *first, char *second)
 {
 	struct pm_error err = { .offset = -1 };
 	char **of_first = kind == ZOOM_THREAD ? &tui->zoom_pid : &tui->zoom_module;
-	int r = look(tui, tui->event, filter, &err);
+	int r = tui_switch_view(tui, tui->event, filter, &err);
 
 	if (r < 0) {
 		free(first);
@@ -96,7 +96,7 @@ static int zoom(struct pm_tui *tui, enum zoom_kind kind, const struct pm_filter 
 		free(tui->zoom_tid);
 		tui->zoom_tid = second;
 	}
-	forget_zoom(tui, kind);
+	tui_forget_zoom(tui, kind);
 	if (first)
 		tui->zooms[tui->zooms_len++] = kind;
 	return 0;
@@ -119,7 +119,7 @@ int tui_zoom_thread(struct pm_tui *tui, uint32_t pid, const uint32_t *tid)
 	}
 	filter.pid = pid_text;
 	filter.tid = tid_text ? tid_text : tui->report.filter->tid;
-	return zoom(tui, ZOOM_THREAD, &filter, pid_text, tid_text);
+	return tui_zoom_in(tui, ZOOM_THREAD, &filter, pid_text, tid_text);
 }
 
 int tui_zoom_module(struct pm_tui *tui, const char *list)
@@ -130,7 +130,7 @@ int tui_zoom_module(struct pm_tui *tui, const char *list)
 	if (!copy)
 		return -ENOMEM;
 	filter.module = copy;
-	return zoom(tui, ZOOM_MODULE, &filter, copy, NULL);
+	return tui_zoom_in(tui, ZOOM_MODULE, &filter, copy, NULL);
 }
 
 bool tui_zoomed(const struct pm_tui *tui, enum zoom_kind kind)
@@ -151,13 +151,13 @@ int tui_zoom_out(struct pm_tui *tui, enum zoom_kind kind)
 		filter.pid = tui->report.filter->pid;
 		filter.tid = tui->report.filter->tid;
 	}
-	return zoom(tui, kind, &filter, NULL, NULL);
+	return tui_zoom_in(tui, kind, &filter, NULL, NULL);
 }
 
 /* ---- creation and release ---------------------------------------------------------------- */
 
 /* Pushes the page of callees, callers or lines of one function above the table. */
-static int push_asked(struct pm_tui *tui, struct pm_error *err)
+static int tui_push_requested_page(struct pm_tui *tui, struct pm_error *err)
 {
 	const struct pm_report *report = &tui->report;
 	PM_CLEANUP(pm_annotate_choices_release)
@@ -184,7 +184,7 @@ static int push_asked(struct pm_tui *tui, struct pm_error *err)
 	return tui_push(tui, &page);
 }
 
-static int begin(struct pm_tui *tui, struct pm_error *err)
+static int tui_start(struct pm_tui *tui, struct pm_error *err)
 {
 	const struct pm_report *report = &tui->report;
 	uint32_t event = report->event == PM_PROFILE_NONE ? 0 : report->event;
@@ -192,7 +192,7 @@ static int begin(struct pm_tui *tui, struct pm_error *err)
 
 	if (tui->profile->events.len == 0)
 		return pm_error_set(err, -ENOENT, "the recording has no event");
-	r = look(tui, event, report->filter, err);
+	r = tui_switch_view(tui, event, report->filter, err);
 	if (r < 0)
 		return r;
 	if (report->show == PM_SHOW_TREE || report->show == PM_SHOW_BOTTOM_UP)
@@ -204,7 +204,7 @@ static int begin(struct pm_tui *tui, struct pm_error *err)
 	if (r == 0 &&
 	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES ||
 	     report->show == PM_SHOW_ANNOTATE))
-		r = push_asked(tui, err);
+		r = tui_push_requested_page(tui, err);
 	return r;
 }
 
@@ -225,7 +225,7 @@ int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_er
 	tui->limit = report->limit > 0 ? report->limit : 0;
 	tui->rows = 24;
 	tui->columns = 80;
-	r = begin(tui, err);
+	r = tui_start(tui, err);
 	if (r < 0) {
 		pm_tui_free(tui);
 		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;

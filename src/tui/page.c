@@ -49,7 +49,7 @@ void page_select(struct pm_tui *tui, struct page *page, size_t row)
 
 /* ---- tables ------------------------------------------------------------------------------ */
 
-static int make_table(struct pm_tui *tui, struct page *page)
+static int page_make_table(struct pm_tui *tui, struct page *page)
 {
 	struct pm_keys keys = { .key = { page->key }, .len = 1 };
 	uint32_t selected = PM_PROFILE_NONE;
@@ -87,7 +87,7 @@ struct path {
 	PM_VEC(uint32_t) functions; /* innermost first */
 };
 
-static int path_of(struct path *path, const struct page *page)
+static int page_selected_path(struct path *path, const struct page *page)
 {
 	int r = 0;
 
@@ -100,8 +100,8 @@ static int path_of(struct path *path, const struct page *page)
 }
 
 /* The node at the end of the path, or the last one found on the way. */
-static int follow(const struct pm_tui *tui, struct page *page, const struct path *path,
-		  uint32_t *ret)
+static int follow_tree_path(const struct pm_tui *tui, struct page *page,
+			    const struct path *path, uint32_t *ret)
 {
 	uint32_t node = 0;
 
@@ -126,12 +126,12 @@ static int follow(const struct pm_tui *tui, struct page *page, const struct path
 	return 0;
 }
 
-static int make_tree(struct pm_tui *tui, struct page *page)
+static int page_make_tree(struct pm_tui *tui, struct page *page)
 {
 	struct path path = { 0 };
 	struct pm_tree *tree = NULL;
 	uint32_t node = 0;
-	int r = path_of(&path, page);
+	int r = page_selected_path(&path, page);
 
 	if (r == 0)
 		r = pm_tree_new(&tree, tui->view, page->tree_kind,
@@ -141,7 +141,7 @@ static int make_tree(struct pm_tui *tui, struct page *page)
 	pm_vec_clear(&page->open);
 	pm_vec_clear(&page->rows);
 	if (r == 0)
-		r = follow(tui, page, &path, &node);
+		r = follow_tree_path(tui, page, &path, &node);
 	if (r == 0 && node == 0 && page->made == 0 &&
 	    page->tree->nodes.data[0].children > 0) {
 		/* Initially select the heaviest child. */
@@ -156,7 +156,7 @@ static int make_tree(struct pm_tui *tui, struct page *page)
 
 /* ---- texts ------------------------------------------------------------------------------- */
 
-static int lines_of(struct page *page)
+static int page_split_lines(struct page *page)
 {
 	size_t start = 0;
 	int r = 0;
@@ -177,7 +177,7 @@ static int lines_of(struct page *page)
 }
 
 /* The heading of the text report, which contains all warnings. */
-static int information_lines(struct pm_tui *tui, struct page *page)
+static int page_make_information(struct pm_tui *tui, struct page *page)
 {
 	struct pm_report report = tui->report;
 	char *text = NULL;
@@ -200,7 +200,7 @@ static int information_lines(struct pm_tui *tui, struct page *page)
 	return r;
 }
 
-static int make_text(struct pm_tui *tui, struct page *page)
+static int page_make_text(struct pm_tui *tui, struct page *page)
 {
 	int r;
 
@@ -211,9 +211,9 @@ static int make_text(struct pm_tui *tui, struct page *page)
 	else if (page->text_kind == TEXT_ANNOTATE)
 		r = tui_annotate_lines(tui, page);
 	else
-		r = information_lines(tui, page);
+		r = page_make_information(tui, page);
 	if (r == 0)
-		r = lines_of(page);
+		r = page_split_lines(page);
 	page_select(tui, page, page->selected);
 	return r;
 }
@@ -226,13 +226,13 @@ int page_make(struct pm_tui *tui, struct page *page)
 		return 0;
 	switch (page->kind) {
 	case PAGE_TABLE:
-		r = make_table(tui, page);
+		r = page_make_table(tui, page);
 		break;
 	case PAGE_TREE:
-		r = make_tree(tui, page);
+		r = page_make_tree(tui, page);
 		break;
 	case PAGE_TEXT:
-		r = make_text(tui, page);
+		r = page_make_text(tui, page);
 		break;
 	}
 	page->made = tui->generation;
@@ -258,7 +258,7 @@ void tui_pop(struct pm_tui *tui)
 	tui->pages.len--;
 }
 
-static int show(struct pm_tui *tui, struct page *page)
+static int page_replace_current(struct pm_tui *tui, struct page *page)
 {
 	int r = tui_push(tui, page);
 
@@ -276,14 +276,14 @@ int tui_show_table(struct pm_tui *tui, enum pm_key key)
 {
 	struct page page = { .kind = PAGE_TABLE, .key = key };
 
-	return show(tui, &page);
+	return page_replace_current(tui, &page);
 }
 
 int tui_show_tree(struct pm_tui *tui, enum pm_tree_kind kind)
 {
 	struct page page = { .kind = PAGE_TREE, .tree_kind = kind };
 
-	return show(tui, &page);
+	return page_replace_current(tui, &page);
 }
 
 int tui_push_function(struct pm_tui *tui, uint32_t function, enum pm_tree_kind kind)

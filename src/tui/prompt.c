@@ -20,7 +20,7 @@ int tui_prompt(struct pm_tui *tui, enum prompt_kind kind, const char *typed)
 	return 0;
 }
 
-static void append(struct pm_str *str, uint32_t c)
+static void append_typed_character(struct pm_str *str, uint32_t c)
 {
 	if (str->len >= TYPED_MAX)
 		return;
@@ -42,7 +42,7 @@ static void append(struct pm_str *str, uint32_t c)
 	pm_str_putc(str, (char)(0x80 | (c & 0x3f)));
 }
 
-static void take_back(struct pm_str *str)
+static void remove_last_character(struct pm_str *str)
 {
 	while (str->len > 0) {
 		unsigned char last = (unsigned char)str->data[--str->len];
@@ -53,7 +53,7 @@ static void take_back(struct pm_str *str)
 	}
 }
 
-static int set_limit(struct pm_tui *tui, const char *text)
+static int set_typed_limit(struct pm_tui *tui, const char *text)
 {
 	char *end;
 	double limit = strtod(text, &end);
@@ -69,7 +69,7 @@ static int set_limit(struct pm_tui *tui, const char *text)
 	return 0;
 }
 
-static int search_for(struct pm_tui *tui, const char *text)
+static int search_typed_text(struct pm_tui *tui, const char *text)
 {
 	/* An empty line repeats the last search. */
 	if (text[0] != '\0') {
@@ -89,9 +89,9 @@ static int accept_line(struct pm_tui *tui)
 
 	tui->prompt = PROMPT_NONE;
 	if (kind == PROMPT_SEARCH)
-		r = search_for(tui, text);
+		r = search_typed_text(tui, text);
 	else if (kind == PROMPT_LIMIT)
-		r = set_limit(tui, text);
+		r = set_typed_limit(tui, text);
 	else if (text[0] != '\0')
 		r = tui_write(tui, text);
 	return r < 0 ? r : page_make(tui, tui_page(tui));
@@ -109,7 +109,7 @@ int tui_prompt_press(struct pm_tui *tui, uint32_t key)
 	case CONTROL_H:
 		if (tui->typed.len == 0)
 			tui->prompt = PROMPT_NONE;
-		take_back(&tui->typed);
+		remove_last_character(&tui->typed);
 		return 0;
 	case CONTROL_U:
 		pm_str_clear(&tui->typed);
@@ -117,7 +117,7 @@ int tui_prompt_press(struct pm_tui *tui, uint32_t key)
 	default:
 		if (key >= ' ' && key < PM_TUI_UP && !(key >= 0x7f && key < 0xa0) &&
 		    !(key >= 0xd800 && key < 0xe000))
-			append(&tui->typed, key);
+			append_typed_character(&tui->typed, key);
 		return tui->typed.failed ? -ENOMEM : 0;
 	}
 }

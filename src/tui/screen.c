@@ -32,7 +32,7 @@ struct screen {
 
 static volatile sig_atomic_t caught;
 
-static void catch (int signal)
+static void remember_signal(int signal)
 {
 	caught = signal;
 }
@@ -56,7 +56,7 @@ struct signals {
  */
 static void catch_signals(struct signals *signals)
 {
-	struct sigaction action = { .sa_handler = catch };
+	struct sigaction action = { .sa_handler = remember_signal };
 	sigset_t block;
 
 	caught = 0;
@@ -80,7 +80,7 @@ static void release_signals(const struct signals *signals)
 
 /* ---- drawing ------------------------------------------------------------------------------- */
 
-static attr_t attributes(const struct screen *screen, const struct pm_tui_cell *cell)
+static attr_t cell_attributes(const struct screen *screen, const struct pm_tui_cell *cell)
 {
 	static const struct {
 		attr_t with_color, without;
@@ -103,8 +103,8 @@ static attr_t attributes(const struct screen *screen, const struct pm_tui_cell *
 
 /* Stores one character of @text in *ret and returns its length in bytes; ? replaces
  * characters that take no column. */
-static size_t next_char(const struct screen *screen, const char *text, wchar_t *ret,
-			unsigned *columns)
+static size_t next_printable_character(const struct screen *screen, const char *text,
+				       wchar_t *ret, unsigned *columns)
 {
 	mbstate_t state = { 0 };
 	size_t len = pm_utf8_char(text, strnlen(text, 4));
@@ -136,11 +136,11 @@ static void draw_cell(const struct screen *screen, const struct pm_tui_frame *fr
 
 	if (cell->row >= frame->rows || cell->column >= frame->columns)
 		return;
-	attrset((int)attributes(screen, cell));
+	attrset((int)cell_attributes(screen, cell));
 	move((int)cell->row, (int)cell->column);
 	while (*text) {
 		wchar_t wide;
-		size_t len = next_char(screen, text, &wide, &columns);
+		size_t len = next_printable_character(screen, text, &wide, &columns);
 
 		if (used + columns > cell->width ||
 		    cell->column + used + columns > frame->columns)
@@ -153,7 +153,7 @@ static void draw_cell(const struct screen *screen, const struct pm_tui_frame *fr
 		addch(' ');
 }
 
-static int draw(struct screen *screen, struct pm_tui *tui)
+static int draw_screen(struct screen *screen, struct pm_tui *tui)
 {
 	const struct pm_tui_frame *frame;
 	int r = pm_tui_draw(tui, &frame);
@@ -197,7 +197,7 @@ static uint32_t function_key(wint_t key)
 }
 
 /* Handles all keys that are available. Returns 1 to continue, 0 at the end. */
-static int take_keys(struct screen *screen, struct pm_tui *tui, size_t *taken)
+static int screen_take_keys(struct screen *screen, struct pm_tui *tui, size_t *taken)
 {
 	wint_t key;
 	int kind;
@@ -228,7 +228,7 @@ static int take_keys(struct screen *screen, struct pm_tui *tui, size_t *taken)
 }
 
 /* Whether the terminal is gone: it is readable, but there is nothing to read. */
-static bool is_gone(const struct screen *screen, short events)
+static bool is_terminal_gone(const struct screen *screen, short events)
 {
 	int waiting = 0;
 
@@ -240,8 +240,8 @@ static bool is_gone(const struct screen *screen, short events)
 
 /* Waits for keys, a signal or an error. Returns 1 if keys were handled, 0 at the end, or
  * a negative errno. */
-static int wait_and_take(struct screen *screen, struct pm_tui *tui,
-			 const struct signals *signals)
+static int screen_wait_for_keys(struct screen *screen, struct pm_tui *tui,
+				const struct signals *signals)
 {
 	struct pollfd poll_keys = { .fd = screen->fd, .events = POLLIN };
 	size_t taken;
@@ -251,16 +251,16 @@ static int wait_and_take(struct screen *screen, struct pm_tui *tui,
 		return 0;
 	if (n < 0 && errno != EINTR)
 		return -errno;
-	if (n > 0 && is_gone(screen, poll_keys.revents)) {
+	if (n > 0 && is_terminal_gone(screen, poll_keys.revents)) {
 		screen->lost = true;
 		return 0;
 	}
-	return take_keys(screen, tui, &taken);
+	return screen_take_keys(screen, tui, &taken);
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-static int no_terminal(struct pm_error *err, const char *what)
+static int set_no_screen_error(struct pm_error *err, const char *what)
 {
 	pm_error_set(err, -ENOTTY, "%s is not a terminal: there is nothing to browse on",
 		     what);
@@ -281,9 +281,9 @@ static int open_screen(struct screen *ret, const struct pm_report *report, FILE 
 	const char *term = getenv("TERM");
 
 	if (!isatty(fileno(keys)))
-		return no_terminal(err, "the input");
+		return set_no_screen_error(err, "the input");
 	if (!isatty(fileno(to)))
-		return no_terminal(err, "the output");
+		return set_no_screen_error(err, "the output");
 	if (tui_knows_terminal(to))
 		screen.curses = newterm(NULL, to, keys);
 	if (screen.curses && !tigetstr("cup")) {
@@ -332,8 +332,8 @@ int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *to, struct pm_e
 	}
 	pm_tui_resize(tui, (unsigned)LINES, (unsigned)COLS);
 	do
-		r = draw(&screen, tui);
-	while (r == 0 && (r = wait_and_take(&screen, tui, &signals)) > 0);
+		r = draw_screen(&screen, tui);
+	while (r == 0 && (r = screen_wait_for_keys(&screen, tui, &signals)) > 0);
 	close_screen(&screen);
 	release_signals(&signals);
 	pm_tui_free(tui);

@@ -31,7 +31,7 @@ static void needle_release(struct needle *needle)
 		regfree(&needle->regex);
 }
 
-static bool is_in(const struct needle *needle, const char *text)
+static bool text_matches_needle(const struct needle *needle, const char *text)
 {
 	if (needle->exact_case ? strstr(text, needle->text) != NULL
 			       : strcasestr(text, needle->text) != NULL)
@@ -39,7 +39,7 @@ static bool is_in(const struct needle *needle, const char *text)
 	return needle->has_regex && regexec(&needle->regex, text, 0, NULL, 0) == 0;
 }
 
-static int not_found(struct pm_tui *tui, const struct needle *needle)
+static int say_not_found(struct pm_tui *tui, const struct needle *needle)
 {
 	struct pm_str shown = { 0 };
 
@@ -100,8 +100,8 @@ static size_t search_from(const struct pm_tui *tui, const struct page *page)
 	return page->kind == PAGE_TEXT && seen ? page->found - 1 : page->selected;
 }
 
-static int search_rows(struct pm_tui *tui, struct page *page, const struct needle *needle,
-		       bool backwards)
+static int search_page_rows(struct pm_tui *tui, struct page *page,
+			    const struct needle *needle, bool backwards)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
 	size_t count = page->rows.len, from = search_from(tui, page);
@@ -116,7 +116,7 @@ static int search_rows(struct pm_tui *tui, struct page *page, const struct needl
 		if (words.failed)
 			return -ENOMEM;
 		text = page->kind == PAGE_TABLE ? words.data : page_line(page, row);
-		if (!text || !is_in(needle, text))
+		if (!text || !text_matches_needle(needle, text))
 			continue;
 		if (i < count && (backwards ? row > from : row < from))
 			tui_say(tui, "from the %s again",
@@ -125,7 +125,7 @@ static int search_rows(struct pm_tui *tui, struct page *page, const struct needl
 		page->found = page->kind == PAGE_TEXT ? row + 1 : 0;
 		return 0;
 	}
-	return not_found(tui, needle);
+	return say_not_found(tui, needle);
 }
 
 /* ---- trees -------------------------------------------------------------------------------- */
@@ -136,19 +136,21 @@ enum answer {
 	YES,
 };
 
-static bool function_fits(const struct pm_tui *tui, const struct needle *needle,
-			  unsigned char *answers, uint32_t function)
+static bool function_matches_needle(const struct pm_tui *tui, const struct needle *needle,
+				    unsigned char *answers, uint32_t function)
 {
 	if (answers[function] == NOT_ASKED)
 		answers[function] =
-			is_in(needle, tui->profile->functions.data[function].name) ? YES
-										   : NO;
+			text_matches_needle(needle,
+					    tui->profile->functions.data[function].name)
+				? YES
+				: NO;
 	return answers[function] == YES;
 }
 
 /* Also searches closed nodes, and opens the parents of the result. */
-static int search_tree(struct pm_tui *tui, struct page *page, const struct needle *needle,
-		       bool backwards)
+static int search_page_tree(struct pm_tui *tui, struct page *page,
+			    const struct needle *needle, bool backwards)
 {
 	PM_AUTO_FREE unsigned char *answers =
 		calloc(tui->profile->functions.len + 1, sizeof(*answers));
@@ -158,7 +160,7 @@ static int search_tree(struct pm_tui *tui, struct page *page, const struct needl
 	if (!answers)
 		return -ENOMEM;
 	if (page->rows.len == 0)
-		return not_found(tui, needle);
+		return say_not_found(tui, needle);
 	node = begin = page->rows.data[page->selected].id;
 	for (unsigned steps = 0; steps < SEARCH_STEPS_MAX; steps++) {
 		int r = tree_step(tui, page, node, backwards, &node);
@@ -166,20 +168,20 @@ static int search_tree(struct pm_tui *tui, struct page *page, const struct needl
 		if (r < 0)
 			return r;
 		if (node == 0 && wrapped)
-			return not_found(tui, needle);
+			return say_not_found(tui, needle);
 		if (node == 0) {
 			wrapped = true;
 			continue;
 		}
-		if (function_fits(tui, needle, answers,
-				  page->tree->nodes.data[node].function)) {
+		if (function_matches_needle(tui, needle, answers,
+					    page->tree->nodes.data[node].function)) {
 			if (wrapped && node != begin)
 				tui_say(tui, "from the %s again",
 					backwards ? "end" : "beginning");
 			return tree_show(tui, page, node);
 		}
 		if (node == begin)
-			return not_found(tui, needle);
+			return say_not_found(tui, needle);
 	}
 	tui_warn(tui, "not found in the next %u nodes of the tree", SEARCH_STEPS_MAX);
 	return 0;
@@ -192,8 +194,8 @@ int tui_search(struct pm_tui *tui, bool backwards)
 	int r;
 
 	needle_init(&needle, tui->pattern.data);
-	r = page->kind == PAGE_TREE ? search_tree(tui, page, &needle, backwards)
-				    : search_rows(tui, page, &needle, backwards);
+	r = page->kind == PAGE_TREE ? search_page_tree(tui, page, &needle, backwards)
+				    : search_page_rows(tui, page, &needle, backwards);
 	needle_release(&needle);
 	return r;
 }

@@ -26,7 +26,7 @@ bool tree_is_open(const struct page *page, uint32_t node)
 	return node == 0 || (node < page->open.len && page->open.data[node]);
 }
 
-static int set_open(struct page *page, uint32_t node)
+static int node_set_open(struct page *page, uint32_t node)
 {
 	int r = 0;
 
@@ -46,7 +46,7 @@ int tree_open(const struct pm_tui *tui, struct page *page, uint32_t node)
 		r = tree_shown(tui, page, node, &shown);
 		if (r < 0 || shown == 0)
 			return r;
-		r = set_open(page, node);
+		r = node_set_open(page, node);
 		if (r < 0 || shown != 1)
 			return r;
 		node = page->tree->nodes.data[node].first_child;
@@ -71,7 +71,7 @@ int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bo
 
 		r = tree_shown(tui, page, at, &shown);
 		if (r == 0 && shown > 0 && at != 0)
-			r = set_open(page, at);
+			r = node_set_open(page, at);
 		for (uint32_t c = 0; r == 0 && c < shown; c++)
 			r = pm_vec_push(&queue,
 					page->tree->nodes.data[at].first_child + c);
@@ -96,8 +96,8 @@ static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 }
 
 /* The next node in reading order; enters closed nodes only if @all. */
-static int after(const struct pm_tui *tui, struct page *page, uint32_t node, bool all,
-		 uint32_t *ret)
+static int next_tree_node(const struct pm_tui *tui, struct page *page, uint32_t node,
+			  bool all, uint32_t *ret)
 {
 	uint32_t shown = 0, next = 0;
 	int r = 0;
@@ -117,8 +117,8 @@ static int after(const struct pm_tui *tui, struct page *page, uint32_t node, boo
 }
 
 /* The last node below @node, or @node itself. */
-static int last_below(const struct pm_tui *tui, struct page *page, uint32_t node,
-		      uint32_t *ret)
+static int last_node_below(const struct pm_tui *tui, struct page *page, uint32_t node,
+			   uint32_t *ret)
 {
 	uint32_t shown;
 	int r;
@@ -135,12 +135,12 @@ int tree_step(const struct pm_tui *tui, struct page *page, uint32_t node, bool b
 	uint32_t parent;
 
 	if (!backwards)
-		return after(tui, page, node, true, ret);
+		return next_tree_node(tui, page, node, true, ret);
 	if (node == 0)
-		return last_below(tui, page, 0, ret);
+		return last_node_below(tui, page, 0, ret);
 	parent = page->tree->nodes.data[node].parent;
 	if (node > page->tree->nodes.data[parent].first_child)
-		return last_below(tui, page, node - 1, ret);
+		return last_node_below(tui, page, node - 1, ret);
 	*ret = parent;
 	return 0;
 }
@@ -152,7 +152,7 @@ int tree_rows(struct pm_tui *tui, struct page *page, uint32_t node)
 	int r;
 
 	pm_vec_clear(&page->rows);
-	while ((r = after(tui, page, at, false, &at)) == 0 && at != 0) {
+	while ((r = next_tree_node(tui, page, at, false, &at)) == 0 && at != 0) {
 		struct page_row row = { .id = at,
 					.indent = page->tree->nodes.data[at].depth - 1 };
 
@@ -173,7 +173,7 @@ int tree_show(struct pm_tui *tui, struct page *page, uint32_t node)
 	for (uint32_t at = node; r == 0 && at != 0;) {
 		at = page->tree->nodes.data[at].parent;
 		if (at != 0)
-			r = set_open(page, at);
+			r = node_set_open(page, at);
 	}
 	return r < 0 ? r : tree_rows(tui, page, node);
 }

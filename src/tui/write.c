@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-static int write_rows(struct pm_tui *tui, struct page *page, FILE *to)
+static int write_page_rows(struct pm_tui *tui, struct page *page, FILE *to)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str line = { 0 };
 
@@ -36,7 +36,7 @@ static int write_rows(struct pm_tui *tui, struct page *page, FILE *to)
 	return 0;
 }
 
-static int write_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
+static int write_table_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
 {
 	struct page *page = tui_page(tui);
 	struct pm_report report = tui->report;
@@ -59,7 +59,7 @@ static int write_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
 		if (r < 0)
 			return r;
 	}
-	return write_rows(tui, page, to);
+	return write_page_rows(tui, page, to);
 }
 
 int tui_write(struct pm_tui *tui, const char *path)
@@ -78,7 +78,7 @@ int tui_write(struct pm_tui *tui, const char *path)
 			 r == EEXIST ? "there is such a file already" : strerror(r));
 		return 0;
 	}
-	r = write_page(tui, to, &err);
+	r = write_table_page(tui, to, &err);
 	failed = ferror(to) != 0;
 	if (fclose(to) != 0)
 		failed = true;
