@@ -9,7 +9,7 @@
 
 /* Opens the source of keys: if the recording is on standard input, the terminal
  * itself. */
-static FILE *open_keys(const struct pm_report_options *options, struct pm_error *err)
+static FILE *open_keyboard(const struct pm_report_options *options, struct pm_error *err)
 {
 	FILE *keys;
 	int fd;
@@ -28,7 +28,7 @@ static FILE *open_keys(const struct pm_report_options *options, struct pm_error 
 	return NULL;
 }
 
-static int no_terminal(struct pm_error *err, const char *what)
+static int set_not_a_terminal_error(struct pm_error *err, const char *what)
 {
 	pm_error_set(err, -ENOTTY, "%s is not a terminal: there is nothing to browse on",
 		     what);
@@ -41,14 +41,14 @@ int pm_browse_check(const struct pm_report_options *options, struct pm_error *er
 	if (!options->tui)
 		return 0;
 	if (strcmp(options->input, "-") != 0 && !isatty(STDIN_FILENO))
-		return no_terminal(err, "the input");
-	return isatty(STDOUT_FILENO) ? 0 : no_terminal(err, "the output");
+		return set_not_a_terminal_error(err, "the input");
+	return isatty(STDOUT_FILENO) ? 0 : set_not_a_terminal_error(err, "the output");
 }
 
 int pm_browse(const struct pm_report *report, const struct pm_report_options *options,
 	      struct pm_error *err)
 {
-	FILE *keys = open_keys(options, err);
+	FILE *keys = open_keyboard(options, err);
 	int r;
 
 	if (!keys)

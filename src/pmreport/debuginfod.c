@@ -44,7 +44,7 @@ struct library {
 };
 
 /* Converts the result of dlsym(3) to a function pointer, as POSIX requires. */
-static bool find_symbol(void *handle, const char *name, void *ret)
+static bool find_library_function(void *handle, const char *name, void *ret)
 {
 	void *symbol = dlsym(handle, name);
 
@@ -52,33 +52,36 @@ static bool find_symbol(void *handle, const char *name, void *ret)
 	return symbol != NULL;
 }
 
-static bool load(struct library *ret)
+static bool load_debuginfod_library(struct library *ret)
 {
 	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
-	return handle && find_symbol(handle, "debuginfod_begin", &ret->begin) &&
-	       find_symbol(handle, "debuginfod_set_progressfn", &ret->on_progress) &&
-	       find_symbol(handle, "debuginfod_find_debuginfo", &ret->find_debuginfo) &&
-	       find_symbol(handle, "debuginfod_find_executable", &ret->find_executable);
+	return handle && find_library_function(handle, "debuginfod_begin", &ret->begin) &&
+	       find_library_function(handle, "debuginfod_set_progressfn",
+				     &ret->on_progress) &&
+	       find_library_function(handle, "debuginfod_find_debuginfo",
+				     &ret->find_debuginfo) &&
+	       find_library_function(handle, "debuginfod_find_executable",
+				     &ret->find_executable);
 }
 
 /* ---- in the child ---------------------------------------------------------------------- */
 
 static int told; /* where to report progress; the library has no argument for a context */
 
-static void send(int to, const struct message *message)
+static void send_fetch_message(int to, const struct message *message)
 {
 	if (write(to, message, sizeof(*message)) != (ssize_t)sizeof(*message))
 		_exit(FAILED);
 }
 
-static int tell(client_t *client, long done, long of)
+static int send_fetch_progress(client_t *client, long done, long of)
 {
-	send(told, &(struct message){ .kind = AT, .done = done, .of = of });
+	send_fetch_message(told, &(struct message){ .kind = AT, .done = done, .of = of });
 	return 0;
 }
 
-static _Noreturn void child(const char *build_id, bool executable, int to)
+static _Noreturn void fetch_in_child(const char *build_id, bool executable, int to)
 {
 	struct message message = { .kind = MISSING, .code = -ENOSYS };
 	struct library library;
@@ -90,12 +93,12 @@ static _Noreturn void child(const char *build_id, bool executable, int to)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	told = to;
-	if (load(&library))
+	if (load_debuginfod_library(&library))
 		client = library.begin();
 	if (client) {
 		int fd;
 
-		library.on_progress(client, tell);
+		library.on_progress(client, send_fetch_progress);
 		fd = (executable ? library.find_executable : library.find_debuginfo)(
 			client, (const unsigned char *)build_id, 0, &path);
 		message.code = fd < 0 ? fd : -ENAMETOOLONG;
@@ -104,14 +107,14 @@ static _Noreturn void child(const char *build_id, bool executable, int to)
 			snprintf(message.path, sizeof(message.path), "%s", path);
 		}
 	}
-	send(to, &message);
+	send_fetch_message(to, &message);
 	/* The buffers and exit handlers belong to the parent. */
 	_exit(0);
 }
 
 /* ---- in the parent --------------------------------------------------------------------- */
 
-static uint64_t now_ms(void)
+static uint64_t fetch_clock_ms(void)
 {
 	struct timespec now;
 
@@ -119,7 +122,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
-static void show(const char *name, const struct message *message)
+static void show_fetch_progress(const char *name, const struct message *message)
 {
 	struct pm_str line = { 0 };
 
@@ -136,14 +139,14 @@ static void show(const char *name, const struct message *message)
 
 /* Reads until the child reports the end or closes the pipe, or the time is over. Returns
  * 0 or a negative errno. */
-static int listen_to(int fd, const struct pm_debuginfod *from, uint64_t ms,
-		     const char *name, struct message *ret)
+static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint64_t ms,
+				  const char *name, struct message *ret)
 {
-	uint64_t end = now_ms() + ms, shown = 0;
+	uint64_t end = fetch_clock_ms() + ms, shown = 0;
 
 	for (;;) {
 		struct pollfd ready = { .fd = fd, .events = POLLIN };
-		uint64_t now = now_ms();
+		uint64_t now = fetch_clock_ms();
 		ssize_t n;
 
 		if (now >= end)
@@ -158,14 +161,15 @@ static int listen_to(int fd, const struct pm_debuginfod *from, uint64_t ms,
 		if (ret->kind != AT)
 			return 0;
 		if (from->progress && now - shown >= PROGRESS_EVERY_MS) {
-			show(name, ret);
+			show_fetch_progress(name, ret);
 			shown = now;
 		}
 	}
 }
 
-static int fetch(const struct pm_debuginfod *from, const char *build_id, bool executable,
-		 const char *name, uint64_t ms, struct message *ret)
+static int fetch_with_progress(const struct pm_debuginfod *from, const char *build_id,
+			       bool executable, const char *name, uint64_t ms,
+			       struct message *ret)
 {
 	int ends[2], code;
 	pid_t pid;
@@ -175,12 +179,12 @@ static int fetch(const struct pm_debuginfod *from, const char *build_id, bool ex
 	pid = fork();
 	if (pid == 0) {
 		close(ends[0]);
-		child(build_id, executable, ends[1]);
+		fetch_in_child(build_id, executable, ends[1]);
 	}
 	code = pid < 0 ? -errno : 0;
 	close(ends[1]);
 	if (pid > 0) {
-		code = listen_to(ends[0], from, ms, name, ret);
+		code = receive_fetch_messages(ends[0], from, ms, name, ret);
 		kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -189,8 +193,8 @@ static int fetch(const struct pm_debuginfod *from, const char *build_id, bool ex
 	return code;
 }
 
-static char *explain(const struct message *message, int code, uint64_t ms,
-		     struct pm_error *err)
+static char *set_fetch_error(const struct message *message, int code, uint64_t ms,
+			     struct pm_error *err)
 {
 	if (code == 0 && message->kind == MISSING)
 		code = message->code;
@@ -209,7 +213,7 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 			 bool executable, const char *name, struct pm_error *err)
 {
 	struct message message = { .kind = MISSING };
-	uint64_t begin = now_ms(), ms = from->file_seconds * UINT64_C(1000), used;
+	uint64_t begin = fetch_clock_ms(), ms = from->file_seconds * UINT64_C(1000), used;
 	int code;
 
 	if (ms > from->ms_left)
@@ -219,14 +223,14 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 		return NULL;
 	}
 	if (from->progress)
-		show(name, NULL);
-	code = fetch(from, build_id, executable, name, ms, &message);
+		show_fetch_progress(name, NULL);
+	code = fetch_with_progress(from, build_id, executable, name, ms, &message);
 	if (from->progress)
 		fputs("\r\033[K", stderr);
-	used = now_ms() - begin;
+	used = fetch_clock_ms() - begin;
 	from->ms_left -= used < from->ms_left ? used : from->ms_left;
 	if (code < 0 || message.kind != FOUND)
-		return explain(&message, code, ms, err);
+		return set_fetch_error(&message, code, ms, err);
 	message.path[sizeof(message.path) - 1] = '\0';
 	return strdup(message.path);
 }
@@ -242,7 +246,7 @@ int pm_debuginfod_check(struct pm_error *err)
 		pm_error_fix(err, "DEBUGINFOD_URLS=https://debuginfod.elfutils.org");
 		return -ENOENT;
 	}
-	if (!load(&library)) {
+	if (!load_debuginfod_library(&library)) {
 		pm_error_set(err, -ENOENT, "--debuginfod: %s cannot be loaded", LIBRARY);
 		pm_error_fix(err, "apt install libdebuginfod1");
 		return -ENOENT;

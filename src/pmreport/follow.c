@@ -47,7 +47,7 @@ struct follow {
 	char *partial;
 };
 
-static uint64_t now_ns(void)
+static uint64_t follow_clock_ns(void)
 {
 	struct timespec now;
 
@@ -58,7 +58,7 @@ static uint64_t now_ns(void)
 /* ---- signals ------------------------------------------------------------------------------- */
 
 /* Blocked, so that helper processes do not receive signals meant for us. */
-static int take_signals(struct follow *follow, struct pm_error *err)
+static int follow_catch_signals(struct follow *follow, struct pm_error *err)
 {
 	sigset_t set;
 
@@ -72,7 +72,7 @@ static int take_signals(struct follow *follow, struct pm_error *err)
 	return 0;
 }
 
-static void look_for_signals(struct follow *follow)
+static void follow_check_signals(struct follow *follow)
 {
 	struct signalfd_siginfo info;
 
@@ -81,16 +81,16 @@ static void look_for_signals(struct follow *follow)
 }
 
 /* From now on signals end the program: only the last report is left to do. */
-static void give_signals_back(struct follow *follow)
+static void follow_restore_signals(struct follow *follow)
 {
-	look_for_signals(follow);
+	follow_check_signals(follow);
 	sigprocmask(SIG_SETMASK, &follow->mask, NULL);
 }
 
 /* Waits until there is more to read, a signal arrives, or it is time to draw. */
-static void wait_for_more(struct follow *follow)
+static void follow_wait_for_data(struct follow *follow)
 {
-	uint64_t now = now_ns();
+	uint64_t now = follow_clock_ns();
 	int ms = LOOK_MS;
 	struct pollfd fds[] = {
 		{ .fd = follow->signals, .events = POLLIN },
@@ -104,13 +104,13 @@ static void wait_for_more(struct follow *follow)
 	    (follow->draw_ns - now) / 1000000 < LOOK_MS)
 		ms = (int)((follow->draw_ns - now) / 1000000) + 1;
 	poll(fds, PM_ARRAY_LEN(fds), ms);
-	look_for_signals(follow);
+	follow_check_signals(follow);
 }
 
 /* ---- the screen ---------------------------------------------------------------------------- */
 
 /* Lines that do not fit would scroll the rest out at the top. */
-static void put_screen(const char *text)
+static void print_screen(const char *text)
 {
 	struct winsize size;
 	unsigned rows = 0;
@@ -138,17 +138,17 @@ static void put_screen(const char *text)
 	fputs("\033[J\033[?7h", stdout);
 }
 
-static int put(struct follow *follow, const char *text)
+static int follow_print(struct follow *follow, const char *text)
 {
 	if (follow->screen)
-		put_screen(text);
+		print_screen(text);
 	else
 		printf("%s%s", follow->drawn ? "\n" : "", text);
 	follow->drawn = true;
 	return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-static int draw(struct follow *follow, struct pm_error *err)
+static int follow_draw_report(struct follow *follow, struct pm_error *err)
 {
 	struct pm_report_options options = *follow->options;
 	const struct pm_profile *profile;
@@ -178,9 +178,9 @@ static int draw(struct follow *follow, struct pm_error *err)
 		pm_error_print(&why, "pmreport", to);
 	if (fclose(to) != 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	r = put(follow, text);
+	r = follow_print(follow, text);
 	follow->changed = false;
-	follow->draw_ns = now_ns() + (uint64_t)(options.interval * NS_A_SECOND);
+	follow->draw_ns = follow_clock_ns() + (uint64_t)(options.interval * NS_A_SECOND);
 	if (r < 0)
 		return pm_error_set(err, r, "cannot write: %s", strerror(-r));
 	return 0;
@@ -188,7 +188,7 @@ static int draw(struct follow *follow, struct pm_error *err)
 
 /* ---- the recording ------------------------------------------------------------------------- */
 
-static bool is_regular(const char *path)
+static bool is_regular_file(const char *path)
 {
 	struct stat st;
 
@@ -196,10 +196,10 @@ static bool is_regular(const char *path)
 }
 
 /* A recorder that was started at the same time may need a moment. */
-static int open_reader(struct follow *follow, struct pm_error *err)
+static int follow_open_reader(struct follow *follow, struct pm_error *err)
 {
 	const char *path = follow->options->input;
-	uint64_t end = now_ns() + BEGIN_NS;
+	uint64_t end = follow_clock_ns() + BEGIN_NS;
 	int r;
 
 	for (;;) {
@@ -214,8 +214,8 @@ static int open_reader(struct follow *follow, struct pm_error *err)
 		if (r == 0)
 			break;
 		if ((r != -ENOENT &&
-		     !(r == -ENODATA && (follow->partial || is_regular(path)))) ||
-		    now_ns() > end)
+		     !(r == -ENODATA && (follow->partial || is_regular_file(path)))) ||
+		    follow_clock_ns() > end)
 			return r;
 		poll(NULL, 0, LOOK_MS);
 	}
@@ -228,7 +228,7 @@ static int open_reader(struct follow *follow, struct pm_error *err)
 	return 0;
 }
 
-static bool has_name(const struct follow *follow, const char *path)
+static bool is_followed_file(const struct follow *follow, const char *path)
 {
 	struct stat st;
 
@@ -237,7 +237,7 @@ static bool has_name(const struct follow *follow, const char *path)
 }
 
 /* Checks a file whose end we have reached. */
-static enum end look_at_file(struct follow *follow)
+static enum end follow_check_file(struct follow *follow)
 {
 	struct stat st;
 
@@ -254,15 +254,15 @@ static enum end look_at_file(struct follow *follow)
 	if (strcmp(follow->options->input, "-") == 0 ||
 	    /* In this order, since the recorder may rename the file between the two
 	     * checks. */
-	    (follow->partial && has_name(follow, follow->partial)) ||
-	    has_name(follow, follow->options->input))
+	    (follow->partial && is_followed_file(follow, follow->partial)) ||
+	    is_followed_file(follow, follow->options->input))
 		return GOES_ON;
 	return REPLACED;
 }
 
 /* Reads what is available. Returns 1 if there may be more at once, 0 if not, or at the
  * end. */
-static int take(struct follow *follow, enum end *end, struct pm_error *err)
+static int follow_read_records(struct follow *follow, enum end *end, struct pm_error *err)
 {
 	struct pm_file_record record;
 	int r;
@@ -290,37 +290,37 @@ static int take(struct follow *follow, enum end *end, struct pm_error *err)
 
 /* If the recording comes through a pipe, the same key also stops its recorder, which then
  * writes the footer: only a second request ends us at once. */
-static bool is_stopped(const struct follow *follow)
+static bool is_following_stopped(const struct follow *follow)
 {
 	return follow->stops > (follow->is_file ? 0 : 1);
 }
 
-static int run(struct follow *follow, enum end *end, struct pm_error *err)
+static int follow_until_end(struct follow *follow, enum end *end, struct pm_error *err)
 {
 	while (*end == GOES_ON) {
-		int more = take(follow, end, err);
+		int more = follow_read_records(follow, end, err);
 		int r = more < 0 ? more : 0;
 
 		if (r < 0 || *end != GOES_ON)
 			return r;
-		look_for_signals(follow);
-		if (is_stopped(follow))
+		follow_check_signals(follow);
+		if (is_following_stopped(follow))
 			*end = STOPPED;
 		else if (!more)
-			*end = look_at_file(follow);
+			*end = follow_check_file(follow);
 		if (*end != GOES_ON)
 			return 0;
-		if (follow->changed && now_ns() >= follow->draw_ns)
-			r = draw(follow, err);
+		if (follow->changed && follow_clock_ns() >= follow->draw_ns)
+			r = follow_draw_report(follow, err);
 		if (r < 0)
 			return r;
 		if (!more)
-			wait_for_more(follow);
+			follow_wait_for_data(follow);
 	}
 	return 0;
 }
 
-static void tell(const struct follow *follow, enum end end)
+static void follow_report_end(const struct follow *follow, enum end end)
 {
 	struct pm_error text = { .offset = -1 };
 
@@ -335,7 +335,7 @@ static void tell(const struct follow *follow, enum end end)
 	pm_error_print(&text, "pmreport", stderr);
 }
 
-static void release(struct follow *follow)
+static void follow_release(struct follow *follow)
 {
 	pm_file_reader_free(follow->reader);
 	pm_profile_stream_free(follow->stream);
@@ -347,7 +347,7 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 	      const struct pm_report_options *options, struct pm_resymbolize *resymbolize,
 	      struct pm_error *err)
 {
-	PM_CLEANUP(release)
+	PM_CLEANUP(follow_release)
 	struct follow follow = {
 		.options = options,
 		.resymbolize = resymbolize,
@@ -358,16 +358,16 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 	int r;
 
 	/* Until there is a recording, Ctrl-C ends the program as usual. */
-	r = open_reader(&follow, err);
+	r = follow_open_reader(&follow, err);
 	if (r == 0)
-		r = take_signals(&follow, err);
+		r = follow_catch_signals(&follow, err);
 	if (r == 0)
 		r = pm_profile_stream_new(&follow.stream, &options->profile, err);
 	if (r == 0)
-		r = run(&follow, &end, err);
+		r = follow_until_end(&follow, &end, err);
 	if (r < 0)
 		return r;
-	give_signals_back(&follow);
+	follow_restore_signals(&follow);
 	pm_resymbolize_last(resymbolize);
 	r = pm_profile_stream_look(follow.stream,
 				   follow.footer ? PM_PROFILE_WHOLE : PM_PROFILE_CUT,
@@ -380,7 +380,7 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 	else if (follow.drawn)
 		putchar('\n');
 	fflush(stdout);
-	tell(&follow, end);
+	follow_report_end(&follow, end);
 	*ret = PM_TAKE_PTR(follow.stream);
 	return 0;
 }

@@ -4,101 +4,101 @@
 
 #include <string.h>
 
-static int write_text(const struct pm_report_options *options, FILE *to,
-		      struct pm_error *err)
+static int write_report_text(const struct pm_report_options *options, FILE *to,
+			     struct pm_error *err)
 {
 	return pm_output_text(&options->report, to, err);
 }
 
-static int write_csv(const struct pm_report_options *options, FILE *to,
-		     struct pm_error *err)
+static int write_report_csv(const struct pm_report_options *options, FILE *to,
+			    struct pm_error *err)
 {
 	return pm_output_csv(&options->report, options->separator, to, err);
 }
 
-static int write_json(const struct pm_report_options *options, FILE *to,
-		      struct pm_error *err)
+static int write_report_json(const struct pm_report_options *options, FILE *to,
+			     struct pm_error *err)
 {
 	return pm_output_json(&options->report, to, err);
 }
 
-static int write_folded(const struct pm_report_options *options, FILE *to,
-			struct pm_error *err)
+static int write_report_folded(const struct pm_report_options *options, FILE *to,
+			       struct pm_error *err)
 {
 	return pm_output_folded(&options->report, options->folded_periods, to, err);
 }
 
-static int write_pprof(const struct pm_report_options *options, FILE *to,
-		       struct pm_error *err)
+static int write_report_pprof(const struct pm_report_options *options, FILE *to,
+			      struct pm_error *err)
 {
 	return pm_output_pprof(&options->report, to, err);
 }
 
-static int write_firefox(const struct pm_report_options *options, FILE *to,
-			 struct pm_error *err)
+static int write_report_firefox(const struct pm_report_options *options, FILE *to,
+				struct pm_error *err)
 {
 	return pm_output_firefox(&options->report, to, err);
 }
 
-static int write_speedscope(const struct pm_report_options *options, FILE *to,
-			    struct pm_error *err)
+static int write_report_speedscope(const struct pm_report_options *options, FILE *to,
+				   struct pm_error *err)
 {
 	return pm_output_speedscope(&options->report, to, err);
 }
 
-static int write_callgrind(const struct pm_report_options *options, FILE *to,
-			   struct pm_error *err)
+static int write_report_callgrind(const struct pm_report_options *options, FILE *to,
+				  struct pm_error *err)
 {
 	return pm_output_callgrind(&options->report, to, err);
 }
 
-static int write_perf_script(const struct pm_report_options *options, FILE *to,
-			     struct pm_error *err)
+static int write_report_perf_script(const struct pm_report_options *options, FILE *to,
+				    struct pm_error *err)
 {
 	return pm_output_perf_script(&options->report, to, err);
 }
 
-static int write_html(const struct pm_report_options *options, FILE *to,
-		      struct pm_error *err)
+static int write_report_html(const struct pm_report_options *options, FILE *to,
+			     struct pm_error *err)
 {
 	return pm_output_html(&options->report, to, err);
 }
 
-static int write_flamegraph(const struct pm_report_options *options, FILE *to,
-			    struct pm_error *err)
+static int write_report_flamegraph(const struct pm_report_options *options, FILE *to,
+				   struct pm_error *err)
 {
 	return pm_output_flamegraph(&options->report, to, err);
 }
 
 /* In the order in which messages list them. */
 static const struct pm_report_format formats[] = {
-	{ .name = "text", .shows = true, .write = write_text },
-	{ .name = "csv", .shows = true, .write = write_csv },
-	{ .name = "json", .shows = true, .write = write_json },
-	{ .name = "folded", .one_event = true, .write = write_folded },
-	{ .name = "html", .samples = true, .compares = true, .write = write_html },
+	{ .name = "text", .shows = true, .write = write_report_text },
+	{ .name = "csv", .shows = true, .write = write_report_csv },
+	{ .name = "json", .shows = true, .write = write_report_json },
+	{ .name = "folded", .one_event = true, .write = write_report_folded },
+	{ .name = "html", .samples = true, .compares = true, .write = write_report_html },
 	{ .name = "flamegraph",
 	  .one_event = true,
 	  .inverts = true,
 	  .compares = true,
-	  .write = write_flamegraph },
+	  .write = write_report_flamegraph },
 	{ .name = "pprof",
-	  .write = write_pprof,
+	  .write = write_report_pprof,
 	  .binary = "profile.pb.gz",
 	  .lacks = "pprof knows no time within a recording: samples are added up" },
 	{ .name = "firefox",
 	  .samples = true,
-	  .write = write_firefox,
+	  .write = write_report_firefox,
 	  .lacks =
 		  "Firefox Profiler calls \"samples\" what events other than time count" },
 	{ .name = "speedscope",
 	  .samples = true,
-	  .write = write_speedscope,
+	  .write = write_report_speedscope,
 	  .lacks = "speedscope shows neither modules nor warnings: see the text report" },
 	{ .name = "callgrind",
-	  .write = write_callgrind,
+	  .write = write_report_callgrind,
 	  .lacks = "callgrind knows neither threads nor time: samples are added up" },
-	{ .name = "perf-script", .samples = true, .write = write_perf_script },
+	{ .name = "perf-script", .samples = true, .write = write_report_perf_script },
 };
 
 static void list_formats(const char *name, struct pm_error *err)

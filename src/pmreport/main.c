@@ -18,13 +18,13 @@ enum {
 	STATUS_USAGE = 2,
 };
 
-static int fail(const struct pm_error *err, int status)
+static int print_error_and_fail(const struct pm_error *err, int status)
 {
 	pm_error_print(err, "pmreport", stderr);
 	return status;
 }
 
-static void PM_PRINTF(1, 2) say(const char *format, ...)
+static void PM_PRINTF(1, 2) print_report_warning(const char *format, ...)
 {
 	struct pm_error text = { .offset = -1 };
 	va_list args;
@@ -37,7 +37,7 @@ static void PM_PRINTF(1, 2) say(const char *format, ...)
 
 /* ---- the screen ------------------------------------------------------------------------- */
 
-static void look_at_terminal(struct pm_report_options *options)
+static void set_terminal_options(struct pm_report_options *options)
 {
 	struct pm_report *report = &options->report;
 	int fd = options->output ? -1 : STDOUT_FILENO;
@@ -50,15 +50,15 @@ static void look_at_terminal(struct pm_report_options *options)
 
 /* ---- reading and writing ------------------------------------------------------------------ */
 
-static void release_reader(struct pm_file_reader **reader)
+static void close_report_reader(struct pm_file_reader **reader)
 {
 	pm_file_reader_free(*reader);
 }
 
-static int load(struct pm_profile **ret, const char *input,
-		const struct pm_profile_options *options, struct pm_error *err)
+static int load_recording(struct pm_profile **ret, const char *input,
+			  const struct pm_profile_options *options, struct pm_error *err)
 {
-	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
+	PM_CLEANUP(close_report_reader) struct pm_file_reader *reader = NULL;
 	int r = pm_file_reader_open(&reader, input, err);
 
 	if (r == 0)
@@ -84,10 +84,10 @@ static int load_base(struct pm_profile **ret, const struct pm_report_options *op
 	if (!options->diff)
 		return 0;
 	base.keep_samples = base.latency || base.parallelism;
-	return load(ret, options->diff, &base, err);
+	return load_recording(ret, options->diff, &base, err);
 }
 
-static bool is_same_file(const char *a, const char *b)
+static bool is_same_regular_file(const char *a, const char *b)
 {
 	struct stat left, right;
 
@@ -97,10 +97,11 @@ static bool is_same_file(const char *a, const char *b)
 }
 
 /* A recording cannot be restored, and `-o` and `-i` are easily mixed up. */
-static int check_output(const struct pm_report_options *options, struct pm_error *err)
+static int check_output_file(const struct pm_report_options *options,
+			     struct pm_error *err)
 {
-	if (!is_same_file(options->input, options->output) &&
-	    !is_same_file(options->diff, options->output))
+	if (!is_same_regular_file(options->input, options->output) &&
+	    !is_same_regular_file(options->diff, options->output))
 		return 0;
 	pm_error_set(err, -EINVAL, "the report would overwrite the recording");
 	pm_error_where(err, options->output, -1);
@@ -119,8 +120,8 @@ static int check_terminal(const struct pm_report_options *options, struct pm_err
 	return -EINVAL;
 }
 
-static int find_event(struct pm_report_options *options, const struct pm_profile *profile,
-		      struct pm_error *err)
+static int find_report_event(struct pm_report_options *options,
+			     const struct pm_profile *profile, struct pm_error *err)
 {
 	if (options->event) {
 		options->report.event =
@@ -129,8 +130,8 @@ static int find_event(struct pm_report_options *options, const struct pm_profile
 	}
 	/* If the format has room for only one event, say that there are others. */
 	if (options->format->one_event && profile->events.len > 1)
-		say("the first of %zu events, %s; --event chooses", profile->events.len,
-		    profile->events.data[0].actual);
+		print_report_warning("the first of %zu events, %s; --event chooses",
+				     profile->events.len, profile->events.data[0].actual);
 	return 0;
 }
 
@@ -148,14 +149,15 @@ static int check_clock(const struct pm_report_options *options,
 	return -EINVAL;
 }
 
-static int browse(struct pm_report_options *options, struct pm_error *err)
+static int browse_report(struct pm_report_options *options, struct pm_error *err)
 {
 	int r = pm_browse(&options->report, options, err);
 
 	if (r < 0)
-		return fail(err, r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ
-					 ? STATUS_USAGE
-					 : STATUS_FILE);
+		return print_error_and_fail(err,
+					    r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ
+						    ? STATUS_USAGE
+						    : STATUS_FILE);
 	if (r > 0) {
 		signal(r, SIG_DFL);
 		raise(r);
@@ -174,14 +176,18 @@ static void report_newer_recording(const char *input)
 	    stat(partial, &newer) < 0 || newer.st_mtime < reported.st_mtime)
 		return;
 	if (found == PM_FILE_PARTIAL_GROWING)
-		say("a newer recording is being made, %s: it has no sample yet", partial);
+		print_report_warning(
+			"a newer recording is being made, %s: it has no sample yet",
+			partial);
 	else
-		say("the newest recording is %s: it has no samples, or pmrec was killed "
-		    "before the first",
-		    partial);
+		print_report_warning(
+			"the newest recording is %s: it has no samples, or pmrec was killed "
+			"before the first",
+			partial);
 }
 
-static int report(struct pm_report_options *options, const struct pm_profile *profile)
+static int write_requested_report(struct pm_report_options *options,
+				  const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_CLEANUP(pm_str_release) struct pm_str left_out = { 0 };
@@ -193,29 +199,32 @@ static int report(struct pm_report_options *options, const struct pm_profile *pr
 	options->report.filter = &options->filter;
 	options->report.field = options->field;
 	if (check_clock(options, profile, &err) < 0 ||
-	    find_event(options, profile, &err) < 0)
-		return fail(&err, STATUS_USAGE);
+	    find_report_event(options, profile, &err) < 0)
+		return print_error_and_fail(&err, STATUS_USAGE);
 	if (options->tui)
-		return browse(options, &err);
+		return browse_report(options, &err);
 	if (pm_sink_open(&sink, options->output, 0666, &err) < 0)
-		return fail(&err, STATUS_FILE);
+		return print_error_and_fail(&err, STATUS_FILE);
 	r = options->format->write(options, sink.file, &err);
 	if (r < 0)
-		return fail(&err, r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
+		return print_error_and_fail(&err,
+					    r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
 	if (left_out.len > 0 && !left_out.failed)
-		say("%s", left_out.data);
+		print_report_warning("%s", left_out.data);
 	if (profile->info.cut)
-		say("%s is cut short: the recorder was stopped before it could finish, "
-		    "or records still",
-		    options->input);
+		print_report_warning(
+			"%s is cut short: the recorder was stopped before it could finish, "
+			"or records still",
+			options->input);
 	report_newer_recording(options->input);
 	if (options->format->lacks && !options->report.quiet)
-		say("%s", options->format->lacks);
-	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
+		print_report_warning("%s", options->format->lacks);
+	return pm_sink_close(&sink, &err) < 0 ? print_error_and_fail(&err, STATUS_FILE)
+					      : STATUS_DONE;
 }
 
 /* Printing help and version may fail, too. */
-static int print_and_leave(const struct pm_report_options *options)
+static int print_help_or_version(const struct pm_report_options *options)
 {
 	struct pm_sink sink = { .file = stdout };
 	struct pm_error err = { .offset = -1 };
@@ -224,7 +233,8 @@ static int print_and_leave(const struct pm_report_options *options)
 		pm_report_options_help(stdout);
 	else
 		puts("pmreport " PMREPORT_VERSION);
-	return pm_sink_close(&sink, &err) < 0 ? fail(&err, STATUS_FILE) : STATUS_DONE;
+	return pm_sink_close(&sink, &err) < 0 ? print_error_and_fail(&err, STATUS_FILE)
+					      : STATUS_DONE;
 }
 
 /* Loads the file as it is, or follows it. */
@@ -240,12 +250,13 @@ static int load_and_report(struct pm_report_options *options,
 	options->report.base = base;
 	if (r == 0 && options->follow) {
 		r = pm_follow(&stream, &profile, options, resymbolize, &err);
-		look_at_terminal(options); /* the size may have changed */
+		set_terminal_options(options); /* the size may have changed */
 	} else if (r == 0) {
-		r = load(&loaded, options->input, &options->profile, &err);
+		r = load_recording(&loaded, options->input, &options->profile, &err);
 		profile = loaded;
 	}
-	status = r < 0 ? fail(&err, STATUS_FILE) : report(options, profile);
+	status = r < 0 ? print_error_and_fail(&err, STATUS_FILE)
+		       : write_requested_report(options, profile);
 	if (status == STATUS_DONE)
 		pm_resymbolize_tell(resymbolize, profile, options->report.file);
 	pm_profile_free(base);
@@ -264,17 +275,17 @@ int main(int argc, char **argv)
 	pm_streams_hold();
 	setlocale(LC_CTYPE, ""); /* numbers keep the format of the C locale */
 	if (pm_report_options_parse(&options, argc, argv, &err) < 0)
-		return fail(&err, STATUS_USAGE);
+		return print_error_and_fail(&err, STATUS_USAGE);
 	if (options.help || options.version)
-		return print_and_leave(&options);
-	if (check_output(&options, &err) < 0 || check_terminal(&options, &err) < 0 ||
+		return print_help_or_version(&options);
+	if (check_output_file(&options, &err) < 0 || check_terminal(&options, &err) < 0 ||
 	    pm_resymbolize_new(&resymbolize, &options.symbols, &err) < 0)
-		return fail(&err, STATUS_USAGE);
+		return print_error_and_fail(&err, STATUS_USAGE);
 	if (pm_browse_check(&options, &err) < 0) {
 		pm_resymbolize_free(resymbolize);
-		return fail(&err, STATUS_FILE);
+		return print_error_and_fail(&err, STATUS_FILE);
 	}
-	look_at_terminal(&options);
+	set_terminal_options(&options);
 	options.profile.symbolizer = pm_resymbolize_symbolizer(resymbolize);
 	status = load_and_report(&options, resymbolize);
 	pm_resymbolize_free(resymbolize);

@@ -80,7 +80,7 @@ int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error 
 
 /* Parses a number from 0 to @max at *at and moves *at after it. strtod() would also
  * accept "inf" and hex. */
-static bool take_number(const char **at, double max, double *ret)
+static bool parse_bounded_number(const char **at, double max, double *ret)
 {
 	size_t len = strspn(*at, "0123456789.");
 	char digits[32], *end;
@@ -117,7 +117,8 @@ int pm_report_parse_percentile(const char *text, struct pm_report_options *ret,
 		if (report->percentiles_len == PM_PERCENTILES_MAX)
 			return pm_report_usage(err, "up to %d percentiles at a time",
 					       PM_PERCENTILES_MAX);
-		if (!take_number(&at, 100, &percent) || (*at != ',' && *at != '\0'))
+		if (!parse_bounded_number(&at, 100, &percent) ||
+		    (*at != ',' && *at != '\0'))
 			return pm_report_usage(
 				err, "'%s' is no list of percentiles from 0 to 100",
 				text + len + 1);
@@ -134,7 +135,7 @@ int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 	bool from_percent = false, to_percent = false;
 
 	if (*at != '-') {
-		if (!take_number(&at, 1e12, &from))
+		if (!parse_bounded_number(&at, 1e12, &from))
 			goto bad;
 		from_percent = *at == '%';
 		at += from_percent;
@@ -142,7 +143,7 @@ int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 	if (*at++ != '-')
 		goto bad;
 	if (*at != '\0') {
-		if (!take_number(&at, 1e12, &to))
+		if (!parse_bounded_number(&at, 1e12, &to))
 			goto bad;
 		to_percent = *at == '%';
 		at += to_percent;
@@ -170,7 +171,8 @@ int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err)
 	const char *at = text;
 	double limit;
 
-	if (!take_number(&at, 100, &limit) || (*at != '\0' && strcmp(at, "%") != 0))
+	if (!parse_bounded_number(&at, 100, &limit) ||
+	    (*at != '\0' && strcmp(at, "%") != 0))
 		return pm_report_usage(err, "'%s' is no percentage from 0 to 100", text);
 	*ret = limit;
 	return 0;
@@ -195,7 +197,7 @@ int pm_report_parse_interval(const char *text, double *ret, struct pm_error *err
 	const char *at = text;
 	double seconds;
 
-	if (!take_number(&at, 3600, &seconds) || *at != '\0' || seconds < 0.1)
+	if (!parse_bounded_number(&at, 3600, &seconds) || *at != '\0' || seconds < 0.1)
 		return pm_report_usage(
 			err, "'%s' is no interval: it is 0.1 to 3600 seconds", text);
 	*ret = seconds;

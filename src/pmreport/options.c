@@ -186,8 +186,8 @@ static int add_source_root(struct pm_report_options *options, const char *folder
 	return 0;
 }
 
-static int set_format(struct pm_report_options *options, const char *name,
-		      struct pm_error *err)
+static int set_report_format(struct pm_report_options *options, const char *name,
+			     struct pm_error *err)
 {
 	const struct pm_report_format *format = pm_report_format_find(name, err);
 
@@ -201,15 +201,15 @@ static int set_format(struct pm_report_options *options, const char *name,
 }
 
 /* `--html FILE` is `--format html -o FILE`. */
-static int set_file(struct pm_report_options *options, const char *format,
-		    const char *file, struct pm_error *err)
+static int set_format_file(struct pm_report_options *options, const char *format,
+			   const char *file, struct pm_error *err)
 {
 	if (options->output && strcmp(options->output, file) != 0)
 		return pm_report_usage(err, "two files to write: '%s' and '%s'",
 				       options->output, file);
 	options->output = file;
 	options->output_named = true;
-	return set_format(options, format, err);
+	return set_report_format(options, format, err);
 }
 
 static int set_output(struct pm_report_options *options, const char *file,
@@ -229,7 +229,7 @@ static int set_folded(struct pm_report_options *options, const char *count,
 		return pm_report_usage(err, "--folded counts samples or period, not '%s'",
 				       count);
 	options->folded_periods = count && strcmp(count, "period") == 0;
-	return set_format(options, "folded", err);
+	return set_report_format(options, "folded", err);
 }
 
 static int set_separator(struct pm_report_options *options, const char *separator,
@@ -237,13 +237,13 @@ static int set_separator(struct pm_report_options *options, const char *separato
 {
 	int r = pm_parse_separator(&options->separator, separator, "pmreport", err);
 
-	return r < 0 ? r : set_format(options, "csv", err);
+	return r < 0 ? r : set_report_format(options, "csv", err);
 }
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static int apply(struct pm_report_options *options, int option, const char *value,
-		 struct pm_error *err)
+static int apply_report_option(struct pm_report_options *options, int option,
+			       const char *value, struct pm_error *err)
 {
 	switch (option) {
 	case OPTION_TREE:
@@ -313,16 +313,16 @@ static int apply(struct pm_report_options *options, int option, const char *valu
 		options->tui = true;
 		return 0;
 	case OPTION_JSON:
-		return set_format(options, "json", err);
+		return set_report_format(options, "json", err);
 	case OPTION_HTML:
-		return set_file(options, "html", value, err);
+		return set_format_file(options, "html", value, err);
 	case OPTION_FLAMEGRAPH:
-		return set_file(options, "flamegraph", value, err);
+		return set_format_file(options, "flamegraph", value, err);
 	case OPTION_DIFF:
 		options->diff = value;
 		return 0;
 	case OPTION_FORMAT:
-		return set_format(options, value, err);
+		return set_report_format(options, value, err);
 	case 'x':
 		return set_separator(options, value, err);
 	case OPTION_COLOR:
@@ -465,7 +465,8 @@ static int check_follow(struct pm_report_options *options, struct pm_error *err)
 }
 
 /* Checks combinations of options. */
-static int check(struct pm_report_options *options, struct pm_error *err)
+static int check_option_combinations(struct pm_report_options *options,
+				     struct pm_error *err)
 {
 	int r = check_tui(options, err);
 
@@ -517,7 +518,7 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		if (option == '?' || option == ':')
 			return pm_usage_option(err, "pmreport", long_options, option,
 					       argv[optind > at ? optind - 1 : at]);
-		r = apply(&options, option, optarg, err);
+		r = apply_report_option(&options, option, optarg, err);
 		if (r < 0)
 			return r;
 	}
@@ -533,7 +534,7 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		options.report.file = options.input;
 	if (!options.input)
 		options.input = default_input;
-	r = check(&options, err);
+	r = check_option_combinations(&options, err);
 	if (r < 0)
 		return r;
 	*ret = options;

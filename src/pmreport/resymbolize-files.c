@@ -6,7 +6,7 @@
 
 #define USUAL_DEBUG_DIR "/usr/lib/debug"
 
-static bool is_it(int fd, const struct pm_resymbolize_module *module)
+static bool is_module_file(int fd, const struct pm_resymbolize_module *module)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
 
@@ -15,8 +15,8 @@ static bool is_it(int fd, const struct pm_resymbolize_module *module)
 }
 
 /* Opens PREFIX PATH. *other is set if there is another file at that path. */
-static int open_path(const char *prefix, const char *path,
-		     const struct pm_resymbolize_module *module, bool *other)
+static int open_module_path(const char *prefix, const char *path,
+			    const struct pm_resymbolize_module *module, bool *other)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str whole = { 0 };
 	PM_AUTO_CLOSE int fd = -1;
@@ -27,16 +27,16 @@ static int open_path(const char *prefix, const char *path,
 	fd = pm_file_open(0, whole.data);
 	if (fd < 0)
 		return fd;
-	if (is_it(fd, module))
+	if (is_module_file(fd, module))
 		return pm_take_fd(&fd);
 	*other = true;
 	return -ESTALE;
 }
 
 /* Searches all folders of debug files. @fd: the file itself, -1: not available. */
-static int open_debug(const struct pm_resymbolize *resymbolize,
-		      const struct pm_resymbolize_module *module, int fd,
-		      const char **dir)
+static int open_module_debug_file(const struct pm_resymbolize *resymbolize,
+				  const struct pm_resymbolize_module *module, int fd,
+				  const char **dir)
 {
 	const char *const dirs[] = { resymbolize->debug_dir, resymbolize->symfs_debug,
 				     USUAL_DEBUG_DIR };
@@ -50,7 +50,7 @@ static int open_debug(const struct pm_resymbolize *resymbolize,
 		found = fd >= 0 ? pm_debug_find(fd, &search)
 				: pm_debug_find_by_id(module->id, module->id_len,
 						      &search);
-		if (found < 0 || !is_it(found, module))
+		if (found < 0 || !is_module_file(found, module))
 			continue;
 		*dir = dirs[i];
 		return pm_take_fd(&found);
@@ -71,15 +71,17 @@ enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resym
 	if (module->id_len == 0)
 		return PM_RESYMBOLIZE_NO_ID;
 	if (resymbolize->symfs)
-		ret->fd = open_path(resymbolize->symfs, module->path, module, &other);
+		ret->fd = open_module_path(resymbolize->symfs, module->path, module,
+					   &other);
 	if (ret->fd < 0 && module->path[0] == '/')
-		ret->fd = open_path("", module->path, module, &other);
+		ret->fd = open_module_path("", module->path, module, &other);
 	if (ret->fd < 0 && module->fetched && module->fetched_executable)
-		ret->fd = open_path("", module->fetched, module, &other);
+		ret->fd = open_module_path("", module->fetched, module, &other);
 	if (module->fetched && !module->fetched_executable)
-		ret->debug = open_path("", module->fetched, module, &other);
+		ret->debug = open_module_path("", module->fetched, module, &other);
 	if (ret->debug < 0)
-		ret->debug = open_debug(resymbolize, module, ret->fd, &ret->debug_dir);
+		ret->debug = open_module_debug_file(resymbolize, module, ret->fd,
+						    &ret->debug_dir);
 	/* A debug file alone has the symbols, the lines and the addresses of the code,
 	 * which is enough. */
 	if (ret->fd < 0 && ret->debug >= 0) {

@@ -14,7 +14,7 @@ struct row {
 	uint32_t module; /* PM_PROFILE_NONE: no module */
 };
 
-static int most_first(const void *left, const void *right)
+static int compare_rows_by_samples(const void *left, const void *right)
 {
 	const struct row *a = left, *b = right;
 
@@ -24,7 +24,7 @@ static int most_first(const void *left, const void *right)
 }
 
 /* The samples taken in functions without a name, by row of modules. */
-static struct row *count(const struct pm_profile *profile, uint64_t *all)
+static struct row *count_nameless_samples(const struct pm_profile *profile, uint64_t *all)
 {
 	struct row *rows = calloc(profile->modules.len + 1, sizeof(*rows));
 
@@ -43,11 +43,11 @@ static struct row *count(const struct pm_profile *profile, uint64_t *all)
 			rows[module].samples += cell->weight.samples;
 	}
 	if (rows)
-		qsort(rows, profile->modules.len, sizeof(*rows), most_first);
+		qsort(rows, profile->modules.len, sizeof(*rows), compare_rows_by_samples);
 	return rows;
 }
 
-static const char *reason(const struct pm_resymbolize_module *module)
+static const char *module_nameless_reason(const struct pm_resymbolize_module *module)
 {
 	if (!module)
 		return "made while it ran, or by the system";
@@ -70,7 +70,7 @@ static const char *reason(const struct pm_resymbolize_module *module)
 	return "";
 }
 
-static bool is_lacking(const struct pm_resymbolize_module *module)
+static bool is_module_lacking(const struct pm_resymbolize_module *module)
 {
 	return module && (module->state == PM_RESYMBOLIZE_NOT_HERE ||
 			  module->state == PM_RESYMBOLIZE_OTHER_BUILD ||
@@ -78,10 +78,12 @@ static bool is_lacking(const struct pm_resymbolize_module *module)
 			  (module->state == PM_RESYMBOLIZE_FOUND && !module->lines));
 }
 
-static void put_row(struct pm_str *text, const struct pm_profile_module *module,
-		    const struct pm_resymbolize_module *state, double percent)
+static void append_nameless_module(struct pm_str *text,
+				   const struct pm_profile_module *module,
+				   const struct pm_resymbolize_module *state,
+				   double percent)
 {
-	const char *why = reason(state);
+	const char *why = module_nameless_reason(state);
 
 	pm_str_printf(text, "  %5.1f%%  ", percent);
 	pm_str_printable(text, module->path, strlen(module->path));
@@ -94,8 +96,9 @@ static void put_row(struct pm_str *text, const struct pm_profile_module *module,
 	pm_str_puts(text, ")\n");
 }
 
-static void put_help(struct pm_str *text, const struct pm_resymbolize *resymbolize,
-		     const char *file)
+static void append_symbols_help(struct pm_str *text,
+				const struct pm_resymbolize *resymbolize,
+				const char *file)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
@@ -128,7 +131,7 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 	if (resymbolize->options.off || resymbolize->options.quiet ||
 	    (profile->info.symbols > 0 && !pm_resymbolize_explicit(resymbolize)))
 		return;
-	rows = count(profile, &all);
+	rows = count_nameless_samples(profile, &all);
 	for (size_t i = 0; rows && i < profile->modules.len && rows[i].samples > 0; i++) {
 		const struct pm_profile_module *module =
 			&profile->modules.data[rows[i].module];
@@ -143,8 +146,8 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 			continue;
 		}
 		told++;
-		help = help || is_lacking(state);
-		put_row(&text, module, state, percent);
+		help = help || is_module_lacking(state);
+		append_nameless_module(&text, module, state, percent);
 	}
 	percent = all > 0 ? 100.0 * (double)nameless / (double)all : 0;
 	if ((told == 0 && percent < TOLD_PERCENT) || text.failed)
@@ -159,7 +162,7 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 			TOLD_PERCENT, more);
 	pm_str_clear(&text);
 	if (help)
-		put_help(&text, resymbolize, file);
+		append_symbols_help(&text, resymbolize, file);
 	if (text.len > 0 && !text.failed)
 		fputs(text.data, stderr);
 }

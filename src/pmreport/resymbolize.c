@@ -30,7 +30,7 @@ struct work {
 	struct pm_str texts; /* of one chain, printable */
 };
 
-static uint64_t now_ns(void)
+static uint64_t resymbolize_clock_ns(void)
 {
 	struct timespec now;
 
@@ -48,7 +48,7 @@ bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize)
 
 /* Build-ids have an even number of digits. Recorders truncate those that are longer than
  * PM_MODULE_BUILD_ID_MAX, so they cannot be compared. */
-static uint8_t parse_id(const char *text, uint8_t ret[PM_MODULE_BUILD_ID_MAX])
+static uint8_t parse_build_id_text(const char *text, uint8_t ret[PM_MODULE_BUILD_ID_MAX])
 {
 	size_t len = text ? strlen(text) : 0;
 
@@ -63,12 +63,12 @@ static uint8_t parse_id(const char *text, uint8_t ret[PM_MODULE_BUILD_ID_MAX])
 	return (uint8_t)(len / 2);
 }
 
-static bool same_text(const char *a, const char *b)
+static bool equal_or_both_null(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static uint64_t hash_of(const struct pm_profile_module *module)
+static uint64_t hash_module_key(const struct pm_profile_module *module)
 {
 	uint64_t hash = pm_hash_bytes(module->path, strlen(module->path));
 
@@ -79,21 +79,21 @@ static uint64_t hash_of(const struct pm_profile_module *module)
 }
 
 /* pm_index_equal_fn */
-static bool is_module(const void *table, uint32_t id, const void *key)
+static bool module_key_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_resymbolize *resymbolize = table;
 	const struct pm_resymbolize_module *have = &resymbolize->modules.data[id];
 	const struct pm_profile_module *module = key;
 
-	return same_text(have->path, module->path) &&
-	       same_text(have->build_id, module->build_id);
+	return equal_or_both_null(have->path, module->path) &&
+	       equal_or_both_null(have->build_id, module->build_id);
 }
 
 const struct pm_resymbolize_module *pm_resymbolize_find(
 	const struct pm_resymbolize *resymbolize, const struct pm_profile_module *module)
 {
-	uint32_t id = pm_index_find(&resymbolize->by_name, hash_of(module), is_module,
-				    resymbolize, module);
+	uint32_t id = pm_index_find(&resymbolize->by_name, hash_module_key(module),
+				    module_key_equal, resymbolize, module);
 
 	return id == PM_INDEX_NONE ? NULL : &resymbolize->modules.data[id];
 }
@@ -102,15 +102,15 @@ struct pm_resymbolize_module *pm_resymbolize_module(
 	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module)
 {
 	struct pm_resymbolize_module row = { 0 };
-	uint64_t hash = hash_of(module);
-	uint32_t id = pm_index_find(&resymbolize->by_name, hash, is_module, resymbolize,
-				    module);
+	uint64_t hash = hash_module_key(module);
+	uint32_t id = pm_index_find(&resymbolize->by_name, hash, module_key_equal,
+				    resymbolize, module);
 
 	if (id != PM_INDEX_NONE)
 		return &resymbolize->modules.data[id];
 	row.path = strdup(module->path);
 	row.build_id = module->build_id ? strdup(module->build_id) : NULL;
-	row.id_len = parse_id(module->build_id, row.id);
+	row.id_len = parse_build_id_text(module->build_id, row.id);
 	if (!row.path || (module->build_id && !row.build_id) ||
 	    pm_vec_push(&resymbolize->modules, row) < 0) {
 		free(row.path);
@@ -125,20 +125,20 @@ struct pm_resymbolize_module *pm_resymbolize_module(
 
 /* ---- the calls of struct pm_symbol_crew_calls ------------------------------------------------ */
 
-static struct pm_resymbolize_module *module_of(const struct work *work, size_t job)
+static struct pm_resymbolize_module *job_module(const struct work *work, size_t job)
 {
 	return &work->resymbolize->modules.data[work->modules.data[job]];
 }
 
-static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+static void on_job_open(void *user, size_t job, struct pm_symbol_input *ret)
 {
 	const struct work *work = user;
 
-	pm_resymbolize_open(work->resymbolize, module_of(work, job), ret);
+	pm_resymbolize_open(work->resymbolize, job_module(work, job), ret);
 }
 
 /* Appends an untrusted text made printable; returns its offset. */
-static size_t put_text(struct pm_str *to, const char *text)
+static size_t append_printable_text(struct pm_str *to, const char *text)
 {
 	size_t at = to->len;
 
@@ -147,8 +147,8 @@ static size_t put_text(struct pm_str *to, const char *text)
 	return at;
 }
 
-static int on_symbol(void *user, size_t job, size_t index,
-		     const struct pm_symbol_function *functions, size_t len)
+static int on_job_symbol(void *user, size_t job, size_t index,
+			 const struct pm_symbol_function *functions, size_t len)
 {
 	struct work *work = user;
 	struct pm_file_function texts[PM_SYMBOL_CHAIN_MAX];
@@ -158,9 +158,9 @@ static int on_symbol(void *user, size_t job, size_t index,
 	pm_str_clear(&work->texts);
 	for (size_t i = 0; i < len; i++) {
 		if (functions[i].name)
-			names[i] = put_text(&work->texts, functions[i].name);
+			names[i] = append_printable_text(&work->texts, functions[i].name);
 		if (functions[i].file)
-			files[i] = put_text(&work->texts, functions[i].file);
+			files[i] = append_printable_text(&work->texts, functions[i].file);
 	}
 	if (work->texts.failed)
 		return -ENOMEM;
@@ -173,15 +173,15 @@ static int on_symbol(void *user, size_t job, size_t index,
 			texts[i].file = work->texts.data + files[i];
 		known = known || functions[i].name || functions[i].start > 0;
 		if (functions[i].file)
-			module_of(work, job)->lines = true;
+			job_module(work, job)->lines = true;
 	}
 	return known ? work->name(work->to, work->rows.data[job], index, texts, len) : 0;
 }
 
-static int on_done(void *user, size_t job, const char *what, const char *why)
+static int on_job_done(void *user, size_t job, const char *what, const char *why)
 {
 	struct work *work = user;
-	struct pm_resymbolize_module *module = module_of(work, job);
+	struct pm_resymbolize_module *module = job_module(work, job);
 
 	work->done += work->jobs.data[job].addresses_len;
 	if (why)
@@ -191,7 +191,7 @@ static int on_done(void *user, size_t job, const char *what, const char *why)
 }
 
 /* Whether the symbolizer will be called again for what is left. */
-static bool is_live(const struct pm_resymbolize *resymbolize)
+static bool is_resymbolize_live(const struct pm_resymbolize *resymbolize)
 {
 	return resymbolize->options.live && !resymbolize->last;
 }
@@ -206,14 +206,14 @@ static bool is_asked_to_end(void)
 	       (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
 }
 
-static int on_tick(void *user)
+static int on_crew_tick(void *user)
 {
 	struct work *work = user;
-	uint64_t now = now_ns();
+	uint64_t now = resymbolize_clock_ns();
 
-	if (is_live(work->resymbolize) && is_asked_to_end())
+	if (is_resymbolize_live(work->resymbolize) && is_asked_to_end())
 		return -EINTR;
-	if (work->resymbolize->options.quiet || is_live(work->resymbolize) ||
+	if (work->resymbolize->options.quiet || is_resymbolize_live(work->resymbolize) ||
 	    !isatty(STDERR_FILENO) || now - work->begin_ns < PROGRESS_AFTER_NS ||
 	    now - work->shown_ns < PROGRESS_EVERY_NS)
 		return 0;
@@ -223,14 +223,14 @@ static int on_tick(void *user)
 	return 0;
 }
 
-static int run(struct work *work)
+static int resymbolize_run_jobs(struct work *work)
 {
 	const struct pm_symbol_crew_calls calls = {
 		.user = work,
-		.open = on_open,
-		.symbol = on_symbol,
-		.done = on_done,
-		.tick = on_tick,
+		.open = on_job_open,
+		.symbol = on_job_symbol,
+		.done = on_job_done,
+		.tick = on_crew_tick,
 		.wake_fd = -1,
 		.process_name = "pmreport-names",
 	};
@@ -255,8 +255,8 @@ static int run(struct work *work)
 /* kallsyms has the names of this moment. They are only valid for the same boot. Loaded
  * modules may have been loaded or unloaded since the recording, so their names are not
  * used. */
-static int name_kernel(struct work *work, const struct pm_profile_info *info, size_t row,
-		       struct pm_resymbolize_module *module)
+static int name_kernel_functions(struct work *work, const struct pm_profile_info *info,
+				 size_t row, struct pm_resymbolize_module *module)
 {
 	struct pm_resymbolize *resymbolize = work->resymbolize;
 	const struct pm_profile_nameless *nameless = &work->nameless[row];
@@ -292,7 +292,7 @@ static int name_kernel(struct work *work, const struct pm_profile_info *info, si
 
 /* ---- one call ------------------------------------------------------------------------------- */
 
-static int add_job(struct work *work, size_t row, size_t module)
+static int resymbolize_add_job(struct work *work, size_t row, size_t module)
 {
 	const struct pm_profile_nameless *nameless = &work->nameless[row];
 	struct pm_symbol_job job = { .addresses = nameless->addresses,
@@ -304,7 +304,7 @@ static int add_job(struct work *work, size_t row, size_t module)
 	return 0;
 }
 
-static bool is_file(const struct pm_profile_module *module)
+static bool is_file_module(const struct pm_profile_module *module)
 {
 	return strcmp(module->kind, "file") == 0;
 }
@@ -326,23 +326,24 @@ static int plan_local(struct work *work, const struct pm_profile_info *info, siz
 		if (!module)
 			return -ENOMEM;
 		if (nameless->module->kernel) {
-			r = name_kernel(work, info, i, module);
-		} else if (is_file(nameless->module)) {
+			r = name_kernel_functions(work, info, i, module);
+		} else if (is_file_module(nameless->module)) {
 			module->state = pm_resymbolize_open(resymbolize, module, &input);
 			pm_cleanup_close(&input.fd);
 			pm_cleanup_close(&input.debug);
 			if (module->state == PM_RESYMBOLIZE_FOUND)
-				r = add_job(work, i,
-					    (size_t)(module - resymbolize->modules.data));
+				r = resymbolize_add_job(
+					work, i,
+					(size_t)(module - resymbolize->modules.data));
 		}
 	}
 	return r;
 }
 
 /* Returns true if the file was fetched and is the right one. */
-static bool fetch(struct pm_resymbolize *resymbolize,
-		  struct pm_resymbolize_module *module, const char *name, bool executable,
-		  struct pm_error *err)
+static bool fetch_module_file(struct pm_resymbolize *resymbolize,
+			      struct pm_resymbolize_module *module, const char *name,
+			      bool executable, struct pm_error *err)
 {
 	struct pm_symbol_input input;
 	char *path = pm_debuginfod_find(&resymbolize->debuginfod, module->build_id,
@@ -386,18 +387,19 @@ static int plan_remote(struct work *work, size_t len)
 
 		if (!module)
 			return -ENOMEM;
-		if (!is_file(nameless->module) || module->id_len == 0 || module->lines ||
-		    nameless->lines || module->asked)
+		if (!is_file_module(nameless->module) || module->id_len == 0 ||
+		    module->lines || nameless->lines || module->asked)
 			continue;
 		module->asked = true;
-		found = fetch(resymbolize, module, nameless->module->name, false, &err);
+		found = fetch_module_file(resymbolize, module, nameless->module->name,
+					  false, &err);
 		if (!found && err.code == -ENOENT &&
 		    module->state != PM_RESYMBOLIZE_FOUND)
-			found = fetch(resymbolize, module, nameless->module->name, true,
-				      &err);
+			found = fetch_module_file(resymbolize, module,
+						  nameless->module->name, true, &err);
 		if (found)
-			r = add_job(work, i,
-				    (size_t)(module - resymbolize->modules.data));
+			r = resymbolize_add_job(
+				work, i, (size_t)(module - resymbolize->modules.data));
 		else
 			snprintf(module->why, sizeof(module->why), "debuginfod: %s",
 				 err.text);
@@ -405,29 +407,29 @@ static int plan_remote(struct work *work, size_t len)
 	return r;
 }
 
-static int symbolize(void *context, const struct pm_profile_info *info,
-		     const struct pm_profile_nameless *nameless, size_t len,
-		     pm_profile_name_fn name, void *to)
+static int resymbolize_nameless(void *context, const struct pm_profile_info *info,
+				const struct pm_profile_nameless *nameless, size_t len,
+				pm_profile_name_fn name, void *to)
 {
 	struct pm_resymbolize *resymbolize = context;
 	struct work work = { .resymbolize = resymbolize,
 			     .nameless = nameless,
 			     .name = name,
 			     .to = to,
-			     .begin_ns = now_ns() };
+			     .begin_ns = resymbolize_clock_ns() };
 	int r;
 
-	if (is_live(resymbolize) && work.begin_ns < resymbolize->again_ns)
+	if (is_resymbolize_live(resymbolize) && work.begin_ns < resymbolize->again_ns)
 		return 1;
 	r = plan_local(&work, info, len);
 	if (r == 0)
-		r = run(&work);
+		r = resymbolize_run_jobs(&work);
 	/* Servers are slow, and a live report must not stall. */
 	if (r == 0 && resymbolize->options.debuginfod_seconds > 0 &&
-	    !is_live(resymbolize)) {
+	    !is_resymbolize_live(resymbolize)) {
 		r = plan_remote(&work, len);
 		if (r == 0)
-			r = run(&work);
+			r = resymbolize_run_jobs(&work);
 	}
 	/* An interruption by the user is not an error; the last call looks up all
 	 * names. */
@@ -439,14 +441,15 @@ static int symbolize(void *context, const struct pm_profile_info *info,
 	pm_str_release(&work.texts);
 	if (resymbolize->options.live)
 		resymbolize->again_ns =
-			now_ns() + LIVE_SHARE * (now_ns() - work.begin_ns);
+			resymbolize_clock_ns() +
+			LIVE_SHARE * (resymbolize_clock_ns() - work.begin_ns);
 	return r;
 }
 
 /* ---- the public functions ------------------------------------------------------------------- */
 
-static int find_dir(const char *path, const char *option, char **ret,
-		    struct pm_error *err)
+static int find_option_dir(const char *path, const char *option, char **ret,
+			   struct pm_error *err)
 {
 	struct stat st;
 	char *whole;
@@ -481,10 +484,10 @@ int pm_resymbolize_new(struct pm_resymbolize **ret,
 	if (!resymbolize)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	resymbolize->options = *options;
-	r = find_dir(options->symfs, "--symfs", &resymbolize->symfs, err);
+	r = find_option_dir(options->symfs, "--symfs", &resymbolize->symfs, err);
 	if (r == 0)
-		r = find_dir(options->debug_dir, "--debug-dir", &resymbolize->debug_dir,
-			     err);
+		r = find_option_dir(options->debug_dir, "--debug-dir",
+				    &resymbolize->debug_dir, err);
 	if (r == 0 && resymbolize->symfs &&
 	    asprintf(&resymbolize->symfs_debug, "%s/usr/lib/debug", resymbolize->symfs) <
 		    0) {
@@ -506,7 +509,7 @@ int pm_resymbolize_new(struct pm_resymbolize **ret,
 	resymbolize->symbolizer = (struct pm_profile_symbolizer){
 		.context = resymbolize,
 		.lines = pm_resymbolize_explicit(resymbolize),
-		.symbolize = symbolize,
+		.symbolize = resymbolize_nameless,
 	};
 	*ret = resymbolize;
 	return 0;
