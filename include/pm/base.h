@@ -18,6 +18,11 @@
 #define PM_MUST_CHECK          __attribute__((warn_unused_result))
 #define PM_ARRAY_LEN(array)    (sizeof(array) / sizeof((array)[0]))
 
+/* Evaluate their arguments twice. PM_COMPARE is -1, 0 or 1, as qsort(3) expects it. */
+#define PM_MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define PM_MAX(a, b)     ((a) > (b) ? (a) : (b))
+#define PM_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
 /* ---- errors -------------------------------------------------------------------------- */
 
 enum {
@@ -49,6 +54,8 @@ int pm_error_set(struct pm_error *err, int code, const char *format, ...) PM_PRI
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
 /* Sets the fix. */
 void pm_error_fix(struct pm_error *err, const char *format, ...) PM_PRINTF(2, 3);
+/* The reason why a file could not be opened as an ELF file. @code: negative errno. */
+const char *pm_error_elf_text(int code);
 /*
  * Prints `PROGRAM: SOURCE:OFFSET: TEXT` and, if there is a fix, a second line
  * `PROGRAM: try: FIX`. Control characters are escaped. For programs only: libraries
@@ -203,6 +210,18 @@ struct pm_str {
 	size_t cap;
 	bool failed;
 };
+
+/* The text, "" if it has no bytes yet. Valid until the next change. */
+static inline const char *pm_str_text(const struct pm_str *str)
+{
+	return str->data ? str->data : "";
+}
+
+/* For texts that may be NULL. */
+static inline const char *pm_text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
 
 void pm_str_append(struct pm_str *str, const char *bytes, size_t len);
 void pm_str_puts(struct pm_str *str, const char *text);

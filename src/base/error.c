@@ -46,6 +46,13 @@ void pm_error_fix(struct pm_error *err, const char *format, ...)
 	memcpy(err->fix, fix, sizeof(fix));
 }
 
+const char *pm_error_elf_text(int code)
+{
+	if (code == -ENOEXEC)
+		return "this is no ELF file";
+	return strerror(-code);
+}
+
 void pm_error_print(const struct pm_error *err, const char *program, FILE *to)
 {
 	struct pm_str line = { 0 };
