@@ -22,6 +22,8 @@
 #define PM_MIN(a, b)     ((a) < (b) ? (a) : (b))
 #define PM_MAX(a, b)     ((a) > (b) ? (a) : (b))
 #define PM_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+/* a - b, 0 if b is larger. */
+#define PM_SUB_OR_0(a, b) ((a) > (b) ? (a) - (b) : 0)
 
 /* ---- errors -------------------------------------------------------------------------- */
 
@@ -54,7 +56,9 @@ int pm_error_set(struct pm_error *err, int code, const char *format, ...) PM_PRI
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
 /* Sets the fix. */
 void pm_error_fix(struct pm_error *err, const char *format, ...) PM_PRINTF(2, 3);
-/* The reason why a file could not be opened as an ELF file. @code: negative errno. */
+/* The reason why a file could not be opened by pm_file_open(), or not as an ELF file.
+ * @code: negative errno. */
+const char *pm_error_open_text(int code);
 const char *pm_error_elf_text(int code);
 /*
  * Prints `PROGRAM: SOURCE:OFFSET: TEXT` and, if there is a fix, a second line
@@ -223,6 +227,16 @@ static inline const char *pm_text_or_empty(const char *text)
 	return text ? text : "";
 }
 
+/* The ending of a noun after @count. */
+static inline const char *pm_plural_s(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* The part of @path after the last slash. */
+const char *pm_path_name(const char *path);
+/* Appends @separator, but not to an empty text. */
+void pm_str_separate(struct pm_str *str, const char *separator);
 void pm_str_append(struct pm_str *str, const char *bytes, size_t len);
 void pm_str_puts(struct pm_str *str, const char *text);
 void pm_str_putc(struct pm_str *str, char c);

@@ -46,6 +46,13 @@ void pm_error_fix(struct pm_error *err, const char *format, ...)
 	memcpy(err->fix, fix, sizeof(fix));
 }
 
+const char *pm_error_open_text(int code)
+{
+	if (code == -ENOTSUP)
+		return "this is no regular file";
+	return strerror(-code);
+}
+
 const char *pm_error_elf_text(int code)
 {
 	if (code == -ENOEXEC)

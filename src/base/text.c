@@ -26,6 +26,21 @@ static bool str_make_room(struct pm_str *str, size_t more)
 	return true;
 }
 
+const char *pm_path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (slash)
+		return slash + 1;
+	return path;
+}
+
+void pm_str_separate(struct pm_str *str, const char *separator)
+{
+	if (str->len > 0)
+		pm_str_puts(str, separator);
+}
+
 void pm_str_append(struct pm_str *str, const char *bytes, size_t len)
 {
 	if (!str_make_room(str, len))
