@@ -222,9 +222,14 @@ static inline const char *pm_str_text(const struct pm_str *str)
 }
 
 /* For texts that may be NULL. */
+static inline const char *pm_text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
 static inline const char *pm_text_or_empty(const char *text)
 {
-	return text ? text : "";
+	return pm_text_or(text, "");
 }
 
 /* The ending of a noun after @count. */

@@ -29,7 +29,9 @@ static size_t bounded_name_length(const char *name, const char *wanted)
 {
 	size_t len = strlen(name);
 
-	return strchr(wanted, '<') ? len : length_without_arguments(name, len);
+	if (strchr(wanted, '<'))
+		return len;
+	return length_without_arguments(name, len);
 }
 
 bool pm_name_is_last_part(const char *name, const char *wanted)
@@ -48,8 +50,11 @@ static size_t last_part_edit_distance(const char *name, const char *wanted)
 
 	while (from > 2 && memcmp(name + from - 2, "::", 2) != 0)
 		from--;
-	last = from > 2 ? strndup(name + from, len - from) : NULL;
-	return last ? pm_name_distance(wanted, last) : SIZE_MAX;
+	if (from > 2)
+		last = strndup(name + from, len - from);
+	if (!last)
+		return SIZE_MAX;
+	return pm_name_distance(wanted, last);
 }
 
 static size_t name_edit_distance(const char *name, const char *wanted)
@@ -59,16 +64,19 @@ static size_t name_edit_distance(const char *name, const char *wanted)
 	if (pm_name_is_last_part(name, wanted))
 		return 1;
 	distance = pm_name_distance(wanted, name);
-	last = strstr(wanted, "::") ? SIZE_MAX : last_part_edit_distance(name, wanted);
+	if (strstr(wanted, "::"))
+		last = SIZE_MAX;
+	else
+		last = last_part_edit_distance(name, wanted);
 	if (last <= limit && last < distance)
 		return last + 1;
 	if (distance <= limit)
 		return distance;
 	/* A name that contains the typed text is similar, too, if it is not much
 	 * longer. */
-	return strlen(name) <= 2 * strlen(wanted) && strcasestr(name, wanted)
-		       ? strlen(wanted)
-		       : SIZE_MAX;
+	if (strlen(name) <= 2 * strlen(wanted) && strcasestr(name, wanted))
+		return strlen(wanted);
+	return SIZE_MAX;
 }
 
 void pm_near_names_add(struct pm_near_names *near, const char *name)
@@ -77,8 +85,10 @@ void pm_near_names_add(struct pm_near_names *near, const char *name)
 
 	if (len == 0 || strlen(near->wanted) < 2)
 		return;
-	distance = len < PM_NEAR_NAMES_BYTES ? name_edit_distance(name, near->wanted)
-					     : SIZE_MAX;
+	if (len < PM_NEAR_NAMES_BYTES)
+		distance = name_edit_distance(name, near->wanted);
+	else
+		distance = SIZE_MAX;
 	if (distance == SIZE_MAX)
 		return;
 	for (size_t i = 0; i < near->len; i++)

@@ -98,10 +98,12 @@ int64_t pm_reader_sleb(struct pm_reader *reader)
 const char *pm_reader_cstr(struct pm_reader *reader)
 {
 	size_t left = pm_reader_left(reader);
-	const char *text, *end;
+	const char *text = NULL, *end = NULL;
 
-	text = left > 0 ? (const char *)reader->data + reader->pos : NULL;
-	end = text ? memchr(text, '\0', left) : NULL;
+	if (left > 0) {
+		text = (const char *)reader->data + reader->pos;
+		end = memchr(text, '\0', left);
+	}
 	if (!end) {
 		reader->failed = true;
 		return NULL;

@@ -20,7 +20,9 @@ size_t pm_columns(const char *text)
 
 const char *pm_ellipsis(bool ascii)
 {
-	return ascii ? "..." : "…";
+	if (ascii)
+		return "...";
+	return "…";
 }
 
 /* Length of operator<, operator->, operator() … at @at; 0 if there is none. */
@@ -121,14 +123,16 @@ static const char *find_impl_trait_name(const char *text, const char *end)
  */
 static bool fold_qualified(struct pm_str *str, const char *text, size_t width, bool ascii)
 {
-	const char *end = text[0] == '<' ? closing_bracket(text) : NULL;
-	const char *as = end ? find_impl_trait_name(text, end) : NULL;
+	const char *end = NULL, *as = NULL;
 	struct pm_str type = { 0 }, folded = { 0 };
 	size_t before_trait;
 	const char *last;
 
+	if (text[0] == '<')
+		end = closing_bracket(text);
 	if (!end)
 		return false;
+	as = find_impl_trait_name(text, end);
 	pm_str_append(&type, text + 1, (size_t)((as ? as : end) - text - 1));
 	if (!type.failed)
 		fold_pairs(&folded, type.data, '<', '>', ascii);
@@ -235,15 +239,15 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 	pm_str_printable(&whole, name, strlen(name));
 	if (width > 0 && whole.data && pm_columns(whole.data) > width)
 		drop_call_of_lambda(&whole);
-	best = whole.data ? whole.data : "";
+	best = pm_str_text(&whole);
 	if (width > 0 && pm_columns(best) > width) {
 		fold_pairs(&args, best, '(', ')', ascii);
-		best = args.data ? args.data : "";
+		best = pm_str_text(&args);
 	}
 	if (width > 0 && pm_columns(best) > width) {
 		if (!fold_qualified(&templates, best, width, ascii))
 			fold_pairs(&templates, best, '<', '>', ascii);
-		best = templates.data ? templates.data : "";
+		best = pm_str_text(&templates);
 	}
 	if (width > mark && pm_columns(best) > width)
 		end = without_scope(best, width - mark);
@@ -251,13 +255,16 @@ void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii)
 		pm_str_puts(str, pm_ellipsis(ascii));
 	if (whole.failed || args.failed || templates.failed)
 		str->failed = true;
-	else if (width == 0 || end)
-		pm_str_puts(str, end ? end : best);
-	else
+	else if (end)
+		pm_str_puts(str, end);
+	else if (width == 0)
+		pm_str_puts(str, best);
+	else if (strstr(best, "::"))
 		/* The important part of a name with a scope is its end. */
-		append_cut_to_width(
-			str, best, width,
-			strstr(best, "::") ? 0 : width - width * TAIL_THIRDS / 3, ascii);
+		append_cut_to_width(str, best, width, 0, ascii);
+	else
+		append_cut_to_width(str, best, width, width - width * TAIL_THIRDS / 3,
+				    ascii);
 	pm_str_release(&whole);
 	pm_str_release(&args);
 	pm_str_release(&templates);
@@ -268,11 +275,13 @@ void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_en
 {
 	struct pm_str whole = { 0 };
 
+	if (width == 0)
+		width = SIZE_MAX;
 	pm_str_printable(&whole, text, strlen(text));
 	if (whole.failed)
 		str->failed = true;
 	else if (whole.len > 0)
-		append_cut_to_width(str, whole.data, width == 0 ? SIZE_MAX : width,
-				    keep_end ? 0 : SIZE_MAX, ascii);
+		append_cut_to_width(str, whole.data, width, keep_end ? 0 : SIZE_MAX,
+				    ascii);
 	pm_str_release(&whole);
 }

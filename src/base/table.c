@@ -10,7 +10,7 @@ void *pm_vec_grow(void *data, size_t *cap, size_t size, size_t want)
 
 	if (data && want <= *cap)
 		return data;
-	next = *cap < 8 ? 8 : *cap;
+	next = PM_MAX(*cap, 8);
 	while (next < want) {
 		if (next > SIZE_MAX / 2)
 			return NULL;
