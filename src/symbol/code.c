@@ -63,8 +63,9 @@ static uint64_t find_function_end(const struct finder *finder,
 	if (symbol->plt && end - symbol->start > PLT_ENTRY_BYTES)
 		return symbol->start + PLT_ENTRY_BYTES;
 	end = next_symbol_start(&finder->image, symbol->start, end);
-	return finder->debug.elf ? next_symbol_start(&finder->debug, symbol->start, end)
-				 : end;
+	if (!finder->debug.elf)
+		return end;
+	return next_symbol_start(&finder->debug, symbol->start, end);
 }
 
 /* The bytes from @start to the end of its section, as far as the file has them. */
@@ -97,10 +98,13 @@ static const uint8_t *image_bytes_at(const struct pm_elf_image *image, uint64_t 
 static const char *intern_unversioned_name(struct finder *finder, const char *name)
 {
 	size_t len = strnlen(name, PM_SYMBOL_TEXT_MAX);
-	const char *version = len > 0 ? memchr(name + 1, '@', len - 1) : NULL;
+	const char *version = NULL;
 
-	return pm_texts_add_name(&finder->texts, name,
-				 version ? (size_t)(version - name) : len);
+	if (len > 0)
+		version = memchr(name + 1, '@', len - 1);
+	if (version)
+		len = (size_t)(version - name);
+	return pm_texts_add_name(&finder->texts, name, len);
 }
 
 /* Describes the function of @symbol; len 0: it has no bytes. */
@@ -118,15 +122,23 @@ static void describe_symbol_code(struct finder *finder,
 	ret->open_end = symbol->end <= symbol->start;
 	if (ret->open_end && finder->open_ends++ >= OPEN_ENDS_MAX)
 		return;
-	ret->end =
-		ret->open_end ? find_function_end(finder, section, symbol) : symbol->end;
-	ret->name = symbol->name ? intern_unversioned_name(finder, symbol->name) : NULL;
+	if (ret->open_end)
+		ret->end = find_function_end(finder, section, symbol);
+	else
+		ret->end = symbol->end;
+	if (symbol->name)
+		ret->name = intern_unversioned_name(finder, symbol->name);
+	else
+		ret->name = NULL;
 	ret->machine = header.e_machine;
 	ret->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
 	ret->bytes = image_bytes_at(&finder->image, ret->start, &have);
-	ret->len = !ret->bytes                    ? 0
-		   : have < ret->end - ret->start ? have
-						  : (size_t)(ret->end - ret->start);
+	if (!ret->bytes)
+		ret->len = 0;
+	else if (have < ret->end - ret->start)
+		ret->len = have;
+	else
+		ret->len = (size_t)(ret->end - ret->start);
 }
 
 static int emit_symbol_code(struct finder *finder, const struct pm_wanted *wanted,
@@ -160,15 +172,15 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 	int r = pm_elf_image_open(&finder.image, fd, false);
 
 	if (r < 0)
-		return pm_error_set(err, r, "%s",
-				    r == -ENOEXEC ? "this is no ELF file" : strerror(-r));
+		return pm_error_set(err, r, "%s", pm_error_elf_text(r));
 	if (pm_debug_file_open(&finder.debug, &finder.image, fd, options) < 0)
 		finder.debug = (struct pm_elf_image){ 0 };
 	debug = finder.debug.elf ? &finder.debug : NULL;
 	finder.symbols = calloc(len + 1, sizeof(*finder.symbols));
-	r = finder.symbols
-		    ? pm_symtab_resolve(&finder.image, debug, &wanted, finder.symbols)
-		    : -ENOMEM;
+	if (finder.symbols)
+		r = pm_symtab_resolve(&finder.image, debug, &wanted, finder.symbols);
+	else
+		r = -ENOMEM;
 	if (r == 0)
 		r = pm_plt_resolve(&finder.image, debug, &wanted, finder.symbols);
 	if (r == 0)

@@ -131,8 +131,10 @@ static size_t crew_count_next_jobs(const struct crew *crew)
 static int crew_start_worker(struct crew *crew, struct worker *worker)
 {
 	const struct pm_symbol_job *job = &crew->jobs[worker->job];
-	int code = job->early ? pm_symbol_early_ask(job->early, job, &worker->process)
-			      : -ENOENT;
+	int code = -ENOENT;
+
+	if (job->early)
+		code = pm_symbol_early_ask(job->early, job, &worker->process);
 
 	worker->early = code == 0;
 	if (code < 0)
@@ -161,8 +163,7 @@ static int crew_finish_job(struct crew *crew, struct worker *worker, const char 
 	uint64_t now = crew_clock_ns(), took = now - worker->begun_ns;
 
 	if (took > JOB_NS_MAX)
-		crew->spare_ns -= took - JOB_NS_MAX < crew->spare_ns ? took - JOB_NS_MAX
-								     : crew->spare_ns;
+		crew->spare_ns -= PM_MIN(took - JOB_NS_MAX, crew->spare_ns);
 	worker->begun_ns = now;
 
 	worker->next_index = 0;
@@ -218,7 +219,9 @@ static uint64_t timeval_to_ns(const struct timeval *time)
 
 static uint64_t ns_elapsed_since(uint64_t now, uint64_t before)
 {
-	return now > before ? now - before : 0;
+	if (now > before)
+		return now - before;
+	return 0;
 }
 
 /* Returns the exit status of a helper that has closed its end or is to be killed. */
@@ -284,9 +287,11 @@ static int crew_end_worker(struct crew *crew, struct worker *worker, const char 
 	char words[WHY_MAX];
 	int status = crew_reap_worker(crew, worker, why != NULL);
 
-	if (!why)
+	if (!why) {
 		describe_worker_exit(status, words);
-	return crew_skip_job(crew, worker, why ? why : words);
+		why = words;
+	}
+	return crew_skip_job(crew, worker, why);
 }
 
 static const char *wire_code_to_text(int code)
@@ -378,15 +383,17 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 {
 	static const char nonsense[] = "the helper process answered nonsense";
 	PM_AUTO_FREE char *bytes = malloc(READ_BYTES);
-	ssize_t n = bytes ? read(worker->process.fd, bytes, READ_BYTES) : 0;
+	ssize_t n;
 	int code;
 
 	if (!bytes)
 		return -ENOMEM;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR
-			       ? 0
-			       : crew_end_worker(crew, worker, nonsense);
+	n = read(worker->process.fd, bytes, READ_BYTES);
+	if (n < 0) {
+		if (errno == EAGAIN || errno == EINTR)
+			return 0;
+		return crew_end_worker(crew, worker, nonsense);
+	}
 	if (n == 0) {
 		/* Its waiting time may end before it reads the request. */
 		if (worker->job < worker->end &&
@@ -399,12 +406,17 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 	pm_str_append(&worker->text, bytes, (size_t)n);
 	if (worker->text.failed)
 		return -ENOMEM;
-	code = worker->bytes > BYTES_MAX ? 0 : crew_apply_messages(crew, worker);
+	if (worker->bytes > BYTES_MAX)
+		code = 0;
+	else
+		code = crew_apply_messages(crew, worker);
 	if (code == 0 && worker->job < worker->end)
 		return crew_end_worker(crew, worker, nonsense);
 	if (code == 0)
 		crew_reap_worker(crew, worker, true);
-	return code < 0 ? code : 0;
+	if (code < 0)
+		return code;
+	return 0;
 }
 
 /* Whether the process runs or waits for a CPU. If unknown, true. */
@@ -417,7 +429,10 @@ static bool is_process_runnable(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd < 0)
+		n = -1;
+	else
+		n = read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return true;
 	text[n] = '\0';
@@ -430,9 +445,9 @@ static uint64_t wait_ns_max(const struct crew *crew)
 {
 	uint64_t limit = crew->calls->wait_ns > 0 ? crew->calls->wait_ns : WAIT_NS_MAX;
 
-	return crew->hung_len >= HUNG_BEFORE_HURRY && limit > WAIT_AGAIN_NS_MAX
-		       ? WAIT_AGAIN_NS_MAX
-		       : limit;
+	if (crew->hung_len >= HUNG_BEFORE_HURRY && limit > WAIT_AGAIN_NS_MAX)
+		return WAIT_AGAIN_NS_MAX;
+	return limit;
 }
 
 /* Whether the current job has taken too long, or its helper has neither answered nor
@@ -497,11 +512,11 @@ static int crew_poll_workers(struct crew *crew)
 	uint64_t now;
 	int code = 0;
 
-	for (size_t i = 0; i < crew->workers_max; i++)
-		fds[i] = (struct pollfd){ .fd = crew->workers[i].process.pid > 0
-							? crew->workers[i].process.fd
-							: -1,
-					  .events = POLLIN };
+	for (size_t i = 0; i < crew->workers_max; i++) {
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+		if (crew->workers[i].process.pid > 0)
+			fds[i].fd = crew->workers[i].process.fd;
+	}
 	fds[crew->workers_max] =
 		(struct pollfd){ .fd = crew->calls->wake_fd, .events = POLLIN };
 	poll(fds, crew->workers_max + 1, TICK_MS);
@@ -521,7 +536,9 @@ static int crew_poll_workers(struct crew *crew)
 		else if (is_worker_stuck(crew, worker, now))
 			code = crew_give_up_stuck_worker(crew, worker);
 	}
-	return code < 0 ? code : crew->calls->tick(crew->calls->user);
+	if (code < 0)
+		return code;
+	return crew->calls->tick(crew->calls->user);
 }
 
 static bool crew_is_busy(const struct crew *crew)

@@ -20,13 +20,17 @@ static int open_debug_image(struct pm_elf_image *ret, int found,
 {
 	PM_AUTO_CLOSE int fd = found;
 
-	return fd < 0 ? fd : pm_elf_image_open(ret, fd, options->copy_files);
+	if (fd < 0)
+		return fd;
+	return pm_elf_image_open(ret, fd, options->copy_files);
 }
 
 static int open_duplicated_debug_image(struct pm_elf_image *ret, int fd,
 				       const struct pm_symbol_options *options)
 {
-	return fd < 0 ? -ENOENT : pm_elf_image_open(ret, fd, options->copy_files);
+	if (fd < 0)
+		return -ENOENT;
+	return pm_elf_image_open(ret, fd, options->copy_files);
 }
 
 static int debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
@@ -73,7 +77,9 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 	if (fd >= 0)
 		return open_debug_image(ret, pm_debug_find(fd, &search), options);
 	id_len = pm_elf_image_build_id(image, &id);
-	return id_len > 0 ? debug_file_by_id(ret, id, (size_t)id_len, options) : -ENOENT;
+	if (id_len <= 0)
+		return -ENOENT;
+	return debug_file_by_id(ret, id, (size_t)id_len, options);
 }
 
 void pm_symbol_files_find(int fd, const struct pm_symbol_options *options,

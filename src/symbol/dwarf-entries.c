@@ -140,7 +140,12 @@ static bool step_from_form(const struct pm_unit *unit, unsigned int form,
 	case DW_FORM_block2:
 	case DW_FORM_block4:
 		ret->kind = STEP_BLOCK;
-		ret->size = form == DW_FORM_block1 ? 1 : form == DW_FORM_block2 ? 2 : 4;
+		if (form == DW_FORM_block1)
+			ret->size = 1;
+		else if (form == DW_FORM_block2)
+			ret->size = 2;
+		else
+			ret->size = 4;
 		return true;
 	case DW_FORM_block:
 	case DW_FORM_exprloc:
@@ -187,10 +192,14 @@ static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *a
 		abbrev->has_linkage_name |=
 			name == DW_AT_linkage_name || name == DW_AT_MIPS_linkage_name;
 		if (is_function_tag(abbrev->tag)) {
-			step.target = name == DW_AT_low_pc    ? TARGET_LOW
-				      : name == DW_AT_high_pc ? TARGET_HIGH
-				      : name == DW_AT_ranges  ? TARGET_RANGES
-							      : TARGET_NONE;
+			if (name == DW_AT_low_pc)
+				step.target = TARGET_LOW;
+			else if (name == DW_AT_high_pc)
+				step.target = TARGET_HIGH;
+			else if (name == DW_AT_ranges)
+				step.target = TARGET_RANGES;
+			else
+				step.target = TARGET_NONE;
 			abbrev->has_code |= step.target != TARGET_NONE;
 			step.implicit = implicit;
 		}
@@ -245,7 +254,9 @@ static uint64_t read_fixed_size(struct pm_reader *reader, uint32_t size)
 	case 3: {
 		const uint8_t *at = pm_reader_bytes(reader, 3);
 
-		return at ? at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 : 0;
+		if (at)
+			return at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16;
+		return 0;
 	}
 	case 4:
 		return pm_reader_u32(reader);
@@ -282,19 +293,24 @@ static bool walk_read_attribute(struct pm_walk *walk, const struct step *step,
 	case STEP_FIXED:
 		if (step->target == TARGET_NONE)
 			return pm_quick_skip(reader, step->size);
-		value = step->form == DW_FORM_implicit_const
-				? (uint64_t)step->implicit
-				: read_fixed_size(reader, step->size);
+		if (step->form == DW_FORM_implicit_const)
+			value = (uint64_t)step->implicit;
+		else
+			value = read_fixed_size(reader, step->size);
 		break;
 	case STEP_LEB:
-		value = step->form == DW_FORM_sdata ? (uint64_t)pm_reader_sleb(reader)
-						    : pm_quick_uleb(reader);
+		if (step->form == DW_FORM_sdata)
+			value = (uint64_t)pm_reader_sleb(reader);
+		else
+			value = pm_quick_uleb(reader);
 		break;
 	case STEP_STRING:
 		return pm_reader_cstr(reader) != NULL;
 	case STEP_BLOCK:
-		value = step->size ? read_fixed_size(reader, step->size)
-				   : pm_quick_uleb(reader);
+		if (step->size)
+			value = read_fixed_size(reader, step->size);
+		else
+			value = pm_quick_uleb(reader);
 		return pm_quick_skip(reader, value);
 	case STEP_INDIRECT: {
 		struct step inner;
@@ -407,7 +423,9 @@ static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev
 	}
 	code = pm_pcs_each(entries->dwarf, entries->unit, pcs, claim_range, &claim);
 	*ret = claim.id;
-	return code < 0 ? code : 0;
+	if (code < 0)
+		return code;
+	return 0;
 }
 
 /* ---- the walk ------------------------------------------------------------------------- */
@@ -475,8 +493,10 @@ static int walk_visit_entry(struct pm_walk *walk)
 		result = walk_note_scope(walk, &abbrev, offset, &below);
 	if (abbrev.tag == DW_TAG_subprogram)
 		below.function = walk->entries->unit->dies_offset + offset;
-	if (result < 0 || !abbrev.has_children)
-		return result < 0 ? result : walk->depth > 0;
+	if (result < 0)
+		return result;
+	if (!abbrev.has_children)
+		return walk->depth > 0;
 	if (walk->depth + 1 >= DEPTH_MAX)
 		return -EBADMSG;
 	walk->levels[++walk->depth] = below;
@@ -508,9 +528,14 @@ int pm_entries_scan(struct pm_entries *entries)
 	pm_vec_clear(&walk->steps);
 	pm_reader_init(&walk->reader, entries->unit->dies.data, entries->unit->dies.len);
 	do {
-		code = pm_reader_left(&walk->reader) > 0 ? walk_visit_entry(walk) : 0;
+		if (pm_reader_left(&walk->reader) > 0)
+			code = walk_visit_entry(walk);
+		else
+			code = 0;
 	} while (code > 0);
-	return code == -ENOMEM ? code : 0;
+	if (code == -ENOMEM)
+		return code;
+	return 0;
 }
 
 void pm_entries_release(struct pm_entries *entries)

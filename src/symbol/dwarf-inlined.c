@@ -51,19 +51,18 @@ static int collect_copy(void *user, bool inlined, uint64_t offset,
 
 	if (inlined == (finder->addresses != NULL))
 		return 0;
-	return finder->copies.len >= COPIES_MAX
-		       ? -EBADMSG
-		       : pm_vec_push(&finder->copies, (struct copy){ offset, *pcs });
+	if (finder->copies.len >= COPIES_MAX)
+		return -EBADMSG;
+	return pm_vec_push(&finder->copies, (struct copy){ offset, *pcs });
 }
 
 static int collect_copy_range(void *user, uint64_t low, uint64_t high)
 {
 	struct finder *finder = user;
 
-	return finder->ranges.len >= RANGES_MAX
-		       ? 0
-		       : pm_vec_push(&finder->ranges,
-				     (struct pm_symbol_range){ low, high });
+	if (finder->ranges.len >= RANGES_MAX)
+		return 0;
+	return pm_vec_push(&finder->ranges, (struct pm_symbol_range){ low, high });
 }
 
 static bool is_origin(const void *table, uint32_t id, const void *key)
@@ -91,9 +90,11 @@ static const struct origin *find_copy_origin(struct finder *finder,
 	if (id != PM_INDEX_NONE)
 		return &finder->origins.data[id];
 	origin.name = pm_node_name(entries, &node, &finder->texts);
-	origin.linkage =
-		linkage ? pm_texts_add(&finder->texts, linkage, PM_SYMBOL_TEXT_MAX)
-			: NULL;
+	if (linkage)
+		origin.linkage =
+			pm_texts_add(&finder->texts, linkage, PM_SYMBOL_TEXT_MAX);
+	else
+		origin.linkage = NULL;
 	origin.is_wanted =
 		origin.name && finder->wanted(finder->user, origin.linkage, origin.name);
 	id = (uint32_t)finder->origins.len;
@@ -112,7 +113,9 @@ static uint32_t read_number_attribute(Dwarf_Die *die, unsigned int name, uint64_
 		value = 0;
 	if (ret)
 		*ret = value;
-	return value <= UINT32_MAX ? (uint32_t)value : 0;
+	if (value <= UINT32_MAX)
+		return (uint32_t)value;
+	return 0;
 }
 
 static int emit_copy(struct finder *finder, const struct pm_entries *entries,
@@ -127,8 +130,10 @@ static int emit_copy(struct finder *finder, const struct pm_entries *entries,
 	pm_vec_clear(&finder->ranges);
 	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
 			   finder);
-	if (code < 0 || !dwarf_offdie(finder->dwarf.dwarf, copy->offset, &die))
-		return code < 0 ? code : 0;
+	if (code < 0)
+		return code;
+	if (!dwarf_offdie(finder->dwarf.dwarf, copy->offset, &die))
+		return 0;
 	place.ranges = finder->ranges.data;
 	place.len = finder->ranges.len;
 	place.call_line = read_number_attribute(&die, DW_AT_call_line, NULL);
@@ -145,7 +150,9 @@ static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
 
 	if (!origin)
 		return -ENOMEM;
-	return origin->is_wanted ? emit_copy(finder, entries, copy, origin) : 0;
+	if (origin->is_wanted)
+		return emit_copy(finder, entries, copy, origin);
+	return 0;
 }
 
 /* DWARF 5 §3.3.8.1: the attribute is on the declaration, to which the code refers. */
@@ -173,8 +180,10 @@ static int emit_declared(struct finder *finder, const struct pm_entries *entries
 	pm_vec_clear(&finder->ranges);
 	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
 			   finder);
-	if (code < 0 || finder->ranges.len == 0 || !entries->lines)
-		return code < 0 ? code : 0;
+	if (code < 0)
+		return code;
+	if (finder->ranges.len == 0 || !entries->lines)
+		return 0;
 	at = pm_wanted_from(&wanted, finder->ranges.data[0].low);
 	if (at == finder->len || finder->addresses[at] != finder->ranges.data[0].low ||
 	    !pm_entry_declared(&finder->dwarf, copy->offset, entries->lines,
@@ -203,12 +212,15 @@ static int find_inlined_in_unit(struct finder *finder, const struct pm_unit *uni
 	code = pm_entries_scan(&entries);
 	if (finder->copies.len > 0)
 		has_lines = pm_lines_open(&lines, &finder->dwarf, unit) == 0;
-	entries.lines = has_lines ? &lines : NULL;
+	if (has_lines)
+		entries.lines = &lines;
 	for (size_t i = 0; i < finder->copies.len && code == 0; i++) {
 		const struct copy *copy = &finder->copies.data[i];
 
-		code = finder->addresses ? emit_declared(finder, &entries, copy)
-					 : emit_inlined(finder, &entries, copy);
+		if (finder->addresses)
+			code = emit_declared(finder, &entries, copy);
+		else
+			code = emit_inlined(finder, &entries, copy);
 	}
 	if (has_lines)
 		pm_lines_release(&lines);
@@ -272,20 +284,20 @@ static int find_inlined_in_file(struct finder *finder, int fd,
 	int code = pm_elf_image_open(&finder->image, fd, false);
 
 	if (code < 0)
-		return pm_error_set(err, code, "%s",
-				    code == -ENOEXEC ? "this is no ELF file"
-						     : strerror(-code));
+		return pm_error_set(err, code, "%s", pm_error_elf_text(code));
 	if (!pm_dwarf_present(&finder->image) &&
 	    pm_debug_file_open(&finder->debug, &finder->image, fd, options) == 0)
 		with_dwarf = &finder->debug;
 	code = pm_dwarf_open(&finder->dwarf, &finder->image, with_dwarf, options);
 	if (code == 0 && !(finder->walk = pm_walk_new()))
 		code = -ENOMEM;
+	if (code == -ENOMEM)
+		return pm_error_set(err, code, "no memory left for its functions");
 	if (code < 0)
-		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
-				    code == -ENOMEM ? "no memory left for its functions"
-						    : "it has no debug information");
-	return dwarf_has_word(&finder->dwarf, word) ? find_inlined_in_units(finder) : 0;
+		return pm_error_set(err, -ENODATA, "it has no debug information");
+	if (dwarf_has_word(&finder->dwarf, word))
+		return find_inlined_in_units(finder);
+	return 0;
 }
 
 int pm_symbols_find_inlined(int fd, const struct pm_symbol_options *options,
@@ -307,5 +319,7 @@ int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
 		.addresses = addresses, .len = len, .declared = emit, .user = user
 	};
 
-	return len > 0 ? find_inlined_in_file(&finder, fd, options, NULL, err) : 0;
+	if (len > 0)
+		return find_inlined_in_file(&finder, fd, options, NULL, err);
+	return 0;
 }

@@ -31,8 +31,9 @@ static const char *section_text_at(const struct pm_bytes *section, uint64_t offs
 
 static uint64_t read_section_offset(struct header *header)
 {
-	return header->offset_size == 8 ? pm_reader_u64(&header->reader)
-					: pm_reader_u32(&header->reader);
+	if (header->offset_size == 8)
+		return pm_reader_u64(&header->reader);
+	return pm_reader_u32(&header->reader);
 }
 
 /* Reads a field of a version 5 entry. False: entries do not have this form. */
@@ -116,8 +117,10 @@ static int read_name_table(struct header *header, bool files)
 			else if (formats[i][0] == DW_LNCT_directory_index)
 				file.dir = number;
 		}
-		code = files ? pm_vec_push(&lines->files, file)
-			     : pm_vec_push(&lines->dirs, file.name);
+		if (files)
+			code = pm_vec_push(&lines->files, file);
+		else
+			code = pm_vec_push(&lines->dirs, file.name);
 		if (code < 0)
 			return code;
 	}
@@ -149,7 +152,9 @@ static int read_old_name_tables(struct header *header)
 		if (pm_vec_push(&lines->files, file) < 0)
 			return -ENOMEM;
 	}
-	return reader->failed ? -EBADMSG : 0;
+	if (reader->failed)
+		return -EBADMSG;
+	return 0;
 }
 
 static int read_line_header(struct header *header)
@@ -172,7 +177,10 @@ static int read_line_header(struct header *header)
 		return -EBADMSG;
 	tables = reader->pos + length; /* end of the tables, start of the program */
 	lines->min_instruction = pm_quick_u8(reader);
-	lines->max_operations = lines->version >= 4 ? pm_quick_u8(reader) : 1;
+	if (lines->version >= 4)
+		lines->max_operations = pm_quick_u8(reader);
+	else
+		lines->max_operations = 1;
 	lines->default_is_stmt = pm_quick_u8(reader) != 0;
 	lines->line_base = (int8_t)pm_quick_u8(reader);
 	lines->line_range = pm_quick_u8(reader);
@@ -187,7 +195,9 @@ static int read_line_header(struct header *header)
 	if (lines->version < 5)
 		return read_old_name_tables(header);
 	code = read_name_table(header, false);
-	return code < 0 ? code : read_name_table(header, true);
+	if (code < 0)
+		return code;
+	return read_name_table(header, true);
 }
 
 int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
@@ -225,14 +235,14 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 	code = read_line_header(&header);
 	/* Units may share a table, but reading its list of files for each of them has a
 	 * limit. */
-	dwarf->lines_budget -= header.reader.pos < dwarf->lines_budget
-				       ? header.reader.pos
-				       : dwarf->lines_budget;
+	dwarf->lines_budget -= PM_MIN(header.reader.pos, dwarf->lines_budget);
 	/* Files before the damage keep their numbers. The program is needed in any
 	 * case. */
 	if (code < 0 && !lines->program.data)
 		pm_lines_release(lines);
-	return lines->program.data ? 0 : -EBADMSG;
+	if (!lines->program.data)
+		return -EBADMSG;
+	return 0;
 }
 
 void pm_lines_release(struct pm_lines *lines)
@@ -284,8 +294,14 @@ static void machine_emit_row(const struct machine *machine, struct pm_hit *hit)
 	if (row->line == 0 && machine->has_lined && machine->lined.file == row->file)
 		row = &machine->lined;
 	hit->is_borrowed = row == &machine->lined;
-	hit->file = row->file < UINT32_MAX ? (uint32_t)row->file : UINT32_MAX;
-	hit->line = row->line < UINT32_MAX ? (uint32_t)row->line : 0;
+	if (row->file < UINT32_MAX)
+		hit->file = (uint32_t)row->file;
+	else
+		hit->file = UINT32_MAX;
+	if (row->line < UINT32_MAX)
+		hit->line = (uint32_t)row->line;
+	else
+		hit->line = 0;
 	hit->row = row->address;
 }
 
@@ -310,8 +326,10 @@ static void machine_append_row(struct machine *machine)
 
 		machine->in_sequence = true;
 		machine->has_lined = false;
-		machine->next =
-			is_code ? pm_wanted_from(wanted, now->address) : wanted->len;
+		if (is_code)
+			machine->next = pm_wanted_from(wanted, now->address);
+		else
+			machine->next = wanted->len;
 	}
 	while (machine->next < wanted->len &&
 	       wanted->addresses[machine->next] < now->address)
@@ -360,9 +378,12 @@ static void machine_run_extended_opcode(struct machine *machine)
 			machine_append_row(machine);
 		machine_start_sequence(machine);
 	} else if (opcode == DW_LNE_set_address) {
-		machine->now.address = length - 1 >= 8   ? pm_reader_u64(reader)
-				       : length - 1 >= 4 ? pm_reader_u32(reader)
-							 : 0;
+		if (length - 1 >= 8)
+			machine->now.address = pm_reader_u64(reader);
+		else if (length - 1 >= 4)
+			machine->now.address = pm_reader_u32(reader);
+		else
+			machine->now.address = 0;
 		machine->now.op_index = 0;
 	}
 	/* DW_LNE_define_file adds files, but current compilers do not use it. */
@@ -511,7 +532,10 @@ static const char *make_line_file_path(const struct pm_lines *lines,
 	for (size_t i = first; i < PM_ARRAY_LEN(parts); i++)
 		if (parts[i] && !(i == 1 && first == 0 && file->dir == 0))
 			append_path_part(&str, parts[i]);
-	path = str.failed || str.len == 0 ? NULL : pm_texts_add(texts, str.data, str.len);
+	if (str.failed || str.len == 0)
+		path = NULL;
+	else
+		path = pm_texts_add(texts, str.data, str.len);
 	pm_str_release(&str);
 	return path;
 }

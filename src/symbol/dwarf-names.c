@@ -128,8 +128,9 @@ static uint64_t read_index_attribute(Dwarf_Die *die, unsigned int name)
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
 
-	return dwarf_attr(die, name, &attr) && dwarf_formudata(&attr, &value) == 0 ? value
-										   : 0;
+	if (dwarf_attr(die, name, &attr) && dwarf_formudata(&attr, &value) == 0)
+		return value;
+	return 0;
 }
 
 /* What the entries of a function contain about its name. */
@@ -306,7 +307,10 @@ static const char *make_qualified_name(const struct naming *naming,
 		end = begin;
 	}
 	pm_str_append(&str, name, strnlen(name, PM_SYMBOL_TEXT_MAX));
-	name = str.failed || parts.failed ? NULL : pm_texts_add(texts, str.data, str.len);
+	if (str.failed || parts.failed)
+		name = NULL;
+	else
+		name = pm_texts_add(texts, str.data, str.len);
 	pm_str_release(&parts);
 	pm_str_release(&str);
 	return name;
@@ -322,6 +326,7 @@ const char *pm_node_name(const struct pm_entries *entries, const struct pm_node 
 		return pm_texts_add_name(texts, naming.linkage, PM_SYMBOL_TEXT_MAX);
 	if (naming.name && naming.name[0])
 		return make_qualified_name(&naming, texts);
-	return naming.linkage ? pm_texts_add(texts, naming.linkage, PM_SYMBOL_TEXT_MAX)
-			      : NULL;
+	if (!naming.linkage)
+		return NULL;
+	return pm_texts_add(texts, naming.linkage, PM_SYMBOL_TEXT_MAX);
 }

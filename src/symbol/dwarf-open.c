@@ -35,8 +35,11 @@ static uint64_t inflated_bytes(Elf_Scn *section, const GElf_Shdr *shdr, const ch
 	Elf_Data *data;
 	uint64_t size;
 
-	if (shdr->sh_flags & SHF_COMPRESSED)
-		return gelf_getchdr(section, &chdr) ? chdr.ch_size : 0;
+	if (shdr->sh_flags & SHF_COMPRESSED) {
+		if (gelf_getchdr(section, &chdr))
+			return chdr.ch_size;
+		return 0;
+	}
 	if (strncmp(name, ".zdebug", 7) != 0 || !(data = elf_rawdata(section, NULL)) ||
 	    !data->d_buf || data->d_size < ZDEBUG_HEADER_BYTES ||
 	    memcmp(data->d_buf, "ZLIB", 4) != 0)
@@ -79,7 +82,7 @@ static struct pm_bytes find_section_bytes(const struct pm_elf_image *image,
 
 	snprintf(compressed, sizeof(compressed), ".z%s", name + 1);
 	section = pm_elf_image_section(image, name, compressed, &shdr);
-	data = section ? elf_getdata(section, NULL) : NULL;
+	data = elf_getdata(section, NULL);
 	if (!data || !data->d_buf)
 		return (struct pm_bytes){ 0 };
 	return (struct pm_bytes){ data->d_buf, data->d_size };

@@ -70,16 +70,9 @@ static bool path_ends_in_source(const char *path, const char *source)
 	return want == len || source[0] == '/' || path[len - want - 1] == '/';
 }
 
-static const char *source_file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void note_similar_source(struct finder *finder, const char *name)
 {
-	const char *text = source_file_name(name);
+	const char *text = pm_path_name(name);
 
 	if (finder->near.len >= NEAR_MAX || finder->paths.len > 0 ||
 	    pm_name_distance(text, finder->name) > 2)
@@ -109,7 +102,7 @@ static bool mark_files(struct finder *finder, struct pm_lines *lines)
 		finder->is_wanted.data[finder->is_wanted.len++] = false;
 		if (!name)
 			continue;
-		if (strcmp(source_file_name(name), finder->name) == 0)
+		if (strcmp(pm_path_name(name), finder->name) == 0)
 			path = pm_lines_path(lines, i, &finder->texts);
 		else
 			note_similar_source(finder, name);
@@ -140,9 +133,14 @@ static enum span_kind classify_next_row(const struct finder *finder,
 
 	if (row->ends)
 		return SPAN_NONE;
-	if (is_in_source(finder, row) && row->line > 0 && row->line <= finder->to)
-		return row->is_stmt || goes_on ? SPAN_WHOLE : SPAN_MOVED;
-	return !row->is_stmt && goes_on ? SPAN_LENT : SPAN_NONE;
+	if (is_in_source(finder, row) && row->line > 0 && row->line <= finder->to) {
+		if (row->is_stmt || goes_on)
+			return SPAN_WHOLE;
+		return SPAN_MOVED;
+	}
+	if (!row->is_stmt && goes_on)
+		return SPAN_LENT;
+	return SPAN_NONE;
 }
 
 static void find_span_in_row(struct finder *finder, const struct pm_line_row *row)
@@ -257,7 +255,7 @@ static int compare_spans_by_start(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
-	return (x->low > y->low) - (x->low < y->low);
+	return PM_COMPARE(x->low, y->low);
 }
 
 static int emit_line_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
@@ -304,12 +302,15 @@ static int set_unknown_source_error(struct finder *finder, struct pm_error *err)
 	struct pm_str near = { 0 };
 	int code;
 
-	for (size_t i = 0; i < finder->near.len; i++)
-		pm_str_printf(&near, "%s%s", i == 0 ? "; near names: " : ", ",
-			      finder->near.data[i]);
+	for (size_t i = 0; i < finder->near.len; i++) {
+		pm_str_puts(&near, i == 0 ? "; near names: " : ", ");
+		pm_str_puts(&near, finder->near.data[i]);
+	}
+	if (near.failed)
+		pm_str_clear(&near);
 	code = pm_error_set(err, -ENOENT,
 			    "no source \"%s\" is in the debug information%s",
-			    finder->source, near.data && !near.failed ? near.data : "");
+			    finder->source, pm_str_text(&near));
 	pm_str_release(&near);
 	return code;
 }
@@ -323,12 +324,14 @@ static int check_line_places(struct finder *finder, struct pm_error *err)
 		return pm_error_set(err, -ENODATA, "it has no line tables");
 	if (finder->paths.len == 0)
 		return set_unknown_source_error(finder, err);
-	if (finder->paths.len > 1)
-		return pm_error_set(
-			err, -EINVAL, "\"%s\" means %s%zu sources: %s, %s%s",
-			finder->source, finder->paths.len == PATHS_MAX ? "at least " : "",
-			finder->paths.len, finder->paths.data[0], finder->paths.data[1],
-			finder->paths.len > 2 ? ", …" : "");
+	if (finder->paths.len > 1) {
+		const char *at_least = finder->paths.len == PATHS_MAX ? "at least " : "";
+		const char *more = finder->paths.len > 2 ? ", …" : "";
+
+		return pm_error_set(err, -EINVAL, "\"%s\" means %s%zu sources: %s, %s%s",
+				    finder->source, at_least, finder->paths.len,
+				    finder->paths.data[0], finder->paths.data[1], more);
+	}
 	if (finder->too_many)
 		return pm_error_set(err, -E2BIG, "more than %d places",
 				    PM_SYMBOL_LINE_PLACES_MAX);
@@ -361,17 +364,15 @@ static int find_lines_in_file(struct finder *finder, struct images *images, int 
 	int code = pm_elf_image_open(&images->image, fd, false);
 
 	if (code < 0)
-		return pm_error_set(err, code, "%s",
-				    code == -ENOEXEC ? "this is no ELF file"
-						     : strerror(-code));
+		return pm_error_set(err, code, "%s", pm_error_elf_text(code));
 	if (!pm_dwarf_present(&images->image) &&
 	    pm_debug_file_open(&images->debug, &images->image, fd, options) == 0)
 		with_dwarf = &images->debug;
 	code = pm_dwarf_open(&finder->dwarf, &images->image, with_dwarf, options);
+	if (code == -ENOMEM)
+		return pm_error_set(err, code, "no memory left for its lines");
 	if (code < 0)
-		return pm_error_set(err, code == -ENOMEM ? code : -ENODATA,
-				    code == -ENOMEM ? "no memory left for its lines"
-						    : "it has no debug information");
+		return pm_error_set(err, -ENODATA, "it has no debug information");
 	find_lines_in_units(finder);
 	return check_line_places(finder, err);
 }
@@ -381,7 +382,7 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 			 void *user, struct pm_error *err)
 {
 	struct finder finder = { .source = source,
-				 .name = source_file_name(source),
+				 .name = pm_path_name(source),
 				 .wanted = line };
 	struct images images = { 0 };
 	int code = find_lines_in_file(&finder, &images, fd, options, err);
@@ -397,10 +398,9 @@ int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
 			  const char *source, uint32_t from, uint32_t to,
 			  pm_symbol_span_fn emit, void *user, struct pm_error *err)
 {
-	struct finder finder = { .source = source,
-				 .name = source_file_name(source),
-				 .wanted = from,
-				 .to = to };
+	struct finder finder = {
+		.source = source, .name = pm_path_name(source), .wanted = from, .to = to
+	};
 	struct images images = { 0 };
 	int code = find_lines_in_file(&finder, &images, fd, options, err);
 

@@ -14,7 +14,9 @@ struct walk {
 
 static uint64_t read_address_sized(struct pm_reader *reader, uint8_t size)
 {
-	return size == 8 ? pm_reader_u64(reader) : pm_reader_u32(reader);
+	if (size == 8)
+		return pm_reader_u64(reader);
+	return pm_reader_u32(reader);
 }
 
 /* False: the section is absent or ends before @offset. */
@@ -53,11 +55,12 @@ static int walk_emit_range(struct walk *walk, uint64_t start, uint64_t end)
 
 	if (start >= end)
 		return 0;
-	walk->count = walk->count < INT32_MAX ? walk->count + 1 : walk->count;
+	if (walk->count < INT32_MAX)
+		walk->count = walk->count + 1;
 	code = pm_elf_image_code(walk->dwarf->image, start);
 	if (!code)
 		return 0;
-	return walk->each(walk->user, start, end < code->end ? end : code->end);
+	return walk->each(walk->user, start, PM_MIN(end, code->end));
 }
 
 static bool walk_spend_budget(struct walk *walk)
@@ -151,7 +154,10 @@ static int walk_rnglists(struct walk *walk, uint64_t offset)
 	while (walk_spend_budget(walk)) {
 		uint64_t start = 0, end = 0;
 		int kind = read_rnglist_entry(walk, &reader, &base, &start, &end);
-		int code = kind > 0 ? walk_emit_range(walk, start, end) : 0;
+		int code = 0;
+
+		if (kind > 0)
+			code = walk_emit_range(walk, start, end);
 
 		if (kind < 0)
 			break;
@@ -224,5 +230,7 @@ int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
 		else
 			code = walk_debug_ranges(&walk, pcs->ranges);
 	}
-	return code < 0 ? code : walk.count;
+	if (code < 0)
+		return code;
+	return walk.count;
 }

@@ -182,7 +182,10 @@ static void name_node(struct resolver *resolver, struct pm_entries *entries,
 		lines, read_form_attribute(&die, DW_AT_call_file, 0), resolver->texts);
 	uint64_t line = read_form_attribute(&die, DW_AT_call_line, 0);
 
-	node->call_line = line <= UINT32_MAX ? (uint32_t)line : 0;
+	if (line <= UINT32_MAX)
+		node->call_line = (uint32_t)line;
+	else
+		node->call_line = 0;
 }
 
 static int resolve_one_address(struct resolver *resolver, struct pm_entries *entries,
@@ -242,7 +245,8 @@ static int resolve_unit_addresses(struct resolver *resolver, const struct pm_uni
 
 	has_lines = code == 0 && resolver->owned.of.len > 0 &&
 		    pm_lines_open(&lines, resolver->dwarf, unit) == 0;
-	entries.lines = has_lines ? &lines : NULL;
+	if (has_lines)
+		entries.lines = &lines;
 	if (has_lines && resolver->options->lines)
 		pm_lines_run(&lines, resolver->wanted, resolver->hits, number);
 	for (size_t i = 0;
@@ -327,14 +331,19 @@ static int resolve_all_units(struct resolver *resolver)
 		    type == DW_UT_skeleton)
 			code = resolve_unit_if_covered(resolver, &die, version);
 	}
-	return code == 0 ? resolve_rangeless_units(resolver) : code;
+	if (code != 0)
+		return code;
+	return resolve_rangeless_units(resolver);
 }
 
 int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
 		  const struct pm_symbol_options *options, struct pm_dwarf **ret)
 {
 	struct pm_dwarf *dwarf = malloc(sizeof(*dwarf));
-	int code = dwarf ? pm_dwarf_open(dwarf, image, debug, options) : -ENOMEM;
+	int code = -ENOMEM;
+
+	if (dwarf)
+		code = pm_dwarf_open(dwarf, image, debug, options);
 
 	if (code < 0 && code != -ENOENT) {
 		free(dwarf);
@@ -393,10 +402,15 @@ int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 	resolver.deadline_ms = used_cpu_ms() + MS_FREE +
 			       (dwarf->info.len + dwarf->line.len) / BYTES_PER_MS;
 	resolver.walk = pm_walk_new();
-	code = resolver.walk ? resolve_all_units(&resolver) : -ENOMEM;
+	if (resolver.walk)
+		code = resolve_all_units(&resolver);
+	else
+		code = -ENOMEM;
 	answers->limited |= is_overdue(&resolver);
 	pm_walk_free(resolver.walk);
 	pm_vec_release(&resolver.rangeless);
 	pm_vec_release(&resolver.owned.of);
-	return code == -ENOMEM ? code : 0;
+	if (code == -ENOMEM)
+		return code;
+	return 0;
 }

@@ -18,8 +18,9 @@ static int compare_ranges(const void *a, const void *b)
 {
 	const struct pm_range *x = a, *y = b;
 
-	return x->start != y->start ? (x->start < y->start ? -1 : 1)
-				    : (x->end > y->end) - (x->end < y->end);
+	if (x->start != y->start)
+		return PM_COMPARE(x->start, y->start);
+	return PM_COMPARE(x->end, y->end);
 }
 
 /* Sections of a hostile file may overlap: cut each at the start of the next. */
@@ -196,8 +197,12 @@ int pm_elf_image_open(struct pm_elf_image *image, int fd, bool copy)
 	if (!S_ISREG(st.st_mode) || st.st_size < EI_NIDENT)
 		return -ENOEXEC;
 	code = image_reserve_map(image, (size_t)st.st_size);
-	if (code == 0)
-		code = copy ? image_read_file(image, fd) : image_map_file(image, fd);
+	if (code == 0) {
+		if (copy)
+			code = image_read_file(image, fd);
+		else
+			code = image_map_file(image, fd);
+	}
 	if (code == 0)
 		code = image_open_elf(image);
 	if (code < 0)

@@ -20,9 +20,9 @@ static const uint8_t *image_bytes(void *user, uint64_t offset, size_t len)
 {
 	const struct pm_elf_image *image = user;
 
-	return offset <= image->file_len && len <= image->file_len - offset
-		       ? (const uint8_t *)image->map + offset
-		       : NULL;
+	if (offset <= image->file_len && len <= image->file_len - offset)
+		return (const uint8_t *)image->map + offset;
+	return NULL;
 }
 
 /* Whether @symbol's name is @name followed by the linker's mark of a calling
@@ -81,7 +81,7 @@ int pm_go_resolve(const struct pm_elf_image *image, const struct pm_wanted *want
 {
 	const struct pm_go_file file = { image_bytes, (void *)(uintptr_t)image };
 	uint64_t steps = STEPS_FREE + STEPS_PER_ADDRESS * (uint64_t)wanted->len;
-	uint32_t steps_left = steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX;
+	uint32_t steps_left = (uint32_t)PM_MIN(steps, UINT32_MAX);
 	struct pm_go_table table;
 
 	if (pm_go_open(&table, &file) < 0)

@@ -44,7 +44,9 @@ static size_t v8_prefix(const char *name, size_t len)
 
 		if (len <= tag || memcmp(name, tags[i], tag) != 0)
 			continue;
-		return strchr("~^+*", name[tag]) && name[tag] ? tag + 1 : 0;
+		if (strchr("~^+*", name[tag]) && name[tag])
+			return tag + 1;
+		return 0;
 	}
 	return 0;
 }

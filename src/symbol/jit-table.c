@@ -209,9 +209,9 @@ static struct place find_first_range_ending_above(const struct pm_jit_table *tab
 
 static struct range *range_at(const struct pm_jit_table *table, struct place place)
 {
-	return place.block < table->blocks.len
-		       ? &table->blocks.data[place.block]->ranges[place.at]
-		       : NULL;
+	if (place.block >= table->blocks.len)
+		return NULL;
+	return &table->blocks.data[place.block]->ranges[place.at];
 }
 
 static void remove_range(struct pm_jit_table *table, struct place place)
@@ -256,13 +256,14 @@ static struct block *insert_block(struct pm_jit_table *table, size_t index)
 static int insert_range(struct pm_jit_table *table, const struct range *range)
 {
 	struct place place = find_first_range_ending_above(table, range->start);
-	struct block *block;
+	struct block *block = NULL;
 
 	if (place.block == table->blocks.len && place.block > 0) {
 		place.block--;
 		place.at = table->blocks.data[place.block]->len;
 	}
-	block = place.block < table->blocks.len ? table->blocks.data[place.block] : NULL;
+	if (place.block < table->blocks.len)
+		block = table->blocks.data[place.block];
 	if (!block || block->len == BLOCK_RANGES) {
 		bool at_end = block && place.block + 1 == table->blocks.len &&
 			      place.at == block->len;
@@ -279,7 +280,8 @@ static int insert_range(struct pm_jit_table *table, const struct range *range)
 			block->len = keep;
 		}
 		if (!block || at_end || place.at > keep) {
-			place.at -= block ? keep : 0;
+			if (block)
+				place.at -= keep;
 			block = next;
 		}
 	}
@@ -503,7 +505,7 @@ static struct node *node_new(const struct pm_jit_function *from, const char *nam
 
 static void append_name(struct pm_str *str, const char *name, size_t len)
 {
-	size_t shown = len < PM_JIT_NAME_MAX ? len : PM_JIT_NAME_MAX;
+	size_t shown = PM_MIN(len, PM_JIT_NAME_MAX);
 
 	/* Do not cut within a character. */
 	while (shown < len && shown > 0 && ((uint8_t)name[shown] & 0xc0) == 0x80)
@@ -555,7 +557,9 @@ static struct node *jit_table_find_node(const struct pm_jit_table *table,
 	const struct range *range =
 		range_at(table, find_first_range_ending_above(table, address));
 
-	return range && range->start <= address ? range->node : NULL;
+	if (range && range->start <= address)
+		return range->node;
+	return NULL;
 }
 
 int pm_jit_table_move(struct pm_jit_table *table, uint64_t from, uint64_t to)
@@ -589,7 +593,9 @@ const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table
 {
 	const struct node *node = jit_table_find_node(table, address);
 
-	return node ? &node->function : NULL;
+	if (!node)
+		return NULL;
+	return &node->function;
 }
 
 const struct pm_jit_function *pm_jit_table_use(struct pm_jit_table *table,

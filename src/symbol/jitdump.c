@@ -103,8 +103,7 @@ static const uint8_t *jitdump_read_bytes(struct reading *reading, uint64_t offse
 	}
 	dump->chunk_len = 0;
 	dump->chunk_offset = offset;
-	got = pread(reading->fd, dump->chunk, len > CHUNK_BYTES ? len : CHUNK_BYTES,
-		    (off_t)offset);
+	got = pread(reading->fd, dump->chunk, PM_MAX(len, CHUNK_BYTES), (off_t)offset);
 	*error = got < 0 ? -errno : -ENODATA;
 	if (got < 0 || (size_t)got < len)
 		return NULL;
@@ -262,10 +261,13 @@ static void jitdump_read_unwinding(const struct pm_jitdump *dump,
 		return;
 	data = reader.data + reader.pos;
 	header_first = header_size >= 4 && data[0] == 1 && (data[1] & 0x70) == 0x10;
-	function->eh_frame = data + (header_first ? header_size : 0);
+	function->eh_frame = data;
 	function->eh_frame_len = size - header_size;
-	function->eh_frame_at = ((function->start + function->len + 7) & ~UINT64_C(7)) +
-				(header_first ? header_size : 0);
+	function->eh_frame_at = (function->start + function->len + 7) & ~UINT64_C(7);
+	if (header_first) {
+		function->eh_frame += header_size;
+		function->eh_frame_at += header_size;
+	}
 }
 
 /* ---- records ------------------------------------------------------------------------- */
@@ -299,13 +301,15 @@ static int jitdump_read_code(struct reading *reading, uint64_t at, uint64_t len,
 
 	if (function->eh_frame && function->len <= len && len <= RECORD_BYTES_MAX)
 		function->code = jitdump_read_bytes(reading, at, function->len, &error);
-	return function->code ? 0 : error;
+	if (function->code)
+		return 0;
+	return error;
 }
 
 static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len)
 {
 	struct pm_jitdump *dump = reading->dump;
-	size_t head_len = len < LOAD_HEAD_BYTES ? len : LOAD_HEAD_BYTES;
+	size_t head_len = PM_MIN(len, LOAD_HEAD_BYTES);
 	char name[LOAD_HEAD_BYTES];
 	PM_CLEANUP(pm_jit_lines_release) pm_jit_lines lines = { 0 };
 	struct pm_jit_function function = { .source = PM_JIT_OF_DUMP };
@@ -333,16 +337,19 @@ static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len
 	jitdump_read_unwinding(dump, &function);
 	/* If the name is too long, its end is unknown, and so is the start of the
 	 * code. */
-	error = name_len < head_len - LOAD_BYTES
-			? jitdump_read_code(reading, at + LOAD_BYTES + name_len + 1,
-					    len - LOAD_BYTES - name_len - 1, &function)
-			: 0;
+	if (name_len < head_len - LOAD_BYTES)
+		error = jitdump_read_code(reading, at + LOAD_BYTES + name_len + 1,
+					  len - LOAD_BYTES - name_len - 1, &function);
+	else
+		error = 0;
 	if (error == 0)
 		error = pm_jit_table_add(reading->table, &function, name, name_len);
 	pm_vec_clear(&dump->debug_info);
 	pm_vec_clear(&dump->unwinding);
 	/* Functions without code or name, and functions over the limits, are skipped. */
-	return error == -EINVAL || error == -ENOSPC ? 0 : error;
+	if (error == -EINVAL || error == -ENOSPC)
+		return 0;
+	return error;
 }
 
 /* The function at the new address is the same as at the old one, whose bytes are still
@@ -366,7 +373,9 @@ static int jitdump_apply_move(struct reading *reading, uint64_t at, uint64_t len
 	from = pm_reader_u64(&reader);
 	to = pm_reader_u64(&reader);
 	error = pm_jit_table_move(reading->table, from, to);
-	return error == -ENOMEM ? error : 0;
+	if (error == -ENOMEM)
+		return error;
+	return 0;
 }
 
 /* Applies the record @id with the payload [at, at + len). 0 or negative errno. */
@@ -407,8 +416,11 @@ static int jitdump_read_prefix(struct reading *reading, struct prefix *ret)
 	if (dump->closed || reading->size - dump->offset < PREFIX_BYTES)
 		return 0;
 	bytes = jitdump_read_bytes(reading, dump->offset, PREFIX_BYTES, &error);
-	if (!bytes)
-		return error == -ENODATA ? 0 : error;
+	if (!bytes) {
+		if (error == -ENODATA)
+			return 0;
+		return error;
+	}
 	pm_reader_init(&reader, bytes, PREFIX_BYTES);
 	ret->id = pm_reader_u32(&reader);
 	ret->total_size = pm_reader_u32(&reader);
@@ -462,7 +474,9 @@ static int jitdump_start_reading(struct reading *reading)
 		if (ret < 0)
 			return ret;
 	}
-	return reading->size < dump->offset ? -ENODATA : 0;
+	if (reading->size < dump->offset)
+		return -ENODATA;
+	return 0;
 }
 
 int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,

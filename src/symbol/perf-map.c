@@ -19,7 +19,9 @@ static int hex_digit_value(char c)
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
 }
 
 /* Parses a hexadecimal number, with or without 0x, and the blanks after it. */
@@ -68,7 +70,9 @@ static int perf_map_parse_line(struct pm_perf_map *map, struct pm_jit_table *tab
 	ret = pm_jit_table_add(table, &function, line, (size_t)(end - line));
 	if (ret == -EINVAL)
 		map->bad_lines++;
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 /* Processes the complete lines of @bytes. Returns their length in bytes, or -ENOMEM. */
@@ -119,7 +123,7 @@ static void perf_map_keep_tail(struct pm_perf_map *map, const char *bytes, size_
 {
 	if (len == 0)
 		return;
-	map->tail_len = len < sizeof(map->tail) ? len : sizeof(map->tail);
+	map->tail_len = PM_MIN(len, sizeof(map->tail));
 	memcpy(map->tail, bytes + len - map->tail_len, map->tail_len);
 }
 

@@ -39,8 +39,8 @@ static int compare_slots(const void *a, const void *b)
 	const struct slot *x = a, *y = b;
 
 	if (x->by_number != y->by_number)
-		return x->by_number ? 1 : -1;
-	return (x->key > y->key) - (x->key < y->key);
+		return PM_COMPARE(x->by_number, y->by_number);
+	return PM_COMPARE(x->key, y->key);
 }
 
 /* Finds `jmp *disp32(%rip)` or `push $n` in the entry at @code. */
@@ -146,7 +146,7 @@ static int find_plt_slots(struct plt *plt, unsigned int machine)
 static const char *dynamic_symbol_name(struct plt *plt, uint32_t link, uint64_t index)
 {
 	Elf_Scn *section = elf_getscn(plt->image->elf, link);
-	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	Elf_Data *data = elf_getdata(section, NULL);
 	const char *name;
 	GElf_Shdr shdr;
 	GElf_Sym sym;
@@ -155,7 +155,9 @@ static const char *dynamic_symbol_name(struct plt *plt, uint32_t link, uint64_t 
 	    !gelf_getsym(data, (int)index, &sym))
 		return NULL;
 	name = elf_strptr(plt->image->elf, shdr.sh_link, sym.st_name);
-	return name && name[0] ? name : NULL;
+	if (name && name[0])
+		return name;
+	return NULL;
 }
 
 /* Gives the slots with @key the name of the symbol with which @rela fills them. */

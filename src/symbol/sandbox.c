@@ -42,7 +42,7 @@ static int compare_ints(const void *left, const void *right)
 {
 	int a = *(const int *)left, b = *(const int *)right;
 
-	return (a > b) - (a < b);
+	return PM_COMPARE(a, b);
 }
 
 /* [first, last] */
@@ -104,7 +104,9 @@ static int drop_capabilities(void)
 							   _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
-	return syscall(SYS_capset, &header, none) == 0 ? 0 : -errno;
+	if (syscall(SYS_capset, &header, none) == 0)
+		return 0;
+	return -errno;
 }
 
 /*
@@ -163,7 +165,9 @@ static int filter_system_calls(void)
 	filter[ALLOW] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	if (OWN_ARCH == 0 || SANITIZED)
 		return 0;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 ? 0 : -ENOSYS;
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		return -ENOSYS;
+	return 0;
 }
 
 int pm_sandbox_enter(const struct pm_sandbox *sandbox)
@@ -217,7 +221,7 @@ static void limit_cpu_time(uint64_t seconds, bool all)
 		return;
 	if (all && want < limit_now.rlim_max)
 		limit_now.rlim_max = want;
-	limit_now.rlim_cur = want < limit_now.rlim_max ? want : limit_now.rlim_max;
+	limit_now.rlim_cur = PM_MIN(want, limit_now.rlim_max);
 	setrlimit(RLIMIT_CPU, &limit_now);
 }
 

@@ -41,7 +41,9 @@ static uint64_t read_encoded_value(const struct frames *frames, struct pm_reader
 {
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
-		return frames->is_64 ? pm_reader_u64(reader) : pm_reader_u32(reader);
+		if (frames->is_64)
+			return pm_reader_u64(reader);
+		return pm_reader_u32(reader);
 	case DW_EH_PE_udata2:
 		return pm_reader_u16(reader);
 	case DW_EH_PE_sdata2:
@@ -75,7 +77,9 @@ static uint64_t read_encoded_address(const struct frames *frames,
 		value += place;
 	else if (relative != DW_EH_PE_absptr)
 		reader->failed = true;
-	return frames->is_64 ? value : (uint32_t)value;
+	if (frames->is_64)
+		return value;
+	return (uint32_t)value;
 }
 
 /* ---- entries -------------------------------------------------------------------------- */
@@ -122,7 +126,9 @@ static uint8_t find_pointer_encoding(const struct frames *frames,
 	}
 	if (*letters == 'R')
 		encoding = pm_reader_u8(reader);
-	return reader->failed ? DW_EH_PE_omit : encoding;
+	if (reader->failed)
+		return DW_EH_PE_omit;
+	return encoding;
 }
 
 /* The encoding of addresses in entries of the CIE at @offset. */
@@ -215,7 +221,7 @@ static bool find_frame_section(struct frames *frames)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *section = pm_elf_image_section(frames->image, ".eh_frame", NULL, &shdr);
-	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	Elf_Data *data = elf_rawdata(section, NULL);
 
 	if (!data || !data->d_buf)
 		return false;

@@ -40,8 +40,10 @@ static const char *intern_symbol_name(struct pm_symbols *job,
 {
 	size_t len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX);
 	/* An @ at the start of a name does not begin a version. */
-	const char *version = len > 0 ? memchr(symbol->name + 1, '@', len - 1) : NULL;
+	const char *version = NULL;
 
+	if (len > 0)
+		version = memchr(symbol->name + 1, '@', len - 1);
 	if (version)
 		len = (size_t)(version - symbol->name);
 
@@ -52,7 +54,8 @@ static const char *intern_symbol_name(struct pm_symbols *job,
 		return name;
 	pm_str_puts(&plt, name);
 	pm_str_puts(&plt, "@plt");
-	name = plt.failed ? name : pm_texts_add(&job->texts, plt.data, plt.len);
+	if (!plt.failed)
+		name = pm_texts_add(&job->texts, plt.data, plt.len);
 	pm_str_release(&plt);
 	return name;
 }
@@ -100,15 +103,19 @@ static int assemble_inline_chain(struct pm_symbols *job, size_t index)
 static int emit_inline_chains(struct pm_symbols *job, pm_symbol_emit_fn emit, void *user)
 {
 	for (size_t i = 0; i < job->wanted.len; i++) {
-		size_t skip = 0;
+		const struct pm_symbol_function *functions;
+		size_t len;
 		int code = assemble_inline_chain(job, i);
 
 		if (code < 0)
 			return code;
-		if (!job->options.inlines && job->chain.len > 1)
-			skip = job->chain.len - 1;
-		code = emit(user, i, job->chain.len ? job->chain.data + skip : NULL,
-			    job->chain.len - skip);
+		functions = job->chain.data;
+		len = job->chain.len;
+		if (!job->options.inlines && len > 1) {
+			functions += len - 1;
+			len = 1;
+		}
+		code = emit(user, i, len > 0 ? functions : NULL, len);
 		if (code < 0)
 			return code;
 	}
@@ -129,10 +136,9 @@ static int load_symbol_files(struct pm_symbols *job, int fd)
 	debug = job->debug.elf ? &job->debug : NULL;
 	job->damaged |=
 		!pm_symtab_readable(&job->image) || (debug && !pm_symtab_readable(debug));
-	return pm_dwarf_load(&job->image,
-			     pm_dwarf_present(&job->image) || !debug ? &job->image
-								     : debug,
-			     &job->options, &job->dwarf);
+	if (pm_dwarf_present(&job->image) || !debug)
+		debug = &job->image;
+	return pm_dwarf_load(&job->image, debug, &job->options, &job->dwarf);
 }
 
 static int resolve_wanted_symbols(struct pm_symbols *job)
@@ -177,7 +183,10 @@ static int answer_symbol_job(struct pm_symbols *job, int code, pm_symbol_emit_fn
 static int run_symbol_job(struct pm_symbols *job, int fd, pm_symbol_emit_fn emit,
 			  void *user, struct pm_error *err)
 {
-	int code = job->wanted.len > 0 ? load_symbol_files(job, fd) : 0;
+	int code = 0;
+
+	if (job->wanted.len > 0)
+		code = load_symbol_files(job, fd);
 
 	code = answer_symbol_job(job, code, emit, user, err);
 	symbols_release(job);
@@ -186,8 +195,7 @@ static int run_symbol_job(struct pm_symbols *job, int fd, pm_symbol_emit_fn emit
 
 static int set_not_elf_error(int code, struct pm_error *err)
 {
-	return pm_error_set(err, code, "%s",
-			    code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
+	return pm_error_set(err, code, "%s", pm_error_elf_text(code));
 }
 
 int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
@@ -197,8 +205,9 @@ int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
 	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
 	int code = pm_elf_image_open(&job.image, fd, options->copy_files);
 
-	return code < 0 ? set_not_elf_error(code, err)
-			: run_symbol_job(&job, fd, emit, user, err);
+	if (code < 0)
+		return set_not_elf_error(code, err);
+	return run_symbol_job(&job, fd, emit, user, err);
 }
 
 int pm_symbols_resolve_memory(const void *image, size_t image_len,
@@ -209,8 +218,9 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
 	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
 	int code = pm_elf_image_open_memory(&job.image, image, image_len);
 
-	return code < 0 ? set_not_elf_error(code, err)
-			: run_symbol_job(&job, -1, emit, user, err);
+	if (code < 0)
+		return set_not_elf_error(code, err);
+	return run_symbol_job(&job, -1, emit, user, err);
 }
 
 int pm_symbols_open(int fd, const struct pm_symbol_options *options,

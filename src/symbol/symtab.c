@@ -60,15 +60,15 @@ static void measure_name(struct candidate *candidate)
 static int compare_candidate_names(const struct candidate *a, const struct candidate *b)
 {
 	if (a->is_function != b->is_function)
-		return a->is_function ? 1 : -1;
+		return PM_COMPARE(a->is_function, b->is_function);
 	if (a->is_exported != b->is_exported)
-		return a->is_exported ? 1 : -1;
+		return PM_COMPARE(a->is_exported, b->is_exported);
 	if (a->underscores != b->underscores)
-		return a->underscores < b->underscores ? 1 : -1;
+		return PM_COMPARE(b->underscores, a->underscores);
 	if (a->is_strong != b->is_strong)
-		return a->is_strong ? 1 : -1;
+		return PM_COMPARE(a->is_strong, b->is_strong);
 	if (a->len != b->len)
-		return a->len < b->len ? 1 : -1;
+		return PM_COMPARE(b->len, a->len);
 	return -strncmp(a->name, b->name, a->len);
 }
 
@@ -77,7 +77,7 @@ static int compare_symbol_candidates(const void *a, const void *b)
 	const struct candidate *x = a, *y = b;
 
 	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
+		return PM_COMPARE(x->start, y->start);
 	return compare_candidate_names(x, y);
 }
 
@@ -143,13 +143,15 @@ static int scan_add_symbol(struct scan *scan, const struct strings *strings,
 		return 0;
 	measure_name(&candidate);
 	keep_nearest_candidate(&scan->nearest[next], &candidate);
-	return holds ? pm_vec_push(&scan->found, candidate) : 0;
+	if (holds)
+		return pm_vec_push(&scan->found, candidate);
+	return 0;
 }
 
 static struct strings string_table(Elf *elf, size_t index)
 {
 	Elf_Scn *section = elf_getscn(elf, index);
-	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	Elf_Data *data = elf_getdata(section, NULL);
 	const char *last;
 
 	if (!data || !data->d_buf)
@@ -195,7 +197,9 @@ static int scan_symbol_tables(struct scan *scan, Elf *elf, uint32_t type)
 		if (!gelf_getshdr(section, &shdr) || shdr.sh_type != type)
 			continue;
 		code = scan_symbol_table(scan, elf, section, &shdr);
-		return code < 0 ? code : 1;
+		if (code < 0)
+			return code;
+		return 1;
 	}
 	return 0;
 }
@@ -267,12 +271,17 @@ int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_imag
 		return -ENOMEM;
 	code = scan_symbol_tables(&scan, image->elf, SHT_SYMTAB);
 	if (code == 0) {
-		code = debug ? scan_symbol_tables(&scan, debug->elf, SHT_SYMTAB) : 0;
+		if (debug)
+			code = scan_symbol_tables(&scan, debug->elf, SHT_SYMTAB);
+		else
+			code = 0;
 		if (code >= 0)
 			code = scan_symbol_tables(&scan, image->elf, SHT_DYNSYM);
 	}
 	if (code >= 0)
 		code = scan_resolve_addresses(&scan, symbols);
 	pm_vec_release(&scan.found);
-	return code < 0 ? code : 0;
+	if (code < 0)
+		return code;
+	return 0;
 }

@@ -26,7 +26,7 @@ static char *texts_allocate_bytes(struct pm_texts *texts, size_t bytes)
 	char *at;
 
 	if (texts->blocks.len == 0 || bytes > texts->block_cap - texts->block_len) {
-		size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+		size_t cap = PM_MAX(bytes, BLOCK_BYTES);
 		PM_AUTO_FREE char *block = malloc(cap);
 
 		if (!block || pm_vec_push(&texts->blocks, block) < 0)
@@ -76,7 +76,7 @@ const char *pm_texts_add(struct pm_texts *texts, const char *text, size_t len)
 	struct pm_str str = { 0 };
 	const char *row = NULL;
 
-	len = strnlen(text, len < PM_SYMBOL_TEXT_MAX ? len : PM_SYMBOL_TEXT_MAX);
+	len = strnlen(text, PM_MIN(len, PM_SYMBOL_TEXT_MAX));
 	if (len == 0)
 		return NULL;
 	if (is_plain_text(text, len))
@@ -93,12 +93,13 @@ const char *pm_texts_add_name(struct pm_texts *texts, const char *name, size_t l
 	PM_AUTO_FREE char *copy = NULL;
 	PM_AUTO_FREE char *plain = NULL;
 
-	len = strnlen(name, len < PM_SYMBOL_TEXT_MAX ? len : PM_SYMBOL_TEXT_MAX);
+	len = strnlen(name, PM_MIN(len, PM_SYMBOL_TEXT_MAX));
 	if (len > 2 && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R') &&
 	    (copy = strndup(name, len)))
 		plain = pm_demangle(copy);
-	return plain ? pm_texts_add(texts, plain, strlen(plain))
-		     : pm_texts_add(texts, name, len);
+	if (plain)
+		return pm_texts_add(texts, plain, strlen(plain));
+	return pm_texts_add(texts, name, len);
 }
 
 void pm_texts_release(struct pm_texts *texts)

@@ -12,8 +12,15 @@ enum {
 
 static uint32_t function_field_flags(const struct pm_symbol_function *function)
 {
-	return (function->name ? HAS_NAME : 0u) | (function->file ? HAS_FILE : 0u) |
-	       (function->start > 0 ? HAS_START : 0u);
+	uint32_t flags = 0;
+
+	if (function->name)
+		flags |= HAS_NAME;
+	if (function->file)
+		flags |= HAS_FILE;
+	if (function->start > 0)
+		flags |= HAS_START;
+	return flags;
 }
 
 static void wire_append_u32(struct pm_str *to, uint32_t value)
@@ -23,14 +30,19 @@ static void wire_append_u32(struct pm_str *to, uint32_t value)
 
 static size_t wire_text_bytes(const char *text)
 {
-	return text ? strlen(text) + 1 : 0;
+	if (text)
+		return strlen(text) + 1;
+	return 0;
 }
 
 static size_t wire_function_bytes(const struct pm_symbol_function *function)
 {
-	return 2 * sizeof(uint32_t) + wire_text_bytes(function->name) +
-	       wire_text_bytes(function->file) +
-	       (function->start > 0 ? sizeof(function->start) : 0);
+	size_t bytes = 2 * sizeof(uint32_t) + wire_text_bytes(function->name) +
+		       wire_text_bytes(function->file);
+
+	if (function->start > 0)
+		bytes += sizeof(function->start);
+	return bytes;
 }
 
 void pm_symbol_wire_put_symbol(struct pm_str *to, uint32_t index,

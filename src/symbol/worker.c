@@ -62,9 +62,10 @@ static void worker_check_file_size(struct worker *worker, struct job *job, int f
 		return;
 	job->bytes += (uint64_t)st.st_blocks * 512;
 	worker->bytes += (uint64_t)st.st_blocks * 512;
-	worker->mapped_bytes += (uint64_t)st.st_size < MAPPED_BYTES_MAX
-					? (uint64_t)st.st_size
-					: MAPPED_BYTES_MAX;
+	if ((uint64_t)st.st_size < MAPPED_BYTES_MAX)
+		worker->mapped_bytes += (uint64_t)st.st_size;
+	else
+		worker->mapped_bytes += MAPPED_BYTES_MAX;
 }
 
 static struct pm_symbol_options make_job_options(struct job *job)
@@ -109,7 +110,8 @@ static void worker_send_text(struct worker *worker)
 
 		if (n < 0 && errno != EINTR)
 			_exit(PM_SYMBOL_WORKER_FAILED);
-		sent += n > 0 ? (size_t)n : 0;
+		if (n > 0)
+			sent += (size_t)n;
 	}
 	pm_str_clear(&worker->text);
 }
@@ -307,13 +309,14 @@ static _Noreturn void worker_child_main(struct worker *worker,
 	worker->jobs = calloc(worker->len, sizeof(*worker->jobs));
 	if (!worker->jobs)
 		_exit(PM_SYMBOL_WORKER_FAILED);
-	for (size_t i = 0; i < worker->len; i++)
-		worker->jobs[i] =
-			(struct job){ .of = jobs ? &jobs[worker->first + i] : NULL,
-				      .input = { .fd = -1, .debug = -1 },
-				      .files = { -1, -1 },
-				      .hung = worker->hung &&
-					      worker->hung[worker->first + i] };
+	for (size_t i = 0; i < worker->len; i++) {
+		worker->jobs[i] = (struct job){ .input = { .fd = -1, .debug = -1 },
+						.files = { -1, -1 } };
+		if (jobs)
+			worker->jobs[i].of = &jobs[worker->first + i];
+		if (worker->hung)
+			worker->jobs[i].hung = worker->hung[worker->first + i];
+	}
 	worker_run(worker, parent);
 	/* Buffers and exit handlers belong to the parent. */
 	_exit(0);
