@@ -44,8 +44,10 @@ static int open_vdso_copy(void)
 {
 	PM_AUTO_CLOSE int fd = -1;
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
-	size_t len = start ? find_mapping_len(start) : 0;
+	size_t len = 0;
 
+	if (start)
+		len = find_mapping_len(start);
 	if (len == 0)
 		return -ENOENT;
 	fd = memfd_create("vdso", MFD_CLOEXEC);
@@ -71,8 +73,7 @@ static int check_build_id(int fd, const char *recorded, struct pm_error *err)
 				    "recorded one has %s",
 				    recorded);
 	if (r < 0)
-		return pm_error_set(err, r, "%s",
-				    r == -ENOEXEC ? "this is no ELF file" : strerror(-r));
+		return pm_error_set(err, r, "%s", pm_error_elf_text(r));
 	for (size_t i = 0; i < len; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	if (strcasecmp(hex, recorded) != 0)
@@ -96,8 +97,7 @@ static int check_age(int fd, int64_t recorded_at, struct pm_error *err)
 			"the recording knows no build-id of it, and this file "
 			"has one: it may be another");
 	if (r != -ENODATA)
-		return pm_error_set(err, r, "%s",
-				    r == -ENOEXEC ? "this is no ELF file" : strerror(-r));
+		return pm_error_set(err, r, "%s", pm_error_elf_text(r));
 	if (fstat(fd, &st) < 0)
 		return pm_error_set(err, -errno, "%s", strerror(errno));
 	if (recorded_at == 0 || st.st_mtim.tv_sec > recorded_at)
@@ -157,11 +157,13 @@ static int open_binary_below_root(struct pm_annotate_binary *ret, const char *ro
 	pm_annotate_binary_release(ret);
 	ret->path = path.data;
 	ret->fd = pm_file_open(0, ret->path);
-	r = ret->fd < 0 ? ret->fd : check_recorded_binary(ret, module, search, err);
+	if (ret->fd < 0)
+		r = ret->fd;
+	else
+		r = check_recorded_binary(ret, module, search, err);
 	if (ret->fd >= 0)
 		return r;
-	pm_error_set(err, r, "%s",
-		     r == -ENOTSUP ? "this is no regular file" : strerror(-r));
+	pm_error_set(err, r, "%s", pm_error_open_text(r));
 	if (r == -ENOENT)
 		pm_error_fix(err, "--symfs with the folder under which it is now");
 	return r;
@@ -176,9 +178,10 @@ static int open_binary_at_path(struct pm_annotate_binary *ret,
 
 	if (module->path[0] != '/')
 		return pm_error_set(err, -ENOENT, "this is no path of a file");
-	r = search->symfs
-		    ? open_binary_below_root(ret, search->symfs, module, search, err)
-		    : -ENOENT;
+	if (search->symfs)
+		r = open_binary_below_root(ret, search->symfs, module, search, err);
+	else
+		r = -ENOENT;
 	/* The user needs to know what is wrong with the file there. */
 	if (r == -ENOENT)
 		r = open_binary_below_root(ret, "", module, search, err);
@@ -205,8 +208,10 @@ static int find_binary_debug_dir(struct pm_annotate_binary *binary,
 		if (!debug.dir)
 			continue;
 		fd = pm_debug_find(binary->fd, &debug);
-		binary->debug_dir = fd >= 0 ? strdup(debug.dir) : NULL;
-		if (fd >= 0 && !binary->debug_dir)
+		if (fd < 0)
+			continue;
+		binary->debug_dir = strdup(debug.dir);
+		if (!binary->debug_dir)
 			r = -ENOMEM;
 	}
 	if (below.failed)
@@ -228,9 +233,11 @@ int pm_annotate_binary_open(struct pm_annotate_binary *ret,
 	if (strcmp(module->kind, "vdso") == 0) {
 		binary.path = strdup(module->path);
 		binary.fd = open_vdso_copy();
-		r = binary.fd < 0 ? pm_error_set(err, binary.fd,
-						 "this process has no vDSO to look at")
-				  : 0;
+		if (binary.fd < 0)
+			r = pm_error_set(err, binary.fd,
+					 "this process has no vDSO to look at");
+		else
+			r = 0;
 		/* Its age says nothing: it is as old as this process. */
 		if (r == 0 && !module->build_id)
 			r = pm_error_set(err, -ESTALE,

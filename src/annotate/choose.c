@@ -15,8 +15,9 @@ static int compare_choices_by_weight(const void *a, const void *b)
 
 	if (order == 0)
 		order = pm_annotate_heavier(&x->total, &y->total);
-	return order != 0 ? order
-			  : (x->function > y->function) - (x->function < y->function);
+	if (order != 0)
+		return order;
+	return PM_COMPARE(x->function, y->function);
 }
 
 /* Collects the functions of @set that are in the view, with their weights. */
@@ -70,9 +71,10 @@ static int check_choice_names(const struct pm_annotate_choices *choices,
 		if (its == last)
 			continue;
 		last = its;
-		if (found++ < CANDIDATES)
-			pm_str_printf(&names, "%s%.*s", found == 1 ? "" : ", ",
-				      CANDIDATE_BYTES, its);
+		if (found++ < CANDIDATES) {
+			pm_str_separate(&names, ", ");
+			pm_str_printf(&names, "%.*s", CANDIDATE_BYTES, its);
+		}
 	}
 	if (found > 1) {
 		pm_error_set(err, -ENOTUNIQ, "'%s' fits several functions", name);
@@ -81,7 +83,9 @@ static int check_choice_names(const struct pm_annotate_choices *choices,
 				     found > CANDIDATES ? ", ..." : "");
 	}
 	pm_str_release(&names);
-	return found > 1 ? -ENOTUNIQ : 0;
+	if (found > 1)
+		return -ENOTUNIQ;
+	return 0;
 }
 
 int pm_annotate_choose(struct pm_annotate_choices *ret, const struct pm_view *view,

@@ -71,8 +71,8 @@ static int compare_spots(const void *a, const void *b)
 	const struct spot *x = a, *y = b;
 
 	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	return (x->address > y->address) - (x->address < y->address);
+		return PM_COMPARE(x->module, y->module);
+	return PM_COMPARE(x->address, y->address);
 }
 
 static int find_spots(struct job *job)
@@ -121,7 +121,9 @@ static int compare_self_then_sum(const struct pm_weight *self_a,
 {
 	int order = pm_annotate_heavier(self_a, self_b);
 
-	return order != 0 ? order : pm_annotate_heavier(sum_a, sum_b);
+	if (order != 0)
+		return order;
+	return pm_annotate_heavier(sum_a, sum_b);
 }
 
 /* A path may have been several files over time; the one with the most samples is used. */
@@ -193,7 +195,7 @@ static int compare_spans_by_weight(const void *a, const void *b)
 
 	/* The function itself is more informative than places where it is inlined. */
 	if (x->proper != y->proper)
-		return x->proper ? -1 : 1;
+		return PM_COMPARE(y->proper, x->proper);
 	return compare_self_then_sum(&x->self, &x->sum, &y->self, &y->sum);
 }
 
@@ -243,7 +245,9 @@ static int disassemble_symbol(void *user, const struct pm_symbol_code *from)
 		r = part.symbol ? 0 : -ENOMEM;
 	}
 	part.len = (uint32_t)code->insns.len - part.first;
-	return r < 0 ? r : pm_vec_push(&code->parts, part);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&code->parts, part);
 }
 
 static int disassemble_and_place(struct job *job, const struct pm_annotate_binary *binary,
@@ -318,10 +322,11 @@ static int weigh_insns(struct job *job)
 	for (size_t i = 0; i < profile->frames.len; i++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[i];
 
-		job->insn_of_frame[i] =
-			job->has[i] && frame->module == code->module
-				? pm_annotate_find_insn(code, frame->address)
-				: PM_PROFILE_NONE;
+		if (job->has[i] && frame->module == code->module)
+			job->insn_of_frame[i] =
+				pm_annotate_find_insn(code, frame->address);
+		else
+			job->insn_of_frame[i] = PM_PROFILE_NONE;
 	}
 	pm_annotate_walk(job->view, enter_insn, leave_insn, job);
 	for (size_t i = 0; i < code->parts.len; i++) {
@@ -370,10 +375,15 @@ static int annotate_code(struct job *job, const struct pm_annotate_search *searc
 		pm_error_where(err, binary.path, -1);
 		return r;
 	}
-	r = code->path ? pm_annotate_place_insns(code, &binary, name) : -ENOMEM;
+	if (code->path)
+		r = pm_annotate_place_insns(code, &binary, name);
+	else
+		r = -ENOMEM;
 	if (r == 0)
 		r = weigh_insns(job);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+	if (r < 0)
+		return pm_error_set(err, r, "out of memory");
+	return 0;
 }
 
 int pm_annotate_code_init(struct pm_annotate_code *ret, const struct pm_view *view,

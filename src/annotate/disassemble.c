@@ -60,7 +60,9 @@ static int open_capstone_engine(struct engine *engine,
 	if (arch == CS_ARCH_X86)
 		cs_option(engine->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	engine->insn = cs_malloc(engine->handle);
-	return engine->insn ? 0 : -ENOMEM;
+	if (!engine->insn)
+		return -ENOMEM;
+	return 0;
 }
 
 /* ---- one instruction ------------------------------------------------------------------- */
@@ -82,9 +84,10 @@ static void classify_x86_insn(const cs_insn *from, struct pm_annotate_insn *ret)
 static void classify_aarch64_insn(const cs_insn *from, struct pm_annotate_insn *ret)
 {
 	const cs_arm64 *arm = &from->detail->arm64;
-	const cs_arm64_op *last = arm->op_count > 0 && arm->op_count <= 8
-					  ? &arm->operands[arm->op_count - 1]
-					  : NULL;
+	const cs_arm64_op *last = NULL;
+
+	if (arm->op_count > 0 && arm->op_count <= 8)
+		last = &arm->operands[arm->op_count - 1];
 
 	if (ret->kind == PM_INSN_BRANCH &&
 	    (from->id == ARM64_INS_B || from->id == ARM64_INS_BR) &&
@@ -127,8 +130,9 @@ static int append_insn(struct pm_annotate_code *code, const char *mnemonic,
 	insn->to = PM_PROFILE_NONE;
 	insn->mnemonic = pm_annotate_texts_add(code->texts, mnemonic);
 	insn->operands = pm_annotate_texts_add(code->texts, operands);
-	return insn->mnemonic && insn->operands ? pm_vec_push(&code->insns, *insn)
-						: -ENOMEM;
+	if (!insn->mnemonic || !insn->operands)
+		return -ENOMEM;
+	return pm_vec_push(&code->insns, *insn);
 }
 
 static int append_invalid_bytes(struct pm_annotate_code *code, const uint8_t *bytes,
@@ -166,7 +170,7 @@ int pm_annotate_disassemble(struct pm_annotate_code *code,
 		if (!cs_disasm_iter(engine.handle, &at, &rest, &next, engine.insn) ||
 		    engine.insn->size == 0 || engine.insn->size > left ||
 		    engine.insn->size > sizeof(insn.bytes)) {
-			uint8_t step = left < engine.step ? (uint8_t)left : engine.step;
+			uint8_t step = (uint8_t)PM_MIN(left, engine.step);
 
 			r = append_invalid_bytes(code, bytes + (len - left), step, here);
 			left -= step;

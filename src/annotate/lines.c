@@ -57,17 +57,18 @@ static int find_or_add_place_row(struct collector *c, uint32_t place, uint32_t s
 {
 	const struct pm_profile_place *p = &c->view->profile->places.data[place];
 	bool known = p->file && p->line > 0;
-	struct row row = { .file = known ? p->file : NULL,
-			   .line = known ? p->line : 0,
-			   .slot = slot,
-			   .id = (uint32_t)c->rows.len };
+	struct row row = { .slot = slot, .id = (uint32_t)c->rows.len };
 
-	if (!known && c->slots[slot].unknown_row != PM_PROFILE_NONE) {
+	if (known) {
+		row.file = p->file;
+		row.line = p->line;
+	} else if (c->slots[slot].unknown_row != PM_PROFILE_NONE) {
 		c->row_of_place[place] = c->slots[slot].unknown_row;
 		return 0;
-	}
-	if (!known)
+	} else {
 		c->slots[slot].unknown_row = row.id;
+	}
+
 	c->row_of_place[place] = row.id;
 	return pm_vec_push(&c->rows, row);
 }
@@ -136,8 +137,13 @@ static void add_stack_self_weight(struct collector *c, uint32_t stack, uint32_t 
 	if (weight->samples == 0 || c->slots[slot].last_stack_plus_1 == stack + 1)
 		return;
 	c->slots[slot].last_stack_plus_1 = stack + 1;
-	pm_weight_add(level == 0 ? &row->self : &row->inlined, weight);
-	pm_weight_add(level == 0 ? &lines->self : &lines->inlined, weight);
+	if (level == 0) {
+		pm_weight_add(&row->self, weight);
+		pm_weight_add(&lines->self, weight);
+	} else {
+		pm_weight_add(&row->inlined, weight);
+		pm_weight_add(&lines->inlined, weight);
+	}
 	if (!row->file)
 		pm_weight_add(&lines->unknown, weight);
 	if (level > 0)
@@ -191,7 +197,11 @@ static int compare_optional_paths(const char *a, const char *b)
 {
 	if (a == b)
 		return 0;
-	return !a ? 1 : !b ? -1 : strcmp(a, b); /* unknown paths come last */
+	if (!a)
+		return 1;
+	if (!b)
+		return -1;
+	return strcmp(a, b); /* unknown paths come last */
 }
 
 static int compare_rows_by_path(const void *a, const void *b)
@@ -200,9 +210,11 @@ static int compare_rows_by_path(const void *a, const void *b)
 	int order;
 
 	if (x->slot != y->slot)
-		return x->slot < y->slot ? -1 : 1;
+		return PM_COMPARE(x->slot, y->slot);
 	order = compare_optional_paths(x->file, y->file);
-	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+	if (order != 0)
+		return order;
+	return PM_COMPARE(x->line, y->line);
 }
 
 static int compare_rows_by_rank(const void *a, const void *b)
@@ -210,8 +222,8 @@ static int compare_rows_by_rank(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 
 	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return (x->line > y->line) - (x->line < y->line);
+		return PM_COMPARE(x->rank, y->rank);
+	return PM_COMPARE(x->line, y->line);
 }
 
 /* A file, and the range of its rows among those of the function. */
@@ -227,7 +239,9 @@ static int compare_files_by_weight(const void *a, const void *b)
 
 	if (order == 0)
 		order = pm_annotate_heavier(&x->file.total_max, &y->file.total_max);
-	return order != 0 ? order : compare_optional_paths(x->file.path, y->file.path);
+	if (order != 0)
+		return order;
+	return compare_optional_paths(x->file.path, y->file.path);
 }
 
 static void add_row_to_file(struct ranked *ranked, const struct row *row)
@@ -276,9 +290,11 @@ static int compare_inlined_by_weight(const void *a, const void *b)
 	int order;
 
 	if (x->row != y->row)
-		return x->row < y->row ? -1 : 1;
+		return PM_COMPARE(x->row, y->row);
 	order = pm_annotate_heavier(&x->self, &y->self);
-	return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+	if (order != 0)
+		return order;
+	return PM_COMPARE(x->place, y->place);
 }
 
 static size_t find_first_inlined_of_row(const struct collector *c, uint32_t row)
@@ -363,11 +379,17 @@ int pm_annotate_lines_init(struct pm_annotate_lines *ret, const struct pm_view *
 	PM_AUTO_FREE struct pm_annotate_lines *made = calloc(len + 1, sizeof(*made));
 	PM_CLEANUP(collector_release)
 	struct collector c = { .view = view, .ret = made };
-	int r = made ? collector_prepare(&c, functions, len) : -ENOMEM;
+	int r = -ENOMEM;
+
+	if (made)
+		r = collector_prepare(&c, functions, len);
 
 	if (r == 0) {
 		pm_annotate_walk(view, enter_stack_rows, leave_stack_rows, &c);
-		r = c.failed ? -ENOMEM : emit_function_lines(&c);
+		if (c.failed)
+			r = -ENOMEM;
+		else
+			r = emit_function_lines(&c);
 	}
 	if (r < 0) {
 		for (size_t i = 0; made && i < len; i++)
@@ -407,17 +429,17 @@ int pm_annotate_regions_init(struct pm_annotate_regions *ret,
 
 	for (uint32_t i = its->first; i < its->first + its->lines; i++) {
 		const struct pm_annotate_line *line = &lines->lines.data[i];
-		struct pm_annotate_region *last =
-			made.regions.len > 0 ? &made.regions.data[made.regions.len - 1]
-					     : NULL;
-		struct pm_annotate_region region = {
-			.first = line->line > context ? line->line - context : 1,
-			.last = UINT32_MAX - line->line > context ? line->line + context
-								  : UINT32_MAX,
-		};
+		struct pm_annotate_region region = { .first = 1, .last = UINT32_MAX };
+		struct pm_annotate_region *last = NULL;
 
 		if (!is_line_worth_showing(lines, line, limit))
 			continue;
+		if (line->line > context)
+			region.first = line->line - context;
+		if (UINT32_MAX - line->line > context)
+			region.last = line->line + context;
+		if (made.regions.len > 0)
+			last = &made.regions.data[made.regions.len - 1];
 		if (last && (region.first <= last->last ||
 			     region.first - last->last - 1 <= GAP_LINES)) {
 			last->last = region.last;

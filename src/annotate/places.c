@@ -38,7 +38,9 @@ static int keep_place_text(struct pm_annotate_code *code, const char *text,
 	if (!text)
 		return 0;
 	*ret = pm_annotate_texts_add(code->texts, text);
-	return *ret ? 0 : -ENOMEM;
+	if (!*ret)
+		return -ENOMEM;
+	return 0;
 }
 
 /* The level of the chain that is the requested function. */
@@ -66,7 +68,9 @@ static int place_insn(void *user, size_t index,
 	if (level == len) {
 		insn->foreign = code->parts.data[placing->part].is_container;
 		/* A part of the function under another name, such as f.cold. */
-		level = insn->foreign || len == 0 ? 0 : len - 1;
+		level = 0;
+		if (!insn->foreign && len > 0)
+			level = len - 1;
 	}
 	if (len == 0)
 		return 0;
@@ -79,7 +83,10 @@ static int place_insn(void *user, size_t index,
 			    &insn->inlined);
 	if (r == 0)
 		r = keep_place_text(code, functions[0].file, &insn->inlined_file);
-	insn->inlined_line = insn->inlined_file ? functions[0].line : 0;
+	if (insn->inlined_file)
+		insn->inlined_line = functions[0].line;
+	else
+		insn->inlined_line = 0;
 	return r;
 }
 
@@ -107,10 +114,10 @@ static void link_inner_jumps(struct pm_annotate_code *code)
 
 		for (uint32_t k = part->first; k < part->first + part->len; k++) {
 			struct pm_annotate_insn *insn = &code->insns.data[k];
-			uint32_t to = insn->has_target
-					      ? pm_annotate_find_insn(code, insn->target)
-					      : PM_PROFILE_NONE;
+			uint32_t to = PM_PROFILE_NONE;
 
+			if (insn->has_target)
+				to = pm_annotate_find_insn(code, insn->target);
 			/* A target in the middle of an instruction cannot be shown. */
 			if (to != PM_PROFILE_NONE && to >= part->first &&
 			    to < part->first + part->len &&
@@ -134,7 +141,7 @@ static int compare_jump_targets(const void *a, const void *b)
 {
 	const struct target *x = a, *y = b;
 
-	return (x->address > y->address) - (x->address < y->address);
+	return PM_COMPARE(x->address, y->address);
 }
 
 static int name_jump_target(void *user, size_t index,
@@ -142,9 +149,10 @@ static int name_jump_target(void *user, size_t index,
 {
 	struct naming *naming = user;
 
-	return len == 0 ? 0
-			: keep_place_text(naming->code, functions[len - 1].name,
-					  &naming->targets[index].name);
+	if (len == 0)
+		return 0;
+	return keep_place_text(naming->code, functions[len - 1].name,
+			       &naming->targets[index].name);
 }
 
 static bool insn_leads_out(const struct pm_annotate_insn *insn)
@@ -176,12 +184,11 @@ static int name_jump_targets(struct pm_annotate_code *code, int fd,
 			       NULL);
 	for (size_t i = 0; r == 0 && i < all; i++) {
 		struct target key = { .address = code->insns.data[i].target };
-		const struct target *found =
-			insn_leads_out(&code->insns.data[i])
-				? bsearch(&key, targets, kept, sizeof(key),
-					  compare_jump_targets)
-				: NULL;
+		const struct target *found = NULL;
 
+		if (insn_leads_out(&code->insns.data[i]))
+			found = bsearch(&key, targets, kept, sizeof(key),
+					compare_jump_targets);
 		if (found)
 			code->insns.data[i].target_name = found->name;
 	}

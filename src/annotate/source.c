@@ -25,7 +25,9 @@ int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
 	if (!profile->info.created)
 		return 0;
 	end = strptime(profile->info.created, "%Y-%m-%dT%H:%M:%S", &utc);
-	return end && strcmp(end, "Z") == 0 ? (int64_t)timegm(&utc) : 0;
+	if (end && strcmp(end, "Z") == 0)
+		return (int64_t)timegm(&utc);
+	return 0;
 }
 
 /*
@@ -64,7 +66,9 @@ static int read_real_path(int fd, char **ret)
 	if (len == 0 || len == sizeof(real))
 		return -ENAMETOOLONG;
 	*ret = strndup(real, (size_t)len);
-	return *ret ? 0 : -ENOMEM;
+	if (!*ret)
+		return -ENOMEM;
+	return 0;
 }
 
 /* Uses the location of the open file, whichever links have led to it. */
@@ -76,11 +80,13 @@ static bool is_file_below_root(int fd, const struct pm_annotate_search *search)
 		return false;
 	for (size_t i = 0; i < search->source_roots_len; i++) {
 		PM_AUTO_FREE char *root = realpath(search->source_roots[i], NULL);
-		size_t len = root ? strlen(root) : 0;
+		size_t len;
 
+		if (!root)
+			continue;
+		len = strlen(root);
 		/* Only "/" ends in a slash. */
-		if (root && strncmp(path, root, len) == 0 &&
-		    (path[len] == '/' || len == 1))
+		if (strncmp(path, root, len) == 0 && (path[len] == '/' || len == 1))
 			return true;
 	}
 	return false;
@@ -131,18 +137,18 @@ struct finding {
 
 static bool try_source_path(struct finding *finding, struct pm_str *path)
 {
-	int fd = path->failed || path->len == 0
-			 ? -ENOMEM
-			 : open_allowed_source(path->data, finding->search);
+	int fd = -ENOMEM;
 
+	if (!path->failed && path->len > 0)
+		fd = open_allowed_source(path->data, finding->search);
 	if (fd >= 0) {
 		finding->fd = fd;
 		finding->path = PM_TAKE_PTR(path->data);
 		*path = (struct pm_str){ 0 };
 		return true;
 	}
-	if (finding->reason == -ENOENT)
-		finding->reason = fd == -ENOTDIR ? -ENOENT : fd;
+	if (finding->reason == -ENOENT && fd != -ENOTDIR)
+		finding->reason = fd;
 	return false;
 }
 
@@ -204,7 +210,9 @@ static int find_source_file(struct finding *finding, const char *path)
 	pm_str_puts(&whole, path);
 	found = try_source_path(finding, &whole);
 	pm_str_release(&whole);
-	return found ? 0 : finding->reason;
+	if (found)
+		return 0;
+	return finding->reason;
 }
 
 /* ---- text ------------------------------------------------------------------------------ */
@@ -233,7 +241,9 @@ static int read_source_text(int fd, struct pm_source *ret)
 			break;
 	}
 	ret->text[ret->text_len] = '\0';
-	return memchr(ret->text, '\0', ret->text_len) ? -EBADMSG : 0;
+	if (memchr(ret->text, '\0', ret->text_len))
+		return -EBADMSG;
+	return 0;
 }
 
 static int split_source_lines(struct pm_source *source)
@@ -247,7 +257,10 @@ static int split_source_lines(struct pm_source *source)
 			return -EFBIG;
 		if (pm_vec_push(&source->starts, (uint32_t)at) < 0)
 			return -ENOMEM;
-		at = end ? (size_t)(end - source->text) + 1 : source->text_len;
+		if (end)
+			at = (size_t)(end - source->text) + 1;
+		else
+			at = source->text_len;
 	}
 	return 0;
 }
@@ -256,10 +269,12 @@ static int set_source_error(int code, const char *path, struct pm_error *err)
 {
 	switch (code) {
 	case -ENOENT:
-		pm_error_set(err, code,
-			     path[0] == '/' ? "this source is not here"
-					    : "of this source only the name is "
-					      "recorded, not its folder");
+		if (path[0] == '/')
+			pm_error_set(err, code, "this source is not here");
+		else
+			pm_error_set(err, code,
+				     "of this source only the name is recorded, not its "
+				     "folder");
 		pm_error_where(err, path, -1);
 		pm_error_fix(err, "--source-dir OLD=NEW, or --source-dir DIR");
 		return code;
@@ -290,8 +305,12 @@ static int set_withheld_source_error(const char *path,
 		     "root's reports show only what is",
 		     search->uid);
 	pm_error_where(err, path, -1);
-	pm_error_fix(err, "--source-root %.*s", slash > path ? (int)(slash - path) : 1,
-		     slash ? path : ".");
+	if (slash == path)
+		pm_error_fix(err, "--source-root /");
+	else if (slash)
+		pm_error_fix(err, "--source-root %.*s", (int)(slash - path), path);
+	else
+		pm_error_fix(err, "--source-root .");
 	return -EPERM;
 }
 
@@ -318,9 +337,12 @@ int pm_source_read(struct pm_source *ret, const char *path,
 	source.newer = search && search->recorded_at > 0 &&
 		       st.st_mtim.tv_sec > search->recorded_at;
 	r = read_real_path(fd, &source.real_path);
-	if (r == 0)
-		r = st.st_size > PM_SOURCE_BYTES_MAX ? -EFBIG
-						     : read_source_text(fd, &source);
+	if (r == 0) {
+		if (st.st_size > PM_SOURCE_BYTES_MAX)
+			r = -EFBIG;
+		else
+			r = read_source_text(fd, &source);
+	}
 	if (r == 0)
 		r = split_source_lines(&source);
 	if (r < 0)
@@ -347,7 +369,10 @@ const char *pm_source_line(const struct pm_source *source, uint32_t line, size_t
 	if (line == 0 || line > source->starts.len)
 		return NULL;
 	start = source->starts.data[line - 1];
-	end = line < source->starts.len ? source->starts.data[line] : source->text_len;
+	if (line < source->starts.len)
+		end = source->starts.data[line];
+	else
+		end = source->text_len;
 	if (end > start && source->text[end - 1] == '\n')
 		end--;
 	if (end > start && source->text[end - 1] == '\r')

@@ -47,5 +47,7 @@ const char *pm_annotate_texts_add(struct pm_annotate_texts *texts, const char *t
 		return NULL;
 	}
 	/* On failure the string remains in rows, which frees it later. */
-	return pm_index_add(&texts->index, hash, id) < 0 ? NULL : copy;
+	if (pm_index_add(&texts->index, hash, id) < 0)
+		return NULL;
+	return copy;
 }
