@@ -60,7 +60,9 @@ uint64_t pm_go_bytes_left(const struct pm_go_table *table, uint64_t svma)
 {
 	const struct pm_go_load *load = find_load(table, svma);
 
-	return load ? load->filesz - (svma - load->vaddr) : 0;
+	if (load)
+		return load->filesz - (svma - load->vaddr);
+	return 0;
 }
 
 const uint8_t *pm_go_bytes(const struct pm_go_table *table, uint64_t svma, uint64_t len)
@@ -290,8 +292,9 @@ static int read_headers(struct headers *headers, const struct pm_go_file *file)
 /* R_X86_64_RELATIVE, R_AARCH64_RELATIVE */
 static bool is_relative_reloc(const struct pm_go_table *table, uint64_t info)
 {
-	return info ==
-	       (table->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE);
+	if (table->machine == EM_AARCH64)
+		return info == R_AARCH64_RELATIVE;
+	return info == R_X86_64_RELATIVE;
 }
 
 /* False: there is no such relocation, or the limit is reached. */
@@ -328,14 +331,19 @@ static void read_relocated(struct headers *headers, uint64_t svma, uint64_t *wor
 static bool use_go_module(struct pm_go_table *table, const uint64_t *words)
 {
 	uint64_t text = words[MODULE_TEXT];
-	uint64_t funcdata = words[table->layout >= PM_GO_1_20 ? MODULE_FUNCDATA_1_20
-							      : MODULE_FUNCDATA_1_18];
+	uint64_t funcdata = words[MODULE_FUNCDATA_1_18];
+
+	if (table->layout >= PM_GO_1_20)
+		funcdata = words[MODULE_FUNCDATA_1_20];
 
 	if (words[0] != table->header || words[MODULE_NAMES] != table->names ||
 	    !pm_go_is_code(table, text) || (table->text != 0 && table->text != text))
 		return false;
 	table->text = text;
-	table->funcdata = pm_go_bytes_left(table, funcdata) > 0 ? funcdata : 0;
+	if (pm_go_bytes_left(table, funcdata) > 0)
+		table->funcdata = funcdata;
+	else
+		table->funcdata = 0;
 	return true;
 }
 
@@ -394,7 +402,7 @@ static bool search_segments(struct pm_go_table *table, const struct search *sear
 			uint64_t len = load->filesz - skip;
 			const uint8_t *chunk;
 
-			len = len < CHUNK_BYTES ? len : CHUNK_BYTES;
+			len = PM_MIN(len, CHUNK_BYTES);
 			left -= CHUNK_BYTES;
 			chunk = pm_go_bytes(table, load->vaddr + skip, len);
 			if (!chunk)

@@ -51,7 +51,9 @@ static enum pm_go_layout header_layout(const uint8_t *header)
 		return PM_GO_1_20;
 	if (magic == (uint32_t)MAGIC_1_18)
 		return PM_GO_1_18;
-	return magic == (uint32_t)MAGIC_1_16 ? PM_GO_1_16 : PM_GO_1_2;
+	if (magic == (uint32_t)MAGIC_1_16)
+		return PM_GO_1_16;
+	return PM_GO_1_2;
 }
 
 /* Reads the offsets from the header, in the order in which linkers write the parts. */
@@ -105,7 +107,9 @@ int pm_go_read_header(struct pm_go_table *table, uint64_t svma)
 			return -ENOENT;
 		at += word;
 	}
-	return read_table_parts(table, at) ? 0 : -ENOENT;
+	if (!read_table_parts(table, at))
+		return -ENOENT;
+	return 0;
 }
 
 /* ---- functions --------------------------------------------------------------------------- */
@@ -131,15 +135,15 @@ static bool read_function_row(const struct pm_go_table *table, uint64_t index,
 		return true;
 	}
 	uint64_t at = table->functions + index * 2 * table->word_bytes;
-	uint64_t entry, record = 0;
+	uint64_t entry, record = 0, records = table->functions;
 
 	if (!pm_go_read_word(table, at, &entry) ||
 	    (index < table->functions_len &&
 	     !pm_go_read_word(table, at + table->word_bytes, &record)))
 		return false;
-	*ret = (struct row){ entry, (table->layout == PM_GO_1_2 ? table->header
-								: table->functions) +
-					    record };
+	if (table->layout == PM_GO_1_2)
+		records = table->header;
+	*ret = (struct row){ entry, records + record };
 	return true;
 }
 
@@ -170,7 +174,9 @@ static int read_function_record(const struct pm_go_table *table, const struct ro
 	/* Before 1.12 there are two 32-bit numbers, which are not needed here. */
 	if (table->layout == PM_GO_1_2)
 		return 0;
-	at += fields_len * sizeof(*fields) + (table->layout >= PM_GO_1_20 ? 4 : 0);
+	at += fields_len * sizeof(*fields);
+	if (table->layout >= PM_GO_1_20)
+		at += 4;
 	bytes = pm_go_bytes(table, at, TAIL_BYTES);
 	if (!bytes)
 		return -EBADMSG;
@@ -183,8 +189,11 @@ static int read_function_record(const struct pm_go_table *table, const struct ro
 static uint64_t function_data_address(const struct pm_go_table *table,
 				      const struct pm_go_function *function)
 {
+	if (table->layout >= PM_GO_1_20)
+		return function->record + 44;
 	if (table->layout >= PM_GO_1_18)
-		return function->record + (table->layout >= PM_GO_1_20 ? 44 : 40);
+		return function->record + 40;
+
 	return function->record + table->word_bytes + 36;
 }
 
@@ -204,8 +213,9 @@ static int read_go_function(const struct pm_go_table *table, uint64_t index,
 int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
 		      struct pm_go_function *ret)
 {
-	return index < table->functions_len ? read_go_function(table, index, ret)
-					    : -ENOENT;
+	if (index >= table->functions_len)
+		return -ENOENT;
+	return read_go_function(table, index, ret);
 }
 
 /* Checks that the function's record has the same entry, and a name. */
@@ -309,13 +319,15 @@ static const char *go_text_at(const struct pm_go_table *table, uint64_t svma,
 	for (uint64_t len = 64;; len *= 16) {
 		const uint8_t *bytes;
 
-		len = len < left ? len : left;
-		len = len < NAME_BYTES_MAX ? len : NAME_BYTES_MAX;
+		len = PM_MIN(len, left);
+		len = PM_MIN(len, NAME_BYTES_MAX);
 		bytes = pm_go_bytes(table, svma, len);
 		if (!bytes)
 			return NULL;
+		if (*bytes == '\0')
+			return NULL;
 		if (memchr(bytes, '\0', (size_t)len))
-			return *bytes ? (const char *)bytes : NULL;
+			return (const char *)bytes;
 		if (len == left || len == NAME_BYTES_MAX)
 			return NULL;
 	}
@@ -323,8 +335,9 @@ static const char *go_text_at(const struct pm_go_table *table, uint64_t svma,
 
 static const char *go_function_name_at(const struct pm_go_table *table, uint32_t offset)
 {
-	return go_text_at(table, table->names + offset,
-			  table->layout == PM_GO_1_2 ? UINT64_MAX : table->units);
+	if (table->layout == PM_GO_1_2)
+		return go_text_at(table, table->names + offset, UINT64_MAX);
+	return go_text_at(table, table->names + offset, table->units);
 }
 
 const char *pm_go_name(const struct pm_go_table *table,
@@ -341,12 +354,12 @@ static const char *go_file_name(const struct pm_go_table *table,
 
 	if (file < 0)
 		return NULL;
-	if (table->layout == PM_GO_1_2)
-		return file > 0 && pm_go_read_u32(table,
-						  table->files + 4 * (uint64_t)file,
-						  &offset)
-			       ? go_text_at(table, table->header + offset, UINT64_MAX)
-			       : NULL;
+	if (table->layout == PM_GO_1_2) {
+		if (file > 0 &&
+		    pm_go_read_u32(table, table->files + 4 * (uint64_t)file, &offset))
+			return go_text_at(table, table->header + offset, UINT64_MAX);
+		return NULL;
+	}
 	if (!pm_go_read_u32(
 		    table, table->units + 4 * ((uint64_t)function->unit + (uint64_t)file),
 		    &offset) ||
@@ -371,8 +384,11 @@ static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader
 
 	if (pm_reader_left(reader) >= STEP_BYTES_MAX)
 		return true;
-	left = left < WINDOW_BYTES ? left : WINDOW_BYTES;
-	bytes = left > 0 ? pm_go_bytes(table, at, left) : NULL;
+	left = PM_MIN(left, WINDOW_BYTES);
+	if (left > 0)
+		bytes = pm_go_bytes(table, at, left);
+	else
+		bytes = NULL;
 	if (!bytes)
 		return false;
 	pm_reader_init(reader, bytes, (size_t)left);
@@ -424,9 +440,8 @@ int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
 		      uint32_t *work_left, int32_t *ret)
 {
-	return pc_value_at(table, function, function->sp,
-			   svma < function->entry ? function->entry : svma, work_left,
-			   ret);
+	svma = PM_MAX(svma, function->entry);
+	return pc_value_at(table, function, function->sp, svma, work_left, ret);
 }
 
 /* ---- inlined calls ----------------------------------------------------------------------- */
@@ -443,31 +458,34 @@ static uint64_t find_inline_tree(const struct pm_go_table *table,
 	if (table->layout == PM_GO_1_2 || function->pcdata_len <= PCDATA_INLINE_TREE ||
 	    function->funcdata_len <= FUNCDATA_INLINE_TREE)
 		return 0;
-	if (table->layout >= PM_GO_1_18)
-		return table->funcdata != 0 &&
-				       pm_go_read_u32(table,
-						      at + 4 * FUNCDATA_INLINE_TREE,
-						      &offset) &&
-				       offset != UINT32_MAX
-			       ? table->funcdata + offset
-			       : 0;
+	if (table->layout >= PM_GO_1_18) {
+		if (table->funcdata != 0 &&
+		    pm_go_read_u32(table, at + 4 * FUNCDATA_INLINE_TREE, &offset) &&
+		    offset != UINT32_MAX)
+			return table->funcdata + offset;
+		return 0;
+	}
 	/* Aligned pointers (runtime/symtab.go of 1.17, funcdata). */
 	at += -at & (table->word_bytes - 1u);
-	return pm_go_read_word(table, at + FUNCDATA_INLINE_TREE * table->word_bytes,
-			       &tree)
-		       ? tree
-		       : 0;
+	if (pm_go_read_word(table, at + FUNCDATA_INLINE_TREE * table->word_bytes, &tree))
+		return tree;
+	return 0;
 }
 
 /* Reads inlined call @index: the function's name, and the place of the call in its caller. */
 static bool read_inlined_call(const struct pm_go_table *table, uint64_t tree,
 			      uint32_t index, uint32_t *name, uint32_t *parent_pc)
 {
-	bool is_old = table->layout < PM_GO_1_20;
-	uint64_t at = tree + (uint64_t)index * (is_old ? 20 : 16);
+	uint64_t at;
 
-	return pm_go_read_u32(table, at + (is_old ? 12 : 4), name) &&
-	       pm_go_read_u32(table, at + (is_old ? 16 : 8), parent_pc);
+	if (table->layout < PM_GO_1_20) {
+		at = tree + (uint64_t)index * 20;
+		return pm_go_read_u32(table, at + 12, name) &&
+		       pm_go_read_u32(table, at + 16, parent_pc);
+	}
+	at = tree + (uint64_t)index * 16;
+	return pm_go_read_u32(table, at + 4, name) &&
+	       pm_go_read_u32(table, at + 8, parent_pc);
 }
 
 size_t pm_go_frames(const struct pm_go_table *table,
