@@ -49,7 +49,10 @@ static int binaries_add_file(struct pm_probe_binaries *ret, struct pm_probe_file
 	binary.fd = pm_take_fd(&file->fd);
 	binary.label = PM_TAKE_PTR(file->label);
 	binary.path = PM_TAKE_PTR(file->path);
-	code = ret->list.len >= BINARIES_MAX ? -E2BIG : pm_vec_push(&ret->list, binary);
+	if (ret->list.len >= BINARIES_MAX)
+		code = -E2BIG;
+	else
+		code = pm_vec_push(&ret->list, binary);
 	if (code < 0)
 		binary_release(&binary);
 	return code;
@@ -59,10 +62,9 @@ static int binaries_add_file(struct pm_probe_binaries *ret, struct pm_probe_file
 static int binaries_add_path(struct pm_probe_binaries *ret, int fd, const char *path,
 			     pid_t pid)
 {
-	const char *slash = strrchr(path, '/');
 	struct pm_probe_file file = { .fd = fd,
 				      .path = strdup(path),
-				      .label = strdup(slash ? slash + 1 : path),
+				      .label = strdup(pm_path_name(path)),
 				      .pid = pid };
 
 	if (file.path && file.label)
@@ -73,10 +75,11 @@ static int binaries_add_path(struct pm_probe_binaries *ret, int fd, const char *
 
 static int set_binaries_error(int code, struct pm_error *err)
 {
-	return code < 0 ? pm_error_set(err, code, "%s",
-				       code == -E2BIG ? "there are too many files"
-						      : "no memory left for the files")
-			: 0;
+	if (code == -E2BIG)
+		return pm_error_set(err, code, "there are too many files");
+	if (code < 0)
+		return pm_error_set(err, code, "no memory left for the files");
+	return 0;
 }
 
 /* ---- programs ------------------------------------------------------------------------------ */
@@ -90,7 +93,10 @@ static int add_process_program(struct pm_probe_binaries *ret, pid_t pid,
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	fd = pm_file_open(0, link);
-	len = fd < 0 ? 0 : readlink(link, path, sizeof(path) - 1);
+	if (fd < 0)
+		len = 0;
+	else
+		len = readlink(link, path, sizeof(path) - 1);
 	if (fd < 0 || len < 0) {
 		fd = fd < 0 ? fd : -ENOENT;
 		pm_error_set(err, fd, "its program cannot be opened: %s", strerror(-fd));
@@ -115,7 +121,9 @@ int pm_probe_find_program(struct pm_probe_binaries *ret,
 	if (!context->command)
 		return pm_error_set(err, -EINVAL, "there is no program to look into");
 	code = pm_probe_files_command(&file, context, &is_script, err);
-	return code < 0 ? code : set_binaries_error(binaries_add_file(ret, &file), err);
+	if (code < 0)
+		return code;
+	return set_binaries_error(binaries_add_file(ret, &file), err);
 }
 
 int pm_probe_find_binary(struct pm_probe_binaries *ret,
@@ -143,15 +151,17 @@ static int add_process_mappings(struct pm_probe_binaries *ret, pid_t pid,
 				struct pm_error *err)
 {
 	struct pm_procs *procs PM_CLEANUP(free_binaries_procs) = pm_procs_new(NULL);
-	int code =
-		procs ? pm_procs_read(procs, pid, err) : set_binaries_error(-ENOMEM, err);
+	int code;
 
+	if (!procs)
+		return set_binaries_error(-ENOMEM, err);
+	code = pm_procs_read(procs, pid, err);
 	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
 		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
-		int fd = module->identity.kind == PM_MODULE_FILE
-				 ? pm_module_open(module, NULL)
-				 : -1;
+		int fd = -1;
 
+		if (module->identity.kind == PM_MODULE_FILE)
+			fd = pm_module_open(module, NULL);
 		if (fd >= 0)
 			code = set_binaries_error(
 				binaries_add_path(ret, fd, module->identity.path, pid),
@@ -165,7 +175,9 @@ static int add_needed_library(void *user, const char *name, const char *path)
 	int fd = pm_file_open(0, path);
 
 	(void)name;
-	return fd < 0 ? 0 : binaries_add_path(user, fd, path, 0);
+	if (fd < 0)
+		return 0;
+	return binaries_add_path(user, fd, path, 0);
 }
 
 int pm_probe_find_needed(struct pm_probe_binaries *ret,
@@ -205,7 +217,11 @@ struct pm_probe_image {
 int pm_probe_image_open(struct pm_probe_image **ret, int fd)
 {
 	struct pm_probe_image *image = calloc(1, sizeof(*image));
-	int code = image ? pm_probe_elf_open(&image->elf, fd) : -ENOMEM;
+	int code;
+
+	if (!image)
+		return -ENOMEM;
+	code = pm_probe_elf_open(&image->elf, fd);
 
 	if (code < 0) {
 		free(image);
@@ -257,7 +273,8 @@ bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, v
 
 		if (n <= 0 && !(n < 0 && errno == EINTR))
 			return false;
-		have += n > 0 ? (size_t)n : 0;
+		if (n > 0)
+			have += (size_t)n;
 	}
 	return true;
 }

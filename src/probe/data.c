@@ -72,7 +72,9 @@ static int find_variable_in_tables(const struct pm_probe_elf *elf,
 				    wanted->symbol);
 	if (found)
 		*ret = address;
-	return found ? 0 : -ENOENT;
+	if (!found)
+		return -ENOENT;
+	return 0;
 }
 
 /* Looks in @fd and its debug file. */
@@ -85,8 +87,11 @@ static int find_variable_in_file(int fd, const struct pm_debug_search *search,
 	int code = pm_probe_elf_open(elf, fd);
 	bool has_debug;
 
-	if (code < 0)
-		return code == -ENOEXEC ? -ENOENT : code;
+	if (code < 0) {
+		if (code == -ENOEXEC)
+			return -ENOENT;
+		return code;
+	}
 	debug_fd = pm_debug_find(fd, search);
 	has_debug = debug_fd >= 0 && pm_probe_elf_open(&debug, debug_fd) == 0;
 	code = find_variable_in_tables(elf, has_debug ? &debug : NULL, wanted, ret, err);
@@ -166,9 +171,11 @@ static int find_variable_in_process(const struct pm_probe_context *context, pid_
 {
 	struct pm_procs *procs PM_CLEANUP(free_data_procs) = pm_procs_new(NULL);
 	const struct pm_process *process;
-	int code = procs ? pm_procs_read(procs, pid, err)
-			 : pm_error_set(err, -ENOMEM, "no memory left");
+	int code;
 
+	if (!procs)
+		return pm_error_set(err, -ENOMEM, "no memory left");
+	code = pm_procs_read(procs, pid, err);
 	if (code < 0)
 		return code;
 	process = pm_procs_get(procs, pid);

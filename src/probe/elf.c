@@ -42,8 +42,10 @@ int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t 
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
 		have += (size_t)n;
 	}
 	bytes[len] = '\0';
@@ -112,7 +114,9 @@ static int probe_elf_read_segments(struct pm_probe_elf *elf, uint64_t offset,
 		}
 		code = probe_elf_add_segment(elf, &phdr);
 	}
-	return code == -ENODATA ? 0 : code;
+	if (code == -ENODATA)
+		return 0;
+	return code;
 }
 
 static struct pm_probe_section find_section_of_pointer(const struct pm_probe_elf *elf,
@@ -150,11 +154,16 @@ static int probe_elf_read_sections(struct pm_probe_elf *elf, uint64_t offset,
 		struct pm_probe_section first;
 
 		code = probe_elf_read_table(elf, offset, 1, stride, entry, &bytes);
-		if (code < 0)
-			return code == -ENODATA ? 0 : code;
+		if (code < 0) {
+			if (code == -ENODATA)
+				return 0;
+			return code;
+		}
 		first = find_section_of_pointer(elf, bytes);
-		count = count == 0 ? first.size : count;
-		names = names == SHN_XINDEX ? first.link : names;
+		if (count == 0)
+			count = first.size;
+		if (names == SHN_XINDEX)
+			names = first.link;
 		free(PM_TAKE_PTR(bytes));
 	}
 	if (count > SECTIONS_MAX)
@@ -171,7 +180,9 @@ static int probe_elf_read_sections(struct pm_probe_elf *elf, uint64_t offset,
 		if (code == 0)
 			elf->names_len = (size_t)section->size;
 	}
-	return code == -ENOMEM ? code : 0;
+	if (code == -ENOMEM)
+		return code;
+	return 0;
 }
 
 static int probe_elf_read_header(struct pm_probe_elf *elf)
@@ -183,8 +194,11 @@ static int probe_elf_read_header(struct pm_probe_elf *elf)
 	Elf32_Ehdr narrow;
 	int code = pm_probe_elf_read(elf, 0, sizeof(narrow), sizeof(wide), &bytes);
 
-	if (code < 0)
-		return code == -ENODATA ? -ENOEXEC : code;
+	if (code < 0) {
+		if (code == -ENODATA)
+			return -ENOEXEC;
+		return code;
+	}
 	if (memcmp(bytes, ELFMAG, SELFMAG) != 0 ||
 	    (unsigned char)bytes[EI_DATA] != native ||
 	    (bytes[EI_CLASS] != ELFCLASS64 && bytes[EI_CLASS] != ELFCLASS32))
@@ -205,8 +219,11 @@ static int probe_elf_read_header(struct pm_probe_elf *elf)
 	} else {
 		free(PM_TAKE_PTR(bytes));
 		code = pm_probe_elf_read(elf, 0, sizeof(wide), sizeof(wide), &bytes);
-		if (code < 0)
-			return code == -ENODATA ? -ENOEXEC : code;
+		if (code < 0) {
+			if (code == -ENODATA)
+				return -ENOEXEC;
+			return code;
+		}
 		memcpy(&wide, bytes, sizeof(wide));
 	}
 	elf->type = wide.e_type;
@@ -309,7 +326,9 @@ static int probe_tables_read_symbols(struct pm_probe_tables *tables,
 					 STRINGS_BYTES_MAX, &table->strings);
 	if (code < 0) {
 		free(PM_TAKE_PTR(table->rows));
-		return code == -ENODATA ? 0 : code;
+		if (code == -ENODATA)
+			return 0;
+		return code;
 	}
 	table->len = (size_t)rows->size / entry;
 	table->strings_len = (size_t)strings->size;
@@ -332,7 +351,9 @@ int pm_probe_tables_open(struct pm_probe_tables *tables, const struct pm_probe_e
 		code = probe_tables_read_symbols(tables, elf, SHT_DYNSYM);
 	if (code < 0)
 		pm_probe_tables_close(tables);
-	return code < 0 ? code : 0;
+	if (code < 0)
+		return code;
+	return 0;
 }
 
 void pm_probe_tables_close(struct pm_probe_tables *tables)

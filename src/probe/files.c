@@ -33,13 +33,6 @@ void pm_probe_files_release(struct pm_probe_files *files)
 	pm_vec_release(&files->list);
 }
 
-static const char *file_name_of_path(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 bool pm_probe_library_is(const char *name, const char *word)
 {
 	size_t len = strlen(word);
@@ -60,8 +53,10 @@ static void note_similar_library(struct pm_near_names *near, const char *name)
 {
 	const char *so = strstr(name, ".so");
 	char stem[PM_NEAR_NAMES_BYTES];
-	size_t len = so ? (size_t)(so - name) : strlen(name);
+	size_t len = strlen(name);
 
+	if (so)
+		len = (size_t)(so - name);
 	if (len >= sizeof(stem))
 		return;
 	memcpy(stem, name, len);
@@ -91,11 +86,14 @@ static int probe_files_add_fd(struct pm_probe_files *files, int taken, const cha
 		pm_probe_file_release(&file);
 		return 0;
 	}
-	file.label = strdup(file_name_of_path(path));
+	file.label = strdup(pm_path_name(path));
 	file.path = strdup(path);
-	code = !file.label || !file.path      ? -ENOMEM
-	       : files->list.len >= FILES_MAX ? -E2BIG
-					      : pm_vec_push(&files->list, file);
+	if (!file.label || !file.path)
+		code = -ENOMEM;
+	else if (files->list.len >= FILES_MAX)
+		code = -E2BIG;
+	else
+		code = pm_vec_push(&files->list, file);
 	if (code < 0)
 		pm_probe_file_release(&file);
 	return code;
@@ -103,8 +101,7 @@ static int probe_files_add_fd(struct pm_probe_files *files, int taken, const cha
 
 static int set_cannot_open_error(int code, const char *path, struct pm_error *err)
 {
-	pm_error_set(err, code, "%s",
-		     code == -ENOTSUP ? "this is no regular file" : strerror(-code));
+	pm_error_set(err, code, "%s", pm_error_open_text(code));
 	pm_error_where(err, path, -1);
 	return code;
 }
@@ -129,7 +126,9 @@ static int find_files_by_path(struct pm_probe_files *files,
 	}
 	if (code < 0)
 		return set_cannot_open_error(code, path, err);
-	return files->list.len > 0 ? 0 : set_cannot_open_error(first, path, err);
+	if (files->list.len > 0)
+		return 0;
+	return set_cannot_open_error(first, path, err);
 }
 
 /* ---- mapped files ----------------------------------------------------------------------------- */
@@ -144,12 +143,14 @@ static int find_mapped_libraries(struct pm_probe_files *files, pid_t pid,
 				 struct pm_error *err)
 {
 	struct pm_procs *procs PM_CLEANUP(free_files_procs) = pm_procs_new(NULL);
-	int code = procs ? pm_procs_read(procs, pid, err)
-			 : pm_error_set(err, -ENOMEM, "no memory left");
+	int code;
 
+	if (!procs)
+		return pm_error_set(err, -ENOMEM, "no memory left");
+	code = pm_procs_read(procs, pid, err);
 	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
 		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
-		const char *name = file_name_of_path(module->identity.path);
+		const char *name = pm_path_name(module->identity.path);
 		int fd;
 
 		if (module->identity.kind != PM_MODULE_FILE)
@@ -209,7 +210,9 @@ static char *read_script_interpreter(int fd)
 	line[len] = '\0';
 	at += strspn(at, " \t");
 	at[strcspn(at, " \t\n")] = '\0';
-	return *at ? strdup(at) : NULL;
+	if (!*at)
+		return NULL;
+	return strdup(at);
 }
 
 int pm_probe_files_command(struct pm_probe_file *ret,
@@ -231,10 +234,11 @@ int pm_probe_files_command(struct pm_probe_file *ret,
 		snprintf(path, sizeof(path), "%s", interpreter);
 		fd = pm_file_open(0, path);
 	}
+	if (fd < 0 && *is_script)
+		return set_cannot_open_error(fd, path, err);
 	if (fd < 0)
-		return set_cannot_open_error(fd, *is_script ? path : context->command,
-					     err);
-	*ret = (struct pm_probe_file){ .label = strdup(file_name_of_path(path)),
+		return set_cannot_open_error(fd, context->command, err);
+	*ret = (struct pm_probe_file){ .label = strdup(pm_path_name(path)),
 				       .path = strdup(path),
 				       .fd = pm_take_fd(&fd) };
 	if (ret->label && ret->path)
@@ -261,8 +265,8 @@ static int consider_library_candidate(void *user, const char *name, const char *
 
 	if (strlen(name) > NAME_MAX)
 		return 0;
-	if (!pm_probe_library_is(file_name_of_path(name), candidates->word)) {
-		note_similar_library(candidates->near, file_name_of_path(name));
+	if (!pm_probe_library_is(pm_path_name(name), candidates->word)) {
+		note_similar_library(candidates->near, pm_path_name(name));
 		return 0;
 	}
 	fd = pm_file_open(candidates->abi->pid, path);
@@ -302,10 +306,12 @@ static int settle_library_candidates(struct candidates *candidates, int code,
 /* The architecture of the files that the target loads. */
 static void read_file_abi(int fd, struct pm_probe_abi *abi)
 {
-	PM_AUTO_CLOSE int own = fd < 0 ? pm_file_open(0, "/proc/self/exe") : -1;
+	PM_AUTO_CLOSE int own = -1;
 	struct pm_probe_elf elf;
 
-	if (pm_probe_elf_open(&elf, fd < 0 ? own : fd) < 0)
+	if (fd < 0)
+		fd = own = pm_file_open(0, "/proc/self/exe");
+	if (pm_probe_elf_open(&elf, fd) < 0)
 		return;
 	abi->machine = elf.machine;
 	abi->is_64 = elf.is_64;
@@ -326,17 +332,23 @@ static int find_command_libraries(struct pm_probe_files *files,
 	/* If it cannot be run, that is reported when it is started. */
 	int code = pm_probe_files_command(&program, context, &is_script, NULL);
 
-	if (code < 0)
-		return code == -ENOMEM ? pm_error_set(err, code, "no memory left") : 0;
-	if (is_script && strcmp(file_name_of_path(context->command), word) == 0) {
+	if (code < 0) {
+		if (code == -ENOMEM)
+			return pm_error_set(err, code, "no memory left");
+		return 0;
+	}
+	if (is_script && strcmp(pm_path_name(context->command), word) == 0) {
 		code = pm_error_set(err, -EINVAL, "this is a script, run by %s",
 				    program.path);
 		pm_error_where(err, context->command, -1);
 	} else if (strcmp(program.label, word) == 0 ||
-		   strcmp(file_name_of_path(context->command), word) == 0) {
+		   strcmp(pm_path_name(context->command), word) == 0) {
 		code = probe_files_add_fd(files, pm_take_fd(&program.fd), program.path,
 					  0);
-		code = code < 0 ? pm_error_set(err, code, "%s", strerror(-code)) : 1;
+		if (code < 0)
+			code = pm_error_set(err, code, "%s", strerror(-code));
+		else
+			code = 1;
 	} else {
 		read_file_abi(program.fd, &abi);
 		pm_near_names_add(near, program.label);
@@ -376,8 +388,12 @@ static int find_system_libraries(struct pm_probe_files *files, pid_t pid,
 			     word) >= PATH_MAX)
 			break;
 		fd = pm_file_open(pid, path);
-		if (fd >= 0)
-			code = probe_files_add_fd(files, fd, path, pid) < 0 ? -ENOMEM : 1;
+		if (fd >= 0) {
+			if (probe_files_add_fd(files, fd, path, pid) < 0)
+				code = -ENOMEM;
+			else
+				code = 1;
+		}
 	}
 	return code;
 }
@@ -388,6 +404,7 @@ static int find_libraries_by_name(struct pm_probe_files *files,
 				  struct pm_error *err)
 {
 	char path[PATH_MAX];
+	pid_t pid = 0;
 	int code = 0, fd;
 
 	for (size_t i = 0; code == 0 && i < context->pids_len; i++)
@@ -396,12 +413,15 @@ static int find_libraries_by_name(struct pm_probe_files *files,
 		return code;
 	if (context->command)
 		code = find_command_libraries(files, context, word, near, err);
+	if (context->pids_len > 0)
+		pid = context->pids[0];
 	if (code == 0)
-		code = find_system_libraries(files,
-					     context->pids_len > 0 ? context->pids[0] : 0,
-					     word, near, err);
-	if (code != 0)
-		return code < 0 ? code : 0;
+		code = find_system_libraries(files, pid, word, near, err);
+	if (code != 0) {
+		if (code < 0)
+			return code;
+		return 0;
+	}
 	fd = open_in_command_path(word, path);
 	if (fd >= 0 && probe_files_add_fd(files, fd, path, 0) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory left");

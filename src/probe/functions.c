@@ -74,8 +74,7 @@ static int reader_open(struct reader *reader, const struct pm_probe_context *con
 
 	reader->debug_fd = -1;
 	if (code < 0) {
-		pm_error_set(err, code, "%s",
-			     code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
+		pm_error_set(err, code, "%s", pm_error_elf_text(code));
 		pm_error_where(err, reader->binary->path, -1);
 		return code;
 	}
@@ -111,7 +110,9 @@ static uint64_t code_section_end(const struct pm_probe_elf *elf, uint64_t addres
 		    address - section->address < section->size)
 			return section->address + section->size;
 	}
-	return segment ? segment->end : address;
+	if (segment)
+		return segment->end;
+	return address;
 }
 
 /* Whether @name is that of a possible part of @symbol, such as f.cold or f.cold.0. */
@@ -141,7 +142,9 @@ static int function_add_part(struct pm_probe_function *function, uint64_t low,
 	for (size_t i = 0; i < function->parts.len; i++)
 		if (function->parts.data[i].low == low)
 			return 0;
-	return function->parts.len < PARTS_MAX ? pm_vec_push(&function->parts, piece) : 0;
+	if (function->parts.len < PARTS_MAX)
+		return pm_vec_push(&function->parts, piece);
+	return 0;
 }
 
 /* Applies one symbol to @function. */
@@ -165,7 +168,7 @@ static int compare_functions_by_start(const void *a, const void *b)
 {
 	const struct pm_probe_function *x = a, *y = b;
 
-	return (x->low > y->low) - (x->low < y->low);
+	return PM_COMPARE(x->low, y->low);
 }
 
 /* Determines the ends and the parts of the new functions. */
@@ -238,13 +241,19 @@ static int functions_add_places(struct reader *reader, struct pm_probe_places *p
 
 static int functions_add_note(struct pm_probe_functions *ret, struct pm_str *text)
 {
-	char *copy = text->failed || text->len == 0 ? NULL : strdup(text->data);
-	int code = text->failed ? -ENOMEM : 0;
+	char *copy;
+	int code = 0;
 
-	if (text->len > 0 && code == 0)
-		code = copy ? pm_vec_push(&ret->notes, copy) : -ENOMEM;
-	if (code < 0)
-		free(copy);
+	if (text->failed) {
+		code = -ENOMEM;
+	} else if (text->len > 0) {
+		copy = strdup(text->data);
+		code = -ENOMEM;
+		if (copy)
+			code = pm_vec_push(&ret->notes, copy);
+		if (code < 0)
+			free(copy);
+	}
 	pm_str_release(text);
 	return code;
 }
@@ -330,8 +339,8 @@ static int compare_indexed_by_address(const void *a, const void *b)
 	const struct indexed *x = a, *y = b;
 
 	if (x->row.address != y->row.address)
-		return x->row.address < y->row.address ? -1 : 1;
-	return (x->order > y->order) - (x->order < y->order);
+		return PM_COMPARE(x->row.address, y->row.address);
+	return PM_COMPARE(x->order, y->order);
 }
 
 /* Indexes the functions of all tables by address. */
@@ -366,7 +375,7 @@ static int index_code_symbols(struct reader *reader)
 		if (row->size == 0 ||
 		    __builtin_add_overflow(row->address, row->size, &end))
 			end = UINT64_MAX;
-		reach = end > reach ? end : reach;
+		reach = PM_MAX(end, reach);
 		reader->index.data[i].reach = reach;
 	}
 	return 0;
@@ -429,7 +438,12 @@ static const struct pm_probe_symbol *find_whole_of_part(const struct reader *rea
 		    row->name[len] != '\0' ||
 		    !is_part_of_symbol(part->row.name, row->name))
 			continue;
-		rank = row->bind != STB_LOCAL ? 2 : one->file == part->file ? 3 : 1;
+		if (row->bind != STB_LOCAL)
+			rank = 2;
+		else if (one->file == part->file)
+			rank = 3;
+		else
+			rank = 1;
 		if (rank <= best)
 			continue;
 		best = rank;
@@ -526,9 +540,10 @@ static int add_holding_functions(struct reader *reader, const uint64_t *addresse
 	for (size_t i = 0; i < len && code == 0; i++) {
 		if (is_address_held(reader, addresses[i]))
 			continue;
-		code = reader->ret->list.len - reader->first < most
-			       ? add_holding_function(reader, addresses[i])
-			       : -E2BIG;
+		if (reader->ret->list.len - reader->first < most)
+			code = add_holding_function(reader, addresses[i]);
+		else
+			code = -E2BIG;
 	}
 	if (code == 0)
 		code = complete_new_functions(reader);

@@ -38,9 +38,14 @@ static bool is_inlined_name_wanted(void *user, const char *linkage, const char *
 static int inlined_set_place(struct pm_probe_inlined *inlined,
 			     const struct pm_symbol_inlined *place)
 {
-	inlined->name =
-		place->linkage ? pm_probe_pretty(place->linkage) : strdup(place->name);
-	inlined->file = place->call_file ? strdup(place->call_file) : NULL;
+	if (place->linkage)
+		inlined->name = pm_probe_pretty(place->linkage);
+	else
+		inlined->name = strdup(place->name);
+	if (place->call_file)
+		inlined->file = strdup(place->call_file);
+	else
+		inlined->file = NULL;
 	inlined->line = place->call_line;
 	if (!inlined->name || (place->call_file && !inlined->file))
 		return -ENOMEM;

@@ -197,8 +197,9 @@ static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
 		else if (wide.d_tag == DT_RUNPATH)
 			dynamic->runpath = wide.d_un.d_val;
 	}
-	return code < 0 ? code
-			: dynamic_read_strings(elf, dynamic, strings, strings_size);
+	if (code < 0)
+		return code;
+	return dynamic_read_strings(elf, dynamic, strings, strings_size);
 }
 
 static const char *dynamic_text(const struct dynamic *dynamic, uint64_t offset)
@@ -277,15 +278,15 @@ static bool queue_library_from_list(struct search *search, const char *name,
 		bool found = false;
 
 		for (size_t i = 0; i < len && path.len < PATH_MAX;) {
-			size_t token = strncmp(list + i, "$ORIGIN", 7) == 0     ? 7
-				       : strncmp(list + i, "${ORIGIN}", 9) == 0 ? 9
-										: 0;
-
-			if (token > 0)
+			if (strncmp(list + i, "$ORIGIN", 7) == 0) {
 				pm_str_append(&path, origin, origin_len);
-			else
-				pm_str_putc(&path, list[i]);
-			i += token > 0 ? token : 1;
+				i += 7;
+			} else if (strncmp(list + i, "${ORIGIN}", 9) == 0) {
+				pm_str_append(&path, origin, origin_len);
+				i += 9;
+			} else {
+				pm_str_putc(&path, list[i++]);
+			}
 		}
 		pm_str_printf(&path, "/%s", name);
 		if (len > 0 && !path.failed && path.len < PATH_MAX && path.data[0] == '/')
@@ -304,7 +305,9 @@ static int queue_cached_library(void *user, const char *name, const char *path)
 
 	if (strcmp(name, search->wanted) == 0)
 		search->in_cache |= queue_matching_library(search, name, path);
-	return search->failed ? -ENOMEM : 0;
+	if (search->failed)
+		return -ENOMEM;
+	return 0;
 }
 
 /* ld.so(8): RPATH (without RUNPATH), LD_LIBRARY_PATH, RUNPATH, the cache, system folders. */
@@ -312,10 +315,14 @@ static void find_needed_library(struct search *search, const char *name, const c
 				const struct dynamic *dynamic)
 {
 	const char *slash = strrchr(of, '/');
-	size_t origin_len = slash ? (size_t)(slash - of) : 0;
 	const char *runpath = dynamic_text(dynamic, dynamic->runpath);
-	const char *rpath = runpath ? NULL : dynamic_text(dynamic, dynamic->rpath);
+	const char *rpath = NULL;
+	size_t origin_len = 0;
 
+	if (slash)
+		origin_len = (size_t)(slash - of);
+	if (!runpath)
+		rpath = dynamic_text(dynamic, dynamic->rpath);
 	if (strchr(name, '/')) {
 		if (name[0] == '/')
 			queue_matching_library(search, name, name);
@@ -360,8 +367,11 @@ static int follow_needed_libraries(struct search *search, int fd, const char *pa
 	struct pm_probe_elf elf;
 	int code = pm_probe_elf_open(&elf, fd);
 
-	if (code < 0)
-		return code == -ENOMEM ? code : 0;
+	if (code < 0) {
+		if (code == -ENOMEM)
+			return code;
+		return 0;
+	}
 	code = dynamic_read(&dynamic, &elf);
 	if (code == 0 && is_program) {
 		const char *rpath = dynamic_text(&dynamic, dynamic.rpath);
@@ -378,7 +388,11 @@ static int follow_needed_libraries(struct search *search, int fd, const char *pa
 	}
 	dynamic_release(&dynamic);
 	pm_probe_elf_close(&elf);
-	return search->failed ? -ENOMEM : code == -ENOMEM ? code : 0;
+	if (search->failed)
+		return -ENOMEM;
+	if (code == -ENOMEM)
+		return code;
+	return 0;
 }
 
 int pm_probe_needed_each(int fd, const char *path, const struct pm_probe_abi *abi,

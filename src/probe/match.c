@@ -43,10 +43,11 @@ size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy)
 	*copy = PM_PROBE_WHOLE;
 	while (end > 1) {
 		const char *dot = memrchr(name + 1, '.', end - 1);
-		size_t word_len = dot ? (size_t)(name + end - dot) - 1 : 0;
+		size_t word_len;
 
 		if (!dot)
 			break;
+		word_len = (size_t)(name + end - dot) - 1;
 		end = (size_t)(dot - name);
 		if (word_len > 0 && strspn(dot + 1, "0123456789") >= word_len)
 			continue; /* the number belongs to the word before it */
@@ -150,9 +151,11 @@ static char *longest_literal_word(const char *text)
 			best = text + i;
 			best_len = len;
 		}
-		i += len > 0 ? len : 1;
+		i += PM_MAX(len, 1);
 	}
-	return best ? strndup(best, best_len) : NULL;
+	if (!best)
+		return NULL;
+	return strndup(best, best_len);
 }
 
 int pm_probe_pattern_init(struct pm_probe_pattern *pattern, const char *text)
@@ -180,8 +183,9 @@ void pm_probe_pattern_release(struct pm_probe_pattern *pattern)
 static bool pattern_equals_name(const struct pm_probe_pattern *pattern, const char *name,
 				bool glob)
 {
-	return glob ? fnmatch(pattern->text, name, 0) == 0
-		    : strcmp(pattern->text, name) == 0;
+	if (glob)
+		return fnmatch(pattern->text, name, 0) == 0;
+	return strcmp(pattern->text, name) == 0;
 }
 
 /*
@@ -197,14 +201,16 @@ static int opens_template_arguments(const char *text, size_t len, const char *fr
 
 	if (*from != '<' || len == 0)
 		return -1;
-	if (is_name_character(text[len - 1]))
-		return len >= own && memcmp(text + len - own, operator, own) == 0 ? -1
-										  : 0;
-	return len > 2 && memcmp(text + len - 2, "::", 2) == 0 &&
-			       is_name_character(text[len - 3]) &&
-			       strncmp(from, "<impl ", strlen("<impl ")) != 0
-		       ? 2
-		       : -1;
+	if (is_name_character(text[len - 1])) {
+		if (len >= own && memcmp(text + len - own, operator, own) == 0)
+			return -1;
+		return 0;
+	}
+	if (len > 2 && memcmp(text + len - 2, "::", 2) == 0 &&
+	    is_name_character(text[len - 3]) &&
+	    strncmp(from, "<impl ", strlen("<impl ")) != 0)
+		return 2;
+	return -1;
 }
 
 static void strip_template_arguments(char *text)
@@ -213,10 +219,10 @@ static void strip_template_arguments(char *text)
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
-		int front = depth == 0 ? opens_template_arguments(
-						 text, (size_t)(to - text), from)
-				       : -1;
+		int front = -1;
 
+		if (depth == 0)
+			front = opens_template_arguments(text, (size_t)(to - text), from);
 		if (depth > 0) {
 			depth += *from == '<';
 			depth -= *from == '>' && from[-1] != '-';
@@ -252,7 +258,10 @@ static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name
 
 		if (full && !pattern->with_parameters && !glob)
 			break;
-		pretty = full ? pm_demangle_full(name) : pm_demangle(name);
+		if (full)
+			pretty = pm_demangle_full(name);
+		else
+			pretty = pm_demangle(name);
 		if (!pretty)
 			return false;
 		if (strlen(pretty) > pattern->budget) {

@@ -61,13 +61,18 @@ static void meant_add_linkage(struct pm_probe_meant *meant, const char *name)
 	if (copy == PM_PROBE_PART)
 		return;
 	base = strndup(name, len);
-	pretty = base ? pm_demangle(base) : NULL;
-	meant_add_function(meant, pretty ? pretty : name);
+	if (base)
+		pretty = pm_demangle(base);
+	if (pretty)
+		name = pretty;
+	meant_add_function(meant, name);
 }
 
 const char *pm_probe_meant_only(const struct pm_probe_meant *meant)
 {
-	return meant->several ? NULL : meant->last;
+	if (meant->several)
+		return NULL;
+	return meant->last;
 }
 
 void pm_probe_meant_symbols(struct pm_probe_meant *meant,
@@ -119,7 +124,9 @@ static int meant_add_all_inlined(struct pm_probe_meant *meant,
 			binary->fd, &options, small ? NULL : pattern.needle,
 			meant_add_inlined, ignore_inlined_place, meant, NULL);
 	pm_probe_pattern_release(&pattern);
-	return code == -ENOMEM ? code : 0;
+	if (code == -ENOMEM)
+		return code;
+	return 0;
 }
 
 static int meant_add_all_symbols(struct pm_probe_meant *meant,
@@ -144,7 +151,9 @@ static int meant_add_all_symbols(struct pm_probe_meant *meant,
 	}
 	if (has_debug)
 		pm_probe_elf_close(&debug);
-	return code == -ENOMEM ? code : 0;
+	if (code == -ENOMEM)
+		return code;
+	return 0;
 }
 
 int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,

@@ -40,7 +40,10 @@ void pm_probe_places_release(struct pm_probe_places *places)
 
 int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place)
 {
-	int code = place.name ? pm_vec_push(&places->list, place) : -ENOMEM;
+	int code = -ENOMEM;
+
+	if (place.name)
+		code = pm_vec_push(&places->list, place);
 
 	if (code < 0) {
 		free(place.name);
@@ -77,7 +80,10 @@ static int resolver_add_note(struct resolver *resolver, struct pm_str *text)
 
 	if (text->len > 0 && code == 0) {
 		copy = strdup(text->data);
-		code = copy ? pm_vec_push(&resolver->probes->notes, copy) : -ENOMEM;
+		if (copy)
+			code = pm_vec_push(&resolver->probes->notes, copy);
+		else
+			code = -ENOMEM;
 		if (code < 0)
 			free(copy);
 	}
@@ -96,15 +102,18 @@ static unsigned int semaphore_counter_shift(const struct pm_probe_context *conte
 	PM_AUTO_CLOSE int fd = -1;
 	struct pm_str path = { 0 };
 	char text[64];
-	ssize_t len;
+	ssize_t len = -1;
+	const char *devices = context->devices;
 	unsigned int from = SHIFT_DEFAULT;
 
-	pm_str_printf(&path, "%s/uprobe/format/ref_ctr_offset",
-		      context->devices ? context->devices
-				       : "/sys/bus/event_source/devices");
-	fd = path.failed ? -1 : open(path.data, O_RDONLY | O_CLOEXEC);
+	if (!devices)
+		devices = "/sys/bus/event_source/devices";
+	pm_str_printf(&path, "%s/uprobe/format/ref_ctr_offset", devices);
+	if (!path.failed)
+		fd = open(path.data, O_RDONLY | O_CLOEXEC);
 	pm_str_release(&path);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		len = read(fd, text, sizeof(text) - 1);
 	if (len > 0) {
 		text[len] = '\0';
 		if (sscanf(text, "config:%u", &from) != 1 || from > 32)
@@ -181,7 +190,9 @@ static int resolver_add_specs(struct resolver *resolver,
 
 	if (fd < 0 || pm_vec_push(&resolver->probes->files, fd) < 0) {
 		pm_cleanup_close(&fd);
-		return fd < 0 ? -errno : -ENOMEM;
+		if (fd < 0)
+			return -errno;
+		return -ENOMEM;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	kept = pm_event_specs_keep(resolver->specs, path, strlen(path));
@@ -236,8 +247,7 @@ static int remove_unsafe_places(struct resolver *resolver,
 		ssize_t len =
 			pread(search->elf->fd, bytes, sizeof(bytes), (off_t)place.offset);
 
-		if (pm_probe_harms(search->elf->machine, bytes,
-				   len > 0 ? (size_t)len : 0)) {
+		if (pm_probe_harms(search->elf->machine, bytes, (size_t)PM_MAX(len, 0))) {
 			free(place.name);
 			free(place.symbol);
 		} else {
@@ -256,7 +266,9 @@ static int remove_unsafe_places(struct resolver *resolver,
 			      "%s: %zu places were left out, where with a probe kernels "
 			      "let the program load wrong values",
 			      search->spec->requested, found - kept);
-	return resolver_add_note(resolver, &text) < 0 ? set_probes_memory_error(err) : 0;
+	if (resolver_add_note(resolver, &text) < 0)
+		return set_probes_memory_error(err);
+	return 0;
 }
 
 /* Finds the places in one file. */
@@ -280,9 +292,7 @@ static int find_places_in_file(struct resolver *resolver,
 	int code = pm_probe_elf_open(&elf, file->fd);
 
 	if (code < 0)
-		code = pm_error_set(err, code, "%s",
-				    code == -ENOEXEC ? "this is no ELF file"
-						     : strerror(-code));
+		code = pm_error_set(err, code, "%s", pm_error_elf_text(code));
 	else
 		code = find_requested_places(&search, places, err);
 	if (code == 0)
@@ -298,23 +308,27 @@ static int find_places_in_file(struct resolver *resolver,
 static int resolve_uprobe_event(struct resolver *resolver,
 				const struct pm_event_spec *spec, struct pm_error *err)
 {
-	struct naming naming = { .prefix = spec->place.usdt        ? "usdt"
-					   : spec->place.on_return ? "uretprobe"
-								   : "uprobe" };
+	struct naming naming = { .prefix = "uprobe" };
+
 	size_t from = resolver->list.len;
 	struct pm_probe_files files = { 0 };
 	int code = pm_probe_files_find(&files, resolver->context, spec->place.file, err);
 	int first = 0;
 
+	if (spec->place.usdt)
+		naming.prefix = "usdt";
+	else if (spec->place.on_return)
+		naming.prefix = "uretprobe";
 	for (size_t i = 0; i < files.list.len && code == 0; i++) {
 		const struct pm_probe_file *file = &files.list.data[i];
 		struct pm_probe_places places = { 0 };
 		int one = find_places_in_file(resolver, spec, file, &places,
 					      first == 0 ? err : NULL);
 
-		naming.file = i > 0 && strcmp(file->label, files.list.data[0].label) == 0
-				      ? file->path
-				      : file->label;
+		if (i > 0 && strcmp(file->label, files.list.data[0].label) == 0)
+			naming.file = file->path;
+		else
+			naming.file = file->label;
 		if (one == 0 &&
 		    resolver->list.len - from + places.list.len > PM_PROBE_PLACES_MAX) {
 			code = pm_error_set(err, -E2BIG,
@@ -354,8 +368,9 @@ static int resolve_kprobe_event(struct resolver *resolver,
 	spec.place.wanted = false;
 	spec.path = spec.place.symbol;
 	spec.config2 = spec.place.offset;
-	return resolver_add_spec(resolver, &spec, -1) < 0 ? set_probes_memory_error(err)
-							  : 0;
+	if (resolver_add_spec(resolver, &spec, -1) < 0)
+		return set_probes_memory_error(err);
+	return 0;
 }
 
 static int resolve_data_event(struct resolver *resolver,
@@ -372,8 +387,9 @@ static int resolve_data_event(struct resolver *resolver,
 	code = pm_event_check_address(&spec, err);
 	if (code < 0)
 		return code;
-	return resolver_add_spec(resolver, &spec, -1) < 0 ? set_probes_memory_error(err)
-							  : 0;
+	if (resolver_add_spec(resolver, &spec, -1) < 0)
+		return set_probes_memory_error(err);
+	return 0;
 }
 
 static int resolve_event(struct resolver *resolver, size_t index, struct pm_error *err)
@@ -382,10 +398,11 @@ static int resolve_event(struct resolver *resolver, size_t index, struct pm_erro
 
 	if (pm_vec_push(&resolver->first, (uint32_t)resolver->list.len) < 0)
 		return set_probes_memory_error(err);
-	if (!spec.place.wanted)
-		return resolver_add_spec(resolver, &spec, -1) < 0
-			       ? set_probes_memory_error(err)
-			       : 0;
+	if (!spec.place.wanted) {
+		if (resolver_add_spec(resolver, &spec, -1) < 0)
+			return set_probes_memory_error(err);
+		return 0;
+	}
 	if (spec.kind == PM_EVENT_UPROBE)
 		return resolve_uprobe_event(resolver, &spec, err);
 	if (spec.kind == PM_EVENT_KPROBE)
@@ -419,9 +436,9 @@ static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *er
 		pm_str_printf(&text,
 			      "%s: a probe without hits may be one that it refused",
 			      why.text);
-		return resolver_add_note(resolver, &text) < 0
-			       ? set_probes_memory_error(err)
-			       : 0;
+		if (resolver_add_note(resolver, &text) < 0)
+			return set_probes_memory_error(err);
+		return 0;
 	}
 	len = 0;
 	for (size_t i = 0; i < resolver->insns.len; i++)
@@ -433,8 +450,9 @@ static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *er
 /* The end of the new entries of old entry @index. */
 static size_t resolved_specs_end(const struct resolver *resolver, size_t index)
 {
-	return index + 1 < resolver->first.len ? resolver->first.data[index + 1]
-					       : resolver->list.len;
+	if (index + 1 < resolver->first.len)
+		return resolver->first.data[index + 1];
+	return resolver->list.len;
 }
 
 static int note_refused_places(struct resolver *resolver, size_t index, size_t refused,
@@ -526,10 +544,13 @@ static void set_group_leaders(struct resolver *resolver)
 		bool grouped = is_event_grouped(specs, i) && leader < specs->list.len;
 
 		for (size_t n = resolver->first.data[i];
-		     n < resolved_specs_end(resolver, i); n++)
-			resolver->list.data[n].leader =
-				grouped ? find_remaining_leader(resolver, leader)
-					: (uint32_t)n;
+		     n < resolved_specs_end(resolver, i); n++) {
+			if (grouped)
+				resolver->list.data[n].leader =
+					find_remaining_leader(resolver, leader);
+			else
+				resolver->list.data[n].leader = (uint32_t)n;
+		}
 	}
 }
 

@@ -20,7 +20,9 @@ enum {
 
 static uint64_t read_note_address(struct pm_reader *reader, bool is_64)
 {
-	return is_64 ? pm_reader_u64(reader) : pm_reader_u32(reader);
+	if (is_64)
+		return pm_reader_u64(reader);
+	return pm_reader_u32(reader);
 }
 
 /* Parses the descriptor of one note. */
@@ -134,7 +136,8 @@ static int consider_marker(void *user, const struct pm_probe_marker *marker)
 	}
 	if (scan->base && marker->base != 0) {
 		place.address += scan->base->address - marker->base;
-		semaphore += semaphore > 0 ? scan->base->address - marker->base : 0;
+		if (semaphore > 0)
+			semaphore += scan->base->address - marker->base;
 	}
 	if (!pm_probe_elf_code(elf, place.address, &place.offset) ||
 	    (semaphore > 0 && !semaphore_file_offset(elf, semaphore, &place.semaphore))) {

@@ -79,8 +79,9 @@ static int scan_take_symbol(struct scan *scan, const struct pm_probe_symbol *sym
 		scan->too_many = true;
 		return -E2BIG;
 	}
-	return symbol->type == STT_FUNC ? pm_vec_push(&scan->found, found)
-					: pm_vec_push(&scan->labels, found);
+	if (symbol->type == STT_FUNC)
+		return pm_vec_push(&scan->found, found);
+	return pm_vec_push(&scan->labels, found);
 }
 
 static int scan_symbol_names(struct scan *scan, bool glob)
@@ -122,15 +123,15 @@ static int compare_found_symbols(const void *a, const void *b)
 	size_t left, right;
 
 	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
+		return PM_COMPARE(x->address, y->address);
 	if (x->is_exact != y->is_exact)
-		return x->is_exact ? -1 : 1;
+		return PM_COMPARE(y->is_exact, x->is_exact);
 	if (x->is_global != y->is_global)
-		return x->is_global ? -1 : 1;
+		return PM_COMPARE(y->is_global, x->is_global);
 	left = count_leading_underscores(x->name);
 	right = count_leading_underscores(y->name);
 	if (left != right)
-		return left < right ? -1 : 1;
+		return PM_COMPARE(left, right);
 	return strcmp(x->name, y->name);
 }
 
@@ -197,9 +198,14 @@ static int set_too_many_symbols_error(const struct scan *scan, struct pm_error *
 static int add_found_places(struct scan *scan, struct pm_probe_places *places,
 			    struct pm_error *err)
 {
-	struct found *list = scan->found.len > 0 ? scan->found.data : scan->labels.data;
-	size_t len = scan->found.len > 0 ? scan->found.len : scan->labels.len;
+	struct found *list = scan->found.data;
+	size_t len = scan->found.len;
 	int code = 0;
+
+	if (len == 0) {
+		list = scan->labels.data;
+		len = scan->labels.len;
+	}
 
 	qsort(list, len, sizeof(*list), compare_found_symbols);
 	for (size_t i = 0; i < len && code == 0; i++) {
@@ -229,6 +235,7 @@ static bool is_compiler_variant(const char *name, const char *of)
 static int set_ifunc_error(struct scan *scan, struct pm_error *err)
 {
 	const char *symbol = scan->search->spec->place.symbol;
+	const char *more = "";
 	struct pm_str names = { 0 };
 	size_t count = 0;
 
@@ -243,23 +250,26 @@ static int set_ifunc_error(struct scan *scan, struct pm_error *err)
 			    !is_compiler_variant(row.name, symbol) ||
 			    (names.data && strstr(names.data, row.name)))
 				continue;
+			pm_str_separate(&names, ", ");
 			if (count++ < IFUNC_NAMES_MAX)
-				pm_str_printf(&names, "%s%s", names.len > 0 ? ", " : "",
-					      row.name);
+				pm_str_puts(&names, row.name);
 			else
-				pm_str_puts(&names, ", …");
+				pm_str_puts(&names, "…");
 		}
+	}
+	if (names.len > 0) {
+		more = ", not ";
+		if (names.failed)
+			pm_str_clear(&names);
+	} else if (!scan->tables.has_symtab) {
+		more = "; the functions to choose from are not in .dynsym, and .symtab was "
+		       "stripped";
 	}
 	pm_error_set(err, -EINVAL,
 		     "%s is chosen by the processor when the program starts (IFUNC): at "
-		     "its own address there is only the choice%s%s%s",
-		     symbol, names.len > 0 ? ", not " : "",
-		     names.len > 0 && !names.failed ? names.data : "",
-		     names.len > 0             ? ""
-		     : scan->tables.has_symtab ? ""
-					       : "; the functions to choose from are not "
-						 "in .dynsym, and .symtab was stripped");
-	if (names.len > 0)
+		     "its own address there is only the choice%s%s",
+		     symbol, more, pm_str_text(&names));
+	if (count > 0)
 		pm_error_fix(err, "one of these, or a glob: *%s_*", symbol);
 	pm_str_release(&names);
 	return -EINVAL;
@@ -294,16 +304,19 @@ static int set_symbol_not_found_error(struct scan *scan, struct pm_error *err)
 	if (scan->undefined > 0) {
 		pm_error_set(err, -ENOENT, "%s is not defined here, but in a library",
 			     symbol);
-		pm_error_fix(err, "the library's name, as in %s%s%s",
-			     search->is_region ? "" : "uprobe:libc:", symbol,
-			     search->is_region ? "@libc" : "");
+		if (search->is_region)
+			pm_error_fix(err, "the library's name, as in %s@libc", symbol);
+		else
+			pm_error_fix(err, "the library's name, as in uprobe:libc:%s",
+				     symbol);
 		return -ENOENT;
 	}
-	return pm_error_set(
-		err, -ENOENT, "no function \"%s\"%s", symbol,
-		scan->tables.has_symtab
-			? ""
-			: "; it is stripped: only exported functions have names");
+	if (!scan->tables.has_symtab)
+		return pm_error_set(err, -ENOENT,
+				    "no function \"%s\"; it is stripped: only exported "
+				    "functions have names",
+				    symbol);
+	return pm_error_set(err, -ENOENT, "no function \"%s\"", symbol);
 }
 
 static void note_unchecked_places(const struct scan *scan, size_t places)
@@ -352,9 +365,9 @@ static int find_meant_symbol(struct scan *scan, struct pm_error *err)
 		code = scan_symbol_names(scan, false);
 	if (code < 0)
 		return pm_error_set(err, code, "no memory left for its symbols");
-	return scan->found.len + scan->labels.len > 0
-		       ? 0
-		       : set_symbol_not_found_error(scan, err);
+	if (scan->found.len + scan->labels.len > 0)
+		return 0;
+	return set_symbol_not_found_error(scan, err);
 }
 
 static int find_symbol_places(struct scan *scan, struct pm_probe_places *places,
