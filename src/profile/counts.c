@@ -50,7 +50,10 @@ static int counter_increase(struct pm_loader *loader, struct pm_loader_count cou
 		return r;
 	}
 	last = &loader->counts.data[id];
-	*ret = count.value < last->value ? count.value : count.value - last->value;
+	if (count.value < last->value)
+		*ret = count.value;
+	else
+		*ret = count.value - last->value;
 	last->value = count.value;
 	return 0;
 }
@@ -62,8 +65,6 @@ int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample
 
 	for (size_t i = 0; i < sample->counts_len; i++) {
 		struct pm_loader_count count = {
-			.pid = cpus ? 0 : sample->pid,
-			.tid = cpus ? 0 : sample->tid,
 			.cpu = sample->cpu,
 			.event = sample->counts[i].event,
 			.value = sample->counts[i].count,
@@ -71,6 +72,11 @@ int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample
 		struct pm_profile_cell cell = *at;
 		uint64_t period;
 		int r;
+
+		if (!cpus) {
+			count.pid = sample->pid;
+			count.tid = sample->tid;
+		}
 
 		if (count.event == sample->event)
 			continue;

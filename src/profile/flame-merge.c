@@ -33,12 +33,13 @@ static bool merged_module_equal(const void *table, uint32_t id, const void *key)
 /* The module named by the command; PM_PROFILE_NONE: there is none. */
 static uint32_t find_main_module(const struct pm_profile *profile)
 {
-	const char *command = profile->command.len > 0 ? profile->command.data[0] : "";
-	const char *slash = strrchr(command, '/');
+	const char *command;
 
+	if (profile->command.len == 0)
+		return PM_PROFILE_NONE;
+	command = profile->command.data[0];
 	for (uint32_t i = 0; command[0] != '\0' && i < profile->modules.len; i++)
-		if (strcmp(profile->modules.data[i].name, slash ? slash + 1 : command) ==
-		    0)
+		if (strcmp(profile->modules.data[i].name, pm_path_name(command)) == 0)
 			return i;
 	return PM_PROFILE_NONE;
 }
@@ -72,7 +73,9 @@ static int merging_add_module(struct merging *merging, unsigned which, uint32_t 
 /* Modules with the same name are the same here, too. */
 static const char *merged_module_name(const struct pm_merged *merged, uint32_t module)
 {
-	return module == PM_PROFILE_NONE ? "" : merged->modules.data[module].name;
+	if (module == PM_PROFILE_NONE)
+		return "";
+	return merged->modules.data[module].name;
 }
 
 static bool merged_function_equal(const void *table, uint32_t id, const void *key)
@@ -97,9 +100,9 @@ static enum pm_flame_kind flame_kind_of_function(
 		return PM_FLAME_USER;
 	if (module->kernel)
 		return PM_FLAME_KERNEL;
-	return strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0
-		       ? PM_FLAME_GENERATED
-		       : PM_FLAME_USER;
+	if (strcmp(module->kind, "jit") == 0 || strcmp(module->kind, "anon") == 0)
+		return PM_FLAME_GENERATED;
+	return PM_FLAME_USER;
 }
 
 static int merging_add_function(struct merging *merging, unsigned which, uint32_t i)
@@ -107,17 +110,20 @@ static int merging_add_function(struct merging *merging, unsigned which, uint32_
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
 	const struct pm_profile_function *from = &profile->functions.data[i];
-	bool in_module = from->module != PM_PROFILE_NONE;
+	const struct pm_profile_module *module = NULL;
 	struct pm_merged_function function = {
 		.name = from->name,
-		.module = in_module ? merged->map[which].modules[from->module]
-				    : PM_PROFILE_NONE,
-		.kind = flame_kind_of_function(
-			from, in_module ? &profile->modules.data[from->module] : NULL),
+		.module = PM_PROFILE_NONE,
 		.unknown = from->unknown,
 	};
 	uint32_t id = PM_INDEX_NONE;
 	uint64_t hash = 0;
+
+	if (from->module != PM_PROFILE_NONE) {
+		module = &profile->modules.data[from->module];
+		function.module = merged->map[which].modules[from->module];
+	}
+	function.kind = flame_kind_of_function(from, module);
 
 	/* A single profile needs no comparison of names. */
 	if (merged->of[1]) {
@@ -311,7 +317,9 @@ static int merging_add_stop(struct pm_merged *merged, unsigned which, uint32_t i
 			if (strcmp(merged->stops.data[id], stop) == 0)
 				break;
 	merged->map[which].stops[i] = id;
-	return id == merged->stops.len ? pm_vec_push(&merged->stops, stop) : 0;
+	if (id == merged->stops.len)
+		return pm_vec_push(&merged->stops, stop);
+	return 0;
 }
 
 static int merged_map_init(struct pm_merged_map *map, const struct pm_profile *profile)
@@ -320,7 +328,9 @@ static int merged_map_init(struct pm_merged_map *map, const struct pm_profile *p
 	map->modules = calloc(profile->modules.len + 1, sizeof(uint32_t));
 	map->threads = calloc(profile->threads.len + 1, sizeof(uint32_t));
 	map->stops = calloc(profile->stops.len + 1, sizeof(uint32_t));
-	return map->functions && map->modules && map->threads && map->stops ? 0 : -ENOMEM;
+	if (!map->functions || !map->modules || !map->threads || !map->stops)
+		return -ENOMEM;
+	return 0;
 }
 
 static int merging_add_profile(struct merging *merging, unsigned which,
@@ -341,9 +351,12 @@ static int merging_add_profile(struct merging *merging, unsigned which,
 		r = merging_add_threads(merging, which, namesakes);
 	if (r == 0)
 		r = pm_paths_init(&paths, profile, err);
-	if (r == 0)
-		r = which == 0 ? merging_take_paths(merging, &paths)
-			       : merge_paths(merging, &paths);
+	if (r == 0) {
+		if (which == 0)
+			r = merging_take_paths(merging, &paths);
+		else
+			r = merge_paths(merging, &paths);
+	}
 	return r;
 }
 

@@ -133,7 +133,10 @@ static int grow_flame_down(struct growing *growing)
 
 		if (!used[i])
 			continue;
-		above = path->parent == PM_PROFILE_NONE ? 0 : node_of[path->parent];
+		if (path->parent == PM_PROFILE_NONE)
+			above = 0;
+		else
+			above = node_of[path->parent];
 		if (find_or_add_flame_child(growing, above, path->function, &id) < 0)
 			return -ENOMEM;
 		node_of[i] = id;
@@ -152,9 +155,10 @@ static int grow_flame_level(struct growing *growing)
 
 	for (size_t i = 0; i < growing->cursors.len; i++) {
 		struct cursor *cursor = &growing->cursors.data[i];
-		uint32_t at =
-			cursor->node == 0 ? cursor->path : paths[cursor->path].parent;
-		uint32_t function;
+		uint32_t function, at = cursor->path;
+
+		if (cursor->node != 0)
+			at = paths[cursor->path].parent;
 
 		if (at == PM_PROFILE_NONE) {
 			node_add_weights(&growing->nodes.data[cursor->node],
@@ -226,9 +230,9 @@ static int add_first_cursors(struct growing *growing)
 		    pm_vec_push(&growing->cursors, cursor) < 0)
 			return -ENOMEM;
 	}
-	return growing->cursors.len == 0
-		       ? 0
-		       : pm_vec_reserve(&growing->spare, growing->cursors.len);
+	if (growing->cursors.len == 0)
+		return 0;
+	return pm_vec_reserve(&growing->spare, growing->cursors.len);
 }
 
 static int grow_flame_up(struct growing *growing)
@@ -290,9 +294,11 @@ static int compare_flame_nodes(const void *a, const void *b, void *context)
 	int r;
 
 	if (left->total.period != right->total.period)
-		return left->total.period < right->total.period ? 1 : -1;
+		return PM_COMPARE(right->total.period, left->total.period);
 	r = strcmp(functions[left->function].name, functions[right->function].name);
-	return r != 0 ? r : (left_id > right_id) - (left_id < right_id);
+	if (r != 0)
+		return r;
+	return PM_COMPARE(left_id, right_id);
 }
 
 static int sort_flame_children(struct growing *growing)
@@ -344,8 +350,10 @@ static int flame_put_nodes_in_order(struct pm_flame *ret, struct growing *growin
 
 		/* The children are sorted, so the first one that is too light ends the
 		 * group. */
-		child = next[at] < growing->first[at + 1] ? growing->order[next[at]++]
-							  : 0;
+		if (next[at] < growing->first[at + 1])
+			child = growing->order[next[at]++];
+		else
+			child = 0;
 		if (child == 0 || !is_node_drawn(growing, &growing->nodes.data[child])) {
 			if (at == 0)
 				break;
@@ -378,7 +386,10 @@ static void weigh_paths(struct growing *growing, const struct pm_view *view,
 		struct weights *weights =
 			&growing->self[growing->merged->map[which].paths[cell->stack]];
 
-		pm_weight_add(which == 0 ? &weights->own : &weights->base, &cell->weight);
+		if (which == 0)
+			pm_weight_add(&weights->own, &cell->weight);
+		else
+			pm_weight_add(&weights->base, &cell->weight);
 	}
 }
 
@@ -402,7 +413,10 @@ int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
 	weigh_paths(&growing, view, 0);
 	if (base)
 		weigh_paths(&growing, base, 1);
-	r = options->inverted ? grow_flame_up(&growing) : grow_flame_down(&growing);
+	if (options->inverted)
+		r = grow_flame_up(&growing);
+	else
+		r = grow_flame_down(&growing);
 	if (r < 0)
 		return r;
 	sum_flame_nodes(&growing);

@@ -19,8 +19,8 @@ static size_t length_without_parameters(const char *name, size_t len)
 	for (size_t i = end; i-- > 0;) {
 		if (name[i] == ')')
 			depth++;
-		else if (name[i] == '(' && --depth == 0)
-			return i > 0 ? i : len;
+		else if (name[i] == '(' && --depth == 0 && i > 0)
+			return i;
 	}
 	return len;
 }
@@ -47,14 +47,18 @@ static bool ends_with_scoped_name(const char *name, size_t len, const char *patt
 /* Length of the ellipsis at @text, in either character set that reports use, or 0. */
 static size_t ellipsis_len(const char *text)
 {
-	return strncmp(text, "…", 3) == 0 || strncmp(text, "...", 3) == 0 ? 3 : 0;
+	if (strncmp(text, "…", 3) == 0 || strncmp(text, "...", 3) == 0)
+		return 3;
+	return 0;
 }
 
 static const char *find_ellipsis(const char *text)
 {
 	while (*text && ellipsis_len(text) == 0)
 		text++;
-	return *text ? text : NULL;
+	if (*text == '\0')
+		return NULL;
+	return text;
 }
 
 /*
@@ -170,8 +174,10 @@ static int set_no_function_error(const struct pm_profile *profile, const char *p
 			pm_near_names_add(&near, bare);
 	}
 	pm_error_set(err, -ENOENT, "no function of this recording matches '%s'", pattern);
-	for (size_t i = 0; i < near.len; i++)
-		pm_str_printf(&text, "%s%s", i == 0 ? "" : ", ", near.list[i].name);
+	for (size_t i = 0; i < near.len; i++) {
+		pm_str_separate(&text, ", ");
+		pm_str_puts(&text, near.list[i].name);
+	}
 	if (text.len > 0 && !text.failed)
 		pm_error_fix(err, "%s", text.data);
 	pm_str_release(&text);
@@ -183,7 +189,7 @@ static int compare_name_pointers(const void *a, const void *b)
 	uintptr_t left = (uintptr_t) * (const char *const *)a;
 	uintptr_t right = (uintptr_t) * (const char *const *)b;
 
-	return (left > right) - (left < right);
+	return PM_COMPARE(left, right);
 }
 
 /* Names are pooled, so different pointers are different names. */
@@ -274,9 +280,10 @@ uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *nam
 				return (uint32_t)i;
 		}
 	}
-	for (size_t i = 0; i < profile->events.len; i++)
-		pm_str_printf(&names, "%s%s", i == 0 ? "" : ", ",
-			      profile->events.data[i].actual);
+	for (size_t i = 0; i < profile->events.len; i++) {
+		pm_str_separate(&names, ", ");
+		pm_str_puts(&names, profile->events.data[i].actual);
+	}
 	pm_error_set(err, -ENOENT, "event '%s' was not recorded", name);
 	if (names.len > 0 && !names.failed)
 		pm_error_fix(err, "--event with one of: %s", names.data);

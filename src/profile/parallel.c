@@ -47,9 +47,14 @@ static uint64_t event_interval_ns(const struct pm_profile_event *event)
 {
 	if (pm_profile_is_blocked_time(event) || event->rate == 0)
 		return 0;
-	if (event->by_frequency)
-		return event->rate < NS_PER_S ? NS_PER_S / event->rate : 1;
-	return strcmp(event->unit, "ns") == 0 ? event->rate : 0;
+	if (event->by_frequency) {
+		if (event->rate < NS_PER_S)
+			return NS_PER_S / event->rate;
+		return 1;
+	}
+	if (strcmp(event->unit, "ns") == 0)
+		return event->rate;
+	return 0;
 }
 
 /* If several events qualify, uses the one with the most samples, which sees the most. */
@@ -117,7 +122,7 @@ static int add_covered_interval(struct work *work, const struct pm_profile_sampl
 				uint64_t interval)
 {
 	uint64_t time = sample->time_ns;
-	uint64_t start = time > interval ? time - interval : 0;
+	uint64_t start = PM_SUB_OR_0(time, interval);
 	uint64_t *last_of =
 		&work->last_of[work->profile->cells.data[sample->cell].thread];
 	struct lane *lane;
@@ -127,20 +132,24 @@ static int add_covered_interval(struct work *work, const struct pm_profile_sampl
 		return r;
 	if (lane->seen && (lane->last_ns >= start || start - lane->last_ns < interval))
 		start = lane->last_ns;
-	if (*last_of > start)
-		start = *last_of > time ? time : *last_of - 1;
+	if (*last_of > time)
+		start = time;
+	else if (*last_of > start)
+		start = *last_of - 1;
 	*last_of = time + 1;
 	lane->seen = true;
 	lane->last_ns = time;
 	r = pm_vec_push(&work->starts, start);
-	return r < 0 ? r : pm_vec_push(&work->ends, time);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&work->ends, time);
 }
 
 static int compare_numbers(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
-	return (left > right) - (left < right);
+	return PM_COMPARE(left, right);
 }
 
 static int find_covered_intervals(struct work *work)
@@ -189,15 +198,16 @@ static void count_parallel_samples(struct work *work)
 		while (ended < work->ends.len && work->ends.data[ended] < time)
 			ended++;
 		/* A sample at the very start has an interval of length 0. */
-		profile->parallelism.data[i] =
-			is_idle_sample(profile, sample) ||
-					pm_profile_is_blocked_time(
-						&profile->events.data[event_of_sample(
-							profile, sample)])
-				? 0
-			: begun > ended ? (uint32_t)(begun - ended)
-			: event_of_sample(profile, sample) == profile->clock_event ? 1
-										   : 0;
+		if (is_idle_sample(profile, sample) ||
+		    pm_profile_is_blocked_time(
+			    &profile->events.data[event_of_sample(profile, sample)]))
+			profile->parallelism.data[i] = 0;
+		else if (begun > ended)
+			profile->parallelism.data[i] = (uint32_t)(begun - ended);
+		else if (event_of_sample(profile, sample) == profile->clock_event)
+			profile->parallelism.data[i] = 1;
+		else
+			profile->parallelism.data[i] = 0;
 	}
 }
 
@@ -265,5 +275,7 @@ int pm_load_parallelism(struct pm_loader *loader)
 	if (r < 0)
 		return r;
 	count_parallel_samples(&work);
-	return options->latency ? divide_periods(profile) : 0;
+	if (options->latency)
+		return divide_periods(profile);
+	return 0;
 }

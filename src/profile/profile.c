@@ -5,14 +5,16 @@
 
 double pm_weight_percent(const struct pm_weight *part, const struct pm_weight *whole)
 {
-	return whole->period == 0 ? 0
-				  : 100.0 * (double)part->period / (double)whole->period;
+	if (whole->period == 0)
+		return 0;
+	return 100.0 * (double)part->period / (double)whole->period;
 }
 
 const char *pm_profile_module_name(const struct pm_profile *profile, uint32_t module)
 {
-	return module == PM_PROFILE_NONE ? "[no module]"
-					 : profile->modules.data[module].name;
+	if (module == PM_PROFILE_NONE)
+		return "[no module]";
+	return profile->modules.data[module].name;
 }
 
 void pm_loader_release(struct pm_loader *loader)
@@ -61,10 +63,10 @@ static int compare_samples_by_time(const void *a, const void *b)
 	const struct pm_profile_sample *left = a, *right = b;
 
 	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
+		return PM_COMPARE(left->time_ns, right->time_ns);
 	if (left->cell != right->cell)
-		return left->cell < right->cell ? -1 : 1;
-	return (left->cpu > right->cpu) - (left->cpu < right->cpu);
+		return PM_COMPARE(left->cell, right->cell);
+	return PM_COMPARE(left->cpu, right->cpu);
 }
 
 /* The requested range of time, in nanoseconds since info.start_ns. */
@@ -77,7 +79,9 @@ static uint64_t round_to_whole_ns(double ns)
 {
 	if (ns <= 0)
 		return 0;
-	return ns >= (double)INT64_MAX ? INT64_MAX : (uint64_t)(ns + 0.5);
+	if (ns >= (double)INT64_MAX)
+		return INT64_MAX;
+	return (uint64_t)(ns + 0.5);
 }
 
 /* The sample stands for an interval that ends at its time: keeps the part that overlaps
@@ -85,9 +89,8 @@ static uint64_t round_to_whole_ns(double ns)
 static bool clip_interval(struct pm_profile_sample *sample, const struct range *range)
 {
 	uint64_t from = round_to_whole_ns(range->from), to = round_to_whole_ns(range->to);
-	uint64_t begin =
-		sample->time_ns > sample->period ? sample->time_ns - sample->period : 0;
-	uint64_t end = sample->time_ns < to ? sample->time_ns : to;
+	uint64_t begin = PM_SUB_OR_0(sample->time_ns, sample->period);
+	uint64_t end = PM_MIN(sample->time_ns, to);
 
 	if (begin < from)
 		begin = from;
@@ -98,9 +101,12 @@ static bool clip_interval(struct pm_profile_sample *sample, const struct range *
 	return true;
 }
 
-static bool is_sample_in_range(const struct pm_profile_sample *sample,
-			       const struct range *range)
+/* Whether the sample is in the range, at least with a part of its blocked time. */
+static bool clip_sample(struct pm_profile_sample *sample, const struct range *range,
+			bool blocked)
 {
+	if (blocked)
+		return clip_interval(sample, range);
 	return (double)sample->time_ns >= range->from &&
 	       (double)sample->time_ns <= range->to;
 }
@@ -128,12 +134,11 @@ static void finish_samples(struct pm_loader *loader)
 		uint32_t event = profile->cells.data[sample.cell].event;
 		bool early = sample.time_ns < info->start_ns;
 
-		sample.time_ns = early ? 0 : sample.time_ns - info->start_ns;
+		sample.time_ns = PM_SUB_OR_0(sample.time_ns, info->start_ns);
 		if (range.set && early)
 			continue;
-		if (range.set && (profile->events.data[event].blocked
-					  ? !clip_interval(&sample, &range)
-					  : !is_sample_in_range(&sample, &range)))
+		if (range.set &&
+		    !clip_sample(&sample, &range, profile->events.data[event].blocked))
 			continue;
 		pm_load_add(&profile->cells.data[sample.cell], sample.period);
 		sorted = sorted &&
@@ -199,12 +204,12 @@ static int finish_nameless(struct pm_loader *loader)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->frames.len; i++) {
 		struct pm_profile_frame *frame = &profile->frames.data[i];
-		uint32_t *level =
-			&level_of[frame->module == PM_PROFILE_NONE ? modules
-								   : frame->module];
+		uint32_t *level = &level_of[modules];
 
 		if (frame->levels > 0)
 			continue;
+		if (frame->module != PM_PROFILE_NONE)
+			level = &level_of[frame->module];
 		if (*level == 0) {
 			uint32_t function, place;
 			int r = pm_load_function(loader, &nameless, frame->module,
@@ -229,10 +234,10 @@ static void finish_stack_children(struct pm_profile *profile)
 	profile->first_root = PM_PROFILE_NONE;
 	for (size_t i = profile->stacks.len; i-- > 0;) {
 		struct pm_profile_stack *stack = &profile->stacks.data[i];
-		uint32_t *list =
-			stack->parent == PM_PROFILE_NONE
-				? &profile->first_root
-				: &profile->stacks.data[stack->parent].first_child;
+		uint32_t *list = &profile->first_root;
+
+		if (stack->parent != PM_PROFILE_NONE)
+			list = &profile->stacks.data[stack->parent].first_child;
 
 		stack->next = *list;
 		*list = (uint32_t)i;
@@ -341,7 +346,9 @@ static struct pm_profile *profile_new(void)
 int pm_loader_init(struct pm_loader *loader, const struct pm_profile_options *options)
 {
 	*loader = (struct pm_loader){ .options = options, .profile = profile_new() };
-	return loader->profile ? 0 : -ENOMEM;
+	if (!loader->profile)
+		return -ENOMEM;
+	return 0;
 }
 
 int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,

@@ -43,28 +43,29 @@ static int load_name(struct pm_loader *loader, const char *name, uint64_t start,
 		snprintf(text, sizeof(text), "[%#" PRIx64 "]", start);
 		name = text;
 	}
-	return pm_load_text(loader, name ? name : "[unknown]", ret);
+	return pm_load_text(loader, pm_text_or(name, "[unknown]"), ret);
 }
 
 int pm_load_function(struct pm_loader *loader, const struct pm_file_function *named,
 		     uint32_t module, uint32_t *ret)
 {
 	struct pm_profile *profile = loader->profile;
-	/* For a reader, a file that was rebuilt meanwhile has the same functions. */
-	struct pm_profile_function function = {
-		.module = module == PM_PROFILE_NONE ? module
-						    : loader->same_path.data[module],
-		.unknown = !named->name,
-	};
+	struct pm_profile_function function = { .module = module,
+						.unknown = !named->name };
 	uint64_t hash;
 	uint32_t id;
 	int r;
+
+	/* For a reader, a file that was rebuilt meanwhile has the same functions. */
+	if (module != PM_PROFILE_NONE)
+		function.module = loader->same_path.data[module];
 
 	/* But they are not at the same addresses. */
 	if (!named->name && module != PM_PROFILE_NONE &&
 	    !(loader->options && loader->options->no_starts)) {
 		function.start = named->start;
-		function.module = named->start > 0 ? module : function.module;
+		if (named->start > 0)
+			function.module = module;
 	}
 	r = load_name(loader, named->name, function.start, &function.name);
 	if (r < 0)
@@ -159,10 +160,12 @@ int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol
 {
 	struct pm_profile *profile = loader->profile;
 	uint32_t module = profile->frames.data[symbol->frame].module;
-	int r = symbol->functions_len > 0 ? pm_load_names(loader, symbol) : 0;
+	int r;
 
-	if (r < 0 || symbol->functions_len == 0 ||
-	    pm_load_is_start(symbol->functions, symbol->functions_len))
+	if (symbol->functions_len == 0)
+		return 0;
+	r = pm_load_names(loader, symbol);
+	if (r < 0 || pm_load_is_start(symbol->functions, symbol->functions_len))
 		return r;
 	profile->info.symbols++;
 	if (module != PM_PROFILE_NONE)
@@ -181,23 +184,22 @@ static int load_event(struct pm_loader *loader, const struct pm_file_event *even
 		.counted = event->leader != loader->profile->events.len &&
 			   event->modifiers && strchr(event->modifiers, 'S'),
 	};
-	const char *name = event->name ? event->name : "event";
+	const char *name = pm_text_or(event->name, "event");
 	int r = pm_load_text(loader, name, &copy.name);
 
 	if (r == 0)
-		r = pm_load_text(loader, event->actual ? event->actual : name,
-				 &copy.actual);
+		r = pm_load_text(loader, pm_text_or(event->actual, name), &copy.actual);
 	if (r == 0)
-		r = pm_load_text(loader,
-				 event->requested ? event->requested : copy.actual,
+		r = pm_load_text(loader, pm_text_or(event->requested, copy.actual),
 				 &copy.requested);
 	if (r == 0)
-		r = pm_load_text(loader, event->unit ? event->unit : "events",
-				 &copy.unit);
+		r = pm_load_text(loader, pm_text_or(event->unit, "events"), &copy.unit);
 	if (r == 0)
 		r = pm_load_text(loader, event->filter, &copy.filter);
 	copy.blocked = strcmp(name, "off-cpu") == 0;
-	return r < 0 ? r : pm_vec_push(&loader->profile->events, copy);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&loader->profile->events, copy);
 }
 
 int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header)
@@ -246,15 +248,17 @@ int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header
 
 static const char *short_module_name(const struct pm_file_module *module)
 {
-	const char *path = module->path ? module->path : "";
+	const char *path = pm_text_or_empty(module->path);
 	const char *slash = strrchr(path, '/');
-	const char *kind = module->kind ? module->kind : "";
+	const char *kind = pm_text_or_empty(module->kind);
 
 	if (strcmp(kind, "kernel") == 0) {
 		/* A loadable module of the kernel keeps its own name: [ext4]. */
 		bool own = path[0] == '[' && strncmp(path, "[kernel", 7) != 0;
 
-		return own ? path : "[kernel]";
+		if (own)
+			return path;
+		return "[kernel]";
 	}
 	if (strcmp(kind, "vdso") == 0)
 		return "[vdso]";
@@ -264,7 +268,9 @@ static const char *short_module_name(const struct pm_file_module *module)
 		return slash + 1;
 	if (path[0] != '\0')
 		return path;
-	return strcmp(kind, "jit") == 0 ? "[jit]" : "[no name]";
+	if (strcmp(kind, "jit") == 0)
+		return "[jit]";
+	return "[no name]";
 }
 
 static bool module_path_equal(const void *table, uint32_t id, const void *key)
@@ -350,18 +356,19 @@ int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module
 		.kernel = module->kind && strcmp(module->kind, "kernel") == 0,
 	};
 	uint32_t row;
-	int r = pm_load_text(loader, module->path ? module->path : "", &copy.path);
+	int r = pm_load_text(loader, pm_text_or_empty(module->path), &copy.path);
 
 	if (r == 0)
 		r = pm_load_text(loader, short_module_name(module), &copy.name);
 	if (r == 0)
 		r = pm_load_text(loader, module->build_id, &copy.build_id);
 	if (r == 0)
-		r = pm_load_text(loader, module->kind ? module->kind : "file",
-				 &copy.kind);
+		r = pm_load_text(loader, pm_text_or(module->kind, "file"), &copy.kind);
 	if (r == 0)
 		r = loader_find_or_add_module(loader, &copy, &row);
-	return r < 0 ? r : pm_vec_push(&loader->modules, row);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&loader->modules, row);
 }
 
 int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
@@ -400,7 +407,9 @@ int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
 		}
 	}
 	r = pm_vec_push(&loader->depths, depth);
-	return r < 0 ? r : pm_vec_push(&profile->stacks, copy);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&profile->stacks, copy);
 }
 
 int pm_load_note(struct pm_loader *loader, const struct pm_file_note *note)

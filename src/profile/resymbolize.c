@@ -69,10 +69,10 @@ static int compare_items(const void *left, const void *right)
 	const struct item *a = left, *b = right;
 
 	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
+		return PM_COMPARE(a->module, b->module);
 	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->frame < b->frame ? -1 : a->frame > b->frame;
+		return PM_COMPARE(a->address, b->address);
+	return PM_COMPARE(a->frame, b->frame);
 }
 
 static int collect_nameless_items(struct work *work)
@@ -121,10 +121,10 @@ static int compare_nameless_by_weight(const void *left, const void *right)
 	const struct pm_profile_nameless *a = left, *b = right;
 
 	if (a->self.samples != b->self.samples)
-		return a->self.samples > b->self.samples ? -1 : 1;
+		return PM_COMPARE(b->self.samples, a->self.samples);
 	if (a->addresses_len != b->addresses_len)
-		return a->addresses_len > b->addresses_len ? -1 : 1;
-	return a->addresses < b->addresses ? -1 : a->addresses > b->addresses;
+		return PM_COMPARE(b->addresses_len, a->addresses_len);
+	return PM_COMPARE(a->addresses, b->addresses);
 }
 
 static int plan_modules(struct work *work)
@@ -236,5 +236,7 @@ int pm_load_resymbolize(struct pm_loader *loader)
 	free(work.lines);
 	pm_vec_release(&work.modules);
 	pm_vec_release(&work.begins);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	return 0;
 }

@@ -102,7 +102,7 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 	size_t known = loader->tids.len;
 	uint32_t row;
 	int r = loader_set_thread(loader, thread->pid, thread->tid,
-				  thread->comm ? thread->comm : "", &row);
+				  pm_text_or_empty(thread->comm), &row);
 
 	if (r < 0)
 		return r;
@@ -211,11 +211,15 @@ static int loader_keep_field(struct pm_loader *loader, const struct pm_file_fiel
 		if (r == 0)
 			r = pm_index_add(&loader->field_names, hash, kept.name);
 	}
+	if (r < 0)
+		return r;
 	if (field->kind == PM_FILE_FIELD_TEXT)
-		r = r < 0 ? r : pm_load_text(loader, field->text, &kept.text);
+		r = pm_load_text(loader, field->text, &kept.text);
 	else
 		kept.number = field->number;
-	return r < 0 ? r : pm_vec_push(&profile->fields, kept);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&profile->fields, kept);
 }
 
 /* The weight is added to the cell at the end, when the range of time is known. */
@@ -301,5 +305,7 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 	info->read_samples++;
 	if (sample->branches_len > 0 && loader->options && loader->options->keep_branches)
 		r = pm_load_branches(loader, sample, id);
-	return r == 0 ? pm_load_counts(loader, sample, &cell) : r;
+	if (r != 0)
+		return r;
+	return pm_load_counts(loader, sample, &cell);
 }

@@ -63,7 +63,9 @@ int pm_profile_stream_add(struct pm_profile_stream *stream,
 
 	stream_undo_finish(stream);
 	r = pm_load_record(&stream->loader, record);
-	return r < 0 ? pm_load_failed(r, err) : 0;
+	if (r < 0)
+		return pm_load_failed(r, err);
+	return 0;
 }
 
 int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,

@@ -180,14 +180,16 @@ static int find_or_add_context(struct work *work, struct group *group)
 		return 0;
 	group->context = (uint32_t)work->contexts.len;
 	r = pm_vec_push(&work->contexts, wanted);
-	return r < 0 ? r : pm_index_add(&work->contexts_index, hash, group->context);
+	if (r < 0)
+		return r;
+	return pm_index_add(&work->contexts_index, hash, group->context);
 }
 
 static int compare_groups_by_context(const void *a, const void *b)
 {
 	const struct group *left = a, *right = b;
 
-	return (left->context > right->context) - (left->context < right->context);
+	return PM_COMPARE(left->context, right->context);
 }
 
 static int find_all_contexts(struct work *work)
@@ -350,13 +352,20 @@ static int make_table_rows(struct work *work)
 	work->comm_of = pm_profile_comms(work->view->profile);
 	if (!work->comm_of)
 		return -ENOMEM;
-	r = work->by_sample ? group_samples(work) : group_cells(work);
+	if (work->by_sample)
+		r = group_samples(work);
+	else
+		r = group_cells(work);
 	if (r == 0)
 		r = find_all_contexts(work);
 	if (r == 0 && work->by_stack)
 		r = pm_table_paths_init(&work->paths, work->view, work->keys);
-	if (r == 0)
-		r = work->by_stack ? add_frame_rows(work) : add_context_rows(work);
+	if (r == 0) {
+		if (work->by_stack)
+			r = add_frame_rows(work);
+		else
+			r = add_context_rows(work);
+	}
 	return r;
 }
 

@@ -41,7 +41,9 @@ static uint32_t key_of_level(const struct walk *walk, enum pm_key key, uint32_t 
 		return pm_profile_level_place(profile, stack, level);
 	if (key == PM_KEY_MODULE)
 		return profile->frames.data[frame].module;
-	return key == PM_KEY_ADDRESS ? walk->addresses[frame] : 0;
+	if (key == PM_KEY_ADDRESS)
+		return walk->addresses[frame];
+	return 0;
 }
 
 static bool path_part_equal(const void *table, uint32_t id, const void *key)
@@ -74,7 +76,9 @@ static int find_or_add_part(struct walk *walk, uint32_t stack, uint32_t level,
 
 static uint32_t counted_levels_of_stack(const struct walk *walk, uint32_t stack)
 {
-	return walk->by_level ? pm_profile_levels(walk->view->profile, stack) : 1;
+	if (!walk->by_level)
+		return 1;
+	return pm_profile_levels(walk->view->profile, stack);
 }
 
 static int enter_path_parts(struct walk *walk, uint32_t stack)
@@ -85,9 +89,10 @@ static int enter_path_parts(struct walk *walk, uint32_t stack)
 	uint32_t levels = counted_levels_of_stack(walk, stack);
 
 	node->first = (uint32_t)paths->firsts.len;
-	node->up = parent == PM_PROFILE_NONE || paths->nodes[parent].len > 0
-			   ? parent
-			   : paths->nodes[parent].up;
+	if (parent == PM_PROFILE_NONE || paths->nodes[parent].len > 0)
+		node->up = parent;
+	else
+		node->up = paths->nodes[parent].up;
 	for (uint32_t i = 0; i < levels; i++) {
 		struct pm_table_first first = { 0 };
 		struct pm_table_part *part;

@@ -100,8 +100,10 @@ static uint32_t *modules_by_frame(const struct pm_profile *profile)
 	for (size_t i = 0; modules && i < profile->frames.len; i++) {
 		uint32_t module = profile->frames.data[i].module;
 
-		modules[i] = module == PM_PROFILE_NONE ? (uint32_t)profile->modules.len
-						       : module;
+		if (module == PM_PROFILE_NONE)
+			modules[i] = (uint32_t)profile->modules.len;
+		else
+			modules[i] = module;
 	}
 	return modules;
 }
@@ -140,7 +142,9 @@ static int keys_init(struct keys *keys, const struct pm_profile *profile, enum p
 		return -EINVAL;
 	}
 	keys->of = keys->owned;
-	return keys->owned ? 0 : -ENOMEM;
+	if (!keys->owned)
+		return -ENOMEM;
+	return 0;
 }
 
 static void keys_release(struct keys *keys)
@@ -156,7 +160,9 @@ static uint32_t keys_of_stack(const struct keys *keys, uint32_t stack,
 	const struct pm_profile_frame *frame = &keys->profile->frames.data[id];
 
 	*ret = keys->of + (keys->by_level ? frame->first_level : id);
-	return keys->by_level ? frame->levels : 1;
+	if (keys->by_level)
+		return frame->levels;
+	return 1;
 }
 
 /* ---- sums ------------------------------------------------------------------------------ */
@@ -181,7 +187,9 @@ static int table_sums_init(struct sums *sums, size_t len)
 	sums->total = calloc(len + 1, sizeof(*sums->total));
 	sums->active = calloc(len + 1, sizeof(*sums->active));
 	sums->proper = calloc(len + 1, sizeof(*sums->proper));
-	return sums->self && sums->total && sums->active && sums->proper ? 0 : -ENOMEM;
+	if (!sums->self || !sums->total || !sums->active || !sums->proper)
+		return -ENOMEM;
+	return 0;
 }
 
 static void enter_stack_keys(const struct pm_view *view, const struct keys *keys,
@@ -273,8 +281,8 @@ static int compute_sums(const struct pm_view *view, const struct keys *keys,
 static int compare_weights(const struct pm_weight *a, const struct pm_weight *b)
 {
 	if (a->period != b->period)
-		return a->period < b->period ? 1 : -1;
-	return (a->samples < b->samples) - (a->samples > b->samples);
+		return PM_COMPARE(b->period, a->period);
+	return PM_COMPARE(b->samples, a->samples);
 }
 
 static int compare_ids(const struct pm_row *a, const struct pm_row *b)
@@ -283,7 +291,7 @@ static int compare_ids(const struct pm_row *a, const struct pm_row *b)
 		uint32_t left = pm_row_id(a, i), right = pm_row_id(b, i);
 
 		if (left != right)
-			return left < right ? -1 : 1;
+			return PM_COMPARE(left, right);
 	}
 	return 0;
 }
@@ -295,7 +303,9 @@ static int compare_rows_by_self(const void *a, const void *b)
 
 	if (r == 0)
 		r = compare_weights(&left->total, &right->total);
-	return r != 0 ? r : compare_ids(left, right);
+	if (r != 0)
+		return r;
+	return compare_ids(left, right);
 }
 
 static int compare_rows_by_total(const void *a, const void *b)
@@ -305,7 +315,9 @@ static int compare_rows_by_total(const void *a, const void *b)
 
 	if (r == 0)
 		r = compare_weights(&left->self, &right->self);
-	return r != 0 ? r : compare_ids(left, right);
+	if (r != 0)
+		return r;
+	return compare_ids(left, right);
 }
 
 /* Finds the heaviest line of each function. */

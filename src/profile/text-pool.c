@@ -38,7 +38,7 @@ static char *pool_allocate_bytes(struct pm_text_pool *pool, size_t bytes)
 	struct chunk *chunk = pool->last;
 
 	if (!chunk || chunk->size - chunk->used < bytes) {
-		size_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+		size_t size = PM_MAX(bytes, CHUNK_BYTES);
 
 		chunk = malloc(sizeof(*chunk) + size);
 		if (!chunk)

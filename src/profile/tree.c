@@ -96,8 +96,8 @@ static int compare_nodes_by_weight(const void *a, const void *b)
 	const struct pm_tree_node *left = a, *right = b;
 
 	if (left->total.period != right->total.period)
-		return left->total.period < right->total.period ? 1 : -1;
-	return (left->function > right->function) - (left->function < right->function);
+		return PM_COMPARE(right->total.period, left->total.period);
+	return PM_COMPARE(left->function, right->function);
 }
 
 static void finish_child_group(struct pm_tree *tree, uint32_t parent, uint32_t base)
@@ -173,9 +173,10 @@ static int tree_add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack
 			pm_weight_add(&tree->nodes.data[node].self, &tree->view->self[s]);
 		if (is_function_proper(tree, s, l))
 			tree->nodes.data[node].inlined = false;
-		r = work->fold ? visit_each_callee(tree, node, 0, s, l,
-						   fold_callee_into_node)
-			       : 0;
+		if (work->fold)
+			r = visit_each_callee(tree, node, 0, s, l, fold_callee_into_node);
+		else
+			r = 0;
 		if (r < 0)
 			return r;
 	}
@@ -192,7 +193,9 @@ static int group_callee_by_function(struct pm_tree *tree, uint32_t parent, uint3
 	if (tree->work->fold && function == tree->nodes.data[parent].function)
 		return 0; /* already part of the parent */
 	r = find_or_add_tree_child(tree, parent, base, function, &child);
-	return r < 0 ? r : tree_add_top_down(tree, child, stack, level);
+	if (r < 0)
+		return r;
+	return tree_add_top_down(tree, child, stack, level);
 }
 
 /* ---- bottom-up --------------------------------------------------------------------------- */
@@ -296,9 +299,10 @@ static int tree_start_at_functions(struct pm_tree *tree,
 			seen[i] = true;
 			if (view->sum[i].samples == 0)
 				break;
-			r = tree->kind == PM_TREE_TOP_DOWN
-				    ? group_callee_by_function(tree, 0, 1, i, l)
-				    : tree_add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
+			if (tree->kind == PM_TREE_TOP_DOWN)
+				r = group_callee_by_function(tree, 0, 1, i, l);
+			else
+				r = tree_add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
 		}
 	}
 	return r;
@@ -326,9 +330,12 @@ int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_k
 	work->free_cursor = PM_PROFILE_NONE;
 	work->child_of = calloc(profile->functions.len + 1, sizeof(uint32_t));
 	work->cursor_of = calloc(profile->stacks.len + 1, sizeof(uint32_t));
-	if (work->child_of && work->cursor_of && pm_vec_push(&tree->nodes, top) == 0)
-		r = only ? tree_start_at_functions(tree, only)
-			 : tree_start_everywhere(tree);
+	if (work->child_of && work->cursor_of && pm_vec_push(&tree->nodes, top) == 0) {
+		if (only)
+			r = tree_start_at_functions(tree, only);
+		else
+			r = tree_start_everywhere(tree);
+	}
 	if (r < 0) {
 		pm_tree_free(tree);
 		return r;

@@ -114,7 +114,9 @@ static int choose_id(const struct pm_profile *profile, uint64_t id, bool tids, b
 			choice->chosen[i] = in;
 		}
 	}
-	return found ? 0 : -ENOENT;
+	if (!found)
+		return -ENOENT;
+	return 0;
 }
 
 static int filter_ids(const struct pm_profile *profile, const char *list, bool tids,
@@ -132,7 +134,7 @@ static int filter_ids(const struct pm_profile *profile, const char *list, bool t
 		char text[24];
 		uint64_t id;
 
-		snprintf(text, sizeof(text), "%.*s", (int)(len < 23 ? len : 23), item);
+		snprintf(text, sizeof(text), "%.*s", (int)PM_MIN(len, 23), item);
 		if (!pm_parse_u64(text, &id))
 			return pm_error_set(err, -EINVAL, "'%.*s' is no %s id", (int)len,
 					    item, what);
@@ -201,8 +203,11 @@ static int filter_modules(const struct pm_profile *profile, const char *list,
 		bool in = take_negation_mark(&choice, profile->modules.len + 1, &item,
 					     &len);
 		PM_AUTO_FREE char *text = strndup(item, len);
-		int r = text ? match_module(profile, text, in, modules, err) : -ENOMEM;
+		int r;
 
+		if (!text)
+			return -ENOMEM;
+		r = match_module(profile, text, in, modules, err);
 		if (r < 0)
 			return r;
 	}
@@ -261,14 +266,17 @@ static int compile_filter(struct compiled *ret, const struct pm_profile *profile
 		r = filter_ids(profile, filter->tid, true, ret->threads, err);
 	if (r == 0 && filter->module) {
 		ret->modules = calloc(profile->modules.len + 1, sizeof(bool));
-		r = ret->modules
-			    ? filter_modules(profile, filter->module, ret->modules, err)
-			    : pm_error_set(err, -ENOMEM, "out of memory");
+		if (ret->modules)
+			r = filter_modules(profile, filter->module, ret->modules, err);
+		else
+			r = pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	if (r == 0 && filter->symbol) {
 		ret->stacks = calloc(profile->stacks.len + 1, sizeof(bool));
-		r = ret->stacks ? filter_symbol(profile, filter->symbol, ret->stacks, err)
-				: pm_error_set(err, -ENOMEM, "out of memory");
+		if (ret->stacks)
+			r = filter_symbol(profile, filter->symbol, ret->stacks, err);
+		else
+			r = pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	return r;
 }
@@ -287,9 +295,9 @@ static bool cell_passes_filter(const struct pm_profile *profile,
 		uint32_t frame = profile->stacks.data[cell->stack].frame;
 		uint32_t module = profile->frames.data[frame].module;
 
-		if (!filter->modules[module == PM_PROFILE_NONE ? profile->modules.len
-							       : module])
-			return false;
+		if (module == PM_PROFILE_NONE)
+			return filter->modules[profile->modules.len];
+		return filter->modules[module];
 	}
 	return true;
 }
@@ -303,9 +311,10 @@ static bool *find_stitched(const struct pm_profile *profile)
 	for (size_t i = 0; stitched && i < profile->stacks.len; i++) {
 		const struct pm_profile_stack *stack = &profile->stacks.data[i];
 
-		stitched[i] = stack->parent == PM_PROFILE_NONE
-				      ? profile->frames.data[stack->frame].stitched
-				      : stitched[stack->parent];
+		if (stack->parent == PM_PROFILE_NONE)
+			stitched[i] = profile->frames.data[stack->frame].stitched;
+		else
+			stitched[i] = stitched[stack->parent];
 	}
 	return stitched;
 }
@@ -357,7 +366,10 @@ int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t
 {
 	PM_CLEANUP(compiled_release) struct compiled compiled = { 0 };
 	struct pm_view *view;
-	int r = filter ? compile_filter(&compiled, profile, filter, err) : 0;
+	int r = 0;
+
+	if (filter)
+		r = compile_filter(&compiled, profile, filter, err);
 
 	if (r < 0)
 		return r;

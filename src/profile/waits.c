@@ -222,8 +222,9 @@ static uint32_t waiter_place_of_site(const struct pm_profile *profile,
 {
 	if (site->waiter != PM_PROFILE_NONE)
 		return site->waiter;
-	return site->inner != PM_PROFILE_NONE ? site->inner
-					      : pm_profile_level_place(profile, stack, 0);
+	if (site->inner != PM_PROFILE_NONE)
+		return site->inner;
+	return pm_profile_level_place(profile, stack, 0);
 }
 
 static const char *kernel_call_of_site(const struct pm_profile *profile,
@@ -253,10 +254,12 @@ uint32_t *pm_view_waiters(const struct pm_view *view)
 		free(waiters);
 		return NULL;
 	}
-	for (uint32_t i = 0; waiters && i < profile->stacks.len; i++)
-		waiters[i] = view->self[i].samples > 0
-				     ? waiter_place_of_site(profile, &sites[i], i)
-				     : PM_PROFILE_NONE;
+	for (uint32_t i = 0; waiters && i < profile->stacks.len; i++) {
+		if (view->self[i].samples > 0)
+			waiters[i] = waiter_place_of_site(profile, &sites[i], i);
+		else
+			waiters[i] = PM_PROFILE_NONE;
+	}
 	return waiters;
 }
 
@@ -289,10 +292,13 @@ static bool wait_key_equal(const void *table, uint32_t id, const void *key)
 /* Drops suffixes added by the compiler: `.constprop.0`, `.isra.0`. */
 static int keep_wait_name(struct work *work, const char *name, const char **ret)
 {
-	size_t len = name ? strcspn(name, ".") : 0;
-
-	*ret = name ? pm_text_pool_add(work->waits.names, name, len) : NULL;
-	return name && !*ret ? -ENOMEM : 0;
+	*ret = NULL;
+	if (!name)
+		return 0;
+	*ret = pm_text_pool_add(work->waits.names, name, strcspn(name, "."));
+	if (!*ret)
+		return -ENOMEM;
+	return 0;
 }
 
 static int find_or_add_wait(struct work *work, uint32_t stack, uint32_t *ret)
@@ -330,15 +336,14 @@ static int compare_waits_by_time(const void *a, const void *b)
 	const struct pm_wait *left = a, *right = b;
 
 	if (left->weight.period != right->weight.period)
-		return left->weight.period < right->weight.period ? 1 : -1;
+		return PM_COMPARE(right->weight.period, left->weight.period);
 	if (left->function != right->function)
-		return left->function < right->function ? -1 : 1;
+		return PM_COMPARE(left->function, right->function);
 	if (left->place != right->place)
-		return left->place < right->place ? -1 : 1;
+		return PM_COMPARE(left->place, right->place);
 	if (left->call != right->call)
-		return left->call < right->call ? -1 : 1;
-	return strcmp(left->kernel ? left->kernel : "",
-		      right->kernel ? right->kernel : "");
+		return PM_COMPARE(left->call, right->call);
+	return strcmp(pm_text_or_empty(left->kernel), pm_text_or_empty(right->kernel));
 }
 
 static int waits_add_cells(struct work *work, const struct pm_view *view)
