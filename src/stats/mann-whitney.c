@@ -19,7 +19,7 @@ static int compare_ranked(const void *a, const void *b)
 	double x = ((const struct ranked *)a)->value;
 	double y = ((const struct ranked *)b)->value;
 
-	return (x > y) - (x < y);
+	return PM_COMPARE(x, y);
 }
 
 /* Result of ranking two samples together. */
@@ -38,8 +38,10 @@ static int rank_both_samples(const double *a, size_t a_len, const double *b, siz
 	if (!all)
 		return -ENOMEM;
 	*ret = (struct ranks){ 0 };
-	for (size_t i = 0; i < len; i++)
-		all[i] = (struct ranked){ i < a_len ? a[i] : b[i - a_len], i >= a_len };
+	for (size_t i = 0; i < a_len; i++)
+		all[i] = (struct ranked){ a[i], false };
+	for (size_t i = 0; i < b_len; i++)
+		all[a_len + i] = (struct ranked){ b[i], true };
 	qsort(all, len, sizeof(*all), compare_ranked);
 	for (size_t first = 0, end; first < len; first = end) {
 		double run;
@@ -93,7 +95,9 @@ static double mann_whitney_normal(const struct ranks *ranks, double m, double n)
 	double variance = m * n / 12 * (all + 1 - ranks->ties / (all * (all - 1)));
 	double far = fmax(0, fabs(ranks->u - m * n / 2) - 0.5);
 
-	return variance > 0 ? erfc(far / sqrt(variance) / M_SQRT2) : 1;
+	if (variance <= 0)
+		return 1;
+	return erfc(far / sqrt(variance) / M_SQRT2);
 }
 
 int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t b_len,
@@ -124,12 +128,12 @@ static int compare_places_by_p(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
-	return (x->p > y->p) - (x->p < y->p);
+	return PM_COMPARE(x->p, y->p);
 }
 
 int pm_stats_holm(double *p, size_t len)
 {
-	PM_AUTO_FREE struct place *places = calloc(len > 0 ? len : 1, sizeof(*places));
+	PM_AUTO_FREE struct place *places = calloc(len + 1, sizeof(*places));
 	double largest = 0;
 
 	if (!places)

@@ -46,7 +46,9 @@ static double shares_normal(const struct pm_stats_share *a,
 	double variance = p * (1 - p) * (1 / m + 1 / n);
 
 	far = fmax(0, far - (1 / m + 1 / n) / 2);
-	return variance > 0 ? erfc(far / sqrt(variance) / M_SQRT2) : 1;
+	if (variance <= 0)
+		return 1;
+	return erfc(far / sqrt(variance) / M_SQRT2);
 }
 
 /* Wilson's interval of one share. */
@@ -75,8 +77,10 @@ void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_s
 	ret->difference = q - p;
 	ret->low = q - p - sqrt((q - b_low) * (q - b_low) + (a_high - p) * (a_high - p));
 	ret->high = q - p + sqrt((b_high - q) * (b_high - q) + (p - a_low) * (p - a_low));
-	ret->p =
-		a->hits + b->hits <= EXACT_MAX ? shares_exact(a, b) : shares_normal(a, b);
+	if (a->hits + b->hits <= EXACT_MAX)
+		ret->p = shares_exact(a, b);
+	else
+		ret->p = shares_normal(a, b);
 }
 
 /* Both tails of a binomial distribution, twice the smaller one. */
@@ -87,8 +91,10 @@ static double binomial_two_sided(double k, double n, double q)
 	for (double i = 0; i <= n; i++) {
 		double p = exp(log_choose(n, i) + i * log(q) + (n - i) * log1p(-q));
 
-		below += i <= k ? p : 0;
-		above += i >= k ? p : 0;
+		if (i <= k)
+			below += p;
+		if (i >= k)
+			above += p;
 	}
 	return fmin(1, 2 * fmin(below, above));
 }

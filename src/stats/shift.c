@@ -98,7 +98,9 @@ static double median_difference(const struct sample *a, const struct sample *b)
 	size_t len = a->len * b->len;
 	double upper = difference_at(a, b, len / 2);
 
-	return len % 2 == 1 ? upper : (difference_at(a, b, len / 2 - 1) + upper) / 2;
+	if (len % 2 == 1)
+		return upper;
+	return (difference_at(a, b, len / 2 - 1) + upper) / 2;
 }
 
 /* Ratio of the shifted median of @a to the median. */
@@ -106,7 +108,9 @@ static double shift_to_ratio(const struct sample *a, double shift)
 {
 	double of_a = pm_stats_quantile(a->values, a->len, 0.5);
 
-	return of_a == 0 ? NAN : 1 + shift / of_a;
+	if (of_a == 0)
+		return NAN;
+	return 1 + shift / of_a;
 }
 
 /* ---- the bootstrap --------------------------------------------------------------------- */
@@ -144,7 +148,7 @@ static int compare_differences(const void *first, const void *second)
 {
 	const struct difference *x = first, *y = second;
 
-	return (x->value > y->value) - (x->value < y->value);
+	return PM_COMPARE(x->value, y->value);
 }
 
 /* All differences, sorted. The caller frees the result. */
@@ -214,12 +218,15 @@ static int bootstrap_shift(const struct sample *a, const struct sample *b,
 		shifts[i] =
 			median_difference_drawn(all, a->len * b->len, times_a, times_b);
 		median = median_drawn(a, times_a);
-		ratios[i] = median == 0 ? NAN : 1 + shifts[i] / median;
+		ratios[i] = NAN;
+		if (median != 0)
+			ratios[i] = 1 + shifts[i] / median;
 	}
 	r = percentile_interval(shifts, confidence, &shift->low, &shift->high);
-	return r < 0 ? r
-		     : percentile_interval(ratios, confidence, &shift->ratio_low,
-					   &shift->ratio_high);
+	if (r < 0)
+		return r;
+	return percentile_interval(ratios, confidence, &shift->ratio_low,
+				   &shift->ratio_high);
 }
 
 double pm_stats_normal_middle(double confidence)
@@ -248,13 +255,18 @@ static void shift_interval_by_ranks(const struct sample *a, const struct sample 
 	double m = (double)a->len, n = (double)b->len;
 	double sigma = sqrt(m * n * (m + n + 1) / 12);
 	double below = m * n / 2 - pm_stats_normal_middle(confidence) * sigma;
-	size_t rank = below > 0 ? (size_t)below : 0;
+	size_t rank = (size_t)fmax(below, 0);
 	bool negative = pm_stats_quantile(a->values, a->len, 0.5) < 0;
 
 	shift->low = difference_at(a, b, rank);
 	shift->high = difference_at(a, b, a->len * b->len - 1 - rank);
-	shift->ratio_low = shift_to_ratio(a, negative ? shift->high : shift->low);
-	shift->ratio_high = shift_to_ratio(a, negative ? shift->low : shift->high);
+	if (negative) {
+		shift->ratio_low = shift_to_ratio(a, shift->high);
+		shift->ratio_high = shift_to_ratio(a, shift->low);
+	} else {
+		shift->ratio_low = shift_to_ratio(a, shift->low);
+		shift->ratio_high = shift_to_ratio(a, shift->high);
+	}
 }
 
 int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,

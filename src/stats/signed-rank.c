@@ -15,7 +15,7 @@ static int compare_differences_by_size(const void *a, const void *b)
 {
 	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
 
-	return (x > y) - (x < y);
+	return PM_COMPARE(x, y);
 }
 
 struct signed_ranks {
@@ -27,7 +27,7 @@ struct signed_ranks {
 
 static int rank_signed(const double *differences, size_t len, struct signed_ranks *ret)
 {
-	PM_AUTO_FREE double *sizes = calloc(len > 0 ? len : 1, sizeof(*sizes));
+	PM_AUTO_FREE double *sizes = calloc(len + 1, sizeof(*sizes));
 
 	if (!sizes)
 		return -ENOMEM;
@@ -90,7 +90,10 @@ static int signed_rank_p_value(const struct signed_ranks *ranks, double *ret)
 	}
 	variance = n * (n + 1) * (2 * n + 1) / 24 - ranks->ties / 48;
 	far = fmax(0, all / 2 - less - 0.5);
-	*ret = variance > 0 ? erfc(far / sqrt(variance) / M_SQRT2) : 1;
+	if (variance > 0)
+		*ret = erfc(far / sqrt(variance) / M_SQRT2);
+	else
+		*ret = 1;
 	return 0;
 }
 
@@ -169,8 +172,10 @@ static int estimate_median_shift(const double *differences, size_t len, double c
 	ret->shift = pair_mean_at(sorted, len, means / 2);
 	if (means % 2 == 0)
 		ret->shift = (pair_mean_at(sorted, len, means / 2 - 1) + ret->shift) / 2;
-	ret->low = pair_mean_at(sorted, len, beyond > 0 ? beyond - 1 : 0);
-	ret->high = pair_mean_at(sorted, len, beyond > 0 ? means - beyond : means - 1);
+	if (beyond == 0)
+		beyond = 1;
+	ret->low = pair_mean_at(sorted, len, beyond - 1);
+	ret->high = pair_mean_at(sorted, len, means - beyond);
 	return 0;
 }
 

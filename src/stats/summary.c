@@ -19,12 +19,12 @@ static int compare_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
-	return (x > y) - (x < y);
+	return PM_COMPARE(x, y);
 }
 
 double *pm_stats_sorted(const double *values, size_t len)
 {
-	double *sorted = malloc(len > 0 ? len * sizeof(*sorted) : 1);
+	double *sorted = calloc(len + 1, sizeof(*sorted));
 
 	if (sorted && len > 0) {
 		memcpy(sorted, values, len * sizeof(*sorted));
@@ -41,7 +41,10 @@ double pm_stats_quantile(const double *sorted, size_t len, double q)
 	if (len == 0)
 		return NAN;
 	at = q * (double)(len - 1);
-	below = at > 0 ? (size_t)at : 0;
+	if (at > 0)
+		below = (size_t)at;
+	else
+		below = 0;
 	if (below >= len - 1)
 		return sorted[len - 1];
 	part = at - (double)below;
@@ -104,14 +107,18 @@ static void set_mean_and_interval(const double *values, size_t len,
 		sum += values[i];
 	mean = sum / (long double)len;
 	/* Rounding must not change the mean of equal values. */
-	ret->mean = ret->min == ret->max ? ret->min : (double)mean;
+	if (ret->min == ret->max)
+		ret->mean = ret->min;
+	else
+		ret->mean = (double)mean;
 	if (len < 2)
 		return;
 	for (size_t i = 0; i < len; i++)
 		squares += (values[i] - mean) * (values[i] - mean);
-	ret->sigma = ret->min == ret->max
-			     ? 0
-			     : (double)sqrtl(squares / (long double)(len - 1));
+	if (ret->min == ret->max)
+		ret->sigma = 0;
+	else
+		ret->sigma = (double)sqrtl(squares / (long double)(len - 1));
 	half = student_t_quantile(len - 1) * ret->sigma / sqrt((double)len);
 	ret->mean_low = ret->mean - half;
 	ret->mean_high = ret->mean + half;
