@@ -45,8 +45,7 @@ int tui_annotate_lines(struct pm_tui *tui, struct page *page)
 
 	if (!stream)
 		return -ENOMEM;
-	r = tui_annotate_report(tui, page, tui->columns > 2 ? tui->columns - 1 : 1,
-				stream, &err);
+	r = tui_annotate_report(tui, page, tui_room(tui, 1, 1), stream, &err);
 	if (fclose(stream) != 0)
 		r = -ENOMEM;
 	if (r == 0 && text)
@@ -54,7 +53,9 @@ int tui_annotate_lines(struct pm_tui *tui, struct page *page)
 	else if (r < 0 && r != -ENOMEM)
 		pm_str_printf(&page->text, "! %s\n", err.text);
 	free(text);
-	return r == -ENOMEM || page->text.failed ? -ENOMEM : 0;
+	if (r == -ENOMEM || page->text.failed)
+		return -ENOMEM;
+	return 0;
 }
 
 void tui_show_hottest(struct pm_tui *tui, struct page *page)
@@ -70,7 +71,7 @@ void tui_show_hottest(struct pm_tui *tui, struct page *page)
 		most = percent;
 		hottest = i;
 	}
-	page_select(tui, page, hottest > CONTEXT_ROWS ? hottest - CONTEXT_ROWS : 0);
+	page_select(tui, page, PM_SUB_OR_0(hottest, CONTEXT_ROWS));
 }
 
 int tui_push_annotate(struct pm_tui *tui, const char *function)

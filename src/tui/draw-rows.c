@@ -17,16 +17,17 @@ enum {
 
 static enum pm_tui_style percent_style(double percent)
 {
-	return percent >= HOT_PERCENT    ? PM_TUI_HOT
-	       : percent >= WARM_PERCENT ? PM_TUI_WARM
-					 : PM_TUI_PLAIN;
+	if (percent >= HOT_PERCENT)
+		return PM_TUI_HOT;
+	if (percent >= WARM_PERCENT)
+		return PM_TUI_WARM;
+	return PM_TUI_PLAIN;
 }
 
 static void draw_percent(struct pm_tui *tui, unsigned row, unsigned column,
 			 const struct pm_weight *weight)
 {
-	double percent = pm_weight_percent(weight, tui->of_all ? &tui->view->all
-							       : &tui->view->total);
+	double percent = pm_weight_percent(weight, tui_whole(tui));
 	char digits[16];
 
 	snprintf(digits, sizeof(digits), "%.1f%%", percent);
@@ -62,8 +63,10 @@ static struct layout lay_out_table_columns(const struct pm_tui *tui, enum pm_key
 	struct layout layout = { 0 };
 
 	if (key == PM_KEY_ADDRESS || key == PM_KEY_LINE) {
-		unsigned width =
-			key == PM_KEY_ADDRESS ? ADDRESS_COLUMNS : tui->columns / 4;
+		unsigned width = tui->columns / 4;
+
+		if (key == PM_KEY_ADDRESS)
+			width = ADDRESS_COLUMNS;
 
 		layout.first = (struct span){ left, width };
 		left += width + 2;
@@ -80,7 +83,7 @@ static struct layout lay_out_table_columns(const struct pm_tui *tui, enum pm_key
 		layout.module = (struct span){ right - width, width };
 		right -= width + 2;
 	}
-	layout.name = (struct span){ left, right > left ? right - left : 0 };
+	layout.name = (struct span){ left, PM_SUB_OR_0(right, left) };
 	return layout;
 }
 
@@ -88,13 +91,22 @@ static void draw_ids(struct pm_tui *tui, const struct page *page,
 		     const struct pm_row *row, unsigned at)
 {
 	const struct pm_profile *profile = tui->profile;
-	const struct pm_profile_thread *thread =
-		page->key == PM_KEY_THREAD ? &profile->threads.data[row->id] : NULL;
-	uint32_t ids[2] = { thread ? thread->pid : profile->processes.data[row->id].pid,
-			    thread ? thread->tid : PM_FILE_NONE };
 	unsigned column = PERCENT_COLUMNS + 2;
 	struct pm_str words = { 0 };
+	uint32_t ids[2];
+	int ids_len = 0;
+	const char *comm;
 
+	if (page->key == PM_KEY_THREAD) {
+		const struct pm_profile_thread *thread = &profile->threads.data[row->id];
+
+		ids[ids_len++] = thread->pid;
+		ids[ids_len++] = thread->tid;
+		comm = thread->comm;
+	} else {
+		ids[ids_len++] = profile->processes.data[row->id].pid;
+		comm = profile->processes.data[row->id].comm;
+	}
 	draw_percent(tui, at, 0, &row->self);
 	pm_put_count(&words, row->self.samples);
 	if (words.data)
@@ -102,7 +114,7 @@ static void draw_ids(struct pm_tui *tui, const struct page *page,
 				words.data);
 	pm_str_release(&words);
 	column += COUNT_COLUMNS + 2;
-	for (int i = 0; i < (thread ? 2 : 1); i++) {
+	for (int i = 0; i < ids_len; i++) {
 		char digits[16] = "?";
 
 		if (ids[i] != PM_FILE_NONE)
@@ -111,8 +123,7 @@ static void draw_ids(struct pm_tui *tui, const struct page *page,
 				digits);
 		column += ID_COLUMNS + 2;
 	}
-	pm_put_cut(&words, thread ? thread->comm : profile->processes.data[row->id].comm,
-		   tui->columns - column, false, tui->report.ascii);
+	pm_put_cut(&words, comm, tui->columns - column, false, tui->report.ascii);
 	frame_take_words(tui, at, column, tui->columns - column, PM_TUI_PLAIN, &words);
 }
 
@@ -120,8 +131,11 @@ static void draw_function(struct pm_tui *tui, const struct pm_row *row, uint32_t
 			  struct span span, unsigned at)
 {
 	const char *mark = row->inlined ? " (inlined)" : "";
-	size_t room = span.width > strlen(mark) ? span.width - strlen(mark) : span.width;
+	size_t room = span.width;
 	struct pm_str words = { 0 };
+
+	if (room > strlen(mark))
+		room -= strlen(mark);
 
 	pm_put_name(&words, tui->profile->functions.data[function].name, room,
 		    tui->report.ascii);
@@ -201,8 +215,10 @@ static void draw_table_row(struct pm_tui *tui, const struct page *page,
 		return;
 	}
 	place = row_place(profile, page->key, row);
-	function = page->key == PM_KEY_FUNCTION ? row->id
-						: profile->places.data[place].function;
+	if (page->key == PM_KEY_FUNCTION)
+		function = row->id;
+	else
+		function = profile->places.data[place].function;
 	if (page->key == PM_KEY_ADDRESS) {
 		pm_str_hex(&words, profile->frames.data[row->id].address);
 		frame_take_words(tui, at, layout.first.at, layout.first.width,
@@ -226,23 +242,24 @@ static char tree_node_mark(const struct pm_tui *tui, const struct page *page, ui
 	    pm_weight_percent(&nodes[node->first_child].total, &tui->view->total) <
 		    tui->limit)
 		return ' ';
-	return tree_is_open(page, id) ? '-' : '+';
+	if (tree_is_open(page, id))
+		return '-';
+	return '+';
 }
 
 static void append_tree_node_name(const struct pm_tui *tui, const struct page *page,
 				  const struct pm_tree_node *node, size_t room,
 				  struct pm_str *str)
 {
-	const char *marks = node->inlined     ? " (inlined)"
-			    : node->recursive ? " (recursive)"
-					      : "";
-	size_t len = strlen(marks);
+	const char *marks = "";
 
-	pm_put_function(str, tui->profile, node->function,
-			room == 0    ? 0
-			: room > len ? room - len
-				     : room,
-			tui->report.ascii);
+	if (node->inlined)
+		marks = " (inlined)";
+	else if (node->recursive)
+		marks = " (recursive)";
+	if (room > strlen(marks))
+		room -= strlen(marks);
+	pm_put_function(str, tui->profile, node->function, room, tui->report.ascii);
 	pm_str_puts(str, marks);
 	if (tui->modules && !tui->profile->functions.data[node->function].unknown) {
 		pm_str_puts(str, "  ");
@@ -259,7 +276,7 @@ void put_tree_row(const struct pm_tui *tui, struct page *page, size_t row,
 {
 	const struct page_row *at = &page->rows.data[row];
 	const struct pm_tree_node *node = &page->tree->nodes.data[at->id];
-	const struct pm_weight *whole = tui->of_all ? &tui->view->all : &tui->view->total;
+	const struct pm_weight *whole = tui_whole(tui);
 
 	pm_str_printf(str, "%6.1f%%  ", pm_weight_percent(&node->total, whole));
 	if (page->tree_kind == PM_TREE_TOP_DOWN)
@@ -292,12 +309,8 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 	}
 	column += indent;
 	pm_str_printf(&words, "%c ", tree_node_mark(tui, page, row->id));
-	append_tree_node_name(tui, page, node,
-			      tui->columns > column + 2 ? tui->columns - column - 2 : 1,
-			      &words);
-	frame_take_words(tui, at, column,
-			 tui->columns > column ? tui->columns - column : 0, PM_TUI_PLAIN,
-			 &words);
+	append_tree_node_name(tui, page, node, tui_room(tui, column + 2, 1), &words);
+	frame_take_words(tui, at, column, tui_room(tui, column, 0), PM_TUI_PLAIN, &words);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -305,14 +318,15 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 static void draw_line(struct pm_tui *tui, const struct page *page, const char *line,
 		      unsigned at)
 {
-	bool warning = strncmp(line, "! ", 2) == 0;
+	enum pm_tui_style style = PM_TUI_PLAIN;
 	struct pm_str words = { 0 };
 	unsigned columns;
 	double percent;
 
 	pm_put_cut(&words, line, tui->columns - 1, false, tui->report.ascii);
-	frame_take_words(tui, at, 0, tui->columns,
-			 warning ? PM_TUI_WARNING : PM_TUI_PLAIN, &words);
+	if (strncmp(line, "! ", 2) == 0)
+		style = PM_TUI_WARNING;
+	frame_take_words(tui, at, 0, tui->columns, style, &words);
 	if (page->text_kind != TEXT_ANNOTATE || !line_percent(line, &percent, &columns))
 		return;
 	pm_str_append(&words, line, columns);
@@ -324,8 +338,10 @@ static void draw_line(struct pm_tui *tui, const struct page *page, const char *l
 void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned at)
 {
 	size_t first = tui->frame.cells.len;
-	bool selected =
-		page->kind == PAGE_TEXT ? row + 1 == page->found : row == page->selected;
+	bool selected = row == page->selected;
+
+	if (page->kind == PAGE_TEXT)
+		selected = row + 1 == page->found;
 
 	if (selected) {
 		/* The bar spans the full width: a blank text fills its cell. */
@@ -346,42 +362,54 @@ void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned 
 		tui->frame.cells.data[i].selected = true;
 }
 
+static const char *name_column_head(enum pm_key key)
+{
+	if (key == PM_KEY_COMM)
+		return "name";
+	if (key == PM_KEY_CPU)
+		return "CPU";
+	if (key == PM_KEY_PARALLELISM)
+		return "parallelism";
+	if (key == PM_KEY_MODULE)
+		return "module";
+	return "function";
+}
+
 static void draw_table_heads(struct pm_tui *tui, const struct page *page, unsigned at)
 {
 	struct layout layout = lay_out_table_columns(tui, page->key);
 	struct pm_tui_frame *frame = &tui->frame;
+	const char *self = "self*", *total = "total";
 	unsigned second = PERCENT_COLUMNS + 2;
 
 	if (page->key == PM_KEY_THREAD || page->key == PM_KEY_PROCESS) {
-		bool threads = page->key == PM_KEY_THREAD;
-
 		frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD, "share");
 		frame_put_right(frame, at, second, COUNT_COLUMNS, PM_TUI_HEAD, "samples");
 		second += COUNT_COLUMNS + 2;
 		frame_put_right(frame, at, second, ID_COLUMNS, PM_TUI_HEAD, "pid");
 		second += ID_COLUMNS + 2;
-		if (threads)
+		if (page->key == PM_KEY_THREAD) {
 			frame_put_right(frame, at, second, ID_COLUMNS, PM_TUI_HEAD,
 					"tid");
-		second += threads ? ID_COLUMNS + 2 : 0;
+			second += ID_COLUMNS + 2;
+		}
 		frame_put(frame, at, second, 4, PM_TUI_HEAD, "name");
 		return;
 	}
-	frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD,
-			tui->by_total ? "self" : "self*");
-	frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD,
-			tui->by_total ? "total*" : "total");
-	if (is_plain_column(page->key)) {
-		frame_put(frame, at, layout.name.at, layout.name.width, PM_TUI_HEAD,
-			  page->key == PM_KEY_COMM  ? "name"
-			  : page->key == PM_KEY_CPU ? "CPU"
-						    : "parallelism");
-		return;
+	if (tui->by_total) {
+		self = "self";
+		total = "total*";
 	}
-	frame_put(frame, at, layout.first.at, layout.first.width, PM_TUI_HEAD,
-		  page->key == PM_KEY_LINE ? "source" : "address");
+	frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD, self);
+	frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD, total);
+	if (!is_plain_column(page->key))
+		frame_put(frame, at, layout.first.at, layout.first.width, PM_TUI_HEAD,
+			  page->key == PM_KEY_LINE ? "source" : "address");
 	frame_put(frame, at, layout.name.at, layout.name.width, PM_TUI_HEAD,
-		  page->key == PM_KEY_MODULE ? "module" : "function");
+		  name_column_head(page->key));
+	if (is_plain_column(page->key))
+		return;
+
 	frame_put(frame, at, layout.module.at, layout.module.width, PM_TUI_HEAD,
 		  "module");
 	frame_put(frame, at, layout.source.at, layout.source.width, PM_TUI_HEAD,
@@ -418,15 +446,19 @@ void draw_columns(struct pm_tui *tui, unsigned at)
 	if (page->kind == PAGE_TABLE) {
 		draw_table_heads(tui, page, at);
 	} else if (page->kind == PAGE_TREE) {
-		bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
+		unsigned function_at = second + 2;
 
-		frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD,
-				top_down ? "total" : "share");
-		if (top_down)
+		if (page->tree_kind == PM_TREE_TOP_DOWN) {
+			frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD,
+					"total");
 			frame_put_right(frame, at, second, PERCENT_COLUMNS, PM_TUI_HEAD,
 					"self");
-		frame_put(frame, at, (top_down ? 2 * second : second) + 2, 8, PM_TUI_HEAD,
-			  "function");
+			function_at += second;
+		} else {
+			frame_put_right(frame, at, 0, PERCENT_COLUMNS, PM_TUI_HEAD,
+					"share");
+		}
+		frame_put(frame, at, function_at, 8, PM_TUI_HEAD, "function");
 	}
 	draw_position(tui, page, at);
 }

@@ -43,7 +43,7 @@ void frame_put_right(struct pm_tui_frame *frame, unsigned row, unsigned column,
 		     unsigned width, enum pm_tui_style style, const char *text)
 {
 	unsigned columns = (unsigned)pm_columns(text);
-	unsigned blank = columns < width ? width - columns : 0;
+	unsigned blank = PM_SUB_OR_0(width, columns);
 
 	frame_put(frame, row, column + blank, width - blank, style, text);
 }
@@ -54,10 +54,13 @@ static void append_command_line(const struct pm_tui *tui, struct pm_str *str)
 {
 	const struct pm_profile *profile = tui->profile;
 
-	for (size_t i = 0; i < profile->command.len; i++)
-		pm_str_printf(str, "%s%s", i > 0 ? " " : "", profile->command.data[i]);
+	for (size_t i = 0; i < profile->command.len; i++) {
+		if (i > 0)
+			pm_str_putc(str, ' ');
+		pm_str_puts(str, profile->command.data[i]);
+	}
 	if (profile->command.len == 0)
-		pm_str_printf(str, "pmrec %s", profile->target ? profile->target : "");
+		pm_str_printf(str, "pmrec %s", pm_text_or_empty(profile->target));
 }
 
 static void append_event_and_rate(const struct pm_tui *tui, struct pm_str *str,
@@ -84,7 +87,7 @@ static void append_sample_counts(const struct pm_tui *tui, struct pm_str *str)
 		pm_str_puts(str, " of ");
 	}
 	pm_put_count(str, view->all.samples);
-	pm_str_puts(str, view->all.samples == 1 ? " sample" : " samples");
+	pm_str_printf(str, " sample%s", pm_plural_s(view->all.samples));
 }
 
 /* The last component of each path in a list. */
@@ -93,7 +96,10 @@ static void append_path_names(struct pm_str *str, const char *list)
 	for (const char *c = list; *c;) {
 		size_t len = strcspn(c, ",");
 		const char *slash = memrchr(c, '/', len);
-		size_t skip = slash && slash + 1 < c + len ? (size_t)(slash + 1 - c) : 0;
+		size_t skip = 0;
+
+		if (slash && slash + 1 < c + len)
+			skip = (size_t)(slash + 1 - c);
 
 		pm_str_append(str, c + skip, len - skip);
 		c += len;
@@ -119,7 +125,8 @@ static void append_active_filters(const struct pm_tui *tui, struct pm_str *str)
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
 		if (!parts[i].value)
 			continue;
-		pm_str_printf(str, "%s%s ", str->len > 0 ? "  " : "", parts[i].name);
+		pm_str_separate(str, "  ");
+		pm_str_printf(str, "%s ", parts[i].name);
 		append_path_names(str, parts[i].value);
 	}
 }
@@ -130,7 +137,7 @@ static unsigned draw_row_piece(struct pm_tui *tui, unsigned row, unsigned at,
 			       struct pm_str *words)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str shown = { 0 };
-	unsigned room = at < tui->columns ? tui->columns - at : 0;
+	unsigned room = tui_room(tui, at, 0);
 
 	if (width < room)
 		room = width;
@@ -147,7 +154,9 @@ static unsigned draw_row_piece(struct pm_tui *tui, unsigned row, unsigned at,
 
 static unsigned text_columns(const struct pm_str *str)
 {
-	return str->data && str->len > 0 ? (unsigned)pm_columns(str->data) + 2 : 0;
+	if (str->data && str->len > 0)
+		return (unsigned)pm_columns(str->data) + 2;
+	return 0;
 }
 
 /* Filters take precedence over the rate, and the rate over the command. */
@@ -167,8 +176,7 @@ static void draw_program(struct pm_tui *tui)
 		append_event_and_rate(tui, &event, false);
 	}
 	used += text_columns(&event);
-	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_HEAD,
-			    tui->columns > used + least ? tui->columns - used : least,
+	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_HEAD, tui_room(tui, used, least),
 			    &command);
 	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &event);
 	at = draw_row_piece(tui, ROW_HEADING, at, PM_TUI_PLAIN, tui->columns, &samples);
@@ -244,7 +252,7 @@ static void draw_quality(struct pm_tui *tui)
 	bad |= append_quality_shares(tui, &words);
 	if (tui->profile->notes.len > 0)
 		pm_str_printf(&words, "  %zu note%s (i)", tui->profile->notes.len,
-			      tui->profile->notes.len == 1 ? "" : "s");
+			      pm_plural_s(tui->profile->notes.len));
 	draw_row_piece(tui, ROW_QUALITY, 0, bad ? PM_TUI_WARNING : PM_TUI_DIM,
 		       tui->columns, &words);
 }
@@ -303,9 +311,10 @@ static void draw_title(struct pm_tui *tui)
 	} else {
 		unsigned at;
 
-		pm_str_puts(&words, page->tree_kind == PM_TREE_TOP_DOWN
-					    ? "what is called by"
-					    : "callers of");
+		if (page->tree_kind == PM_TREE_TOP_DOWN)
+			pm_str_puts(&words, "what is called by");
+		else
+			pm_str_puts(&words, "callers of");
 		at = draw_row_piece(tui, ROW_PAGES, 0, PM_TUI_PLAIN, tui->columns,
 				    &words) -
 		     1;
@@ -315,8 +324,7 @@ static void draw_title(struct pm_tui *tui)
 				    &words);
 		weight = &page->tree->nodes.data[0].total;
 		pm_str_printf(&words, "%.1f%%",
-			      pm_weight_percent(weight, tui->of_all ? &tui->view->all
-								    : &tui->view->total));
+			      pm_weight_percent(weight, tui_whole(tui)));
 		draw_row_piece(tui, ROW_PAGES, at, PM_TUI_PLAIN, tui->columns, &words);
 		return;
 	}
@@ -336,13 +344,15 @@ static void draw_keys(struct pm_tui *tui)
 		[PAGE_TEXT] = "Up Down PgUp PgDn  / search  P write  q back",
 	};
 	const struct page *page = tui_page(tui);
-	const char *words = page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE
-				    ? "Up Down PgUp PgDn  s source or code  H hottest  "
-				      "/ search  P write  q back"
-				    : hints[page->kind];
-	size_t len = strlen(words);
-	PM_AUTO_FREE char *shown = strdup(words);
+	const char *words = hints[page->kind];
+	PM_AUTO_FREE char *shown = NULL;
+	size_t len;
 
+	if (page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE)
+		words = "Up Down PgUp PgDn  s source or code  H hottest  / search  "
+			"P write  q back";
+	len = strlen(words);
+	shown = strdup(words);
 	if (!shown) {
 		tui->frame.text.failed = true;
 		return;
@@ -365,17 +375,16 @@ static void draw_prompt(struct pm_tui *tui)
 		[PROMPT_FILE] = "write to: ",
 	};
 	PM_CLEANUP(pm_str_release) struct pm_str words = { 0 };
-	const char *typed = tui->typed.data ? tui->typed.data : "";
+	const char *typed = pm_str_text(&tui->typed);
 	unsigned at = (unsigned)strlen(questions[tui->prompt]);
-	unsigned room = tui->columns > at + 1 ? tui->columns - at - 1 : 1;
+	unsigned room = tui_room(tui, at + 1, 1);
 
 	frame_put(&tui->frame, tui->rows - 1, 0, at, PM_TUI_HEAD, questions[tui->prompt]);
 	pm_put_cut(&words, typed, room, true, tui->report.ascii);
 	frame_put(&tui->frame, tui->rows - 1, at, room, PM_TUI_PLAIN,
-		  words.data ? words.data : "");
+		  pm_str_text(&words));
 	tui->frame.cursor = true;
-	tui->frame.cursor_column =
-		at + (unsigned)(words.data ? pm_columns(words.data) : 0);
+	tui->frame.cursor_column = at + (unsigned)pm_columns(pm_str_text(&words));
 }
 
 static void draw_last_row(struct pm_tui *tui)
@@ -395,6 +404,16 @@ static void draw_last_row(struct pm_tui *tui)
 }
 
 /* ---- the whole frame ------------------------------------------------------------------------ */
+
+/* The reason why a page has no rows. */
+static const char *empty_page_text(const struct pm_tui *tui, const struct page *page)
+{
+	if (tui->view->total.samples == 0)
+		return "no samples";
+	if (page->hidden > 0)
+		return "all of it is below the limit";
+	return "no sample passes through it";
+}
 
 static int draw_page(struct pm_tui *tui)
 {
@@ -422,9 +441,7 @@ static int draw_page(struct pm_tui *tui)
 	}
 	if (page->rows.len == 0)
 		frame_put(&tui->frame, ROW_BODY, 2, tui->columns - 2, PM_TUI_WARNING,
-			  tui->view->total.samples == 0 ? "no samples"
-			  : page->hidden > 0            ? "all of it is below the limit"
-							: "no sample passes through it");
+			  empty_page_text(tui, page));
 	draw_last_row(tui);
 	return 0;
 }

@@ -41,5 +41,7 @@ static const char help[] =
 int tui_help_lines(struct pm_tui *tui, struct page *page)
 {
 	pm_str_puts(&page->text, help);
-	return page->text.failed ? -ENOMEM : 0;
+	if (page->text.failed)
+		return -ENOMEM;
+	return 0;
 }

@@ -13,7 +13,9 @@ enum {
 
 static int continue_unless_failed(int r)
 {
-	return r < 0 ? r : GOES_ON;
+	if (r < 0)
+		return r;
+	return GOES_ON;
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
@@ -31,7 +33,7 @@ static int move_selection(struct pm_tui *tui, uint32_t key)
 		at++;
 		break;
 	case PM_TUI_PAGE_UP:
-		at -= at > body ? body : at;
+		at -= PM_MIN(at, body);
 		break;
 	case PM_TUI_PAGE_DOWN:
 	case ' ':
@@ -67,28 +69,30 @@ static int show_requested_page(struct pm_tui *tui, uint32_t key)
 static int push_function_page(struct pm_tui *tui, uint32_t key)
 {
 	uint32_t function = page_function(tui, tui_page(tui));
+	enum pm_tree_kind kind = key == '<' ? PM_TREE_BOTTOM_UP : PM_TREE_TOP_DOWN;
 
 	if (function == PM_PROFILE_NONE) {
 		tui_warn(tui, "this is about no function");
 		return GOES_ON;
 	}
-	return continue_unless_failed(tui_push_function(
-		tui, function, key == '<' ? PM_TREE_BOTTOM_UP : PM_TREE_TOP_DOWN));
+	return continue_unless_failed(tui_push_function(tui, function, kind));
 }
 
 static int push_annotate_page(struct pm_tui *tui, uint32_t key)
 {
 	uint32_t id = page_function(tui, tui_page(tui));
-	const struct pm_profile_function *function =
-		id == PM_PROFILE_NONE ? NULL : &tui->profile->functions.data[id];
+	const struct pm_profile_function *function;
 
-	if (!function)
+	if (id == PM_PROFILE_NONE) {
 		tui_warn(tui, "this is about no function");
-	else if (function->unknown && function->start == 0)
+		return GOES_ON;
+	}
+	function = &tui->profile->functions.data[id];
+	if (function->unknown && function->start == 0) {
 		tui_warn(tui, "a function without a name: 8 lists its addresses");
-	else
-		return continue_unless_failed(tui_push_annotate(tui, function->name));
-	return GOES_ON;
+		return GOES_ON;
+	}
+	return continue_unless_failed(tui_push_annotate(tui, function->name));
 }
 
 static int show_hottest(struct pm_tui *tui, uint32_t key)
@@ -136,14 +140,15 @@ static int end_browsing(struct pm_tui *tui, uint32_t key)
 
 static int switch_event(struct pm_tui *tui, uint32_t key)
 {
-	uint32_t count = (uint32_t)tui->profile->events.len;
+	uint32_t count = (uint32_t)tui->profile->events.len, steps = 1;
 
 	if (count < 2) {
 		tui_say(tui, "there is one event only");
 		return GOES_ON;
 	}
-	return continue_unless_failed(tui_set_event(
-		tui, (tui->event + (key == PM_TUI_TAB ? 1 : count - 1)) % count));
+	if (key != PM_TUI_TAB)
+		steps = count - 1; /* backwards */
+	return continue_unless_failed(tui_set_event(tui, (tui->event + steps) % count));
 }
 
 /* Zooms into the thread or process of the selected row; on other pages, shows the table
@@ -177,10 +182,10 @@ static int zoom_thread(struct pm_tui *tui, uint32_t key)
 static bool append_module_to_list(struct pm_str *list, const struct pm_profile *profile,
 				  uint32_t id)
 {
-	const char *name = id == PM_PROFILE_NONE || profile->modules.data[id].path[0] == 0
-				   ? pm_profile_module_name(profile, id)
-				   : profile->modules.data[id].path;
+	const char *name = pm_profile_module_name(profile, id);
 
+	if (id != PM_PROFILE_NONE && profile->modules.data[id].path[0] != '\0')
+		name = profile->modules.data[id].path;
 	if (strchr(name, ',') || name[0] == '!' || name[0] == '\0')
 		return false;
 	if (list->len > 0)
@@ -261,9 +266,10 @@ static int switch_sort_order(struct pm_tui *tui, uint32_t key)
 static int switch_percent_base(struct pm_tui *tui, uint32_t key)
 {
 	tui->of_all = !tui->of_all;
-	tui_say(tui, "percent of %s",
-		tui->of_all ? "all samples of the event"
-			    : "the samples that pass the filters");
+	if (tui->of_all)
+		tui_say(tui, "percent of all samples of the event");
+	else
+		tui_say(tui, "percent of the samples that pass the filters");
 	return GOES_ON;
 }
 
@@ -292,8 +298,11 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 	uint32_t node;
 	int r;
 
-	if (!selected_node(tui, &node))
-		return key == '+' ? push_function_page(tui, '<') : GOES_ON;
+	if (!selected_node(tui, &node)) {
+		if (key == '+')
+			return push_function_page(tui, '<');
+		return GOES_ON;
+	}
 	if (key == '+' && tree_is_open(page, node)) {
 		tree_close(page, node);
 		return continue_unless_failed(tree_rows(tui, page, node));
@@ -301,7 +310,9 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 	if (tree_is_open(page, node))
 		return move_selection(tui, PM_TUI_DOWN);
 	r = tree_open(tui, page, node);
-	return continue_unless_failed(r < 0 ? r : tree_rows(tui, page, node));
+	if (r < 0)
+		return r;
+	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
 /* On a closed node, moves to its parent. */
@@ -310,53 +321,54 @@ static int close_node(struct pm_tui *tui, uint32_t key)
 	struct page *page = tui_page(tui);
 	uint32_t node;
 
-	if (!selected_node(tui, &node))
-		return key == PM_TUI_LEFT ? leave_page(tui, PM_TUI_ESCAPE) : GOES_ON;
+	if (!selected_node(tui, &node)) {
+		if (key == PM_TUI_LEFT)
+			return leave_page(tui, PM_TUI_ESCAPE);
+		return GOES_ON;
+	}
 	if (!tree_is_open(page, node)) {
 		uint32_t parent = page->tree->nodes.data[node].parent;
 
-		return continue_unless_failed(parent == 0 ? 0
-							  : tree_rows(tui, page, parent));
+		if (parent == 0)
+			return GOES_ON;
+		return continue_unless_failed(tree_rows(tui, page, parent));
 	}
 	tree_close(page, node);
 	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
-static int say_list_is_cut(struct pm_tui *tui, bool cut)
+/* Opens everything below @top, and keeps @node selected. */
+static int open_tree_below(struct pm_tui *tui, uint32_t top, uint32_t node)
 {
+	struct page *page = tui_page(tui);
+	bool cut;
+	int r = tree_open_all(tui, page, top, &cut);
+
+	if (r < 0)
+		return r;
 	if (cut)
 		tui_warn(tui, "not all of it: %u rows at a time; L sets a limit",
 			 TREE_ROWS_MAX);
-	return 0;
+	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
 /* Opens everything below one node. */
 static int open_nodes_below(struct pm_tui *tui, uint32_t key)
 {
-	struct page *page = tui_page(tui);
 	uint32_t node;
-	bool cut;
-	int r = 0;
 
 	if (!selected_node(tui, &node))
 		return GOES_ON;
-	r = tree_open_all(tui, page, node, &cut);
-	return continue_unless_failed(
-		r < 0 ? r : say_list_is_cut(tui, cut) + tree_rows(tui, page, node));
+	return open_tree_below(tui, node, node);
 }
 
 static int open_all_nodes(struct pm_tui *tui, uint32_t key)
 {
-	struct page *page = tui_page(tui);
 	uint32_t node;
-	bool cut;
-	int r;
 
 	if (!selected_node(tui, &node))
 		return GOES_ON;
-	r = tree_open_all(tui, page, 0, &cut);
-	return continue_unless_failed(
-		r < 0 ? r : say_list_is_cut(tui, cut) + tree_rows(tui, page, node));
+	return open_tree_below(tui, 0, node);
 }
 
 static int close_nodes_below(struct pm_tui *tui, uint32_t key)
@@ -399,8 +411,13 @@ static int open_selected_row(struct pm_tui *tui, uint32_t key)
 	if (page_function(tui, page) != PM_PROFILE_NONE)
 		return push_function_page(tui, '<');
 	/* Shows the functions of a module, thread or process. */
-	r = page->key == PM_KEY_MODULE ? zoom_module(tui, 'd') : zoom_thread(tui, 't');
-	return r < 0 || tui->zooms_len <= zooms ? r : show_requested_page(tui, '1');
+	if (page->key == PM_KEY_MODULE)
+		r = zoom_module(tui, 'd');
+	else
+		r = zoom_thread(tui, 't');
+	if (r < 0 || tui->zooms_len <= zooms)
+		return r;
+	return show_requested_page(tui, '1');
 }
 
 static int open_prompt(struct pm_tui *tui, uint32_t key)
@@ -496,7 +513,9 @@ int pm_tui_press(struct pm_tui *tui, uint32_t key)
 		if (bindings[i].key != key)
 			continue;
 		r = bindings[i].act(tui, key);
-		return r <= 0 ? r : continue_unless_failed(page_make(tui, tui_page(tui)));
+		if (r <= 0)
+			return r;
+		return continue_unless_failed(page_make(tui, tui_page(tui)));
 	}
 	tui_say(tui, "no key of this browser: h lists them");
 	return GOES_ON;

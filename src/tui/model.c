@@ -60,7 +60,9 @@ int tui_set_event(struct pm_tui *tui, uint32_t event)
 
 	if (r < 0 && r != -ENOMEM)
 		tui_warn(tui, "%s", err.text);
-	return r == -ENOMEM ? r : 0;
+	if (r == -ENOMEM)
+		return r;
+	return 0;
 }
 
 /* ---- zooming --------------------------------------------------------------------------- */
@@ -88,7 +90,9 @@ static int tui_zoom_in(struct pm_tui *tui, enum zoom_kind kind,
 		free(second);
 		if (r != -ENOMEM)
 			tui_warn(tui, "%s", err.text);
-		return r == -ENOMEM ? r : 0;
+		if (r == -ENOMEM)
+			return r;
+		return 0;
 	}
 	free(*of_first);
 	*of_first = first;
@@ -118,7 +122,9 @@ int tui_zoom_thread(struct pm_tui *tui, uint32_t pid, const uint32_t *tid)
 		return -ENOMEM;
 	}
 	filter.pid = pid_text;
-	filter.tid = tid_text ? tid_text : tui->report.filter->tid;
+	filter.tid = tui->report.filter->tid;
+	if (tid_text)
+		filter.tid = tid_text;
 	return tui_zoom_in(tui, ZOOM_THREAD, &filter, pid_text, tid_text);
 }
 
@@ -162,11 +168,7 @@ static int tui_push_requested_page(struct pm_tui *tui, struct pm_error *err)
 	const struct pm_report *report = &tui->report;
 	PM_CLEANUP(pm_annotate_choices_release)
 	struct pm_annotate_choices choices = { 0 };
-	struct page page = {
-		.kind = PAGE_TREE,
-		.tree_kind = report->show == PM_SHOW_CALLERS ? PM_TREE_BOTTOM_UP
-							     : PM_TREE_TOP_DOWN,
-	};
+	struct page page = { .kind = PAGE_TREE, .tree_kind = PM_TREE_TOP_DOWN };
 	int r = pm_annotate_choose(&choices, tui->view, report->function, err);
 
 	if (r < 0)
@@ -176,6 +178,8 @@ static int tui_push_requested_page(struct pm_tui *tui, struct pm_error *err)
 	r = pm_function_set_init(&page.only, tui->profile, report->function, err);
 	if (r < 0)
 		return r;
+	if (report->show == PM_SHOW_CALLERS)
+		page.tree_kind = PM_TREE_BOTTOM_UP;
 	page.function = strdup(report->function);
 	if (!page.function) {
 		page_release(&page);
@@ -195,12 +199,14 @@ static int tui_start(struct pm_tui *tui, struct pm_error *err)
 	r = tui_switch_view(tui, event, report->filter, err);
 	if (r < 0)
 		return r;
-	if (report->show == PM_SHOW_TREE || report->show == PM_SHOW_BOTTOM_UP)
-		r = tui_show_tree(tui, report->show == PM_SHOW_TREE ? PM_TREE_TOP_DOWN
-								    : PM_TREE_BOTTOM_UP);
+	if (report->show == PM_SHOW_TREE)
+		r = tui_show_tree(tui, PM_TREE_TOP_DOWN);
+	else if (report->show == PM_SHOW_BOTTOM_UP)
+		r = tui_show_tree(tui, PM_TREE_BOTTOM_UP);
+	else if (report->show == PM_SHOW_TABLE)
+		r = tui_show_table(tui, report->key);
 	else
-		r = tui_show_table(tui, report->show == PM_SHOW_TABLE ? report->key
-								      : PM_KEY_FUNCTION);
+		r = tui_show_table(tui, PM_KEY_FUNCTION);
 	if (r == 0 &&
 	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES ||
 	     report->show == PM_SHOW_ANNOTATE))
@@ -222,13 +228,15 @@ int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_er
 	tui->profile = report->profile;
 	tui->by_total = report->by_total;
 	tui->annotate = report->annotate;
-	tui->limit = report->limit > 0 ? report->limit : 0;
+	tui->limit = PM_MAX(report->limit, 0);
 	tui->rows = 24;
 	tui->columns = 80;
 	r = tui_start(tui, err);
 	if (r < 0) {
 		pm_tui_free(tui);
-		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+		if (r == -ENOMEM)
+			return pm_error_set(err, r, "out of memory");
+		return r;
 	}
 	*ret = tui;
 	return 0;

@@ -23,19 +23,21 @@ unsigned tui_body_rows(const struct pm_tui *tui)
 		AROUND = 5,
 	};
 
-	return tui->rows > AROUND ? tui->rows - AROUND : 1;
+	if (tui->rows > AROUND)
+		return tui->rows - AROUND;
+	return 1;
 }
 
 void page_select(struct pm_tui *tui, struct page *page, size_t row)
 {
 	unsigned body = tui_body_rows(tui);
-	size_t last = page->rows.len > body ? page->rows.len - body : 0;
+	size_t last = PM_SUB_OR_0(page->rows.len, body);
 
 	if (row >= page->rows.len)
-		row = page->rows.len > 0 ? page->rows.len - 1 : 0;
+		row = PM_SUB_OR_0(page->rows.len, 1);
 	if (page->kind == PAGE_TEXT) {
 		/* Texts have no selected row: the page itself scrolls. */
-		page->top = page->selected = row < last ? row : last;
+		page->top = page->selected = PM_MIN(row, last);
 		return;
 	}
 	page->selected = row;
@@ -66,9 +68,9 @@ static int page_make_table(struct pm_tui *tui, struct page *page)
 	r = pm_table_init_keys(&page->table, tui->view, &keys, tui->by_total);
 	for (size_t i = 0; r == 0 && i < page->table.rows.len; i++) {
 		const struct pm_row *row = &page->table.rows.data[i];
+		const struct pm_weight *weight = tui->by_total ? &row->total : &row->self;
 
-		if (pm_weight_percent(tui->by_total ? &row->total : &row->self,
-				      &tui->view->total) < tui->limit) {
+		if (pm_weight_percent(weight, &tui->view->total) < tui->limit) {
 			page->hidden++;
 			continue;
 		}
@@ -190,7 +192,7 @@ static int page_make_information(struct pm_tui *tui, struct page *page)
 	report.filter = &tui->filter;
 	report.show = PM_SHOW_TABLE;
 	report.color = false;
-	report.width = tui->columns > 2 ? tui->columns - 2 : 0;
+	report.width = tui_room(tui, 2, 0);
 	r = pm_output_heading(&report, stream, NULL);
 	if (fclose(stream) != 0)
 		r = -ENOMEM;
@@ -320,7 +322,9 @@ uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
 		return row->id;
 	if (key == PM_KEY_ADDRESS)
 		return profile->levels.data[profile->frames.data[row->id].first_level];
-	return key == PM_KEY_FUNCTION ? row->place : PM_PROFILE_NONE;
+	if (key == PM_KEY_FUNCTION)
+		return row->place;
+	return PM_PROFILE_NONE;
 }
 
 uint32_t page_function(const struct pm_tui *tui, const struct page *page)

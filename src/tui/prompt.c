@@ -78,13 +78,15 @@ static int search_typed_text(struct pm_tui *tui, const char *text)
 		if (tui->pattern.failed)
 			return -ENOMEM;
 	}
-	return tui->pattern.len > 0 ? tui_search(tui, false) : 0;
+	if (tui->pattern.len > 0)
+		return tui_search(tui, false);
+	return 0;
 }
 
 static int accept_line(struct pm_tui *tui)
 {
 	enum prompt_kind kind = tui->prompt;
-	const char *text = tui->typed.data ? tui->typed.data : "";
+	const char *text = pm_str_text(&tui->typed);
 	int r = 0;
 
 	tui->prompt = PROMPT_NONE;
@@ -94,7 +96,9 @@ static int accept_line(struct pm_tui *tui)
 		r = set_typed_limit(tui, text);
 	else if (text[0] != '\0')
 		r = tui_write(tui, text);
-	return r < 0 ? r : page_make(tui, tui_page(tui));
+	if (r < 0)
+		return r;
+	return page_make(tui, tui_page(tui));
 }
 
 int tui_prompt_press(struct pm_tui *tui, uint32_t key)
@@ -118,6 +122,8 @@ int tui_prompt_press(struct pm_tui *tui, uint32_t key)
 		if (key >= ' ' && key < PM_TUI_UP && !(key >= 0x7f && key < 0xa0) &&
 		    !(key >= 0xd800 && key < 0xe000))
 			append_typed_character(&tui->typed, key);
-		return tui->typed.failed ? -ENOMEM : 0;
+		if (tui->typed.failed)
+			return -ENOMEM;
+		return 0;
 	}
 }

@@ -93,12 +93,16 @@ static attr_t cell_attributes(const struct screen *screen, const struct pm_tui_c
 		[PM_TUI_DIM] = { A_DIM, A_NORMAL, 0 },
 		[PM_TUI_WARNING] = { A_BOLD, A_BOLD, PAIR_WARNING },
 	};
-	attr_t attr = screen->color ? styles[cell->style].with_color |
-					      (attr_t)COLOR_PAIR(styles[cell->style].pair)
-				    : styles[cell->style].without;
+	attr_t attr = styles[cell->style].without;
+
+	if (screen->color)
+		attr = styles[cell->style].with_color |
+		       (attr_t)COLOR_PAIR(styles[cell->style].pair);
 
 	/* Dim text on a bar is unreadable on many terminals. */
-	return cell->selected ? (attr & ~(attr_t)A_DIM) | A_REVERSE : attr;
+	if (cell->selected)
+		return (attr & ~(attr_t)A_DIM) | A_REVERSE;
+	return attr;
 }
 
 /* Stores one character of @text in *ret and returns its length in bytes; ? replaces
@@ -292,7 +296,7 @@ static int open_screen(struct screen *ret, const struct pm_report *report, FILE 
 	}
 	if (!screen.curses) {
 		pm_error_set(err, -ENOTTY, "a terminal of type '%s' cannot be drawn on",
-			     term ? term : "");
+			     pm_text_or_empty(term));
 		pm_error_fix(err, "TERM=xterm, if that is what it is like");
 		return -ENOTTY;
 	}
@@ -337,10 +341,13 @@ int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *to, struct pm_e
 	close_screen(&screen);
 	release_signals(&signals);
 	pm_tui_free(tui);
+	if (r == -ENOMEM)
+		return pm_error_set(err, r, "out of memory");
 	if (r < 0)
-		return pm_error_set(err, r, "%s",
-				    r == -ENOMEM ? "out of memory" : strerror(-r));
+		return pm_error_set(err, r, "%s", strerror(-r));
 	/* Ctrl-C is a normal way to end. If the terminal is gone, there is no one to
 	 * report to. */
-	return caught == SIGINT || screen.lost ? 0 : caught;
+	if (caught == SIGINT || screen.lost)
+		return 0;
+	return caught;
 }

@@ -17,12 +17,14 @@ struct needle {
 
 static void needle_init(struct needle *needle, const char *text)
 {
+	int flags = REG_EXTENDED | REG_NOSUB;
+
 	*needle = (struct needle){ .text = text };
 	for (const char *c = text; *c; c++)
 		needle->exact_case |= isupper((unsigned char)*c) != 0;
-	needle->has_regex = regcomp(&needle->regex, text,
-				    REG_EXTENDED | REG_NOSUB |
-					    (needle->exact_case ? 0 : REG_ICASE)) == 0;
+	if (!needle->exact_case)
+		flags |= REG_ICASE;
+	needle->has_regex = regcomp(&needle->regex, text, flags) == 0;
 }
 
 static void needle_release(struct needle *needle)
@@ -33,10 +35,23 @@ static void needle_release(struct needle *needle)
 
 static bool text_matches_needle(const struct needle *needle, const char *text)
 {
-	if (needle->exact_case ? strstr(text, needle->text) != NULL
-			       : strcasestr(text, needle->text) != NULL)
+	const char *found;
+
+	if (needle->exact_case)
+		found = strstr(text, needle->text);
+	else
+		found = strcasestr(text, needle->text);
+	if (found)
 		return true;
 	return needle->has_regex && regexec(&needle->regex, text, 0, NULL, 0) == 0;
+}
+
+static void say_search_wrapped(struct pm_tui *tui, bool backwards)
+{
+	if (backwards)
+		tui_say(tui, "from the end again");
+	else
+		tui_say(tui, "from the beginning again");
 }
 
 static int say_not_found(struct pm_tui *tui, const struct needle *needle)
@@ -44,7 +59,7 @@ static int say_not_found(struct pm_tui *tui, const struct needle *needle)
 	struct pm_str shown = { 0 };
 
 	pm_put_cut(&shown, needle->text, 40, false, tui->report.ascii);
-	tui_warn(tui, "not found: %s", shown.data ? shown.data : "");
+	tui_warn(tui, "not found: %s", pm_str_text(&shown));
 	pm_str_release(&shown);
 	return 0;
 }
@@ -57,10 +72,12 @@ void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 	const struct pm_profile *profile = tui->profile;
 	const struct pm_row *data = page_table_row(page, row);
 	uint32_t place = row_place(profile, page->key, data);
-	uint32_t function = page->key == PM_KEY_FUNCTION ? data->id
-			    : place != PM_PROFILE_NONE
-				    ? profile->places.data[place].function
-				    : PM_PROFILE_NONE;
+	uint32_t function = PM_PROFILE_NONE;
+
+	if (page->key == PM_KEY_FUNCTION)
+		function = data->id;
+	else if (place != PM_PROFILE_NONE)
+		function = profile->places.data[place].function;
 
 	if (page->key == PM_KEY_THREAD) {
 		const struct pm_profile_thread *thread = &profile->threads.data[data->id];
@@ -71,11 +88,12 @@ void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 			&profile->processes.data[data->id];
 
 		pm_str_printf(str, "%u %s", process->pid, process->comm);
+	} else if (page->key == PM_KEY_MODULE && data->id == PM_PROFILE_NONE) {
+		pm_str_puts(str, pm_profile_module_name(profile, data->id));
 	} else if (page->key == PM_KEY_MODULE) {
-		pm_str_puts(str, data->id == PM_PROFILE_NONE
-					 ? pm_profile_module_name(profile, data->id)
-					 : profile->modules.data[data->id].path);
+		pm_str_puts(str, profile->modules.data[data->id].path);
 	}
+
 	if (page->key == PM_KEY_COMM)
 		pm_str_puts(str, profile->threads.data[data->id].comm);
 	else if (page->key == PM_KEY_CPU || page->key == PM_KEY_PARALLELISM)
@@ -97,7 +115,9 @@ static size_t search_from(const struct pm_tui *tui, const struct page *page)
 	bool seen =
 		page->found > page->top && page->found <= page->top + tui_body_rows(tui);
 
-	return page->kind == PAGE_TEXT && seen ? page->found - 1 : page->selected;
+	if (page->kind == PAGE_TEXT && seen)
+		return page->found - 1;
+	return page->selected;
 }
 
 static int search_page_rows(struct pm_tui *tui, struct page *page,
@@ -107,20 +127,28 @@ static int search_page_rows(struct pm_tui *tui, struct page *page,
 	size_t count = page->rows.len, from = search_from(tui, page);
 
 	for (size_t i = 1; i <= count; i++) {
-		size_t row = (from + (backwards ? count - i : i)) % count;
+		size_t row = (from + i) % count;
+		bool wrapped = row < from;
 		const char *text;
+
+		if (backwards) {
+			row = (from + count - i) % count;
+			wrapped = row > from;
+		}
 
 		pm_str_clear(&words);
 		if (page->kind == PAGE_TABLE)
 			row_words(tui, page, row, &words);
 		if (words.failed)
 			return -ENOMEM;
-		text = page->kind == PAGE_TABLE ? words.data : page_line(page, row);
+		if (page->kind == PAGE_TABLE)
+			text = words.data;
+		else
+			text = page_line(page, row);
 		if (!text || !text_matches_needle(needle, text))
 			continue;
-		if (i < count && (backwards ? row > from : row < from))
-			tui_say(tui, "from the %s again",
-				backwards ? "end" : "beginning");
+		if (i < count && wrapped)
+			say_search_wrapped(tui, backwards);
 		page_select(tui, page, row);
 		page->found = page->kind == PAGE_TEXT ? row + 1 : 0;
 		return 0;
@@ -139,12 +167,13 @@ enum answer {
 static bool function_matches_needle(const struct pm_tui *tui, const struct needle *needle,
 				    unsigned char *answers, uint32_t function)
 {
-	if (answers[function] == NOT_ASKED)
-		answers[function] =
-			text_matches_needle(needle,
-					    tui->profile->functions.data[function].name)
-				? YES
-				: NO;
+	if (answers[function] == NOT_ASKED) {
+		if (text_matches_needle(needle,
+					tui->profile->functions.data[function].name))
+			answers[function] = YES;
+		else
+			answers[function] = NO;
+	}
 	return answers[function] == YES;
 }
 
@@ -176,8 +205,7 @@ static int search_page_tree(struct pm_tui *tui, struct page *page,
 		if (function_matches_needle(tui, needle, answers,
 					    page->tree->nodes.data[node].function)) {
 			if (wrapped && node != begin)
-				tui_say(tui, "from the %s again",
-					backwards ? "end" : "beginning");
+				say_search_wrapped(tui, backwards);
 			return tree_show(tui, page, node);
 		}
 		if (node == begin)
@@ -194,8 +222,10 @@ int tui_search(struct pm_tui *tui, bool backwards)
 	int r;
 
 	needle_init(&needle, tui->pattern.data);
-	r = page->kind == PAGE_TREE ? search_page_tree(tui, page, &needle, backwards)
-				    : search_page_rows(tui, page, &needle, backwards);
+	if (page->kind == PAGE_TREE)
+		r = search_page_tree(tui, page, &needle, backwards);
+	else
+		r = search_page_rows(tui, page, &needle, backwards);
 	needle_release(&needle);
 	return r;
 }

@@ -88,11 +88,10 @@ static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 	const struct pm_tree_node *nodes = page->tree->nodes.data;
 	const struct pm_tree_node *parent = &nodes[nodes[node].parent];
 
-	return node + 1 < parent->first_child + parent->children &&
-			       pm_weight_percent(&nodes[node + 1].total,
-						 &tui->view->total) >= tui->limit
-		       ? node + 1
-		       : 0;
+	if (node + 1 < parent->first_child + parent->children &&
+	    pm_weight_percent(&nodes[node + 1].total, &tui->view->total) >= tui->limit)
+		return node + 1;
+	return 0;
 }
 
 /* The next node in reading order; enters closed nodes only if @all. */
@@ -175,5 +174,7 @@ int tree_show(struct pm_tui *tui, struct page *page, uint32_t node)
 		if (at != 0)
 			r = node_set_open(page, at);
 	}
-	return r < 0 ? r : tree_rows(tui, page, node);
+	if (r < 0)
+		return r;
+	return tree_rows(tui, page, node);
 }

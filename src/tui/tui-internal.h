@@ -96,6 +96,22 @@ static inline struct page *tui_page(struct pm_tui *tui)
 	return &tui->pages.data[tui->pages.len - 1];
 }
 
+/* The weight that percentages are shown of. */
+static inline const struct pm_weight *tui_whole(const struct pm_tui *tui)
+{
+	if (tui->of_all)
+		return &tui->view->all;
+	return &tui->view->total;
+}
+
+/* The columns from @at to the right edge, at least @least. */
+static inline unsigned tui_room(const struct pm_tui *tui, unsigned at, unsigned least)
+{
+	unsigned room = PM_SUB_OR_0(tui->columns, at);
+
+	return PM_MAX(room, least);
+}
+
 void PM_PRINTF(2, 3) tui_say(struct pm_tui *tui, const char *format, ...);
 void PM_PRINTF(2, 3) tui_warn(struct pm_tui *tui, const char *format, ...);
 

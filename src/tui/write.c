@@ -10,17 +10,19 @@ static int write_page_rows(struct pm_tui *tui, struct page *page, FILE *to)
 	PM_CLEANUP(pm_str_release) struct pm_str line = { 0 };
 
 	if (page->kind == PAGE_TREE) {
-		bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
+		const char *of_function = "callers of";
+		const char *columns = "  share  function";
 
-		if (page->function) {
-			fputs(top_down ? "\nwhat is called by " : "\ncallers of ", to);
-			pm_put_cut(&line, page->function, 0, false, tui->report.ascii);
-			fputs(line.failed ? "?" : line.data, to);
-			fputc('\n', to);
+		if (page->tree_kind == PM_TREE_TOP_DOWN) {
+			of_function = "what is called by";
+			columns = "  total     self  function";
 		}
-		fputs(top_down ? "\n  total     self  function\n"
-			       : "\n  share  function\n",
-		      to);
+		if (page->function) {
+			pm_put_cut(&line, page->function, 0, false, tui->report.ascii);
+			fprintf(to, "\n%s %s\n", of_function,
+				line.failed ? "?" : line.data);
+		}
+		fprintf(to, "\n%s\n", columns);
 	}
 	for (size_t i = 0; i < page->rows.len; i++) {
 		pm_str_clear(&line);
@@ -31,7 +33,7 @@ static int write_page_rows(struct pm_tui *tui, struct page *page, FILE *to)
 				   tui->report.ascii);
 		if (line.failed)
 			return -ENOMEM;
-		fprintf(to, "%s\n", line.data ? line.data : "");
+		fprintf(to, "%s\n", pm_str_text(&line));
 	}
 	return 0;
 }
@@ -67,15 +69,19 @@ int tui_write(struct pm_tui *tui, const char *path)
 	struct pm_error err = { .offset = -1 };
 	/* Never overwrite an existing file or follow a symbolic link. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), r;
-	FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
+	FILE *to = NULL;
 	bool failed;
 
+	if (fd >= 0)
+		to = fdopen(fd, "w");
 	if (!to) {
 		r = errno;
 		if (fd >= 0)
 			close(fd);
-		tui_warn(tui, "not written: %s",
-			 r == EEXIST ? "there is such a file already" : strerror(r));
+		if (r == EEXIST)
+			tui_warn(tui, "not written: there is such a file already");
+		else
+			tui_warn(tui, "not written: %s", strerror(r));
 		return 0;
 	}
 	r = write_table_page(tui, to, &err);
@@ -91,5 +97,7 @@ int tui_write(struct pm_tui *tui, const char *path)
 	}
 	tui_warn(tui, "not written: %s", r < 0 ? err.text : strerror(EIO));
 	unlink(path);
-	return r == -ENOMEM ? r : 0;
+	if (r == -ENOMEM)
+		return r;
+	return 0;
 }
