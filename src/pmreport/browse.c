@@ -17,7 +17,10 @@ static FILE *open_keyboard(const struct pm_report_options *options, struct pm_er
 	if (strcmp(options->input, "-") != 0)
 		return stdin;
 	fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-	keys = fd >= 0 ? fdopen(fd, "r") : NULL;
+	if (fd >= 0)
+		keys = fdopen(fd, "r");
+	else
+		keys = NULL;
 	if (keys)
 		return keys;
 	pm_error_set(err, -errno,
@@ -42,7 +45,9 @@ int pm_browse_check(const struct pm_report_options *options, struct pm_error *er
 		return 0;
 	if (strcmp(options->input, "-") != 0 && !isatty(STDIN_FILENO))
 		return set_not_a_terminal_error(err, "the input");
-	return isatty(STDOUT_FILENO) ? 0 : set_not_a_terminal_error(err, "the output");
+	if (isatty(STDOUT_FILENO))
+		return 0;
+	return set_not_a_terminal_error(err, "the output");
 }
 
 int pm_browse(const struct pm_report *report, const struct pm_report_options *options,

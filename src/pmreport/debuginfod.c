@@ -96,11 +96,14 @@ static _Noreturn void fetch_in_child(const char *build_id, bool executable, int 
 	if (load_debuginfod_library(&library))
 		client = library.begin();
 	if (client) {
+		const unsigned char *id = (const unsigned char *)build_id;
 		int fd;
 
 		library.on_progress(client, send_fetch_progress);
-		fd = (executable ? library.find_executable : library.find_debuginfo)(
-			client, (const unsigned char *)build_id, 0, &path);
+		if (executable)
+			fd = library.find_executable(client, id, 0, &path);
+		else
+			fd = library.find_debuginfo(client, id, 0, &path);
 		message.code = fd < 0 ? fd : -ENAMETOOLONG;
 		if (fd >= 0 && path && strlen(path) < sizeof(message.path)) {
 			message.kind = FOUND;
@@ -228,7 +231,7 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 	if (from->progress)
 		fputs("\r\033[K", stderr);
 	used = fetch_clock_ms() - begin;
-	from->ms_left -= used < from->ms_left ? used : from->ms_left;
+	from->ms_left -= PM_MIN(used, from->ms_left);
 	if (code < 0 || message.kind != FOUND)
 		return set_fetch_error(&message, code, ms, err);
 	message.path[sizeof(message.path) - 1] = '\0';

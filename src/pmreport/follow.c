@@ -145,7 +145,9 @@ static int follow_print(struct follow *follow, const char *text)
 	else
 		printf("%s%s", follow->drawn ? "\n" : "", text);
 	follow->drawn = true;
-	return fflush(stdout) == 0 ? 0 : -errno;
+	if (fflush(stdout) != 0)
+		return -errno;
+	return 0;
 }
 
 static int follow_draw_report(struct follow *follow, struct pm_error *err)
@@ -210,7 +212,7 @@ static int follow_open_reader(struct follow *follow, struct pm_error *err)
 		    PM_FILE_PARTIAL_GROWING)
 			free(PM_TAKE_PTR(follow->partial));
 		r = pm_file_reader_open(&follow->reader,
-					follow->partial ? follow->partial : path, err);
+					pm_text_or(follow->partial, path), err);
 		if (r == 0)
 			break;
 		if ((r != -ENOENT &&
@@ -299,10 +301,12 @@ static int follow_until_end(struct follow *follow, enum end *end, struct pm_erro
 {
 	while (*end == GOES_ON) {
 		int more = follow_read_records(follow, end, err);
-		int r = more < 0 ? more : 0;
+		int r = 0;
 
-		if (r < 0 || *end != GOES_ON)
-			return r;
+		if (more < 0)
+			return more;
+		if (*end != GOES_ON)
+			return 0;
 		follow_check_signals(follow);
 		if (is_following_stopped(follow))
 			*end = STOPPED;
@@ -324,13 +328,17 @@ static void follow_report_end(const struct follow *follow, enum end end)
 {
 	struct pm_error text = { .offset = -1 };
 
-	if (end != REPLACED && end != SHORTER)
+	if (end == REPLACED)
+		pm_error_set(&text, -ESTALE,
+			     "another file stands there now, or none: this is the report "
+			     "of the first one");
+	else if (end == SHORTER)
+		pm_error_set(
+			&text, -ESTALE,
+			"the file has become shorter: this is the report of what was "
+			"in it before");
+	else
 		return;
-	pm_error_set(&text, -ESTALE,
-		     end == REPLACED ? "another file stands there now, or none: this is "
-				       "the report of the first one"
-				     : "the file has become shorter: this is the report "
-				       "of what was in it before");
 	pm_error_where(&text, follow->options->input, -1);
 	pm_error_print(&text, "pmreport", stderr);
 }

@@ -105,10 +105,12 @@ static void list_formats(const char *name, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(formats); i++)
-		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "", formats[i].name);
+	for (size_t i = 0; i < PM_ARRAY_LEN(formats); i++) {
+		pm_str_separate(&names, ", ");
+		pm_str_puts(&names, formats[i].name);
+	}
 	pm_report_usage(err, "there is no format '%s'; there are %s", name,
-			names.data ? names.data : "others");
+			pm_text_or(names.data, "others"));
 }
 
 const struct pm_report_format *pm_report_format_find(const char *name,

@@ -126,7 +126,9 @@ static int find_report_event(struct pm_report_options *options,
 	if (options->event) {
 		options->report.event =
 			pm_profile_find_event(profile, options->event, err);
-		return options->report.event == PM_PROFILE_NONE ? -ENOENT : 0;
+		if (options->report.event == PM_PROFILE_NONE)
+			return -ENOENT;
+		return 0;
 	}
 	/* If the format has room for only one event, say that there are others. */
 	if (options->format->one_event && profile->events.len > 1)
@@ -153,11 +155,11 @@ static int browse_report(struct pm_report_options *options, struct pm_error *err
 {
 	int r = pm_browse(&options->report, options, err);
 
+	if (r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ)
+		return print_error_and_fail(err, STATUS_USAGE);
 	if (r < 0)
-		return print_error_and_fail(err,
-					    r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ
-						    ? STATUS_USAGE
-						    : STATUS_FILE);
+		return print_error_and_fail(err, STATUS_FILE);
+
 	if (r > 0) {
 		signal(r, SIG_DFL);
 		raise(r);
@@ -206,9 +208,10 @@ static int write_requested_report(struct pm_report_options *options,
 	if (pm_sink_open(&sink, options->output, 0666, &err) < 0)
 		return print_error_and_fail(&err, STATUS_FILE);
 	r = options->format->write(options, sink.file, &err);
+	if (r == -ENOMEM)
+		return print_error_and_fail(&err, STATUS_FILE);
 	if (r < 0)
-		return print_error_and_fail(&err,
-					    r == -ENOMEM ? STATUS_FILE : STATUS_USAGE);
+		return print_error_and_fail(&err, STATUS_USAGE);
 	if (left_out.len > 0 && !left_out.failed)
 		print_report_warning("%s", left_out.data);
 	if (profile->info.cut)
@@ -219,8 +222,9 @@ static int write_requested_report(struct pm_report_options *options,
 	report_newer_recording(options->input);
 	if (options->format->lacks && !options->report.quiet)
 		print_report_warning("%s", options->format->lacks);
-	return pm_sink_close(&sink, &err) < 0 ? print_error_and_fail(&err, STATUS_FILE)
-					      : STATUS_DONE;
+	if (pm_sink_close(&sink, &err) < 0)
+		return print_error_and_fail(&err, STATUS_FILE);
+	return STATUS_DONE;
 }
 
 /* Printing help and version may fail, too. */
@@ -233,8 +237,9 @@ static int print_help_or_version(const struct pm_report_options *options)
 		pm_report_options_help(stdout);
 	else
 		puts("pmreport " PMREPORT_VERSION);
-	return pm_sink_close(&sink, &err) < 0 ? print_error_and_fail(&err, STATUS_FILE)
-					      : STATUS_DONE;
+	if (pm_sink_close(&sink, &err) < 0)
+		return print_error_and_fail(&err, STATUS_FILE);
+	return STATUS_DONE;
 }
 
 /* Loads the file as it is, or follows it. */
@@ -255,8 +260,10 @@ static int load_and_report(struct pm_report_options *options,
 		r = load_recording(&loaded, options->input, &options->profile, &err);
 		profile = loaded;
 	}
-	status = r < 0 ? print_error_and_fail(&err, STATUS_FILE)
-		       : write_requested_report(options, profile);
+	if (r < 0)
+		status = print_error_and_fail(&err, STATUS_FILE);
+	else
+		status = write_requested_report(options, profile);
 	if (status == STATUS_DONE)
 		pm_resymbolize_tell(resymbolize, profile, options->report.file);
 	pm_profile_free(base);

@@ -147,7 +147,9 @@ static int set_percentile(struct pm_report_options *options, const char *value,
 {
 	int r = set_show(options, PM_SHOW_PERCENTILES, NULL, err);
 
-	return r < 0 ? r : pm_report_parse_percentile(value, options, err);
+	if (r < 0)
+		return r;
+	return pm_report_parse_percentile(value, options, err);
 }
 
 static int set_annotate(struct pm_report_options *options, enum pm_annotate_show show,
@@ -237,7 +239,9 @@ static int set_separator(struct pm_report_options *options, const char *separato
 {
 	int r = pm_parse_separator(&options->separator, separator, "pmreport", err);
 
-	return r < 0 ? r : set_report_format(options, "csv", err);
+	if (r < 0)
+		return r;
+	return set_report_format(options, "csv", err);
 }
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -445,15 +449,18 @@ static int check_symbols(struct pm_report_options *options, struct pm_error *err
 /* A repeated report is text to be read. Following keeps no single samples. */
 static int check_follow(struct pm_report_options *options, struct pm_error *err)
 {
-	if (!options->follow)
-		return options->interval > 0
-			       ? pm_report_usage(err, "--interval is for --follow")
-			       : 0;
+	if (!options->follow) {
+		if (options->interval > 0)
+			return pm_report_usage(err, "--interval is for --follow");
+		return 0;
+	}
 	if (options->interval <= 0)
 		options->interval = 1;
-	if (options->tui || strcmp(options->format->name, "text") != 0)
+	if (options->tui)
+		return pm_report_usage(err, "--follow writes text, not --tui");
+	if (strcmp(options->format->name, "text") != 0)
 		return pm_report_usage(err, "--follow writes text, not %s",
-				       options->tui ? "--tui" : options->format->name);
+				       options->format->name);
 	if (options->output)
 		return pm_report_usage(err, "--follow writes to no file");
 	if (options->profile.time_set || options->profile.keep_samples)
@@ -494,7 +501,9 @@ static int check_option_combinations(struct pm_report_options *options,
 	if (options->annotate_set && options->report.show != PM_SHOW_ANNOTATE)
 		return pm_report_usage(err, "--source and --asm go with --annotate");
 	r = check_symbols(options, err);
-	return r < 0 ? r : check_follow(options, err);
+	if (r < 0)
+		return r;
+	return check_follow(options, err);
 }
 
 int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv,

@@ -47,9 +47,10 @@ static int open_module_debug_file(const struct pm_resymbolize *resymbolize,
 
 		if (!dirs[i])
 			continue;
-		found = fd >= 0 ? pm_debug_find(fd, &search)
-				: pm_debug_find_by_id(module->id, module->id_len,
-						      &search);
+		if (fd >= 0)
+			found = pm_debug_find(fd, &search);
+		else
+			found = pm_debug_find_by_id(module->id, module->id_len, &search);
 		if (found < 0 || !is_module_file(found, module))
 			continue;
 		*dir = dirs[i];
@@ -90,5 +91,7 @@ enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resym
 	}
 	if (ret->fd >= 0)
 		return PM_RESYMBOLIZE_FOUND;
-	return other ? PM_RESYMBOLIZE_OTHER_BUILD : PM_RESYMBOLIZE_NOT_HERE;
+	if (other)
+		return PM_RESYMBOLIZE_OTHER_BUILD;
+	return PM_RESYMBOLIZE_NOT_HERE;
 }

@@ -19,8 +19,8 @@ static int compare_rows_by_samples(const void *left, const void *right)
 	const struct row *a = left, *b = right;
 
 	if (a->samples != b->samples)
-		return a->samples > b->samples ? -1 : 1;
-	return (a->module > b->module) - (a->module < b->module);
+		return PM_COMPARE(b->samples, a->samples);
+	return PM_COMPARE(a->module, b->module);
 }
 
 /* The samples taken in functions without a name, by row of modules. */
@@ -102,17 +102,16 @@ static void append_symbols_help(struct pm_str *text,
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
-	if (resymbolize->options.debuginfod_seconds > 0) {
+	if (resymbolize->options.debuginfod_seconds > 0)
 		pm_str_puts(text, "  try: pmreport --symfs DIR");
-		if (file)
-			pm_str_putc(text, ' ');
-	} else {
-		pm_str_printf(text, "  try: %spmreport --debuginfod%s",
-			      urls && urls[0] ? "" : "DEBUGINFOD_URLS=SERVER ",
-			      file ? " " : "");
-	}
-	if (file)
+	else if (urls && urls[0])
+		pm_str_puts(text, "  try: pmreport --debuginfod");
+	else
+		pm_str_puts(text, "  try: DEBUGINFOD_URLS=SERVER pmreport --debuginfod");
+	if (file) {
+		pm_str_putc(text, ' ');
 		pm_str_printable(text, file, strlen(file));
+	}
 	if (resymbolize->options.debuginfod_seconds > 0)
 		pm_str_puts(text, ", with copies of the files below DIR");
 	pm_str_putc(text, '\n');
@@ -149,14 +148,17 @@ void pm_resymbolize_tell(const struct pm_resymbolize *resymbolize,
 		help = help || is_module_lacking(state);
 		append_nameless_module(&text, module, state, percent);
 	}
-	percent = all > 0 ? 100.0 * (double)nameless / (double)all : 0;
+	if (all > 0)
+		percent = 100.0 * (double)nameless / (double)all;
+	else
+		percent = 0;
 	if ((told == 0 && percent < TOLD_PERCENT) || text.failed)
 		return;
 	fprintf(stderr, "pmreport: no names for %.1f%% of the samples:\n%s", percent,
 		told > 0 ? text.data : "");
 	if (more > 0 && told > 0)
 		fprintf(stderr, "  and less in %zu module%s more\n", more,
-			more == 1 ? "" : "s");
+			pm_plural_s(more));
 	else if (more > 0)
 		fprintf(stderr, "  less than %.1f%% in each of %zu modules\n",
 			TOLD_PERCENT, more);

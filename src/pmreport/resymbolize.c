@@ -72,10 +72,10 @@ static uint64_t hash_module_key(const struct pm_profile_module *module)
 {
 	uint64_t hash = pm_hash_bytes(module->path, strlen(module->path));
 
-	return module->build_id
-		       ? pm_hash_mix(hash, pm_hash_bytes(module->build_id,
-							 strlen(module->build_id)))
-		       : hash;
+	if (!module->build_id)
+		return hash;
+	return pm_hash_mix(hash,
+			   pm_hash_bytes(module->build_id, strlen(module->build_id)));
 }
 
 /* pm_index_equal_fn */
@@ -95,7 +95,9 @@ const struct pm_resymbolize_module *pm_resymbolize_find(
 	uint32_t id = pm_index_find(&resymbolize->by_name, hash_module_key(module),
 				    module_key_equal, resymbolize, module);
 
-	return id == PM_INDEX_NONE ? NULL : &resymbolize->modules.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return &resymbolize->modules.data[id];
 }
 
 struct pm_resymbolize_module *pm_resymbolize_module(
@@ -109,7 +111,10 @@ struct pm_resymbolize_module *pm_resymbolize_module(
 	if (id != PM_INDEX_NONE)
 		return &resymbolize->modules.data[id];
 	row.path = strdup(module->path);
-	row.build_id = module->build_id ? strdup(module->build_id) : NULL;
+	if (module->build_id)
+		row.build_id = strdup(module->build_id);
+	else
+		row.build_id = NULL;
 	row.id_len = parse_build_id_text(module->build_id, row.id);
 	if (!row.path || (module->build_id && !row.build_id) ||
 	    pm_vec_push(&resymbolize->modules, row) < 0) {
@@ -118,9 +123,9 @@ struct pm_resymbolize_module *pm_resymbolize_module(
 		return NULL;
 	}
 	id = (uint32_t)resymbolize->modules.len - 1;
-	return pm_index_add(&resymbolize->by_name, hash, id) < 0
-		       ? NULL
-		       : &resymbolize->modules.data[id];
+	if (pm_index_add(&resymbolize->by_name, hash, id) < 0)
+		return NULL;
+	return &resymbolize->modules.data[id];
 }
 
 /* ---- the calls of struct pm_symbol_crew_calls ------------------------------------------------ */
@@ -175,7 +180,9 @@ static int on_job_symbol(void *user, size_t job, size_t index,
 		if (functions[i].file)
 			job_module(work, job)->lines = true;
 	}
-	return known ? work->name(work->to, work->rows.data[job], index, texts, len) : 0;
+	if (known)
+		return work->name(work->to, work->rows.data[job], index, texts, len);
+	return 0;
 }
 
 static int on_job_done(void *user, size_t job, const char *what, const char *why)
@@ -357,9 +364,11 @@ static bool fetch_module_file(struct pm_resymbolize *resymbolize,
 	module->fetched_executable = executable;
 	state = pm_resymbolize_open(resymbolize, module, &input);
 	/* Local files were read before, so the fetched file must add something. */
-	usable = executable ? input.fd >= 0
-			    : input.fd >= 0 && (input.debug >= 0 ||
-						module->state != PM_RESYMBOLIZE_FOUND);
+	if (executable)
+		usable = input.fd >= 0;
+	else
+		usable = input.fd >= 0 &&
+			 (input.debug >= 0 || module->state != PM_RESYMBOLIZE_FOUND);
 	pm_cleanup_close(&input.fd);
 	pm_cleanup_close(&input.debug);
 	if (usable) {
@@ -536,7 +545,9 @@ void pm_resymbolize_free(struct pm_resymbolize *resymbolize)
 const struct pm_profile_symbolizer *pm_resymbolize_symbolizer(
 	const struct pm_resymbolize *resymbolize)
 {
-	return resymbolize->options.off ? NULL : &resymbolize->symbolizer;
+	if (resymbolize->options.off)
+		return NULL;
+	return &resymbolize->symbolizer;
 }
 
 void pm_resymbolize_last(struct pm_resymbolize *resymbolize)
