@@ -270,7 +270,7 @@ size_t pm_utf8_char(const char *bytes, size_t len);
 
 /* Parses all of @text as an unsigned number, decimal or 0x…; false if it is anything
  * else. */
-bool pm_parse_u64(const char *text, uint64_t *ret);
+bool pm_parse_u64(const char *text, uint64_t *out);
 
 /* ---- texts in a given width ----------------------------------------------------------- */
 

@@ -250,7 +250,7 @@ void pm_str_release(struct pm_str *str)
 	*str = (struct pm_str){ 0 };
 }
 
-bool pm_parse_u64(const char *text, uint64_t *ret)
+bool pm_parse_u64(const char *text, uint64_t *out)
 {
 	unsigned long long value;
 	char *end;
@@ -267,7 +267,7 @@ bool pm_parse_u64(const char *text, uint64_t *ret)
 	value = strtoull(text, &end, base);
 	if (errno != 0 || *end != '\0')
 		return false;
-	*ret = value;
+	*out = value;
 	return true;
 }
 
