@@ -43,9 +43,9 @@ enum {
 struct pm_symbol_crew_calls {
 	void *user;
 	/* Called in the helper while it still has all rights: opens the files of the job,
-	 * with small reads only. @ret has fd and debug -1 and everything else empty. The
+	 * with small reads only. @out has fd and debug -1 and everything else empty. The
 	 * forked process closes everything when it exits. */
-	void (*open)(void *user, size_t job, struct pm_symbol_input *ret);
+	void (*open)(void *user, size_t job, struct pm_symbol_input *out);
 	/* The chain of jobs[@job].addresses[@index], innermost first; @index rises with
 	 * each call for a job. The strings are borrowed and may contain any characters.
 	 * Returns 0, or a negative errno to end everything. */
@@ -90,7 +90,7 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
  * or negative errno.
  */
 int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
-			  bool yields, struct pm_symbol_early **ret);
+			  bool yields, struct pm_symbol_early **out);
 /* Whether the helper can still be asked. */
 bool pm_symbol_early_is_there(struct pm_symbol_early *early);
 /* Ends the helper if it was not asked. */

@@ -66,7 +66,7 @@ struct pm_symbol_options {
  * pm_debug_search.
  */
 void pm_symbol_files_find(int fd, const struct pm_symbol_options *options,
-			  uint64_t *crc_bytes_left, struct pm_symbol_files *ret);
+			  uint64_t *crc_bytes_left, struct pm_symbol_files *out);
 void pm_symbol_files_release(struct pm_symbol_files *files);
 
 /*
@@ -92,7 +92,7 @@ int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
  */
 struct pm_symbols;
 int pm_symbols_open(int fd, const struct pm_symbol_options *options,
-		    struct pm_symbols **ret, struct pm_error *err);
+		    struct pm_symbols **out, struct pm_error *err);
 int pm_symbols_answer(struct pm_symbols *symbols, const uint64_t *addresses, size_t len,
 		      pm_symbol_emit_fn emit, void *user, struct pm_error *err);
 void pm_symbols_free(struct pm_symbols *symbols);
@@ -339,7 +339,7 @@ struct pm_jit_table_stats {
 	uint64_t changes; /* rises with each change */
 	uint32_t generation; /* generation in which an unknown address has had no name */
 };
-void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *ret);
+void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *out);
 
 /*
  * Reads a perf map (linux tools/perf/Documentation/jit-interface.txt): lines `START SIZE

@@ -110,35 +110,35 @@ static const char *intern_unversioned_name(struct finder *finder, const char *na
 /* Describes the function of @symbol; len 0: it has no bytes. */
 static void describe_symbol_code(struct finder *finder,
 				 const struct pm_elf_symbol *symbol,
-				 struct pm_symbol_code *ret)
+				 struct pm_symbol_code *out)
 {
 	const struct pm_range *section = pm_elf_image_code(&finder->image, symbol->start);
 	size_t have = 0;
 	GElf_Ehdr header;
 
-	*ret = (struct pm_symbol_code){ .start = symbol->start };
+	*out = (struct pm_symbol_code){ .start = symbol->start };
 	if (!section || !gelf_getehdr(finder->image.elf, &header))
 		return;
-	ret->open_end = symbol->end <= symbol->start;
-	if (ret->open_end && finder->open_ends++ >= OPEN_ENDS_MAX)
+	out->open_end = symbol->end <= symbol->start;
+	if (out->open_end && finder->open_ends++ >= OPEN_ENDS_MAX)
 		return;
-	if (ret->open_end)
-		ret->end = find_function_end(finder, section, symbol);
+	if (out->open_end)
+		out->end = find_function_end(finder, section, symbol);
 	else
-		ret->end = symbol->end;
+		out->end = symbol->end;
 	if (symbol->name)
-		ret->name = intern_unversioned_name(finder, symbol->name);
+		out->name = intern_unversioned_name(finder, symbol->name);
 	else
-		ret->name = NULL;
-	ret->machine = header.e_machine;
-	ret->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
-	ret->bytes = image_bytes_at(&finder->image, ret->start, &have);
-	if (!ret->bytes)
-		ret->len = 0;
-	else if (have < ret->end - ret->start)
-		ret->len = have;
+		out->name = NULL;
+	out->machine = header.e_machine;
+	out->is_64 = header.e_ident[EI_CLASS] == ELFCLASS64;
+	out->bytes = image_bytes_at(&finder->image, out->start, &have);
+	if (!out->bytes)
+		out->len = 0;
+	else if (have < out->end - out->start)
+		out->len = have;
 	else
-		ret->len = (size_t)(ret->end - ret->start);
+		out->len = (size_t)(out->end - out->start);
 }
 
 static int emit_symbol_code(struct finder *finder, const struct pm_wanted *wanted,
@@ -147,7 +147,7 @@ static int emit_symbol_code(struct finder *finder, const struct pm_wanted *wante
 	struct pm_symbol_code code = { 0 };
 
 	for (size_t i = 0; i < wanted->len; i++) {
-		int r;
+		int ret;
 
 		if ((!finder->symbols[i].name && finder->symbols[i].end == 0) ||
 		    (code.end > code.start && wanted->addresses[i] < code.end))
@@ -155,9 +155,9 @@ static int emit_symbol_code(struct finder *finder, const struct pm_wanted *wante
 		describe_symbol_code(finder, &finder->symbols[i], &code);
 		if (code.end <= wanted->addresses[i] || code.len == 0)
 			continue;
-		r = emit(user, &code);
-		if (r < 0)
-			return r;
+		ret = emit(user, &code);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -169,26 +169,26 @@ int pm_symbols_code(int fd, const uint64_t *addresses, size_t len,
 	PM_CLEANUP(code_finder_release) struct finder finder = { 0 };
 	const struct pm_wanted wanted = { addresses, len };
 	const struct pm_elf_image *debug;
-	int r = pm_elf_image_open(&finder.image, fd, false);
+	int ret = pm_elf_image_open(&finder.image, fd, false);
 
-	if (r < 0)
-		return pm_error_set(err, r, "%s", pm_error_elf_text(r));
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 	if (pm_debug_file_open(&finder.debug, &finder.image, fd, options) < 0)
 		finder.debug = (struct pm_elf_image){ 0 };
 	debug = finder.debug.elf ? &finder.debug : NULL;
 	finder.symbols = calloc(len + 1, sizeof(*finder.symbols));
 	if (finder.symbols)
-		r = pm_symtab_resolve(&finder.image, debug, &wanted, finder.symbols);
+		ret = pm_symtab_resolve(&finder.image, debug, &wanted, finder.symbols);
 	else
-		r = -ENOMEM;
-	if (r == 0)
-		r = pm_plt_resolve(&finder.image, debug, &wanted, finder.symbols);
-	if (r == 0)
-		r = pm_go_resolve(&finder.image, &wanted, finder.symbols, NULL, NULL);
-	if (r == 0)
-		r = pm_starts_resolve(&finder.image, &wanted, finder.symbols);
-	if (r < 0)
-		return pm_error_set(err, r, "no memory left for its symbols");
+		ret = -ENOMEM;
+	if (ret == 0)
+		ret = pm_plt_resolve(&finder.image, debug, &wanted, finder.symbols);
+	if (ret == 0)
+		ret = pm_go_resolve(&finder.image, &wanted, finder.symbols, NULL, NULL);
+	if (ret == 0)
+		ret = pm_starts_resolve(&finder.image, &wanted, finder.symbols);
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory left for its symbols");
 	return emit_symbol_code(&finder, &wanted, emit, user);
 }
 
@@ -196,17 +196,17 @@ int pm_symbols_section(int fd, const char *name, uint64_t *low, uint64_t *high)
 {
 	struct pm_elf_image image = { 0 };
 	GElf_Shdr shdr;
-	int r = pm_elf_image_open(&image, fd, false);
+	int ret = pm_elf_image_open(&image, fd, false);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (!pm_elf_image_section(&image, name, NULL, &shdr) ||
 	    shdr.sh_addr + shdr.sh_size < shdr.sh_addr) {
-		r = -ENOENT;
+		ret = -ENOENT;
 	} else {
 		*low = shdr.sh_addr;
 		*high = shdr.sh_addr + shdr.sh_size;
 	}
 	pm_elf_image_close(&image);
-	return r;
+	return ret;
 }

@@ -131,17 +131,17 @@ static size_t crew_count_next_jobs(const struct crew *crew)
 static int crew_start_worker(struct crew *crew, struct worker *worker)
 {
 	const struct pm_symbol_job *job = &crew->jobs[worker->job];
-	int code = -ENOENT;
+	int ret = -ENOENT;
 
 	if (job->early)
-		code = pm_symbol_early_ask(job->early, job, &worker->process);
+		ret = pm_symbol_early_ask(job->early, job, &worker->process);
 
-	worker->early = code == 0;
-	if (code < 0)
-		code = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
-					      crew->hung, crew->calls, &worker->process);
-	if (code < 0)
-		return code;
+	worker->early = ret == 0;
+	if (ret < 0)
+		ret = pm_symbol_worker_start(crew->jobs, worker->job, worker->end,
+					     crew->hung, crew->calls, &worker->process);
+	if (ret < 0)
+		return ret;
 	pm_str_clear(&worker->text);
 	worker->next_index = 0;
 	worker->opening = 0;
@@ -179,20 +179,20 @@ static int crew_skip_job(struct crew *crew, struct worker *worker, const char *w
 static int crew_skip_all_jobs(struct crew *crew, struct worker *worker, int error)
 {
 	char why[WHY_MAX];
-	int code = 0;
+	int ret = 0;
 
 	snprintf(why, sizeof(why), "no helper process can be started: %s",
 		 strerror(-error));
-	while (code == 0 && worker->job < worker->end)
-		code = crew_skip_job(crew, worker, why);
-	return code;
+	while (ret == 0 && worker->job < worker->end)
+		ret = crew_skip_job(crew, worker, why);
+	return ret;
 }
 
 static int crew_start_workers(struct crew *crew)
 {
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
+	for (size_t i = 0; i < crew->workers_max && ret == 0; i++) {
 		struct worker *worker = &crew->workers[i];
 		int started;
 
@@ -207,9 +207,9 @@ static int crew_start_workers(struct crew *crew)
 			continue;
 		started = crew_start_worker(crew, worker);
 		if (started < 0)
-			code = crew_skip_all_jobs(crew, worker, started);
+			ret = crew_skip_all_jobs(crew, worker, started);
 	}
-	return code;
+	return ret;
 }
 
 static uint64_t timeval_to_ns(const struct timeval *time)
@@ -360,7 +360,7 @@ static int crew_apply_message(struct crew *crew, struct worker *worker)
 static int crew_apply_messages(struct crew *crew, struct worker *worker)
 {
 	size_t at = 0, taken;
-	int code = 0, next;
+	int ret = 0, next;
 
 	for (;;) {
 		next = pm_symbol_wire_next(worker->text.data + at, worker->text.len - at,
@@ -369,9 +369,9 @@ static int crew_apply_messages(struct crew *crew, struct worker *worker)
 			break;
 		if (!is_message_expected(crew, worker))
 			return 0;
-		code = crew_apply_message(crew, worker);
-		if (code < 0)
-			return code;
+		ret = crew_apply_message(crew, worker);
+		if (ret < 0)
+			return ret;
 		at += taken;
 	}
 	memmove(worker->text.data, worker->text.data + at, worker->text.len - at);
@@ -384,7 +384,7 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 	static const char nonsense[] = "the helper process answered nonsense";
 	PM_AUTO_FREE char *bytes = malloc(READ_BYTES);
 	ssize_t n;
-	int code;
+	int ret;
 
 	if (!bytes)
 		return -ENOMEM;
@@ -407,15 +407,15 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 	if (worker->text.failed)
 		return -ENOMEM;
 	if (worker->bytes > BYTES_MAX)
-		code = 0;
+		ret = 0;
 	else
-		code = crew_apply_messages(crew, worker);
-	if (code == 0 && worker->job < worker->end)
+		ret = crew_apply_messages(crew, worker);
+	if (ret == 0 && worker->job < worker->end)
 		return crew_end_worker(crew, worker, nonsense);
-	if (code == 0)
+	if (ret == 0)
 		crew_reap_worker(crew, worker, true);
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	return 0;
 }
 
@@ -510,7 +510,7 @@ static int crew_poll_workers(struct crew *crew)
 {
 	struct pollfd fds[WORKERS_MAX + 1];
 	uint64_t now;
-	int code = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < crew->workers_max; i++) {
 		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
@@ -523,21 +523,21 @@ static int crew_poll_workers(struct crew *crew)
 	now = crew_clock_ns();
 	if (crew->hurries && has_hurried_enough(crew))
 		crew_end_hurry(crew);
-	for (size_t i = 0; i < crew->workers_max && code == 0; i++) {
+	for (size_t i = 0; i < crew->workers_max && ret == 0; i++) {
 		struct worker *worker = &crew->workers[i];
 
 		if (worker->process.pid <= 0)
 			continue;
 		if (fds[i].revents)
-			code = crew_receive_bytes(crew, worker);
+			ret = crew_receive_bytes(crew, worker);
 		else if (worker->job == worker->end &&
 			 now - worker->heard_ns > END_NS_MAX)
 			crew_reap_worker(crew, worker, true);
 		else if (is_worker_stuck(crew, worker, now))
-			code = crew_give_up_stuck_worker(crew, worker);
+			ret = crew_give_up_stuck_worker(crew, worker);
 	}
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	return crew->calls->tick(crew->calls->user);
 }
 
@@ -555,7 +555,7 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 		       struct pm_symbol_crew_cost *cost)
 {
 	PM_AUTO_FREE struct crew *crew = calloc(1, sizeof(*crew));
-	int code = 0;
+	int ret = 0;
 
 	if (!crew)
 		return -ENOMEM;
@@ -571,10 +571,10 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 		return -ENOMEM;
 	if (crew->workers_max > WORKERS_MAX)
 		crew->workers_max = WORKERS_MAX;
-	while (code == 0 && crew_is_busy(crew)) {
-		code = crew_start_workers(crew);
-		if (code == 0)
-			code = crew_poll_workers(crew);
+	while (ret == 0 && crew_is_busy(crew)) {
+		ret = crew_start_workers(crew);
+		if (ret == 0)
+			ret = crew_poll_workers(crew);
 	}
 	for (size_t i = 0; i < crew->workers_max; i++) {
 		if (crew->workers[i].process.pid > 0)
@@ -582,5 +582,5 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 		pm_str_release(&crew->workers[i].text);
 	}
 	free(crew->hung);
-	return code;
+	return ret;
 }

@@ -15,52 +15,52 @@ static struct pm_debug_search debug_search_from_options(
 }
 
 /* Takes ownership of @found, a descriptor or the error of a search. */
-static int open_debug_image(struct pm_elf_image *ret, int found,
+static int open_debug_image(struct pm_elf_image *out, int found,
 			    const struct pm_symbol_options *options)
 {
 	PM_AUTO_CLOSE int fd = found;
 
 	if (fd < 0)
 		return fd;
-	return pm_elf_image_open(ret, fd, options->copy_files);
+	return pm_elf_image_open(out, fd, options->copy_files);
 }
 
-static int open_duplicated_debug_image(struct pm_elf_image *ret, int fd,
+static int open_duplicated_debug_image(struct pm_elf_image *out, int fd,
 				       const struct pm_symbol_options *options)
 {
 	if (fd < 0)
 		return -ENOENT;
-	return pm_elf_image_open(ret, fd, options->copy_files);
+	return pm_elf_image_open(out, fd, options->copy_files);
 }
 
-static int debug_file_by_id(struct pm_elf_image *ret, const void *id, size_t id_len,
+static int debug_file_by_id(struct pm_elf_image *out, const void *id, size_t id_len,
 			    const struct pm_symbol_options *options)
 {
 	struct pm_debug_search search = debug_search_from_options(options);
 
-	return open_debug_image(ret, pm_debug_find_by_id(id, id_len, &search), options);
+	return open_debug_image(out, pm_debug_find_by_id(id, id_len, &search), options);
 }
 
-int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
+int pm_debug_file_alt(struct pm_elf_image *out, const void *id, size_t id_len,
 		      const struct pm_symbol_options *options)
 {
 	const void *its;
-	int code;
+	int ret;
 
 	if (!options->files)
-		return debug_file_by_id(ret, id, id_len, options);
-	code = open_duplicated_debug_image(ret, options->files->alt, options);
+		return debug_file_by_id(out, id, id_len, options);
+	ret = open_duplicated_debug_image(out, options->files->alt, options);
 	/* It may belong to another file: to the debug file, while the DWARF of the module
 	 * itself is read. */
-	if (code == 0 && (pm_elf_image_build_id(ret, &its) != (ssize_t)id_len ||
-			  memcmp(its, id, id_len) != 0)) {
-		pm_elf_image_close(ret);
-		code = -ENOENT;
+	if (ret == 0 && (pm_elf_image_build_id(out, &its) != (ssize_t)id_len ||
+			 memcmp(its, id, id_len) != 0)) {
+		pm_elf_image_close(out);
+		ret = -ENOENT;
 	}
-	return code;
+	return ret;
 }
 
-int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
+int pm_debug_file_open(struct pm_elf_image *out, const struct pm_elf_image *image, int fd,
 		       const struct pm_symbol_options *options)
 {
 	struct pm_debug_search search = debug_search_from_options(options);
@@ -73,26 +73,26 @@ int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *imag
 	    pm_elf_image_section(image, ".symtab", NULL, &shdr))
 		return -ENOENT;
 	if (options->files)
-		return open_duplicated_debug_image(ret, options->files->debug, options);
+		return open_duplicated_debug_image(out, options->files->debug, options);
 	if (fd >= 0)
-		return open_debug_image(ret, pm_debug_find(fd, &search), options);
+		return open_debug_image(out, pm_debug_find(fd, &search), options);
 	id_len = pm_elf_image_build_id(image, &id);
 	if (id_len <= 0)
 		return -ENOENT;
-	return debug_file_by_id(ret, id, (size_t)id_len, options);
+	return debug_file_by_id(out, id, (size_t)id_len, options);
 }
 
 void pm_symbol_files_find(int fd, const struct pm_symbol_options *options,
-			  uint64_t *crc_bytes_left, struct pm_symbol_files *ret)
+			  uint64_t *crc_bytes_left, struct pm_symbol_files *out)
 {
 	struct pm_debug_search search = debug_search_from_options(options);
 
 	search.crc_bytes_left = crc_bytes_left;
-	*ret = (struct pm_symbol_files){ .debug = pm_debug_find(fd, &search), .alt = -1 };
-	if (ret->debug >= 0)
-		ret->alt = pm_debug_find_alt(ret->debug, &search);
-	if (ret->alt < 0)
-		ret->alt = pm_debug_find_alt(fd, &search);
+	*out = (struct pm_symbol_files){ .debug = pm_debug_find(fd, &search), .alt = -1 };
+	if (out->debug >= 0)
+		out->alt = pm_debug_find_alt(out->debug, &search);
+	if (out->alt < 0)
+		out->alt = pm_debug_find_alt(fd, &search);
 }
 
 void pm_symbol_files_release(struct pm_symbol_files *files)

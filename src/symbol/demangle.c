@@ -52,7 +52,7 @@ typedef int (*demangle_fn)(const char *mangled, int options,
 
 /* False: not a name of this kind. A result that is too long ends with an ellipsis. */
 static bool demangle_into_string(demangle_fn demangle, const char *mangled, int options,
-				 struct pm_str *ret)
+				 struct pm_str *out)
 {
 	struct sink *sink = malloc(sizeof(*sink)); /* survives longjmp() */
 	bool fine;
@@ -64,11 +64,11 @@ static bool demangle_into_string(demangle_fn demangle, const char *mangled, int 
 		fine = demangle(mangled, options, sink_append_text, sink) != 0 &&
 		       sink->len > 0;
 		if (fine)
-			pm_str_printable(ret, sink->text, sink->len);
+			pm_str_printable(out, sink->text, sink->len);
 	} else {
 		fine = true;
-		pm_str_printable(ret, sink->text, sink->len);
-		pm_str_puts(ret, "…");
+		pm_str_printable(out, sink->text, sink->len);
+		pm_str_puts(out, "…");
 	}
 	free(sink);
 	return fine;

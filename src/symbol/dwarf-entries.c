@@ -65,54 +65,54 @@ struct pm_walk {
 
 /* How to skip a form (DWARF 5 §7.5.6). False: the form is unknown, and so is its size. */
 static bool step_from_form(const struct pm_unit *unit, unsigned int form,
-			   struct step *ret)
+			   struct step *out)
 {
 	uint8_t offset = unit->offset_size;
 
-	*ret = (struct step){ .kind = STEP_FIXED, .form = (uint16_t)form };
+	*out = (struct step){ .kind = STEP_FIXED, .form = (uint16_t)form };
 	switch (form) {
 	case DW_FORM_flag_present:
 	case DW_FORM_implicit_const:
-		ret->size = 0;
+		out->size = 0;
 		return true;
 	case DW_FORM_data1:
 	case DW_FORM_flag:
 	case DW_FORM_ref1:
 	case DW_FORM_strx1:
 	case DW_FORM_addrx1:
-		ret->size = 1;
+		out->size = 1;
 		return true;
 	case DW_FORM_data2:
 	case DW_FORM_ref2:
 	case DW_FORM_strx2:
 	case DW_FORM_addrx2:
-		ret->size = 2;
+		out->size = 2;
 		return true;
 	case DW_FORM_strx3:
 	case DW_FORM_addrx3:
-		ret->size = 3;
+		out->size = 3;
 		return true;
 	case DW_FORM_data4:
 	case DW_FORM_ref4:
 	case DW_FORM_strx4:
 	case DW_FORM_addrx4:
 	case DW_FORM_ref_sup4:
-		ret->size = 4;
+		out->size = 4;
 		return true;
 	case DW_FORM_data8:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_sig8:
 	case DW_FORM_ref_sup8:
-		ret->size = 8;
+		out->size = 8;
 		return true;
 	case DW_FORM_data16:
-		ret->size = 16;
+		out->size = 16;
 		return true;
 	case DW_FORM_addr:
-		ret->size = unit->address_size;
+		out->size = unit->address_size;
 		return true;
 	case DW_FORM_ref_addr:
-		ret->size = unit->version <= 2 ? unit->address_size : offset;
+		out->size = unit->version <= 2 ? unit->address_size : offset;
 		return true;
 	case DW_FORM_sec_offset:
 	case DW_FORM_strp:
@@ -120,7 +120,7 @@ static bool step_from_form(const struct pm_unit *unit, unsigned int form,
 	case DW_FORM_strp_sup:
 	case DW_FORM_GNU_ref_alt:
 	case DW_FORM_GNU_strp_alt:
-		ret->size = offset;
+		out->size = offset;
 		return true;
 	case DW_FORM_sdata:
 	case DW_FORM_udata:
@@ -131,28 +131,28 @@ static bool step_from_form(const struct pm_unit *unit, unsigned int form,
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-		ret->kind = STEP_LEB;
+		out->kind = STEP_LEB;
 		return true;
 	case DW_FORM_string:
-		ret->kind = STEP_STRING;
+		out->kind = STEP_STRING;
 		return true;
 	case DW_FORM_block1:
 	case DW_FORM_block2:
 	case DW_FORM_block4:
-		ret->kind = STEP_BLOCK;
+		out->kind = STEP_BLOCK;
 		if (form == DW_FORM_block1)
-			ret->size = 1;
+			out->size = 1;
 		else if (form == DW_FORM_block2)
-			ret->size = 2;
+			out->size = 2;
 		else
-			ret->size = 4;
+			out->size = 4;
 		return true;
 	case DW_FORM_block:
 	case DW_FORM_exprloc:
-		ret->kind = STEP_BLOCK;
+		out->kind = STEP_BLOCK;
 		return true;
 	case DW_FORM_indirect:
-		ret->kind = STEP_INDIRECT;
+		out->kind = STEP_INDIRECT;
 		return true;
 	default:
 		return false;
@@ -222,7 +222,7 @@ static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 	const struct pm_unit *unit = walk->entries->unit;
 	struct abbrev abbrev = { .unit = walk->entries->number };
 	Dwarf_Die die;
-	int tag, result;
+	int tag, ret;
 
 	if (code > ABBREV_CODE_MAX)
 		return -EBADMSG;
@@ -233,9 +233,9 @@ static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 		return -EBADMSG;
 	abbrev.tag = (uint16_t)tag;
 	abbrev.has_children = dwarf_abbrevhaschildren(die.abbrev) != 0;
-	result = read_steps(walk, die.abbrev, &abbrev);
-	if (result < 0)
-		return result;
+	ret = read_steps(walk, die.abbrev, &abbrev);
+	if (ret < 0)
+		return ret;
 	if (pm_vec_reserve(&walk->abbrevs, code + 1) < 0)
 		return -ENOMEM;
 	while (walk->abbrevs.len <= code)
@@ -394,10 +394,10 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Gives its addresses to a function with code. @ret: its node, or PM_NODE_NONE. */
+/* Gives its addresses to a function with code. @out: its node, or PM_NODE_NONE. */
 static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
 			       size_t offset, const struct pm_pcs *pcs,
-			       const struct level *level, uint32_t *ret)
+			       const struct level *level, uint32_t *out)
 {
 	struct pm_entries *entries = walk->entries;
 	struct claim claim = {
@@ -410,9 +410,9 @@ static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev
 			.scope = level->scope,
 		},
 	};
-	int code;
+	int ret;
 
-	*ret = PM_NODE_NONE;
+	*out = PM_NODE_NONE;
 	if (entries->each)
 		return entries->each(entries->user, claim.is_inlined, claim.node.offset,
 				     pcs);
@@ -421,10 +421,10 @@ static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev
 			return 0; /* in a function that holds no wanted address */
 		claim.node.parent = level->node;
 	}
-	code = pm_pcs_each(entries->dwarf, entries->unit, pcs, claim_range, &claim);
-	*ret = claim.id;
-	if (code < 0)
-		return code;
+	ret = pm_pcs_each(entries->dwarf, entries->unit, pcs, claim_range, &claim);
+	*out = claim.id;
+	if (ret < 0)
+		return ret;
 	return 0;
 }
 
@@ -463,7 +463,7 @@ static int walk_visit_entry(struct pm_walk *walk)
 	struct pm_pcs pcs = { 0 };
 	struct level below = *level;
 	struct abbrev abbrev;
-	int result = 0;
+	int ret = 0;
 
 	if (walk->reader.failed)
 		return -EBADMSG;
@@ -475,9 +475,9 @@ static int walk_visit_entry(struct pm_walk *walk)
 	}
 	if (code >= walk->abbrevs.len ||
 	    walk->abbrevs.data[code].unit != walk->entries->number)
-		result = read_abbrev(walk, code, offset);
-	if (result < 0)
-		return result;
+		ret = read_abbrev(walk, code, offset);
+	if (ret < 0)
+		return ret;
 	abbrev = walk->abbrevs.data[code];
 	for (uint32_t i = 0; i < abbrev.steps; i++)
 		if (!walk_read_attribute(walk, &walk->steps.data[abbrev.first_step + i],
@@ -486,15 +486,15 @@ static int walk_visit_entry(struct pm_walk *walk)
 	if (is_function_tag(abbrev.tag)) {
 		below.node = PM_NODE_NONE;
 		if (abbrev.has_code)
-			result = walk_visit_function(walk, &abbrev, offset, &pcs, level,
-						     &below.node);
+			ret = walk_visit_function(walk, &abbrev, offset, &pcs, level,
+						  &below.node);
 	}
-	if (result == 0)
-		result = walk_note_scope(walk, &abbrev, offset, &below);
+	if (ret == 0)
+		ret = walk_note_scope(walk, &abbrev, offset, &below);
 	if (abbrev.tag == DW_TAG_subprogram)
 		below.function = walk->entries->unit->dies_offset + offset;
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (!abbrev.has_children)
 		return walk->depth > 0;
 	if (walk->depth + 1 >= DEPTH_MAX)
@@ -520,7 +520,7 @@ void pm_walk_free(struct pm_walk *walk)
 int pm_entries_scan(struct pm_entries *entries)
 {
 	struct pm_walk *walk = entries->walk;
-	int code;
+	int ret;
 
 	walk->entries = entries;
 	walk->depth = 0;
@@ -529,12 +529,12 @@ int pm_entries_scan(struct pm_entries *entries)
 	pm_reader_init(&walk->reader, entries->unit->dies.data, entries->unit->dies.len);
 	do {
 		if (pm_reader_left(&walk->reader) > 0)
-			code = walk_visit_entry(walk);
+			ret = walk_visit_entry(walk);
 		else
-			code = 0;
-	} while (code > 0);
-	if (code == -ENOMEM)
-		return code;
+			ret = 0;
+	} while (ret > 0);
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 

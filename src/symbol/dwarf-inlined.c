@@ -104,15 +104,15 @@ static const struct origin *find_copy_origin(struct finder *finder,
 	return &finder->origins.data[id];
 }
 
-static uint32_t read_number_attribute(Dwarf_Die *die, unsigned int name, uint64_t *ret)
+static uint32_t read_number_attribute(Dwarf_Die *die, unsigned int name, uint64_t *out)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word value;
 
 	if (!dwarf_attr(die, name, &attr) || dwarf_formudata(&attr, &value) != 0)
 		value = 0;
-	if (ret)
-		*ret = value;
+	if (out)
+		*out = value;
 	if (value <= UINT32_MAX)
 		return (uint32_t)value;
 	return 0;
@@ -125,13 +125,13 @@ static int emit_copy(struct finder *finder, const struct pm_entries *entries,
 					   .linkage = origin->linkage };
 	uint64_t file;
 	Dwarf_Die die;
-	int code;
+	int ret;
 
 	pm_vec_clear(&finder->ranges);
-	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
-			   finder);
-	if (code < 0)
-		return code;
+	ret = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
+			  finder);
+	if (ret < 0)
+		return ret;
 	if (!dwarf_offdie(finder->dwarf.dwarf, copy->offset, &die))
 		return 0;
 	place.ranges = finder->ranges.data;
@@ -175,13 +175,13 @@ static int emit_declared(struct finder *finder, const struct pm_entries *entries
 	const char *file;
 	uint32_t line;
 	size_t at;
-	int code;
+	int ret;
 
 	pm_vec_clear(&finder->ranges);
-	code = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
-			   finder);
-	if (code < 0)
-		return code;
+	ret = pm_pcs_each(&finder->dwarf, entries->unit, &copy->pcs, collect_copy_range,
+			  finder);
+	if (ret < 0)
+		return ret;
 	if (finder->ranges.len == 0 || !entries->lines)
 		return 0;
 	at = pm_wanted_from(&wanted, finder->ranges.data[0].low);
@@ -204,28 +204,28 @@ static int find_inlined_in_unit(struct finder *finder, const struct pm_unit *uni
 				      .user = finder };
 	struct pm_lines lines;
 	bool has_lines = false;
-	int code;
+	int ret;
 
 	pm_vec_clear(&finder->copies);
 	pm_vec_clear(&finder->origins);
 	pm_index_release(&finder->by_entry);
-	code = pm_entries_scan(&entries);
+	ret = pm_entries_scan(&entries);
 	if (finder->copies.len > 0)
 		has_lines = pm_lines_open(&lines, &finder->dwarf, unit) == 0;
 	if (has_lines)
 		entries.lines = &lines;
-	for (size_t i = 0; i < finder->copies.len && code == 0; i++) {
+	for (size_t i = 0; i < finder->copies.len && ret == 0; i++) {
 		const struct copy *copy = &finder->copies.data[i];
 
 		if (finder->addresses)
-			code = emit_declared(finder, &entries, copy);
+			ret = emit_declared(finder, &entries, copy);
 		else
-			code = emit_inlined(finder, &entries, copy);
+			ret = emit_inlined(finder, &entries, copy);
 	}
 	if (has_lines)
 		pm_lines_release(&lines);
 	pm_entries_release(&entries);
-	return code;
+	return ret;
 }
 
 /* Short names are in .debug_info itself. File names, which name lambdas, are with the
@@ -251,16 +251,16 @@ static int find_inlined_in_units(struct finder *finder)
 	uint8_t type;
 	Dwarf_Die die;
 	uint32_t number = 0;
-	int code = 0;
+	int ret = 0;
 
-	while (code == 0 && dwarf_get_units(finder->dwarf.dwarf, cu, &cu, &version, &type,
-					    &die, NULL) == 0) {
+	while (ret == 0 && dwarf_get_units(finder->dwarf.dwarf, cu, &cu, &version, &type,
+					   &die, NULL) == 0) {
 		struct pm_unit unit;
 
 		if (pm_unit_init(&unit, &finder->dwarf, &die, version) == 0)
-			code = find_inlined_in_unit(finder, &unit, ++number);
+			ret = find_inlined_in_unit(finder, &unit, ++number);
 	}
-	return code;
+	return ret;
 }
 
 static void inlined_finder_release(struct finder *finder)
@@ -281,19 +281,19 @@ static int find_inlined_in_file(struct finder *finder, int fd,
 				struct pm_error *err)
 {
 	const struct pm_elf_image *with_dwarf = &finder->image;
-	int code = pm_elf_image_open(&finder->image, fd, false);
+	int ret = pm_elf_image_open(&finder->image, fd, false);
 
-	if (code < 0)
-		return pm_error_set(err, code, "%s", pm_error_elf_text(code));
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 	if (!pm_dwarf_present(&finder->image) &&
 	    pm_debug_file_open(&finder->debug, &finder->image, fd, options) == 0)
 		with_dwarf = &finder->debug;
-	code = pm_dwarf_open(&finder->dwarf, &finder->image, with_dwarf, options);
-	if (code == 0 && !(finder->walk = pm_walk_new()))
-		code = -ENOMEM;
-	if (code == -ENOMEM)
-		return pm_error_set(err, code, "no memory left for its functions");
-	if (code < 0)
+	ret = pm_dwarf_open(&finder->dwarf, &finder->image, with_dwarf, options);
+	if (ret == 0 && !(finder->walk = pm_walk_new()))
+		ret = -ENOMEM;
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "no memory left for its functions");
+	if (ret < 0)
 		return pm_error_set(err, -ENODATA, "it has no debug information");
 	if (dwarf_has_word(&finder->dwarf, word))
 		return find_inlined_in_units(finder);

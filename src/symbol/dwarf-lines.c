@@ -104,7 +104,7 @@ static int read_name_table(struct header *header, bool files)
 		return -EBADMSG;
 	for (uint64_t n = 0; n < entries; n++) {
 		struct pm_line_file file = { 0 };
-		int code;
+		int ret;
 
 		for (size_t i = 0; i < count; i++) {
 			const char *text = NULL;
@@ -118,11 +118,11 @@ static int read_name_table(struct header *header, bool files)
 				file.dir = number;
 		}
 		if (files)
-			code = pm_vec_push(&lines->files, file);
+			ret = pm_vec_push(&lines->files, file);
 		else
-			code = pm_vec_push(&lines->dirs, file.name);
-		if (code < 0)
-			return code;
+			ret = pm_vec_push(&lines->dirs, file.name);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -163,7 +163,7 @@ static int read_line_header(struct header *header)
 	struct pm_reader *reader = &header->reader;
 	uint64_t length;
 	size_t tables;
-	int code;
+	int ret;
 
 	lines->version = pm_reader_u16(reader);
 	if (lines->version < 2 || lines->version > 5)
@@ -194,9 +194,9 @@ static int read_line_header(struct header *header)
 	lines->program = (struct pm_bytes){ reader->data + tables, reader->len - tables };
 	if (lines->version < 5)
 		return read_old_name_tables(header);
-	code = read_name_table(header, false);
-	if (code < 0)
-		return code;
+	ret = read_name_table(header, false);
+	if (ret < 0)
+		return ret;
 	return read_name_table(header, true);
 }
 
@@ -209,7 +209,7 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 	Dwarf_Attribute attr;
 	Dwarf_Word offset;
 	uint64_t length;
-	int code;
+	int ret;
 
 	*lines = (struct pm_lines){ .dwarf = dwarf,
 				    .unit = unit,
@@ -232,13 +232,13 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 		header.reader.len = header.reader.pos + length;
 	if (dwarf->lines_budget == 0)
 		return -EBADMSG;
-	code = read_line_header(&header);
+	ret = read_line_header(&header);
 	/* Units may share a table, but reading its list of files for each of them has a
 	 * limit. */
 	dwarf->lines_budget -= PM_MIN(header.reader.pos, dwarf->lines_budget);
 	/* Files before the damage keep their numbers. The program is needed in any
 	 * case. */
-	if (code < 0 && !lines->program.data)
+	if (ret < 0 && !lines->program.data)
 		pm_lines_release(lines);
 	if (!lines->program.data)
 		return -EBADMSG;

@@ -150,38 +150,38 @@ static bool is_mangled(const struct naming *naming)
 /* A function that is declared in a class may be defined outside of it, and in another
  * unit. */
 static void read_naming_scope(const struct pm_entries *entries, Dwarf_Die *die,
-			      struct naming *ret)
+			      struct naming *out)
 {
-	if (ret->scope != PM_SCOPE_NONE || is_mangled(ret) ||
+	if (out->scope != PM_SCOPE_NONE || is_mangled(out) ||
 	    dwarf_cu_getdwarf(die->cu) != entries->dwarf->dwarf)
 		return;
 	if (die->cu != entries->unit->die.cu)
 		entries = pm_foreign_entries(entries->dwarf, die);
 	if (!entries)
 		return;
-	ret->scope = find_entry_scope(entries, dwarf_dieoffset(die));
-	ret->entries = entries;
+	out->scope = find_entry_scope(entries, dwarf_dieoffset(die));
+	out->entries = entries;
 }
 
 static void read_naming(const struct pm_entries *entries, uint64_t offset,
-			struct naming *ret)
+			struct naming *out)
 {
 	struct pm_dwarf *dwarf = entries->dwarf;
 	Dwarf_Attribute attr;
 	Dwarf_Die die;
 
-	*ret = (struct naming){ .scope = PM_SCOPE_NONE };
+	*out = (struct naming){ .scope = PM_SCOPE_NONE };
 	if (!dwarf_offdie(dwarf->dwarf, offset, &die))
 		return;
-	for (int hops = 0; hops < HOPS_MAX && !is_mangled(ret); hops++) {
-		if (!ret->linkage && !(ret->linkage = read_text_attribute(
+	for (int hops = 0; hops < HOPS_MAX && !is_mangled(out); hops++) {
+		if (!out->linkage && !(out->linkage = read_text_attribute(
 					       dwarf, &die, DW_AT_linkage_name)))
-			ret->linkage =
+			out->linkage =
 				read_text_attribute(dwarf, &die, DW_AT_MIPS_linkage_name);
-		if (!ret->name)
-			ret->name = read_text_attribute(dwarf, &die, DW_AT_name);
-		ret->artificial |= dwarf_attr(&die, DW_AT_artificial, &attr) != NULL;
-		read_naming_scope(entries, &die, ret);
+		if (!out->name)
+			out->name = read_text_attribute(dwarf, &die, DW_AT_name);
+		out->artificial |= dwarf_attr(&die, DW_AT_artificial, &attr) != NULL;
+		read_naming_scope(entries, &die, out);
 		if (!follow_entry_origin(dwarf, &die))
 			break;
 	}

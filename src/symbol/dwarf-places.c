@@ -260,11 +260,11 @@ static int compare_spans_by_start(const void *a, const void *b)
 
 static int emit_line_spans(struct finder *finder, pm_symbol_span_fn emit, void *user)
 {
-	int code = 0;
+	int ret = 0;
 
 	qsort(finder->spans.data, finder->spans.len, sizeof(*finder->spans.data),
 	      compare_spans_by_start);
-	for (size_t i = 0; i < finder->spans.len && code == 0; i++) {
+	for (size_t i = 0; i < finder->spans.len && ret == 0; i++) {
 		struct pm_symbol_span span = {
 			.low = finder->spans.data[i].low,
 			.high = finder->spans.data[i].high,
@@ -273,9 +273,9 @@ static int emit_line_spans(struct finder *finder, pm_symbol_span_fn emit, void *
 			.file = finder->paths.data[0]
 		};
 
-		code = emit(user, &span);
+		ret = emit(user, &span);
 	}
-	return code;
+	return ret;
 }
 
 static int emit_line_places(struct finder *finder, pm_symbol_line_fn emit, void *user)
@@ -286,13 +286,13 @@ static int emit_line_places(struct finder *finder, pm_symbol_line_fn emit, void 
 		struct pm_symbol_line place = { .address = finder->places.data[i],
 						.line = finder->best,
 						.file = finder->paths.data[0] };
-		int code;
+		int ret;
 
 		if (i > 0 && finder->places.data[i - 1] == place.address)
 			continue;
-		code = emit(user, &place);
-		if (code < 0)
-			return code;
+		ret = emit(user, &place);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -300,7 +300,7 @@ static int emit_line_places(struct finder *finder, pm_symbol_line_fn emit, void 
 static int set_unknown_source_error(struct finder *finder, struct pm_error *err)
 {
 	struct pm_str near = { 0 };
-	int code;
+	int ret;
 
 	for (size_t i = 0; i < finder->near.len; i++) {
 		pm_str_puts(&near, i == 0 ? "; near names: " : ", ");
@@ -308,11 +308,10 @@ static int set_unknown_source_error(struct finder *finder, struct pm_error *err)
 	}
 	if (near.failed)
 		pm_str_clear(&near);
-	code = pm_error_set(err, -ENOENT,
-			    "no source \"%s\" is in the debug information%s",
-			    finder->source, pm_str_text(&near));
+	ret = pm_error_set(err, -ENOENT, "no source \"%s\" is in the debug information%s",
+			   finder->source, pm_str_text(&near));
 	pm_str_release(&near);
-	return code;
+	return ret;
 }
 
 /* Returns 0 if something was found. */
@@ -361,17 +360,17 @@ static int find_lines_in_file(struct finder *finder, struct images *images, int 
 			      struct pm_error *err)
 {
 	const struct pm_elf_image *with_dwarf = &images->image;
-	int code = pm_elf_image_open(&images->image, fd, false);
+	int ret = pm_elf_image_open(&images->image, fd, false);
 
-	if (code < 0)
-		return pm_error_set(err, code, "%s", pm_error_elf_text(code));
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 	if (!pm_dwarf_present(&images->image) &&
 	    pm_debug_file_open(&images->debug, &images->image, fd, options) == 0)
 		with_dwarf = &images->debug;
-	code = pm_dwarf_open(&finder->dwarf, &images->image, with_dwarf, options);
-	if (code == -ENOMEM)
-		return pm_error_set(err, code, "no memory left for its lines");
-	if (code < 0)
+	ret = pm_dwarf_open(&finder->dwarf, &images->image, with_dwarf, options);
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "no memory left for its lines");
+	if (ret < 0)
 		return pm_error_set(err, -ENODATA, "it has no debug information");
 	find_lines_in_units(finder);
 	return check_line_places(finder, err);
@@ -385,13 +384,13 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 				 .name = pm_path_name(source),
 				 .wanted = line };
 	struct images images = { 0 };
-	int code = find_lines_in_file(&finder, &images, fd, options, err);
+	int ret = find_lines_in_file(&finder, &images, fd, options, err);
 
-	if (code == 0)
-		code = emit_line_places(&finder, emit, user);
+	if (ret == 0)
+		ret = emit_line_places(&finder, emit, user);
 	line_finder_release(&finder);
 	images_close(&images);
-	return code;
+	return ret;
 }
 
 int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
@@ -402,11 +401,11 @@ int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
 		.source = source, .name = pm_path_name(source), .wanted = from, .to = to
 	};
 	struct images images = { 0 };
-	int code = find_lines_in_file(&finder, &images, fd, options, err);
+	int ret = find_lines_in_file(&finder, &images, fd, options, err);
 
-	if (code == 0)
-		code = emit_line_spans(&finder, emit, user);
+	if (ret == 0)
+		ret = emit_line_spans(&finder, emit, user);
 	line_finder_release(&finder);
 	images_close(&images);
-	return code;
+	return ret;
 }

@@ -30,7 +30,7 @@ static bool open_section_reader(struct pm_reader *reader, const struct pm_bytes 
 }
 
 /* .debug_addr, by index (DWARF 5 §7.27). */
-static bool read_indexed_address(const struct walk *walk, uint64_t index, uint64_t *ret)
+static bool read_indexed_address(const struct walk *walk, uint64_t index, uint64_t *out)
 {
 	const struct pm_bytes *section = &walk->dwarf->addr;
 	struct pm_reader reader;
@@ -40,7 +40,7 @@ static bool read_indexed_address(const struct walk *walk, uint64_t index, uint64
 	    __builtin_add_overflow(offset, walk->unit->addr_base, &offset) ||
 	    !open_section_reader(&reader, section, offset))
 		return false;
-	*ret = read_address_sized(&reader, walk->unit->address_size);
+	*out = read_address_sized(&reader, walk->unit->address_size);
 	return !reader.failed;
 }
 
@@ -85,7 +85,7 @@ static int walk_debug_ranges(struct walk *walk, uint64_t offset)
 	while (walk_spend_budget(walk)) {
 		uint64_t start = read_address_sized(&reader, size);
 		uint64_t end = read_address_sized(&reader, size);
-		int code;
+		int ret;
 
 		if (reader.failed || (start == 0 && end == 0))
 			break;
@@ -93,9 +93,9 @@ static int walk_debug_ranges(struct walk *walk, uint64_t offset)
 			base = end;
 			continue;
 		}
-		code = walk_emit_range(walk, base + start, base + end);
-		if (code < 0)
-			return code;
+		ret = walk_emit_range(walk, base + start, base + end);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -154,15 +154,15 @@ static int walk_rnglists(struct walk *walk, uint64_t offset)
 	while (walk_spend_budget(walk)) {
 		uint64_t start = 0, end = 0;
 		int kind = read_rnglist_entry(walk, &reader, &base, &start, &end);
-		int code = 0;
+		int ret = 0;
 
 		if (kind > 0)
-			code = walk_emit_range(walk, start, end);
+			ret = walk_emit_range(walk, start, end);
 
 		if (kind < 0)
 			break;
-		if (code < 0)
-			return code;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -193,11 +193,11 @@ static bool is_address_index_form(uint16_t form)
 }
 
 static bool resolve_form_address(const struct walk *walk, uint16_t form, uint64_t value,
-				 uint64_t *ret)
+				 uint64_t *out)
 {
 	if (is_address_index_form(form))
-		return read_indexed_address(walk, value, ret);
-	*ret = value;
+		return read_indexed_address(walk, value, out);
+	*out = value;
 	return form == DW_FORM_addr;
 }
 
@@ -205,7 +205,7 @@ int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
 		const struct pm_pcs *pcs, pm_range_fn each, void *user)
 {
 	struct walk walk = { .dwarf = dwarf, .unit = unit, .each = each, .user = user };
-	int code = 0;
+	int ret = 0;
 
 	if (pcs->low_form && pcs->high_form) {
 		uint64_t low, high;
@@ -221,16 +221,16 @@ int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
 		} else if (__builtin_add_overflow(low, pcs->high, &high)) {
 			return 0;
 		}
-		code = walk_emit_range(&walk, low, high);
+		ret = walk_emit_range(&walk, low, high);
 	} else if (pcs->ranges_form) {
 		if (pcs->ranges_form == DW_FORM_rnglistx)
-			code = walk_indexed_rnglist(&walk, pcs->ranges);
+			ret = walk_indexed_rnglist(&walk, pcs->ranges);
 		else if (unit->version >= 5)
-			code = walk_rnglists(&walk, pcs->ranges);
+			ret = walk_rnglists(&walk, pcs->ranges);
 		else
-			code = walk_debug_ranges(&walk, pcs->ranges);
+			ret = walk_debug_ranges(&walk, pcs->ranges);
 	}
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	return walk.count;
 }

@@ -241,30 +241,29 @@ static int resolve_unit_addresses(struct resolver *resolver, const struct pm_uni
 	};
 	struct pm_lines lines;
 	bool has_lines;
-	int code = pm_entries_scan(&entries);
+	int ret = pm_entries_scan(&entries);
 
-	has_lines = code == 0 && resolver->owned.of.len > 0 &&
+	has_lines = ret == 0 && resolver->owned.of.len > 0 &&
 		    pm_lines_open(&lines, resolver->dwarf, unit) == 0;
 	if (has_lines)
 		entries.lines = &lines;
 	if (has_lines && resolver->options->lines)
 		pm_lines_run(&lines, resolver->wanted, resolver->hits, number);
 	for (size_t i = 0;
-	     code == 0 && i < resolver->owned.of.len && !is_overdue(resolver); i++) {
+	     ret == 0 && i < resolver->owned.of.len && !is_overdue(resolver); i++) {
 		struct pm_hit *hit = &resolver->hits[resolver->owned.of.data[i]];
 
 		resolver->found += !hit->is_counted;
 		hit->is_counted = true;
-		code = resolve_one_address(resolver, &entries,
-					   resolver->options->lines ? entries.lines
-								    : NULL,
-					   resolver->owned.of.data[i]);
+		ret = resolve_one_address(resolver, &entries,
+					  resolver->options->lines ? entries.lines : NULL,
+					  resolver->owned.of.data[i]);
 	}
 	if (has_lines)
 		pm_lines_release(&lines);
 	pm_entries_release(&entries);
 	pm_vec_clear(&resolver->owned.of);
-	return code;
+	return ret;
 }
 
 static int resolve_unit_if_covered(struct resolver *resolver, Dwarf_Die *die,
@@ -294,9 +293,9 @@ static int resolve_unit_if_covered(struct resolver *resolver, Dwarf_Die *die,
  * ranges. */
 static int resolve_rangeless_units(struct resolver *resolver)
 {
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; code == 0 && i < resolver->rangeless.len; i++) {
+	for (size_t i = 0; ret == 0 && i < resolver->rangeless.len; i++) {
 		Dwarf_Half version = 0;
 		struct pm_unit unit;
 
@@ -307,9 +306,9 @@ static int resolve_rangeless_units(struct resolver *resolver)
 		    pm_unit_init(&unit, resolver->dwarf, &resolver->rangeless.data[i],
 				 version) < 0)
 			continue;
-		code = resolve_unit_addresses(resolver, &unit, ++resolver->units);
+		ret = resolve_unit_addresses(resolver, &unit, ++resolver->units);
 	}
-	return code;
+	return ret;
 }
 
 static int resolve_all_units(struct resolver *resolver)
@@ -318,38 +317,38 @@ static int resolve_all_units(struct resolver *resolver)
 	Dwarf_Half version;
 	uint8_t type;
 	Dwarf_Die die;
-	int code = 0;
+	int ret = 0;
 
 	/* Split units are not requested: libdw would open the paths that the file
 	 * names. */
-	while (code == 0 && !is_overdue(resolver) &&
+	while (ret == 0 && !is_overdue(resolver) &&
 	       dwarf_get_units(resolver->dwarf->dwarf, cu, &cu, &version, &type, &die,
 			       NULL) == 0) {
 		int tag = dwarf_tag(&die);
 
 		if ((type == DW_UT_compile && tag == DW_TAG_compile_unit) ||
 		    type == DW_UT_skeleton)
-			code = resolve_unit_if_covered(resolver, &die, version);
+			ret = resolve_unit_if_covered(resolver, &die, version);
 	}
-	if (code != 0)
-		return code;
+	if (ret != 0)
+		return ret;
 	return resolve_rangeless_units(resolver);
 }
 
 int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
-		  const struct pm_symbol_options *options, struct pm_dwarf **ret)
+		  const struct pm_symbol_options *options, struct pm_dwarf **out)
 {
 	struct pm_dwarf *dwarf = malloc(sizeof(*dwarf));
-	int code = -ENOMEM;
+	int ret = -ENOMEM;
 
 	if (dwarf)
-		code = pm_dwarf_open(dwarf, image, debug, options);
+		ret = pm_dwarf_open(dwarf, image, debug, options);
 
-	if (code < 0 && code != -ENOENT) {
+	if (ret < 0 && ret != -ENOENT) {
 		free(dwarf);
-		return code;
+		return ret;
 	}
-	*ret = dwarf;
+	*out = dwarf;
 	return 0;
 }
 
@@ -391,7 +390,7 @@ int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 		.answers = answers,
 		.claims_budget = CLAIMS_FREE + CLAIMS_PER_ADDRESS * (uint64_t)wanted->len,
 	};
-	int code;
+	int ret;
 
 	answers->limited = dwarf->limited;
 	if (!dwarf->dwarf)
@@ -403,14 +402,14 @@ int pm_dwarf_resolve(struct pm_dwarf *dwarf, const struct pm_wanted *wanted,
 			       (dwarf->info.len + dwarf->line.len) / BYTES_PER_MS;
 	resolver.walk = pm_walk_new();
 	if (resolver.walk)
-		code = resolve_all_units(&resolver);
+		ret = resolve_all_units(&resolver);
 	else
-		code = -ENOMEM;
+		ret = -ENOMEM;
 	answers->limited |= is_overdue(&resolver);
 	pm_walk_free(resolver.walk);
 	pm_vec_release(&resolver.rangeless);
 	pm_vec_release(&resolver.owned.of);
-	if (code == -ENOMEM)
-		return code;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }

@@ -15,24 +15,24 @@ struct pm_symbol_early {
 };
 
 int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
-			  bool yields, struct pm_symbol_early **ret)
+			  bool yields, struct pm_symbol_early **out)
 {
 	struct pm_symbol_early *early = calloc(1, sizeof(*early));
-	int code;
+	int ret;
 
 	if (!early)
 		return -ENOMEM;
 	early->yields = yields;
-	code = pm_symbol_worker_start_early(calls, key, yields, &early->process,
-					    &early->ask);
-	if (code < 0) {
+	ret = pm_symbol_worker_start_early(calls, key, yields, &early->process,
+					   &early->ask);
+	if (ret < 0) {
 		free(early);
-		return code;
+		return ret;
 	}
 	/* The process that sends the request sets a better one again. */
 	if (getpriority(PRIO_PROCESS, (id_t)early->process.pid) < 0)
 		setpriority(PRIO_PROCESS, (id_t)early->process.pid, 0);
-	*ret = early;
+	*out = early;
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static bool early_send_addresses(const struct pm_symbol_early *early,
 }
 
 int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_job *job,
-			struct pm_symbol_process *ret)
+			struct pm_symbol_process *out)
 {
 	if (!pm_symbol_early_is_there(early))
 		return -ESRCH;
@@ -96,7 +96,7 @@ int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_jo
 		return -EAGAIN;
 	}
 	early_stop_yielding(early);
-	*ret = early->process;
+	*out = early->process;
 	close(early->ask);
 	early->process.pid = 0;
 	return 0;

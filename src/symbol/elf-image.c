@@ -145,18 +145,18 @@ static int image_open_elf(struct pm_elf_image *image)
 
 int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size_t len)
 {
-	int code;
+	int ret;
 
 	if (len < EI_NIDENT)
 		return -ENOEXEC;
-	code = image_reserve_map(image, len);
-	if (code == 0) {
+	ret = image_reserve_map(image, len);
+	if (ret == 0) {
 		memcpy(image->map, bytes, len);
-		code = image_open_elf(image);
+		ret = image_open_elf(image);
 	}
-	if (code < 0)
+	if (ret < 0)
 		pm_elf_image_close(image);
-	return code;
+	return ret;
 }
 
 /* Reads up to the end of the file, which may be earlier than its size says. */
@@ -190,24 +190,24 @@ static int image_map_file(struct pm_elf_image *image, int fd)
 int pm_elf_image_open(struct pm_elf_image *image, int fd, bool copy)
 {
 	struct stat st;
-	int code;
+	int ret;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size < EI_NIDENT)
 		return -ENOEXEC;
-	code = image_reserve_map(image, (size_t)st.st_size);
-	if (code == 0) {
+	ret = image_reserve_map(image, (size_t)st.st_size);
+	if (ret == 0) {
 		if (copy)
-			code = image_read_file(image, fd);
+			ret = image_read_file(image, fd);
 		else
-			code = image_map_file(image, fd);
+			ret = image_map_file(image, fd);
 	}
-	if (code == 0)
-		code = image_open_elf(image);
-	if (code < 0)
+	if (ret == 0)
+		ret = image_open_elf(image);
+	if (ret < 0)
 		pm_elf_image_close(image);
-	return code;
+	return ret;
 }
 
 void pm_elf_image_close(struct pm_elf_image *image)
@@ -261,7 +261,7 @@ Elf_Scn *pm_elf_image_section(const struct pm_elf_image *image, const char *name
 	return NULL;
 }
 
-ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **ret)
+ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **out)
 {
-	return dwelf_elf_gnu_build_id(image->elf, ret);
+	return dwelf_elf_gnu_build_id(image->elf, out);
 }

@@ -11,7 +11,7 @@ struct pm_jit_split {
 	uint32_t line; /* 0: unknown */
 };
 
-void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *ret);
+void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *out);
 
 /* Whether @a, of the same name and range, includes all lines and unwind information of
  * @b. */

@@ -17,7 +17,7 @@ static bool is_digit(char c)
 }
 
 /* Cuts `:NUMBER` off the end of [text, text + *len). */
-static bool cut_trailing_number(const char *text, size_t *len, uint32_t *ret)
+static bool cut_trailing_number(const char *text, size_t *len, uint32_t *out)
 {
 	size_t at = *len;
 	uint64_t value = 0;
@@ -29,7 +29,7 @@ static bool cut_trailing_number(const char *text, size_t *len, uint32_t *ret)
 	for (size_t i = at; i < *len; i++)
 		value = value * 10 + (uint64_t)(text[i] - '0');
 	*len = at - 1;
-	*ret = (uint32_t)value;
+	*out = (uint32_t)value;
 	return true;
 }
 
@@ -71,7 +71,7 @@ static const char *v8_file(const char *text, size_t len)
 	return found;
 }
 
-static void split_v8(const char *name, size_t len, struct pm_jit_split *ret)
+static void split_v8(const char *name, size_t len, struct pm_jit_split *out)
 {
 	size_t prefix = v8_prefix(name, len);
 	uint32_t line, column;
@@ -86,12 +86,12 @@ static void split_v8(const char *name, size_t len, struct pm_jit_split *ret)
 	file = v8_file(name + prefix, len - prefix);
 	if (!file || file == name + len)
 		return;
-	ret->file = file;
-	ret->file_len = (size_t)(name + len - file);
-	ret->line = line;
+	out->file = file;
+	out->file_len = (size_t)(name + len - file);
+	out->line = line;
 }
 
-static void split_cpython(const char *name, size_t len, struct pm_jit_split *ret)
+static void split_cpython(const char *name, size_t len, struct pm_jit_split *out)
 {
 	const char *colon;
 
@@ -100,14 +100,14 @@ static void split_cpython(const char *name, size_t len, struct pm_jit_split *ret
 	colon = memchr(name + 4, ':', len - 4);
 	if (!colon || colon == name + 4 || colon + 1 == name + len)
 		return;
-	ret->file = colon + 1;
-	ret->file_len = (size_t)(name + len - ret->file);
+	out->file = colon + 1;
+	out->file_len = (size_t)(name + len - out->file);
 }
 
-void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *ret)
+void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *out)
 {
-	*ret = (struct pm_jit_split){ 0 };
-	split_v8(name, len, ret);
-	if (!ret->file)
-		split_cpython(name, len, ret);
+	*out = (struct pm_jit_split){ 0 };
+	split_v8(name, len, out);
+	if (!out->file)
+		split_cpython(name, len, out);
 }

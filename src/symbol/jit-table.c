@@ -163,10 +163,10 @@ void pm_jit_table_free(struct pm_jit_table *table)
 	free(table);
 }
 
-void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *ret)
+void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *out)
 {
-	*ret = table->stats;
-	ret->generation = table->base_generation;
+	*out = table->stats;
+	out->generation = table->base_generation;
 }
 
 /* ---- ranges -------------------------------------------------------------------------- */

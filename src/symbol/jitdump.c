@@ -130,11 +130,11 @@ static int jitdump_read_header(struct reading *reading)
 	struct pm_reader reader;
 	uint32_t magic, version, total_size, machine, pad;
 	uint64_t flags;
-	int error;
-	const uint8_t *bytes = jitdump_read_bytes(reading, 0, HEADER_BYTES, &error);
+	int ret;
+	const uint8_t *bytes = jitdump_read_bytes(reading, 0, HEADER_BYTES, &ret);
 
 	if (!bytes)
-		return error;
+		return ret;
 	pm_reader_init(&reader, bytes, HEADER_BYTES);
 	magic = pm_reader_u32(&reader);
 	version = pm_reader_u32(&reader);
@@ -277,14 +277,14 @@ static int jitdump_keep_payload(struct reading *reading, uint64_t at, uint64_t l
 				struct kept *to)
 {
 	const uint8_t *bytes;
-	int error;
+	int ret;
 
 	pm_vec_clear(to);
 	if (len > RECORD_BYTES_MAX)
 		return 0; /* more than one function is worth */
-	bytes = jitdump_read_bytes(reading, at, len, &error);
+	bytes = jitdump_read_bytes(reading, at, len, &ret);
 	if (!bytes)
-		return error;
+		return ret;
 	if (pm_vec_reserve(to, len) < 0)
 		return -ENOMEM;
 	memcpy(to->data, bytes, len);
@@ -297,13 +297,13 @@ static int jitdump_keep_payload(struct reading *reading, uint64_t at, uint64_t l
 static int jitdump_read_code(struct reading *reading, uint64_t at, uint64_t len,
 			     struct pm_jit_function *function)
 {
-	int error = 0;
+	int ret = 0;
 
 	if (function->eh_frame && function->len <= len && len <= RECORD_BYTES_MAX)
-		function->code = jitdump_read_bytes(reading, at, function->len, &error);
+		function->code = jitdump_read_bytes(reading, at, function->len, &ret);
 	if (function->code)
 		return 0;
-	return error;
+	return ret;
 }
 
 static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len)
@@ -315,15 +315,15 @@ static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len
 	struct pm_jit_function function = { .source = PM_JIT_OF_DUMP };
 	struct pm_reader reader;
 	size_t name_len;
-	int error;
+	int ret;
 	const uint8_t *bytes;
 
 	if (len < LOAD_BYTES)
 		return jitdump_set_dead(dump, -EBADMSG,
 					"a JIT_CODE_LOAD record is too short");
-	bytes = jitdump_read_bytes(reading, at, head_len, &error);
+	bytes = jitdump_read_bytes(reading, at, head_len, &ret);
 	if (!bytes)
-		return error;
+		return ret;
 	pm_reader_init(&reader, bytes, head_len);
 	pm_reader_u64(&reader); /* pid, tid */
 	pm_reader_u64(&reader); /* vma, equal to the next field */
@@ -338,18 +338,18 @@ static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len
 	/* If the name is too long, its end is unknown, and so is the start of the
 	 * code. */
 	if (name_len < head_len - LOAD_BYTES)
-		error = jitdump_read_code(reading, at + LOAD_BYTES + name_len + 1,
-					  len - LOAD_BYTES - name_len - 1, &function);
+		ret = jitdump_read_code(reading, at + LOAD_BYTES + name_len + 1,
+					len - LOAD_BYTES - name_len - 1, &function);
 	else
-		error = 0;
-	if (error == 0)
-		error = pm_jit_table_add(reading->table, &function, name, name_len);
+		ret = 0;
+	if (ret == 0)
+		ret = pm_jit_table_add(reading->table, &function, name, name_len);
 	pm_vec_clear(&dump->debug_info);
 	pm_vec_clear(&dump->unwinding);
 	/* Functions without code or name, and functions over the limits, are skipped. */
-	if (error == -EINVAL || error == -ENOSPC)
+	if (ret == -EINVAL || ret == -ENOSPC)
 		return 0;
-	return error;
+	return ret;
 }
 
 /* The function at the new address is the same as at the old one, whose bytes are still
@@ -358,23 +358,23 @@ static int jitdump_apply_move(struct reading *reading, uint64_t at, uint64_t len
 {
 	struct pm_reader reader;
 	uint64_t from, to;
-	int error;
+	int ret;
 	const uint8_t *bytes;
 
 	if (len < MOVE_BYTES)
 		return jitdump_set_dead(reading->dump, -EBADMSG,
 					"a JIT_CODE_MOVE record is too short");
-	bytes = jitdump_read_bytes(reading, at, MOVE_BYTES, &error);
+	bytes = jitdump_read_bytes(reading, at, MOVE_BYTES, &ret);
 	if (!bytes)
-		return error;
+		return ret;
 	pm_reader_init(&reader, bytes, MOVE_BYTES);
 	pm_reader_u64(&reader); /* pid, tid */
 	pm_reader_u64(&reader); /* vma, equal to the new address */
 	from = pm_reader_u64(&reader);
 	to = pm_reader_u64(&reader);
-	error = pm_jit_table_move(reading->table, from, to);
-	if (error == -ENOMEM)
-		return error;
+	ret = pm_jit_table_move(reading->table, from, to);
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 
@@ -406,28 +406,28 @@ struct prefix {
 
 /* Reads the prefix of the next record. Returns 1; 0: the record is incomplete; or
  * negative errno. */
-static int jitdump_read_prefix(struct reading *reading, struct prefix *ret)
+static int jitdump_read_prefix(struct reading *reading, struct prefix *out)
 {
 	struct pm_jitdump *dump = reading->dump;
 	struct pm_reader reader;
-	int error;
+	int ret;
 	const uint8_t *bytes;
 
 	if (dump->closed || reading->size - dump->offset < PREFIX_BYTES)
 		return 0;
-	bytes = jitdump_read_bytes(reading, dump->offset, PREFIX_BYTES, &error);
+	bytes = jitdump_read_bytes(reading, dump->offset, PREFIX_BYTES, &ret);
 	if (!bytes) {
-		if (error == -ENODATA)
+		if (ret == -ENODATA)
 			return 0;
-		return error;
+		return ret;
 	}
 	pm_reader_init(&reader, bytes, PREFIX_BYTES);
-	ret->id = pm_reader_u32(&reader);
-	ret->total_size = pm_reader_u32(&reader);
-	ret->time_ns = pm_reader_u64(&reader);
-	if (ret->total_size < PREFIX_BYTES)
+	out->id = pm_reader_u32(&reader);
+	out->total_size = pm_reader_u32(&reader);
+	out->time_ns = pm_reader_u64(&reader);
+	if (out->total_size < PREFIX_BYTES)
 		return jitdump_set_dead(dump, -EBADMSG, "a record has no valid size");
-	return ret->total_size <= reading->size - dump->offset;
+	return out->total_size <= reading->size - dump->offset;
 }
 
 /* Returns 1 if the next record was applied, 0 if none is waiting; or negative errno. */

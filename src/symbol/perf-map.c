@@ -25,7 +25,7 @@ static int hex_digit_value(char c)
 }
 
 /* Parses a hexadecimal number, with or without 0x, and the blanks after it. */
-static bool parse_hex_number(const char **at, const char *end, uint64_t *ret)
+static bool parse_hex_number(const char **at, const char *end, uint64_t *out)
 {
 	const char *text = *at;
 	uint64_t value = 0;
@@ -43,7 +43,7 @@ static bool parse_hex_number(const char **at, const char *end, uint64_t *ret)
 	while (text < end && is_space_or_tab(*text))
 		text++;
 	*at = text;
-	*ret = value;
+	*out = value;
 	return true;
 }
 

@@ -45,21 +45,21 @@ static int compare_slots(const void *a, const void *b)
 
 /* Finds `jmp *disp32(%rip)` or `push $n` in the entry at @code. */
 static bool decode_x86_plt_entry(const uint8_t *code, size_t len, uint64_t address,
-				 struct slot *ret)
+				 struct slot *out)
 {
 	for (size_t i = 0; i + 5 <= len; i++) {
 		int32_t number;
 
 		if (code[i] == 0xff && code[i + 1] == 0x25 && i + 6 <= len) {
 			memcpy(&number, code + i + 2, sizeof(number));
-			ret->key = address + i + 6 + (uint64_t)(int64_t)number;
-			ret->by_number = false;
+			out->key = address + i + 6 + (uint64_t)(int64_t)number;
+			out->by_number = false;
 			return true;
 		}
 		if (code[i] == 0x68) {
 			memcpy(&number, code + i + 1, sizeof(number));
-			ret->key = (uint32_t)number;
-			ret->by_number = true;
+			out->key = (uint32_t)number;
+			out->by_number = true;
 			return true;
 		}
 	}
@@ -67,7 +67,7 @@ static bool decode_x86_plt_entry(const uint8_t *code, size_t len, uint64_t addre
 }
 
 static bool decode_plt_entry(Elf_Data *data, const GElf_Shdr *shdr, unsigned int machine,
-			     uint64_t address, struct slot *ret, uint64_t *start)
+			     uint64_t address, struct slot *out, uint64_t *start)
 {
 	uint64_t offset = address - shdr->sh_addr, size = X86_ENTRY_BYTES;
 
@@ -75,8 +75,8 @@ static bool decode_plt_entry(Elf_Data *data, const GElf_Shdr *shdr, unsigned int
 		if (offset < AARCH64_HEADER_BYTES)
 			return false;
 		*start = address - offset % AARCH64_ENTRY_BYTES;
-		ret->key = (offset - AARCH64_HEADER_BYTES) / AARCH64_ENTRY_BYTES;
-		ret->by_number = true;
+		out->key = (offset - AARCH64_HEADER_BYTES) / AARCH64_ENTRY_BYTES;
+		out->by_number = true;
 		return true;
 	}
 	if (machine != EM_X86_64)
@@ -88,7 +88,7 @@ static bool decode_plt_entry(Elf_Data *data, const GElf_Shdr *shdr, unsigned int
 		return false;
 	*start = shdr->sh_addr + offset;
 	return decode_x86_plt_entry((const uint8_t *)data->d_buf + offset, size, *start,
-				    ret);
+				    out);
 }
 
 /* Records the slots of the wanted entries in one section. */
@@ -259,7 +259,7 @@ static int name_ifunc_slots(struct plt *plt)
 	PM_AUTO_FREE struct pm_elf_symbol *found =
 		calloc(plt->resolvers.len, sizeof(*found));
 	struct pm_wanted wanted = { .addresses = addresses };
-	int code;
+	int ret;
 
 	if (!addresses || !found)
 		return -ENOMEM;
@@ -269,8 +269,8 @@ static int name_ifunc_slots(struct plt *plt)
 		if (wanted.len == 0 ||
 		    addresses[wanted.len - 1] != plt->resolvers.data[i].key)
 			addresses[wanted.len++] = plt->resolvers.data[i].key;
-	code = pm_symtab_resolve(plt->image, plt->debug, &wanted, found);
-	for (size_t i = 0; code == 0 && i < plt->resolvers.len; i++) {
+	ret = pm_symtab_resolve(plt->image, plt->debug, &wanted, found);
+	for (size_t i = 0; ret == 0 && i < plt->resolvers.len; i++) {
 		const struct slot *slot = &plt->resolvers.data[i];
 		size_t at = pm_wanted_from(&wanted, slot->key);
 
@@ -279,7 +279,7 @@ static int name_ifunc_slots(struct plt *plt)
 			plt->symbols[slot->wanted].plt = true;
 		}
 	}
-	return code;
+	return ret;
 }
 
 int pm_plt_resolve(const struct pm_elf_image *image, const struct pm_elf_image *debug,
@@ -289,16 +289,16 @@ int pm_plt_resolve(const struct pm_elf_image *image, const struct pm_elf_image *
 		.image = image, .debug = debug, .wanted = wanted, .symbols = symbols
 	};
 	GElf_Ehdr ehdr;
-	int code;
+	int ret;
 
 	if (!gelf_getehdr(image->elf, &ehdr))
 		return 0;
-	code = find_plt_slots(&plt, ehdr.e_machine);
-	if (code == 0 && plt.slots.len > 0)
-		code = find_plt_names(&plt);
-	if (code == 0 && plt.resolvers.len > 0)
-		code = name_ifunc_slots(&plt);
+	ret = find_plt_slots(&plt, ehdr.e_machine);
+	if (ret == 0 && plt.slots.len > 0)
+		ret = find_plt_names(&plt);
+	if (ret == 0 && plt.resolvers.len > 0)
+		ret = name_ifunc_slots(&plt);
 	pm_vec_release(&plt.slots);
 	pm_vec_release(&plt.resolvers);
-	return code;
+	return ret;
 }

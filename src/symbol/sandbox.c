@@ -173,7 +173,7 @@ static int filter_system_calls(void)
 int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 {
 	uint64_t mapped = mapped_bytes();
-	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, code;
+	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, ret;
 
 	/* Only a reader of rings needs real-time priority. A priority below the normal
 	 * one was set on purpose and stays. */
@@ -187,9 +187,9 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
 			errno = 0;
 	}
-	code = drop_capabilities();
-	if (code < 0)
-		return code;
+	ret = drop_capabilities();
+	if (ret < 0)
+		return ret;
 	/* Other processes of that user must not inspect its memory, and it must not leave
 	 * a core file. */
 	prctl(PR_SET_DUMPABLE, 0);

@@ -90,17 +90,17 @@ const struct pm_range *pm_elf_image_code(const struct pm_elf_image *image,
 /* The first section that has bytes and one of two names (@other may be NULL). */
 Elf_Scn *pm_elf_image_section(const struct pm_elf_image *image, const char *name,
 			      const char *other, GElf_Shdr *shdr);
-/* Returns the length of the build-id; negative: none. @ret is borrowed from the image. */
-ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **ret);
+/* Returns the length of the build-id; negative: none. @out is borrowed from the image. */
+ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **out);
 
 /*
  * Opens the separate debug file of @image, which is the file behind @fd (-1: in memory
  * only), by build-id or .gnu_debuglink. -ENOENT: there is no matching file.
  */
-int pm_debug_file_open(struct pm_elf_image *ret, const struct pm_elf_image *image, int fd,
+int pm_debug_file_open(struct pm_elf_image *out, const struct pm_elf_image *image, int fd,
 		       const struct pm_symbol_options *options);
 /* Opens the file that dwz made, whose build-id is in another file's .gnu_debugaltlink. */
-int pm_debug_file_alt(struct pm_elf_image *ret, const void *id, size_t id_len,
+int pm_debug_file_alt(struct pm_elf_image *out, const void *id, size_t id_len,
 		      const struct pm_symbol_options *options);
 
 /* ---- symbol tables ------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ struct pm_dwarf;
  * -ENOMEM.
  */
 int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *debug,
-		  const struct pm_symbol_options *options, struct pm_dwarf **ret);
+		  const struct pm_symbol_options *options, struct pm_dwarf **out);
 /* Reads everything that pm_dwarf_resolve() reads for any addresses. */
 void pm_dwarf_read_ahead(struct pm_dwarf *dwarf);
 void pm_dwarf_free(struct pm_dwarf *dwarf);

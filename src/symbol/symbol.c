@@ -105,19 +105,19 @@ static int emit_inline_chains(struct pm_symbols *job, pm_symbol_emit_fn emit, vo
 	for (size_t i = 0; i < job->wanted.len; i++) {
 		const struct pm_symbol_function *functions;
 		size_t len;
-		int code = assemble_inline_chain(job, i);
+		int ret = assemble_inline_chain(job, i);
 
-		if (code < 0)
-			return code;
+		if (ret < 0)
+			return ret;
 		functions = job->chain.data;
 		len = job->chain.len;
 		if (!job->options.inlines && len > 1) {
 			functions += len - 1;
 			len = 1;
 		}
-		code = emit(user, i, len > 0 ? functions : NULL, len);
-		if (code < 0)
-			return code;
+		ret = emit(user, i, len > 0 ? functions : NULL, len);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -127,11 +127,11 @@ static int emit_inline_chains(struct pm_symbols *job, pm_symbol_emit_fn emit, vo
 static int load_symbol_files(struct pm_symbols *job, int fd)
 {
 	const struct pm_elf_image *debug;
-	int code = pm_debug_file_open(&job->debug, &job->image, fd, &job->options);
+	int ret = pm_debug_file_open(&job->debug, &job->image, fd, &job->options);
 
-	if (code < 0) {
+	if (ret < 0) {
 		job->debug = (struct pm_elf_image){ 0 };
-		job->damaged = code != -ENOENT;
+		job->damaged = ret != -ENOENT;
 	}
 	debug = job->debug.elf ? &job->debug : NULL;
 	job->damaged |=
@@ -145,24 +145,24 @@ static int resolve_wanted_symbols(struct pm_symbols *job)
 {
 	const struct pm_elf_image *debug = job->debug.elf ? &job->debug : NULL;
 	size_t len = job->wanted.len;
-	int code;
+	int ret;
 
 	job->symbols = calloc(len, sizeof(*job->symbols));
 	job->answers.of = calloc(len, sizeof(*job->answers.of));
 	if (!job->symbols || !job->answers.of)
 		return -ENOMEM;
-	code = pm_symtab_resolve(&job->image, debug, &job->wanted, job->symbols);
-	if (code == 0)
-		code = pm_plt_resolve(&job->image, debug, &job->wanted, job->symbols);
-	if (code == 0)
-		code = pm_dwarf_resolve(job->dwarf, &job->wanted, &job->options,
-					&job->texts, &job->answers);
-	if (code == 0)
-		code = pm_go_resolve(&job->image, &job->wanted, job->symbols, &job->texts,
-				     &job->answers);
-	if (code == 0 && job->options.starts)
-		code = pm_starts_resolve(&job->image, &job->wanted, job->symbols);
-	return code;
+	ret = pm_symtab_resolve(&job->image, debug, &job->wanted, job->symbols);
+	if (ret == 0)
+		ret = pm_plt_resolve(&job->image, debug, &job->wanted, job->symbols);
+	if (ret == 0)
+		ret = pm_dwarf_resolve(job->dwarf, &job->wanted, &job->options,
+				       &job->texts, &job->answers);
+	if (ret == 0)
+		ret = pm_go_resolve(&job->image, &job->wanted, job->symbols, &job->texts,
+				    &job->answers);
+	if (ret == 0 && job->options.starts)
+		ret = pm_starts_resolve(&job->image, &job->wanted, job->symbols);
+	return ret;
 }
 
 /* @code: the result of the previous step. */
@@ -183,14 +183,14 @@ static int answer_symbol_job(struct pm_symbols *job, int code, pm_symbol_emit_fn
 static int run_symbol_job(struct pm_symbols *job, int fd, pm_symbol_emit_fn emit,
 			  void *user, struct pm_error *err)
 {
-	int code = 0;
+	int ret = 0;
 
 	if (job->wanted.len > 0)
-		code = load_symbol_files(job, fd);
+		ret = load_symbol_files(job, fd);
 
-	code = answer_symbol_job(job, code, emit, user, err);
+	ret = answer_symbol_job(job, ret, emit, user, err);
 	symbols_release(job);
-	return code;
+	return ret;
 }
 
 static int set_not_elf_error(int code, struct pm_error *err)
@@ -203,10 +203,10 @@ int pm_symbols_resolve(int fd, const uint64_t *addresses, size_t len,
 		       void *user, struct pm_error *err)
 {
 	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
-	int code = pm_elf_image_open(&job.image, fd, options->copy_files);
+	int ret = pm_elf_image_open(&job.image, fd, options->copy_files);
 
-	if (code < 0)
-		return set_not_elf_error(code, err);
+	if (ret < 0)
+		return set_not_elf_error(ret, err);
 	return run_symbol_job(&job, fd, emit, user, err);
 }
 
@@ -216,34 +216,34 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
 			      pm_symbol_emit_fn emit, void *user, struct pm_error *err)
 {
 	struct pm_symbols job = { .wanted = { addresses, len }, .options = *options };
-	int code = pm_elf_image_open_memory(&job.image, image, image_len);
+	int ret = pm_elf_image_open_memory(&job.image, image, image_len);
 
-	if (code < 0)
-		return set_not_elf_error(code, err);
+	if (ret < 0)
+		return set_not_elf_error(ret, err);
 	return run_symbol_job(&job, -1, emit, user, err);
 }
 
 int pm_symbols_open(int fd, const struct pm_symbol_options *options,
-		    struct pm_symbols **ret, struct pm_error *err)
+		    struct pm_symbols **out, struct pm_error *err)
 {
 	struct pm_symbols *symbols = calloc(1, sizeof(*symbols));
-	int code;
+	int ret;
 
 	if (!symbols)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	symbols->options = *options;
-	code = pm_elf_image_open(&symbols->image, fd, options->copy_files);
-	if (code < 0) {
+	ret = pm_elf_image_open(&symbols->image, fd, options->copy_files);
+	if (ret < 0) {
 		free(symbols);
-		return set_not_elf_error(code, err);
+		return set_not_elf_error(ret, err);
 	}
-	code = load_symbol_files(symbols, fd);
-	if (code < 0) {
+	ret = load_symbol_files(symbols, fd);
+	if (ret < 0) {
 		pm_symbols_free(symbols);
-		return pm_error_set(err, code, "no memory left for its symbols");
+		return pm_error_set(err, ret, "no memory left for its symbols");
 	}
 	pm_dwarf_read_ahead(symbols->dwarf);
-	*ret = symbols;
+	*out = symbols;
 	return 0;
 }
 

@@ -174,13 +174,13 @@ static int scan_symbol_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 		count = INT32_MAX;
 	for (size_t i = 1; i < count; i++) {
 		GElf_Sym sym;
-		int code;
+		int ret;
 
 		if (!gelf_getsym(data, (int)i, &sym))
 			break;
-		code = scan_add_symbol(scan, &strings, &sym);
-		if (code < 0)
-			return code;
+		ret = scan_add_symbol(scan, &strings, &sym);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -192,13 +192,13 @@ static int scan_symbol_tables(struct scan *scan, Elf *elf, uint32_t type)
 
 	while ((section = elf_nextscn(elf, section))) {
 		GElf_Shdr shdr;
-		int code;
+		int ret;
 
 		if (!gelf_getshdr(section, &shdr) || shdr.sh_type != type)
 			continue;
-		code = scan_symbol_table(scan, elf, section, &shdr);
-		if (code < 0)
-			return code;
+		ret = scan_symbol_table(scan, elf, section, &shdr);
+		if (ret < 0)
+			return ret;
 		return 1;
 	}
 	return 0;
@@ -206,15 +206,15 @@ static int scan_symbol_tables(struct scan *scan, Elf *elf, uint32_t type)
 
 static void answer_from_candidate(const struct pm_elf_image *image, uint64_t address,
 				  const struct candidate *candidate,
-				  struct pm_elf_symbol *ret)
+				  struct pm_elf_symbol *out)
 {
 	if (candidate->end == candidate->start &&
 	    pm_elf_image_code(image, address) !=
 		    pm_elf_image_code(image, candidate->start))
 		return;
-	ret->name = candidate->name;
-	ret->start = candidate->start;
-	ret->end = candidate->end;
+	out->name = candidate->name;
+	out->start = candidate->start;
+	out->end = candidate->end;
 }
 
 /*
@@ -265,23 +265,23 @@ int pm_symtab_resolve(const struct pm_elf_image *image, const struct pm_elf_imag
 	PM_AUTO_FREE struct candidate *nearest =
 		calloc(wanted->len + 1, sizeof(*nearest));
 	struct scan scan = { .image = image, .wanted = wanted, .nearest = nearest };
-	int code;
+	int ret;
 
 	if (!nearest)
 		return -ENOMEM;
-	code = scan_symbol_tables(&scan, image->elf, SHT_SYMTAB);
-	if (code == 0) {
+	ret = scan_symbol_tables(&scan, image->elf, SHT_SYMTAB);
+	if (ret == 0) {
 		if (debug)
-			code = scan_symbol_tables(&scan, debug->elf, SHT_SYMTAB);
+			ret = scan_symbol_tables(&scan, debug->elf, SHT_SYMTAB);
 		else
-			code = 0;
-		if (code >= 0)
-			code = scan_symbol_tables(&scan, image->elf, SHT_DYNSYM);
+			ret = 0;
+		if (ret >= 0)
+			ret = scan_symbol_tables(&scan, image->elf, SHT_DYNSYM);
 	}
-	if (code >= 0)
-		code = scan_resolve_addresses(&scan, symbols);
+	if (ret >= 0)
+		ret = scan_resolve_addresses(&scan, symbols);
 	pm_vec_release(&scan.found);
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	return 0;
 }

@@ -88,13 +88,13 @@ void pm_symbol_wire_put_done(struct pm_str *to, int code)
 	wire_append_u32(to, (uint32_t)code);
 }
 
-static bool wire_read_symbol(struct pm_reader *reader, struct pm_symbol_wire_message *ret)
+static bool wire_read_symbol(struct pm_reader *reader, struct pm_symbol_wire_message *out)
 {
-	ret->index = pm_reader_u32(reader);
-	ret->functions_len = pm_reader_u32(reader);
-	if (reader->failed || ret->functions_len > PM_SYMBOL_WIRE_FUNCTIONS_MAX)
+	out->index = pm_reader_u32(reader);
+	out->functions_len = pm_reader_u32(reader);
+	if (reader->failed || out->functions_len > PM_SYMBOL_WIRE_FUNCTIONS_MAX)
 		return false;
-	for (size_t i = 0; i < ret->functions_len; i++) {
+	for (size_t i = 0; i < out->functions_len; i++) {
 		struct pm_symbol_function function = { .line = pm_reader_u32(reader) };
 		uint32_t follows = pm_reader_u32(reader);
 
@@ -106,12 +106,12 @@ static bool wire_read_symbol(struct pm_reader *reader, struct pm_symbol_wire_mes
 			function.start = pm_reader_u64(reader);
 		if (reader->failed || follows > HAS_ALL)
 			return false;
-		ret->functions[i] = function;
+		out->functions[i] = function;
 	}
 	return true;
 }
 
-int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_message *ret,
+int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_message *out,
 			size_t *taken)
 {
 	struct pm_reader reader;
@@ -128,18 +128,18 @@ int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_mes
 	pm_reader_init(&reader, (const char *)bytes + sizeof(size), size);
 	kind = pm_reader_u32(&reader);
 	if (kind == PM_SYMBOL_WIRE_SYMBOL) {
-		valid = wire_read_symbol(&reader, ret);
+		valid = wire_read_symbol(&reader, out);
 	} else if (kind == PM_SYMBOL_WIRE_OPENING) {
-		ret->index = pm_reader_u32(&reader);
+		out->index = pm_reader_u32(&reader);
 		valid = !reader.failed;
 	} else {
-		ret->code = (int32_t)pm_reader_u32(&reader);
+		out->code = (int32_t)pm_reader_u32(&reader);
 		valid = kind == PM_SYMBOL_WIRE_DONE &&
-			ret->code <= PM_SYMBOL_WIRE_DAMAGED;
+			out->code <= PM_SYMBOL_WIRE_DAMAGED;
 	}
 	if (!valid || pm_reader_left(&reader) > 0)
 		return -EBADMSG;
-	ret->kind = kind;
+	out->kind = kind;
 	*taken = sizeof(size) + size;
 	return 1;
 }

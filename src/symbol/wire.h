@@ -50,5 +50,5 @@ void pm_symbol_wire_put_opening(struct pm_str *to, uint32_t index);
 void pm_symbol_wire_put_done(struct pm_str *to, int code);
 /* Parses the first message. Returns 1 and its length in @taken; 0 if it is incomplete;
  * -EBADMSG. */
-int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_message *ret,
+int pm_symbol_wire_next(const void *bytes, size_t len, struct pm_symbol_wire_message *out,
 			size_t *taken);

@@ -290,15 +290,15 @@ static void worker_run(struct worker *worker, pid_t parent)
 		worker_wait_for_request(worker, worker->jobs);
 	for (size_t i = 0; i < worker->len; i++) {
 		struct job *job = &worker->jobs[i];
-		int code;
+		int ret;
 
 		pm_sandbox_cpu_time(job_cpu_seconds(job));
-		code = worker_resolve_job(worker, job);
-		if (code == 0 && job->limited)
-			code = PM_SYMBOL_WIRE_LIMITED;
-		else if (code == 0 && job->damaged)
-			code = PM_SYMBOL_WIRE_DAMAGED;
-		pm_symbol_wire_put_done(&worker->text, code);
+		ret = worker_resolve_job(worker, job);
+		if (ret == 0 && job->limited)
+			ret = PM_SYMBOL_WIRE_LIMITED;
+		else if (ret == 0 && job->damaged)
+			ret = PM_SYMBOL_WIRE_DAMAGED;
+		pm_symbol_wire_put_done(&worker->text, ret);
 		worker_send_text(worker);
 	}
 }
@@ -324,7 +324,7 @@ static _Noreturn void worker_child_main(struct worker *worker,
 
 /* @jobs NULL: its only job arrives through worker->ask. */
 static int worker_start_process(struct worker *worker, const struct pm_symbol_job *jobs,
-				struct pm_symbol_process *ret)
+				struct pm_symbol_process *out)
 {
 	pid_t parent = getpid(), pid;
 	int ends[2];
@@ -339,20 +339,20 @@ static int worker_start_process(struct worker *worker, const struct pm_symbol_jo
 	if (pid == 0)
 		worker_child_main(worker, jobs, parent);
 	if (pid < 0) {
-		int code = -errno;
+		int ret = -errno;
 
 		close(ends[0]);
 		close(ends[1]);
-		return code;
+		return ret;
 	}
 	close(ends[1]);
-	*ret = (struct pm_symbol_process){ .pid = pid, .fd = ends[0] };
+	*out = (struct pm_symbol_process){ .pid = pid, .fd = ends[0] };
 	return 0;
 }
 
 int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
 			   const bool *hung, const struct pm_symbol_crew_calls *calls,
-			   struct pm_symbol_process *ret)
+			   struct pm_symbol_process *out)
 {
 	struct worker worker = { .calls = calls,
 				 .first = first,
@@ -360,16 +360,16 @@ int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_
 				 .hung = hung,
 				 .ask = -1 };
 
-	return worker_start_process(&worker, jobs, ret);
+	return worker_start_process(&worker, jobs, out);
 }
 
 int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_t key,
-				 bool yields, struct pm_symbol_process *ret, int *ask)
+				 bool yields, struct pm_symbol_process *out, int *ask)
 {
 	struct worker worker = {
 		.calls = calls, .first = key, .len = 1, .yields = yields
 	};
-	int ends[2], code;
+	int ends[2], ret;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
@@ -378,11 +378,11 @@ int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_
 	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[1], F_SETFL, O_NONBLOCK);
 	worker.ask = ends[0];
-	code = worker_start_process(&worker, NULL, ret);
+	ret = worker_start_process(&worker, NULL, out);
 	close(ends[0]);
-	if (code < 0)
+	if (ret < 0)
 		close(ends[1]);
 	else
 		*ask = ends[1];
-	return code;
+	return ret;
 }

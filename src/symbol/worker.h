@@ -31,12 +31,12 @@ struct pm_symbol_process {
  * ends early if we do. Returns 0 or negative errno. */
 int pm_symbol_worker_start(const struct pm_symbol_job *jobs, size_t first, size_t end,
 			   const bool *hung, const struct pm_symbol_crew_calls *calls,
-			   struct pm_symbol_process *ret);
+			   struct pm_symbol_process *out);
 /* Starts a process that opens module @key, see pm_symbol_early_start(). From @ask it
  * reads the number of addresses (u64) and the addresses. */
 int pm_symbol_worker_start_early(const struct pm_symbol_crew_calls *calls, size_t key,
-				 bool yields, struct pm_symbol_process *ret, int *ask);
+				 bool yields, struct pm_symbol_process *out, int *ask);
 /* Gives the job to the waiting helper, and that helper to the caller. Negative: it is not
  * available. */
 int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_job *job,
-			struct pm_symbol_process *ret);
+			struct pm_symbol_process *out);
