@@ -73,7 +73,7 @@ struct pm_source {
  * read it, but search->uid may not; -ENOTSUP if it is not a regular file; -EFBIG;
  * -EBADMSG if it is not text (it has NUL bytes); -ENOMEM. @err says which file and why.
  */
-int pm_source_read(struct pm_source *ret, const char *path,
+int pm_source_read(struct pm_source *out, const char *path,
 		   const struct pm_annotate_search *search, struct pm_error *err);
 void pm_source_release(struct pm_source *source);
 /*
@@ -128,11 +128,11 @@ struct pm_annotate_lines {
 };
 
 /*
- * Fills ret[0..len-1], one for each of the distinct @functions, in one pass over the
+ * Fills out[0..len-1], one for each of the distinct @functions, in one pass over the
  * stacks: fifty functions cost little more than one. 0, or -ENOMEM with nothing to
  * release.
  */
-int pm_annotate_lines_init(struct pm_annotate_lines *ret, const struct pm_view *view,
+int pm_annotate_lines_init(struct pm_annotate_lines *out, const struct pm_view *view,
 			   const uint32_t *functions, size_t len);
 void pm_annotate_lines_release(struct pm_annotate_lines *lines);
 
@@ -149,7 +149,7 @@ struct pm_annotate_regions {
  * function's weight (of its self with inlined, or of its total), and @context lines
  * around each. Gaps that are too small to leave out are filled. 0 or -ENOMEM.
  */
-int pm_annotate_regions_init(struct pm_annotate_regions *ret,
+int pm_annotate_regions_init(struct pm_annotate_regions *out,
 			     const struct pm_annotate_lines *lines, uint32_t file,
 			     double limit, uint32_t context);
 void pm_annotate_regions_release(struct pm_annotate_regions *regions);
@@ -173,7 +173,7 @@ struct pm_annotate_choices {
  * the heaviest of which are in @err. With -ENOTUNIQ, the rows are filled nevertheless,
  * for a program that asks the user.
  */
-int pm_annotate_choose(struct pm_annotate_choices *ret, const struct pm_view *view,
+int pm_annotate_choose(struct pm_annotate_choices *out, const struct pm_view *view,
 		       const char *name, struct pm_error *err);
 void pm_annotate_choices_release(struct pm_annotate_choices *choices);
 
@@ -250,7 +250,7 @@ struct pm_annotate_code {
  * -ENOEXEC, -EACCES and other errors of the file; -ENODATA: no sample with the function
  * has an address; -ENOMEM. @err explains it to the user.
  */
-int pm_annotate_code_init(struct pm_annotate_code *ret, const struct pm_view *view,
+int pm_annotate_code_init(struct pm_annotate_code *out, const struct pm_view *view,
 			  uint32_t function, const struct pm_annotate_search *search,
 			  struct pm_error *err);
 void pm_annotate_code_release(struct pm_annotate_code *code);

@@ -42,7 +42,7 @@ struct pm_annotate_binary {
 
 /* Opens the file of @module if it is the recorded one. Errors as
  * pm_annotate_code_init(). */
-int pm_annotate_binary_open(struct pm_annotate_binary *ret,
+int pm_annotate_binary_open(struct pm_annotate_binary *out,
 			    const struct pm_profile_module *module,
 			    const struct pm_annotate_search *search,
 			    struct pm_error *err);

@@ -65,15 +65,15 @@ static int check_build_id(int fd, const char *recorded, struct pm_error *err)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
 	char hex[2 * PM_MODULE_BUILD_ID_MAX + 1] = "";
-	int r = pm_elf_build_id(fd, id, &len);
+	int ret = pm_elf_build_id(fd, id, &len);
 
-	if (r == -ENODATA)
+	if (ret == -ENODATA)
 		return pm_error_set(err, -ESTALE,
 				    "another file is there now: it has no build-id, the "
 				    "recorded one has %s",
 				    recorded);
-	if (r < 0)
-		return pm_error_set(err, r, "%s", pm_error_elf_text(r));
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 	for (size_t i = 0; i < len; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	if (strcasecmp(hex, recorded) != 0)
@@ -89,15 +89,15 @@ static int check_age(int fd, int64_t recorded_at, struct pm_error *err)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
 	struct stat st;
-	int r = pm_elf_build_id(fd, id, &len);
+	int ret = pm_elf_build_id(fd, id, &len);
 
-	if (r == 0)
+	if (ret == 0)
 		return pm_error_set(
 			err, -ESTALE,
 			"the recording knows no build-id of it, and this file "
 			"has one: it may be another");
-	if (r != -ENODATA)
-		return pm_error_set(err, r, "%s", pm_error_elf_text(r));
+	if (ret != -ENODATA)
+		return pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 	if (fstat(fd, &st) < 0)
 		return pm_error_set(err, -errno, "%s", strerror(errno));
 	if (recorded_at == 0 || st.st_mtim.tv_sec > recorded_at)
@@ -112,13 +112,13 @@ static int check_recorded_binary(struct pm_annotate_binary *binary,
 				 const struct pm_annotate_search *search,
 				 struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	if (module->build_id)
 		return check_build_id(binary->fd, module->build_id, err);
-	r = check_age(binary->fd, search->recorded_at, err);
-	binary->unverified = r == 0;
-	return r;
+	ret = check_age(binary->fd, search->recorded_at, err);
+	binary->unverified = ret == 0;
+	return ret;
 }
 
 /* ---- opening --------------------------------------------------------------------------- */
@@ -138,13 +138,13 @@ static int set_missing_binary_error(const struct pm_profile_module *module,
 }
 
 /* Opens the file at its path below @root. */
-static int open_binary_below_root(struct pm_annotate_binary *ret, const char *root,
+static int open_binary_below_root(struct pm_annotate_binary *out, const char *root,
 				  const struct pm_profile_module *module,
 				  const struct pm_annotate_search *search,
 				  struct pm_error *err)
 {
 	struct pm_str path = { 0 };
-	int r;
+	int ret;
 
 	pm_str_puts(&path, root);
 	if (path.len > 0 && path.data[path.len - 1] == '/')
@@ -154,40 +154,40 @@ static int open_binary_below_root(struct pm_annotate_binary *ret, const char *ro
 		pm_str_release(&path);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	pm_annotate_binary_release(ret);
-	ret->path = path.data;
-	ret->fd = pm_file_open(0, ret->path);
-	if (ret->fd < 0)
-		r = ret->fd;
+	pm_annotate_binary_release(out);
+	out->path = path.data;
+	out->fd = pm_file_open(0, out->path);
+	if (out->fd < 0)
+		ret = out->fd;
 	else
-		r = check_recorded_binary(ret, module, search, err);
-	if (ret->fd >= 0)
-		return r;
-	pm_error_set(err, r, "%s", pm_error_open_text(r));
-	if (r == -ENOENT)
+		ret = check_recorded_binary(out, module, search, err);
+	if (out->fd >= 0)
+		return ret;
+	pm_error_set(err, ret, "%s", pm_error_open_text(ret));
+	if (ret == -ENOENT)
 		pm_error_fix(err, "--symfs with the folder under which it is now");
-	return r;
+	return ret;
 }
 
-static int open_binary_at_path(struct pm_annotate_binary *ret,
+static int open_binary_at_path(struct pm_annotate_binary *out,
 			       const struct pm_profile_module *module,
 			       const struct pm_annotate_search *search,
 			       struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	if (module->path[0] != '/')
 		return pm_error_set(err, -ENOENT, "this is no path of a file");
 	if (search->symfs)
-		r = open_binary_below_root(ret, search->symfs, module, search, err);
+		ret = open_binary_below_root(out, search->symfs, module, search, err);
 	else
-		r = -ENOENT;
+		ret = -ENOENT;
 	/* The user needs to know what is wrong with the file there. */
-	if (r == -ENOENT)
-		r = open_binary_below_root(ret, "", module, search, err);
-	else if (r < 0 && open_binary_below_root(ret, "", module, search, NULL) == 0)
-		r = 0;
-	return r;
+	if (ret == -ENOENT)
+		ret = open_binary_below_root(out, "", module, search, err);
+	else if (ret < 0 && open_binary_below_root(out, "", module, search, NULL) == 0)
+		ret = 0;
+	return ret;
 }
 
 /* Chooses the folder that has the separate debug file; none: the default one may have
@@ -196,11 +196,11 @@ static int find_binary_debug_dir(struct pm_annotate_binary *binary,
 				 const struct pm_annotate_search *search)
 {
 	struct pm_str below = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	if (search->symfs)
 		pm_str_printf(&below, "%s/usr/lib/debug", search->symfs);
-	for (int i = 0; r == 0 && !binary->debug_dir && i < 2; i++) {
+	for (int i = 0; ret == 0 && !binary->debug_dir && i < 2; i++) {
 		const struct pm_debug_search debug = { .dir = i == 0 ? search->debug_dir
 								     : below.data };
 		PM_AUTO_CLOSE int fd = -1;
@@ -212,48 +212,48 @@ static int find_binary_debug_dir(struct pm_annotate_binary *binary,
 			continue;
 		binary->debug_dir = strdup(debug.dir);
 		if (!binary->debug_dir)
-			r = -ENOMEM;
+			ret = -ENOMEM;
 	}
 	if (below.failed)
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	pm_str_release(&below);
-	return r;
+	return ret;
 }
 
-int pm_annotate_binary_open(struct pm_annotate_binary *ret,
+int pm_annotate_binary_open(struct pm_annotate_binary *out,
 			    const struct pm_profile_module *module,
 			    const struct pm_annotate_search *search, struct pm_error *err)
 {
 	PM_CLEANUP(pm_annotate_binary_release)
 	struct pm_annotate_binary binary = { .fd = -1 };
-	int r = set_missing_binary_error(module, err);
+	int ret = set_missing_binary_error(module, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (strcmp(module->kind, "vdso") == 0) {
 		binary.path = strdup(module->path);
 		binary.fd = open_vdso_copy();
 		if (binary.fd < 0)
-			r = pm_error_set(err, binary.fd,
-					 "this process has no vDSO to look at");
+			ret = pm_error_set(err, binary.fd,
+					   "this process has no vDSO to look at");
 		else
-			r = 0;
+			ret = 0;
 		/* Its age says nothing: it is as old as this process. */
-		if (r == 0 && !module->build_id)
-			r = pm_error_set(err, -ESTALE,
-					 "the recording knows no build-id of the vDSO");
-		if (r == 0)
-			r = check_recorded_binary(&binary, module, search, err);
+		if (ret == 0 && !module->build_id)
+			ret = pm_error_set(err, -ESTALE,
+					   "the recording knows no build-id of the vDSO");
+		if (ret == 0)
+			ret = check_recorded_binary(&binary, module, search, err);
 	} else {
-		r = open_binary_at_path(&binary, module, search, err);
+		ret = open_binary_at_path(&binary, module, search, err);
 	}
-	if (r == 0 && find_binary_debug_dir(&binary, search) < 0)
-		r = pm_error_set(err, -ENOMEM, "out of memory");
-	if (r < 0) {
+	if (ret == 0 && find_binary_debug_dir(&binary, search) < 0)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret < 0) {
 		pm_error_where(err, binary.path ? binary.path : module->path, -1);
-		return r;
+		return ret;
 	}
-	*ret = binary;
+	*out = binary;
 	binary = (struct pm_annotate_binary){ .fd = -1 };
 	return 0;
 }

@@ -21,37 +21,37 @@ static int compare_choices_by_weight(const void *a, const void *b)
 }
 
 /* Collects the functions of @set that are in the view, with their weights. */
-static int weigh_choices(struct pm_annotate_choices *ret, const struct pm_view *view,
+static int weigh_choices(struct pm_annotate_choices *out, const struct pm_view *view,
 			 const struct pm_function_set *set)
 {
 	PM_AUTO_FREE uint32_t *ids = calloc(set->len + 1, sizeof(*ids));
 	PM_AUTO_FREE struct pm_annotate_lines *lines =
 		calloc(set->len + 1, sizeof(*lines));
 	size_t len = 0;
-	int r = 0;
+	int ret = 0;
 
 	if (!ids || !lines)
 		return -ENOMEM;
 	for (size_t i = 0; i < view->profile->functions.len; i++)
 		if (set->set[i])
 			ids[len++] = (uint32_t)i;
-	r = pm_annotate_lines_init(lines, view, ids, len);
-	if (r < 0)
-		return r;
+	ret = pm_annotate_lines_init(lines, view, ids, len);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < len; i++) {
 		struct pm_annotate_choice choice = { .function = ids[i],
 						     .self = lines[i].self,
 						     .total = lines[i].total };
 
 		pm_weight_add(&choice.self, &lines[i].inlined);
-		if (r == 0 && choice.total.samples > 0)
-			r = pm_vec_push(&ret->rows, choice);
+		if (ret == 0 && choice.total.samples > 0)
+			ret = pm_vec_push(&out->rows, choice);
 		pm_annotate_lines_release(&lines[i]);
 	}
-	if (ret->rows.len > 1)
-		qsort(ret->rows.data, ret->rows.len, sizeof(*ret->rows.data),
+	if (out->rows.len > 1)
+		qsort(out->rows.data, out->rows.len, sizeof(*out->rows.data),
 		      compare_choices_by_weight);
-	return r;
+	return ret;
 }
 
 /* Reports the heaviest functions if a name matches several; 0: all have the same name. */
@@ -88,28 +88,28 @@ static int check_choice_names(const struct pm_annotate_choices *choices,
 	return 0;
 }
 
-int pm_annotate_choose(struct pm_annotate_choices *ret, const struct pm_view *view,
+int pm_annotate_choose(struct pm_annotate_choices *out, const struct pm_view *view,
 		       const char *name, struct pm_error *err)
 {
 	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
 	struct pm_annotate_choices choices = { 0 };
-	int r = pm_function_set_init(&set, view->profile, name, err);
+	int ret = pm_function_set_init(&set, view->profile, name, err);
 
-	if (r < 0)
-		return r;
-	r = weigh_choices(&choices, view, &set);
-	if (r == 0 && choices.rows.len == 0)
-		r = pm_error_set(err, -ENOENT, "no sample here has '%s' on its stack",
-				 name);
-	else if (r == 0)
-		r = check_choice_names(&choices, view->profile, name, err);
+	if (ret < 0)
+		return ret;
+	ret = weigh_choices(&choices, view, &set);
+	if (ret == 0 && choices.rows.len == 0)
+		ret = pm_error_set(err, -ENOENT, "no sample here has '%s' on its stack",
+				   name);
+	else if (ret == 0)
+		ret = check_choice_names(&choices, view->profile, name, err);
 	else
-		pm_error_set(err, r, "out of memory");
-	if (r < 0 && r != -ENOTUNIQ)
+		pm_error_set(err, ret, "out of memory");
+	if (ret < 0 && ret != -ENOTUNIQ)
 		pm_annotate_choices_release(&choices);
 	else
-		*ret = choices;
-	return r;
+		*out = choices;
+	return ret;
 }
 
 void pm_annotate_choices_release(struct pm_annotate_choices *choices)

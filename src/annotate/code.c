@@ -229,7 +229,7 @@ static int disassemble_symbol(void *user, const struct pm_symbol_code *from)
 					 .end = from->end,
 					 .first = (uint32_t)code->insns.len };
 	size_t len = from->len;
-	int r;
+	int ret;
 
 	if (!span || (code->parts.len > 0 &&
 		      from->start < code->parts.data[code->parts.len - 1].end))
@@ -239,14 +239,14 @@ static int disassemble_symbol(void *user, const struct pm_symbol_code *from)
 	job->bytes_left -= len;
 	part.bytes_left = from->end - from->start - len;
 	part.is_container = !span->proper;
-	r = pm_annotate_disassemble(code, &machine, from->bytes, len, from->start);
-	if (r == 0 && from->name) {
+	ret = pm_annotate_disassemble(code, &machine, from->bytes, len, from->start);
+	if (ret == 0 && from->name) {
 		part.symbol = pm_annotate_texts_add(code->texts, from->name);
-		r = part.symbol ? 0 : -ENOMEM;
+		ret = part.symbol ? 0 : -ENOMEM;
 	}
 	part.len = (uint32_t)code->insns.len - part.first;
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&code->parts, part);
 }
 
@@ -256,28 +256,28 @@ static int disassemble_and_place(struct job *job, const struct pm_annotate_binar
 	const struct pm_symbol_options options = { .debug_dir = binary->debug_dir };
 	size_t len = job->end - job->first;
 	PM_AUTO_FREE uint64_t *addresses = calloc(len + 1, sizeof(*addresses));
-	int r;
+	int ret;
 
 	if (!addresses)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < len; i++)
 		addresses[i] = job->spots.data[job->first + i].address;
-	r = pm_symbols_code(binary->fd, addresses, len, &options, note_symbol_span, job,
-			    err);
-	if (r < 0)
-		return r;
+	ret = pm_symbols_code(binary->fd, addresses, len, &options, note_symbol_span, job,
+			      err);
+	if (ret < 0)
+		return ret;
 	choose_spans(job);
 	job->bytes_left = PM_ANNOTATE_CODE_BYTES_MAX;
-	r = pm_symbols_code(binary->fd, addresses, len, &options, disassemble_symbol, job,
-			    err);
-	if (r == -ENOTSUP)
-		return pm_error_set(err, r,
+	ret = pm_symbols_code(binary->fd, addresses, len, &options, disassemble_symbol,
+			      job, err);
+	if (ret == -ENOTSUP)
+		return pm_error_set(err, ret,
 				    "code of this kind of machine cannot be taken apart");
-	if (r == 0 && job->code->insns.len == 0)
+	if (ret == 0 && job->code->insns.len == 0)
 		return pm_error_set(err, -ENOENT,
 				    "neither a symbol table nor .eh_frame says where the "
 				    "function begins and ends");
-	return r;
+	return ret;
 }
 
 /* ---- weights ------------------------------------------------------------------------------- */
@@ -352,41 +352,42 @@ static int annotate_code(struct job *job, const struct pm_annotate_search *searc
 	struct pm_annotate_binary binary = { .fd = -1 };
 	const char *name = profile->functions.data[job->function].name;
 	struct pm_annotate_code *code = job->code;
-	int r = find_function_frames(job);
+	int ret = find_function_frames(job);
 
-	if (r == 0)
-		r = find_spots(job);
-	if (r < 0)
-		return pm_error_set(err, r, "%s",
-				    r == -ENODATA ? "no sample has it" : "out of memory");
+	if (ret == 0)
+		ret = find_spots(job);
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s",
+				    ret == -ENODATA ? "no sample has it"
+						    : "out of memory");
 	choose_module(job);
 	code->module = job->spots.data[job->first].module;
 	if (code->module == PM_PROFILE_NONE)
 		return pm_error_set(err, -ENOTSUP,
 				    "its code was in no file when it was recorded");
-	r = pm_annotate_binary_open(&binary, &profile->modules.data[code->module], search,
-				    err);
-	if (r < 0)
-		return r;
+	ret = pm_annotate_binary_open(&binary, &profile->modules.data[code->module],
+				      search, err);
+	if (ret < 0)
+		return ret;
 	code->unverified = binary.unverified;
 	code->path = strdup(binary.path);
-	r = disassemble_and_place(job, &binary, err);
-	if (r < 0) {
+	ret = disassemble_and_place(job, &binary, err);
+	if (ret < 0) {
 		pm_error_where(err, binary.path, -1);
-		return r;
+		return ret;
 	}
 	if (code->path)
-		r = pm_annotate_place_insns(code, &binary, name);
+		ret = pm_annotate_place_insns(code, &binary, name);
 	else
-		r = -ENOMEM;
-	if (r == 0)
-		r = weigh_insns(job);
-	if (r < 0)
-		return pm_error_set(err, r, "out of memory");
+		ret = -ENOMEM;
+	if (ret == 0)
+		ret = weigh_insns(job);
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
 	return 0;
 }
 
-int pm_annotate_code_init(struct pm_annotate_code *ret, const struct pm_view *view,
+int pm_annotate_code_init(struct pm_annotate_code *out, const struct pm_view *view,
 			  uint32_t function, const struct pm_annotate_search *search,
 			  struct pm_error *err)
 {
@@ -394,13 +395,13 @@ int pm_annotate_code_init(struct pm_annotate_code *ret, const struct pm_view *vi
 	struct pm_annotate_code code = { 0 };
 	PM_CLEANUP(code_job_release)
 	struct job job = { .view = view, .function = function, .code = &code };
-	int r = annotate_code(&job, search ? search : &nothing, err);
+	int ret = annotate_code(&job, search ? search : &nothing, err);
 
-	if (r < 0) {
+	if (ret < 0) {
 		pm_annotate_code_release(&code);
-		return r;
+		return ret;
 	}
-	*ret = code;
+	*out = code;
 	return 0;
 }
 

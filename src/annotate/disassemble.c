@@ -67,21 +67,21 @@ static int open_capstone_engine(struct engine *engine,
 
 /* ---- one instruction ------------------------------------------------------------------- */
 
-static void classify_x86_insn(const cs_insn *from, struct pm_annotate_insn *ret)
+static void classify_x86_insn(const cs_insn *from, struct pm_annotate_insn *out)
 {
 	const cs_x86 *x86 = &from->detail->x86;
 
-	if (ret->kind == PM_INSN_BRANCH &&
+	if (out->kind == PM_INSN_BRANCH &&
 	    (from->id == X86_INS_JMP || from->id == X86_INS_LJMP))
-		ret->kind = PM_INSN_JUMP;
-	if (ret->kind != PM_INSN_RETURN && x86->op_count == 1 &&
+		out->kind = PM_INSN_JUMP;
+	if (out->kind != PM_INSN_RETURN && x86->op_count == 1 &&
 	    x86->operands[0].type == X86_OP_IMM) {
-		ret->has_target = true;
-		ret->target = (uint64_t)x86->operands[0].imm;
+		out->has_target = true;
+		out->target = (uint64_t)x86->operands[0].imm;
 	}
 }
 
-static void classify_aarch64_insn(const cs_insn *from, struct pm_annotate_insn *ret)
+static void classify_aarch64_insn(const cs_insn *from, struct pm_annotate_insn *out)
 {
 	const cs_arm64 *arm = &from->detail->arm64;
 	const cs_arm64_op *last = NULL;
@@ -89,39 +89,39 @@ static void classify_aarch64_insn(const cs_insn *from, struct pm_annotate_insn *
 	if (arm->op_count > 0 && arm->op_count <= 8)
 		last = &arm->operands[arm->op_count - 1];
 
-	if (ret->kind == PM_INSN_BRANCH &&
+	if (out->kind == PM_INSN_BRANCH &&
 	    (from->id == ARM64_INS_B || from->id == ARM64_INS_BR) &&
 	    (arm->cc == ARM64_CC_INVALID || arm->cc == ARM64_CC_AL))
-		ret->kind = PM_INSN_JUMP;
-	if (ret->kind != PM_INSN_RETURN && last && last->type == ARM64_OP_IMM) {
-		ret->has_target = true;
-		ret->target = (uint64_t)last->imm;
+		out->kind = PM_INSN_JUMP;
+	if (out->kind != PM_INSN_RETURN && last && last->type == ARM64_OP_IMM) {
+		out->has_target = true;
+		out->target = (uint64_t)last->imm;
 	}
 }
 
 static void classify_insn_flow(const struct engine *engine, const cs_insn *from,
-			       struct pm_annotate_insn *ret)
+			       struct pm_annotate_insn *out)
 {
 	/* If there are several groups, the later one is more specific: a call is also a
 	 * jump. */
 	if (cs_insn_group(engine->handle, from, CS_GRP_JUMP))
-		ret->kind = PM_INSN_BRANCH;
+		out->kind = PM_INSN_BRANCH;
 	if (cs_insn_group(engine->handle, from, CS_GRP_CALL))
-		ret->kind = PM_INSN_CALL;
+		out->kind = PM_INSN_CALL;
 	if (cs_insn_group(engine->handle, from, CS_GRP_RET) ||
 	    cs_insn_group(engine->handle, from, CS_GRP_IRET))
-		ret->kind = PM_INSN_RETURN;
+		out->kind = PM_INSN_RETURN;
 	if (engine->machine == EM_AARCH64 &&
 	    (from->id == ARM64_INS_BL || from->id == ARM64_INS_BLR))
-		ret->kind = PM_INSN_CALL;
-	if (ret->kind == PM_INSN_PLAIN)
+		out->kind = PM_INSN_CALL;
+	if (out->kind == PM_INSN_PLAIN)
 		return;
 	if (engine->machine == EM_AARCH64)
-		classify_aarch64_insn(from, ret);
+		classify_aarch64_insn(from, out);
 	else
-		classify_x86_insn(from, ret);
+		classify_x86_insn(from, out);
 	if (engine->machine == EM_386)
-		ret->target &= UINT32_MAX;
+		out->target &= UINT32_MAX;
 }
 
 static int append_insn(struct pm_annotate_code *code, const char *mnemonic,
@@ -157,11 +157,11 @@ int pm_annotate_disassemble(struct pm_annotate_code *code,
 {
 	PM_CLEANUP(close_capstone_engine) struct engine engine;
 	size_t left = len;
-	int r = open_capstone_engine(&engine, machine);
+	int ret = open_capstone_engine(&engine, machine);
 
 	if (!code->texts && !(code->texts = pm_annotate_texts_new()))
 		return -ENOMEM;
-	while (r == 0 && left > 0) {
+	while (ret == 0 && left > 0) {
 		const uint8_t *at = bytes + (len - left);
 		size_t rest = left;
 		uint64_t here = address + (len - left), next = here;
@@ -172,15 +172,17 @@ int pm_annotate_disassemble(struct pm_annotate_code *code,
 		    engine.insn->size > sizeof(insn.bytes)) {
 			uint8_t step = (uint8_t)PM_MIN(left, engine.step);
 
-			r = append_invalid_bytes(code, bytes + (len - left), step, here);
+			ret = append_invalid_bytes(code, bytes + (len - left), step,
+						   here);
 			left -= step;
 			continue;
 		}
 		insn.size = (uint8_t)engine.insn->size;
 		memcpy(insn.bytes, bytes + (len - left), insn.size);
 		classify_insn_flow(&engine, engine.insn, &insn);
-		r = append_insn(code, engine.insn->mnemonic, engine.insn->op_str, &insn);
+		ret = append_insn(code, engine.insn->mnemonic, engine.insn->op_str,
+				  &insn);
 		left -= insn.size;
 	}
-	return r;
+	return ret;
 }

@@ -32,7 +32,7 @@ struct slot {
 
 struct collector {
 	const struct pm_view *view;
-	struct pm_annotate_lines *ret;
+	struct pm_annotate_lines *out;
 	struct slot *slots;
 	uint32_t *slot_of_function, *row_of_place;
 	PM_VEC(struct row) rows;
@@ -87,7 +87,7 @@ static int collector_prepare(struct collector *c, const uint32_t *functions, siz
 	for (size_t i = 0; i < len; i++) {
 		c->slot_of_function[functions[i]] = (uint32_t)i;
 		c->slots[i].unknown_row = PM_PROFILE_NONE;
-		c->ret[i].function = functions[i];
+		c->out[i].function = functions[i];
 	}
 	for (uint32_t i = 0; i < profile->places.len; i++) {
 		uint32_t slot = c->slot_of_function[profile->places.data[i].function];
@@ -132,7 +132,7 @@ static void add_stack_self_weight(struct collector *c, uint32_t stack, uint32_t 
 {
 	const struct pm_weight *weight = &c->view->self[stack];
 	struct row *row = &c->rows.data[row_id];
-	struct pm_annotate_lines *lines = &c->ret[slot];
+	struct pm_annotate_lines *lines = &c->out[slot];
 
 	if (weight->samples == 0 || c->slots[slot].last_stack_plus_1 == stack + 1)
 		return;
@@ -169,7 +169,7 @@ static void enter_stack_rows(void *user, uint32_t stack)
 		if (c->rows.data[row].active++ == 0)
 			pm_weight_add(&c->rows.data[row].total, &c->view->sum[stack]);
 		if (c->slots[slot].active++ == 0)
-			pm_weight_add(&c->ret[slot].total, &c->view->sum[stack]);
+			pm_weight_add(&c->out[slot].total, &c->view->sum[stack]);
 		add_stack_self_weight(c, stack, i, slot, row);
 	}
 }
@@ -258,16 +258,16 @@ static int rank_source_files(struct pm_annotate_lines *lines, struct row *rows,
 			     size_t len)
 {
 	PM_VEC(struct ranked) files = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < len; i++) {
+	for (size_t i = 0; ret == 0 && i < len; i++) {
 		if (rows[i].file && (files.len == 0 ||
 				     files.data[files.len - 1].file.path != rows[i].file))
-			r = pm_vec_push(&files,
-					(struct ranked){ .file = { .path = rows[i].file },
+			ret = pm_vec_push(
+				&files, (struct ranked){ .file = { .path = rows[i].file },
 							 .first = i });
 		rows[i].rank = PM_PROFILE_NONE;
-		if (r < 0 || !rows[i].file)
+		if (ret < 0 || !rows[i].file)
 			continue;
 		add_row_to_file(&files.data[files.len - 1], &rows[i]);
 		files.data[files.len - 1].end = i + 1;
@@ -275,13 +275,13 @@ static int rank_source_files(struct pm_annotate_lines *lines, struct row *rows,
 	if (files.len > 1)
 		qsort(files.data, files.len, sizeof(*files.data),
 		      compare_files_by_weight);
-	for (size_t i = 0; r == 0 && i < files.len; i++) {
+	for (size_t i = 0; ret == 0 && i < files.len; i++) {
 		for (size_t k = files.data[i].first; k < files.data[i].end; k++)
 			rows[k].rank = (uint32_t)i;
-		r = pm_vec_push(&lines->files, files.data[i].file);
+		ret = pm_vec_push(&lines->files, files.data[i].file);
 	}
 	pm_vec_release(&files);
-	return r;
+	return ret;
 }
 
 static int compare_inlined_by_weight(const void *a, const void *b)
@@ -358,45 +358,45 @@ static int emit_function_lines(struct collector *c)
 		      compare_inlined_by_weight);
 	for (size_t from = 0, to; from < kept; from = to) {
 		struct row *rows = c->rows.data + from;
-		struct pm_annotate_lines *lines = &c->ret[rows->slot];
-		int r;
+		struct pm_annotate_lines *lines = &c->out[rows->slot];
+		int ret;
 
 		for (to = from; to < kept && c->rows.data[to].slot == rows->slot;)
 			to++;
-		r = rank_source_files(lines, rows, to - from);
+		ret = rank_source_files(lines, rows, to - from);
 		qsort(rows, to - from, sizeof(*rows), compare_rows_by_rank);
-		for (size_t i = from; r == 0 && i < to; i++)
-			r = emit_source_line(c, lines, &c->rows.data[i]);
-		if (r < 0)
-			return r;
+		for (size_t i = from; ret == 0 && i < to; i++)
+			ret = emit_source_line(c, lines, &c->rows.data[i]);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
 
-int pm_annotate_lines_init(struct pm_annotate_lines *ret, const struct pm_view *view,
+int pm_annotate_lines_init(struct pm_annotate_lines *out, const struct pm_view *view,
 			   const uint32_t *functions, size_t len)
 {
 	PM_AUTO_FREE struct pm_annotate_lines *made = calloc(len + 1, sizeof(*made));
 	PM_CLEANUP(collector_release)
-	struct collector c = { .view = view, .ret = made };
-	int r = -ENOMEM;
+	struct collector c = { .view = view, .out = made };
+	int ret = -ENOMEM;
 
 	if (made)
-		r = collector_prepare(&c, functions, len);
+		ret = collector_prepare(&c, functions, len);
 
-	if (r == 0) {
+	if (ret == 0) {
 		pm_annotate_walk(view, enter_stack_rows, leave_stack_rows, &c);
 		if (c.failed)
-			r = -ENOMEM;
+			ret = -ENOMEM;
 		else
-			r = emit_function_lines(&c);
+			ret = emit_function_lines(&c);
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		for (size_t i = 0; made && i < len; i++)
 			pm_annotate_lines_release(&made[i]);
-		return r;
+		return ret;
 	}
-	memcpy(ret, made, len * sizeof(*ret));
+	memcpy(out, made, len * sizeof(*out));
 	return 0;
 }
 
@@ -420,7 +420,7 @@ static bool is_line_worth_showing(const struct pm_annotate_lines *lines,
 	       pm_weight_percent(&line->total, &lines->total) >= limit;
 }
 
-int pm_annotate_regions_init(struct pm_annotate_regions *ret,
+int pm_annotate_regions_init(struct pm_annotate_regions *out,
 			     const struct pm_annotate_lines *lines, uint32_t file,
 			     double limit, uint32_t context)
 {
@@ -448,7 +448,7 @@ int pm_annotate_regions_init(struct pm_annotate_regions *ret,
 			return -ENOMEM;
 		}
 	}
-	*ret = made;
+	*out = made;
 	return 0;
 }
 

@@ -33,12 +33,12 @@ uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t add
 /* ---- lines ------------------------------------------------------------------------------- */
 
 static int keep_place_text(struct pm_annotate_code *code, const char *text,
-			   const char **ret)
+			   const char **out)
 {
 	if (!text)
 		return 0;
-	*ret = pm_annotate_texts_add(code->texts, text);
-	if (!*ret)
+	*out = pm_annotate_texts_add(code->texts, text);
+	if (!*out)
 		return -ENOMEM;
 	return 0;
 }
@@ -60,7 +60,7 @@ static int place_insn(void *user, size_t index,
 	struct pm_annotate_code *code = placing->code;
 	struct pm_annotate_insn *insn = &code->insns.data[index];
 	size_t level = find_placed_level(placing, functions, len);
-	int r;
+	int ret;
 
 	while (index >= code->parts.data[placing->part].first +
 				code->parts.data[placing->part].len)
@@ -74,20 +74,20 @@ static int place_insn(void *user, size_t index,
 	}
 	if (len == 0)
 		return 0;
-	r = keep_place_text(code, functions[level].file, &insn->file);
+	ret = keep_place_text(code, functions[level].file, &insn->file);
 	insn->line = insn->file ? functions[level].line : 0;
 	code->has_lines |= insn->line > 0;
-	if (r < 0 || level == 0)
-		return r;
-	r = keep_place_text(code, functions[0].name ? functions[0].name : "[unknown]",
-			    &insn->inlined);
-	if (r == 0)
-		r = keep_place_text(code, functions[0].file, &insn->inlined_file);
+	if (ret < 0 || level == 0)
+		return ret;
+	ret = keep_place_text(code, functions[0].name ? functions[0].name : "[unknown]",
+			      &insn->inlined);
+	if (ret == 0)
+		ret = keep_place_text(code, functions[0].file, &insn->inlined_file);
 	if (insn->inlined_file)
 		insn->inlined_line = functions[0].line;
 	else
 		insn->inlined_line = 0;
-	return r;
+	return ret;
 }
 
 static int place_all_insns(struct pm_annotate_code *code, int fd, const char *name,
@@ -167,7 +167,7 @@ static int name_jump_targets(struct pm_annotate_code *code, int fd,
 	PM_AUTO_FREE struct target *targets = calloc(all + 1, sizeof(*targets));
 	PM_AUTO_FREE uint64_t *addresses = calloc(all + 1, sizeof(*addresses));
 	struct naming naming = { .code = code, .targets = targets };
-	int r;
+	int ret;
 
 	if (!targets || !addresses)
 		return -ENOMEM;
@@ -180,9 +180,9 @@ static int name_jump_targets(struct pm_annotate_code *code, int fd,
 			targets[kept++] = targets[i];
 	for (size_t i = 0; i < kept; i++)
 		addresses[i] = targets[i].address;
-	r = pm_symbols_resolve(fd, addresses, kept, options, name_jump_target, &naming,
-			       NULL);
-	for (size_t i = 0; r == 0 && i < all; i++) {
+	ret = pm_symbols_resolve(fd, addresses, kept, options, name_jump_target, &naming,
+				 NULL);
+	for (size_t i = 0; ret == 0 && i < all; i++) {
 		struct target key = { .address = code->insns.data[i].target };
 		const struct target *found = NULL;
 
@@ -192,7 +192,7 @@ static int name_jump_targets(struct pm_annotate_code *code, int fd,
 		if (found)
 			code->insns.data[i].target_name = found->name;
 	}
-	return r;
+	return ret;
 }
 
 int pm_annotate_place_insns(struct pm_annotate_code *code,
@@ -201,11 +201,11 @@ int pm_annotate_place_insns(struct pm_annotate_code *code,
 	struct pm_symbol_options options = { .inlines = true,
 					     .lines = true,
 					     .debug_dir = binary->debug_dir };
-	int r = place_all_insns(code, binary->fd, name, &options);
+	int ret = place_all_insns(code, binary->fd, name, &options);
 
 	link_inner_jumps(code);
 	options.inlines = options.lines = false;
-	if (r == 0)
-		r = name_jump_targets(code, binary->fd, &options);
-	return r;
+	if (ret == 0)
+		ret = name_jump_targets(code, binary->fd, &options);
+	return ret;
 }

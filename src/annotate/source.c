@@ -54,7 +54,7 @@ void pm_annotate_search_of(struct pm_annotate_search *search,
 
 /* ---- access rights ---------------------------------------------------------------------- */
 
-static int read_real_path(int fd, char **ret)
+static int read_real_path(int fd, char **out)
 {
 	char link[64], real[PATH_MAX];
 	ssize_t len;
@@ -65,8 +65,8 @@ static int read_real_path(int fd, char **ret)
 		return -errno;
 	if (len == 0 || len == sizeof(real))
 		return -ENAMETOOLONG;
-	*ret = strndup(real, (size_t)len);
-	if (!*ret)
+	*out = strndup(real, (size_t)len);
+	if (!*out)
 		return -ENOMEM;
 	return 0;
 }
@@ -218,30 +218,30 @@ static int find_source_file(struct finding *finding, const char *path)
 /* ---- text ------------------------------------------------------------------------------ */
 
 /* Reads at most one byte more than the limit, even if the file grows meanwhile. */
-static int read_source_text(int fd, struct pm_source *ret)
+static int read_source_text(int fd, struct pm_source *out)
 {
 	size_t cap = 0;
 
 	for (;;) {
 		ssize_t n;
-		char *grown = pm_vec_grow(ret->text, &cap, 1, ret->text_len + 4097);
+		char *grown = pm_vec_grow(out->text, &cap, 1, out->text_len + 4097);
 
 		if (!grown)
 			return -ENOMEM;
-		ret->text = grown;
-		n = read(fd, ret->text + ret->text_len, cap - ret->text_len - 1);
+		out->text = grown;
+		n = read(fd, out->text + out->text_len, cap - out->text_len - 1);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		ret->text_len += (size_t)n;
-		if (ret->text_len > PM_SOURCE_BYTES_MAX)
+		out->text_len += (size_t)n;
+		if (out->text_len > PM_SOURCE_BYTES_MAX)
 			return -EFBIG;
 		if (n == 0)
 			break;
 	}
-	ret->text[ret->text_len] = '\0';
-	if (memchr(ret->text, '\0', ret->text_len))
+	out->text[out->text_len] = '\0';
+	if (memchr(out->text, '\0', out->text_len))
 		return -EBADMSG;
 	return 0;
 }
@@ -314,7 +314,7 @@ static int set_withheld_source_error(const char *path,
 	return -EPERM;
 }
 
-int pm_source_read(struct pm_source *ret, const char *path,
+int pm_source_read(struct pm_source *out, const char *path,
 		   const struct pm_annotate_search *search, struct pm_error *err)
 {
 	static const struct pm_annotate_search nothing;
@@ -324,30 +324,30 @@ int pm_source_read(struct pm_source *ret, const char *path,
 				   .fd = -1,
 				   .reason = -ENOENT };
 	struct stat st;
-	int r = find_source_file(&finding, path);
+	int ret = find_source_file(&finding, path);
 
-	if (r == -EPERM)
+	if (ret == -EPERM)
 		return set_withheld_source_error(path, search, err);
-	if (r < 0)
-		return set_source_error(r, path, err);
+	if (ret < 0)
+		return set_source_error(ret, path, err);
 	fd = finding.fd;
 	source.path = finding.path;
 	if (fstat(fd, &st) < 0)
 		return set_source_error(-errno, source.path, err);
 	source.newer = search && search->recorded_at > 0 &&
 		       st.st_mtim.tv_sec > search->recorded_at;
-	r = read_real_path(fd, &source.real_path);
-	if (r == 0) {
+	ret = read_real_path(fd, &source.real_path);
+	if (ret == 0) {
 		if (st.st_size > PM_SOURCE_BYTES_MAX)
-			r = -EFBIG;
+			ret = -EFBIG;
 		else
-			r = read_source_text(fd, &source);
+			ret = read_source_text(fd, &source);
 	}
-	if (r == 0)
-		r = split_source_lines(&source);
-	if (r < 0)
-		return set_source_error(r, source.path, err);
-	*ret = source;
+	if (ret == 0)
+		ret = split_source_lines(&source);
+	if (ret < 0)
+		return set_source_error(ret, source.path, err);
+	*out = source;
 	source = (struct pm_source){ 0 };
 	return 0;
 }
