@@ -57,11 +57,11 @@ struct pm_go_table {
 
 /*
  * Finds the table by the section's name. In a file without sections, or in a Go program
- * without this section, it searches the segments for a valid header. Fills @ret only if
+ * without this section, it searches the segments for a valid header. Fills @out only if
  * it returns 0. Returns -ENOENT if there is no valid table. Needs only a few reads unless
  * it has to search.
  */
-int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file);
+int pm_go_open(struct pm_go_table *out, const struct pm_go_file *file);
 /* Whether a section of this name marks a file as Go's. */
 bool pm_go_is_section(const char *name);
 
@@ -81,10 +81,10 @@ enum {
 
 /* 0; -ENOENT: the table has no function at @svma; -EBADMSG. */
 int pm_go_find(const struct pm_go_table *table, uint64_t svma,
-	       struct pm_go_function *ret);
+	       struct pm_go_function *out);
 /* The function number @index, in ascending order of addresses. 0, -ENOENT, -EBADMSG. */
 int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
-		      struct pm_go_function *ret);
+		      struct pm_go_function *out);
 /* NUL-terminated and in place; NULL: it cannot be read. */
 const char *pm_go_name(const struct pm_go_table *table,
 		       const struct pm_go_function *function);
@@ -95,7 +95,7 @@ const char *pm_go_name(const struct pm_go_table *table,
  */
 int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
-		      uint32_t *work_left, int32_t *ret);
+		      uint32_t *work_left, int32_t *out);
 
 /* A function at an address: the one that runs there, or one into which it is inlined. */
 struct pm_go_frame {

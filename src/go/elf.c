@@ -85,16 +85,16 @@ bool pm_go_is_code(const struct pm_go_table *table, uint64_t svma)
 	return load && (load->flags & PF_X);
 }
 
-bool pm_go_read_u32(const struct pm_go_table *table, uint64_t svma, uint32_t *ret)
+bool pm_go_read_u32(const struct pm_go_table *table, uint64_t svma, uint32_t *out)
 {
-	const uint8_t *bytes = pm_go_bytes(table, svma, sizeof(*ret));
+	const uint8_t *bytes = pm_go_bytes(table, svma, sizeof(*out));
 
 	if (bytes)
-		memcpy(ret, bytes, sizeof(*ret));
+		memcpy(out, bytes, sizeof(*out));
 	return bytes;
 }
 
-bool pm_go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *ret)
+bool pm_go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *out)
 {
 	const uint8_t *bytes;
 	uint32_t half;
@@ -102,37 +102,37 @@ bool pm_go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *r
 	if (table->word_bytes == 4) {
 		if (!pm_go_read_u32(table, svma, &half))
 			return false;
-		*ret = half;
+		*out = half;
 		return true;
 	}
-	bytes = pm_go_bytes(table, svma, sizeof(*ret));
+	bytes = pm_go_bytes(table, svma, sizeof(*out));
 	if (bytes)
-		memcpy(ret, bytes, sizeof(*ret));
+		memcpy(out, bytes, sizeof(*out));
 	return bytes;
 }
 
 /* ---- ELF headers ------------------------------------------------------------------------ */
 
-static bool read_go_file_bytes(const struct pm_go_file *file, uint64_t offset, void *ret,
+static bool read_go_file_bytes(const struct pm_go_file *file, uint64_t offset, void *out,
 			       size_t len)
 {
 	const uint8_t *bytes = file->bytes(file->user, offset, len);
 
 	if (bytes)
-		memcpy(ret, bytes, len);
+		memcpy(out, bytes, len);
 	return bytes;
 }
 
-static bool read_phdr(const struct headers *headers, uint64_t offset, Elf64_Phdr *ret)
+static bool read_phdr(const struct headers *headers, uint64_t offset, Elf64_Phdr *out)
 {
 	Elf32_Phdr small;
 
 	if (headers->table->word_bytes == 8)
-		return read_go_file_bytes(&headers->table->file, offset, ret,
-					  sizeof(*ret));
+		return read_go_file_bytes(&headers->table->file, offset, out,
+					  sizeof(*out));
 	if (!read_go_file_bytes(&headers->table->file, offset, &small, sizeof(small)))
 		return false;
-	*ret = (Elf64_Phdr){ .p_type = small.p_type,
+	*out = (Elf64_Phdr){ .p_type = small.p_type,
 			     .p_flags = small.p_flags,
 			     .p_offset = small.p_offset,
 			     .p_vaddr = small.p_vaddr,
@@ -201,17 +201,17 @@ static void read_phdrs(struct headers *headers, uint64_t offset, uint64_t entry_
 	}
 }
 
-static bool read_shdr(const struct headers *headers, uint64_t index, Elf64_Shdr *ret)
+static bool read_shdr(const struct headers *headers, uint64_t index, Elf64_Shdr *out)
 {
 	uint64_t offset = headers->shoff + index * headers->shentsize;
 	Elf32_Shdr small;
 
 	if (headers->table->word_bytes == 8)
-		return read_go_file_bytes(&headers->table->file, offset, ret,
-					  sizeof(*ret));
+		return read_go_file_bytes(&headers->table->file, offset, out,
+					  sizeof(*out));
 	if (!read_go_file_bytes(&headers->table->file, offset, &small, sizeof(small)))
 		return false;
-	*ret = (Elf64_Shdr){ .sh_name = small.sh_name,
+	*out = (Elf64_Shdr){ .sh_name = small.sh_name,
 			     .sh_type = small.sh_type,
 			     .sh_addr = small.sh_addr,
 			     .sh_offset = small.sh_offset,
@@ -298,17 +298,17 @@ static bool is_relative_reloc(const struct pm_go_table *table, uint64_t info)
 }
 
 /* False: there is no such relocation, or the limit is reached. */
-static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *ret)
+static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *out)
 {
 	const uint8_t *bytes;
 
-	if (index >= headers->rela_size / sizeof(*ret) || headers->relocs_left == 0)
+	if (index >= headers->rela_size / sizeof(*out) || headers->relocs_left == 0)
 		return false;
 	headers->relocs_left--;
-	bytes = pm_go_bytes(headers->table, headers->rela + index * sizeof(*ret),
-			    sizeof(*ret));
+	bytes = pm_go_bytes(headers->table, headers->rela + index * sizeof(*out),
+			    sizeof(*out));
 	if (bytes)
-		memcpy(ret, bytes, sizeof(*ret));
+		memcpy(out, bytes, sizeof(*out));
 	return bytes;
 }
 
@@ -449,7 +449,7 @@ static bool use_go_header_at(struct pm_go_table *table, uint64_t svma)
 	return pm_go_read_header(table, svma) == 0;
 }
 
-int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file)
+int pm_go_open(struct pm_go_table *out, const struct pm_go_file *file)
 {
 	static const struct search search = { .is_wanted = pm_go_is_magic,
 					      .use = use_go_header_at,
@@ -470,6 +470,6 @@ int pm_go_open(struct pm_go_table *ret, const struct pm_go_file *file)
 		find_go_module(&headers);
 	if (pm_go_read_range(&table) < 0)
 		return -ENOENT;
-	*ret = table;
+	*out = table;
 	return 0;
 }

@@ -13,8 +13,8 @@ const uint8_t *pm_go_bytes(const struct pm_go_table *table, uint64_t svma, uint6
 uint64_t pm_go_bytes_left(const struct pm_go_table *table, uint64_t svma);
 bool pm_go_is_code(const struct pm_go_table *table, uint64_t svma);
 /* Reads a word of the program, or a 32-bit number. */
-bool pm_go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *ret);
-bool pm_go_read_u32(const struct pm_go_table *table, uint64_t svma, uint32_t *ret);
+bool pm_go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *out);
+bool pm_go_read_u32(const struct pm_go_table *table, uint64_t svma, uint32_t *out);
 
 /*
  * Reads the header at @svma. The loads, the machine and the word size must be known.

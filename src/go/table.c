@@ -121,7 +121,7 @@ struct row {
 /* Reads row @index of the functions. The row after the last has only an entry: the end of
  * the code. */
 static bool read_function_row(const struct pm_go_table *table, uint64_t index,
-			      struct row *ret)
+			      struct row *out)
 {
 	if (table->layout >= PM_GO_1_18) {
 		uint64_t at = table->functions + index * 8;
@@ -131,7 +131,7 @@ static bool read_function_row(const struct pm_go_table *table, uint64_t index,
 		    (index < table->functions_len &&
 		     !pm_go_read_u32(table, at + 4, &record)))
 			return false;
-		*ret = (struct row){ table->text + entry, table->functions + record };
+		*out = (struct row){ table->text + entry, table->functions + record };
 		return true;
 	}
 	uint64_t at = table->functions + index * 2 * table->word_bytes;
@@ -143,12 +143,12 @@ static bool read_function_row(const struct pm_go_table *table, uint64_t index,
 		return false;
 	if (table->layout == PM_GO_1_2)
 		records = table->header;
-	*ret = (struct row){ entry, records + record };
+	*out = (struct row){ entry, records + record };
 	return true;
 }
 
 static int read_function_record(const struct pm_go_table *table, const struct row *row,
-				struct pm_go_function *ret)
+				struct pm_go_function *out)
 {
 	enum {
 		TAIL_BYTES = 4, /* funcID, flag, a byte, the number of funcdata */
@@ -163,14 +163,14 @@ static int read_function_record(const struct pm_go_table *table, const struct ro
 		return -EBADMSG;
 	memset(fields, 0, sizeof(fields));
 	memcpy(fields, bytes, fields_len * sizeof(*fields));
-	ret->record = row->record;
-	ret->name = fields[0];
-	ret->sp = fields[3];
-	ret->file = fields[4];
-	ret->line = fields[5];
-	ret->pcdata_len = fields[6];
-	ret->unit = fields[7];
-	ret->flags = ret->funcdata_len = 0;
+	out->record = row->record;
+	out->name = fields[0];
+	out->sp = fields[3];
+	out->file = fields[4];
+	out->line = fields[5];
+	out->pcdata_len = fields[6];
+	out->unit = fields[7];
+	out->flags = out->funcdata_len = 0;
 	/* Before 1.12 there are two 32-bit numbers, which are not needed here. */
 	if (table->layout == PM_GO_1_2)
 		return 0;
@@ -180,8 +180,8 @@ static int read_function_record(const struct pm_go_table *table, const struct ro
 	bytes = pm_go_bytes(table, at, TAIL_BYTES);
 	if (!bytes)
 		return -EBADMSG;
-	ret->flags = bytes[1];
-	ret->funcdata_len = bytes[3];
+	out->flags = bytes[1];
+	out->funcdata_len = bytes[3];
 	return 0;
 }
 
@@ -198,24 +198,24 @@ static uint64_t function_data_address(const struct pm_go_table *table,
 }
 
 static int read_go_function(const struct pm_go_table *table, uint64_t index,
-			    struct pm_go_function *ret)
+			    struct pm_go_function *out)
 {
 	struct row row, next;
 
 	if (!read_function_row(table, index, &row) ||
 	    !read_function_row(table, index + 1, &next) || next.entry < row.entry)
 		return -EBADMSG;
-	ret->entry = row.entry;
-	ret->end = next.entry;
-	return read_function_record(table, &row, ret);
+	out->entry = row.entry;
+	out->end = next.entry;
+	return read_function_record(table, &row, out);
 }
 
 int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
-		      struct pm_go_function *ret)
+		      struct pm_go_function *out)
 {
 	if (index >= table->functions_len)
 		return -ENOENT;
-	return read_go_function(table, index, ret);
+	return read_go_function(table, index, out);
 }
 
 /* Checks that the function's record has the same entry, and a name. */
@@ -270,11 +270,11 @@ static bool is_call_returned_to(const struct pm_go_table *table,
 			strncmp(name, "runtime.sigreturn", 17) == 0);
 }
 
-int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_function *ret)
+int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_function *out)
 {
 	uint64_t low = 0, high = table->functions_len;
 	struct pm_go_function found, next;
-	int rc;
+	int ret;
 
 	if (svma < table->low || svma >= table->high)
 		return -ENOENT;
@@ -291,15 +291,15 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 	}
 	if (low == 0)
 		return -ENOENT;
-	rc = read_go_function(table, low - 1, &found);
-	if (rc == 0 && svma >= found.end)
-		rc = -EBADMSG;
-	if (rc < 0)
-		return rc;
+	ret = read_go_function(table, low - 1, &found);
+	if (ret == 0 && svma >= found.end)
+		ret = -EBADMSG;
+	if (ret < 0)
+		return ret;
 	if (svma + 1 == found.end && low < table->functions_len &&
 	    read_go_function(table, low, &next) == 0 && is_call_returned_to(table, &next))
 		found = next;
-	*ret = found;
+	*out = found;
 	return 0;
 }
 
@@ -403,7 +403,7 @@ static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader
  */
 static int pc_value_at(const struct pm_go_table *table,
 		       const struct pm_go_function *function, uint32_t offset,
-		       uint64_t svma, uint32_t *work_left, int32_t *ret)
+		       uint64_t svma, uint32_t *work_left, int32_t *out)
 {
 	uint64_t at = table->pcs + offset, pc = function->entry;
 	struct pm_reader reader = { 0 };
@@ -429,7 +429,7 @@ static int pc_value_at(const struct pm_go_table *table,
 		value += (uint32_t)(change >> 1) ^ -(uint32_t)(change & 1);
 		pc += length;
 		if (svma < pc) {
-			*ret = (int32_t)value;
+			*out = (int32_t)value;
 			return 0;
 		}
 	}
@@ -438,10 +438,10 @@ static int pc_value_at(const struct pm_go_table *table,
 
 int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
-		      uint32_t *work_left, int32_t *ret)
+		      uint32_t *work_left, int32_t *out)
 {
 	svma = PM_MAX(svma, function->entry);
-	return pc_value_at(table, function, function->sp, svma, work_left, ret);
+	return pc_value_at(table, function, function->sp, svma, work_left, out);
 }
 
 /* ---- inlined calls ----------------------------------------------------------------------- */
