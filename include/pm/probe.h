@@ -84,15 +84,15 @@ void pm_probe_binaries_release(struct pm_probe_binaries *binaries);
 
 /* Appends the program of @context, or a script's interpreter; for several processes, each
  * program once. 0, -ENOENT, -EINVAL (the context names no program), -EACCES, … */
-int pm_probe_find_program(struct pm_probe_binaries *ret,
+int pm_probe_find_program(struct pm_probe_binaries *out,
 			  const struct pm_probe_context *context, struct pm_error *err);
 /* Appends the libraries that this program needs, or the files that these processes have
  * mapped. 0 or negative. */
-int pm_probe_find_needed(struct pm_probe_binaries *ret,
+int pm_probe_find_needed(struct pm_probe_binaries *out,
 			 const struct pm_probe_context *context, struct pm_error *err);
 /* Appends the files that @word means as the FILE of an event. 0, -ENOENT (the message
  * lists similar names), … */
-int pm_probe_find_binary(struct pm_probe_binaries *ret,
+int pm_probe_find_binary(struct pm_probe_binaries *out,
 			 const struct pm_probe_context *context, const char *word,
 			 struct pm_error *err);
 
@@ -120,19 +120,19 @@ void pm_probe_functions_release(struct pm_probe_functions *functions);
  * symbol. 0; -ENOENT (none, or data; the message says what is missing), -ENODATA (no
  * symbols at all), -EINVAL (an IFUNC), -E2BIG, -ENOEXEC, -ENOMEM.
  */
-int pm_probe_find_functions(struct pm_probe_functions *ret,
+int pm_probe_find_functions(struct pm_probe_functions *out,
 			    const struct pm_probe_binary *binary,
 			    const struct pm_probe_context *context, const char *name,
 			    struct pm_error *err);
 /* Appends the functions that contain one of the @len svma at @addresses, without
  * duplicates. 0, also if some addresses are in no function; negative otherwise. */
-int pm_probe_find_holders(struct pm_probe_functions *ret,
+int pm_probe_find_holders(struct pm_probe_functions *out,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context,
 			  const uint64_t *addresses, size_t len, struct pm_error *err);
 /* The same for functions with code in one of the @len pieces, which may be in any order.
  * -E2BIG: there are more than @most. */
-int pm_probe_find_within(struct pm_probe_functions *ret,
+int pm_probe_find_within(struct pm_probe_functions *out,
 			 const struct pm_probe_binary *binary,
 			 const struct pm_probe_context *context,
 			 const struct pm_probe_piece *pieces, size_t len, size_t most,
@@ -154,18 +154,18 @@ enum {
 };
 /* Appends the places where functions that @name means were inlined. 0, also if there are
  * none, or no debug information; -E2BIG, -ENOEXEC, -ENOMEM. */
-int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
+int pm_probe_find_inlined(struct pm_probe_inlined_list *out,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context, const char *name,
 			  struct pm_error *err);
 
 /*
  * Finds the function that was meant by @name, which is not the name of any function in
- * @binaries. *ret (to free) is the full name of the only function, inlined or not, of
+ * @binaries. *out (to free) is the full name of the only function, inlined or not, of
  * which @name is the last part, as `f` of `ns::f`. 0; -ENOENT: none, or several; similar
  * names are appended to the text of @err; -ENOMEM.
  */
-int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,
+int pm_probe_find_meant(char **out, const struct pm_probe_binaries *binaries,
 			const struct pm_probe_context *context, const char *name,
 			struct pm_error *err);
 
@@ -174,7 +174,7 @@ int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,
 /* A file's program headers, for reading bytes by address. */
 struct pm_probe_image;
 /* Borrows @fd. 0, -ENOEXEC, -ENOMEM or the errno of reading. */
-int pm_probe_image_open(struct pm_probe_image **ret, int fd);
+int pm_probe_image_open(struct pm_probe_image **out, int fd);
 void pm_probe_image_close(struct pm_probe_image *image);
 uint16_t pm_probe_image_machine(const struct pm_probe_image *image); /* EM_* */
 bool pm_probe_image_is_64(const struct pm_probe_image *image);
@@ -182,11 +182,11 @@ bool pm_probe_image_is_64(const struct pm_probe_image *image);
 bool pm_probe_image_code(const struct pm_probe_image *image, uint64_t address,
 			 uint64_t *offset);
 /* Copies @len bytes at @address; false: the file does not have them all. */
-bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *ret,
+bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *out,
 			 size_t len);
 /* Finds the code around @address that one entry of the unwind information covers: a
  * function, or a separate part of one. */
 bool pm_probe_image_frame(const struct pm_probe_image *image, uint64_t address,
-			  struct pm_probe_piece *ret);
+			  struct pm_probe_piece *out);
 /* Whether that code may catch exceptions, or clean up for them; true also if unknown. */
 bool pm_probe_image_catches(const struct pm_probe_image *image, uint64_t address);

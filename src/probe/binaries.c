@@ -36,30 +36,30 @@ static bool fds_are_same_file(int a, int b)
 }
 
 /* Takes ownership of the fd and strings of @file. Skips files that are already there. */
-static int binaries_add_file(struct pm_probe_binaries *ret, struct pm_probe_file *file)
+static int binaries_add_file(struct pm_probe_binaries *out, struct pm_probe_file *file)
 {
 	struct pm_probe_binary binary = { .pid = file->pid };
-	int code;
+	int ret;
 
-	for (size_t i = 0; i < ret->list.len; i++)
-		if (fds_are_same_file(ret->list.data[i].fd, file->fd)) {
+	for (size_t i = 0; i < out->list.len; i++)
+		if (fds_are_same_file(out->list.data[i].fd, file->fd)) {
 			pm_probe_file_release(file);
 			return 0;
 		}
 	binary.fd = pm_take_fd(&file->fd);
 	binary.label = PM_TAKE_PTR(file->label);
 	binary.path = PM_TAKE_PTR(file->path);
-	if (ret->list.len >= BINARIES_MAX)
-		code = -E2BIG;
+	if (out->list.len >= BINARIES_MAX)
+		ret = -E2BIG;
 	else
-		code = pm_vec_push(&ret->list, binary);
-	if (code < 0)
+		ret = pm_vec_push(&out->list, binary);
+	if (ret < 0)
 		binary_release(&binary);
-	return code;
+	return ret;
 }
 
 /* Takes ownership of @fd. */
-static int binaries_add_path(struct pm_probe_binaries *ret, int fd, const char *path,
+static int binaries_add_path(struct pm_probe_binaries *out, int fd, const char *path,
 			     pid_t pid)
 {
 	struct pm_probe_file file = { .fd = fd,
@@ -68,7 +68,7 @@ static int binaries_add_path(struct pm_probe_binaries *ret, int fd, const char *
 				      .pid = pid };
 
 	if (file.path && file.label)
-		return binaries_add_file(ret, &file);
+		return binaries_add_file(out, &file);
 	pm_probe_file_release(&file);
 	return -ENOMEM;
 }
@@ -84,7 +84,7 @@ static int set_binaries_error(int code, struct pm_error *err)
 
 /* ---- programs ------------------------------------------------------------------------------ */
 
-static int add_process_program(struct pm_probe_binaries *ret, pid_t pid,
+static int add_process_program(struct pm_probe_binaries *out, pid_t pid,
 			       struct pm_error *err)
 {
 	char link[32], path[PATH_MAX];
@@ -104,40 +104,40 @@ static int add_process_program(struct pm_probe_binaries *ret, pid_t pid,
 		return fd;
 	}
 	path[len] = '\0';
-	return set_binaries_error(binaries_add_path(ret, fd, path, pid), err);
+	return set_binaries_error(binaries_add_path(out, fd, path, pid), err);
 }
 
-int pm_probe_find_program(struct pm_probe_binaries *ret,
+int pm_probe_find_program(struct pm_probe_binaries *out,
 			  const struct pm_probe_context *context, struct pm_error *err)
 {
 	struct pm_probe_file file = { .fd = -1 };
 	bool is_script;
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < context->pids_len && code == 0; i++)
-		code = add_process_program(ret, context->pids[i], err);
+	for (size_t i = 0; i < context->pids_len && ret == 0; i++)
+		ret = add_process_program(out, context->pids[i], err);
 	if (context->pids_len > 0)
-		return code;
+		return ret;
 	if (!context->command)
 		return pm_error_set(err, -EINVAL, "there is no program to look into");
-	code = pm_probe_files_command(&file, context, &is_script, err);
-	if (code < 0)
-		return code;
-	return set_binaries_error(binaries_add_file(ret, &file), err);
+	ret = pm_probe_files_command(&file, context, &is_script, err);
+	if (ret < 0)
+		return ret;
+	return set_binaries_error(binaries_add_file(out, &file), err);
 }
 
-int pm_probe_find_binary(struct pm_probe_binaries *ret,
+int pm_probe_find_binary(struct pm_probe_binaries *out,
 			 const struct pm_probe_context *context, const char *word,
 			 struct pm_error *err)
 {
 	struct pm_probe_files files = { 0 };
-	int code = pm_probe_files_find(&files, context, word, err);
+	int ret = pm_probe_files_find(&files, context, word, err);
 
-	for (size_t i = 0; i < files.list.len && code == 0; i++)
-		code = set_binaries_error(binaries_add_file(ret, &files.list.data[i]),
-					  err);
+	for (size_t i = 0; i < files.list.len && ret == 0; i++)
+		ret = set_binaries_error(binaries_add_file(out, &files.list.data[i]),
+					 err);
 	pm_probe_files_release(&files);
-	return code;
+	return ret;
 }
 
 /* ---- needed files -------------------------------------------------------------------------- */
@@ -147,27 +147,27 @@ static void free_binaries_procs(struct pm_procs **procs)
 	pm_procs_free(*procs);
 }
 
-static int add_process_mappings(struct pm_probe_binaries *ret, pid_t pid,
+static int add_process_mappings(struct pm_probe_binaries *out, pid_t pid,
 				struct pm_error *err)
 {
 	struct pm_procs *procs PM_CLEANUP(free_binaries_procs) = pm_procs_new(NULL);
-	int code;
+	int ret;
 
 	if (!procs)
 		return set_binaries_error(-ENOMEM, err);
-	code = pm_procs_read(procs, pid, err);
-	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
+	ret = pm_procs_read(procs, pid, err);
+	for (size_t i = 0; ret == 0 && i < pm_procs_modules_len(procs); i++) {
 		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
 		int fd = -1;
 
 		if (module->identity.kind == PM_MODULE_FILE)
 			fd = pm_module_open(module, NULL);
 		if (fd >= 0)
-			code = set_binaries_error(
-				binaries_add_path(ret, fd, module->identity.path, pid),
+			ret = set_binaries_error(
+				binaries_add_path(out, fd, module->identity.path, pid),
 				err);
 	}
-	return code;
+	return ret;
 }
 
 static int add_needed_library(void *user, const char *name, const char *path)
@@ -180,32 +180,32 @@ static int add_needed_library(void *user, const char *name, const char *path)
 	return binaries_add_path(user, fd, path, 0);
 }
 
-int pm_probe_find_needed(struct pm_probe_binaries *ret,
+int pm_probe_find_needed(struct pm_probe_binaries *out,
 			 const struct pm_probe_context *context, struct pm_error *err)
 {
 	struct pm_probe_file file = { .fd = -1 };
 	struct pm_probe_abi abi = { 0 };
 	struct pm_probe_elf elf;
 	bool is_script;
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < context->pids_len && code == 0; i++)
-		code = add_process_mappings(ret, context->pids[i], err);
+	for (size_t i = 0; i < context->pids_len && ret == 0; i++)
+		ret = add_process_mappings(out, context->pids[i], err);
 	if (context->pids_len > 0 || !context->command)
-		return code;
-	code = pm_probe_files_command(&file, context, &is_script, err);
-	if (code < 0)
-		return code;
+		return ret;
+	ret = pm_probe_files_command(&file, context, &is_script, err);
+	if (ret < 0)
+		return ret;
 	if (pm_probe_elf_open(&elf, file.fd) == 0) {
 		abi.machine = elf.machine;
 		abi.is_64 = elf.is_64;
 		pm_probe_elf_close(&elf);
-		code = set_binaries_error(pm_probe_needed_each(file.fd, file.path, &abi,
-							       add_needed_library, ret),
-					  err);
+		ret = set_binaries_error(pm_probe_needed_each(file.fd, file.path, &abi,
+							      add_needed_library, out),
+					 err);
 	}
 	pm_probe_file_release(&file);
-	return code;
+	return ret;
 }
 
 /* ---- bytes --------------------------------------------------------------------------------- */
@@ -214,20 +214,20 @@ struct pm_probe_image {
 	struct pm_probe_elf elf;
 };
 
-int pm_probe_image_open(struct pm_probe_image **ret, int fd)
+int pm_probe_image_open(struct pm_probe_image **out, int fd)
 {
 	struct pm_probe_image *image = calloc(1, sizeof(*image));
-	int code;
+	int ret;
 
 	if (!image)
 		return -ENOMEM;
-	code = pm_probe_elf_open(&image->elf, fd);
+	ret = pm_probe_elf_open(&image->elf, fd);
 
-	if (code < 0) {
+	if (ret < 0) {
 		free(image);
-		return code;
+		return ret;
 	}
-	*ret = image;
+	*out = image;
 	return 0;
 }
 
@@ -255,7 +255,7 @@ bool pm_probe_image_code(const struct pm_probe_image *image, uint64_t address,
 	return pm_probe_elf_code(&image->elf, address, offset);
 }
 
-bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *ret,
+bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *out,
 			 size_t len)
 {
 	const struct pm_probe_segment *segment =
@@ -268,7 +268,7 @@ bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, v
 	    offset > image->elf.size || len > image->elf.size - offset)
 		return false;
 	while (have < len) {
-		ssize_t n = pread(image->elf.fd, (char *)ret + have, len - have,
+		ssize_t n = pread(image->elf.fd, (char *)out + have, len - have,
 				  (off_t)(offset + have));
 
 		if (n <= 0 && !(n < 0 && errno == EINTR))
@@ -280,9 +280,9 @@ bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, v
 }
 
 bool pm_probe_image_frame(const struct pm_probe_image *image, uint64_t address,
-			  struct pm_probe_piece *ret)
+			  struct pm_probe_piece *out)
 {
-	return pm_probe_frame_at(&image->elf, address, ret);
+	return pm_probe_frame_at(&image->elf, address, out);
 }
 
 bool pm_probe_image_catches(const struct pm_probe_image *image, uint64_t address)

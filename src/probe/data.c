@@ -31,17 +31,17 @@ static bool is_wanted_variable(const struct wanted *wanted,
  * its own. */
 static int find_variable_in_tables(const struct pm_probe_elf *elf,
 				   const struct pm_probe_elf *debug,
-				   struct wanted *wanted, uint64_t *ret,
+				   struct wanted *wanted, uint64_t *out,
 				   struct pm_error *err)
 {
 	struct pm_probe_tables tables;
 	uint64_t address = 0;
 	bool found = false, several = false, per_thread = false;
-	int code = pm_probe_tables_open(&tables, elf, debug);
+	int ret = pm_probe_tables_open(&tables, elf, debug);
 
-	if (code < 0)
-		return pm_error_set(err, code, "cannot read its symbols: %s",
-				    strerror(-code));
+	if (ret < 0)
+		return pm_error_set(err, ret, "cannot read its symbols: %s",
+				    strerror(-ret));
 	for (size_t t = 0; t < tables.len; t++) {
 		struct pm_probe_table table = tables.table[t];
 
@@ -71,7 +71,7 @@ static int find_variable_in_tables(const struct pm_probe_elf *elf,
 		return pm_error_set(err, -EINVAL, "each thread has a %s of its own",
 				    wanted->symbol);
 	if (found)
-		*ret = address;
+		*out = address;
 	if (!found)
 		return -ENOENT;
 	return 0;
@@ -80,24 +80,24 @@ static int find_variable_in_tables(const struct pm_probe_elf *elf,
 /* Looks in @fd and its debug file. */
 static int find_variable_in_file(int fd, const struct pm_debug_search *search,
 				 struct wanted *wanted, struct pm_probe_elf *elf,
-				 uint64_t *ret, struct pm_error *err)
+				 uint64_t *out, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int debug_fd = -1;
 	struct pm_probe_elf debug = { .fd = -1 };
-	int code = pm_probe_elf_open(elf, fd);
+	int ret = pm_probe_elf_open(elf, fd);
 	bool has_debug;
 
-	if (code < 0) {
-		if (code == -ENOEXEC)
+	if (ret < 0) {
+		if (ret == -ENOEXEC)
 			return -ENOENT;
-		return code;
+		return ret;
 	}
 	debug_fd = pm_debug_find(fd, search);
 	has_debug = debug_fd >= 0 && pm_probe_elf_open(&debug, debug_fd) == 0;
-	code = find_variable_in_tables(elf, has_debug ? &debug : NULL, wanted, ret, err);
+	ret = find_variable_in_tables(elf, has_debug ? &debug : NULL, wanted, out, err);
 	if (has_debug)
 		pm_probe_elf_close(&debug);
-	return code;
+	return ret;
 }
 
 static int set_no_variable_error(const struct wanted *wanted, struct pm_error *err)
@@ -108,40 +108,40 @@ static int set_no_variable_error(const struct wanted *wanted, struct pm_error *e
 }
 
 static int find_variable_in_command(const struct pm_probe_context *context,
-				    struct wanted *wanted, uint64_t *ret,
+				    struct wanted *wanted, uint64_t *out,
 				    struct pm_error *err)
 {
 	struct pm_debug_search search = { .dir = context->debug_dir };
 	struct pm_probe_file program = { .fd = -1 };
 	struct pm_probe_elf elf = { .fd = -1 };
 	bool is_script;
-	int code = pm_probe_files_command(&program, context, &is_script, err);
+	int ret = pm_probe_files_command(&program, context, &is_script, err);
 
-	if (code < 0)
-		return code;
-	code = find_variable_in_file(program.fd, &search, wanted, &elf, ret, err);
-	if (code == -ENOENT) {
+	if (ret < 0)
+		return ret;
+	ret = find_variable_in_file(program.fd, &search, wanted, &elf, out, err);
+	if (ret == -ENOENT) {
 		set_no_variable_error(wanted, err);
 		pm_error_where(err, program.path, -1);
 		if (elf.type == ET_DYN || elf.has_interpreter)
 			pm_error_fix(err, "for a library's variable: -p PID");
-	} else if (code == 0 && elf.type != ET_EXEC) {
-		code = pm_error_set(err, -EINVAL,
-				    "%s is a position-independent executable: where "
-				    "%s will be is known only when it runs",
-				    program.label, wanted->symbol);
+	} else if (ret == 0 && elf.type != ET_EXEC) {
+		ret = pm_error_set(err, -EINVAL,
+				   "%s is a position-independent executable: where "
+				   "%s will be is known only when it runs",
+				   program.label, wanted->symbol);
 		pm_error_fix(err, "-p PID of the running program, or link it with "
 				  "-no-pie");
 	}
 	pm_probe_elf_close(&elf);
 	pm_probe_file_release(&program);
-	return code;
+	return ret;
 }
 
 /* The difference between the addresses in memory and in the file, from one executable
  * mapping of it. */
 static bool mapping_bias(const struct pm_probe_elf *elf, const struct pm_mapping *mapping,
-			 uint64_t *ret)
+			 uint64_t *out)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -152,7 +152,7 @@ static bool mapping_bias(const struct pm_probe_elf *elf, const struct pm_mapping
 		if (!segment->executable || mapping->pgoff >= end ||
 		    mapping->pgoff < segment->offset - segment->offset % page)
 			continue;
-		*ret = mapping->start + segment->offset - mapping->pgoff - segment->start;
+		*out = mapping->start + segment->offset - mapping->pgoff - segment->start;
 		return true;
 	}
 	return false;
@@ -166,18 +166,18 @@ static void free_data_procs(struct pm_procs **procs)
 /* The program comes first in the list of mappings; its variables hide those of
  * libraries. */
 static int find_variable_in_process(const struct pm_probe_context *context, pid_t pid,
-				    struct wanted *wanted, uint64_t *ret,
+				    struct wanted *wanted, uint64_t *out,
 				    struct pm_error *err)
 {
 	struct pm_procs *procs PM_CLEANUP(free_data_procs) = pm_procs_new(NULL);
 	const struct pm_process *process;
-	int code;
+	int ret;
 
 	if (!procs)
 		return pm_error_set(err, -ENOMEM, "no memory left");
-	code = pm_procs_read(procs, pid, err);
-	if (code < 0)
-		return code;
+	ret = pm_procs_read(procs, pid, err);
+	if (ret < 0)
+		return ret;
 	process = pm_procs_get(procs, pid);
 	for (size_t i = 0; process && i < process->space.maps.len; i++) {
 		const struct pm_mapping *mapping = &process->space.maps.data[i];
@@ -192,14 +192,14 @@ static int find_variable_in_process(const struct pm_probe_context *context, pid_
 		if (module->identity.kind != PM_MODULE_FILE ||
 		    (fd = pm_module_open(module, NULL)) < 0)
 			continue;
-		code = find_variable_in_file(fd, &search, wanted, &elf, &address, err);
-		if (code == 0 && !mapping_bias(&elf, mapping, &bias))
-			code = -ENOENT;
+		ret = find_variable_in_file(fd, &search, wanted, &elf, &address, err);
+		if (ret == 0 && !mapping_bias(&elf, mapping, &bias))
+			ret = -ENOENT;
 		pm_probe_elf_close(&elf);
-		if (code == 0)
-			*ret = address + bias;
-		if (code != -ENOENT)
-			return code;
+		if (ret == 0)
+			*out = address + bias;
+		if (ret != -ENOENT)
+			return ret;
 	}
 	return set_no_variable_error(wanted, err);
 }
@@ -212,7 +212,7 @@ int pm_probe_find_data(const struct pm_probe_context *context,
 				 .code = spec->bp_type & HW_BREAKPOINT_X,
 				 .near = { .wanted = spec->place.symbol } };
 	uint64_t found = 0;
-	int code = 0;
+	int ret = 0;
 
 	if (context->pids_len == 0 && !context->command) {
 		pm_error_set(err, -EINVAL,
@@ -222,26 +222,26 @@ int pm_probe_find_data(const struct pm_probe_context *context,
 		return -EINVAL;
 	}
 	if (context->pids_len == 0)
-		code = find_variable_in_command(context, &wanted, &found, err);
-	for (size_t i = 0; i < context->pids_len && code == 0; i++) {
+		ret = find_variable_in_command(context, &wanted, &found, err);
+	for (size_t i = 0; i < context->pids_len && ret == 0; i++) {
 		uint64_t its = 0;
 
-		code = find_variable_in_process(context, context->pids[i], &wanted, &its,
-						err);
-		if (code == 0 && i > 0 && its != found) {
-			code = pm_error_set(err, -EINVAL,
-					    "%s is at different places in these "
-					    "processes",
-					    spec->place.symbol);
+		ret = find_variable_in_process(context, context->pids[i], &wanted, &its,
+					       err);
+		if (ret == 0 && i > 0 && its != found) {
+			ret = pm_error_set(err, -EINVAL,
+					   "%s is at different places in these "
+					   "processes",
+					   spec->place.symbol);
 			pm_error_fix(err, "one process at a time");
 		}
 		found = its;
 	}
-	if (code == 0 && __builtin_add_overflow(found, spec->place.offset, &found))
+	if (ret == 0 && __builtin_add_overflow(found, spec->place.offset, &found))
 		return pm_error_set(err, -EINVAL, "%s+0x%llx is no address",
 				    spec->place.symbol,
 				    (unsigned long long)spec->place.offset);
-	if (code == 0)
+	if (ret == 0)
 		*address = found;
-	return code;
+	return ret;
 }

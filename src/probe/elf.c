@@ -24,7 +24,7 @@ enum {
 };
 
 int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t len,
-		      size_t max, char **ret)
+		      size_t max, char **out)
 {
 	PM_AUTO_FREE char *bytes = NULL;
 	size_t have = 0;
@@ -49,20 +49,20 @@ int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t 
 		have += (size_t)n;
 	}
 	bytes[len] = '\0';
-	*ret = PM_TAKE_PTR(bytes);
+	*out = PM_TAKE_PTR(bytes);
 	return 0;
 }
 
 /* Reads a table of @count entries of @stride bytes each, of which the first @entry bytes
  * are known. */
 static int probe_elf_read_table(const struct pm_probe_elf *elf, uint64_t offset,
-				uint64_t count, size_t stride, size_t entry, char **ret)
+				uint64_t count, size_t stride, size_t entry, char **out)
 {
 	uint64_t len;
 
 	if (stride < entry || __builtin_mul_overflow(count, (uint64_t)stride, &len))
 		return -ENODATA;
-	return pm_probe_elf_read(elf, offset, len, (size_t)SECTIONS_MAX * 256, ret);
+	return pm_probe_elf_read(elf, offset, len, (size_t)SECTIONS_MAX * 256, out);
 }
 
 static int probe_elf_add_segment(struct pm_probe_elf *elf, const Elf64_Phdr *phdr)
@@ -93,12 +93,12 @@ static int probe_elf_read_segments(struct pm_probe_elf *elf, uint64_t offset,
 {
 	PM_AUTO_FREE char *bytes = NULL;
 	size_t entry = elf->is_64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
-	int code;
+	int ret;
 
 	if (count > SEGMENTS_MAX)
 		return 0;
-	code = probe_elf_read_table(elf, offset, count, stride, entry, &bytes);
-	for (size_t i = 0; code == 0 && i < count; i++) {
+	ret = probe_elf_read_table(elf, offset, count, stride, entry, &bytes);
+	for (size_t i = 0; ret == 0 && i < count; i++) {
 		Elf64_Phdr phdr;
 		Elf32_Phdr narrow;
 
@@ -112,11 +112,11 @@ static int probe_elf_read_segments(struct pm_probe_elf *elf, uint64_t offset,
 					     .p_vaddr = narrow.p_vaddr,
 					     .p_filesz = narrow.p_filesz };
 		}
-		code = probe_elf_add_segment(elf, &phdr);
+		ret = probe_elf_add_segment(elf, &phdr);
 	}
-	if (code == -ENODATA)
+	if (ret == -ENODATA)
 		return 0;
-	return code;
+	return ret;
 }
 
 static struct pm_probe_section find_section_of_pointer(const struct pm_probe_elf *elf,
@@ -144,7 +144,7 @@ static int probe_elf_read_sections(struct pm_probe_elf *elf, uint64_t offset,
 {
 	PM_AUTO_FREE char *bytes = NULL;
 	size_t entry = elf->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-	int code;
+	int ret;
 
 	if (offset == 0)
 		return 0;
@@ -153,11 +153,11 @@ static int probe_elf_read_sections(struct pm_probe_elf *elf, uint64_t offset,
 	if (count == 0 || names == SHN_XINDEX) {
 		struct pm_probe_section first;
 
-		code = probe_elf_read_table(elf, offset, 1, stride, entry, &bytes);
-		if (code < 0) {
-			if (code == -ENODATA)
+		ret = probe_elf_read_table(elf, offset, 1, stride, entry, &bytes);
+		if (ret < 0) {
+			if (ret == -ENODATA)
 				return 0;
-			return code;
+			return ret;
 		}
 		first = find_section_of_pointer(elf, bytes);
 		if (count == 0)
@@ -168,20 +168,20 @@ static int probe_elf_read_sections(struct pm_probe_elf *elf, uint64_t offset,
 	}
 	if (count > SECTIONS_MAX)
 		return 0;
-	code = probe_elf_read_table(elf, offset, count, stride, entry, &bytes);
-	for (size_t i = 0; code == 0 && i < count; i++)
-		code = pm_vec_push(&elf->sections,
-				   find_section_of_pointer(elf, bytes + i * stride));
-	if (code == 0 && names < elf->sections.len) {
+	ret = probe_elf_read_table(elf, offset, count, stride, entry, &bytes);
+	for (size_t i = 0; ret == 0 && i < count; i++)
+		ret = pm_vec_push(&elf->sections,
+				  find_section_of_pointer(elf, bytes + i * stride));
+	if (ret == 0 && names < elf->sections.len) {
 		const struct pm_probe_section *section = &elf->sections.data[names];
 
-		code = pm_probe_elf_read(elf, section->offset, section->size,
-					 SECTION_NAMES_MAX, &elf->names);
-		if (code == 0)
+		ret = pm_probe_elf_read(elf, section->offset, section->size,
+					SECTION_NAMES_MAX, &elf->names);
+		if (ret == 0)
 			elf->names_len = (size_t)section->size;
 	}
-	if (code == -ENOMEM)
-		return code;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 
@@ -192,12 +192,12 @@ static int probe_elf_read_header(struct pm_probe_elf *elf)
 	PM_AUTO_FREE char *bytes = NULL;
 	Elf64_Ehdr wide;
 	Elf32_Ehdr narrow;
-	int code = pm_probe_elf_read(elf, 0, sizeof(narrow), sizeof(wide), &bytes);
+	int ret = pm_probe_elf_read(elf, 0, sizeof(narrow), sizeof(wide), &bytes);
 
-	if (code < 0) {
-		if (code == -ENODATA)
+	if (ret < 0) {
+		if (ret == -ENODATA)
 			return -ENOEXEC;
-		return code;
+		return ret;
 	}
 	if (memcmp(bytes, ELFMAG, SELFMAG) != 0 ||
 	    (unsigned char)bytes[EI_DATA] != native ||
@@ -218,20 +218,20 @@ static int probe_elf_read_header(struct pm_probe_elf *elf)
 				     .e_shstrndx = narrow.e_shstrndx };
 	} else {
 		free(PM_TAKE_PTR(bytes));
-		code = pm_probe_elf_read(elf, 0, sizeof(wide), sizeof(wide), &bytes);
-		if (code < 0) {
-			if (code == -ENODATA)
+		ret = pm_probe_elf_read(elf, 0, sizeof(wide), sizeof(wide), &bytes);
+		if (ret < 0) {
+			if (ret == -ENODATA)
 				return -ENOEXEC;
-			return code;
+			return ret;
 		}
 		memcpy(&wide, bytes, sizeof(wide));
 	}
 	elf->type = wide.e_type;
 	elf->machine = wide.e_machine;
 	elf->entry = wide.e_entry;
-	code = probe_elf_read_segments(elf, wide.e_phoff, wide.e_phnum, wide.e_phentsize);
-	if (code < 0)
-		return code;
+	ret = probe_elf_read_segments(elf, wide.e_phoff, wide.e_phnum, wide.e_phentsize);
+	if (ret < 0)
+		return ret;
 	return probe_elf_read_sections(elf, wide.e_shoff, wide.e_shnum, wide.e_shentsize,
 				       wide.e_shstrndx);
 }
@@ -239,7 +239,7 @@ static int probe_elf_read_header(struct pm_probe_elf *elf)
 int pm_probe_elf_open(struct pm_probe_elf *elf, int fd)
 {
 	struct stat st;
-	int code;
+	int ret;
 
 	*elf = (struct pm_probe_elf){ .fd = fd };
 	if (fstat(fd, &st) < 0)
@@ -247,10 +247,10 @@ int pm_probe_elf_open(struct pm_probe_elf *elf, int fd)
 	if (!S_ISREG(st.st_mode) || st.st_size < 0)
 		return -ENOEXEC;
 	elf->size = (uint64_t)st.st_size;
-	code = probe_elf_read_header(elf);
-	if (code < 0)
+	ret = probe_elf_read_header(elf);
+	if (ret < 0)
 		pm_probe_elf_close(elf);
-	return code;
+	return ret;
 }
 
 void pm_probe_elf_close(struct pm_probe_elf *elf)
@@ -309,7 +309,7 @@ static int probe_tables_read_symbols(struct pm_probe_tables *tables,
 	size_t entry = elf->is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	struct pm_probe_table *table = &tables->table[tables->len];
 	const struct pm_probe_section *rows = NULL, *strings;
-	int code;
+	int ret;
 
 	for (size_t i = 0; i < elf->sections.len && !rows; i++)
 		if (elf->sections.data[i].type == type)
@@ -319,16 +319,16 @@ static int probe_tables_read_symbols(struct pm_probe_tables *tables,
 	strings = &elf->sections.data[rows->link];
 	*table = (struct pm_probe_table){ .is_64 = elf->is_64,
 					  .dynamic = type == SHT_DYNSYM };
-	code = pm_probe_elf_read(elf, rows->offset, rows->size, SYMBOLS_BYTES_MAX,
-				 &table->rows);
-	if (code == 0)
-		code = pm_probe_elf_read(elf, strings->offset, strings->size,
-					 STRINGS_BYTES_MAX, &table->strings);
-	if (code < 0) {
+	ret = pm_probe_elf_read(elf, rows->offset, rows->size, SYMBOLS_BYTES_MAX,
+				&table->rows);
+	if (ret == 0)
+		ret = pm_probe_elf_read(elf, strings->offset, strings->size,
+					STRINGS_BYTES_MAX, &table->strings);
+	if (ret < 0) {
 		free(PM_TAKE_PTR(table->rows));
-		if (code == -ENODATA)
+		if (ret == -ENODATA)
 			return 0;
-		return code;
+		return ret;
 	}
 	table->len = (size_t)rows->size / entry;
 	table->strings_len = (size_t)strings->size;
@@ -340,19 +340,19 @@ static int probe_tables_read_symbols(struct pm_probe_tables *tables,
 int pm_probe_tables_open(struct pm_probe_tables *tables, const struct pm_probe_elf *elf,
 			 const struct pm_probe_elf *debug)
 {
-	int code;
+	int ret;
 
 	*tables = (struct pm_probe_tables){ 0 };
-	code = probe_tables_read_symbols(tables, elf, SHT_SYMTAB);
-	if (code == 0 && debug)
-		code = probe_tables_read_symbols(tables, debug, SHT_SYMTAB);
-	tables->has_symtab = code > 0;
-	if (code >= 0)
-		code = probe_tables_read_symbols(tables, elf, SHT_DYNSYM);
-	if (code < 0)
+	ret = probe_tables_read_symbols(tables, elf, SHT_SYMTAB);
+	if (ret == 0 && debug)
+		ret = probe_tables_read_symbols(tables, debug, SHT_SYMTAB);
+	tables->has_symtab = ret > 0;
+	if (ret >= 0)
+		ret = probe_tables_read_symbols(tables, elf, SHT_DYNSYM);
+	if (ret < 0)
 		pm_probe_tables_close(tables);
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	return 0;
 }
 
@@ -366,7 +366,7 @@ void pm_probe_tables_close(struct pm_probe_tables *tables)
 }
 
 bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
-			struct pm_probe_symbol *ret)
+			struct pm_probe_symbol *out)
 {
 	Elf64_Sym symbol;
 	Elf32_Sym narrow;
@@ -395,7 +395,7 @@ bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
 	version = memchr(name + 1, '@', len - 1);
 	if (version)
 		*version = '\0';
-	*ret = (struct pm_probe_symbol){
+	*out = (struct pm_probe_symbol){
 		.name = name,
 		.address = symbol.st_value,
 		.size = symbol.st_size,

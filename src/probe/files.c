@@ -80,7 +80,7 @@ static int probe_files_add_fd(struct pm_probe_files *files, int taken, const cha
 			      pid_t pid)
 {
 	struct pm_probe_file file = { .fd = taken, .pid = pid };
-	int code;
+	int ret;
 
 	if (probe_files_have_fd(files, taken)) {
 		pm_probe_file_release(&file);
@@ -89,14 +89,14 @@ static int probe_files_add_fd(struct pm_probe_files *files, int taken, const cha
 	file.label = strdup(pm_path_name(path));
 	file.path = strdup(path);
 	if (!file.label || !file.path)
-		code = -ENOMEM;
+		ret = -ENOMEM;
 	else if (files->list.len >= FILES_MAX)
-		code = -E2BIG;
+		ret = -E2BIG;
 	else
-		code = pm_vec_push(&files->list, file);
-	if (code < 0)
+		ret = pm_vec_push(&files->list, file);
+	if (ret < 0)
 		pm_probe_file_release(&file);
-	return code;
+	return ret;
 }
 
 static int set_cannot_open_error(int code, const char *path, struct pm_error *err)
@@ -113,19 +113,19 @@ static int find_files_by_path(struct pm_probe_files *files,
 			      struct pm_error *err)
 {
 	size_t pids = path[0] == '/' ? context->pids_len : 0;
-	int first = 0, code = 0;
+	int first = 0, ret = 0;
 
-	for (size_t i = 0; i < (pids > 0 ? pids : 1) && code == 0; i++) {
+	for (size_t i = 0; i < (pids > 0 ? pids : 1) && ret == 0; i++) {
 		pid_t pid = pids > 0 ? context->pids[i] : 0;
 		int fd = pm_file_open(pid, path);
 
 		if (fd >= 0)
-			code = probe_files_add_fd(files, fd, path, pid);
+			ret = probe_files_add_fd(files, fd, path, pid);
 		else if (first == 0)
 			first = fd;
 	}
-	if (code < 0)
-		return set_cannot_open_error(code, path, err);
+	if (ret < 0)
+		return set_cannot_open_error(ret, path, err);
 	if (files->list.len > 0)
 		return 0;
 	return set_cannot_open_error(first, path, err);
@@ -143,12 +143,12 @@ static int find_mapped_libraries(struct pm_probe_files *files, pid_t pid,
 				 struct pm_error *err)
 {
 	struct pm_procs *procs PM_CLEANUP(free_files_procs) = pm_procs_new(NULL);
-	int code;
+	int ret;
 
 	if (!procs)
 		return pm_error_set(err, -ENOMEM, "no memory left");
-	code = pm_procs_read(procs, pid, err);
-	for (size_t i = 0; code == 0 && i < pm_procs_modules_len(procs); i++) {
+	ret = pm_procs_read(procs, pid, err);
+	for (size_t i = 0; ret == 0 && i < pm_procs_modules_len(procs); i++) {
 		const struct pm_module *module = pm_procs_module(procs, (uint32_t)i);
 		const char *name = pm_path_name(module->identity.path);
 		int fd;
@@ -162,11 +162,11 @@ static int find_mapped_libraries(struct pm_probe_files *files, pid_t pid,
 		fd = pm_module_open(module, err);
 		if (fd < 0)
 			return fd;
-		code = probe_files_add_fd(files, fd, module->identity.path, pid);
-		if (code < 0)
-			pm_error_set(err, code, "%s", strerror(-code));
+		ret = probe_files_add_fd(files, fd, module->identity.path, pid);
+		if (ret < 0)
+			pm_error_set(err, ret, "%s", strerror(-ret));
 	}
-	return code;
+	return ret;
 }
 
 /* ---- the command --------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static char *read_script_interpreter(int fd)
 	return strdup(at);
 }
 
-int pm_probe_files_command(struct pm_probe_file *ret,
+int pm_probe_files_command(struct pm_probe_file *out,
 			   const struct pm_probe_context *context, bool *is_script,
 			   struct pm_error *err)
 {
@@ -238,12 +238,12 @@ int pm_probe_files_command(struct pm_probe_file *ret,
 		return set_cannot_open_error(fd, path, err);
 	if (fd < 0)
 		return set_cannot_open_error(fd, context->command, err);
-	*ret = (struct pm_probe_file){ .label = strdup(pm_path_name(path)),
+	*out = (struct pm_probe_file){ .label = strdup(pm_path_name(path)),
 				       .path = strdup(path),
 				       .fd = pm_take_fd(&fd) };
-	if (ret->label && ret->path)
+	if (out->label && out->path)
 		return 0;
-	pm_probe_file_release(ret);
+	pm_probe_file_release(out);
 	return pm_error_set(err, -ENOMEM, "no memory left");
 }
 
@@ -330,34 +330,33 @@ static int find_command_libraries(struct pm_probe_files *files,
 	};
 	bool is_script;
 	/* If it cannot be run, that is reported when it is started. */
-	int code = pm_probe_files_command(&program, context, &is_script, NULL);
+	int ret = pm_probe_files_command(&program, context, &is_script, NULL);
 
-	if (code < 0) {
-		if (code == -ENOMEM)
-			return pm_error_set(err, code, "no memory left");
+	if (ret < 0) {
+		if (ret == -ENOMEM)
+			return pm_error_set(err, ret, "no memory left");
 		return 0;
 	}
 	if (is_script && strcmp(pm_path_name(context->command), word) == 0) {
-		code = pm_error_set(err, -EINVAL, "this is a script, run by %s",
-				    program.path);
+		ret = pm_error_set(err, -EINVAL, "this is a script, run by %s",
+				   program.path);
 		pm_error_where(err, context->command, -1);
 	} else if (strcmp(program.label, word) == 0 ||
 		   strcmp(pm_path_name(context->command), word) == 0) {
-		code = probe_files_add_fd(files, pm_take_fd(&program.fd), program.path,
-					  0);
-		if (code < 0)
-			code = pm_error_set(err, code, "%s", strerror(-code));
+		ret = probe_files_add_fd(files, pm_take_fd(&program.fd), program.path, 0);
+		if (ret < 0)
+			ret = pm_error_set(err, ret, "%s", strerror(-ret));
 		else
-			code = 1;
+			ret = 1;
 	} else {
 		read_file_abi(program.fd, &abi);
 		pm_near_names_add(near, program.label);
-		code = pm_probe_needed_each(program.fd, program.path, &abi,
-					    consider_library_candidate, &candidates);
-		code = settle_library_candidates(&candidates, code, err);
+		ret = pm_probe_needed_each(program.fd, program.path, &abi,
+					   consider_library_candidate, &candidates);
+		ret = settle_library_candidates(&candidates, ret, err);
 	}
 	pm_probe_file_release(&program);
-	return code;
+	return ret;
 }
 
 /* Uses the loader's cache and folders, in the root of @pid. */
@@ -371,17 +370,17 @@ static int find_system_libraries(struct pm_probe_files *files, pid_t pid,
 		.files = files, .abi = &abi, .word = word, .near = near
 	};
 	char path[PATH_MAX];
-	int code;
+	int ret;
 
 	if (pid > 0) {
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 		exe = pm_file_open(0, path);
 	}
 	read_file_abi(exe, &abi);
-	code = settle_library_candidates(
+	ret = settle_library_candidates(
 		&candidates,
 		pm_probe_cache_each(&abi, consider_library_candidate, &candidates), err);
-	for (size_t i = 0; code == 0 && pm_probe_library_dirs[i]; i++) {
+	for (size_t i = 0; ret == 0 && pm_probe_library_dirs[i]; i++) {
 		int fd;
 
 		if (snprintf(path, sizeof(path), "%s/%s", pm_probe_library_dirs[i],
@@ -390,12 +389,12 @@ static int find_system_libraries(struct pm_probe_files *files, pid_t pid,
 		fd = pm_file_open(pid, path);
 		if (fd >= 0) {
 			if (probe_files_add_fd(files, fd, path, pid) < 0)
-				code = -ENOMEM;
+				ret = -ENOMEM;
 			else
-				code = 1;
+				ret = 1;
 		}
 	}
-	return code;
+	return ret;
 }
 
 static int find_libraries_by_name(struct pm_probe_files *files,
@@ -405,21 +404,21 @@ static int find_libraries_by_name(struct pm_probe_files *files,
 {
 	char path[PATH_MAX];
 	pid_t pid = 0;
-	int code = 0, fd;
+	int ret = 0, fd;
 
-	for (size_t i = 0; code == 0 && i < context->pids_len; i++)
-		code = find_mapped_libraries(files, context->pids[i], word, near, err);
-	if (code < 0 || files->list.len > 0)
-		return code;
+	for (size_t i = 0; ret == 0 && i < context->pids_len; i++)
+		ret = find_mapped_libraries(files, context->pids[i], word, near, err);
+	if (ret < 0 || files->list.len > 0)
+		return ret;
 	if (context->command)
-		code = find_command_libraries(files, context, word, near, err);
+		ret = find_command_libraries(files, context, word, near, err);
 	if (context->pids_len > 0)
 		pid = context->pids[0];
-	if (code == 0)
-		code = find_system_libraries(files, pid, word, near, err);
-	if (code != 0) {
-		if (code < 0)
-			return code;
+	if (ret == 0)
+		ret = find_system_libraries(files, pid, word, near, err);
+	if (ret != 0) {
+		if (ret < 0)
+			return ret;
 		return 0;
 	}
 	fd = open_in_command_path(word, path);
@@ -433,13 +432,13 @@ int pm_probe_files_find(struct pm_probe_files *files,
 			struct pm_error *err)
 {
 	struct pm_near_names near = { .wanted = word };
-	int code;
+	int ret;
 
 	if (strchr(word, '/'))
 		return find_files_by_path(files, context, word, err);
-	code = find_libraries_by_name(files, context, word, &near, err);
-	if (code < 0 || files->list.len > 0)
-		return code;
+	ret = find_libraries_by_name(files, context, word, &near, err);
+	if (ret < 0 || files->list.len > 0)
+		return ret;
 	pm_error_set(err, -ENOENT, "no program and no library is called \"%s\"", word);
 	pm_near_names_tell(&near, err);
 	pm_error_fix(err, "a path: ./%s", word);

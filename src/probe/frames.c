@@ -24,20 +24,20 @@ struct table {
 	size_t len;
 };
 
-static bool probe_elf_read_at(const struct pm_probe_elf *elf, uint64_t offset, void *ret,
+static bool probe_elf_read_at(const struct pm_probe_elf *elf, uint64_t offset, void *out,
 			      size_t len)
 {
 	return offset <= elf->size && len <= elf->size - offset &&
-	       pread(elf->fd, ret, len, (off_t)offset) == (ssize_t)len;
+	       pread(elf->fd, out, len, (off_t)offset) == (ssize_t)len;
 }
 
 static bool file_offset_of_address(const struct pm_probe_elf *elf, uint64_t address,
-				   uint64_t *ret)
+				   uint64_t *out)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
 
 	return segment &&
-	       !__builtin_add_overflow(address - segment->start, segment->offset, ret);
+	       !__builtin_add_overflow(address - segment->start, segment->offset, out);
 }
 
 static bool open_frame_table(struct table *table, const struct pm_probe_elf *elf)
@@ -78,7 +78,7 @@ static bool read_frame_table_row(const struct table *table, size_t index, uint64
 
 /* The number of rows that start at or before @address. */
 static bool count_frame_rows_up_to(const struct table *table, uint64_t address,
-				   size_t *ret)
+				   size_t *out)
 {
 	size_t from = 0, to = table->len;
 
@@ -93,13 +93,13 @@ static bool count_frame_rows_up_to(const struct table *table, uint64_t address,
 		else
 			to = mid;
 	}
-	*ret = from;
+	*out = from;
 	return true;
 }
 
 /* Reads the entry of a row: its offset and its first words. */
 static bool read_frame_table_fde(const struct table *table, size_t index,
-				 struct pm_probe_piece *ret, uint64_t *at,
+				 struct pm_probe_piece *out, uint64_t *at,
 				 uint32_t words[static FDE_BYTES / 4])
 {
 	uint64_t low, fde, offset;
@@ -112,14 +112,14 @@ static bool read_frame_table_fde(const struct table *table, size_t index,
 	if (words[0] < FDE_BYTES - 4 || words[0] == UINT32_MAX || words[1] == 0 ||
 	    fde + 8 + (uint64_t)(int64_t)(int32_t)words[2] != low)
 		return false;
-	*ret = (struct pm_probe_piece){ low, low + words[3] };
+	*out = (struct pm_probe_piece){ low, low + words[3] };
 	*at = offset;
 	return true;
 }
 
 /* Finds the entry that covers @address. */
 static bool find_covering_fde(const struct pm_probe_elf *elf, uint64_t address,
-			      struct pm_probe_piece *ret, uint64_t *at,
+			      struct pm_probe_piece *out, uint64_t *at,
 			      uint32_t words[static FDE_BYTES / 4])
 {
 	struct pm_probe_piece piece;
@@ -132,20 +132,20 @@ static bool find_covering_fde(const struct pm_probe_elf *elf, uint64_t address,
 		return false;
 	if (piece.low > address || address - piece.low >= words[3])
 		return false;
-	*ret = piece;
+	*out = piece;
 	return true;
 }
 
 bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
-		       struct pm_probe_piece *ret)
+		       struct pm_probe_piece *out)
 {
 	uint32_t words[FDE_BYTES / 4];
 	uint64_t at;
 
-	return find_covering_fde(elf, address, ret, &at, words);
+	return find_covering_fde(elf, address, out, &at, words);
 }
 
-bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret)
+bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *out)
 {
 	struct table table;
 	uint64_t low, fde;
@@ -156,7 +156,7 @@ bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint6
 	    len >= table.len || !read_frame_table_row(&table, len, &low, &fde) ||
 	    low < address)
 		return false;
-	*ret = low;
+	*out = low;
 	return true;
 }
 

@@ -31,8 +31,8 @@ struct reader {
 	int debug_fd;
 	struct pm_probe_tables tables;
 	PM_VEC(struct indexed) index; /* for finding functions by address */
-	struct pm_probe_functions *ret;
-	size_t first; /* index of the first new one in *ret */
+	struct pm_probe_functions *out;
+	size_t first; /* index of the first new one in *out */
 };
 
 typedef PM_VEC(uint64_t) address_list;
@@ -70,25 +70,25 @@ static int reader_open(struct reader *reader, const struct pm_probe_context *con
 	struct pm_debug_search search = { .dir = context->debug_dir,
 					  .pid = reader->binary->pid,
 					  .path = reader->binary->path };
-	int code = pm_probe_elf_open(&reader->elf, reader->binary->fd);
+	int ret = pm_probe_elf_open(&reader->elf, reader->binary->fd);
 
 	reader->debug_fd = -1;
-	if (code < 0) {
-		pm_error_set(err, code, "%s", pm_error_elf_text(code));
+	if (ret < 0) {
+		pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 		pm_error_where(err, reader->binary->path, -1);
-		return code;
+		return ret;
 	}
 	reader->debug_fd = pm_debug_find(reader->binary->fd, &search);
 	reader->has_debug = reader->debug_fd >= 0 &&
 			    pm_probe_elf_open(&reader->debug, reader->debug_fd) == 0;
-	code = pm_probe_tables_open(&reader->tables, &reader->elf,
-				    reader->has_debug ? &reader->debug : NULL);
-	if (code < 0) {
-		pm_error_set(err, code, "cannot read its symbols: %s", strerror(-code));
+	ret = pm_probe_tables_open(&reader->tables, &reader->elf,
+				   reader->has_debug ? &reader->debug : NULL);
+	if (ret < 0) {
+		pm_error_set(err, ret, "cannot read its symbols: %s", strerror(-ret));
 		pm_error_where(err, reader->binary->path, -1);
 		reader_close(reader);
 	}
-	return code;
+	return ret;
 }
 
 static int set_functions_memory_error(struct pm_error *err)
@@ -174,16 +174,16 @@ static int compare_functions_by_start(const void *a, const void *b)
 /* Determines the ends and the parts of the new functions. */
 static int complete_new_functions(struct reader *reader)
 {
-	size_t len = reader->ret->list.len - reader->first;
+	size_t len = reader->out->list.len - reader->first;
 	struct pm_probe_function *list =
-		len > 0 ? reader->ret->list.data + reader->first : NULL;
+		len > 0 ? reader->out->list.data + reader->first : NULL;
 	PM_AUTO_FREE bool *open = calloc(len + 1, sizeof(*open));
-	int code = open ? 0 : -ENOMEM;
+	int ret = open ? 0 : -ENOMEM;
 	bool any_open = false;
 
 	if (len == 0)
-		return code;
-	for (size_t i = 0; i < len && code == 0; i++) {
+		return ret;
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		uint64_t end = code_section_end(&reader->elf, list[i].low);
 
 		struct pm_probe_piece frame;
@@ -199,24 +199,24 @@ static int complete_new_functions(struct reader *reader)
 			list[i].high = list[i].low + OPEN_BYTES_MAX;
 		any_open |= open[i];
 	}
-	for (size_t t = 0; t < reader->tables.len && code == 0; t++) {
+	for (size_t t = 0; t < reader->tables.len && ret == 0; t++) {
 		struct pm_probe_table table = reader->tables.table[t];
 		struct pm_probe_symbol row;
 
-		for (size_t i = 1; i < table.len && code == 0; i++) {
+		for (size_t i = 1; i < table.len && ret == 0; i++) {
 			if (!pm_probe_table_row(&table, i, &row) || !row.defined ||
 			    (row.type != STT_FUNC && row.type != STT_GNU_IFUNC))
 				continue;
 			bool is_part = strchr(row.name, '.') != NULL;
 
-			for (size_t n = 0; (any_open || is_part) && n < len && code == 0;
+			for (size_t n = 0; (any_open || is_part) && n < len && ret == 0;
 			     n++)
-				code = function_apply_symbol(reader, &list[n], open[n],
-							     is_part, &row);
+				ret = function_apply_symbol(reader, &list[n], open[n],
+							    is_part, &row);
 		}
 	}
 	qsort(list, len, sizeof(*list), compare_functions_by_start);
-	return code;
+	return ret;
 }
 
 /* ---- by name --------------------------------------------------------------------------------- */
@@ -229,48 +229,48 @@ static int functions_add_places(struct reader *reader, struct pm_probe_places *p
 
 		if (__builtin_add_overflow(place->address, place->size, &function.high))
 			function.high = place->address;
-		if (pm_vec_push(&reader->ret->list, function) < 0)
+		if (pm_vec_push(&reader->out->list, function) < 0)
 			return -ENOMEM;
-		reader->ret->list.data[reader->ret->list.len - 1].symbol =
+		reader->out->list.data[reader->out->list.len - 1].symbol =
 			PM_TAKE_PTR(place->symbol);
-		reader->ret->list.data[reader->ret->list.len - 1].name =
+		reader->out->list.data[reader->out->list.len - 1].name =
 			PM_TAKE_PTR(place->name);
 	}
 	return complete_new_functions(reader);
 }
 
-static int functions_add_note(struct pm_probe_functions *ret, struct pm_str *text)
+static int functions_add_note(struct pm_probe_functions *out, struct pm_str *text)
 {
 	char *copy;
-	int code = 0;
+	int ret = 0;
 
 	if (text->failed) {
-		code = -ENOMEM;
+		ret = -ENOMEM;
 	} else if (text->len > 0) {
 		copy = strdup(text->data);
-		code = -ENOMEM;
+		ret = -ENOMEM;
 		if (copy)
-			code = pm_vec_push(&ret->notes, copy);
-		if (code < 0)
+			ret = pm_vec_push(&out->notes, copy);
+		if (ret < 0)
 			free(copy);
 	}
 	pm_str_release(text);
-	return code;
+	return ret;
 }
 
 /* Removes everything that was appended. */
 static void undo_new_functions(struct reader *reader)
 {
-	while (reader->ret->list.len > reader->first)
-		probe_function_release(&reader->ret->list.data[--reader->ret->list.len]);
+	while (reader->out->list.len > reader->first)
+		probe_function_release(&reader->out->list.data[--reader->out->list.len]);
 }
 
-int pm_probe_find_functions(struct pm_probe_functions *ret,
+int pm_probe_find_functions(struct pm_probe_functions *out,
 			    const struct pm_probe_binary *binary,
 			    const struct pm_probe_context *context, const char *name,
 			    struct pm_error *err)
 {
-	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
+	struct reader reader = { .binary = binary, .out = out, .first = out->list.len };
 	struct pm_event_spec spec = { .place = { .symbol = name } };
 	struct pm_probe_file file = { .fd = binary->fd,
 				      .label = binary->label,
@@ -283,32 +283,32 @@ int pm_probe_find_functions(struct pm_probe_functions *ret,
 					  .note = &text,
 					  .is_region = true };
 	struct pm_probe_places places = { 0 };
-	int code = reader_open(&reader, context, err);
+	int ret = reader_open(&reader, context, err);
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	snprintf(spec.requested, sizeof(spec.requested), "%s", name);
 	search.elf = &reader.elf;
 	search.debug_fd = reader.debug_fd;
-	code = pm_probe_find_symbols(&search, &places, err);
+	ret = pm_probe_find_symbols(&search, &places, err);
 	pm_error_where(err, binary->path, -1);
-	if (code == 0 && (functions_add_places(&reader, &places) < 0 ||
-			  functions_add_note(ret, &text) < 0))
-		code = set_functions_memory_error(err);
-	if (code < 0)
+	if (ret == 0 && (functions_add_places(&reader, &places) < 0 ||
+			 functions_add_note(out, &text) < 0))
+		ret = set_functions_memory_error(err);
+	if (ret < 0)
 		undo_new_functions(&reader);
 	pm_str_release(&text);
 	pm_probe_places_release(&places);
 	reader_close(&reader);
-	return code;
+	return ret;
 }
 
 /* ---- by address -------------------------------------------------------------------------------- */
 
 static bool is_address_held(const struct reader *reader, uint64_t address)
 {
-	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
-		const struct pm_probe_function *function = &reader->ret->list.data[i];
+	for (size_t i = reader->first; i < reader->out->list.len; i++) {
+		const struct pm_probe_function *function = &reader->out->list.data[i];
 
 		if (address >= function->low && address < function->high)
 			return true;
@@ -328,7 +328,7 @@ static int add_nameless_function(struct reader *reader, uint64_t address)
 	function.high = frame.high;
 	if (asprintf(&function.name, "0x%llx", (unsigned long long)frame.low) < 0)
 		return -ENOMEM;
-	if (pm_vec_push(&reader->ret->list, function) == 0)
+	if (pm_vec_push(&reader->out->list, function) == 0)
 		return 0;
 	free(function.name);
 	return -ENOMEM;
@@ -477,7 +477,7 @@ static int add_holding_function(struct reader *reader, uint64_t address)
 	function.symbol = strdup(symbol->name);
 	function.name = pm_probe_pretty(symbol->name);
 	if (function.symbol && function.name &&
-	    pm_vec_push(&reader->ret->list, function) == 0)
+	    pm_vec_push(&reader->out->list, function) == 0)
 		return 0;
 	free(function.symbol);
 	free(function.name);
@@ -487,16 +487,16 @@ static int add_holding_function(struct reader *reader, uint64_t address)
 /* Several addresses may have been in parts of the same function. */
 static void drop_duplicate_functions(struct reader *reader)
 {
-	struct pm_probe_function *list = reader->ret->list.data;
+	struct pm_probe_function *list = reader->out->list.data;
 	size_t to = reader->first;
 
-	for (size_t i = reader->first; i < reader->ret->list.len; i++) {
+	for (size_t i = reader->first; i < reader->out->list.len; i++) {
 		if (to == reader->first || list[to - 1].low != list[i].low)
 			list[to++] = list[i];
 		else
 			probe_function_release(&list[i]);
 	}
-	reader->ret->list.len = to;
+	reader->out->list.len = to;
 }
 
 static int compare_addresses(const void *a, const void *b)
@@ -509,95 +509,94 @@ static int compare_addresses(const void *a, const void *b)
 /* Collects the starts of the pieces and of functions within them: between two functions
  * there may be padding, which belongs to neither. */
 static int find_piece_starts(struct reader *reader, const struct pm_probe_piece *pieces,
-			     size_t len, address_list *ret)
+			     size_t len, address_list *out)
 {
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && code == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		uint64_t at = pieces[i].low;
 
-		code = pm_vec_push(ret, at);
-		while (code == 0 && pm_probe_frame_next(&reader->elf, at + 1, &at) &&
+		ret = pm_vec_push(out, at);
+		while (ret == 0 && pm_probe_frame_next(&reader->elf, at + 1, &at) &&
 		       at < pieces[i].high)
-			code = pm_vec_push(ret, at);
+			ret = pm_vec_push(out, at);
 		for (size_t n = count_symbols_up_to(reader, pieces[i].low);
 		     n < reader->index.len &&
-		     reader->index.data[n].row.address < pieces[i].high && code == 0;
+		     reader->index.data[n].row.address < pieces[i].high && ret == 0;
 		     n++)
-			code = pm_vec_push(ret, reader->index.data[n].row.address);
+			ret = pm_vec_push(out, reader->index.data[n].row.address);
 	}
 	/* Sorted, because addresses within a function that was found are then skipped. */
-	if (code == 0 && ret->len > 0)
-		qsort(ret->data, ret->len, sizeof(*ret->data), compare_addresses);
-	return code;
+	if (ret == 0 && out->len > 0)
+		qsort(out->data, out->len, sizeof(*out->data), compare_addresses);
+	return ret;
 }
 
 static int add_holding_functions(struct reader *reader, const uint64_t *addresses,
 				 size_t len, size_t most)
 {
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && code == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		if (is_address_held(reader, addresses[i]))
 			continue;
-		if (reader->ret->list.len - reader->first < most)
-			code = add_holding_function(reader, addresses[i]);
+		if (reader->out->list.len - reader->first < most)
+			ret = add_holding_function(reader, addresses[i]);
 		else
-			code = -E2BIG;
+			ret = -E2BIG;
 	}
-	if (code == 0)
-		code = complete_new_functions(reader);
-	if (code == 0)
+	if (ret == 0)
+		ret = complete_new_functions(reader);
+	if (ret == 0)
 		drop_duplicate_functions(reader);
-	return code;
+	return ret;
 }
 
-int pm_probe_find_holders(struct pm_probe_functions *ret,
+int pm_probe_find_holders(struct pm_probe_functions *out,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context,
 			  const uint64_t *addresses, size_t len, struct pm_error *err)
 {
-	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
-	int code = reader_open(&reader, context, err);
+	struct reader reader = { .binary = binary, .out = out, .first = out->list.len };
+	int ret = reader_open(&reader, context, err);
 
-	if (code < 0)
-		return code;
-	code = index_code_symbols(&reader);
-	if (code == 0)
-		code = add_holding_functions(&reader, addresses, len, SIZE_MAX);
-	if (code < 0) {
+	if (ret < 0)
+		return ret;
+	ret = index_code_symbols(&reader);
+	if (ret == 0)
+		ret = add_holding_functions(&reader, addresses, len, SIZE_MAX);
+	if (ret < 0) {
 		undo_new_functions(&reader);
 		set_functions_memory_error(err);
 	}
 	reader_close(&reader);
-	return code;
+	return ret;
 }
 
-int pm_probe_find_within(struct pm_probe_functions *ret,
+int pm_probe_find_within(struct pm_probe_functions *out,
 			 const struct pm_probe_binary *binary,
 			 const struct pm_probe_context *context,
 			 const struct pm_probe_piece *pieces, size_t len, size_t most,
 			 struct pm_error *err)
 {
-	struct reader reader = { .binary = binary, .ret = ret, .first = ret->list.len };
+	struct reader reader = { .binary = binary, .out = out, .first = out->list.len };
 	address_list addresses = { 0 };
-	int code = reader_open(&reader, context, err);
+	int ret = reader_open(&reader, context, err);
 
-	if (code < 0)
-		return code;
-	code = index_code_symbols(&reader);
-	if (code == 0)
-		code = find_piece_starts(&reader, pieces, len, &addresses);
-	if (code == 0)
-		code = add_holding_functions(&reader, addresses.data, addresses.len,
-					     most);
-	if (code < 0)
+	if (ret < 0)
+		return ret;
+	ret = index_code_symbols(&reader);
+	if (ret == 0)
+		ret = find_piece_starts(&reader, pieces, len, &addresses);
+	if (ret == 0)
+		ret = add_holding_functions(&reader, addresses.data, addresses.len, most);
+	if (ret < 0)
 		undo_new_functions(&reader);
-	if (code == -E2BIG)
-		pm_error_set(err, code, "more than %zu functions", most);
-	else if (code < 0)
+	if (ret == -E2BIG)
+		pm_error_set(err, ret, "more than %zu functions", most);
+	else if (ret < 0)
 		set_functions_memory_error(err);
 	pm_vec_release(&addresses);
 	reader_close(&reader);
-	return code;
+	return ret;
 }

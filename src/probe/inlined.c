@@ -7,7 +7,7 @@
 #include "pm/symbol.h"
 
 struct take {
-	struct pm_probe_inlined_list *ret;
+	struct pm_probe_inlined_list *out;
 	struct pm_probe_pattern pattern;
 };
 
@@ -63,19 +63,19 @@ static int take_inlined_place(void *user, const struct pm_symbol_inlined *place)
 {
 	struct take *take = user;
 	struct pm_probe_inlined inlined = { 0 };
-	int code;
+	int ret;
 
-	if (take->ret->list.len >= PM_PROBE_INLINED_MAX)
+	if (take->out->list.len >= PM_PROBE_INLINED_MAX)
 		return -E2BIG;
-	code = inlined_set_place(&inlined, place);
-	if (code == 0)
-		code = pm_vec_push(&take->ret->list, inlined);
-	if (code < 0)
+	ret = inlined_set_place(&inlined, place);
+	if (ret == 0)
+		ret = pm_vec_push(&take->out->list, inlined);
+	if (ret < 0)
 		inlined_release(&inlined);
-	return code;
+	return ret;
 }
 
-int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
+int pm_probe_find_inlined(struct pm_probe_inlined_list *out,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context, const char *name,
 			  struct pm_error *err)
@@ -83,24 +83,24 @@ int pm_probe_find_inlined(struct pm_probe_inlined_list *ret,
 	struct pm_symbol_options options = { .debug_dir = context->debug_dir,
 					     .pid = binary->pid,
 					     .path = binary->path };
-	struct take take = { .ret = ret };
-	size_t first = ret->list.len;
-	int code = pm_probe_pattern_init(&take.pattern, name);
+	struct take take = { .out = out };
+	size_t first = out->list.len;
+	int ret = pm_probe_pattern_init(&take.pattern, name);
 
-	if (code == 0)
-		code = pm_symbols_find_inlined(binary->fd, &options, take.pattern.needle,
-					       is_inlined_name_wanted, take_inlined_place,
-					       &take, err);
-	if (code == -ENODATA)
-		code = 0;
-	if (code == -E2BIG)
-		pm_error_set(err, code, "\"%s\" was inlined at more than %d places", name,
+	if (ret == 0)
+		ret = pm_symbols_find_inlined(binary->fd, &options, take.pattern.needle,
+					      is_inlined_name_wanted, take_inlined_place,
+					      &take, err);
+	if (ret == -ENODATA)
+		ret = 0;
+	if (ret == -E2BIG)
+		pm_error_set(err, ret, "\"%s\" was inlined at more than %d places", name,
 			     PM_PROBE_INLINED_MAX);
-	else if (code == -ENOMEM)
-		pm_error_set(err, code, "no memory left for the functions");
-	if (code < 0)
-		while (ret->list.len > first)
-			inlined_release(&ret->list.data[--ret->list.len]);
+	else if (ret == -ENOMEM)
+		pm_error_set(err, ret, "no memory left for the functions");
+	if (ret < 0)
+		while (out->list.len > first)
+			inlined_release(&out->list.data[--out->list.len]);
 	pm_probe_pattern_release(&take.pattern);
-	return code;
+	return ret;
 }

@@ -40,18 +40,18 @@ int pm_probe_find_lines(const struct pm_probe_search *search,
 					     .pid = search->file->pid,
 					     .path = search->file->path };
 	struct take taking = { .search = search, .places = places };
-	int code = pm_symbols_find_line(search->elf->fd, &options, asked->source,
-					asked->line, take_line_place, &taking, err);
+	int ret = pm_symbols_find_line(search->elf->fd, &options, asked->source,
+				       asked->line, take_line_place, &taking, err);
 
-	if (code == -E2BIG && places->list.len >= PM_PROBE_PLACES_MAX)
+	if (ret == -E2BIG && places->list.len >= PM_PROBE_PLACES_MAX)
 		return pm_error_set(err, -E2BIG, "%s:%u means more than %d places",
 				    asked->source, asked->line, PM_PROBE_PLACES_MAX);
-	if (code == -ENOMEM)
-		return pm_error_set(err, code, "no memory left for the places");
-	if (code == -ENODATA)
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "no memory left for the places");
+	if (ret == -ENODATA)
 		pm_error_fix(err, "build it with -g, or install its debug symbols");
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	if (places->list.len == 0)
 		return pm_error_set(err, -ENOENT, "%s:%u has no code", asked->source,
 				    asked->line);

@@ -61,17 +61,17 @@ struct cache_entry {
 };
 
 /* FLAG_* of dl-cache.h; the low byte is 3 for libraries of glibc 2. */
-static bool library_cache_flags(const struct pm_probe_abi *abi, int32_t *ret)
+static bool library_cache_flags(const struct pm_probe_abi *abi, int32_t *out)
 {
 	switch (abi->machine) {
 	case EM_X86_64:
-		*ret = abi->is_64 ? 0x0303 : 0x0803;
+		*out = abi->is_64 ? 0x0303 : 0x0803;
 		return true;
 	case EM_386:
-		*ret = 0x0003;
+		*out = 0x0003;
 		return true;
 	case EM_AARCH64:
-		*ret = 0x0a03;
+		*out = 0x0a03;
 		return abi->is_64;
 	default:
 		return false;
@@ -92,7 +92,7 @@ int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_ab
 	struct cache_header header;
 	const char *base;
 	int32_t flags;
-	int code = 0;
+	int ret = 0;
 
 	/* Up to glibc 2.31 the old format comes first and contains the new one. */
 	base = memmem(bytes, len, CACHE_MAGIC, sizeof(CACHE_MAGIC) - 1);
@@ -102,7 +102,7 @@ int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_ab
 	if (len < sizeof(header))
 		return 0;
 	memcpy(&header, base, sizeof(header));
-	for (uint32_t i = 0; code == 0 && i < header.count; i++) {
+	for (uint32_t i = 0; ret == 0 && i < header.count; i++) {
 		uint64_t at = sizeof(header) + (uint64_t)i * sizeof(struct cache_entry);
 		struct cache_entry entry;
 		const char *name, *path;
@@ -113,9 +113,9 @@ int pm_probe_cache_parse(const char *bytes, size_t len, const struct pm_probe_ab
 		name = loader_text_at(base, len, entry.name);
 		path = loader_text_at(base, len, entry.path);
 		if (entry.flags == flags && name && path && path[0] == '/')
-			code = each(user, name, path);
+			ret = each(user, name, path);
 	}
-	return code;
+	return ret;
 }
 
 int pm_probe_cache_each(const struct pm_probe_abi *abi, pm_probe_library_fn each,
@@ -153,15 +153,15 @@ static int dynamic_read_strings(const struct pm_probe_elf *elf, struct dynamic *
 				uint64_t address, uint64_t size)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
-	int code;
+	int ret;
 
 	if (!segment)
 		return -ENODATA;
-	code = pm_probe_elf_read(elf, address - segment->start + segment->offset, size,
-				 STRINGS_BYTES_MAX, &dynamic->strings);
-	if (code == 0)
+	ret = pm_probe_elf_read(elf, address - segment->start + segment->offset, size,
+				STRINGS_BYTES_MAX, &dynamic->strings);
+	if (ret == 0)
 		dynamic->strings_len = (size_t)size + 1;
-	return code;
+	return ret;
 }
 
 static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
@@ -169,11 +169,11 @@ static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
 	PM_AUTO_FREE char *bytes = NULL;
 	size_t entry = elf->is_64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
 	uint64_t strings = 0, strings_size = 0;
-	int code = pm_probe_elf_read(elf, elf->dynamic, elf->dynamic_len,
-				     DYNAMIC_BYTES_MAX, &bytes);
+	int ret = pm_probe_elf_read(elf, elf->dynamic, elf->dynamic_len,
+				    DYNAMIC_BYTES_MAX, &bytes);
 
 	dynamic->rpath = dynamic->runpath = UINT64_MAX;
-	for (size_t at = 0; code == 0 && at + entry <= elf->dynamic_len; at += entry) {
+	for (size_t at = 0; ret == 0 && at + entry <= elf->dynamic_len; at += entry) {
 		Elf64_Dyn wide;
 		Elf32_Dyn narrow;
 
@@ -187,7 +187,7 @@ static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
 		if (wide.d_tag == DT_NULL)
 			break;
 		if (wide.d_tag == DT_NEEDED && dynamic->needed.len < NEEDED_MAX)
-			code = pm_vec_push(&dynamic->needed, wide.d_un.d_val);
+			ret = pm_vec_push(&dynamic->needed, wide.d_un.d_val);
 		else if (wide.d_tag == DT_STRTAB)
 			strings = wide.d_un.d_val;
 		else if (wide.d_tag == DT_STRSZ)
@@ -197,8 +197,8 @@ static int dynamic_read(struct dynamic *dynamic, const struct pm_probe_elf *elf)
 		else if (wide.d_tag == DT_RUNPATH)
 			dynamic->runpath = wide.d_un.d_val;
 	}
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	return dynamic_read_strings(elf, dynamic, strings, strings_size);
 }
 
@@ -365,21 +365,21 @@ static int follow_needed_libraries(struct search *search, int fd, const char *pa
 {
 	struct dynamic dynamic = { 0 };
 	struct pm_probe_elf elf;
-	int code = pm_probe_elf_open(&elf, fd);
+	int ret = pm_probe_elf_open(&elf, fd);
 
-	if (code < 0) {
-		if (code == -ENOMEM)
-			return code;
+	if (ret < 0) {
+		if (ret == -ENOMEM)
+			return ret;
 		return 0;
 	}
-	code = dynamic_read(&dynamic, &elf);
-	if (code == 0 && is_program) {
+	ret = dynamic_read(&dynamic, &elf);
+	if (ret == 0 && is_program) {
 		const char *rpath = dynamic_text(&dynamic, dynamic.rpath);
 
 		if (rpath && dynamic.runpath == UINT64_MAX)
 			search->program_rpath = strdup(rpath);
 	}
-	for (size_t i = 0; code == 0 && !search->failed && i < dynamic.needed.len; i++) {
+	for (size_t i = 0; ret == 0 && !search->failed && i < dynamic.needed.len; i++) {
 		const char *name = dynamic_text(&dynamic, dynamic.needed.data[i]);
 
 		if (name && name[0] && strlen(name) < NAME_MAX &&
@@ -390,8 +390,8 @@ static int follow_needed_libraries(struct search *search, int fd, const char *pa
 	pm_probe_elf_close(&elf);
 	if (search->failed)
 		return -ENOMEM;
-	if (code == -ENOMEM)
-		return code;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 
@@ -399,16 +399,16 @@ int pm_probe_needed_each(int fd, const char *path, const struct pm_probe_abi *ab
 			 pm_probe_library_fn each, void *user)
 {
 	struct search search = { .abi = abi };
-	int code = follow_needed_libraries(&search, fd, path, true);
+	int ret = follow_needed_libraries(&search, fd, path, true);
 
-	for (size_t i = 0; code == 0 && i < search.found.len; i++) {
+	for (size_t i = 0; ret == 0 && i < search.found.len; i++) {
 		const struct library library = search.found.data[i];
 		PM_AUTO_CLOSE int its = pm_file_open(abi->pid, library.path);
 
-		code = each(user, library.name, library.path);
-		if (code == 0 && its >= 0)
-			code = follow_needed_libraries(&search, its, library.path, false);
+		ret = each(user, library.name, library.path);
+		if (ret == 0 && its >= 0)
+			ret = follow_needed_libraries(&search, its, library.path, false);
 	}
 	library_search_release(&search);
-	return code;
+	return ret;
 }

@@ -117,15 +117,15 @@ static int meant_add_all_inlined(struct pm_probe_meant *meant,
 	struct pm_probe_pattern pattern;
 	struct stat stat;
 	bool small = fstat(binary->fd, &stat) == 0 && stat.st_size <= WALKED_BYTES_MAX;
-	int code = pm_probe_pattern_init(&pattern, meant->near.wanted);
+	int ret = pm_probe_pattern_init(&pattern, meant->near.wanted);
 
-	if (code == 0)
-		code = pm_symbols_find_inlined(
+	if (ret == 0)
+		ret = pm_symbols_find_inlined(
 			binary->fd, &options, small ? NULL : pattern.needle,
 			meant_add_inlined, ignore_inlined_place, meant, NULL);
 	pm_probe_pattern_release(&pattern);
-	if (code == -ENOMEM)
-		return code;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 
@@ -140,42 +140,42 @@ static int meant_add_all_symbols(struct pm_probe_meant *meant,
 	struct pm_probe_tables tables = { 0 };
 	struct pm_probe_elf elf, debug;
 	bool has_debug = debug_fd >= 0 && pm_probe_elf_open(&debug, debug_fd) == 0;
-	int code = pm_probe_elf_open(&elf, binary->fd);
+	int ret = pm_probe_elf_open(&elf, binary->fd);
 
-	if (code == 0) {
-		code = pm_probe_tables_open(&tables, &elf, has_debug ? &debug : NULL);
-		if (code == 0)
+	if (ret == 0) {
+		ret = pm_probe_tables_open(&tables, &elf, has_debug ? &debug : NULL);
+		if (ret == 0)
 			pm_probe_meant_symbols(meant, &tables);
 		pm_probe_tables_close(&tables);
 		pm_probe_elf_close(&elf);
 	}
 	if (has_debug)
 		pm_probe_elf_close(&debug);
-	if (code == -ENOMEM)
-		return code;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 
-int pm_probe_find_meant(char **ret, const struct pm_probe_binaries *binaries,
+int pm_probe_find_meant(char **out, const struct pm_probe_binaries *binaries,
 			const struct pm_probe_context *context, const char *name,
 			struct pm_error *err)
 {
 	PM_CLEANUP(pm_probe_meant_release)
 	struct pm_probe_meant meant = { .near = { .wanted = name } };
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < binaries->list.len && code == 0; i++) {
-		code = meant_add_all_symbols(&meant, &binaries->list.data[i], context);
-		if (code == 0)
-			code = meant_add_all_inlined(&meant, &binaries->list.data[i],
-						     context);
+	for (size_t i = 0; i < binaries->list.len && ret == 0; i++) {
+		ret = meant_add_all_symbols(&meant, &binaries->list.data[i], context);
+		if (ret == 0)
+			ret = meant_add_all_inlined(&meant, &binaries->list.data[i],
+						    context);
 	}
-	if (code < 0)
-		return pm_error_set(err, code, "no memory left for near names");
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory left for near names");
 	if (!pm_probe_meant_only(&meant)) {
 		pm_near_names_tell(&meant.near, err);
 		return -ENOENT;
 	}
-	*ret = PM_TAKE_PTR(meant.last);
+	*out = PM_TAKE_PTR(meant.last);
 	return 0;
 }

@@ -39,7 +39,7 @@ void pm_probe_elf_close(struct pm_probe_elf *elf);
 /* Reads @len bytes at @offset and appends a NUL; the caller frees them. -ENODATA: the
  * file does not have them; -EFBIG: more than @max. */
 int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t len,
-		      size_t max, char **ret);
+		      size_t max, char **out);
 /* NULL: there is no section of this name. */
 const struct pm_probe_section *pm_probe_elf_section(const struct pm_probe_elf *elf,
 						    const char *name);
@@ -79,15 +79,15 @@ int pm_probe_tables_open(struct pm_probe_tables *tables, const struct pm_probe_e
 void pm_probe_tables_close(struct pm_probe_tables *tables);
 /* Reads row @index; false: it has no usable name. Cuts off versions in place. */
 bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
-			struct pm_probe_symbol *ret);
+			struct pm_probe_symbol *out);
 
 /* ---- frames.c ---------------------------------------------------------------------------- */
 
 /* Finds the code around @address that one entry of the unwind information covers. */
 bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
-		       struct pm_probe_piece *ret);
+		       struct pm_probe_piece *out);
 /* Finds the start of the first entry at or after @address. */
-bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *ret);
+bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *out);
 /* Whether the code has a table of exceptions to catch; true also if unknown. */
 bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address);
 
@@ -110,7 +110,7 @@ int pm_probe_files_find(struct pm_probe_files *files,
 			const struct pm_probe_context *context, const char *word,
 			struct pm_error *err);
 /* Finds the program that will be run, or a script's interpreter. */
-int pm_probe_files_command(struct pm_probe_file *ret,
+int pm_probe_files_command(struct pm_probe_file *out,
 			   const struct pm_probe_context *context, bool *is_script,
 			   struct pm_error *err);
 void pm_probe_file_release(struct pm_probe_file *file);

@@ -40,16 +40,16 @@ void pm_probe_places_release(struct pm_probe_places *places)
 
 int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place)
 {
-	int code = -ENOMEM;
+	int ret = -ENOMEM;
 
 	if (place.name)
-		code = pm_vec_push(&places->list, place);
+		ret = pm_vec_push(&places->list, place);
 
-	if (code < 0) {
+	if (ret < 0) {
 		free(place.name);
 		free(place.symbol);
 	}
-	return code;
+	return ret;
 }
 
 /* The new list, and the mapping from its old entries. */
@@ -76,19 +76,19 @@ static int set_probes_memory_error(struct pm_error *err)
 static int resolver_add_note(struct resolver *resolver, struct pm_str *text)
 {
 	char *copy = NULL;
-	int code = text->failed ? -ENOMEM : 0;
+	int ret = text->failed ? -ENOMEM : 0;
 
-	if (text->len > 0 && code == 0) {
+	if (text->len > 0 && ret == 0) {
 		copy = strdup(text->data);
 		if (copy)
-			code = pm_vec_push(&resolver->probes->notes, copy);
+			ret = pm_vec_push(&resolver->probes->notes, copy);
 		else
-			code = -ENOMEM;
-		if (code < 0)
+			ret = -ENOMEM;
+		if (ret < 0)
 			free(copy);
 	}
 	pm_str_release(text);
-	return code;
+	return ret;
 }
 
 /* ---- the PMU's field for marker counters ---------------------------------------------------- */
@@ -142,22 +142,22 @@ static bool is_probe_name_taken(const struct resolver *resolver, size_t from,
 static void name_probe_place(const struct resolver *resolver, size_t from,
 			     const struct naming *naming,
 			     const struct pm_probe_place *place, bool repeats,
-			     char ret[PM_EVENT_NAME_MAX])
+			     char out[PM_EVENT_NAME_MAX])
 {
 	char tail[32] = "";
 	int room;
 
-	snprintf(ret, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
+	snprintf(out, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
 		 place->name);
-	if (!repeats && !is_probe_name_taken(resolver, from, ret))
+	if (!repeats && !is_probe_name_taken(resolver, from, out))
 		return;
 	snprintf(tail, sizeof(tail), "@0x%llx", (unsigned long long)place->address);
 	room = PM_EVENT_NAME_MAX - 1 - (int)strlen(tail);
-	snprintf(ret, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
+	snprintf(out, PM_EVENT_NAME_MAX, "%s:%s:%s", naming->prefix, naming->file,
 		 place->name);
-	if ((int)strlen(ret) > room)
-		ret[room] = '\0';
-	strcat(ret, tail);
+	if ((int)strlen(out) > room)
+		out[room] = '\0';
+	strcat(out, tail);
 }
 
 /* Appends @spec, and the instruction at @offset of @fd, about which the kernel is
@@ -289,19 +289,19 @@ static int find_places_in_file(struct resolver *resolver,
 					  .elf = &elf,
 					  .debug_fd = debug_fd,
 					  .note = &text };
-	int code = pm_probe_elf_open(&elf, file->fd);
+	int ret = pm_probe_elf_open(&elf, file->fd);
 
-	if (code < 0)
-		code = pm_error_set(err, code, "%s", pm_error_elf_text(code));
+	if (ret < 0)
+		ret = pm_error_set(err, ret, "%s", pm_error_elf_text(ret));
 	else
-		code = find_requested_places(&search, places, err);
-	if (code == 0)
-		code = remove_unsafe_places(resolver, &search, places, err);
+		ret = find_requested_places(&search, places, err);
+	if (ret == 0)
+		ret = remove_unsafe_places(resolver, &search, places, err);
 	pm_probe_elf_close(&elf);
 	pm_error_where(err, file->path, -1);
-	if (resolver_add_note(resolver, &text) < 0 && code == 0)
-		code = set_probes_memory_error(err);
-	return code;
+	if (resolver_add_note(resolver, &text) < 0 && ret == 0)
+		ret = set_probes_memory_error(err);
+	return ret;
 }
 
 /* If there are several files, at least one of them must have the place. */
@@ -312,14 +312,14 @@ static int resolve_uprobe_event(struct resolver *resolver,
 
 	size_t from = resolver->list.len;
 	struct pm_probe_files files = { 0 };
-	int code = pm_probe_files_find(&files, resolver->context, spec->place.file, err);
+	int ret = pm_probe_files_find(&files, resolver->context, spec->place.file, err);
 	int first = 0;
 
 	if (spec->place.usdt)
 		naming.prefix = "usdt";
 	else if (spec->place.on_return)
 		naming.prefix = "uretprobe";
-	for (size_t i = 0; i < files.list.len && code == 0; i++) {
+	for (size_t i = 0; i < files.list.len && ret == 0; i++) {
 		const struct pm_probe_file *file = &files.list.data[i];
 		struct pm_probe_places places = { 0 };
 		int one = find_places_in_file(resolver, spec, file, &places,
@@ -331,26 +331,26 @@ static int resolve_uprobe_event(struct resolver *resolver,
 			naming.file = file->label;
 		if (one == 0 &&
 		    resolver->list.len - from + places.list.len > PM_PROBE_PLACES_MAX) {
-			code = pm_error_set(err, -E2BIG,
-					    "\"%s\" means more than %d places in all %zu "
-					    "files",
-					    spec->place.file, PM_PROBE_PLACES_MAX,
-					    files.list.len);
+			ret = pm_error_set(err, -E2BIG,
+					   "\"%s\" means more than %d places in all %zu "
+					   "files",
+					   spec->place.file, PM_PROBE_PLACES_MAX,
+					   files.list.len);
 		} else if (one == 0) {
-			code = resolver_add_specs(resolver, spec, file, &naming, &places,
-						  from);
-			if (code < 0)
-				pm_error_set(err, code, "cannot keep a file: %s",
-					     strerror(-code));
+			ret = resolver_add_specs(resolver, spec, file, &naming, &places,
+						 from);
+			if (ret < 0)
+				pm_error_set(err, ret, "cannot keep a file: %s",
+					     strerror(-ret));
 		} else if (first == 0) {
 			first = one;
 		}
 		pm_probe_places_release(&places);
 	}
 	pm_probe_files_release(&files);
-	if (code == 0 && resolver->list.len == from)
+	if (ret == 0 && resolver->list.len == from)
 		return first;
-	return code;
+	return ret;
 }
 
 static int resolve_kprobe_event(struct resolver *resolver,
@@ -378,15 +378,15 @@ static int resolve_data_event(struct resolver *resolver,
 {
 	struct pm_event_spec spec = *asked;
 	uint64_t address;
-	int code = pm_probe_find_data(resolver->context, asked, &address, err);
+	int ret = pm_probe_find_data(resolver->context, asked, &address, err);
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	spec.place.wanted = false;
 	spec.config1 = address;
-	code = pm_event_check_address(&spec, err);
-	if (code < 0)
-		return code;
+	ret = pm_event_check_address(&spec, err);
+	if (ret < 0)
+		return ret;
 	if (resolver_add_spec(resolver, &spec, -1) < 0)
 		return set_probes_memory_error(err);
 	return 0;
@@ -420,7 +420,7 @@ static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *er
 	struct pm_error why = { 0 };
 	struct pm_str text = { 0 };
 	size_t len = 0;
-	int code;
+	int ret;
 
 	if (!asked)
 		return set_probes_memory_error(err);
@@ -429,10 +429,10 @@ static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *er
 			asked[len++] = resolver->insns.data[i].insn;
 	if (len == 0 || pm_hits_check(NULL) < 0)
 		return 0;
-	code = pm_hits_ask(asked, len, &why);
-	if (code == -ENOMEM)
+	ret = pm_hits_ask(asked, len, &why);
+	if (ret == -ENOMEM)
 		return set_probes_memory_error(err);
-	if (code < 0) {
+	if (ret < 0) {
 		pm_str_printf(&text,
 			      "%s: a probe without hits may be one that it refused",
 			      why.text);
@@ -561,17 +561,17 @@ int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 				     .specs = specs,
 				     .context = context };
 	bool any = false;
-	int code = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < specs->list.len; i++)
 		any |= specs->list.data[i].place.wanted;
-	for (size_t i = 0; any && i < specs->list.len && code == 0; i++)
-		code = resolve_event(&resolver, i, err);
-	if (any && code == 0)
-		code = refuse_insns_of_kernel(&resolver, err);
-	if (any && code == 0)
-		code = remove_refused_places(&resolver, err);
-	if (any && code == 0) {
+	for (size_t i = 0; any && i < specs->list.len && ret == 0; i++)
+		ret = resolve_event(&resolver, i, err);
+	if (any && ret == 0)
+		ret = refuse_insns_of_kernel(&resolver, err);
+	if (any && ret == 0)
+		ret = remove_refused_places(&resolver, err);
+	if (any && ret == 0) {
 		set_group_leaders(&resolver);
 		pm_vec_release(&specs->list);
 		specs->list.data = PM_TAKE_PTR(resolver.list.data);
@@ -581,5 +581,5 @@ int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 	pm_vec_release(&resolver.list);
 	pm_vec_release(&resolver.first);
 	pm_vec_release(&resolver.insns);
-	return code;
+	return ret;
 }

@@ -27,7 +27,7 @@ static uint64_t read_note_address(struct pm_reader *reader, bool is_64)
 
 /* Parses the descriptor of one note. */
 static bool read_note_marker(struct pm_reader *desc, bool is_64,
-			     struct pm_probe_marker *ret)
+			     struct pm_probe_marker *out)
 {
 	struct pm_probe_marker marker;
 
@@ -39,7 +39,7 @@ static bool read_note_marker(struct pm_reader *desc, bool is_64,
 	marker.arguments = pm_reader_cstr(desc);
 	if (desc->failed || !marker.provider || !marker.name || !marker.arguments)
 		return false;
-	*ret = marker;
+	*out = marker;
 	return true;
 }
 
@@ -47,11 +47,11 @@ int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
 			  pm_probe_marker_fn each, void *user)
 {
 	struct pm_reader reader;
-	int code = 0;
+	int ret = 0;
 
 	pm_reader_init(&reader, bytes, len);
 	/* gABI "Note Section": the lengths do not include the padding to 4 bytes. */
-	while (code == 0 && pm_reader_left(&reader) >= 12) {
+	while (ret == 0 && pm_reader_left(&reader) >= 12) {
 		uint32_t name_len = pm_reader_u32(&reader);
 		uint32_t desc_len = pm_reader_u32(&reader);
 		uint32_t type = pm_reader_u32(&reader);
@@ -68,12 +68,12 @@ int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,
 		if (type == NT_STAPSDT && name_len == 8 &&
 		    memcmp(name, "stapsdt", 8) == 0 &&
 		    read_note_marker(&desc, is_64, &marker))
-			code = each(user, &marker);
+			ret = each(user, &marker);
 		/* The last one may lack padding. */
 		if (pm_reader_left(&reader) >= (-desc_len & 3u))
 			pm_reader_bytes(&reader, -desc_len & 3u);
 	}
-	return code;
+	return ret;
 }
 
 /* ---- markers of a file ------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static bool marker_matches_pattern(const char *pattern, const char *provider,
 
 /* The counter must be in writable data, of which each process has its own copy. */
 static bool semaphore_file_offset(const struct pm_probe_elf *elf, uint64_t address,
-				  uint64_t *ret)
+				  uint64_t *out)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
 
@@ -112,9 +112,9 @@ static bool semaphore_file_offset(const struct pm_probe_elf *elf, uint64_t addre
 		return false;
 	/* It must fit into 32 bits of attr.config, see perf_event_open(2); 0 means
 	 * none. */
-	if (__builtin_add_overflow(address - segment->start, segment->offset, ret))
+	if (__builtin_add_overflow(address - segment->start, segment->offset, out))
 		return false;
-	return *ret > 0 && *ret <= UINT32_MAX && *ret % sizeof(uint16_t) == 0;
+	return *out > 0 && *out <= UINT32_MAX && *out % sizeof(uint16_t) == 0;
 }
 
 static int consider_marker(void *user, const struct pm_probe_marker *marker)
@@ -196,14 +196,14 @@ int pm_probe_find_markers(const struct pm_probe_search *search,
 			     .base = pm_probe_elf_section(elf, ".stapsdt.base"),
 			     .near = { .wanted = search->spec->place.symbol } };
 	PM_AUTO_FREE char *bytes = NULL;
-	int code = 0;
+	int ret = 0;
 
 	if (notes && notes->type == SHT_NOTE) {
-		code = pm_probe_elf_read(elf, notes->offset, notes->size, NOTES_BYTES_MAX,
-					 &bytes);
-		if (code == 0)
-			code = pm_probe_markers_each(bytes, (size_t)notes->size,
-						     elf->is_64, consider_marker, &scan);
+		ret = pm_probe_elf_read(elf, notes->offset, notes->size, NOTES_BYTES_MAX,
+					&bytes);
+		if (ret == 0)
+			ret = pm_probe_markers_each(bytes, (size_t)notes->size,
+						    elf->is_64, consider_marker, &scan);
 	}
-	return set_markers_error(&scan, code, err);
+	return set_markers_error(&scan, ret, err);
 }

@@ -94,14 +94,14 @@ static int scan_symbol_names(struct scan *scan, bool glob)
 
 		for (size_t i = 1; i < table.len; i++) {
 			struct pm_probe_symbol symbol;
-			int code;
+			int ret;
 
 			if (!pm_probe_table_row(&table, i, &symbol) ||
 			    !pm_probe_pattern_matches(&scan->pattern, symbol.name, glob))
 				continue;
-			code = scan_take_symbol(scan, &symbol);
-			if (code < 0 && code != -E2BIG)
-				return code;
+			ret = scan_take_symbol(scan, &symbol);
+			if (ret < 0 && ret != -E2BIG)
+				return ret;
 			if (scan->too_many)
 				return 0;
 		}
@@ -159,10 +159,10 @@ static int add_symbol_place(struct scan *scan, const struct found *found,
 	struct pm_probe_place place = { 0 };
 	struct pm_str name = { 0 };
 	char *pretty;
-	int code = check_symbol_offset(scan, found, err);
+	int ret = check_symbol_offset(scan, found, err);
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	if (__builtin_add_overflow(found->address, plus, &place.address) ||
 	    !pm_probe_elf_code(scan->search->elf, place.address, &place.offset))
 		return pm_error_set(err, -EINVAL, "%s+0x%llx is no code", found->name,
@@ -200,7 +200,7 @@ static int add_found_places(struct scan *scan, struct pm_probe_places *places,
 {
 	struct found *list = scan->found.data;
 	size_t len = scan->found.len;
-	int code = 0;
+	int ret = 0;
 
 	if (len == 0) {
 		list = scan->labels.data;
@@ -208,14 +208,14 @@ static int add_found_places(struct scan *scan, struct pm_probe_places *places,
 	}
 
 	qsort(list, len, sizeof(*list), compare_found_symbols);
-	for (size_t i = 0; i < len && code == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		if (i > 0 && list[i].address == list[i - 1].address)
 			continue;
 		if (places->list.len >= PM_PROBE_PLACES_MAX)
 			return set_too_many_symbols_error(scan, err);
-		code = add_symbol_place(scan, &list[i], places, err);
+		ret = add_symbol_place(scan, &list[i], places, err);
 	}
-	return code;
+	return ret;
 }
 
 /* ---- reasons for no result ------------------------------------------------------------------ */
@@ -350,21 +350,21 @@ static int find_meant_symbol(struct scan *scan, struct pm_error *err)
 	struct pm_probe_meant meant = {
 		.near = { .wanted = scan->search->spec->place.symbol }
 	};
-	int code = set_symbol_not_found_error(scan, err);
+	int ret = set_symbol_not_found_error(scan, err);
 
-	if (code != -ENOENT)
-		return code;
+	if (ret != -ENOENT)
+		return ret;
 	pm_probe_meant_symbols(&meant, &scan->tables);
 	if (!pm_probe_meant_only(&meant)) {
 		pm_near_names_tell(&meant.near, err);
-		return code;
+		return ret;
 	}
 	pm_probe_pattern_release(&scan->pattern);
-	code = pm_probe_pattern_init(&scan->pattern, pm_probe_meant_only(&meant));
-	if (code == 0)
-		code = scan_symbol_names(scan, false);
-	if (code < 0)
-		return pm_error_set(err, code, "no memory left for its symbols");
+	ret = pm_probe_pattern_init(&scan->pattern, pm_probe_meant_only(&meant));
+	if (ret == 0)
+		ret = scan_symbol_names(scan, false);
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory left for its symbols");
 	if (scan->found.len + scan->labels.len > 0)
 		return 0;
 	return set_symbol_not_found_error(scan, err);
@@ -373,13 +373,13 @@ static int find_meant_symbol(struct scan *scan, struct pm_error *err)
 static int find_symbol_places(struct scan *scan, struct pm_probe_places *places,
 			      struct pm_error *err)
 {
-	int code = scan_symbol_names(scan, false);
+	int ret = scan_symbol_names(scan, false);
 
-	if (code == 0 && scan->found.len + scan->labels.len == 0 &&
+	if (ret == 0 && scan->found.len + scan->labels.len == 0 &&
 	    scan->pattern.is_glob && !scan->too_many)
-		code = scan_symbol_names(scan, true);
-	if (code < 0)
-		return pm_error_set(err, code, "no memory left for its symbols");
+		ret = scan_symbol_names(scan, true);
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory left for its symbols");
 	if (scan->too_many)
 		return set_too_many_symbols_error(scan, err);
 	if (scan->pattern.exhausted)
@@ -394,13 +394,13 @@ static int find_symbol_places(struct scan *scan, struct pm_probe_places *places,
 	    (scan->search->is_region || scan->pattern.is_glob))
 		return set_symbol_not_found_error(scan, err);
 	if (scan->found.len + scan->labels.len == 0)
-		code = find_meant_symbol(scan, err);
-	if (code < 0)
-		return code;
-	code = add_found_places(scan, places, err);
-	if (code == 0)
+		ret = find_meant_symbol(scan, err);
+	if (ret < 0)
+		return ret;
+	ret = add_found_places(scan, places, err);
+	if (ret == 0)
 		note_unchecked_places(scan, places->list.len);
-	return code;
+	return ret;
 }
 
 int pm_probe_find_symbols(const struct pm_probe_search *search,
@@ -410,18 +410,18 @@ int pm_probe_find_symbols(const struct pm_probe_search *search,
 	struct pm_probe_elf debug = { .fd = -1 };
 	bool has_debug =
 		search->debug_fd >= 0 && pm_probe_elf_open(&debug, search->debug_fd) == 0;
-	int code = pm_probe_tables_open(&scan.tables, search->elf,
-					has_debug ? &debug : NULL);
+	int ret = pm_probe_tables_open(&scan.tables, search->elf,
+				       has_debug ? &debug : NULL);
 
-	if (code < 0)
-		code = pm_error_set(err, code, "cannot read its symbols: %s",
-				    strerror(-code));
+	if (ret < 0)
+		ret = pm_error_set(err, ret, "cannot read its symbols: %s",
+				   strerror(-ret));
 	else if (pm_probe_pattern_init(&scan.pattern, search->spec->place.symbol) < 0)
-		code = pm_error_set(err, -ENOMEM, "no memory left");
+		ret = pm_error_set(err, -ENOMEM, "no memory left");
 	else
-		code = find_symbol_places(&scan, places, err);
+		ret = find_symbol_places(&scan, places, err);
 	symbol_scan_release(&scan);
 	if (has_debug)
 		pm_probe_elf_close(&debug);
-	return code;
+	return ret;
 }
