@@ -51,7 +51,7 @@ struct pm_merged {
 };
 
 /* @base may be NULL. Returns 0 or -ENOMEM; -E2BIG with @err as pm_paths_init(). */
-int pm_merged_init(struct pm_merged *ret, const struct pm_profile *profile,
+int pm_merged_init(struct pm_merged *out, const struct pm_profile *profile,
 		   const struct pm_profile *base, struct pm_error *err);
 void pm_merged_release(struct pm_merged *merged);
 
@@ -88,7 +88,7 @@ struct pm_flame {
  * linear in the number of paths; inverted, in the sum of the lengths of the distinct
  * stacks, up to a limit. Returns 0 or -ENOMEM.
  */
-int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
+int pm_flame_init(struct pm_flame *out, const struct pm_merged *merged,
 		  const struct pm_view *view, const struct pm_view *base,
 		  const struct pm_flame_options *options);
 void pm_flame_release(struct pm_flame *flame);

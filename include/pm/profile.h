@@ -277,7 +277,7 @@ struct pm_profile_options {
  * symbols; a time range or kept samples need 32 bytes more for each sample. @options may
  * be NULL. -EBADMSG and other errors of the reader, -ENOMEM.
  */
-int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
+int pm_profile_load(struct pm_profile **out, struct pm_file_reader *reader,
 		    const struct pm_profile_options *options, struct pm_error *err);
 void pm_profile_free(struct pm_profile *profile);
 
@@ -288,7 +288,7 @@ void pm_profile_free(struct pm_profile *profile);
  */
 struct pm_profile_stream;
 
-int pm_profile_stream_new(struct pm_profile_stream **ret,
+int pm_profile_stream_new(struct pm_profile_stream **out,
 			  const struct pm_profile_options *options, struct pm_error *err);
 void pm_profile_stream_free(struct pm_profile_stream *stream);
 /* After a failure only pm_profile_stream_free() may be called. */
@@ -303,7 +303,7 @@ enum pm_profile_end {
 /* Returns the profile of everything added so far, valid until the next call. 0 or a
  * negative errno. */
 int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,
-			   const struct pm_profile **ret, struct pm_error *err);
+			   const struct pm_profile **out, struct pm_error *err);
 
 static inline uint32_t pm_profile_level_place(const struct pm_profile *profile,
 					      uint32_t stack, uint32_t level)
@@ -341,7 +341,7 @@ struct pm_function_set {
 };
 
 /* -ENOENT with similar names in @err, -EINVAL for an invalid expression. */
-int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *profile,
+int pm_function_set_init(struct pm_function_set *out, const struct pm_profile *profile,
 			 const char *pattern, struct pm_error *err);
 void pm_function_set_release(struct pm_function_set *set);
 
@@ -382,7 +382,7 @@ struct pm_view {
 
 /* @filter may be NULL. -ENOENT if no sample of the file has a name in it, -EINVAL if an
  * item is neither a number nor an expression; @err says what exists. */
-int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t event,
+int pm_view_new(struct pm_view **out, const struct pm_profile *profile, uint32_t event,
 		const struct pm_filter *filter, struct pm_error *err);
 void pm_view_free(struct pm_view *view);
 
@@ -428,10 +428,10 @@ enum {
 };
 
 /* Sorted by self or by total. Returns 0 or -ENOMEM. */
-int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
+int pm_table_init(struct pm_table *out, const struct pm_view *view, enum pm_key key,
 		  bool by_total);
 /* The same for several keys. -E2BIG: more combinations than PM_TABLE_ROWS_MAX. */
-int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
+int pm_table_init_keys(struct pm_table *out, const struct pm_view *view,
 		       const struct pm_keys *keys, bool by_total);
 static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
 {
@@ -470,7 +470,7 @@ struct pm_waits {
 };
 
 /* @lines: one row for each waiting line, not for each function. Returns 0 or -ENOMEM. */
-int pm_waits_init(struct pm_waits *ret, const struct pm_view *view, bool lines);
+int pm_waits_init(struct pm_waits *out, const struct pm_view *view, bool lines);
 void pm_waits_release(struct pm_waits *waits);
 /* The waiting place of each stack that has samples in the view, otherwise
  * PM_PROFILE_NONE. The caller frees it. NULL if out of memory. */
@@ -509,7 +509,7 @@ struct pm_tree {
  * shows their callees, bottom-up their callers. @fold folds direct recursion. Node 0 is
  * expanded. Returns 0 or -ENOMEM.
  */
-int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_kind kind,
+int pm_tree_new(struct pm_tree **out, const struct pm_view *view, enum pm_tree_kind kind,
 		const struct pm_function_set *only, bool fold);
 void pm_tree_free(struct pm_tree *tree);
 /* Moves the nodes, so keep ids. Returns 0 or -ENOMEM. */
@@ -533,6 +533,6 @@ struct pm_paths {
  * Returns 0, -ENOMEM, or -E2BIG with @err: a few bytes of a file can claim many inlined
  * calls at every frame, which gives more paths than the stacks of any real program.
  */
-int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
+int pm_paths_init(struct pm_paths *out, const struct pm_profile *profile,
 		  struct pm_error *err);
 void pm_paths_release(struct pm_paths *paths);

@@ -27,13 +27,13 @@ static int loader_add_branch(struct pm_loader *loader,
 				    profile, &key);
 
 	if (id == PM_INDEX_NONE) {
-		int r = pm_vec_push(&profile->branches, key);
+		int ret = pm_vec_push(&profile->branches, key);
 
 		id = (uint32_t)profile->branches.len - 1;
-		if (r == 0)
-			r = pm_index_add(&loader->branches, hash, id);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = pm_index_add(&loader->branches, hash, id);
+		if (ret < 0)
+			return ret;
 	}
 	sum = &profile->branches.data[id];
 	sum->count++;
@@ -50,10 +50,10 @@ int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *samp
 		     uint32_t cell)
 {
 	for (size_t i = 0; i < sample->branches_len; i++) {
-		int r = loader_add_branch(loader, &sample->branches[i], cell);
+		int ret = loader_add_branch(loader, &sample->branches[i], cell);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }

@@ -32,7 +32,7 @@ static bool are_counts_of_cpus(const struct pm_profile *profile)
 
 /* The increase since the last time. A counter that decreased is a new one. */
 static int counter_increase(struct pm_loader *loader, struct pm_loader_count count,
-			    uint64_t *ret)
+			    uint64_t *out)
 {
 	uint64_t hash = pm_hash_mix((uint64_t)count.pid << 32 | count.tid,
 				    (uint64_t)count.cpu << 32 | count.event);
@@ -41,19 +41,19 @@ static int counter_increase(struct pm_loader *loader, struct pm_loader_count cou
 	struct pm_loader_count *last;
 
 	if (id == PM_INDEX_NONE) {
-		int r = pm_vec_push(&loader->counts, count);
+		int ret = pm_vec_push(&loader->counts, count);
 
-		if (r == 0)
-			r = pm_index_add(&loader->count_rows, hash,
-					 (uint32_t)loader->counts.len - 1);
-		*ret = count.value;
-		return r;
+		if (ret == 0)
+			ret = pm_index_add(&loader->count_rows, hash,
+					   (uint32_t)loader->counts.len - 1);
+		*out = count.value;
+		return ret;
 	}
 	last = &loader->counts.data[id];
 	if (count.value < last->value)
-		*ret = count.value;
+		*out = count.value;
 	else
-		*ret = count.value - last->value;
+		*out = count.value - last->value;
 	last->value = count.value;
 	return 0;
 }
@@ -71,7 +71,7 @@ int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample
 		};
 		struct pm_profile_cell cell = *at;
 		uint64_t period;
-		int r;
+		int ret;
 
 		if (!cpus) {
 			count.pid = sample->pid;
@@ -80,12 +80,12 @@ int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample
 
 		if (count.event == sample->event)
 			continue;
-		r = counter_increase(loader, count, &period);
+		ret = counter_increase(loader, count, &period);
 		cell.event = count.event;
-		if (r == 0 && period > 0)
-			r = pm_load_weight(loader, sample, &cell, period, NULL);
-		if (r < 0)
-			return r;
+		if (ret == 0 && period > 0)
+			ret = pm_load_weight(loader, sample, &cell, period, NULL);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }

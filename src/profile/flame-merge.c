@@ -157,7 +157,7 @@ static bool merged_path_equal(const void *table, uint32_t id, const void *key)
 }
 
 static int merging_add_path(struct merging *merging, const struct pm_path *path,
-			    uint32_t *ret)
+			    uint32_t *out)
 {
 	struct pm_merged *merged = merging->merged;
 	uint64_t hash =
@@ -171,7 +171,7 @@ static int merging_add_path(struct merging *merging, const struct pm_path *path,
 		    pm_index_add(&merging->paths, hash, id) < 0)
 			return -ENOMEM;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -181,7 +181,7 @@ static int merging_take_paths(struct merging *merging, struct pm_paths *paths)
 {
 	struct pm_merged *merged = merging->merged;
 	uint32_t id;
-	int r = 0;
+	int ret = 0;
 
 	merged->map[0].paths = PM_TAKE_PTR(paths->of_stack);
 	if (!merged->of[1]) {
@@ -192,31 +192,31 @@ static int merging_take_paths(struct merging *merging, struct pm_paths *paths)
 		paths->paths.len = paths->paths.cap = 0;
 		return 0;
 	}
-	for (size_t i = 0; r == 0 && i < paths->paths.len; i++)
-		r = merging_add_path(merging, &paths->paths.data[i], &id);
-	return r;
+	for (size_t i = 0; ret == 0 && i < paths->paths.len; i++)
+		ret = merging_add_path(merging, &paths->paths.data[i], &id);
+	return ret;
 }
 
 static int merge_paths(struct merging *merging, struct pm_paths *paths)
 {
 	struct pm_merged_map *map = &merging->merged->map[1];
 	PM_AUTO_FREE uint32_t *ids = calloc(paths->paths.len + 1, sizeof(*ids));
-	int r = 0;
+	int ret = 0;
 
 	if (!ids)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < paths->paths.len; i++) {
+	for (size_t i = 0; ret == 0 && i < paths->paths.len; i++) {
 		struct pm_path path = paths->paths.data[i];
 
 		path.function = map->functions[path.function];
 		if (path.parent != PM_PROFILE_NONE)
 			path.parent = ids[path.parent];
-		r = merging_add_path(merging, &path, &ids[i]);
+		ret = merging_add_path(merging, &path, &ids[i]);
 	}
 	map->paths = PM_TAKE_PTR(paths->of_stack);
-	for (size_t i = 0; r == 0 && i < merging->merged->of[1]->stacks.len; i++)
+	for (size_t i = 0; ret == 0 && i < merging->merged->of[1]->stacks.len; i++)
 		map->paths[i] = ids[map->paths[i]];
-	return r;
+	return ret;
 }
 
 /* ---- threads ---------------------------------------------------------------------------- */
@@ -275,9 +275,9 @@ static int merging_add_threads(struct merging *merging, unsigned which,
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
 	struct comm_counts counts = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < profile->threads.len; i++) {
+	for (size_t i = 0; ret == 0 && i < profile->threads.len; i++) {
 		const struct pm_profile_thread *thread = &profile->threads.data[i];
 		int64_t number = count_comm(&counts, thread->comm);
 		struct namesake row = { .comm = thread->comm,
@@ -291,13 +291,13 @@ static int merging_add_threads(struct merging *merging, unsigned which,
 			if (number < 0 || pm_vec_push(&merged->threads, *thread) < 0 ||
 			    pm_vec_push(&namesakes->rows, row) < 0 ||
 			    pm_index_add(&merging->threads, hash, id) < 0)
-				r = -ENOMEM;
+				ret = -ENOMEM;
 		}
 		merged->map[which].threads[i] = id;
 	}
 	pm_vec_release(&counts.rows);
 	pm_index_release(&counts.index);
-	return r;
+	return ret;
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
@@ -339,42 +339,42 @@ static int merging_add_profile(struct merging *merging, unsigned which,
 	struct pm_merged *merged = merging->merged;
 	const struct pm_profile *profile = merged->of[which];
 	PM_CLEANUP(pm_paths_release) struct pm_paths paths = { 0 };
-	int r = merged_map_init(&merged->map[which], profile);
+	int ret = merged_map_init(&merged->map[which], profile);
 
-	for (uint32_t i = 0; r == 0 && i < profile->modules.len; i++)
-		r = merging_add_module(merging, which, i);
-	for (uint32_t i = 0; r == 0 && i < profile->functions.len; i++)
-		r = merging_add_function(merging, which, i);
-	for (uint32_t i = 0; r == 0 && i < profile->stops.len; i++)
-		r = merging_add_stop(merged, which, i);
-	if (r == 0)
-		r = merging_add_threads(merging, which, namesakes);
-	if (r == 0)
-		r = pm_paths_init(&paths, profile, err);
-	if (r == 0) {
+	for (uint32_t i = 0; ret == 0 && i < profile->modules.len; i++)
+		ret = merging_add_module(merging, which, i);
+	for (uint32_t i = 0; ret == 0 && i < profile->functions.len; i++)
+		ret = merging_add_function(merging, which, i);
+	for (uint32_t i = 0; ret == 0 && i < profile->stops.len; i++)
+		ret = merging_add_stop(merged, which, i);
+	if (ret == 0)
+		ret = merging_add_threads(merging, which, namesakes);
+	if (ret == 0)
+		ret = pm_paths_init(&paths, profile, err);
+	if (ret == 0) {
 		if (which == 0)
-			r = merging_take_paths(merging, &paths);
+			ret = merging_take_paths(merging, &paths);
 		else
-			r = merge_paths(merging, &paths);
+			ret = merge_paths(merging, &paths);
 	}
-	return r;
+	return ret;
 }
 
-int pm_merged_init(struct pm_merged *ret, const struct pm_profile *profile,
+int pm_merged_init(struct pm_merged *out, const struct pm_profile *profile,
 		   const struct pm_profile *base, struct pm_error *err)
 {
 	PM_CLEANUP(pm_merged_release)
 	struct pm_merged merged = { .of = { profile, base } };
 	PM_CLEANUP(merging_release) struct merging merging = { .merged = &merged };
 	struct namesakes namesakes = { 0 };
-	int r = merging_add_profile(&merging, 0, &namesakes, err);
+	int ret = merging_add_profile(&merging, 0, &namesakes, err);
 
-	if (r == 0 && base)
-		r = merging_add_profile(&merging, 1, &namesakes, err);
+	if (ret == 0 && base)
+		ret = merging_add_profile(&merging, 1, &namesakes, err);
 	pm_vec_release(&namesakes.rows);
-	if (r < 0)
-		return r;
-	*ret = merged;
+	if (ret < 0)
+		return ret;
+	*out = merged;
 	merged = (struct pm_merged){ 0 };
 	return 0;
 }

@@ -64,7 +64,7 @@ static bool are_weights_empty(const struct weights *weights)
 }
 
 static int growing_add_node(struct growing *growing, uint32_t parent, uint32_t function,
-			    uint32_t *ret)
+			    uint32_t *out)
 {
 	struct pm_flame_node node = {
 		.function = function,
@@ -72,7 +72,7 @@ static int growing_add_node(struct growing *growing, uint32_t parent, uint32_t f
 		.inlined = function != PM_PROFILE_NONE,
 	};
 
-	*ret = (uint32_t)growing->nodes.len;
+	*out = (uint32_t)growing->nodes.len;
 	return pm_vec_push(&growing->nodes, node);
 }
 
@@ -88,7 +88,7 @@ static bool flame_child_equal(const void *table, uint32_t id, const void *key)
 }
 
 static int find_or_add_flame_child(struct growing *growing, uint32_t parent,
-				   uint32_t function, uint32_t *ret)
+				   uint32_t function, uint32_t *out)
 {
 	struct pm_flame_node wanted = { .parent = parent, .function = function };
 	uint64_t hash = pm_hash_mix(parent, function);
@@ -99,7 +99,7 @@ static int find_or_add_flame_child(struct growing *growing, uint32_t parent,
 	    (growing_add_node(growing, parent, function, &id) < 0 ||
 	     pm_index_add(&growing->children, hash, id) < 0))
 		return -ENOMEM;
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -238,11 +238,11 @@ static int add_first_cursors(struct growing *growing)
 static int grow_flame_up(struct growing *growing)
 {
 	size_t functions = growing->merged->functions.len, steps = 0;
-	int r = add_first_cursors(growing);
+	int ret = add_first_cursors(growing);
 
 	growing->child_of = calloc(functions + 1, sizeof(uint32_t));
 	growing->made_for = malloc((functions + 1) * sizeof(uint32_t));
-	if (r < 0 || !growing->child_of || !growing->made_for)
+	if (ret < 0 || !growing->child_of || !growing->made_for)
 		return -ENOMEM;
 	memset(growing->made_for, 0xff, (functions + 1) * sizeof(uint32_t));
 	while (growing->cursors.len > 0) {
@@ -258,11 +258,11 @@ static int grow_flame_up(struct growing *growing)
 					&growing->cursors.data[i].weights);
 			break;
 		}
-		r = grow_flame_level(growing);
-		if (r == 0)
-			r = regroup_cursors(growing, first);
-		if (r < 0)
-			return r;
+		ret = grow_flame_level(growing);
+		if (ret == 0)
+			ret = regroup_cursors(growing, first);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -291,13 +291,13 @@ static int compare_flame_nodes(const void *a, const void *b, void *context)
 	const struct pm_flame_node *left = &growing->nodes.data[left_id];
 	const struct pm_flame_node *right = &growing->nodes.data[right_id];
 	const struct pm_merged_function *functions = growing->merged->functions.data;
-	int r;
+	int ret;
 
 	if (left->total.period != right->total.period)
 		return PM_COMPARE(right->total.period, left->total.period);
-	r = strcmp(functions[left->function].name, functions[right->function].name);
-	if (r != 0)
-		return r;
+	ret = strcmp(functions[left->function].name, functions[right->function].name);
+	if (ret != 0)
+		return ret;
 	return PM_COMPARE(left_id, right_id);
 }
 
@@ -331,20 +331,20 @@ static bool is_node_drawn(const struct growing *growing, const struct pm_flame_n
 	return node->total.samples > 0 && (double)node->total.period >= growing->least;
 }
 
-static int flame_put_nodes_in_order(struct pm_flame *ret, struct growing *growing)
+static int flame_put_nodes_in_order(struct pm_flame *out, struct growing *growing)
 {
 	size_t count = growing->nodes.len;
 	PM_AUTO_FREE uint32_t *next = malloc(count * sizeof(*next));
 	PM_AUTO_FREE uint32_t *renamed = malloc(count * sizeof(*renamed));
 	uint32_t at = 0;
-	int r;
+	int ret;
 
 	if (!next || !renamed)
 		return -ENOMEM;
 	memcpy(next, growing->first, count * sizeof(*next));
 	renamed[0] = 0;
-	r = pm_vec_push(&ret->nodes, growing->nodes.data[0]);
-	while (r == 0) {
+	ret = pm_vec_push(&out->nodes, growing->nodes.data[0]);
+	while (ret == 0) {
 		struct pm_flame_node node;
 		uint32_t child;
 
@@ -362,15 +362,15 @@ static int flame_put_nodes_in_order(struct pm_flame *ret, struct growing *growin
 		}
 		node = growing->nodes.data[child];
 		node.parent = renamed[at];
-		node.depth = ret->nodes.data[node.parent].depth + 1;
-		if (node.depth > ret->deepest)
-			ret->deepest = node.depth;
-		renamed[child] = (uint32_t)ret->nodes.len;
-		r = pm_vec_push(&ret->nodes, node);
+		node.depth = out->nodes.data[node.parent].depth + 1;
+		if (node.depth > out->deepest)
+			out->deepest = node.depth;
+		renamed[child] = (uint32_t)out->nodes.len;
+		ret = pm_vec_push(&out->nodes, node);
 		at = child;
 	}
-	ret->left_out = count - ret->nodes.len;
-	return r;
+	out->left_out = count - out->nodes.len;
+	return ret;
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
@@ -393,7 +393,7 @@ static void weigh_paths(struct growing *growing, const struct pm_view *view,
 	}
 }
 
-int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
+int pm_flame_init(struct pm_flame *out, const struct pm_merged *merged,
 		  const struct pm_view *view, const struct pm_view *base,
 		  const struct pm_flame_options *options)
 {
@@ -405,7 +405,7 @@ int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
 		.least = options->least / 100 * (double)view->total.period,
 	};
 	uint32_t top;
-	int r;
+	int ret;
 
 	growing.self = calloc(merged->paths.len + 1, sizeof(*growing.self));
 	if (!growing.self || growing_add_node(&growing, 0, PM_PROFILE_NONE, &top) < 0)
@@ -414,17 +414,17 @@ int pm_flame_init(struct pm_flame *ret, const struct pm_merged *merged,
 	if (base)
 		weigh_paths(&growing, base, 1);
 	if (options->inverted)
-		r = grow_flame_up(&growing);
+		ret = grow_flame_up(&growing);
 	else
-		r = grow_flame_down(&growing);
-	if (r < 0)
-		return r;
+		ret = grow_flame_down(&growing);
+	if (ret < 0)
+		return ret;
 	sum_flame_nodes(&growing);
 	if (sort_flame_children(&growing) < 0 ||
 	    flame_put_nodes_in_order(&flame, &growing) < 0)
 		return -ENOMEM;
 	flame.cut = growing.cut;
-	*ret = flame;
+	*out = flame;
 	flame = (struct pm_flame){ 0 };
 	return 0;
 }

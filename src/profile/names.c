@@ -139,12 +139,12 @@ static int match_expression(struct pm_function_set *set, const struct pm_profile
 			    const char *pattern, struct pm_error *err)
 {
 	regex_t regex;
-	int r = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+	int ret = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
 
-	if (r != 0) {
+	if (ret != 0) {
 		char why[128];
 
-		regerror(r, &regex, why, sizeof(why));
+		regerror(ret, &regex, why, sizeof(why));
 		return pm_error_set(
 			err, -EINVAL,
 			"no function is called '%s', and as an expression: %s", pattern,
@@ -210,14 +210,14 @@ static int count_names(struct pm_function_set *set, const struct pm_profile *pro
 	return 0;
 }
 
-int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *profile,
+int pm_function_set_init(struct pm_function_set *out, const struct pm_profile *profile,
 			 const char *pattern, struct pm_error *err)
 {
 	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
 	enum closeness closest = NOT_SAME;
 	size_t pattern_len = strlen(pattern);
 	PM_AUTO_FREE uint8_t *close = calloc(profile->functions.len + 1, 1);
-	int r = 0;
+	int ret = 0;
 
 	set.set = calloc(profile->functions.len + 1, sizeof(*set.set));
 	if (!set.set || !close)
@@ -238,10 +238,10 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 			set.len += set.set[i];
 		}
 	} else if (!is_stand_in_pattern(pattern)) {
-		r = match_expression(&set, profile, pattern, err);
+		ret = match_expression(&set, profile, pattern, err);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (set.len == 0)
 		return set_no_function_error(profile, pattern, err);
 	if (count_names(&set, profile) < 0)
@@ -250,7 +250,7 @@ int pm_function_set_init(struct pm_function_set *ret, const struct pm_profile *p
 	 * stand for are meant. */
 	if (closest == SAME_BUT_ELIDED)
 		set.names = 1;
-	*ret = set;
+	*out = set;
 	set.set = NULL;
 	return 0;
 }

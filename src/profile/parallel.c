@@ -93,11 +93,11 @@ static bool lane_equal(const void *table, uint32_t id, const void *key)
 }
 
 static int find_or_add_lane(struct work *work, const struct pm_profile_sample *sample,
-			    struct lane **ret)
+			    struct lane **out)
 {
 	uint64_t key = sample->cpu, hash;
 	uint32_t id;
-	int r = 0;
+	int ret = 0;
 
 	if (sample->cpu == PM_FILE_NONE)
 		key = 1ull << 32 | work->profile->cells.data[sample->cell].thread;
@@ -105,13 +105,13 @@ static int find_or_add_lane(struct work *work, const struct pm_profile_sample *s
 	id = pm_index_find(&work->index, hash, lane_equal, work, &key);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)work->lanes.len;
-		r = pm_vec_push(&work->lanes, (struct lane){ .key = key });
-		if (r == 0)
-			r = pm_index_add(&work->index, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&work->lanes, (struct lane){ .key = key });
+		if (ret == 0)
+			ret = pm_index_add(&work->index, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = &work->lanes.data[id];
+	*out = &work->lanes.data[id];
 	return 0;
 }
 
@@ -126,10 +126,10 @@ static int add_covered_interval(struct work *work, const struct pm_profile_sampl
 	uint64_t *last_of =
 		&work->last_of[work->profile->cells.data[sample->cell].thread];
 	struct lane *lane;
-	int r = find_or_add_lane(work, sample, &lane);
+	int ret = find_or_add_lane(work, sample, &lane);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (lane->seen && (lane->last_ns >= start || start - lane->last_ns < interval))
 		start = lane->last_ns;
 	if (*last_of > time)
@@ -139,9 +139,9 @@ static int add_covered_interval(struct work *work, const struct pm_profile_sampl
 	*last_of = time + 1;
 	lane->seen = true;
 	lane->last_ns = time;
-	r = pm_vec_push(&work->starts, start);
-	if (r < 0)
-		return r;
+	ret = pm_vec_push(&work->starts, start);
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&work->ends, time);
 }
 
@@ -166,13 +166,13 @@ static int find_covered_intervals(struct work *work)
 			work->last_of[i] = profile->threads.data[i].begin_ns + 1;
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
-		int r = 0;
+		int ret = 0;
 
 		if (event_of_sample(profile, sample) == profile->clock_event &&
 		    !is_idle_sample(profile, sample))
-			r = add_covered_interval(work, sample, interval);
-		if (r < 0)
-			return r;
+			ret = add_covered_interval(work, sample, interval);
+		if (ret < 0)
+			return ret;
 	}
 	/* The samples are in time order, hence the ends are too, and the starts nearly
 	 * so. */
@@ -254,7 +254,7 @@ int pm_load_parallelism(struct pm_loader *loader)
 	const struct pm_profile_options *options = loader->options;
 	PM_CLEANUP(parallel_work_release) struct work work = { .profile = profile };
 	PM_AUTO_FREE uint64_t *samples = NULL;
-	int r;
+	int ret;
 
 	profile->clock_event = PM_PROFILE_NONE;
 	if (!options || !options->keep_samples ||
@@ -271,9 +271,9 @@ int pm_load_parallelism(struct pm_loader *loader)
 	profile->parallelism.len = profile->samples.len;
 	if (profile->clock_event == PM_PROFILE_NONE)
 		return 0;
-	r = find_covered_intervals(&work);
-	if (r < 0)
-		return r;
+	ret = find_covered_intervals(&work);
+	if (ret < 0)
+		return ret;
 	count_parallel_samples(&work);
 	if (options->latency)
 		return divide_periods(profile);

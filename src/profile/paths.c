@@ -17,22 +17,22 @@ static bool paths_path_equal(const void *table, uint32_t id, const void *key)
 }
 
 static int intern_path(struct pm_paths *paths, struct pm_index *index,
-		       const struct pm_path *path, uint32_t *ret)
+		       const struct pm_path *path, uint32_t *out)
 {
 	uint64_t hash =
 		pm_hash_mix((uint64_t)path->parent << 32 | path->function, path->inlined);
 	uint32_t id = pm_index_find(index, hash, paths_path_equal, paths, path);
-	int r;
+	int ret;
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)paths->paths.len;
-		r = pm_vec_push(&paths->paths, *path);
-		if (r == 0)
-			r = pm_index_add(index, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&paths->paths, *path);
+		if (ret == 0)
+			ret = pm_index_add(index, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -47,7 +47,7 @@ static int check_paths_len(const struct pm_paths *paths, size_t most,
 	return -E2BIG;
 }
 
-int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
+int pm_paths_init(struct pm_paths *out, const struct pm_profile *profile,
 		  struct pm_error *err)
 {
 	PM_CLEANUP(pm_paths_release) struct pm_paths paths = { 0 };
@@ -68,16 +68,16 @@ int pm_paths_init(struct pm_paths *ret, const struct pm_profile *profile,
 				.function = pm_profile_level_function(profile, i, l),
 				.inlined = l + 1 < levels,
 			};
-			int r = intern_path(&paths, &index, &path, &at);
+			int ret = intern_path(&paths, &index, &path, &at);
 
-			if (r < 0)
-				return r;
+			if (ret < 0)
+				return ret;
 		}
 		paths.of_stack[i] = at;
 		if (check_paths_len(&paths, most, err) < 0)
 			return -E2BIG;
 	}
-	*ret = paths;
+	*out = paths;
 	paths = (struct pm_paths){ 0 };
 	return 0;
 }

@@ -78,10 +78,10 @@ int pm_load_resymbolize(struct pm_loader *loader);
 /* Adds the branches of a sample of @cell. Returns 0 or -ENOMEM. */
 int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *sample,
 		     uint32_t cell);
-/* Adds one sample of @period to the cell that equals @cell; *ret is its row. Returns 0 or
+/* Adds one sample of @period to the cell that equals @cell; *out is its row. Returns 0 or
  * -ENOMEM. */
 int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
-		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret);
+		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *out);
 /* Adds one sample to a cell. */
 static inline void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
 {
@@ -101,11 +101,11 @@ int pm_load_parallelism(struct pm_loader *loader);
 /* Whether @functions only contains the start of a function without a name. */
 bool pm_load_is_start(const struct pm_file_function *functions, size_t len);
 int pm_load_function(struct pm_loader *loader, const struct pm_file_function *named,
-		     uint32_t module, uint32_t *ret);
+		     uint32_t module, uint32_t *out);
 int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
-		  uint32_t line, uint32_t *ret);
+		  uint32_t line, uint32_t *out);
 /* Copies @text into the pool; NULL stays NULL. Returns 0 or -ENOMEM. */
-int pm_load_text(struct pm_loader *loader, const char *text, const char **ret);
+int pm_load_text(struct pm_loader *loader, const char *text, const char **out);
 
 /* Sorts the rows by self or by total, heaviest first. */
 void pm_table_sort(struct pm_table *table, bool total_first);

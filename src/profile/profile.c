@@ -162,7 +162,7 @@ static int finish_stackless(struct pm_loader *loader)
 	struct pm_profile_frame frame = { .module = PM_PROFILE_NONE, .levels = 1 };
 	struct pm_profile_stack stack = { .parent = PM_PROFILE_NONE };
 	uint32_t function, place, id = PM_PROFILE_NONE;
-	int r;
+	int ret;
 
 	for (size_t i = 0; i < profile->cells.len; i++) {
 		struct pm_profile_cell *cell = &profile->cells.data[i];
@@ -170,21 +170,21 @@ static int finish_stackless(struct pm_loader *loader)
 		if (cell->stack != PM_FILE_NONE)
 			continue;
 		if (id == PM_PROFILE_NONE) {
-			r = pm_load_function(loader, &no_stack, PM_PROFILE_NONE,
-					     &function);
-			if (r == 0)
-				r = pm_load_place(loader, function, NULL, 0, &place);
+			ret = pm_load_function(loader, &no_stack, PM_PROFILE_NONE,
+					       &function);
+			if (ret == 0)
+				ret = pm_load_place(loader, function, NULL, 0, &place);
 			frame.first_level = (uint32_t)profile->levels.len;
-			if (r == 0)
-				r = pm_vec_push(&profile->levels, place);
+			if (ret == 0)
+				ret = pm_vec_push(&profile->levels, place);
 			stack.frame = (uint32_t)profile->frames.len;
-			if (r == 0)
-				r = pm_vec_push(&profile->frames, frame);
+			if (ret == 0)
+				ret = pm_vec_push(&profile->frames, frame);
 			id = (uint32_t)profile->stacks.len;
-			if (r == 0)
-				r = pm_vec_push(&profile->stacks, stack);
-			if (r < 0)
-				return r;
+			if (ret == 0)
+				ret = pm_vec_push(&profile->stacks, stack);
+			if (ret < 0)
+				return ret;
 			profile->functions.data[function].unknown = true;
 		}
 		cell->stack = id;
@@ -212,15 +212,15 @@ static int finish_nameless(struct pm_loader *loader)
 			level = &level_of[frame->module];
 		if (*level == 0) {
 			uint32_t function, place;
-			int r = pm_load_function(loader, &nameless, frame->module,
-						 &function);
+			int ret = pm_load_function(loader, &nameless, frame->module,
+						   &function);
 
-			if (r == 0)
-				r = pm_load_place(loader, function, NULL, 0, &place);
-			if (r == 0)
-				r = pm_vec_push(&profile->levels, place);
-			if (r < 0)
-				return r;
+			if (ret == 0)
+				ret = pm_load_place(loader, function, NULL, 0, &place);
+			if (ret == 0)
+				ret = pm_vec_push(&profile->levels, place);
+			if (ret < 0)
+				return ret;
 			*level = (uint32_t)profile->levels.len; /* plus 1 */
 		}
 		frame->first_level = *level - 1;
@@ -266,22 +266,22 @@ static void count_tasks(struct pm_loader *loader)
 int pm_load_finish(struct pm_loader *loader)
 {
 	struct pm_profile *profile = loader->profile;
-	int r;
+	int ret;
 
 	if (profile->info.cut)
 		profile->info.lost = loader->lost_records;
 	count_tasks(loader);
 	finish_sample_times(loader);
 	finish_samples(loader);
-	r = pm_load_parallelism(loader);
-	if (r == 0)
-		r = pm_load_resymbolize(loader);
-	if (r == 0)
-		r = finish_stackless(loader);
-	if (r == 0)
-		r = finish_nameless(loader);
-	if (r < 0)
-		return r;
+	ret = pm_load_parallelism(loader);
+	if (ret == 0)
+		ret = pm_load_resymbolize(loader);
+	if (ret == 0)
+		ret = finish_stackless(loader);
+	if (ret == 0)
+		ret = finish_nameless(loader);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < profile->stacks.len; i++)
 		profile->stacks.data[i].first_child = PM_PROFILE_NONE;
 	finish_stack_children(profile);
@@ -351,28 +351,28 @@ int pm_loader_init(struct pm_loader *loader, const struct pm_profile_options *op
 	return 0;
 }
 
-int pm_profile_load(struct pm_profile **ret, struct pm_file_reader *reader,
+int pm_profile_load(struct pm_profile **out, struct pm_file_reader *reader,
 		    const struct pm_profile_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(pm_loader_release) struct pm_loader loader;
 	struct pm_file_record record;
-	int r;
+	int ret;
 
 	if (pm_loader_init(&loader, options) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	while ((r = pm_file_reader_next(reader, &record, err)) > 0) {
-		r = pm_load_record(&loader, &record);
-		if (r < 0)
-			return pm_error_set(err, r, "out of memory at line %llu",
+	while ((ret = pm_file_reader_next(reader, &record, err)) > 0) {
+		ret = pm_load_record(&loader, &record);
+		if (ret < 0)
+			return pm_error_set(err, ret, "out of memory at line %llu",
 					    (unsigned long long)record.line);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	loader.profile->info.cut = pm_file_reader_cut(reader);
-	r = pm_load_finish(&loader);
-	if (r < 0)
-		return pm_load_failed(r, err);
-	*ret = PM_TAKE_PTR(loader.profile);
+	ret = pm_load_finish(&loader);
+	if (ret < 0)
+		return pm_load_failed(ret, err);
+	*out = PM_TAKE_PTR(loader.profile);
 	return 0;
 }
 

@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-int pm_load_text(struct pm_loader *loader, const char *text, const char **ret)
+int pm_load_text(struct pm_loader *loader, const char *text, const char **out)
 {
 	const char *copy;
 
 	if (!text) {
-		*ret = NULL;
+		*out = NULL;
 		return 0;
 	}
 	copy = pm_text_pool_add(loader->profile->texts, text, strlen(text));
 	if (!copy)
 		return -ENOMEM;
-	*ret = copy;
+	*out = copy;
 	return 0;
 }
 
@@ -35,7 +35,7 @@ static bool profile_function_equal(const void *table, uint32_t id, const void *k
 }
 
 static int load_name(struct pm_loader *loader, const char *name, uint64_t start,
-		     const char **ret)
+		     const char **out)
 {
 	char text[sizeof("[0x0123456789abcdef]")];
 
@@ -43,18 +43,18 @@ static int load_name(struct pm_loader *loader, const char *name, uint64_t start,
 		snprintf(text, sizeof(text), "[%#" PRIx64 "]", start);
 		name = text;
 	}
-	return pm_load_text(loader, pm_text_or(name, "[unknown]"), ret);
+	return pm_load_text(loader, pm_text_or(name, "[unknown]"), out);
 }
 
 int pm_load_function(struct pm_loader *loader, const struct pm_file_function *named,
-		     uint32_t module, uint32_t *ret)
+		     uint32_t module, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_function function = { .module = module,
 						.unknown = !named->name };
 	uint64_t hash;
 	uint32_t id;
-	int r;
+	int ret;
 
 	/* For a reader, a file that was rebuilt meanwhile has the same functions. */
 	if (module != PM_PROFILE_NONE)
@@ -67,21 +67,21 @@ int pm_load_function(struct pm_loader *loader, const struct pm_file_function *na
 		if (named->start > 0)
 			function.module = module;
 	}
-	r = load_name(loader, named->name, function.start, &function.name);
-	if (r < 0)
-		return r;
+	ret = load_name(loader, named->name, function.start, &function.name);
+	if (ret < 0)
+		return ret;
 	hash = pm_hash_mix((uintptr_t)function.name, function.module);
 	id = pm_index_find(&loader->functions, hash, profile_function_equal, profile,
 			   &function);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->functions.len;
-		r = pm_vec_push(&profile->functions, function);
-		if (r == 0)
-			r = pm_index_add(&loader->functions, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&profile->functions, function);
+		if (ret == 0)
+			ret = pm_index_add(&loader->functions, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -96,27 +96,27 @@ static bool profile_place_equal(const void *table, uint32_t id, const void *key)
 }
 
 int pm_load_place(struct pm_loader *loader, uint32_t function, const char *file,
-		  uint32_t line, uint32_t *ret)
+		  uint32_t line, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_place place = { .function = function, .line = file ? line : 0 };
 	uint64_t hash;
 	uint32_t id;
-	int r = pm_load_text(loader, file, &place.file);
+	int ret = pm_load_text(loader, file, &place.file);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	hash = pm_hash_mix(pm_hash_mix((uintptr_t)place.file, function), place.line);
 	id = pm_index_find(&loader->places, hash, profile_place_equal, profile, &place);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->places.len;
-		r = pm_vec_push(&profile->places, place);
-		if (r == 0)
-			r = pm_index_add(&loader->places, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&profile->places, place);
+		if (ret == 0)
+			ret = pm_index_add(&loader->places, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -137,15 +137,16 @@ int pm_load_names(struct pm_loader *loader, const struct pm_file_symbol *symbol)
 	frame->levels = 0; /* until all levels are added */
 	for (size_t i = 0; i < len; i++) {
 		uint32_t function, place;
-		int r = pm_load_function(loader, &functions[i], frame->module, &function);
+		int ret =
+			pm_load_function(loader, &functions[i], frame->module, &function);
 
-		if (r == 0)
-			r = pm_load_place(loader, function, functions[i].file,
-					  functions[i].line, &place);
-		if (r == 0)
-			r = pm_vec_push(&profile->levels, place);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = pm_load_place(loader, function, functions[i].file,
+					    functions[i].line, &place);
+		if (ret == 0)
+			ret = pm_vec_push(&profile->levels, place);
+		if (ret < 0)
+			return ret;
 	}
 	frame->levels = (uint32_t)len;
 	return 0;
@@ -160,13 +161,13 @@ int pm_load_symbol(struct pm_loader *loader, const struct pm_file_symbol *symbol
 {
 	struct pm_profile *profile = loader->profile;
 	uint32_t module = profile->frames.data[symbol->frame].module;
-	int r;
+	int ret;
 
 	if (symbol->functions_len == 0)
 		return 0;
-	r = pm_load_names(loader, symbol);
-	if (r < 0 || pm_load_is_start(symbol->functions, symbol->functions_len))
-		return r;
+	ret = pm_load_names(loader, symbol);
+	if (ret < 0 || pm_load_is_start(symbol->functions, symbol->functions_len))
+		return ret;
 	profile->info.symbols++;
 	if (module != PM_PROFILE_NONE)
 		loader->named.data[module] = true;
@@ -185,20 +186,20 @@ static int load_event(struct pm_loader *loader, const struct pm_file_event *even
 			   event->modifiers && strchr(event->modifiers, 'S'),
 	};
 	const char *name = pm_text_or(event->name, "event");
-	int r = pm_load_text(loader, name, &copy.name);
+	int ret = pm_load_text(loader, name, &copy.name);
 
-	if (r == 0)
-		r = pm_load_text(loader, pm_text_or(event->actual, name), &copy.actual);
-	if (r == 0)
-		r = pm_load_text(loader, pm_text_or(event->requested, copy.actual),
-				 &copy.requested);
-	if (r == 0)
-		r = pm_load_text(loader, pm_text_or(event->unit, "events"), &copy.unit);
-	if (r == 0)
-		r = pm_load_text(loader, event->filter, &copy.filter);
+	if (ret == 0)
+		ret = pm_load_text(loader, pm_text_or(event->actual, name), &copy.actual);
+	if (ret == 0)
+		ret = pm_load_text(loader, pm_text_or(event->requested, copy.actual),
+				   &copy.requested);
+	if (ret == 0)
+		ret = pm_load_text(loader, pm_text_or(event->unit, "events"), &copy.unit);
+	if (ret == 0)
+		ret = pm_load_text(loader, event->filter, &copy.filter);
 	copy.blocked = strcmp(name, "off-cpu") == 0;
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&loader->profile->events, copy);
 }
 
@@ -238,10 +239,10 @@ int pm_load_header(struct pm_loader *loader, const struct pm_file_header *header
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < header->events_len; i++) {
-		int r = load_event(loader, &header->events[i]);
+		int ret = load_event(loader, &header->events[i]);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -293,24 +294,24 @@ static bool module_build_equal(const void *table, uint32_t id, const void *key)
 
 static int loader_add_module(struct pm_loader *loader,
 			     const struct pm_profile_module *module, uint64_t path_hash,
-			     uint64_t build_hash, uint32_t *first, uint32_t *ret)
+			     uint64_t build_hash, uint32_t *first, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	uint32_t row = (uint32_t)profile->modules.len;
-	int r = pm_vec_push(&profile->modules, *module);
+	int ret = pm_vec_push(&profile->modules, *module);
 
-	if (r == 0)
-		r = pm_index_add(&loader->modules_by_build, build_hash, row);
-	if (r == 0 && *first == PM_INDEX_NONE) {
-		r = pm_index_add(&loader->modules_by_path, path_hash, row);
+	if (ret == 0)
+		ret = pm_index_add(&loader->modules_by_build, build_hash, row);
+	if (ret == 0 && *first == PM_INDEX_NONE) {
+		ret = pm_index_add(&loader->modules_by_path, path_hash, row);
 		*first = row;
 	}
-	if (r == 0)
-		r = pm_vec_push(&loader->same_path, *first);
-	if (r == 0)
-		r = pm_vec_push(&loader->named, false);
-	*ret = row;
-	return r;
+	if (ret == 0)
+		ret = pm_vec_push(&loader->same_path, *first);
+	if (ret == 0)
+		ret = pm_vec_push(&loader->named, false);
+	*out = row;
+	return ret;
 }
 
 /*
@@ -320,7 +321,7 @@ static int loader_add_module(struct pm_loader *loader,
  */
 static int loader_find_or_add_module(struct pm_loader *loader,
 				     const struct pm_profile_module *module,
-				     uint32_t *ret)
+				     uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	uint64_t path_hash =
@@ -345,8 +346,8 @@ static int loader_find_or_add_module(struct pm_loader *loader,
 	}
 	if (row == PM_INDEX_NONE)
 		return loader_add_module(loader, module, path_hash, build_hash, &first,
-					 ret);
-	*ret = row;
+					 out);
+	*out = row;
 	return 0;
 }
 
@@ -356,18 +357,18 @@ int pm_load_module(struct pm_loader *loader, const struct pm_file_module *module
 		.kernel = module->kind && strcmp(module->kind, "kernel") == 0,
 	};
 	uint32_t row;
-	int r = pm_load_text(loader, pm_text_or_empty(module->path), &copy.path);
+	int ret = pm_load_text(loader, pm_text_or_empty(module->path), &copy.path);
 
-	if (r == 0)
-		r = pm_load_text(loader, short_module_name(module), &copy.name);
-	if (r == 0)
-		r = pm_load_text(loader, module->build_id, &copy.build_id);
-	if (r == 0)
-		r = pm_load_text(loader, pm_text_or(module->kind, "file"), &copy.kind);
-	if (r == 0)
-		r = loader_find_or_add_module(loader, &copy, &row);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_load_text(loader, short_module_name(module), &copy.name);
+	if (ret == 0)
+		ret = pm_load_text(loader, module->build_id, &copy.build_id);
+	if (ret == 0)
+		ret = pm_load_text(loader, pm_text_or(module->kind, "file"), &copy.kind);
+	if (ret == 0)
+		ret = loader_find_or_add_module(loader, &copy, &row);
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&loader->modules, row);
 }
 
@@ -395,7 +396,7 @@ int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_stack copy = { .parent = stack->parent, .frame = stack->frame };
 	uint16_t depth = 1;
-	int r;
+	int ret;
 
 	if (copy.parent != PM_PROFILE_NONE) {
 		depth = loader->depths.data[copy.parent];
@@ -406,9 +407,9 @@ int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
 			depth++;
 		}
 	}
-	r = pm_vec_push(&loader->depths, depth);
-	if (r < 0)
-		return r;
+	ret = pm_vec_push(&loader->depths, depth);
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&profile->stacks, copy);
 }
 

@@ -190,11 +190,11 @@ static int name_frames_at_address(void *to, size_t module, size_t address,
 	uint32_t row = (uint32_t)(of->module - profile->modules.data);
 	const struct item *item = find_first_item_at(work, row, of->addresses[address]);
 	bool file = false, start = pm_load_is_start(functions, len);
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < len; i++)
 		file = file || functions[i].file;
-	for (; r == 0 && item < work->items + work->len && item->module == row &&
+	for (; ret == 0 && item < work->items + work->len && item->module == row &&
 	       item->address == of->addresses[address];
 	     item++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[item->frame];
@@ -202,14 +202,14 @@ static int name_frames_at_address(void *to, size_t module, size_t address,
 		/* Keep what the file has unless the new name is better. */
 		if (file || (is_frame_nameless(profile, frame) &&
 			     !(start && frame_has_start(profile, frame)))) {
-			r = pm_load_names(work->loader, &(struct pm_file_symbol){
-								.frame = item->frame,
-								.functions = functions,
-								.functions_len = len });
-			profile->info.found += r == 0 && !start;
+			ret = pm_load_names(work->loader, &(struct pm_file_symbol){
+								  .frame = item->frame,
+								  .functions = functions,
+								  .functions_len = len });
+			profile->info.found += ret == 0 && !start;
 		}
 	}
-	return r;
+	return ret;
 }
 
 int pm_load_resymbolize(struct pm_loader *loader)
@@ -217,18 +217,18 @@ int pm_load_resymbolize(struct pm_loader *loader)
 	const struct pm_profile_symbolizer *symbolizer =
 		loader->options ? loader->options->symbolizer : NULL;
 	struct work work = { .loader = loader };
-	int r;
+	int ret;
 
 	if (!symbolizer)
 		return 0;
-	r = collect_nameless_items(&work);
-	if (r == 0)
-		r = plan_modules(&work);
-	if (r == 0 && work.modules.len > 0)
-		r = symbolizer->symbolize(symbolizer->context, &loader->profile->info,
-					  work.modules.data, work.modules.len,
-					  name_frames_at_address, &work);
-	if (r == 0)
+	ret = collect_nameless_items(&work);
+	if (ret == 0)
+		ret = plan_modules(&work);
+	if (ret == 0 && work.modules.len > 0)
+		ret = symbolizer->symbolize(symbolizer->context, &loader->profile->info,
+					    work.modules.data, work.modules.len,
+					    name_frames_at_address, &work);
+	if (ret == 0)
 		loader->asked = (uint32_t)loader->profile->frames.len;
 	free(work.items);
 	free(work.addresses);
@@ -236,7 +236,7 @@ int pm_load_resymbolize(struct pm_loader *loader)
 	free(work.lines);
 	pm_vec_release(&work.modules);
 	pm_vec_release(&work.begins);
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return 0;
 }

@@ -31,7 +31,7 @@ static bool profile_process_equal(const void *table, uint32_t id, const void *ke
 	       *(const uint32_t *)key;
 }
 
-static int find_or_add_process(struct pm_loader *loader, uint32_t pid, uint32_t *ret)
+static int find_or_add_process(struct pm_loader *loader, uint32_t pid, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	uint64_t hash = pm_hash_mix(pid, 0);
@@ -40,60 +40,60 @@ static int find_or_add_process(struct pm_loader *loader, uint32_t pid, uint32_t 
 
 	if (id == PM_INDEX_NONE) {
 		struct pm_profile_process process = { .pid = pid, .comm = "" };
-		int r;
+		int ret;
 
 		id = (uint32_t)profile->processes.len;
-		r = pm_vec_push(&profile->processes, process);
-		if (r == 0)
-			r = pm_index_add(&loader->processes, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&profile->processes, process);
+		if (ret == 0)
+			ret = pm_index_add(&loader->processes, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
 /* Finds or creates the row of (pid, tid); its current name becomes @comm. */
 static int loader_set_thread(struct pm_loader *loader, uint32_t pid, uint32_t tid,
-			     const char *comm, uint32_t *ret)
+			     const char *comm, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	struct pm_profile_thread thread = { .pid = pid, .tid = tid };
 	struct pm_loader_thread by_tid = { .pid = pid, .tid = tid };
 	uint64_t tid_hash = pm_hash_mix(pid, tid), hash;
 	uint32_t row, id;
-	int r = pm_load_text(loader, comm, &thread.comm);
+	int ret = pm_load_text(loader, comm, &thread.comm);
 
-	if (r == 0)
-		r = find_or_add_process(loader, pid, &thread.process);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = find_or_add_process(loader, pid, &thread.process);
+	if (ret < 0)
+		return ret;
 	hash = pm_hash_mix(tid_hash, (uintptr_t)thread.comm);
 	id = pm_index_find(&loader->threads_by_name, hash, profile_thread_equal, profile,
 			   &thread);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)profile->threads.len;
-		r = pm_vec_push(&profile->threads, thread);
-		if (r == 0)
-			r = pm_index_add(&loader->threads_by_name, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&profile->threads, thread);
+		if (ret == 0)
+			ret = pm_index_add(&loader->threads_by_name, hash, id);
+		if (ret < 0)
+			return ret;
 	}
 	row = pm_index_find(&loader->threads_by_tid, tid_hash, loader_tid_equal, loader,
 			    &by_tid);
 	if (row == PM_INDEX_NONE) {
 		row = (uint32_t)loader->tids.len;
-		r = pm_vec_push(&loader->tids, by_tid);
-		if (r == 0)
-			r = pm_index_add(&loader->threads_by_tid, tid_hash, row);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&loader->tids, by_tid);
+		if (ret == 0)
+			ret = pm_index_add(&loader->threads_by_tid, tid_hash, row);
+		if (ret < 0)
+			return ret;
 	}
 	loader->tids.data[row].current = id;
 	/* The first thread names the process; until it is known, any thread does. */
 	if (pid == tid || profile->processes.data[thread.process].comm[0] == '\0')
 		profile->processes.data[thread.process].comm = thread.comm;
-	*ret = row;
+	*out = row;
 	return 0;
 }
 
@@ -101,11 +101,11 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 {
 	size_t known = loader->tids.len;
 	uint32_t row;
-	int r = loader_set_thread(loader, thread->pid, thread->tid,
-				  pm_text_or_empty(thread->comm), &row);
+	int ret = loader_set_thread(loader, thread->pid, thread->tid,
+				    pm_text_or_empty(thread->comm), &row);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (loader->tids.len > known)
 		loader->profile->threads.data[loader->tids.data[row].current].begin_ns =
 			thread->time;
@@ -142,31 +142,31 @@ static bool profile_cell_equal(const void *table, uint32_t id, const void *key)
 	       have->event == wanted->event && have->stop == wanted->stop;
 }
 
-static int find_or_add_stop(struct pm_loader *loader, const char *name, uint32_t *ret)
+static int find_or_add_stop(struct pm_loader *loader, const char *name, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	const char *text;
 
 	if (!name || strcmp(name, "root") == 0) {
-		*ret = 0;
+		*out = 0;
 		return 0;
 	}
 	/* About ten reasons exist. If a file has more than 63, the rest counts as one. */
 	for (size_t i = 1; i < profile->stops.len; i++) {
 		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
-			*ret = (uint32_t)i;
+			*out = (uint32_t)i;
 			return 0;
 		}
 	}
 	if (pm_load_text(loader, name, &text) < 0 ||
 	    pm_vec_push(&profile->stops, text) < 0)
 		return -ENOMEM;
-	*ret = (uint32_t)profile->stops.len - 1;
+	*out = (uint32_t)profile->stops.len - 1;
 	return 0;
 }
 
 static int find_thread_of_sample(struct pm_loader *loader,
-				 const struct pm_file_sample *sample, uint32_t *ret)
+				 const struct pm_file_sample *sample, uint32_t *out)
 {
 	struct pm_loader_thread key = { .pid = sample->pid, .tid = sample->tid };
 	uint32_t row = loader->last_tid;
@@ -176,14 +176,14 @@ static int find_thread_of_sample(struct pm_loader *loader,
 				    pm_hash_mix(key.pid, key.tid), loader_tid_equal,
 				    loader, &key);
 		if (row == PM_INDEX_NONE) {
-			int r = loader_set_thread(loader, key.pid, key.tid, "", &row);
+			int ret = loader_set_thread(loader, key.pid, key.tid, "", &row);
 
-			if (r < 0)
-				return r;
+			if (ret < 0)
+				return ret;
 		}
 		loader->last_tid = row;
 	}
-	*ret = loader->tids.data[row].current;
+	*out = loader->tids.data[row].current;
 	return 0;
 }
 
@@ -198,27 +198,27 @@ static int loader_keep_field(struct pm_loader *loader, const struct pm_file_fiel
 	struct pm_profile_field kept = { .kind = field->kind };
 	const char *name;
 	uint64_t hash;
-	int r = pm_load_text(loader, field->name, &name);
+	int ret = pm_load_text(loader, field->name, &name);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	hash = pm_hash_mix((uintptr_t)name, 0);
 	kept.name = pm_index_find(&loader->field_names, hash, field_name_equal, profile,
 				  name);
 	if (kept.name == PM_INDEX_NONE) {
 		kept.name = (uint32_t)profile->field_names.len;
-		r = pm_vec_push(&profile->field_names, name);
-		if (r == 0)
-			r = pm_index_add(&loader->field_names, hash, kept.name);
+		ret = pm_vec_push(&profile->field_names, name);
+		if (ret == 0)
+			ret = pm_index_add(&loader->field_names, hash, kept.name);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (field->kind == PM_FILE_FIELD_TEXT)
-		r = pm_load_text(loader, field->text, &kept.text);
+		ret = pm_load_text(loader, field->text, &kept.text);
 	else
 		kept.number = field->number;
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&profile->fields, kept);
 }
 
@@ -240,10 +240,10 @@ static int loader_keep_sample(struct pm_loader *loader,
 		if (sample->fields_len > UINT32_MAX - profile->fields.len)
 			return -ENOMEM;
 		for (size_t i = 0; i < sample->fields_len; i++) {
-			int r = loader_keep_field(loader, &sample->fields[i]);
+			int ret = loader_keep_field(loader, &sample->fields[i]);
 
-			if (r < 0)
-				return r;
+			if (ret < 0)
+				return ret;
 		}
 		kept.fields = (uint32_t)sample->fields_len;
 	}
@@ -251,7 +251,7 @@ static int loader_keep_sample(struct pm_loader *loader,
 }
 
 int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
-		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *ret)
+		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	uint64_t hash = pm_hash_mix((uint64_t)cell->event << 32 | cell->stack,
@@ -260,17 +260,17 @@ int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample
 		pm_index_find(&loader->cells, hash, profile_cell_equal, profile, cell);
 
 	if (id == PM_INDEX_NONE) {
-		int r;
+		int ret;
 
 		id = (uint32_t)profile->cells.len;
-		r = pm_vec_push(&profile->cells, *cell);
-		if (r == 0)
-			r = pm_index_add(&loader->cells, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&profile->cells, *cell);
+		if (ret == 0)
+			ret = pm_index_add(&loader->cells, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	if (ret)
-		*ret = id;
+	if (out)
+		*out = id;
 	if (loader->options &&
 	    (loader->options->time_set || loader->options->keep_samples))
 		return loader_keep_sample(loader, sample, period, id);
@@ -284,16 +284,16 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 	struct pm_profile_cell cell = { .event = sample->event, .stack = sample->stack };
 	uint64_t begin = sample->time;
 	uint32_t id;
-	int r = find_or_add_stop(loader, sample->stop, &cell.stop);
+	int ret = find_or_add_stop(loader, sample->stop, &cell.stop);
 
-	if (r == 0)
-		r = find_thread_of_sample(loader, sample, &cell.thread);
+	if (ret == 0)
+		ret = find_thread_of_sample(loader, sample, &cell.thread);
 	/* A sample without a period still counts as 1. */
-	if (r == 0)
-		r = pm_load_weight(loader, sample, &cell,
-				   sample->period > 0 ? sample->period : 1, &id);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_load_weight(loader, sample, &cell,
+				     sample->period > 0 ? sample->period : 1, &id);
+	if (ret < 0)
+		return ret;
 	if (loader->profile->events.data[sample->event].blocked &&
 	    sample->period < sample->time)
 		begin -= sample->period;
@@ -304,8 +304,8 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 	loader->sample_seen = true;
 	info->read_samples++;
 	if (sample->branches_len > 0 && loader->options && loader->options->keep_branches)
-		r = pm_load_branches(loader, sample, id);
-	if (r != 0)
-		return r;
+		ret = pm_load_branches(loader, sample, id);
+	if (ret != 0)
+		return ret;
 	return pm_load_counts(loader, sample, &cell);
 }

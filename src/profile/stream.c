@@ -9,7 +9,7 @@ struct pm_profile_stream {
 	struct pm_profile_info info; /* as before that call */
 };
 
-int pm_profile_stream_new(struct pm_profile_stream **ret,
+int pm_profile_stream_new(struct pm_profile_stream **out,
 			  const struct pm_profile_options *options, struct pm_error *err)
 {
 	struct pm_profile_stream *stream;
@@ -22,7 +22,7 @@ int pm_profile_stream_new(struct pm_profile_stream **ret,
 		free(stream);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	*ret = stream;
+	*out = stream;
 	return 0;
 }
 
@@ -59,20 +59,20 @@ static void stream_undo_finish(struct pm_profile_stream *stream)
 int pm_profile_stream_add(struct pm_profile_stream *stream,
 			  const struct pm_file_record *record, struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	stream_undo_finish(stream);
-	r = pm_load_record(&stream->loader, record);
-	if (r < 0)
-		return pm_load_failed(r, err);
+	ret = pm_load_record(&stream->loader, record);
+	if (ret < 0)
+		return pm_load_failed(ret, err);
 	return 0;
 }
 
 int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,
-			   const struct pm_profile **ret, struct pm_error *err)
+			   const struct pm_profile **out, struct pm_error *err)
 {
 	struct pm_profile *profile = stream->loader.profile;
-	int r;
+	int ret;
 
 	stream_undo_finish(stream);
 	stream->stacks = profile->stacks.len;
@@ -85,11 +85,11 @@ int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end
 	 * appear late. */
 	if (end != PM_PROFILE_GROWS)
 		stream->loader.asked = 0;
-	r = pm_load_finish(&stream->loader);
+	ret = pm_load_finish(&stream->loader);
 	profile->info.cut = end == PM_PROFILE_CUT;
 	profile->info.grows = end == PM_PROFILE_GROWS;
-	if (r < 0)
-		return pm_load_failed(r, err);
-	*ret = profile;
+	if (ret < 0)
+		return pm_load_failed(ret, err);
+	*out = profile;
 	return 0;
 }

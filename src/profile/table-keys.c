@@ -64,17 +64,17 @@ static int work_add_group(struct work *work, const struct group *group)
 		pm_hash_mix(group->cell, (uint64_t)group->cpu << 32 | group->parallelism);
 	uint32_t id =
 		pm_index_find(&work->groups_index, hash, group_key_equal, work, group);
-	int r;
+	int ret;
 
 	if (id != PM_INDEX_NONE) {
 		pm_weight_add(&work->groups.data[id].weight, &group->weight);
 		return 0;
 	}
-	r = pm_vec_push(&work->groups, *group);
-	if (r == 0)
-		r = pm_index_add(&work->groups_index, hash,
-				 (uint32_t)work->groups.len - 1);
-	return r;
+	ret = pm_vec_push(&work->groups, *group);
+	if (ret == 0)
+		ret = pm_index_add(&work->groups_index, hash,
+				   (uint32_t)work->groups.len - 1);
+	return ret;
 }
 
 /* Merges samples that do not differ in any key. */
@@ -99,15 +99,15 @@ static int group_samples(struct work *work)
 			.cpu = cpus ? sample->cpu : 0,
 			.weight = { .samples = 1, .period = sample->period },
 		};
-		int r;
+		int ret;
 
 		if (!passed[sample->cell])
 			continue;
 		if (parallelism && i < profile->parallelism.len)
 			group.parallelism = profile->parallelism.data[i];
-		r = work_add_group(work, &group);
-		if (r < 0)
-			return r;
+		ret = work_add_group(work, &group);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -118,14 +118,14 @@ static int group_cells(struct work *work)
 
 	for (size_t i = 0; i < view->cells.len; i++) {
 		uint32_t cell = view->cells.data[i];
-		int r = pm_vec_push(
+		int ret = pm_vec_push(
 			&work->groups,
 			(struct group){ .cell = cell,
 					.weight =
 						view->profile->cells.data[cell].weight });
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -168,7 +168,7 @@ static int find_or_add_context(struct work *work, struct group *group)
 {
 	struct context wanted = { 0 };
 	uint64_t hash = 0;
-	int r;
+	int ret;
 
 	for (uint32_t i = 0; i < work->keys->len; i++) {
 		wanted.of[i] = key_of_group(work, work->keys->key[i], group);
@@ -179,9 +179,9 @@ static int find_or_add_context(struct work *work, struct group *group)
 	if (group->context != PM_INDEX_NONE)
 		return 0;
 	group->context = (uint32_t)work->contexts.len;
-	r = pm_vec_push(&work->contexts, wanted);
-	if (r < 0)
-		return r;
+	ret = pm_vec_push(&work->contexts, wanted);
+	if (ret < 0)
+		return ret;
 	return pm_index_add(&work->contexts_index, hash, group->context);
 }
 
@@ -195,10 +195,10 @@ static int compare_groups_by_context(const void *a, const void *b)
 static int find_all_contexts(struct work *work)
 {
 	for (size_t i = 0; i < work->groups.len; i++) {
-		int r = find_or_add_context(work, &work->groups.data[i]);
+		int ret = find_or_add_context(work, &work->groups.data[i]);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	if (work->groups.len > 0)
 		qsort(work->groups.data, work->groups.len, sizeof(*work->groups.data),
@@ -209,36 +209,36 @@ static int find_all_contexts(struct work *work)
 /* ---- rows ------------------------------------------------------------------------------ */
 
 static int work_add_row(struct work *work, uint32_t context, const uint32_t *frame_keys,
-			uint32_t *ret)
+			uint32_t *out)
 {
 	const uint32_t *others = work->contexts.data[context].of;
 	struct pm_row row = { .place = PM_PROFILE_NONE, .inlined = work->functions };
-	int r;
+	int ret;
 
 	if (work->table.rows.len >= PM_TABLE_ROWS_MAX)
 		return -E2BIG;
 	row.id = others[0] | frame_keys[0];
 	for (size_t i = 1; i < PM_KEYS_MAX; i++)
 		row.more[i - 1] = others[i] | frame_keys[i];
-	r = pm_vec_push(&work->table.rows, row);
-	if (r == 0)
-		*ret = (uint32_t)work->table.rows.len - 1;
-	return r;
+	ret = pm_vec_push(&work->table.rows, row);
+	if (ret == 0)
+		*out = (uint32_t)work->table.rows.len - 1;
+	return ret;
 }
 
 static int find_or_add_part_row(struct work *work, uint32_t context, uint32_t part_id,
-				struct pm_row **ret)
+				struct pm_row **out)
 {
 	struct pm_table_part *part = &work->paths.parts.data[part_id];
 
 	if (part->context != context + 1) {
-		int r = work_add_row(work, context, part->of, &part->row);
+		int ret = work_add_row(work, context, part->of, &part->row);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		part->context = context + 1;
 	}
-	*ret = &work->table.rows.data[part->row];
+	*out = &work->table.rows.data[part->row];
 	return 0;
 }
 
@@ -251,18 +251,18 @@ static int visit_group_nodes(struct work *work, const struct group *group)
 	uint32_t at = nodes[stack].len > 0 ? stack : nodes[stack].up;
 	size_t first = work->visited.len;
 	struct pm_row *row;
-	int r = find_or_add_part_row(work, group->context, nodes[stack].leaf, &row);
+	int ret = find_or_add_part_row(work, group->context, nodes[stack].leaf, &row);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	pm_weight_add(&row->self, &group->weight);
 	pm_weight_add(&work->paths.nodes[at].weight, &group->weight);
 	for (; at != PM_PROFILE_NONE && nodes[at].context != group->context + 1;
 	     at = nodes[at].up) {
 		work->paths.nodes[at].context = group->context + 1;
-		r = pm_vec_push(&work->visited, at);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&work->visited, at);
+		if (ret < 0)
+			return ret;
 	}
 	for (size_t last = work->visited.len; first + 1 < last; first++) {
 		uint32_t other = work->visited.data[--last];
@@ -286,10 +286,10 @@ static int sum_visited_nodes(struct work *work, uint32_t context)
 			const struct pm_table_first *first =
 				&paths->firsts.data[node->first + i];
 			struct pm_row *row;
-			int r = find_or_add_part_row(work, context, first->part, &row);
+			int ret = find_or_add_part_row(work, context, first->part, &row);
 
-			if (r < 0)
-				return r;
+			if (ret < 0)
+				return ret;
 			if (first->counts)
 				pm_weight_add(&row->total, &node->weight);
 			if (first->proper)
@@ -308,12 +308,12 @@ static int add_frame_rows(struct work *work)
 		uint32_t context = work->groups.data[i].context;
 		bool last = i + 1 == work->groups.len ||
 			    work->groups.data[i + 1].context != context;
-		int r = visit_group_nodes(work, &work->groups.data[i]);
+		int ret = visit_group_nodes(work, &work->groups.data[i]);
 
-		if (r == 0 && last)
-			r = sum_visited_nodes(work, context);
-		if (r < 0)
-			return r;
+		if (ret == 0 && last)
+			ret = sum_visited_nodes(work, context);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -327,10 +327,10 @@ static int add_context_rows(struct work *work)
 		const struct group *group = &work->groups.data[i];
 
 		if (i == 0 || group->context != work->groups.data[i - 1].context) {
-			int r = work_add_row(work, group->context, no_frame_keys, &row);
+			int ret = work_add_row(work, group->context, no_frame_keys, &row);
 
-			if (r < 0)
-				return r;
+			if (ret < 0)
+				return ret;
 		}
 		pm_weight_add(&work->table.rows.data[row].self, &group->weight);
 		pm_weight_add(&work->table.rows.data[row].total, &group->weight);
@@ -340,7 +340,7 @@ static int add_context_rows(struct work *work)
 
 static int make_table_rows(struct work *work)
 {
-	int r;
+	int ret;
 
 	for (uint32_t i = 0; i < work->keys->len; i++) {
 		enum pm_key key = work->keys->key[i];
@@ -353,35 +353,35 @@ static int make_table_rows(struct work *work)
 	if (!work->comm_of)
 		return -ENOMEM;
 	if (work->by_sample)
-		r = group_samples(work);
+		ret = group_samples(work);
 	else
-		r = group_cells(work);
-	if (r == 0)
-		r = find_all_contexts(work);
-	if (r == 0 && work->by_stack)
-		r = pm_table_paths_init(&work->paths, work->view, work->keys);
-	if (r == 0) {
+		ret = group_cells(work);
+	if (ret == 0)
+		ret = find_all_contexts(work);
+	if (ret == 0 && work->by_stack)
+		ret = pm_table_paths_init(&work->paths, work->view, work->keys);
+	if (ret == 0) {
 		if (work->by_stack)
-			r = add_frame_rows(work);
+			ret = add_frame_rows(work);
 		else
-			r = add_context_rows(work);
+			ret = add_context_rows(work);
 	}
-	return r;
+	return ret;
 }
 
-int pm_table_init_keys(struct pm_table *ret, const struct pm_view *view,
+int pm_table_init_keys(struct pm_table *out, const struct pm_view *view,
 		       const struct pm_keys *keys, bool by_total)
 {
 	PM_CLEANUP(table_work_release) struct work work = { .view = view, .keys = keys };
-	int r;
+	int ret;
 
 	if (keys->len == 1 && keys->key[0] <= PM_KEY_ADDRESS)
-		return pm_table_init(ret, view, keys->key[0], by_total);
-	r = make_table_rows(&work);
-	if (r < 0)
-		return r;
+		return pm_table_init(out, view, keys->key[0], by_total);
+	ret = make_table_rows(&work);
+	if (ret < 0)
+		return ret;
 	pm_table_sort(&work.table, by_total);
-	*ret = work.table;
+	*out = work.table;
 	work.table = (struct pm_table){ 0 };
 	return 0;
 }

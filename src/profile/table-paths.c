@@ -53,25 +53,25 @@ static bool path_part_equal(const void *table, uint32_t id, const void *key)
 }
 
 static int find_or_add_part(struct walk *walk, uint32_t stack, uint32_t level,
-			    uint32_t *ret)
+			    uint32_t *out)
 {
 	struct pm_table_paths *paths = walk->paths;
 	struct pm_table_part part = { 0 };
 	uint64_t hash = 0;
-	int r = 0;
+	int ret = 0;
 
 	for (uint32_t i = 0; i < walk->keys->len; i++) {
 		part.of[i] = key_of_level(walk, walk->keys->key[i], stack, level);
 		hash = pm_hash_mix(hash, part.of[i]);
 	}
-	*ret = pm_index_find(&walk->index, hash, path_part_equal, paths, part.of);
-	if (*ret == PM_INDEX_NONE) {
-		*ret = (uint32_t)paths->parts.len;
-		r = pm_vec_push(&paths->parts, part);
-		if (r == 0)
-			r = pm_index_add(&walk->index, hash, *ret);
+	*out = pm_index_find(&walk->index, hash, path_part_equal, paths, part.of);
+	if (*out == PM_INDEX_NONE) {
+		*out = (uint32_t)paths->parts.len;
+		ret = pm_vec_push(&paths->parts, part);
+		if (ret == 0)
+			ret = pm_index_add(&walk->index, hash, *out);
 	}
-	return r;
+	return ret;
 }
 
 static uint32_t counted_levels_of_stack(const struct walk *walk, uint32_t stack)
@@ -96,19 +96,19 @@ static int enter_path_parts(struct walk *walk, uint32_t stack)
 	for (uint32_t i = 0; i < levels; i++) {
 		struct pm_table_first first = { 0 };
 		struct pm_table_part *part;
-		int r = find_or_add_part(walk, stack, i, &first.part);
+		int ret = find_or_add_part(walk, stack, i, &first.part);
 
-		if (r == 0)
-			r = pm_vec_push(&walk->active, first.part);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = pm_vec_push(&walk->active, first.part);
+		if (ret < 0)
+			return ret;
 		part = &paths->parts.data[first.part];
 		first.counts = part->active++ == 0;
 		first.proper = i + 1 == levels && part->proper++ == 0;
 		if (first.counts || first.proper)
-			r = pm_vec_push(&paths->firsts, first);
-		if (r < 0)
-			return r;
+			ret = pm_vec_push(&paths->firsts, first);
+		if (ret < 0)
+			return ret;
 		if (i == 0)
 			node->leaf = first.part;
 	}
@@ -135,10 +135,10 @@ static int walk_path_stacks(struct walk *walk)
 
 	while (at != PM_PROFILE_NONE) {
 		if (walk->view->sum[at].samples > 0) {
-			int r = enter_path_parts(walk, at);
+			int ret = enter_path_parts(walk, at);
 
-			if (r < 0)
-				return r;
+			if (ret < 0)
+				return ret;
 			if (stacks[at].first_child != PM_PROFILE_NONE) {
 				at = stacks[at].first_child;
 				continue;

@@ -154,12 +154,12 @@ static void keys_release(struct keys *keys)
 
 /* Returns the keys of the frame of @stack, innermost first, and their number. */
 static uint32_t keys_of_stack(const struct keys *keys, uint32_t stack,
-			      const uint32_t **ret)
+			      const uint32_t **out)
 {
 	uint32_t id = keys->profile->stacks.data[stack].frame;
 	const struct pm_profile_frame *frame = &keys->profile->frames.data[id];
 
-	*ret = keys->of + (keys->by_level ? frame->first_level : id);
+	*out = keys->of + (keys->by_level ? frame->first_level : id);
 	if (keys->by_level)
 		return frame->levels;
 	return 1;
@@ -265,10 +265,10 @@ static void sum_cell_keys(const struct pm_view *view, const struct keys *keys,
 static int compute_sums(const struct pm_view *view, const struct keys *keys,
 			struct sums *sums)
 {
-	int r = table_sums_init(sums, keys->len);
+	int ret = table_sums_init(sums, keys->len);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (keys->key == PM_KEY_THREAD || keys->key == PM_KEY_PROCESS)
 		sum_cell_keys(view, keys, sums);
 	else
@@ -299,24 +299,24 @@ static int compare_ids(const struct pm_row *a, const struct pm_row *b)
 static int compare_rows_by_self(const void *a, const void *b)
 {
 	const struct pm_row *left = a, *right = b;
-	int r = compare_weights(&left->self, &right->self);
+	int ret = compare_weights(&left->self, &right->self);
 
-	if (r == 0)
-		r = compare_weights(&left->total, &right->total);
-	if (r != 0)
-		return r;
+	if (ret == 0)
+		ret = compare_weights(&left->total, &right->total);
+	if (ret != 0)
+		return ret;
 	return compare_ids(left, right);
 }
 
 static int compare_rows_by_total(const void *a, const void *b)
 {
 	const struct pm_row *left = a, *right = b;
-	int r = compare_weights(&left->total, &right->total);
+	int ret = compare_weights(&left->total, &right->total);
 
-	if (r == 0)
-		r = compare_weights(&left->self, &right->self);
-	if (r != 0)
-		return r;
+	if (ret == 0)
+		ret = compare_weights(&left->self, &right->self);
+	if (ret != 0)
+		return ret;
 	return compare_ids(left, right);
 }
 
@@ -328,16 +328,16 @@ static int table_add_places(struct pm_table *table, const struct pm_view *view)
 	PM_CLEANUP(table_sums_release) struct sums sums = { 0 };
 	PM_AUTO_FREE uint32_t *best =
 		malloc((profile->functions.len + 1) * sizeof(*best));
-	int r;
+	int ret;
 
 	if (!best)
 		return -ENOMEM;
 	memset(best, 0xff, (profile->functions.len + 1) * sizeof(*best));
-	r = keys_init(&keys, profile, PM_KEY_LINE);
-	if (r == 0)
-		r = compute_sums(view, &keys, &sums);
-	if (r < 0)
-		return r;
+	ret = keys_init(&keys, profile, PM_KEY_LINE);
+	if (ret == 0)
+		ret = compute_sums(view, &keys, &sums);
+	if (ret < 0)
+		return ret;
 	for (uint32_t i = 0; i < profile->places.len; i++) {
 		uint32_t *have = &best[profile->places.data[i].function];
 		int order;
@@ -366,18 +366,18 @@ void pm_table_sort(struct pm_table *table, bool total_first)
 		      total_first ? compare_rows_by_total : compare_rows_by_self);
 }
 
-int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key key,
+int pm_table_init(struct pm_table *out, const struct pm_view *view, enum pm_key key,
 		  bool total_first)
 {
 	const struct pm_profile *profile = view->profile;
 	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
 	PM_CLEANUP(keys_release) struct keys keys = { 0 };
 	PM_CLEANUP(table_sums_release) struct sums sums = { 0 };
-	int r = keys_init(&keys, profile, key);
+	int ret = keys_init(&keys, profile, key);
 
-	if (r == 0)
-		r = compute_sums(view, &keys, &sums);
-	for (uint32_t i = 0; r == 0 && i < keys.len; i++) {
+	if (ret == 0)
+		ret = compute_sums(view, &keys, &sums);
+	for (uint32_t i = 0; ret == 0 && i < keys.len; i++) {
 		struct pm_row row = { .id = i,
 				      .self = sums.self[i],
 				      .total = sums.total[i],
@@ -389,14 +389,14 @@ int pm_table_init(struct pm_table *ret, const struct pm_view *view, enum pm_key 
 			row.inlined = !sums.proper[i];
 		if (key == PM_KEY_MODULE && i == profile->modules.len)
 			row.id = PM_PROFILE_NONE;
-		r = pm_vec_push(&table.rows, row);
+		ret = pm_vec_push(&table.rows, row);
 	}
-	if (r == 0 && key == PM_KEY_FUNCTION)
-		r = table_add_places(&table, view);
-	if (r < 0)
-		return r;
+	if (ret == 0 && key == PM_KEY_FUNCTION)
+		ret = table_add_places(&table, view);
+	if (ret < 0)
+		return ret;
 	pm_table_sort(&table, total_first);
-	*ret = table;
+	*out = table;
 	table = (struct pm_table){ 0 };
 	return 0;
 }

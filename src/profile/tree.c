@@ -28,7 +28,7 @@ struct pm_tree_work {
 /* ---- cursors --------------------------------------------------------------------------- */
 
 static int cursor_push(struct pm_tree *tree, uint32_t node, uint32_t stack,
-		       uint32_t level, uint32_t *ret)
+		       uint32_t level, uint32_t *out)
 {
 	struct pm_tree_work *work = tree->work;
 	struct pm_tree_node *owner = &tree->nodes.data[node];
@@ -50,7 +50,7 @@ static int cursor_push(struct pm_tree *tree, uint32_t node, uint32_t stack,
 	else
 		work->cursors.data[owner->tail].next = id;
 	owner->tail = id;
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -69,7 +69,7 @@ static void cursors_free(struct pm_tree *tree, struct pm_tree_node *node)
 
 /* Finds or creates the child for @function in the group that starts at node @base. */
 static int find_or_add_tree_child(struct pm_tree *tree, uint32_t parent, uint32_t base,
-				  uint32_t function, uint32_t *ret)
+				  uint32_t function, uint32_t *out)
 {
 	uint32_t id = tree->work->child_of[function];
 	struct pm_tree_node node = {
@@ -87,7 +87,7 @@ static int find_or_add_tree_child(struct pm_tree *tree, uint32_t parent, uint32_
 			return -ENOMEM;
 		tree->work->child_of[function] = id;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -132,12 +132,12 @@ static int visit_each_callee(struct pm_tree *tree, uint32_t node, uint32_t base,
 	for (uint32_t child = stacks[stack].first_child; child != PM_PROFILE_NONE;
 	     child = stacks[child].next) {
 		uint32_t levels = pm_profile_levels(tree->view->profile, child);
-		int r = 0;
+		int ret = 0;
 
 		if (tree->view->sum[child].samples > 0)
-			r = step(tree, node, base, child, levels - 1);
-		if (r < 0)
-			return r;
+			ret = step(tree, node, base, child, levels - 1);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -159,10 +159,10 @@ static int tree_add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack
 {
 	struct pm_tree_work *work = tree->work;
 	uint32_t at;
-	int r = cursor_push(tree, node, stack, level, &at);
+	int ret = cursor_push(tree, node, stack, level, &at);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	pm_weight_add(&tree->nodes.data[node].total, &tree->view->sum[stack]);
 	/* Folded places are appended to the list, so they are visited as well. */
 	for (; at != PM_PROFILE_NONE; at = work->cursors.data[at].next) {
@@ -174,11 +174,12 @@ static int tree_add_top_down(struct pm_tree *tree, uint32_t node, uint32_t stack
 		if (is_function_proper(tree, s, l))
 			tree->nodes.data[node].inlined = false;
 		if (work->fold)
-			r = visit_each_callee(tree, node, 0, s, l, fold_callee_into_node);
+			ret = visit_each_callee(tree, node, 0, s, l,
+						fold_callee_into_node);
 		else
-			r = 0;
-		if (r < 0)
-			return r;
+			ret = 0;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -188,13 +189,13 @@ static int group_callee_by_function(struct pm_tree *tree, uint32_t parent, uint3
 {
 	uint32_t function = pm_profile_level_function(tree->view->profile, stack, level);
 	uint32_t child;
-	int r;
+	int ret;
 
 	if (tree->work->fold && function == tree->nodes.data[parent].function)
 		return 0; /* already part of the parent */
-	r = find_or_add_tree_child(tree, parent, base, function, &child);
-	if (r < 0)
-		return r;
+	ret = find_or_add_tree_child(tree, parent, base, function, &child);
+	if (ret < 0)
+		return ret;
 	return tree_add_top_down(tree, child, stack, level);
 }
 
@@ -225,10 +226,10 @@ static int tree_add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t ba
 	uint32_t child, cursor;
 	uint32_t outer = stack, outer_level = level;
 	bool proper = is_function_proper(tree, stack, level), recursive = false;
-	int r = find_or_add_tree_child(tree, parent, base, function, &child);
+	int ret = find_or_add_tree_child(tree, parent, base, function, &child);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	while (work->fold && step_to_caller_level(profile, &outer, &outer_level) &&
 	       pm_profile_level_function(profile, outer, outer_level) == function) {
 		stack = outer;
@@ -246,9 +247,9 @@ static int tree_add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t ba
 	if (cursor >= work->cursors.len || work->cursors.data[cursor].node != child ||
 	    work->cursors.data[cursor].stack != stack ||
 	    work->cursors.data[cursor].level != level) {
-		r = cursor_push(tree, child, stack, level, &cursor);
-		if (r < 0)
-			return r;
+		ret = cursor_push(tree, child, stack, level, &cursor);
+		if (ret < 0)
+			return ret;
 		work->cursor_of[stack] = cursor;
 	}
 	pm_weight_add(&work->cursors.data[cursor].weight, weight);
@@ -261,20 +262,20 @@ static int tree_start_everywhere(struct pm_tree *tree)
 {
 	const struct pm_view *view = tree->view;
 	const struct pm_profile *profile = view->profile;
-	int r = 0;
+	int ret = 0;
 
 	if (tree->kind == PM_TREE_TOP_DOWN) {
-		for (uint32_t i = profile->first_root; r == 0 && i != PM_PROFILE_NONE;
+		for (uint32_t i = profile->first_root; ret == 0 && i != PM_PROFILE_NONE;
 		     i = profile->stacks.data[i].next)
 			if (view->sum[i].samples > 0)
-				r = group_callee_by_function(
+				ret = group_callee_by_function(
 					tree, 0, 1, i, pm_profile_levels(profile, i) - 1);
-		return r;
+		return ret;
 	}
-	for (uint32_t i = 0; r == 0 && i < profile->stacks.len; i++)
+	for (uint32_t i = 0; ret == 0 && i < profile->stacks.len; i++)
 		if (view->self[i].samples > 0)
-			r = tree_add_bottom_up(tree, 0, 1, i, 0, &view->self[i]);
-	return r;
+			ret = tree_add_bottom_up(tree, 0, 1, i, 0, &view->self[i]);
+	return ret;
 }
 
 /* Starts at the outermost of the functions on each stack, so that each sample counts
@@ -285,11 +286,11 @@ static int tree_start_at_functions(struct pm_tree *tree,
 	const struct pm_view *view = tree->view;
 	const struct pm_profile *profile = view->profile;
 	PM_AUTO_FREE bool *seen = calloc(profile->stacks.len + 1, sizeof(*seen));
-	int r = 0;
+	int ret = 0;
 
 	if (!seen)
 		return -ENOMEM;
-	for (uint32_t i = 0; r == 0 && i < profile->stacks.len; i++) {
+	for (uint32_t i = 0; ret == 0 && i < profile->stacks.len; i++) {
 		uint32_t parent = profile->stacks.data[i].parent;
 
 		seen[i] = parent != PM_PROFILE_NONE && seen[parent];
@@ -300,15 +301,15 @@ static int tree_start_at_functions(struct pm_tree *tree,
 			if (view->sum[i].samples == 0)
 				break;
 			if (tree->kind == PM_TREE_TOP_DOWN)
-				r = group_callee_by_function(tree, 0, 1, i, l);
+				ret = group_callee_by_function(tree, 0, 1, i, l);
 			else
-				r = tree_add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
+				ret = tree_add_bottom_up(tree, 0, 1, i, l, &view->sum[i]);
 		}
 	}
-	return r;
+	return ret;
 }
 
-int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_kind kind,
+int pm_tree_new(struct pm_tree **out, const struct pm_view *view, enum pm_tree_kind kind,
 		const struct pm_function_set *only, bool fold)
 {
 	const struct pm_profile *profile = view->profile;
@@ -318,7 +319,7 @@ int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_k
 				    .tail = PM_PROFILE_NONE };
 	struct pm_tree *tree = calloc(1, sizeof(*tree));
 	struct pm_tree_work *work = calloc(1, sizeof(*work));
-	int r = -ENOMEM;
+	int ret = -ENOMEM;
 
 	if (!tree || !work) {
 		free(tree);
@@ -332,19 +333,19 @@ int pm_tree_new(struct pm_tree **ret, const struct pm_view *view, enum pm_tree_k
 	work->cursor_of = calloc(profile->stacks.len + 1, sizeof(uint32_t));
 	if (work->child_of && work->cursor_of && pm_vec_push(&tree->nodes, top) == 0) {
 		if (only)
-			r = tree_start_at_functions(tree, only);
+			ret = tree_start_at_functions(tree, only);
 		else
-			r = tree_start_everywhere(tree);
+			ret = tree_start_everywhere(tree);
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		pm_tree_free(tree);
-		return r;
+		return ret;
 	}
 	finish_child_group(tree, 0, 1);
 	/* A tree that starts at one function may have less than the view's total. */
 	for (size_t i = 1; i < tree->nodes.len; i++)
 		pm_weight_add(&tree->nodes.data[0].total, &tree->nodes.data[i].total);
-	*ret = tree;
+	*out = tree;
 	return 0;
 }
 
@@ -364,24 +365,24 @@ int pm_tree_expand(struct pm_tree *tree, uint32_t node)
 {
 	struct pm_tree_work *work = tree->work;
 	uint32_t base = (uint32_t)tree->nodes.len;
-	int r = 0;
+	int ret = 0;
 
 	if (tree->nodes.data[node].expanded)
 		return 0;
-	for (uint32_t at = tree->nodes.data[node].head; r == 0 && at != PM_PROFILE_NONE;
+	for (uint32_t at = tree->nodes.data[node].head; ret == 0 && at != PM_PROFILE_NONE;
 	     at = work->cursors.data[at].next) {
 		struct cursor cursor = work->cursors.data[at];
 
 		if (tree->kind == PM_TREE_TOP_DOWN)
-			r = visit_each_callee(tree, node, base, cursor.stack,
-					      cursor.level, group_callee_by_function);
+			ret = visit_each_callee(tree, node, base, cursor.stack,
+						cursor.level, group_callee_by_function);
 		else if (step_to_caller_level(tree->view->profile, &cursor.stack,
 					      &cursor.level))
-			r = tree_add_bottom_up(tree, node, base, cursor.stack,
-					       cursor.level, &cursor.weight);
+			ret = tree_add_bottom_up(tree, node, base, cursor.stack,
+						 cursor.level, &cursor.weight);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	cursors_free(tree, &tree->nodes.data[node]);
 	finish_child_group(tree, node, base);
 	return 0;

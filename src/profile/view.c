@@ -203,13 +203,13 @@ static int filter_modules(const struct pm_profile *profile, const char *list,
 		bool in = take_negation_mark(&choice, profile->modules.len + 1, &item,
 					     &len);
 		PM_AUTO_FREE char *text = strndup(item, len);
-		int r;
+		int ret;
 
 		if (!text)
 			return -ENOMEM;
-		r = match_module(profile, text, in, modules, err);
-		if (r < 0)
-			return r;
+		ret = match_module(profile, text, in, modules, err);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -232,10 +232,10 @@ static int filter_symbol(const struct pm_profile *profile, const char *pattern,
 {
 	PM_CLEANUP(pm_function_set_release) struct pm_function_set set = { 0 };
 	bool out = pattern[0] == '!' && pattern[1] != '\0';
-	int r = pm_function_set_init(&set, profile, pattern + out, err);
+	int ret = pm_function_set_init(&set, profile, pattern + out, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (uint32_t i = 0; i < profile->stacks.len; i++) {
 		uint32_t parent = profile->stacks.data[i].parent;
 
@@ -247,38 +247,38 @@ static int filter_symbol(const struct pm_profile *profile, const char *pattern,
 	return 0;
 }
 
-static int compile_filter(struct compiled *ret, const struct pm_profile *profile,
+static int compile_filter(struct compiled *out, const struct pm_profile *profile,
 			  const struct pm_filter *filter, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (filter->comm || filter->pid || filter->tid) {
-		ret->threads = malloc(profile->threads.len + 1);
-		if (!ret->threads)
+		out->threads = malloc(profile->threads.len + 1);
+		if (!out->threads)
 			return pm_error_set(err, -ENOMEM, "out of memory");
-		memset(ret->threads, true, profile->threads.len + 1);
+		memset(out->threads, true, profile->threads.len + 1);
 	}
 	if (filter->comm)
-		r = filter_comm(profile, filter->comm, ret->threads, err);
-	if (r == 0 && filter->pid)
-		r = filter_ids(profile, filter->pid, false, ret->threads, err);
-	if (r == 0 && filter->tid)
-		r = filter_ids(profile, filter->tid, true, ret->threads, err);
-	if (r == 0 && filter->module) {
-		ret->modules = calloc(profile->modules.len + 1, sizeof(bool));
-		if (ret->modules)
-			r = filter_modules(profile, filter->module, ret->modules, err);
+		ret = filter_comm(profile, filter->comm, out->threads, err);
+	if (ret == 0 && filter->pid)
+		ret = filter_ids(profile, filter->pid, false, out->threads, err);
+	if (ret == 0 && filter->tid)
+		ret = filter_ids(profile, filter->tid, true, out->threads, err);
+	if (ret == 0 && filter->module) {
+		out->modules = calloc(profile->modules.len + 1, sizeof(bool));
+		if (out->modules)
+			ret = filter_modules(profile, filter->module, out->modules, err);
 		else
-			r = pm_error_set(err, -ENOMEM, "out of memory");
+			ret = pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	if (r == 0 && filter->symbol) {
-		ret->stacks = calloc(profile->stacks.len + 1, sizeof(bool));
-		if (ret->stacks)
-			r = filter_symbol(profile, filter->symbol, ret->stacks, err);
+	if (ret == 0 && filter->symbol) {
+		out->stacks = calloc(profile->stacks.len + 1, sizeof(bool));
+		if (out->stacks)
+			ret = filter_symbol(profile, filter->symbol, out->stacks, err);
 		else
-			r = pm_error_set(err, -ENOMEM, "out of memory");
+			ret = pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	return r;
+	return ret;
 }
 
 /* ---- the view ---------------------------------------------------------------------------- */
@@ -361,18 +361,18 @@ static int view_add_passing_cells(struct pm_view *view, const struct compiled *f
 	return 0;
 }
 
-int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t event,
+int pm_view_new(struct pm_view **out, const struct pm_profile *profile, uint32_t event,
 		const struct pm_filter *filter, struct pm_error *err)
 {
 	PM_CLEANUP(compiled_release) struct compiled compiled = { 0 };
 	struct pm_view *view;
-	int r = 0;
+	int ret = 0;
 
 	if (filter)
-		r = compile_filter(&compiled, profile, filter, err);
+		ret = compile_filter(&compiled, profile, filter, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	view = calloc(1, sizeof(*view));
 	if (!view)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -386,7 +386,7 @@ int pm_view_new(struct pm_view **ret, const struct pm_profile *profile, uint32_t
 		pm_view_free(view);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	*ret = view;
+	*out = view;
 	return 0;
 }
 

@@ -290,18 +290,18 @@ static bool wait_key_equal(const void *table, uint32_t id, const void *key)
 }
 
 /* Drops suffixes added by the compiler: `.constprop.0`, `.isra.0`. */
-static int keep_wait_name(struct work *work, const char *name, const char **ret)
+static int keep_wait_name(struct work *work, const char *name, const char **out)
 {
-	*ret = NULL;
+	*out = NULL;
 	if (!name)
 		return 0;
-	*ret = pm_text_pool_add(work->waits.names, name, strcspn(name, "."));
-	if (!*ret)
+	*out = pm_text_pool_add(work->waits.names, name, strcspn(name, "."));
+	if (!*out)
 		return -ENOMEM;
 	return 0;
 }
 
-static int find_or_add_wait(struct work *work, uint32_t stack, uint32_t *ret)
+static int find_or_add_wait(struct work *work, uint32_t stack, uint32_t *out)
 {
 	const struct site *site = &work->sites[stack];
 	uint32_t place = waiter_place_of_site(work->profile, site, stack);
@@ -312,23 +312,23 @@ static int find_or_add_wait(struct work *work, uint32_t stack, uint32_t *ret)
 	};
 	uint64_t hash;
 	uint32_t id;
-	int r = keep_wait_name(work, kernel_call_of_site(work->profile, site),
-			       &wanted.kernel);
+	int ret = keep_wait_name(work, kernel_call_of_site(work->profile, site),
+				 &wanted.kernel);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	hash = pm_hash_mix((uint64_t)wanted.function << 32 | wanted.call,
 			   (uintptr_t)wanted.kernel);
 	hash = pm_hash_mix(hash, wanted.place);
 	id = pm_index_find(&work->index, hash, wait_key_equal, work, &wanted);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)work->waits.rows.len;
-		r = pm_vec_push(&work->waits.rows, wanted);
-		if (r == 0)
-			r = pm_index_add(&work->index, hash, id);
+		ret = pm_vec_push(&work->waits.rows, wanted);
+		if (ret == 0)
+			ret = pm_index_add(&work->index, hash, id);
 	}
-	*ret = id;
-	return r;
+	*out = id;
+	return ret;
 }
 
 static int compare_waits_by_time(const void *a, const void *b)
@@ -353,10 +353,10 @@ static int waits_add_cells(struct work *work, const struct pm_view *view)
 			&work->profile->cells.data[view->cells.data[i]];
 		struct pm_wait *row;
 		uint32_t id;
-		int r = find_or_add_wait(work, cell->stack, &id);
+		int ret = find_or_add_wait(work, cell->stack, &id);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		row = &work->waits.rows.data[id];
 		pm_weight_add(&row->weight, &cell->weight);
 		if (cell->longest > row->longest)
@@ -365,23 +365,23 @@ static int waits_add_cells(struct work *work, const struct pm_view *view)
 	return 0;
 }
 
-int pm_waits_init(struct pm_waits *ret, const struct pm_view *view, bool lines)
+int pm_waits_init(struct pm_waits *out, const struct pm_view *view, bool lines)
 {
 	PM_CLEANUP(waits_work_release)
 	struct work work = { .profile = view->profile, .lines = lines };
-	int r;
+	int ret;
 
 	work.waits.names = pm_text_pool_new();
 	work.sites = find_wait_sites(view);
 	if (!work.waits.names || !work.sites)
 		return -ENOMEM;
-	r = waits_add_cells(&work, view);
-	if (r < 0)
-		return r;
+	ret = waits_add_cells(&work, view);
+	if (ret < 0)
+		return ret;
 	if (work.waits.rows.len > 0)
 		qsort(work.waits.rows.data, work.waits.rows.len, sizeof(struct pm_wait),
 		      compare_waits_by_time);
-	*ret = work.waits;
+	*out = work.waits;
 	work.waits = (struct pm_waits){ 0 };
 	return 0;
 }
