@@ -19,7 +19,7 @@ struct pm_stats_summary {
 	size_t outliers;
 };
 /* All members are NaN for an empty sample. Returns 0 or -ENOMEM. */
-int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary *ret);
+int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary *out);
 /* @sorted must be ascending. @q in [0, 1]. */
 double pm_stats_quantile(const double *sorted, size_t len, double q);
 
@@ -45,7 +45,7 @@ struct pm_stats_shift {
 /* Hodges-Lehmann shift. All members are NaN if either sample is empty. Returns 0 or
  * -ENOMEM. */
 int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
-		   double confidence, uint64_t seed, struct pm_stats_shift *ret);
+		   double confidence, uint64_t seed, struct pm_stats_shift *out);
 
 struct pm_stats_paired {
 	/* Median of the means of any two differences, including each with itself. */
@@ -65,7 +65,7 @@ struct pm_stats_paired {
  * values. With no differences, NaN and p = 1. Returns 0 or -ENOMEM.
  */
 int pm_stats_signed_rank(const double *differences, size_t len, double confidence,
-			 struct pm_stats_paired *ret);
+			 struct pm_stats_paired *out);
 
 /* Applies Holm's correction in place to @len probabilities, which keep their order.
  * Returns 0 or -ENOMEM. */
@@ -81,7 +81,7 @@ struct pm_stats_two_shares {
 };
 /* Compares two samples drawn independently. NaN and p = 1 if either has no draws. */
 void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_share *b,
-			 struct pm_stats_two_shares *ret);
+			 struct pm_stats_two_shares *out);
 /* The probability of counts that are at least as different as @a and @b if the sums they
  * stand for are equal. One count stands for @a_each or @b_each. Exact up to a total of
  * 1000. 1 if both are 0. */

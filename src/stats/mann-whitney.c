@@ -29,7 +29,7 @@ struct ranks {
 };
 
 static int rank_both_samples(const double *a, size_t a_len, const double *b, size_t b_len,
-			     struct ranks *ret)
+			     struct ranks *out)
 {
 	size_t len = a_len + b_len;
 	PM_AUTO_FREE struct ranked *all = calloc(len, sizeof(*all));
@@ -37,7 +37,7 @@ static int rank_both_samples(const double *a, size_t a_len, const double *b, siz
 
 	if (!all)
 		return -ENOMEM;
-	*ret = (struct ranks){ 0 };
+	*out = (struct ranks){ 0 };
 	for (size_t i = 0; i < a_len; i++)
 		all[i] = (struct ranked){ a[i], false };
 	for (size_t i = 0; i < b_len; i++)
@@ -49,13 +49,13 @@ static int rank_both_samples(const double *a, size_t a_len, const double *b, siz
 		for (end = first + 1; end < len && all[end].value == all[first].value;)
 			end++;
 		run = (double)(end - first);
-		ret->ties += run * run * run - run;
+		out->ties += run * run * run - run;
 		/* Equal values share the mean of their ranks, which start at 1. */
 		for (size_t i = first; i < end; i++)
 			if (all[i].of_b)
 				sum += ((double)first + (double)end + 1) / 2;
 	}
-	ret->u = sum - (double)b_len * ((double)b_len + 1) / 2;
+	out->u = sum - (double)b_len * ((double)b_len + 1) / 2;
 	return 0;
 }
 
@@ -104,15 +104,15 @@ int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t
 			  double *ret_p)
 {
 	struct ranks ranks;
-	int r;
+	int ret;
 
 	if (a_len == 0 || b_len == 0) {
 		*ret_p = 1;
 		return 0;
 	}
-	r = rank_both_samples(a, a_len, b, b_len, &ranks);
-	if (r < 0)
-		return r;
+	ret = rank_both_samples(a, a_len, b, b_len, &ranks);
+	if (ret < 0)
+		return ret;
 	if (ranks.ties == 0 && a_len <= EXACT_MAX && b_len <= EXACT_MAX)
 		return mann_whitney_exact(ranks.u, a_len, b_len, ret_p);
 	*ret_p = mann_whitney_normal(&ranks, (double)a_len, (double)b_len);

@@ -63,24 +63,24 @@ static void wilson_interval(const struct pm_stats_share *of, double *low, double
 }
 
 void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_share *b,
-			 struct pm_stats_two_shares *ret)
+			 struct pm_stats_two_shares *out)
 {
 	double p, q, a_low, a_high, b_low, b_high;
 
-	*ret = (struct pm_stats_two_shares){ NAN, NAN, NAN, 1 };
+	*out = (struct pm_stats_two_shares){ NAN, NAN, NAN, 1 };
 	if (a->of == 0 || b->of == 0)
 		return;
 	p = (double)a->hits / (double)a->of;
 	q = (double)b->hits / (double)b->of;
 	wilson_interval(a, &a_low, &a_high);
 	wilson_interval(b, &b_low, &b_high);
-	ret->difference = q - p;
-	ret->low = q - p - sqrt((q - b_low) * (q - b_low) + (a_high - p) * (a_high - p));
-	ret->high = q - p + sqrt((b_high - q) * (b_high - q) + (p - a_low) * (p - a_low));
+	out->difference = q - p;
+	out->low = q - p - sqrt((q - b_low) * (q - b_low) + (a_high - p) * (a_high - p));
+	out->high = q - p + sqrt((b_high - q) * (b_high - q) + (p - a_low) * (p - a_low));
 	if (a->hits + b->hits <= EXACT_MAX)
-		ret->p = shares_exact(a, b);
+		out->p = shares_exact(a, b);
 	else
-		ret->p = shares_normal(a, b);
+		out->p = shares_normal(a, b);
 }
 
 /* Both tails of a binomial distribution, twice the smaller one. */

@@ -205,7 +205,7 @@ static int bootstrap_shift(const struct sample *a, const struct sample *b,
 	PM_AUTO_FREE double *shifts = calloc(RESAMPLES, sizeof(double));
 	PM_AUTO_FREE double *ratios = calloc(RESAMPLES, sizeof(double));
 	struct random random;
-	int r;
+	int ret;
 
 	if (!times_a || !times_b || !all || !shifts || !ratios)
 		return -ENOMEM;
@@ -222,9 +222,9 @@ static int bootstrap_shift(const struct sample *a, const struct sample *b,
 		if (median != 0)
 			ratios[i] = 1 + shifts[i] / median;
 	}
-	r = percentile_interval(shifts, confidence, &shift->low, &shift->high);
-	if (r < 0)
-		return r;
+	ret = percentile_interval(shifts, confidence, &shift->low, &shift->high);
+	if (ret < 0)
+		return ret;
 	return percentile_interval(ratios, confidence, &shift->ratio_low,
 				   &shift->ratio_high);
 }
@@ -270,13 +270,13 @@ static void shift_interval_by_ranks(const struct sample *a, const struct sample 
 }
 
 int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
-		   double confidence, uint64_t seed, struct pm_stats_shift *ret)
+		   double confidence, uint64_t seed, struct pm_stats_shift *out)
 {
 	PM_AUTO_FREE double *sorted_a = pm_stats_sorted(a, a_len);
 	PM_AUTO_FREE double *sorted_b = pm_stats_sorted(b, b_len);
 	struct sample of_a = { sorted_a, a_len }, of_b = { sorted_b, b_len };
 	struct pm_stats_shift shift = { NAN, NAN, NAN, NAN, NAN, NAN };
-	int r = 0;
+	int ret = 0;
 
 	if (!sorted_a || !sorted_b)
 		return -ENOMEM;
@@ -286,9 +286,9 @@ int pm_stats_shift(const double *a, size_t a_len, const double *b, size_t b_len,
 		if (a_len + b_len > BOOTSTRAP_MAX)
 			shift_interval_by_ranks(&of_a, &of_b, confidence, &shift);
 		else
-			r = bootstrap_shift(&of_a, &of_b, confidence, seed, &shift);
+			ret = bootstrap_shift(&of_a, &of_b, confidence, seed, &shift);
 	}
-	if (r == 0)
-		*ret = shift;
-	return r;
+	if (ret == 0)
+		*out = shift;
+	return ret;
 }

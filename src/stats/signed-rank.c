@@ -25,28 +25,28 @@ struct signed_ranks {
 	double ties; /* sum of t^3 - t over runs of t equal sizes */
 };
 
-static int rank_signed(const double *differences, size_t len, struct signed_ranks *ret)
+static int rank_signed(const double *differences, size_t len, struct signed_ranks *out)
 {
 	PM_AUTO_FREE double *sizes = calloc(len + 1, sizeof(*sizes));
 
 	if (!sizes)
 		return -ENOMEM;
-	*ret = (struct signed_ranks){ 0 };
+	*out = (struct signed_ranks){ 0 };
 	for (size_t i = 0; i < len; i++)
 		if (differences[i] != 0)
-			sizes[ret->len++] = differences[i];
-	qsort(sizes, ret->len, sizeof(*sizes), compare_differences_by_size);
-	for (size_t first = 0, end; first < ret->len; first = end) {
+			sizes[out->len++] = differences[i];
+	qsort(sizes, out->len, sizeof(*sizes), compare_differences_by_size);
+	for (size_t first = 0, end; first < out->len; first = end) {
 		double run;
 
 		for (end = first + 1;
-		     end < ret->len && fabs(sizes[end]) == fabs(sizes[first]);)
+		     end < out->len && fabs(sizes[end]) == fabs(sizes[first]);)
 			end++;
 		run = (double)(end - first);
-		ret->ties += run * run * run - run;
+		out->ties += run * run * run - run;
 		for (size_t i = first; i < end; i++)
 			if (sizes[i] > 0)
-				ret->positive += ((double)first + (double)end + 1) / 2;
+				out->positive += ((double)first + (double)end + 1) / 2;
 	}
 	return 0;
 }
@@ -69,12 +69,12 @@ static double *rank_sum_chances(size_t len)
 	return chances;
 }
 
-static int signed_rank_p_value(const struct signed_ranks *ranks, double *ret)
+static int signed_rank_p_value(const struct signed_ranks *ranks, double *out)
 {
 	double n = (double)ranks->len, all = n * (n + 1) / 2;
 	double less = fmin(ranks->positive, all - ranks->positive), variance, far;
 
-	*ret = 1;
+	*out = 1;
 	if (ranks->len == 0)
 		return 0;
 	if (ranks->ties == 0 && ranks->len <= EXACT_MAX) {
@@ -85,15 +85,15 @@ static int signed_rank_p_value(const struct signed_ranks *ranks, double *ret)
 			return -ENOMEM;
 		for (size_t sum = 0; (double)sum <= less; sum++)
 			tail += chances[sum];
-		*ret = fmin(1, 2 * tail);
+		*out = fmin(1, 2 * tail);
 		return 0;
 	}
 	variance = n * (n + 1) * (2 * n + 1) / 24 - ranks->ties / 48;
 	far = fmax(0, all / 2 - less - 0.5);
 	if (variance > 0)
-		*ret = erfc(far / sqrt(variance) / M_SQRT2);
+		*out = erfc(far / sqrt(variance) / M_SQRT2);
 	else
-		*ret = 1;
+		*out = 1;
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static double pair_mean_at(const double *sorted, size_t len, size_t rank)
 }
 
 /* The number of means outside of the interval on each side. */
-static int count_means_outside(size_t len, double confidence, size_t *ret)
+static int count_means_outside(size_t len, double confidence, size_t *out)
 {
 	double n = (double)len, tail = 0;
 	size_t count = 0, means = len * (len + 1) / 2;
@@ -157,42 +157,42 @@ static int count_means_outside(size_t len, double confidence, size_t *ret)
 			n * (n + 1) / 4 - pm_stats_normal_middle(confidence) *
 						  sqrt(n * (n + 1) * (2 * n + 1) / 24));
 	}
-	*ret = count;
+	*out = count;
 	return 0;
 }
 
 static int estimate_median_shift(const double *differences, size_t len, double confidence,
-				 struct pm_stats_paired *ret)
+				 struct pm_stats_paired *out)
 {
 	PM_AUTO_FREE double *sorted = pm_stats_sorted(differences, len);
 	size_t means = len * (len + 1) / 2, beyond;
 
 	if (!sorted || count_means_outside(len, confidence, &beyond) < 0)
 		return -ENOMEM;
-	ret->shift = pair_mean_at(sorted, len, means / 2);
+	out->shift = pair_mean_at(sorted, len, means / 2);
 	if (means % 2 == 0)
-		ret->shift = (pair_mean_at(sorted, len, means / 2 - 1) + ret->shift) / 2;
+		out->shift = (pair_mean_at(sorted, len, means / 2 - 1) + out->shift) / 2;
 	if (beyond == 0)
 		beyond = 1;
-	ret->low = pair_mean_at(sorted, len, beyond - 1);
-	ret->high = pair_mean_at(sorted, len, means - beyond);
+	out->low = pair_mean_at(sorted, len, beyond - 1);
+	out->high = pair_mean_at(sorted, len, means - beyond);
 	return 0;
 }
 
 int pm_stats_signed_rank(const double *differences, size_t len, double confidence,
-			 struct pm_stats_paired *ret)
+			 struct pm_stats_paired *out)
 {
 	struct pm_stats_paired paired = { NAN, NAN, NAN, 1 };
 	struct signed_ranks ranks;
-	int r = 0;
+	int ret = 0;
 
 	if (len > 0)
-		r = estimate_median_shift(differences, len, confidence, &paired);
-	if (r == 0 && len > 0)
-		r = rank_signed(differences, len, &ranks);
-	if (r == 0 && len > 0)
-		r = signed_rank_p_value(&ranks, &paired.p);
-	if (r == 0)
-		*ret = paired;
-	return r;
+		ret = estimate_median_shift(differences, len, confidence, &paired);
+	if (ret == 0 && len > 0)
+		ret = rank_signed(differences, len, &ranks);
+	if (ret == 0 && len > 0)
+		ret = signed_rank_p_value(&ranks, &paired.p);
+	if (ret == 0)
+		*out = paired;
+	return ret;
 }

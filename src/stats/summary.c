@@ -98,7 +98,7 @@ static double student_t_quantile(size_t freedom)
 }
 
 static void set_mean_and_interval(const double *values, size_t len,
-				  struct pm_stats_summary *ret)
+				  struct pm_stats_summary *out)
 {
 	long double sum = 0, squares = 0, mean;
 	double half;
@@ -107,24 +107,24 @@ static void set_mean_and_interval(const double *values, size_t len,
 		sum += values[i];
 	mean = sum / (long double)len;
 	/* Rounding must not change the mean of equal values. */
-	if (ret->min == ret->max)
-		ret->mean = ret->min;
+	if (out->min == out->max)
+		out->mean = out->min;
 	else
-		ret->mean = (double)mean;
+		out->mean = (double)mean;
 	if (len < 2)
 		return;
 	for (size_t i = 0; i < len; i++)
 		squares += (values[i] - mean) * (values[i] - mean);
-	if (ret->min == ret->max)
-		ret->sigma = 0;
+	if (out->min == out->max)
+		out->sigma = 0;
 	else
-		ret->sigma = (double)sqrtl(squares / (long double)(len - 1));
-	half = student_t_quantile(len - 1) * ret->sigma / sqrt((double)len);
-	ret->mean_low = ret->mean - half;
-	ret->mean_high = ret->mean + half;
+		out->sigma = (double)sqrtl(squares / (long double)(len - 1));
+	half = student_t_quantile(len - 1) * out->sigma / sqrt((double)len);
+	out->mean_low = out->mean - half;
+	out->mean_high = out->mean + half;
 }
 
-int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary *ret)
+int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary *out)
 {
 	PM_AUTO_FREE double *sorted = pm_stats_sorted(values, len);
 	struct pm_stats_summary summary = {
@@ -149,6 +149,6 @@ int pm_stats_summarize(const double *values, size_t len, struct pm_stats_summary
 	for (size_t i = 0; i < len; i++)
 		summary.outliers +=
 			sorted[i] < summary.q1 - range || sorted[i] > summary.q3 + range;
-	*ret = summary;
+	*out = summary;
 	return 0;
 }
