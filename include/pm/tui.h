@@ -64,13 +64,13 @@ struct pm_tui;
  * borrowed until pm_tui_free(). Fails with -ENOENT and the like, as pm_output_text(), and
  * also if the profile has no event.
  */
-int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_error *err);
+int pm_tui_new(struct pm_tui **out, const struct pm_report *report, struct pm_error *err);
 void pm_tui_free(struct pm_tui *tui);
 void pm_tui_resize(struct pm_tui *tui, unsigned rows, unsigned columns);
 /* Returns 1 to continue, 0 if the user has ended it, or -ENOMEM. */
 int pm_tui_press(struct pm_tui *tui, uint32_t key);
 /* The frame is valid until the next call with @tui. Returns 0 or -ENOMEM. */
-int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **ret);
+int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **out);
 
 /*
  * Browses on the terminal @screen with keys from the terminal @keys. Returns 0 when the

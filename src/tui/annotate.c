@@ -8,13 +8,13 @@ enum {
 	CONTEXT_ROWS = 5, /* shown above the hottest row */
 };
 
-bool line_percent(const char *line, double *ret, unsigned *columns)
+bool line_percent(const char *line, double *out, unsigned *columns)
 {
 	char *end;
 
 	if (line[strspn(line, " 0123456789")] != '.')
 		return false;
-	*ret = strtod(line, &end);
+	*out = strtod(line, &end);
 	*columns = (unsigned)(end - line) + 1;
 	return *end == '%';
 }
@@ -41,19 +41,19 @@ int tui_annotate_lines(struct pm_tui *tui, struct page *page)
 	char *text = NULL;
 	size_t len = 0;
 	FILE *stream = open_memstream(&text, &len);
-	int r;
+	int ret;
 
 	if (!stream)
 		return -ENOMEM;
-	r = tui_annotate_report(tui, page, tui_room(tui, 1, 1), stream, &err);
+	ret = tui_annotate_report(tui, page, tui_room(tui, 1, 1), stream, &err);
 	if (fclose(stream) != 0)
-		r = -ENOMEM;
-	if (r == 0 && text)
+		ret = -ENOMEM;
+	if (ret == 0 && text)
 		pm_str_append(&page->text, text, len);
-	else if (r < 0 && r != -ENOMEM)
+	else if (ret < 0 && ret != -ENOMEM)
 		pm_str_printf(&page->text, "! %s\n", err.text);
 	free(text);
-	if (r == -ENOMEM || page->text.failed)
+	if (ret == -ENOMEM || page->text.failed)
 		return -ENOMEM;
 	return 0;
 }
@@ -77,13 +77,13 @@ void tui_show_hottest(struct pm_tui *tui, struct page *page)
 int tui_push_annotate(struct pm_tui *tui, const char *function)
 {
 	struct page page = { .kind = PAGE_TEXT, .text_kind = TEXT_ANNOTATE };
-	int r;
+	int ret;
 
 	page.function = strdup(function);
 	if (!page.function)
 		return -ENOMEM;
-	r = tui_push(tui, &page);
-	if (r == 0)
+	ret = tui_push(tui, &page);
+	if (ret == 0)
 		tui_show_hottest(tui, tui_page(tui));
-	return r;
+	return ret;
 }

@@ -429,14 +429,14 @@ static int draw_page(struct pm_tui *tui)
 	draw_columns(tui, ROW_COLUMNS);
 	for (unsigned i = 0; i < body && page->top + i < page->rows.len; i++) {
 		uint32_t shown;
-		int r = 0;
+		int ret = 0;
 
 		/* Expands the node to find out whether it can be opened. */
 		if (page->kind == PAGE_TREE)
-			r = tree_shown(tui, page, page->rows.data[page->top + i].id,
-				       &shown);
-		if (r < 0)
-			return r;
+			ret = tree_shown(tui, page, page->rows.data[page->top + i].id,
+					 &shown);
+		if (ret < 0)
+			return ret;
 		draw_row(tui, page, page->top + i, ROW_BODY + i);
 	}
 	if (page->rows.len == 0)
@@ -446,10 +446,10 @@ static int draw_page(struct pm_tui *tui)
 	return 0;
 }
 
-int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **ret)
+int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **out)
 {
 	struct pm_tui_frame *frame = &tui->frame;
-	int r = 0;
+	int ret = 0;
 
 	frame->rows = tui->rows;
 	frame->columns = tui->columns;
@@ -467,13 +467,13 @@ int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **ret)
 			 PM_TUI_ROWS_MIN);
 		frame_put(frame, 1, 0, tui->columns, PM_TUI_WARNING, words);
 	} else {
-		r = page_make(tui, tui_page(tui));
-		if (r == 0)
-			r = draw_page(tui);
+		ret = page_make(tui, tui_page(tui));
+		if (ret == 0)
+			ret = draw_page(tui);
 	}
-	if (r == 0 && frame->text.failed)
-		r = -ENOMEM;
-	if (r == 0)
-		*ret = frame;
-	return r;
+	if (ret == 0 && frame->text.failed)
+		ret = -ENOMEM;
+	if (ret == 0)
+		*out = frame;
+	return ret;
 }

@@ -163,10 +163,10 @@ static int zoom_thread(struct pm_tui *tui, uint32_t key)
 		return continue_unless_failed(tui_zoom_out(tui, ZOOM_THREAD));
 	if (page->kind != PAGE_TABLE ||
 	    (page->key != PM_KEY_THREAD && page->key != PM_KEY_PROCESS)) {
-		int r = tui_show_table(tui, PM_KEY_THREAD);
+		int ret = tui_show_table(tui, PM_KEY_THREAD);
 
 		tui_say(tui, "which thread? Enter zooms into it");
-		return continue_unless_failed(r);
+		return continue_unless_failed(ret);
 	}
 	if (page->rows.len == 0)
 		return GOES_ON;
@@ -196,14 +196,14 @@ static bool append_module_to_list(struct pm_str *list, const struct pm_profile *
 
 static int zoom_to_module_list(struct pm_tui *tui, struct pm_str *list)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (list->failed)
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	else if (list->len > 0)
-		r = tui_zoom_module(tui, list->data);
+		ret = tui_zoom_module(tui, list->data);
 	pm_str_release(list);
-	return continue_unless_failed(r);
+	return continue_unless_failed(ret);
 }
 
 static int zoom_module(struct pm_tui *tui, uint32_t key)
@@ -282,13 +282,13 @@ static int name_modules(struct pm_tui *tui, uint32_t key)
 /* ---- trees -------------------------------------------------------------------------------- */
 
 /* The selected node; false if there is none. */
-static bool selected_node(struct pm_tui *tui, uint32_t *ret)
+static bool selected_node(struct pm_tui *tui, uint32_t *out)
 {
 	const struct page *page = tui_page(tui);
 
 	if (page->kind != PAGE_TREE || page->rows.len == 0)
 		return false;
-	*ret = page->rows.data[page->selected].id;
+	*out = page->rows.data[page->selected].id;
 	return true;
 }
 
@@ -296,7 +296,7 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);
 	uint32_t node;
-	int r;
+	int ret;
 
 	if (!selected_node(tui, &node)) {
 		if (key == '+')
@@ -309,9 +309,9 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 	}
 	if (tree_is_open(page, node))
 		return move_selection(tui, PM_TUI_DOWN);
-	r = tree_open(tui, page, node);
-	if (r < 0)
-		return r;
+	ret = tree_open(tui, page, node);
+	if (ret < 0)
+		return ret;
 	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
@@ -342,10 +342,10 @@ static int open_tree_below(struct pm_tui *tui, uint32_t top, uint32_t node)
 {
 	struct page *page = tui_page(tui);
 	bool cut;
-	int r = tree_open_all(tui, page, top, &cut);
+	int ret = tree_open_all(tui, page, top, &cut);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (cut)
 		tui_warn(tui, "not all of it: %u rows at a time; L sets a limit",
 			 TREE_ROWS_MAX);
@@ -402,7 +402,7 @@ static int open_selected_row(struct pm_tui *tui, uint32_t key)
 {
 	const struct page *page = tui_page(tui);
 	size_t zooms = tui->zooms_len;
-	int r;
+	int ret;
 
 	if (page->kind == PAGE_TREE)
 		return open_node(tui, '+');
@@ -412,11 +412,11 @@ static int open_selected_row(struct pm_tui *tui, uint32_t key)
 		return push_function_page(tui, '<');
 	/* Shows the functions of a module, thread or process. */
 	if (page->key == PM_KEY_MODULE)
-		r = zoom_module(tui, 'd');
+		ret = zoom_module(tui, 'd');
 	else
-		r = zoom_thread(tui, 't');
-	if (r < 0 || tui->zooms_len <= zooms)
-		return r;
+		ret = zoom_thread(tui, 't');
+	if (ret < 0 || tui->zooms_len <= zooms)
+		return ret;
 	return show_requested_page(tui, '1');
 }
 
@@ -504,7 +504,7 @@ static const struct {
 
 int pm_tui_press(struct pm_tui *tui, uint32_t key)
 {
-	int r = GOES_ON;
+	int ret = GOES_ON;
 
 	tui->message[0] = '\0';
 	if (tui->prompt != PROMPT_NONE)
@@ -512,9 +512,9 @@ int pm_tui_press(struct pm_tui *tui, uint32_t key)
 	for (size_t i = 0; i < PM_ARRAY_LEN(bindings); i++) {
 		if (bindings[i].key != key)
 			continue;
-		r = bindings[i].act(tui, key);
-		if (r <= 0)
-			return r;
+		ret = bindings[i].act(tui, key);
+		if (ret <= 0)
+			return ret;
 		return continue_unless_failed(page_make(tui, tui_page(tui)));
 	}
 	tui_say(tui, "no key of this browser: h lists them");

@@ -40,10 +40,10 @@ static int tui_switch_view(struct pm_tui *tui, uint32_t event,
 			   const struct pm_filter *filter, struct pm_error *err)
 {
 	struct pm_view *view = NULL;
-	int r = pm_view_new(&view, tui->profile, event, filter, err);
+	int ret = pm_view_new(&view, tui->profile, event, filter, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	pm_view_free(tui->view);
 	tui->view = view;
 	tui->event = event;
@@ -56,12 +56,12 @@ int tui_set_event(struct pm_tui *tui, uint32_t event)
 {
 	struct pm_filter filter = tui->filter;
 	struct pm_error err = { .offset = -1 };
-	int r = tui_switch_view(tui, event, &filter, &err);
+	int ret = tui_switch_view(tui, event, &filter, &err);
 
-	if (r < 0 && r != -ENOMEM)
+	if (ret < 0 && ret != -ENOMEM)
 		tui_warn(tui, "%s", err.text);
-	if (r == -ENOMEM)
-		return r;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
 
@@ -83,15 +83,15 @@ static int tui_zoom_in(struct pm_tui *tui, enum zoom_kind kind,
 {
 	struct pm_error err = { .offset = -1 };
 	char **of_first = kind == ZOOM_THREAD ? &tui->zoom_pid : &tui->zoom_module;
-	int r = tui_switch_view(tui, tui->event, filter, &err);
+	int ret = tui_switch_view(tui, tui->event, filter, &err);
 
-	if (r < 0) {
+	if (ret < 0) {
 		free(first);
 		free(second);
-		if (r != -ENOMEM)
+		if (ret != -ENOMEM)
 			tui_warn(tui, "%s", err.text);
-		if (r == -ENOMEM)
-			return r;
+		if (ret == -ENOMEM)
+			return ret;
 		return 0;
 	}
 	free(*of_first);
@@ -169,15 +169,15 @@ static int tui_push_requested_page(struct pm_tui *tui, struct pm_error *err)
 	PM_CLEANUP(pm_annotate_choices_release)
 	struct pm_annotate_choices choices = { 0 };
 	struct page page = { .kind = PAGE_TREE, .tree_kind = PM_TREE_TOP_DOWN };
-	int r = pm_annotate_choose(&choices, tui->view, report->function, err);
+	int ret = pm_annotate_choose(&choices, tui->view, report->function, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (report->show == PM_SHOW_ANNOTATE)
 		return tui_push_annotate(tui, report->function);
-	r = pm_function_set_init(&page.only, tui->profile, report->function, err);
-	if (r < 0)
-		return r;
+	ret = pm_function_set_init(&page.only, tui->profile, report->function, err);
+	if (ret < 0)
+		return ret;
 	if (report->show == PM_SHOW_CALLERS)
 		page.tree_kind = PM_TREE_BOTTOM_UP;
 	page.function = strdup(report->function);
@@ -192,33 +192,33 @@ static int tui_start(struct pm_tui *tui, struct pm_error *err)
 {
 	const struct pm_report *report = &tui->report;
 	uint32_t event = report->event == PM_PROFILE_NONE ? 0 : report->event;
-	int r;
+	int ret;
 
 	if (tui->profile->events.len == 0)
 		return pm_error_set(err, -ENOENT, "the recording has no event");
-	r = tui_switch_view(tui, event, report->filter, err);
-	if (r < 0)
-		return r;
+	ret = tui_switch_view(tui, event, report->filter, err);
+	if (ret < 0)
+		return ret;
 	if (report->show == PM_SHOW_TREE)
-		r = tui_show_tree(tui, PM_TREE_TOP_DOWN);
+		ret = tui_show_tree(tui, PM_TREE_TOP_DOWN);
 	else if (report->show == PM_SHOW_BOTTOM_UP)
-		r = tui_show_tree(tui, PM_TREE_BOTTOM_UP);
+		ret = tui_show_tree(tui, PM_TREE_BOTTOM_UP);
 	else if (report->show == PM_SHOW_TABLE)
-		r = tui_show_table(tui, report->key);
+		ret = tui_show_table(tui, report->key);
 	else
-		r = tui_show_table(tui, PM_KEY_FUNCTION);
-	if (r == 0 &&
+		ret = tui_show_table(tui, PM_KEY_FUNCTION);
+	if (ret == 0 &&
 	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES ||
 	     report->show == PM_SHOW_ANNOTATE))
-		r = tui_push_requested_page(tui, err);
-	return r;
+		ret = tui_push_requested_page(tui, err);
+	return ret;
 }
 
-int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_error *err)
+int pm_tui_new(struct pm_tui **out, const struct pm_report *report, struct pm_error *err)
 {
 	static const struct pm_filter none;
 	struct pm_tui *tui = calloc(1, sizeof(*tui));
-	int r;
+	int ret;
 
 	if (!tui)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -231,14 +231,14 @@ int pm_tui_new(struct pm_tui **ret, const struct pm_report *report, struct pm_er
 	tui->limit = PM_MAX(report->limit, 0);
 	tui->rows = 24;
 	tui->columns = 80;
-	r = tui_start(tui, err);
-	if (r < 0) {
+	ret = tui_start(tui, err);
+	if (ret < 0) {
 		pm_tui_free(tui);
-		if (r == -ENOMEM)
-			return pm_error_set(err, r, "out of memory");
-		return r;
+		if (ret == -ENOMEM)
+			return pm_error_set(err, ret, "out of memory");
+		return ret;
 	}
-	*ret = tui;
+	*out = tui;
 	return 0;
 }
 

@@ -57,7 +57,7 @@ static int page_make_table(struct pm_tui *tui, struct page *page)
 	uint32_t selected = PM_PROFILE_NONE;
 	bool had_one = page->made > 0 && page->rows.len > 0 && page->selected > 0;
 	size_t at = 0;
-	int r;
+	int ret;
 
 	if (had_one)
 		selected = page_table_row(page, page->selected)->id;
@@ -65,8 +65,8 @@ static int page_make_table(struct pm_tui *tui, struct page *page)
 	page->table = (struct pm_table){ 0 };
 	pm_vec_clear(&page->rows);
 	page->hidden = 0;
-	r = pm_table_init_keys(&page->table, tui->view, &keys, tui->by_total);
-	for (size_t i = 0; r == 0 && i < page->table.rows.len; i++) {
+	ret = pm_table_init_keys(&page->table, tui->view, &keys, tui->by_total);
+	for (size_t i = 0; ret == 0 && i < page->table.rows.len; i++) {
 		const struct pm_row *row = &page->table.rows.data[i];
 		const struct pm_weight *weight = tui->by_total ? &row->total : &row->self;
 
@@ -76,10 +76,10 @@ static int page_make_table(struct pm_tui *tui, struct page *page)
 		}
 		if (had_one && row->id == selected)
 			at = page->rows.len;
-		r = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)i });
+		ret = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)i });
 	}
 	page_select(tui, page, at);
-	return r;
+	return ret;
 }
 
 /* ---- trees ------------------------------------------------------------------------------- */
@@ -91,28 +91,29 @@ struct path {
 
 static int page_selected_path(struct path *path, const struct page *page)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (!page->tree || page->rows.len == 0)
 		return 0;
-	for (uint32_t node = page->rows.data[page->selected].id; r == 0 && node != 0;
+	for (uint32_t node = page->rows.data[page->selected].id; ret == 0 && node != 0;
 	     node = page->tree->nodes.data[node].parent)
-		r = pm_vec_push(&path->functions, page->tree->nodes.data[node].function);
-	return r;
+		ret = pm_vec_push(&path->functions,
+				  page->tree->nodes.data[node].function);
+	return ret;
 }
 
 /* The node at the end of the path, or the last one found on the way. */
 static int follow_tree_path(const struct pm_tui *tui, struct page *page,
-			    const struct path *path, uint32_t *ret)
+			    const struct path *path, uint32_t *out)
 {
 	uint32_t node = 0;
 
 	for (size_t i = path->functions.len; i-- > 0;) {
 		uint32_t shown, child = 0;
-		int r = tree_shown(tui, page, node, &shown);
+		int ret = tree_shown(tui, page, node, &shown);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		for (uint32_t c = 0; c < shown && child == 0; c++) {
 			uint32_t id = page->tree->nodes.data[node].first_child + c;
 
@@ -124,7 +125,7 @@ static int follow_tree_path(const struct pm_tui *tui, struct page *page,
 			break;
 		node = child;
 	}
-	*ret = node;
+	*out = node;
 	return 0;
 }
 
@@ -133,27 +134,27 @@ static int page_make_tree(struct pm_tui *tui, struct page *page)
 	struct path path = { 0 };
 	struct pm_tree *tree = NULL;
 	uint32_t node = 0;
-	int r = page_selected_path(&path, page);
+	int ret = page_selected_path(&path, page);
 
-	if (r == 0)
-		r = pm_tree_new(&tree, tui->view, page->tree_kind,
-				page->only.set ? &page->only : NULL, true);
+	if (ret == 0)
+		ret = pm_tree_new(&tree, tui->view, page->tree_kind,
+				  page->only.set ? &page->only : NULL, true);
 	pm_tree_free(page->tree);
 	page->tree = tree;
 	pm_vec_clear(&page->open);
 	pm_vec_clear(&page->rows);
-	if (r == 0)
-		r = follow_tree_path(tui, page, &path, &node);
-	if (r == 0 && node == 0 && page->made == 0 &&
+	if (ret == 0)
+		ret = follow_tree_path(tui, page, &path, &node);
+	if (ret == 0 && node == 0 && page->made == 0 &&
 	    page->tree->nodes.data[0].children > 0) {
 		/* Initially select the heaviest child. */
-		r = tree_open(tui, page, page->tree->nodes.data[0].first_child);
+		ret = tree_open(tui, page, page->tree->nodes.data[0].first_child);
 		node = page->tree->nodes.data[0].first_child;
 	}
-	if (r == 0)
-		r = tree_show(tui, page, node);
+	if (ret == 0)
+		ret = tree_show(tui, page, node);
 	pm_vec_release(&path.functions);
-	return r;
+	return ret;
 }
 
 /* ---- texts ------------------------------------------------------------------------------- */
@@ -161,21 +162,23 @@ static int page_make_tree(struct pm_tui *tui, struct page *page)
 static int page_split_lines(struct page *page)
 {
 	size_t start = 0;
-	int r = 0;
+	int ret = 0;
 
 	pm_vec_clear(&page->rows);
 	if (page->text.failed || page->text.len > UINT32_MAX)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < page->text.len; i++) {
+	for (size_t i = 0; ret == 0 && i < page->text.len; i++) {
 		if (page->text.data[i] != '\n')
 			continue;
 		page->text.data[i] = '\0';
-		r = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)start });
+		ret = pm_vec_push(&page->rows,
+				  (struct page_row){ .id = (uint32_t)start });
 		start = i + 1;
 	}
-	if (r == 0 && start < page->text.len)
-		r = pm_vec_push(&page->rows, (struct page_row){ .id = (uint32_t)start });
-	return r;
+	if (ret == 0 && start < page->text.len)
+		ret = pm_vec_push(&page->rows,
+				  (struct page_row){ .id = (uint32_t)start });
+	return ret;
 }
 
 /* The heading of the text report, which contains all warnings. */
@@ -185,7 +188,7 @@ static int page_make_information(struct pm_tui *tui, struct page *page)
 	char *text = NULL;
 	size_t len = 0;
 	FILE *stream = open_memstream(&text, &len);
-	int r;
+	int ret;
 
 	if (!stream)
 		return -ENOMEM;
@@ -193,65 +196,65 @@ static int page_make_information(struct pm_tui *tui, struct page *page)
 	report.show = PM_SHOW_TABLE;
 	report.color = false;
 	report.width = tui_room(tui, 2, 0);
-	r = pm_output_heading(&report, stream, NULL);
+	ret = pm_output_heading(&report, stream, NULL);
 	if (fclose(stream) != 0)
-		r = -ENOMEM;
-	if (r == 0)
+		ret = -ENOMEM;
+	if (ret == 0)
 		pm_str_append(&page->text, text, len);
 	free(text);
-	return r;
+	return ret;
 }
 
 static int page_make_text(struct pm_tui *tui, struct page *page)
 {
-	int r;
+	int ret;
 
 	pm_str_clear(&page->text);
 	page->found = 0;
 	if (page->text_kind == TEXT_HELP)
-		r = tui_help_lines(tui, page);
+		ret = tui_help_lines(tui, page);
 	else if (page->text_kind == TEXT_ANNOTATE)
-		r = tui_annotate_lines(tui, page);
+		ret = tui_annotate_lines(tui, page);
 	else
-		r = page_make_information(tui, page);
-	if (r == 0)
-		r = page_split_lines(page);
+		ret = page_make_information(tui, page);
+	if (ret == 0)
+		ret = page_split_lines(page);
 	page_select(tui, page, page->selected);
-	return r;
+	return ret;
 }
 
 int page_make(struct pm_tui *tui, struct page *page)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (page->made == tui->generation)
 		return 0;
 	switch (page->kind) {
 	case PAGE_TABLE:
-		r = page_make_table(tui, page);
+		ret = page_make_table(tui, page);
 		break;
 	case PAGE_TREE:
-		r = page_make_tree(tui, page);
+		ret = page_make_tree(tui, page);
 		break;
 	case PAGE_TEXT:
-		r = page_make_text(tui, page);
+		ret = page_make_text(tui, page);
 		break;
 	}
 	page->made = tui->generation;
-	return r;
+	return ret;
 }
 
 /* ---- the stack of pages ------------------------------------------------------------------ */
 
 int tui_push(struct pm_tui *tui, struct page *page)
 {
-	int r = page_make(tui, page);
+	int ret = page_make(tui, page);
 
-	if (r == 0)
-		r = pm_vec_push(&tui->pages, *page);
-	if (r < 0)
+	if (ret == 0)
+		ret = pm_vec_push(&tui->pages, *page);
+	if (ret < 0)
 		page_release(page);
-	return r;
+	return ret;
 }
 
 void tui_pop(struct pm_tui *tui)
@@ -262,10 +265,10 @@ void tui_pop(struct pm_tui *tui)
 
 static int page_replace_current(struct pm_tui *tui, struct page *page)
 {
-	int r = tui_push(tui, page);
+	int ret = tui_push(tui, page);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	while (tui->pages.len > 1) {
 		page_release(&tui->pages.data[tui->pages.len - 2]);
 		tui->pages.data[tui->pages.len - 2] = tui->pages.data[tui->pages.len - 1];
@@ -345,15 +348,15 @@ uint32_t page_function(const struct pm_tui *tui, const struct page *page)
 	return PM_PROFILE_NONE;
 }
 
-bool page_module(const struct pm_tui *tui, const struct page *page, uint32_t *ret)
+bool page_module(const struct pm_tui *tui, const struct page *page, uint32_t *out)
 {
 	uint32_t function = page_function(tui, page);
 
 	if (function != PM_PROFILE_NONE)
-		*ret = tui->profile->functions.data[function].module;
+		*out = tui->profile->functions.data[function].module;
 	else if (page->kind == PAGE_TABLE && page->key == PM_KEY_MODULE &&
 		 page->rows.len > 0)
-		*ret = page_table_row(page, page->selected)->id;
+		*out = page_table_row(page, page->selected)->id;
 	else
 		return false;
 	return true;

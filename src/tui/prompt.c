@@ -87,17 +87,17 @@ static int accept_line(struct pm_tui *tui)
 {
 	enum prompt_kind kind = tui->prompt;
 	const char *text = pm_str_text(&tui->typed);
-	int r = 0;
+	int ret = 0;
 
 	tui->prompt = PROMPT_NONE;
 	if (kind == PROMPT_SEARCH)
-		r = search_typed_text(tui, text);
+		ret = search_typed_text(tui, text);
 	else if (kind == PROMPT_LIMIT)
-		r = set_typed_limit(tui, text);
+		ret = set_typed_limit(tui, text);
 	else if (text[0] != '\0')
-		r = tui_write(tui, text);
-	if (r < 0)
-		return r;
+		ret = tui_write(tui, text);
+	if (ret < 0)
+		return ret;
 	return page_make(tui, tui_page(tui));
 }
 

@@ -105,10 +105,10 @@ static attr_t cell_attributes(const struct screen *screen, const struct pm_tui_c
 	return attr;
 }
 
-/* Stores one character of @text in *ret and returns its length in bytes; ? replaces
+/* Stores one character of @text in *out and returns its length in bytes; ? replaces
  * characters that take no column. */
 static size_t next_printable_character(const struct screen *screen, const char *text,
-				       wchar_t *ret, unsigned *columns)
+				       wchar_t *out, unsigned *columns)
 {
 	mbstate_t state = { 0 };
 	size_t len = pm_utf8_char(text, strnlen(text, 4));
@@ -126,7 +126,7 @@ static size_t next_printable_character(const struct screen *screen, const char *
 		wide = L'?';
 		width = 1;
 	}
-	*ret = wide;
+	*out = wide;
 	*columns = (unsigned)width;
 	return len;
 }
@@ -160,10 +160,10 @@ static void draw_cell(const struct screen *screen, const struct pm_tui_frame *fr
 static int draw_screen(struct screen *screen, struct pm_tui *tui)
 {
 	const struct pm_tui_frame *frame;
-	int r = pm_tui_draw(tui, &frame);
+	int ret = pm_tui_draw(tui, &frame);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	erase();
 	for (size_t i = 0; i < frame->cells.len; i++)
 		draw_cell(screen, frame, &frame->cells.data[i]);
@@ -208,7 +208,7 @@ static int screen_take_keys(struct screen *screen, struct pm_tui *tui, size_t *t
 
 	for (*taken = 0; (kind = get_wch(&key)) != ERR; (*taken)++) {
 		uint32_t what = key;
-		int r;
+		int ret;
 
 		if (kind == KEY_CODE_YES && key == KEY_RESIZE) {
 			pm_tui_resize(tui, (unsigned)LINES, (unsigned)COLS);
@@ -224,9 +224,9 @@ static int screen_take_keys(struct screen *screen, struct pm_tui *tui, size_t *t
 			clearok(curscr, TRUE);
 		if (what == 0 || (kind != KEY_CODE_YES && key == CONTROL_L))
 			continue;
-		r = pm_tui_press(tui, what);
-		if (r <= 0)
-			return r;
+		ret = pm_tui_press(tui, what);
+		if (ret <= 0)
+			return ret;
 	}
 	return 1;
 }
@@ -278,7 +278,7 @@ static void close_screen(struct screen *screen)
 	delscreen(screen->curses);
 }
 
-static int open_screen(struct screen *ret, const struct pm_report *report, FILE *keys,
+static int open_screen(struct screen *out, const struct pm_report *report, FILE *keys,
 		       FILE *to, struct pm_error *err)
 {
 	struct screen screen = { .fd = fileno(keys), .ascii = report->ascii };
@@ -314,7 +314,7 @@ static int open_screen(struct screen *ret, const struct pm_report *report, FILE 
 		init_pair(PAIR_WARM, COLOR_GREEN, -1);
 		init_pair(PAIR_WARNING, COLOR_YELLOW, -1);
 	}
-	*ret = screen;
+	*out = screen;
 	return 0;
 }
 
@@ -323,28 +323,28 @@ int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *to, struct pm_e
 	struct signals signals;
 	struct screen screen;
 	struct pm_tui *tui;
-	int r = pm_tui_new(&tui, report, err);
+	int ret = pm_tui_new(&tui, report, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	catch_signals(&signals);
-	r = open_screen(&screen, report, keys, to, err);
-	if (r < 0) {
+	ret = open_screen(&screen, report, keys, to, err);
+	if (ret < 0) {
 		release_signals(&signals);
 		pm_tui_free(tui);
-		return r;
+		return ret;
 	}
 	pm_tui_resize(tui, (unsigned)LINES, (unsigned)COLS);
 	do
-		r = draw_screen(&screen, tui);
-	while (r == 0 && (r = screen_wait_for_keys(&screen, tui, &signals)) > 0);
+		ret = draw_screen(&screen, tui);
+	while (ret == 0 && (ret = screen_wait_for_keys(&screen, tui, &signals)) > 0);
 	close_screen(&screen);
 	release_signals(&signals);
 	pm_tui_free(tui);
-	if (r == -ENOMEM)
-		return pm_error_set(err, r, "out of memory");
-	if (r < 0)
-		return pm_error_set(err, r, "%s", strerror(-r));
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
 	/* Ctrl-C is a normal way to end. If the terminal is gone, there is no one to
 	 * report to. */
 	if (caught == SIGINT || screen.lost)

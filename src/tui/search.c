@@ -192,10 +192,10 @@ static int search_page_tree(struct pm_tui *tui, struct page *page,
 		return say_not_found(tui, needle);
 	node = begin = page->rows.data[page->selected].id;
 	for (unsigned steps = 0; steps < SEARCH_STEPS_MAX; steps++) {
-		int r = tree_step(tui, page, node, backwards, &node);
+		int ret = tree_step(tui, page, node, backwards, &node);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		if (node == 0 && wrapped)
 			return say_not_found(tui, needle);
 		if (node == 0) {
@@ -219,13 +219,13 @@ int tui_search(struct pm_tui *tui, bool backwards)
 {
 	struct page *page = tui_page(tui);
 	struct needle needle;
-	int r;
+	int ret;
 
 	needle_init(&needle, tui->pattern.data);
 	if (page->kind == PAGE_TREE)
-		r = search_page_tree(tui, page, &needle, backwards);
+		ret = search_page_tree(tui, page, &needle, backwards);
 	else
-		r = search_page_rows(tui, page, &needle, backwards);
+		ret = search_page_rows(tui, page, &needle, backwards);
 	needle_release(&needle);
-	return r;
+	return ret;
 }

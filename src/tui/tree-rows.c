@@ -2,14 +2,14 @@
 /* Decides which nodes of a tree have rows, and walks through all nodes. */
 #include "tui-internal.h"
 
-int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *ret)
+int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *out)
 {
-	int r = pm_tree_expand(page->tree, node);
+	int ret = pm_tree_expand(page->tree, node);
 	const struct pm_tree_node *nodes = page->tree->nodes.data;
 	uint32_t shown = 0;
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	/* Children are sorted by weight, so those below the limit are at the end. */
 	if (tui->limit <= 0)
 		shown = nodes[node].children;
@@ -17,7 +17,7 @@ int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint3
 	       pm_weight_percent(&nodes[nodes[node].first_child + shown].total,
 				 &tui->view->total) >= tui->limit)
 		shown++;
-	*ret = shown;
+	*out = shown;
 	return 0;
 }
 
@@ -28,27 +28,27 @@ bool tree_is_open(const struct page *page, uint32_t node)
 
 static int node_set_open(struct page *page, uint32_t node)
 {
-	int r = 0;
+	int ret = 0;
 
-	while (r == 0 && page->open.len <= node)
-		r = pm_vec_push(&page->open, false);
-	if (r == 0)
+	while (ret == 0 && page->open.len <= node)
+		ret = pm_vec_push(&page->open, false);
+	if (ret == 0)
 		page->open.data[node] = true;
-	return r;
+	return ret;
 }
 
 int tree_open(const struct pm_tui *tui, struct page *page, uint32_t node)
 {
 	uint32_t shown;
-	int r;
+	int ret;
 
 	for (unsigned i = 0; i < TREE_ROWS_MAX; i++) {
-		r = tree_shown(tui, page, node, &shown);
-		if (r < 0 || shown == 0)
-			return r;
-		r = node_set_open(page, node);
-		if (r < 0 || shown != 1)
-			return r;
+		ret = tree_shown(tui, page, node, &shown);
+		if (ret < 0 || shown == 0)
+			return ret;
+		ret = node_set_open(page, node);
+		if (ret < 0 || shown != 1)
+			return ret;
 		node = page->tree->nodes.data[node].first_child;
 	}
 	return 0;
@@ -63,22 +63,22 @@ void tree_close(struct page *page, uint32_t node)
 int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bool *cut)
 {
 	PM_VEC(uint32_t) queue = { 0 };
-	int r = pm_vec_push(&queue, node);
+	int ret = pm_vec_push(&queue, node);
 
 	/* Breadth first, so that the deepest nodes stay closed if there are too many. */
-	for (size_t i = 0; r == 0 && i < queue.len && queue.len < TREE_ROWS_MAX; i++) {
+	for (size_t i = 0; ret == 0 && i < queue.len && queue.len < TREE_ROWS_MAX; i++) {
 		uint32_t at = queue.data[i], shown;
 
-		r = tree_shown(tui, page, at, &shown);
-		if (r == 0 && shown > 0 && at != 0)
-			r = node_set_open(page, at);
-		for (uint32_t c = 0; r == 0 && c < shown; c++)
-			r = pm_vec_push(&queue,
-					page->tree->nodes.data[at].first_child + c);
+		ret = tree_shown(tui, page, at, &shown);
+		if (ret == 0 && shown > 0 && at != 0)
+			ret = node_set_open(page, at);
+		for (uint32_t c = 0; ret == 0 && c < shown; c++)
+			ret = pm_vec_push(&queue,
+					  page->tree->nodes.data[at].first_child + c);
 	}
 	*cut = queue.len >= TREE_ROWS_MAX;
 	pm_vec_release(&queue);
-	return r;
+	return ret;
 }
 
 /* The next sibling of @node that is not below the limit, or 0. */
@@ -96,51 +96,51 @@ static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 
 /* The next node in reading order; enters closed nodes only if @all. */
 static int next_tree_node(const struct pm_tui *tui, struct page *page, uint32_t node,
-			  bool all, uint32_t *ret)
+			  bool all, uint32_t *out)
 {
 	uint32_t shown = 0, next = 0;
-	int r = 0;
+	int ret = 0;
 
 	if (all || tree_is_open(page, node))
-		r = tree_shown(tui, page, node, &shown);
-	if (r == 0 && shown > 0) {
-		*ret = page->tree->nodes.data[node].first_child;
+		ret = tree_shown(tui, page, node, &shown);
+	if (ret == 0 && shown > 0) {
+		*out = page->tree->nodes.data[node].first_child;
 		return 0;
 	}
-	while (r == 0 && node != 0 && next == 0) {
+	while (ret == 0 && node != 0 && next == 0) {
 		next = next_sibling(tui, page, node);
 		node = page->tree->nodes.data[node].parent;
 	}
-	*ret = next;
-	return r;
+	*out = next;
+	return ret;
 }
 
 /* The last node below @node, or @node itself. */
 static int last_node_below(const struct pm_tui *tui, struct page *page, uint32_t node,
-			   uint32_t *ret)
+			   uint32_t *out)
 {
 	uint32_t shown;
-	int r;
+	int ret;
 
-	while ((r = tree_shown(tui, page, node, &shown)) == 0 && shown > 0)
+	while ((ret = tree_shown(tui, page, node, &shown)) == 0 && shown > 0)
 		node = page->tree->nodes.data[node].first_child + shown - 1;
-	*ret = node;
-	return r;
+	*out = node;
+	return ret;
 }
 
 int tree_step(const struct pm_tui *tui, struct page *page, uint32_t node, bool backwards,
-	      uint32_t *ret)
+	      uint32_t *out)
 {
 	uint32_t parent;
 
 	if (!backwards)
-		return next_tree_node(tui, page, node, true, ret);
+		return next_tree_node(tui, page, node, true, out);
 	if (node == 0)
-		return last_node_below(tui, page, 0, ret);
+		return last_node_below(tui, page, 0, out);
 	parent = page->tree->nodes.data[node].parent;
 	if (node > page->tree->nodes.data[parent].first_child)
-		return last_node_below(tui, page, node - 1, ret);
-	*ret = parent;
+		return last_node_below(tui, page, node - 1, out);
+	*out = parent;
 	return 0;
 }
 
@@ -148,33 +148,33 @@ int tree_rows(struct pm_tui *tui, struct page *page, uint32_t node)
 {
 	uint32_t at = 0;
 	size_t selected = 0;
-	int r;
+	int ret;
 
 	pm_vec_clear(&page->rows);
-	while ((r = next_tree_node(tui, page, at, false, &at)) == 0 && at != 0) {
+	while ((ret = next_tree_node(tui, page, at, false, &at)) == 0 && at != 0) {
 		struct page_row row = { .id = at,
 					.indent = page->tree->nodes.data[at].depth - 1 };
 
 		if (at == node)
 			selected = page->rows.len;
-		r = pm_vec_push(&page->rows, row);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&page->rows, row);
+		if (ret < 0)
+			return ret;
 	}
 	page_select(tui, page, selected);
-	return r;
+	return ret;
 }
 
 int tree_show(struct pm_tui *tui, struct page *page, uint32_t node)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t at = node; r == 0 && at != 0;) {
+	for (uint32_t at = node; ret == 0 && at != 0;) {
 		at = page->tree->nodes.data[at].parent;
 		if (at != 0)
-			r = node_set_open(page, at);
+			ret = node_set_open(page, at);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return tree_rows(tui, page, node);
 }

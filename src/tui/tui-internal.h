@@ -145,8 +145,8 @@ void page_select(struct pm_tui *tui, struct page *page, size_t row);
 unsigned tui_body_rows(const struct pm_tui *tui);
 /* The function of the selected row, or PM_PROFILE_NONE. */
 uint32_t page_function(const struct pm_tui *tui, const struct page *page);
-/* *ret is the module of the selected row; false if the row has none. */
-bool page_module(const struct pm_tui *tui, const struct page *page, uint32_t *ret);
+/* *out is the module of the selected row; false if the row has none. */
+bool page_module(const struct pm_tui *tui, const struct page *page, uint32_t *out);
 static inline const struct pm_row *page_table_row(const struct page *page, size_t row)
 {
 	return &page->table.rows.data[page->rows.data[row].id];
@@ -165,12 +165,12 @@ int tui_annotate_report(struct pm_tui *tui, const struct page *page, unsigned wi
 			FILE *to, struct pm_error *err);
 void tui_show_hottest(struct pm_tui *tui, struct page *page);
 /* Whether @line starts with a percentage; returns it and the columns it takes. */
-bool line_percent(const char *line, double *ret, unsigned *columns);
+bool line_percent(const char *line, double *out, unsigned *columns);
 
 /* ---- trees, tree-rows.c ---------------------------------------------------------------- */
 
 /* Counts the children that are not below the limit, and expands the node for that. */
-int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *ret);
+int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *out);
 /* Opens the node, and its descendants down to the first branching. */
 int tree_open(const struct pm_tui *tui, struct page *page, uint32_t node);
 void tree_close(struct page *page, uint32_t node);
@@ -184,7 +184,7 @@ int tree_show(struct pm_tui *tui, struct page *page, uint32_t node);
 /* The node after (or before) @node in reading order, whether or not it has a row; 0 after
  * the last (or before the first) one. */
 int tree_step(const struct pm_tui *tui, struct page *page, uint32_t node, bool backwards,
-	      uint32_t *ret);
+	      uint32_t *out);
 
 /* ---- words ---------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ static int write_table_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
 {
 	struct page *page = tui_page(tui);
 	struct pm_report report = tui->report;
-	int r;
+	int ret;
 
 	report.event = tui->event;
 	report.filter = &tui->filter;
@@ -57,9 +57,9 @@ static int write_table_page(struct pm_tui *tui, FILE *to, struct pm_error *err)
 	if (page->kind == PAGE_TEXT && page->text_kind == TEXT_ANNOTATE)
 		return tui_annotate_report(tui, page, 0, to, err);
 	if (page->kind == PAGE_TREE) {
-		r = pm_output_heading(&report, to, err);
-		if (r < 0)
-			return r;
+		ret = pm_output_heading(&report, to, err);
+		if (ret < 0)
+			return ret;
 	}
 	return write_page_rows(tui, page, to);
 }
@@ -68,36 +68,36 @@ int tui_write(struct pm_tui *tui, const char *path)
 {
 	struct pm_error err = { .offset = -1 };
 	/* Never overwrite an existing file or follow a symbolic link. */
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), r;
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), ret;
 	FILE *to = NULL;
 	bool failed;
 
 	if (fd >= 0)
 		to = fdopen(fd, "w");
 	if (!to) {
-		r = errno;
+		ret = errno;
 		if (fd >= 0)
 			close(fd);
-		if (r == EEXIST)
+		if (ret == EEXIST)
 			tui_warn(tui, "not written: there is such a file already");
 		else
-			tui_warn(tui, "not written: %s", strerror(r));
+			tui_warn(tui, "not written: %s", strerror(ret));
 		return 0;
 	}
-	r = write_table_page(tui, to, &err);
+	ret = write_table_page(tui, to, &err);
 	failed = ferror(to) != 0;
 	if (fclose(to) != 0)
 		failed = true;
-	if (r == 0 && !failed) {
+	if (ret == 0 && !failed) {
 		PM_CLEANUP(pm_str_release) struct pm_str shown = { 0 };
 
 		pm_put_cut(&shown, path, 0, false, tui->report.ascii);
 		tui_say(tui, "written to %s", shown.data ? shown.data : "the file");
 		return 0;
 	}
-	tui_warn(tui, "not written: %s", r < 0 ? err.text : strerror(EIO));
+	tui_warn(tui, "not written: %s", ret < 0 ? err.text : strerror(EIO));
 	unlink(path);
-	if (r == -ENOMEM)
-		return r;
+	if (ret == -ENOMEM)
+		return ret;
 	return 0;
 }
