@@ -54,12 +54,12 @@ int pm_browse(const struct pm_report *report, const struct pm_report_options *op
 	      struct pm_error *err)
 {
 	FILE *keys = open_keyboard(options, err);
-	int r;
+	int ret;
 
 	if (!keys)
 		return -ENOTTY;
-	r = pm_tui_run(report, keys, stdout, err);
+	ret = pm_tui_run(report, keys, stdout, err);
 	if (keys != stdin)
 		fclose(keys);
-	return r;
+	return ret;
 }

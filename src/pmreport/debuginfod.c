@@ -44,25 +44,25 @@ struct library {
 };
 
 /* Converts the result of dlsym(3) to a function pointer, as POSIX requires. */
-static bool find_library_function(void *handle, const char *name, void *ret)
+static bool find_library_function(void *handle, const char *name, void *out)
 {
 	void *symbol = dlsym(handle, name);
 
-	memcpy(ret, &symbol, sizeof(symbol));
+	memcpy(out, &symbol, sizeof(symbol));
 	return symbol != NULL;
 }
 
-static bool load_debuginfod_library(struct library *ret)
+static bool load_debuginfod_library(struct library *out)
 {
 	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
-	return handle && find_library_function(handle, "debuginfod_begin", &ret->begin) &&
+	return handle && find_library_function(handle, "debuginfod_begin", &out->begin) &&
 	       find_library_function(handle, "debuginfod_set_progressfn",
-				     &ret->on_progress) &&
+				     &out->on_progress) &&
 	       find_library_function(handle, "debuginfod_find_debuginfo",
-				     &ret->find_debuginfo) &&
+				     &out->find_debuginfo) &&
 	       find_library_function(handle, "debuginfod_find_executable",
-				     &ret->find_executable);
+				     &out->find_executable);
 }
 
 /* ---- in the child ---------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static void show_fetch_progress(const char *name, const struct message *message)
 /* Reads until the child reports the end or closes the pipe, or the time is over. Returns
  * 0 or a negative errno. */
 static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint64_t ms,
-				  const char *name, struct message *ret)
+				  const char *name, struct message *out)
 {
 	uint64_t end = fetch_clock_ms() + ms, shown = 0;
 
@@ -156,15 +156,15 @@ static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint
 			return -ETIMEDOUT;
 		if (poll(&ready, 1, (int)(end - now)) <= 0)
 			continue;
-		n = read(fd, ret, sizeof(*ret));
+		n = read(fd, out, sizeof(*out));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != (ssize_t)sizeof(*ret))
+		if (n != (ssize_t)sizeof(*out))
 			return -EPIPE;
-		if (ret->kind != AT)
+		if (out->kind != AT)
 			return 0;
 		if (from->progress && now - shown >= PROGRESS_EVERY_MS) {
-			show_fetch_progress(name, ret);
+			show_fetch_progress(name, out);
 			shown = now;
 		}
 	}
@@ -172,9 +172,9 @@ static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint
 
 static int fetch_with_progress(const struct pm_debuginfod *from, const char *build_id,
 			       bool executable, const char *name, uint64_t ms,
-			       struct message *ret)
+			       struct message *out)
 {
-	int ends[2], code;
+	int ends[2], ret;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -184,16 +184,16 @@ static int fetch_with_progress(const struct pm_debuginfod *from, const char *bui
 		close(ends[0]);
 		fetch_in_child(build_id, executable, ends[1]);
 	}
-	code = pid < 0 ? -errno : 0;
+	ret = pid < 0 ? -errno : 0;
 	close(ends[1]);
 	if (pid > 0) {
-		code = receive_fetch_messages(ends[0], from, ms, name, ret);
+		ret = receive_fetch_messages(ends[0], from, ms, name, out);
 		kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
 	close(ends[0]);
-	return code;
+	return ret;
 }
 
 static char *set_fetch_error(const struct message *message, int code, uint64_t ms,
@@ -217,7 +217,7 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 {
 	struct message message = { .kind = MISSING };
 	uint64_t begin = fetch_clock_ms(), ms = from->file_seconds * UINT64_C(1000), used;
-	int code;
+	int ret;
 
 	if (ms > from->ms_left)
 		ms = from->ms_left;
@@ -227,13 +227,13 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 	}
 	if (from->progress)
 		show_fetch_progress(name, NULL);
-	code = fetch_with_progress(from, build_id, executable, name, ms, &message);
+	ret = fetch_with_progress(from, build_id, executable, name, ms, &message);
 	if (from->progress)
 		fputs("\r\033[K", stderr);
 	used = fetch_clock_ms() - begin;
 	from->ms_left -= PM_MIN(used, from->ms_left);
-	if (code < 0 || message.kind != FOUND)
-		return set_fetch_error(&message, code, ms, err);
+	if (ret < 0 || message.kind != FOUND)
+		return set_fetch_error(&message, ret, ms, err);
 	message.path[sizeof(message.path) - 1] = '\0';
 	return strdup(message.path);
 }

@@ -158,10 +158,10 @@ static int follow_draw_report(struct follow *follow, struct pm_error *err)
 	struct pm_error why = { .offset = -1 };
 	size_t len = 0;
 	FILE *to;
-	int r = pm_profile_stream_look(follow->stream, PM_PROFILE_GROWS, &profile, err);
+	int ret = pm_profile_stream_look(follow->stream, PM_PROFILE_GROWS, &profile, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	to = open_memstream(&text, &len);
 	if (!to)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -180,11 +180,11 @@ static int follow_draw_report(struct follow *follow, struct pm_error *err)
 		pm_error_print(&why, "pmreport", to);
 	if (fclose(to) != 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	r = follow_print(follow, text);
+	ret = follow_print(follow, text);
 	follow->changed = false;
 	follow->draw_ns = follow_clock_ns() + (uint64_t)(options.interval * NS_A_SECOND);
-	if (r < 0)
-		return pm_error_set(err, r, "cannot write: %s", strerror(-r));
+	if (ret < 0)
+		return pm_error_set(err, ret, "cannot write: %s", strerror(-ret));
 	return 0;
 }
 
@@ -202,7 +202,7 @@ static int follow_open_reader(struct follow *follow, struct pm_error *err)
 {
 	const char *path = follow->options->input;
 	uint64_t end = follow_clock_ns() + BEGIN_NS;
-	int r;
+	int ret;
 
 	for (;;) {
 		/* Until the first sample, the file of that name belongs to an earlier
@@ -211,14 +211,14 @@ static int follow_open_reader(struct follow *follow, struct pm_error *err)
 		if (pm_file_partial_find(path, &follow->partial) !=
 		    PM_FILE_PARTIAL_GROWING)
 			free(PM_TAKE_PTR(follow->partial));
-		r = pm_file_reader_open(&follow->reader,
-					pm_text_or(follow->partial, path), err);
-		if (r == 0)
+		ret = pm_file_reader_open(&follow->reader,
+					  pm_text_or(follow->partial, path), err);
+		if (ret == 0)
 			break;
-		if ((r != -ENOENT &&
-		     !(r == -ENODATA && (follow->partial || is_regular_file(path)))) ||
+		if ((ret != -ENOENT &&
+		     !(ret == -ENODATA && (follow->partial || is_regular_file(path)))) ||
 		    follow_clock_ns() > end)
-			return r;
+			return ret;
 		poll(NULL, 0, LOOK_MS);
 	}
 	pm_file_reader_follow(follow->reader, true);
@@ -267,21 +267,21 @@ static enum end follow_check_file(struct follow *follow)
 static int follow_read_records(struct follow *follow, enum end *end, struct pm_error *err)
 {
 	struct pm_file_record record;
-	int r;
+	int ret;
 
 	for (unsigned i = 0; i < RECORDS_A_TURN; i++) {
-		r = pm_file_reader_next(follow->reader, &record, err);
-		if (r == -EAGAIN)
+		ret = pm_file_reader_next(follow->reader, &record, err);
+		if (ret == -EAGAIN)
 			return 0;
-		if (r <= 0) {
+		if (ret <= 0) {
 			*end = COMPLETE;
-			return r;
+			return ret;
 		}
 		follow->changed = true;
 		follow->footer = follow->footer || record.type == PM_FILE_FOOTER;
-		r = pm_profile_stream_add(follow->stream, &record, err);
-		if (r < 0)
-			return r;
+		ret = pm_profile_stream_add(follow->stream, &record, err);
+		if (ret < 0)
+			return ret;
 		if (follow->footer) {
 			*end = COMPLETE;
 			return 0;
@@ -301,7 +301,7 @@ static int follow_until_end(struct follow *follow, enum end *end, struct pm_erro
 {
 	while (*end == GOES_ON) {
 		int more = follow_read_records(follow, end, err);
-		int r = 0;
+		int ret = 0;
 
 		if (more < 0)
 			return more;
@@ -315,9 +315,9 @@ static int follow_until_end(struct follow *follow, enum end *end, struct pm_erro
 		if (*end != GOES_ON)
 			return 0;
 		if (follow->changed && follow_clock_ns() >= follow->draw_ns)
-			r = follow_draw_report(follow, err);
-		if (r < 0)
-			return r;
+			ret = follow_draw_report(follow, err);
+		if (ret < 0)
+			return ret;
 		if (!more)
 			follow_wait_for_data(follow);
 	}
@@ -351,7 +351,7 @@ static void follow_release(struct follow *follow)
 	free(follow->partial);
 }
 
-int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
+int pm_follow(struct pm_profile_stream **out, const struct pm_profile **profile,
 	      const struct pm_report_options *options, struct pm_resymbolize *resymbolize,
 	      struct pm_error *err)
 {
@@ -363,25 +363,25 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 		.signals = -1,
 	};
 	enum end end = GOES_ON;
-	int r;
+	int ret;
 
 	/* Until there is a recording, Ctrl-C ends the program as usual. */
-	r = follow_open_reader(&follow, err);
-	if (r == 0)
-		r = follow_catch_signals(&follow, err);
-	if (r == 0)
-		r = pm_profile_stream_new(&follow.stream, &options->profile, err);
-	if (r == 0)
-		r = follow_until_end(&follow, &end, err);
-	if (r < 0)
-		return r;
+	ret = follow_open_reader(&follow, err);
+	if (ret == 0)
+		ret = follow_catch_signals(&follow, err);
+	if (ret == 0)
+		ret = pm_profile_stream_new(&follow.stream, &options->profile, err);
+	if (ret == 0)
+		ret = follow_until_end(&follow, &end, err);
+	if (ret < 0)
+		return ret;
 	follow_restore_signals(&follow);
 	pm_resymbolize_last(resymbolize);
-	r = pm_profile_stream_look(follow.stream,
-				   follow.footer ? PM_PROFILE_WHOLE : PM_PROFILE_CUT,
-				   profile, err);
-	if (r < 0)
-		return r;
+	ret = pm_profile_stream_look(follow.stream,
+				     follow.footer ? PM_PROFILE_WHOLE : PM_PROFILE_CUT,
+				     profile, err);
+	if (ret < 0)
+		return ret;
 	/* The last report replaces the one before. */
 	if (follow.screen && follow.drawn)
 		fputs("\033[H\033[J", stdout);
@@ -389,6 +389,6 @@ int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
 		putchar('\n');
 	fflush(stdout);
 	follow_report_end(&follow, end);
-	*ret = PM_TAKE_PTR(follow.stream);
+	*out = PM_TAKE_PTR(follow.stream);
 	return 0;
 }

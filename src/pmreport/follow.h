@@ -7,9 +7,9 @@
 
 /*
  * Repeatedly writes the text report of the recording so far, until the recording ends or
- * the user stops it. @ret is then the stream for the last report, which the caller frees.
+ * the user stops it. @out is then the stream for the last report, which the caller frees.
  * Returns 0 or a negative errno. SIGINT and SIGTERM are blocked in between.
  */
-int pm_follow(struct pm_profile_stream **ret, const struct pm_profile **profile,
+int pm_follow(struct pm_profile_stream **out, const struct pm_profile **profile,
 	      const struct pm_report_options *options, struct pm_resymbolize *resymbolize,
 	      struct pm_error *err);

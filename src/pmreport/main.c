@@ -55,15 +55,15 @@ static void close_report_reader(struct pm_file_reader **reader)
 	pm_file_reader_free(*reader);
 }
 
-static int load_recording(struct pm_profile **ret, const char *input,
+static int load_recording(struct pm_profile **out, const char *input,
 			  const struct pm_profile_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(close_report_reader) struct pm_file_reader *reader = NULL;
-	int r = pm_file_reader_open(&reader, input, err);
+	int ret = pm_file_reader_open(&reader, input, err);
 
-	if (r == 0)
-		r = pm_profile_load(ret, reader, options, err);
-	if (r == -ENOENT) {
+	if (ret == 0)
+		ret = pm_profile_load(out, reader, options, err);
+	if (ret == -ENOENT) {
 		PM_AUTO_FREE char *partial = NULL;
 
 		/* The recorder was killed early, or has not written a sample yet. */
@@ -72,11 +72,11 @@ static int load_recording(struct pm_profile **ret, const char *input,
 		else if (strcmp(input, "samples.json") == 0)
 			pm_error_fix(err, "pmrec PROGRAM, which writes it");
 	}
-	return r;
+	return ret;
 }
 
 /* Only the sums of the recording to compare with are needed. */
-static int load_base(struct pm_profile **ret, const struct pm_report_options *options,
+static int load_base(struct pm_profile **out, const struct pm_report_options *options,
 		     struct pm_error *err)
 {
 	struct pm_profile_options base = options->profile;
@@ -84,7 +84,7 @@ static int load_base(struct pm_profile **ret, const struct pm_report_options *op
 	if (!options->diff)
 		return 0;
 	base.keep_samples = base.latency || base.parallelism;
-	return load_recording(ret, options->diff, &base, err);
+	return load_recording(out, options->diff, &base, err);
 }
 
 static bool is_same_regular_file(const char *a, const char *b)
@@ -153,16 +153,16 @@ static int check_clock(const struct pm_report_options *options,
 
 static int browse_report(struct pm_report_options *options, struct pm_error *err)
 {
-	int r = pm_browse(&options->report, options, err);
+	int ret = pm_browse(&options->report, options, err);
 
-	if (r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ)
+	if (ret == -ENOENT || ret == -EINVAL || ret == -ENOTUNIQ)
 		return print_error_and_fail(err, STATUS_USAGE);
-	if (r < 0)
+	if (ret < 0)
 		return print_error_and_fail(err, STATUS_FILE);
 
-	if (r > 0) {
-		signal(r, SIG_DFL);
-		raise(r);
+	if (ret > 0) {
+		signal(ret, SIG_DFL);
+		raise(ret);
 	}
 	return STATUS_DONE;
 }
@@ -194,7 +194,7 @@ static int write_requested_report(struct pm_report_options *options,
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_CLEANUP(pm_str_release) struct pm_str left_out = { 0 };
 	struct pm_error err = { .offset = -1 };
-	int r;
+	int ret;
 
 	options->report.left_out = &left_out;
 	options->report.profile = profile;
@@ -207,10 +207,10 @@ static int write_requested_report(struct pm_report_options *options,
 		return browse_report(options, &err);
 	if (pm_sink_open(&sink, options->output, 0666, &err) < 0)
 		return print_error_and_fail(&err, STATUS_FILE);
-	r = options->format->write(options, sink.file, &err);
-	if (r == -ENOMEM)
+	ret = options->format->write(options, sink.file, &err);
+	if (ret == -ENOMEM)
 		return print_error_and_fail(&err, STATUS_FILE);
-	if (r < 0)
+	if (ret < 0)
 		return print_error_and_fail(&err, STATUS_USAGE);
 	if (left_out.len > 0 && !left_out.failed)
 		print_report_warning("%s", left_out.data);
@@ -250,17 +250,17 @@ static int load_and_report(struct pm_report_options *options,
 	struct pm_profile_stream *stream = NULL;
 	struct pm_profile *loaded = NULL, *base = NULL;
 	const struct pm_profile *profile = NULL;
-	int status, r = load_base(&base, options, &err);
+	int status, ret = load_base(&base, options, &err);
 
 	options->report.base = base;
-	if (r == 0 && options->follow) {
-		r = pm_follow(&stream, &profile, options, resymbolize, &err);
+	if (ret == 0 && options->follow) {
+		ret = pm_follow(&stream, &profile, options, resymbolize, &err);
 		set_terminal_options(options); /* the size may have changed */
-	} else if (r == 0) {
-		r = load_recording(&loaded, options->input, &options->profile, &err);
+	} else if (ret == 0) {
+		ret = load_recording(&loaded, options->input, &options->profile, &err);
 		profile = loaded;
 	}
-	if (r < 0)
+	if (ret < 0)
 		status = print_error_and_fail(&err, STATUS_FILE);
 	else
 		status = write_requested_report(options, profile);

@@ -14,7 +14,7 @@ enum {
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-static bool parse_key(const char *word, size_t len, enum pm_key *ret)
+static bool parse_key(const char *word, size_t len, enum pm_key *out)
 {
 	static const struct {
 		const char *name;
@@ -40,14 +40,14 @@ static bool parse_key(const char *word, size_t len, enum pm_key *ret)
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++) {
 		if (strlen(keys[i].name) == len && memcmp(keys[i].name, word, len) == 0) {
-			*ret = keys[i].key;
+			*out = keys[i].key;
 			return true;
 		}
 	}
 	return false;
 }
 
-int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error *err)
+int pm_report_parse_keys(const char *text, struct pm_keys *out, struct pm_error *err)
 {
 	struct pm_keys keys = { .len = 0 };
 
@@ -74,13 +74,13 @@ int pm_report_parse_keys(const char *text, struct pm_keys *ret, struct pm_error 
 		if (*word == '\0')
 			break;
 	}
-	*ret = keys;
+	*out = keys;
 	return 0;
 }
 
 /* Parses a number from 0 to @max at *at and moves *at after it. strtod() would also
  * accept "inf" and hex. */
-static bool parse_bounded_number(const char **at, double max, double *ret)
+static bool parse_bounded_number(const char **at, double max, double *out)
 {
 	size_t len = strspn(*at, "0123456789.");
 	char digits[32], *end;
@@ -89,24 +89,24 @@ static bool parse_bounded_number(const char **at, double max, double *ret)
 		return false;
 	memcpy(digits, *at, len);
 	digits[len] = '\0';
-	*ret = strtod(digits, &end);
+	*out = strtod(digits, &end);
 	*at += len;
-	return *end == '\0' && *ret <= max;
+	return *end == '\0' && *out <= max;
 }
 
-int pm_report_parse_percentile(const char *text, struct pm_report_options *ret,
+int pm_report_parse_percentile(const char *text, struct pm_report_options *out,
 			       struct pm_error *err)
 {
 	static const double usual[] = { 50, 90, 99 };
 	size_t len = strcspn(text, ":");
 	const char *at = text + len;
-	struct pm_report *report = &ret->report;
+	struct pm_report *report = &out->report;
 
-	if (len == 0 || len >= sizeof(ret->field))
+	if (len == 0 || len >= sizeof(out->field))
 		return pm_report_usage(err, "--percentile has no name of a field: '%s'",
 				       text);
-	memcpy(ret->field, text, len);
-	ret->field[len] = '\0';
+	memcpy(out->field, text, len);
+	out->field[len] = '\0';
 	report->percentiles_len = 0;
 	for (size_t i = 0; *at == '\0' && i < PM_ARRAY_LEN(usual); i++)
 		report->percentiles[report->percentiles_len++] = usual[i];
@@ -127,7 +127,7 @@ int pm_report_parse_percentile(const char *text, struct pm_report_options *ret,
 	return 0;
 }
 
-int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
+int pm_report_parse_time(const char *text, struct pm_profile_options *out,
 			 struct pm_error *err)
 {
 	const char *at = text;
@@ -154,10 +154,10 @@ int pm_report_parse_time(const char *text, struct pm_profile_options *ret,
 	}
 	if (*at != '\0' || from > to)
 		goto bad;
-	ret->time_set = true;
-	ret->time_percent = from_percent || to_percent;
-	ret->time_from = from;
-	ret->time_to = to;
+	out->time_set = true;
+	out->time_percent = from_percent || to_percent;
+	out->time_from = from;
+	out->time_to = to;
 	return 0;
 bad:
 	return pm_report_usage(
@@ -166,7 +166,7 @@ bad:
 		text);
 }
 
-int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err)
+int pm_report_parse_limit(const char *text, double *out, struct pm_error *err)
 {
 	const char *at = text;
 	double limit;
@@ -174,11 +174,11 @@ int pm_report_parse_limit(const char *text, double *ret, struct pm_error *err)
 	if (!parse_bounded_number(&at, 100, &limit) ||
 	    (*at != '\0' && strcmp(at, "%") != 0))
 		return pm_report_usage(err, "'%s' is no percentage from 0 to 100", text);
-	*ret = limit;
+	*out = limit;
 	return 0;
 }
 
-int pm_report_parse_debuginfod(const char *text, unsigned *ret, struct pm_error *err)
+int pm_report_parse_debuginfod(const char *text, unsigned *out, struct pm_error *err)
 {
 	uint64_t seconds = DEBUGINFOD_SECONDS;
 
@@ -188,11 +188,11 @@ int pm_report_parse_debuginfod(const char *text, unsigned *ret, struct pm_error 
 				       "--debuginfod takes the seconds for a file, 1 to "
 				       "%d, not '%s'",
 				       DEBUGINFOD_SECONDS_MAX, text);
-	*ret = (unsigned)seconds;
+	*out = (unsigned)seconds;
 	return 0;
 }
 
-int pm_report_parse_interval(const char *text, double *ret, struct pm_error *err)
+int pm_report_parse_interval(const char *text, double *out, struct pm_error *err)
 {
 	const char *at = text;
 	double seconds;
@@ -200,11 +200,11 @@ int pm_report_parse_interval(const char *text, double *ret, struct pm_error *err
 	if (!parse_bounded_number(&at, 3600, &seconds) || *at != '\0' || seconds < 0.1)
 		return pm_report_usage(
 			err, "'%s' is no interval: it is 0.1 to 3600 seconds", text);
-	*ret = seconds;
+	*out = seconds;
 	return 0;
 }
 
-int pm_report_parse_width(const char *text, struct pm_report_options *ret,
+int pm_report_parse_width(const char *text, struct pm_report_options *out,
 			  struct pm_error *err)
 {
 	uint64_t width;
@@ -213,7 +213,7 @@ int pm_report_parse_width(const char *text, struct pm_report_options *ret,
 	    (width > 0 && width < WIDTH_MIN))
 		return pm_report_usage(err, "'%s' is no width: it is 0 or from %d up",
 				       text, WIDTH_MIN);
-	ret->report.width = (unsigned)width;
-	ret->width_set = true;
+	out->report.width = (unsigned)width;
+	out->width_set = true;
 	return 0;
 }

@@ -130,10 +130,10 @@ static int set_keys(struct pm_report_options *options, const char *value,
 		    struct pm_error *err)
 {
 	struct pm_keys keys;
-	int r = pm_report_parse_keys(value, &keys, err);
+	int ret = pm_report_parse_keys(value, &keys, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	options->report.by_key = true;
 	options->report.key = keys.key[0];
 	options->report.more_keys_len = keys.len - 1;
@@ -145,10 +145,10 @@ static int set_keys(struct pm_report_options *options, const char *value,
 static int set_percentile(struct pm_report_options *options, const char *value,
 			  struct pm_error *err)
 {
-	int r = set_show(options, PM_SHOW_PERCENTILES, NULL, err);
+	int ret = set_show(options, PM_SHOW_PERCENTILES, NULL, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_report_parse_percentile(value, options, err);
 }
 
@@ -237,10 +237,10 @@ static int set_folded(struct pm_report_options *options, const char *count,
 static int set_separator(struct pm_report_options *options, const char *separator,
 			 struct pm_error *err)
 {
-	int r = pm_parse_separator(&options->separator, separator, "pmreport", err);
+	int ret = pm_parse_separator(&options->separator, separator, "pmreport", err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return set_report_format(options, "csv", err);
 }
 
@@ -475,12 +475,12 @@ static int check_follow(struct pm_report_options *options, struct pm_error *err)
 static int check_option_combinations(struct pm_report_options *options,
 				     struct pm_error *err)
 {
-	int r = check_tui(options, err);
+	int ret = check_tui(options, err);
 
-	if (r == 0)
-		r = check_diff(options, err);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = check_diff(options, err);
+	if (ret < 0)
+		return ret;
 	if (!options->format)
 		options->format = pm_report_format_find("text", NULL);
 	if (!options->format->shows && options->report.show != PM_SHOW_TABLE &&
@@ -500,20 +500,20 @@ static int check_option_combinations(struct pm_report_options *options,
 		return pm_report_usage(err, "the name of the function is empty");
 	if (options->annotate_set && options->report.show != PM_SHOW_ANNOTATE)
 		return pm_report_usage(err, "--source and --asm go with --annotate");
-	r = check_symbols(options, err);
-	if (r < 0)
-		return r;
+	ret = check_symbols(options, err);
+	if (ret < 0)
+		return ret;
 	return check_follow(options, err);
 }
 
-int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv,
+int pm_report_options_parse(struct pm_report_options *out, int argc, char **argv,
 			    struct pm_error *err)
 {
 	struct pm_report_options options = {
 		.report = { .event = PM_PROFILE_NONE, .limit = PM_LIMIT_DEFAULT },
 		.separator = ",",
 	};
-	int option, r = 0;
+	int option, ret = 0;
 
 	opterr = 0;
 	optind = 1;
@@ -527,9 +527,9 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		if (option == '?' || option == ':')
 			return pm_usage_option(err, "pmreport", long_options, option,
 					       argv[optind > at ? optind - 1 : at]);
-		r = apply_report_option(&options, option, optarg, err);
-		if (r < 0)
-			return r;
+		ret = apply_report_option(&options, option, optarg, err);
+		if (ret < 0)
+			return ret;
 	}
 	if (optind + 1 < argc)
 		return pm_report_usage(err, "one file at a time: '%s' is too many",
@@ -543,13 +543,13 @@ int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv
 		options.report.file = options.input;
 	if (!options.input)
 		options.input = default_input;
-	r = check_option_combinations(&options, err);
-	if (r < 0)
-		return r;
-	*ret = options;
-	ret->report.search.source_dirs = ret->source_dirs;
-	ret->report.search.source_roots = ret->source_roots;
-	ret->report.search.symfs = ret->symbols.symfs;
-	ret->report.search.debug_dir = ret->symbols.debug_dir;
+	ret = check_option_combinations(&options, err);
+	if (ret < 0)
+		return ret;
+	*out = options;
+	out->report.search.source_dirs = out->source_dirs;
+	out->report.search.source_roots = out->source_roots;
+	out->report.search.symfs = out->symbols.symfs;
+	out->report.search.debug_dir = out->symbols.debug_dir;
 	return 0;
 }

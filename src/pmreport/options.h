@@ -53,6 +53,6 @@ struct pm_report_options {
 
 /* Texts are borrowed from @argv. Returns 0, or -EINVAL with @err if the options are
  * invalid. */
-int pm_report_options_parse(struct pm_report_options *ret, int argc, char **argv,
+int pm_report_options_parse(struct pm_report_options *out, int argc, char **argv,
 			    struct pm_error *err);
 void pm_report_options_help(FILE *to);

@@ -61,35 +61,35 @@ static int open_module_debug_file(const struct pm_resymbolize *resymbolize,
 
 enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resymbolize,
 					      const struct pm_resymbolize_module *module,
-					      struct pm_symbol_input *ret)
+					      struct pm_symbol_input *out)
 {
 	bool other = false;
 
-	*ret = (struct pm_symbol_input){ .fd = -1,
+	*out = (struct pm_symbol_input){ .fd = -1,
 					 .debug = -1,
 					 .no_search = true,
 					 .debug_dir = resymbolize->debug_dir };
 	if (module->id_len == 0)
 		return PM_RESYMBOLIZE_NO_ID;
 	if (resymbolize->symfs)
-		ret->fd = open_module_path(resymbolize->symfs, module->path, module,
+		out->fd = open_module_path(resymbolize->symfs, module->path, module,
 					   &other);
-	if (ret->fd < 0 && module->path[0] == '/')
-		ret->fd = open_module_path("", module->path, module, &other);
-	if (ret->fd < 0 && module->fetched && module->fetched_executable)
-		ret->fd = open_module_path("", module->fetched, module, &other);
+	if (out->fd < 0 && module->path[0] == '/')
+		out->fd = open_module_path("", module->path, module, &other);
+	if (out->fd < 0 && module->fetched && module->fetched_executable)
+		out->fd = open_module_path("", module->fetched, module, &other);
 	if (module->fetched && !module->fetched_executable)
-		ret->debug = open_module_path("", module->fetched, module, &other);
-	if (ret->debug < 0)
-		ret->debug = open_module_debug_file(resymbolize, module, ret->fd,
-						    &ret->debug_dir);
+		out->debug = open_module_path("", module->fetched, module, &other);
+	if (out->debug < 0)
+		out->debug = open_module_debug_file(resymbolize, module, out->fd,
+						    &out->debug_dir);
 	/* A debug file alone has the symbols, the lines and the addresses of the code,
 	 * which is enough. */
-	if (ret->fd < 0 && ret->debug >= 0) {
-		ret->fd = ret->debug;
-		ret->debug = -1;
+	if (out->fd < 0 && out->debug >= 0) {
+		out->fd = out->debug;
+		out->debug = -1;
 	}
-	if (ret->fd >= 0)
+	if (out->fd >= 0)
 		return PM_RESYMBOLIZE_FOUND;
 	if (other)
 		return PM_RESYMBOLIZE_OTHER_BUILD;

@@ -52,9 +52,9 @@ struct pm_resymbolize_module *pm_resymbolize_module(
 	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);
 /*
  * Opens the files to be read for @module, each checked by its build-id: those from a
- * server if there are any, otherwise local ones. Sets fd and debug of @ret, which the
+ * server if there are any, otherwise local ones. Sets fd and debug of @out, which the
  * caller closes, and the further search path.
  */
 enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resymbolize,
 					      const struct pm_resymbolize_module *module,
-					      struct pm_symbol_input *ret);
+					      struct pm_symbol_input *out);

@@ -48,7 +48,7 @@ bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize)
 
 /* Build-ids have an even number of digits. Recorders truncate those that are longer than
  * PM_MODULE_BUILD_ID_MAX, so they cannot be compared. */
-static uint8_t parse_build_id_text(const char *text, uint8_t ret[PM_MODULE_BUILD_ID_MAX])
+static uint8_t parse_build_id_text(const char *text, uint8_t out[PM_MODULE_BUILD_ID_MAX])
 {
 	size_t len = text ? strlen(text) : 0;
 
@@ -58,7 +58,7 @@ static uint8_t parse_build_id_text(const char *text, uint8_t ret[PM_MODULE_BUILD
 	for (size_t i = 0; i < len / 2; i++) {
 		char byte[3] = { text[2 * i], text[2 * i + 1], '\0' };
 
-		ret[i] = (uint8_t)strtoul(byte, NULL, 16);
+		out[i] = (uint8_t)strtoul(byte, NULL, 16);
 	}
 	return (uint8_t)(len / 2);
 }
@@ -135,11 +135,11 @@ static struct pm_resymbolize_module *job_module(const struct work *work, size_t 
 	return &work->resymbolize->modules.data[work->modules.data[job]];
 }
 
-static void on_job_open(void *user, size_t job, struct pm_symbol_input *ret)
+static void on_job_open(void *user, size_t job, struct pm_symbol_input *out)
 {
 	const struct work *work = user;
 
-	pm_resymbolize_open(work->resymbolize, job_module(work, job), ret);
+	pm_resymbolize_open(work->resymbolize, job_module(work, job), out);
 }
 
 /* Appends an untrusted text made printable; returns its offset. */
@@ -242,19 +242,19 @@ static int resymbolize_run_jobs(struct work *work)
 		.process_name = "pmreport-names",
 	};
 	struct pm_symbol_crew_cost cost = { 0 };
-	int r;
+	int ret;
 
 	work->done = work->all = 0;
 	for (size_t i = 0; i < work->jobs.len; i++)
 		work->all += work->jobs.data[i].addresses_len;
 	fflush(NULL); /* helpers must not write our buffered output, too */
-	r = pm_symbol_crew_run(work->jobs.data, work->jobs.len, &calls, &cost);
+	ret = pm_symbol_crew_run(work->jobs.data, work->jobs.len, &calls, &cost);
 	if (work->shown_ns > 0)
 		fputs("\r\033[K", stderr);
 	pm_vec_clear(&work->jobs);
 	pm_vec_clear(&work->rows);
 	pm_vec_clear(&work->modules);
-	return r;
+	return ret;
 }
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
@@ -269,7 +269,7 @@ static int name_kernel_functions(struct work *work, const struct pm_profile_info
 	const struct pm_profile_nameless *nameless = &work->nameless[row];
 	struct pm_kernel_identity running;
 	struct pm_error err = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	pm_kernel_identity_read(&running, NULL, NULL);
 	if (module->id_len == 0 || module->id_len != running.build_id_len ||
@@ -283,8 +283,8 @@ static int name_kernel_functions(struct work *work, const struct pm_profile_info
 	    pm_kallsyms_load(&resymbolize->kallsyms, NULL, &err) < 0)
 		snprintf(module->why, sizeof(module->why), "%s", err.text);
 	resymbolize->kallsyms_tried = true;
-	for (size_t i = 0; resymbolize->kallsyms && i < nameless->addresses_len && r == 0;
-	     i++) {
+	for (size_t i = 0;
+	     resymbolize->kallsyms && i < nameless->addresses_len && ret == 0; i++) {
 		const char *of;
 		struct pm_file_function function = {
 			.name = pm_kallsyms_find(resymbolize->kallsyms,
@@ -292,9 +292,9 @@ static int name_kernel_functions(struct work *work, const struct pm_profile_info
 		};
 
 		if (function.name && of[0] == '\0')
-			r = work->name(work->to, row, i, &function, 1);
+			ret = work->name(work->to, row, i, &function, 1);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- one call ------------------------------------------------------------------------------- */
@@ -320,9 +320,9 @@ static bool is_file_module(const struct pm_profile_module *module)
 static int plan_local(struct work *work, const struct pm_profile_info *info, size_t len)
 {
 	struct pm_resymbolize *resymbolize = work->resymbolize;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && r == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		const struct pm_profile_nameless *nameless = &work->nameless[i];
 		struct pm_resymbolize_module *module;
 		struct pm_symbol_input input;
@@ -333,18 +333,18 @@ static int plan_local(struct work *work, const struct pm_profile_info *info, siz
 		if (!module)
 			return -ENOMEM;
 		if (nameless->module->kernel) {
-			r = name_kernel_functions(work, info, i, module);
+			ret = name_kernel_functions(work, info, i, module);
 		} else if (is_file_module(nameless->module)) {
 			module->state = pm_resymbolize_open(resymbolize, module, &input);
 			pm_cleanup_close(&input.fd);
 			pm_cleanup_close(&input.debug);
 			if (module->state == PM_RESYMBOLIZE_FOUND)
-				r = resymbolize_add_job(
+				ret = resymbolize_add_job(
 					work, i,
 					(size_t)(module - resymbolize->modules.data));
 		}
 	}
-	return r;
+	return ret;
 }
 
 /* Returns true if the file was fetched and is the right one. */
@@ -385,9 +385,9 @@ static bool fetch_module_file(struct pm_resymbolize *resymbolize,
 static int plan_remote(struct work *work, size_t len)
 {
 	struct pm_resymbolize *resymbolize = work->resymbolize;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && r == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		const struct pm_profile_nameless *nameless = &work->nameless[i];
 		struct pm_resymbolize_module *module =
 			pm_resymbolize_module(resymbolize, nameless->module);
@@ -407,13 +407,13 @@ static int plan_remote(struct work *work, size_t len)
 			found = fetch_module_file(resymbolize, module,
 						  nameless->module->name, true, &err);
 		if (found)
-			r = resymbolize_add_job(
+			ret = resymbolize_add_job(
 				work, i, (size_t)(module - resymbolize->modules.data));
 		else
 			snprintf(module->why, sizeof(module->why), "debuginfod: %s",
 				 err.text);
 	}
-	return r;
+	return ret;
 }
 
 static int resymbolize_nameless(void *context, const struct pm_profile_info *info,
@@ -426,24 +426,24 @@ static int resymbolize_nameless(void *context, const struct pm_profile_info *inf
 			     .name = name,
 			     .to = to,
 			     .begin_ns = resymbolize_clock_ns() };
-	int r;
+	int ret;
 
 	if (is_resymbolize_live(resymbolize) && work.begin_ns < resymbolize->again_ns)
 		return 1;
-	r = plan_local(&work, info, len);
-	if (r == 0)
-		r = resymbolize_run_jobs(&work);
+	ret = plan_local(&work, info, len);
+	if (ret == 0)
+		ret = resymbolize_run_jobs(&work);
 	/* Servers are slow, and a live report must not stall. */
-	if (r == 0 && resymbolize->options.debuginfod_seconds > 0 &&
+	if (ret == 0 && resymbolize->options.debuginfod_seconds > 0 &&
 	    !is_resymbolize_live(resymbolize)) {
-		r = plan_remote(&work, len);
-		if (r == 0)
-			r = resymbolize_run_jobs(&work);
+		ret = plan_remote(&work, len);
+		if (ret == 0)
+			ret = resymbolize_run_jobs(&work);
 	}
 	/* An interruption by the user is not an error; the last call looks up all
 	 * names. */
-	if (r == -EINTR)
-		r = 1;
+	if (ret == -EINTR)
+		ret = 1;
 	pm_vec_release(&work.jobs);
 	pm_vec_release(&work.rows);
 	pm_vec_release(&work.modules);
@@ -452,12 +452,12 @@ static int resymbolize_nameless(void *context, const struct pm_profile_info *inf
 		resymbolize->again_ns =
 			resymbolize_clock_ns() +
 			LIVE_SHARE * (resymbolize_clock_ns() - work.begin_ns);
-	return r;
+	return ret;
 }
 
 /* ---- the public functions ------------------------------------------------------------------- */
 
-static int find_option_dir(const char *path, const char *option, char **ret,
+static int find_option_dir(const char *path, const char *option, char **out,
 			   struct pm_error *err)
 {
 	struct stat st;
@@ -467,11 +467,11 @@ static int find_option_dir(const char *path, const char *option, char **ret,
 		return 0;
 	whole = realpath(path, NULL);
 	if (!whole || stat(whole, &st) < 0) {
-		int code = -errno;
+		int ret = -errno;
 
 		free(whole);
-		return pm_error_set(err, code, "%s '%s': %s", option, path,
-				    strerror(-code));
+		return pm_error_set(err, ret, "%s '%s': %s", option, path,
+				    strerror(-ret));
 	}
 	if (!S_ISDIR(st.st_mode)) {
 		free(whole);
@@ -480,34 +480,34 @@ static int find_option_dir(const char *path, const char *option, char **ret,
 	/* So that absolute paths can be appended. */
 	if (strcmp(whole, "/") == 0)
 		whole[0] = '\0';
-	*ret = whole;
+	*out = whole;
 	return 0;
 }
 
-int pm_resymbolize_new(struct pm_resymbolize **ret,
+int pm_resymbolize_new(struct pm_resymbolize **out,
 		       const struct pm_resymbolize_options *options, struct pm_error *err)
 {
 	struct pm_resymbolize *resymbolize = calloc(1, sizeof(*resymbolize));
-	int r;
+	int ret;
 
 	if (!resymbolize)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	resymbolize->options = *options;
-	r = find_option_dir(options->symfs, "--symfs", &resymbolize->symfs, err);
-	if (r == 0)
-		r = find_option_dir(options->debug_dir, "--debug-dir",
-				    &resymbolize->debug_dir, err);
-	if (r == 0 && resymbolize->symfs &&
+	ret = find_option_dir(options->symfs, "--symfs", &resymbolize->symfs, err);
+	if (ret == 0)
+		ret = find_option_dir(options->debug_dir, "--debug-dir",
+				      &resymbolize->debug_dir, err);
+	if (ret == 0 && resymbolize->symfs &&
 	    asprintf(&resymbolize->symfs_debug, "%s/usr/lib/debug", resymbolize->symfs) <
 		    0) {
 		resymbolize->symfs_debug = NULL;
-		r = pm_error_set(err, -ENOMEM, "out of memory");
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	if (r == 0 && options->debuginfod_seconds > 0)
-		r = pm_debuginfod_check(err);
-	if (r < 0) {
+	if (ret == 0 && options->debuginfod_seconds > 0)
+		ret = pm_debuginfod_check(err);
+	if (ret < 0) {
 		pm_resymbolize_free(resymbolize);
-		return r;
+		return ret;
 	}
 	resymbolize->debuginfod = (struct pm_debuginfod){
 		.file_seconds = options->debuginfod_seconds,
@@ -520,7 +520,7 @@ int pm_resymbolize_new(struct pm_resymbolize **ret,
 		.lines = pm_resymbolize_explicit(resymbolize),
 		.symbolize = resymbolize_nameless,
 	};
-	*ret = resymbolize;
+	*out = resymbolize;
 	return 0;
 }
 

@@ -19,7 +19,7 @@ struct pm_resymbolize_options {
 struct pm_resymbolize;
 
 /* -ENOENT, -ENOTDIR if a folder of @options is invalid; -ENOMEM. */
-int pm_resymbolize_new(struct pm_resymbolize **ret,
+int pm_resymbolize_new(struct pm_resymbolize **out,
 		       const struct pm_resymbolize_options *options,
 		       struct pm_error *err);
 void pm_resymbolize_free(struct pm_resymbolize *resymbolize);
