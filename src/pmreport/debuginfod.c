@@ -81,7 +81,8 @@ static int send_fetch_progress(client_t *client, long done, long of)
 	return 0;
 }
 
-static _Noreturn void fetch_in_child(const char *build_id, bool executable, int to)
+static _Noreturn void fetch_in_child(const char *build_id, enum pm_debuginfod_kind kind,
+				     int to)
 {
 	struct message message = { .kind = MISSING, .code = -ENOSYS };
 	struct library library;
@@ -100,7 +101,7 @@ static _Noreturn void fetch_in_child(const char *build_id, bool executable, int 
 		int fd;
 
 		library.on_progress(client, send_fetch_progress);
-		if (executable)
+		if (kind == PM_DEBUGINFOD_EXECUTABLE)
 			fd = library.find_executable(client, id, 0, &path);
 		else
 			fd = library.find_debuginfo(client, id, 0, &path);
@@ -171,8 +172,8 @@ static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint
 }
 
 static int fetch_with_progress(const struct pm_debuginfod *from, const char *build_id,
-			       bool executable, const char *name, uint64_t ms,
-			       struct message *out)
+			       enum pm_debuginfod_kind kind, const char *name,
+			       uint64_t ms, struct message *out)
 {
 	int ends[2], ret;
 	pid_t pid;
@@ -182,7 +183,7 @@ static int fetch_with_progress(const struct pm_debuginfod *from, const char *bui
 	pid = fork();
 	if (pid == 0) {
 		close(ends[0]);
-		fetch_in_child(build_id, executable, ends[1]);
+		fetch_in_child(build_id, kind, ends[1]);
 	}
 	ret = pid < 0 ? -errno : 0;
 	close(ends[1]);
@@ -213,7 +214,8 @@ static char *set_fetch_error(const struct message *message, int code, uint64_t m
 }
 
 char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
-			 bool executable, const char *name, struct pm_error *err)
+			 enum pm_debuginfod_kind kind, const char *name,
+			 struct pm_error *err)
 {
 	struct message message = { .kind = MISSING };
 	uint64_t begin = fetch_clock_ms(), ms = from->file_seconds * UINT64_C(1000), used;
@@ -227,7 +229,7 @@ char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
 	}
 	if (from->progress)
 		show_fetch_progress(name, NULL);
-	ret = fetch_with_progress(from, build_id, executable, name, ms, &message);
+	ret = fetch_with_progress(from, build_id, kind, name, ms, &message);
 	if (from->progress)
 		fputs("\r\033[K", stderr);
 	used = fetch_clock_ms() - begin;

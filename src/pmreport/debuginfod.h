@@ -17,12 +17,18 @@ struct pm_debuginfod {
  * the reason in @err. */
 int pm_debuginfod_check(struct pm_error *err);
 
+enum pm_debuginfod_kind {
+	PM_DEBUGINFOD_DEBUG_FILE,
+	PM_DEBUGINFOD_EXECUTABLE,
+};
+
 /*
  * Finds the file that a server has for @build_id (hexadecimal, checked): its debug
- * information or, with @executable, the file itself. @name is for messages. Returns its
+ * information, or the file itself. @name is for messages. Returns its
  * path in the library's cache, which the caller frees; the contents of the file are not
  * checked. Returns NULL with the reason in @err: -ENOENT if no server has it, -ETIMEDOUT,
  * or another error.
  */
 char *pm_debuginfod_find(struct pm_debuginfod *from, const char *build_id,
-			 bool executable, const char *name, struct pm_error *err);
+			 enum pm_debuginfod_kind kind, const char *name,
+			 struct pm_error *err);

@@ -350,21 +350,22 @@ static int plan_local(struct work *work, const struct pm_profile_info *info, siz
 /* Returns true if the file was fetched and is the right one. */
 static bool fetch_module_file(struct pm_resymbolize *resymbolize,
 			      struct pm_resymbolize_module *module, const char *name,
-			      bool executable, struct pm_error *err)
+			      enum pm_debuginfod_kind kind, struct pm_error *err)
 {
 	struct pm_symbol_input input;
-	char *path = pm_debuginfod_find(&resymbolize->debuginfod, module->build_id,
-					executable, name, err);
+	char *path = pm_debuginfod_find(&resymbolize->debuginfod, module->build_id, kind,
+					name, err);
 	enum pm_resymbolize_state state;
 	bool usable;
 
 	if (!path)
 		return false;
 	module->fetched = path;
-	module->fetched_executable = executable;
+	module->fetched_executable = kind == PM_DEBUGINFOD_EXECUTABLE;
 	state = pm_resymbolize_open(resymbolize, module, &input);
 	/* Local files were read before, so the fetched file must add something. */
-	if (executable)
+	if (module->fetched_executable)
+
 		usable = input.fd >= 0;
 	else
 		usable = input.fd >= 0 &&
@@ -401,11 +402,12 @@ static int plan_remote(struct work *work, size_t len)
 			continue;
 		module->asked = true;
 		found = fetch_module_file(resymbolize, module, nameless->module->name,
-					  false, &err);
+					  PM_DEBUGINFOD_DEBUG_FILE, &err);
 		if (!found && err.code == -ENOENT &&
 		    module->state != PM_RESYMBOLIZE_FOUND)
 			found = fetch_module_file(resymbolize, module,
-						  nameless->module->name, true, &err);
+						  nameless->module->name,
+						  PM_DEBUGINFOD_EXECUTABLE, &err);
 		if (found)
 			ret = resymbolize_add_job(
 				work, i, (size_t)(module - resymbolize->modules.data));

@@ -30,9 +30,9 @@ static bool is_inlined_name_wanted(void *user, const char *linkage, const char *
 	struct take *take = user;
 	const char *of = linkage ? linkage : name;
 
-	return pm_probe_pattern_matches(&take->pattern, of, false) ||
+	return pm_probe_pattern_matches(&take->pattern, of, PM_PROBE_EQUAL) ||
 	       (take->pattern.is_glob &&
-		pm_probe_pattern_matches(&take->pattern, of, true));
+		pm_probe_pattern_matches(&take->pattern, of, PM_PROBE_GLOB));
 }
 
 static int inlined_set_place(struct pm_probe_inlined *inlined,

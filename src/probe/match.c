@@ -181,9 +181,9 @@ void pm_probe_pattern_release(struct pm_probe_pattern *pattern)
 }
 
 static bool pattern_equals_name(const struct pm_probe_pattern *pattern, const char *name,
-				bool glob)
+				enum pm_probe_comparison comparison)
 {
-	if (glob)
+	if (comparison == PM_PROBE_GLOB)
 		return fnmatch(pattern->text, name, 0) == 0;
 	return strcmp(pattern->text, name) == 0;
 }
@@ -251,12 +251,12 @@ static bool is_template_instance(const struct pm_probe_pattern *pattern, char *n
 
 /* `(anonymous namespace)::f` has parentheses, but not parameters. */
 static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name,
-			      bool glob)
+			      enum pm_probe_comparison comparison)
 {
 	for (int full = 0; full < 2; full++) {
 		PM_AUTO_FREE char *pretty = NULL;
 
-		if (full && !pattern->with_parameters && !glob)
+		if (full && !pattern->with_parameters && comparison != PM_PROBE_GLOB)
 			break;
 		if (full)
 			pretty = pm_demangle_full(name);
@@ -270,7 +270,7 @@ static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name
 		}
 		pattern->budget -= strlen(pretty);
 		remove_needless_spaces(pretty);
-		if (pattern_equals_name(pattern, pretty, glob) ||
+		if (pattern_equals_name(pattern, pretty, comparison) ||
 		    (!full && is_template_instance(pattern, pretty)))
 			return true;
 	}
@@ -278,13 +278,13 @@ static bool matches_demangled(struct pm_probe_pattern *pattern, const char *name
 }
 
 bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name,
-			      bool glob)
+			      enum pm_probe_comparison comparison)
 {
 	PM_AUTO_FREE char *base = NULL;
 	enum pm_probe_copy copy;
 	size_t len;
 
-	if (pattern_equals_name(pattern, name, glob))
+	if (pattern_equals_name(pattern, name, comparison))
 		return true;
 	len = pm_probe_base_len(name, &copy);
 	if (name[len] != '\0') {
@@ -292,13 +292,13 @@ bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name
 		if (!base)
 			return false;
 		name = base;
-		if (pattern_equals_name(pattern, name, glob))
+		if (pattern_equals_name(pattern, name, comparison))
 			return true;
 	}
 	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') ||
 	    (pattern->needle && !strstr(name, pattern->needle)))
 		return false;
-	return matches_demangled(pattern, name, glob);
+	return matches_demangled(pattern, name, comparison);
 }
 
 char *pm_probe_pretty(const char *name)

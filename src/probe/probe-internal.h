@@ -169,9 +169,12 @@ struct pm_probe_pattern {
 };
 int pm_probe_pattern_init(struct pm_probe_pattern *pattern, const char *text);
 void pm_probe_pattern_release(struct pm_probe_pattern *pattern);
-/* @glob: compare as a glob; otherwise the name must be equal. */
+enum pm_probe_comparison {
+	PM_PROBE_EQUAL, /* globs, too, are compared literally */
+	PM_PROBE_GLOB,
+};
 bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name,
-			      bool glob);
+			      enum pm_probe_comparison comparison);
 /* The name for display, with parameters if it has them; to free(). NULL: out of
  * memory. */
 char *pm_probe_pretty(const char *name);

@@ -32,7 +32,8 @@ struct scan {
 	PM_VEC(struct found) found, labels; /* labels: of no type, as in assembler code */
 	PM_VEC(uint64_t) ifuncs; /* their addresses */
 	size_t parts, data, undefined;
-	bool glob, too_many;
+	enum pm_probe_comparison comparison;
+	bool too_many;
 };
 
 static void symbol_scan_release(struct scan *scan)
@@ -84,9 +85,9 @@ static int scan_take_symbol(struct scan *scan, const struct pm_probe_symbol *sym
 	return pm_vec_push(&scan->labels, found);
 }
 
-static int scan_symbol_names(struct scan *scan, bool glob)
+static int scan_symbol_names(struct scan *scan, enum pm_probe_comparison comparison)
 {
-	scan->glob = glob;
+	scan->comparison = comparison;
 	pm_vec_clear(&scan->ifuncs);
 	scan->parts = scan->data = scan->undefined = 0;
 	for (size_t t = 0; t < scan->tables.len; t++) {
@@ -97,7 +98,8 @@ static int scan_symbol_names(struct scan *scan, bool glob)
 			int ret;
 
 			if (!pm_probe_table_row(&table, i, &symbol) ||
-			    !pm_probe_pattern_matches(&scan->pattern, symbol.name, glob))
+			    !pm_probe_pattern_matches(&scan->pattern, symbol.name,
+						      comparison))
 				continue;
 			ret = scan_take_symbol(scan, &symbol);
 			if (ret < 0 && ret != -E2BIG)
@@ -331,12 +333,12 @@ static void note_unchecked_places(const struct scan *scan, size_t places)
 			      (unsigned long long)asked->offset);
 		return;
 	}
-	if (scan->glob && scan->ifuncs.len > 0)
+	if (scan->comparison == PM_PROBE_GLOB && scan->ifuncs.len > 0)
 		pm_str_printf(scan->search->note,
 			      "%s: %zu names are chosen when the program starts (IFUNC) "
 			      "and were left out",
 			      scan->search->spec->requested, scan->ifuncs.len);
-	else if (!scan->glob && places > 1)
+	else if (scan->comparison == PM_PROBE_EQUAL && places > 1)
 		pm_str_printf(scan->search->note, "%s means %zu functions",
 			      scan->search->spec->requested, places);
 }
@@ -362,7 +364,7 @@ static int find_meant_symbol(struct scan *scan, struct pm_error *err)
 	pm_probe_pattern_release(&scan->pattern);
 	ret = pm_probe_pattern_init(&scan->pattern, pm_probe_meant_only(&meant));
 	if (ret == 0)
-		ret = scan_symbol_names(scan, false);
+		ret = scan_symbol_names(scan, PM_PROBE_EQUAL);
 	if (ret < 0)
 		return pm_error_set(err, ret, "no memory left for its symbols");
 	if (scan->found.len + scan->labels.len > 0)
@@ -373,11 +375,11 @@ static int find_meant_symbol(struct scan *scan, struct pm_error *err)
 static int find_symbol_places(struct scan *scan, struct pm_probe_places *places,
 			      struct pm_error *err)
 {
-	int ret = scan_symbol_names(scan, false);
+	int ret = scan_symbol_names(scan, PM_PROBE_EQUAL);
 
 	if (ret == 0 && scan->found.len + scan->labels.len == 0 &&
 	    scan->pattern.is_glob && !scan->too_many)
-		ret = scan_symbol_names(scan, true);
+		ret = scan_symbol_names(scan, PM_PROBE_GLOB);
 	if (ret < 0)
 		return pm_error_set(err, ret, "no memory left for its symbols");
 	if (scan->too_many)
@@ -388,7 +390,7 @@ static int find_symbol_places(struct scan *scan, struct pm_probe_places *places,
 				    "the mangled one is needed");
 	/* If there are other functions, they are versions for old programs, such as
 	 * glibc's memcpy. */
-	if (!scan->glob && scan->ifuncs.len > 0)
+	if (scan->comparison == PM_PROBE_EQUAL && scan->ifuncs.len > 0)
 		return set_ifunc_error(scan, err);
 	if (scan->found.len + scan->labels.len == 0 &&
 	    (scan->search->is_region || scan->pattern.is_glob))

@@ -101,15 +101,22 @@ static int filter_comm(const struct pm_profile *profile, const char *list, bool 
 	return 0;
 }
 
-static int choose_id(const struct pm_profile *profile, uint64_t id, bool tids, bool in,
-		     struct choice *choice)
+enum id_kind {
+	ID_OF_PROCESS,
+	ID_OF_THREAD,
+};
+
+static int choose_id(const struct pm_profile *profile, uint64_t id, enum id_kind kind,
+		     bool in, struct choice *choice)
 {
 	bool found = false;
 
 	for (size_t i = 0; i < profile->threads.len; i++) {
 		const struct pm_profile_thread *thread = &profile->threads.data[i];
 
-		if ((tids ? thread->tid : thread->pid) == id) {
+		uint32_t its = kind == ID_OF_THREAD ? thread->tid : thread->pid;
+
+		if (its == id) {
 			found = true;
 			choice->chosen[i] = in;
 		}
@@ -119,13 +126,13 @@ static int choose_id(const struct pm_profile *profile, uint64_t id, bool tids, b
 	return 0;
 }
 
-static int filter_ids(const struct pm_profile *profile, const char *list, bool tids,
-		      bool *threads, struct pm_error *err)
+static int filter_ids(const struct pm_profile *profile, const char *list,
+		      enum id_kind kind, bool *threads, struct pm_error *err)
 {
 	size_t count = profile->threads.len, len;
 	PM_CLEANUP(choice_release)
 	struct choice choice = { .chosen = calloc(count + 1, sizeof(bool)) };
-	const char *item, *what = tids ? "thread" : "process";
+	const char *item, *what = kind == ID_OF_THREAD ? "thread" : "process";
 
 	if (!choice.chosen)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -138,7 +145,7 @@ static int filter_ids(const struct pm_profile *profile, const char *list, bool t
 		if (!pm_parse_u64(text, &id))
 			return pm_error_set(err, -EINVAL, "'%.*s' is no %s id", (int)len,
 					    item, what);
-		if (choose_id(profile, id, tids, in, &choice) < 0) {
+		if (choose_id(profile, id, kind, in, &choice) < 0) {
 			pm_error_set(err, -ENOENT, "no %s %.*s in this recording", what,
 				     (int)len, item);
 			pm_error_fix(err, "--by %s to see which there are", what);
@@ -261,9 +268,9 @@ static int compile_filter(struct compiled *out, const struct pm_profile *profile
 	if (filter->comm)
 		ret = filter_comm(profile, filter->comm, out->threads, err);
 	if (ret == 0 && filter->pid)
-		ret = filter_ids(profile, filter->pid, false, out->threads, err);
+		ret = filter_ids(profile, filter->pid, ID_OF_PROCESS, out->threads, err);
 	if (ret == 0 && filter->tid)
-		ret = filter_ids(profile, filter->tid, true, out->threads, err);
+		ret = filter_ids(profile, filter->tid, ID_OF_THREAD, out->threads, err);
 	if (ret == 0 && filter->module) {
 		out->modules = calloc(profile->modules.len + 1, sizeof(bool));
 		if (out->modules)

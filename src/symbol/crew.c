@@ -224,15 +224,13 @@ static uint64_t ns_elapsed_since(uint64_t now, uint64_t before)
 	return 0;
 }
 
-/* Returns the exit status of a helper that has closed its end or is to be killed. */
-static int crew_reap_worker(struct crew *crew, struct worker *worker, bool kill_now)
+/* Returns the exit status of a helper that has closed its end. */
+static int crew_reap_worker(struct crew *crew, struct worker *worker)
 {
 	struct rusage usage;
 	int status = 0;
 	pid_t pid = 0;
 
-	if (kill_now)
-		kill(worker->process.pid, SIGKILL);
 	for (int i = 0; i < REAP_TRIES && pid == 0; i++) {
 		pid = wait4(worker->process.pid, &status, WNOHANG, &usage);
 		if (pid == 0)
@@ -264,6 +262,12 @@ static int crew_reap_worker(struct crew *crew, struct worker *worker, bool kill_
 	return status;
 }
 
+static void crew_kill_worker(struct crew *crew, struct worker *worker)
+{
+	kill(worker->process.pid, SIGKILL);
+	crew_reap_worker(crew, worker);
+}
+
 static void describe_worker_exit(int status, char why[WHY_MAX])
 {
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
@@ -285,10 +289,11 @@ static void describe_worker_exit(int status, char why[WHY_MAX])
 static int crew_end_worker(struct crew *crew, struct worker *worker, const char *why)
 {
 	char words[WHY_MAX];
-	int status = crew_reap_worker(crew, worker, why != NULL);
 
-	if (!why) {
-		describe_worker_exit(status, words);
+	if (why) {
+		crew_kill_worker(crew, worker);
+	} else {
+		describe_worker_exit(crew_reap_worker(crew, worker), words);
 		why = words;
 	}
 	return crew_skip_job(crew, worker, why);
@@ -399,7 +404,7 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 		if (worker->job < worker->end &&
 		    !(worker->early && worker->next_index == 0))
 			return crew_end_worker(crew, worker, NULL);
-		crew_reap_worker(crew, worker, false);
+		crew_reap_worker(crew, worker);
 		return 0;
 	}
 	worker->bytes += (uint64_t)n;
@@ -413,7 +418,7 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 	if (ret == 0 && worker->job < worker->end)
 		return crew_end_worker(crew, worker, nonsense);
 	if (ret == 0)
-		crew_reap_worker(crew, worker, true);
+		crew_kill_worker(crew, worker);
 	if (ret < 0)
 		return ret;
 	return 0;
@@ -480,7 +485,7 @@ static int crew_give_up_stuck_worker(struct crew *crew, struct worker *worker)
 		return crew_end_worker(crew, worker, "reading them took too long");
 	crew->hung[opening - 1] = true;
 	crew->hung_len++;
-	crew_reap_worker(crew, worker, true);
+	crew_kill_worker(crew, worker);
 	return 0;
 }
 
@@ -532,7 +537,7 @@ static int crew_poll_workers(struct crew *crew)
 			ret = crew_receive_bytes(crew, worker);
 		else if (worker->job == worker->end &&
 			 now - worker->heard_ns > END_NS_MAX)
-			crew_reap_worker(crew, worker, true);
+			crew_kill_worker(crew, worker);
 		else if (is_worker_stuck(crew, worker, now))
 			ret = crew_give_up_stuck_worker(crew, worker);
 	}
@@ -578,7 +583,7 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 	}
 	for (size_t i = 0; i < crew->workers_max; i++) {
 		if (crew->workers[i].process.pid > 0)
-			crew_reap_worker(crew, &crew->workers[i], true);
+			crew_kill_worker(crew, &crew->workers[i]);
 		pm_str_release(&crew->workers[i].text);
 	}
 	free(crew->hung);

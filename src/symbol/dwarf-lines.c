@@ -83,8 +83,13 @@ static bool read_name_table_field(struct header *header, uint64_t form, const ch
 	return !reader->failed;
 }
 
-/* Reads the directories (@files false) or files of version 5. */
-static int read_name_table(struct header *header, bool files)
+enum name_table {
+	TABLE_OF_DIRECTORIES,
+	TABLE_OF_FILES,
+};
+
+/* Reads a table of version 5. */
+static int read_name_table(struct header *header, enum name_table table)
 {
 	struct pm_lines *lines = header->lines;
 	struct pm_reader *reader = &header->reader;
@@ -117,7 +122,7 @@ static int read_name_table(struct header *header, bool files)
 			else if (formats[i][0] == DW_LNCT_directory_index)
 				file.dir = number;
 		}
-		if (files)
+		if (table == TABLE_OF_FILES)
 			ret = pm_vec_push(&lines->files, file);
 		else
 			ret = pm_vec_push(&lines->dirs, file.name);
@@ -194,10 +199,10 @@ static int read_line_header(struct header *header)
 	lines->program = (struct pm_bytes){ reader->data + tables, reader->len - tables };
 	if (lines->version < 5)
 		return read_old_name_tables(header);
-	ret = read_name_table(header, false);
+	ret = read_name_table(header, TABLE_OF_DIRECTORIES);
 	if (ret < 0)
 		return ret;
-	return read_name_table(header, true);
+	return read_name_table(header, TABLE_OF_FILES);
 }
 
 int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,

@@ -94,14 +94,19 @@ static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 	return 0;
 }
 
-/* The next node in reading order; enters closed nodes only if @all. */
+enum tree_walk {
+	WALK_OPEN_NODES,
+	WALK_ALL_NODES, /* also enters closed nodes */
+};
+
+/* The next node in reading order. */
 static int next_tree_node(const struct pm_tui *tui, struct page *page, uint32_t node,
-			  bool all, uint32_t *out)
+			  enum tree_walk walk, uint32_t *out)
 {
 	uint32_t shown = 0, next = 0;
 	int ret = 0;
 
-	if (all || tree_is_open(page, node))
+	if (walk == WALK_ALL_NODES || tree_is_open(page, node))
 		ret = tree_shown(tui, page, node, &shown);
 	if (ret == 0 && shown > 0) {
 		*out = page->tree->nodes.data[node].first_child;
@@ -134,7 +139,7 @@ int tree_step(const struct pm_tui *tui, struct page *page, uint32_t node, bool b
 	uint32_t parent;
 
 	if (!backwards)
-		return next_tree_node(tui, page, node, true, out);
+		return next_tree_node(tui, page, node, WALK_ALL_NODES, out);
 	if (node == 0)
 		return last_node_below(tui, page, 0, out);
 	parent = page->tree->nodes.data[node].parent;
@@ -151,7 +156,8 @@ int tree_rows(struct pm_tui *tui, struct page *page, uint32_t node)
 	int ret;
 
 	pm_vec_clear(&page->rows);
-	while ((ret = next_tree_node(tui, page, at, false, &at)) == 0 && at != 0) {
+	while ((ret = next_tree_node(tui, page, at, WALK_OPEN_NODES, &at)) == 0 &&
+	       at != 0) {
 		struct page_row row = { .id = at,
 					.indent = page->tree->nodes.data[at].depth - 1 };
 
