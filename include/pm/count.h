@@ -81,6 +81,11 @@ enum {
 /* @value is needed if condition is not 0: the processor's flags at the place (EFLAGS,
  * PSTATE), or the value of condition_register there. */
 bool pm_place_leaves(const struct pm_place *place, uint64_t value);
+/* Whether control enters the function or range at @place. */
+static inline bool pm_place_is_way_in(const struct pm_place *place)
+{
+	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
+}
 static inline bool pm_place_asks_register(const struct pm_place *place)
 {
 	return place->condition >= PM_PLACE_IF_NO_BITS;

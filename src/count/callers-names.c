@@ -15,7 +15,7 @@ struct work {
 	PM_VEC(size_t) first; /* by job: in `order` */
 };
 
-static int by_address(const void *a, const void *b, void *user)
+static int compare_caller_places(const void *a, const void *b, void *user)
 {
 	const struct pm_callers *callers = user;
 	const struct pm_callers_place *left = &callers->places.data[*(const uint32_t *)a];
@@ -27,17 +27,17 @@ static int by_address(const void *a, const void *b, void *user)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-static uint32_t module_of(const struct work *work, size_t job)
+static uint32_t job_module(const struct work *work, size_t job)
 {
 	return work->callers->places.data[work->order[work->first.data[job]]].module;
 }
 
 /* The callbacks of struct pm_symbol_crew_calls. */
-static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+static void caller_names_open_module(void *user, size_t job, struct pm_symbol_input *ret)
 {
 	const struct work *work = user;
 	const struct pm_callers *callers = work->callers;
-	uint32_t id = module_of(work, job);
+	uint32_t id = job_module(work, job);
 	const struct pm_module *module = pm_procs_module(callers->procs, id);
 	const struct pm_unw_module *unwind =
 		id < callers->modules.len ? callers->modules.data[id].unwind : NULL;
@@ -64,8 +64,8 @@ static int add_name(struct pm_callers_place *place,
 	return 0;
 }
 
-static int on_symbol(void *user, size_t job, size_t index,
-		     const struct pm_symbol_function *functions, size_t len)
+static int caller_names_add_symbol(void *user, size_t job, size_t index,
+				   const struct pm_symbol_function *functions, size_t len)
 {
 	const struct work *work = user;
 	uint32_t at = work->order[work->first.data[job] + index];
@@ -77,12 +77,12 @@ static int on_symbol(void *user, size_t job, size_t index,
 }
 
 /* A place without names is shown by its address. */
-static int on_done(void *user, size_t job, const char *what, const char *why)
+static int caller_names_done(void *user, size_t job, const char *what, const char *why)
 {
 	return 0;
 }
 
-static int on_tick(void *user)
+static int caller_names_tick(void *user)
 {
 	return 0;
 }
@@ -116,10 +116,10 @@ int pm_callers_resolve(struct pm_callers *callers)
 	PM_AUTO_FREE uint64_t *addresses = calloc(len + 1, sizeof(*addresses));
 	struct work work = { .callers = callers, .order = order, .addresses = addresses };
 	struct pm_symbol_crew_calls calls = { .user = &work,
-					      .open = on_open,
-					      .symbol = on_symbol,
-					      .done = on_done,
-					      .tick = on_tick,
+					      .open = caller_names_open_module,
+					      .symbol = caller_names_add_symbol,
+					      .done = caller_names_done,
+					      .tick = caller_names_tick,
 					      .wake_fd = -1,
 					      .process_name = "pmstat-symbols" };
 	struct pm_symbol_crew_cost cost = { 0 };
@@ -129,7 +129,7 @@ int pm_callers_resolve(struct pm_callers *callers)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++)
 		order[i] = (uint32_t)i;
-	qsort_r(order, len, sizeof(*order), by_address, callers);
+	qsort_r(order, len, sizeof(*order), compare_caller_places, callers);
 	for (size_t i = 0; i < len; i++)
 		addresses[i] = callers->places.data[order[i]].address;
 	r = make_jobs(&work);

@@ -98,7 +98,7 @@ int pm_callers_process(struct pm_callers *callers, pid_t pid)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int see_mapping(struct pm_callers *callers, const struct pm_record *record)
+static int callers_map_module(struct pm_callers *callers, const struct pm_record *record)
 {
 	const struct pm_mmap_record *mmap = &record->mmap;
 	struct pm_module_identity identity = { .major = mmap->major,
@@ -138,14 +138,15 @@ int pm_callers_record(struct pm_callers *callers, const struct pm_record *record
 				     record->comm.exec);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		return see_mapping(callers, record);
+		return callers_map_module(callers, record);
 	default:
 		return 0;
 	}
 }
 
 /* The module. It is opened on first use, while its file exists. NULL without memory. */
-static struct pm_callers_module *touch(struct pm_callers *callers, uint32_t id)
+static struct pm_callers_module *callers_open_module(struct pm_callers *callers,
+						     uint32_t id)
 {
 	struct pm_callers_module *module;
 	int fd PM_AUTO_CLOSE = -1;
@@ -165,14 +166,15 @@ static struct pm_callers_module *touch(struct pm_callers *callers, uint32_t id)
 	return module;
 }
 
-static int rebuild(struct pm_callers *callers, const struct pm_space *space,
-		   struct view *view)
+static int view_rebuild(struct pm_callers *callers, const struct pm_space *space,
+			struct view *view)
 {
 	view->built = false;
 	pm_vec_clear(&view->maps);
 	for (size_t i = 0; i < space->maps.len; i++) {
 		const struct pm_mapping *mapping = &space->maps.data[i];
-		const struct pm_callers_module *module = touch(callers, mapping->module);
+		const struct pm_callers_module *module =
+			callers_open_module(callers, mapping->module);
 		struct pm_unw_map map = { .start = mapping->start,
 					  .end = mapping->end,
 					  .bias = mapping->start - mapping->pgoff,
@@ -191,7 +193,7 @@ static int rebuild(struct pm_callers *callers, const struct pm_space *space,
 	return 0;
 }
 
-static int get_space(struct pm_callers *callers, pid_t pid, struct pm_unw_space *ret)
+static int view_get_space(struct pm_callers *callers, pid_t pid, struct pm_unw_space *ret)
 {
 	struct pm_process *process = pm_procs_get(callers->procs, pid);
 	struct view *view;
@@ -205,7 +207,7 @@ static int get_space(struct pm_callers *callers, pid_t pid, struct pm_unw_space 
 	if (!view)
 		return -ENOMEM;
 	if (!view->built || view->epoch != process->space.epoch)
-		r = rebuild(callers, &process->space, view);
+		r = view_rebuild(callers, &process->space, view);
 	*ret = (struct pm_unw_space){ .maps = view->maps.data, .len = view->maps.len };
 	return r;
 }
@@ -217,7 +219,7 @@ struct place_key {
 	uint64_t address;
 };
 
-static bool place_equal(const void *table, uint32_t row, const void *wanted)
+static bool caller_place_equal(const void *table, uint32_t row, const void *wanted)
 {
 	const struct pm_callers *callers = table;
 	const struct place_key *key = wanted;
@@ -232,8 +234,8 @@ static int intern_place(struct pm_callers *callers, const struct pm_unw_map *map
 	struct place_key key = { map ? map->tag : PM_INDEX_NONE,
 				 map ? lookup - map->bias : lookup };
 	uint64_t hash = pm_hash_mix(key.module, key.address);
-	uint32_t row =
-		pm_index_find(&callers->by_place, hash, place_equal, callers, &key);
+	uint32_t row = pm_index_find(&callers->by_place, hash, caller_place_equal,
+				     callers, &key);
 
 	if (row == PM_INDEX_NONE) {
 		row = (uint32_t)callers->places.len;
@@ -304,7 +306,7 @@ int pm_callers_of_sample(struct pm_callers *callers, pid_t pid,
 	struct pm_unw_regs regs;
 	enum pm_unw_stop stop;
 	size_t len = 0;
-	int r = get_space(callers, pid, &space);
+	int r = view_get_space(callers, pid, &space);
 
 	if (r < 0)
 		return r;

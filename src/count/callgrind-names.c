@@ -33,7 +33,7 @@ static bool file_equal(const void *table, uint32_t id, const void *key)
 	       0;
 }
 
-static bool function_equal(const void *table, uint32_t id, const void *key)
+static bool callgrind_function_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_callgrind_function *have =
 		&((const struct pm_callgrind_table *)table)->functions.data[id];
@@ -101,7 +101,7 @@ uint32_t pm_callgrind_function_id(struct pm_callgrind_table *table, uint32_t obj
 		return PM_CALLGRIND_NONE;
 	*level = split_level(function.name);
 	hash = pm_hash_mix(pm_hash_bytes(function.name, strlen(function.name)), object);
-	id = pm_index_find(&table->function_index, hash, function_equal, table,
+	id = pm_index_find(&table->function_index, hash, callgrind_function_equal, table,
 			   &function);
 	if (id != PM_INDEX_NONE) {
 		free(function.name);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static int by_address(const void *a, const void *b)
+static int compare_callgrind_pieces(const void *a, const void *b)
 {
 	const struct pm_callgrind_piece *one = a, *other = b;
 
@@ -63,7 +63,7 @@ static int module_of_region(struct pm_callgrind_sums *sums,
 	return pm_vec_push(&sums->modules, module);
 }
 
-static int add_region(struct pm_callgrind_sums *sums, uint32_t index)
+static int add_region_pieces(struct pm_callgrind_sums *sums, uint32_t index)
 {
 	const struct pm_region *region = &sums->regions->list.data[index];
 	uint32_t module;
@@ -89,7 +89,7 @@ int pm_callgrind_places_add(struct pm_callgrind_sums *sums)
 	uint64_t high = 0;
 
 	for (uint32_t i = 0; i < sums->regions->list.len; i++)
-		if (add_region(sums, i) < 0)
+		if (add_region_pieces(sums, i) < 0)
 			return -ENOMEM;
 	for (size_t i = 0; i < sums->regions->places.len; i++) {
 		const struct pm_place *place = &sums->regions->places.data[i];
@@ -102,7 +102,7 @@ int pm_callgrind_places_add(struct pm_callgrind_sums *sums)
 	}
 	if (sums->pieces.len > 0)
 		qsort(sums->pieces.data, sums->pieces.len, sizeof(*sums->pieces.data),
-		      by_address);
+		      compare_callgrind_pieces);
 	if (sums->exits.len > 0)
 		qsort(sums->exits.data, sums->exits.len, sizeof(*sums->exits.data),
 		      exit_by_address);
@@ -138,7 +138,7 @@ bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address)
 
 /* The module of an object that callgrind names: by file, or by name if the file no longer
  * exists. */
-static uint32_t find_module(const struct pm_callgrind_sums *sums, const char *path)
+static uint32_t find_object_module(const struct pm_callgrind_sums *sums, const char *path)
 {
 	struct stat st;
 	bool there = stat(path, &st) == 0;
@@ -160,9 +160,9 @@ int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object, uint
 	if (object == PM_CALLGRIND_NONE)
 		return 0;
 	while (sums->module_of.len <= object)
-		if (pm_vec_push(
-			    &sums->module_of,
-			    find_module(sums,
+		if (pm_vec_push(&sums->module_of,
+				find_object_module(
+					sums,
 					sums->table.objects.data[sums->module_of.len])) <
 		    0)
 			return -ENOMEM;

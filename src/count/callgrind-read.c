@@ -48,14 +48,15 @@ struct pm_callgrind {
 
 /* ---- lines ---------------------------------------------------------------------------- */
 
-static int bad(const struct pm_callgrind *reader, struct pm_error *err, const char *what)
+static int reject_line(const struct pm_callgrind *reader, struct pm_error *err,
+		       const char *what)
 {
 	pm_error_set(err, -EBADMSG, "%s", what);
 	pm_error_where(err, reader->name, reader->line_number);
 	return -EBADMSG;
 }
 
-static int no_memory(struct pm_error *err)
+static int reader_no_memory(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 }
@@ -67,7 +68,7 @@ static void skip_blanks(const char **at)
 }
 
 /* Decimal or 0x…; the character that ends it is not consumed. */
-static bool take_number(const char **at, uint64_t *ret)
+static bool scan_number(const char **at, uint64_t *ret)
 {
 	const char *text = *at;
 	uint64_t value = 0, base = 10;
@@ -109,8 +110,8 @@ static bool short_equal(const void *table, uint32_t id, const void *key)
  * The value of `fn=` and its like: `NAME`, `(7) NAME`, which makes 7 an abbreviation of
  * it, or `(7)`. @ret is NULL if 7 was not defined.
  */
-static int take_name(struct pm_callgrind *reader, enum name_kind kind, const char *text,
-		     const char **ret)
+static int read_short_name(struct pm_callgrind *reader, enum name_kind kind,
+			   const char *text, const char **ret)
 {
 	struct short_name wanted = { .kind = kind };
 	const char *at = text + 1;
@@ -118,7 +119,7 @@ static int take_name(struct pm_callgrind *reader, enum name_kind kind, const cha
 	uint32_t id;
 
 	*ret = text;
-	if (text[0] != '(' || !take_number(&at, &wanted.number) || *at != ')')
+	if (text[0] != '(' || !scan_number(&at, &wanted.number) || *at != ')')
 		return 0;
 	at++;
 	skip_blanks(&at);
@@ -214,15 +215,16 @@ static int name_line(struct pm_callgrind *reader, const char *line, struct pm_er
 
 		if (strncmp(line, it->key, len) != 0)
 			continue;
-		ret = take_name(reader, it->kind, line + len, &text);
+		ret = read_short_name(reader, it->kind, line + len, &text);
 		if (ret == 0 && !text)
-			return bad(reader, err,
-				   "a number in the place of a name that was not told");
+			return reject_line(
+				reader, err,
+				"a number in the place of a name that was not told");
 		if (ret == 0 && it->of == NAME_OWN)
 			ret = set_own(reader, it->kind, text);
 		else if (ret == 0 && it->of == NAME_CALLEE)
 			ret = set_callee(reader, it->kind, text);
-		return ret < 0 ? no_memory(err) : 1;
+		return ret < 0 ? reader_no_memory(err) : 1;
 	}
 	return 0;
 }
@@ -230,7 +232,7 @@ static int name_line(struct pm_callgrind *reader, const char *line, struct pm_er
 /* ---- positions and costs --------------------------------------------------------------- */
 
 /* A number; `+N` or `-N`, relative to the previous one; or `*`, the previous one. */
-static bool take_position(const char **at, uint64_t last, uint64_t *ret)
+static bool read_position(const char **at, uint64_t last, uint64_t *ret)
 {
 	char sign = **at;
 	uint64_t value;
@@ -244,7 +246,7 @@ static bool take_position(const char **at, uint64_t last, uint64_t *ret)
 	}
 	if (sign == '+' || sign == '-')
 		(*at)++;
-	if (!take_number(at, &value))
+	if (!scan_number(at, &value))
 		return false;
 	if (sign == '+')
 		return !__builtin_add_overflow(last, value, ret);
@@ -255,15 +257,15 @@ static bool take_position(const char **at, uint64_t last, uint64_t *ret)
 }
 
 /* All positions that the file has. The last one of a jump's target may be missing. */
-static bool take_positions(const struct pm_callgrind *reader, const char **at,
+static bool read_positions(const struct pm_callgrind *reader, const char **at,
 			   uint64_t *instr, uint64_t *line)
 {
-	if (reader->has_instr && !take_position(at, reader->instr_at, instr))
+	if (reader->has_instr && !read_position(at, reader->instr_at, instr))
 		return false;
-	return !reader->has_line || take_position(at, reader->line_at, line);
+	return !reader->has_line || read_position(at, reader->line_at, line);
 }
 
-static bool take_costs(const struct pm_callgrind *reader, const char **at,
+static bool read_costs(const struct pm_callgrind *reader, const char **at,
 		       uint64_t ret[PM_CALLGRIND_COLUMNS_MAX])
 {
 	size_t len = 0;
@@ -273,7 +275,7 @@ static bool take_costs(const struct pm_callgrind *reader, const char **at,
 		skip_blanks(at);
 		if (**at == '\0')
 			return true;
-		if (len == reader->header.columns_len || !take_number(at, &ret[len++]))
+		if (len == reader->header.columns_len || !scan_number(at, &ret[len++]))
 			return false;
 	}
 }
@@ -285,10 +287,10 @@ static int cost_line(struct pm_callgrind *reader, const char *line,
 	const char *at = line;
 	uint64_t instr = 0, number = 0;
 
-	if (!take_positions(reader, &at, &instr, &number))
-		return bad(reader, err, "not a position");
-	if (!take_costs(reader, &at, reader->counts))
-		return bad(reader, err, "not the costs of a position");
+	if (!read_positions(reader, &at, &instr, &number))
+		return reject_line(reader, err, "not a position");
+	if (!read_costs(reader, &at, reader->counts))
+		return reject_line(reader, err, "not the costs of a position");
 	reader->instr_at = instr;
 	reader->line_at = number;
 	row->who = reader->who;
@@ -314,7 +316,7 @@ static int read_line(struct pm_callgrind *reader, struct pm_error *err)
 		return 0;
 	reader->line_number++;
 	if (len > PM_CALLGRIND_LINE_MAX)
-		return bad(reader, err, "a line without end");
+		return reject_line(reader, err, "a line without end");
 	while (len > 0 && strchr("\n\r \t", reader->line[len - 1]))
 		len--;
 	reader->line[len] = '\0';
@@ -330,7 +332,7 @@ static int second_half(struct pm_callgrind *reader, struct pm_callgrind_row *row
 	if (ret < 0)
 		return ret;
 	if (ret == 0)
-		return bad(reader, err, "ends in the middle of a call");
+		return reject_line(reader, err, "ends in the middle of a call");
 	return cost_line(reader, reader->line, row, err);
 }
 
@@ -348,14 +350,14 @@ static int call_line(struct pm_callgrind *reader, const char *text,
 
 	*row = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_CALL };
 	if (!reader->callee_function)
-		return bad(reader, err, "a call of nobody");
-	if (!take_number(&text, &row->times) ||
-	    !take_positions(reader, &text, &row->target, &line))
-		return bad(reader, err, "not a call");
+		return reject_line(reader, err, "a call of nobody");
+	if (!scan_number(&text, &row->times) ||
+	    !read_positions(reader, &text, &row->target, &line))
+		return reject_line(reader, err, "not a call");
 	callee.function = pm_callgrind_function_id(
 		reader->table, callee.object, reader->callee_function, &callee.level);
 	if (callee.function == PM_CALLGRIND_NONE)
-		return no_memory(err);
+		return reader_no_memory(err);
 	row->callee = callee;
 	free(PM_TAKE_PTR(reader->callee_function));
 	reader->callee_object = reader->callee_file = PM_CALLGRIND_NONE;
@@ -370,13 +372,13 @@ static int jump_line(struct pm_callgrind *reader, const char *text, bool conditi
 	int ret;
 
 	*row = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_JUMP };
-	if (!take_number(&text, &row->times))
-		return bad(reader, err, "not a jump");
+	if (!scan_number(&text, &row->times))
+		return reject_line(reader, err, "not a jump");
 	if (conditional &&
-	    (*text++ != '/' || !take_number(&text, &executed) || executed < row->times))
-		return bad(reader, err, "not a conditional jump");
-	if (!take_positions(reader, &text, &row->target, &line))
-		return bad(reader, err, "not a jump");
+	    (*text++ != '/' || !scan_number(&text, &executed) || executed < row->times))
+		return reject_line(reader, err, "not a conditional jump");
+	if (!read_positions(reader, &text, &row->target, &line))
+		return reject_line(reader, err, "not a jump");
 	ret = second_half(reader, row, err);
 	row->counts = NULL;
 	return ret;
@@ -384,8 +386,8 @@ static int jump_line(struct pm_callgrind *reader, const char *text, bool conditi
 
 /* ---- key: value ------------------------------------------------------------------------- */
 
-static int take_columns(struct pm_callgrind *reader, const char *text,
-			struct pm_error *err)
+static int read_event_names(struct pm_callgrind *reader, const char *text,
+			    struct pm_error *err)
 {
 	struct pm_callgrind_header *header = &reader->header;
 
@@ -400,17 +402,18 @@ static int take_columns(struct pm_callgrind *reader, const char *text,
 		if (len == 0)
 			return 0;
 		if (header->columns_len == PM_CALLGRIND_COLUMNS_MAX)
-			return bad(reader, err, "more events than anything counts");
+			return reject_line(reader, err,
+					   "more events than anything counts");
 		header->columns[header->columns_len] = strndup(text, len);
 		if (!header->columns[header->columns_len])
-			return no_memory(err);
+			return reader_no_memory(err);
 		header->columns_len++;
 		text += len;
 	}
 }
 
-static int take_kinds_of_positions(struct pm_callgrind *reader, const char *text,
-				   struct pm_error *err)
+static int read_position_kinds(struct pm_callgrind *reader, const char *text,
+			       struct pm_error *err)
 {
 	reader->has_instr = strncmp(text, "instr", 5) == 0;
 	if (reader->has_instr)
@@ -421,30 +424,30 @@ static int take_kinds_of_positions(struct pm_callgrind *reader, const char *text
 		text += 4;
 	return *text == '\0' && (reader->has_instr || reader->has_line)
 		       ? 0
-		       : bad(reader, err, "unknown positions");
+		       : reject_line(reader, err, "unknown positions");
 }
 
-static int take_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
+static int scan_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
 		   struct pm_error *err)
 {
 	uint64_t value;
 
-	if (!take_number(&text, &value) || *text || value > INT32_MAX)
-		return bad(reader, err, "not a process or thread");
+	if (!scan_number(&text, &value) || *text || value > INT32_MAX)
+		return reject_line(reader, err, "not a process or thread");
 	*ret = (int32_t)value;
 	return 0;
 }
 
 /* A number; the rest of the line is ignored. */
-static int take_count(struct pm_callgrind *reader, const char *text, uint64_t *ret,
+static int read_count(struct pm_callgrind *reader, const char *text, uint64_t *ret,
 		      struct pm_error *err)
 {
-	return take_number(&text, ret) ? 0 : bad(reader, err, "not a number");
+	return scan_number(&text, ret) ? 0 : reject_line(reader, err, "not a number");
 }
 
 /* `Timerange: Basic block 12 - 34`, `Trigger: --dump-after=fork`; other descriptions are
  * for human readers. */
-static int take_description(struct pm_callgrind *reader, const char *text,
+static int read_description(struct pm_callgrind *reader, const char *text,
 			    struct pm_error *err)
 {
 	static const char range[] = "Timerange: Basic block ";
@@ -454,7 +457,7 @@ static int take_description(struct pm_callgrind *reader, const char *text,
 	if (strncmp(text, range, strlen(range)) == 0) {
 		const char *end = strstr(text, " - ");
 
-		return end ? take_count(reader, end + 3, &header->last_block, err) : 0;
+		return end ? read_count(reader, end + 3, &header->last_block, err) : 0;
 	}
 	if (strncmp(text, trigger, strlen(trigger)) != 0)
 		return 0;
@@ -491,31 +494,31 @@ static int key_line(struct pm_callgrind *reader, const char *line, struct pm_err
 	const char *value;
 
 	if (is_key(line, "events", &value))
-		return take_columns(reader, value, err);
+		return read_event_names(reader, value, err);
 	if (is_key(line, "positions", &value))
-		return take_kinds_of_positions(reader, value, err);
+		return read_position_kinds(reader, value, err);
 	if (is_key(line, "pid", &value))
-		return take_id(reader, value, &header->pid, err);
+		return scan_id(reader, value, &header->pid, err);
 	if (is_key(line, "thread", &value))
-		return take_id(reader, value, &header->thread, err);
+		return scan_id(reader, value, &header->thread, err);
 	if (is_key(line, "part", &value))
-		return take_count(reader, value, &header->part, err);
+		return read_count(reader, value, &header->part, err);
 	if (is_key(line, "desc", &value))
-		return take_description(reader, value, err);
+		return read_description(reader, value, err);
 	if (is_key(line, "creator", &value)) {
 		snprintf(header->creator, sizeof(header->creator), "%s", value);
 		return 0;
 	}
 	if (is_key(line, "totals", &value)) {
 		header->ended = true;
-		return take_costs(reader, &value, header->totals)
+		return read_costs(reader, &value, header->totals)
 			       ? 0
-			       : bad(reader, err, "not the totals");
+			       : reject_line(reader, err, "not the totals");
 	}
 	/* Lines that other tools add (`cmd:`, `rcalls=`) are ignored. */
 	return word > 0 && (line[word] == ':' || line[word] == '=')
 		       ? 0
-		       : bad(reader, err, "not a line of callgrind");
+		       : reject_line(reader, err, "not a line of callgrind");
 }
 
 /* ---- public ----------------------------------------------------------------------------- */
@@ -527,13 +530,13 @@ int pm_callgrind_open(struct pm_callgrind **ret, struct pm_callgrind_table *tabl
 
 	if (!reader) {
 		close(fd);
-		return no_memory(err);
+		return reader_no_memory(err);
 	}
 	reader->file = fdopen(fd, "r");
 	if (!reader->file) {
 		close(fd);
 		free(reader);
-		return no_memory(err);
+		return reader_no_memory(err);
 	}
 	reader->table = table;
 	snprintf(reader->name, sizeof(reader->name), "%s", name);

@@ -24,9 +24,9 @@ static size_t column_called(const struct pm_callgrind_sums *sums, const char *na
 }
 
 /* The count of @event; false: callgrind does not have it, or it is out of range. */
-static bool value_of(const struct pm_callgrind_sums *sums,
-		     const struct pm_stat_event *event, const uint64_t *counted,
-		     uint64_t *ret)
+static bool event_value_from_costs(const struct pm_callgrind_sums *sums,
+				   const struct pm_stat_event *event,
+				   const uint64_t *counted, uint64_t *ret)
 {
 	const struct pm_sim_term *term;
 	__int128_t sum = 0;
@@ -55,9 +55,9 @@ static bool value_of(const struct pm_callgrind_sums *sums,
 }
 
 /* NULL without memory. Without @costs (no file was read), all values are unknown. */
-static struct pm_stat_value *make_values(const struct pm_callgrind_sums *sums,
-					 const struct pm_stat *stat,
-					 const uint64_t *costs)
+static struct pm_stat_value *values_from_costs(const struct pm_callgrind_sums *sums,
+					       const struct pm_stat *stat,
+					       const uint64_t *costs)
 {
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
 
@@ -66,7 +66,8 @@ static struct pm_stat_value *make_values(const struct pm_callgrind_sums *sums,
 
 		if (stat->events.data[i].state != PM_STAT_OK)
 			values[i].state = stat->events.data[i].state;
-		else if (costs && value_of(sums, &stat->events.data[i], costs, &value))
+		else if (costs && event_value_from_costs(sums, &stat->events.data[i],
+							 costs, &value))
 			values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
 							    .value = value,
 							    .raw = value };
@@ -128,7 +129,8 @@ static void add_tally(const struct pm_callgrind_sums *sums, struct total *total,
 	add_tally_costs(sums, total, tally, region->kind == PM_STAT_FUNCTION);
 }
 
-static bool belongs(const struct pm_callgrind_sums *sums, uint32_t region, uint32_t scope)
+static bool scope_has_region(const struct pm_callgrind_sums *sums, uint32_t region,
+			     uint32_t scope)
 {
 	int32_t sum = sums->regions->list.data[region].sum;
 
@@ -144,8 +146,8 @@ static uint64_t calls_of(const struct total *total)
 
 /* Valgrind numbers threads itself; only the first thread has a known tid, that of its
  * process. */
-static int name_thread(const struct pm_callgrind_thread *thread, int32_t *tid,
-		       char **comm)
+static int name_valgrind_thread(const struct pm_callgrind_thread *thread, int32_t *tid,
+				char **comm)
 {
 	char text[32];
 
@@ -166,7 +168,7 @@ static int fill_thread(const struct pm_callgrind_sums *sums, const struct pm_sta
 		const struct pm_callgrind_tally *tally = &sums->tallies.data[i];
 
 		if (tally->pid != of->pid || tally->thread != of->thread ||
-		    !belongs(sums, tally->region, index))
+		    !scope_has_region(sums, tally->region, index))
 			continue;
 		add_tally(sums, &total, tally);
 		any = true;
@@ -174,8 +176,8 @@ static int fill_thread(const struct pm_callgrind_sums *sums, const struct pm_sta
 	if (!any)
 		return 0;
 	thread.calls = calls_of(&total);
-	thread.values = make_values(sums, stat, total.costs);
-	if (!thread.values || name_thread(of, &thread.tid, &thread.comm) < 0 ||
+	thread.values = values_from_costs(sums, stat, total.costs);
+	if (!thread.values || name_valgrind_thread(of, &thread.tid, &thread.comm) < 0 ||
 	    pm_vec_push(&scope->threads, thread) < 0) {
 		free(thread.values);
 		free(thread.comm);
@@ -184,7 +186,7 @@ static int fill_thread(const struct pm_callgrind_sums *sums, const struct pm_sta
 	return 0;
 }
 
-static int demangled(char **ret, const char *name)
+static int copy_demangled(char **ret, const char *name)
 {
 	PM_AUTO_FREE char *plain = pm_demangle(name);
 
@@ -206,7 +208,7 @@ static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_sta
 		return -ENOMEM;
 	caller = &scope->callers.data[scope->callers.len - 1];
 	caller->calls = site->calls;
-	caller->values = make_values(sums, stat, tail ? NULL : site->costs);
+	caller->values = values_from_costs(sums, stat, tail ? NULL : site->costs);
 	if (!caller->values ||
 	    pm_vec_push(&caller->frames, (struct pm_stat_frame){ 0 }) < 0)
 		return -ENOMEM;
@@ -216,7 +218,7 @@ static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_sta
 		const struct pm_callgrind_function *function =
 			&table->functions.data[site->function];
 
-		if (demangled(&frame->function, function->name) < 0 ||
+		if (copy_demangled(&frame->function, function->name) < 0 ||
 		    (function->object != PM_CALLGRIND_NONE &&
 		     pm_stat_text(&frame->module, table->objects.data[function->object]) <
 			     0))
@@ -229,7 +231,7 @@ static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_sta
 }
 
 /* Valgrind attributes only a file's .text to its functions, not other sections. */
-static bool is_hidden(const struct pm_callgrind_sums *sums, uint32_t index)
+static bool region_is_outside_text(const struct pm_callgrind_sums *sums, uint32_t index)
 {
 	const struct pm_region *region = &sums->regions->list.data[index];
 	uint64_t low, high;
@@ -239,7 +241,7 @@ static bool is_hidden(const struct pm_callgrind_sums *sums, uint32_t index)
 		region->pieces.data[0].low < low || region->pieces.data[0].low >= high);
 }
 
-static int hide(struct pm_stat *stat, struct pm_stat_scope *scope)
+static int scope_set_unknown(struct pm_stat *stat, struct pm_stat_scope *scope)
 {
 	pm_tell_unknown(stat, scope);
 	return pm_tell_warning(
@@ -249,8 +251,8 @@ static int hide(struct pm_stat *stat, struct pm_stat_scope *scope)
 		scope->name);
 }
 
-static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *stat,
-		       struct pm_stat_scope *scope, const struct total *total)
+static int scope_fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *stat,
+			     struct pm_stat_scope *scope, const struct total *total)
 {
 	bool function = scope->kind == PM_STAT_FUNCTION;
 
@@ -262,7 +264,7 @@ static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *sta
 	if (function && scope->calls > total->left)
 		scope->unfinished = scope->calls - total->left;
 	scope->calls_exact = !sums->damaged;
-	scope->values = make_values(sums, stat, total->costs);
+	scope->values = values_from_costs(sums, stat, total->costs);
 	scope->per_call = calloc(stat->events.len, sizeof(*scope->per_call));
 	if (!scope->values || !scope->per_call)
 		return -ENOMEM;
@@ -279,8 +281,9 @@ static int fill_counts(const struct pm_callgrind_sums *sums, struct pm_stat *sta
 	return 0;
 }
 
-static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat,
-		      struct pm_stat_scope *scope, uint32_t index)
+static int scope_fill_from_tallies(const struct pm_callgrind_sums *sums,
+				   struct pm_stat *stat, struct pm_stat_scope *scope,
+				   uint32_t index)
 {
 	struct total total = { 0 };
 
@@ -288,15 +291,16 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 		const struct pm_callgrind_tally *tally = &sums->tallies.data[i];
 
 		if (tally->pid == 0 && tally->thread == 0 &&
-		    belongs(sums, tally->region, index))
+		    scope_has_region(sums, tally->region, index))
 			add_tally(sums, &total, tally);
 	}
 	if (pm_tell_scope(scope, &sums->regions->list.data[index]) < 0 ||
-	    fill_counts(sums, stat, scope, &total) < 0)
+	    scope_fill_counts(sums, stat, scope, &total) < 0)
 		return -ENOMEM;
 	if (sums->regions->list.data[index].parted)
 		scope->calls_exact = false;
-	if (total.entered == 0 && is_hidden(sums, index) && hide(stat, scope) < 0)
+	if (total.entered == 0 && region_is_outside_text(sums, index) &&
+	    scope_set_unknown(stat, scope) < 0)
 		return -ENOMEM;
 	if (pm_tell_inlined(stat, scope, &sums->regions->list.data[index]) < 0)
 		return -ENOMEM;
@@ -304,7 +308,7 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 		if (fill_thread(sums, stat, scope, index, &sums->threads.data[i]) < 0)
 			return -ENOMEM;
 	for (size_t i = 0; i < sums->sites.len; i++)
-		if (belongs(sums, sums->sites.data[i].region, index) &&
+		if (scope_has_region(sums, sums->sites.data[i].region, index) &&
 		    fill_caller(sums, stat, scope, &sums->sites.data[i], total.tail) < 0)
 			return -ENOMEM;
 	return 0;
@@ -312,15 +316,16 @@ static int fill_scope(const struct pm_callgrind_sums *sums, struct pm_stat *stat
 
 /* ---- the run ----------------------------------------------------------------------------- */
 
-static int fill_rows(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
-		     struct pm_stat_run *run)
+static int run_fill_thread_rows(const struct pm_callgrind_sums *sums,
+				const struct pm_stat *stat, struct pm_stat_run *run)
 {
 	for (size_t i = 0; i < sums->threads.len; i++) {
 		const struct pm_callgrind_thread *thread = &sums->threads.data[i];
 		struct pm_stat_row row = { .pid = thread->pid, .cpu = -1 };
 
-		row.values = make_values(sums, stat, thread->costs);
-		if (!row.values || name_thread(thread, &row.tid, &row.comm) < 0 ||
+		row.values = values_from_costs(sums, stat, thread->costs);
+		if (!row.values ||
+		    name_valgrind_thread(thread, &row.tid, &row.comm) < 0 ||
 		    pm_vec_push(&run->rows, row) < 0) {
 			free(row.values);
 			free(row.comm);
@@ -332,7 +337,7 @@ static int fill_rows(const struct pm_callgrind_sums *sums, const struct pm_stat 
 
 /* Costs in copies of a process that cannot be distinguished from those of their
  * parents. */
-static int tell_copies(struct pm_callgrind_sums *sums, struct pm_stat *stat)
+static int warn_of_forked_copies(struct pm_callgrind_sums *sums, struct pm_stat *stat)
 {
 	sums->damaged |= sums->copies_left_out > 0 || sums->copies_with_threads > 0 ||
 			 sums->copies_with_handlers > 0;
@@ -368,11 +373,12 @@ int pm_callgrind_sums_finish(struct pm_callgrind_sums *sums, struct pm_stat *sta
 {
 	struct pm_stat_run *it = &stat->runs.data[run];
 
-	if (tell_copies(sums, stat) < 0)
+	if (warn_of_forked_copies(sums, stat) < 0)
 		return -ENOMEM;
 	free(it->values);
-	it->values = make_values(sums, stat, sums->total);
-	if (!it->values || (sums->options->by_thread && fill_rows(sums, stat, it) < 0))
+	it->values = values_from_costs(sums, stat, sums->total);
+	if (!it->values ||
+	    (sums->options->by_thread && run_fill_thread_rows(sums, stat, it) < 0))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < sums->regions->list.len; i++) {
 		struct pm_stat_scope scope = { .run = run };
@@ -380,8 +386,8 @@ int pm_callgrind_sums_finish(struct pm_callgrind_sums *sums, struct pm_stat *sta
 		if (sums->regions->list.data[i].sum >= 0)
 			continue;
 		if (pm_vec_push(&stat->scopes, scope) < 0 ||
-		    fill_scope(sums, stat, &stat->scopes.data[stat->scopes.len - 1], i) <
-			    0)
+		    scope_fill_from_tallies(
+			    sums, stat, &stat->scopes.data[stat->scopes.len - 1], i) < 0)
 			return -ENOMEM;
 	}
 	return 0;

@@ -41,7 +41,7 @@ void pm_callgrind_stacks_free(struct pm_callgrind_stacks *stacks)
 	free(stacks);
 }
 
-static bool cost_equal(const void *table, uint32_t id, const void *key)
+static bool stack_cost_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct cost *have =
 		&((const struct pm_callgrind_stacks *)table)->costs.data[id];
@@ -59,7 +59,8 @@ int pm_callgrind_stacks_add(struct pm_callgrind_stacks *stacks,
 			     .line = row->line < UINT32_MAX ? (uint32_t)row->line : 0,
 			     .instructions = instructions };
 	uint64_t hash = pm_hash_mix(pm_hash_mix(cost.function, cost.file), cost.line);
-	uint32_t id = pm_index_find(&stacks->index, hash, cost_equal, stacks, &cost);
+	uint32_t id =
+		pm_index_find(&stacks->index, hash, stack_cost_equal, stacks, &cost);
 
 	if (id != PM_INDEX_NONE) {
 		uint64_t *sum = &stacks->costs.data[id].instructions;
@@ -110,7 +111,7 @@ static bool home_equal(const void *table, uint32_t id, const void *key)
 	return same_function(&((const struct writing *)table)->homes.data[id], key);
 }
 
-static bool frame_equal(const void *table, uint32_t id, const void *key)
+static bool stack_frame_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct frame *have = &((const struct writing *)table)->frames.data[id];
 	const struct frame *wanted = key;
@@ -175,7 +176,7 @@ static uint32_t home_of(const struct writing *to, const struct frame *function)
 }
 
 /* Addresses are unknown: the frames get distinct numbers instead. */
-static int add_frame(struct writing *to, struct frame *frame)
+static int intern_stack_frame(struct writing *to, struct frame *frame)
 {
 	uint64_t hash = pm_hash_mix(pm_hash_bytes(frame->name, frame->len),
 				    pm_hash_mix(frame->file, frame->line));
@@ -184,7 +185,7 @@ static int add_frame(struct writing *to, struct frame *frame)
 
 	if (frame->object == PM_CALLGRIND_NONE)
 		frame->object = home_of(to, frame);
-	id = pm_index_find(&to->frame_index, hash, frame_equal, to, frame);
+	id = pm_index_find(&to->frame_index, hash, stack_frame_equal, to, frame);
 	if (id != PM_INDEX_NONE) {
 		*frame = to->frames.data[id];
 		return 0;
@@ -215,7 +216,7 @@ static int write_modules(struct writing *to)
 	return r;
 }
 
-static int write_sample(struct writing *to, const struct cost *cost)
+static int write_cost_sample(struct writing *to, const struct cost *cost)
 {
 	const char *chain = cost->function == PM_CALLGRIND_NONE
 				    ? "???"
@@ -237,7 +238,7 @@ static int write_sample(struct writing *to, const struct cost *cost)
 				to->table->functions.data[cost->function].object;
 	}
 	for (size_t i = len; i-- > 0 && r == 0;) {
-		r = add_frame(to, &names[i]);
+		r = intern_stack_frame(to, &names[i]);
 		if (r == 0)
 			r = pm_file_intern_stack(to->writer, sample.stack, names[i].id,
 						 &sample.stack);
@@ -254,12 +255,12 @@ static int write_sample(struct writing *to, const struct cost *cost)
 	return pm_file_write_sample(to->writer, &sample);
 }
 
-static bool is_known(const char *text)
+static bool is_known_name(const char *text)
 {
 	return text && strcmp(text, "???") != 0;
 }
 
-static int write_symbol(struct writing *to, const struct frame *frame)
+static int write_frame_symbol(struct writing *to, const struct frame *frame)
 {
 	PM_AUTO_FREE char *raw = strndup(frame->name, frame->len);
 	PM_AUTO_FREE char *name = raw ? pm_demangle(raw) : NULL;
@@ -274,9 +275,9 @@ static int write_symbol(struct writing *to, const struct frame *frame)
 	if (!raw)
 		return -ENOMEM;
 	/* A function without a symbol has its address as its name. */
-	if (strncmp(raw, "0x", 2) != 0 && is_known(raw))
+	if (strncmp(raw, "0x", 2) != 0 && is_known_name(raw))
 		function.name = name ? name : raw;
-	if (is_known(file) && frame->line > 0)
+	if (is_known_name(file) && frame->line > 0)
 		function.file = file;
 	else
 		function.line = 0;
@@ -348,7 +349,8 @@ static int write_footer(struct writing *to)
 	return pm_file_write_footer(to->writer, &footer);
 }
 
-static int write_all(struct writing *to, const struct pm_stat *stat, char *const *command)
+static int write_stacks_file(struct writing *to, const struct pm_stat *stat,
+			     char *const *command)
 {
 	const char *slash = strrchr(command[0], '/');
 	int r = write_header(to, stat, command);
@@ -361,9 +363,9 @@ static int write_all(struct writing *to, const struct pm_stat *stat, char *const
 					    1, 1, slash ? slash + 1 : command[0], 0 });
 	for (size_t i = 0; i < to->stacks->costs.len && r == 0; i++)
 		if (to->stacks->costs.data[i].instructions > 0)
-			r = write_sample(to, &to->stacks->costs.data[i]);
+			r = write_cost_sample(to, &to->stacks->costs.data[i]);
 	for (size_t i = 0; i < to->frames.len && r == 0; i++)
-		r = write_symbol(to, &to->frames.data[i]);
+		r = write_frame_symbol(to, &to->frames.data[i]);
 	if (r == 0)
 		r = write_notes(to);
 	return r < 0 ? r : write_footer(to);
@@ -381,7 +383,7 @@ int pm_callgrind_stacks_write(const struct pm_callgrind_stacks *stacks,
 		return r;
 	r = note_homes(&to);
 	if (r == 0)
-		r = write_all(&to, stat, command);
+		r = write_stacks_file(&to, stat, command);
 	if (r < 0) {
 		pm_file_writer_discard(to.writer);
 		pm_error_set(err, r, "cannot be written: %s", strerror(-r));

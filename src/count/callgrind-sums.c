@@ -49,8 +49,8 @@ const struct pm_callgrind_tally *pm_callgrind_find_tally(
 }
 
 /* Creates the tally if it does not exist; NULL without memory. */
-static struct pm_callgrind_tally *take_tally(struct pm_callgrind_sums *sums,
-					     struct pm_callgrind_tally key)
+static struct pm_callgrind_tally *sums_get_tally(struct pm_callgrind_sums *sums,
+						 struct pm_callgrind_tally key)
 {
 	uint64_t hash = tally_hash(&key);
 	uint32_t id = pm_index_find(&sums->tally_index, hash, tally_equal, sums, &key);
@@ -155,7 +155,7 @@ static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
 			   uint32_t function, uint32_t ret[2])
 {
 	struct pm_callgrind_tally key = { .region = region, .function = function };
-	const struct pm_callgrind_tally *tally = take_tally(sums, key);
+	const struct pm_callgrind_tally *tally = sums_get_tally(sums, key);
 
 	if (!tally)
 		return -ENOMEM;
@@ -164,7 +164,7 @@ static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
 		return 1;
 	key.pid = sums->pid;
 	key.thread = sums->thread;
-	tally = take_tally(sums, key);
+	tally = sums_get_tally(sums, key);
 	if (!tally)
 		return -ENOMEM;
 	ret[1] = (uint32_t)(tally - sums->tallies.data);
@@ -219,7 +219,7 @@ static int jump_into(struct pm_callgrind_sums *sums, uint32_t module,
 
 /* ---- callers ---------------------------------------------------------------------------- */
 
-static bool site_equal(const void *table, uint32_t id, const void *key)
+static bool callgrind_site_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_callgrind_site *have =
 		&((const struct pm_callgrind_sums *)table)->sites.data[id];
@@ -238,7 +238,8 @@ static int add_site(struct pm_callgrind_sums *sums, uint32_t region,
 					 .file = row->who.file,
 					 .line = row->line };
 	uint64_t hash = pm_hash_mix((uint64_t)region << 32 | key.function, key.address);
-	uint32_t id = pm_index_find(&sums->site_index, hash, site_equal, sums, &key);
+	uint32_t id =
+		pm_index_find(&sums->site_index, hash, callgrind_site_equal, sums, &key);
 
 	if (id == PM_INDEX_NONE) {
 		key.costs = calloc(sums->columns_len, sizeof(*key.costs));
@@ -256,7 +257,8 @@ static int add_site(struct pm_callgrind_sums *sums, uint32_t region,
 	return 0;
 }
 
-static int called(struct pm_callgrind_sums *sums, const struct pm_callgrind_row *row)
+static int add_sites_of_callee(struct pm_callgrind_sums *sums,
+			       const struct pm_callgrind_row *row)
 {
 	uint32_t module;
 	size_t at;
@@ -280,8 +282,9 @@ static int called(struct pm_callgrind_sums *sums, const struct pm_callgrind_row 
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static int take_row(struct pm_callgrind_sums *sums, struct pm_callgrind_thread *thread,
-		    const struct pm_callgrind_row *row)
+static int sums_add_row(struct pm_callgrind_sums *sums,
+			struct pm_callgrind_thread *thread,
+			const struct pm_callgrind_row *row)
 {
 	uint32_t module;
 	size_t at;
@@ -295,7 +298,7 @@ static int take_row(struct pm_callgrind_sums *sums, struct pm_callgrind_thread *
 			return -ENOMEM;
 	}
 	if (row->kind == PM_CALLGRIND_CALL && sums->options->calls_from > 0 &&
-	    called(sums, row) < 0)
+	    add_sites_of_callee(sums, row) < 0)
 		return -ENOMEM;
 	if (pm_callgrind_module_of(sums, row->who.object, &module) < 0)
 		return -ENOMEM;
@@ -309,9 +312,9 @@ static int take_row(struct pm_callgrind_sums *sums, struct pm_callgrind_thread *
 }
 
 /* The first file defines the columns. */
-static int take_columns(struct pm_callgrind_sums *sums,
-			const struct pm_callgrind_header *header, const char *name,
-			struct pm_error *err)
+static int adopt_columns(struct pm_callgrind_sums *sums,
+			 const struct pm_callgrind_header *header, const char *name,
+			 struct pm_error *err)
 {
 	size_t i;
 
@@ -341,8 +344,8 @@ static int take_columns(struct pm_callgrind_sums *sums,
 	return 0;
 }
 
-static struct pm_callgrind_thread *take_thread(struct pm_callgrind_sums *sums,
-					       const struct pm_callgrind_header *header)
+static struct pm_callgrind_thread *sums_get_thread(
+	struct pm_callgrind_sums *sums, const struct pm_callgrind_header *header)
 {
 	struct pm_callgrind_thread thread = { .pid = header->pid,
 					      .thread = header->thread };
@@ -428,9 +431,9 @@ static bool makes_thread(const struct pm_callgrind_sums *sums,
 		      "pthread_create");
 }
 
-static void see_row_of_copy(struct pm_callgrind_sums *sums,
-			    struct pm_callgrind_copy *copy,
-			    const struct pm_callgrind_row *row)
+static void note_row_of_copy(struct pm_callgrind_sums *sums,
+			     struct pm_callgrind_copy *copy,
+			     const struct pm_callgrind_row *row)
 {
 	if (copy->made_threads || !makes_thread(sums, row))
 		return;
@@ -440,8 +443,8 @@ static void see_row_of_copy(struct pm_callgrind_sums *sums,
 
 /* A part ends with the dump before the function that ends it. The dump at the end of the
  * program belongs to no part. */
-static bool is_marked(const struct pm_callgrind_sums *sums,
-		      const struct pm_callgrind_header *header)
+static bool part_is_marked(const struct pm_callgrind_sums *sums,
+			   const struct pm_callgrind_header *header)
 {
 	const char *to = sums->options->marked ? sums->options->marked_to : NULL;
 
@@ -462,11 +465,11 @@ static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader
 
 	while ((ret = pm_callgrind_next(reader, &row, err)) > 0) {
 		if (!begun) {
-			ret = take_columns(sums, header, name, err);
+			ret = adopt_columns(sums, header, name, err);
 			if (ret < 0)
 				return ret;
 			own = has_own_costs(sums, header, &copy);
-			if (own > 0 && !is_marked(sums, header))
+			if (own > 0 && !part_is_marked(sums, header))
 				own = 0;
 			begun = true;
 		}
@@ -475,10 +478,10 @@ static int read_rows(struct pm_callgrind_sums *sums, struct pm_callgrind *reader
 		if (own < 0)
 			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 		if (copy)
-			see_row_of_copy(sums, copy, &row);
+			note_row_of_copy(sums, copy, &row);
 		if (!thread)
-			thread = take_thread(sums, header);
-		if (!thread || take_row(sums, thread, &row) < 0)
+			thread = sums_get_thread(sums, header);
+		if (!thread || sums_add_row(sums, thread, &row) < 0)
 			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	}
 	if (ret == 0 && begun && !header->ended) {

@@ -51,7 +51,7 @@ static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t
 
 /* Counts that the kernel keeps itself: each observed call adds the same number, such as
  * one switch. */
-static bool is_whole(const struct pm_stat_event *event)
+static bool event_counts_whole_numbers(const struct pm_stat_event *event)
 {
 	return event->source && (strcmp(event->source, "tracepoint") == 0 ||
 				 (strcmp(event->source, "software") == 0 &&
@@ -63,8 +63,8 @@ static bool is_whole(const struct pm_stat_event *event)
  * elapsed time the limit is lower, as the reader of the records takes some of it. A
  * negative remainder is noise as well. Whole-number counts are exact: a remainder of
  * nothing is 0. */
-static bool is_known(const struct costs *costs, const uint64_t *words, size_t column,
-		     uint64_t value, bool whole)
+static bool remainder_is_known(const struct costs *costs, const uint64_t *words,
+			       size_t column, uint64_t value, bool whole)
 {
 	uint64_t cost = cost_of(costs, words, column);
 	uint64_t inner = inner_cost_of(costs, words, column);
@@ -75,8 +75,9 @@ static bool is_known(const struct costs *costs, const uint64_t *words, size_t co
 	       (cost == 0 || cost < value);
 }
 
-static struct pm_stat_value value_of(const struct costs *costs, const uint64_t *words,
-				     size_t column, bool whole)
+static struct pm_stat_value value_less_cost(const struct costs *costs,
+					    const uint64_t *words, size_t column,
+					    bool whole)
 {
 	struct pm_count count = { .state = PM_COUNT_OK };
 	uint64_t cost = cost_of(costs, words, column);
@@ -98,7 +99,7 @@ static struct pm_stat_value value_of(const struct costs *costs, const uint64_t *
 		.running_ns = count.running_ns,
 	};
 	if (pm_stat_has_value(&ret) &&
-	    !is_known(costs, words, column, count.value, whole))
+	    !remainder_is_known(costs, words, column, count.value, whole))
 		ret.state = PM_STAT_NOT_KNOWN;
 	return ret;
 }
@@ -123,8 +124,8 @@ static bool is_mostly_cost(const struct finish *finish, const uint64_t *words)
 }
 
 /* NULL without memory. */
-static struct pm_stat_value *make_values(const struct finish *finish,
-					 const uint64_t *words)
+static struct pm_stat_value *values_from_words(const struct finish *finish,
+					       const uint64_t *words)
 {
 	const struct pm_stat *stat = finish->stat;
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
@@ -138,8 +139,9 @@ static struct pm_stat_value *make_values(const struct finish *finish,
 			continue;
 		}
 		if (column != SIZE_MAX)
-			values[i] = value_of(&finish->costs, words, column,
-					     is_whole(&stat->events.data[i]));
+			values[i] = value_less_cost(
+				&finish->costs, words, column,
+				event_counts_whole_numbers(&stat->events.data[i]));
 		vague |= values[i].state == PM_STAT_NOT_KNOWN;
 	}
 	if (vague && is_mostly_cost(finish, words))
@@ -149,7 +151,7 @@ static struct pm_stat_value *make_values(const struct finish *finish,
 
 /* ---- individual calls ---------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
+static int compare_call_values(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
@@ -157,7 +159,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Nearest rank: the percentile @percent of @len sorted values. */
-static uint64_t quantile(const uint64_t *values, size_t len, unsigned int percent)
+static uint64_t nearest_rank(const uint64_t *values, size_t len, unsigned int percent)
 {
 	size_t rank = (len * percent + 99) / 100;
 
@@ -174,15 +176,15 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 	size_t dear = costs->events + PM_CALLS_DEAR;
 
 	for (size_t i = 0; i < region->kept; i++)
-		values[i] = value_of(costs, &region->rows.data[i * costs->columns],
-				     column, false)
+		values[i] = value_less_cost(costs, &region->rows.data[i * costs->columns],
+					    column, false)
 				    .value;
-	qsort(values, region->kept, sizeof(*values), by_value);
+	qsort(values, region->kept, sizeof(*values), compare_call_values);
 	*ret = (struct pm_stat_spread){
 		.known = true,
 		.min = values[0],
-		.p50 = quantile(values, region->kept, 50),
-		.p99 = quantile(values, region->kept, 99),
+		.p50 = nearest_rank(values, region->kept, 50),
+		.p99 = nearest_rank(values, region->kept, 99),
 		.max = values[region->kept - 1],
 	};
 	if (costs->call && (region->least[cheap] != region->most[cheap] ||
@@ -192,8 +194,8 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 	    region->most[costs->events + PM_CALLS_ENABLED] !=
 		    region->most[costs->events + PM_CALLS_RUNNING])
 		return;
-	ret->min = value_of(costs, region->least, column, false).value;
-	ret->max = value_of(costs, region->most, column, false).value;
+	ret->min = value_less_cost(costs, region->least, column, false).value;
+	ret->max = value_less_cost(costs, region->most, column, false).value;
 }
 
 static int fill_spreads(const struct finish *finish, const struct pm_calls_region *region,
@@ -223,7 +225,8 @@ static int fill_spreads(const struct finish *finish, const struct pm_calls_regio
 
 /* ---- threads and callers ------------------------------------------------------------- */
 
-static bool belongs(const struct finish *finish, uint32_t region, uint32_t scope)
+static bool finish_scope_has_region(const struct finish *finish, uint32_t region,
+				    uint32_t scope)
 {
 	int32_t sum = finish->calls->options.regions->list.data[region].sum;
 
@@ -241,10 +244,10 @@ static int fill_threads(const struct finish *finish, uint32_t region,
 						 .tid = done->tid,
 						 .calls = done->calls };
 
-		if (!belongs(finish, done->region, region))
+		if (!finish_scope_has_region(finish, done->region, region))
 			continue;
-		thread.values =
-			make_values(finish, &calls->done_words.data[i * calls->columns]);
+		thread.values = values_from_words(
+			finish, &calls->done_words.data[i * calls->columns]);
 		if (!thread.values || pm_stat_text(&thread.comm, done->comm) < 0 ||
 		    pm_vec_push(&scope->threads, thread) < 0) {
 			free(thread.comm);
@@ -265,10 +268,10 @@ static int fill_callers(const struct finish *finish, uint32_t region,
 		const struct pm_calls_site *site = &calls->sites.data[i];
 		struct pm_stat_caller caller = { .calls = site->calls }, *kept;
 
-		if (!belongs(finish, site->region, region))
+		if (!finish_scope_has_region(finish, site->region, region))
 			continue;
-		caller.values =
-			make_values(finish, &calls->site_words.data[i * calls->columns]);
+		caller.values = values_from_words(
+			finish, &calls->site_words.data[i * calls->columns]);
 		if (!caller.values || pm_vec_push(&scope->callers, caller) < 0) {
 			free(caller.values);
 			return -ENOMEM;
@@ -283,8 +286,8 @@ static int fill_callers(const struct finish *finish, uint32_t region,
 
 /* ---- scopes -------------------------------------------------------------------------- */
 
-static void add_region(struct finish *finish, uint32_t region,
-		       struct pm_stat_scope *scope)
+static void scope_add_region_sums(struct finish *finish, uint32_t region,
+				  struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
 	const struct pm_calls_region *sums = &calls->regions.data[region];
@@ -308,7 +311,7 @@ static void choose_costs(struct finish *finish, uint32_t index)
 	for (size_t i = 0; i < regions->places.len; i++) {
 		const struct pm_place *place = &regions->places.data[i];
 
-		if (!belongs(finish, place->region, index) ||
+		if (!finish_scope_has_region(finish, place->region, index) ||
 		    (place->kind != PM_PLACE_ENTRY && place->kind != PM_PLACE_IN))
 			continue;
 		cheap = place->cheap;
@@ -317,14 +320,15 @@ static void choose_costs(struct finish *finish, uint32_t index)
 	finish->costs.call = finish->subtract ? calls->call_cost[cheap] : NULL;
 }
 
-static int tell_copies(const struct finish *finish, uint32_t index,
-		       const struct pm_stat_scope *scope)
+static int warn_of_added_copies(const struct finish *finish, uint32_t index,
+				const struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
 	bool add = false;
 
 	for (uint32_t i = 0; i < calls->regions.len && !add; i++)
-		add = belongs(finish, i, index) && calls->regions.data[i].copies_add;
+		add = finish_scope_has_region(finish, i, index) &&
+		      calls->regions.data[i].copies_add;
 	if (!add)
 		return 0;
 	return pm_tell_warning(
@@ -346,7 +350,7 @@ static uint32_t find_inner(const struct finish *finish, uint32_t index)
 	for (uint32_t i = 0; i < calls->regions.len; i++) {
 		uint64_t times = calls->regions.data[i].calls;
 
-		if (belongs(finish, i, index))
+		if (finish_scope_has_region(finish, i, index))
 			continue;
 		all += times;
 		if (times > most) {
@@ -375,7 +379,7 @@ static void note_not_known(struct finish *finish, uint32_t index,
 	}
 }
 
-static int tell_not_known(const struct finish *finish)
+static int warn_of_unknown_costs(const struct finish *finish)
 {
 	const struct pm_region *regions = finish->calls->options.regions->list.data;
 	const char *name = regions[finish->vague_first].name;
@@ -403,7 +407,8 @@ static int tell_not_known(const struct finish *finish)
 		inner->name);
 }
 
-static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scope *scope)
+static int finish_fill_scope(struct finish *finish, uint32_t index,
+			     struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
 	int r = pm_tell_scope(scope, &calls->options.regions->list.data[index]);
@@ -412,9 +417,9 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 	choose_costs(finish, index);
 	memset(finish->sums, 0, calls->columns * sizeof(*finish->sums));
 	for (uint32_t i = 0; i < calls->regions.len; i++)
-		if (belongs(finish, i, index))
-			add_region(finish, i, scope);
-	scope->values = make_values(finish, finish->sums);
+		if (finish_scope_has_region(finish, i, index))
+			scope_add_region_sums(finish, i, scope);
+	scope->values = values_from_words(finish, finish->sums);
 	if (r < 0 || !scope->values)
 		return -ENOMEM;
 	r = pm_tell_inlined(finish->stat, scope,
@@ -423,7 +428,7 @@ static int fill_scope(struct finish *finish, uint32_t index, struct pm_stat_scop
 		r = fill_spreads(finish, &calls->regions.data[index], scope);
 	note_not_known(finish, index, scope);
 	if (r == 0)
-		r = tell_copies(finish, index, scope);
+		r = warn_of_added_copies(finish, index, scope);
 	if (r == 0)
 		r = fill_threads(finish, index, scope);
 	return r < 0 ? r : fill_callers(finish, index, scope);
@@ -525,8 +530,9 @@ int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 			continue;
 		/* The document owns the scope before it is complete. */
 		if (pm_vec_push(&stat->scopes, scope) < 0 ||
-		    fill_scope(&finish, i, &stat->scopes.data[stat->scopes.len - 1]) < 0)
+		    finish_fill_scope(&finish, i,
+				      &stat->scopes.data[stat->scopes.len - 1]) < 0)
 			return -ENOMEM;
 	}
-	return tell_not_known(&finish);
+	return warn_of_unknown_costs(&finish);
 }

@@ -6,15 +6,15 @@
 
 /* ---- individual calls ---------------------------------------------------------------- */
 
-static uint64_t next_random(uint64_t *state)
+static uint64_t sample_next_random(uint64_t *state)
 {
 	*state += 0x9e3779b97f4a7c15ULL;
 	return pm_hash_mix(*state, 0);
 }
 
 /* Minimum and maximum of each number, over all calls. */
-static int widen(struct pm_calls *calls, struct pm_calls_region *region,
-		 const uint64_t *words)
+static int region_widen_extremes(struct pm_calls *calls, struct pm_calls_region *region,
+				 const uint64_t *words)
 {
 	size_t bytes = calls->columns * sizeof(*words);
 
@@ -37,13 +37,13 @@ static int widen(struct pm_calls *calls, struct pm_calls_region *region,
 }
 
 /* Each call is kept with the same probability (Vitter's algorithm R). */
-static int sample(struct pm_calls *calls, struct pm_calls_region *region,
-		  const uint64_t *words)
+static int keep_call_sample(struct pm_calls *calls, struct pm_calls_region *region,
+			    const uint64_t *words)
 {
 	size_t at = region->kept;
 
 	if (at == PM_CALLS_KEPT_MAX)
-		at = next_random(&region->random) % region->completed;
+		at = sample_next_random(&region->random) % region->completed;
 	if (at >= PM_CALLS_KEPT_MAX)
 		return 0;
 	if (at == region->kept) {
@@ -65,13 +65,16 @@ int pm_calls_keep(struct pm_calls *calls, uint32_t region, const uint64_t *words
 	int32_t sum = calls->options.regions->list.data[region].sum;
 
 	sums->completed++;
-	if (widen(calls, sums, words) < 0 || sample(calls, sums, words) < 0)
+	if (region_widen_extremes(calls, sums, words) < 0 ||
+	    keep_call_sample(calls, sums, words) < 0)
 		return -ENOMEM;
 	if (sum < 0 || (uint32_t)sum == region || (size_t)sum >= calls->regions.len)
 		return 0;
 	sums = &calls->regions.data[sum];
 	sums->completed++;
-	return widen(calls, sums, words) < 0 ? -ENOMEM : sample(calls, sums, words);
+	return region_widen_extremes(calls, sums, words) < 0
+		       ? -ENOMEM
+		       : keep_call_sample(calls, sums, words);
 }
 
 /* ---- callers ------------------------------------------------------------------------- */
@@ -80,7 +83,7 @@ struct site_key {
 	uint32_t region, caller;
 };
 
-static bool site_equal(const void *table, uint32_t row, const void *wanted)
+static bool call_site_equal(const void *table, uint32_t row, const void *wanted)
 {
 	const struct pm_calls *calls = table;
 	const struct site_key *key = wanted;
@@ -93,7 +96,7 @@ static uint32_t site_row(struct pm_calls *calls, uint32_t region, uint32_t calle
 {
 	struct site_key key = { region, caller };
 	uint64_t hash = pm_hash_mix(region, caller);
-	uint32_t row = pm_index_find(&calls->by_site, hash, site_equal, calls, &key);
+	uint32_t row = pm_index_find(&calls->by_site, hash, call_site_equal, calls, &key);
 	size_t len = calls->site_words.len + calls->columns;
 
 	if (row != PM_INDEX_NONE)

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-static bool tid_equal(const void *table, uint32_t row, const void *key)
+static bool call_thread_equal(const void *table, uint32_t row, const void *key)
 {
 	const struct pm_calls *calls = table;
 
 	return calls->threads.data[row].tid == *(const pid_t *)key;
 }
 
-static uint64_t hash(pid_t tid)
+static uint64_t call_thread_hash(pid_t tid)
 {
 	return pm_hash_mix((uint64_t)tid, 0);
 }
@@ -24,12 +24,13 @@ static bool region_equal(const void *table, uint32_t row, const void *key)
 
 struct pm_calls_thread *pm_calls_find_thread(struct pm_calls *calls, pid_t tid)
 {
-	uint32_t row = pm_index_find(&calls->by_tid, hash(tid), tid_equal, calls, &tid);
+	uint32_t row = pm_index_find(&calls->by_tid, call_thread_hash(tid),
+				     call_thread_equal, calls, &tid);
 
 	return row == PM_INDEX_NONE ? NULL : &calls->threads.data[row];
 }
 
-static int unused_row(struct pm_calls *calls, uint32_t *ret)
+static int claim_thread_row(struct pm_calls *calls, uint32_t *ret)
 {
 	if (calls->threads_unused.len > 0) {
 		*ret = calls->threads_unused.data[--calls->threads_unused.len];
@@ -52,9 +53,9 @@ struct pm_calls_thread *pm_calls_thread(struct pm_calls *calls, pid_t pid, pid_t
 	if (thread)
 		return thread;
 	last = calloc(calls->columns, sizeof(*last));
-	if (!last || unused_row(calls, &row) < 0)
+	if (!last || claim_thread_row(calls, &row) < 0)
 		return NULL;
-	if (pm_index_add(&calls->by_tid, hash(tid), row) < 0) {
+	if (pm_index_add(&calls->by_tid, call_thread_hash(tid), row) < 0) {
 		calls->threads_unused.data[calls->threads_unused.len++] = row;
 		return NULL;
 	}
@@ -89,8 +90,8 @@ uint32_t pm_calls_cell(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return row;
 }
 
-static int keep_done(struct pm_calls *calls, const struct pm_calls_thread *thread,
-		     size_t at)
+static int keep_sums_of_thread(struct pm_calls *calls,
+			       const struct pm_calls_thread *thread, size_t at)
 {
 	const struct pm_calls_cell *cell = &thread->cells.data[at];
 	struct pm_calls_done done = { cell->region, thread->pid, thread->tid, "",
@@ -120,9 +121,9 @@ int pm_calls_thread_fold(struct pm_calls *calls, struct pm_calls_thread *thread)
 		for (size_t k = 0; k < calls->columns; k++)
 			total[k] += thread->covered.data[i * calls->columns + k];
 		if (r == 0 && calls->options.by_thread)
-			r = keep_done(calls, thread, i);
+			r = keep_sums_of_thread(calls, thread, i);
 	}
-	pm_index_remove(&calls->by_tid, hash(thread->tid), row);
+	pm_index_remove(&calls->by_tid, call_thread_hash(thread->tid), row);
 	pm_calls_thread_release(thread);
 	calls->threads_unused.data[calls->threads_unused.len++] = row;
 	return r;

@@ -53,8 +53,8 @@ static bool dead_equal(const void *table, uint32_t row, const void *wanted)
 }
 
 /* Removes the frame and returns it; PM_INDEX_NONE: there is none. */
-static uint32_t take_dead(struct pm_calls *calls, struct pm_calls_thread *thread,
-			  uint32_t region, uint64_t sp)
+static uint32_t remove_dead_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
+				  uint32_t region, uint64_t sp)
 {
 	struct dead_key key = { calls, region, sp };
 	uint64_t hash = pm_hash_mix(region, sp);
@@ -96,8 +96,8 @@ static int put_dead(struct pm_calls *calls, struct pm_calls_thread *thread,
 
 /* Adds the use of @frame up to the row @end that has not been added yet. Stores the
  * numbers of this call alone in calls->part. */
-static int cover(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t frame,
-		 const uint64_t *end)
+static int cover_frame_until(struct pm_calls *calls, struct pm_calls_thread *thread,
+			     uint32_t frame, const uint64_t *end)
 {
 	const struct pm_calls_frame *what = &calls->frames.data[frame];
 	const uint64_t *begin = pm_calls_words(calls, frame);
@@ -127,12 +127,13 @@ static int cover(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_
 }
 
 /* The frame seems to have been left without an exit, after the thread's last visit. */
-static int bury(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t frame)
+static int bury_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
+		      uint32_t frame)
 {
 	const struct pm_calls_frame what = calls->frames.data[frame];
-	uint32_t older = take_dead(calls, thread, what.region, what.sp);
+	uint32_t older = remove_dead_frame(calls, thread, what.region, what.sp);
 	uint32_t cell = pm_calls_cell(calls, thread, what.region);
-	int r = cover(calls, thread, frame, thread->last);
+	int r = cover_frame_until(calls, thread, frame, thread->last);
 
 	if (older != PM_INDEX_NONE)
 		drop_frame(calls, older);
@@ -149,13 +150,14 @@ static int bury(struct pm_calls *calls, struct pm_calls_thread *thread, uint32_t
 
 /* The row of the current visit, which is an exit and ends one measured call. The entry of
  * a copied call was not measured. */
-static const uint64_t *end_row(struct pm_calls *calls, bool copied)
+static const uint64_t *exit_row(struct pm_calls *calls, bool copied)
 {
 	calls->scratch[calls->options.events + PM_CALLS_OWN] = !copied;
 	return calls->scratch;
 }
 
-static void tell_end(struct pm_calls *calls, uint32_t frame, const struct pm_visit *visit)
+static void report_call_end(struct pm_calls *calls, uint32_t frame,
+			    const struct pm_visit *visit)
 {
 	const struct pm_calls_frame *what = &calls->frames.data[frame];
 	const uint64_t *words = pm_calls_words(calls, frame);
@@ -174,15 +176,15 @@ static void tell_end(struct pm_calls *calls, uint32_t frame, const struct pm_vis
 			     what->depth);
 }
 
-static int complete(struct pm_calls *calls, struct pm_calls_thread *thread,
-		    uint32_t frame, const struct pm_visit *visit)
+static int complete_call(struct pm_calls *calls, struct pm_calls_thread *thread,
+			 uint32_t frame, const struct pm_visit *visit)
 {
 	const struct pm_calls_frame what = calls->frames.data[frame];
-	int r = cover(calls, thread, frame, end_row(calls, what.copied));
+	int r = cover_frame_until(calls, thread, frame, exit_row(calls, what.copied));
 
 	if (r == 0 && !what.copied)
 		r = pm_calls_keep(calls, what.region, calls->part);
-	tell_end(calls, frame, visit);
+	report_call_end(calls, frame, visit);
 	drop_frame(calls, frame);
 	return r;
 }
@@ -204,7 +206,7 @@ static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, si
 		uint64_t there = calls->frames.data[frame].sp;
 
 		if (r == 0 && (there < sp || (there == sp && also)))
-			r = bury(calls, thread, frame);
+			r = bury_frame(calls, thread, frame);
 		else
 			thread->live.data[kept++] = frame;
 	}
@@ -233,7 +235,7 @@ static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, ui
 		thread->live.len--;
 		memmove(&thread->live.data[at], &thread->live.data[at + 1],
 			(thread->live.len - at) * sizeof(*thread->live.data));
-		r = bury(calls, thread, frame);
+		r = bury_frame(calls, thread, frame);
 	}
 	return r;
 }
@@ -274,7 +276,7 @@ static int open_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	if (cell == UINT32_MAX || pm_vec_reserve(&thread->live, thread->live.len + 1) < 0)
 		return -ENOMEM;
 	/* After a new entry at this stack pointer, no older call can return to it. */
-	frame = take_dead(calls, thread, region, sp);
+	frame = remove_dead_frame(calls, thread, region, sp);
 	r = frame == PM_INDEX_NONE ? new_frame(calls, &frame) : 0;
 	if (r < 0)
 		return r;
@@ -306,12 +308,13 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	int r;
 
 	if (at == SIZE_MAX) {
-		frame = sp ? take_dead(calls, thread, region, *sp) : PM_INDEX_NONE;
+		frame = sp ? remove_dead_frame(calls, thread, region, *sp)
+			   : PM_INDEX_NONE;
 		if (frame == PM_INDEX_NONE)
 			return 0; /* entered before the counting started */
 		if (!calls->frames.data[frame].copied)
 			calls->regions.data[region].unfinished--;
-		return complete(calls, thread, frame, visit);
+		return complete_call(calls, thread, frame, visit);
 	}
 	frame = thread->live.data[at];
 	cell = pm_calls_cell(calls, thread, region);
@@ -324,7 +327,7 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 		drop_frame(calls, frame);
 		return r;
 	}
-	return complete(calls, thread, frame, visit);
+	return complete_call(calls, thread, frame, visit);
 }
 
 /* A call of a range that its function left without an exit: the range is entered
@@ -335,11 +338,11 @@ static int bury_stale(struct pm_calls *calls, struct pm_calls_thread *thread, si
 
 	memmove(&thread->live.data[at], &thread->live.data[at + 1],
 		(--thread->live.len - at) * sizeof(*thread->live.data));
-	return bury(calls, thread, frame);
+	return bury_frame(calls, thread, frame);
 }
 
-static int see(struct pm_calls *calls, struct pm_calls_thread *thread,
-	       const struct pm_visit *visit, const struct pm_place *place)
+static int apply_visit(struct pm_calls *calls, struct pm_calls_thread *thread,
+		       const struct pm_visit *visit, const struct pm_place *place)
 {
 	uint64_t sp = visit->sp + place->sp_offset;
 	size_t at;
@@ -404,7 +407,7 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 		count_visit(thread, place);
 	extra[PM_CALLS_CHEAP] = thread->cheap;
 	extra[PM_CALLS_DEAR] = thread->dear;
-	r = see(calls, thread, visit, place);
+	r = apply_visit(calls, thread, visit, place);
 	if (!begins)
 		count_visit(thread, place);
 	extra[PM_CALLS_CHEAP] = thread->cheap;
@@ -421,7 +424,7 @@ static int close_all(struct pm_calls *calls, struct pm_calls_thread *thread)
 	int r = 0;
 
 	while (thread->live.len > 0 && r == 0)
-		r = bury(calls, thread, thread->live.data[--thread->live.len]);
+		r = bury_frame(calls, thread, thread->live.data[--thread->live.len]);
 	for (size_t i = 0; i < thread->dead_list.len; i++)
 		if (thread->dead_list.data[i] != PM_INDEX_NONE)
 			drop_frame(calls, thread->dead_list.data[i]);

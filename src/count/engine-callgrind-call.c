@@ -86,7 +86,7 @@ void pm_callgrind_call_release(struct pm_callgrind_call *call)
 }
 
 static int PM_PRINTF(2, 3)
-	add_word(struct pm_callgrind_call *call, const char *format, ...)
+	add_command_word(struct pm_callgrind_call *call, const char *format, ...)
 {
 	va_list args;
 	char *word = NULL;
@@ -104,7 +104,7 @@ static int PM_PRINTF(2, 3)
 	return 0;
 }
 
-static bool wants(const struct pm_stat *stat, const char *letters)
+static bool stat_wants_simulation(const struct pm_stat *stat, const char *letters)
 {
 	for (size_t i = 0; i < stat->events.len; i++) {
 		const struct pm_stat_event *event = &stat->events.data[i];
@@ -122,17 +122,18 @@ static int add_simulation(struct pm_callgrind_call *call, struct pm_stat *stat)
 	int ret = 0;
 
 	/* Dr, D1mr, DLmw, I1mr, ILmr, L1hits, RAMhits, cycles; Bc, Bim. */
-	if (wants(stat, "DILRc")) {
-		ret = add_word(call, "--cache-sim=yes");
+	if (stat_wants_simulation(stat, "DILRc")) {
+		ret = add_command_word(call, "--cache-sim=yes");
 		for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(caches); i++) {
-			ret = add_word(call, "--%s=%s", caches[i][0], caches[i][1]);
+			ret = add_command_word(call, "--%s=%s", caches[i][0],
+					       caches[i][1]);
 			if (ret == 0)
 				ret = pm_callgrind_setting(stat, caches[i][0],
 							   caches[i][1]);
 		}
 	}
-	if (ret == 0 && wants(stat, "B"))
-		ret = add_word(call, "--branch-sim=yes");
+	if (ret == 0 && stat_wants_simulation(stat, "B"))
+		ret = add_command_word(call, "--branch-sim=yes");
 	return ret;
 }
 
@@ -144,16 +145,16 @@ static int add_regions(struct pm_callgrind_call *call, const struct pm_regions *
 
 	if (!regions || regions->list.len == 0)
 		return 0;
-	ret = add_word(call, "--dump-instr=yes");
+	ret = add_command_word(call, "--dump-instr=yes");
 	if (ret == 0)
-		ret = add_word(call, "--collect-jumps=yes");
+		ret = add_command_word(call, "--collect-jumps=yes");
 	for (size_t i = 0; ret == 0 && i < regions->list.len; i++) {
 		const struct pm_region *region = &regions->list.data[i];
 
 		if (region->kind == PM_STAT_FUNCTION && region->symbol &&
 		    !strpbrk(region->symbol, "*?"))
-			ret = add_word(call, "--separate-recs%d=%s", PM_CALLGRIND_LEVELS,
-				       region->symbol);
+			ret = add_command_word(call, "--separate-recs%d=%s",
+					       PM_CALLGRIND_LEVELS, region->symbol);
 	}
 	return ret;
 }
@@ -172,7 +173,8 @@ static int make_tunables(struct pm_callgrind_call *call, struct pm_stat *stat)
 }
 
 /* The options as one text, without file names, which differ from run to run. */
-static int tell_options(const struct pm_callgrind_call *call, struct pm_stat *stat)
+static int record_valgrind_options(const struct pm_callgrind_call *call,
+				   struct pm_stat *stat)
 {
 	struct pm_str text = { 0 };
 	int ret;
@@ -212,37 +214,39 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 	int ret = make_tunables(call, stat);
 
 	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(fixed); i++)
-		ret = add_word(call, "%s", fixed[i]);
+		ret = add_command_word(call, "%s", fixed[i]);
 	if (ret == 0)
-		ret = add_word(call, "--trace-children=%s",
-			       options->no_inherit ? "no" : "yes");
+		ret = add_command_word(call, "--trace-children=%s",
+				       options->no_inherit ? "no" : "yes");
 	if (ret == 0)
-		ret = add_word(call, "--callgrind-out-file=%s/out.%%p", dir);
+		ret = add_command_word(call, "--callgrind-out-file=%s/out.%%p", dir);
 	if (ret == 0)
-		ret = add_word(call, "--log-file=%s/log.%%p", dir);
+		ret = add_command_word(call, "--log-file=%s/log.%%p", dir);
 	if (ret == 0 && options->stacks)
-		ret = add_word(call, "--separate-callers=%d", PM_CALLGRIND_CALLERS);
+		ret = add_command_word(call, "--separate-callers=%d",
+				       PM_CALLGRIND_CALLERS);
 	if (ret == 0 && options->marked && options->marked_from) {
-		ret = add_word(call, "--zero-before=%s", options->marked_from);
+		ret = add_command_word(call, "--zero-before=%s", options->marked_from);
 		if (ret == 0)
-			ret = add_word(call, "--dump-before=%s", options->marked_to);
+			ret = add_command_word(call, "--dump-before=%s",
+					       options->marked_to);
 	} else if (ret == 0 && options->marked) {
-		ret = add_word(call, "--instr-atstart=no");
+		ret = add_command_word(call, "--instr-atstart=no");
 	}
 	if (ret == 0)
 		ret = add_simulation(call, stat);
 	if (ret == 0)
 		ret = add_regions(call, options->regions);
 	if (ret == 0)
-		ret = tell_options(call, stat);
+		ret = record_valgrind_options(call, stat);
 	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(dump_before); i++)
-		ret = add_word(call, "--dump-before=%s", dump_before[i]);
+		ret = add_command_word(call, "--dump-before=%s", dump_before[i]);
 	for (size_t i = 0; ret == 0 && i < PM_ARRAY_LEN(dump_after); i++)
-		ret = add_word(call, "--dump-after=%s", dump_after[i]);
+		ret = add_command_word(call, "--dump-after=%s", dump_after[i]);
 	if (ret == 0)
-		ret = add_word(call, "--");
+		ret = add_command_word(call, "--");
 	for (size_t i = 0; ret == 0 && options->command[i]; i++)
-		ret = add_word(call, "%s", options->command[i]);
+		ret = add_command_word(call, "%s", options->command[i]);
 	return ret < 0 ? ret : pm_vec_push(&call->argv, NULL);
 }
 
@@ -293,8 +297,8 @@ static void note_unreadable(struct pm_callgrind_log *log, const char *text)
 			 (int)(end - text) - (int)strlen(image), text + strlen(image));
 }
 
-static int read_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *bytes,
-		      pid_t pid)
+static int read_log_lines(struct pm_callgrind_log *log, struct pm_stat *stat, char *bytes,
+			  pid_t pid)
 {
 	bool ran = false, ended = false;
 	char *rest = bytes, *line;
@@ -341,7 +345,7 @@ static int read_log(struct pm_callgrind_log *log, struct pm_stat *stat, int dir_
 		len += (size_t)more;
 	}
 	bytes[len] = '\0';
-	return read_lines(log, stat, bytes, (pid_t)strtol(name + 4, NULL, 10));
+	return read_log_lines(log, stat, bytes, (pid_t)strtol(name + 4, NULL, 10));
 }
 
 int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,

@@ -40,7 +40,7 @@ struct engine {
 	size_t files;
 };
 
-static void engine_release(struct engine *it)
+static void callgrind_engine_release(struct engine *it)
 {
 	pm_callgrind_call_release(&it->call);
 	pm_callgrind_sums_free(it->sums);
@@ -60,7 +60,7 @@ static int folder_error(struct pm_error *err, const char *path)
 }
 
 /* Gives the directory to the command's user, whose processes write there. */
-static int give_folder(const struct engine *it, struct pm_error *err)
+static int chown_folder(const struct engine *it, struct pm_error *err)
 {
 	struct pm_user user;
 	int ret;
@@ -90,7 +90,7 @@ static int make_folder(struct engine *it, struct pm_error *err)
 	if (it->dir_fd < 0 || it->inotify_fd < 0 ||
 	    inotify_add_watch(it->inotify_fd, it->dir, IN_CLOSE_WRITE | IN_ONLYDIR) < 0)
 		return folder_error(err, it->dir);
-	return give_folder(it, err);
+	return chown_folder(it, err);
 }
 
 /* Removes only plain files, which is all that valgrind creates. */
@@ -113,7 +113,7 @@ static void remove_folder(struct engine *it)
 
 /* `out.PID-THREAD` or `out.PID.PART-THREAD`; the file without a thread is a mere
  * placeholder. */
-static bool is_wanted(const struct engine *it, const char *name)
+static bool is_wanted_output(const struct engine *it, const char *name)
 {
 	char *end;
 	long pid;
@@ -126,7 +126,7 @@ static bool is_wanted(const struct engine *it, const char *name)
 }
 
 /* A damaged file causes a warning only. */
-static int take_file(struct engine *it, const char *name)
+static int add_output_file(struct engine *it, const char *name)
 {
 	int fd = openat(it->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct pm_error err = { 0 };
@@ -146,9 +146,9 @@ static int take_file(struct engine *it, const char *name)
 					  err.text);
 }
 
-/* Reads files that were closed since the last call. take_rest() finds those that are
+/* Reads files that were closed since the last call. add_remaining_files() finds those that are
  * missing after a queue overflow. */
-static int take_closed(struct engine *it)
+static int add_closed_files(struct engine *it)
 {
 	union {
 		struct inotify_event event;
@@ -164,9 +164,9 @@ static int take_closed(struct engine *it)
 
 			memcpy(&event, buffer.bytes + at, sizeof(event));
 			at += sizeof(event) + event.len;
-			if (event.len == 0 || !is_wanted(it, name))
+			if (event.len == 0 || !is_wanted_output(it, name))
 				continue;
-			ret = take_file(it, name);
+			ret = add_output_file(it, name);
 			if (ret < 0)
 				return ret;
 		}
@@ -199,14 +199,14 @@ static int is_file_of_ours(const struct dirent *entry)
 	return strncmp(entry->d_name, "out.", 4) == 0;
 }
 
-static int take_rest(struct engine *it)
+static int add_remaining_files(struct engine *it)
 {
 	struct dirent **entries = NULL;
 	int len = scandir(it->dir, &entries, is_file_of_ours, by_part), ret = 0;
 
 	for (int i = 0; i < len; i++) {
-		if (ret == 0 && is_wanted(it, entries[i]->d_name))
-			ret = take_file(it, entries[i]->d_name);
+		if (ret == 0 && is_wanted_output(it, entries[i]->d_name))
+			ret = add_output_file(it, entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
@@ -216,7 +216,7 @@ static int take_rest(struct engine *it)
 /* ---- the command ------------------------------------------------------------------------ */
 
 /* The command inherits our environment at the time of the fork. */
-static int prepare(struct engine *it, struct pm_error *err)
+static int prepare_valgrind_environment(struct engine *it, struct pm_error *err)
 {
 	static const char name[] = "GLIBC_TUNABLES";
 	const char *own = getenv(name);
@@ -238,9 +238,9 @@ static int prepare(struct engine *it, struct pm_error *err)
 	return ret;
 }
 
-static int launch(struct engine *it, struct pm_error *err)
+static int launch_valgrind(struct engine *it, struct pm_error *err)
 {
-	int ret = prepare(it, err);
+	int ret = prepare_valgrind_environment(it, err);
 
 	if (ret == 0)
 		ret = pm_child_catch_signals(it->child, false, err);
@@ -265,7 +265,7 @@ static void time_is_up(struct engine *it)
 }
 
 /* Runs until the command has ended, even if something else fails. */
-static int wait_for_command(struct engine *it)
+static int wait_for_valgrind(struct engine *it)
 {
 	struct pollfd fds[] = {
 		{ .fd = it->child->signal_fd, .events = POLLIN },
@@ -296,13 +296,13 @@ static int wait_for_command(struct engine *it)
 			return -errno;
 		pm_child_signals(it->child);
 		if (ret == 0)
-			ret = take_closed(it);
+			ret = add_closed_files(it);
 	}
 }
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-static void fill_end(const struct engine *it, struct pm_stat_run *run)
+static void run_fill_callgrind_end(const struct engine *it, struct pm_stat_run *run)
 {
 	const struct pm_child *child = it->child;
 
@@ -312,7 +312,7 @@ static void fill_end(const struct engine *it, struct pm_stat_run *run)
 	run->stopped = it->timed_out || child->interrupts > 0;
 }
 
-static int explain_events(struct pm_stat *stat)
+static int mark_events_refused(struct pm_stat *stat)
 {
 	for (size_t i = 0; i < stat->events.len; i++) {
 		struct pm_stat_event *event = &stat->events.data[i];
@@ -393,17 +393,17 @@ static int add_run(struct engine *it)
 	return pm_vec_push(&it->stat->runs, run);
 }
 
-static int count(struct engine *it, struct pm_error *err)
+static int count_with_callgrind(struct engine *it, struct pm_error *err)
 {
 	int ret = add_run(it);
 
 	if (ret == 0)
-		ret = wait_for_command(it);
-	fill_end(it, &it->stat->runs.data[it->run]);
+		ret = wait_for_valgrind(it);
+	run_fill_callgrind_end(it, &it->stat->runs.data[it->run]);
 	if (ret == 0)
-		ret = take_closed(it);
+		ret = add_closed_files(it);
 	if (ret == 0)
-		ret = take_rest(it);
+		ret = add_remaining_files(it);
 	if (ret < 0)
 		return pm_error_set(err, ret, "%s", strerror(-ret));
 	ret = check_log(it, err);
@@ -413,7 +413,7 @@ static int count(struct engine *it, struct pm_error *err)
 	    pm_callgrind_sums_are_empty(it->sums))
 		return pm_marks_none(it->options->command[0], it->options->marked_from,
 				     it->options->marked_to, err);
-	if (explain_events(it->stat) < 0 ||
+	if (mark_events_refused(it->stat) < 0 ||
 	    pm_callgrind_setting(it->stat, "valgrind",
 				 pm_callgrind_sums_creator(it->sums)) < 0 ||
 	    pm_callgrind_sums_finish(it->sums, it->stat, it->run) < 0)
@@ -424,7 +424,7 @@ static int count(struct engine *it, struct pm_error *err)
 }
 
 /* Valgrind would report this on the command's own stderr. */
-static int check_command(const char *name, struct pm_error *err)
+static int check_command_is_program(const char *name, struct pm_error *err)
 {
 	if (pm_child_is_runnable(name))
 		return 0;
@@ -448,12 +448,13 @@ int pm_engine_callgrind_check(struct pm_error *err)
 int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			    struct pm_child *child, struct pm_error *err)
 {
-	struct engine it PM_CLEANUP(engine_release) = { .options = options,
-							.stat = stat,
-							.child = child,
-							.dir_fd = -1,
-							.inotify_fd = -1,
-							.deadline_ns = UINT64_MAX };
+	struct engine it PM_CLEANUP(callgrind_engine_release) = { .options = options,
+								  .stat = stat,
+								  .child = child,
+								  .dir_fd = -1,
+								  .inotify_fd = -1,
+								  .deadline_ns =
+									  UINT64_MAX };
 	size_t runs = stat->runs.len;
 	int ret;
 
@@ -464,16 +465,16 @@ int pm_engine_callgrind_run(struct pm_stat *stat, const struct pm_engine_options
 			"cannot look at what runs already");
 	ret = pm_engine_callgrind_check(err);
 	if (ret == 0)
-		ret = check_command(options->command[0], err);
+		ret = check_command_is_program(options->command[0], err);
 	if (ret == 0)
 		ret = make_folder(&it, err);
 	if (ret == 0 && (pm_callgrind_call_make(&it.call, stat, options, it.dir) < 0 ||
 			 pm_callgrind_sums_new(&it.sums, options) < 0))
 		ret = pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	if (ret == 0)
-		ret = launch(&it, err);
+		ret = launch_valgrind(&it, err);
 	if (ret == 0)
-		ret = count(&it, err);
+		ret = count_with_callgrind(&it, err);
 	/* A run without values does not count. */
 	if (ret < 0 && stat->runs.len > runs && !stat->runs.data[runs].values)
 		stat->runs.len = runs;

@@ -117,7 +117,7 @@ static int go_to_call(pid_t tid, struct pm_ptr_regs *saved)
  * SIGSTOP, and the end of an execve(2) that the thread was in, which counts as a step and
  * writes the result register.
  */
-static int step(pid_t tid, struct pm_ptr_regs *regs)
+static int step_instruction(pid_t tid, struct pm_ptr_regs *regs)
 {
 	const struct pm_ptr_regs from = *regs;
 	int ret = 0;
@@ -134,8 +134,8 @@ static int step(pid_t tid, struct pm_ptr_regs *regs)
 	return ret < 0 ? ret : -EAGAIN;
 }
 
-static int call(pid_t tid, const struct pm_ptr_regs *saved, uint64_t address,
-		uint64_t len)
+static int call_mmap_in_thread(pid_t tid, const struct pm_ptr_regs *saved,
+			       uint64_t address, uint64_t len)
 {
 	const uint64_t arguments[] = {
 		address,
@@ -155,7 +155,7 @@ static int call(pid_t tid, const struct pm_ptr_regs *saved, uint64_t address,
 	pm_ptr_regs_call(&regs, instruction, SYS_mmap, arguments);
 	ret = pm_ptr_regs_set(tid, &regs);
 	if (ret == 0)
-		ret = step(tid, &regs);
+		ret = step_instruction(tid, &regs);
 	called = pm_ptr_regs_called(&regs);
 	/* A kernel before 4.17 treats the address as a hint. */
 	if (ret == 0 && (uint64_t)called != address)
@@ -180,7 +180,7 @@ int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)
 		return -errno;
 	ret = go_to_call(tid, &saved);
 	if (ret == 0)
-		ret = call(tid, &saved, address, len);
+		ret = call_mmap_in_thread(tid, &saved, address, len);
 	if (ptrace(PTRACE_SETSIGMASK, tid, size, &mask) < 0 && ret == 0)
 		ret = -errno;
 	return ret;

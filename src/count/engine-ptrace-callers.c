@@ -32,8 +32,8 @@ static bool equal_chain(const void *table, uint32_t id, const void *key)
 }
 
 /* The id of the frame, or PM_INDEX_NONE without memory. */
-static uint32_t intern_frame(struct pm_ptr_callers *callers, int64_t module,
-			     uint64_t offset)
+static uint32_t intern_caller_frame(struct pm_ptr_callers *callers, int64_t module,
+				    uint64_t offset)
 {
 	struct pm_ptr_frame frame = { .module = module, .offset = offset };
 	uint64_t hash = pm_hash_mix((uint64_t)module, offset);
@@ -52,8 +52,8 @@ static uint32_t intern_frame(struct pm_ptr_callers *callers, int64_t module,
 	return id;
 }
 
-static uint32_t frame_of(struct pm_ptr_callers *callers, struct pm_procs *procs,
-			 pid_t pid, uint64_t pc)
+static uint32_t intern_pc_frame(struct pm_ptr_callers *callers, struct pm_procs *procs,
+				pid_t pid, uint64_t pc)
 {
 	const struct pm_process *process = pm_procs_get(procs, pid);
 	const struct pm_mapping *map =
@@ -62,8 +62,9 @@ static uint32_t frame_of(struct pm_ptr_callers *callers, struct pm_procs *procs,
 	/* A library that was mapped without a notification. */
 	if (!map && process && pm_procs_read(procs, pid, NULL) == 0)
 		map = pm_space_find(&process->space, pc);
-	return map ? intern_frame(callers, map->module, pc - map->start + map->pgoff)
-		   : intern_frame(callers, PM_MODULE_NONE, pc);
+	return map ? intern_caller_frame(callers, map->module,
+					 pc - map->start + map->pgoff)
+		   : intern_caller_frame(callers, PM_MODULE_NONE, pc);
 }
 
 /* The place itself and its callers. The return address is where all exits lead to and is
@@ -90,7 +91,7 @@ uint32_t pm_ptr_callers_look(struct pm_ptr_callers *callers, struct pm_procs *pr
 	uint32_t id;
 
 	for (ssize_t i = 1; i < len; i++) {
-		uint32_t frame = frame_of(callers, procs, look->pid, pcs[i] - 1);
+		uint32_t frame = intern_pc_frame(callers, procs, look->pid, pcs[i] - 1);
 
 		if (frame == PM_INDEX_NONE || pm_vec_push(&callers->words, frame) < 0)
 			break;
@@ -136,8 +137,8 @@ static int compare_frames(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static int emit(void *user, size_t index, const struct pm_symbol_function *functions,
-		size_t len)
+static int set_frame_name(void *user, size_t index,
+			  const struct pm_symbol_function *functions, size_t len)
 {
 	struct pm_ptr_frame *frame = ((struct pm_ptr_frame **)user)[index];
 
@@ -162,12 +163,13 @@ static int name_frames(struct pm_ptr_frame **frames, size_t len, int fd)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++)
 		addresses[i] = frames[i]->address;
-	ret = pm_symbols_resolve(fd, addresses, len, &options, emit, frames, NULL);
+	ret = pm_symbols_resolve(fd, addresses, len, &options, set_frame_name, frames,
+				 NULL);
 	return ret == -ENOMEM ? ret : 0;
 }
 
-static int name_module(const struct pm_procs *procs, struct pm_ptr_frame **frames,
-		       size_t len)
+static int name_frames_of_module(const struct pm_procs *procs,
+				 struct pm_ptr_frame **frames, size_t len)
 {
 	PM_AUTO_CLOSE int fd = -1;
 	size_t known = 0;
@@ -201,7 +203,7 @@ int pm_ptr_callers_name(struct pm_ptr_callers *callers, const struct pm_procs *p
 		for (to = from + 1; to < callers->frames.len &&
 				    frames[to]->module == frames[from]->module;)
 			to++;
-		ret = name_module(procs, frames + from, to - from);
+		ret = name_frames_of_module(procs, frames + from, to - from);
 	}
 	return ret;
 }

@@ -66,7 +66,7 @@ static void measure_release(struct measure *it)
 
 /* ---- the function, as a region --------------------------------------------------------- */
 
-static int add_place(struct measure *it, const struct pm_mapping *map, size_t at)
+static int measure_add_place(struct measure *it, const struct pm_mapping *map, size_t at)
 {
 	uint64_t address = (uint64_t)(uintptr_t)pm_ptr_nothing + at;
 	struct pm_place place = { .kind = at == ENTRY_AT ? PM_PLACE_ENTRY : PM_PLACE_EXIT,
@@ -78,7 +78,7 @@ static int add_place(struct measure *it, const struct pm_mapping *map, size_t at
 	return pm_vec_push(&it->regions.places, place);
 }
 
-static int find_function(struct measure *it)
+static int measure_find_function(struct measure *it)
 {
 	uint64_t address = (uint64_t)(uintptr_t)pm_ptr_nothing;
 	struct pm_procs *procs = pm_procs_new(NULL);
@@ -97,8 +97,8 @@ static int find_function(struct measure *it)
 		close(region.fd);
 		ret = -ENOMEM;
 	}
-	if (ret == 0 &&
-	    (add_place(it, map, ENTRY_AT) < 0 || add_place(it, map, EXIT_AT) < 0))
+	if (ret == 0 && (measure_add_place(it, map, ENTRY_AT) < 0 ||
+			 measure_add_place(it, map, EXIT_AT) < 0))
 		ret = -ENOMEM;
 	pm_procs_free(procs);
 	return ret;
@@ -106,7 +106,7 @@ static int find_function(struct measure *it)
 
 /* ---- visits -------------------------------------------------------------------------- */
 
-static int on_visit(void *user, const struct pm_visit *visit)
+static int measure_record_visit(void *user, const struct pm_visit *visit)
 {
 	struct measure *it = user;
 	uint64_t *words = it->words + it->visits * it->columns;
@@ -122,24 +122,25 @@ static int on_visit(void *user, const struct pm_visit *visit)
 	return 0;
 }
 
-static int on_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
+static int measure_ignore_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
 {
 	return 0;
 }
 
-static void on_exit_of(void *user, pid_t tid)
+static void measure_ignore_exit(void *user, pid_t tid)
 {
 }
 
-static void on_named(void *user, pid_t pid, pid_t tid, const char *comm)
+static void measure_ignore_name(void *user, pid_t pid, pid_t tid, const char *comm)
 {
 }
 
-static const struct pm_ptr_listener listener = {
-	.visit = on_visit, .fork = on_fork, .exit = on_exit_of, .named = on_named
-};
+static const struct pm_ptr_listener listener = { .visit = measure_record_visit,
+						 .fork = measure_ignore_fork,
+						 .exit = measure_ignore_exit,
+						 .named = measure_ignore_name };
 
-static int compare(const void *a, const void *b)
+static int compare_measured_counts(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
@@ -147,7 +148,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* The median difference between visits n and n + @step, n even. */
-static uint64_t median(const struct measure *it, size_t column, size_t step)
+static uint64_t median_between_visits(const struct measure *it, size_t column,
+				      size_t step)
 {
 	uint64_t values[CALLS];
 	size_t len = 0;
@@ -160,7 +162,7 @@ static uint64_t median(const struct measure *it, size_t column, size_t step)
 	}
 	if (len == 0)
 		return 0;
-	qsort(values, len, sizeof(*values), compare);
+	qsort(values, len, sizeof(*values), compare_measured_counts);
 	return values[len / 2];
 }
 
@@ -177,7 +179,7 @@ static _Noreturn void run_child(int fd)
 	_exit(0);
 }
 
-static int start_child(struct measure *it, struct pm_error *err)
+static int measure_start_child(struct measure *it, struct pm_error *err)
 {
 	pid_t self = getpid();
 	int fds[2];
@@ -200,7 +202,7 @@ static int start_child(struct measure *it, struct pm_error *err)
 }
 
 /* The child always ends and is reaped, even if something else fails. */
-static int follow(struct measure *it, struct pm_error *err)
+static int measure_follow_child(struct measure *it, struct pm_error *err)
 {
 	struct pm_trace_event event;
 	int ret = pm_ptr_attach(&it->ptr, it->child, err), rc;
@@ -228,7 +230,7 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 {
 	struct measure it PM_CLEANUP(
 		measure_release) = { .columns = len + 1, .child = -1, .go_fd = -1 };
-	int ret = find_function(&it);
+	int ret = measure_find_function(&it);
 
 	it.words = calloc((size_t)CALLS * 2, it.columns * sizeof(*it.words));
 	if (ret < 0 || !it.words)
@@ -241,10 +243,10 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 	it.ptr.listener = &listener;
 	it.ptr.hw_wanted = hw;
 	it.ptr.user = &it;
-	ret = start_child(&it, err);
+	ret = measure_start_child(&it, err);
 	if (ret < 0)
 		return ret;
-	ret = follow(&it, err);
+	ret = measure_follow_child(&it, err);
 	if (ret < 0) {
 		kill(it.child, SIGKILL);
 		waitpid(it.child, NULL, __WALL);
@@ -254,8 +256,8 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 		return pm_error_set(err, -EIO, "the cost of a visit: %zu of %d seen",
 				    it.visits, CALLS * 2);
 	for (size_t i = 0; i < it.columns; i++) {
-		costs->call[i] = median(&it, i, 1);
-		costs->visit[i] = median(&it, i, 2) / 2;
+		costs->call[i] = median_between_visits(&it, i, 1);
+		costs->visit[i] = median_between_visits(&it, i, 2) / 2;
 	}
 	costs->whole_ns = (it.last_ns - it.first_ns) / CALLS;
 	costs->by_hits = it.ptr.hw.hits != NULL;

@@ -10,7 +10,7 @@
  * once. Events of a PMU that covers only some CPUs cannot be grouped with others and are
  * left alone.
  */
-static void group(struct pm_ptr_counts *counts)
+static void group_all_events(struct pm_ptr_counts *counts)
 {
 	for (size_t i = 0; i < counts->specs.len; i++)
 		if (counts->specs.data[i].leader != i || counts->specs.data[i].cpus)
@@ -32,7 +32,7 @@ int pm_ptr_counts_init(struct pm_ptr_counts *counts, const struct pm_event_spec 
 		counts->totals.data[counts->totals.len++] =
 			(struct pm_ptr_total){ .known = false };
 	}
-	group(counts);
+	group_all_events(counts);
 	return 0;
 }
 
@@ -44,7 +44,7 @@ void pm_ptr_counts_release(struct pm_ptr_counts *counts)
 }
 
 /* If perf is denied, /proc still has CPU time. */
-static void find_clock(struct pm_ptr_counts *counts)
+static void choose_clock_fallback(struct pm_ptr_counts *counts)
 {
 	for (size_t i = 0; i < counts->events.len; i++) {
 		const struct pm_event_spec *spec = &counts->specs.data[i];
@@ -59,7 +59,8 @@ static void find_clock(struct pm_ptr_counts *counts)
 	}
 }
 
-static void take_states(struct pm_ptr_counts *counts, const struct pm_counters *counters)
+static void copy_event_states(struct pm_ptr_counts *counts,
+			      const struct pm_counters *counters)
 {
 	size_t len;
 	const struct pm_counters_event *events = pm_counters_events(counters, &len);
@@ -68,7 +69,7 @@ static void take_states(struct pm_ptr_counts *counts, const struct pm_counters *
 		return;
 	for (size_t i = 0; i < len && i < counts->specs.len; i++)
 		counts->events.data[counts->events.len++] = events[i];
-	find_clock(counts);
+	choose_clock_fallback(counts);
 }
 
 void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
@@ -92,7 +93,7 @@ void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *th
 		counts->threads_missed++;
 		return;
 	}
-	take_states(counts, thread->counters);
+	copy_event_states(counts, thread->counters);
 }
 
 void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
@@ -114,7 +115,7 @@ void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *th
 		ret[counts->clock] = cpu_ns;
 }
 
-static void add(struct pm_ptr_total *total, const struct pm_count_read *read)
+static void total_add_read(struct pm_ptr_total *total, const struct pm_count_read *read)
 {
 	struct pm_count count = pm_count_scale(read);
 
@@ -136,7 +137,7 @@ int pm_ptr_counts_add_hits(struct pm_ptr_counts *counts, const struct pm_hits *h
 	for (size_t i = 0; ret == 0 && i < len && i < counts->specs.len; i++) {
 		counts->events.data[counts->events.len++] = events[i];
 		if (events[i].state == PM_COUNT_OK)
-			add(&counts->totals.data[i], &reads[i]);
+			total_add_read(&counts->totals.data[i], &reads[i]);
 	}
 	return ret;
 }
@@ -148,13 +149,14 @@ void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *t
 	if (thread->counters && !thread->elsewhere &&
 	    pm_counters_read(thread->counters, &thread->values, NULL) == 0)
 		for (size_t i = 0; i < counts->totals.len && i < values->reads.len; i++)
-			add(&counts->totals.data[i], &values->reads.data[i]);
+			total_add_read(&counts->totals.data[i], &values->reads.data[i]);
 	pm_counters_free(thread->counters);
 	pm_counters_values_release(&thread->values);
 	*thread = (struct pm_ptr_counters){ 0 };
 }
 
-static int tell_state(const struct pm_counters_event *event, struct pm_stat_event *ret)
+static int event_set_state(const struct pm_counters_event *event,
+			   struct pm_stat_event *ret)
 {
 	ret->state = (enum pm_stat_state)event->state;
 	ret->user_only = !event->spec.kernel || event->kernel_dropped;
@@ -163,7 +165,7 @@ static int tell_state(const struct pm_counters_event *event, struct pm_stat_even
 	return pm_stat_text(&ret->why, event->why.text);
 }
 
-static struct pm_stat_value value_of(const struct pm_ptr_total *total)
+static struct pm_stat_value value_from_total(const struct pm_ptr_total *total)
 {
 	struct pm_stat_value value = { .state = PM_STAT_OK,
 				       .value = total->value,
@@ -185,13 +187,13 @@ int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *sta
 
 		if ((int64_t)i == counts->clock)
 			continue;
-		ret = tell_state(&counts->events.data[i], &stat->events.data[i]);
+		ret = event_set_state(&counts->events.data[i], &stat->events.data[i]);
 		if (ret < 0)
 			return ret;
 		if (counts->events.data[i].state != PM_COUNT_OK)
 			values[i].state = stat->events.data[i].state;
 		else if (counts->totals.data[i].known)
-			values[i] = value_of(&counts->totals.data[i]);
+			values[i] = value_from_total(&counts->totals.data[i]);
 	}
 	return 0;
 }

@@ -21,14 +21,15 @@ static bool equal_tid(const void *table, uint32_t id, const void *key)
 	return ptr->threads.data[id].tid == *(const pid_t *)key;
 }
 
-static uint64_t hash(pid_t id)
+static uint64_t ptr_thread_hash(pid_t id)
 {
 	return pm_hash_mix((uint32_t)id, 0);
 }
 
 uint32_t pm_ptr_find_thread(const struct pm_ptr *ptr, pid_t tid)
 {
-	return pm_index_find(&ptr->threads_index, hash(tid), equal_tid, ptr, &tid);
+	return pm_index_find(&ptr->threads_index, ptr_thread_hash(tid), equal_tid, ptr,
+			     &tid);
 }
 
 struct pm_ptr_process *pm_ptr_process_of(struct pm_ptr *ptr, uint32_t row)
@@ -38,7 +39,7 @@ struct pm_ptr_process *pm_ptr_process_of(struct pm_ptr *ptr, uint32_t row)
 
 /* A process is found by its leader or, in the rare case that the leader has ended, by a
  * search. */
-static uint32_t find_process(const struct pm_ptr *ptr, pid_t pid)
+static uint32_t ptr_find_process(const struct pm_ptr *ptr, pid_t pid)
 {
 	uint32_t leader = pm_ptr_find_thread(ptr, pid);
 
@@ -76,8 +77,8 @@ static uint32_t free_thread(struct pm_ptr *ptr)
 }
 
 /* Takes ownership of @image, also on failure. */
-static int add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *image,
-		       bool counted, uint32_t *ret)
+static int ptr_add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *image,
+			   bool counted, uint32_t *ret)
 {
 	uint32_t row = image ? free_process(ptr) : PM_INDEX_NONE;
 
@@ -98,12 +99,13 @@ static void follow_by_hits(struct pm_ptr *ptr, struct pm_ptr_thread *thread)
 		ptr->counts.threads_missed++;
 }
 
-static int add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool counted,
-		      uint32_t *ret)
+static int ptr_add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool counted,
+			  uint32_t *ret)
 {
 	uint32_t row = free_thread(ptr);
 
-	if (row == PM_INDEX_NONE || pm_index_add(&ptr->threads_index, hash(tid), row) < 0)
+	if (row == PM_INDEX_NONE ||
+	    pm_index_add(&ptr->threads_index, ptr_thread_hash(tid), row) < 0)
 		return -ENOMEM;
 	ptr->threads.data[row] = (struct pm_ptr_thread){ .tid = tid,
 							 .process = process,
@@ -117,14 +119,14 @@ static int add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool coun
 	return 0;
 }
 
-static void drop_thread(struct pm_ptr *ptr, uint32_t row)
+static void ptr_drop_thread(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
 	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
 
 	pm_ptr_counts_close(&ptr->counts, &thread->counters);
 	pm_vec_release(&thread->again);
-	pm_index_remove(&ptr->threads_index, hash(thread->tid), row);
+	pm_index_remove(&ptr->threads_index, ptr_thread_hash(thread->tid), row);
 	thread->tid = 0;
 	ptr->free_threads.data[ptr->free_threads.len++] = row;
 	if (--process->threads > 0)
@@ -137,7 +139,7 @@ static void drop_thread(struct pm_ptr *ptr, uint32_t row)
 /* ---- mappings ------------------------------------------------------------------------ */
 
 /* Plants breakpoints in the mappings of the process of @row, a stopped thread. */
-static int update(struct pm_ptr *ptr, uint32_t row)
+static int ptr_update_breakpoints(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
 	uint64_t before = process->image->unplanted;
@@ -151,7 +153,7 @@ static int update(struct pm_ptr *ptr, uint32_t row)
 }
 
 /* Starts watching the process of the thread, which is stopped. */
-static int watch(struct pm_ptr *ptr, uint32_t row)
+static int ptr_watch_process(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
 	struct pm_ptr_process *process = pm_ptr_process_of(ptr, row);
@@ -172,7 +174,7 @@ static int watch(struct pm_ptr *ptr, uint32_t row)
 	}
 	if (!thread->counters.counters)
 		pm_ptr_counts_open(&ptr->counts, &thread->counters, thread->tid);
-	return update(ptr, row);
+	return ptr_update_breakpoints(ptr, row);
 }
 
 /* A seccomp filter may kill a process for a system call that its program never makes. */
@@ -192,11 +194,11 @@ static bool has_filter(pid_t pid)
 
 /* ---- events -------------------------------------------------------------------------- */
 
-static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
+static int ptr_handle_new_thread(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
-	uint32_t process = find_process(ptr, event->pid), row;
+	uint32_t process = ptr_find_process(ptr, event->pid), row;
 	uint32_t maker = pm_ptr_find_thread(ptr, event->parent_tid);
-	uint32_t parent = find_process(ptr, event->parent_pid);
+	uint32_t parent = ptr_find_process(ptr, event->parent_pid);
 	bool made = process == PM_INDEX_NONE;
 	bool counted = !ptr->no_inherit;
 	int ret = 0;
@@ -209,7 +211,7 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 			from->image->refs++;
 		image = event->by_vfork ? from->image : pm_ptr_image_copy(from->image);
 		counted = counted && from->counted;
-		ret = add_process(ptr, event->pid, image, counted, &process);
+		ret = ptr_add_process(ptr, event->pid, image, counted, &process);
 		if (ret == 0) {
 			ptr->processes.data[process].planted =
 				ptr->processes.data[parent].planted;
@@ -223,20 +225,20 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		ptr->strangers++;
 		ret = pm_ptr_image_heal(&ptr->sites, ptr->procs, event->pid);
 		if (ret == 0)
-			ret = add_process(ptr, event->pid, pm_ptr_image_new(), false,
-					  &process);
+			ret = ptr_add_process(ptr, event->pid, pm_ptr_image_new(), false,
+					      &process);
 	} else {
 		counted = counted && ptr->processes.data[process].counted;
 	}
 	if (ret == 0)
-		ret = add_thread(ptr, event->tid, process, counted, &row);
+		ret = ptr_add_thread(ptr, event->tid, process, counted, &row);
 	if (ret < 0 || !counted || event->pid != event->tid)
 		return ret;
 	if (maker != PM_INDEX_NONE)
 		ptr->threads.data[row].stolen_ns = ptr->threads.data[maker].stolen_ns;
 	/* Its parent was attached to and has not stopped yet. */
 	if (!ptr->processes.data[process].planted && !ptr->letting_go)
-		ret = watch(ptr, row);
+		ret = ptr_watch_process(ptr, row);
 	if (ret < 0)
 		return ret;
 	return ptr->listener->fork(
@@ -247,7 +249,7 @@ static int on_new(struct pm_ptr *ptr, const struct pm_trace_event *event)
 /* All other threads are gone, and the thread that executes has taken the leader's tid. */
 static int become_leader(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
-	uint32_t process = find_process(ptr, event->pid), row;
+	uint32_t process = ptr_find_process(ptr, event->pid), row;
 
 	if (process == PM_INDEX_NONE)
 		return -ESRCH;
@@ -258,17 +260,17 @@ static int become_leader(struct pm_ptr *ptr, const struct pm_trace_event *event)
 			continue;
 		ptr->listener->exit(ptr->user, tid);
 		if (tid != event->former_tid && ptr->processes.data[process].threads > 1)
-			drop_thread(ptr, i);
+			ptr_drop_thread(ptr, i);
 	}
 	row = pm_ptr_find_thread(ptr, event->former_tid);
 	if (row == PM_INDEX_NONE || event->former_tid == event->tid)
 		return 0;
-	pm_index_remove(&ptr->threads_index, hash(event->former_tid), row);
+	pm_index_remove(&ptr->threads_index, ptr_thread_hash(event->former_tid), row);
 	ptr->threads.data[row].tid = event->tid;
-	return pm_index_add(&ptr->threads_index, hash(event->tid), row);
+	return pm_index_add(&ptr->threads_index, ptr_thread_hash(event->tid), row);
 }
 
-static int on_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
+static int ptr_handle_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	int ret = become_leader(ptr, event);
 	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
@@ -295,10 +297,11 @@ static int on_exec(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		return 0;
 	}
 	image->may_map = !process->attached || !has_filter(event->pid);
-	return watch(ptr, row);
+	return ptr_watch_process(ptr, row);
 }
 
-static int on_stop(struct pm_ptr *ptr, const struct pm_trace_event *event, uint64_t now)
+static int ptr_handle_stop(struct pm_ptr *ptr, const struct pm_trace_event *event,
+			   uint64_t now)
 {
 	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 	int ret = 0;
@@ -307,30 +310,30 @@ static int on_stop(struct pm_ptr *ptr, const struct pm_trace_event *event, uint6
 		return 0;
 	if (!pm_ptr_process_of(ptr, row)->planted &&
 	    pm_ptr_process_of(ptr, row)->counted && !ptr->letting_go)
-		ret = watch(ptr, row);
+		ret = ptr_watch_process(ptr, row);
 	if (ret == 0 && event->signal == SIGTRAP)
 		ret = pm_ptr_take_trap(ptr, row, now);
 	if (ret > 0)
 		pm_trace_set_signal(ptr->trace, 0);
 	if (ret == PM_PTR_TRAP_LINKER)
-		ret = update(ptr, row);
+		ret = ptr_update_breakpoints(ptr, row);
 	else if (ret == 0 && event->signal != 0)
 		pm_ptr_leave_slot(ptr, row);
 	return ret < 0 ? ret : 0;
 }
 
-static void on_exit_of(struct pm_ptr *ptr, const struct pm_trace_event *event)
+static void ptr_handle_exit(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 
 	if (row == PM_INDEX_NONE)
 		return;
 	ptr->listener->exit(ptr->user, event->tid);
-	drop_thread(ptr, row);
+	ptr_drop_thread(ptr, row);
 }
 
 /* Releases the thread, which is stopped for the last time. */
-static void part(struct pm_ptr *ptr, const struct pm_trace_event *event)
+static void ptr_detach_thread(struct pm_ptr *ptr, const struct pm_trace_event *event)
 {
 	uint32_t row = pm_ptr_find_thread(ptr, event->tid);
 
@@ -343,7 +346,7 @@ static void part(struct pm_ptr *ptr, const struct pm_trace_event *event)
 			return; /* it will stop once more, for that */
 		pm_ptr_leave_slot(ptr, row);
 		ptr->listener->exit(ptr->user, event->tid);
-		drop_thread(ptr, row);
+		ptr_drop_thread(ptr, row);
 	}
 	pm_trace_let_go(ptr->trace);
 }
@@ -359,23 +362,23 @@ int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event)
 		return ret;
 	switch (event->what) {
 	case PM_TRACE_NEW:
-		ret = on_new(ptr, event);
+		ret = ptr_handle_new_thread(ptr, event);
 		break;
 	case PM_TRACE_EXEC:
-		ret = on_exec(ptr, event);
+		ret = ptr_handle_exec(ptr, event);
 		break;
 	case PM_TRACE_STOPPED:
-		ret = on_stop(ptr, event, now);
+		ret = ptr_handle_stop(ptr, event, now);
 		break;
 	case PM_TRACE_EXIT:
-		on_exit_of(ptr, event);
+		ptr_handle_exit(ptr, event);
 		return 0;
 	}
 	row = pm_ptr_find_thread(ptr, event->tid);
 	if (ptr->letting_go ||
 	    (row != PM_INDEX_NONE && !pm_ptr_process_of(ptr, row)->counted &&
 	     event->what != PM_TRACE_STOPPED && !event->by_vfork))
-		part(ptr, event);
+		ptr_detach_thread(ptr, event);
 	else if (row != PM_INDEX_NONE)
 		ptr->threads.data[row].stolen_ns += pm_now_ns() - now;
 	return ret;
@@ -422,7 +425,7 @@ void pm_ptr_release(struct pm_ptr *ptr)
 {
 	for (uint32_t i = 0; i < ptr->threads.len; i++)
 		if (ptr->threads.data[i].tid != 0)
-			drop_thread(ptr, i);
+			ptr_drop_thread(ptr, i);
 	pm_ptr_cpu_release(&ptr->cpu);
 	pm_ptr_callers_release(&ptr->callers);
 	pm_ptr_hw_release(&ptr->hw);
@@ -448,7 +451,7 @@ int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err)
 	if (image)
 		image->may_map = !has_filter(pid);
 	if (ret >= 0)
-		ret = add_process(ptr, pid, image, true, &process);
+		ret = ptr_add_process(ptr, pid, image, true, &process);
 	else
 		pm_ptr_image_unref(image);
 	if (ret >= 0) {
@@ -458,6 +461,6 @@ int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err)
 	}
 	for (pid_t tid = 0; ret >= 0 && (tid = pm_trace_next_tid(ptr->trace, tid)) != 0;)
 		if (pm_ptr_find_thread(ptr, tid) == PM_INDEX_NONE)
-			ret = add_thread(ptr, tid, process, true, &row);
+			ret = ptr_add_thread(ptr, tid, process, true, &row);
 	return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
 }

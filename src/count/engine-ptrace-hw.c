@@ -11,18 +11,13 @@
 #include <string.h>
 
 /* Two classes for each region: hits that begin something in it, and hits that end it. */
-static uint32_t class_of(const struct pm_place *place, bool ends)
+static uint32_t hw_class_of_place(const struct pm_place *place, bool ends)
 {
 	return place->region * 2 + ends;
 }
 
-static bool begins(const struct pm_place *place)
-{
-	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
-}
-
-static int add(struct pm_ptr_hw *hw, const struct pm_regions *regions, uint32_t place,
-	       uint64_t address)
+static int hw_add_place(struct pm_ptr_hw *hw, const struct pm_regions *regions,
+			uint32_t place, uint64_t address)
 {
 	const struct pm_place *of = &regions->places.data[place];
 	struct pm_event_spec spec = { .kind = PM_EVENT_BREAKPOINT,
@@ -35,15 +30,15 @@ static int add(struct pm_ptr_hw *hw, const struct pm_regions *regions, uint32_t 
 	snprintf(spec.name, sizeof(spec.name), "mem:0x%llx:x",
 		 (unsigned long long)address);
 	if (pm_vec_push(&hw->specs, spec) < 0 || pm_vec_push(&hw->order, place) < 0 ||
-	    pm_vec_push(&hw->classes, class_of(of, !begins(of))) < 0)
+	    pm_vec_push(&hw->classes, hw_class_of_place(of, !pm_place_is_way_in(of))) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
 /* Finds the addresses of all places in the process. */
-static int find_places(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
-		       const struct pm_regions *regions, struct pm_procs *procs,
-		       const struct pm_space *space)
+static int hw_find_places(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
+			  const struct pm_regions *regions, struct pm_procs *procs,
+			  const struct pm_space *space)
 {
 	const struct pm_ptr_file *file = &sites->files.data[0];
 
@@ -59,16 +54,18 @@ static int find_places(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 			    site->offset - map->pgoff >= map->end - map->start)
 				continue;
 			for (uint32_t k = 0; k < site->places; k++)
-				if (add(hw, regions, sites->order.data[site->first + k],
-					map->start + (site->offset - map->pgoff)) < 0)
+				if (hw_add_place(hw, regions,
+						 sites->order.data[site->first + k],
+						 map->start +
+							 (site->offset - map->pgoff)) < 0)
 					return -ENOMEM;
 		}
 	}
 	return hw->order.len == regions->places.len ? 0 : -ENOENT;
 }
 
-static int open_hits(struct pm_ptr_hw *hw, const struct pm_event_spec *counters,
-		     size_t counters_len, pid_t tid)
+static int hw_open_hits(struct pm_ptr_hw *hw, const struct pm_event_spec *counters,
+			size_t counters_len, pid_t tid)
 {
 	struct pm_hits_options options = { .counters = counters,
 					   .counters_len = counters_len,
@@ -84,7 +81,7 @@ static int open_hits(struct pm_ptr_hw *hw, const struct pm_event_spec *counters,
 	return pm_hits_open(&hw->hits, &options, NULL);
 }
 
-static void clear(struct pm_ptr_hw *hw)
+static void hw_clear(struct pm_ptr_hw *hw)
 {
 	pm_hits_free(hw->hits);
 	pm_vec_release(&hw->specs);
@@ -95,7 +92,7 @@ static void clear(struct pm_ptr_hw *hw)
 
 void pm_ptr_hw_release(struct pm_ptr_hw *hw)
 {
-	clear(hw);
+	hw_clear(hw);
 }
 
 int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
@@ -112,12 +109,12 @@ int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 	process = ret == 0 ? pm_procs_get(procs, pid) : NULL;
 	if (!process || !pm_ptr_image_is_program(sites, procs, pid, &process->space))
 		return ret == -ENOMEM ? ret : 0;
-	ret = find_places(hw, sites, regions, procs, &process->space);
+	ret = hw_find_places(hw, sites, regions, procs, &process->space);
 	if (ret == 0)
-		ret = open_hits(hw, counters, counters_len, pid);
+		ret = hw_open_hits(hw, counters, counters_len, pid);
 	if (ret == 0)
 		return 1;
-	clear(hw);
+	hw_clear(hw);
 	return ret == -ENOMEM ? ret : 0;
 }
 

@@ -91,7 +91,7 @@ struct pm_ptr_image *pm_ptr_image_copy(const struct pm_ptr_image *image)
 /* ---- finding ------------------------------------------------------------------------- */
 
 /* Number of breaks below @address. */
-static size_t below(const struct pm_ptr_image *image, uint64_t address)
+static size_t count_breaks_below(const struct pm_ptr_image *image, uint64_t address)
 {
 	size_t low = 0, high = image->breaks.len;
 
@@ -109,7 +109,7 @@ static size_t below(const struct pm_ptr_image *image, uint64_t address)
 const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
 					     uint64_t address)
 {
-	size_t at = below(image, address);
+	size_t at = count_breaks_below(image, address);
 
 	return at < image->breaks.len && image->breaks.data[at].address == address
 		       ? &image->breaks.data[at]
@@ -132,7 +132,7 @@ const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image
 
 /* ---- room for slots ------------------------------------------------------------------ */
 
-static uint64_t distance(uint64_t a, uint64_t b)
+static uint64_t address_distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
 }
@@ -142,7 +142,7 @@ static struct pm_ptr_room *find_room(struct pm_ptr_image *image, uint64_t addres
 	for (size_t i = 0; i < image->rooms.len; i++) {
 		struct pm_ptr_room *room = &image->rooms.data[i];
 
-		if (distance(room->start, address) < pm_ptr_near_bytes &&
+		if (address_distance(room->start, address) < pm_ptr_near_bytes &&
 		    room->end - room->used >= PM_PTR_SLOT_BYTES)
 			return room;
 	}
@@ -195,16 +195,17 @@ static uint64_t find_gap(pid_t pid, uint64_t address)
 		ends[1] = start - page;
 		if (start >= before && start - before >= page && !strstr(line, "[stack]"))
 			for (size_t j = 0; j < 2; j++)
-				if (best == 0 ||
-				    distance(ends[j], address) < distance(best, address))
+				if (best == 0 || address_distance(ends[j], address) <
+							 address_distance(best, address))
 					best = ends[j];
 		before = end;
 	}
-	return best != 0 && distance(best, address) < pm_ptr_near_bytes ? best : 0;
+	return best != 0 && address_distance(best, address) < pm_ptr_near_bytes ? best
+										: 0;
 }
 
-static struct pm_ptr_room *make_room(struct pm_ptr_image *image, pid_t pid, pid_t tid,
-				     uint64_t address)
+static struct pm_ptr_room *map_slot_room(struct pm_ptr_image *image, pid_t pid, pid_t tid,
+					 uint64_t address)
 {
 	uint64_t gap = image->may_map ? find_gap(pid, address) : 0;
 	struct pm_ptr_room room = {
@@ -233,7 +234,7 @@ static uint64_t next_slot(const struct look *look, uint64_t address,
 {
 	*ret = find_room(look->next, address);
 	if (!*ret)
-		*ret = make_room(look->next, look->pid, look->tid, address);
+		*ret = map_slot_room(look->next, look->pid, look->tid, address);
 	return *ret ? (*ret)->used : 0;
 }
 
@@ -258,7 +259,8 @@ static int make_slot(const struct look *look, const struct pm_ptr_site *site,
 	return ret;
 }
 
-static int plant(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
+static int plant_break(const struct look *look, uint32_t file, uint32_t index,
+		       uint64_t address)
 {
 	const struct pm_ptr_site *site = &look->sites->files.data[file].sites.data[index];
 	struct pm_ptr_break made = { .address = address,
@@ -302,7 +304,8 @@ static bool has_trap(pid_t tid, uint64_t address)
 
 /* Whether the break was planted before and is still there: a library may have been
  * unmapped and mapped again. */
-static bool keep(const struct look *look, uint32_t file, uint32_t index, uint64_t address)
+static bool keep_break(const struct look *look, uint32_t file, uint32_t index,
+		       uint64_t address)
 {
 	const struct pm_ptr_break *old = pm_ptr_image_find(look->image, address);
 
@@ -323,9 +326,9 @@ static int plant_file(const struct look *look, uint32_t index,
 		if (offset < map->pgoff || offset - map->pgoff >= map->end - map->start)
 			continue;
 		address = map->start + (offset - map->pgoff);
-		if (keep(look, index, i, address))
+		if (keep_break(look, index, i, address))
 			continue;
-		ret = plant(look, index, i, address);
+		ret = plant_break(look, index, i, address);
 		if (ret == -ESTALE || ret == -ENOSPC || ret == -EOPNOTSUPP) {
 			look->next->unplanted++;
 			ret = 0;
@@ -394,7 +397,7 @@ static int add_linker(const struct look *look, struct pm_procs *procs,
 	return 0;
 }
 
-static int look_at_maps(const struct look *look, struct pm_procs *procs)
+static int plant_in_maps(const struct look *look, struct pm_procs *procs)
 {
 	const struct pm_process *process = pm_procs_get(procs, look->pid);
 	const struct pm_space *space = process ? &process->space : NULL;
@@ -426,7 +429,7 @@ int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
 
 	if (ret < 0)
 		return ret == -ENOMEM ? ret : -ESRCH;
-	ret = look_at_maps(&look, procs);
+	ret = plant_in_maps(&look, procs);
 	/* Also after a failure halfway: the planted breaks must be known. */
 	if (next.breaks.len > 0 || ret == 0) {
 		pm_vec_release(&image->breaks);
@@ -458,8 +461,8 @@ void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
 
 /* Restores one file where there is a breakpoint and the bytes behind it are as
  * expected. */
-static void heal_file(const struct pm_ptr_file *file, const struct pm_mapping *map,
-		      pid_t tid)
+static void restore_file(const struct pm_ptr_file *file, const struct pm_mapping *map,
+			 pid_t tid)
 {
 	for (size_t i = 0; i < file->sites.len; i++) {
 		const struct pm_ptr_site *site = &file->sites.data[i];
@@ -490,7 +493,7 @@ int pm_ptr_image_heal(struct pm_ptr_sites *sites, struct pm_procs *procs, pid_t 
 		if (file == -ENOMEM)
 			return -ENOMEM;
 		if (file >= 0)
-			heal_file(&sites->files.data[file], map, pid);
+			restore_file(&sites->files.data[file], map, pid);
 	}
 	return ret == -ENOMEM ? ret : 0;
 }

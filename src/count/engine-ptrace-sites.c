@@ -19,14 +19,14 @@ enum {
 
 static const char linker_function[] = "_dl_debug_state";
 
-static bool read_at(int fd, uint64_t offset, void *ret, size_t len)
+static bool elf_read_at(int fd, uint64_t offset, void *ret, size_t len)
 {
 	return offset <= INT64_MAX && pread(fd, ret, len, (off_t)offset) == (ssize_t)len;
 }
 
-static bool read_header(int fd, Elf64_Ehdr *ret)
+static bool elf_read_header(int fd, Elf64_Ehdr *ret)
 {
-	return read_at(fd, 0, ret, sizeof(*ret)) &&
+	return elf_read_at(fd, 0, ret, sizeof(*ret)) &&
 	       memcmp(ret->e_ident, ELFMAG, SELFMAG) == 0 &&
 	       ret->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       ret->e_phentsize == sizeof(Elf64_Phdr);
@@ -38,7 +38,7 @@ static bool next_load(int fd, const Elf64_Ehdr *header, size_t *at, Elf64_Phdr *
 	while (*at < header->e_phnum && *at < SEGMENTS_MAX) {
 		uint64_t offset = header->e_phoff + (*at)++ * sizeof(*ret);
 
-		if (!read_at(fd, offset, ret, sizeof(*ret)))
+		if (!elf_read_at(fd, offset, ret, sizeof(*ret)))
 			return false;
 		if (ret->p_type == PT_LOAD && ret->p_filesz > 0 &&
 		    ret->p_offset + ret->p_filesz > ret->p_offset)
@@ -53,7 +53,7 @@ static int find_ends(int fd, struct pm_ptr_file *file)
 	Elf64_Phdr load;
 	int ret = 0;
 
-	if (!read_header(fd, &header))
+	if (!elf_read_header(fd, &header))
 		return 0;
 	for (size_t at = 0; ret == 0 && next_load(fd, &header, &at, &load);)
 		if ((load.p_flags & PF_X) && load.p_memsz == load.p_filesz)
@@ -66,7 +66,7 @@ bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret)
 	Elf64_Ehdr header;
 	Elf64_Phdr load;
 
-	if (!read_header(fd, &header))
+	if (!elf_read_header(fd, &header))
 		return false;
 	for (size_t at = 0; next_load(fd, &header, &at, &load);)
 		if (offset >= load.p_offset && offset - load.p_offset < load.p_filesz) {
@@ -119,8 +119,8 @@ static int compare_keys(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static int add_place(struct pm_ptr_sites *sites, const struct key *key,
-		     const struct pm_place *place)
+static int sites_add_place(struct pm_ptr_sites *sites, const struct key *key,
+			   const struct pm_place *place)
 {
 	struct pm_ptr_file *file = &sites->files.data[key->file];
 	struct pm_ptr_site *last =
@@ -140,8 +140,8 @@ static int add_place(struct pm_ptr_sites *sites, const struct key *key,
 	return pm_vec_push(&file->sites, site);
 }
 
-static int add_places(struct pm_ptr_sites *sites, const struct pm_regions *regions,
-		      struct key *keys)
+static int sites_add_places(struct pm_ptr_sites *sites, const struct pm_regions *regions,
+			    struct key *keys)
 {
 	size_t len = regions->places.len;
 
@@ -158,7 +158,8 @@ static int add_places(struct pm_ptr_sites *sites, const struct pm_regions *regio
 	}
 	qsort(keys, len, sizeof(*keys), compare_keys);
 	for (size_t i = 0; i < len; i++)
-		if (add_place(sites, &keys[i], &regions->places.data[keys[i].place]) < 0)
+		if (sites_add_place(sites, &keys[i],
+				    &regions->places.data[keys[i].place]) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -168,7 +169,7 @@ int pm_ptr_sites_init(struct pm_ptr_sites *sites, const struct pm_regions *regio
 {
 	struct pm_ptr_sites made = { 0 };
 	PM_AUTO_FREE struct key *keys = calloc(regions->places.len + 1, sizeof(*keys));
-	int ret = keys ? add_places(&made, regions, keys) : -ENOMEM;
+	int ret = keys ? sites_add_places(&made, regions, keys) : -ENOMEM;
 
 	if (ret < 0) {
 		pm_ptr_sites_release(&made);
@@ -192,8 +193,8 @@ void pm_ptr_sites_release(struct pm_ptr_sites *sites)
 
 /* ---- of modules ---------------------------------------------------------------------- */
 
-static int64_t look_up(const struct pm_ptr_sites *sites, const struct pm_procs *procs,
-		       uint32_t module)
+static int64_t find_file_of_module(const struct pm_ptr_sites *sites,
+				   const struct pm_procs *procs, uint32_t module)
 {
 	PM_AUTO_CLOSE int fd = pm_module_open(pm_procs_module(procs, module), NULL);
 	struct stat st;
@@ -214,12 +215,13 @@ int64_t pm_ptr_sites_find(struct pm_ptr_sites *sites, const struct pm_procs *pro
 		if (pm_vec_push(&sites->by_module, -2) < 0)
 			return -ENOMEM;
 	if (sites->by_module.data[module] == -2)
-		sites->by_module.data[module] = look_up(sites, procs, module);
+		sites->by_module.data[module] = find_file_of_module(sites, procs, module);
 	return sites->by_module.data[module];
 }
 
 /* The function's address; 0: not found. */
-static uint64_t find_function(int fd, const Elf64_Shdr *symbols, const Elf64_Shdr *names)
+static uint64_t find_linker_function(int fd, const Elf64_Shdr *symbols,
+				     const Elf64_Shdr *names)
 {
 	uint64_t len = symbols->sh_size / sizeof(Elf64_Sym);
 
@@ -227,11 +229,12 @@ static uint64_t find_function(int fd, const Elf64_Shdr *symbols, const Elf64_Shd
 		char name[sizeof(linker_function)];
 		Elf64_Sym symbol;
 
-		if (!read_at(fd, symbols->sh_offset + i * sizeof(symbol), &symbol,
-			     sizeof(symbol)))
+		if (!elf_read_at(fd, symbols->sh_offset + i * sizeof(symbol), &symbol,
+				 sizeof(symbol)))
 			return 0;
 		if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < names->sh_size &&
-		    read_at(fd, names->sh_offset + symbol.st_name, name, sizeof(name)) &&
+		    elf_read_at(fd, names->sh_offset + symbol.st_name, name,
+				sizeof(name)) &&
 		    memcmp(name, linker_function, sizeof(name)) == 0)
 			return symbol.st_value;
 	}
@@ -245,13 +248,13 @@ static uint64_t find_in_sections(int fd, const Elf64_Ehdr *header)
 	for (size_t i = 0; i < header->e_shnum && i < SECTIONS_MAX; i++) {
 		Elf64_Shdr symbols, names;
 
-		if (!read_at(fd, header->e_shoff + i * sizeof(symbols), &symbols,
-			     sizeof(symbols)))
+		if (!elf_read_at(fd, header->e_shoff + i * sizeof(symbols), &symbols,
+				 sizeof(symbols)))
 			return 0;
 		if (symbols.sh_type == SHT_DYNSYM && symbols.sh_link < header->e_shnum &&
-		    read_at(fd, header->e_shoff + symbols.sh_link * sizeof(names), &names,
-			    sizeof(names)))
-			return find_function(fd, &symbols, &names);
+		    elf_read_at(fd, header->e_shoff + symbols.sh_link * sizeof(names),
+				&names, sizeof(names)))
+			return find_linker_function(fd, &symbols, &names);
 	}
 	return 0;
 }
@@ -275,7 +278,7 @@ static int make_linker_site(int fd, struct pm_ptr_site *ret)
 	Elf64_Phdr load;
 	uint64_t address;
 
-	if (!read_header(fd, &header))
+	if (!elf_read_header(fd, &header))
 		return -ENOEXEC;
 	address = find_in_sections(fd, &header);
 	for (size_t at = 0; address != 0 && next_load(fd, &header, &at, &load);) {
@@ -284,7 +287,7 @@ static int make_linker_site(int fd, struct pm_ptr_site *ret)
 		if (address < load.p_vaddr || address - load.p_vaddr >= load.p_filesz)
 			continue;
 		site.offset = load.p_offset + (address - load.p_vaddr);
-		if (!read_at(fd, site.offset, site.bytes, 4))
+		if (!elf_read_at(fd, site.offset, site.bytes, 4))
 			return -ENODATA;
 		site.len = first_length(site.bytes, header.e_machine);
 		if (site.len == 0)
@@ -296,7 +299,7 @@ static int make_linker_site(int fd, struct pm_ptr_site *ret)
 }
 
 /* Appends the site, as images refer to sites by index. */
-static int append(struct pm_ptr_file *file, const struct pm_ptr_site *site)
+static int file_append_site(struct pm_ptr_file *file, const struct pm_ptr_site *site)
 {
 	for (size_t i = 0; i < file->sites.len; i++)
 		if (file->sites.data[i].offset == site->offset) {
@@ -322,7 +325,7 @@ int pm_ptr_sites_add_linker(struct pm_ptr_sites *sites, const struct pm_procs *p
 	file = file_of(sites, fd);
 	if (file < 0)
 		return (int)file;
-	ret = append(&sites->files.data[file], &site);
+	ret = file_append_site(&sites->files.data[file], &site);
 	if (ret == 0 && module < sites->by_module.len)
 		sites->by_module.data[module] = file;
 	return ret;

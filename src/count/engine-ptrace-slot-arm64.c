@@ -39,7 +39,7 @@ enum kind {
 
 /* ---- classification -------------------------------------------------------------------- */
 
-static bool is(uint32_t word, uint32_t mask, uint32_t bits)
+static bool word_matches(uint32_t word, uint32_t mask, uint32_t bits)
 {
 	return (word & mask) == bits;
 }
@@ -47,11 +47,13 @@ static bool is(uint32_t word, uint32_t mask, uint32_t bits)
 /* br, blr and ret, with and without authentication; eret and drps are privileged. */
 static enum kind class_of_register(uint32_t word)
 {
-	if (is(word, 0xff9ffc1f, 0xd61f0000) && !is(word, 0x00600000, 0x00600000))
+	if (word_matches(word, 0xff9ffc1f, 0xd61f0000) &&
+	    !word_matches(word, 0x00600000, 0x00600000))
 		return REGISTER;
 	/* A call would store the return address of the slot. */
-	return is(word, 0xfe9ff800, 0xd61f0800) && !is(word, 0x00600000, 0x00600000) &&
-			       !is(word, 0x00600000, 0x00200000)
+	return word_matches(word, 0xfe9ff800, 0xd61f0800) &&
+			       !word_matches(word, 0x00600000, 0x00600000) &&
+			       !word_matches(word, 0x00600000, 0x00200000)
 		       ? SIGNED
 		       : REFUSED;
 }
@@ -64,33 +66,37 @@ static enum kind class_of_register(uint32_t word)
  */
 static bool is_refused(uint32_t word)
 {
-	return is(word, 0xff000000, 0xd4000000) || is(word, 0x3fe00000, 0x08000000) ||
-	       is(word, 0xbfe00000, 0x88200000) || is(word, 0x3b200c00, 0x19000400) ||
-	       is(word, 0xff000000, 0x55000000) || is(word, 0xff800000, 0xf3800000) ||
-	       is(word, 0xffff8000, 0xdac18000) || is(word, 0x7e000000, 0x74000000);
+	return word_matches(word, 0xff000000, 0xd4000000) ||
+	       word_matches(word, 0x3fe00000, 0x08000000) ||
+	       word_matches(word, 0xbfe00000, 0x88200000) ||
+	       word_matches(word, 0x3b200c00, 0x19000400) ||
+	       word_matches(word, 0xff000000, 0x55000000) ||
+	       word_matches(word, 0xff800000, 0xf3800000) ||
+	       word_matches(word, 0xffff8000, 0xdac18000) ||
+	       word_matches(word, 0x7e000000, 0x74000000);
 }
 
-static enum kind class_of(uint32_t word)
+static enum kind classify_insn(uint32_t word)
 {
-	if (is(word, 0x7c000000, 0x14000000))
+	if (word_matches(word, 0x7c000000, 0x14000000))
 		return JUMP;
-	if (is(word, 0xff000000, 0x54000000))
+	if (word_matches(word, 0xff000000, 0x54000000))
 		return CONDITION;
-	if (is(word, 0x7e000000, 0x34000000))
+	if (word_matches(word, 0x7e000000, 0x34000000))
 		return COMPARE;
-	if (is(word, 0x7e000000, 0x36000000))
+	if (word_matches(word, 0x7e000000, 0x36000000))
 		return TEST;
-	if (is(word, 0x1f000000, 0x10000000))
+	if (word_matches(word, 0x1f000000, 0x10000000))
 		return ADDRESS;
-	if (is(word, 0x3b000000, 0x18000000))
+	if (word_matches(word, 0x3b000000, 0x18000000))
 		return LITERAL;
-	if (is(word, 0xfe000000, 0xd6000000))
+	if (word_matches(word, 0xfe000000, 0xd6000000))
 		return class_of_register(word);
 	return is_refused(word) ? REFUSED : PLAIN;
 }
 
 /* The @len bits from bit @at on, as a signed number. */
-static uint64_t distance(uint32_t word, unsigned int at, unsigned int len)
+static uint64_t signed_field(uint32_t word, unsigned int at, unsigned int len)
 {
 	uint64_t bits = word >> at & ((UINT64_C(1) << len) - 1);
 	uint64_t sign = UINT64_C(1) << (len - 1);
@@ -105,12 +111,12 @@ static uint8_t register_at(uint32_t word, unsigned int at)
 
 /* ---- instructions carried out here ----------------------------------------------------- */
 
-static uint64_t value_of(const struct pm_ptr_arm64 *regs, uint8_t number)
+static uint64_t get_register(const struct pm_ptr_arm64 *regs, uint8_t number)
 {
 	return number == ZERO ? 0 : regs->x[number];
 }
 
-static void set(struct pm_ptr_arm64 *regs, uint8_t number, uint64_t value)
+static void set_register(struct pm_ptr_arm64 *regs, uint8_t number, uint64_t value)
 {
 	if (number != ZERO)
 		regs->x[number] = value;
@@ -118,7 +124,7 @@ static void set(struct pm_ptr_arm64 *regs, uint8_t number, uint64_t value)
 
 /* C1.2.4: each condition is followed by its opposite, except for the last, which always
  * holds. */
-static bool holds(uint32_t condition, uint64_t flags)
+static bool condition_holds(uint32_t condition, uint64_t flags)
 {
 	bool negative = flags & NEGATIVE, overflown = flags & OVERFLOWN;
 	bool equal = flags & EQUAL, carry = flags & CARRY, ret = true;
@@ -151,50 +157,52 @@ static bool holds(uint32_t condition, uint64_t flags)
 	return ret != (condition & 1);
 }
 
-static bool is_zero(const struct pm_ptr_arm64 *regs, uint32_t word)
+static bool register_is_zero(const struct pm_ptr_arm64 *regs, uint32_t word)
 {
-	uint64_t value = value_of(regs, register_at(word, 0));
+	uint64_t value = get_register(regs, register_at(word, 0));
 
 	return word >> 31 ? value == 0 : (uint32_t)value == 0;
 }
 
 /* Bit 24 of both: whether they jump if the value is not zero. */
-static bool jumps(const struct pm_ptr_arm64 *regs, uint32_t word, enum kind class)
+static bool branch_is_taken(const struct pm_ptr_arm64 *regs, uint32_t word,
+			    enum kind class)
 {
 	bool wanted = word >> 24 & 1;
 	unsigned int bit = word >> 31 << 5 | (word >> 19 & 31);
 
 	if (class == CONDITION)
-		return holds(word & 15, regs->pstate);
+		return condition_holds(word & 15, regs->pstate);
 	if (class == COMPARE)
-		return is_zero(regs, word) != wanted;
-	return (value_of(regs, register_at(word, 0)) >> bit & 1) == wanted;
+		return register_is_zero(regs, word) != wanted;
+	return (get_register(regs, register_at(word, 0)) >> bit & 1) == wanted;
 }
 
 static void run_branch(struct pm_ptr_arm64 *regs, uint32_t word, enum kind class)
 {
-	uint64_t by = class == TEST ? distance(word, 5, 14) : distance(word, 5, 19);
+	uint64_t by =
+		class == TEST ? signed_field(word, 5, 14) : signed_field(word, 5, 19);
 
-	regs->pc += jumps(regs, word, class) ? by * WORD : WORD;
+	regs->pc += branch_is_taken(regs, word, class) ? by * WORD : WORD;
 }
 
 static void run_address(struct pm_ptr_arm64 *regs, uint32_t word)
 {
-	uint64_t by = distance(word, 5, 19) << 2 | (word >> 29 & 3), from = regs->pc;
+	uint64_t by = signed_field(word, 5, 19) << 2 | (word >> 29 & 3), from = regs->pc;
 
 	if (word >> 31) {
 		by *= PAGE_OF_ADRP;
 		from &= ~(PAGE_OF_ADRP - 1);
 	}
-	set(regs, register_at(word, 0), from + by);
+	set_register(regs, register_at(word, 0), from + by);
 	regs->pc += WORD;
 }
 
 static void run_register(struct pm_ptr_arm64 *regs, uint32_t word)
 {
-	uint64_t to = value_of(regs, register_at(word, 5));
+	uint64_t to = get_register(regs, register_at(word, 5));
 
-	if (is(word, 0x00600000, 0x00200000))
+	if (word_matches(word, 0x00600000, 0x00200000))
 		regs->x[LINK] = regs->pc + WORD;
 	regs->pc = to;
 }
@@ -203,7 +211,7 @@ static void run_jump(struct pm_ptr_arm64 *regs, uint32_t word)
 {
 	if (word >> 31)
 		regs->x[LINK] = regs->pc + WORD;
-	regs->pc += distance(word, 0, 26) * WORD;
+	regs->pc += signed_field(word, 0, 26) * WORD;
 }
 
 /* A literal whose value is not used: prfm, or a load into the zero register. */
@@ -215,7 +223,7 @@ static bool is_lost(uint32_t word)
 
 bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs)
 {
-	enum kind class = class_of(word);
+	enum kind class = classify_insn(word);
 
 	switch (class) {
 	case JUMP:
@@ -248,7 +256,7 @@ bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs)
 
 /* ---- code for slots -------------------------------------------------------------------- */
 
-static void emit(struct pm_ptr_code *code, uint32_t word)
+static void emit_word(struct pm_ptr_code *code, uint32_t word)
 {
 	memcpy(code->bytes + code->len, &word, sizeof(word));
 	code->len = (uint8_t)(code->len + sizeof(word));
@@ -264,34 +272,34 @@ static void emit_literal(struct pm_ptr_code *code, uint32_t word, uint64_t targe
 		uint32_t bits = target >> (part * 16) & 0xffff;
 
 		/* movz, and then movk */
-		emit(code,
-		     (part ? 0xf2800000 : 0xd2800000) | part << 21 | bits << 5 | to);
+		emit_word(code,
+			  (part ? 0xf2800000 : 0xd2800000) | part << 21 | bits << 5 | to);
 	}
-	emit(code, loads[word >> 30] | to << 5 | to);
+	emit_word(code, loads[word >> 30] | to << 5 | to);
 }
 
 /* False: @target is out of reach. */
-static bool emit_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
+static bool emit_direct_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
 {
 	uint64_t by = target - (slot + code->len);
 
-	emit(code, 0x14000000 | ((uint32_t)(by / WORD) & 0x03ffffff));
-	return distance((uint32_t)(by / WORD), 0, 26) * WORD == by;
+	emit_word(code, 0x14000000 | ((uint32_t)(by / WORD) & 0x03ffffff));
+	return signed_field((uint32_t)(by / WORD), 0, 26) * WORD == by;
 }
 
 /* Arm ARM, D11: a call also pushes its return address on a second stack, with which ret
  * compares. Only the processor writes there. */
 static enum kind class_with_second_stack(uint32_t word)
 {
-	enum kind class = class_of(word);
+	enum kind class = classify_insn(word);
 
 	if (class == JUMP && word >> 31)
 		return REFUSED;
 	if (class != REGISTER)
 		return class;
-	if (is(word, 0x00600000, 0x00400000))
+	if (word_matches(word, 0x00600000, 0x00400000))
 		return SIGNED; /* ret runs in the slot, as SIGNED ones do */
-	return is(word, 0x00600000, 0x00200000) ? REFUSED : class;
+	return word_matches(word, 0x00600000, 0x00200000) ? REFUSED : class;
 }
 
 int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
@@ -305,7 +313,7 @@ int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
 	if (len != WORD || address % WORD != 0)
 		return -EOPNOTSUPP;
 	memcpy(&word, bytes, sizeof(word));
-	class = second_stack ? class_with_second_stack(word) : class_of(word);
+	class = second_stack ? class_with_second_stack(word) : classify_insn(word);
 	if (class == REFUSED || (class == LITERAL && (word & LITERAL_VECTOR)))
 		return -EOPNOTSUPP;
 	if (class != SIGNED && pm_ptr_arm64_run(word, &unused)) {
@@ -313,12 +321,12 @@ int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
 		return 0;
 	}
 	if (class == LITERAL)
-		emit_literal(&made, word, address + distance(word, 5, 19) * WORD);
+		emit_literal(&made, word, address + signed_field(word, 5, 19) * WORD);
 	else
-		emit(&made, word);
+		emit_word(&made, word);
 	if (class != SIGNED) {
 		made.tail_at = made.len;
-		if (!emit_jump(&made, slot, address + WORD))
+		if (!emit_direct_jump(&made, slot, address + WORD))
 			return -EOPNOTSUPP;
 	}
 	*ret = made;

@@ -44,7 +44,7 @@ static size_t vector_prefix(uint8_t byte)
 }
 
 /* False if the instruction is cut off. */
-static bool look(const uint8_t *bytes, uint8_t len, struct shape *ret)
+static bool parse_insn_shape(const uint8_t *bytes, uint8_t len, struct shape *ret)
 {
 	uint8_t at = 0;
 	size_t vector;
@@ -86,7 +86,7 @@ struct code {
 	bool failed;
 };
 
-static void emit(struct code *code, const void *bytes, size_t len)
+static void emit_bytes(struct code *code, const void *bytes, size_t len)
 {
 	if (sizeof(code->ret->bytes) - code->ret->len < len) {
 		code->failed = true;
@@ -98,7 +98,7 @@ static void emit(struct code *code, const void *bytes, size_t len)
 
 static void emit_32(struct code *code, uint32_t value)
 {
-	emit(code, &value, sizeof(value));
+	emit_bytes(code, &value, sizeof(value));
 }
 
 /* The displacement to @target; @rest bytes follow it in the instruction. */
@@ -112,24 +112,25 @@ static void emit_relative(struct code *code, uint64_t target, size_t rest)
 	emit_32(code, (uint32_t)distance);
 }
 
-static void emit_jump(struct code *code, uint64_t target)
+static void emit_near_jump(struct code *code, uint64_t target)
 {
-	emit(code, "\xe9", 1);
+	emit_bytes(code, "\xe9", 1);
 	emit_relative(code, target, 0);
 }
 
 /* The return address must be that of the original place, as unwinders use it. */
 static void emit_return_address(struct code *code, uint64_t back)
 {
-	emit(code, "\x48\x8d\x64\x24\xf8", 5); /* lea -8(%rsp),%rsp: leaves the flags */
+	emit_bytes(code, "\x48\x8d\x64\x24\xf8",
+		   5); /* lea -8(%rsp),%rsp: leaves the flags */
 	code->ret->pushed_at = code->ret->len;
-	emit(code, "\xc7\x04\x24", 3); /* movl $…,(%rsp) */
+	emit_bytes(code, "\xc7\x04\x24", 3); /* movl $…,(%rsp) */
 	emit_32(code, (uint32_t)back);
-	emit(code, "\xc7\x44\x24\x04", 4); /* movl $…,4(%rsp) */
+	emit_bytes(code, "\xc7\x44\x24\x04", 4); /* movl $…,4(%rsp) */
 	emit_32(code, (uint32_t)(back >> 32));
 }
 
-static int32_t displacement(const uint8_t *bytes, uint8_t at, uint8_t len)
+static int32_t decode_displacement(const uint8_t *bytes, uint8_t at, uint8_t len)
 {
 	int32_t wide;
 
@@ -156,7 +157,7 @@ static void emit_moved(struct code *code, const uint8_t *bytes, const struct sha
 	if (as_jump)
 		copy[at] = (uint8_t)((copy[at] & 0xc7) | 4 << 3);
 	if (at == 0 || !is_rip_relative(copy[at])) {
-		emit(code, copy, shape->len);
+		emit_bytes(code, copy, shape->len);
 		return;
 	}
 	if (shape->len - at < 5) {
@@ -164,10 +165,10 @@ static void emit_moved(struct code *code, const uint8_t *bytes, const struct sha
 		return;
 	}
 	memcpy(&distance, copy + at + 1, sizeof(distance));
-	emit(code, copy, (size_t)at + 1);
+	emit_bytes(code, copy, (size_t)at + 1);
 	emit_relative(code, address + shape->len + (uint64_t)(int64_t)distance,
 		      (size_t)(shape->len - at - 5));
-	emit(code, copy + at + 5, (size_t)(shape->len - at - 5));
+	emit_bytes(code, copy + at + 5, (size_t)(shape->len - at - 5));
 }
 
 /* ---- by kind ------------------------------------------------------------------------- */
@@ -189,7 +190,7 @@ static bool uses_rsp(const uint8_t *bytes, const struct shape *shape)
 		(bytes[shape->modrm_at + 1] & 7) == 4);
 }
 
-static bool is_relative(const struct shape *shape, uint8_t *condition)
+static bool is_conditional_jump(const struct shape *shape, uint8_t *condition)
 {
 	bool near = shape->two_bytes && (shape->opcode & 0xf0) == 0x80;
 
@@ -202,20 +203,20 @@ static void make_branch(struct code *code, const uint8_t *bytes,
 {
 	uint8_t condition, wide[2] = { 0x0f };
 
-	if (is_relative(shape, &condition)) {
+	if (is_conditional_jump(shape, &condition)) {
 		wide[1] = 0x80 | condition;
-		emit(code, wide, sizeof(wide));
+		emit_bytes(code, wide, sizeof(wide));
 		emit_relative(code, target, 0);
 		code->ret->tail_at = code->ret->len;
-		emit_jump(code, back);
+		emit_near_jump(code, back);
 		return;
 	}
 	/* loop and jrcxz have a short form only: it skips the jump back. */
-	emit(code, bytes, (size_t)(shape->len - 1));
-	emit(code, "\x05", 1);
+	emit_bytes(code, bytes, (size_t)(shape->len - 1));
+	emit_bytes(code, "\x05", 1);
 	code->ret->tail_at = code->ret->len;
-	emit_jump(code, back);
-	emit_jump(code, target);
+	emit_near_jump(code, back);
+	emit_near_jump(code, target);
 }
 
 static bool is_loop(const struct shape *shape)
@@ -223,8 +224,8 @@ static bool is_loop(const struct shape *shape)
 	return !shape->two_bytes && shape->opcode >= 0xe0 && shape->opcode <= 0xe3;
 }
 
-static void make(struct code *code, const uint8_t *bytes, const struct shape *shape,
-		 uint64_t address)
+static void emit_moved_insn(struct code *code, const uint8_t *bytes,
+			    const struct shape *shape, uint64_t address)
 {
 	uint64_t back = address + shape->len, target = 0;
 	bool one = !shape->two_bytes,
@@ -232,20 +233,21 @@ static void make(struct code *code, const uint8_t *bytes, const struct shape *sh
 	bool call = one && shape->opcode == 0xe8;
 	uint8_t condition;
 
-	if (jump || call || is_loop(shape) || is_relative(shape, &condition)) {
+	if (jump || call || is_loop(shape) || is_conditional_jump(shape, &condition)) {
 		uint8_t at = (uint8_t)(shape->opcode_at + 1 + shape->two_bytes);
 
 		if (shape->len - at != 1 && shape->len - at != 4) {
 			code->failed = true;
 			return;
 		}
-		target = back + (uint64_t)(int64_t)displacement(bytes, at, shape->len);
+		target = back +
+			 (uint64_t)(int64_t)decode_displacement(bytes, at, shape->len);
 	}
 	if (call)
 		emit_return_address(code, back);
 	if (call || jump) {
-		emit_jump(code, target);
-	} else if (is_loop(shape) || is_relative(shape, &condition)) {
+		emit_near_jump(code, target);
+	} else if (is_loop(shape) || is_conditional_jump(shape, &condition)) {
 		make_branch(code, bytes, shape, target, back);
 	} else if (is_indirect(bytes, shape, 2)) {
 		code->failed = uses_rsp(bytes, shape);
@@ -256,7 +258,7 @@ static void make(struct code *code, const uint8_t *bytes, const struct shape *sh
 	} else {
 		emit_moved(code, bytes, shape, address, false);
 		code->ret->tail_at = code->ret->len;
-		emit_jump(code, back);
+		emit_near_jump(code, back);
 	}
 }
 
@@ -267,9 +269,9 @@ int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
 	struct code code = { .at = slot, .ret = &made };
 	struct shape shape;
 
-	if (len == 0 || len > PM_PTR_INSN_MAX || !look(bytes, len, &shape))
+	if (len == 0 || len > PM_PTR_INSN_MAX || !parse_insn_shape(bytes, len, &shape))
 		return -EOPNOTSUPP;
-	make(&code, bytes, &shape, address);
+	emit_moved_insn(&code, bytes, &shape, address);
 	if (code.failed)
 		return -EOPNOTSUPP;
 	*ret = made;

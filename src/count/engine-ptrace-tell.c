@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static int tell_warnings(const struct pm_ptr_engine *it)
+static int ptrace_add_warnings(const struct pm_ptr_engine *it)
 {
 	const struct pm_ptr *ptr = &it->ptr;
 	int ret = 0;
@@ -59,7 +59,7 @@ static void fill_clock(const struct pm_ptr_engine *it, struct pm_stat_value *val
 							.raw = used };
 }
 
-static int fill_run(struct pm_ptr_engine *it)
+static int ptrace_fill_run(struct pm_ptr_engine *it)
 {
 	const struct pm_child *child = it->child;
 	struct pm_stat_run *run;
@@ -93,7 +93,7 @@ static const struct pm_ptr_costs *costs_of(const struct pm_ptr_engine *it)
 }
 
 /* The document has one overhead for all of its runs, that of the last one. */
-static int tell_costs(const struct pm_ptr_engine *it)
+static int stat_set_overhead(const struct pm_ptr_engine *it)
 {
 	struct pm_stat *stat = it->stat;
 	const struct pm_ptr_costs *costs = costs_of(it);
@@ -159,7 +159,7 @@ static int finish_calls(struct pm_ptr_engine *it)
 }
 
 /* Only the first run sets it. Later runs normally make the same choice. */
-static int tell_kind(const struct pm_ptr_engine *it)
+static int stat_set_breakpoint_kind(const struct pm_ptr_engine *it)
 {
 	struct pm_stat_setting setting = { 0 };
 #if defined(__aarch64__)
@@ -182,15 +182,15 @@ static int tell_kind(const struct pm_ptr_engine *it)
 
 int pm_ptr_tell(struct pm_ptr_engine *it, struct pm_error *err)
 {
-	int ret = fill_run(it);
+	int ret = ptrace_fill_run(it);
 
 	if (ret == 0)
-		ret = tell_costs(it);
+		ret = stat_set_overhead(it);
 	if (ret == 0)
 		ret = finish_calls(it);
 	if (ret == 0)
-		ret = tell_kind(it);
+		ret = stat_set_breakpoint_kind(it);
 	if (ret == 0)
-		ret = tell_warnings(it);
+		ret = ptrace_add_warnings(it);
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }

@@ -10,7 +10,7 @@ enum {
 	AGAIN_MAX = 64, /* nested signal handlers */
 };
 
-static void tell_name(struct pm_ptr *ptr, uint32_t row)
+static void report_thread_comm(struct pm_ptr *ptr, uint32_t row)
 {
 	pid_t pid = pm_ptr_process_of(ptr, row)->pid, tid = ptr->threads.data[row].tid;
 	PM_AUTO_FCLOSE FILE *file = NULL;
@@ -27,7 +27,7 @@ static void tell_name(struct pm_ptr *ptr, uint32_t row)
 /* ---- registers ----------------------------------------------------------------------- */
 
 /* The thread will come here once more. Without memory, the visit is reported twice. */
-static void remember(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
+static void remember_visit(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
 	if (thread->again.len < AGAIN_MAX)
 		(void)!pm_vec_push(&thread->again, *regs);
@@ -50,7 +50,7 @@ static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *pl
 		before.sp += sizeof(uint64_t);
 	before.ip = planted->address;
 	pm_ptr_regs_move(thread->tid, regs, before.ip, before.sp);
-	remember(thread, &before);
+	remember_visit(thread, &before);
 }
 
 /* Called before a signal is delivered. After an exception of the trap kind, ip is past
@@ -92,9 +92,8 @@ static bool is_again(struct pm_ptr_thread *thread, const struct pm_ptr_regs *reg
 
 /* ---- visits -------------------------------------------------------------------------- */
 
-static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit,
-				const struct pm_place *place,
-				const struct pm_ptr_regs *at)
+static uint32_t read_callers(struct pm_ptr *ptr, const struct pm_visit *visit,
+			     const struct pm_place *place, const struct pm_ptr_regs *at)
 {
 	struct pm_ptr_look look = { .pid = visit->pid,
 				    .tid = visit->tid,
@@ -110,8 +109,8 @@ static uint32_t look_at_callers(struct pm_ptr *ptr, const struct pm_visit *visit
 }
 
 /* @at: its ip is the address of the place. */
-static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_site *site,
-		       const struct pm_ptr_regs *at, uint64_t now)
+static int report_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_site *site,
+			 const struct pm_ptr_regs *at, uint64_t now)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
 	struct pm_visit visit = { .time = now - thread->stolen_ns,
@@ -128,7 +127,7 @@ static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_sit
 	pm_ptr_counts_read(&ptr->counts, &thread->counters, cpu_ns, ptr->values.data,
 			   &visit);
 	if (ptr->by_thread && !thread->hit)
-		tell_name(ptr, row);
+		report_thread_comm(ptr, row);
 	thread->hit = true;
 	for (uint32_t i = 0; ret == 0 && i < site->places; i++) {
 		const struct pm_place *place;
@@ -137,7 +136,7 @@ static int tell_visits(struct pm_ptr *ptr, uint32_t row, const struct pm_ptr_sit
 		place = &ptr->regions->places.data[visit.place];
 		if (ptr->calls_from > 0 && place->kind == PM_PLACE_ENTRY &&
 		    visit.caller == PM_INDEX_NONE)
-			visit.caller = look_at_callers(ptr, &visit, place, at);
+			visit.caller = read_callers(ptr, &visit, place, at);
 		if (pm_place_leaves(place, pm_ptr_regs_asked(at, place)))
 			ret = ptr->listener->visit(ptr->user, &visit);
 	}
@@ -214,7 +213,7 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 	regs.ip = planted->address;
 	site = &ptr->sites.files.data[planted->file].sites.data[planted->site];
 	if (thread->counted && !ptr->letting_go && !is_again(thread, &regs))
-		ret = tell_visits(ptr, row, site, &regs, now);
+		ret = report_visits(ptr, row, site, &regs, now);
 	send_on(thread, process->image, planted, &regs, site->bytes);
 	block_again(ptr, thread->tid);
 	pm_ptr_cpu_follow(&ptr->cpu, process->pid, thread->tid);
@@ -241,7 +240,7 @@ bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row)
 
 /* ---- hits ---------------------------------------------------------------------------- */
 
-static int see_hit(void *user, const struct pm_hit *hit, uint32_t place)
+static int report_hit_as_visit(void *user, const struct pm_hit *hit, uint32_t place)
 {
 	struct pm_ptr *ptr = user;
 	struct pm_visit visit = { .time = hit->time,
@@ -260,12 +259,12 @@ static int see_hit(void *user, const struct pm_hit *hit, uint32_t place)
 	    !pm_place_leaves(&ptr->regions->places.data[place], hit->flags))
 		return 0;
 	if (ptr->by_thread && !ptr->threads.data[row].hit)
-		tell_name(ptr, row);
+		report_thread_comm(ptr, row);
 	ptr->threads.data[row].hit = true;
 	return ptr->listener->visit(ptr->user, &visit);
 }
 
 int pm_ptr_drain(struct pm_ptr *ptr, bool final, struct pm_error *err)
 {
-	return pm_ptr_hw_drain(&ptr->hw, final, see_hit, ptr, err);
+	return pm_ptr_hw_drain(&ptr->hw, final, report_hit_as_visit, ptr, err);
 }

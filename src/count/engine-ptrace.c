@@ -21,7 +21,7 @@ enum {
 
 /* ---- visits and threads -------------------------------------------------------------- */
 
-static int on_visit(void *user, const struct pm_visit *visit)
+static int ptrace_on_visit(void *user, const struct pm_visit *visit)
 {
 	struct pm_ptr_engine *it = user;
 
@@ -30,31 +30,32 @@ static int on_visit(void *user, const struct pm_visit *visit)
 	return pm_calls_visit(it->calls, visit);
 }
 
-static int on_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
+static int ptrace_on_fork(void *user, pid_t parent_tid, pid_t pid, pid_t tid)
 {
 	return pm_calls_fork(((struct pm_ptr_engine *)user)->calls, parent_tid, pid, tid,
 			     pm_now_ns());
 }
 
-static void on_exit_of(void *user, pid_t tid)
+static void ptrace_on_thread_exit(void *user, pid_t tid)
 {
 	pm_calls_thread_exit(((struct pm_ptr_engine *)user)->calls, tid);
 }
 
-static void on_named(void *user, pid_t pid, pid_t tid, const char *comm)
+static void ptrace_on_thread_named(void *user, pid_t pid, pid_t tid, const char *comm)
 {
 	pm_calls_thread_named(((struct pm_ptr_engine *)user)->calls, pid, tid, comm);
 }
 
-static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
+static int ptrace_name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 {
 	const struct pm_ptr_engine *it = user;
 
 	return pm_ptr_callers_fill(&it->ptr.callers, it->ptr.procs, caller, ret);
 }
 
-static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
-		     const struct pm_visit *exit, uint32_t depth)
+static void ptrace_on_call_ended(void *user, uint32_t region,
+				 const struct pm_visit *entry,
+				 const struct pm_visit *exit, uint32_t depth)
 {
 	const struct pm_ptr_engine *it = user;
 	const struct pm_ptr_counts *counts = &it->ptr.counts;
@@ -74,13 +75,14 @@ static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 		     region, entry, exit, depth);
 }
 
-static const struct pm_ptr_listener listener = {
-	.visit = on_visit, .fork = on_fork, .exit = on_exit_of, .named = on_named
-};
+static const struct pm_ptr_listener listener = { .visit = ptrace_on_visit,
+						 .fork = ptrace_on_fork,
+						 .exit = ptrace_on_thread_exit,
+						 .named = ptrace_on_thread_named };
 
 /* ---- signals to us ------------------------------------------------------------------- */
 
-static void wake(int number)
+static void ignore_tick_signal(int number)
 {
 }
 
@@ -88,9 +90,9 @@ static void wake(int number)
  * While the tracer waits for a stop it waits for nothing else; that makes a stop cheap. A
  * timer interrupts the wait. It signals this thread only.
  */
-static int start_timer(struct pm_ptr_engine *it, struct pm_error *err)
+static int start_tick_timer(struct pm_ptr_engine *it, struct pm_error *err)
 {
-	struct sigaction action = { .sa_handler = wake };
+	struct sigaction action = { .sa_handler = ignore_tick_signal };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
 				  .sigev_signo = SIGALRM };
 	struct itimerspec period = { { 0, TICK_NS }, { 0, TICK_NS } };
@@ -117,7 +119,7 @@ static int start_timer(struct pm_ptr_engine *it, struct pm_error *err)
 	return 0;
 }
 
-static void stop_timer(struct pm_ptr_engine *it)
+static void stop_tick_timer(struct pm_ptr_engine *it)
 {
 	if (!it->has_timer)
 		return;
@@ -127,9 +129,9 @@ static void stop_timer(struct pm_ptr_engine *it)
 	it->has_timer = false;
 }
 
-static void engine_release(struct pm_ptr_engine *it)
+static void ptrace_engine_release(struct pm_ptr_engine *it)
 {
-	stop_timer(it);
+	stop_tick_timer(it);
 	for (size_t i = 0; i < PM_ARRAY_LEN(it->costs); i++)
 		pm_ptr_costs_release(&it->costs[i]);
 	pm_vec_release(&it->polled);
@@ -140,7 +142,7 @@ static void engine_release(struct pm_ptr_engine *it)
 
 /* ---- following ----------------------------------------------------------------------- */
 
-static void end_of_command(struct pm_ptr_engine *it, int status)
+static void ptrace_end_command(struct pm_ptr_engine *it, int status)
 {
 	struct pm_child *child = it->child;
 
@@ -178,8 +180,8 @@ static int next_or_hits(struct pm_ptr_engine *it, struct pm_trace_event *event,
 }
 
 /* Handles the next event, or our signals. 1: an event; 0; or negative. */
-static int turn(struct pm_ptr_engine *it, struct pm_trace_event *event,
-		struct pm_error *err)
+static int ptrace_handle_next_event(struct pm_ptr_engine *it,
+				    struct pm_trace_event *event, struct pm_error *err)
 {
 	int ret = it->ptr.hw.hits ? next_or_hits(it, event, err)
 				  : pm_trace_wait(it->ptr.trace, event, err),
@@ -193,12 +195,12 @@ static int turn(struct pm_ptr_engine *it, struct pm_trace_event *event,
 	pm_ptr_go_on(&it->ptr);
 	if (event->what == PM_TRACE_EXIT && event->tid == it->child->launch.pid &&
 	    !it->child->status_known)
-		end_of_command(it, event->status);
+		ptrace_end_command(it, event->status);
 	return rc < 0 ? pm_error_set(err, rc, "%s", strerror(-rc)) : 1;
 }
 
 /* SIGTERM first, then SIGKILL. */
-static void look_at_time(struct pm_ptr_engine *it)
+static void check_timeout(struct pm_ptr_engine *it)
 {
 	if (pm_now_ns() < it->deadline_ns)
 		return;
@@ -224,7 +226,7 @@ static size_t left_behind(const struct pm_ptr_engine *it)
 	return count;
 }
 
-static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
+static int ptrace_follow_command(struct pm_ptr_engine *it, struct pm_error *err)
 {
 	struct pm_child *child = it->child;
 	struct pm_trace_event event;
@@ -232,12 +234,12 @@ static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 
 	while (ret >= 0 && !it->stopped && child->interrupts == 0 &&
 	       (it->options->targets || child->running)) {
-		ret = turn(it, &event, err);
+		ret = ptrace_handle_next_event(it, &event, err);
 		if (ret == 0 && pm_trace_len(it->ptr.trace) == 0)
 			break;
 		if (ret != 0)
 			continue;
-		look_at_time(it);
+		check_timeout(it);
 		pm_child_give_up_stuck(child, "pmstat");
 		pm_passed_tell(&it->passed, it->options);
 	}
@@ -254,7 +256,7 @@ static int go_on(struct pm_ptr_engine *it, struct pm_error *err)
 }
 
 /* Releases all threads; the command may take its time to end. */
-static void part(struct pm_ptr_engine *it)
+static void ptrace_release_threads(struct pm_ptr_engine *it)
 {
 	uint64_t begin = pm_now_ns();
 	struct pm_trace_event event;
@@ -267,8 +269,8 @@ static void part(struct pm_ptr_engine *it)
 			return;
 		/* Events of a command that was released still arrive, as it is our
 		 * child. */
-		if (turn(it, &event, NULL) == 0) {
-			look_at_time(it);
+		if (ptrace_handle_next_event(it, &event, NULL) == 0) {
+			check_timeout(it);
 			pm_child_give_up_stuck(it->child, "pmstat");
 		}
 	}
@@ -276,7 +278,7 @@ static void part(struct pm_ptr_engine *it)
 
 /* ---- start --------------------------------------------------------------------------- */
 
-static int launch(struct pm_ptr_engine *it, struct pm_error *err)
+static int ptrace_launch_command(struct pm_ptr_engine *it, struct pm_error *err)
 {
 	struct pm_child *child = it->child;
 	bool begun = false;
@@ -291,14 +293,14 @@ static int launch(struct pm_ptr_engine *it, struct pm_error *err)
 	if (ret == 0)
 		ret = pm_ptr_attach(&it->ptr, child->launch.pid, err);
 	if (ret >= 0)
-		ret = start_timer(it, err);
+		ret = start_tick_timer(it, err);
 	if (ret == 0)
 		ret = pm_launch_begin(&child->launch, err);
 	it->begin_ns = pm_now_ns();
 	while (ret >= 0 && !begun) {
 		struct pm_trace_event event;
 
-		ret = turn(it, &event, err);
+		ret = ptrace_handle_next_event(it, &event, err);
 		begun = ret > 0 && event.tid == child->launch.pid &&
 			(event.what == PM_TRACE_EXEC || event.what == PM_TRACE_EXIT);
 	}
@@ -307,7 +309,7 @@ static int launch(struct pm_ptr_engine *it, struct pm_error *err)
 	return pm_child_go(child, err);
 }
 
-static int attach(struct pm_ptr_engine *it, struct pm_error *err)
+static int ptrace_attach_targets(struct pm_ptr_engine *it, struct pm_error *err)
 {
 	const struct pm_targets *targets = it->options->targets;
 	int ret = pm_child_catch_signals(it->child, false, err);
@@ -320,7 +322,7 @@ static int attach(struct pm_ptr_engine *it, struct pm_error *err)
 		ret = pm_ptr_attach(&it->ptr, targets->roots.data[i].pid, err);
 	}
 	if (ret >= 0)
-		ret = start_timer(it, err);
+		ret = start_tick_timer(it, err);
 	it->begin_ns = pm_now_ns();
 	/* Each process stops for a moment, and gets its breakpoints then. */
 	if (ret >= 0)
@@ -345,7 +347,7 @@ static bool wants_hw(const struct pm_ptr_engine *it)
 					   hits->whole_ns < stops->whole_ns / HITS_GAIN);
 }
 
-static int measure(struct pm_ptr_engine *it)
+static int ptrace_measure_costs(struct pm_ptr_engine *it)
 {
 	const struct pm_engine_options *options = it->options;
 	int ret = 0;
@@ -359,14 +361,15 @@ static int measure(struct pm_ptr_engine *it)
 	return ret;
 }
 
-static int prepare(struct pm_ptr_engine *it, struct pm_error *err)
+static int ptrace_engine_prepare(struct pm_ptr_engine *it, struct pm_error *err)
 {
 	const struct pm_engine_options *options = it->options;
 	struct pm_calls_options calls = { .regions = options->regions,
 					  .events = options->specs_len,
 					  .by_thread = options->by_thread,
-					  .ended = options->live ? on_ended : NULL,
-					  .name_caller = name_caller,
+					  .ended = options->live ? ptrace_on_call_ended
+								 : NULL,
+					  .name_caller = ptrace_name_caller,
 					  .user = it };
 	struct timespec now;
 	int ret = pm_ptr_init(&it->ptr, options->regions, options->specs,
@@ -385,7 +388,7 @@ static int prepare(struct pm_ptr_engine *it, struct pm_error *err)
 	if (ret == 0)
 		ret = pm_passed_init(&it->passed, options);
 	if (ret == 0)
-		ret = measure(it);
+		ret = ptrace_measure_costs(it);
 	it->ptr.hw_wanted = wants_hw(it);
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
@@ -393,24 +396,25 @@ static int prepare(struct pm_ptr_engine *it, struct pm_error *err)
 int pm_ptr_run(struct pm_stat *stat, const struct pm_engine_options *options,
 	       enum pm_ptr_kind kind, struct pm_child *child, struct pm_error *err)
 {
-	struct pm_ptr_engine it PM_CLEANUP(engine_release) = { .stat = stat,
-							       .options = options,
-							       .kind = kind,
-							       .child = child,
-							       .deadline_ns =
-								       UINT64_MAX };
+	struct pm_ptr_engine it PM_CLEANUP(
+		ptrace_engine_release) = { .stat = stat,
+					   .options = options,
+					   .kind = kind,
+					   .child = child,
+					   .deadline_ns = UINT64_MAX };
 	int ret = pm_engine_ptrace_check(err);
 
 	if (ret == 0)
-		ret = prepare(&it, err);
+		ret = ptrace_engine_prepare(&it, err);
 	if (ret == 0)
-		ret = options->targets ? attach(&it, err) : launch(&it, err);
+		ret = options->targets ? ptrace_attach_targets(&it, err)
+				       : ptrace_launch_command(&it, err);
 	if (ret < 0)
 		return ret;
 	if (options->timeout_ns > 0)
 		it.deadline_ns = it.begin_ns + options->timeout_ns;
-	ret = go_on(&it, err);
-	part(&it);
+	ret = ptrace_follow_command(&it, err);
+	ptrace_release_threads(&it);
 	return ret < 0 ? ret : pm_ptr_tell(&it, err);
 }
 

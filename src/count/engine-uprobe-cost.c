@@ -93,7 +93,7 @@ struct where {
 	bool found;
 };
 
-static int find(struct dl_phdr_info *info, size_t size, void *user)
+static int find_segment_of_address(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct where *where = user;
 
@@ -113,18 +113,18 @@ static int find(struct dl_phdr_info *info, size_t size, void *user)
 	return 0;
 }
 
-static bool locate(const void *address, struct where *ret)
+static bool locate_in_file(const void *address, struct where *ret)
 {
 	ret->address = (uintptr_t)address;
 	ret->found = false;
-	dl_iterate_phdr(find, ret);
+	dl_iterate_phdr(find_segment_of_address, ret);
 	return ret->found;
 }
 
 /* ---- the child ------------------------------------------------------------------------- */
 
 /* Returns the child's pid; it waits for a byte on @go. */
-static pid_t start_child(int *go)
+static pid_t start_sampled_child(int *go)
 {
 	int fds[2];
 	pid_t pid;
@@ -164,7 +164,7 @@ static void samples_release(struct samples *samples)
 		pm_vec_release(&samples->rows[i / 2][i % 2]);
 }
 
-static int add_row(struct samples *samples, bool whole, const uint64_t *now)
+static int samples_add_row(struct samples *samples, bool whole, const uint64_t *now)
 {
 	for (size_t i = 0; i < samples->columns; i++)
 		if (pm_vec_push(&samples->rows[samples->of_cheap][whole],
@@ -174,7 +174,7 @@ static int add_row(struct samples *samples, bool whole, const uint64_t *now)
 }
 
 /* Places: entry and exit of the dear function, then of the cheap one. */
-static int take_hit(struct samples *samples, const struct pm_hit *hit)
+static int samples_add_hit(struct samples *samples, const struct pm_hit *hit)
 {
 	bool entry = hit->place % 2 == 0;
 	uint64_t now[PM_HITS_COUNTERS_MAX + 1];
@@ -183,7 +183,7 @@ static int take_hit(struct samples *samples, const struct pm_hit *hit)
 	memcpy(now, hit->counts, (samples->columns - 1) * sizeof(*now));
 	now[samples->columns - 1] = hit->time;
 	if (samples->entered && samples->seen >= COLD)
-		r = add_row(samples, entry, now);
+		r = samples_add_row(samples, entry, now);
 	if (entry) {
 		memcpy(samples->entry, now, sizeof(now));
 		samples->entered = true;
@@ -193,7 +193,7 @@ static int take_hit(struct samples *samples, const struct pm_hit *hit)
 	return r;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_sample_values(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
@@ -201,7 +201,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Medians over all rows, by column. NULL without memory. */
-static uint64_t *medians(const struct samples *samples, bool cheap, bool whole)
+static uint64_t *samples_column_medians(const struct samples *samples, bool cheap,
+					bool whole)
 {
 	const uint64_t *rows = samples->rows[cheap][whole].data;
 	size_t len = samples->rows[cheap][whole].len / samples->columns;
@@ -215,7 +216,7 @@ static uint64_t *medians(const struct samples *samples, bool cheap, bool whole)
 	for (size_t column = 0; column < samples->columns; column++) {
 		for (size_t i = 0; i < len; i++)
 			values[i] = rows[i * samples->columns + column];
-		qsort(values, len, sizeof(*values), by_value);
+		qsort(values, len, sizeof(*values), compare_sample_values);
 		ret[column] = values[len / 2];
 	}
 	return ret;
@@ -227,20 +228,22 @@ static bool counts_instructions(const struct pm_event_spec *spec)
 	       (spec->config & UINT32_MAX) == PERF_COUNT_HW_INSTRUCTIONS;
 }
 
-static void take_off(uint64_t *from, uint64_t what)
+static void subtract_to_zero(uint64_t *from, uint64_t what)
 {
 	*from -= what < *from ? what : *from;
 }
 
-static void take_off_own(const struct pm_up_cost *cost,
-			 const struct pm_engine_options *options)
+static void subtract_own_cost(const struct pm_up_cost *cost,
+			      const struct pm_engine_options *options)
 {
 	for (size_t i = 0; i < options->specs_len; i++)
 		for (size_t cheap = 0; cheap < 2; cheap++) {
 			if (!counts_instructions(&options->specs[i]))
 				continue;
-			take_off(&cost->call[cheap][i], own_instructions[cheap][0]);
-			take_off(&cost->visit[cheap][i], own_instructions[cheap][1]);
+			subtract_to_zero(&cost->call[cheap][i],
+					 own_instructions[cheap][0]);
+			subtract_to_zero(&cost->visit[cheap][i],
+					 own_instructions[cheap][1]);
 		}
 }
 
@@ -250,14 +253,14 @@ static int fill_cost(struct pm_up_cost *cost, const struct pm_engine_options *op
 	struct pm_up_cost found = { .known = true };
 
 	for (size_t i = 0; i < 2; i++) {
-		found.call[i] = medians(samples, i == 1, false);
-		found.visit[i] = medians(samples, i == 1, true);
+		found.call[i] = samples_column_medians(samples, i == 1, false);
+		found.visit[i] = samples_column_medians(samples, i == 1, true);
 	}
 	if (!found.call[0] || !found.call[1] || !found.visit[0] || !found.visit[1]) {
 		pm_up_cost_release(&found);
 		return -ENOMEM;
 	}
-	take_off_own(&found, options);
+	subtract_own_cost(&found, options);
 	/* From one entry to the next there are two visits: both stepped over, or one of
 	 * them. */
 	for (size_t i = 0; i < samples->columns; i++) {
@@ -281,7 +284,7 @@ static int read_hits(struct pm_hits *hits, struct samples *samples)
 	while ((r = pm_hits_next(hits, &what, &hit, &record, NULL)) == 1) {
 		if (what != PM_HITS_HIT)
 			continue;
-		r = take_hit(samples, &hit);
+		r = samples_add_hit(samples, &hit);
 		if (r < 0)
 			return r;
 	}
@@ -290,8 +293,9 @@ static int read_hits(struct pm_hits *hits, struct samples *samples)
 
 /* ---- the measurement ------------------------------------------------------------------- */
 
-static int look_at(pid_t pid, int go, const struct where *places,
-		   const struct pm_engine_options *options, struct samples *samples)
+static int sample_child_hits(pid_t pid, int go, const struct where *places,
+			     const struct pm_engine_options *options,
+			     struct samples *samples)
 {
 	struct pm_event_spec specs[PLACES] = { 0 };
 	struct pm_hits_options wanted = {
@@ -340,12 +344,12 @@ int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *
 	if (!places)
 		return -ENOMEM;
 	for (size_t i = 0; i < PLACES; i++)
-		if (!locate(addresses[i], &places[i]))
+		if (!locate_in_file(addresses[i], &places[i]))
 			return 0;
-	pid = start_child(&go);
+	pid = start_sampled_child(&go);
 	if (pid < 0)
 		return 0;
-	r = look_at(pid, go, places, options, &samples);
+	r = sample_child_hits(pid, go, places, options, &samples);
 	/* Without a byte, the child ends by itself. */
 	close(pm_take_fd(&go));
 	waitpid(pid, NULL, 0);

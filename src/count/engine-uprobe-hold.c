@@ -20,7 +20,7 @@ enum {
 
 /* ---- start --------------------------------------------------------------------------- */
 
-static int seize(struct pm_up_engine *it, struct pm_error *err)
+static int hold_seize_tasks(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_targets *targets = it->options->targets;
 	int r;
@@ -41,7 +41,7 @@ static int seize(struct pm_up_engine *it, struct pm_error *err)
 	return 0;
 }
 
-static void follow(struct pm_up_hold *hold, struct pm_hits *hits, pid_t tid)
+static void hold_follow_thread(struct pm_up_hold *hold, struct pm_hits *hits, pid_t tid)
 {
 	struct pm_error why;
 	int r = pm_hits_follow(hits, tid, &why);
@@ -65,7 +65,7 @@ int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err)
 		return pm_error_set(err, -ENOMEM, "no memory for the threads");
 	if (!it->options->targets)
 		pm_trace_watch_usage(hold->trace, it->child->launch.pid);
-	if (seize(it, &hold->why) < 0) {
+	if (hold_seize_tasks(it, &hold->why) < 0) {
 		/* Threads that were already seized are released. */
 		pm_trace_detach(hold->trace);
 		if (pm_trace_len(hold->trace) == 0)
@@ -77,13 +77,13 @@ int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err)
 	/* Threads that may have started while the events of the others were being
 	 * opened. */
 	for (pid_t tid = 0; (tid = pm_trace_next_tid(hold->trace, tid)) != 0;)
-		follow(hold, it->hits, tid);
+		hold_follow_thread(hold, it->hits, tid);
 	return 0;
 }
 
 /* ---- while it runs ------------------------------------------------------------------- */
 
-static void end_of_command(struct pm_up_engine *it, int status)
+static void hold_end_command(struct pm_up_engine *it, int status)
 {
 	struct pm_child *child = it->child;
 
@@ -94,17 +94,18 @@ static void end_of_command(struct pm_up_engine *it, int status)
 }
 
 /* Records of an older thread with the same tid are read first. */
-static int see_new(struct pm_up_engine *it, pid_t tid, struct pm_error *err)
+static int hold_handle_new_thread(struct pm_up_engine *it, pid_t tid,
+				  struct pm_error *err)
 {
 	int r = pm_hits_follows(it->hits, tid) ? pm_up_drain(it, false, err) : 0;
 
 	if (r == 0)
-		follow(&it->hold, it->hits, tid);
+		hold_follow_thread(&it->hold, it->hits, tid);
 	return r;
 }
 
-static int see_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
-		    struct pm_error *err)
+static int hold_handle_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
+			    struct pm_error *err)
 {
 	int r;
 
@@ -118,8 +119,8 @@ static int see_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
 }
 
 /* 1: an event was handled; 0: none; or negative. */
-static int turn(struct pm_up_engine *it, struct pm_trace_event *event,
-		struct pm_error *err)
+static int hold_handle_next_event(struct pm_up_engine *it, struct pm_trace_event *event,
+				  struct pm_error *err)
 {
 	struct pm_up_hold *hold = &it->hold;
 	int r = pm_trace_next(hold->trace, event, err);
@@ -128,11 +129,11 @@ static int turn(struct pm_up_engine *it, struct pm_trace_event *event,
 		return r;
 	if (event->what == PM_TRACE_EXIT && !it->options->targets &&
 	    event->tid == it->child->launch.pid && !it->child->status_known)
-		end_of_command(it, event->status);
+		hold_end_command(it, event->status);
 	if (event->what == PM_TRACE_NEW && hold->holds)
-		r = see_new(it, event->tid, err);
+		r = hold_handle_new_thread(it, event->tid, err);
 	else if (event->what == PM_TRACE_EXEC && hold->holds)
-		r = see_exec(it, event, err);
+		r = hold_handle_exec(it, event, err);
 	pm_trace_go_on(hold->trace);
 	return r < 0 ? r : 1;
 }
@@ -144,7 +145,7 @@ int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err)
 
 	it->hold.more = false;
 	for (size_t i = 0; i < EVENTS_MAX && r == 1; i++)
-		r = turn(it, &event, err);
+		r = hold_handle_next_event(it, &event, err);
 	if (it->hold.trace)
 		it->hold.more = r == 1 || pm_trace_more(it->hold.trace);
 	return r < 0 ? r : 0;
@@ -157,7 +158,7 @@ int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
 	for (;;) {
 		struct pollfd signals = { it->child->signal_fd, POLLIN, 0 };
 		struct pm_trace_event event;
-		int r = turn(it, &event, err);
+		int r = hold_handle_next_event(it, &event, err);
 
 		if (r < 0 ||
 		    (r == 1 && event.tid == pid &&

@@ -8,19 +8,14 @@ enum {
 };
 
 /* A function has one entry: hits there, including lost ones, are its calls. */
-static uint32_t class_of(const struct pm_place *place)
+static uint32_t uprobe_class_of_place(const struct pm_place *place)
 {
 	return 2 * place->region +
 	       (place->kind == PM_PLACE_EXIT || place->kind == PM_PLACE_OUT);
 }
 
-static bool is_way_in(const struct pm_place *place)
-{
-	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
-}
-
 /* Whether a conditional jump is taken can be decided if hits have the flags. */
-static bool is_judged(const struct pm_place *place)
+static bool condition_can_be_decided(const struct pm_place *place)
 {
 #ifdef __x86_64__
 	return !pm_place_asks_register(place);
@@ -29,8 +24,8 @@ static bool is_judged(const struct pm_place *place)
 #endif
 }
 
-static int add(struct pm_up_places *places, const struct pm_regions *regions,
-	       uint32_t index)
+static int uprobe_add_place(struct pm_up_places *places, const struct pm_regions *regions,
+			    uint32_t index)
 {
 	const struct pm_place *place = &regions->places.data[index];
 	const struct pm_region *region = &regions->list.data[place->region];
@@ -40,7 +35,7 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 				      .kernel = true };
 	char *path;
 
-	if (!is_judged(place)) {
+	if (!condition_can_be_decided(place)) {
 		places->unjudged++;
 		places->unjudged_region = place->region;
 		return 0;
@@ -51,7 +46,7 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 	if (place->refused) {
 		places->refused++;
 		places->refused_region = place->region;
-		return is_way_in(place)
+		return pm_place_is_way_in(place)
 			       ? pm_vec_push(&places->short_regions, place->region)
 			       : 0;
 	}
@@ -67,7 +62,8 @@ static int add(struct pm_up_places *places, const struct pm_regions *regions,
 	    pm_vec_push(&places->order, index) < 0 ||
 	    pm_vec_push(&places->entries, place->kind == PM_PLACE_ENTRY) < 0)
 		return -ENOMEM;
-	return pm_vec_push(&places->classes, places->by_region ? class_of(place) : 0);
+	return pm_vec_push(&places->classes,
+			   places->by_region ? uprobe_class_of_place(place) : 0);
 }
 
 int pm_up_places_make(struct pm_up_places *places, const struct pm_regions *regions)
@@ -76,7 +72,7 @@ int pm_up_places_make(struct pm_up_places *places, const struct pm_regions *regi
 	for (int turn = 0; turn < PM_PLACE_TURNS; turn++)
 		for (uint32_t i = 0; i < regions->places.len; i++)
 			if (pm_place_turn(regions, i) == turn &&
-			    add(places, regions, i) < 0)
+			    uprobe_add_place(places, regions, i) < 0)
 				return -ENOMEM;
 	return 0;
 }
@@ -109,7 +105,7 @@ bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region)
 		int32_t sum = regions->list.data[place->region].sum;
 
 		if ((place->region == region || sum == (int32_t)region) &&
-		    is_way_in(place))
+		    pm_place_is_way_in(place))
 			return place->cheap;
 	}
 	return false;

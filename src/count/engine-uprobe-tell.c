@@ -9,7 +9,7 @@
 #include "callers.h"
 #include "tell.h"
 
-static int out_of_memory(struct pm_error *err)
+int pm_up_no_memory(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "no memory for the calls");
 }
@@ -33,7 +33,7 @@ int pm_up_fill_events(const struct pm_up_engine *it)
 }
 
 /* Counters that were taken over by others have no sum. */
-static int fill_counts(const struct pm_up_engine *it, struct pm_stat_value *values)
+static int uprobe_fill_counts(const struct pm_up_engine *it, struct pm_stat_value *values)
 {
 	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
 	bool crowded = pm_hits_crowded(it->hits);
@@ -58,7 +58,7 @@ static int fill_counts(const struct pm_up_engine *it, struct pm_stat_value *valu
 	return r == -ENOMEM ? r : 0;
 }
 
-static int fill_run(struct pm_up_engine *it)
+static int uprobe_fill_run(struct pm_up_engine *it)
 {
 	const struct pm_child *child = it->child;
 	struct pm_stat_run run = { .begin_ns = it->began_ns, .exit_code = -1 };
@@ -76,7 +76,7 @@ static int fill_run(struct pm_up_engine *it)
 	it->run = (uint32_t)it->stat->runs.len;
 	pm_tell_tools(it->stat, it->options, it->child, it->end_ns - it->begin_ns,
 		      run.values);
-	r = fill_counts(it, run.values);
+	r = uprobe_fill_counts(it, run.values);
 	if (r == 0)
 		r = pm_vec_push(&it->stat->runs, run);
 	if (r < 0)
@@ -174,7 +174,7 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 
 /* The number of descendants that were still running. If threads may have been missed, the
  * list may contain processes whose end was not seen. */
-static size_t outlived(const struct pm_up_engine *it)
+static size_t count_running_descendants(const struct pm_up_engine *it)
 {
 	size_t len = it->descendants.len;
 
@@ -184,7 +184,7 @@ static size_t outlived(const struct pm_up_engine *it)
 }
 
 /* Reports what the refusals of the kernel mean for each function. */
-static int tell_refused(const struct pm_up_engine *it)
+static int warn_of_refused_probes(const struct pm_up_engine *it)
 {
 	const struct pm_regions *regions = it->options->regions;
 	size_t deaf = 0;
@@ -220,7 +220,7 @@ static int tell_refused(const struct pm_up_engine *it)
 	return r;
 }
 
-static int tell_warnings(const struct pm_up_engine *it)
+static int uprobe_add_warnings(const struct pm_up_engine *it)
 {
 	const struct pm_perf_notes *notes = pm_hits_notes(it->hits);
 	int r = 0;
@@ -232,14 +232,14 @@ static int tell_warnings(const struct pm_up_engine *it)
 	if (r == 0)
 		r = pm_tell_lost(it->stat, it->hits);
 	if (r == 0 && !it->options->targets)
-		r = pm_tell_outlived(it->stat, outlived(it));
+		r = pm_tell_outlived(it->stat, count_running_descendants(it));
 	if (r == 0 && pm_hits_crowded(it->hits))
 		r = pm_tell_warning(
 			it->stat,
 			"the processor had not enough counters for all events at all "
 			"times, and calls were not seen meanwhile: count fewer events.");
 	if (r == 0)
-		r = tell_refused(it);
+		r = warn_of_refused_probes(it);
 	if (r == 0 && it->places.unjudged > 0)
 		r = pm_tell_warning(
 			it->stat,
@@ -259,7 +259,7 @@ int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
 {
 	bool take_off = it->cost.known && !it->options->keep_overhead;
 	size_t first = it->stat->scopes.len;
-	int r = fill_run(it);
+	int r = uprobe_fill_run(it);
 
 	if (r == 0 && it->callers)
 		r = pm_callers_resolve(it->callers);
@@ -272,7 +272,7 @@ int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
 		r = fill_overhead(it, first, true, &it->stat->overhead_inner);
 	if (r == 0) {
 		fill_lost(it, first);
-		r = tell_warnings(it);
+		r = uprobe_add_warnings(it);
 	}
-	return r < 0 ? out_of_memory(err) : 0;
+	return r < 0 ? pm_up_no_memory(err) : 0;
 }

@@ -19,7 +19,7 @@ enum {
 
 #define GRACE_NS 2000000000u /* for the command to end after SIGTERM */
 
-static void engine_release(struct pm_up_engine *it)
+static void uprobe_engine_release(struct pm_up_engine *it)
 {
 	pm_up_hold_release(&it->hold);
 	pm_hits_free(it->hits);
@@ -32,14 +32,9 @@ static void engine_release(struct pm_up_engine *it)
 	pm_vec_release(&it->descendants);
 }
 
-static int out_of_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "no memory for the calls");
-}
-
 /* ---- hits and records ---------------------------------------------------------------- */
 
-static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
+static int uprobe_handle_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 {
 	const struct pm_regions *regions = it->options->regions;
 	struct pm_visit visit = {
@@ -65,7 +60,7 @@ static int see_hit(struct pm_up_engine *it, const struct pm_hit *hit)
 }
 
 /* Several groups may report the same fork. */
-static int see_process(struct pm_up_engine *it, pid_t pid, bool begins)
+static int uprobe_handle_process(struct pm_up_engine *it, pid_t pid, bool begins)
 {
 	size_t at = it->descendants.len;
 
@@ -79,14 +74,15 @@ static int see_process(struct pm_up_engine *it, pid_t pid, bool begins)
 	return 0;
 }
 
-static int see_record(struct pm_up_engine *it, const struct pm_record *record)
+static int uprobe_handle_record(struct pm_up_engine *it, const struct pm_record *record)
 {
 	pid_t pid = (pid_t)record->pid, tid = (pid_t)record->tid;
 
 	if (it->callers && pm_callers_record(it->callers, record) < 0)
 		return -ENOMEM;
 	if ((record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT) &&
-	    pid == tid && see_process(it, pid, record->type == PERF_RECORD_FORK) < 0)
+	    pid == tid &&
+	    uprobe_handle_process(it, pid, record->type == PERF_RECORD_FORK) < 0)
 		return -ENOMEM;
 	switch (record->type) {
 	case PERF_RECORD_FORK:
@@ -115,9 +111,10 @@ int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 
 	pm_hits_begin(it->hits, final);
 	while ((r = pm_hits_next(it->hits, &what, &hit, &record, err)) == 1) {
-		r = what == PM_HITS_HIT ? see_hit(it, &hit) : see_record(it, &record);
+		r = what == PM_HITS_HIT ? uprobe_handle_hit(it, &hit)
+					: uprobe_handle_record(it, &record);
 		if (r < 0)
-			return out_of_memory(err);
+			return pm_up_no_memory(err);
 	}
 	return r;
 }
@@ -155,7 +152,7 @@ static bool is_time_up(struct pm_up_engine *it)
 }
 
 /* Whether there is nothing left to wait for. */
-static bool is_over(struct pm_up_engine *it)
+static bool uprobe_is_over(struct pm_up_engine *it)
 {
 	bool time_up = is_time_up(it);
 
@@ -168,7 +165,7 @@ static bool is_over(struct pm_up_engine *it)
 	return !it->child->running;
 }
 
-static int go_on(struct pm_up_engine *it, struct pm_error *err)
+static int uprobe_follow_hits(struct pm_up_engine *it, struct pm_error *err)
 {
 	int tick = pm_hits_finds_threads(it->hits) ? TICK_LATE_MS
 		   : it->options->live             ? TICK_LIVE_MS
@@ -178,11 +175,11 @@ static int go_on(struct pm_up_engine *it, struct pm_error *err)
 
 	while (!over && r == 0) {
 		if (fill_poll(it) < 0)
-			return out_of_memory(err);
+			return pm_up_no_memory(err);
 		poll(it->poll_fds.data, it->poll_fds.len, it->hold.more ? 0 : tick);
 		pm_child_signals(it->child);
 		r = pm_up_hold_turn(it, err);
-		over = is_over(it);
+		over = uprobe_is_over(it);
 		if (!over && r == 0)
 			r = pm_up_drain(it, false, err);
 		pm_passed_tell(&it->passed, it->options);
@@ -194,7 +191,7 @@ static int go_on(struct pm_up_engine *it, struct pm_error *err)
 }
 
 /* The counting has failed halfway; this must not affect the command. */
-static void wait_for_command(struct pm_up_engine *it)
+static void uprobe_wait_for_command(struct pm_up_engine *it)
 {
 	struct pollfd signals = { .fd = it->child->signal_fd, .events = POLLIN };
 
@@ -211,7 +208,7 @@ static void wait_for_command(struct pm_up_engine *it)
 
 /* ---- start --------------------------------------------------------------------------- */
 
-static int open_hits(struct pm_up_engine *it, struct pm_error *err)
+static int uprobe_open_hits(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_engine_options *options = it->options;
 	struct pm_hits_options wanted = {
@@ -236,7 +233,7 @@ static int open_hits(struct pm_up_engine *it, struct pm_error *err)
 	}
 	r = pm_hits_open(&it->hits, &wanted, err);
 	if (r == 0 && pm_up_fill_events(it) < 0)
-		return out_of_memory(err);
+		return pm_up_no_memory(err);
 	return r;
 }
 
@@ -248,7 +245,7 @@ static int begin_held(struct pm_up_engine *it, struct pm_error *err)
 	return r == 0 ? pm_up_hold_until_exec(it, err) : r;
 }
 
-static int launch(struct pm_up_engine *it, struct pm_error *err)
+static int uprobe_launch_command(struct pm_up_engine *it, struct pm_error *err)
 {
 	int r = pm_child_prepare(it->child, it->options->command, it->options->user,
 				 it->options->data_on_stdout, err);
@@ -256,7 +253,7 @@ static int launch(struct pm_up_engine *it, struct pm_error *err)
 	if (r == 0)
 		r = pm_child_catch_signals(it->child, false, err);
 	if (r == 0)
-		r = open_hits(it, err);
+		r = uprobe_open_hits(it, err);
 	if (r == 0)
 		r = pm_up_hold_begin(it, err);
 	it->begin_ns = pm_now_ns();
@@ -268,7 +265,7 @@ static int launch(struct pm_up_engine *it, struct pm_error *err)
 }
 
 /* There is no COMM record for a thread that is already running. */
-static void name_thread(struct pm_up_engine *it, pid_t tid)
+static void uprobe_name_running_thread(struct pm_up_engine *it, pid_t tid)
 {
 	char path[64], comm[16];
 	FILE *file PM_AUTO_FCLOSE = NULL;
@@ -281,7 +278,7 @@ static void name_thread(struct pm_up_engine *it, pid_t tid)
 	pm_calls_thread_named(it->calls, 0, tid, comm);
 }
 
-static int attach(struct pm_up_engine *it, struct pm_error *err)
+static int uprobe_attach_targets(struct pm_up_engine *it, struct pm_error *err)
 {
 	struct pm_targets *targets = it->options->targets;
 	int r = pm_child_catch_signals(it->child, false, err);
@@ -291,7 +288,7 @@ static int attach(struct pm_up_engine *it, struct pm_error *err)
 				    "functions are looked at in a command or in "
 				    "processes, not on all CPUs or in control groups");
 	if (r == 0)
-		r = open_hits(it, err);
+		r = uprobe_open_hits(it, err);
 	if (r == 0)
 		r = pm_up_hold_begin(it, err);
 	if (r == 0)
@@ -301,15 +298,16 @@ static int attach(struct pm_up_engine *it, struct pm_error *err)
 		pm_hits_follow(it->hits, targets->late.data[i], NULL);
 	for (size_t i = 0; r == 0 && it->callers && i < targets->roots.len; i++)
 		if (pm_callers_process(it->callers, targets->roots.data[i].pid) < 0)
-			return out_of_memory(err);
+			return pm_up_no_memory(err);
 	for (size_t i = 0; r == 0 && it->options->by_thread && i < targets->tids.len; i++)
-		name_thread(it, targets->tids.data[i]);
+		uprobe_name_running_thread(it, targets->tids.data[i]);
 	it->begin_ns = pm_now_ns();
 	return r;
 }
 
-static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
-		     const struct pm_visit *exit, uint32_t depth)
+static void uprobe_on_call_ended(void *user, uint32_t region,
+				 const struct pm_visit *entry,
+				 const struct pm_visit *exit, uint32_t depth)
 {
 	const struct pm_up_engine *it = user;
 
@@ -321,13 +319,13 @@ static void on_ended(void *user, uint32_t region, const struct pm_visit *entry,
 		     region, entry, exit, depth);
 }
 
-static int name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
+static int uprobe_name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
 {
 	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, ret);
 }
 
 /* Fails if none of the functions can be counted. */
-static int check_any(const struct pm_up_engine *it, struct pm_error *err)
+static int check_any_function_probed(const struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_regions *regions = it->options->regions;
 
@@ -343,16 +341,16 @@ static int check_any(const struct pm_up_engine *it, struct pm_error *err)
 	return -EINVAL;
 }
 
-static int prepare(struct pm_up_engine *it, struct pm_error *err)
+static int uprobe_engine_prepare(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_engine_options *options = it->options;
 	struct pm_calls_options calls = { .regions = options->regions,
 					  .events = options->specs_len,
 					  .by_thread = options->by_thread,
 					  .ended = options->live && options->live_line
-							   ? on_ended
+							   ? uprobe_on_call_ended
 							   : NULL,
-					  .name_caller = name_caller,
+					  .name_caller = uprobe_name_caller,
 					  .user = it };
 	struct timespec now;
 	int r;
@@ -364,9 +362,9 @@ static int prepare(struct pm_up_engine *it, struct pm_error *err)
 	clock_gettime(CLOCK_REALTIME, &now);
 	it->began_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (pm_passed_init(&it->passed, options) < 0)
-		return out_of_memory(err);
+		return pm_up_no_memory(err);
 	r = pm_up_places_make(&it->places, options->regions);
-	if (r == 0 && check_any(it, err) < 0)
+	if (r == 0 && check_any_function_probed(it, err) < 0)
 		return -EINVAL;
 	if (r == 0)
 		r = pm_up_cost_measure(&it->cost, options);
@@ -379,7 +377,7 @@ static int prepare(struct pm_up_engine *it, struct pm_error *err)
 	for (size_t i = 0; i < 2 && r == 0 && it->cost.known; i++)
 		r = pm_calls_set_costs(it->calls, i == 1, it->cost.call[i],
 				       it->cost.visit[i]);
-	return r < 0 ? out_of_memory(err) : 0;
+	return r < 0 ? pm_up_no_memory(err) : 0;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
@@ -392,23 +390,25 @@ int pm_engine_uprobe_check(struct pm_error *err)
 int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *options,
 			 struct pm_child *child, struct pm_error *err)
 {
-	struct pm_up_engine it PM_CLEANUP(engine_release) = { .stat = stat,
-							      .options = options,
-							      .child = child,
-							      .deadline_ns = UINT64_MAX };
+	struct pm_up_engine it PM_CLEANUP(uprobe_engine_release) = { .stat = stat,
+								     .options = options,
+								     .child = child,
+								     .deadline_ns =
+									     UINT64_MAX };
 	int r = pm_engine_uprobe_check(err);
 
 	if (r == 0)
-		r = prepare(&it, err);
+		r = uprobe_engine_prepare(&it, err);
 	if (r == 0)
-		r = options->targets ? attach(&it, err) : launch(&it, err);
+		r = options->targets ? uprobe_attach_targets(&it, err)
+				     : uprobe_launch_command(&it, err);
 	if (r < 0)
 		return r;
 	if (options->timeout_ns > 0)
 		it.deadline_ns = it.begin_ns + options->timeout_ns;
-	r = go_on(&it, err);
+	r = uprobe_follow_hits(&it, err);
 	if (r < 0) {
-		wait_for_command(&it);
+		uprobe_wait_for_command(&it);
 		return r;
 	}
 	return pm_up_tell(&it, err);

@@ -113,6 +113,8 @@ int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err);
 
 /* ---- engine-uprobe-tell.c ---------------------------------------------------------------- */
 
+/* Reports that there is no memory for the calls; returns -ENOMEM. */
+int pm_up_no_memory(struct pm_error *err);
 /* To be called once the hits are open: fills in the events' states, which --live needs. 0
  * or -ENOMEM. */
 int pm_up_fill_events(const struct pm_up_engine *it);

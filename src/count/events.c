@@ -18,8 +18,8 @@ static const char *const hardware_groups[] = {
 };
 
 /* Appends the events of @from that are marked in @kept to @to, with new leaders. */
-static int append(struct pm_event_specs *to, const struct pm_event_specs *from,
-		  const bool *kept)
+static int append_kept_specs(struct pm_event_specs *to, const struct pm_event_specs *from,
+			     const bool *kept)
 {
 	uint32_t leader = PM_INDEX_NONE;
 
@@ -44,7 +44,7 @@ enum {
 	GROUP_MAX = 8,
 };
 
-static int add_group(struct pm_event_specs *specs, const char *text)
+static int add_event_group(struct pm_event_specs *specs, const char *text)
 {
 	struct pm_event_specs group PM_CLEANUP(pm_event_specs_release) = { 0 };
 	bool kept[GROUP_MAX] = { false };
@@ -54,7 +54,7 @@ static int add_group(struct pm_event_specs *specs, const char *text)
 		return 0;
 	for (size_t i = 0; i < group.list.len; i++)
 		kept[i] = pm_perf_try(&group.list.data[i], NULL) != PM_PERF_NOT_AVAILABLE;
-	return append(specs, &group, kept);
+	return append_kept_specs(specs, &group, kept);
 }
 
 int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err)
@@ -64,7 +64,7 @@ int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < PM_ARRAY_LEN(hardware_groups); i++)
-		if (add_group(specs, hardware_groups[i]) < 0)
+		if (add_event_group(specs, hardware_groups[i]) < 0)
 			return pm_error_set(err, -ENOMEM, "no memory for the events");
 	return 0;
 }
@@ -95,7 +95,7 @@ static const char *source_of(const struct pm_event_spec *spec)
 	return "probe";
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t len)
+static bool name_is_one_of(const char *name, const char *const *names, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (strcmp(name, names[i]) == 0)
@@ -108,20 +108,21 @@ static bool is_clock(const struct pm_event_spec *spec)
 	static const char *const clocks[] = { "task-clock", "cpu-clock" };
 
 	return spec->kind == PM_EVENT_SOFTWARE &&
-	       is_one_of(spec->name, clocks, PM_ARRAY_LEN(clocks));
+	       name_is_one_of(spec->name, clocks, PM_ARRAY_LEN(clocks));
 }
 
-static enum pm_stat_class class_of(const struct pm_event_spec *spec)
+static enum pm_stat_class spec_noise_class(const struct pm_event_spec *spec)
 {
 	static const char *const steady[] = { "instructions", "branches", "page-faults",
 					      "minor-faults" };
 
-	return is_one_of(spec->name, steady, PM_ARRAY_LEN(steady)) ? PM_STAT_LOW_NOISE
-								   : PM_STAT_NOISY;
+	return name_is_one_of(spec->name, steady, PM_ARRAY_LEN(steady))
+		       ? PM_STAT_LOW_NOISE
+		       : PM_STAT_NOISY;
 }
 
 /* An event that is not a cost by itself is neither good nor bad. */
-static int8_t better_of(const struct pm_event_spec *spec)
+static int8_t spec_better_direction(const struct pm_event_spec *spec)
 {
 	return spec->kind == PM_EVENT_HARDWARE || spec->kind == PM_EVENT_SOFTWARE ||
 			       spec->kind == PM_EVENT_CACHE
@@ -129,7 +130,7 @@ static int8_t better_of(const struct pm_event_spec *spec)
 		       : 0;
 }
 
-static bool in_group(const struct pm_event_specs *specs, size_t index)
+static bool spec_is_in_group(const struct pm_event_specs *specs, size_t index)
 {
 	for (size_t i = 0; i < specs->list.len; i++)
 		if (i != index &&
@@ -139,8 +140,9 @@ static bool in_group(const struct pm_event_specs *specs, size_t index)
 }
 
 /* Takes ownership of the members of @event, also on failure. */
-static int push(struct pm_stat *stat, struct pm_stat_event *event, const char *name,
-		const char *requested, const char *unit, const char *source)
+static int stat_push_event(struct pm_stat *stat, struct pm_stat_event *event,
+			   const char *name, const char *requested, const char *unit,
+			   const char *source)
 {
 	if (pm_stat_text(&event->name, name) == 0 &&
 	    pm_stat_text(&event->requested, requested) == 0 &&
@@ -155,23 +157,23 @@ static int push(struct pm_stat *stat, struct pm_stat_event *event, const char *n
 	return -ENOMEM;
 }
 
-static int describe(struct pm_stat *stat, const struct pm_event_specs *specs,
-		    size_t index, bool default_set)
+static int add_event_of_spec(struct pm_stat *stat, const struct pm_event_specs *specs,
+			     size_t index, bool default_set)
 {
 	const struct pm_event_spec *spec = &specs->list.data[index];
 	struct pm_stat_event event = {
-		.class = class_of(spec),
-		.better = better_of(spec),
-		.group = in_group(specs, index) ? (int32_t)spec->leader : -1,
+		.class = spec_noise_class(spec),
+		.better = spec_better_direction(spec),
+		.group = spec_is_in_group(specs, index) ? (int32_t)spec->leader : -1,
 		.user_only = !spec->kernel && !is_clock(spec),
 		.default_set = default_set,
 	};
 	char unit[PM_EVENT_UNIT_MAX];
 
 	pm_event_spec_unit(spec, unit, &event.scale);
-	return push(stat, &event, spec->name,
-		    spec->requested[0] ? spec->requested : spec->name,
-		    is_clock(spec) ? "ns" : unit, source_of(spec));
+	return stat_push_event(stat, &event, spec->name,
+			       spec->requested[0] ? spec->requested : spec->name,
+			       is_clock(spec) ? "ns" : unit, source_of(spec));
 }
 
 int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *specs,
@@ -187,7 +189,7 @@ int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *
 	};
 
 	for (size_t i = 0; i < specs->list.len; i++)
-		if (describe(stat, specs, i, default_set) < 0)
+		if (add_event_of_spec(stat, specs, i, default_set) < 0)
 			return -ENOMEM;
 	for (size_t i = 0; i < PM_COUNT_TOOL_EVENTS; i++) {
 		struct pm_stat_event event = { .scale = 1,
@@ -196,8 +198,8 @@ int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *
 					       .group = -1,
 					       .default_set = true };
 
-		if (push(stat, &event, tools[i].name, tools[i].name, tools[i].unit,
-			 "tool") < 0)
+		if (stat_push_event(stat, &event, tools[i].name, tools[i].name,
+				    tools[i].unit, "tool") < 0)
 			return -ENOMEM;
 	}
 	return 0;

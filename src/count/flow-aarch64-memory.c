@@ -17,7 +17,7 @@ static void write_back(uint32_t word, struct pm_flow_insn *insn, int64_t by)
 		insn->fact = PM_FLOW_FACT_POP;
 }
 
-static void look_at_pair(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_pair(uint32_t word, struct pm_flow_insn *insn)
 {
 	bool vector = pm_a64_bit(word, 26), load = pm_a64_bit(word, 22);
 	unsigned int size = vector                  ? 2 + pm_a64_field(word, 31, 30)
@@ -46,7 +46,7 @@ static void fact_of_load(uint32_t word, struct pm_flow_insn *insn, int64_t value
 	insn->value = (uint64_t)value;
 }
 
-static void look_at_single(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_single(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t size = pm_a64_field(word, 31, 30), how = pm_a64_field(word, 11, 10);
 	bool loads = !pm_a64_bit(word, 26) && pm_a64_field(word, 23, 22) != 0 &&
@@ -84,7 +84,7 @@ static void look_at_single(uint32_t word, struct pm_flow_insn *insn)
 }
 
 /* Exclusive and ordered accesses, compare and swap. */
-static void look_at_exclusive(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_exclusive(uint32_t word, struct pm_flow_insn *insn)
 {
 	bool compares =
 		pm_a64_bit(word, 21) && (pm_a64_bit(word, 23) || !pm_a64_bit(word, 31));
@@ -102,7 +102,7 @@ static void look_at_exclusive(uint32_t word, struct pm_flow_insn *insn)
 }
 
 /* Memory tags, and ordered accesses with an offset. */
-static void look_at_tags(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_tags(uint32_t word, struct pm_flow_insn *insn)
 {
 	if (!pm_a64_bit(word, 21) && pm_a64_field(word, 23, 22) != 0)
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
@@ -113,7 +113,7 @@ static void look_at_tags(uint32_t word, struct pm_flow_insn *insn)
 }
 
 /* A load from data between instructions: @size bytes are not code. */
-static void look_at_literal(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_literal(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t size = pm_a64_field(word, 31, 30);
 
@@ -133,7 +133,7 @@ void pm_a64_look_at_memory(uint32_t word, struct pm_flow_insn *insn)
 	switch (pm_a64_field(word, 29, 28)) {
 	case 0:
 		if (!pm_a64_bit(word, 26))
-			look_at_exclusive(word, insn);
+			a64_classify_exclusive(word, insn);
 		else if (pm_a64_bit(word, 23) && pm_a64_field(word, 9, 5) == PM_A64_SP)
 			insn->sp_effect = PM_FLOW_SP_LOST;
 		else if (pm_a64_bit(word, 23))
@@ -141,15 +141,15 @@ void pm_a64_look_at_memory(uint32_t word, struct pm_flow_insn *insn)
 		break;
 	case 1:
 		if (!pm_a64_bit(word, 24))
-			look_at_literal(word, insn);
+			a64_classify_literal(word, insn);
 		else
-			look_at_tags(word, insn);
+			a64_classify_tags(word, insn);
 		break;
 	case 2:
-		look_at_pair(word, insn);
+		a64_classify_pair(word, insn);
 		break;
 	default:
-		look_at_single(word, insn);
+		a64_classify_single(word, insn);
 		break;
 	}
 }

@@ -67,7 +67,7 @@ static bool constant_in(const struct pm_flow *flow, uint64_t address, uint8_t nu
 
 /* ---- arithmetic -------------------------------------------------------------------------- */
 
-static void look_at_add(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_add(uint32_t word, struct pm_flow_insn *insn)
 {
 	int64_t by = (int64_t)pm_a64_field(word, 21, 10)
 		     << (pm_a64_bit(word, 22) ? 12 : 0);
@@ -89,7 +89,7 @@ static void look_at_add(uint32_t word, struct pm_flow_insn *insn)
 	}
 }
 
-static void look_at_immediates(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_immediates(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t to = pm_a64_field(word, 4, 0);
 	int64_t distance = pm_a64_sfield(word, 23, 5) * 4 + pm_a64_field(word, 30, 29);
@@ -105,7 +105,7 @@ static void look_at_immediates(uint32_t word, struct pm_flow_insn *insn)
 		insn->cheap = true;
 		break;
 	case 2:
-		look_at_add(word, insn);
+		a64_classify_add(word, insn);
 		break;
 	case 3: /* memory tagging */
 		if (to == PM_A64_SP)
@@ -146,8 +146,8 @@ static void fact_of_sum(uint32_t word, struct pm_flow_insn *insn, uint32_t shift
 }
 
 /* add and sub with an extended register, the form that allows sp. */
-static void look_at_extended(uint32_t word, const struct pm_flow *flow,
-			     struct pm_flow_insn *insn)
+static void a64_classify_extended(uint32_t word, const struct pm_flow *flow,
+				  struct pm_flow_insn *insn)
 {
 	uint32_t to = pm_a64_field(word, 4, 0), shift = pm_a64_field(word, 12, 10);
 	int64_t by;
@@ -163,8 +163,8 @@ static void look_at_extended(uint32_t word, const struct pm_flow *flow,
 		pm_a64_move_sp(insn, pm_a64_bit(word, 30) ? by : -by);
 }
 
-static void look_at_registers(uint32_t word, const struct pm_flow *flow,
-			      struct pm_flow_insn *insn)
+static void a64_classify_registers(uint32_t word, const struct pm_flow *flow,
+				   struct pm_flow_insn *insn)
 {
 	uint32_t to = pm_a64_field(word, 4, 0);
 
@@ -182,7 +182,7 @@ static void look_at_registers(uint32_t word, const struct pm_flow *flow,
 			insn->from = pm_a64_plain(pm_a64_field(word, 20, 16));
 		}
 	} else if (pm_a64_bit(word, 21)) {
-		look_at_extended(word, flow, insn);
+		a64_classify_extended(word, flow, insn);
 	} else {
 		fact_of_sum(word, insn,
 			    pm_a64_field(word, 23, 22) == 0 ? pm_a64_field(word, 15, 10)
@@ -193,7 +193,7 @@ static void look_at_registers(uint32_t word, const struct pm_flow *flow,
 }
 
 /* Only results in general registers matter here. */
-static void look_at_vectors(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_vectors(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t operation = pm_a64_field(word, 18, 16);
 	/* smov, umov */
@@ -219,7 +219,7 @@ static void jump_to(struct pm_flow_insn *insn, enum pm_flow_kind kind, int64_t w
 }
 
 /* cbz, cbnz, tbz, tbnz. */
-static void look_at_zero(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_zero(uint32_t word, struct pm_flow_insn *insn)
 {
 	bool one_bit = pm_a64_bit(word, 25);
 	uint64_t all = pm_a64_bit(word, 31) ? UINT64_MAX : UINT32_MAX;
@@ -238,7 +238,7 @@ static void look_at_zero(uint32_t word, struct pm_flow_insn *insn)
 	}
 }
 
-static void look_at_condition(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_condition(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t condition = pm_a64_field(word, 3, 0);
 
@@ -249,7 +249,7 @@ static void look_at_condition(uint32_t word, struct pm_flow_insn *insn)
 }
 
 /* Jumps to a register, with and without authentication. The low bits select the keys. */
-static void look_at_register_jump(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_register_jump(uint32_t word, struct pm_flow_insn *insn)
 {
 	uint32_t what = pm_a64_field(word, 24, 21);
 	bool authenticates = pm_a64_field(word, 15, 11) == 1;
@@ -299,7 +299,7 @@ static bool is_plain_hint(uint32_t word)
 	}
 }
 
-static void look_at_system(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_system(uint32_t word, struct pm_flow_insn *insn)
 {
 	if (pm_a64_bit(word, 21))
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
@@ -307,15 +307,15 @@ static void look_at_system(uint32_t word, struct pm_flow_insn *insn)
 	insn->movable = (word & 0xfffff01f) == 0xd503201f && is_plain_hint(word);
 }
 
-static void look_at_control(uint32_t word, struct pm_flow_insn *insn)
+static void a64_classify_control(uint32_t word, struct pm_flow_insn *insn)
 {
 	if ((word & 0x7c000000) == 0x14000000)
 		jump_to(insn, pm_a64_bit(word, 31) ? PM_FLOW_CALL : PM_FLOW_JUMP,
 			pm_a64_sfield(word, 25, 0));
 	else if ((word & 0xff000000) == 0x54000000)
-		look_at_condition(word, insn);
+		a64_classify_condition(word, insn);
 	else if ((word & 0x7c000000) == 0x34000000)
-		look_at_zero(word, insn);
+		a64_classify_zero(word, insn);
 	else if ((word & 0xff000000) == 0xd4000000)
 		/* brk and hlt */
 		insn->kind =
@@ -323,16 +323,17 @@ static void look_at_control(uint32_t word, struct pm_flow_insn *insn)
 				? PM_FLOW_STOP
 				: PM_FLOW_PLAIN;
 	else if ((word & 0xff000000) == 0xd5000000)
-		look_at_system(word, insn);
+		a64_classify_system(word, insn);
 	else if ((word & 0xfe000000) == 0xd6000000)
-		look_at_register_jump(word, insn);
+		a64_classify_register_jump(word, insn);
 	else
 		insn->kind = PM_FLOW_BAD;
 }
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-static void look_at(uint32_t word, const struct pm_flow *flow, struct pm_flow_insn *insn)
+static void a64_classify(uint32_t word, const struct pm_flow *flow,
+			 struct pm_flow_insn *insn)
 {
 	switch (pm_a64_field(word, 28, 25)) {
 	case 0:
@@ -354,19 +355,19 @@ static void look_at(uint32_t word, const struct pm_flow *flow, struct pm_flow_in
 		break;
 	case 8:
 	case 9:
-		look_at_immediates(word, insn);
+		a64_classify_immediates(word, insn);
 		break;
 	case 10:
 	case 11:
-		look_at_control(word, insn);
+		a64_classify_control(word, insn);
 		break;
 	case 5:
 	case 13:
-		look_at_registers(word, flow, insn);
+		a64_classify_registers(word, flow, insn);
 		break;
 	case 7:
 	case 15:
-		look_at_vectors(word, insn);
+		a64_classify_vectors(word, insn);
 		break;
 	default:
 		pm_a64_look_at_memory(word, insn);
@@ -424,8 +425,8 @@ static void mark_literals(struct pm_flow_insn *insns, size_t len)
 	}
 }
 
-static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
-		  uint64_t address)
+static int a64_decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
+		      uint64_t address)
 {
 	size_t words_len = len / PM_A64_WORD, before = flow->insns.len;
 	PM_AUTO_FREE uint32_t *words = malloc(words_len * PM_A64_WORD + 1);
@@ -450,7 +451,7 @@ static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_
 		if (address % PM_A64_WORD != 0)
 			insn.kind = PM_FLOW_BAD;
 		else
-			look_at(words[i], flow, &insn);
+			a64_classify(words[i], flow, &insn);
 		if (pm_vec_push(&flow->insns, insn) < 0)
 			return -ENOMEM;
 	}
@@ -462,4 +463,5 @@ static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_
 	return 0;
 }
 
-const struct pm_flow_machine pm_flow_aarch64 = { .number = EM_AARCH64, .decode = decode };
+const struct pm_flow_machine pm_flow_aarch64 = { .number = EM_AARCH64,
+						 .decode = a64_decode };

@@ -49,7 +49,7 @@ int pm_flow_each_next(const struct pm_flow *flow, size_t at, pm_flow_next_fn eac
 	return code;
 }
 
-static void apply(const struct pm_flow_insn *insn, struct state *state)
+static void state_apply_insn(const struct pm_flow_insn *insn, struct state *state)
 {
 	struct state before = *state;
 
@@ -86,7 +86,7 @@ static void apply(const struct pm_flow_insn *insn, struct state *state)
 }
 
 /* Each state can only lose knowledge: the walk ends. */
-static int arrive(struct walk *walk, size_t at, const struct state *with)
+static int walk_arrive(struct walk *walk, size_t at, const struct state *with)
 {
 	struct state *state = &walk->states[at];
 	bool changed = false;
@@ -113,15 +113,15 @@ static int arrive(struct walk *walk, size_t at, const struct state *with)
 	return pm_vec_push(&walk->queue, at);
 }
 
-static int go_on(void *user, size_t at, size_t next)
+static int walk_arrive_at_next(void *user, size_t at, size_t next)
 {
 	struct walk *walk = user;
 
 	(void)at;
-	return arrive(walk, next, &walk->out);
+	return walk_arrive(walk, next, &walk->out);
 }
 
-static int run(struct walk *walk)
+static int walk_run(struct walk *walk)
 {
 	int code = 0;
 
@@ -130,8 +130,8 @@ static int run(struct walk *walk)
 
 		walk->states[at].queued = false;
 		walk->out = walk->states[at];
-		apply(&walk->flow->insns.data[at], &walk->out);
-		code = pm_flow_each_next(walk->flow, at, go_on, walk);
+		state_apply_insn(&walk->flow->insns.data[at], &walk->out);
+		code = pm_flow_each_next(walk->flow, at, walk_arrive_at_next, walk);
 	}
 	return code;
 }
@@ -160,7 +160,7 @@ static bool usual_state(const struct walk *walk, struct state *ret)
 }
 
 /* Code that no known path reaches: landing pads, and targets of unknown jumps. */
-static int run_the_rest(struct walk *walk)
+static int walk_run_the_rest(struct walk *walk)
 {
 	const struct pm_flow *flow = walk->flow;
 	struct state usual = { 0 };
@@ -171,14 +171,14 @@ static int run_the_rest(struct walk *walk)
 	for (size_t i = 0; i < flow->insns.len && code == 0 && known; i++) {
 		if (walk->states[i].seen || flow->insns.data[i].pad)
 			continue;
-		code = arrive(walk, i, &usual);
+		code = walk_arrive(walk, i, &usual);
 		if (code == 0)
-			code = run(walk);
+			code = walk_run(walk);
 	}
 	return code;
 }
 
-static void decide(struct pm_flow *flow)
+static void decide_indirect_jumps(struct pm_flow *flow)
 {
 	for (size_t i = 0; i < flow->indirect.len; i++) {
 		struct pm_flow_indirect *indirect = &flow->indirect.data[i];
@@ -198,20 +198,20 @@ int pm_flow_follow(struct pm_flow *flow)
 	size_t first = pm_flow_find(flow, flow->entry);
 	int code = !states             ? -ENOMEM
 		   : first == SIZE_MAX ? 0
-				       : arrive(&walk, first, &entry);
+				       : walk_arrive(&walk, first, &entry);
 
 	if (code == 0)
-		code = run(&walk);
+		code = walk_run(&walk);
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
 		flow->insns.data[i].reached = states[i].seen;
 	if (code == 0)
-		code = run_the_rest(&walk);
+		code = walk_run_the_rest(&walk);
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
 		flow->insns.data[i].sp_known = states[i].sp_known;
 		flow->insns.data[i].sp = states[i].sp;
 	}
 	if (code == 0)
-		decide(flow);
+		decide_indirect_jumps(flow);
 	pm_vec_release(&walk.queue);
 	return code;
 }

@@ -187,8 +187,8 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 	return 0;
 }
 
-static int look_at(struct pm_flow *flow, const struct pm_flow_source *source,
-		   struct pm_flow_indirect *indirect)
+static int find_jump_table(struct pm_flow *flow, const struct pm_flow_source *source,
+			   struct pm_flow_indirect *indirect)
 {
 	const struct pm_flow_insn *jump = &flow->insns.data[indirect->insn];
 	uint8_t reg = jump->from;
@@ -239,7 +239,7 @@ int pm_flow_find_tables(struct pm_flow *flow, const struct pm_flow_source *sourc
 		if (flow->insns.data[i].kind != PM_FLOW_INDIRECT)
 			continue;
 		flow->insns.data[i].indirect = (uint32_t)flow->indirect.len;
-		code = look_at(flow, source, &indirect);
+		code = find_jump_table(flow, source, &indirect);
 		if (code == 0)
 			code = pm_vec_push(&flow->indirect, indirect);
 		if (code < 0)

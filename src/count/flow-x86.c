@@ -22,7 +22,7 @@ struct decoder {
 	cs_insn *insn;
 };
 
-static void close_decoder(void *state)
+static void x86_close_decoder(void *state)
 {
 	struct decoder *decoder = state;
 
@@ -34,7 +34,7 @@ static void close_decoder(void *state)
 	free(decoder);
 }
 
-static int open_decoder(void **ret)
+static int x86_open_decoder(void **ret)
 {
 	struct decoder *decoder = calloc(1, sizeof(*decoder));
 
@@ -47,7 +47,7 @@ static int open_decoder(void **ret)
 	cs_option(decoder->handle, CS_OPT_DETAIL, CS_OPT_ON);
 	decoder->insn = cs_malloc(decoder->handle);
 	if (!decoder->insn) {
-		close_decoder(decoder);
+		x86_close_decoder(decoder);
 		return -ENOMEM;
 	}
 	*ret = decoder;
@@ -57,7 +57,7 @@ static int open_decoder(void **ret)
 /* ---- registers --------------------------------------------------------------------------- */
 
 /* The number by which instructions encode the register. */
-static uint8_t number_of(x86_reg reg)
+static uint8_t register_number(x86_reg reg)
 {
 	static const uint16_t numbers[16][4] = {
 		{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL },
@@ -87,17 +87,17 @@ static uint8_t number_of(x86_reg reg)
 
 static bool is_register(const cs_x86_op *op, uint8_t number)
 {
-	return op->type == X86_OP_REG && number_of(op->reg) == number;
+	return op->type == X86_OP_REG && register_number(op->reg) == number;
 }
 
 /* ---- the stack ------------------------------------------------------------------------------ */
 
-static void lose_sp(struct pm_flow_insn *insn)
+static void set_sp_lost(struct pm_flow_insn *insn)
 {
 	insn->sp_effect = PM_FLOW_SP_LOST;
 }
 
-static void move_sp(struct pm_flow_insn *insn, int64_t by)
+static void set_sp_moved(struct pm_flow_insn *insn, int64_t by)
 {
 	insn->sp_effect =
 		by >= INT32_MIN && by <= INT32_MAX ? PM_FLOW_SP_ADD : PM_FLOW_SP_LOST;
@@ -112,11 +112,11 @@ static void copy_pointer(struct pm_flow_insn *insn, uint8_t to, uint8_t from,
 
 	if (to == RSP) {
 		if (from == RSP)
-			move_sp(insn, -disp);
+			set_sp_moved(insn, -disp);
 		else if (from == RBP && fits)
 			insn->sp_effect = PM_FLOW_SP_FROM_FP;
 		else
-			lose_sp(insn);
+			set_sp_lost(insn);
 		insn->sp_by = (int32_t)-disp;
 	} else if (to == RBP) {
 		insn->fp_effect =
@@ -126,7 +126,7 @@ static void copy_pointer(struct pm_flow_insn *insn, uint8_t to, uint8_t from,
 }
 
 /* Any other write to the two registers makes them unknown. */
-static void look_at_writes(const cs_insn *from, struct pm_flow_insn *insn)
+static void x86_find_writes(const cs_insn *from, struct pm_flow_insn *insn)
 {
 	const cs_x86 *x86 = &from->detail->x86;
 
@@ -137,41 +137,41 @@ static void look_at_writes(const cs_insn *from, struct pm_flow_insn *insn)
 		if (op->type != X86_OP_REG || op->access == CS_AC_READ)
 			continue;
 		if (is_register(op, RSP))
-			lose_sp(insn);
+			set_sp_lost(insn);
 		if (is_register(op, RBP))
 			insn->fp_effect = PM_FLOW_FP_LOST;
 	}
 	for (uint8_t i = 0; i < from->detail->regs_write_count; i++) {
-		uint8_t number = number_of((x86_reg)from->detail->regs_write[i]);
+		uint8_t number = register_number((x86_reg)from->detail->regs_write[i]);
 
 		if (number == RSP)
-			lose_sp(insn);
+			set_sp_lost(insn);
 		else if (number == RBP)
 			insn->fp_effect = PM_FLOW_FP_LOST;
 	}
 }
 
-static void look_at_stack(const cs_insn *from, struct pm_flow_insn *insn)
+static void x86_classify_stack(const cs_insn *from, struct pm_flow_insn *insn)
 {
 	const cs_x86 *x86 = &from->detail->x86;
 	const cs_x86_op *op = x86->operands;
 
 	switch (from->id) {
 	case X86_INS_PUSH:
-		move_sp(insn, x86->op_count == 1 && op[0].size == 2 ? 2 : 8);
+		set_sp_moved(insn, x86->op_count == 1 && op[0].size == 2 ? 2 : 8);
 		break;
 	case X86_INS_PUSHFQ:
-		move_sp(insn, 8);
+		set_sp_moved(insn, 8);
 		break;
 	case X86_INS_POP:
-		move_sp(insn, x86->op_count == 1 && op[0].size == 2 ? -2 : -8);
+		set_sp_moved(insn, x86->op_count == 1 && op[0].size == 2 ? -2 : -8);
 		if (is_register(&op[0], RSP))
-			lose_sp(insn);
+			set_sp_lost(insn);
 		if (is_register(&op[0], RBP))
 			insn->fp_effect = PM_FLOW_FP_LOST;
 		break;
 	case X86_INS_POPFQ:
-		move_sp(insn, -8);
+		set_sp_moved(insn, -8);
 		break;
 	case X86_INS_LEAVE:
 		insn->sp_effect = PM_FLOW_SP_FROM_FP;
@@ -184,50 +184,52 @@ static void look_at_stack(const cs_insn *from, struct pm_flow_insn *insn)
 		if (x86->op_count == 2 && op[1].type == X86_OP_IMM &&
 		    is_register(&op[0], RSP) &&
 		    (from->id == X86_INS_SUB || from->id == X86_INS_ADD))
-			move_sp(insn, from->id == X86_INS_SUB ? op[1].imm : -op[1].imm);
+			set_sp_moved(insn,
+				     from->id == X86_INS_SUB ? op[1].imm : -op[1].imm);
 		else if (from->id == X86_INS_LEA && op[1].mem.index == X86_REG_INVALID)
-			copy_pointer(insn, number_of(op[0].reg),
-				     number_of(op[1].mem.base), op[1].mem.disp);
+			copy_pointer(insn, register_number(op[0].reg),
+				     register_number(op[1].mem.base), op[1].mem.disp);
 		else if (from->id == X86_INS_MOV && op[0].type == X86_OP_REG &&
 			 op[1].type == X86_OP_REG)
-			copy_pointer(insn, number_of(op[0].reg), number_of(op[1].reg), 0);
+			copy_pointer(insn, register_number(op[0].reg),
+				     register_number(op[1].reg), 0);
 		else
-			look_at_writes(from, insn);
+			x86_find_writes(from, insn);
 	}
 }
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-static void take_memory(const cs_insn *from, const x86_op_mem *mem,
-			struct pm_flow_insn *insn)
+static void x86_set_memory_operand(const cs_insn *from, const x86_op_mem *mem,
+				   struct pm_flow_insn *insn)
 {
 	insn->value = (uint64_t)mem->disp;
 	if (mem->base == X86_REG_RIP)
 		insn->value += from->address + from->size;
-	insn->base =
-		mem->base == X86_REG_RIP ? PM_FLOW_NO_REGISTER : number_of(mem->base);
-	insn->index = number_of(mem->index);
+	insn->base = mem->base == X86_REG_RIP ? PM_FLOW_NO_REGISTER
+					      : register_number(mem->base);
+	insn->index = register_number(mem->index);
 	insn->scale = (uint8_t)mem->scale;
 }
 
-static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
+static void x86_find_facts(const cs_insn *from, struct pm_flow_insn *insn)
 {
 	const cs_x86 *x86 = &from->detail->x86;
 	const cs_x86_op *op = x86->operands;
 
 	if (x86->op_count == 0 || op[0].type != X86_OP_REG || op[0].access == CS_AC_READ)
 		return;
-	insn->to = number_of(op[0].reg);
+	insn->to = register_number(op[0].reg);
 	insn->fact = from->id == X86_INS_POP ? PM_FLOW_FACT_POP : PM_FLOW_FACT_WRITE;
 	if (x86->op_count != 2)
 		return;
 	if (from->id == X86_INS_LEA && op[1].mem.base == X86_REG_RIP) {
 		insn->fact = PM_FLOW_FACT_ADDRESS;
-		take_memory(from, &op[1].mem, insn);
+		x86_set_memory_operand(from, &op[1].mem, insn);
 	} else if (from->id == X86_INS_LEA && op[1].mem.scale == 1 &&
 		   op[1].mem.disp == 0 && op[1].mem.index != X86_REG_INVALID) {
 		insn->fact = PM_FLOW_FACT_ADD;
-		take_memory(from, &op[1].mem, insn);
+		x86_set_memory_operand(from, &op[1].mem, insn);
 	} else if ((from->id == X86_INS_MOV || from->id == X86_INS_MOVABS) &&
 		   op[1].type == X86_OP_IMM) {
 		insn->fact = PM_FLOW_FACT_ADDRESS;
@@ -237,15 +239,15 @@ static void look_at_facts(const cs_insn *from, struct pm_flow_insn *insn)
 		insn->fact = PM_FLOW_FACT_LOAD;
 		insn->size = op[1].size;
 		insn->is_signed = true;
-		take_memory(from, &op[1].mem, insn);
+		x86_set_memory_operand(from, &op[1].mem, insn);
 	} else if (from->id == X86_INS_ADD && op[1].type == X86_OP_REG) {
 		insn->fact = PM_FLOW_FACT_ADD;
 		insn->base = insn->to;
-		insn->index = number_of(op[1].reg);
+		insn->index = register_number(op[1].reg);
 		insn->scale = 1;
 	} else if (from->id == X86_INS_MOV && op[1].type == X86_OP_REG) {
 		insn->fact = PM_FLOW_FACT_MOVE;
-		insn->from = number_of(op[1].reg);
+		insn->from = register_number(op[1].reg);
 	}
 }
 
@@ -264,7 +266,7 @@ static uint8_t condition_of(const cs_insn *from)
 	return 0;
 }
 
-static void look_at_jump(const cs_insn *from, struct pm_flow_insn *insn)
+static void x86_classify_jump(const cs_insn *from, struct pm_flow_insn *insn)
 {
 	const cs_x86 *x86 = &from->detail->x86;
 	const cs_x86_op *op = x86->operands;
@@ -284,13 +286,13 @@ static void look_at_jump(const cs_insn *from, struct pm_flow_insn *insn)
 	if (insn->kind != PM_FLOW_INDIRECT || x86->op_count != 1)
 		return;
 	if (op[0].type == X86_OP_REG)
-		insn->from = number_of(op[0].reg);
+		insn->from = register_number(op[0].reg);
 	else if (op[0].type == X86_OP_MEM)
-		take_memory(from, &op[0].mem, insn);
+		x86_set_memory_operand(from, &op[0].mem, insn);
 }
 
-static void look_at_flow(const struct decoder *decoder, const cs_insn *from,
-			 struct pm_flow_insn *insn)
+static void x86_classify_flow(const struct decoder *decoder, const cs_insn *from,
+			      struct pm_flow_insn *insn)
 {
 	if (from->id == X86_INS_UD2 || from->id == X86_INS_UD0 ||
 	    from->id == X86_INS_HLT || from->id == X86_INS_INT3)
@@ -303,7 +305,7 @@ static void look_at_flow(const struct decoder *decoder, const cs_insn *from,
 	    cs_insn_group(decoder->handle, from, CS_GRP_IRET))
 		insn->kind = PM_FLOW_RETURN;
 	if (insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_CALL)
-		look_at_jump(from, insn);
+		x86_classify_jump(from, insn);
 }
 
 /* ---- probes ----------------------------------------------------------------------------------- */
@@ -415,8 +417,8 @@ static uint8_t unknown_len(const uint8_t *bytes, size_t left)
 	return 0;
 }
 
-static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
-		  uint64_t address)
+static int x86_decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
+		      uint64_t address)
 {
 	const struct decoder *decoder = state;
 	size_t left = len;
@@ -442,10 +444,10 @@ static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_
 				   (from->id == X86_INS_XCHG && insn.len <= 2);
 			insn.cheap = is_cheap(here, insn.len);
 			insn.movable = is_movable(from);
-			look_at_flow(decoder, from, &insn);
-			look_at_stack(from, &insn);
+			x86_classify_flow(decoder, from, &insn);
+			x86_classify_stack(from, &insn);
 			if (insn.kind != PM_FLOW_INDIRECT)
-				look_at_facts(from, &insn);
+				x86_find_facts(from, &insn);
 		} else if ((insn.len = unknown_len(here, left)) == 0) {
 			insn.len = 1;
 			insn.kind = PM_FLOW_BAD;
@@ -460,7 +462,7 @@ static int decode(void *state, struct pm_flow *flow, const uint8_t *bytes, size_
 
 const struct pm_flow_machine pm_flow_x86 = {
 	.number = EM_X86_64,
-	.open = open_decoder,
-	.close = close_decoder,
-	.decode = decode,
+	.open = x86_open_decoder,
+	.close = x86_close_decoder,
+	.decode = x86_decode,
 };

@@ -59,7 +59,8 @@ struct decoder {
 	void *state;
 };
 
-static int open_decoder(struct decoder *decoder, const struct pm_flow_source *source)
+static int open_machine_decoder(struct decoder *decoder,
+				const struct pm_flow_source *source)
 {
 	static const struct pm_flow_machine *const machines[] = { &pm_flow_x86,
 								  &pm_flow_aarch64 };
@@ -72,7 +73,7 @@ static int open_decoder(struct decoder *decoder, const struct pm_flow_source *so
 	return -EOPNOTSUPP;
 }
 
-static void close_decoder(struct decoder *decoder)
+static void close_machine_decoder(struct decoder *decoder)
 {
 	if (decoder->machine && decoder->machine->close)
 		decoder->machine->close(decoder->state);
@@ -80,14 +81,14 @@ static void close_decoder(struct decoder *decoder)
 
 /* ---- pieces ------------------------------------------------------------------------------ */
 
-static int by_address(const void *a, const void *b)
+static int compare_insn_addresses(const void *a, const void *b)
 {
 	const struct pm_flow_insn *x = a, *y = b;
 
 	return (x->address > y->address) - (x->address < y->address);
 }
 
-static int by_low(const void *a, const void *b)
+static int compare_flow_pieces(const void *a, const void *b)
 {
 	const struct pm_probe_piece *x = a, *y = b;
 
@@ -125,13 +126,15 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 				       bytes + (insn->address - piece->low), insn->len);
 	}
 	flow->pieces.data[flow->pieces.len++] = *piece;
-	qsort(flow->pieces.data, flow->pieces.len, sizeof(*flow->pieces.data), by_low);
-	qsort(flow->insns.data, flow->insns.len, sizeof(*flow->insns.data), by_address);
+	qsort(flow->pieces.data, flow->pieces.len, sizeof(*flow->pieces.data),
+	      compare_flow_pieces);
+	qsort(flow->insns.data, flow->insns.len, sizeof(*flow->insns.data),
+	      compare_insn_addresses);
 	return 0;
 }
 
 /* Whether the function jumps to @part (1), calls it (-1), or neither. */
-static int relation(const struct pm_flow *flow, const struct pm_probe_piece *part)
+static int relation_to_part(const struct pm_flow *flow, const struct pm_probe_piece *part)
 {
 	int called = 0;
 
@@ -159,7 +162,7 @@ static int add_parts(struct pm_flow *flow, const struct pm_flow_source *source,
 	for (size_t round = 0; round < len && more; round++) {
 		more = false;
 		for (size_t i = 0; i < len && code == 0; i++) {
-			int how = relation(flow, &parts[i]);
+			int how = relation_to_part(flow, &parts[i]);
 
 			if (pm_flow_find(flow, parts[i].low) != SIZE_MAX || how < 0 ||
 			    (how == 0 && !own_name))
@@ -202,8 +205,8 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 /* A tail call has released the stack frame and does not come back. Other jumps out of the
  * function lead to parts of it that have no name. 1: a part was added; 0: none; or
  * negative. */
-static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *source,
-			struct decoder *decoder)
+static int add_nameless_part(struct pm_flow *flow, const struct pm_flow_source *source,
+			     struct decoder *decoder)
 {
 	for (size_t i = 0; i < flow->insns.len && source->part; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
@@ -226,8 +229,8 @@ static int add_nameless(struct pm_flow *flow, const struct pm_flow_source *sourc
 	return 0;
 }
 
-static int read_all(struct pm_flow *flow, const struct pm_flow_source *source,
-		    struct decoder *decoder)
+static int decode_all_parts(struct pm_flow *flow, const struct pm_flow_source *source,
+			    struct decoder *decoder)
 {
 	int more = 1, code = 0;
 
@@ -236,7 +239,7 @@ static int read_all(struct pm_flow *flow, const struct pm_flow_source *source,
 		code = pm_flow_find_tables(flow, source);
 		if (code == 0)
 			code = pm_flow_follow(flow);
-		more = code < 0 ? code : add_nameless(flow, source, decoder);
+		more = code < 0 ? code : add_nameless_part(flow, source, decoder);
 	}
 	return more < 0 ? more : code;
 }
@@ -245,19 +248,19 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 const struct pm_probe_piece *whole, const struct pm_probe_piece *parts,
 		 size_t parts_len, bool own_name)
 {
-	struct decoder decoder PM_CLEANUP(close_decoder) = { 0 };
+	struct decoder decoder PM_CLEANUP(close_machine_decoder) = { 0 };
 	struct pm_flow read = { .entry = whole->low,
 				.catches = !source->catches ||
 					   source->catches(source->user, whole->low),
 				.candidates = source->candidates };
-	int code = open_decoder(&decoder, source);
+	int code = open_machine_decoder(&decoder, source);
 
 	if (code == 0)
 		code = add_piece(&read, source, &decoder, whole);
 	if (code == 0)
 		code = add_parts(&read, source, &decoder, parts, parts_len, own_name);
 	if (code == 0)
-		code = read_all(&read, source, &decoder);
+		code = decode_all_parts(&read, source, &decoder);
 	if (code == 0)
 		*flow = read;
 	else
@@ -294,8 +297,8 @@ static struct pm_place place_at(const struct pm_flow_insn *insn, enum pm_place_k
 	return place;
 }
 
-static int add_place(pm_places *places, const struct pm_flow_insn *insn,
-		     enum pm_place_kind kind, struct pm_flow_doubts *doubts)
+static int add_insn_place(pm_places *places, const struct pm_flow_insn *insn,
+			  enum pm_place_kind kind, struct pm_flow_doubts *doubts)
 {
 	if (insn->atomic) {
 		doubts->atomic++;
@@ -305,8 +308,9 @@ static int add_place(pm_places *places, const struct pm_flow_insn *insn,
 }
 
 /* Whether @insn may take control out of the function. */
-static bool leaves(const struct pm_flow *flow, const struct pm_flow_insn *insn,
-		   struct pm_flow_doubts *doubts)
+static bool insn_leaves_function(const struct pm_flow *flow,
+				 const struct pm_flow_insn *insn,
+				 struct pm_flow_doubts *doubts)
 {
 	switch ((enum pm_flow_kind)insn->kind) {
 	case PM_FLOW_RETURN:
@@ -398,7 +402,7 @@ static int add_entry_candidates(const struct pm_flow *flow, const bool *is_targe
 
 		again |= is_target[first + n];
 		slides &= n < SLIDE_MAX && (n == 0 || !is_target[first + n]) &&
-			  !leaves(flow, insn, &unused);
+			  !insn_leaves_function(flow, insn, &unused);
 		place.behind = n;
 		place.slides = slides;
 		place.again = again;
@@ -421,8 +425,8 @@ static int add_entry(const struct pm_flow *flow, const bool *is_target, size_t f
 	int code;
 
 	if (flow->insns.data[first].atomic)
-		return add_place(places, &flow->insns.data[first], PM_PLACE_ENTRY,
-				 doubts);
+		return add_insn_place(places, &flow->insns.data[first], PM_PLACE_ENTRY,
+				      doubts);
 	if (flow->candidates)
 		return add_entry_candidates(flow, is_target, first, places);
 	code = add_entry_candidates(flow, is_target, first, &candidates);
@@ -466,9 +470,9 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 		return code;
 	code = add_entry(flow, is_target, first, places, doubts);
 	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
-		if (leaves(flow, &flow->insns.data[i], doubts))
-			code = add_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
-					 doubts);
+		if (insn_leaves_function(flow, &flow->insns.data[i], doubts))
+			code = add_insn_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
+					      doubts);
 	doubts->bad_bytes += flow->bad_bytes;
 	return code < 0 ? code : add_end(flow, places);
 }
@@ -482,7 +486,8 @@ enum {
 	FROM_CALL = 8, /* from outside if the call returns, otherwise by an exception */
 };
 
-static bool is_in(const struct pm_probe_piece *ranges, size_t len, uint64_t address)
+static bool ranges_contain(const struct pm_probe_piece *ranges, size_t len,
+			   uint64_t address)
 {
 	for (size_t i = 0; i < len; i++)
 		if (address >= ranges[i].low && address < ranges[i].high)
@@ -517,7 +522,9 @@ static uint8_t *mark_ranges(const struct pm_flow *flow,
 	uint8_t *marks = calloc(flow->insns.len + 1, 1);
 
 	for (size_t i = 0; i < flow->insns.len && marks; i++)
-		marks[i] = is_in(ranges, len, flow->insns.data[i].address) ? INSIDE : 0;
+		marks[i] = ranges_contain(ranges, len, flow->insns.data[i].address)
+				   ? INSIDE
+				   : 0;
 	return marks;
 }
 
@@ -644,17 +651,17 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 		if (is_inside && (marks[i] & (FROM_OUTSIDE | FROM_CALL) || orphan)) {
 			size_t before = places->len;
 
-			code = add_place(places, insn, PM_PLACE_IN, doubts);
+			code = add_insn_place(places, insn, PM_PLACE_IN, doubts);
 			if (places->len > before)
 				places->data[before].fresh =
 					!anywhere && marks[i] == (INSIDE | FROM_OUTSIDE);
 		}
 		if (!is_inside && (marks[i] & FROM_INSIDE || orphan))
-			code = add_place(places, insn, PM_PLACE_OUT, doubts);
+			code = add_insn_place(places, insn, PM_PLACE_OUT, doubts);
 		if (flow->candidates && code == 0 && places->len > edges)
 			code = add_edge_candidates(flow, marks, is_target, i, places);
-		if (is_inside && code == 0 && leaves(flow, insn, doubts))
-			code = add_place(places, insn, PM_PLACE_OUT, doubts);
+		if (is_inside && code == 0 && insn_leaves_function(flow, insn, doubts))
+			code = add_insn_place(places, insn, PM_PLACE_OUT, doubts);
 	}
 	doubts->bad_bytes += flow->bad_bytes;
 	return code;

@@ -3,17 +3,18 @@
 
 #include <string.h>
 
-static uint64_t less(uint64_t value, const uint64_t *cost, size_t index)
+static uint64_t value_less_cost_of_visit(uint64_t value, const uint64_t *cost,
+					 size_t index)
 {
 	if (!cost)
 		return value;
 	return value > cost[index] ? value - cost[index] : 0;
 }
 
-static void put_count(const struct pm_engine_options *options, struct pm_str *line,
-		      const struct pm_stat_event *event, const uint64_t *cost,
-		      const struct pm_visit *entry, const struct pm_visit *exit,
-		      size_t index)
+static void put_live_count(const struct pm_engine_options *options, struct pm_str *line,
+			   const struct pm_stat_event *event, const uint64_t *cost,
+			   const struct pm_visit *entry, const struct pm_visit *exit,
+			   size_t index)
 {
 	struct pm_count_read delta = {
 		.value = exit->counts[index] - entry->counts[index],
@@ -25,7 +26,8 @@ static void put_count(const struct pm_engine_options *options, struct pm_str *li
 	if (count.state > PM_COUNT_MULTIPLEXED)
 		return;
 	pm_str_printf(line, ", %s ", event->name);
-	options->live_value(line, event, less(count.value, cost, index));
+	options->live_value(line, event,
+			    value_less_cost_of_visit(count.value, cost, index));
 }
 
 void pm_live_call(const struct pm_engine_options *options, const struct pm_stat *stat,
@@ -43,11 +45,12 @@ void pm_live_call(const struct pm_engine_options *options, const struct pm_stat 
 		pm_str_printf(&line, " depth %u", depth);
 	pm_str_puts(&line, "]: wall-time ");
 	options->live_value(&line, &wall_time,
-			    less(exit->time - entry->time, cost, options->specs_len));
+			    value_less_cost_of_visit(exit->time - entry->time, cost,
+						     options->specs_len));
 	for (size_t i = 0; i < options->specs_len && i < stat->events.len; i++)
 		if (stat->events.data[i].state == PM_STAT_OK)
-			put_count(options, &line, &stat->events.data[i], cost, entry,
-				  exit, i);
+			put_live_count(options, &line, &stat->events.data[i], cost, entry,
+				       exit, i);
 	if (!line.failed)
 		options->live_line(options->live_user, line.data);
 }

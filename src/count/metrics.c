@@ -43,8 +43,8 @@ static const struct formula formulas[] = {
 
 /* The first event of this name that counts user space only if @user_only, and otherwise
  * all levels; with @any_level, either. Events that count different code make no ratio. */
-static bool find_event(const struct pm_stat *stat, const char *name, bool user_only,
-		       bool any_level, uint32_t *ret)
+static bool find_ratio_event(const struct pm_stat *stat, const char *name, bool user_only,
+			     bool any_level, uint32_t *ret)
 {
 	for (uint32_t i = 0; i < stat->events.len; i++) {
 		const struct pm_stat_event *event = &stat->events.data[i];
@@ -83,8 +83,8 @@ static void add_values(struct ratio *ratio, const struct pm_stat_value *values)
 
 /* The ratio of sums over the runs of @variant, which equals that of means. NAN (0 / 0) if
  * nothing was counted. */
-static double ratio_of(const struct pm_stat *stat, uint32_t variant, int32_t scope,
-		       struct ratio *ratio)
+static double ratio_of_sums(const struct pm_stat *stat, uint32_t variant, int32_t scope,
+			    struct ratio *ratio)
 {
 	uint32_t ended = pm_stat_variants_ended(stat);
 
@@ -104,18 +104,19 @@ static void release_metric(struct pm_stat_metric *metric)
 	free(metric->formula);
 }
 
-static int add(struct pm_stat *stat, const struct formula *formula, uint32_t variant,
-	       int32_t scope)
+static int add_formula_metric(struct pm_stat *stat, const struct formula *formula,
+			      uint32_t variant, int32_t scope)
 {
 	struct pm_stat_metric metric = { .variant = variant, .scope = scope };
 	struct ratio ratio = { 0 };
 	double value;
 
-	if (!find_event(stat, formula->over, false, true, &ratio.over) ||
-	    !find_event(stat, formula->under, stat->events.data[ratio.over].user_only,
-			is_time(formula->under), &ratio.under))
+	if (!find_ratio_event(stat, formula->over, false, true, &ratio.over) ||
+	    !find_ratio_event(stat, formula->under,
+			      stat->events.data[ratio.over].user_only,
+			      is_time(formula->under), &ratio.under))
 		return 0;
-	value = formula->factor * ratio_of(stat, variant, scope, &ratio);
+	value = formula->factor * ratio_of_sums(stat, variant, scope, &ratio);
 	metric.known = isfinite(value);
 	metric.value = metric.known ? value : 0;
 	metric.event = ratio.over;
@@ -128,13 +129,13 @@ static int add(struct pm_stat *stat, const struct formula *formula, uint32_t var
 	return -ENOMEM;
 }
 
-static int add_all(struct pm_stat *stat, uint32_t variant, int32_t scope)
+static int add_scope_metrics(struct pm_stat *stat, uint32_t variant, int32_t scope)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(formulas) && r == 0; i++)
 		if (scope < 0 || !formulas[i].rate)
-			r = add(stat, &formulas[i], variant, scope);
+			r = add_formula_metric(stat, &formulas[i], variant, scope);
 	return r;
 }
 
@@ -147,12 +148,13 @@ int pm_count_metrics(struct pm_stat *stat)
 		if (stat->runs.data[i].variant >= variants)
 			variants = stat->runs.data[i].variant + 1;
 	for (uint32_t i = 0; i < variants && r == 0; i++)
-		r = add_all(stat, i, -1);
+		r = add_scope_metrics(stat, i, -1);
 	for (size_t i = 0; i < stat->scopes.len && r == 0; i++) {
 		uint32_t run = stat->scopes.data[i].run;
 
 		if (run < stat->runs.len)
-			r = add_all(stat, stat->runs.data[run].variant, (int32_t)i);
+			r = add_scope_metrics(stat, stat->runs.data[run].variant,
+					      (int32_t)i);
 	}
 	return r;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Warns if the default set lacks hardware events because the machine has none. */
-static int tell_missing_hardware(struct pm_program *program)
+static int warn_of_missing_hardware(struct pm_program *program)
 {
 	const struct pm_event_specs *specs = program->options->specs;
 	const struct pm_stat *stat = program->stat;
@@ -30,7 +30,7 @@ static int tell_missing_hardware(struct pm_program *program)
 }
 
 /* The watchdog uses up one counter, and a group that needs all of them never fits. */
-static int tell_watchdog(struct pm_program *program)
+static int warn_of_watchdog(struct pm_program *program)
 {
 	int fd PM_AUTO_CLOSE =
 		open("/proc/sys/kernel/nmi_watchdog", O_RDONLY | O_CLOEXEC);
@@ -57,13 +57,14 @@ static int tell_watchdog(struct pm_program *program)
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-static size_t first_event(const struct pm_program *program)
+static size_t first_event_of_specs(const struct pm_program *program)
 {
 	return program->stat->events.len - PM_COUNT_TOOL_EVENTS -
 	       program->options->specs->list.len;
 }
 
-static int refuse(struct pm_stat_event *event, enum pm_stat_state state, const char *why)
+static int event_set_refused(struct pm_stat_event *event, enum pm_stat_state state,
+			     const char *why)
 {
 	event->state = state;
 	if (event->why)
@@ -72,7 +73,7 @@ static int refuse(struct pm_stat_event *event, enum pm_stat_state state, const c
 }
 
 /* wait4(2) reports nothing about processes that are not our children. */
-static int tell_tool_events(struct pm_program *program)
+static int warn_of_tool_events(struct pm_program *program)
 {
 	struct pm_stat_event *tools =
 		&program->stat->events
@@ -81,19 +82,20 @@ static int tell_tool_events(struct pm_program *program)
 
 	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0 && program->options->marked;
 	     i++)
-		r = refuse(
+		r = event_set_refused(
 			&tools[i], PM_STAT_NOT_SUPPORTED,
 			"it is known of whole commands, not of the part that is marked");
 	if (r < 0 || !program->options->targets)
 		return r;
 	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0; i++)
-		r = refuse(&tools[i], PM_STAT_NOT_SUPPORTED,
-			   "it is known of commands that were run, not of processes that "
-			   "run already");
+		r = event_set_refused(
+			&tools[i], PM_STAT_NOT_SUPPORTED,
+			"it is known of commands that were run, not of processes that "
+			"run already");
 	return r;
 }
 
-static int tell_late(struct pm_program *program)
+static int warn_of_late_threads(struct pm_program *program)
 {
 	const struct pm_targets *targets = program->options->targets;
 	size_t late = targets ? targets->late.len : 0;
@@ -108,10 +110,10 @@ static int tell_late(struct pm_program *program)
 int pm_program_tell_events(struct pm_program *program)
 {
 	const struct pm_perf_notes *notes = pm_counters_notes(program->counters);
-	size_t len, first = first_event(program);
+	size_t len, first = first_event_of_specs(program);
 	const struct pm_counters_event *events =
 		pm_counters_events(program->counters, &len);
-	int r = tell_tool_events(program);
+	int r = warn_of_tool_events(program);
 
 	for (size_t i = 0; i < len && r == 0; i++) {
 		struct pm_stat_event *event = &program->stat->events.data[first + i];
@@ -120,19 +122,19 @@ int pm_program_tell_events(struct pm_program *program)
 		if (events[i].group_broken)
 			event->group = -1;
 		if (events[i].state != PM_COUNT_OK)
-			r = refuse(event, (enum pm_stat_state)events[i].state,
-				   events[i].why.text);
+			r = event_set_refused(event, (enum pm_stat_state)events[i].state,
+					      events[i].why.text);
 	}
 	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
 		r = pm_tell_warning(program->stat, "%s", notes->texts.data[i]);
 	if (r == 0)
-		r = tell_missing_hardware(program);
-	return r == 0 ? tell_late(program) : r;
+		r = warn_of_missing_hardware(program);
+	return r == 0 ? warn_of_late_threads(program) : r;
 }
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-static struct pm_stat_value value_of(const struct pm_count *count)
+static struct pm_stat_value value_of_count(const struct pm_count *count)
 {
 	return (struct pm_stat_value){ .state = (enum pm_stat_state)count->state,
 				       .value = count->value,
@@ -141,7 +143,7 @@ static struct pm_stat_value value_of(const struct pm_count *count)
 				       .running_ns = count->running_ns };
 }
 
-static struct pm_stat_value known(uint64_t value)
+static struct pm_stat_value exact_value(uint64_t value)
 {
 	return (struct pm_stat_value){ .value = value, .raw = value };
 }
@@ -160,7 +162,7 @@ uint64_t pm_program_enabled_ns(const struct pm_program *program)
 	return 0;
 }
 
-static bool is_hidden(const struct pm_program *program)
+static bool program_is_hidden(const struct pm_program *program)
 {
 	return program->hidden &&
 	       pm_program_enabled_ns(program) <= program->hidden_enabled_ns;
@@ -172,8 +174,9 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 					  size_t row)
 {
 	struct pm_stat_value *ret = pm_stat_values_new(program->stat->events.len);
-	size_t first = first_event(program), len = program->options->specs->list.len;
-	bool hidden = is_hidden(program);
+	size_t first = first_event_of_specs(program),
+	       len = program->options->specs->list.len;
+	bool hidden = program_is_hidden(program);
 
 	/* Before the delay of -D is over there are no values, not even 0. */
 	for (size_t i = 0; ret && program->counting && i < len; i++) {
@@ -187,7 +190,7 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 		if (hidden && count.state <= PM_COUNT_NOT_COUNTED)
 			ret[first + i].state = PM_STAT_NOT_PERMITTED;
 		else
-			ret[first + i] = value_of(&count);
+			ret[first + i] = value_of_count(&count);
 	}
 	/* An event that is unavailable on this machine or to this user has no value in
 	 * any row. */
@@ -216,9 +219,9 @@ static int push_row(struct pm_stat_row **rows, size_t *len, size_t *cap,
 }
 
 /* Fills the rows of a run or of an interval, which are vectors of the same type. */
-static int fill_rows(const struct pm_program *program,
-		     const struct pm_counters_values *before, struct pm_stat_row **rows,
-		     size_t *len, size_t *cap)
+static int program_fill_rows(const struct pm_program *program,
+			     const struct pm_counters_values *before,
+			     struct pm_stat_row **rows, size_t *len, size_t *cap)
 {
 	if (program->options->by == PM_COUNTERS_SUM)
 		return 0;
@@ -249,9 +252,9 @@ int pm_program_add_interval(struct pm_program *program, uint64_t now_ns)
 	interval.values = count_values(program, &program->before, SIZE_MAX);
 	if (!interval.values)
 		return -ENOMEM;
-	interval.values[wall] = known(interval.at_ns - program->interval_ns);
-	r = fill_rows(program, &program->before, &interval.rows.data, &interval.rows.len,
-		      &interval.rows.cap);
+	interval.values[wall] = exact_value(interval.at_ns - program->interval_ns);
+	r = program_fill_rows(program, &program->before, &interval.rows.data,
+			      &interval.rows.len, &interval.rows.cap);
 	if (r == 0)
 		r = pm_vec_push(&run->intervals, interval);
 	if (r < 0) {
@@ -274,19 +277,19 @@ static void fill_tools(const struct pm_program *program, struct pm_stat_value *v
 		&values[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
 
 	if (program->counting)
-		tools[0] = known(program->options->marked
-					 ? program->marks.ns
-					 : program->end_ns - program->begin_ns);
+		tools[0] = exact_value(program->options->marked
+					       ? program->marks.ns
+					       : program->end_ns - program->begin_ns);
 	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && program->options->marked; i++)
 		tools[i].state = PM_STAT_NOT_SUPPORTED;
 	if (program->options->targets || program->options->marked || !child->status_known)
 		return;
-	tools[1] = known(pm_tell_ns(&child->usage.ru_utime));
-	tools[2] = known(pm_tell_ns(&child->usage.ru_stime));
-	tools[3] = known((uint64_t)child->usage.ru_maxrss * 1024);
+	tools[1] = exact_value(pm_tell_ns(&child->usage.ru_utime));
+	tools[2] = exact_value(pm_tell_ns(&child->usage.ru_stime));
+	tools[3] = exact_value((uint64_t)child->usage.ru_maxrss * 1024);
 }
 
-static void fill_end(const struct pm_program *program, struct pm_stat_run *run)
+static void program_fill_end(const struct pm_program *program, struct pm_stat_run *run)
 {
 	const struct pm_child *child = program->child;
 
@@ -298,7 +301,7 @@ static void fill_end(const struct pm_program *program, struct pm_stat_run *run)
 	run->signal = WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
 }
 
-static int tell_lost_rows(struct pm_program *program)
+static int warn_of_lost_rows(struct pm_program *program)
 {
 	uint64_t lost = pm_counters_lost_rows(program->counters);
 
@@ -328,11 +331,12 @@ int pm_program_fill_run(struct pm_program *program)
 	if (!run->values)
 		return -ENOMEM;
 	fill_tools(program, run->values);
-	fill_end(program, run);
-	r = fill_rows(program, NULL, &run->rows.data, &run->rows.len, &run->rows.cap);
+	program_fill_end(program, run);
+	r = program_fill_rows(program, NULL, &run->rows.data, &run->rows.len,
+			      &run->rows.cap);
 	if (r == 0)
-		r = tell_lost_rows(program);
-	if (r == 0 && is_hidden(program))
+		r = warn_of_lost_rows(program);
+	if (r == 0 && program_is_hidden(program))
 		r = pm_tell_warning(
 			program->stat,
 			"the command has executed a program that has more rights than "
@@ -343,7 +347,7 @@ int pm_program_fill_run(struct pm_program *program)
 		r = pm_tell_warning(program->stat,
 				    "it ended before the delay did: nothing was "
 				    "counted.");
-	return r == 0 ? tell_watchdog(program) : r;
+	return r == 0 ? warn_of_watchdog(program) : r;
 }
 
 void pm_program_drop_run(struct pm_program *program)

@@ -22,7 +22,7 @@ enum {
 
 /* ---- opening --------------------------------------------------------------------------- */
 
-static int open_counters(struct pm_program *program, struct pm_error *err)
+static int program_open_counters(struct pm_program *program, struct pm_error *err)
 {
 	const struct pm_count_options *options = program->options;
 	struct pm_counters_options counters = {
@@ -50,7 +50,7 @@ static int open_counters(struct pm_program *program, struct pm_error *err)
 }
 
 /* Counting other processes is useless if no event is permitted. */
-static int check_any(const struct pm_program *program, struct pm_error *err)
+static int check_any_event_counted(const struct pm_program *program, struct pm_error *err)
 {
 	size_t len;
 	const struct pm_counters_event *events =
@@ -70,7 +70,7 @@ static int check_any(const struct pm_program *program, struct pm_error *err)
 	return denied->why.code;
 }
 
-static int start(struct pm_program *program, struct pm_error *err)
+static int program_start(struct pm_program *program, struct pm_error *err)
 {
 	const struct pm_count_options *options = program->options;
 	int r = 0;
@@ -82,9 +82,9 @@ static int start(struct pm_program *program, struct pm_error *err)
 				     options->data_on_stdout, err);
 	pm_marks_give(&program->marks);
 	if (r == 0)
-		r = open_counters(program, err);
+		r = program_open_counters(program, err);
 	if (r == 0)
-		r = check_any(program, err);
+		r = check_any_event_counted(program, err);
 	if (r == 0 && options->targets)
 		r = pm_targets_begin(options->targets, err);
 	if (r == 0 && pm_program_tell_events(program) < 0)
@@ -99,7 +99,7 @@ static int start(struct pm_program *program, struct pm_error *err)
 
 /* ---- while it runs --------------------------------------------------------------------- */
 
-static int take_interval(struct pm_program *program, struct pm_error *err)
+static int program_add_interval(struct pm_program *program, struct pm_error *err)
 {
 	struct pm_counters_values before;
 	int r = pm_counters_read(program->counters, &program->values, err);
@@ -127,7 +127,7 @@ static bool child_is_over(struct pm_program *program)
 }
 
 /* If there are targets, the command only sets the duration. */
-static bool is_over(struct pm_program *program)
+static bool program_is_over(struct pm_program *program)
 {
 	struct pm_targets *targets = program->options->targets;
 	bool child_over = child_is_over(program);
@@ -154,7 +154,7 @@ static uint64_t next_time(const struct pm_program *program)
  * /proc hides the executable. It is also hidden for other reasons (PR_SET_DUMPABLE), and
  * therefore both are required: hidden, and no enabled time since.
  */
-static int look_at_command(struct pm_program *program, struct pm_error *err)
+static int check_command_exec(struct pm_program *program, struct pm_error *err)
 {
 	bool here = !program->options->targets && program->child->running;
 	bool known = program->hidden && program->looked_at;
@@ -172,7 +172,7 @@ static int look_at_command(struct pm_program *program, struct pm_error *err)
 	return r;
 }
 
-static void wait_for_news(struct pm_program *program)
+static void wait_for_events(struct pm_program *program)
 {
 	size_t rings;
 	const int *ring_fds = pm_counters_poll_fds(program->counters, &rings);
@@ -229,7 +229,7 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 }
 
 /* Handles the marks of the command, which waits until the counters are on or off. */
-static int take_marks(struct pm_program *program, struct pm_error *err)
+static int handle_marks(struct pm_program *program, struct pm_error *err)
 {
 	struct pm_marks *marks = &program->marks;
 	char mark;
@@ -255,16 +255,16 @@ static int take_marks(struct pm_program *program, struct pm_error *err)
 		       : 0;
 }
 
-static int follow(struct pm_program *program, struct pm_error *err)
+static int program_follow_run(struct pm_program *program, struct pm_error *err)
 {
 	uint64_t step = program->options->interval_ns;
 
-	while (!is_over(program)) {
+	while (!program_is_over(program)) {
 		uint64_t now = pm_now_ns();
-		int r = look_at_command(program, err);
+		int r = check_command_exec(program, err);
 
 		if (r == 0)
-			r = take_marks(program, err);
+			r = handle_marks(program, err);
 		if (r < 0)
 			return r;
 		if (now >= program->deadline_ns) {
@@ -275,14 +275,14 @@ static int follow(struct pm_program *program, struct pm_error *err)
 			r = enable_late(program, err);
 		if (r == 0 && now >= program->next_interval_ns) {
 			if (program->counting)
-				r = take_interval(program, err);
+				r = program_add_interval(program, err);
 			/* A missed interval is not made up for. */
 			program->next_interval_ns +=
 				((now - program->next_interval_ns) / step + 1) * step;
 		}
 		if (r < 0)
 			return r;
-		wait_for_news(program);
+		wait_for_events(program);
 	}
 	return 0;
 }
@@ -308,16 +308,16 @@ static void end_child(struct pm_program *program)
 			until = UINT64_MAX;
 		}
 		program->deadline_ns = until;
-		wait_for_news(program);
+		wait_for_events(program);
 	}
 }
 
-static int finish(struct pm_program *program, struct pm_error *err)
+static int program_finish_run(struct pm_program *program, struct pm_error *err)
 {
 	int r;
 
 	program->end_ns = pm_now_ns();
-	r = take_marks(program, err);
+	r = handle_marks(program, err);
 	if (r < 0)
 		return r;
 	if (program->marks.on)
@@ -376,14 +376,14 @@ static int begin_run(struct pm_program *program, struct pm_error *err)
 }
 
 /* The command runs on and is waited for; its end belongs to no run. */
-static void give_up(struct pm_program *program)
+static void program_give_up(struct pm_program *program)
 {
 	struct pm_stat *stat = program->stat;
 
 	program->deadline_ns = program->delay_until_ns = program->next_interval_ns =
 		UINT64_MAX;
 	while (!child_is_over(program))
-		wait_for_news(program);
+		wait_for_events(program);
 	if (program->run < stat->runs.len)
 		pm_program_drop_run(program);
 }
@@ -398,16 +398,16 @@ int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
 		.run = SIZE_MAX,
 		.marks = { .fd = -1, .theirs = -1 },
 	};
-	int r = start(&program, err);
+	int r = program_start(&program, err);
 
 	if (r == 0) {
 		r = begin_run(&program, err);
 		if (r == 0)
-			r = follow(&program, err);
+			r = program_follow_run(&program, err);
 		if (r == 0)
-			r = finish(&program, err);
+			r = program_finish_run(&program, err);
 		if (r < 0)
-			give_up(&program);
+			program_give_up(&program);
 	}
 	pm_marks_close(&program.marks);
 	pm_counters_free(program.counters);

@@ -116,7 +116,7 @@ void pm_finder_file_close(struct pm_finder_file *file)
 	file->image = NULL;
 }
 
-static bool is_same_file(int a, int b)
+static bool fds_are_same_file(int a, int b)
 {
 	struct stat x, y;
 
@@ -125,12 +125,12 @@ static bool is_same_file(int a, int b)
 }
 
 /* The regions' own descriptor of this file, or negative. */
-static int keep_fd(struct pm_regions *regions, int fd)
+static int regions_get_fd(struct pm_regions *regions, int fd)
 {
 	int own;
 
 	for (size_t i = 0; i < regions->files.len; i++)
-		if (is_same_file(regions->files.data[i], fd))
+		if (fds_are_same_file(regions->files.data[i], fd))
 			return regions->files.data[i];
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
@@ -167,7 +167,7 @@ struct pm_region *pm_finder_add(struct pm_finder *finder,
 		pm_error_fix(finder->err, "a narrower glob");
 		return NULL;
 	}
-	region.fd = keep_fd(finder->ret, file->binary->fd);
+	region.fd = regions_get_fd(finder->ret, file->binary->fd);
 	if (region.fd < 0) {
 		pm_error_set(finder->err, region.fd, "cannot keep a file: %s",
 			     strerror(-region.fd));
@@ -185,8 +185,8 @@ struct pm_region *pm_finder_add(struct pm_finder *finder,
 	return &finder->ret->list.data[finder->ret->list.len - 1];
 }
 
-static int tell_doubts(struct pm_finder *finder, const char *name,
-		       const struct pm_flow_doubts *doubts)
+static int note_flow_doubts(struct pm_finder *finder, const char *name,
+			    const struct pm_flow_doubts *doubts)
 {
 	int code = 0;
 
@@ -256,8 +256,8 @@ static size_t candidates_len(const struct pm_place *places, size_t len)
 }
 
 /* Adds the candidates for one place. 1: done; 0: the first has no code; -ENOMEM. */
-static int give_candidates(struct pm_regions *regions, const struct pm_finder_file *file,
-			   const struct pm_place *places, size_t len)
+static int add_candidates(struct pm_regions *regions, const struct pm_finder_file *file,
+			  const struct pm_place *places, size_t len)
 {
 	uint32_t number = (uint32_t)regions->list.len - 1;
 	struct pm_place first = places[0];
@@ -313,7 +313,7 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 			continue;
 		if (regions->places.len >= PM_REGION_PLACES_MAX)
 			return pm_finder_too_many(finder);
-		given = give_candidates(regions, file, &places->data[i], some);
+		given = add_candidates(regions, file, &places->data[i], some);
 		if (given < 0)
 			return pm_finder_no_memory(finder);
 		lost += given == 0;
@@ -321,7 +321,7 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 	if (lost > 0)
 		return pm_finder_note(finder, "%zu ends of %s have no code in the file",
 				      lost, name);
-	return tell_doubts(finder, name, doubts);
+	return note_flow_doubts(finder, name, doubts);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------ */
@@ -425,8 +425,9 @@ bool pm_regions_is_deaf(const struct pm_regions *regions, uint32_t region)
 	return any;
 }
 
-static int cannot_read(struct pm_finder *finder, const struct pm_finder_file *file,
-		       int code, const char *name)
+static int refuse_unreadable_code(struct pm_finder *finder,
+				  const struct pm_finder_file *file, int code,
+				  const char *name)
 {
 	switch (code) {
 	case -EOPNOTSUPP:
@@ -451,7 +452,7 @@ static int cannot_read(struct pm_finder *finder, const struct pm_finder_file *fi
 
 /* ---- pieces of functions --------------------------------------------------------------- */
 
-static int by_low(const void *a, const void *b)
+static int compare_piece_starts(const void *a, const void *b)
 {
 	const struct pm_probe_piece *x = a, *y = b;
 
@@ -459,11 +460,11 @@ static int by_low(const void *a, const void *b)
 }
 
 /* Merges pieces that touch. */
-static void merge(pm_pieces *pieces)
+static void pieces_merge(pm_pieces *pieces)
 {
 	size_t to = 0;
 
-	qsort(pieces->data, pieces->len, sizeof(*pieces->data), by_low);
+	qsort(pieces->data, pieces->len, sizeof(*pieces->data), compare_piece_starts);
 	for (size_t i = 0; i < pieces->len; i++) {
 		struct pm_probe_piece piece = pieces->data[i];
 
@@ -479,7 +480,8 @@ static void merge(pm_pieces *pieces)
 
 /* Control enters at a function's first instruction, also from the function before it.
  * Therefore a new piece begins there. */
-static int split(pm_pieces *pieces, const struct pm_probe_functions *functions)
+static int pieces_split_at_functions(pm_pieces *pieces,
+				     const struct pm_probe_functions *functions)
 {
 	for (size_t f = 0; f < functions->list.len; f++) {
 		uint64_t low = functions->list.data[f].low;
@@ -496,7 +498,8 @@ static int split(pm_pieces *pieces, const struct pm_probe_functions *functions)
 		}
 	}
 	if (pieces->len > 0)
-		qsort(pieces->data, pieces->len, sizeof(*pieces->data), by_low);
+		qsort(pieces->data, pieces->len, sizeof(*pieces->data),
+		      compare_piece_starts);
 	return 0;
 }
 
@@ -511,7 +514,7 @@ static int add_range_places(struct pm_finder *finder, const struct pm_finder_fil
 				function->parts.len, false);
 
 	if (code < 0)
-		return cannot_read(finder, file, code, function->name);
+		return refuse_unreadable_code(finder, file, code, function->name);
 	for (size_t i = 0; i < pieces->len && finder->words == PM_FINDER_ADDRESSES; i++)
 		if (pm_flow_holds(&flow, pieces->data[i].low) &&
 		    pm_flow_find(&flow, pieces->data[i].low) == SIZE_MAX)
@@ -525,7 +528,7 @@ static int add_range_places(struct pm_finder *finder, const struct pm_finder_fil
 	return code;
 }
 
-static int keep_pieces(struct pm_region *region, const pm_pieces *pieces)
+static int region_set_pieces(struct pm_region *region, const pm_pieces *pieces)
 {
 	for (size_t i = 0; i < pieces->len; i++) {
 		struct pm_region_piece piece = { pieces->data[i].low,
@@ -546,14 +549,14 @@ int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file 
 	pm_places places = { 0 };
 	int code;
 
-	merge(pieces);
+	pieces_merge(pieces);
 	code = pm_probe_find_within(&functions, file->binary, finder->context,
 				    pieces->data, pieces->len, PM_REGION_PLACES_MAX,
 				    finder->err);
 	if (code == -E2BIG)
 		pm_finder_too_many(finder);
-	if (code == 0 &&
-	    (split(pieces, &functions) < 0 || keep_pieces(region, pieces) < 0))
+	if (code == 0 && (pieces_split_at_functions(pieces, &functions) < 0 ||
+			  region_set_pieces(region, pieces) < 0))
 		code = pm_finder_no_memory(finder);
 	for (size_t i = 0; i < functions.list.len && code == 0; i++)
 		code = add_range_places(finder, file, &functions.list.data[i], pieces,
@@ -580,14 +583,14 @@ static bool has_function(const struct pm_finder *finder,
 
 		if (region->kind == PM_STAT_FUNCTION &&
 		    region->pieces.data[0].low == function->low &&
-		    is_same_file(region->fd, file->binary->fd))
+		    fds_are_same_file(region->fd, file->binary->fd))
 			return true;
 	}
 	return false;
 }
 
 /* The first piece is the one with the entry. */
-static int take_pieces(struct pm_region *region, const struct pm_flow *flow)
+static int region_set_flow_pieces(struct pm_region *region, const struct pm_flow *flow)
 {
 	for (int entry = 1; entry >= 0; entry--)
 		for (size_t i = 0; i < flow->pieces.len; i++) {
@@ -616,14 +619,14 @@ int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file
 	code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
 			    function->parts.len, own_name);
 	if (code < 0)
-		return cannot_read(finder, file, code, function->name);
+		return refuse_unreadable_code(finder, file, code, function->name);
 	region = pm_finder_add(finder, file, PM_STAT_FUNCTION, function->name);
 	if (!region) {
 		pm_flow_close(&flow);
 		return finder->err ? finder->err->code : -ENOMEM;
 	}
 	region->symbol = function->symbol ? strdup(function->symbol) : NULL;
-	code = take_pieces(region, &flow);
+	code = region_set_flow_pieces(region, &flow);
 	if (code == 0)
 		code = pm_flow_function_places(&flow, &places, &doubts);
 	code = code < 0 ? pm_finder_no_memory(finder)

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static int fill(struct pm_region *region, const struct pm_probe_inlined *inlined)
+static int region_set_source(struct pm_region *region,
+			     const struct pm_probe_inlined *inlined)
 {
 	region->line = inlined->line;
 	region->file = inlined->file ? strdup(inlined->file) : NULL;
@@ -37,7 +38,7 @@ static bool mark_parted(struct pm_regions *regions, int32_t sum)
 	return parted;
 }
 
-static int tell_parted(struct pm_finder *finder, uint32_t total, uint32_t parted)
+static int note_parted_places(struct pm_finder *finder, uint32_t total, uint32_t parted)
 {
 	if (parted == 0)
 		return 0;
@@ -49,14 +50,14 @@ static int tell_parted(struct pm_finder *finder, uint32_t total, uint32_t parted
 }
 
 /* @parted is incremented if control enters at several parts of the place. */
-static int add_place(struct pm_finder *finder, const struct pm_finder_file *file,
-		     const struct pm_probe_inlined *inlined, int32_t sum, uint32_t total,
-		     uint32_t *parted)
+static int add_inlined_place(struct pm_finder *finder, const struct pm_finder_file *file,
+			     const struct pm_probe_inlined *inlined, int32_t sum,
+			     uint32_t total, uint32_t *parted)
 {
 	pm_pieces pieces = { 0 };
 	struct pm_region *region =
 		pm_finder_add(finder, file, PM_STAT_INLINED, inlined->name);
-	int code = region ? fill(region, inlined) : finder->err->code;
+	int code = region ? region_set_source(region, inlined) : finder->err->code;
 
 	for (size_t i = 0; i < inlined->pieces.len && code == 0; i++)
 		code = pm_vec_push(&pieces, inlined->pieces.data[i]);
@@ -74,8 +75,10 @@ static int add_place(struct pm_finder *finder, const struct pm_finder_file *file
 }
 
 /* All places of one function. */
-static int add_places(struct pm_finder *finder, const struct pm_finder_file *file,
-		      const struct pm_probe_inlined_list *inlined, const char *name)
+static int add_inlined_function(struct pm_finder *finder,
+				const struct pm_finder_file *file,
+				const struct pm_probe_inlined_list *inlined,
+				const char *name)
 {
 	uint32_t total = 0, empty = 0, parted = 0;
 	int32_t sum = -1;
@@ -101,10 +104,10 @@ static int add_places(struct pm_finder *finder, const struct pm_finder_file *fil
 	for (size_t i = 0; i < inlined->list.len && code == 0; i++)
 		if (inlined->list.data[i].pieces.len > 0 &&
 		    strcmp(inlined->list.data[i].name, name) == 0)
-			code = add_place(finder, file, &inlined->list.data[i], sum, total,
-					 &parted);
+			code = add_inlined_place(finder, file, &inlined->list.data[i],
+						 sum, total, &parted);
 	if (code == 0)
-		code = tell_parted(finder, total, parted);
+		code = note_parted_places(finder, total, parted);
 	if (code == 0 && empty > 0)
 		code = pm_finder_note(
 			finder, "of %u place%s where %s was inlined nothing is left",
@@ -125,8 +128,8 @@ int pm_finder_find_inlined(struct pm_finder *finder, const struct pm_finder_file
 			is_first = strcmp(inlined.list.data[n].name,
 					  inlined.list.data[i].name) != 0;
 		if (is_first)
-			code = add_places(finder, file, &inlined,
-					  inlined.list.data[i].name);
+			code = add_inlined_function(finder, file, &inlined,
+						    inlined.list.data[i].name);
 	}
 	if (code == 0)
 		code = (int)inlined.list.len;

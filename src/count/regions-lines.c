@@ -16,7 +16,7 @@ static int no_range(struct pm_finder *finder)
 	return -EINVAL;
 }
 
-static bool parse_line(const char *text, size_t len, uint32_t *ret)
+static bool parse_line_number(const char *text, size_t len, uint32_t *ret)
 {
 	char copy[16];
 	uint64_t line;
@@ -58,10 +58,11 @@ static int parse_range(struct pm_finder *finder)
 	if (!colon || colon == finder->name)
 		return no_range(finder);
 	minus = strchr(colon, '-');
-	if (!parse_line(colon + 1,
-			minus ? (size_t)(minus - colon) - 1 : strlen(colon + 1),
-			&finder->line) ||
-	    (minus && !parse_line(minus + 1, strlen(minus + 1), &finder->line_end)))
+	if (!parse_line_number(colon + 1,
+			       minus ? (size_t)(minus - colon) - 1 : strlen(colon + 1),
+			       &finder->line) ||
+	    (minus &&
+	     !parse_line_number(minus + 1, strlen(minus + 1), &finder->line_end)))
 		return no_range(finder);
 	if (!minus)
 		finder->line_end = finder->line;
@@ -94,7 +95,7 @@ int pm_finder_parse(struct pm_finder *finder, const char **library)
 	colon = strrchr(finder->name, ':');
 	/* A second colon belongs to a C++ name. */
 	if (colon && colon > finder->name && colon[-1] != ':' &&
-	    parse_line(colon + 1, strlen(colon + 1), &finder->line)) {
+	    parse_line_number(colon + 1, strlen(colon + 1), &finder->line)) {
 		*colon = '\0';
 		finder->words = PM_FINDER_LINE;
 	}
@@ -103,8 +104,8 @@ int pm_finder_parse(struct pm_finder *finder, const char **library)
 
 /* ---- definitions --------------------------------------------------------------------------- */
 
-static struct pm_symbol_options options_of(const struct pm_finder *finder,
-					   const struct pm_finder_file *file)
+static struct pm_symbol_options symbol_options_of(const struct pm_finder *finder,
+						  const struct pm_finder_file *file)
 {
 	return (struct pm_symbol_options){ .debug_dir = finder->context->debug_dir,
 					   .pid = file->binary->pid,
@@ -116,7 +117,7 @@ struct addresses {
 	uint32_t line;
 };
 
-static int take_address(void *user, const struct pm_symbol_line *place)
+static int collect_address(void *user, const struct pm_symbol_line *place)
 {
 	struct addresses *addresses = user;
 
@@ -132,7 +133,7 @@ static bool has_address(const struct addresses *addresses, uint64_t address)
 	return false;
 }
 
-static int tell_no_debug(struct pm_finder *finder, int code)
+static int refuse_without_debug(struct pm_finder *finder, int code)
 {
 	if (code == -ENODATA)
 		pm_error_fix(finder->err,
@@ -144,15 +145,15 @@ static int tell_no_debug(struct pm_finder *finder, int code)
 
 int pm_finder_find_line(struct pm_finder *finder, const struct pm_finder_file *file)
 {
-	struct pm_symbol_options options = options_of(finder, file);
+	struct pm_symbol_options options = symbol_options_of(finder, file);
 	struct pm_probe_functions functions = { 0 };
 	struct addresses addresses = { 0 };
 	bool any = false;
-	int code =
-		pm_symbols_find_line(file->binary->fd, &options, finder->name,
-				     finder->line, take_address, &addresses, finder->err);
+	int code = pm_symbols_find_line(file->binary->fd, &options, finder->name,
+					finder->line, collect_address, &addresses,
+					finder->err);
 
-	code = tell_no_debug(finder, code);
+	code = refuse_without_debug(finder, code);
 	if (code == 0)
 		code = pm_probe_find_holders(&functions, file->binary, finder->context,
 					     addresses.list.data, addresses.list.len,
@@ -183,7 +184,7 @@ struct lines {
 	char *path;
 };
 
-static int take_span(void *user, const struct pm_symbol_span *span)
+static int collect_span(void *user, const struct pm_symbol_span *span)
 {
 	struct lines *lines = user;
 	struct pm_probe_piece piece = { span->low, span->high };
@@ -215,7 +216,7 @@ static int add_moved(struct lines *lines)
 
 /* If no code of the lines is in its place, in any function, all of the moved code is
  * used. */
-static int take_moved(struct lines *lines)
+static int use_moved_pieces(struct lines *lines)
 {
 	int code = 0;
 
@@ -234,8 +235,8 @@ struct chains {
 	struct lines *lines;
 };
 
-static int take_chain(void *user, size_t index,
-		      const struct pm_symbol_function *functions, size_t len)
+static int collect_chain(void *user, size_t index,
+			 const struct pm_symbol_function *functions, size_t len)
 {
 	struct chains *chains = user;
 
@@ -248,7 +249,7 @@ static int take_chain(void *user, size_t index,
 	return 0;
 }
 
-static int by_low(const void *a, const void *b)
+static int compare_line_pieces(const void *a, const void *b)
 {
 	const struct pm_probe_piece *x = a, *y = b;
 
@@ -260,7 +261,7 @@ static int by_low(const void *a, const void *b)
 static int add_chains(struct pm_finder *finder, const struct pm_finder_file *file,
 		      pm_pieces *code, struct lines *lines)
 {
-	struct pm_symbol_options options = options_of(finder, file);
+	struct pm_symbol_options options = symbol_options_of(finder, file);
 	struct chains chains = { finder, code, lines };
 	PM_AUTO_FREE uint64_t *addresses = calloc(code->len + 1, sizeof(uint64_t));
 	size_t to = 0;
@@ -268,7 +269,7 @@ static int add_chains(struct pm_finder *finder, const struct pm_finder_file *fil
 	if (!addresses)
 		return -ENOMEM;
 	if (code->len > 0)
-		qsort(code->data, code->len, sizeof(*code->data), by_low);
+		qsort(code->data, code->len, sizeof(*code->data), compare_line_pieces);
 	for (size_t i = 0; i < code->len; i++)
 		if (to == 0 || code->data[to - 1].low != code->data[i].low)
 			code->data[to++] = code->data[i];
@@ -276,8 +277,8 @@ static int add_chains(struct pm_finder *finder, const struct pm_finder_file *fil
 	for (size_t i = 0; i < to; i++)
 		addresses[i] = code->data[i].low;
 	options.inlines = options.lines = true;
-	return pm_symbols_resolve(file->binary->fd, addresses, to, &options, take_chain,
-				  &chains, NULL);
+	return pm_symbols_resolve(file->binary->fd, addresses, to, &options,
+				  collect_chain, &chains, NULL);
 }
 
 static int open_flow(const struct pm_finder_file *file,
@@ -289,8 +290,8 @@ static int open_flow(const struct pm_finder_file *file,
 			    function->parts.len, false);
 }
 
-static int take_code(const struct pm_finder_file *file,
-		     const struct pm_probe_function *function, pm_pieces *ret)
+static int collect_insn_pieces(const struct pm_finder_file *file,
+			       const struct pm_probe_function *function, pm_pieces *ret)
 {
 	struct pm_flow flow;
 	int code = open_flow(file, function, &flow);
@@ -322,8 +323,8 @@ static int add_lent(const struct pm_finder_file *file,
 	return code;
 }
 
-static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *file,
-		       struct lines *lines)
+static int lines_add_inlined(struct pm_finder *finder, const struct pm_finder_file *file,
+			     struct lines *lines)
 {
 	struct pm_probe_functions functions = { 0 };
 	pm_pieces insns = { 0 };
@@ -334,7 +335,7 @@ static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *fi
 	if (code == -E2BIG)
 		return pm_finder_too_many(finder);
 	for (size_t i = 0; i < functions.list.len && code == 0; i++)
-		code = take_code(file, &functions.list.data[i], &insns);
+		code = collect_insn_pieces(file, &functions.list.data[i], &insns);
 	if (code == 0)
 		code = add_chains(finder, file, &insns, lines);
 	for (size_t i = 0; i < functions.list.len && lines->lent.len > 0 && code == 0;
@@ -348,20 +349,20 @@ static int add_inlined(struct pm_finder *finder, const struct pm_finder_file *fi
 	return code;
 }
 
-static int find_lines(struct pm_finder *finder, const struct pm_finder_file *file)
+static int add_lines_region(struct pm_finder *finder, const struct pm_finder_file *file)
 {
-	struct pm_symbol_options options = options_of(finder, file);
+	struct pm_symbol_options options = symbol_options_of(finder, file);
 	struct lines lines = { 0 };
 	struct pm_region *region;
 	int code = pm_symbols_find_lines(file->binary->fd, &options, finder->name,
-					 finder->line, finder->line_end, take_span,
+					 finder->line, finder->line_end, collect_span,
 					 &lines, finder->err);
 
-	code = tell_no_debug(finder, code);
-	if (code == 0 && take_moved(&lines) < 0)
+	code = refuse_without_debug(finder, code);
+	if (code == 0 && use_moved_pieces(&lines) < 0)
 		code = pm_finder_no_memory(finder);
 	if (code == 0)
-		code = add_inlined(finder, file, &lines);
+		code = lines_add_inlined(finder, file, &lines);
 	if (code == 0 && add_moved(&lines) < 0)
 		code = pm_finder_no_memory(finder);
 	if (code == 0) {
@@ -406,7 +407,7 @@ static int find_addresses(struct pm_finder *finder, const struct pm_finder_file 
 
 int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *file)
 {
-	return finder->words == PM_FINDER_LINES ? find_lines(finder, file)
+	return finder->words == PM_FINDER_LINES ? add_lines_region(finder, file)
 						: find_addresses(finder, file);
 }
 
@@ -428,7 +429,8 @@ static bool has_inlined(const struct pm_regions *regions, const char *name)
 	return false;
 }
 
-static int define(void *user, size_t index, const char *file, uint32_t line, bool inlined)
+static int region_set_definition(void *user, size_t index, const char *file,
+				 uint32_t line, bool inlined)
 {
 	struct defining *defining = user;
 
@@ -449,7 +451,7 @@ static int define(void *user, size_t index, const char *file, uint32_t line, boo
 	return 0;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
@@ -474,13 +476,14 @@ int pm_finder_define(struct pm_finder *finder)
 			if (region->kind == PM_STAT_FUNCTION && region->fd == defining.fd)
 				addresses[len++] = region->pieces.data[0].low;
 		}
-		qsort(addresses, len, sizeof(*addresses), by_value);
+		qsort(addresses, len, sizeof(*addresses), compare_addresses);
 		for (size_t i = 0; i < len; i++)
 			if (i == 0 || addresses[i] != addresses[i - 1])
 				addresses[distinct++] = addresses[i];
 		/* Without debug information the names are enough. */
 		code = pm_symbols_find_declared(defining.fd, &options, addresses,
-						distinct, define, &defining, NULL);
+						distinct, region_set_definition,
+						&defining, NULL);
 		if (code != -ENOMEM)
 			code = 0;
 	}

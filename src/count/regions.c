@@ -11,11 +11,6 @@
 
 #include "pm/symbol.h"
 
-static bool begins(const struct pm_place *place)
-{
-	return place->kind == PM_PLACE_ENTRY || place->kind == PM_PLACE_IN;
-}
-
 /* Whether a call begins at the same instruction that ends it. */
 static bool is_whole_call(const struct pm_regions *regions, const struct pm_place *end)
 {
@@ -23,7 +18,7 @@ static bool is_whole_call(const struct pm_regions *regions, const struct pm_plac
 		const struct pm_place *place = &regions->places.data[i];
 
 		if (place->region == end->region && place->address == end->address &&
-		    begins(place))
+		    pm_place_is_way_in(place))
 			return true;
 	}
 	return false;
@@ -122,7 +117,7 @@ bool pm_place_leaves(const struct pm_place *place, uint64_t value)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool is_only_one(const struct pm_probe_functions *functions, size_t index)
+static bool function_is_only_one(const struct pm_probe_functions *functions, size_t index)
 {
 	const char *symbol = functions->list.data[index].symbol;
 
@@ -133,7 +128,7 @@ static bool is_only_one(const struct pm_probe_functions *functions, size_t index
 	return true;
 }
 
-static int take_notes(struct pm_finder *finder, struct pm_probe_functions *functions)
+static int move_notes(struct pm_finder *finder, struct pm_probe_functions *functions)
 {
 	for (size_t i = 0; i < functions->notes.len; i++) {
 		if (pm_vec_push(&finder->ret->notes, functions->notes.data[i]) < 0)
@@ -143,7 +138,8 @@ static int take_notes(struct pm_finder *finder, struct pm_probe_functions *funct
 	return 0;
 }
 
-static int find_functions(struct pm_finder *finder, const struct pm_finder_file *file)
+static int add_matching_functions(struct pm_finder *finder,
+				  const struct pm_finder_file *file)
 {
 	struct pm_probe_functions functions = { 0 };
 	int code = pm_probe_find_functions(&functions, file->binary, finder->context,
@@ -151,9 +147,9 @@ static int find_functions(struct pm_finder *finder, const struct pm_finder_file 
 
 	for (size_t i = 0; i < functions.list.len && code == 0; i++)
 		code = pm_finder_add_function(finder, file, &functions.list.data[i],
-					      is_only_one(&functions, i));
+					      function_is_only_one(&functions, i));
 	if (code == 0)
-		code = take_notes(finder, &functions);
+		code = move_notes(finder, &functions);
 	pm_probe_functions_release(&functions);
 	return code;
 }
@@ -162,7 +158,7 @@ static int find_name(struct pm_finder *finder, const struct pm_finder_file *file
 {
 	struct pm_error *err = finder->err, other = { 0 };
 	size_t before = finder->ret->list.len;
-	int code = find_functions(finder, file), inlined;
+	int code = add_matching_functions(finder, file), inlined;
 
 	if ((code < 0 && code != -ENOENT && code != -ENODATA) ||
 	    (code == 0 && strpbrk(finder->name, "*?[")))
@@ -187,7 +183,8 @@ static int find_name(struct pm_finder *finder, const struct pm_finder_file *file
 	return inlined > 0 ? 0 : code;
 }
 
-static int find_in(struct pm_finder *finder, const struct pm_probe_binary *binary)
+static int find_region_in_binary(struct pm_finder *finder,
+				 const struct pm_probe_binary *binary)
 {
 	struct pm_finder_file file = { 0 };
 	int code = pm_finder_file_open(finder, &file, binary);
@@ -225,7 +222,7 @@ static int find_in_each(struct pm_finder *finder,
 		int code;
 
 		finder->err = i == 0 ? err : &other;
-		code = find_in(finder, &binaries->list.data[i]);
+		code = find_region_in_binary(finder, &binaries->list.data[i]);
 		any |= code == 0;
 		if (i == 0)
 			first = code;
@@ -243,7 +240,7 @@ static int find_in_each(struct pm_finder *finder,
 
 /* A library has a function with this name, but the program may have one that was
  * meant. */
-static int tell_own(struct pm_finder *finder)
+static int note_own_function(struct pm_finder *finder)
 {
 	PM_AUTO_FREE char *own = NULL;
 	struct pm_error none = { 0 };
@@ -279,7 +276,7 @@ static int find_anywhere(struct pm_finder *finder)
 	second = find_in_each(finder, &finder->needed, false);
 	finder->err = err;
 	if (second == 0)
-		return tell_own(finder);
+		return note_own_function(finder);
 	/* Normally the program's error is reported. But if a library has the function and
 	 * it cannot be counted, that is the function that was meant. */
 	if (second != -ENOENT && second != -ENODATA && second != -ENOEXEC) {
@@ -294,7 +291,8 @@ static int find_anywhere(struct pm_finder *finder)
 
 /* If there is no function of that name, a unique one whose last part is that name is
  * meant. */
-static int find_meant(struct pm_finder *finder, const struct pm_probe_binaries *binaries)
+static int find_meant_function(struct pm_finder *finder,
+			       const struct pm_probe_binaries *binaries)
 {
 	char *name;
 	int code;
@@ -318,12 +316,12 @@ static int find_with_library(struct pm_finder *finder, const char *library)
 	if (code == 0)
 		code = find_in_each(finder, &binaries, true);
 	if (code == -ENOENT)
-		code = find_meant(finder, &binaries);
+		code = find_meant_function(finder, &binaries);
 	pm_probe_binaries_release(&binaries);
 	return code;
 }
 
-static int find_one(struct pm_finder *finder)
+static int find_region_of_name(struct pm_finder *finder)
 {
 	const char *library;
 	int code = pm_finder_parse(finder, &library);
@@ -337,7 +335,7 @@ static int find_one(struct pm_finder *finder)
 					     finder->err);
 	if (code == 0)
 		code = find_anywhere(finder);
-	return code == -ENOENT ? find_meant(finder, &finder->programs) : code;
+	return code == -ENOENT ? find_meant_function(finder, &finder->programs) : code;
 }
 
 static bool is_of_go(int fd)
@@ -399,7 +397,7 @@ static bool has_equal(const struct pm_regions *regions, size_t index)
 
 /* Instances of a generic function of Rust have the same name, without the part that
  * distinguishes them. */
-static int tell_instances_apart(struct pm_regions *regions)
+static int distinguish_instances(struct pm_regions *regions)
 {
 	enum {
 		HASH_LEN = 17
@@ -438,14 +436,14 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 
 	for (size_t i = 0; i < len && code == 0; i++) {
 		finder.spec = &specs[i];
-		code = find_one(&finder);
+		code = find_region_of_name(&finder);
 		free(PM_TAKE_PTR(finder.name));
 	}
 	if (code == 0)
 		code = pm_finder_define(&finder);
 	if (code == 0)
 		code = note_go(&finder);
-	if (code == 0 && tell_instances_apart(&found) < 0)
+	if (code == 0 && distinguish_instances(&found) < 0)
 		code = pm_finder_no_memory(&finder);
 	pm_probe_binaries_release(&finder.programs);
 	pm_probe_binaries_release(&finder.needed);

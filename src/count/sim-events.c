@@ -80,7 +80,7 @@ bool pm_sim_event_is(const char *word)
 }
 
 /* Suggests a name that differs by one or two characters, or mostly by case. */
-static int not_found(const char *name, struct pm_error *err)
+static int refuse_unknown_event(const char *name, struct pm_error *err)
 {
 	size_t best = 3;
 	const char *near = NULL;
@@ -113,7 +113,7 @@ int pm_sim_event_describe(struct pm_stat *stat, const char *name, bool default_s
 		if (strcasecmp(name, sim_events[i].name) == 0)
 			found = &sim_events[i];
 	if (!found)
-		return not_found(name, err);
+		return refuse_unknown_event(name, err);
 	event.class = found->class;
 	if (pm_stat_text(&event.name, found->name) < 0 ||
 	    pm_stat_text(&event.requested, name) < 0 ||
