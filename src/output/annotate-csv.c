@@ -13,7 +13,7 @@ struct csv {
 	bool inside; /* in a line, after its first field */
 };
 
-static void put_text(struct csv *csv, const char *text)
+static void csv_put_field(struct csv *csv, const char *text)
 {
 	if (csv->inside)
 		pm_str_puts(csv->out, csv->separator);
@@ -21,26 +21,26 @@ static void put_text(struct csv *csv, const char *text)
 	pm_put_field(csv->out, text ? text : "", csv->separator);
 }
 
-static void put_number(struct csv *csv, uint64_t number, bool known)
+static void csv_put_known_number(struct csv *csv, uint64_t number, bool known)
 {
 	char digits[24] = "";
 
 	if (known)
 		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
-	put_text(csv, digits);
+	csv_put_field(csv, digits);
 }
 
-static void put_percent(struct csv *csv, const struct pm_weight *part,
-			const struct pm_weight *whole)
+static void csv_put_percent(struct csv *csv, const struct pm_weight *part,
+			    const struct pm_weight *whole)
 {
 	char digits[24];
 
 	snprintf(digits, sizeof(digits), "%.4f", pm_weight_percent(part, whole));
-	put_text(csv, digits);
+	csv_put_field(csv, digits);
 }
 
-static void begin(struct csv *csv, const char *what, const struct pm_weight *self,
-		  const struct pm_weight *total)
+static void csv_begin_row(struct csv *csv, const char *what, const struct pm_weight *self,
+			  const struct pm_weight *total)
 {
 	const struct pm_section *section = csv->a->section;
 	const struct pm_profile *profile = section->report->profile;
@@ -49,28 +49,28 @@ static void begin(struct csv *csv, const char *what, const struct pm_weight *sel
 	struct pm_str event = { 0 };
 
 	pm_put_event(&event, profile, section->view->event);
-	put_text(csv, event.failed ? NULL : event.data);
+	csv_put_field(csv, event.failed ? NULL : event.data);
 	csv->out->failed |= event.failed;
 	pm_str_release(&event);
-	put_percent(csv, self, &csv->a->own);
-	put_percent(csv, total, &csv->a->lines.total);
-	put_number(csv, self->samples, true);
-	put_number(csv, total->samples, true);
-	put_number(csv, self->period, true);
-	put_number(csv, total->period, true);
-	put_text(csv, function->name);
-	put_text(csv, pm_profile_module_name(profile, function->module));
-	put_text(csv, what);
+	csv_put_percent(csv, self, &csv->a->own);
+	csv_put_percent(csv, total, &csv->a->lines.total);
+	csv_put_known_number(csv, self->samples, true);
+	csv_put_known_number(csv, total->samples, true);
+	csv_put_known_number(csv, self->period, true);
+	csv_put_known_number(csv, total->period, true);
+	csv_put_field(csv, function->name);
+	csv_put_field(csv, pm_profile_module_name(profile, function->module));
+	csv_put_field(csv, what);
 }
 
-static void end(struct csv *csv)
+static void csv_end_row(struct csv *csv)
 {
 	pm_str_putc(csv->out, '\n');
 	csv->inside = false;
 	pm_flush_some(csv->out, csv->to);
 }
 
-static void put_line(struct csv *csv, const struct pm_annotate_line *line)
+static void csv_put_source_line(struct csv *csv, const struct pm_annotate_line *line)
 {
 	bool known = line->file != PM_PROFILE_NONE;
 	const struct pm_annotation_source *source =
@@ -85,30 +85,30 @@ static void put_line(struct csv *csv, const struct pm_annotate_line *line)
 
 	csv->out->failed |= bytes && !text;
 	pm_weight_add(&self, &line->inlined);
-	begin(csv, "line", &self, &line->total);
-	put_text(csv, known ? csv->a->lines.files.data[line->file].path : NULL);
-	put_number(csv, line->line, known);
-	put_text(csv, NULL);
-	put_text(csv, text);
-	end(csv);
+	csv_begin_row(csv, "line", &self, &line->total);
+	csv_put_field(csv, known ? csv->a->lines.files.data[line->file].path : NULL);
+	csv_put_known_number(csv, line->line, known);
+	csv_put_field(csv, NULL);
+	csv_put_field(csv, text);
+	csv_end_row(csv);
 }
 
-static void put_insn(struct csv *csv, const struct pm_annotate_insn *insn)
+static void csv_put_insn(struct csv *csv, const struct pm_annotate_insn *insn)
 {
 	struct pm_str text = { 0 };
 	char address[24];
 
 	snprintf(address, sizeof(address), "0x%llx", (unsigned long long)insn->address);
-	begin(csv, "instruction", &insn->self, &insn->total);
-	put_text(csv, insn->file);
-	put_number(csv, insn->line, insn->line > 0);
-	put_text(csv, address);
+	csv_begin_row(csv, "instruction", &insn->self, &insn->total);
+	csv_put_field(csv, insn->file);
+	csv_put_known_number(csv, insn->line, insn->line > 0);
+	csv_put_field(csv, address);
 	pm_str_printf(&text, "%s%s%s", insn->mnemonic,
 		      insn->operands[0] != '\0' ? " " : "", insn->operands);
-	put_text(csv, text.failed ? NULL : text.data);
+	csv_put_field(csv, text.failed ? NULL : text.data);
 	csv->out->failed |= text.failed;
 	pm_str_release(&text);
-	end(csv);
+	csv_end_row(csv);
 }
 
 int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
@@ -126,8 +126,8 @@ int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 
 	if (titles) {
 		for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
-			put_text(&csv, names[i]);
-		end(&csv);
+			csv_put_field(&csv, names[i]);
+		csv_end_row(&csv);
 	}
 	if (section->choices.rows.len > 0)
 		r = pm_annotation_init(&a, section);
@@ -135,9 +135,9 @@ int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 		return r;
 	if (section->report->annotate != PM_ANNOTATE_CODE)
 		for (size_t i = 0; i < a.lines.lines.len; i++)
-			put_line(&csv, &a.lines.lines.data[i]);
+			csv_put_source_line(&csv, &a.lines.lines.data[i]);
 	for (size_t i = 0; i < a.code.insns.len; i++)
 		if (a.code.insns.data[i].total.samples > 0)
-			put_insn(&csv, &a.code.insns.data[i]);
+			csv_put_insn(&csv, &a.code.insns.data[i]);
 	return 0;
 }

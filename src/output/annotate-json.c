@@ -10,13 +10,14 @@ struct json {
 	struct pm_str *out;
 };
 
-static void put_text(struct json *json, const char *key, const char *text)
+static void annotate_json_text(struct json *json, const char *key, const char *text)
 {
 	pm_str_puts(json->out, key);
 	pm_str_json(json->out, text);
 }
 
-static void put_number(struct json *json, const char *key, uint64_t number, bool known)
+static void annotate_json_number(struct json *json, const char *key, uint64_t number,
+				 bool known)
 {
 	pm_str_puts(json->out, key);
 	if (known)
@@ -25,13 +26,14 @@ static void put_number(struct json *json, const char *key, uint64_t number, bool
 		pm_str_puts(json->out, "null");
 }
 
-static void put_bool(struct json *json, const char *key, bool value)
+static void annotate_json_bool(struct json *json, const char *key, bool value)
 {
 	pm_str_printf(json->out, "%s%s", key, value ? "true" : "false");
 }
 
-static void put_weight(struct json *json, const char *key, const struct pm_weight *weight,
-		       const struct pm_weight *whole)
+static void annotate_json_weight(struct json *json, const char *key,
+				 const struct pm_weight *weight,
+				 const struct pm_weight *whole)
 {
 	pm_str_printf(json->out, "%s{\"samples\":%llu,\"period\":%llu,\"percent\":%.4f}",
 		      key, (unsigned long long)weight->samples,
@@ -39,25 +41,27 @@ static void put_weight(struct json *json, const char *key, const struct pm_weigh
 		      pm_weight_percent(weight, whole));
 }
 
-static void put_address(struct json *json, const char *key, uint64_t address)
+static void annotate_json_address(struct json *json, const char *key, uint64_t address)
 {
 	pm_str_printf(json->out, "%s\"0x%llx\"", key, (unsigned long long)address);
 }
 
 /* Null, or the reason why something is missing. */
-static void put_why(struct json *json, const char *key, const struct pm_error *err)
+static void annotate_json_why(struct json *json, const char *key,
+			      const struct pm_error *err)
 {
 	struct pm_str text = { 0 };
 
 	pm_put_error(&text, err, false);
-	put_text(json, key, err->code != 0 && !text.failed ? text.data : NULL);
+	annotate_json_text(json, key, err->code != 0 && !text.failed ? text.data : NULL);
 	json->out->failed |= text.failed;
 	pm_str_release(&text);
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-static void put_source_line(struct json *json, const struct pm_annotate_line *line)
+static void annotate_json_source_line(struct json *json,
+				      const struct pm_annotate_line *line)
 {
 	const struct pm_annotation_source *source =
 		line->file == PM_PROFILE_NONE ? NULL : &json->a->sources[line->file];
@@ -69,18 +73,18 @@ static void put_source_line(struct json *json, const struct pm_annotate_line *li
 	PM_AUTO_FREE char *text = bytes ? strndup(bytes, len) : NULL;
 
 	json->out->failed |= bytes && !text;
-	put_text(json, ",\"text\":", text);
+	annotate_json_text(json, ",\"text\":", text);
 }
 
-static void put_line(struct json *json, const struct pm_annotate_line *line)
+static void annotate_json_line(struct json *json, const struct pm_annotate_line *line)
 {
 	const struct pm_profile *profile = json->a->section->report->profile;
 
-	put_number(json, "{\"line\":", line->line, line->line > 0);
-	put_weight(json, ",\"self\":", &line->self, &json->a->own);
-	put_weight(json, ",\"inlined\":", &line->inlined, &json->a->own);
-	put_weight(json, ",\"total\":", &line->total, &json->a->lines.total);
-	put_source_line(json, line);
+	annotate_json_number(json, "{\"line\":", line->line, line->line > 0);
+	annotate_json_weight(json, ",\"self\":", &line->self, &json->a->own);
+	annotate_json_weight(json, ",\"inlined\":", &line->inlined, &json->a->own);
+	annotate_json_weight(json, ",\"total\":", &line->total, &json->a->lines.total);
+	annotate_json_source_line(json, line);
 	pm_str_puts(json->out, ",\"inlined_functions\":[");
 	for (uint32_t i = 0; i < line->inlineds; i++) {
 		const struct pm_annotate_inlined *inlined =
@@ -88,28 +92,28 @@ static void put_line(struct json *json, const struct pm_annotate_line *line)
 		const struct pm_profile_place *place =
 			&profile->places.data[inlined->place];
 
-		put_text(json, i == 0 ? "{\"function\":" : ",{\"function\":",
-			 profile->functions.data[place->function].name);
-		put_text(json, ",\"file\":", place->file);
-		put_number(json, ",\"line\":", place->line, place->line > 0);
-		put_weight(json, ",\"self\":", &inlined->self, &json->a->own);
+		annotate_json_text(json, i == 0 ? "{\"function\":" : ",{\"function\":",
+				   profile->functions.data[place->function].name);
+		annotate_json_text(json, ",\"file\":", place->file);
+		annotate_json_number(json, ",\"line\":", place->line, place->line > 0);
+		annotate_json_weight(json, ",\"self\":", &inlined->self, &json->a->own);
 		pm_str_puts(json->out, "}");
 	}
 	pm_str_puts(json->out, "]}");
 	pm_flush_some(json->out, json->to);
 }
 
-static void put_lines(struct json *json, size_t first, size_t end)
+static void annotate_json_lines(struct json *json, size_t first, size_t end)
 {
 	pm_str_puts(json->out, "[");
 	for (size_t i = first; i < end; i++) {
 		pm_str_puts(json->out, i == first ? "\n" : ",\n");
-		put_line(json, &json->a->lines.lines.data[i]);
+		annotate_json_line(json, &json->a->lines.lines.data[i]);
 	}
 	pm_str_puts(json->out, "]");
 }
 
-static void put_files(struct json *json)
+static void annotate_json_files(struct json *json)
 {
 	const struct pm_annotate_lines *lines = &json->a->lines;
 	size_t known = 0; /* lines without a file come last */
@@ -119,105 +123,108 @@ static void put_files(struct json *json)
 		const struct pm_annotation_source *source = &json->a->sources[i];
 		const struct pm_annotate_file *file = &lines->files.data[i];
 
-		put_text(json, i == 0 ? "\n{\"path\":" : ",\n{\"path\":", file->path);
-		put_text(json,
-			 ",\"read\":", source->readable ? source->source.path : NULL);
-		put_bool(json, ",\"newer\":", source->readable && source->source.newer);
-		put_why(json, ",\"why_not\":", &source->why);
+		annotate_json_text(json,
+				   i == 0 ? "\n{\"path\":" : ",\n{\"path\":", file->path);
+		annotate_json_text(json, ",\"read\":",
+				   source->readable ? source->source.path : NULL);
+		annotate_json_bool(
+			json, ",\"newer\":", source->readable && source->source.newer);
+		annotate_json_why(json, ",\"why_not\":", &source->why);
 		pm_str_puts(json->out, ",\"lines\":");
-		put_lines(json, file->first, file->first + file->lines);
+		annotate_json_lines(json, file->first, file->first + file->lines);
 		known += file->lines;
 		pm_str_puts(json->out, "}");
 	}
 	pm_str_puts(json->out, "]");
 	pm_str_puts(json->out, ",\n\"no_line\":");
-	put_lines(json, known, lines->lines.len);
+	annotate_json_lines(json, known, lines->lines.len);
 }
 
 /* ---- instructions ------------------------------------------------------------------------- */
 
-static void put_insn(struct json *json, const struct pm_annotate_insn *insn)
+static void annotate_json_insn(struct json *json, const struct pm_annotate_insn *insn)
 {
 	char hex[2 * sizeof(insn->bytes) + 1];
 
 	for (size_t i = 0; i < insn->size && i < sizeof(insn->bytes); i++)
 		snprintf(hex + 2 * i, 3, "%02x", insn->bytes[i]);
-	put_address(json, "{\"address\":", insn->address);
+	annotate_json_address(json, "{\"address\":", insn->address);
 	pm_str_printf(json->out, ",\"bytes\":\"%s\"", hex);
-	put_text(json, ",\"mnemonic\":", insn->mnemonic);
-	put_text(json, ",\"operands\":", insn->operands);
+	annotate_json_text(json, ",\"mnemonic\":", insn->mnemonic);
+	annotate_json_text(json, ",\"operands\":", insn->operands);
 	if (insn->has_target)
-		put_address(json, ",\"target\":", insn->target);
+		annotate_json_address(json, ",\"target\":", insn->target);
 	if (insn->target_name)
-		put_text(json, ",\"target_function\":", insn->target_name);
-	put_text(json, ",\"file\":", insn->file);
-	put_number(json, ",\"line\":", insn->line, insn->line > 0);
+		annotate_json_text(json, ",\"target_function\":", insn->target_name);
+	annotate_json_text(json, ",\"file\":", insn->file);
+	annotate_json_number(json, ",\"line\":", insn->line, insn->line > 0);
 	if (insn->inlined) {
-		put_text(json, ",\"inlined\":{\"function\":", insn->inlined);
-		put_text(json, ",\"file\":", insn->inlined_file);
-		put_number(json, ",\"line\":", insn->inlined_line,
-			   insn->inlined_line > 0);
+		annotate_json_text(json, ",\"inlined\":{\"function\":", insn->inlined);
+		annotate_json_text(json, ",\"file\":", insn->inlined_file);
+		annotate_json_number(json, ",\"line\":", insn->inlined_line,
+				     insn->inlined_line > 0);
 		pm_str_puts(json->out, "}");
 	}
-	put_weight(json, ",\"self\":", &insn->self, &json->a->own);
-	put_weight(json, ",\"total\":", &insn->total, &json->a->lines.total);
+	annotate_json_weight(json, ",\"self\":", &insn->self, &json->a->own);
+	annotate_json_weight(json, ",\"total\":", &insn->total, &json->a->lines.total);
 	pm_str_puts(json->out, "}");
 	pm_flush_some(json->out, json->to);
 }
 
-static void put_part(struct json *json, const struct pm_annotate_part *part)
+static void annotate_json_part(struct json *json, const struct pm_annotate_part *part)
 {
 	bool first = true;
 
-	put_text(json, "{\"symbol\":", part->symbol);
-	put_address(json, ",\"start\":", part->start);
-	put_address(json, ",\"end\":", part->end);
-	put_number(json, ",\"bytes_not_shown\":", part->bytes_left, true);
-	put_bool(json, ",\"inlined_here\":", part->is_container);
+	annotate_json_text(json, "{\"symbol\":", part->symbol);
+	annotate_json_address(json, ",\"start\":", part->start);
+	annotate_json_address(json, ",\"end\":", part->end);
+	annotate_json_number(json, ",\"bytes_not_shown\":", part->bytes_left, true);
+	annotate_json_bool(json, ",\"inlined_here\":", part->is_container);
 	pm_str_puts(json->out, ",\"instructions\":[");
 	for (uint32_t i = part->first; i < part->first + part->len; i++) {
 		if (json->a->code.insns.data[i].foreign)
 			continue;
 		pm_str_puts(json->out, first ? "\n" : ",\n");
 		first = false;
-		put_insn(json, &json->a->code.insns.data[i]);
+		annotate_json_insn(json, &json->a->code.insns.data[i]);
 	}
 	pm_str_puts(json->out, "]}");
 }
 
-static void put_code(struct json *json)
+static void annotate_json_code(struct json *json)
 {
 	const struct pm_annotate_code *code = &json->a->code;
 
-	put_why(json, ",\n\"why_no_code\":", &json->a->no_code);
+	annotate_json_why(json, ",\n\"why_no_code\":", &json->a->no_code);
 	if (!json->a->has_code) {
 		pm_str_puts(json->out, ",\n\"code\":null");
 		return;
 	}
-	put_text(json, ",\n\"code\":{\"path\":", code->path);
-	put_bool(json, ",\"verified\":", !code->unverified);
-	put_weight(json, ",\"shown\":", &code->shown, &json->a->own);
-	put_weight(json, ",\"elsewhere\":", &code->elsewhere, &json->a->own);
+	annotate_json_text(json, ",\n\"code\":{\"path\":", code->path);
+	annotate_json_bool(json, ",\"verified\":", !code->unverified);
+	annotate_json_weight(json, ",\"shown\":", &code->shown, &json->a->own);
+	annotate_json_weight(json, ",\"elsewhere\":", &code->elsewhere, &json->a->own);
 	pm_str_puts(json->out, ",\"parts\":[");
 	for (size_t i = 0; i < code->parts.len; i++) {
 		pm_str_puts(json->out, i == 0 ? "\n" : ",\n");
-		put_part(json, &code->parts.data[i]);
+		annotate_json_part(json, &code->parts.data[i]);
 	}
 	pm_str_puts(json->out, "]}");
 }
 
 /* ---- the whole document ------------------------------------------------------------------- */
 
-static void put_function(struct json *json, const char *key, uint32_t id)
+static void annotate_json_function(struct json *json, const char *key, uint32_t id)
 {
 	const struct pm_profile *profile = json->a->section->report->profile;
 	const struct pm_profile_function *function = &profile->functions.data[id];
 
-	put_text(json, key, function->name);
-	put_text(json, ",\"module\":", pm_profile_module_name(profile, function->module));
+	annotate_json_text(json, key, function->name);
+	annotate_json_text(
+		json, ",\"module\":", pm_profile_module_name(profile, function->module));
 }
 
-static void put_others(struct json *json)
+static void annotate_json_others(struct json *json)
 {
 	const struct pm_section *section = json->a->section;
 
@@ -225,10 +232,13 @@ static void put_others(struct json *json)
 	for (size_t i = 1; i < section->choices.rows.len; i++) {
 		const struct pm_annotate_choice *choice = &section->choices.rows.data[i];
 
-		put_function(json, i == 1 ? "{\"function\":" : ",{\"function\":",
-			     choice->function);
-		put_weight(json, ",\"self\":", &choice->self, &section->view->total);
-		put_weight(json, ",\"total\":", &choice->total, &section->view->total);
+		annotate_json_function(
+			json,
+			i == 1 ? "{\"function\":" : ",{\"function\":", choice->function);
+		annotate_json_weight(json, ",\"self\":", &choice->self,
+				     &section->view->total);
+		annotate_json_weight(json, ",\"total\":", &choice->total,
+				     &section->view->total);
 		pm_str_puts(json->out, "}");
 	}
 	pm_str_puts(json->out, "]");
@@ -248,14 +258,14 @@ int pm_json_annotate(struct pm_str *out, FILE *to, const struct pm_section *sect
 	r = pm_annotation_init(&a, section);
 	if (r < 0)
 		return r;
-	put_function(&json, ",\n\"annotate\":{\"function\":", a.function);
-	put_weight(&json, ",\"self\":", &a.lines.self, all);
-	put_weight(&json, ",\"inlined\":", &a.lines.inlined, all);
-	put_weight(&json, ",\"total\":", &a.lines.total, all);
-	put_weight(&json, ",\"unknown_line\":", &a.lines.unknown, &a.own);
-	put_others(&json);
-	put_files(&json);
-	put_code(&json);
+	annotate_json_function(&json, ",\n\"annotate\":{\"function\":", a.function);
+	annotate_json_weight(&json, ",\"self\":", &a.lines.self, all);
+	annotate_json_weight(&json, ",\"inlined\":", &a.lines.inlined, all);
+	annotate_json_weight(&json, ",\"total\":", &a.lines.total, all);
+	annotate_json_weight(&json, ",\"unknown_line\":", &a.lines.unknown, &a.own);
+	annotate_json_others(&json);
+	annotate_json_files(&json);
+	annotate_json_code(&json);
 	pm_str_puts(out, "}");
 	return 0;
 }

@@ -15,7 +15,7 @@ struct builder {
 	double limit;
 };
 
-static int push(struct builder *b, struct pm_annotation_row row)
+static int builder_push_row(struct builder *b, struct pm_annotation_row row)
 {
 	return pm_vec_push(&b->ret->rows, row);
 }
@@ -34,10 +34,11 @@ static int push_insns(struct builder *b, uint32_t file, uint32_t line)
 		uint32_t id = a->places.data[i].insn;
 		const struct pm_annotate_insn *insn = &a->code.insns.data[id];
 
-		r = push(b, (struct pm_annotation_row){ .kind = PM_ROW_INSN,
-							.id = id,
-							.self = insn->self,
-							.total = insn->total });
+		r = builder_push_row(b,
+				     (struct pm_annotation_row){ .kind = PM_ROW_INSN,
+								 .id = id,
+								 .self = insn->self,
+								 .total = insn->total });
 	}
 	return r;
 }
@@ -55,9 +56,10 @@ static int push_inside(struct builder *b, const struct pm_annotate_line *line)
 		const struct pm_annotate_inlined *inlined = &a->lines.inlineds.data[id];
 
 		if (pm_weight_percent(&inlined->self, &a->own) >= b->limit)
-			r = push(b, (struct pm_annotation_row){ .kind = PM_ROW_INLINED,
-								.id = id,
-								.self = inlined->self });
+			r = builder_push_row(
+				b, (struct pm_annotation_row){ .kind = PM_ROW_INLINED,
+							       .id = id,
+							       .self = inlined->self });
 	}
 	if (r == 0 && (pm_weight_percent(&self, &a->own) >= b->limit ||
 		       pm_weight_percent(&line->total, &a->lines.total) >= b->limit))
@@ -82,7 +84,7 @@ static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t
 		if (line->line > 0)
 			pm_weight_add(&b->ret->shown, &row.self);
 	}
-	r = push(b, row);
+	r = builder_push_row(b, row);
 	return r == 0 && line ? push_inside(b, line) : r;
 }
 
@@ -126,15 +128,17 @@ static int push_file(struct builder *b, uint32_t file)
 
 	if (r < 0 || regions.regions.len == 0)
 		return r;
-	r = push(b, (struct pm_annotation_row){ .kind = PM_ROW_FILE, .id = file });
+	r = builder_push_row(
+		b, (struct pm_annotation_row){ .kind = PM_ROW_FILE, .id = file });
 	for (size_t i = 0; r == 0 && i < regions.regions.len; i++) {
 		const struct pm_annotate_region *region = &regions.regions.data[i];
 
 		if (i > 0)
-			r = push(b, (struct pm_annotation_row){
-					    .kind = PM_ROW_GAP,
-					    .left_out = region->first - region[-1].last -
-							1 });
+			r = builder_push_row(b,
+					     (struct pm_annotation_row){
+						     .kind = PM_ROW_GAP,
+						     .left_out = region->first -
+								 region[-1].last - 1 });
 		if (r == 0)
 			r = push_region(b, file, region, &at);
 	}
@@ -162,8 +166,9 @@ static int push_part(struct builder *b, uint32_t id)
 	const struct pm_annotate_code *code = &b->a->code;
 	const struct pm_annotate_part *part = &code->parts.data[id];
 	uint32_t left_out = 0;
-	int r = push(b, (struct pm_annotation_row){
-				.kind = PM_ROW_PART, .id = id, .self = part->self });
+	int r = builder_push_row(b, (struct pm_annotation_row){ .kind = PM_ROW_PART,
+								.id = id,
+								.self = part->self });
 
 	for (uint32_t i = part->first; r == 0 && i < part->first + part->len; i++) {
 		const struct pm_annotate_insn *insn = &code->insns.data[i];
@@ -173,15 +178,17 @@ static int push_part(struct builder *b, uint32_t id)
 			continue;
 		}
 		if (left_out > 0)
-			r = push(b, (struct pm_annotation_row){ .kind = PM_ROW_GAP,
-								.left_out = left_out });
+			r = builder_push_row(
+				b, (struct pm_annotation_row){ .kind = PM_ROW_GAP,
+							       .left_out = left_out });
 		left_out = 0;
 		pm_weight_add(&b->ret->shown, &insn->self);
 		if (r == 0)
-			r = push(b, (struct pm_annotation_row){ .kind = PM_ROW_INSN,
-								.id = i,
-								.self = insn->self,
-								.total = insn->total });
+			r = builder_push_row(
+				b, (struct pm_annotation_row){ .kind = PM_ROW_INSN,
+							       .id = i,
+							       .self = insn->self,
+							       .total = insn->total });
 	}
 	return r;
 }

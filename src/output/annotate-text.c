@@ -24,15 +24,15 @@ struct page {
 
 /* ---- the heading ------------------------------------------------------------------------- */
 
-static void put_samples(struct pm_str *str, const struct page *page,
-			const struct pm_weight *weight, const char *what)
+static void put_sample_share(struct pm_str *str, const struct page *page,
+			     const struct pm_weight *weight, const char *what)
 {
 	pm_put_count(str, weight->samples);
 	pm_str_printf(str, " %s %s, %.1f%%", weight->samples == 1 ? "sample" : "samples",
 		      what, pm_weight_percent(weight, &page->a->section->view->total));
 }
 
-static void say_others(const struct page *page)
+static void print_other_functions(const struct page *page)
 {
 	const struct pm_section *section = page->a->section;
 	const struct pm_profile *profile = section->report->profile;
@@ -56,7 +56,8 @@ static void say_others(const struct page *page)
 	pm_str_release(&line);
 }
 
-static void warn(const struct page *page, const char *first, const struct pm_error *err)
+static void page_put_warning(const struct page *page, const char *first,
+			     const struct pm_error *err)
 {
 	struct pm_str line = { 0 };
 
@@ -67,25 +68,25 @@ static void warn(const struct page *page, const char *first, const struct pm_err
 	pm_str_release(&line);
 }
 
-static void say_file_warnings(const struct page *page)
+static void print_file_warnings(const struct page *page)
 {
 	const struct pm_annotation *a = page->a;
 	struct pm_error err = { .offset = -1 };
 
 	if (a->no_code.code != 0)
-		warn(page, "no instructions: ", &a->no_code);
+		page_put_warning(page, "no instructions: ", &a->no_code);
 	if (a->has_code && a->code.unverified) {
 		pm_error_set(&err, 0,
 			     "the recording knows no build-id of it: that it is "
 			     "the recorded file is only likely from its age");
 		pm_error_where(&err, a->code.path, -1);
-		warn(page, "", &err);
+		page_put_warning(page, "", &err);
 	}
 	if (a->lines.files.len == 0 && a->own.samples > 0) {
 		pm_error_set(&err, 0,
 			     "no line of it is known: there was no debug "
 			     "information when it was recorded");
-		warn(page, "", &err);
+		page_put_warning(page, "", &err);
 	}
 	for (size_t i = 0; i < a->lines.files.len; i++) {
 		const struct pm_annotation_source *source = &a->sources[i];
@@ -96,11 +97,11 @@ static void say_file_warnings(const struct page *page)
 			     "changed since the recording began: its lines may "
 			     "be others now");
 		pm_error_where(&err, source->source.path, -1);
-		warn(page, "", &err);
+		page_put_warning(page, "", &err);
 	}
 }
 
-static void say_heading(const struct page *page)
+static void print_annotation_heading(const struct page *page)
 {
 	const struct pm_annotation *a = page->a;
 	const struct pm_profile *profile = a->section->report->profile;
@@ -117,27 +118,27 @@ static void say_heading(const struct page *page)
 		   0, false, report->ascii);
 	fprintf(page->text->to, "%s\n", line.failed ? "" : line.data);
 	pm_str_clear(&line);
-	put_samples(&line, page, &a->own, "taken in it");
+	put_sample_share(&line, page, &a->own, "taken in it");
 	if (a->lines.inlined.samples > 0)
 		pm_str_printf(
 			&line, " (%.1f%% in functions inlined into it)",
 			pm_weight_percent(&a->lines.inlined, &a->section->view->total));
 	if (page->totals) {
 		pm_str_puts(&line, ";   ");
-		put_samples(&line, page, &a->lines.total, "with it on the stack");
+		put_sample_share(&line, page, &a->lines.total, "with it on the stack");
 	}
 	if (!line.failed)
 		pm_text_wrap(page->text, PM_COLOR_PLAIN, "", 2, 3, line.data);
 	pm_str_release(&name);
 	pm_str_release(&line);
-	say_others(page);
-	say_file_warnings(page);
+	print_other_functions(page);
+	print_file_warnings(page);
 }
 
 /* ---- columns ------------------------------------------------------------------------------ */
 
-static void put_percent(const struct page *page, const struct pm_weight *part,
-			const struct pm_weight *whole)
+static void page_put_percent(const struct page *page, const struct pm_weight *part,
+			     const struct pm_weight *whole)
 {
 	if (part->samples > 0)
 		pm_text_percent(page->text, pm_weight_percent(part, whole));
@@ -157,10 +158,10 @@ static void put_columns(const struct page *page, size_t index, const char *numbe
 	const struct pm_annotation_row *row = &page->rows->rows.data[index];
 	struct pm_str gutter = { 0 };
 
-	put_percent(page, &row->self, &page->a->own);
+	page_put_percent(page, &row->self, &page->a->own);
 	if (page->totals) {
 		fputs("  ", page->text->to);
-		put_percent(page, &row->total, &page->a->lines.total);
+		page_put_percent(page, &row->total, &page->a->lines.total);
 	}
 	fputs("  ", page->text->to);
 	pm_text_put(page->text, color, number);
@@ -172,7 +173,7 @@ static void put_columns(const struct page *page, size_t index, const char *numbe
 }
 
 /* The width available for the text of a row; 0: unlimited. */
-static size_t room(const struct page *page)
+static size_t page_text_room(const struct page *page)
 {
 	size_t before = columns_before(page) +
 			(page->rows->lanes > 0 ? page->rows->lanes + 2 : 0);
@@ -199,13 +200,13 @@ static void put_source_text(struct pm_str *str, const char *text, size_t len,
 	}
 }
 
-static void end_row(const struct page *page, const struct pm_str *words,
-		    enum pm_color color)
+static void put_row_words(const struct page *page, const struct pm_str *words,
+			  enum pm_color color)
 {
 	struct pm_str shown = { 0 };
 
 	if (words->len > 0 && !words->failed)
-		pm_put_cut(&shown, words->data, room(page), false,
+		pm_put_cut(&shown, words->data, page_text_room(page), false,
 			   page->text->report->ascii);
 	if (shown.len > 0 && !shown.failed)
 		pm_text_put(page->text, color, shown.data);
@@ -266,7 +267,7 @@ static void put_line_row(const struct page *page, size_t index)
 			pm_str_puts(&words, "(the file has no such line)");
 	}
 	put_columns(page, index, number, PM_COLOR_PLAIN);
-	end_row(page, &words, bytes ? PM_COLOR_PLAIN : PM_COLOR_DIM);
+	put_row_words(page, &words, bytes ? PM_COLOR_PLAIN : PM_COLOR_DIM);
 	pm_str_release(&words);
 }
 
@@ -278,7 +279,7 @@ static void put_inlined_row(const struct page *page, size_t index)
 		&profile->places.data[page->a->lines.inlineds.data[id].place];
 	bool ascii = page->text->report->ascii;
 	struct pm_str words = { 0 }, source = { 0 };
-	size_t all = room(page);
+	size_t all = page_text_room(page);
 	char number[24];
 
 	pm_put_source(&source, place);
@@ -293,7 +294,7 @@ static void put_inlined_row(const struct page *page, size_t index)
 		pm_str_puts(&words, source.data);
 	snprintf(number, sizeof(number), "%*s", (int)page->number, "");
 	put_columns(page, index, number, PM_COLOR_PLAIN);
-	end_row(page, &words, PM_COLOR_PLAIN);
+	put_row_words(page, &words, PM_COLOR_PLAIN);
 	pm_str_release(&words);
 	pm_str_release(&source);
 }
@@ -343,7 +344,7 @@ static void put_insn_row(const struct page *page, size_t index)
 	snprintf(address, sizeof(address), "%llx:", (unsigned long long)insn->address);
 	snprintf(number, sizeof(number), "%*s", (int)page->number, address);
 	put_columns(page, index, number, PM_COLOR_DIM);
-	end_row(page, &words, PM_COLOR_PLAIN);
+	put_row_words(page, &words, PM_COLOR_PLAIN);
 	pm_str_release(&words);
 }
 
@@ -383,12 +384,12 @@ static void put_gap_row(const struct page *page, size_t index)
 		pm_str_printf(&words, "(%u instructions of the function around it)",
 			      row->left_out);
 	put_columns(page, index, number.failed ? "" : number.data, PM_COLOR_DIM);
-	end_row(page, &words, PM_COLOR_DIM);
+	put_row_words(page, &words, PM_COLOR_DIM);
 	pm_str_release(&number);
 	pm_str_release(&words);
 }
 
-static void put_row(const struct page *page, size_t index)
+static void page_put_row(const struct page *page, size_t index)
 {
 	const struct pm_annotation_row *row = &page->rows->rows.data[index];
 
@@ -416,7 +417,7 @@ static void put_row(const struct page *page, size_t index)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static void say_sum(const struct page *page)
+static void print_sum(const struct page *page)
 {
 	const struct pm_annotation *a = page->a;
 	struct pm_weight hidden = { 0 };
@@ -449,7 +450,7 @@ static void say_sum(const struct page *page)
 	pm_str_release(&line);
 }
 
-static void measure(struct page *page)
+static void page_measure_columns(struct page *page)
 {
 	/* A stray interrupt does not justify a second column. */
 	page->totals = pm_weight_percent(&page->a->own, &page->a->lines.total) <
@@ -482,11 +483,11 @@ static int put_page(struct pm_text *text, const struct pm_annotation *a)
 
 	if (r < 0)
 		return r;
-	measure(&page);
+	page_measure_columns(&page);
 	if (!quiet) {
 		struct pm_str title = { 0 };
 
-		say_heading(&page);
+		print_annotation_heading(&page);
 		pm_str_printf(&title, "\n  self%s  %*s", page.totals ? "   total" : "",
 			      (int)page.number, rows.by_line ? "line" : "addr");
 		if (!title.failed)
@@ -495,10 +496,10 @@ static int put_page(struct pm_text *text, const struct pm_annotation *a)
 		pm_str_release(&title);
 	}
 	for (size_t i = 0; i < rows.rows.len; i++)
-		put_row(&page, i);
+		page_put_row(&page, i);
 	if (!quiet) {
 		fputc('\n', text->to);
-		say_sum(&page);
+		print_sum(&page);
 	}
 	return text->failed ? -ENOMEM : 0;
 }

@@ -51,7 +51,7 @@ static int read_sources(struct pm_annotation *a)
 
 /* ---- instructions ------------------------------------------------------------------------ */
 
-static int compare_places(const void *a, const void *b)
+static int compare_annotation_places(const void *a, const void *b)
 {
 	const struct pm_annotation_place *x = a, *y = b;
 
@@ -74,7 +74,8 @@ static int compare_files(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-static uint32_t find_file(const struct named_file *files, size_t len, const char *path)
+static uint32_t find_named_file(const struct named_file *files, size_t len,
+				const char *path)
 {
 	const struct named_file key = { .path = path };
 	const struct named_file *found =
@@ -102,7 +103,7 @@ static int sort_places(struct pm_annotation *a)
 		if (insn->foreign)
 			continue;
 		if (insn->file != path)
-			file = find_file(files, len, insn->file);
+			file = find_named_file(files, len, insn->file);
 		path = insn->file;
 		if (pm_vec_push(&a->places,
 				(struct pm_annotation_place){
@@ -113,7 +114,7 @@ static int sort_places(struct pm_annotation *a)
 	}
 	if (a->places.len > 1)
 		qsort(a->places.data, a->places.len, sizeof(*a->places.data),
-		      compare_places);
+		      compare_annotation_places);
 	return 0;
 }
 
@@ -126,7 +127,7 @@ size_t pm_annotation_places_from(const struct pm_annotation *annotation, uint32_
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (compare_places(&annotation->places.data[mid], &key) < 0)
+		if (compare_annotation_places(&annotation->places.data[mid], &key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -134,7 +135,7 @@ size_t pm_annotation_places_from(const struct pm_annotation *annotation, uint32_
 	return low;
 }
 
-static int read_code(struct pm_annotation *a)
+static int annotation_read_code(struct pm_annotation *a)
 {
 	int r;
 
@@ -167,7 +168,7 @@ int pm_annotation_init(struct pm_annotation *ret, const struct pm_section *secti
 	pm_weight_add(&a.own, &a.lines.inlined);
 	r = read_sources(&a);
 	if (r == 0)
-		r = read_code(&a);
+		r = annotation_read_code(&a);
 	if (r < 0)
 		return r;
 	*ret = a;

@@ -62,7 +62,7 @@ static void callgrind_release(struct callgrind *it)
 
 /* ---- sums -------------------------------------------------------------------------------- */
 
-static bool cost_equal(const void *table, uint32_t id, const void *key)
+static bool callgrind_cost_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct cost *have = &((const struct callgrind *)table)->costs.data[id];
 	const struct cost *wanted = key;
@@ -75,7 +75,7 @@ static int add_cost(struct callgrind *it, const struct cost *cost)
 {
 	uint64_t hash =
 		pm_hash_mix((uint64_t)cost->place << 32 | cost->callee, cost->event);
-	uint32_t id = pm_index_find(&it->index, hash, cost_equal, it, cost);
+	uint32_t id = pm_index_find(&it->index, hash, callgrind_cost_equal, it, cost);
 
 	if (id != PM_INDEX_NONE) {
 		pm_weight_add(&it->costs.data[id].weight, &cost->weight);
@@ -88,8 +88,8 @@ static int add_cost(struct callgrind *it, const struct cost *cost)
 }
 
 /* From the leaf to the root: the first occurrence of a function is its last call. */
-static int add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp, uint32_t event,
-		     const struct pm_weight *weight)
+static int callgrind_add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp,
+			       uint32_t event, const struct pm_weight *weight)
 {
 	const struct pm_profile *profile = it->profile;
 	uint32_t callee = PM_PROFILE_NONE;
@@ -120,7 +120,7 @@ static int add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp, uint3
 }
 
 /* Cells also differ by thread; each stack is walked once per event. */
-static int add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
+static int callgrind_add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
 {
 	const struct pm_profile *profile = it->profile;
 	PM_AUTO_FREE struct pm_weight *self =
@@ -142,7 +142,7 @@ static int add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
 			memset(it->seen, 0, profile->functions.len * sizeof(*it->seen));
 			*stamp = 1;
 		}
-		if (add_stack(it, i, *stamp, event, &self[i]) < 0)
+		if (callgrind_add_stack(it, i, *stamp, event, &self[i]) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -151,7 +151,8 @@ static int add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
 /* ---- names ------------------------------------------------------------------------------ */
 
 /* `KEY=(id) name` the first time, `KEY=(id)` afterwards. */
-static void put_name(struct callgrind *it, const char *key, struct pm_strings *names)
+static void callgrind_put_name(struct callgrind *it, const char *key,
+			       struct pm_strings *names)
 {
 	size_t known = names->starts.len;
 	uint32_t id = 0;
@@ -173,30 +174,31 @@ static void put_name(struct callgrind *it, const char *key, struct pm_strings *n
 	pm_str_clear(&it->text);
 }
 
-static void put_file(struct callgrind *it, const char *key, const char *file)
+static void callgrind_put_file(struct callgrind *it, const char *key, const char *file)
 {
 	if (file && file[0] != '\0')
 		pm_str_printable(&it->text, file, strlen(file));
 	else
 		pm_str_puts(&it->text, "???");
-	put_name(it, key, &it->file_names);
+	callgrind_put_name(it, key, &it->file_names);
 }
 
 /* @prefix is "" for the caller and "c" for the callee. */
-static void put_function(struct callgrind *it, const char *prefix, uint32_t function)
+static void callgrind_put_function(struct callgrind *it, const char *prefix,
+				   uint32_t function)
 {
 	bool called = prefix[0] == 'c', all = function == PM_PROFILE_NONE;
 
 	pm_put_export_module(&it->text, it->profile,
 			     all ? PM_PROFILE_NONE
 				 : it->profile->functions.data[function].module);
-	put_name(it, called ? "cob" : "ob", &it->objects);
-	put_file(it, called ? "cfi" : "fl", all ? NULL : it->files[function]);
+	callgrind_put_name(it, called ? "cob" : "ob", &it->objects);
+	callgrind_put_file(it, called ? "cfi" : "fl", all ? NULL : it->files[function]);
 	if (all)
 		pm_str_puts(&it->text, "[recording]");
 	else
 		pm_put_export_function(&it->text, it->profile, function);
-	put_name(it, called ? "cfn" : "fn", &it->names);
+	callgrind_put_name(it, called ? "cfn" : "fn", &it->names);
 }
 
 /* A name that every reader accepts: a letter, then letters, digits and `_`. */
@@ -229,7 +231,7 @@ static int name_columns(struct callgrind *it)
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static uint32_t function_of(const struct callgrind *it, const struct cost *cost)
+static uint32_t cost_function(const struct callgrind *it, const struct cost *cost)
 {
 	return cost->place == PM_PROFILE_NONE
 		       ? PM_PROFILE_NONE
@@ -239,7 +241,7 @@ static uint32_t function_of(const struct callgrind *it, const struct cost *cost)
 static int cost_order(const void *a, const void *b, void *context)
 {
 	const struct cost *left = a, *right = b;
-	uint32_t l = function_of(context, left), r = function_of(context, right);
+	uint32_t l = cost_function(context, left), r = cost_function(context, right);
 
 	if (l != r)
 		return l < r ? -1 : 1;
@@ -251,7 +253,7 @@ static int cost_order(const void *a, const void *b, void *context)
 	return (left->event > right->event) - (left->event < right->event);
 }
 
-static void put_row(struct callgrind *it, uint32_t line)
+static void callgrind_put_row(struct callgrind *it, uint32_t line)
 {
 	size_t len = it->row.len;
 
@@ -269,7 +271,7 @@ static void put_row(struct callgrind *it, uint32_t line)
 
 /* Writes the costs from @first on that differ only by event; returns the index of the
  * next one. */
-static size_t put_costs(struct callgrind *it, size_t first)
+static size_t callgrind_put_costs(struct callgrind *it, size_t first)
 {
 	const struct cost *cost = &it->costs.data[first];
 	const struct pm_profile_place *place =
@@ -288,14 +290,15 @@ static size_t put_costs(struct callgrind *it, size_t first)
 		samples += more->weight.samples;
 	}
 	if (cost->callee != PM_PROFILE_NONE) {
-		put_function(it, "c", cost->callee);
+		callgrind_put_function(it, "c", cost->callee);
 		pm_str_puts(&it->out, "calls=");
 		pm_str_u64(&it->out, samples);
 		pm_str_puts(&it->out, " 0\n");
 	}
 	/* `fi` could name another file, but callgrind_annotate then splits the function
 	 * in two, each with a part of the cost. */
-	put_row(it, place && pm_export_at_home(it->files, place) ? place->line : 0);
+	callgrind_put_row(it,
+			  place && pm_export_at_home(it->files, place) ? place->line : 0);
 	return i;
 }
 
@@ -304,14 +307,14 @@ static void put_body(struct callgrind *it)
 	uint32_t function = 0;
 
 	for (size_t i = 0; i < it->costs.len && !it->failed && !it->out.failed;) {
-		uint32_t next = function_of(it, &it->costs.data[i]);
+		uint32_t next = cost_function(it, &it->costs.data[i]);
 
 		if (i == 0 || next != function) {
 			pm_str_putc(&it->out, '\n');
-			put_function(it, "", next);
+			callgrind_put_function(it, "", next);
 			function = next;
 		}
-		i = put_costs(it, i);
+		i = callgrind_put_costs(it, i);
 		pm_flush_some(&it->out, it->to);
 	}
 }
@@ -325,7 +328,7 @@ static void put_description(struct callgrind *it, const char *key, const char *t
 	pm_str_putc(&it->out, '\n');
 }
 
-static void put_head(struct callgrind *it)
+static void callgrind_put_head(struct callgrind *it)
 {
 	const struct pm_profile *profile = it->profile;
 	const struct pm_export *export = &it->export;
@@ -379,7 +382,7 @@ static void put_totals(struct callgrind *it)
 	pm_str_putc(&it->out, '\n');
 }
 
-static int sum_up(struct callgrind *it)
+static int callgrind_sum_costs(struct callgrind *it)
 {
 	const struct pm_profile *profile = it->profile;
 	size_t events = it->export.end - it->export.first;
@@ -391,7 +394,7 @@ static int sum_up(struct callgrind *it)
 		return -ENOMEM;
 	it->row.len = events;
 	for (uint32_t event = it->export.first; event < it->export.end; event++)
-		if (add_event(it, event, &stamp) < 0)
+		if (callgrind_add_event(it, event, &stamp) < 0)
 			return -ENOMEM;
 	if (it->costs.len > 0)
 		qsort_r(it->costs.data, it->costs.len, sizeof(struct cost), cost_order,
@@ -407,9 +410,9 @@ int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_erro
 
 	if (r < 0)
 		return r;
-	if (name_columns(&it) < 0 || sum_up(&it) < 0)
+	if (name_columns(&it) < 0 || callgrind_sum_costs(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	put_head(&it);
+	callgrind_put_head(&it);
 	put_body(&it);
 	put_totals(&it);
 	if (it.failed)

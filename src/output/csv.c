@@ -14,14 +14,14 @@ struct csv {
 
 /* ---- fields ---------------------------------------------------------------------------- */
 
-static void separate(struct csv *csv)
+static void csv_put_separator(struct csv *csv)
 {
 	if (csv->inside)
 		pm_str_puts(&csv->out, csv->separator);
 	csv->inside = true;
 }
 
-static void end_line(struct csv *csv)
+static void csv_end_line(struct csv *csv)
 {
 	pm_str_putc(&csv->out, '\n');
 	csv->inside = false;
@@ -61,22 +61,22 @@ void pm_put_field(struct pm_str *str, const char *text, const char *separator)
 	pm_str_release(&tame);
 }
 
-static void put_text(struct csv *csv, const char *text)
+static void csv_put_text(struct csv *csv, const char *text)
 {
-	separate(csv);
+	csv_put_separator(csv);
 	pm_put_field(&csv->out, text, csv->separator);
 }
 
-static void put_number(struct csv *csv, uint64_t number)
+static void csv_put_number(struct csv *csv, uint64_t number)
 {
-	separate(csv);
+	csv_put_separator(csv);
 	pm_str_u64(&csv->out, number);
 }
 
-static void put_titles(struct csv *csv, const char *const *titles, size_t len)
+static void csv_put_titles(struct csv *csv, const char *const *titles, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		put_text(csv, titles[i]);
+		csv_put_text(csv, titles[i]);
 }
 
 /* ---- fields of all lines ----------------------------------------------------------------- */
@@ -91,52 +91,52 @@ static void put_weights(struct csv *csv, const struct pm_weight *self,
 {
 	const struct pm_weight *whole = &csv->section->view->total;
 
-	separate(csv);
+	csv_put_separator(csv);
 	pm_str_printf(&csv->out, "%.4f", pm_weight_percent(self, whole));
-	separate(csv);
+	csv_put_separator(csv);
 	pm_str_printf(&csv->out, "%.4f", pm_weight_percent(total, whole));
-	put_number(csv, self->samples);
-	put_number(csv, total->samples);
-	put_number(csv, self->period);
-	put_number(csv, total->period);
+	csv_put_number(csv, self->samples);
+	csv_put_number(csv, total->samples);
+	csv_put_number(csv, self->period);
+	csv_put_number(csv, total->period);
 }
 
-static void put_event(struct csv *csv)
+static void csv_put_event(struct csv *csv)
 {
 	const struct pm_section *section = csv->section;
 	struct pm_str name = { 0 };
 
 	pm_put_event(&name, section->report->profile, section->view->event);
-	put_text(csv, name.data && !name.failed ? name.data : "");
+	csv_put_text(csv, name.data && !name.failed ? name.data : "");
 	csv->out.failed |= name.failed;
 	pm_str_release(&name);
 }
 
-static void put_function(struct csv *csv, uint32_t id)
+static void csv_put_function(struct csv *csv, uint32_t id)
 {
 	const struct pm_profile *profile = csv->section->report->profile;
 	const struct pm_profile_function *function = &profile->functions.data[id];
 
-	put_text(csv, function->name);
-	put_text(csv, pm_profile_module_name(profile, function->module));
+	csv_put_text(csv, function->name);
+	csv_put_text(csv, pm_profile_module_name(profile, function->module));
 }
 
 /* ---- tables ---------------------------------------------------------------------------- */
 
-static void put_value(struct csv *csv, const struct pm_row_value *value)
+static void csv_put_value(struct csv *csv, const struct pm_row_value *value)
 {
 	if (value->kind == PM_VALUE_TEXT) {
-		put_text(csv, value->text);
+		csv_put_text(csv, value->text);
 		return;
 	}
-	separate(csv);
+	csv_put_separator(csv);
 	if (value->kind == PM_VALUE_ADDRESS)
 		pm_str_hex(&csv->out, value->number);
 	else if (value->known)
 		pm_str_u64(&csv->out, value->number);
 }
 
-static int put_table(struct csv *csv, bool titles, double limit)
+static int csv_put_table(struct csv *csv, bool titles, double limit)
 {
 	const struct pm_report *report = csv->section->report;
 	const struct pm_view *view = csv->section->view;
@@ -152,11 +152,11 @@ static int put_table(struct csv *csv, bool titles, double limit)
 	if (r < 0)
 		return r;
 	if (titles) {
-		put_text(csv, "event");
-		put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
+		csv_put_text(csv, "event");
+		csv_put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
 		for (size_t i = 0; i < columns_len; i++)
-			put_text(csv, columns[i].name);
-		end_line(csv);
+			csv_put_text(csv, columns[i].name);
+		csv_end_line(csv);
 	}
 	for (size_t i = 0; i < table.rows.len; i++) {
 		const struct pm_row *row = &table.rows.data[i];
@@ -164,22 +164,22 @@ static int put_table(struct csv *csv, bool titles, double limit)
 		if (pm_weight_percent(report->by_total ? &row->total : &row->self,
 				      &view->total) < limit)
 			continue;
-		put_event(csv);
+		csv_put_event(csv);
 		put_weights(csv, &row->self, &row->total);
 		for (size_t c = 0; c < columns_len; c++) {
 			struct pm_row_value value;
 
 			pm_row_get(report->profile, &columns[c], row, &value);
-			put_value(csv, &value);
+			csv_put_value(csv, &value);
 		}
-		end_line(csv);
+		csv_end_line(csv);
 	}
 	return 0;
 }
 
 /* ---- trees ----------------------------------------------------------------------------- */
 
-static int put_tree(struct csv *csv, bool titles, double limit)
+static int csv_put_tree(struct csv *csv, bool titles, double limit)
 {
 	static const char *const node_titles[] = { "depth", "function", "module",
 						   "inlined" };
@@ -190,20 +190,20 @@ static int put_tree(struct csv *csv, bool titles, double limit)
 	if (r < 0)
 		return r;
 	if (titles) {
-		put_text(csv, "event");
-		put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
-		put_titles(csv, node_titles, PM_ARRAY_LEN(node_titles));
-		end_line(csv);
+		csv_put_text(csv, "event");
+		csv_put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
+		csv_put_titles(csv, node_titles, PM_ARRAY_LEN(node_titles));
+		csv_end_line(csv);
 	}
 	while ((r = pm_tree_next(tree, limit, &id)) > 0) {
 		const struct pm_tree_node *node = &tree->nodes.data[id];
 
-		put_event(csv);
+		csv_put_event(csv);
 		put_weights(csv, &node->self, &node->total);
-		put_number(csv, node->depth - 1);
-		put_function(csv, node->function);
-		put_number(csv, node->inlined);
-		end_line(csv);
+		csv_put_number(csv, node->depth - 1);
+		csv_put_function(csv, node->function);
+		csv_put_number(csv, node->inlined);
+		csv_end_line(csv);
 	}
 	pm_tree_free(tree);
 	return r;
@@ -211,8 +211,8 @@ static int put_tree(struct csv *csv, bool titles, double limit)
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-static int put_list(struct csv *csv, struct pm_section *section, bool titles,
-		    struct pm_error *err)
+static int csv_put_list(struct csv *csv, struct pm_section *section, bool titles,
+			struct pm_error *err)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
 	struct pm_str event = { 0 };
@@ -248,14 +248,14 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 		}
 		csv.section = &section;
 		if (pm_report_is_sheet(report))
-			r = put_list(&csv, &section, event == first, err);
+			r = csv_put_list(&csv, &section, event == first, err);
 		else if (report->show == PM_SHOW_ANNOTATE)
 			r = pm_csv_annotate(&csv.out, to, separator, &section,
 					    event == first);
 		else
 			r = report->show == PM_SHOW_TABLE
-				    ? put_table(&csv, event == first, limit)
-				    : put_tree(&csv, event == first, limit);
+				    ? csv_put_table(&csv, event == first, limit)
+				    : csv_put_tree(&csv, event == first, limit);
 	}
 	if (r < 0) {
 		pm_str_release(&csv.out);

@@ -58,7 +58,7 @@ void pm_strings_release(struct pm_strings *strings)
 /* ---- notes ---------------------------------------------------------------------------- */
 
 /* The warnings of the text report, one note for each line that begins with `! `. */
-static int take_notes(struct pm_export *export, const char *text, const char *event)
+static int export_add_notes(struct pm_export *export, const char *text, const char *event)
 {
 	while (*text != '\0') {
 		const char *end = strchrnul(text, '\n');
@@ -102,7 +102,7 @@ static int add_warnings(struct pm_export *export, struct pm_section *section,
 		pm_text_file_warnings(&text);
 	if (fclose(text.to) != 0 || text.failed)
 		return -ENOMEM;
-	return take_notes(export, words, event);
+	return export_add_notes(export, words, event);
 }
 
 static int add_filter_note(struct pm_export *export)
@@ -171,7 +171,8 @@ static int name_event(struct pm_export *export, uint32_t event)
 	return r;
 }
 
-static int add_event(struct pm_export *export, uint32_t event, struct pm_error *err)
+static int export_add_event(struct pm_export *export, uint32_t event,
+			    struct pm_error *err)
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 	struct pm_report report = *export->report;
@@ -210,7 +211,7 @@ int pm_export_init(struct pm_export *ret, const struct pm_report *report,
 	    add_filter_note(&export) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (uint32_t event = export.first; r == 0 && event < export.end; event++)
-		r = add_event(&export, event, err);
+		r = export_add_event(&export, event, err);
 	if (r < 0)
 		return r;
 	for (size_t i = profile->stacks.len; i-- > 0;) {
@@ -302,7 +303,7 @@ void pm_export_order_release(struct pm_export_order *order)
 
 /* ---- source files ----------------------------------------------------------------------- */
 
-static bool same_file(const char *a, const char *b)
+static bool is_same_file_name(const char *a, const char *b)
 {
 	return a == b || strcmp(pm_basename(a), pm_basename(b)) == 0;
 }
@@ -318,7 +319,7 @@ const char **pm_export_files(const struct pm_profile *profile)
 		if (!place->file)
 			continue;
 		if (!*home || (**home != '/' && *place->file == '/' &&
-			       same_file(*home, place->file)))
+			       is_same_file_name(*home, place->file)))
 			*home = place->file;
 	}
 	return files;
@@ -326,7 +327,7 @@ const char **pm_export_files(const struct pm_profile *profile)
 
 bool pm_export_at_home(const char *const *files, const struct pm_profile_place *place)
 {
-	return place->file && same_file(files[place->function], place->file);
+	return place->file && is_same_file_name(files[place->function], place->file);
 }
 
 /* ---- words ---------------------------------------------------------------------------- */

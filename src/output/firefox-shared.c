@@ -136,7 +136,8 @@ void pm_firefox_put_libs(struct pm_firefox *it)
 /* Called for each element of a column. */
 typedef void (*put_fn)(struct pm_firefox *it, uint32_t index);
 
-static void put_column(struct pm_firefox *it, const char *key, size_t len, put_fn put)
+static void put_table_column(struct pm_firefox *it, const char *key, size_t len,
+			     put_fn put)
 {
 	pm_str_puts(&it->out, "\"");
 	pm_str_puts(&it->out, key);
@@ -157,17 +158,17 @@ static void put_length(struct pm_firefox *it, size_t len)
 	pm_str_puts(&it->out, "}");
 }
 
-static void put_one(struct pm_firefox *it, uint32_t index)
+static void put_resource_one(struct pm_firefox *it, uint32_t index)
 {
 	pm_str_putc(&it->out, '1');
 }
 
-static void put_type(struct pm_firefox *it, uint32_t index)
+static void put_resource_type(struct pm_firefox *it, uint32_t index)
 {
 	pm_str_u64(&it->out, RESOURCE_LIBRARY);
 }
 
-static void put_null(struct pm_firefox *it, uint32_t index)
+static void put_resource_null(struct pm_firefox *it, uint32_t index)
 {
 	pm_str_puts(&it->out, "null");
 }
@@ -205,8 +206,8 @@ static void put_frame_column(struct pm_firefox *it, const char *key, put_level_f
 	pm_str_puts(&it->out, "],\n");
 }
 
-static void put_address(struct pm_firefox *it, const struct pm_profile_frame *frame,
-			uint32_t level)
+static void put_frame_address(struct pm_firefox *it, const struct pm_profile_frame *frame,
+			      uint32_t level)
 {
 	if (frame->module == PM_PROFILE_NONE || frame->address >> EXACT_BITS != 0)
 		pm_str_puts(&it->out, "-1");
@@ -250,9 +251,9 @@ static void put_frame_null(struct pm_firefox *it, const struct pm_profile_frame 
 	pm_str_puts(&it->out, "null");
 }
 
-static const struct pm_profile_place *place_of(const struct pm_firefox *it,
-					       const struct pm_profile_frame *frame,
-					       uint32_t level)
+static const struct pm_profile_place *place_of_level(const struct pm_firefox *it,
+						     const struct pm_profile_frame *frame,
+						     uint32_t level)
 {
 	return &it->profile->places
 			.data[it->profile->levels.data[frame->first_level + level]];
@@ -261,13 +262,14 @@ static const struct pm_profile_place *place_of(const struct pm_firefox *it,
 static void put_frame_function(struct pm_firefox *it,
 			       const struct pm_profile_frame *frame, uint32_t level)
 {
-	pm_str_u64(&it->out, it->functions[place_of(it, frame, level)->function] - 1);
+	pm_str_u64(&it->out,
+		   it->functions[place_of_level(it, frame, level)->function] - 1);
 }
 
-static void put_line(struct pm_firefox *it, const struct pm_profile_frame *frame,
-		     uint32_t level)
+static void put_frame_line(struct pm_firefox *it, const struct pm_profile_frame *frame,
+			   uint32_t level)
 {
-	const struct pm_profile_place *place = place_of(it, frame, level);
+	const struct pm_profile_place *place = place_of_level(it, frame, level);
 
 	/* The line refers to the function's file. */
 	if (place->line > 0 && pm_export_at_home(it->files, place))
@@ -283,14 +285,14 @@ static void put_frame_table(struct pm_firefox *it)
 	for (size_t i = 0; i < it->frame_list.len; i++)
 		len += it->profile->frames.data[it->frame_list.data[i]].levels;
 	pm_str_puts(&it->out, "\"frameTable\":{");
-	put_frame_column(it, "address", put_address);
+	put_frame_column(it, "address", put_frame_address);
 	put_frame_column(it, "inlineDepth", put_inline_depth);
 	put_frame_column(it, "category", put_category);
 	put_frame_column(it, "subcategory", put_frame_zero);
 	put_frame_column(it, "func", put_frame_function);
 	put_frame_column(it, "nativeSymbol", put_frame_null);
 	put_frame_column(it, "innerWindowID", put_frame_zero);
-	put_frame_column(it, "line", put_line);
+	put_frame_column(it, "line", put_frame_line);
 	put_frame_column(it, "column", put_frame_null);
 	put_length(it, len);
 }
@@ -350,7 +352,7 @@ static void put_resource(struct pm_firefox *it, uint32_t index)
 		pm_str_u64(&it->out, it->libs[module] - 1);
 }
 
-static void put_source(struct pm_firefox *it, uint32_t index)
+static void put_function_source(struct pm_firefox *it, uint32_t index)
 {
 	const char *file = it->files[it->function_list.data[index]];
 	uint32_t id;
@@ -373,13 +375,13 @@ static void put_function_table(struct pm_firefox *it)
 	size_t len = it->function_list.len;
 
 	pm_str_puts(&it->out, "\"funcTable\":{");
-	put_column(it, "name", len, put_function_name);
-	put_column(it, "isJS", len, put_false);
-	put_column(it, "relevantForJS", len, put_false);
-	put_column(it, "resource", len, put_resource);
-	put_column(it, "source", len, put_source);
-	put_column(it, "lineNumber", len, put_null);
-	put_column(it, "columnNumber", len, put_null);
+	put_table_column(it, "name", len, put_function_name);
+	put_table_column(it, "isJS", len, put_false);
+	put_table_column(it, "relevantForJS", len, put_false);
+	put_table_column(it, "resource", len, put_resource);
+	put_table_column(it, "source", len, put_function_source);
+	put_table_column(it, "lineNumber", len, put_resource_null);
+	put_table_column(it, "columnNumber", len, put_resource_null);
 	put_length(it, len);
 }
 
@@ -415,20 +417,20 @@ void pm_firefox_put_shared(struct pm_firefox *it)
 	pm_str_puts(&it->out, ",\n");
 	put_function_table(it);
 	pm_str_puts(&it->out, ",\n\"resourceTable\":{");
-	put_column(it, "name", libs, put_resource_name);
-	put_column(it, "host", libs, put_null);
-	put_column(it, "type", libs, put_type);
-	put_column(it, "lib", libs, put_index);
+	put_table_column(it, "name", libs, put_resource_name);
+	put_table_column(it, "host", libs, put_resource_null);
+	put_table_column(it, "type", libs, put_resource_type);
+	put_table_column(it, "lib", libs, put_index);
 	put_length(it, libs);
 	pm_str_puts(&it->out, ",\n\"sources\":{");
-	put_column(it, "id", it->sources.starts.len, put_null);
-	put_column(it, "filename", it->sources.starts.len, put_source_name);
-	put_column(it, "startLine", it->sources.starts.len, put_one);
-	put_column(it, "startColumn", it->sources.starts.len, put_one);
-	put_column(it, "sourceMapURL", it->sources.starts.len, put_null);
+	put_table_column(it, "id", it->sources.starts.len, put_resource_null);
+	put_table_column(it, "filename", it->sources.starts.len, put_source_name);
+	put_table_column(it, "startLine", it->sources.starts.len, put_resource_one);
+	put_table_column(it, "startColumn", it->sources.starts.len, put_resource_one);
+	put_table_column(it, "sourceMapURL", it->sources.starts.len, put_resource_null);
 	put_length(it, it->sources.starts.len);
 	pm_str_puts(&it->out, ",\n");
-	put_column(it, "stringArray", it->strings.starts.len, put_string);
+	put_table_column(it, "stringArray", it->strings.starts.len, put_string);
 	pm_str_puts(&it->out, "\"nativeSymbols\":{\"libIndex\":[],\"address\":[],"
 			      "\"name\":[],\"functionSize\":[],\"length\":0}}");
 }

@@ -71,7 +71,7 @@ static void put_extra(struct pm_firefox *it)
 
 /* The time between two samples of the first event, in ms: the graph has a gap where a
  * thread has no sample for much longer. */
-static void put_interval(struct pm_firefox *it)
+static void put_sampling_interval(struct pm_firefox *it)
 {
 	const struct pm_profile_event *event =
 		it->export.first < it->export.end
@@ -92,7 +92,7 @@ static void put_meta(struct pm_firefox *it)
 	struct pm_str *out = &it->out;
 
 	pm_str_puts(out, "{\"meta\":{\"interval\":");
-	put_interval(it);
+	put_sampling_interval(it);
 	pm_str_printf(out, ",\"startTime\":%lld,\"processType\":0,\"product\":",
 		      (long long)pm_export_created(it->profile) * 1000);
 	pm_put_export_command(&it->text, it->profile);
@@ -135,8 +135,8 @@ static void put_meta(struct pm_firefox *it)
 
 typedef void (*put_sample_fn)(struct pm_firefox *it, uint32_t sample);
 
-static void put_column(struct pm_firefox *it, const struct pm_export_run *run,
-		       const char *key, put_sample_fn put)
+static void put_sample_column(struct pm_firefox *it, const struct pm_export_run *run,
+			      const char *key, put_sample_fn put)
 {
 	pm_str_puts(&it->out, ",\n\"");
 	pm_str_puts(&it->out, key);
@@ -150,7 +150,7 @@ static void put_column(struct pm_firefox *it, const struct pm_export_run *run,
 	pm_str_putc(&it->out, ']');
 }
 
-static void put_stack(struct pm_firefox *it, uint32_t sample)
+static void put_sample_stack(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_u64(&it->out, it->stacks[pm_export_cell(&it->export, sample)->stack] - 1);
 }
@@ -165,7 +165,7 @@ static void put_weight_ms(struct pm_firefox *it, uint32_t sample)
 	pm_put_decimal(&it->out, it->profile->samples.data[sample].period, NS_PER_MS);
 }
 
-static void put_weight(struct pm_firefox *it, uint32_t sample)
+static void put_sample_weight(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_u64(&it->out, it->profile->samples.data[sample].period);
 }
@@ -175,7 +175,7 @@ static void put_cpu_delta(struct pm_firefox *it, uint32_t sample)
 	pm_put_decimal(&it->out, it->profile->samples.data[sample].period, NS_PER_US);
 }
 
-static void put_start(struct pm_firefox *it, uint32_t sample)
+static void put_wait_start(struct pm_firefox *it, uint32_t sample)
 {
 	const struct pm_profile_sample *at = &it->profile->samples.data[sample];
 
@@ -183,35 +183,35 @@ static void put_start(struct pm_firefox *it, uint32_t sample)
 		       NS_PER_MS);
 }
 
-static void put_null(struct pm_firefox *it, uint32_t sample)
+static void put_sample_null(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_puts(&it->out, "null");
 }
 
 /* Index of "blocked", the very first string. */
-static void put_zero(struct pm_firefox *it, uint32_t sample)
+static void put_sample_zero(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_putc(&it->out, '0');
 }
 
 /* 1: from a start to an end */
-static void put_one(struct pm_firefox *it, uint32_t sample)
+static void put_marker_phase(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_putc(&it->out, '1');
 }
 
-static void put_samples(struct pm_firefox *it, const struct pm_export_run *run,
-			bool blocked)
+static void put_sample_table(struct pm_firefox *it, const struct pm_export_run *run,
+			     bool blocked)
 {
 	bool in_ns = pm_event_in_ns(&it->profile->events.data[run->event]);
 
 	pm_str_puts(&it->out, ",\n\"samples\":{\"weightType\":");
 	pm_str_puts(&it->out, in_ns ? "\"tracing-ms\"" : "\"samples\"");
-	put_column(it, run, "stack", put_stack);
-	put_column(it, run, "time", put_time);
-	put_column(it, run, "weight", in_ns ? put_weight_ms : put_weight);
+	put_sample_column(it, run, "stack", put_sample_stack);
+	put_sample_column(it, run, "time", put_time);
+	put_sample_column(it, run, "weight", in_ns ? put_weight_ms : put_sample_weight);
 	if (in_ns && !blocked)
-		put_column(it, run, "threadCPUDelta", put_cpu_delta);
+		put_sample_column(it, run, "threadCPUDelta", put_cpu_delta);
 	pm_str_puts(&it->out, ",\n\"length\":");
 	pm_str_u64(&it->out, run->len);
 	pm_str_puts(&it->out, "}");
@@ -226,16 +226,16 @@ static void put_markers(struct pm_firefox *it, const struct pm_export_run *run,
 		run = &none;
 	pm_str_puts(&it->out, ",\n\"markers\":{\"length\":");
 	pm_str_u64(&it->out, run->len);
-	put_column(it, run, "data", put_null);
-	put_column(it, run, "name", put_zero);
-	put_column(it, run, "startTime", put_start);
-	put_column(it, run, "endTime", put_time);
-	put_column(it, run, "phase", put_one);
-	put_column(it, run, "category", put_zero);
+	put_sample_column(it, run, "data", put_sample_null);
+	put_sample_column(it, run, "name", put_sample_zero);
+	put_sample_column(it, run, "startTime", put_wait_start);
+	put_sample_column(it, run, "endTime", put_time);
+	put_sample_column(it, run, "phase", put_marker_phase);
+	put_sample_column(it, run, "category", put_sample_zero);
 	pm_str_puts(&it->out, "}");
 }
 
-static void put_id(struct pm_str *str, uint32_t id, bool text)
+static void put_thread_id(struct pm_str *str, uint32_t id, bool text)
 {
 	if (id == PM_FILE_NONE)
 		pm_str_puts(str, "\"unknown\"");
@@ -245,7 +245,7 @@ static void put_id(struct pm_str *str, uint32_t id, bool text)
 		pm_str_u64(str, id);
 }
 
-static void put_thread(struct pm_firefox *it, const struct pm_export_run *run)
+static void put_firefox_thread(struct pm_firefox *it, const struct pm_export_run *run)
 {
 	const struct pm_profile *profile = it->profile;
 	const struct pm_profile_thread *thread = &profile->threads.data[run->thread];
@@ -269,10 +269,10 @@ static void put_thread(struct pm_firefox *it, const struct pm_export_run *run)
 	pm_str_printable(&it->text, process, strlen(process));
 	pm_put_export_json(&it->out, &it->text);
 	pm_str_puts(&it->out, ",\"pid\":");
-	put_id(&it->out, thread->pid, true);
+	put_thread_id(&it->out, thread->pid, true);
 	pm_str_puts(&it->out, ",\"tid\":");
-	put_id(&it->out, thread->tid, false);
-	put_samples(it, run, blocked);
+	put_thread_id(&it->out, thread->tid, false);
+	put_sample_table(it, run, blocked);
 	put_markers(it, run, blocked);
 	pm_str_puts(&it->out, "}");
 }
@@ -312,7 +312,7 @@ int pm_output_firefox(const struct pm_report *report, FILE *to, struct pm_error 
 	pm_str_puts(&it.out, ",\n\"threads\":[");
 	for (size_t i = 0; i < it.order.runs.len && !it.failed; i++) {
 		pm_str_puts(&it.out, i > 0 ? ",\n" : "\n");
-		put_thread(&it, &it.order.runs.data[i]);
+		put_firefox_thread(&it, &it.order.runs.data[i]);
 	}
 	pm_str_puts(&it.out, "]}\n");
 	if (it.failed)

@@ -56,29 +56,29 @@ enum {
 	KIND_INLINED = PM_FLAME_UNKNOWN + 1,
 };
 
-static double share(double part, double whole)
+static double percent_of_whole(double part, double whole)
 {
 	return whole > 0 ? 100 * part / whole : 0;
 }
 
-static double points(const struct svg *svg, const struct pm_flame_node *node)
+static double node_points(const struct svg *svg, const struct pm_flame_node *node)
 {
-	return share((double)node->total.period, svg->whole) -
-	       share((double)node->base_total.period, svg->base_whole);
+	return percent_of_whole((double)node->total.period, svg->whole) -
+	       percent_of_whole((double)node->base_total.period, svg->base_whole);
 }
 
 /* Whether the difference is larger than between two recordings of the same program. */
-static bool differs(const struct svg *svg, const struct pm_flame_node *node)
+static bool node_differs(const struct svg *svg, const struct pm_flame_node *node)
 {
-	double both = share((double)node->total.period, svg->whole) +
-		      share((double)node->base_total.period, svg->base_whole);
+	double both = percent_of_whole((double)node->total.period, svg->whole) +
+		      percent_of_whole((double)node->base_total.period, svg->base_whole);
 
-	return fabs(points(svg, node)) >= fmax(EQUAL_POINTS, EQUAL_PART * both);
+	return fabs(node_points(svg, node)) >= fmax(EQUAL_POINTS, EQUAL_PART * both);
 }
 
 /* ---- the frame ---------------------------------------------------------------------------- */
 
-static void put_style(struct svg *svg)
+static void svg_put_style(struct svg *svg)
 {
 	pm_str_puts(svg->out,
 		    "<style>\n"
@@ -158,13 +158,13 @@ static void put_begin(struct svg *svg)
 		      height);
 	pm_put_markup(svg->out, title.data ? title.data : "");
 	pm_str_puts(svg->out, "</title>\n");
-	put_style(svg);
+	svg_put_style(svg);
 	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
 	pm_str_release(&title);
 }
 
 /* Written after the boxes, so that it stays above them when a browser scrolls. */
-static void put_head(struct svg *svg, bool inverted)
+static void svg_put_head(struct svg *svg, bool inverted)
 {
 	const struct pm_profile *profile = svg->report->profile;
 	struct pm_str title = { 0 }, event = { 0 };
@@ -267,10 +267,10 @@ static void put_class(struct svg *svg, const struct pm_flame_node *node)
 	unsigned kind, shade;
 
 	if (svg->report->base) {
-		double more = points(svg, node);
+		double more = node_points(svg, node);
 		double part = svg->most_points > 0 ? fabs(more) / svg->most_points : 0;
 
-		if (!differs(svg, node))
+		if (!node_differs(svg, node))
 			pm_str_puts(svg->out, "same");
 		else
 			pm_str_printf(svg->out, "%s%u", more > 0 ? "more" : "less",
@@ -289,12 +289,13 @@ static void put_class(struct svg *svg, const struct pm_flame_node *node)
 	pm_str_printf(svg->out, "%s%u", kinds[kind].name, shade);
 }
 
-static void put_weight(struct svg *svg, const struct pm_weight *weight)
+static void svg_put_weight(struct svg *svg, const struct pm_weight *weight)
 {
 	const struct pm_profile_event *event =
 		&svg->report->profile->events.data[svg->event];
 
-	pm_str_printf(svg->out, "%.2f%%, ", share((double)weight->period, svg->whole));
+	pm_str_printf(svg->out, "%.2f%%, ",
+		      percent_of_whole((double)weight->period, svg->whole));
 	pm_put_count(svg->out, weight->samples);
 	pm_str_puts(svg->out, weight->samples == 1 ? " sample, " : " samples, ");
 	if (event->unit && strcmp(event->unit, "ns") == 0) {
@@ -328,15 +329,16 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 		}
 	}
 	pm_str_puts(svg->out, "\n");
-	put_weight(svg, &node->total);
+	svg_put_weight(svg, &node->total);
 	if (node->self.samples > 0)
 		pm_str_printf(svg->out, "\nself %.2f%%",
-			      share((double)node->self.period, svg->whole));
+			      percent_of_whole((double)node->self.period, svg->whole));
 	if (svg->report->base) {
-		double more = points(svg, node);
+		double more = node_points(svg, node);
 
 		pm_str_printf(svg->out, "\nbase %.2f%%: %s%.2f points",
-			      share((double)node->base_total.period, svg->base_whole),
+			      percent_of_whole((double)node->base_total.period,
+					       svg->base_whole),
 			      fabs(more) < EQUAL_POINTS ? "±"
 			      : more > 0                ? "+"
 							: "−",
@@ -346,8 +348,8 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 }
 
 /* As many letters as can ever be visible without zoom. */
-static void put_name(struct svg *svg, const struct pm_flame_node *node, const char *name,
-		     double width)
+static void svg_put_name(struct svg *svg, const struct pm_flame_node *node,
+			 const char *name, double width)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str cut = { 0 };
 
@@ -356,8 +358,8 @@ static void put_name(struct svg *svg, const struct pm_flame_node *node, const ch
 	pm_put_cut(&cut, name, (size_t)(width * LETTERS), false, false);
 	svg->out->failed |= cut.failed;
 	pm_str_puts(svg->out, "<text x=\"3\" y=\"12\">");
-	if (svg->report->base && differs(svg, node))
-		pm_str_puts(svg->out, points(svg, node) > 0 ? "+ " : "− ");
+	if (svg->report->base && node_differs(svg, node))
+		pm_str_puts(svg->out, node_points(svg, node) > 0 ? "+ " : "− ");
 	pm_put_markup(svg->out, cut.data ? cut.data : "");
 	pm_str_puts(svg->out, "</text>");
 }
@@ -366,7 +368,7 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 		    bool inverted)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
-	double width = share((double)node->total.period, svg->whole);
+	double width = percent_of_whole((double)node->total.period, svg->whole);
 	uint32_t row = inverted ? node->depth : svg->rows - 1 - node->depth;
 
 	if (node->function == PM_PROFILE_NONE) {
@@ -388,19 +390,19 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 	pm_str_printf(svg->out,
 		      "<svg x=\"%.4f%%\" y=\"%u\" width=\"%.4f%%\" height=\"%d\" "
 		      "data-depth=\"%u\">",
-		      share(start, svg->whole), HEAD + row * ROW, width, ROW - 1,
-		      node->depth);
+		      percent_of_whole(start, svg->whole), HEAD + row * ROW, width,
+		      ROW - 1, node->depth);
 	put_title(svg, node, name.data);
 	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" class=\"");
 	put_class(svg, node);
 	pm_str_puts(svg->out, "\"/>");
-	put_name(svg, node, name.data, width);
+	svg_put_name(svg, node, name.data, width);
 	pm_str_puts(svg->out, "</svg>\n");
 }
 
 /* The boxes of one row have nearly the same number of bytes. All boxes are written once
  * in order to measure the rows. */
-static int choose_rows(struct svg *svg, bool inverted)
+static int svg_choose_rows(struct svg *svg, bool inverted)
 {
 	const struct pm_flame *flame = &svg->flame;
 	PM_CLEANUP(pm_str_release) struct pm_str box = { 0 };
@@ -460,8 +462,8 @@ static int put_boxes(struct svg *svg, bool inverted)
 
 /* ---- the whole document ------------------------------------------------------------------- */
 
-static int draw(struct svg *svg, const struct pm_view *view, const struct pm_view *base,
-		struct pm_error *err)
+static int svg_draw(struct svg *svg, const struct pm_view *view,
+		    const struct pm_view *base, struct pm_error *err)
 {
 	bool inverted = svg->report->show == PM_SHOW_BOTTOM_UP;
 	struct pm_flame_options options = {
@@ -480,16 +482,16 @@ static int draw(struct svg *svg, const struct pm_view *view, const struct pm_vie
 	svg->whole = (double)view->total.period;
 	svg->base_whole = base ? (double)base->total.period : 0;
 	for (size_t i = 0; base && i < svg->flame.nodes.len; i++) {
-		double more = fabs(points(svg, &svg->flame.nodes.data[i]));
+		double more = fabs(node_points(svg, &svg->flame.nodes.data[i]));
 
 		svg->most_points = more > svg->most_points ? more : svg->most_points;
 	}
-	r = choose_rows(svg, inverted);
+	r = svg_choose_rows(svg, inverted);
 	if (r < 0)
 		return r;
 	put_begin(svg);
 	r = put_boxes(svg, inverted);
-	put_head(svg, inverted);
+	svg_put_head(svg, inverted);
 	put_foot(svg);
 	if (svg->too_deep > 0 && svg->report->left_out)
 		put_too_deep(svg->report->left_out, svg);
@@ -531,7 +533,7 @@ int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_err
 		r = base_section(&base, &svg, &base_report, err);
 	if (r < 0)
 		return r;
-	r = draw(&svg, section.view, base.view, err);
+	r = svg_draw(&svg, section.view, base.view, err);
 	pm_merged_release(&svg.merged);
 	pm_flame_release(&svg.flame);
 	if (r < 0) {

@@ -32,7 +32,7 @@ struct folding {
 	bool periods;
 };
 
-static void folding_release(struct folding *folding)
+static void folded_lines_release(struct folding *folding)
 {
 	pm_str_release(&folding->names);
 	free(folding->name_of);
@@ -42,7 +42,7 @@ static void folding_release(struct folding *folding)
 	pm_vec_release(&folding->chain);
 }
 
-static bool line_equal(const void *table, uint32_t id, const void *key)
+static bool folded_line_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct line *have = &((const struct folding *)table)->lines.data[id];
 	const struct line *wanted = key;
@@ -51,7 +51,7 @@ static bool line_equal(const void *table, uint32_t id, const void *key)
 	       have->pid == wanted->pid;
 }
 
-static int add_cell(struct folding *folding, const struct pm_profile_cell *cell)
+static int folding_add_cell(struct folding *folding, const struct pm_profile_cell *cell)
 {
 	const struct pm_profile_thread *thread =
 		&folding->profile->threads.data[cell->thread];
@@ -62,7 +62,8 @@ static int add_cell(struct folding *folding, const struct pm_profile_cell *cell)
 	};
 	uint64_t hash =
 		pm_hash_mix(pm_hash_mix((uintptr_t)line.comm, line.pid), line.path);
-	uint32_t id = pm_index_find(&folding->index, hash, line_equal, folding, &line);
+	uint32_t id =
+		pm_index_find(&folding->index, hash, folded_line_equal, folding, &line);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)folding->lines.len;
@@ -86,7 +87,7 @@ static int line_order(const void *a, const void *b)
 
 /* Control characters become escapes. `;` separates frames, and is replaced by `:` inside
  * them. */
-static void put_frame(struct pm_str *str, const char *name, bool comm)
+static void put_folded_frame(struct pm_str *str, const char *name, bool comm)
 {
 	size_t from = str->len;
 
@@ -101,7 +102,7 @@ static void put_frame(struct pm_str *str, const char *name, bool comm)
 	}
 }
 
-static bool in_kernel(const struct pm_profile *profile, uint32_t function)
+static bool function_in_kernel(const struct pm_profile *profile, uint32_t function)
 {
 	uint32_t module = profile->functions.data[function].module;
 
@@ -118,20 +119,21 @@ static void make_name(struct folding *folding, uint32_t id)
 
 	pm_str_putc(str, ';');
 	if (function->start > 0) {
-		put_frame(str, function->name, false);
+		put_folded_frame(str, function->name, false);
 		pm_str_puts(str, " in ");
-		put_frame(str, profile->modules.data[function->module].name, false);
+		put_folded_frame(str, profile->modules.data[function->module].name,
+				 false);
 	} else if (function->unknown && function->module != PM_PROFILE_NONE) {
 		const char *module = profile->modules.data[function->module].name;
 		bool bracketed = module[0] == '[';
 
 		pm_str_puts(str, bracketed ? "" : "[");
-		put_frame(str, module, false);
+		put_folded_frame(str, module, false);
 		pm_str_puts(str, bracketed ? "" : "]");
 	} else {
-		put_frame(str, function->name, false);
+		put_folded_frame(str, function->name, false);
 	}
-	if (in_kernel(profile, id))
+	if (function_in_kernel(profile, id))
 		pm_str_puts(str, "_[k]");
 	folding->name_of[id] =
 		(struct name){ .at = at, .len = (uint32_t)(str->len - at) };
@@ -149,11 +151,12 @@ static void put_path(struct pm_str *str, struct folding *folding,
 		return;
 	}
 	pm_str_append(str, folding->names.data + name->at, name->len);
-	if (path->inlined && !in_kernel(folding->profile, path->function))
+	if (path->inlined && !function_in_kernel(folding->profile, path->function))
 		pm_str_puts(str, "_[i]");
 }
 
-static int put_line(struct pm_str *str, struct folding *folding, const struct line *line)
+static int put_folded_line(struct pm_str *str, struct folding *folding,
+			   const struct line *line)
 {
 	const struct pm_path *paths = folding->paths.paths.data;
 
@@ -162,7 +165,7 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 		if (pm_vec_push(&folding->chain, at) < 0)
 			return -ENOMEM;
 	if (line->comm[0] != '\0')
-		put_frame(str, line->comm, true);
+		put_folded_frame(str, line->comm, true);
 	else if (line->pid == PM_FILE_NONE)
 		pm_str_puts(str, "[unknown]");
 	else
@@ -176,7 +179,7 @@ static int put_line(struct pm_str *str, struct folding *folding, const struct li
 }
 
 /* Checks the size of the lines, without the numbers at their ends. */
-static int check_size(struct folding *folding, struct pm_error *err)
+static int folding_check_size(struct folding *folding, struct pm_error *err)
 {
 	const struct pm_paths *paths = &folding->paths;
 	PM_AUTO_FREE uint64_t *lengths = calloc(paths->paths.len + 1, sizeof(*lengths));
@@ -205,7 +208,7 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 		     struct pm_error *err)
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
-	PM_CLEANUP(folding_release)
+	PM_CLEANUP(folded_lines_release)
 	struct folding folding = {
 		.profile = report->profile,
 		.periods = periods,
@@ -225,15 +228,16 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 	r = folding.name_of ? pm_paths_init(&folding.paths, report->profile, err)
 			    : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < section.view->cells.len; i++)
-		r = add_cell(&folding,
-			     &report->profile->cells.data[section.view->cells.data[i]]);
+		r = folding_add_cell(
+			&folding,
+			&report->profile->cells.data[section.view->cells.data[i]]);
 	if (r == 0 && folding.lines.len > 0)
 		qsort(folding.lines.data, folding.lines.len, sizeof(struct line),
 		      line_order);
 	if (r == 0)
-		r = check_size(&folding, err);
+		r = folding_check_size(&folding, err);
 	for (size_t i = 0; r == 0 && i < folding.lines.len; i++) {
-		r = put_line(&out, &folding, &folding.lines.data[i]);
+		r = put_folded_line(&out, &folding, &folding.lines.data[i]);
 		pm_flush_some(&out, to);
 	}
 	if (r < 0) {

@@ -58,16 +58,16 @@ static bool lane_is_free(const struct pm_annotation_rows *rows, unsigned lane,
 	return true;
 }
 
-static void put_end(struct pm_annotation_rows *rows, unsigned lane,
-		    const struct bundle *bundle, uint32_t row)
+static void gutter_put_end(struct pm_annotation_rows *rows, unsigned lane,
+			   const struct bundle *bundle, uint32_t row)
 {
 	rows->gutter[row].lane[lane] = row == bundle->top      ? PIECE_TOP
 				       : row == bundle->bottom ? PIECE_BOTTOM
 							       : PIECE_TEE;
 }
 
-static void draw(struct pm_annotation_rows *rows, const struct bundle *bundle,
-		 const struct jump *jumps)
+static void gutter_draw_bundle(struct pm_annotation_rows *rows,
+			       const struct bundle *bundle, const struct jump *jumps)
 {
 	unsigned lane = 0;
 
@@ -80,8 +80,8 @@ static void draw(struct pm_annotation_rows *rows, const struct bundle *bundle,
 	for (uint32_t i = bundle->top; i <= bundle->bottom; i++)
 		rows->gutter[i].lane[lane] = PIECE_ALONG;
 	for (size_t i = bundle->first; i < bundle->end; i++)
-		put_end(rows, lane, bundle, jumps[i].from);
-	put_end(rows, lane, bundle, jumps[bundle->first].to);
+		gutter_put_end(rows, lane, bundle, jumps[i].from);
+	gutter_put_end(rows, lane, bundle, jumps[bundle->first].to);
 	rows->gutter[jumps[bundle->first].to].is_target = true;
 }
 
@@ -132,7 +132,7 @@ int pm_gutter_draw(struct pm_annotation_rows *rows, const struct pm_annotate_cod
 	}
 	qsort(bundles, len, sizeof(*bundles), shorter_first);
 	for (size_t i = 0; i < len; i++)
-		draw(rows, &bundles[i], jumps);
+		gutter_draw_bundle(rows, &bundles[i], jumps);
 	return 0;
 }
 

@@ -11,7 +11,7 @@ enum {
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static bool cell_equal(const void *table, uint32_t id, const void *key)
+static bool page_cell_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_page_cell *have =
 		&((const struct pm_page_cells *)table)->rows.data[id];
@@ -21,12 +21,12 @@ static bool cell_equal(const void *table, uint32_t id, const void *key)
 	       have->event == wanted->event && have->stop == wanted->stop;
 }
 
-static int add_cell(struct pm_page_cells *cells, const struct pm_page_cell *cell,
-		    uint32_t *ret)
+static int page_add_cell(struct pm_page_cells *cells, const struct pm_page_cell *cell,
+			 uint32_t *ret)
 {
 	uint64_t hash = pm_hash_mix((uint64_t)cell->path << 32 | cell->thread,
 				    (uint64_t)cell->event << 32 | cell->stop);
-	uint32_t id = pm_index_find(&cells->index, hash, cell_equal, cells, cell);
+	uint32_t id = pm_index_find(&cells->index, hash, page_cell_equal, cells, cell);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)cells->rows.len;
@@ -41,8 +41,8 @@ static int add_cell(struct pm_page_cells *cells, const struct pm_page_cell *cell
 }
 
 /* Adds the cells of a view, which is that of the page's event @event. */
-static int add_cells(struct pm_page *page, unsigned which, uint32_t event,
-		     const struct pm_view *view)
+static int page_add_cells(struct pm_page *page, unsigned which, uint32_t event,
+			  const struct pm_view *view)
 {
 	const struct pm_merged_map *map = &page->merged.map[which];
 	int r = 0;
@@ -58,14 +58,14 @@ static int add_cells(struct pm_page *page, unsigned which, uint32_t event,
 			.weight = from->weight,
 		};
 
-		r = add_cell(&page->cells[which], &cell, &page->cells[which].of[id]);
+		r = page_add_cell(&page->cells[which], &cell, &page->cells[which].of[id]);
 	}
 	return r;
 }
 
 /* ---- the heaviest functions -------------------------------------------------------------- */
 
-static int put_top(struct pm_page *page, struct pm_section *section)
+static int page_put_top(struct pm_page *page, struct pm_section *section)
 {
 	const struct pm_profile *profile = page->report->profile;
 	const struct pm_table *table = pm_section_functions(section);
@@ -169,10 +169,10 @@ static int add_base_event(struct pm_page *page, struct pm_page_event *event,
 	}
 	event->base_total = section.view->total;
 	add_notes(&page->notes[1], &section);
-	return add_cells(page, 1, id, section.view);
+	return page_add_cells(page, 1, id, section.view);
 }
 
-static int add_event(struct pm_page *page, uint32_t event, struct pm_error *err)
+static int page_add_event(struct pm_page *page, uint32_t event, struct pm_error *err)
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 	struct pm_page_event row = { .event = event, .base = PM_PROFILE_NONE };
@@ -182,9 +182,9 @@ static int add_event(struct pm_page *page, uint32_t event, struct pm_error *err)
 		return r;
 	row.total = section.view->total;
 	add_notes(&page->notes[0], &section);
-	r = add_cells(page, 0, (uint32_t)page->events.len, section.view);
+	r = page_add_cells(page, 0, (uint32_t)page->events.len, section.view);
 	if (r == 0 && row.total.samples > 0)
-		r = put_top(page, &section);
+		r = page_put_top(page, &section);
 	if (r == 0)
 		r = pm_page_choose_sources(page, &section);
 	if (r == 0 && page->report->base)
@@ -204,14 +204,14 @@ static int ids_init(struct pm_page_ids *ids, size_t len)
 }
 
 /* Numbers the ids that were marked with any value. */
-static void number(struct pm_page_ids *ids, size_t len)
+static void ids_number_marked(struct pm_page_ids *ids, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (ids->ids[i] != PM_PROFILE_NONE)
 			ids->ids[i] = ids->count++;
 }
 
-static int find_used(struct pm_page *page)
+static int page_find_used(struct pm_page *page)
 {
 	const struct pm_merged *merged = &page->merged;
 
@@ -232,9 +232,9 @@ static int find_used(struct pm_page *page)
 		if (merged->paths.data[i].parent != PM_PROFILE_NONE)
 			page->paths.ids[merged->paths.data[i].parent] = 0;
 	}
-	number(&page->paths, merged->paths.len);
-	number(&page->functions, merged->functions.len);
-	number(&page->threads, merged->threads.len);
+	ids_number_marked(&page->paths, merged->paths.len);
+	ids_number_marked(&page->functions, merged->functions.len);
+	ids_number_marked(&page->threads, merged->threads.len);
 	return 0;
 }
 
@@ -249,7 +249,7 @@ static int cells_init(struct pm_page_cells *cells, const struct pm_profile *prof
 	return 0;
 }
 
-static int collect(struct pm_page *page, struct pm_error *err)
+static int page_collect(struct pm_page *page, struct pm_error *err)
 {
 	const struct pm_report *report = page->report;
 	uint32_t event, end;
@@ -266,9 +266,9 @@ static int collect(struct pm_page *page, struct pm_error *err)
 		pm_notes_add_file(&page->notes[1]);
 	pm_report_events(report, &event, &end);
 	for (; r == 0 && event < end; event++)
-		r = add_event(page, event, err);
+		r = page_add_event(page, event, err);
 	if (r == 0)
-		r = find_used(page);
+		r = page_find_used(page);
 	if (r == 0)
 		r = pm_page_read_sources(page);
 	return r < 0 || page->notes[0].failed || page->notes[1].failed || page->top.failed
@@ -286,7 +286,7 @@ int pm_page_init(struct pm_page *ret, const struct pm_report *report,
 	ret->base_report.base = NULL;
 	ret->notes[0].report = report;
 	ret->notes[1].report = &ret->base_report;
-	r = collect(ret, err);
+	r = page_collect(ret, err);
 	if (r < 0)
 		pm_page_release(ret);
 	return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;

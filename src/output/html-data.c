@@ -23,7 +23,7 @@ struct data {
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
-static void encode(struct data *data, size_t len)
+static void data_put_base64(struct data *data, size_t len)
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -44,12 +44,12 @@ static void encode(struct data *data, size_t len)
 	pm_flush_some(data->out, data->to);
 }
 
-static void put_varint(struct data *data, uint64_t value)
+static void data_put_varint(struct data *data, uint64_t value)
 {
 	if (data->len + VARINT_MAX > BUFFER_BYTES) {
 		size_t whole = data->len / 3 * 3;
 
-		encode(data, whole);
+		data_put_base64(data, whole);
 		memmove(data->bytes, data->bytes + whole, data->len - whole);
 		data->len -= whole;
 	}
@@ -67,26 +67,26 @@ static void begin_varints(struct data *data, const char *key)
 
 static void end_varints(struct data *data)
 {
-	encode(data, data->len);
+	data_put_base64(data, data->len);
 	data->len = 0;
 	pm_str_putc(data->out, '"');
 }
 
 /* ---- texts ------------------------------------------------------------------------------- */
 
-static void put(struct data *data, const char *text)
+static void data_put(struct data *data, const char *text)
 {
 	pm_str_puts(data->out, text);
 }
 
 /* As JSON that cannot end a script element, and that is also valid in older
  * JavaScript. */
-static void put_text(struct data *data, const char *key, const char *text)
+static void data_put_text(struct data *data, const char *key, const char *text)
 {
 	struct pm_str json = { 0 };
 	size_t from = 0;
 
-	put(data, key);
+	data_put(data, key);
 	pm_str_json(&json, text);
 	data->out->failed |= json.failed;
 	for (size_t i = 0; i < json.len; i++) {
@@ -103,7 +103,7 @@ static void put_text(struct data *data, const char *key, const char *text)
 		if (!escape)
 			continue;
 		pm_str_append(data->out, json.data + from, i - from);
-		put(data, escape);
+		data_put(data, escape);
 		i += len - 1;
 		from = i + 1;
 	}
@@ -113,52 +113,55 @@ static void put_text(struct data *data, const char *key, const char *text)
 	pm_flush_some(data->out, data->to);
 }
 
-static void put_number(struct data *data, const char *key, uint64_t number)
+static void data_put_number(struct data *data, const char *key, uint64_t number)
 {
-	put(data, key);
+	data_put(data, key);
 	pm_str_u64(data->out, number);
 }
 
-static void put_number_if(struct data *data, const char *key, bool known, uint64_t number)
+static void data_put_number_if(struct data *data, const char *key, bool known,
+			       uint64_t number)
 {
-	put(data, key);
+	data_put(data, key);
 	if (known)
 		pm_str_u64(data->out, number);
 	else
-		put(data, "null");
+		data_put(data, "null");
 }
 
 /* ---- the run ----------------------------------------------------------------------------- */
 
 /* One row of the summary, unless it is unknown. */
-static void put_row(struct data *data, bool *first, const char *label, const char *value)
+static void data_put_summary_row(struct data *data, bool *first, const char *label,
+				 const char *value)
 {
 	if (!value || value[0] == '\0')
 		return;
-	put_text(data, *first ? "[" : ",[", label);
-	put_text(data, ",", value);
-	put(data, "]");
+	data_put_text(data, *first ? "[" : ",[", label);
+	data_put_text(data, ",", value);
+	data_put(data, "]");
 	*first = false;
 }
 
 /* The same with a composed text, which is released. */
-static void put_made(struct data *data, bool *first, const char *label,
-		     struct pm_str *value)
+static void data_put_made(struct data *data, bool *first, const char *label,
+			  struct pm_str *value)
 {
 	data->out->failed |= value->failed;
-	put_row(data, first, label, value->failed ? NULL : value->data);
+	data_put_summary_row(data, first, label, value->failed ? NULL : value->data);
 	pm_str_release(value);
 	*value = (struct pm_str){ 0 };
 }
 
-static void put_times(struct data *data, bool *first, const struct pm_profile_info *info)
+static void data_put_times(struct data *data, bool *first,
+			   const struct pm_profile_info *info)
 {
 	struct pm_str value = { 0 };
 
 	pm_put_duration(&value, info->duration_ns);
 	if (info->cut)
 		pm_str_puts(&value, " until the last sample");
-	put_made(data, first, "Wall time", &value);
+	data_put_made(data, first, "Wall time", &value);
 	if (info->cpu_known) {
 		pm_put_duration(&value, info->cpu_ns);
 		if (info->duration_ns > 0)
@@ -167,58 +170,59 @@ static void put_times(struct data *data, bool *first, const struct pm_profile_in
 	} else {
 		pm_str_puts(&value, "unknown");
 	}
-	put_made(data, first, "CPU time", &value);
+	data_put_made(data, first, "CPU time", &value);
 	pm_put_count(&value, info->processes);
-	put_made(data, first, "Processes", &value);
+	data_put_made(data, first, "Processes", &value);
 	pm_put_count(&value, info->threads);
-	put_made(data, first, "Threads", &value);
+	data_put_made(data, first, "Threads", &value);
 	if (info->exited || info->signalled) {
 		pm_str_printf(&value, "%s %u", info->signalled ? "signal" : "code",
 			      info->exit);
-		put_made(data, first, "Ended with", &value);
+		data_put_made(data, first, "Ended with", &value);
 	}
 }
 
-static void put_machine(struct data *data, bool *first,
-			const struct pm_profile_info *info)
+static void data_put_machine(struct data *data, bool *first,
+			     const struct pm_profile_info *info)
 {
 	struct pm_str value = { 0 };
 
-	put_row(data, first, "Recorded", info->created);
-	put_row(data, first, "Host", info->hostname);
-	put_row(data, first, "Kernel", info->kernel);
+	data_put_summary_row(data, first, "Recorded", info->created);
+	data_put_summary_row(data, first, "Host", info->hostname);
+	data_put_summary_row(data, first, "Kernel", info->kernel);
 	if (info->cpu_model || info->arch) {
 		pm_str_puts(&value, info->cpu_model ? info->cpu_model : info->arch);
 		if (info->cpus > 0)
 			pm_str_printf(&value, ", %u CPUs", info->cpus);
-		put_made(data, first, "Processor", &value);
+		data_put_made(data, first, "Processor", &value);
 	}
-	put_row(data, first, "Virtual machine", info->virt);
+	data_put_summary_row(data, first, "Virtual machine", info->virt);
 	if (info->call_graph) {
 		pm_str_puts(&value, info->call_graph);
 		if (strcmp(info->call_graph, "dwarf") == 0 && info->stack_bytes > 0)
 			pm_str_printf(&value, ", %u bytes of each stack",
 				      info->stack_bytes);
-		put_made(data, first, "Call graph", &value);
+		data_put_made(data, first, "Call graph", &value);
 	}
-	put_row(data, first, "pmrec", info->pmrec);
+	data_put_summary_row(data, first, "pmrec", info->pmrec);
 }
 
-static void put_filters(struct data *data, bool *first, const struct pm_report *report)
+static void data_put_filters(struct data *data, bool *first,
+			     const struct pm_report *report)
 {
 	const struct pm_filter *filter = report->filter;
 
-	put_row(data, first, "Only --time", report->time);
+	data_put_summary_row(data, first, "Only --time", report->time);
 	if (!filter)
 		return;
-	put_row(data, first, "Only --comm", filter->comm);
-	put_row(data, first, "Only --pid", filter->pid);
-	put_row(data, first, "Only --tid", filter->tid);
-	put_row(data, first, "Only --module", filter->module);
-	put_row(data, first, "Only --symbol", filter->symbol);
+	data_put_summary_row(data, first, "Only --comm", filter->comm);
+	data_put_summary_row(data, first, "Only --pid", filter->pid);
+	data_put_summary_row(data, first, "Only --tid", filter->tid);
+	data_put_summary_row(data, first, "Only --module", filter->module);
+	data_put_summary_row(data, first, "Only --symbol", filter->symbol);
 }
 
-static void put_summary(struct data *data, const struct pm_report *report)
+static void data_put_summary(struct data *data, const struct pm_report *report)
 {
 	const struct pm_profile *profile = report->profile;
 	struct pm_str title = { 0 };
@@ -226,17 +230,17 @@ static void put_summary(struct data *data, const struct pm_report *report)
 
 	pm_put_title(&title, profile);
 	data->out->failed |= title.failed;
-	put_text(data, "\"title\":", title.data ? title.data : "");
-	put(data, ",\n\"summary\":[");
-	put_row(data, &first, "Command", title.data);
-	put_times(data, &first, &profile->info);
-	put_machine(data, &first, &profile->info);
-	put_filters(data, &first, report);
-	put(data, "]");
+	data_put_text(data, "\"title\":", title.data ? title.data : "");
+	data_put(data, ",\n\"summary\":[");
+	data_put_summary_row(data, &first, "Command", title.data);
+	data_put_times(data, &first, &profile->info);
+	data_put_machine(data, &first, &profile->info);
+	data_put_filters(data, &first, report);
+	data_put(data, "]");
 	pm_str_release(&title);
 }
 
-static void put_quality(struct data *data, const struct pm_notes *notes)
+static void data_put_quality(struct data *data, const struct pm_notes *notes)
 {
 	static const char *const levels[] = {
 		[PM_NOTE_GOOD] = "good",
@@ -244,25 +248,26 @@ static void put_quality(struct data *data, const struct pm_notes *notes)
 		[PM_NOTE_BAD] = "bad",
 	};
 
-	put(data, ",\n\"quality\":[");
+	data_put(data, ",\n\"quality\":[");
 	for (size_t i = 0; i < notes->notes.len; i++) {
 		const struct pm_note *note = &notes->notes.data[i];
 
-		put_text(data,
-			 i == 0 ? "{\"level\":" : ",\n{\"level\":", levels[note->level]);
-		put_text(data, ",\"text\":", note->words.data ? note->words.data : "");
-		put(data, "}");
+		data_put_text(data, i == 0 ? "{\"level\":" : ",\n{\"level\":",
+			      levels[note->level]);
+		data_put_text(data,
+			      ",\"text\":", note->words.data ? note->words.data : "");
+		data_put(data, "}");
 	}
-	put(data, "]");
+	data_put(data, "]");
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */
 
-static void put_events(struct data *data)
+static void data_put_events(struct data *data)
 {
 	const struct pm_profile *profile = data->page->report->profile;
 
-	put(data, ",\n\"events\":[");
+	data_put(data, ",\n\"events\":[");
 	for (size_t i = 0; i < data->page->events.len; i++) {
 		const struct pm_page_event *row = &data->page->events.data[i];
 		const struct pm_profile_event *event = &profile->events.data[row->event];
@@ -271,22 +276,23 @@ static void put_events(struct data *data)
 
 		pm_put_event(&name, profile, row->event);
 		data->out->failed |= name.failed;
-		put_text(data, i == 0 ? "{\"name\":" : ",\n{\"name\":",
-			 name.data ? name.data : "");
-		put_text(data, ",\"requested\":", event->requested);
-		put_text(data, ",\"unit\":", event->unit);
-		put(data, event->blocked ? ",\"blocked\":true" : ",\"blocked\":false");
-		put_number(data, ",\"samples\":", row->total.samples);
-		put_number(data, ",\"period\":", row->total.period);
-		put_number_if(data, ",\"lost\":", event->lost_known || alone,
-			      event->lost_known ? event->lost : profile->info.lost);
-		put(data, "}");
+		data_put_text(data, i == 0 ? "{\"name\":" : ",\n{\"name\":",
+			      name.data ? name.data : "");
+		data_put_text(data, ",\"requested\":", event->requested);
+		data_put_text(data, ",\"unit\":", event->unit);
+		data_put(data,
+			 event->blocked ? ",\"blocked\":true" : ",\"blocked\":false");
+		data_put_number(data, ",\"samples\":", row->total.samples);
+		data_put_number(data, ",\"period\":", row->total.period);
+		data_put_number_if(data, ",\"lost\":", event->lost_known || alone,
+				   event->lost_known ? event->lost : profile->info.lost);
+		data_put(data, "}");
 		pm_str_release(&name);
 	}
-	put(data, "]");
+	data_put(data, "]");
 }
 
-static void put_threads(struct data *data)
+static void data_put_threads(struct data *data)
 {
 	const struct pm_merged *merged = &data->page->merged;
 	const char *before = ",\n\"threads\":[";
@@ -296,49 +302,50 @@ static void put_threads(struct data *data)
 
 		if (data->page->threads.ids[i] == PM_PROFILE_NONE)
 			continue;
-		put(data, before);
-		put_number_if(data, "{\"pid\":", thread->pid != PM_FILE_NONE,
-			      thread->pid);
-		put_number_if(data, ",\"tid\":", thread->tid != PM_FILE_NONE,
-			      thread->tid);
-		put_text(data, ",\"comm\":", thread->comm);
-		put(data, "}");
+		data_put(data, before);
+		data_put_number_if(data, "{\"pid\":", thread->pid != PM_FILE_NONE,
+				   thread->pid);
+		data_put_number_if(data, ",\"tid\":", thread->tid != PM_FILE_NONE,
+				   thread->tid);
+		data_put_text(data, ",\"comm\":", thread->comm);
+		data_put(data, "}");
 		before = ",\n";
 	}
-	put(data, before[2] == '\0' ? "]" : ",\n\"threads\":[]");
+	data_put(data, before[2] == '\0' ? "]" : ",\n\"threads\":[]");
 }
 
-static void put_modules(struct data *data)
+static void data_put_modules(struct data *data)
 {
 	const struct pm_merged *merged = &data->page->merged;
 
-	put(data, ",\n\"modules\":[");
+	data_put(data, ",\n\"modules\":[");
 	for (size_t i = 0; i < merged->modules.len; i++) {
 		const struct pm_profile_module *module = &merged->modules.data[i];
 
-		put_text(data, i == 0 ? "{\"name\":" : ",\n{\"name\":", module->name);
-		put_text(data, ",\"path\":", module->path);
-		put_text(data, ",\"build_id\":", module->build_id);
-		put_text(data, ",\"kind\":", module->kind);
-		put(data, "}");
+		data_put_text(data,
+			      i == 0 ? "{\"name\":" : ",\n{\"name\":", module->name);
+		data_put_text(data, ",\"path\":", module->path);
+		data_put_text(data, ",\"build_id\":", module->build_id);
+		data_put_text(data, ",\"kind\":", module->kind);
+		data_put(data, "}");
 	}
-	put(data, "],\n\"stops\":[null");
+	data_put(data, "],\n\"stops\":[null");
 	for (size_t i = 1; i < merged->stops.len; i++)
-		put_text(data, ",", merged->stops.data[i]);
-	put(data, "]");
+		data_put_text(data, ",", merged->stops.data[i]);
+	data_put(data, "]");
 }
 
-static void put_functions(struct data *data)
+static void data_put_functions(struct data *data)
 {
 	const struct pm_merged *merged = &data->page->merged;
 	const uint32_t *ids = data->page->functions.ids;
 	bool first = true;
 
-	put(data, ",\n\"functions\":{\"names\":[");
+	data_put(data, ",\n\"functions\":{\"names\":[");
 	for (size_t i = 0; i < merged->functions.len; i++) {
 		if (ids[i] == PM_PROFILE_NONE)
 			continue;
-		put_text(data, first ? "" : ",\n", merged->functions.data[i].name);
+		data_put_text(data, first ? "" : ",\n", merged->functions.data[i].name);
 		first = false;
 	}
 	begin_varints(data, "],\n\"module\":");
@@ -346,23 +353,24 @@ static void put_functions(struct data *data)
 		uint32_t module = merged->functions.data[i].module;
 
 		if (ids[i] != PM_PROFILE_NONE)
-			put_varint(data,
-				   module == PM_PROFILE_NONE ? 0 : (uint64_t)module + 1);
+			data_put_varint(data, module == PM_PROFILE_NONE
+						      ? 0
+						      : (uint64_t)module + 1);
 	}
 	end_varints(data);
 	begin_varints(data, ",\n\"kind\":");
 	for (size_t i = 0; i < merged->functions.len; i++)
 		if (ids[i] != PM_PROFILE_NONE)
-			put_varint(data, merged->functions.data[i].kind);
+			data_put_varint(data, merged->functions.data[i].kind);
 	end_varints(data);
-	put(data, "}");
+	data_put(data, "}");
 }
 
-static void put_paths(struct data *data)
+static void data_put_paths(struct data *data)
 {
 	const struct pm_page *page = data->page;
 
-	put_number(data, ",\n\"paths\":{\"count\":", page->paths.count);
+	data_put_number(data, ",\n\"paths\":{\"count\":", page->paths.count);
 	begin_varints(data, ",\"data\":");
 	for (size_t i = 0; i < page->merged.paths.len; i++) {
 		const struct pm_path *path = &page->merged.paths.data[i];
@@ -370,59 +378,60 @@ static void put_paths(struct data *data)
 
 		if (id == PM_PROFILE_NONE)
 			continue;
-		put_varint(data, path->parent == PM_PROFILE_NONE
-					 ? 0
-					 : id - page->paths.ids[path->parent]);
-		put_varint(data, page->functions.ids[path->function]);
-		put_varint(data, path->inlined);
+		data_put_varint(data, path->parent == PM_PROFILE_NONE
+					      ? 0
+					      : id - page->paths.ids[path->parent]);
+		data_put_varint(data, page->functions.ids[path->function]);
+		data_put_varint(data, path->inlined);
 	}
 	end_varints(data);
-	put(data, "}");
+	data_put(data, "}");
 }
 
-static void put_cells(struct data *data, const struct pm_page_cells *cells)
+static void data_put_cells(struct data *data, const struct pm_page_cells *cells)
 {
 	const struct pm_page *page = data->page;
 
-	put_number(data, ",\n\"cells\":{\"count\":", cells->rows.len);
+	data_put_number(data, ",\n\"cells\":{\"count\":", cells->rows.len);
 	begin_varints(data, ",\"data\":");
 	for (size_t i = 0; i < cells->rows.len; i++) {
 		const struct pm_page_cell *cell = &cells->rows.data[i];
 
-		put_varint(data, cell->event);
-		put_varint(data, page->threads.ids[cell->thread]);
-		put_varint(data, page->paths.ids[cell->path]);
-		put_varint(data, cell->stop);
-		put_varint(data, cell->weight.samples);
-		put_varint(data, cell->weight.period);
+		data_put_varint(data, cell->event);
+		data_put_varint(data, page->threads.ids[cell->thread]);
+		data_put_varint(data, page->paths.ids[cell->path]);
+		data_put_varint(data, cell->stop);
+		data_put_varint(data, cell->weight.samples);
+		data_put_varint(data, cell->weight.period);
 	}
 	end_varints(data);
-	put(data, "}");
+	data_put(data, "}");
 }
 
-static void put_base(struct data *data)
+static void data_put_base(struct data *data)
 {
 	const struct pm_page *page = data->page;
 
 	if (!page->report->base) {
-		put(data, ",\n\"base\":null");
+		data_put(data, ",\n\"base\":null");
 		return;
 	}
-	put(data, ",\n\"base\":{");
-	put_summary(data, &page->base_report);
-	put_quality(data, &page->notes[1]);
-	put(data,
-	    page->report->absolute ? ",\n\"absolute\":true" : ",\n\"absolute\":false");
-	put(data, ",\n\"events\":[");
+	data_put(data, ",\n\"base\":{");
+	data_put_summary(data, &page->base_report);
+	data_put_quality(data, &page->notes[1]);
+	data_put(data, page->report->absolute ? ",\n\"absolute\":true"
+					      : ",\n\"absolute\":false");
+	data_put(data, ",\n\"events\":[");
 	for (size_t i = 0; i < page->events.len; i++) {
-		put_number(data, i == 0 ? "{\"samples\":" : ",{\"samples\":",
-			   page->events.data[i].base_total.samples);
-		put_number(data, ",\"period\":", page->events.data[i].base_total.period);
-		put(data, "}");
+		data_put_number(data, i == 0 ? "{\"samples\":" : ",{\"samples\":",
+				page->events.data[i].base_total.samples);
+		data_put_number(data,
+				",\"period\":", page->events.data[i].base_total.period);
+		data_put(data, "}");
 	}
-	put(data, "]");
-	put_cells(data, &page->cells[1]);
-	put(data, "}");
+	data_put(data, "]");
+	data_put_cells(data, &page->cells[1]);
+	data_put(data, "}");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
@@ -446,7 +455,7 @@ static bool periods_are_means(const struct pm_page *page)
 	return true;
 }
 
-static void put_samples(struct data *data)
+static void data_put_samples(struct data *data)
 {
 	const struct pm_page *page = data->page;
 	const struct pm_profile *profile = page->report->profile;
@@ -456,8 +465,8 @@ static void put_samples(struct data *data)
 
 	for (size_t i = 0; i < profile->samples.len; i++)
 		count += cell_of[profile->samples.data[i].cell] != PM_PROFILE_NONE;
-	put_number(data, ",\n\"samples\":{\"count\":", count);
-	put_number(data, ",\"unit_ns\":", UNIT_NS);
+	data_put_number(data, ",\n\"samples\":{\"count\":", count);
+	data_put_number(data, ",\"unit_ns\":", UNIT_NS);
 	begin_varints(data, ",\"data\":");
 	for (size_t i = 0; i < profile->samples.len; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
@@ -465,67 +474,67 @@ static void put_samples(struct data *data)
 
 		if (cell_of[sample->cell] == PM_PROFILE_NONE)
 			continue;
-		put_varint(data, at > units ? at - units : 0);
-		put_varint(data, cell_of[sample->cell]);
+		data_put_varint(data, at > units ? at - units : 0);
+		data_put_varint(data, cell_of[sample->cell]);
 		units = at > units ? at : units;
 		if (sample->time_ns > end_ns)
 			end_ns = sample->time_ns;
 	}
 	end_varints(data);
-	put(data, ",\"periods\":");
+	data_put(data, ",\"periods\":");
 	if (periods_are_means(page)) {
-		put(data, "null");
+		data_put(data, "null");
 	} else {
 		begin_varints(data, "");
 		for (size_t i = 0; i < profile->samples.len; i++)
 			if (cell_of[profile->samples.data[i].cell] != PM_PROFILE_NONE)
-				put_varint(data, profile->samples.data[i].period);
+				data_put_varint(data, profile->samples.data[i].period);
 		end_varints(data);
 	}
-	put_number(data, "},\n\"duration_ns\":", end_ns);
+	data_put_number(data, "},\n\"duration_ns\":", end_ns);
 }
 
 /* ---- sources ----------------------------------------------------------------------------- */
 
-static void put_source(struct data *data, const struct pm_page_source *source)
+static void data_put_source(struct data *data, const struct pm_page_source *source)
 {
 	uint32_t function = data->page->merged.map[0].functions[source->function];
 
-	put_number(data, "{\"function\":", data->page->functions.ids[function]);
-	put_text(data, ",\"file\":", source->path);
-	put_number(data, ",\"first\":", source->first);
-	put(data, ",\"lines\":[");
+	data_put_number(data, "{\"function\":", data->page->functions.ids[function]);
+	data_put_text(data, ",\"file\":", source->path);
+	data_put_number(data, ",\"first\":", source->first);
+	data_put(data, ",\"lines\":[");
 	for (uint32_t i = 0; i <= source->last - source->first; i++)
-		put_text(data, i == 0 ? "" : ",\n", source->lines[i]);
-	put_text(data, "],\"note\":", source->newer ? "changed since" : NULL);
-	put(data, ",\"weights\":[");
+		data_put_text(data, i == 0 ? "" : ",\n", source->lines[i]);
+	data_put_text(data, "],\"note\":", source->newer ? "changed since" : NULL);
+	data_put(data, ",\"weights\":[");
 	for (size_t i = 0; i < source->weights.len; i++) {
 		const struct pm_page_line *weight = &source->weights.data[i];
 
-		put_number(data, i == 0 ? "[" : ",[", weight->event);
-		put_number(data, ",", weight->line);
-		put_number(data, ",", weight->self.samples);
-		put_number(data, ",", weight->self.period);
-		put_number(data, ",", weight->total.samples);
-		put_number(data, ",", weight->total.period);
-		put(data, "]");
+		data_put_number(data, i == 0 ? "[" : ",[", weight->event);
+		data_put_number(data, ",", weight->line);
+		data_put_number(data, ",", weight->self.samples);
+		data_put_number(data, ",", weight->self.period);
+		data_put_number(data, ",", weight->total.samples);
+		data_put_number(data, ",", weight->total.period);
+		data_put(data, "]");
 	}
-	put(data, "]}");
+	data_put(data, "]}");
 }
 
-static void put_sources(struct data *data)
+static void data_put_sources(struct data *data)
 {
 	const char *before = "";
 
-	put(data, ",\n\"sources\":[");
+	data_put(data, ",\n\"sources\":[");
 	for (size_t i = 0; i < data->page->sources.len; i++) {
 		if (!data->page->sources.data[i].path)
 			continue;
-		put(data, before);
-		put_source(data, &data->page->sources.data[i]);
+		data_put(data, before);
+		data_put_source(data, &data->page->sources.data[i]);
 		before = ",\n";
 	}
-	put(data, "]}");
+	data_put(data, "]}");
 }
 
 /* ---- the whole document ------------------------------------------------------------------ */
@@ -539,17 +548,17 @@ void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to)
 		return;
 	}
 	*data = (struct data){ .page = page, .out = out, .to = to };
-	put(data, "{\"format\":\"pmrec-page\",\"version\":1,\n");
-	put_summary(data, page->report);
-	put_quality(data, &page->notes[0]);
-	put_events(data);
-	put_threads(data);
-	put_modules(data);
-	put_functions(data);
-	put_paths(data);
-	put_cells(data, &page->cells[0]);
-	put_base(data);
-	put_samples(data);
-	put_sources(data);
+	data_put(data, "{\"format\":\"pmrec-page\",\"version\":1,\n");
+	data_put_summary(data, page->report);
+	data_put_quality(data, &page->notes[0]);
+	data_put_events(data);
+	data_put_threads(data);
+	data_put_modules(data);
+	data_put_functions(data);
+	data_put_paths(data);
+	data_put_cells(data, &page->cells[0]);
+	data_put_base(data);
+	data_put_samples(data);
+	data_put_sources(data);
 	free(data);
 }

@@ -80,7 +80,7 @@ static bool is_source(const char *path)
 }
 
 /* Only the lines are kept of a file that may have megabytes. */
-static int keep_lines(struct pm_page_source *ret, const struct pm_source *from)
+static int source_keep_lines(struct pm_page_source *ret, const struct pm_source *from)
 {
 	uint32_t count = ret->last - ret->first + 1;
 
@@ -187,15 +187,15 @@ static int read_source(struct pm_page *page, struct pm_page_source *ret,
 		return 0;
 	if (!choose_lines(ret, lines, (uint32_t)source.starts.len))
 		return 0;
-	r = keep_lines(ret, &source);
+	r = source_keep_lines(ret, &source);
 	if (r == 0)
 		ret->path = path;
 	ret->newer = source.newer;
 	return r;
 }
 
-static int add_weights(struct pm_page_source *source, uint32_t event,
-		       const struct pm_annotate_lines *lines)
+static int source_add_weights(struct pm_page_source *source, uint32_t event,
+			      const struct pm_annotate_lines *lines)
 {
 	for (size_t i = 0; i < lines->lines.len; i++) {
 		const struct pm_annotate_line *line = &lines->lines.data[i];
@@ -243,7 +243,7 @@ static int weigh_event(struct pm_page *page, uint32_t event)
 				r = read_source(page, source, &lines[i]);
 		}
 		if (r == 0 && source->path)
-			r = add_weights(source, event, &lines[i]);
+			r = source_add_weights(source, event, &lines[i]);
 		pm_annotate_lines_release(&lines[i]);
 	}
 	return r;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static void put_bytes(struct pm_str *out, const struct pm_page_file *file)
+static void put_file_bytes(struct pm_str *out, const struct pm_page_file *file)
 {
 	pm_str_append(out, (const char *)file->bytes, file->len);
 }
@@ -20,12 +20,12 @@ static bool has_suffix(const struct pm_page_file *file, const char *suffix)
 	return len > suffix_len && strcmp(file->name + len - suffix_len, suffix) == 0;
 }
 
-static bool is_script(const struct pm_page_file *file)
+static bool is_script_file(const struct pm_page_file *file)
 {
 	return has_suffix(file, ".js") && !has_suffix(file, ".svg.js");
 }
 
-static bool is_style(const struct pm_page_file *file)
+static bool is_style_file(const struct pm_page_file *file)
 {
 	return has_suffix(file, ".css");
 }
@@ -45,9 +45,9 @@ static void put_policy(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_str_puts(out,
 		    "<meta http-equiv=\"Content-Security-Policy\" content=\""
 		    "default-src 'none'; base-uri 'none'; form-action 'none'; style-src");
-	put_hashes(out, is_style);
+	put_hashes(out, is_style_file);
 	pm_str_puts(out, "; script-src");
-	put_hashes(out, is_script);
+	put_hashes(out, is_script_file);
 	pm_str_puts(out, "\">");
 }
 
@@ -71,14 +71,14 @@ static void put_elements(struct pm_str *out, const char *tag,
 		if (!wanted(&pm_page_files[i]))
 			continue;
 		pm_str_printf(out, "<%s>", tag);
-		put_bytes(out, &pm_page_files[i]);
+		put_file_bytes(out, &pm_page_files[i]);
 		pm_str_printf(out, "</%s>\n", tag);
 	}
 }
 
-static void put_style(struct pm_page *page, struct pm_str *out, FILE *to)
+static void put_style_elements(struct pm_page *page, struct pm_str *out, FILE *to)
 {
-	put_elements(out, "style", is_style);
+	put_elements(out, "style", is_style_file);
 }
 
 /* The page for a reader without scripts. */
@@ -107,25 +107,28 @@ static void put_noscript(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_str_release(&title);
 }
 
-static void put_data(struct pm_page *page, struct pm_str *out, FILE *to)
+static void put_data_element(struct pm_page *page, struct pm_str *out, FILE *to)
 {
 	pm_str_puts(out, "<script type=\"application/json\" id=\"pm-data\">");
 	pm_page_put_data(page, out, to);
 	pm_str_puts(out, "</script>");
 }
 
-static void put_scripts(struct pm_page *page, struct pm_str *out, FILE *to)
+static void put_script_elements(struct pm_page *page, struct pm_str *out, FILE *to)
 {
-	put_elements(out, "script", is_script);
+	put_elements(out, "script", is_script_file);
 }
 
 static const struct {
 	const char *mark;
 	void (*put)(struct pm_page *page, struct pm_str *out, FILE *to);
 } parts[] = {
-	{ "<!--@csp@-->", put_policy },  { "<!--@title@-->", put_page_title },
-	{ "<!--@style@-->", put_style }, { "<!--@noscript@-->", put_noscript },
-	{ "<!--@data@-->", put_data },   { "<!--@scripts@-->", put_scripts },
+	{ "<!--@csp@-->", put_policy },
+	{ "<!--@title@-->", put_page_title },
+	{ "<!--@style@-->", put_style_elements },
+	{ "<!--@noscript@-->", put_noscript },
+	{ "<!--@data@-->", put_data_element },
+	{ "<!--@scripts@-->", put_script_elements },
 };
 
 static const struct pm_page_file *find_template(void)

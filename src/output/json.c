@@ -19,151 +19,154 @@ struct json {
 	struct pm_str out;
 };
 
-static void put(struct json *json, const char *text)
+static void json_put(struct json *json, const char *text)
 {
 	pm_str_puts(&json->out, text);
 }
 
-static void put_text(struct json *json, const char *key, const char *text)
+static void json_put_text(struct json *json, const char *key, const char *text)
 {
-	put(json, key);
+	json_put(json, key);
 	pm_str_json(&json->out, text);
 }
 
-static void put_number(struct json *json, const char *key, uint64_t number)
+static void json_put_number(struct json *json, const char *key, uint64_t number)
 {
-	put(json, key);
+	json_put(json, key);
 	pm_str_u64(&json->out, number);
 }
 
 /* Null if it is unknown. */
-static void put_number_if(struct json *json, const char *key, bool known, uint64_t number)
+static void json_put_number_if(struct json *json, const char *key, bool known,
+			       uint64_t number)
 {
-	put(json, key);
+	json_put(json, key);
 	if (known)
 		pm_str_u64(&json->out, number);
 	else
-		put(json, "null");
+		json_put(json, "null");
 }
 
-static void put_bool(struct json *json, const char *key, bool value)
+static void json_put_bool(struct json *json, const char *key, bool value)
 {
-	put(json, key);
-	put(json, value ? "true" : "false");
+	json_put(json, key);
+	json_put(json, value ? "true" : "false");
 }
 
-static void put_weight(struct json *json, const char *key, const struct pm_weight *weight)
+static void json_put_weight(struct json *json, const char *key,
+			    const struct pm_weight *weight)
 {
-	put(json, key);
-	put_number(json, "{\"samples\":", weight->samples);
-	put_number(json, ",\"period\":", weight->period);
+	json_put(json, key);
+	json_put_number(json, "{\"samples\":", weight->samples);
+	json_put_number(json, ",\"period\":", weight->period);
 	pm_str_printf(&json->out, ",\"percent\":%.4f}",
 		      pm_weight_percent(weight, &json->section->view->total));
 }
 
 /* ---- the recording ----------------------------------------------------------------------- */
 
-static void put_texts(struct json *json, const char *key, const char *const *texts,
-		      size_t len)
+static void json_put_texts(struct json *json, const char *key, const char *const *texts,
+			   size_t len)
 {
-	put(json, key);
+	json_put(json, key);
 	for (size_t i = 0; i < len; i++) {
-		put(json, i == 0 ? "" : ",");
+		json_put(json, i == 0 ? "" : ",");
 		pm_str_json(&json->out, texts[i]);
 	}
-	put(json, "]");
+	json_put(json, "]");
 }
 
-static void put_recording(struct json *json)
+static void json_put_recording(struct json *json)
 {
 	const struct pm_profile *profile = json->report->profile;
 	const struct pm_profile_info *info = &profile->info;
 
-	put_text(json, "{\"pmrec\":", info->pmrec);
-	put_text(json, ",\"created\":", info->created);
-	put_texts(json, ",\"command\":[", profile->command.data, profile->command.len);
+	json_put_text(json, "{\"pmrec\":", info->pmrec);
+	json_put_text(json, ",\"created\":", info->created);
+	json_put_texts(json, ",\"command\":[", profile->command.data,
+		       profile->command.len);
 	if (profile->target)
-		put_text(json, ",\"target\":", profile->target);
-	put_text(json, ",\n\"host\":{\"hostname\":", info->hostname);
-	put_text(json, ",\"kernel\":", info->kernel);
-	put_text(json, ",\"arch\":", info->arch);
-	put_text(json, ",\"cpu_model\":", info->cpu_model);
-	put_text(json, ",\"virt\":", info->virt);
-	put_number_if(json, ",\"cpus\":", info->cpus > 0, info->cpus);
-	put_text(json, "},\n\"call_graph\":", info->call_graph);
-	put_number(json, ",\"duration_ns\":", info->duration_ns);
-	put_number_if(json, ",\"cpu_ns\":", info->cpu_known, info->cpu_ns);
-	put_number_if(json, ",\"exit_code\":", info->exited, info->exit);
-	put_number_if(json, ",\"exit_signal\":", info->signalled, info->exit);
-	put_number(json, ",\"processes\":", info->processes);
-	put_number(json, ",\"threads\":", info->threads);
-	put_number(json, ",\"lost\":", info->lost);
-	put_number(json, ",\"throttled\":", info->throttled);
-	put_bool(json, ",\"cut\":", info->cut);
-	put_texts(json, ",\n\"notes\":[", profile->notes.data, profile->notes.len);
+		json_put_text(json, ",\"target\":", profile->target);
+	json_put_text(json, ",\n\"host\":{\"hostname\":", info->hostname);
+	json_put_text(json, ",\"kernel\":", info->kernel);
+	json_put_text(json, ",\"arch\":", info->arch);
+	json_put_text(json, ",\"cpu_model\":", info->cpu_model);
+	json_put_text(json, ",\"virt\":", info->virt);
+	json_put_number_if(json, ",\"cpus\":", info->cpus > 0, info->cpus);
+	json_put_text(json, "},\n\"call_graph\":", info->call_graph);
+	json_put_number(json, ",\"duration_ns\":", info->duration_ns);
+	json_put_number_if(json, ",\"cpu_ns\":", info->cpu_known, info->cpu_ns);
+	json_put_number_if(json, ",\"exit_code\":", info->exited, info->exit);
+	json_put_number_if(json, ",\"exit_signal\":", info->signalled, info->exit);
+	json_put_number(json, ",\"processes\":", info->processes);
+	json_put_number(json, ",\"threads\":", info->threads);
+	json_put_number(json, ",\"lost\":", info->lost);
+	json_put_number(json, ",\"throttled\":", info->throttled);
+	json_put_bool(json, ",\"cut\":", info->cut);
+	json_put_texts(json, ",\n\"notes\":[", profile->notes.data, profile->notes.len);
 	if (info->notes_left_out > 0)
-		put_number(json, ",\"notes_left_out\":", info->notes_left_out);
+		json_put_number(json, ",\"notes_left_out\":", info->notes_left_out);
 	if (info->stacks_cut > 0)
-		put_number(json, ",\"stacks_cut\":", info->stacks_cut);
-	put(json, "}");
+		json_put_number(json, ",\"stacks_cut\":", info->stacks_cut);
+	json_put(json, "}");
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
 /* The start of a function without a name; 0: unknown, or it has one. */
-static void put_start(struct json *json, uint64_t start)
+static void json_put_start(struct json *json, uint64_t start)
 {
 	if (start == 0)
 		return;
-	put(json, ",\"start\":\"");
+	json_put(json, ",\"start\":\"");
 	pm_str_hex(&json->out, start);
-	put(json, "\"");
+	json_put(json, "\"");
 }
 
-static void put_function(struct json *json, uint32_t id)
+static void json_put_function(struct json *json, uint32_t id)
 {
 	const struct pm_profile *profile = json->report->profile;
 	const struct pm_profile_function *function = &profile->functions.data[id];
 
-	put_text(json, ",\"function\":", function->unknown ? NULL : function->name);
-	put_start(json, function->start);
-	put_text(json, ",\"module\":",
-		 function->module == PM_PROFILE_NONE
-			 ? NULL
-			 : profile->modules.data[function->module].name);
+	json_put_text(json, ",\"function\":", function->unknown ? NULL : function->name);
+	json_put_start(json, function->start);
+	json_put_text(json, ",\"module\":",
+		      function->module == PM_PROFILE_NONE
+			      ? NULL
+			      : profile->modules.data[function->module].name);
 }
 
-static void put_value(struct json *json, const char *name,
-		      const struct pm_row_value *value)
+static void json_put_value(struct json *json, const char *name,
+			   const struct pm_row_value *value)
 {
 	pm_str_printf(&json->out, ",\"%s\":", name);
 	if (!value->known)
-		put(json, "null");
+		json_put(json, "null");
 	else if (value->kind == PM_VALUE_TEXT)
 		pm_str_json(&json->out, value->text);
 	else if (value->kind == PM_VALUE_BOOL)
-		put(json, value->number ? "true" : "false");
+		json_put(json, value->number ? "true" : "false");
 	else if (value->kind == PM_VALUE_NUMBER)
 		pm_str_u64(&json->out, value->number);
 	else {
-		put(json, "\"");
+		json_put(json, "\"");
 		pm_str_hex(&json->out, value->number);
-		put(json, "\"");
+		json_put(json, "\"");
 	}
-	put_start(json, value->start);
+	json_put_start(json, value->start);
 }
 
-static void put_keys(struct json *json, const struct pm_keys *keys)
+static void json_put_keys(struct json *json, const struct pm_keys *keys)
 {
-	put(json, ",\n\"by\":\"");
+	json_put(json, ",\n\"by\":\"");
 	for (uint32_t i = 0; i < keys->len; i++) {
-		put(json, i > 0 ? "," : "");
-		put(json, pm_key_name(keys->key[i]));
+		json_put(json, i > 0 ? "," : "");
+		json_put(json, pm_key_name(keys->key[i]));
 	}
-	put(json, "\"");
+	json_put(json, "\"");
 }
 
-static int put_table(struct json *json, double limit)
+static int json_put_table(struct json *json, double limit)
 {
 	const struct pm_report *report = json->report;
 	const struct pm_view *view = json->section->view;
@@ -179,28 +182,28 @@ static int put_table(struct json *json, double limit)
 	r = pm_table_init_keys(&table, view, &keys, report->by_total);
 	if (r < 0)
 		return r;
-	put_keys(json, &keys);
-	put(json, ",\"rows\":[");
+	json_put_keys(json, &keys);
+	json_put(json, ",\"rows\":[");
 	for (size_t i = 0; i < table.rows.len; i++) {
 		const struct pm_row *row = &table.rows.data[i];
 
 		if (pm_weight_percent(report->by_total ? &row->total : &row->self,
 				      &view->total) < limit)
 			continue;
-		put(json, first ? "\n" : ",\n");
+		json_put(json, first ? "\n" : ",\n");
 		first = false;
-		put_weight(json, "{\"self\":", &row->self);
-		put_weight(json, ",\"total\":", &row->total);
+		json_put_weight(json, "{\"self\":", &row->self);
+		json_put_weight(json, ",\"total\":", &row->total);
 		for (size_t c = 0; c < columns_len; c++) {
 			struct pm_row_value value;
 
 			pm_row_get(report->profile, &columns[c], row, &value);
-			put_value(json, columns[c].name, &value);
+			json_put_value(json, columns[c].name, &value);
 		}
-		put(json, "}");
+		json_put(json, "}");
 		pm_flush_some(&json->out, json->to);
 	}
-	put(json, "]");
+	json_put(json, "]");
 	return 0;
 }
 
@@ -229,7 +232,7 @@ static const char *show_name(enum pm_report_show show)
 }
 
 /* Nodes are numbered in the order in which they are written, without gaps. */
-static int put_nodes(struct json *json, struct pm_tree *tree, double limit)
+static int json_put_nodes(struct json *json, struct pm_tree *tree, double limit)
 {
 	PM_VEC(uint32_t) numbers = { 0 }; /* by depth: the node on the current path */
 	uint32_t id = 0, number = 0;
@@ -239,15 +242,15 @@ static int put_nodes(struct json *json, struct pm_tree *tree, double limit)
 		const struct pm_tree_node *node = &tree->nodes.data[id];
 
 		numbers.len = node->depth - 1;
-		put_number(json, number == 0 ? "\n{\"id\":" : ",\n{\"id\":", number);
-		put_number_if(json, ",\"parent\":", numbers.len > 0,
-			      numbers.len > 0 ? numbers.data[numbers.len - 1] : 0);
-		put_function(json, node->function);
-		put_bool(json, ",\"inlined\":", node->inlined);
+		json_put_number(json, number == 0 ? "\n{\"id\":" : ",\n{\"id\":", number);
+		json_put_number_if(json, ",\"parent\":", numbers.len > 0,
+				   numbers.len > 0 ? numbers.data[numbers.len - 1] : 0);
+		json_put_function(json, node->function);
+		json_put_bool(json, ",\"inlined\":", node->inlined);
 		if (tree->kind == PM_TREE_TOP_DOWN)
-			put_weight(json, ",\"self\":", &node->self);
-		put_weight(json, ",\"total\":", &node->total);
-		put(json, "}");
+			json_put_weight(json, ",\"self\":", &node->self);
+		json_put_weight(json, ",\"total\":", &node->total);
+		json_put(json, "}");
 		pm_flush_some(&json->out, json->to);
 		r = pm_vec_push(&numbers, number);
 		if (r < 0)
@@ -258,82 +261,84 @@ static int put_nodes(struct json *json, struct pm_tree *tree, double limit)
 	return r;
 }
 
-static int put_tree(struct json *json, double limit)
+static int json_put_tree(struct json *json, double limit)
 {
 	struct pm_tree *tree;
 	int r = pm_section_tree(json->section, false, &tree);
 
 	if (r < 0)
 		return r;
-	put_text(json, ",\n\"tree\":", show_name(json->report->show));
+	json_put_text(json, ",\n\"tree\":", show_name(json->report->show));
 	if (json->section->only.set)
-		put_text(json, ",\"of\":", json->report->function);
-	put(json, ",\"nodes\":[");
-	r = put_nodes(json, tree, limit);
-	put(json, "]");
+		json_put_text(json, ",\"of\":", json->report->function);
+	json_put(json, ",\"nodes\":[");
+	r = json_put_nodes(json, tree, limit);
+	json_put(json, "]");
 	pm_tree_free(tree);
 	return r;
 }
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-static void put_event(struct json *json)
+static void json_put_event(struct json *json)
 {
 	const struct pm_profile *profile = json->report->profile;
 	const struct pm_view *view = json->section->view;
 	const struct pm_profile_event *event = &profile->events.data[view->event];
 	bool first = true;
 
-	put_text(json, "{\"event\":", event->actual);
-	put_text(json, ",\"name\":", event->name);
-	put_text(json, ",\"requested\":", event->requested);
-	put_text(json, ",\"unit\":", event->unit);
-	put_number_if(json, ",\"freq\":", event->by_frequency, event->rate);
-	put_number_if(json, ",\"fixed_period\":", !event->by_frequency, event->rate);
+	json_put_text(json, "{\"event\":", event->actual);
+	json_put_text(json, ",\"name\":", event->name);
+	json_put_text(json, ",\"requested\":", event->requested);
+	json_put_text(json, ",\"unit\":", event->unit);
+	json_put_number_if(json, ",\"freq\":", event->by_frequency, event->rate);
+	json_put_number_if(json, ",\"fixed_period\":", !event->by_frequency, event->rate);
 	if (event->filter)
-		put_text(json, ",\"filter\":", event->filter);
+		json_put_text(json, ",\"filter\":", event->filter);
 	if (event->leader != view->event && event->leader < profile->events.len)
-		put_text(json, ",\"group\":", profile->events.data[event->leader].actual);
+		json_put_text(json,
+			      ",\"group\":", profile->events.data[event->leader].actual);
 	if (event->counted)
-		put(json, ",\"counted\":true");
-	put_number_if(json, ",\"lost\":", event->lost_known, event->lost);
+		json_put(json, ",\"counted\":true");
+	json_put_number_if(json, ",\"lost\":", event->lost_known, event->lost);
 	if (profile->latency)
-		put_bool(json, ",\"wall_clock\":", event->divided);
-	put_number(json, ",\n\"recorded\":{\"samples\":", view->all.samples);
-	put_number(json, ",\"period\":", view->all.period);
-	put(json, "}");
-	put_weight(json, ",\"total\":", &view->total);
-	put_weight(json, ",\"unknown\":", &view->unknown);
-	put_weight(json, ",\"stitched\":", &view->stitched);
-	put(json, ",\"stops\":{");
+		json_put_bool(json, ",\"wall_clock\":", event->divided);
+	json_put_number(json, ",\n\"recorded\":{\"samples\":", view->all.samples);
+	json_put_number(json, ",\"period\":", view->all.period);
+	json_put(json, "}");
+	json_put_weight(json, ",\"total\":", &view->total);
+	json_put_weight(json, ",\"unknown\":", &view->unknown);
+	json_put_weight(json, ",\"stitched\":", &view->stitched);
+	json_put(json, ",\"stops\":{");
 	for (size_t i = 0; i < profile->stops.len; i++) {
 		const char *stop = profile->stops.data[i];
 
 		if (view->stops[i].samples == 0)
 			continue;
-		put(json, first ? "" : ",");
+		json_put(json, first ? "" : ",");
 		first = false;
-		put_text(json, "", stop ? stop : "root");
-		put_number(json, ":", view->stops[i].samples);
+		json_put_text(json, "", stop ? stop : "root");
+		json_put_number(json, ":", view->stops[i].samples);
 	}
-	put(json, "}");
+	json_put(json, "}");
 }
 
 /* Added to the table by function. */
-static int put_waits(struct json *json)
+static int json_put_waits(struct json *json)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
 	int r = pm_sheet_waits(&sheet, json->section);
 
 	if (r < 0)
 		return r;
-	put(json, ",\n\"waits\":");
+	json_put(json, ",\n\"waits\":");
 	pm_sheet_json_rows(&sheet, &json->out);
 	pm_flush_some(&json->out, json->to);
 	return 0;
 }
 
-static int put_list(struct json *json, struct pm_section *section, struct pm_error *err)
+static int json_put_list(struct json *json, struct pm_section *section,
+			 struct pm_error *err)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
 	int r = pm_sheet_make(&sheet, section, err);
@@ -353,11 +358,11 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 	int r = 0;
 
 	pm_report_events(report, &first, &end);
-	put(&json, "{\"format\":\"pmreport\"");
-	put_number(&json, ",\"version\":", SCHEMA_VERSION);
-	put(&json, ",\n\"recording\":");
-	put_recording(&json);
-	put(&json, ",\n\"events\":[");
+	json_put(&json, "{\"format\":\"pmreport\"");
+	json_put_number(&json, ",\"version\":", SCHEMA_VERSION);
+	json_put(&json, ",\n\"recording\":");
+	json_put_recording(&json);
+	json_put(&json, ",\n\"events\":[");
 	for (uint32_t event = first; r == 0 && event < end; event++) {
 		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 
@@ -367,23 +372,23 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 			return r;
 		}
 		json.section = &section;
-		put(&json, event == first ? "\n" : ",\n");
-		put_event(&json);
+		json_put(&json, event == first ? "\n" : ",\n");
+		json_put_event(&json);
 		if (pm_report_is_sheet(report))
-			r = put_list(&json, &section, err);
+			r = json_put_list(&json, &section, err);
 		else if (report->show == PM_SHOW_ANNOTATE)
 			r = pm_json_annotate(&json.out, to, &section);
 		else
-			r = report->show == PM_SHOW_TABLE ? put_table(&json, limit)
-							  : put_tree(&json, limit);
+			r = report->show == PM_SHOW_TABLE ? json_put_table(&json, limit)
+							  : json_put_tree(&json, limit);
 		if (r == 0 && pm_section_is_waits(&section))
-			r = put_waits(&json);
-		put(&json, "}");
+			r = json_put_waits(&json);
+		json_put(&json, "}");
 	}
 	if (r < 0) {
 		pm_str_release(&json.out);
 		return pm_report_is_sheet(report) ? r : pm_section_failed(r, err);
 	}
-	put(&json, "]}\n");
+	json_put(&json, "]}\n");
 	return pm_flush_all(&json.out, to, err);
 }

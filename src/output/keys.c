@@ -74,7 +74,8 @@ static bool has_key(const struct pm_keys *keys, enum pm_key key)
 
 /* Whether another key has a better value for a field of @key: the thread's name for the
  * process's, the row's line for the function's heaviest line. */
-static bool is_told(const struct pm_keys *keys, enum pm_key key, enum pm_row_field field)
+static bool key_is_in_columns(const struct pm_keys *keys, enum pm_key key,
+			      enum pm_row_field field)
 {
 	bool finer = has_key(keys, PM_KEY_LINE) || has_key(keys, PM_KEY_ADDRESS);
 
@@ -96,7 +97,7 @@ size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret)
 		const enum pm_row_field *field = fields_of[keys->key[i]];
 
 		for (; *field != PM_FIELDS; field++) {
-			if (have[*field] || is_told(keys, keys->key[i], *field))
+			if (have[*field] || key_is_in_columns(keys, keys->key[i], *field))
 				continue;
 			have[*field] = true;
 			ret[len++] = (struct pm_row_column){ .name = names[*field],
@@ -138,22 +139,24 @@ uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32
 	return profile->functions.data[pm_row_function(profile, key, at, row)].module;
 }
 
-static void set_text(struct pm_row_value *ret, const char *text, const char *otherwise)
+static void value_set_text(struct pm_row_value *ret, const char *text,
+			   const char *otherwise)
 {
 	ret->kind = PM_VALUE_TEXT;
 	ret->known = text != NULL;
 	ret->text = text ? text : otherwise;
 }
 
-static void set_number(struct pm_row_value *ret, bool known, uint64_t number)
+static void value_set_number(struct pm_row_value *ret, bool known, uint64_t number)
 {
 	ret->kind = PM_VALUE_NUMBER;
 	ret->known = known;
 	ret->number = number;
 }
 
-static void get_code(const struct pm_profile *profile, const struct pm_row_column *column,
-		     const struct pm_row *row, struct pm_row_value *ret)
+static void value_from_code(const struct pm_profile *profile,
+			    const struct pm_row_column *column, const struct pm_row *row,
+			    struct pm_row_value *ret)
 {
 	const struct pm_profile_function *function;
 	const struct pm_profile_place *place = NULL;
@@ -162,7 +165,8 @@ static void get_code(const struct pm_profile *profile, const struct pm_row_colum
 	if (column->field == PM_FIELD_FUNCTION) {
 		id = pm_row_function(profile, column->key, column->at, row);
 		function = &profile->functions.data[id];
-		set_text(ret, function->unknown ? NULL : function->name, function->name);
+		value_set_text(ret, function->unknown ? NULL : function->name,
+			       function->name);
 		ret->start = function->start;
 		return;
 	}
@@ -170,26 +174,26 @@ static void get_code(const struct pm_profile *profile, const struct pm_row_colum
 	if (id != PM_PROFILE_NONE)
 		place = &profile->places.data[id];
 	if (column->field == PM_FIELD_FILE)
-		set_text(ret, place ? place->file : NULL, "");
+		value_set_text(ret, place ? place->file : NULL, "");
 	else
-		set_number(ret, place && place->line > 0, place ? place->line : 0);
+		value_set_number(ret, place && place->line > 0, place ? place->line : 0);
 }
 
-static void get_module(const struct pm_profile *profile,
-		       const struct pm_row_column *column, const struct pm_row *row,
-		       struct pm_row_value *ret)
+static void value_from_module(const struct pm_profile *profile,
+			      const struct pm_row_column *column,
+			      const struct pm_row *row, struct pm_row_value *ret)
 {
 	uint32_t id = pm_row_module(profile, column->key, column->at, row);
 	const struct pm_profile_module *module =
 		id == PM_PROFILE_NONE ? NULL : &profile->modules.data[id];
 
 	if (column->field == PM_FIELD_MODULE)
-		set_text(ret, module ? module->name : NULL,
-			 pm_profile_module_name(profile, id));
+		value_set_text(ret, module ? module->name : NULL,
+			       pm_profile_module_name(profile, id));
 	else if (column->field == PM_FIELD_PATH)
-		set_text(ret, module ? module->path : NULL, "");
+		value_set_text(ret, module ? module->path : NULL, "");
 	else
-		set_text(ret, module ? module->build_id : NULL, "");
+		value_set_text(ret, module ? module->build_id : NULL, "");
 }
 
 const char *pm_thread_comm(const struct pm_profile_thread *thread)
@@ -199,9 +203,9 @@ const char *pm_thread_comm(const struct pm_profile_thread *thread)
 	return known ? thread->comm : NULL;
 }
 
-static void get_thread(const struct pm_profile *profile,
-		       const struct pm_row_column *column, const struct pm_row *row,
-		       struct pm_row_value *ret)
+static void value_from_thread(const struct pm_profile *profile,
+			      const struct pm_row_column *column,
+			      const struct pm_row *row, struct pm_row_value *ret)
 {
 	uint32_t id = pm_row_id(row, column->at), number;
 
@@ -210,18 +214,19 @@ static void get_thread(const struct pm_profile *profile,
 		bool known = process->pid != PM_FILE_NONE;
 
 		if (column->field == PM_FIELD_COMM)
-			set_text(ret, known || process->comm[0] ? process->comm : NULL,
-				 "");
+			value_set_text(ret,
+				       known || process->comm[0] ? process->comm : NULL,
+				       "");
 		else if (column->field == PM_FIELD_TITLE)
-			set_text(ret, process->title, "");
+			value_set_text(ret, process->title, "");
 		else
-			set_number(ret, known, process->pid);
+			value_set_number(ret, known, process->pid);
 	} else if (column->field == PM_FIELD_COMM) {
-		set_text(ret, pm_thread_comm(&profile->threads.data[id]), "");
+		value_set_text(ret, pm_thread_comm(&profile->threads.data[id]), "");
 	} else {
 		number = column->field == PM_FIELD_PID ? profile->threads.data[id].pid
 						       : profile->threads.data[id].tid;
-		set_number(ret, number != PM_FILE_NONE, number);
+		value_set_number(ret, number != PM_FILE_NONE, number);
 	}
 }
 
@@ -235,32 +240,32 @@ void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *co
 	case PM_FIELD_FUNCTION:
 	case PM_FIELD_FILE:
 	case PM_FIELD_LINE:
-		get_code(profile, column, row, ret);
+		value_from_code(profile, column, row, ret);
 		break;
 	case PM_FIELD_MODULE:
 	case PM_FIELD_PATH:
 	case PM_FIELD_BUILD_ID:
-		get_module(profile, column, row, ret);
+		value_from_module(profile, column, row, ret);
 		break;
 	case PM_FIELD_PID:
 	case PM_FIELD_TID:
 	case PM_FIELD_COMM:
 	case PM_FIELD_TITLE:
-		get_thread(profile, column, row, ret);
+		value_from_thread(profile, column, row, ret);
 		break;
 	case PM_FIELD_INLINED:
-		set_number(ret, true, row->inlined);
+		value_set_number(ret, true, row->inlined);
 		ret->kind = PM_VALUE_BOOL;
 		break;
 	case PM_FIELD_ADDRESS:
-		set_number(ret, true, profile->frames.data[id].address);
+		value_set_number(ret, true, profile->frames.data[id].address);
 		ret->kind = PM_VALUE_ADDRESS;
 		break;
 	case PM_FIELD_CPU:
-		set_number(ret, id != PM_FILE_NONE, id);
+		value_set_number(ret, id != PM_FILE_NONE, id);
 		break;
 	case PM_FIELD_PARALLELISM:
-		set_number(ret, id != 0, id);
+		value_set_number(ret, id != 0, id);
 		break;
 	case PM_FIELDS:
 		break;

@@ -3,7 +3,7 @@
  * The output of `perf script -F comm,pid,tid,cpu,time,period,event,ip,sym,dso`: a
  * paragraph for each sample, leaf first. Its readers parse lines with regular
  * expressions, and the format has no escapes. Characters that would confuse them are
- * replaced, see put_comm() and below.
+ * replaced, see script_put_comm() and below.
  */
 #include "export.h"
 
@@ -60,7 +60,7 @@ static int mark_text(struct texts *texts)
 	return pm_vec_push(&texts->starts, texts->bytes.len);
 }
 
-static void put_text(struct pm_str *str, const struct texts *texts, uint32_t id)
+static void script_put_text(struct pm_str *str, const struct texts *texts, uint32_t id)
 {
 	size_t start = texts->starts.data[id];
 
@@ -90,7 +90,7 @@ static void put_symbol(struct pm_str *str, const struct pm_profile_function *fun
 }
 
 /* Readers start the module at the last ` (` of a line. */
-static void put_module(struct pm_str *str, const struct pm_profile_module *module)
+static void script_put_module(struct pm_str *str, const struct pm_profile_module *module)
 {
 	static const char deleted[] = " (deleted)";
 	size_t len = strlen(module->path), tail = sizeof(deleted) - 1, from = str->len;
@@ -115,7 +115,7 @@ static void put_module(struct pm_str *str, const struct pm_profile_module *modul
 
 /* Readers end the name before the first blank that is followed by a digit. It has at
  * least two characters, and must not look like a comment or begin with a blank. */
-static void put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
+static void script_put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
 {
 	enum {
 		WIDTH = 16 /* perf's own padding */
@@ -137,7 +137,7 @@ static void put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
 }
 
 /* One word, as a blank or the line's colon ends it. */
-static void put_event(struct pm_str *str, const char *name)
+static void script_put_event(struct pm_str *str, const char *name)
 {
 	size_t from = str->len;
 
@@ -163,15 +163,15 @@ static int make_texts(struct script *script)
 	}
 	for (size_t i = 0; r == 0 && i < profile->modules.len; i++) {
 		r = mark_text(&script->modules);
-		put_module(&script->modules.bytes, &profile->modules.data[i]);
+		script_put_module(&script->modules.bytes, &profile->modules.data[i]);
 	}
 	for (size_t i = 0; r == 0 && i < profile->threads.len; i++) {
 		r = mark_text(&script->comms);
-		put_comm(&script->comms.bytes, &profile->threads.data[i]);
+		script_put_comm(&script->comms.bytes, &profile->threads.data[i]);
 	}
 	for (uint32_t i = export->first; r == 0 && i < export->end; i++) {
 		r = mark_text(&script->events);
-		put_event(&script->events.bytes, pm_export_event(export, i));
+		script_put_event(&script->events.bytes, pm_export_event(export, i));
 	}
 	for (size_t i = 0; i < PM_ARRAY_LEN(all); i++) {
 		if (r == 0)
@@ -210,7 +210,7 @@ static void put_unknown_ids(struct script *script)
 	}
 }
 
-static void put_head(struct script *script)
+static void script_put_head(struct script *script)
 {
 	const struct pm_profile_info *info = &script->profile->info;
 	const struct pm_export *export = &script->export;
@@ -237,7 +237,7 @@ static void put_head(struct script *script)
 }
 
 /* Right-aligned in 16 columns, as perf does. */
-static void put_address(struct pm_str *str, uint64_t address)
+static void script_put_address(struct pm_str *str, uint64_t address)
 {
 	static const char digits[] = "0123456789abcdef";
 	char text[16];
@@ -251,7 +251,7 @@ static void put_address(struct pm_str *str, uint64_t address)
 	pm_str_append(str, text, sizeof(text));
 }
 
-static void put_levels(struct script *script, const struct pm_profile_frame *frame)
+static void script_put_levels(struct script *script, const struct pm_profile_frame *frame)
 {
 	const struct pm_profile *profile = script->profile;
 	struct pm_str *out = &script->out;
@@ -260,9 +260,10 @@ static void put_levels(struct script *script, const struct pm_profile_frame *fra
 		uint32_t place = profile->levels.data[frame->first_level + i];
 
 		pm_str_putc(out, '\t');
-		put_address(out, frame->address);
+		script_put_address(out, frame->address);
 		pm_str_putc(out, ' ');
-		put_text(out, &script->functions, profile->places.data[place].function);
+		script_put_text(out, &script->functions,
+				profile->places.data[place].function);
 		if (i + 1 < frame->levels) {
 			pm_str_puts(out, " (inlined)\n");
 			continue;
@@ -271,12 +272,12 @@ static void put_levels(struct script *script, const struct pm_profile_frame *fra
 		if (frame->module == PM_PROFILE_NONE)
 			pm_str_puts(out, "[unknown]");
 		else
-			put_text(out, &script->modules, frame->module);
+			script_put_text(out, &script->modules, frame->module);
 		pm_str_puts(out, ")\n");
 	}
 }
 
-static void put_frame(struct script *script, uint32_t id)
+static void script_put_frame(struct script *script, uint32_t id)
 {
 	struct lines *lines = &script->frames[id];
 	struct pm_str *out = &script->out;
@@ -286,7 +287,7 @@ static void put_frame(struct script *script, uint32_t id)
 		pm_str_append(out, script->frame_bytes.data + lines->start, lines->len);
 		return;
 	}
-	put_levels(script, &script->profile->frames.data[id]);
+	script_put_levels(script, &script->profile->frames.data[id]);
 	if (out->failed || out->len - from > LINES_BYTES_MAX)
 		return;
 	lines->start = script->frame_bytes.len;
@@ -298,7 +299,8 @@ static void put_frame(struct script *script, uint32_t id)
 }
 
 /* printf() would take as long as the rest of a sample. */
-static void put_padded(struct pm_str *str, uint64_t value, unsigned width, char fill)
+static void script_put_padded(struct pm_str *str, uint64_t value, unsigned width,
+			      char fill)
 {
 	uint64_t limit = 1;
 
@@ -318,28 +320,28 @@ static void put_sample(struct script *script, const struct pm_profile_sample *sa
 	uint64_t time = profile->info.start_ns + sample->time_ns;
 	struct pm_str *out = &script->out;
 
-	put_text(out, &script->comms, cell->thread);
+	script_put_text(out, &script->comms, cell->thread);
 	pm_str_putc(out, ' ');
 	pm_str_u64(out, thread->pid);
 	pm_str_putc(out, '/');
 	pm_str_u64(out, thread->tid);
 	if (sample->cpu != PM_FILE_NONE) {
 		pm_str_puts(out, " [");
-		put_padded(out, sample->cpu, 3, '0');
+		script_put_padded(out, sample->cpu, 3, '0');
 		pm_str_putc(out, ']');
 	}
 	pm_str_putc(out, ' ');
-	put_padded(out, time / NS_PER_S, 5, ' ');
+	script_put_padded(out, time / NS_PER_S, 5, ' ');
 	pm_str_putc(out, '.');
-	put_padded(out, time % NS_PER_S, 9, '0');
+	script_put_padded(out, time % NS_PER_S, 9, '0');
 	pm_str_puts(out, ": ");
 	pm_str_u64(out, sample->period);
 	pm_str_putc(out, ' ');
-	put_text(out, &script->events, cell->event - script->export.first);
+	script_put_text(out, &script->events, cell->event - script->export.first);
 	pm_str_puts(out, ": \n");
 	for (uint32_t at = cell->stack; at != PM_PROFILE_NONE;
 	     at = profile->stacks.data[at].parent)
-		put_frame(script, profile->stacks.data[at].frame);
+		script_put_frame(script, profile->stacks.data[at].frame);
 	pm_str_putc(out, '\n');
 }
 
@@ -362,7 +364,7 @@ static uint32_t levels_bytes(const struct script *script,
 	return bytes;
 }
 
-static int check_size(const struct script *script, struct pm_error *err)
+static int script_check_size(const struct script *script, struct pm_error *err)
 {
 	const struct pm_profile *profile = script->profile;
 	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
@@ -394,10 +396,10 @@ int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_er
 	script.frames = calloc(profile->frames.len + 1, sizeof(*script.frames));
 	if (!script.frames || make_texts(&script) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	r = check_size(&script, err);
+	r = script_check_size(&script, err);
 	if (r < 0)
 		return r;
-	put_head(&script);
+	script_put_head(&script);
 	for (size_t i = 0; i < profile->samples.len && !script.out.failed; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
 

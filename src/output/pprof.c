@@ -134,7 +134,7 @@ static void deflate_out(struct pprof *pprof, int flush)
 }
 
 /* Ends a message of the profile itself: appends and clears @from. */
-static void put_message(struct pprof *pprof, unsigned field, struct pm_str *from)
+static void pprof_put_message(struct pprof *pprof, unsigned field, struct pm_str *from)
 {
 	enum {
 		PIECE = 1 << 16
@@ -156,7 +156,7 @@ static void put_message(struct pprof *pprof, unsigned field, struct pm_str *from
 }
 
 /* Appends pprof->part to pprof->message, and clears it. */
-static void put_part(struct pprof *pprof, unsigned field)
+static void pprof_put_part(struct pprof *pprof, unsigned field)
 {
 	if (pprof->part.failed)
 		pprof->failed = true;
@@ -194,7 +194,7 @@ static uint32_t add_foreign(struct pprof *pprof, const char *text)
 	return add_text(pprof);
 }
 
-static uint32_t add_word(struct pprof *pprof, const char *word)
+static uint32_t pprof_add_word(struct pprof *pprof, const char *word)
 {
 	return add_string(pprof, word, strlen(word));
 }
@@ -221,16 +221,16 @@ static bool same_sample(const struct pm_profile_cell *a, const struct pm_profile
 	return a->stack == b->stack && a->thread == b->thread && a->stop == b->stop;
 }
 
-static void put_label(struct pprof *pprof, const char *key, unsigned field,
-		      uint64_t value)
+static void pprof_put_label(struct pprof *pprof, const char *key, unsigned field,
+			    uint64_t value)
 {
-	pm_wire_number(&pprof->part, LABEL_KEY, add_word(pprof, key));
+	pm_wire_number(&pprof->part, LABEL_KEY, pprof_add_word(pprof, key));
 	pm_wire_key(&pprof->part, field, PM_WIRE_VARINT);
 	pm_wire_varint(&pprof->part, value);
-	put_part(pprof, SAMPLE_LABEL);
+	pprof_put_part(pprof, SAMPLE_LABEL);
 }
 
-static void put_labels(struct pprof *pprof, const struct pm_profile_cell *cell)
+static void pprof_put_labels(struct pprof *pprof, const struct pm_profile_cell *cell)
 {
 	const struct pm_profile *profile = pprof->profile;
 	const struct pm_profile_thread *thread = &profile->threads.data[cell->thread];
@@ -238,24 +238,24 @@ static void put_labels(struct pprof *pprof, const struct pm_profile_cell *cell)
 	const char *stop = profile->stops.data[cell->stop];
 
 	pm_put_export_comm(&pprof->text, thread);
-	put_label(pprof, "thread", LABEL_STR, add_text(pprof));
+	pprof_put_label(pprof, "thread", LABEL_STR, add_text(pprof));
 	if (process[0] != '\0')
-		put_label(pprof, "comm", LABEL_STR, add_foreign(pprof, process));
+		pprof_put_label(pprof, "comm", LABEL_STR, add_foreign(pprof, process));
 	/* As texts, because pprof would give numbers a unit and group them into
 	 * ranges. */
 	if (thread->pid != PM_FILE_NONE) {
 		pm_str_u64(&pprof->text, thread->pid);
-		put_label(pprof, "pid", LABEL_STR, add_text(pprof));
+		pprof_put_label(pprof, "pid", LABEL_STR, add_text(pprof));
 	}
 	if (thread->tid != PM_FILE_NONE) {
 		pm_str_u64(&pprof->text, thread->tid);
-		put_label(pprof, "tid", LABEL_STR, add_text(pprof));
+		pprof_put_label(pprof, "tid", LABEL_STR, add_text(pprof));
 	}
 	if (stop && pm_stop_is_incomplete(stop))
-		put_label(pprof, "incomplete", LABEL_STR, add_foreign(pprof, stop));
+		pprof_put_label(pprof, "incomplete", LABEL_STR, add_foreign(pprof, stop));
 }
 
-static void put_stack(struct pprof *pprof, uint32_t stack)
+static void pprof_put_stack(struct pprof *pprof, uint32_t stack)
 {
 	const struct pm_profile *profile = pprof->profile;
 
@@ -263,7 +263,7 @@ static void put_stack(struct pprof *pprof, uint32_t stack)
 	     at = profile->stacks.data[at].parent)
 		pm_wire_varint(&pprof->part,
 			       (uint64_t)profile->stacks.data[at].frame + 1);
-	put_part(pprof, SAMPLE_LOCATION_ID);
+	pprof_put_part(pprof, SAMPLE_LOCATION_ID);
 }
 
 /* pprof's values are signed. */
@@ -272,14 +272,14 @@ static uint64_t to_int64(uint64_t value)
 	return value > INT64_MAX ? INT64_MAX : value;
 }
 
-static void put_values(struct pprof *pprof)
+static void pprof_put_values(struct pprof *pprof)
 {
 	for (size_t i = 0; i < pprof->values.len; i++)
 		pm_wire_varint(&pprof->part, to_int64(pprof->values.data[i]));
-	put_part(pprof, SAMPLE_VALUE);
+	pprof_put_part(pprof, SAMPLE_VALUE);
 }
 
-static int check_size(const struct pprof *pprof, struct pm_error *err)
+static int pprof_check_size(const struct pprof *pprof, struct pm_error *err)
 {
 	const struct pm_profile *profile = pprof->profile;
 	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
@@ -299,7 +299,7 @@ static int check_size(const struct pprof *pprof, struct pm_error *err)
 	return pm_check_document_bytes(bytes, SAMPLES_BYTES_MAX, err);
 }
 
-static int put_samples(struct pprof *pprof)
+static int pprof_put_samples(struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;
 	const struct pm_profile_cell *cells = profile->cells.data;
@@ -324,17 +324,17 @@ static int put_samples(struct pprof *pprof)
 			pprof->values.data[value] = at->weight.samples;
 			pprof->values.data[value + 1] = at->weight.period;
 		}
-		put_stack(pprof, cell->stack);
-		put_values(pprof);
-		put_labels(pprof, cell);
-		put_message(pprof, PROFILE_SAMPLE, &pprof->message);
+		pprof_put_stack(pprof, cell->stack);
+		pprof_put_values(pprof);
+		pprof_put_labels(pprof, cell);
+		pprof_put_message(pprof, PROFILE_SAMPLE, &pprof->message);
 	}
 	return pprof->failed ? -ENOMEM : 0;
 }
 
 /* ---- locations, functions, mappings -------------------------------------------------------- */
 
-static bool place_equal(const void *table, uint32_t id, const void *key)
+static bool place_function_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct place_function *have =
 		&((const struct pprof *)table)->functions.data[id];
@@ -344,7 +344,7 @@ static bool place_equal(const void *table, uint32_t id, const void *key)
 }
 
 /* The id of the function of a place, from 1 on; a new one is written. 0: no memory. */
-static uint32_t function_of(struct pprof *pprof, uint32_t id)
+static uint32_t pprof_function_id(struct pprof *pprof, uint32_t id)
 {
 	const struct pm_profile_place *place = &pprof->profile->places.data[id];
 	struct place_function key = {
@@ -358,7 +358,7 @@ static uint32_t function_of(struct pprof *pprof, uint32_t id)
 
 	if (pprof->functions_of[id] != 0)
 		return pprof->functions_of[id];
-	found = pm_index_find(&pprof->by_place, hash, place_equal, pprof, &key);
+	found = pm_index_find(&pprof->by_place, hash, place_function_equal, pprof, &key);
 	if (found == PM_INDEX_NONE) {
 		found = (uint32_t)pprof->functions.len;
 		if (pm_vec_push(&pprof->functions, key) < 0 ||
@@ -373,20 +373,20 @@ static uint32_t function_of(struct pprof *pprof, uint32_t id)
 		if (key.file)
 			pm_wire_number(&pprof->message, FUNCTION_FILENAME,
 				       add_foreign(pprof, key.file));
-		put_message(pprof, PROFILE_FUNCTION, &pprof->message);
+		pprof_put_message(pprof, PROFILE_FUNCTION, &pprof->message);
 	}
 	pprof->functions_of[id] = found + 1;
 	return found + 1;
 }
 
-static void put_location(struct pprof *pprof, uint32_t id)
+static void pprof_put_location(struct pprof *pprof, uint32_t id)
 {
 	const struct pm_profile *profile = pprof->profile;
 	const struct pm_profile_frame *frame = &profile->frames.data[id];
 
 	/* Functions come first, as they are separate messages. */
 	for (uint32_t i = 0; i < frame->levels; i++)
-		function_of(pprof, profile->levels.data[frame->first_level + i]);
+		pprof_function_id(pprof, profile->levels.data[frame->first_level + i]);
 	pm_wire_number(&pprof->message, LOCATION_ID, (uint64_t)id + 1);
 	if (frame->module != PM_PROFILE_NONE)
 		pm_wire_number(&pprof->message, LOCATION_MAPPING_ID,
@@ -398,9 +398,9 @@ static void put_location(struct pprof *pprof, uint32_t id)
 		pm_wire_number(&pprof->part, LINE_FUNCTION_ID,
 			       pprof->functions_of[place]);
 		pm_wire_number(&pprof->part, LINE_LINE, profile->places.data[place].line);
-		put_part(pprof, LOCATION_LINE);
+		pprof_put_part(pprof, LOCATION_LINE);
 	}
-	put_message(pprof, PROFILE_LOCATION, &pprof->message);
+	pprof_put_message(pprof, PROFILE_LOCATION, &pprof->message);
 }
 
 /* Finds the frames that are used, and the ranges of their modules' code in whole
@@ -435,7 +435,7 @@ static void find_ranges(struct pprof *pprof)
 }
 
 /* pprof assumes that the first mapping is the program. PM_PROFILE_NONE: unknown. */
-static uint32_t main_module(const struct pprof *pprof)
+static uint32_t find_main_module(const struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;
 	const char *program =
@@ -452,7 +452,7 @@ static uint32_t main_module(const struct pprof *pprof)
 	return PM_PROFILE_NONE;
 }
 
-static void put_mapping(struct pprof *pprof, uint32_t module, uint32_t id)
+static void pprof_put_mapping(struct pprof *pprof, uint32_t module, uint32_t id)
 {
 	const struct pm_profile_module *it = &pprof->profile->modules.data[module];
 	struct pm_str *message = &pprof->message;
@@ -471,27 +471,28 @@ static void put_mapping(struct pprof *pprof, uint32_t module, uint32_t id)
 	pm_wire_number(message, MAPPING_HAS_FILENAMES, 1);
 	pm_wire_number(message, MAPPING_HAS_LINE_NUMBERS, 1);
 	pm_wire_number(message, MAPPING_HAS_INLINE_FRAMES, 1);
-	put_message(pprof, PROFILE_MAPPING, message);
+	pprof_put_message(pprof, PROFILE_MAPPING, message);
 }
 
-static void put_mappings(struct pprof *pprof)
+static void pprof_put_mappings(struct pprof *pprof)
 {
-	uint32_t first = main_module(pprof), id = 1;
+	uint32_t first = find_main_module(pprof), id = 1;
 
 	if (first != PM_PROFILE_NONE)
-		put_mapping(pprof, first, id++);
+		pprof_put_mapping(pprof, first, id++);
 	for (uint32_t i = 0; i < pprof->profile->modules.len; i++)
 		if (pprof->ranges[i].used && i != first)
-			put_mapping(pprof, i, id++);
+			pprof_put_mapping(pprof, i, id++);
 }
 
 /* ---- the head --------------------------------------------------------------------------- */
 
-static void put_type(struct pprof *pprof, unsigned field, uint32_t type, const char *unit)
+static void pprof_put_type(struct pprof *pprof, unsigned field, uint32_t type,
+			   const char *unit)
 {
 	pm_wire_number(&pprof->message, VALUE_TYPE_TYPE, type);
-	pm_wire_number(&pprof->message, VALUE_TYPE_UNIT, add_word(pprof, unit));
-	put_message(pprof, field, &pprof->message);
+	pm_wire_number(&pprof->message, VALUE_TYPE_UNIT, pprof_add_word(pprof, unit));
+	pprof_put_message(pprof, field, &pprof->message);
 }
 
 static uint32_t add_event_name(struct pprof *pprof, uint32_t event, const char *suffix)
@@ -501,7 +502,7 @@ static uint32_t add_event_name(struct pprof *pprof, uint32_t event, const char *
 	return add_text(pprof);
 }
 
-static void put_types(struct pprof *pprof)
+static void pprof_put_types(struct pprof *pprof)
 {
 	const struct pm_export *export = &pprof->export;
 	bool one = export->end - export->first == 1;
@@ -509,16 +510,17 @@ static void put_types(struct pprof *pprof)
 	for (uint32_t event = export->first; event < export->end; event++) {
 		bool time = pm_event_in_ns(&pprof->profile->events.data[event]);
 
-		put_type(pprof, PROFILE_SAMPLE_TYPE,
-			 one ? add_word(pprof, "samples")
-			     : add_event_name(pprof, event, "-samples"),
-			 "count");
-		put_type(pprof, PROFILE_SAMPLE_TYPE, add_event_name(pprof, event, ""),
-			 time ? "nanoseconds" : "count");
+		pprof_put_type(pprof, PROFILE_SAMPLE_TYPE,
+			       one ? pprof_add_word(pprof, "samples")
+				   : add_event_name(pprof, event, "-samples"),
+			       "count");
+		pprof_put_type(pprof, PROFILE_SAMPLE_TYPE,
+			       add_event_name(pprof, event, ""),
+			       time ? "nanoseconds" : "count");
 	}
 }
 
-static void put_head(struct pprof *pprof)
+static void pprof_put_head(struct pprof *pprof)
 {
 	const struct pm_export *export = &pprof->export;
 	const struct pm_profile *profile = pprof->profile;
@@ -535,9 +537,9 @@ static void put_head(struct pprof *pprof)
 
 		if (event->by_frequency) /* otherwise unknown in advance */
 			period = time && event->rate > 0 ? 1000000000 / event->rate : 0;
-		put_type(pprof, PROFILE_PERIOD_TYPE,
-			 add_event_name(pprof, export->first, ""),
-			 time ? "nanoseconds" : "count");
+		pprof_put_type(pprof, PROFILE_PERIOD_TYPE,
+			       add_event_name(pprof, export->first, ""),
+			       time ? "nanoseconds" : "count");
 		pm_wire_number(&pprof->out, PROFILE_PERIOD, to_int64(period));
 		pm_wire_number(&pprof->out, PROFILE_DEFAULT_SAMPLE_TYPE,
 			       add_event_name(pprof, export->first, ""));
@@ -547,7 +549,7 @@ static void put_head(struct pprof *pprof)
 		pm_wire_number(&pprof->out, PROFILE_COMMENT, add_text(pprof));
 	for (uint32_t i = 0; i < export->notes.starts.len; i++)
 		pm_wire_number(&pprof->out, PROFILE_COMMENT,
-			       add_word(pprof, pm_strings_get(&export->notes, i)));
+			       pprof_add_word(pprof, pm_strings_get(&export->notes, i)));
 }
 
 static int pprof_init(struct pprof *pprof)
@@ -565,7 +567,7 @@ static int pprof_init(struct pprof *pprof)
 	    pm_vec_reserve(&pprof->values, values + 1) < 0)
 		return -ENOMEM;
 	pprof->values.len = values;
-	add_word(pprof, ""); /* [0] must be "" */
+	pprof_add_word(pprof, ""); /* [0] must be "" */
 	if (deflateInit2(&pprof->zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
 			 GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
@@ -583,24 +585,24 @@ int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *e
 		return r;
 	r = pprof_init(&pprof);
 	if (r == 0)
-		r = check_size(&pprof, err);
+		r = pprof_check_size(&pprof, err);
 	if (r == -EFBIG)
 		return r;
 	if (r == 0) {
-		put_types(&pprof);
+		pprof_put_types(&pprof);
 		find_ranges(&pprof);
-		put_mappings(&pprof);
+		pprof_put_mappings(&pprof);
 		for (uint32_t i = 0; i < report->profile->frames.len; i++)
 			if (pprof.frames[i])
-				put_location(&pprof, i);
-		put_head(&pprof);
-		r = put_samples(&pprof);
+				pprof_put_location(&pprof, i);
+		pprof_put_head(&pprof);
+		r = pprof_put_samples(&pprof);
 	}
 	for (uint32_t i = 0; r == 0 && i < pprof.strings.starts.len; i++) {
 		const char *text = pm_strings_get(&pprof.strings, i);
 
 		pm_str_puts(&pprof.message, text);
-		put_message(&pprof, PROFILE_STRING_TABLE, &pprof.message);
+		pprof_put_message(&pprof, PROFILE_STRING_TABLE, &pprof.message);
 	}
 	if (r == 0 && !pprof.failed && !pprof.out.failed)
 		deflate_out(&pprof, Z_FINISH);

@@ -12,7 +12,7 @@ enum {
 /* ---- sections ---------------------------------------------------------------------------- */
 
 /* Names the heaviest of several functions that match a name. */
-static int ambiguous(const struct pm_section *section, struct pm_error *err)
+static int refuse_ambiguous_name(const struct pm_section *section, struct pm_error *err)
 {
 	const struct pm_profile *profile = section->report->profile;
 	PM_CLEANUP(pm_table_release) struct pm_table table = { 0 };
@@ -58,7 +58,7 @@ int pm_section_init(struct pm_section *ret, const struct pm_report *report,
 		r = pm_function_set_init(&section.only, report->profile, report->function,
 					 err);
 		if (r == 0 && section.only.names > 1)
-			r = ambiguous(&section, err);
+			r = refuse_ambiguous_name(&section, err);
 	}
 	if (r == 0 && report->show == PM_SHOW_ANNOTATE) {
 		r = pm_annotate_choose(&section.choices, section.view, report->function,
@@ -138,7 +138,7 @@ void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t 
 
 /* ---- trees ------------------------------------------------------------------------------ */
 
-static bool above(const struct pm_tree *tree, double limit, uint32_t node)
+static bool node_is_above(const struct pm_tree *tree, double limit, uint32_t node)
 {
 	return pm_weight_percent(&tree->nodes.data[node].total, &tree->view->total) >=
 	       limit;
@@ -153,7 +153,7 @@ int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node)
 		return r;
 	/* Children are sorted: the first one below the limit ends the group. */
 	if (tree->nodes.data[at].children > 0 &&
-	    above(tree, limit, tree->nodes.data[at].first_child)) {
+	    node_is_above(tree, limit, tree->nodes.data[at].first_child)) {
 		*node = tree->nodes.data[at].first_child;
 		return 1;
 	}
@@ -163,7 +163,7 @@ int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node)
 		uint32_t next = at + 1;
 
 		if (next < parent->first_child + parent->children &&
-		    above(tree, limit, next)) {
+		    node_is_above(tree, limit, next)) {
 			*node = next;
 			return 1;
 		}

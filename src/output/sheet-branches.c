@@ -16,13 +16,13 @@ struct work {
 	uint64_t all;
 };
 
-static void work_release(struct work *work)
+static void branches_release(struct work *work)
 {
 	pm_index_release(&work->index);
 	pm_vec_release(&work->branches);
 }
 
-static bool branch_equal(const void *table, uint32_t id, const void *key)
+static bool sheet_branch_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct branch *have = &((const struct work *)table)->branches.data[id];
 	const struct branch *wanted = key;
@@ -31,20 +31,20 @@ static bool branch_equal(const void *table, uint32_t id, const void *key)
 }
 
 /* There are many frames but few lines: branches are counted at the innermost line. */
-static uint32_t place_of(const struct pm_profile *profile, uint32_t frame)
+static uint32_t innermost_place(const struct pm_profile *profile, uint32_t frame)
 {
 	return profile->levels.data[profile->frames.data[frame].first_level];
 }
 
-static int add(struct work *work, const struct pm_profile *profile,
-	       const struct pm_profile_branch *branch)
+static int branches_add(struct work *work, const struct pm_profile *profile,
+			const struct pm_profile_branch *branch)
 {
 	struct branch key = {
-		.from = place_of(profile, branch->from),
-		.to = place_of(profile, branch->to),
+		.from = innermost_place(profile, branch->from),
+		.to = innermost_place(profile, branch->to),
 	};
 	uint64_t hash = pm_hash_mix(key.from, key.to);
-	uint32_t id = pm_index_find(&work->index, hash, branch_equal, work, &key);
+	uint32_t id = pm_index_find(&work->index, hash, sheet_branch_equal, work, &key);
 	struct branch *sum;
 
 	if (id == PM_INDEX_NONE) {
@@ -79,7 +79,7 @@ static int by_count(const void *a, const void *b)
 
 /* ---- the sheet ------------------------------------------------------------------------- */
 
-static void add_columns(struct pm_sheet *sheet)
+static void branches_add_columns(struct pm_sheet *sheet)
 {
 	sheet->name = "branches";
 	sheet->people = 30;
@@ -101,7 +101,8 @@ static void add_columns(struct pm_sheet *sheet)
 	pm_sheet_column(sheet, "to_line", NULL, PM_SHEET_ID, 0);
 }
 
-static int put_end(struct pm_sheet *sheet, const struct pm_report *report, uint32_t id)
+static int branches_put_end(struct pm_sheet *sheet, const struct pm_report *report,
+			    uint32_t id)
 {
 	const struct pm_profile *profile = report->profile;
 	const struct pm_profile_place *place = &profile->places.data[id];
@@ -118,8 +119,8 @@ static int put_end(struct pm_sheet *sheet, const struct pm_report *report, uint3
 	return kept ? pm_sheet_text(sheet, kept) : -ENOMEM;
 }
 
-static int put_place(struct pm_sheet *sheet, const struct pm_profile *profile,
-		     uint32_t id)
+static int branches_put_place(struct pm_sheet *sheet, const struct pm_profile *profile,
+			      uint32_t id)
 {
 	const struct pm_profile_place *place = &profile->places.data[id];
 	const struct pm_profile_function *function =
@@ -146,8 +147,8 @@ static int put_mispredicted(struct pm_sheet *sheet, const struct branch *branch)
 	return pm_vec_push(&sheet->cells, cell);
 }
 
-static int add_row(struct pm_sheet *sheet, const struct pm_report *report,
-		   const struct work *work, const struct branch *branch)
+static int branches_add_row(struct pm_sheet *sheet, const struct pm_report *report,
+			    const struct work *work, const struct branch *branch)
 {
 	uint64_t cycles = branch->cycles_of > 0 ? branch->cycles / branch->cycles_of : 0;
 	int r = pm_sheet_percent(sheet,
@@ -164,12 +165,12 @@ static int add_row(struct pm_sheet *sheet, const struct pm_report *report,
 	if (r == 0)
 		r = pm_sheet_number(sheet, branch->cycles_of > 0, cycles);
 	if (r == 0)
-		r = put_end(sheet, report, branch->from);
+		r = branches_put_end(sheet, report, branch->from);
 	if (r == 0)
-		r = put_end(sheet, report, branch->to);
+		r = branches_put_end(sheet, report, branch->to);
 	if (r == 0)
-		r = put_place(sheet, report->profile, branch->from);
-	return r < 0 ? r : put_place(sheet, report->profile, branch->to);
+		r = branches_put_place(sheet, report->profile, branch->from);
+	return r < 0 ? r : branches_put_place(sheet, report->profile, branch->to);
 }
 
 int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
@@ -178,17 +179,17 @@ int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 	const struct pm_report *report = section->report;
 	const struct pm_profile *profile = report->profile;
 	PM_AUTO_FREE bool *passed = pm_section_cells(section);
-	PM_CLEANUP(work_release) struct work work = { .all = 0 };
+	PM_CLEANUP(branches_release) struct work work = { .all = 0 };
 	int r = passed ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < profile->branches.len; i++)
 		if (passed[profile->branches.data[i].cell])
-			r = add(&work, profile, &profile->branches.data[i]);
+			r = branches_add(&work, profile, &profile->branches.data[i]);
 	if (r == 0 && work.branches.len > 0)
 		qsort(work.branches.data, work.branches.len, sizeof(struct branch),
 		      by_count);
-	add_columns(sheet);
+	branches_add_columns(sheet);
 	for (size_t i = 0; r == 0 && i < work.branches.len; i++)
-		r = add_row(sheet, report, &work, &work.branches.data[i]);
+		r = branches_add_row(sheet, report, &work, &work.branches.data[i]);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
 }

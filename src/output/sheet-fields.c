@@ -20,7 +20,7 @@ struct work {
 	struct field *fields; /* by name */
 };
 
-static void work_release(struct work *work)
+static void fields_release(struct work *work)
 {
 	free(work->fields);
 }
@@ -34,7 +34,7 @@ static bool same_value(const struct pm_profile_field *a, const struct pm_profile
 					     : a->number == b->number;
 }
 
-static void add(struct field *to, const struct pm_profile_field *field)
+static void field_add_value(struct field *to, const struct pm_profile_field *field)
 {
 	pm_wide number;
 
@@ -71,8 +71,8 @@ static const char *examples_of(struct pm_sheet *sheet, const struct field *field
 	return text.failed ? NULL : pm_sheet_keep(sheet, text.data ? text.data : "");
 }
 
-static int add_row(struct pm_sheet *sheet, const char *name, const struct field *field,
-		   bool ascii)
+static int fields_add_row(struct pm_sheet *sheet, const char *name,
+			  const struct field *field, bool ascii)
 {
 	const char *examples = examples_of(sheet, field, ascii);
 	int r = examples ? pm_sheet_text(sheet, name) : -ENOMEM;
@@ -88,7 +88,7 @@ static int add_row(struct pm_sheet *sheet, const char *name, const struct field 
 	return r < 0 ? r : pm_sheet_text(sheet, examples);
 }
 
-static void add_columns(struct pm_sheet *sheet)
+static void fields_add_columns(struct pm_sheet *sheet)
 {
 	sheet->name = "fields";
 	pm_sheet_column(sheet, "field", "field", PM_SHEET_TEXT, 24);
@@ -137,7 +137,7 @@ int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
 {
 	const struct pm_profile *profile = section->report->profile;
 	PM_AUTO_FREE bool *passed = pm_section_cells(section);
-	PM_CLEANUP(work_release) struct work work = { 0 };
+	PM_CLEANUP(fields_release) struct work work = { 0 };
 	int r = 0;
 
 	work.fields = calloc(profile->field_names.len + 1, sizeof(*work.fields));
@@ -150,13 +150,13 @@ int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
 			const struct pm_profile_field *field =
 				&profile->fields.data[sample->first_field + f];
 
-			add(&work.fields[field->name], field);
+			field_add_value(&work.fields[field->name], field);
 		}
 	}
-	add_columns(sheet);
+	fields_add_columns(sheet);
 	for (size_t i = 0; r == 0 && i < profile->field_names.len; i++)
 		if (work.fields[i].samples > 0)
-			r = add_row(sheet, profile->field_names.data[i], &work.fields[i],
-				    section->report->ascii);
+			r = fields_add_row(sheet, profile->field_names.data[i],
+					   &work.fields[i], section->report->ascii);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
 }

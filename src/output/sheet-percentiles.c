@@ -30,7 +30,7 @@ struct work {
 	bool field_seen;
 };
 
-static void work_release(struct work *work)
+static void percentiles_release(struct work *work)
 {
 	pm_index_release(&work->index);
 	pm_vec_release(&work->groups);
@@ -42,7 +42,7 @@ static void work_release(struct work *work)
 
 /* ---- groups ------------------------------------------------------------------------------ */
 
-static bool group_equal(const void *table, uint32_t id, const void *key)
+static bool percentile_group_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_row *have = &((const struct work *)table)->groups.data[id].row;
 	const struct pm_row *wanted = key;
@@ -52,7 +52,7 @@ static bool group_equal(const void *table, uint32_t id, const void *key)
 }
 
 /* The key of the place where a sample was taken: its innermost level. */
-static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_id)
+static uint32_t sample_key(const struct work *work, enum pm_key key, size_t sample_id)
 {
 	const struct pm_profile *profile = work->profile;
 	const struct pm_profile_sample *sample = &profile->samples.data[sample_id];
@@ -90,7 +90,7 @@ static uint32_t key_of(const struct work *work, enum pm_key key, size_t sample_i
 	return PM_PROFILE_NONE;
 }
 
-static int find_group(struct work *work, size_t sample, uint32_t *ret)
+static int percentiles_find_group(struct work *work, size_t sample, uint32_t *ret)
 {
 	struct group wanted = { .row = { .place = PM_PROFILE_NONE } };
 	uint64_t hash = 0;
@@ -98,12 +98,12 @@ static int find_group(struct work *work, size_t sample, uint32_t *ret)
 	int r;
 
 	for (uint32_t i = 0; i < work->keys.len; i++) {
-		uint32_t key = key_of(work, work->keys.key[i], sample);
+		uint32_t key = sample_key(work, work->keys.key[i], sample);
 
 		*(i == 0 ? &wanted.row.id : &wanted.row.more[i - 1]) = key;
 		hash = pm_hash_mix(hash, key);
 	}
-	id = pm_index_find(&work->index, hash, group_equal, work, &wanted.row);
+	id = pm_index_find(&work->index, hash, percentile_group_equal, work, &wanted.row);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)work->groups.len;
 		r = pm_vec_push(&work->groups, wanted);
@@ -119,8 +119,8 @@ static int find_group(struct work *work, size_t sample, uint32_t *ret)
 /* ---- values ------------------------------------------------------------------------------ */
 
 /* 1 and the value; 0: there is none; -EDOM: it is not a number. */
-static int value_of(const struct work *work, const struct pm_profile_sample *sample,
-		    pm_wide *ret)
+static int sample_value(const struct work *work, const struct pm_profile_sample *sample,
+			pm_wide *ret)
 {
 	const struct pm_profile *profile = work->profile;
 
@@ -140,7 +140,7 @@ static int value_of(const struct work *work, const struct pm_profile_sample *sam
 	return 0;
 }
 
-static int collect(struct work *work)
+static int percentiles_collect(struct work *work)
 {
 	PM_AUTO_FREE bool *passed = pm_section_cells(work->section);
 
@@ -153,11 +153,11 @@ static int collect(struct work *work)
 
 		if (!passed[sample->cell])
 			continue;
-		has = value_of(work, sample, &value.number);
+		has = sample_value(work, sample, &value.number);
 		if (has == 0)
 			continue;
 		work->field_seen = true;
-		r = find_group(work, i, &value.group);
+		r = percentiles_find_group(work, i, &value.group);
 		if (r < 0)
 			return r;
 		if (has < 0) {
@@ -192,7 +192,7 @@ static int by_sum(const void *a, const void *b)
 	return (left->row.id > right->row.id) - (left->row.id < right->row.id);
 }
 
-static void sort(struct work *work)
+static void percentiles_sort_values(struct work *work)
 {
 	if (work->values.len > 0)
 		qsort(work->values.data, work->values.len, sizeof(struct value),
@@ -208,7 +208,8 @@ static void sort(struct work *work)
 }
 
 /* The smallest value such that at least @percent of all values are not above it. */
-static pm_wide rank_of(const struct work *work, const struct group *group, double percent)
+static pm_wide group_percentile(const struct work *work, const struct group *group,
+				double percent)
 {
 	double exact = percent / 100.0 * (double)group->count;
 	size_t rank = (size_t)exact;
@@ -224,7 +225,7 @@ static pm_wide rank_of(const struct work *work, const struct group *group, doubl
 
 /* ---- the sheet ------------------------------------------------------------------------- */
 
-static int add_columns(struct pm_sheet *sheet, const struct work *work)
+static int percentiles_add_columns(struct pm_sheet *sheet, const struct work *work)
 {
 	const struct pm_profile_event *event =
 		&work->profile->events.data[work->section->view->event];
@@ -255,8 +256,8 @@ static int add_columns(struct pm_sheet *sheet, const struct work *work)
 	return 0;
 }
 
-static int add_row(struct pm_sheet *sheet, const struct work *work,
-		   const struct group *group)
+static int percentiles_add_row(struct pm_sheet *sheet, const struct work *work,
+			       const struct group *group)
 {
 	const struct value *values = work->values.data + group->first;
 	bool known = group->count > 0;
@@ -267,9 +268,10 @@ static int add_row(struct pm_sheet *sheet, const struct work *work,
 	if (r == 0)
 		r = pm_sheet_wide(sheet, known, known ? values[0].number : 0);
 	for (size_t i = 0; r == 0 && i < work->report->percentiles_len; i++)
-		r = pm_sheet_wide(
-			sheet, known,
-			known ? rank_of(work, group, work->report->percentiles[i]) : 0);
+		r = pm_sheet_wide(sheet, known,
+				  known ? group_percentile(work, group,
+							   work->report->percentiles[i])
+					: 0);
 	if (r == 0)
 		r = pm_sheet_wide(sheet, known,
 				  known ? values[group->count - 1].number : 0);
@@ -284,7 +286,7 @@ static int add_row(struct pm_sheet *sheet, const struct work *work,
 
 /* 0: negative; 1: zero; then powers of two: n + 2 is from 2^n to 2^(n+1), the latter
  * excluded. */
-static size_t bucket_of(pm_wide number)
+static size_t bucket_of_number(pm_wide number)
 {
 	if (number <= 0)
 		return number == 0;
@@ -295,7 +297,7 @@ static void count_buckets(struct pm_sheet *sheet, const struct work *work)
 {
 	sheet->has_buckets = true;
 	for (size_t i = 0; i < work->values.len; i++)
-		sheet->buckets[bucket_of(work->values.data[i].number)]++;
+		sheet->buckets[bucket_of_number(work->values.data[i].number)]++;
 }
 
 static int no_field(const struct work *work, struct pm_error *err)
@@ -321,7 +323,7 @@ static int no_field(const struct work *work, struct pm_error *err)
 int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 			 struct pm_error *err)
 {
-	PM_CLEANUP(work_release)
+	PM_CLEANUP(percentiles_release)
 	struct work work = {
 		.section = section,
 		.report = section->report,
@@ -342,17 +344,17 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 		if (!work.waiter_of)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	r = collect(&work);
+	r = percentiles_collect(&work);
 	if (r == 0 && !work.field_seen) {
 		r = no_field(&work, err);
 		if (r < 0)
 			return r;
 	}
 	if (r == 0)
-		r = add_columns(sheet, &work);
-	sort(&work);
+		r = percentiles_add_columns(sheet, &work);
+	percentiles_sort_values(&work);
 	for (size_t i = 0; r == 0 && i < work.groups.len; i++)
-		r = add_row(sheet, &work, &work.groups.data[i]);
+		r = percentiles_add_row(sheet, &work, &work.groups.data[i]);
 	count_buckets(sheet, &work);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
 }

@@ -23,7 +23,7 @@ struct work {
 	struct pm_view *blocked; /* NULL: no blocked time was recorded */
 };
 
-static void work_release(struct work *work)
+static void threads_release(struct work *work)
 {
 	free(work->one_of);
 	pm_vec_release(&work->all);
@@ -83,7 +83,7 @@ static int find_ones(struct work *work)
 
 /* ---- activity ---------------------------------------------------------------------------- */
 
-static void see(struct one *one, uint64_t first_ns, uint64_t last_ns)
+static void widen_seen_time(struct one *one, uint64_t first_ns, uint64_t last_ns)
 {
 	if (!one->seen || first_ns < one->first_ns)
 		one->first_ns = first_ns;
@@ -92,7 +92,7 @@ static void see(struct one *one, uint64_t first_ns, uint64_t last_ns)
 	one->seen = true;
 }
 
-static size_t bucket_of(const struct work *work, uint64_t time_ns)
+static size_t bucket_of_time(const struct work *work, uint64_t time_ns)
 {
 	double span = (double)(work->to_ns - work->from_ns);
 	size_t bucket = 0;
@@ -113,11 +113,11 @@ static void add_to_bar(struct one *one, size_t bucket, uint64_t period)
 static void add_activity(const struct work *work, struct one *one,
 			 const struct pm_profile_sample *sample)
 {
-	size_t last = bucket_of(work, sample->time_ns), first = last;
+	size_t last = bucket_of_time(work, sample->time_ns), first = last;
 	uint64_t left = sample->period, share;
 
 	if (work->measured && sample->time_ns - work->from_ns > sample->period)
-		first = bucket_of(work, sample->time_ns - sample->period);
+		first = bucket_of_time(work, sample->time_ns - sample->period);
 	else if (work->measured)
 		first = 0;
 	share = left / (last - first + 1);
@@ -127,7 +127,7 @@ static void add_activity(const struct work *work, struct one *one,
 }
 
 /* @mark: by cell; 1: in the view, 2: blocked time. */
-static void add_samples(struct work *work, const uint8_t *mark)
+static void threads_add_samples(struct work *work, const uint8_t *mark)
 {
 	const struct pm_profile *profile = work->profile;
 
@@ -152,7 +152,7 @@ static void add_samples(struct work *work, const uint8_t *mark)
 		/* The last name is used. */
 		if (!work->processes && (!one->seen || sample->time_ns >= one->last_ns))
 			one->id = cell->thread;
-		see(one, since, sample->time_ns);
+		widen_seen_time(one, since, sample->time_ns);
 	}
 }
 
@@ -174,7 +174,7 @@ static uint64_t first_moment(const struct work *work, const uint8_t *mark)
 	return first;
 }
 
-static int add_all(struct work *work)
+static int threads_add_all(struct work *work)
 {
 	const struct pm_view *view = work->section->view;
 	PM_AUTO_FREE uint8_t *mark = calloc(work->profile->cells.len + 1, 1);
@@ -191,7 +191,7 @@ static int add_all(struct work *work)
 		work->from_ns = first_moment(work, mark);
 		work->to_ns = work->profile->samples.data[last].time_ns;
 	}
-	add_samples(work, mark);
+	threads_add_samples(work, mark);
 	return 0;
 }
 
@@ -219,8 +219,8 @@ static int by_weight(const void *a, const void *b)
 	return (left->id > right->id) - (left->id < right->id);
 }
 
-static void add_columns(struct pm_sheet *sheet, const struct work *work,
-			const struct pm_keys *keys)
+static void threads_add_columns(struct pm_sheet *sheet, const struct work *work,
+				const struct pm_keys *keys)
 {
 	const struct pm_profile_event *event =
 		&work->profile->events.data[work->section->view->event];
@@ -240,8 +240,8 @@ static void add_columns(struct pm_sheet *sheet, const struct work *work,
 	pm_sheet_key_columns(sheet, keys);
 }
 
-static int add_row(struct pm_sheet *sheet, const struct work *work,
-		   const struct pm_keys *keys, const struct one *one)
+static int threads_add_row(struct pm_sheet *sheet, const struct work *work,
+			   const struct pm_keys *keys, const struct one *one)
 {
 	const struct pm_row row = { .id = one->id, .place = PM_PROFILE_NONE };
 	uint64_t *activity = calloc(PM_SHEET_SERIES_LEN, sizeof(*activity));
@@ -290,7 +290,7 @@ static uint64_t full_bar(const struct work *work)
 int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
 		     struct pm_error *err)
 {
-	PM_CLEANUP(work_release)
+	PM_CLEANUP(threads_release)
 	struct work work = {
 		.section = section,
 		.profile = section->report->profile,
@@ -309,15 +309,15 @@ int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
 	sheet->people = 40;
 	r = find_ones(&work);
 	if (r == 0)
-		r = add_all(&work);
+		r = threads_add_all(&work);
 	if (r < 0)
 		return pm_error_set(err, r, "out of memory");
 	if (work.all.len > 0)
 		qsort(work.all.data, work.all.len, sizeof(struct one), by_weight);
-	add_columns(sheet, &work, &keys);
+	threads_add_columns(sheet, &work, &keys);
 	sheet->series_max = full_bar(&work);
 	for (size_t i = 0; r == 0 && i < work.all.len; i++)
 		if (work.all.data[i].seen)
-			r = add_row(sheet, &work, &keys, &work.all.data[i]);
+			r = threads_add_row(sheet, &work, &keys, &work.all.data[i]);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
 }

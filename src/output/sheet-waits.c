@@ -22,7 +22,7 @@ bool pm_section_is_waits(const struct pm_section *section)
 		       &report->profile->events.data[section->view->event]);
 }
 
-static void add_columns(struct pm_sheet *sheet, unsigned width, bool lines)
+static void waits_add_columns(struct pm_sheet *sheet, unsigned width, bool lines)
 {
 	bool narrow = width > 0 && width < WIDE_COLUMNS;
 
@@ -44,8 +44,8 @@ static void add_columns(struct pm_sheet *sheet, unsigned width, bool lines)
 			narrow ? KERNEL_COLUMNS : 0);
 }
 
-static int add_function(struct pm_sheet *sheet, const struct pm_profile *profile,
-			uint32_t id)
+static int waits_add_function(struct pm_sheet *sheet, const struct pm_profile *profile,
+			      uint32_t id)
 {
 	const struct pm_profile_function *function;
 
@@ -61,7 +61,7 @@ static int add_function(struct pm_sheet *sheet, const struct pm_profile *profile
 /* Without a start: only one function of a row may be identified by its start. */
 static int add_call(struct pm_sheet *sheet, const struct pm_profile *profile, uint32_t id)
 {
-	int r = add_function(sheet, profile, id);
+	int r = waits_add_function(sheet, profile, id);
 
 	if (r == 0)
 		sheet->cells.data[sheet->cells.len - 1].start = 0;
@@ -86,8 +86,8 @@ static int add_source(struct pm_sheet *sheet, const struct pm_profile_place *pla
 	return pm_sheet_text(sheet, kept);
 }
 
-static int add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
-		   const struct pm_wait *wait, double percent)
+static int waits_add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
+			 const struct pm_wait *wait, double percent)
 {
 	uint32_t module = profile->functions.data[wait->function].module;
 	const char *kernel;
@@ -100,7 +100,7 @@ static int add_row(struct pm_sheet *sheet, const struct pm_profile *profile,
 	if (r == 0)
 		r = pm_sheet_number(sheet, true, wait->longest);
 	if (r == 0)
-		r = add_function(sheet, profile, wait->function);
+		r = waits_add_function(sheet, profile, wait->function);
 	if (r == 0)
 		r = pm_sheet_text(sheet, module == PM_PROFILE_NONE
 						 ? NULL
@@ -125,7 +125,7 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 
 	if (r < 0)
 		return r;
-	add_columns(sheet, section->report->width, lines);
+	waits_add_columns(sheet, section->report->width, lines);
 	for (size_t i = 0; r == 0 && i < waits.rows.len; i++) {
 		double percent =
 			pm_weight_percent(&waits.rows.data[i].weight, &view->total);
@@ -135,7 +135,7 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 			break;
 		if (percent >= PEOPLE_PERCENT && sheet->people < PEOPLE_MAX)
 			sheet->people++;
-		r = add_row(sheet, view->profile, &waits.rows.data[i], percent);
+		r = waits_add_row(sheet, view->profile, &waits.rows.data[i], percent);
 	}
 	if (sheet->people == 0)
 		sheet->people = PEOPLE_MIN;

@@ -158,18 +158,19 @@ void pm_put_wide(struct pm_str *str, pm_wide number, bool commas)
 
 /* ---- for people -------------------------------------------------------------------------- */
 
-static bool is_text(enum pm_sheet_kind kind)
+static bool is_text_column(enum pm_sheet_kind kind)
 {
 	return kind == PM_SHEET_TEXT || kind == PM_SHEET_NAME || kind == PM_SHEET_TAIL;
 }
 
 static bool is_right(enum pm_sheet_kind kind)
 {
-	return !is_text(kind) && kind != PM_SHEET_ADDRESS && kind != PM_SHEET_SERIES;
+	return !is_text_column(kind) && kind != PM_SHEET_ADDRESS &&
+	       kind != PM_SHEET_SERIES;
 }
 
-static void put_series(struct pm_str *str, const uint64_t *series, uint64_t most,
-		       bool ascii)
+static void sheet_put_series(struct pm_str *str, const uint64_t *series, uint64_t most,
+			     bool ascii)
 {
 	static const char *const bars[2][9] = {
 		{ " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" },
@@ -191,7 +192,7 @@ static void put_shown(const struct pm_sheet *sheet, const struct pm_sheet_column
 		      const struct pm_sheet_cell *cell, size_t width, bool ascii,
 		      struct pm_str *str)
 {
-	if (!cell->known && !is_text(column->kind)) {
+	if (!cell->known && !is_text_column(column->kind)) {
 		pm_str_putc(str, column->kind == PM_SHEET_ID ? '?' : '-');
 		return;
 	}
@@ -232,7 +233,7 @@ static void put_shown(const struct pm_sheet *sheet, const struct pm_sheet_column
 		pm_str_hex(str, cell->number);
 		break;
 	case PM_SHEET_SERIES:
-		put_series(str, cell->series, sheet->series_max, ascii);
+		sheet_put_series(str, cell->series, sheet->series_max, ascii);
 		break;
 	}
 }
@@ -244,7 +245,7 @@ struct print {
 	size_t width[PM_SHEET_COLUMNS];
 };
 
-static void measure(struct print *print)
+static void sheet_measure_columns(struct print *print)
 {
 	const struct pm_sheet *sheet = print->sheet;
 	struct pm_str cell = { 0 };
@@ -276,7 +277,7 @@ static void measure(struct print *print)
 }
 
 /* Shortens texts to fit the screen, the longest first. */
-static void squeeze(struct print *print)
+static void sheet_squeeze_columns(struct print *print)
 {
 	const struct pm_sheet *sheet = print->sheet;
 	size_t screen = print->text->report->width, sum = 1;
@@ -288,7 +289,8 @@ static void squeeze(struct print *print)
 		size_t longest = PM_SHEET_COLUMNS;
 
 		for (size_t c = 0; c < sheet->columns_len; c++) {
-			if (sheet->columns[c].title && is_text(sheet->columns[c].kind) &&
+			if (sheet->columns[c].title &&
+			    is_text_column(sheet->columns[c].kind) &&
 			    print->width[c] > LEAST &&
 			    (longest == PM_SHEET_COLUMNS ||
 			     print->width[c] > print->width[longest]))
@@ -302,7 +304,7 @@ static void squeeze(struct print *print)
 }
 
 /* @row: 0 for the titles, otherwise the row's number plus 1. */
-static bool print_row(const struct print *print, size_t row)
+static bool sheet_print_row(const struct print *print, size_t row)
 {
 	const struct pm_sheet *sheet = print->sheet;
 	const struct pm_text *text = print->text;
@@ -351,10 +353,10 @@ int pm_sheet_print(const struct pm_sheet *sheet, const struct pm_text *text)
 	print.rows = all;
 	if (text->report->limit < 0 && sheet->people > 0 && print.rows > sheet->people)
 		print.rows = sheet->people;
-	measure(&print);
-	squeeze(&print);
+	sheet_measure_columns(&print);
+	sheet_squeeze_columns(&print);
 	for (size_t row = 0; fine && row <= print.rows; row++)
-		fine = print_row(&print, row);
+		fine = sheet_print_row(&print, row);
 	if (fine && print.rows < all && !text->report->quiet)
 		fprintf(text->to, "  %s %zu more (--limit 0 shows all)\n",
 			pm_text_ellipsis(text), all - print.rows);
@@ -420,7 +422,7 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 			if (!sheet->columns[c].name)
 				continue;
 			pm_str_puts(out, separator);
-			if (is_text(sheet->columns[c].kind))
+			if (is_text_column(sheet->columns[c].kind))
 				pm_put_field(out, cell->text ? cell->text : "",
 					     separator);
 			else if (cell->known)
@@ -431,8 +433,8 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 	}
 }
 
-static void put_json(const struct pm_sheet_column *column,
-		     const struct pm_sheet_cell *cell, struct pm_str *out)
+static void sheet_put_json(const struct pm_sheet_column *column,
+			   const struct pm_sheet_cell *cell, struct pm_str *out)
 {
 	const char *open = column->kind == PM_SHEET_SERIES    ? "["
 			   : column->kind == PM_SHEET_ADDRESS ? "\""
@@ -441,7 +443,7 @@ static void put_json(const struct pm_sheet_column *column,
 
 	if (!cell->known) {
 		pm_str_puts(out, "null");
-	} else if (is_text(column->kind)) {
+	} else if (is_text_column(column->kind)) {
 		pm_str_json(out, cell->text);
 	} else if (column->kind == PM_SHEET_BOOL) {
 		pm_str_puts(out, cell->number ? "true" : "false");
@@ -469,8 +471,9 @@ void pm_sheet_json_rows(const struct pm_sheet *sheet, struct pm_str *out)
 				continue;
 			pm_str_printf(out, "%s\"%s\":", first ? "" : ",",
 				      sheet->columns[c].name);
-			put_json(&sheet->columns[c],
-				 &sheet->cells.data[i * sheet->columns_len + c], out);
+			sheet_put_json(&sheet->columns[c],
+				       &sheet->cells.data[i * sheet->columns_len + c],
+				       out);
 			first = false;
 		}
 		pm_str_putc(out, '}');

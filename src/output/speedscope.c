@@ -32,7 +32,7 @@ static void speedscope_release(struct speedscope *it)
 	pm_str_release(&it->text);
 }
 
-static void put_frame(struct speedscope *it, uint32_t place)
+static void speedscope_put_frame(struct speedscope *it, uint32_t place)
 {
 	const struct pm_profile *profile = it->profile;
 	const struct pm_profile_place *at = &profile->places.data[place];
@@ -65,11 +65,12 @@ static void put_frames(struct speedscope *it)
 			&profile->frames.data[profile->stacks.data[i].frame];
 
 		for (uint32_t l = 0; it->export.stacks[i] && l < frame->levels; l++)
-			put_frame(it, profile->levels.data[frame->first_level + l]);
+			speedscope_put_frame(
+				it, profile->levels.data[frame->first_level + l]);
 	}
 }
 
-static int put_stack(struct speedscope *it, uint32_t stack)
+static int speedscope_put_stack(struct speedscope *it, uint32_t stack)
 {
 	const struct pm_profile *profile = it->profile;
 
@@ -145,7 +146,7 @@ static int put_profile(struct speedscope *it, const struct pm_export_run *run)
 	pm_str_puts(&it->out, ",\n\"samples\":[");
 	for (size_t at = 0; next_weight(it, run, &at, &stack, &weight); comma = ",\n") {
 		pm_str_puts(&it->out, comma);
-		if (put_stack(it, stack) < 0)
+		if (speedscope_put_stack(it, stack) < 0)
 			return -ENOMEM;
 		pm_flush_some(&it->out, it->to);
 	}
@@ -160,7 +161,7 @@ static int put_profile(struct speedscope *it, const struct pm_export_run *run)
 	return 0;
 }
 
-static size_t heaviest(const struct speedscope *it)
+static size_t heaviest_run(const struct speedscope *it)
 {
 	const struct pm_export_run *runs = it->order.runs.data;
 	size_t best = 0;
@@ -171,7 +172,7 @@ static size_t heaviest(const struct speedscope *it)
 	return best;
 }
 
-static int put_document(struct speedscope *it)
+static int speedscope_put_document(struct speedscope *it)
 {
 	struct pm_str *out = &it->out;
 
@@ -182,7 +183,7 @@ static int put_document(struct speedscope *it)
 	if (it->text.len == 0)
 		pm_str_puts(&it->text, "pmrec");
 	pm_put_export_json(out, &it->text);
-	pm_str_printf(out, ",\n\"activeProfileIndex\":%zu", heaviest(it));
+	pm_str_printf(out, ",\n\"activeProfileIndex\":%zu", heaviest_run(it));
 	/* Not part of the format, which has no place for notes; readers ignore them. */
 	pm_str_puts(out, ",\n\"notes\":[");
 	for (uint32_t i = 0; i < it->export.notes.starts.len; i++) {
@@ -202,7 +203,7 @@ static int put_document(struct speedscope *it)
 }
 
 /* The size with equal stacks in a row counted once, as they are written. */
-static int check_size(const struct speedscope *it, struct pm_error *err)
+static int speedscope_check_size(const struct speedscope *it, struct pm_error *err)
 {
 	const struct pm_profile *profile = it->profile;
 	PM_AUTO_FREE uint32_t *frames = calloc(profile->frames.len + 1, sizeof(*frames));
@@ -240,10 +241,10 @@ int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_err
 	it.files = pm_export_files(report->profile);
 	if (!it.frames || !it.files || pm_export_order_init(&it.order, &it.export) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	r = check_size(&it, err);
+	r = speedscope_check_size(&it, err);
 	if (r < 0)
 		return r;
-	if (put_document(&it) < 0)
+	if (speedscope_put_document(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return pm_flush_all(&it.out, to, err);
 }

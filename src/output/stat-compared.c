@@ -24,12 +24,12 @@ static struct row row_at(const struct pm_stat *stat, size_t index)
 					 : NULL };
 }
 
-static const char *name_of(const struct row *row)
+static const char *compared_row_name(const struct row *row)
 {
 	return row->event ? pm_stat_event_shown(row->event) : "calls";
 }
 
-static bool is_shown(const struct row *row)
+static bool compared_row_is_shown(const struct row *row)
 {
 	bool known = row->of->outcome != PM_STAT_UNKNOWN;
 	bool zero = row->of->outcome == PM_STAT_EQUAL && row->of->median[0] == 0;
@@ -58,8 +58,8 @@ static int percent_decimals(double percent)
 	return percent < 1 ? 2 : percent < 10 ? 1 : 0;
 }
 
-static void put_interval(struct pm_str *str, double low, double high,
-			 const struct pm_stat_unit *unit, bool ascii)
+static void put_compared_interval(struct pm_str *str, double low, double high,
+				  const struct pm_stat_unit *unit, bool ascii)
 {
 	pm_str_puts(str, " (");
 	pm_put_stat_number(str, unit, low);
@@ -77,10 +77,11 @@ static void put_range(struct pm_str *str, double middle, double low, double high
 	pm_put_stat_number(str, unit, fabs(middle));
 	pm_str_printf(str, " %s%s%s", unit->suffix, unit->suffix[0] ? " " : "", word);
 	if (low < high)
-		put_interval(str, down ? -high : low, down ? -low : high, unit, ascii);
+		put_compared_interval(str, down ? -high : low, down ? -low : high, unit,
+				      ascii);
 }
 
-static void put_difference(struct pm_str *str, const struct row *row, bool ascii)
+static void put_compared_difference(struct pm_str *str, const struct row *row, bool ascii)
 {
 	const struct pm_stat_difference *of = row->of;
 	double percent = 100 * of->change;
@@ -109,10 +110,10 @@ static void put_undecided(struct pm_str *str, const struct row *row, bool ascii)
 	 * only below 0.2 %. */
 	pm_str_puts(str, low > 0 || high < 0 ? "unsure" : "no difference");
 	if (isfinite(low) && isfinite(high) && low < high)
-		put_interval(str, low, high, &unit, ascii);
+		put_compared_interval(str, low, high, &unit, ascii);
 }
 
-static void put_words(struct pm_str *str, const struct row *row, bool ascii)
+static void put_compared_words(struct pm_str *str, const struct row *row, bool ascii)
 {
 	switch (row->of->outcome) {
 	case PM_STAT_UNKNOWN:
@@ -123,7 +124,7 @@ static void put_words(struct pm_str *str, const struct row *row, bool ascii)
 		break;
 	case PM_STAT_LESS:
 	case PM_STAT_MORE:
-		put_difference(str, row, ascii);
+		put_compared_difference(str, row, ascii);
 		break;
 	case PM_STAT_UNDECIDED:
 		put_undecided(str, row, ascii);
@@ -150,7 +151,7 @@ static void put_median(struct pm_grid *grid, double median,
 	pm_str_release(&cell);
 }
 
-static void put_row(struct pm_grid *grid, const struct row *row, bool ascii)
+static void put_compared_row(struct pm_grid *grid, const struct row *row, bool ascii)
 {
 	const double *median = row->of->median;
 	struct pm_stat_unit unit =
@@ -158,7 +159,7 @@ static void put_row(struct pm_grid *grid, const struct row *row, bool ascii)
 	double p = row->of->p_corrected;
 	struct pm_str cell = { 0 };
 
-	pm_str_printable(&cell, name_of(row), strlen(name_of(row)));
+	pm_str_printable(&cell, compared_row_name(row), strlen(compared_row_name(row)));
 	pm_grid_put(grid, &cell);
 	put_median(grid, median[0], &unit);
 	put_median(grid, median[1], &unit);
@@ -169,7 +170,7 @@ static void put_row(struct pm_grid *grid, const struct row *row, bool ascii)
 	else
 		pm_str_printf(&cell, "%.3f", p);
 	pm_grid_put(grid, &cell);
-	put_words(&cell, row, ascii);
+	put_compared_words(&cell, row, ascii);
 	pm_grid_put(grid, &cell);
 	pm_str_release(&cell);
 }
@@ -190,14 +191,14 @@ static int print_scope(const struct pm_stat_text *to, size_t *at)
 	     (*at)++) {
 		struct row row = row_at(stat, *at);
 
-		if (is_shown(&row))
-			put_row(&grid, &row, to->report->ascii);
+		if (compared_row_is_shown(&row))
+			put_compared_row(&grid, &row, to->report->ascii);
 	}
 	return pm_grid_print(&grid, &to->text);
 }
 
 /* The result comes first: the rows that decide. */
-static void tell_verdict(const struct pm_stat_text *to)
+static void print_verdict(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
 	bool any = false;
@@ -209,9 +210,10 @@ static void tell_verdict(const struct pm_stat_text *to)
 
 		if (!row.of->decides || row.of->scope >= 0)
 			continue;
-		pm_str_printable(&line, name_of(&row), strlen(name_of(&row)));
+		pm_str_printable(&line, compared_row_name(&row),
+				 strlen(compared_row_name(&row)));
 		pm_str_puts(&line, " decides: ");
-		put_words(&line, &row, to->report->ascii);
+		put_compared_words(&line, &row, to->report->ascii);
 		pm_stat_text_line(to, differs ? PM_COLOR_HEAD : PM_COLOR_PLAIN, 0, &line);
 		any = true;
 	}
@@ -243,7 +245,7 @@ static struct tested count_tested(const struct pm_stat *stat)
 	return ret;
 }
 
-static void explain(const struct pm_stat_text *to)
+static void print_explanation(const struct pm_stat_text *to)
 {
 	struct tested tested = count_tested(to->stat);
 	struct pm_str line = { 0 };
@@ -271,7 +273,7 @@ int pm_stat_text_compared(const struct pm_stat_text *to)
 	const struct pm_stat *stat = to->stat;
 	int r = 0;
 
-	tell_verdict(to);
+	print_verdict(to);
 	for (size_t at = 0; r == 0 && at < stat->differences.len;) {
 		int32_t scope = stat->differences.data[at].scope;
 
@@ -282,6 +284,6 @@ int pm_stat_text_compared(const struct pm_stat_text *to)
 		r = print_scope(to, &at);
 	}
 	if (r == 0)
-		explain(to);
+		print_explanation(to);
 	return r;
 }

@@ -114,20 +114,21 @@ struct csv {
 
 /* ---- fields ---------------------------------------------------------------------------- */
 
-static void set_text(struct csv *csv, enum field field, const char *text)
+static void stat_csv_set_text(struct csv *csv, enum field field, const char *text)
 {
 	pm_str_clear(&csv->fields[field]);
 	if (text)
 		pm_str_puts(&csv->fields[field], text);
 }
 
-static void set_number(struct csv *csv, enum field field, uint64_t number)
+static void stat_csv_set_number(struct csv *csv, enum field field, uint64_t number)
 {
 	pm_str_clear(&csv->fields[field]);
 	pm_str_u64(&csv->fields[field], number);
 }
 
-static void set_number_if(struct csv *csv, enum field field, bool known, uint64_t number)
+static void stat_csv_set_number_if(struct csv *csv, enum field field, bool known,
+				   uint64_t number)
 {
 	pm_str_clear(&csv->fields[field]);
 	if (known)
@@ -135,7 +136,7 @@ static void set_number_if(struct csv *csv, enum field field, bool known, uint64_
 }
 
 /* With the fewest digits that give the same number when read. */
-static void set_real(struct csv *csv, enum field field, double number)
+static void stat_csv_set_real(struct csv *csv, enum field field, double number)
 {
 	char digits[32] = "";
 
@@ -144,20 +145,20 @@ static void set_real(struct csv *csv, enum field field, double number)
 		if (strtod(digits, NULL) == number)
 			break;
 	}
-	set_text(csv, field, digits);
+	stat_csv_set_text(csv, field, digits);
 }
 
 /* In the unit of the event; as an integer if the scale is 1. */
-static void set_scaled(struct csv *csv, enum field field,
-		       const struct pm_stat_event *event, uint64_t number)
+static void stat_csv_set_scaled(struct csv *csv, enum field field,
+				const struct pm_stat_event *event, uint64_t number)
 {
 	if (event->scale == 1)
-		set_number(csv, field, number);
+		stat_csv_set_number(csv, field, number);
 	else
-		set_real(csv, field, (double)number * event->scale);
+		stat_csv_set_real(csv, field, (double)number * event->scale);
 }
 
-static void end_line(struct csv *csv)
+static void stat_csv_end_line(struct csv *csv)
 {
 	for (size_t i = 0; i < csv->fields_len; i++) {
 		if (i > 0)
@@ -171,7 +172,7 @@ static void end_line(struct csv *csv)
 	pm_flush_some(&csv->out, csv->to);
 }
 
-static void forget(struct csv *csv, enum field from, enum field to)
+static void stat_csv_clear_fields(struct csv *csv, enum field from, enum field to)
 {
 	for (size_t i = from; i <= to; i++)
 		pm_str_clear(&csv->fields[i]);
@@ -179,7 +180,7 @@ static void forget(struct csv *csv, enum field from, enum field to)
 
 /* ---- lines ----------------------------------------------------------------------------- */
 
-static void put_titles(struct csv *csv)
+static void stat_csv_put_titles(struct csv *csv)
 {
 	for (size_t i = 0; i < csv->fields_len; i++) {
 		if (i > 0)
@@ -190,89 +191,92 @@ static void put_titles(struct csv *csv)
 }
 
 /* One line for each event, with the fields that are already set. */
-static void put_values(struct csv *csv, const struct pm_stat_value *values,
-		       const struct pm_stat_spread *spreads)
+static void stat_csv_put_values(struct csv *csv, const struct pm_stat_value *values,
+				const struct pm_stat_spread *spreads)
 {
 	for (size_t i = 0; i < csv->stat->events.len; i++) {
 		const struct pm_stat_event *event = &csv->stat->events.data[i];
 		const struct pm_stat_value *value = &values[i];
 		bool timed = value->enabled_ns > 0 || value->running_ns > 0;
 
-		forget(csv, EVENT, MAX);
-		set_text(csv, EVENT, pm_stat_event_shown(event));
+		stat_csv_clear_fields(csv, EVENT, MAX);
+		stat_csv_set_text(csv, EVENT, pm_stat_event_shown(event));
 		if (pm_stat_has_value(value)) {
-			set_scaled(csv, VALUE, event, value->value);
-			set_scaled(csv, RAW, event, value->raw);
+			stat_csv_set_scaled(csv, VALUE, event, value->value);
+			stat_csv_set_scaled(csv, RAW, event, value->raw);
 		}
-		set_text(csv, UNIT, event->unit);
-		set_text(csv, STATUS, pm_stat_state_name(value->state));
-		set_number_if(csv, ENABLED_NS, timed, value->enabled_ns);
-		set_number_if(csv, RUNNING_NS, timed, value->running_ns);
+		stat_csv_set_text(csv, UNIT, event->unit);
+		stat_csv_set_text(csv, STATUS, pm_stat_state_name(value->state));
+		stat_csv_set_number_if(csv, ENABLED_NS, timed, value->enabled_ns);
+		stat_csv_set_number_if(csv, RUNNING_NS, timed, value->running_ns);
 		if (spreads && spreads[i].known) {
-			set_scaled(csv, MIN, event, spreads[i].min);
-			set_scaled(csv, P50, event, spreads[i].p50);
-			set_scaled(csv, P99, event, spreads[i].p99);
-			set_scaled(csv, MAX, event, spreads[i].max);
+			stat_csv_set_scaled(csv, MIN, event, spreads[i].min);
+			stat_csv_set_scaled(csv, P50, event, spreads[i].p50);
+			stat_csv_set_scaled(csv, P99, event, spreads[i].p99);
+			stat_csv_set_scaled(csv, MAX, event, spreads[i].max);
 		}
-		end_line(csv);
+		stat_csv_end_line(csv);
 	}
 }
 
-static void set_thread(struct csv *csv, int32_t pid, int32_t tid, const char *comm)
+static void stat_csv_set_thread(struct csv *csv, int32_t pid, int32_t tid,
+				const char *comm)
 {
 	bool known = comm || tid > 0;
 
-	set_number_if(csv, PID, known, (uint64_t)pid);
-	set_number_if(csv, TID, tid > 0, (uint64_t)tid);
-	set_text(csv, COMM, comm);
+	stat_csv_set_number_if(csv, PID, known, (uint64_t)pid);
+	stat_csv_set_number_if(csv, TID, tid > 0, (uint64_t)tid);
+	stat_csv_set_text(csv, COMM, comm);
 }
 
-static void put_rows(struct csv *csv, const char *what, const struct pm_stat_row *rows,
-		     size_t len)
+static void stat_csv_put_rows(struct csv *csv, const char *what,
+			      const struct pm_stat_row *rows, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		set_text(csv, WHAT, what);
-		set_thread(csv, rows[i].pid, rows[i].tid, rows[i].comm);
-		set_number_if(csv, CPU, rows[i].cpu >= 0, (uint64_t)rows[i].cpu);
-		put_values(csv, rows[i].values, NULL);
+		stat_csv_set_text(csv, WHAT, what);
+		stat_csv_set_thread(csv, rows[i].pid, rows[i].tid, rows[i].comm);
+		stat_csv_set_number_if(csv, CPU, rows[i].cpu >= 0, (uint64_t)rows[i].cpu);
+		stat_csv_put_values(csv, rows[i].values, NULL);
 	}
-	forget(csv, PID, CPU);
+	stat_csv_clear_fields(csv, PID, CPU);
 }
 
-static void set_run(struct csv *csv, const struct pm_stat_run *run, size_t id)
+static void stat_csv_set_run(struct csv *csv, const struct pm_stat_run *run, size_t id)
 {
-	forget(csv, WHAT, MAX);
-	set_number(csv, VARIANT, run->variant);
-	set_number(csv, RUN, id);
+	stat_csv_clear_fields(csv, WHAT, MAX);
+	stat_csv_set_number(csv, VARIANT, run->variant);
+	stat_csv_set_number(csv, RUN, id);
 }
 
 /* For all threads together, then for each thread. */
-static void put_interval(struct csv *csv, const struct pm_stat_interval *interval)
+static void stat_csv_put_interval(struct csv *csv,
+				  const struct pm_stat_interval *interval)
 {
-	set_text(csv, WHAT, "interval");
-	set_number(csv, AT_NS, interval->at_ns);
-	put_values(csv, interval->values, NULL);
-	put_rows(csv, "interval", interval->rows.data, interval->rows.len);
-	forget(csv, AT_NS, AT_NS);
+	stat_csv_set_text(csv, WHAT, "interval");
+	stat_csv_set_number(csv, AT_NS, interval->at_ns);
+	stat_csv_put_values(csv, interval->values, NULL);
+	stat_csv_put_rows(csv, "interval", interval->rows.data, interval->rows.len);
+	stat_csv_clear_fields(csv, AT_NS, AT_NS);
 }
 
-static void put_run(struct csv *csv, size_t id, bool intervals)
+static void stat_csv_put_run(struct csv *csv, size_t id, bool intervals)
 {
 	const struct pm_stat_run *run = &csv->stat->runs.data[id];
 
-	set_run(csv, run, id);
+	stat_csv_set_run(csv, run, id);
 	for (size_t i = 0; intervals && i < run->intervals.len; i++)
-		put_interval(csv, &run->intervals.data[i]);
-	set_text(csv, WHAT, "run");
-	set_number_if(csv, EXIT_CODE, run->exited && run->signal == 0,
-		      (uint64_t)run->exit_code);
-	set_number_if(csv, SIGNAL, run->exited && run->signal > 0, (uint64_t)run->signal);
-	put_values(csv, run->values, NULL);
-	put_rows(csv, "row", run->rows.data, run->rows.len);
+		stat_csv_put_interval(csv, &run->intervals.data[i]);
+	stat_csv_set_text(csv, WHAT, "run");
+	stat_csv_set_number_if(csv, EXIT_CODE, run->exited && run->signal == 0,
+			       (uint64_t)run->exit_code);
+	stat_csv_set_number_if(csv, SIGNAL, run->exited && run->signal > 0,
+			       (uint64_t)run->signal);
+	stat_csv_put_values(csv, run->values, NULL);
+	stat_csv_put_rows(csv, "row", run->rows.data, run->rows.len);
 }
 
 /* The function, or the address; its callers follow. */
-static void set_caller(struct csv *csv, const struct pm_stat_caller *caller)
+static void stat_csv_set_caller(struct csv *csv, const struct pm_stat_caller *caller)
 {
 	struct pm_str *str = &csv->fields[CALLER];
 
@@ -290,98 +294,102 @@ static void set_caller(struct csv *csv, const struct pm_stat_caller *caller)
 	}
 }
 
-static void put_parts(struct csv *csv, const struct pm_stat_scope *scope)
+static void stat_csv_put_parts(struct csv *csv, const struct pm_stat_scope *scope)
 {
-	forget(csv, NESTED, LOST);
+	stat_csv_clear_fields(csv, NESTED, LOST);
 	for (size_t i = 0; i < scope->threads.len; i++) {
 		const struct pm_stat_thread *thread = &scope->threads.data[i];
 
-		set_text(csv, WHAT, "thread");
-		set_thread(csv, thread->pid, thread->tid, thread->comm);
-		set_number(csv, CALLS, thread->calls);
-		put_values(csv, thread->values, NULL);
+		stat_csv_set_text(csv, WHAT, "thread");
+		stat_csv_set_thread(csv, thread->pid, thread->tid, thread->comm);
+		stat_csv_set_number(csv, CALLS, thread->calls);
+		stat_csv_put_values(csv, thread->values, NULL);
 	}
-	forget(csv, PID, COMM);
+	stat_csv_clear_fields(csv, PID, COMM);
 	for (size_t i = 0; i < scope->callers.len; i++) {
 		const struct pm_stat_caller *caller = &scope->callers.data[i];
 
-		set_text(csv, WHAT, "caller");
-		set_caller(csv, caller);
-		set_number(csv, CALLS, caller->calls);
-		put_values(csv, caller->values, NULL);
+		stat_csv_set_text(csv, WHAT, "caller");
+		stat_csv_set_caller(csv, caller);
+		stat_csv_set_number(csv, CALLS, caller->calls);
+		stat_csv_put_values(csv, caller->values, NULL);
 	}
 }
 
-static void put_scope(struct csv *csv, const struct pm_stat_scope *scope)
+static void stat_csv_put_scope(struct csv *csv, const struct pm_stat_scope *scope)
 {
-	set_run(csv, &csv->stat->runs.data[scope->run], scope->run);
-	set_text(csv, WHAT, pm_stat_kind_name(scope->kind));
-	set_text(csv, SCOPE, scope->name);
-	set_text(csv, MODULE, scope->module);
-	set_text(csv, FILE_NAME, scope->file);
-	set_number_if(csv, LINE, scope->line > 0, scope->line);
-	set_number_if(csv, CALLS, !scope->calls_unknown, scope->calls);
-	set_number_if(csv, NESTED, !scope->calls_unknown, scope->nested);
-	set_number_if(csv, MAX_DEPTH, !scope->calls_unknown, scope->max_depth);
-	set_number_if(csv, UNFINISHED, !scope->calls_unknown, scope->unfinished);
-	set_number(csv, CALLS_EXACT, scope->calls_exact);
-	set_number(csv, LOST, scope->lost);
-	put_values(csv, scope->values, scope->per_call);
-	put_parts(csv, scope);
+	stat_csv_set_run(csv, &csv->stat->runs.data[scope->run], scope->run);
+	stat_csv_set_text(csv, WHAT, pm_stat_kind_name(scope->kind));
+	stat_csv_set_text(csv, SCOPE, scope->name);
+	stat_csv_set_text(csv, MODULE, scope->module);
+	stat_csv_set_text(csv, FILE_NAME, scope->file);
+	stat_csv_set_number_if(csv, LINE, scope->line > 0, scope->line);
+	stat_csv_set_number_if(csv, CALLS, !scope->calls_unknown, scope->calls);
+	stat_csv_set_number_if(csv, NESTED, !scope->calls_unknown, scope->nested);
+	stat_csv_set_number_if(csv, MAX_DEPTH, !scope->calls_unknown, scope->max_depth);
+	stat_csv_set_number_if(csv, UNFINISHED, !scope->calls_unknown, scope->unfinished);
+	stat_csv_set_number(csv, CALLS_EXACT, scope->calls_exact);
+	stat_csv_set_number(csv, LOST, scope->lost);
+	stat_csv_put_values(csv, scope->values, scope->per_call);
+	stat_csv_put_parts(csv, scope);
 }
 
-static void put_metric(struct csv *csv, const struct pm_stat_metric *metric)
+static void stat_csv_put_metric(struct csv *csv, const struct pm_stat_metric *metric)
 {
-	forget(csv, WHAT, MAX);
-	set_text(csv, WHAT, "metric");
-	set_number(csv, VARIANT, metric->variant);
+	stat_csv_clear_fields(csv, WHAT, MAX);
+	stat_csv_set_text(csv, WHAT, "metric");
+	stat_csv_set_number(csv, VARIANT, metric->variant);
 	if (metric->scope >= 0)
-		set_text(csv, SCOPE, csv->stat->scopes.data[metric->scope].name);
-	set_text(csv, EVENT, metric->name);
+		stat_csv_set_text(csv, SCOPE, csv->stat->scopes.data[metric->scope].name);
+	stat_csv_set_text(csv, EVENT, metric->name);
 	if (metric->known && isfinite(metric->value))
-		set_real(csv, VALUE, metric->value);
-	set_text(csv, UNIT, metric->unit);
-	end_line(csv);
+		stat_csv_set_real(csv, VALUE, metric->value);
+	stat_csv_set_text(csv, UNIT, metric->unit);
+	stat_csv_end_line(csv);
 }
 
-static void set_real_if(struct csv *csv, enum field field, double number)
+static void stat_csv_set_real_if(struct csv *csv, enum field field, double number)
 {
 	pm_str_clear(&csv->fields[field]);
 	if (isfinite(number))
-		set_real(csv, field, number);
+		stat_csv_set_real(csv, field, number);
 }
 
 /* B compared with A: `value` is the difference. */
-static void put_difference(struct csv *csv, const struct pm_stat_difference *difference)
+static void stat_csv_put_difference(struct csv *csv,
+				    const struct pm_stat_difference *difference)
 {
 	const struct pm_stat *stat = csv->stat;
 	bool calls = difference->event >= stat->events.len;
 
-	forget(csv, WHAT, VERDICT);
-	set_text(csv, WHAT, "difference");
+	stat_csv_clear_fields(csv, WHAT, VERDICT);
+	stat_csv_set_text(csv, WHAT, "difference");
 	if (difference->scope >= 0) {
-		set_text(csv, SCOPE, stat->scopes.data[difference->scope].name);
-		set_text(csv, MODULE, stat->scopes.data[difference->scope].module);
+		stat_csv_set_text(csv, SCOPE, stat->scopes.data[difference->scope].name);
+		stat_csv_set_text(csv, MODULE,
+				  stat->scopes.data[difference->scope].module);
 	}
-	set_text(csv, EVENT,
-		 calls ? "calls"
-		       : pm_stat_event_shown(&stat->events.data[difference->event]));
-	set_text(csv, UNIT, calls ? "" : stat->events.data[difference->event].unit);
-	set_real_if(csv, VALUE, difference->by);
-	set_number(csv, RUNS_A, difference->runs[0]);
-	set_number(csv, RUNS_B, difference->runs[1]);
-	set_real_if(csv, MEDIAN_A, difference->median[0]);
-	set_real_if(csv, MEDIAN_B, difference->median[1]);
-	set_real_if(csv, LOW, difference->by_low);
-	set_real_if(csv, HIGH, difference->by_high);
-	set_real_if(csv, CHANGE, difference->change);
-	set_real_if(csv, CHANGE_LOW, difference->change_low);
-	set_real_if(csv, CHANGE_HIGH, difference->change_high);
-	set_real_if(csv, P, difference->p);
-	set_real_if(csv, P_CORRECTED, difference->p_corrected);
-	set_number(csv, DECIDES, difference->decides);
-	set_text(csv, VERDICT, pm_stat_outcome_name(difference->outcome));
-	end_line(csv);
+	stat_csv_set_text(
+		csv, EVENT,
+		calls ? "calls"
+		      : pm_stat_event_shown(&stat->events.data[difference->event]));
+	stat_csv_set_text(csv, UNIT,
+			  calls ? "" : stat->events.data[difference->event].unit);
+	stat_csv_set_real_if(csv, VALUE, difference->by);
+	stat_csv_set_number(csv, RUNS_A, difference->runs[0]);
+	stat_csv_set_number(csv, RUNS_B, difference->runs[1]);
+	stat_csv_set_real_if(csv, MEDIAN_A, difference->median[0]);
+	stat_csv_set_real_if(csv, MEDIAN_B, difference->median[1]);
+	stat_csv_set_real_if(csv, LOW, difference->by_low);
+	stat_csv_set_real_if(csv, HIGH, difference->by_high);
+	stat_csv_set_real_if(csv, CHANGE, difference->change);
+	stat_csv_set_real_if(csv, CHANGE_LOW, difference->change_low);
+	stat_csv_set_real_if(csv, CHANGE_HIGH, difference->change_high);
+	stat_csv_set_real_if(csv, P, difference->p);
+	stat_csv_set_real_if(csv, P_CORRECTED, difference->p_corrected);
+	stat_csv_set_number(csv, DECIDES, difference->decides);
+	stat_csv_set_text(csv, VERDICT, pm_stat_outcome_name(difference->outcome));
+	stat_csv_end_line(csv);
 }
 
 /* ---- the whole document ---------------------------------------------------------------- */
@@ -391,7 +399,7 @@ static size_t fields_of(const struct pm_stat *stat)
 	return stat->subjects.len > 1 ? FIELDS : RUNS_A;
 }
 
-static int finish(struct csv *csv, struct pm_error *err)
+static int stat_csv_finish(struct csv *csv, struct pm_error *err)
 {
 	for (size_t i = 0; i < FIELDS; i++)
 		pm_str_release(&csv->fields[i]);
@@ -408,21 +416,21 @@ int pm_output_stat_csv(const struct pm_stat_report *report, const char *separato
 			   .fields_len = fields_of(stat) };
 
 	if (!report->intervals_told)
-		put_titles(&csv);
+		stat_csv_put_titles(&csv);
 	for (size_t i = 0; i < stat->runs.len; i++)
-		put_run(&csv, i, !report->intervals_told);
+		stat_csv_put_run(&csv, i, !report->intervals_told);
 	for (size_t i = 0; i < stat->scopes.len; i++)
-		put_scope(&csv, &stat->scopes.data[i]);
+		stat_csv_put_scope(&csv, &stat->scopes.data[i]);
 	if (stat->overhead) {
-		forget(&csv, WHAT, MAX);
-		set_text(&csv, WHAT, "overhead");
-		put_values(&csv, stat->overhead, NULL);
+		stat_csv_clear_fields(&csv, WHAT, MAX);
+		stat_csv_set_text(&csv, WHAT, "overhead");
+		stat_csv_put_values(&csv, stat->overhead, NULL);
 	}
 	for (size_t i = 0; i < stat->metrics.len; i++)
-		put_metric(&csv, &stat->metrics.data[i]);
+		stat_csv_put_metric(&csv, &stat->metrics.data[i]);
 	for (size_t i = 0; i < stat->differences.len; i++)
-		put_difference(&csv, &stat->differences.data[i]);
-	return finish(&csv, err);
+		stat_csv_put_difference(&csv, &stat->differences.data[i]);
+	return stat_csv_finish(&csv, err);
 }
 
 int pm_output_stat_interval_csv(const struct pm_stat_report *report,
@@ -440,9 +448,9 @@ int pm_output_stat_interval_csv(const struct pm_stat_report *report,
 		if (run == &stat->runs.data[i])
 			id = i;
 	if (first)
-		put_titles(&csv);
-	set_run(&csv, run, id);
+		stat_csv_put_titles(&csv);
+	stat_csv_set_run(&csv, run, id);
 	if (run->intervals.len > 0)
-		put_interval(&csv, &run->intervals.data[run->intervals.len - 1]);
-	return finish(&csv, err);
+		stat_csv_put_interval(&csv, &run->intervals.data[run->intervals.len - 1]);
+	return stat_csv_finish(&csv, err);
 }

@@ -44,7 +44,7 @@ struct part { /* columns [first, end), behind the fixed ones */
 	size_t first, end;
 };
 
-static void measure(const struct pm_grid *grid, size_t *widths)
+static void grid_measure_columns(const struct pm_grid *grid, size_t *widths)
 {
 	for (size_t i = 0; i < grid->cells.len; i++) {
 		size_t columns = pm_columns(grid->cells.data[i]);
@@ -56,8 +56,8 @@ static void measure(const struct pm_grid *grid, size_t *widths)
 }
 
 /* As many columns from part->first on as fit, but at least one. */
-static void fill(const struct pm_grid *grid, const size_t *widths, size_t screen,
-		 struct part *part)
+static void grid_fill_part(const struct pm_grid *grid, const size_t *widths,
+			   size_t screen, struct part *part)
 {
 	size_t sum = grid->indent;
 
@@ -73,8 +73,8 @@ static void fill(const struct pm_grid *grid, const size_t *widths, size_t screen
 	}
 }
 
-static void print_row(const struct pm_grid *grid, const struct pm_text *text,
-		      const size_t *widths, const struct part *part, size_t row)
+static void grid_print_row(const struct pm_grid *grid, const struct pm_text *text,
+			   const size_t *widths, const struct part *part, size_t row)
 {
 	enum pm_color color = grid->titled && row == 0 ? PM_COLOR_HEAD : PM_COLOR_PLAIN;
 	size_t owed = grid->indent;
@@ -109,13 +109,13 @@ int pm_grid_print(const struct pm_grid *grid, const struct pm_text *text)
 	widths = calloc(grid->left.len, sizeof(*widths));
 	if (!widths)
 		return -ENOMEM;
-	measure(grid, widths);
+	grid_measure_columns(grid, widths);
 	for (; part.first < grid->left.len; part.first = part.end) {
 		if (part.first > grid->fixed)
 			fputc('\n', text->to);
-		fill(grid, widths, text->report->width, &part);
+		grid_fill_part(grid, widths, text->report->width, &part);
 		for (size_t row = 0; row < grid->cells.len / grid->left.len; row++)
-			print_row(grid, text, widths, &part, row);
+			grid_print_row(grid, text, widths, &part, row);
 	}
 	return 0;
 }
@@ -136,7 +136,7 @@ static bool has_column(const struct pm_stat_columns *columns, uint32_t event)
 }
 
 /* Keeps the order of events, whichever row has a value first. */
-static int insert(struct pm_stat_columns *columns, uint32_t event)
+static int columns_insert_event(struct pm_stat_columns *columns, uint32_t event)
 {
 	size_t at = columns->events.len;
 	uint32_t *events;
@@ -158,7 +158,7 @@ int pm_stat_columns_add(struct pm_stat_columns *columns,
 
 	for (uint32_t i = 0; r == 0 && i < columns->stat->events.len; i++)
 		if (pm_stat_has_value(&values[i]) && !has_column(columns, i))
-			r = insert(columns, i);
+			r = columns_insert_event(columns, i);
 	return r;
 }
 

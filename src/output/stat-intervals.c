@@ -28,9 +28,9 @@ static void put_right(struct pm_str *str, struct pm_str *cell, size_t columns)
 	pm_str_clear(cell);
 }
 
-static void put_lines(struct pm_str *out, const struct pm_stat_report *report,
-		      uint64_t at_ns, const struct pm_stat_row *row,
-		      const struct pm_stat_value *values)
+static void put_interval_lines(struct pm_str *out, const struct pm_stat_report *report,
+			       uint64_t at_ns, const struct pm_stat_row *row,
+			       const struct pm_stat_value *values)
 {
 	struct pm_str cell = { 0 };
 
@@ -91,10 +91,10 @@ int pm_output_stat_interval_text(const struct pm_stat_report *report,
 		pm_str_putc(&out, '\n');
 	}
 	for (size_t i = 0; i < interval->rows.len; i++)
-		put_lines(&out, report, interval->at_ns, &interval->rows.data[i],
-			  interval->rows.data[i].values);
+		put_interval_lines(&out, report, interval->at_ns, &interval->rows.data[i],
+				   interval->rows.data[i].values);
 	if (interval->rows.len == 0)
-		put_lines(&out, report, interval->at_ns, NULL, interval->values);
+		put_interval_lines(&out, report, interval->at_ns, NULL, interval->values);
 	if (out.failed)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (out.len > 0)

@@ -92,7 +92,7 @@ struct pm_stat_unit pm_stat_unit_of(const struct pm_stat_event *event, double ma
 }
 
 /* Inserts commas between thousands; @text is a number printed by printf(3). */
-static void put_grouped(struct pm_str *str, const char *text)
+static void put_grouped_digits(struct pm_str *str, const char *text)
 {
 	size_t digits;
 
@@ -117,7 +117,7 @@ void pm_put_stat_number(struct pm_str *str, const struct pm_stat_unit *unit,
 		return;
 	}
 	snprintf(text, sizeof(text), "%.*f", unit->decimals, number * unit->factor);
-	put_grouped(str, text);
+	put_grouped_digits(str, text);
 }
 
 static void put_suffix(struct pm_str *str, const struct pm_stat_unit *unit)

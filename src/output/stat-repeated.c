@@ -16,8 +16,8 @@ static double percent_of_mean(const struct pm_stats_summary *summary)
 	return summary->mean == 0 ? 0 : 100 * summary->sigma / fabs(summary->mean);
 }
 
-static void put_mean(struct pm_grid *grid, const struct pm_stat_unit *unit,
-		     const struct pm_stats_summary *summary)
+static void put_mean_cell(struct pm_grid *grid, const struct pm_stat_unit *unit,
+			  const struct pm_stats_summary *summary)
 {
 	struct pm_str cell = { 0 };
 
@@ -43,14 +43,14 @@ static void put_variation(struct pm_str *str, const struct pm_stats_summary *sum
 		pm_str_printf(str, "%.*f %%", percent < 0.1 ? 3 : 1, percent);
 }
 
-static void put_cells(struct pm_grid *grid, const struct pm_stat_series *series,
-		      const struct pm_stats_summary *summary, bool ascii)
+static void put_summary_cells(struct pm_grid *grid, const struct pm_stat_series *series,
+			      const struct pm_stats_summary *summary, bool ascii)
 {
 	struct pm_stat_unit unit = pm_stat_unit_of(series->event, summary->mean, ascii);
 	const double numbers[] = { summary->min, summary->median, summary->max };
 	struct pm_str cell = { 0 };
 
-	put_mean(grid, &unit, summary);
+	put_mean_cell(grid, &unit, summary);
 	pm_str_puts(&cell, ascii ? "+- " : "± ");
 	pm_put_stat_number(&cell, &unit, summary->sigma);
 	pm_grid_put(grid, &cell);
@@ -84,7 +84,7 @@ static bool can_be_doubted(const struct pm_stat_series *series)
 	return series->event && series->event->class == PM_STAT_NOISY;
 }
 
-static bool is_zero(const struct pm_stat_series *series)
+static bool series_is_zero(const struct pm_stat_series *series)
 {
 	for (size_t i = 0; i < series->of[0].len; i++)
 		if (series->of[0].data[i] != 0)
@@ -92,8 +92,9 @@ static bool is_zero(const struct pm_stat_series *series)
 	return true;
 }
 
-static int put_row(struct pm_grid *grid, const struct pm_stat_text *to,
-		   const struct pm_stat_group *group, size_t event, struct doubts *doubts)
+static int put_repeated_row(struct pm_grid *grid, const struct pm_stat_text *to,
+			    const struct pm_stat_group *group, size_t event,
+			    struct doubts *doubts)
 {
 	PM_CLEANUP(pm_stat_series_release) struct pm_stat_series series = { 0 };
 	struct pm_stats_summary summary;
@@ -104,8 +105,8 @@ static int put_row(struct pm_grid *grid, const struct pm_stat_text *to,
 	if (r < 0)
 		return r;
 	if (group && series.event &&
-	    !pm_stat_says_something(series.event, series.of[0].len > 0, is_zero(&series),
-				    series.state))
+	    !pm_stat_says_something(series.event, series.of[0].len > 0,
+				    series_is_zero(&series), series.state))
 		return 0;
 	name = series.event ? pm_stat_event_shown(series.event) : "calls";
 	pm_str_printable(&cell, name, strlen(name));
@@ -120,13 +121,13 @@ static int put_row(struct pm_grid *grid, const struct pm_stat_text *to,
 	r = pm_stats_summarize(series.of[0].data, series.of[0].len, &summary);
 	if (r < 0)
 		return r;
-	put_cells(grid, &series, &summary, to->report->ascii);
+	put_summary_cells(grid, &series, &summary, to->report->ascii);
 	if (can_be_doubted(&series))
 		put_doubts(doubts, name, &summary);
 	return 0;
 }
 
-static void tell_doubts(const struct pm_stat_text *to, const struct doubts *doubts)
+static void print_doubts(const struct pm_stat_text *to, const struct doubts *doubts)
 {
 	struct pm_str line = { 0 };
 
@@ -163,13 +164,13 @@ int pm_stat_text_repeated(const struct pm_stat_text *to,
 	for (size_t i = 0; i < PM_ARRAY_LEN(titles); i++)
 		pm_grid_puts(&grid, to->report->ascii && i == 2 ? "sd" : titles[i]);
 	if (group)
-		r = put_row(&grid, to, group, events, &doubts);
+		r = put_repeated_row(&grid, to, group, events, &doubts);
 	for (size_t i = 0; r == 0 && i < events; i++)
-		r = put_row(&grid, to, group, i, &doubts);
+		r = put_repeated_row(&grid, to, group, i, &doubts);
 	if (r == 0)
 		r = pm_grid_print(&grid, &to->text);
 	if (r == 0)
-		tell_doubts(to, &doubts);
+		print_doubts(to, &doubts);
 	pm_str_release(&doubts.varying);
 	pm_str_release(&doubts.outliers);
 	return r;

@@ -11,7 +11,7 @@ enum {
 
 /* ---- name and location ----------------------------------------------------------------- */
 
-static void put_place(struct pm_str *str, const struct pm_stat_scope *scope)
+static void put_scope_place(struct pm_str *str, const struct pm_stat_scope *scope)
 {
 	const char *file = scope->file ? pm_basename(scope->file) : NULL;
 
@@ -39,7 +39,7 @@ void pm_stat_text_scope_name(const struct pm_stat_text *to,
 	struct pm_str name = { 0 }, place = { 0 };
 	size_t width = to->report->width, rest;
 
-	put_place(&place, scope);
+	put_scope_place(&place, scope);
 	rest = place.data ? pm_columns(place.data) : 0;
 	/* The name is shortened, but keeps some width. */
 	pm_put_name(&name, scope->name, width > 2 * rest ? width - rest : width,
@@ -58,7 +58,8 @@ static bool is_in_parts(const struct pm_stat_scope *scope)
 	return scope->kind == PM_STAT_INLINED && !scope->calls_exact && scope->lost == 0;
 }
 
-static void tell_calls(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+static void print_scope_calls(const struct pm_stat_text *to,
+			      const struct pm_stat_scope *scope)
 {
 	struct pm_str line = { 0 };
 	bool in_parts = is_in_parts(scope);
@@ -101,7 +102,7 @@ static void tell_calls(const struct pm_stat_text *to, const struct pm_stat_scope
 
 /* The calls that counts are divided by: nested calls are included in their outermost
  * ones. */
-static uint64_t outermost(const struct pm_stat_scope *scope)
+static uint64_t count_outermost_calls(const struct pm_stat_scope *scope)
 {
 	return scope->calls > scope->nested ? scope->calls - scope->nested : 0;
 }
@@ -129,12 +130,12 @@ static void put_spread(struct pm_grid *grid, const struct pm_stat_event *event,
 	pm_str_release(&cell);
 }
 
-static void put_mean(struct pm_grid *grid, const struct pm_stat_text *to,
-		     const struct pm_stat_scope *scope, uint32_t i)
+static void put_scope_mean(struct pm_grid *grid, const struct pm_stat_text *to,
+			   const struct pm_stat_scope *scope, uint32_t i)
 {
 	const struct pm_stat_event *event = &to->stat->events.data[i];
 	const struct pm_stat_value *value = &scope->values[i];
-	uint64_t calls = outermost(scope);
+	uint64_t calls = count_outermost_calls(scope);
 	struct pm_str cell = { 0 };
 
 	if (pm_stat_has_value(value) && calls > 0)
@@ -147,8 +148,8 @@ static void put_mean(struct pm_grid *grid, const struct pm_stat_text *to,
 
 /* The median comes first: if some calls lost their CPU, the mean says little about the
  * others. */
-static void put_event(struct pm_grid *grid, const struct pm_stat_text *to,
-		      const struct pm_stat_scope *scope, uint32_t i, bool spreads)
+static void put_scope_event(struct pm_grid *grid, const struct pm_stat_text *to,
+			    const struct pm_stat_scope *scope, uint32_t i, bool spreads)
 {
 	static const struct pm_stat_spread unknown;
 	const struct pm_stat_event *event = &to->stat->events.data[i];
@@ -161,7 +162,7 @@ static void put_event(struct pm_grid *grid, const struct pm_stat_text *to,
 		put_spread(grid, event, scope->per_call ? &scope->per_call[i] : &unknown,
 			   to->report->ascii);
 	if (scope->calls > 1)
-		put_mean(grid, to, scope, i);
+		put_scope_mean(grid, to, scope, i);
 	pm_put_stat_count(&cell, event, &scope->values[i], to->report->ascii);
 	pm_grid_put(grid, &cell);
 	pm_str_release(&cell);
@@ -176,7 +177,8 @@ bool pm_stat_says_something(const struct pm_stat_event *event, bool known, bool 
 	       !(event->default_set || pm_stat_is_tools(event));
 }
 
-static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+static int print_scope_table(const struct pm_stat_text *to,
+			     const struct pm_stat_scope *scope)
 {
 	PM_CLEANUP(pm_grid_release)
 	struct pm_grid grid = { .titled = true, .fixed = 1, .indent = INDENT };
@@ -203,12 +205,13 @@ static int table_of(const struct pm_stat_text *to, const struct pm_stat_scope *s
 		if (pm_stat_says_something(&to->stat->events.data[i],
 					   pm_stat_has_value(value), value->value == 0,
 					   value->state))
-			put_event(&grid, to, scope, i, spreads);
+			put_scope_event(&grid, to, scope, i, spreads);
 	}
 	return pm_grid_print(&grid, &to->text);
 }
 
-static void tell_metrics(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+static void print_scope_metrics(const struct pm_stat_text *to,
+				const struct pm_stat_scope *scope)
 {
 	int32_t id = (int32_t)(scope - to->stat->scopes.data);
 	uint32_t variant = to->stat->runs.data[scope->run].variant;
@@ -233,7 +236,8 @@ static void begin_parts(struct pm_grid *grid, const struct pm_stat_columns *colu
 	pm_stat_grid_events(grid, columns);
 }
 
-static int threads_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+static int print_scope_threads(const struct pm_stat_text *to,
+			       const struct pm_stat_scope *scope)
 {
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
 	PM_CLEANUP(pm_stat_columns_release)
@@ -260,8 +264,8 @@ static int threads_of(const struct pm_stat_text *to, const struct pm_stat_scope 
 	return pm_grid_print(&grid, &to->text);
 }
 
-static void put_frame(struct pm_str *str, const struct pm_stat_frame *frame, size_t depth,
-		      bool ascii)
+static void put_caller_frame(struct pm_str *str, const struct pm_stat_frame *frame,
+			     size_t depth, bool ascii)
 {
 	struct pm_str place = { 0 };
 	size_t columns;
@@ -292,13 +296,13 @@ static void put_frame(struct pm_str *str, const struct pm_stat_frame *frame, siz
 	pm_str_release(&place);
 }
 
-static void put_caller(struct pm_grid *grid, const struct pm_stat_columns *columns,
-		       const struct pm_stat_caller *caller, bool ascii)
+static void put_scope_caller(struct pm_grid *grid, const struct pm_stat_columns *columns,
+			     const struct pm_stat_caller *caller, bool ascii)
 {
 	struct pm_str cell = { 0 };
 
 	if (caller->frames.len > 0)
-		put_frame(&cell, &caller->frames.data[0], 0, ascii);
+		put_caller_frame(&cell, &caller->frames.data[0], 0, ascii);
 	else
 		pm_str_puts(&cell, "unknown");
 	pm_grid_put(grid, &cell);
@@ -306,7 +310,7 @@ static void put_caller(struct pm_grid *grid, const struct pm_stat_columns *colum
 	pm_grid_put(grid, &cell);
 	pm_stat_grid_values(grid, columns, caller->values, ascii);
 	for (size_t i = 1; i < caller->frames.len; i++) {
-		put_frame(&cell, &caller->frames.data[i], i, ascii);
+		put_caller_frame(&cell, &caller->frames.data[i], i, ascii);
 		pm_grid_put(grid, &cell);
 		for (size_t c = 0; c <= columns->events.len; c++)
 			pm_grid_puts(grid, "");
@@ -314,7 +318,8 @@ static void put_caller(struct pm_grid *grid, const struct pm_stat_columns *colum
 	pm_str_release(&cell);
 }
 
-static int callers_of(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
+static int print_scope_callers(const struct pm_stat_text *to,
+			       const struct pm_stat_scope *scope)
 {
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
 	PM_CLEANUP(pm_stat_columns_release)
@@ -328,7 +333,8 @@ static int callers_of(const struct pm_stat_text *to, const struct pm_stat_scope 
 	fputc('\n', to->text.to);
 	begin_parts(&grid, &columns, "called from");
 	for (size_t i = 0; i < scope->callers.len; i++)
-		put_caller(&grid, &columns, &scope->callers.data[i], to->report->ascii);
+		put_scope_caller(&grid, &columns, &scope->callers.data[i],
+				 to->report->ascii);
 	return pm_grid_print(&grid, &to->text);
 }
 
@@ -337,12 +343,12 @@ int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope
 	int r = 0;
 
 	pm_stat_text_scope_name(to, scope);
-	tell_calls(to, scope);
+	print_scope_calls(to, scope);
 	if (scope->calls > 0)
-		r = table_of(to, scope);
+		r = print_scope_table(to, scope);
 	if (r == 0 && scope->calls > 0)
-		tell_metrics(to, scope);
+		print_scope_metrics(to, scope);
 	if (r == 0)
-		r = threads_of(to, scope);
-	return r == 0 ? callers_of(to, scope) : r;
+		r = print_scope_threads(to, scope);
+	return r == 0 ? print_scope_callers(to, scope) : r;
 }

@@ -19,7 +19,7 @@ void pm_stat_groups_release(struct pm_stat_groups *groups)
 	pm_vec_release(&groups->list);
 }
 
-static bool same_text(const char *a, const char *b)
+static bool same_optional_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -35,7 +35,7 @@ static bool same_scope(const struct pm_stat *stat, const struct pm_stat_scope *a
 	return a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
 	       a->places == b->places &&
 	       (!one_program || (a->low == b->low && a->high == b->high &&
-				 same_text(a->module, b->module)));
+				 same_optional_text(a->module, b->module)));
 }
 
 struct seeker {
@@ -43,7 +43,7 @@ struct seeker {
 	const struct pm_stat_groups *groups;
 };
 
-static bool is_group_of(const void *table, uint32_t id, const void *key)
+static bool stat_group_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct seeker *seeker = table;
 	const struct pm_stat_group *group = &seeker->groups->list.data[id];
@@ -65,7 +65,8 @@ int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *sta
 	for (uint32_t i = 0; i < stat->scopes.len; i++) {
 		const struct pm_stat_scope *scope = &stat->scopes.data[i];
 		uint64_t hash = pm_hash_bytes(scope->name, strlen(scope->name));
-		uint32_t id = pm_index_find(&index, hash, is_group_of, &seeker, scope);
+		uint32_t id =
+			pm_index_find(&index, hash, stat_group_equal, &seeker, scope);
 
 		if (id == PM_INDEX_NONE) {
 			struct pm_stat_group group = { .scope = scope };
@@ -92,18 +93,20 @@ bool pm_stat_program_is_shown(const struct pm_stat *stat)
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-static int add(struct pm_stat_series *series, uint32_t variant, double number)
+static int series_add_number(struct pm_stat_series *series, uint32_t variant,
+			     double number)
 {
 	return variant < PM_ARRAY_LEN(series->of)
 		       ? pm_vec_push(&series->of[variant], number)
 		       : 0;
 }
 
-static int add_value(struct pm_stat_series *series, uint32_t variant,
-		     const struct pm_stat_value *value)
+static int series_add_value(struct pm_stat_series *series, uint32_t variant,
+			    const struct pm_stat_value *value)
 {
 	if (pm_stat_has_value(value))
-		return add(series, variant, (double)value->value * series->event->scale);
+		return series_add_number(series, variant,
+					 (double)value->value * series->event->scale);
 	if (series->state == PM_STAT_OK)
 		series->state = value->state;
 	return 0;
@@ -119,8 +122,8 @@ int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
 		ret->event = &stat->events.data[event];
 	for (size_t i = 0; r == 0 && !group && i < stat->runs.len; i++)
 		if (pm_stat_is_summed(ended, &stat->runs.data[i]))
-			r = add_value(ret, stat->runs.data[i].variant,
-				      &stat->runs.data[i].values[event]);
+			r = series_add_value(ret, stat->runs.data[i].variant,
+					     &stat->runs.data[i].values[event]);
 	for (size_t i = 0; r == 0 && group && i < group->members.len; i++) {
 		const struct pm_stat_scope *scope =
 			&stat->scopes.data[group->members.data[i]];
@@ -130,9 +133,9 @@ int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
 		if (!pm_stat_is_summed(ended, run))
 			continue;
 		if (ret->event)
-			r = add_value(ret, variant, &scope->values[event]);
+			r = series_add_value(ret, variant, &scope->values[event]);
 		else if (!scope->calls_unknown)
-			r = add(ret, variant, (double)scope->calls);
+			r = series_add_number(ret, variant, (double)scope->calls);
 		else if (ret->state == PM_STAT_OK)
 			ret->state = PM_STAT_NOT_COUNTED;
 	}

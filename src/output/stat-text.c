@@ -32,7 +32,8 @@ void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
 
 /* ---- the command ----------------------------------------------------------------------- */
 
-static void put_subject(struct pm_str *str, const struct pm_stat *stat, size_t variant)
+static void put_subject_command(struct pm_str *str, const struct pm_stat *stat,
+				size_t variant)
 {
 	const struct pm_stat_subject *subject =
 		variant < stat->subjects.len ? &stat->subjects.data[variant] : NULL;
@@ -82,7 +83,7 @@ static void put_runs(struct pm_str *str, const struct pm_stat *stat)
 		pm_str_printf(str, ", after %u to warm up", stat->warmups);
 }
 
-static void heading(const struct pm_stat_text *to)
+static void print_heading(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	size_t subjects = stat->subjects.len > 1 ? stat->subjects.len : 1;
@@ -91,7 +92,7 @@ static void heading(const struct pm_stat_text *to)
 	for (size_t i = 0; i < subjects; i++) {
 		if (subjects > 1)
 			pm_str_printf(&line, "%c: ", (char)('A' + i % 26));
-		put_subject(&line, stat, i);
+		put_subject_command(&line, stat, i);
 		pm_stat_text_line(to, PM_COLOR_HEAD, 0, &line);
 	}
 	put_runs(&line, stat);
@@ -106,7 +107,7 @@ static void heading(const struct pm_stat_text *to)
 
 /* ---- one run --------------------------------------------------------------------------- */
 
-static int one_run(const struct pm_stat_text *to, const struct pm_stat_run *run)
+static int print_one_run(const struct pm_stat_text *to, const struct pm_stat_run *run)
 {
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
 	const struct pm_stat *stat = to->stat;
@@ -191,7 +192,7 @@ static int intervals_of(const struct pm_stat_text *to, const struct pm_stat_run 
 /* ---- the ends of runs ------------------------------------------------------------------ */
 
 /* Termination by a signal of ours, or by Ctrl-C, is not a failure of the program. */
-static void put_end(struct pm_str *str, const struct pm_stat_run *run, bool timed)
+static void put_run_end(struct pm_str *str, const struct pm_stat_run *run, bool timed)
 {
 	if (run->stopped && timed)
 		return;
@@ -212,7 +213,7 @@ static bool same_end(const struct pm_stat_run *a, const struct pm_stat_run *b)
 	       a->exit_code == b->exit_code && a->stopped == b->stopped;
 }
 
-static void tell_left_out(const struct pm_stat_text *to)
+static void print_left_out(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	uint32_t ended = pm_stat_variants_ended(stat);
@@ -230,7 +231,7 @@ static void tell_left_out(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-static void tell_ends(const struct pm_stat_text *to)
+static void print_ends(const struct pm_stat_text *to)
 {
 	const struct pm_stat_run *runs = to->stat->runs.data;
 	const struct pm_stat_run *told[ENDS_MAX];
@@ -246,7 +247,7 @@ static void tell_ends(const struct pm_stat_text *to)
 		if (again)
 			continue;
 		told[told_len++] = &runs[i];
-		put_end(&line, &runs[i], to->report->timed);
+		put_run_end(&line, &runs[i], to->report->timed);
 		for (size_t j = i; j < len; j++)
 			count += same_end(&runs[i], &runs[j]);
 		if (len > 1 && line.len > 0)
@@ -256,7 +257,7 @@ static void tell_ends(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-static void tell_warnings(const struct pm_stat_text *to)
+static void print_stat_warnings(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
 
@@ -271,7 +272,7 @@ static void tell_warnings(const struct pm_stat_text *to)
 }
 
 /* Metrics of the program that are not on the lines of a single run. */
-static void tell_metrics(const struct pm_stat_text *to)
+static void print_program_metrics(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
 
@@ -291,7 +292,7 @@ static void tell_metrics(const struct pm_stat_text *to)
 
 /* ---- the whole document ---------------------------------------------------------------- */
 
-static int several_runs(const struct pm_stat_text *to)
+static int print_several_runs(const struct pm_stat_text *to)
 {
 	PM_CLEANUP(pm_stat_groups_release) struct pm_stat_groups groups = { 0 };
 	int r;
@@ -313,22 +314,22 @@ static int several_runs(const struct pm_stat_text *to)
 	}
 	if (r == 0) {
 		fputc('\n', to->text.to);
-		tell_metrics(to);
+		print_program_metrics(to);
 	}
 	return r;
 }
 
-static int numbers(const struct pm_stat_text *to)
+static int print_numbers(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	int r = 0;
 
 	if (stat->runs.len != 1)
-		return stat->runs.len == 0 ? 0 : several_runs(to);
+		return stat->runs.len == 0 ? 0 : print_several_runs(to);
 	if (!to->report->intervals_told)
 		r = intervals_of(to, &stat->runs.data[0]);
 	if (r == 0 && pm_stat_program_is_shown(stat))
-		r = one_run(to, &stat->runs.data[0]);
+		r = print_one_run(to, &stat->runs.data[0]);
 	if (r == 0)
 		r = rows_of(to, &stat->runs.data[0]);
 	for (size_t i = 0; r == 0 && i < stat->scopes.len; i++) {
@@ -349,15 +350,15 @@ int pm_output_stat_text(const struct pm_stat_report *report, FILE *stream,
 
 	pm_stat_text_init(&to, report, stream);
 	if (!report->quiet)
-		heading(&to);
-	r = numbers(&to);
+		print_heading(&to);
+	r = print_numbers(&to);
 	if (r < 0)
 		return pm_error_set(err, r, "out of memory");
 	if (report->quiet)
 		return 0;
 	pm_stat_text_worth(&to);
-	tell_warnings(&to);
-	tell_ends(&to);
-	tell_left_out(&to);
+	print_stat_warnings(&to);
+	print_ends(&to);
+	print_left_out(&to);
 	return 0;
 }

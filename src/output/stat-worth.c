@@ -12,7 +12,7 @@ static bool same_reason(const struct pm_stat_event *a, const struct pm_stat_even
 }
 
 /* One line for each reason, with all events that it applies to. */
-static void tell_states(const struct pm_stat_text *to)
+static void print_states(const struct pm_stat_text *to)
 {
 	const struct pm_stat_event *events = to->stat->events.data;
 	struct pm_str line = { 0 };
@@ -50,7 +50,7 @@ static bool has_kernel_part(const struct pm_stat_event *event)
 	       strcmp(event->source, "simulated") != 0;
 }
 
-static void tell_user_only(const struct pm_stat_text *to)
+static void print_user_only(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	struct pm_str line = { 0 };
@@ -75,7 +75,7 @@ static void tell_user_only(const struct pm_stat_text *to)
 }
 
 /* Shares of the time, for which tables of several runs and of functions have no room. */
-static void tell_shares(const struct pm_stat_text *to)
+static void print_shares(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	struct pm_str line = { 0 };
@@ -105,7 +105,7 @@ static void tell_shares(const struct pm_stat_text *to)
 }
 
 /* Warns that means and medians are over fewer runs than the heading says. */
-static void tell_missing(const struct pm_stat_text *to)
+static void print_missing_runs(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	struct pm_str line = { 0 };
@@ -128,7 +128,7 @@ static void tell_missing(const struct pm_stat_text *to)
 }
 
 /* Settings; their values are long, and the same in each run on a machine. */
-static void tell_settings(const struct pm_stat_text *to)
+static void print_settings(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
 
@@ -149,7 +149,7 @@ static void tell_settings(const struct pm_stat_text *to)
 }
 
 /* Threads, CPUs and callers belong to one run. */
-static void tell_rows(const struct pm_stat_text *to)
+static void print_row_notes(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	struct pm_str line = { 0 };
@@ -187,7 +187,7 @@ static bool is_below_cost(const struct pm_stat *stat, const struct pm_stat_scope
 	return false;
 }
 
-static void tell_what_cost_means(const struct pm_stat *stat, struct pm_str *line)
+static void print_meaning_of_cost(const struct pm_stat *stat, struct pm_str *line)
 {
 	size_t below = 0, last = 0;
 
@@ -212,8 +212,8 @@ static void tell_what_cost_means(const struct pm_stat *stat, struct pm_str *line
 
 /* "5.400 µs of task-clock, 321 instructions": costs that are known and not 0. False:
  * there are none. */
-static bool put_costs(const struct pm_stat_text *to, struct pm_str *line,
-		      const char *before, const struct pm_stat_value *costs)
+static bool put_visit_costs(const struct pm_stat_text *to, struct pm_str *line,
+			    const char *before, const struct pm_stat_value *costs)
 {
 	bool any = false;
 
@@ -245,16 +245,16 @@ static bool may_nest(const struct pm_stat *stat)
 	return called > 1;
 }
 
-static void tell_overhead(const struct pm_stat_text *to)
+static void print_overhead(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
 	struct pm_str line = { 0 };
 	bool any;
 
-	any = put_costs(to, &line, "Each call cost ", stat->overhead);
+	any = put_visit_costs(to, &line, "Each call cost ", stat->overhead);
 	if (any && may_nest(stat) &&
-	    put_costs(to, &line, " more, and a measured call around it ",
-		      stat->overhead_inner))
+	    put_visit_costs(to, &line, " more, and a measured call around it ",
+			    stat->overhead_inner))
 		pm_str_puts(&line, stat->overhead_subtracted
 					   ? "; each subtracted from its own."
 					   : "; neither subtracted.");
@@ -262,18 +262,18 @@ static void tell_overhead(const struct pm_stat_text *to)
 		pm_str_puts(&line, stat->overhead_subtracted ? " more; subtracted."
 							     : " more; not subtracted.");
 	if (any)
-		tell_what_cost_means(stat, &line);
+		print_meaning_of_cost(stat, &line);
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }
 
 void pm_stat_text_worth(const struct pm_stat_text *to)
 {
-	tell_rows(to);
-	tell_overhead(to);
-	tell_shares(to);
-	tell_missing(to);
-	tell_states(to);
-	tell_user_only(to);
-	tell_settings(to);
+	print_row_notes(to);
+	print_overhead(to);
+	print_shares(to);
+	print_missing_runs(to);
+	print_states(to);
+	print_user_only(to);
+	print_settings(to);
 }

@@ -28,13 +28,13 @@ static void path_release(struct path *path)
 	pm_vec_release(&path->chain);
 }
 
-static double percent_of(const struct path *path, const struct pm_weight *weight)
+static double path_percent(const struct path *path, const struct pm_weight *weight)
 {
 	return pm_weight_percent(weight, &path->tree->view->total);
 }
 
 /* Follows the path from @node while a single callee has nearly all of the weight. */
-static int follow(struct path *path, uint32_t node)
+static int path_follow(struct path *path, uint32_t node)
 {
 	struct pm_weight whole = path->tree->nodes.data[node].total;
 
@@ -142,7 +142,7 @@ static size_t last_of_program(const struct path *path)
 	return path->chain.len;
 }
 
-static size_t room_for(const struct path *path, size_t used)
+static size_t path_room_after(const struct path *path, size_t used)
 {
 	size_t width = path->text->report->width;
 
@@ -163,23 +163,24 @@ static int print_chain(const struct path *path, const char *prefix, const char *
 	bool failed;
 
 	fputc(' ', text->to);
-	pm_text_percent(text, percent_of(path, &nodes[path->chain.data[0]].total));
+	pm_text_percent(text, path_percent(path, &nodes[path->chain.data[0]].total));
 	fputs("  ", text->to);
 	pm_text_put(text, PM_COLOR_DIM, prefix);
 	pm_text_put(text, PM_COLOR_DIM, branch);
-	put_links(&line, &before, room_for(path, used));
+	put_links(&line, &before, path_room_after(path, used));
 	if (before.len < path->chain.len) {
 		struct links after = { path, split, path->chain.len - split };
 
 		pm_str_printf(&line, "\n%*s", (int)used, "");
 		pm_str_puts(&line, pm_text_arrow(text, false));
-		put_links(&line, &after, room_for(path, used + 3));
+		put_links(&line, &after, path_room_after(path, used + 3));
 	}
 	failed = line.failed;
 	if (!failed) {
 		fputs(line.data, text->to);
-		if (percent_of(path, &leaf->self) >= SELF_PERCENT)
-			fprintf(text->to, "  %.1f%% self", percent_of(path, &leaf->self));
+		if (path_percent(path, &leaf->self) >= SELF_PERCENT)
+			fprintf(text->to, "  %.1f%% self",
+				path_percent(path, &leaf->self));
 		fputc('\n', text->to);
 	}
 	pm_str_release(&line);
@@ -199,14 +200,14 @@ static int print_branches(struct path *path, const char *prefix, unsigned depth)
 	int r = 0;
 
 	while (shown < count && shown < BRANCHES_MAX &&
-	       percent_of(path, &path->tree->nodes.data[first + shown].total) >=
+	       path_percent(path, &path->tree->nodes.data[first + shown].total) >=
 		       BRANCH_PERCENT)
 		shown++;
 	for (uint32_t i = 0; r == 0 && i < shown; i++) {
 		bool last = i + 1 == shown;
 		PM_CLEANUP(pm_str_release) struct pm_str below = { 0 };
 
-		r = follow(path, first + i);
+		r = path_follow(path, first + i);
 		if (r == 0)
 			r = print_chain(path, prefix, branches[ascii][last]);
 		if (r < 0 || i > 0 || depth == DEPTH_MAX)
@@ -234,7 +235,7 @@ int pm_text_hottest(struct pm_text *text, const struct pm_section *section)
 	fputc('\n', text->to);
 	pm_text_put(text, PM_COLOR_HEAD, "hottest path");
 	fputc('\n', text->to);
-	r = follow(&path, path.tree->nodes.data[0].first_child);
+	r = path_follow(&path, path.tree->nodes.data[0].first_child);
 	if (r == 0)
 		r = print_chain(&path, "", "");
 	if (r == 0)

@@ -40,7 +40,8 @@ void pm_notes_release(struct pm_notes *notes)
 	pm_vec_release(&notes->notes);
 }
 
-static bool noted(const struct pm_profile *profile, const char *a, const char *b)
+static bool profile_has_note(const struct pm_profile *profile, const char *a,
+			     const char *b)
 {
 	for (size_t i = 0; i < profile->notes.len; i++)
 		if (strstr(profile->notes.data[i], a) &&
@@ -68,7 +69,8 @@ static void warn_substituted(struct pm_notes *notes)
 		const struct pm_profile_event *event = &profile->events.data[i];
 
 		if (strcmp(event->requested, event->actual) == 0 ||
-		    noted(profile, event->requested, event->name) || is_found(event))
+		    profile_has_note(profile, event->requested, event->name) ||
+		    is_found(event))
 			continue;
 		/* The heading already shows an alias, or the same event without the
 		 * kernel. */
@@ -80,15 +82,15 @@ static void warn_substituted(struct pm_notes *notes)
 	}
 }
 
-static void warn_lost(struct pm_notes *notes)
+static void add_note_lost(struct pm_notes *notes)
 {
 	const struct pm_profile_info *info = &notes->report->profile->info;
 	double percent;
 
 	/* The recorder's own notes are better: buffers that are overwritten are always
 	 * full. */
-	if (info->lost == 0 || noted(notes->report->profile, "lost", "") ||
-	    noted(notes->report->profile, "while a snapshot was written", ""))
+	if (info->lost == 0 || profile_has_note(notes->report->profile, "lost", "") ||
+	    profile_has_note(notes->report->profile, "while a snapshot was written", ""))
 		return;
 	percent = 100.0 * (double)info->lost /
 		  ((double)info->lost + (double)info->read_samples);
@@ -149,9 +151,9 @@ void pm_notes_add_file(struct pm_notes *notes)
 			     (unsigned long long)info->footer_samples,
 			     (unsigned long long)info->read_samples);
 	warn_signal(notes);
-	warn_lost(notes);
+	add_note_lost(notes);
 	/* The recorder's own note is better. */
-	if (info->throttled > 0 && !noted(profile, "paused sampling", ""))
+	if (info->throttled > 0 && !profile_has_note(profile, "paused sampling", ""))
 		pm_notes_add(
 			notes, PM_NOTE_WARN,
 			"the kernel throttled the sampling %llu times: the rate was too high "
@@ -161,7 +163,7 @@ void pm_notes_add_file(struct pm_notes *notes)
 
 /* ---- an event ---------------------------------------------------------------------------- */
 
-static void warn_none(struct pm_notes *notes, const struct pm_section *section)
+static void add_note_no_samples(struct pm_notes *notes, const struct pm_section *section)
 {
 	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_profile_info *info = &profile->info;
@@ -180,7 +182,7 @@ static void warn_none(struct pm_notes *notes, const struct pm_section *section)
 		return;
 	}
 	/* The recorder's own note is better, or samples are still to come. */
-	if (noted(profile, "no samples", "") || info->grows)
+	if (profile_has_note(profile, "no samples", "") || info->grows)
 		return;
 	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
 	if (event->lost_known && event->lost > 0)
@@ -245,7 +247,8 @@ static const char *stop_in_words(const char *stop)
 /* For blocked time. */
 static void warn_stackless(struct pm_notes *notes, double percent)
 {
-	bool denied = noted(notes->report->profile, "blocked time is told by thread", "");
+	bool denied = profile_has_note(notes->report->profile,
+				       "blocked time is told by thread", "");
 
 	pm_notes_add(
 		notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
@@ -278,7 +281,8 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 				     percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
 				     "%.1f%% of the stacks lack callers: %s", percent,
 				     stop_in_words(stop));
-		else if (noted(profile, "a larger --stack-bytes does not help", ""))
+		else if (profile_has_note(profile, "a larger --stack-bytes does not help",
+					  ""))
 			pm_notes_add(
 				notes,
 				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
@@ -299,14 +303,14 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 				"%.1f%% of the stacks are deeper than the %u bytes that %s: "
 				"their outer callers are missing",
 				percent, profile->info.stack_bytes,
-				noted(profile, "(ptrace)", "")
+				profile_has_note(profile, "(ptrace)", "")
 					? "were copied first, before copies grew"
 					: "the kernel copies");
 	}
 }
 
 /* A command line with which a program reports the code that it generates. */
-static const char *teller(const struct pm_profile *profile)
+static const char *jit_command(const struct pm_profile *profile)
 {
 	static const struct {
 		const char *program, *command;
@@ -345,7 +349,7 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	}
 	module = &profile->modules.data[id];
 	pm_str_printf(str, "in %s ", module->name);
-	if (noted(profile, NAMELESS_NOTE, ""))
+	if (profile_has_note(profile, NAMELESS_NOTE, ""))
 		pm_str_printf(str,
 			      "(not found where this report was made; build-id %.16s)",
 			      module->build_id ? module->build_id : "unknown");
@@ -356,7 +360,7 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 		pm_str_printf(str,
 			      "(code made while running, and not told of by who made it; "
 			      "record %s)",
-			      teller(profile));
+			      jit_command(profile));
 	else {
 		/* The file was searched for when the report was made, unless that was
 		 * disabled. */
@@ -371,7 +375,7 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 
 /* A way to get the names of functions in @module; NULL: there is none, or put_culprit()
  * has it. */
-static const char *remedy(const struct pm_profile *profile, uint32_t id)
+static const char *name_remedy(const struct pm_profile *profile, uint32_t id)
 {
 	const struct pm_profile_module *module;
 
@@ -381,20 +385,21 @@ static const char *remedy(const struct pm_profile *profile, uint32_t id)
 	if (module->kernel || strcmp(module->kind, "jit") == 0 ||
 	    strcmp(module->kind, "anon") == 0)
 		return NULL;
-	if (profile->info.cut || noted(profile, NAMELESS_NOTE, ""))
+	if (profile->info.cut || profile_has_note(profile, NAMELESS_NOTE, ""))
 		return "try: --symfs DIR, with its files below, or --debuginfod";
 	return "try: its -dbgsym package, an unstripped copy of it (--symfs DIR), "
 	       "--debuginfod, or --by address";
 }
 
 /* The reason for blocked time without stacks is among the reasons for missing callers. */
-static bool is_told_by_stop(const struct pm_profile *profile, uint32_t event, uint32_t id)
+static bool stop_gives_reason(const struct pm_profile *profile, uint32_t event,
+			      uint32_t id)
 {
 	return pm_profile_is_blocked_time(&profile->events.data[event]) &&
 	       strcmp(profile->functions.data[id].name, PM_NO_STACK) == 0;
 }
 
-static int heaviest_first(const void *left, const void *right)
+static int compare_row_weights(const void *left, const void *right)
 {
 	const struct pm_row *a = left, *b = right;
 
@@ -419,7 +424,8 @@ static struct pm_row *sum_nameless(const struct pm_view *view,
 			&profile->functions.data[row->id];
 		struct pm_row *sum;
 
-		if (!function->unknown || is_told_by_stop(profile, view->event, row->id))
+		if (!function->unknown ||
+		    stop_gives_reason(profile, view->event, row->id))
 			continue;
 		sum = &sums[function->module == PM_PROFILE_NONE ? (*len)++
 								: function->module];
@@ -427,7 +433,7 @@ static struct pm_row *sum_nameless(const struct pm_view *view,
 		pm_weight_add(&sum->self, &row->self);
 	}
 	if (sums)
-		qsort(sums, *len, sizeof(*sums), heaviest_first);
+		qsort(sums, *len, sizeof(*sums), compare_row_weights);
 	return sums;
 }
 
@@ -446,7 +452,7 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 		return;
 	/* The reason why there are no names at all was already given. */
 	if (profile->info.symbols + profile->info.found == 0 &&
-	    (profile->info.cut || noted(profile, NAMELESS_NOTE, "")))
+	    (profile->info.cut || profile_has_note(profile, NAMELESS_NOTE, "")))
 		return;
 	/* The recorder writes names at the end. */
 	if (profile->info.grows && profile->info.symbols == 0)
@@ -461,8 +467,8 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 			break;
 		put_culprit(&culprits, profile, &sums[i], &view->total);
 		if (!help)
-			help = remedy(profile,
-				      profile->functions.data[sums[i].id].module);
+			help = name_remedy(profile,
+					   profile->functions.data[sums[i].id].module);
 	}
 	notes->failed |= !sums;
 	if (!culprits.failed && culprits.len > 0)
@@ -517,7 +523,7 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 		&notes->report->profile->events.data[view->event];
 
 	if (view->total.samples == 0) {
-		warn_none(notes, section);
+		add_note_no_samples(notes, section);
 		return;
 	}
 	/* If every event was recorded, there is no sampling error; the same holds if the
@@ -546,7 +552,7 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 
 /* ---- lines of text ------------------------------------------------------------------------- */
 
-static void print(const struct pm_text *text, struct pm_notes *notes)
+static void print_notes(const struct pm_text *text, struct pm_notes *notes)
 {
 	for (size_t i = 0; i < notes->notes.len; i++)
 		if (notes->notes.data[i].words.len > 0)
@@ -560,7 +566,7 @@ void pm_text_file_warnings(const struct pm_text *text)
 	struct pm_notes notes = { .report = text->report };
 
 	pm_notes_add_file(&notes);
-	print(text, &notes);
+	print_notes(text, &notes);
 }
 
 void pm_text_event_warnings(const struct pm_text *text, struct pm_section *section)
@@ -568,5 +574,5 @@ void pm_text_event_warnings(const struct pm_text *text, struct pm_section *secti
 	struct pm_notes notes = { .report = text->report };
 
 	pm_notes_add_event(&notes, section);
-	print(text, &notes);
+	print_notes(text, &notes);
 }

@@ -51,8 +51,8 @@ struct layout {
 	size_t len;
 };
 
-static void add(struct layout *layout, enum cell cell, const char *title, bool right,
-		size_t max, uint32_t at)
+static void add_layout_column(struct layout *layout, enum cell cell, const char *title,
+			      bool right, size_t max, uint32_t at)
 {
 	layout->columns[layout->len++] = (struct column){
 		.cell = cell,
@@ -97,44 +97,45 @@ static void add_key(struct layout *layout, uint32_t at)
 	case PM_KEY_THREAD:
 	case PM_KEY_PROCESS:
 		if (!has_cell(layout, CELL_PID))
-			add(layout, CELL_PID, "pid", true, 10, at);
+			add_layout_column(layout, CELL_PID, "pid", true, 10, at);
 		if (key == PM_KEY_THREAD)
-			add(layout, CELL_TID, "tid", true, 10, at);
+			add_layout_column(layout, CELL_TID, "tid", true, 10, at);
 		if (!has_cell(layout, CELL_COMM) || key == PM_KEY_THREAD)
-			add(layout, CELL_COMM, name_title(layout, key), false,
-			    alone ? SIZE_MAX : 16, at);
+			add_layout_column(layout, CELL_COMM, name_title(layout, key),
+					  false, alone ? SIZE_MAX : 16, at);
 		return;
 	case PM_KEY_COMM:
-		add(layout, CELL_COMM, name_title(layout, key), false,
-		    alone ? SIZE_MAX : 16, at);
+		add_layout_column(layout, CELL_COMM, name_title(layout, key), false,
+				  alone ? SIZE_MAX : 16, at);
 		return;
 	case PM_KEY_CPU:
-		add(layout, CELL_NUMBER, "cpu", true, 10, at);
+		add_layout_column(layout, CELL_NUMBER, "cpu", true, 10, at);
 		return;
 	case PM_KEY_PARALLELISM:
-		add(layout, CELL_NUMBER, "parallelism", true, 11, at);
+		add_layout_column(layout, CELL_NUMBER, "parallelism", true, 11, at);
 		return;
 	case PM_KEY_MODULE:
 		if (!has_cell(layout, CELL_MODULE))
-			add(layout, CELL_MODULE, "module", false, MODULE_MAX, at);
+			add_layout_column(layout, CELL_MODULE, "module", false,
+					  MODULE_MAX, at);
 		if (alone)
-			add(layout, CELL_PATH, "path", false, SIZE_MAX, at);
+			add_layout_column(layout, CELL_PATH, "path", false, SIZE_MAX, at);
 		return;
 	case PM_KEY_LINE:
-		add(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
+		add_layout_column(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
 		break;
 	case PM_KEY_ADDRESS:
-		add(layout, CELL_ADDRESS, "address", false, 18, at);
+		add_layout_column(layout, CELL_ADDRESS, "address", false, 18, at);
 		break;
 	case PM_KEY_FUNCTION:
 		break;
 	}
 	if (!has_cell(layout, CELL_FUNCTION))
-		add(layout, CELL_FUNCTION, "function", false, SIZE_MAX, at);
+		add_layout_column(layout, CELL_FUNCTION, "function", false, SIZE_MAX, at);
 	if (!has_cell(layout, CELL_MODULE))
-		add(layout, CELL_MODULE, "module", false, MODULE_MAX, at);
+		add_layout_column(layout, CELL_MODULE, "module", false, MODULE_MAX, at);
 	if (alone && key != PM_KEY_LINE)
-		add(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
+		add_layout_column(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
 }
 
 static bool is_of_code(enum pm_key key)
@@ -153,23 +154,24 @@ static void choose_columns(struct layout *layout)
 	pm_report_keys(layout->text->report, &layout->keys);
 	for (uint32_t i = 0; i < layout->keys.len; i++)
 		code |= is_of_code(layout->keys.key[i]);
-	add(layout, CELL_SELF, code ? "self" : "share", true, 7, 0);
+	add_layout_column(layout, CELL_SELF, code ? "self" : "share", true, 7, 0);
 	if (code)
-		add(layout, CELL_TOTAL, "total", true, 7, 0);
+		add_layout_column(layout, CELL_TOTAL, "total", true, 7, 0);
 	if (pm_event_is_time(event))
-		add(layout, CELL_TIME, code ? "in all" : "time", true, 20, 0);
+		add_layout_column(layout, CELL_TIME, code ? "in all" : "time", true, 20,
+				  0);
 	if (event->divided)
-		add(layout, CELL_TAKEN, "CPU", true, 7, 0);
+		add_layout_column(layout, CELL_TAKEN, "CPU", true, 7, 0);
 	if (!code)
-		add(layout, CELL_SAMPLES, "samples", true, 20, 0);
+		add_layout_column(layout, CELL_SAMPLES, "samples", true, 20, 0);
 	for (uint32_t i = 0; i < layout->keys.len; i++)
 		add_key(layout, i);
 }
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static void put_function(const struct layout *layout, const struct column *column,
-			 const struct pm_row *row, size_t width, struct pm_str *str)
+static void put_function_cell(const struct layout *layout, const struct column *column,
+			      const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
@@ -182,8 +184,8 @@ static void put_function(const struct layout *layout, const struct column *colum
 	pm_str_puts(str, mark);
 }
 
-static void put_source(const struct layout *layout, const struct column *column,
-		       const struct pm_row *row, size_t width, struct pm_str *str)
+static void put_source_cell(const struct layout *layout, const struct column *column,
+			    const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
@@ -200,7 +202,7 @@ static void put_source(const struct layout *layout, const struct column *column,
 	pm_str_release(&source);
 }
 
-static void put_id(struct pm_str *str, uint32_t id)
+static void put_id_cell(struct pm_str *str, uint32_t id)
 {
 	if (id == PM_FILE_NONE)
 		pm_str_putc(str, '?');
@@ -208,16 +210,16 @@ static void put_id(struct pm_str *str, uint32_t id)
 		pm_str_u64(str, id);
 }
 
-static uint32_t process_of(const struct pm_profile *profile, const struct column *column,
-			   const struct pm_row *row)
+static uint32_t row_process(const struct pm_profile *profile, const struct column *column,
+			    const struct pm_row *row)
 {
 	uint32_t id = pm_row_id(row, column->at);
 
 	return column->key == PM_KEY_PROCESS ? id : profile->threads.data[id].process;
 }
 
-static void put_comm(const struct layout *layout, const struct column *column,
-		     const struct pm_row *row, size_t width, struct pm_str *str)
+static void put_comm_cell(const struct layout *layout, const struct column *column,
+			  const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
@@ -238,8 +240,8 @@ static void put_comm(const struct layout *layout, const struct column *column,
 	}
 }
 
-static void put_weight(const struct layout *layout, enum cell cell,
-		       const struct pm_row *row, struct pm_str *str)
+static void put_weight_cell(const struct layout *layout, enum cell cell,
+			    const struct pm_row *row, struct pm_str *str)
 {
 	const struct pm_weight *whole = &layout->section->view->total;
 
@@ -260,8 +262,8 @@ static void put_weight(const struct layout *layout, enum cell cell,
 }
 
 /* The text of a cell, at most @width columns (0: unlimited). */
-static void put_cell(const struct layout *layout, const struct column *column,
-		     const struct pm_row *row, size_t width, struct pm_str *str)
+static void put_table_cell(const struct layout *layout, const struct column *column,
+			   const struct pm_row *row, size_t width, struct pm_str *str)
 {
 	const struct pm_report *report = layout->text->report;
 	const struct pm_profile *profile = report->profile;
@@ -273,10 +275,10 @@ static void put_cell(const struct layout *layout, const struct column *column,
 	case CELL_TIME:
 	case CELL_TAKEN:
 	case CELL_SAMPLES:
-		put_weight(layout, column->cell, row, str);
+		put_weight_cell(layout, column->cell, row, str);
 		break;
 	case CELL_FUNCTION:
-		put_function(layout, column, row, width, str);
+		put_function_cell(layout, column, row, width, str);
 		break;
 	case CELL_MODULE:
 		id = pm_row_module(profile, column->key, column->at, row);
@@ -289,24 +291,25 @@ static void put_cell(const struct layout *layout, const struct column *column,
 				   report->ascii);
 		break;
 	case CELL_SOURCE:
-		put_source(layout, column, row, width, str);
+		put_source_cell(layout, column, row, width, str);
 		break;
 	case CELL_ADDRESS:
 		pm_str_hex(str, profile->frames.data[id].address);
 		break;
 	case CELL_PID:
-		id = process_of(profile, column, row);
-		put_id(str, profile->processes.data[id].pid);
+		id = row_process(profile, column, row);
+		put_id_cell(str, profile->processes.data[id].pid);
 		break;
 	case CELL_TID:
-		put_id(str, profile->threads.data[id].tid);
+		put_id_cell(str, profile->threads.data[id].tid);
 		break;
 	case CELL_COMM:
-		put_comm(layout, column, row, width, str);
+		put_comm_cell(layout, column, row, width, str);
 		break;
 	case CELL_NUMBER:
-		put_id(str,
-		       column->key == PM_KEY_PARALLELISM && id == 0 ? PM_FILE_NONE : id);
+		put_id_cell(str, column->key == PM_KEY_PARALLELISM && id == 0
+					 ? PM_FILE_NONE
+					 : id);
 		break;
 	}
 }
@@ -314,7 +317,8 @@ static void put_cell(const struct layout *layout, const struct column *column,
 /* ---- layout ---------------------------------------------------------------------------- */
 
 /* Narrows the columns with one kind of cell down to @floor, until @excess is gone. */
-static size_t take(struct layout *layout, enum cell cell, size_t floor, size_t excess)
+static size_t narrow_cells(struct layout *layout, enum cell cell, size_t floor,
+			   size_t excess)
 {
 	for (size_t c = 0; c < layout->len; c++) {
 		struct column *column = &layout->columns[c];
@@ -331,7 +335,7 @@ static size_t take(struct layout *layout, enum cell cell, size_t floor, size_t e
 }
 
 /* Narrows a table that is too wide for the screen; names of functions last and least. */
-static void squeeze(struct layout *layout, size_t screen)
+static void layout_squeeze(struct layout *layout, size_t screen)
 {
 	static const struct {
 		enum cell cell;
@@ -347,10 +351,11 @@ static void squeeze(struct layout *layout, size_t screen)
 		width += layout->columns[c].width + (c > 0 ? GAP : 0);
 	excess = width > screen ? width - screen : 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(steps) && excess > 0; i++)
-		excess = take(layout, steps[i].cell, steps[i].floor, excess);
+		excess = narrow_cells(layout, steps[i].cell, steps[i].floor, excess);
 }
 
-static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
+static int layout_measure_columns(struct layout *layout, const struct pm_row *rows,
+				  size_t len)
 {
 	struct pm_str cell = { 0 };
 	size_t screen = layout->text->report->width;
@@ -366,7 +371,7 @@ static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
 			size_t columns;
 
 			pm_str_clear(&cell);
-			put_cell(layout, column, &rows[i], 0, &cell);
+			put_table_cell(layout, column, &rows[i], 0, &cell);
 			columns = cell.data ? pm_columns(cell.data) : 0;
 			failed |= cell.failed;
 			if (columns > column->width)
@@ -377,12 +382,12 @@ static int measure(struct layout *layout, const struct pm_row *rows, size_t len)
 	}
 	pm_str_release(&cell);
 	if (screen > 0)
-		squeeze(layout, screen);
+		layout_squeeze(layout, screen);
 	return failed ? -ENOMEM : 0;
 }
 
-static enum pm_color color_of(const struct layout *layout, enum cell cell,
-			      const struct pm_row *row)
+static enum pm_color cell_color(const struct layout *layout, enum cell cell,
+				const struct pm_row *row)
 {
 	double percent;
 
@@ -398,7 +403,7 @@ static enum pm_color color_of(const struct layout *layout, enum cell cell,
 }
 
 /* @row NULL: the titles. */
-static int print_row(const struct layout *layout, const struct pm_row *row)
+static int layout_print_row(const struct layout *layout, const struct pm_row *row)
 {
 	const struct pm_text *text = layout->text;
 	struct pm_str cell = { 0 };
@@ -411,7 +416,7 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
 
 		pm_str_clear(&cell);
 		if (row)
-			put_cell(layout, column, row, column->width, &cell);
+			put_table_cell(layout, column, row, column->width, &cell);
 		else
 			pm_str_puts(&cell, column->title);
 		failed |= cell.failed;
@@ -422,7 +427,7 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
 			fprintf(text->to, "%*s", (int)owed, "");
 			owed = 0;
 			pm_text_put(text,
-				    row ? color_of(layout, column->cell, row)
+				    row ? cell_color(layout, column->cell, row)
 					: PM_COLOR_HEAD,
 				    cell.data);
 		}
@@ -443,8 +448,8 @@ static int print_row(const struct layout *layout, const struct pm_row *row)
  * left to the tree. Unless a limit was set, the rows fit on a screen. @below: everything
  * left out is below the limit.
  */
-static size_t choose_rows(const struct pm_section *section, struct pm_table *table,
-			  double limit, struct pm_weight *hidden, bool *below)
+static size_t choose_table_rows(const struct pm_section *section, struct pm_table *table,
+				double limit, struct pm_weight *hidden, bool *below)
 {
 	const struct pm_weight *whole = &section->view->total;
 	size_t most = section->report->limit < 0 ? ROWS_MAX : SIZE_MAX;
@@ -485,9 +490,9 @@ static size_t choose_rows(const struct pm_section *section, struct pm_table *tab
 	return shown;
 }
 
-static void say_hidden(const struct pm_text *text, const struct pm_section *section,
-		       size_t hidden, const struct pm_weight *weight, double limit,
-		       bool below)
+static void print_hidden_rows(const struct pm_text *text,
+			      const struct pm_section *section, size_t hidden,
+			      const struct pm_weight *weight, double limit, bool below)
 {
 	struct pm_str line = { 0 };
 
@@ -565,15 +570,16 @@ int pm_text_table(struct pm_text *text, struct pm_section *section)
 
 	if (r < 0)
 		return r;
-	shown = choose_rows(section, &table, limit, &hidden, &below);
+	shown = choose_table_rows(section, &table, limit, &hidden, &below);
 	choose_columns(&layout);
-	r = measure(&layout, table.rows.data, shown);
+	r = layout_measure_columns(&layout, table.rows.data, shown);
 	note_rows(section, &layout, table.rows.data, shown);
 	if (r == 0)
-		r = print_row(&layout, NULL);
+		r = layout_print_row(&layout, NULL);
 	for (size_t i = 0; r == 0 && i < shown; i++)
-		r = print_row(&layout, &table.rows.data[i]);
+		r = layout_print_row(&layout, &table.rows.data[i]);
 	if (r == 0 && !report->quiet)
-		say_hidden(text, section, table.rows.len - shown, &hidden, limit, below);
+		print_hidden_rows(text, section, table.rows.len - shown, &hidden, limit,
+				  below);
 	return r;
 }

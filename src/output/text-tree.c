@@ -47,14 +47,14 @@ static void drawing_release(struct drawing *drawing)
 
 /* ---- a line ------------------------------------------------------------------------------ */
 
-static double percent_of(const struct pm_tree *tree, const struct pm_weight *weight)
+static double node_percent(const struct pm_tree *tree, const struct pm_weight *weight)
 {
 	return pm_weight_percent(weight, &tree->view->total);
 }
 
 /* [unknown] stands for many functions: recursion of it has no meaning. */
-static void put_marks(struct pm_str *str, const struct pm_tree *tree,
-		      const struct pm_tree_node *node)
+static void put_node_marks(struct pm_str *str, const struct pm_tree *tree,
+			   const struct pm_tree_node *node)
 {
 	const struct pm_profile_function *function =
 		&tree->view->profile->functions.data[node->function];
@@ -85,14 +85,14 @@ static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 
 /* "f (inlined) [module]" in at most @room columns (0: no limit), or more if @room is very
  * small. */
-static void put_node(struct pm_str *str, const struct drawing *drawing, uint32_t id,
-		     size_t room)
+static void put_node_name(struct pm_str *str, const struct drawing *drawing, uint32_t id,
+			  size_t room)
 {
 	const struct pm_report *report = drawing->text->report;
 	const struct pm_tree_node *node = &drawing->tree->nodes.data[id];
 	struct pm_str marks = { 0 }, module = { 0 };
 
-	put_marks(&marks, drawing->tree, node);
+	put_node_marks(&marks, drawing->tree, node);
 	put_new_module(&module, drawing->tree, node);
 	if (room > 0) {
 		if (room < marks.len + module.len + NAME_MIN)
@@ -119,10 +119,11 @@ static void print_line(struct drawing *drawing)
 	if (line->first == 0)
 		return;
 	fputc(' ', text->to);
-	pm_text_percent(text, percent_of(drawing->tree, &nodes[line->first].total));
+	pm_text_percent(text, node_percent(drawing->tree, &nodes[line->first].total));
 	if (drawing->tree->kind == PM_TREE_TOP_DOWN) {
 		fputs("  ", text->to);
-		pm_text_percent(text, percent_of(drawing->tree, &nodes[line->last].self));
+		pm_text_percent(text,
+				node_percent(drawing->tree, &nodes[line->last].self));
 	}
 	fputs("  ", text->to);
 	pm_text_put(text, PM_COLOR_DIM, line->rails.data);
@@ -135,12 +136,12 @@ static void print_line(struct drawing *drawing)
  * fits. The line then has the total of its first and the self weight of its last
  * function.
  */
-static bool continues(const struct drawing *drawing, uint32_t id, bool only_child)
+static bool line_continues(const struct drawing *drawing, uint32_t id, bool only_child)
 {
 	const struct line *line = &drawing->line;
 	const struct pm_tree_node *nodes = drawing->tree->nodes.data;
-	double more = percent_of(drawing->tree, &nodes[line->last].total) -
-		      percent_of(drawing->tree, &nodes[id].total);
+	double more = node_percent(drawing->tree, &nodes[line->last].total) -
+		      node_percent(drawing->tree, &nodes[id].total);
 
 	return line->first != 0 && only_child && nodes[id].parent == line->last &&
 	       more < INVISIBLE_PERCENT;
@@ -155,7 +156,7 @@ static bool append_node(struct drawing *drawing, uint32_t id)
 	size_t width = drawing->text->report->width, columns;
 	bool fits;
 
-	put_node(&name, drawing, id, 0);
+	put_node_name(&name, drawing, id, 0);
 	columns = name.failed ? 0 : pm_columns(arrow) + pm_columns(name.data);
 	fits = !name.failed && (width == 0 ? line->columns + columns < NAMES_MAX
 					   : line->columns + columns <= width);
@@ -176,8 +177,8 @@ static uint32_t count_shown(const struct drawing *drawing, const struct pm_tree_
 	uint32_t shown = 0;
 
 	while (shown < of->children &&
-	       percent_of(drawing->tree,
-			  &drawing->tree->nodes.data[of->first_child + shown].total) >=
+	       node_percent(drawing->tree,
+			    &drawing->tree->nodes.data[of->first_child + shown].total) >=
 		       drawing->limit)
 		shown++;
 	return shown;
@@ -201,8 +202,8 @@ static void start_line(struct drawing *drawing, uint32_t id, const struct rung *
 		pm_str_puts(&line->rails, pm_text_arrow(drawing->text, back) + 1);
 		used += 2;
 	}
-	put_node(&line->names, drawing, id,
-		 width == 0 ? 0 : (width > used ? width - used : 1));
+	put_node_name(&line->names, drawing, id,
+		      width == 0 ? 0 : (width > used ? width - used : 1));
 	line->columns = used + (line->names.failed ? 0 : pm_columns(line->names.data));
 }
 
@@ -221,7 +222,8 @@ static int draw_node(struct drawing *drawing, uint32_t id)
 	branch = above->shown > 1 && node.depth > 1;
 	last = id + 1 == parent->first_child + above->shown;
 	drawing->prefix.len = above->prefix_len;
-	if (!continues(drawing, id, above->shown == 1) || !append_node(drawing, id)) {
+	if (!line_continues(drawing, id, above->shown == 1) ||
+	    !append_node(drawing, id)) {
 		print_line(drawing);
 		if (node.depth == 1 && id != parent->first_child)
 			fputc('\n', drawing->text->to); /* another tree */
@@ -261,7 +263,7 @@ static void print_title(const struct drawing *drawing)
 		pm_put_cut(&line, report->function, 0, false, report->ascii);
 		pm_str_printf(
 			&line, ": %.1f%% of all samples, ",
-			percent_of(drawing->tree, &drawing->tree->nodes.data[0].total));
+			node_percent(drawing->tree, &drawing->tree->nodes.data[0].total));
 		pm_put_count(&line, drawing->tree->nodes.data[0].total.samples);
 		pm_text_wrap(drawing->text, PM_COLOR_PLAIN, "", 2, 1,
 			     line.failed ? what : line.data);

@@ -13,7 +13,7 @@ enum {
 
 /* ---- the heading ------------------------------------------------------------------------ */
 
-static void put_command(struct pm_str *str, const struct pm_profile *profile)
+static void put_shell_command(struct pm_str *str, const struct pm_profile *profile)
 {
 	for (size_t i = 0; i < profile->command.len; i++) {
 		if (i > 0)
@@ -30,14 +30,14 @@ static void put_command(struct pm_str *str, const struct pm_profile *profile)
 	}
 }
 
-static void put_plural(struct pm_str *str, uint64_t count, const char *one,
-		       const char *many)
+static void put_counted_noun(struct pm_str *str, uint64_t count, const char *one,
+			     const char *many)
 {
 	pm_put_count(str, count);
 	pm_str_printf(str, " %s", count == 1 ? one : many);
 }
 
-static void put_run(struct pm_str *str, const struct pm_profile_info *info)
+static void put_run_times(struct pm_str *str, const struct pm_profile_info *info)
 {
 	pm_put_duration(str, info->duration_ns);
 	pm_str_puts(str, info->cut ? " until the last sample  " : " wall  ");
@@ -52,10 +52,10 @@ static void put_run(struct pm_str *str, const struct pm_profile_info *info)
 	}
 	pm_str_puts(str, "  ");
 	if (info->processes > 1) {
-		put_plural(str, info->processes, "process", "processes");
+		put_counted_noun(str, info->processes, "process", "processes");
 		pm_str_puts(str, "  ");
 	}
-	put_plural(str, info->threads, "thread", "threads");
+	put_counted_noun(str, info->threads, "thread", "threads");
 	if (info->exited && info->exit != 0)
 		pm_str_printf(str, "  exit %u", info->exit);
 }
@@ -67,8 +67,8 @@ void pm_text_heading(const struct pm_text *text)
 	struct pm_str command = { 0 }, run = { 0 }, shown = { 0 };
 	size_t width = report->width;
 
-	put_command(&command, report->profile);
-	put_run(&run, info);
+	put_shell_command(&command, report->profile);
+	put_run_times(&run, info);
 	if (!command.failed && !run.failed) {
 		struct pm_str pid = { 0 };
 
@@ -93,7 +93,7 @@ void pm_text_heading(const struct pm_text *text)
 	pm_str_release(&shown);
 }
 
-static void put_event(struct pm_str *str, const struct pm_section *section)
+static void put_section_event(struct pm_str *str, const struct pm_section *section)
 {
 	const struct pm_profile_event *event =
 		&section->report->profile->events.data[section->view->event];
@@ -103,7 +103,8 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 	if (event->counted)
 		pm_put_count(str, section->view->all.period);
 	else
-		put_plural(str, section->view->all.samples, "sample of ", "samples of ");
+		put_counted_noun(str, section->view->all.samples, "sample of ",
+				 "samples of ");
 	if (event->counted)
 		pm_str_putc(str, ' ');
 	if (name.data && !name.failed)
@@ -111,7 +112,7 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 	pm_str_release(&name);
 	if (event->counted) {
 		pm_str_puts(str, " counted at ");
-		put_plural(str, section->view->all.samples, "sample", "samples");
+		put_counted_noun(str, section->view->all.samples, "sample", "samples");
 	} else if (event->by_frequency) {
 		pm_str_puts(str, " @ ");
 		pm_put_count(str, event->rate);
@@ -137,7 +138,7 @@ static void put_event(struct pm_str *str, const struct pm_section *section)
 		pm_str_puts(str, "   by wall-clock time");
 }
 
-static void put_lost(struct pm_str *str, const struct pm_section *section)
+static void put_lost_count(struct pm_str *str, const struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
 	const struct pm_profile_event *event =
@@ -215,8 +216,8 @@ void pm_put_event_line(struct pm_str *str, const struct pm_section *section)
 	struct pm_weight incomplete = weight_of_stop(section, NULL);
 	struct pm_weight exec = weight_of_stop(section, "exec");
 
-	put_event(str, section);
-	put_lost(str, section);
+	put_section_event(str, section);
+	put_lost_count(str, section);
 	if (view->total.samples > 0) {
 		pm_str_printf(str, "   truncated %.1f%%",
 			      pm_weight_percent(&truncated, &view->total));
@@ -390,7 +391,7 @@ static void put_hints(struct pm_str *hints, struct pm_section *section)
 		put_hint(hints, report, "--by function", NULL);
 }
 
-static void say_next(const struct pm_text *text, struct pm_section *section)
+static void print_hints(const struct pm_text *text, struct pm_section *section)
 {
 	const struct pm_report *report = text->report;
 	struct pm_str hints = { 0 };
@@ -460,8 +461,8 @@ static int section_body(struct pm_text *text, struct pm_section *section,
 	return r;
 }
 
-static int say_section(struct pm_text *text, struct pm_section *section,
-		       const struct pm_sheet *sheet)
+static int print_section_title(struct pm_text *text, struct pm_section *section,
+			       const struct pm_sheet *sheet)
 {
 	if (!text->report->quiet) {
 		pm_text_event_heading(text, section);
@@ -493,11 +494,11 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 		}
 		if (event > first)
 			fputc('\n', to);
-		r = say_section(&text, &section, &sheet);
+		r = print_section_title(&text, &section, &sheet);
 		if (r < 0)
 			return pm_section_failed(r, err);
 		if (event + 1 == end && !report->quiet && section.view->total.samples > 0)
-			say_next(&text, &section);
+			print_hints(&text, &section);
 	}
 	return 0;
 }
