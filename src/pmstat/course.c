@@ -76,8 +76,8 @@ static int try_engine(struct course *course, struct pm_error *err)
 	return -EINVAL;
 }
 
-static int tell_notes(struct course *course, char *const *notes, size_t len,
-		      struct pm_error *err)
+static int print_region_notes(struct course *course, char *const *notes, size_t len,
+			      struct pm_error *err)
 {
 	for (size_t i = 0; i < len; i++)
 		if (pmstat_document_warn(course->stat, notes[i]) < 0)
@@ -109,13 +109,15 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 		ret = pm_regions_find(regions, options->regions.data,
 				      options->regions.len, &context, err);
 	pm_vec_release(&pids.list);
-	return ret == 0 ? tell_notes(course, regions->notes.data, regions->notes.len, err)
+	return ret == 0 ? print_region_notes(course, regions->notes.data,
+					     regions->notes.len, err)
 			: ret;
 }
 
 /* If the kernel cannot be asked, a function on which it accepts no probe would appear
  * never to be called. In that case no number is exact. */
-static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *err)
+static int check_kernel_probes(struct course *course, uint32_t variant,
+			       struct pm_error *err)
 {
 	struct pm_error why = { 0 };
 	char text[PM_ERROR_TEXT_MAX + 64], *note = text;
@@ -128,7 +130,7 @@ static int ask_kernel(struct course *course, uint32_t variant, struct pm_error *
 		return ret;
 	}
 	snprintf(text, sizeof(text), "%s: calls are \"at least\".", why.text);
-	return tell_notes(course, &note, 1, err);
+	return print_region_notes(course, &note, 1, err);
 }
 
 /* Whether probes can see none of the functions; breakpoints can see their calls. */
@@ -154,7 +156,7 @@ static int fit_engine(struct course *course, struct pm_error *err)
 	if (course->engine != PM_COUNT_ENGINE_UPROBE || options->regions.len == 0)
 		return 0;
 	for (uint32_t i = 0; ret == 0 && i <= options->ab; i++)
-		ret = ask_kernel(course, i, err);
+		ret = check_kernel_probes(course, i, err);
 	if (ret < 0 || options->engine != PM_COUNT_ENGINE_AUTO || !is_all_deaf(course) ||
 	    pm_engine_ptrace_check(NULL) < 0)
 		return ret;
@@ -190,8 +192,8 @@ static int find_all(struct course *course, struct pm_error *err)
 	    pm_stat_text(&course->stat->target, course->targets.text) < 0)
 		ret = pm_error_set(err, -ENOMEM, "out of memory");
 	if (ret == 0)
-		ret = tell_notes(course, options->probes.notes.data,
-				 options->probes.notes.len, err);
+		ret = print_region_notes(course, options->probes.notes.data,
+					 options->probes.notes.len, err);
 	for (uint32_t i = 0; ret == 0 && options->regions.len > 0 && i <= options->ab;
 	     i++)
 		ret = find_regions(course, i, err);
@@ -226,7 +228,7 @@ static int check_commands(struct course *course, struct pm_error *err)
 /* ---- one run ------------------------------------------------------------------------------ */
 
 /* splitmix64 */
-static uint64_t next_random(uint64_t *state)
+static uint64_t padding_next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -247,7 +249,7 @@ static bool is_padded(const struct pmstat_options *options)
 static int pad_environment(struct course *course, struct pm_error *err)
 {
 	char text[PADDING_MAX];
-	size_t len = (size_t)(next_random(&course->random) % PADDING_MAX);
+	size_t len = (size_t)(padding_next_random(&course->random) % PADDING_MAX);
 
 	memset(text, 'x', len);
 	text[len] = '\0';
@@ -374,8 +376,8 @@ static int status_of(const struct course *course, const struct pm_stat_run *run)
 }
 
 /* Appends a run to @stat. 0 or negative. */
-static int run_one(struct course *course, struct pm_stat *stat, uint32_t variant,
-		   struct pm_error *err)
+static int run_variant_once(struct course *course, struct pm_stat *stat, uint32_t variant,
+			    struct pm_error *err)
 {
 	size_t before = stat->runs.len;
 	int ret = is_padded(course->options) ? pad_environment(course, err) : 0;
@@ -399,14 +401,14 @@ static int run_one(struct course *course, struct pm_stat *stat, uint32_t variant
 
 /* ---- all runs ----------------------------------------------------------------------------- */
 
-static bool goes_on(struct course *course)
+static bool course_goes_on(struct course *course)
 {
 	pm_child_signals(&course->child);
 	return course->child.interrupts == 0 &&
 	       (course->status == 0 || course->options->keep_going);
 }
 
-static void tell_run(const struct course *course, uint32_t variant)
+static void print_run_progress(const struct course *course, uint32_t variant)
 {
 	const struct pmstat_options *options = course->options;
 	const struct pm_stat_run *run =
@@ -432,11 +434,11 @@ static int warm_up(struct course *course, struct pm_error *err)
 		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
 			struct pm_stat scratch = { 0 };
 
-			if (!goes_on(course))
+			if (!course_goes_on(course))
 				return 0;
 			ret = pmstat_document_begin(&scratch, options, err);
 			if (ret == 0)
-				ret = run_one(course, &scratch, j, err);
+				ret = run_variant_once(course, &scratch, j, err);
 			pm_stat_release(&scratch);
 		}
 		course->stat->warmups += ret == 0;
@@ -461,11 +463,11 @@ static int run_all(struct course *course, struct pm_error *err)
 		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
 			uint32_t variant = options->ab ? (uint32_t)((i + j) & 1) : 0;
 
-			if (!goes_on(course))
+			if (!course_goes_on(course))
 				return 0;
-			ret = run_one(course, course->stat, variant, err);
+			ret = run_variant_once(course, course->stat, variant, err);
 			if (ret == 0)
-				tell_run(course, variant);
+				print_run_progress(course, variant);
 		}
 	}
 	return ret;
@@ -509,7 +511,7 @@ static int note_stolen(struct course *course, struct pm_error *err)
 	if (!clock ||
 	    !pm_stolen_text(text, 512, clock, clock_ns, now - course->stolen_ns))
 		return 0;
-	return tell_notes(course, &text, 1, err);
+	return print_region_notes(course, &text, 1, err);
 }
 
 static int note_padding(struct course *course, struct pm_error *err)
@@ -529,7 +531,7 @@ static int note_padding(struct course *course, struct pm_error *err)
 	return 0;
 }
 
-static int fail(const struct pm_error *err, int status)
+static int print_failure(const struct pm_error *err, int status)
 {
 	pm_error_print(err, "pmstat", stderr);
 	return status;
@@ -548,10 +550,10 @@ static int without_runs(const struct course *course)
 			     course->status);
 	else
 		pm_error_set(&err, -EINTR, "no run was counted");
-	return fail(&err, course->status ? course->status : PM_STATUS_FAILED);
+	return print_failure(&err, course->status ? course->status : PM_STATUS_FAILED);
 }
 
-static int finish(struct course *course, struct pm_error *err)
+static int course_finish(struct course *course, struct pm_error *err)
 {
 	int ret;
 
@@ -567,7 +569,7 @@ static int finish(struct course *course, struct pm_error *err)
 	course->print->interrupted = course->child.interrupts > 0;
 	if (ret == 0)
 		ret = pmstat_print_result(course->print, course->stat, err);
-	return ret < 0 ? fail(err, PM_STATUS_FAILED) : course->status;
+	return ret < 0 ? print_failure(err, PM_STATUS_FAILED) : course->status;
 }
 
 /* `pmstat -a -I 1000 -o - | head`: if no command is waited for, this program ends with
@@ -582,7 +584,7 @@ static void end_with_reader(const struct course *course)
 		signal(SIGPIPE, SIG_DFL);
 }
 
-static int count(struct course *course)
+static int count_and_finish(struct course *course)
 {
 	const struct pmstat_options *options = course->options;
 	struct pm_error err = { 0 };
@@ -603,13 +605,13 @@ static int count(struct course *course)
 	if (ret == 0)
 		ret = run_all(course, &err);
 	if (ret == 0)
-		return finish(course, &err);
-	fail(&err, 0);
+		return course_finish(course, &err);
+	print_failure(&err, 0);
 	course->status = course->child.launch_error < 0
 				 ? pm_child_launch_status(course->child.launch_error)
 				 : PM_STATUS_FAILED;
 	/* The runs that were already counted are still useful. */
-	return course->stat->runs.len > 0 ? finish(course, &err) : course->status;
+	return course->stat->runs.len > 0 ? course_finish(course, &err) : course->status;
 }
 
 int pmstat_course_run(struct pmstat_options *options)
@@ -622,7 +624,7 @@ int pmstat_course_run(struct pmstat_options *options)
 	int status;
 
 	pm_targets_init(&course.targets);
-	status = count(&course);
+	status = count_and_finish(&course);
 	pmstat_print_release(&print);
 	for (size_t i = 0; i < PMSTAT_VARIANTS; i++)
 		pm_regions_release(&course.regions[i]);

@@ -12,7 +12,7 @@
 static const char default_simulated[] = "sim.Ir";
 
 /* The first word of a file of /proc or /sys; NULL: unknown. */
-static const char *read_word(const char *path, char *ret, size_t size)
+static const char *read_first_word(const char *path, char *ret, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, ret, size - 1);
@@ -27,8 +27,8 @@ static const char *read_word(const char *path, char *ret, size_t size)
 static void read_paranoid(struct pm_stat_host *host)
 {
 	char word[32];
-	const char *text =
-		read_word("/proc/sys/kernel/perf_event_paranoid", word, sizeof(word));
+	const char *text = read_first_word("/proc/sys/kernel/perf_event_paranoid", word,
+					   sizeof(word));
 	bool negative = text && text[0] == '-';
 	uint64_t value;
 
@@ -46,13 +46,13 @@ static int fill_host(struct pm_stat_host *host)
 	pm_host_read(&machine);
 	read_paranoid(host);
 	host->cpus = machine.cpus;
-	text = read_word("/sys/devices/system/cpu/smt/active", smt, sizeof(smt));
+	text = read_first_word("/sys/devices/system/cpu/smt/active", smt, sizeof(smt));
 	host->smt = !text                    ? -1
 		    : strcmp(text, "1") == 0 ? 1
 		    : strcmp(text, "0") == 0 ? 0
 					     : -1;
-	text = read_word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-			 governor, sizeof(governor));
+	text = read_first_word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+			       governor, sizeof(governor));
 	if (pm_stat_text(&host->hostname, machine.names.nodename) < 0 ||
 	    pm_stat_text(&host->kernel, machine.names.release) < 0 ||
 	    pm_stat_text(&host->arch, machine.names.machine) < 0 ||

@@ -4,7 +4,7 @@
 #include <locale.h>
 
 /* Resolves what the command line needs from the machine. */
-static int complete(struct pmstat_options *options, struct pm_error *err)
+static int complete_options(struct pmstat_options *options, struct pm_error *err)
 {
 	int ret = 0;
 
@@ -16,7 +16,7 @@ static int complete(struct pmstat_options *options, struct pm_error *err)
 }
 
 /* Help and version are written to a stream that may fail, too. */
-static int tell(enum pmstat_action action, struct pm_error *err)
+static int print_help_or_version(enum pmstat_action action, struct pm_error *err)
 {
 	struct pm_sink sink = { .file = stdout };
 
@@ -37,8 +37,9 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, ""); /* numbers stay in the C locale */
 	ret = pmstat_options_parse(&options, argc, argv, &err);
 	if (ret == 0)
-		ret = options.action == PMSTAT_COUNT ? complete(&options, &err)
-						     : tell(options.action, &err);
+		ret = options.action == PMSTAT_COUNT
+			      ? complete_options(&options, &err)
+			      : print_help_or_version(options.action, &err);
 	if (ret < 0) {
 		pm_error_print(&err, "pmstat", stderr);
 		status = PM_STATUS_FAILED;

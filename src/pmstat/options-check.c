@@ -11,7 +11,7 @@ enum {
 static const char ab_separator[] = ":::";
 
 /* Kernel events and simulated ones cannot be mixed. */
-static int check_events(const struct pmstat_options *options, struct pm_error *err)
+static int check_event_options(const struct pmstat_options *options, struct pm_error *err)
 {
 	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
 
@@ -28,7 +28,8 @@ static int check_events(const struct pmstat_options *options, struct pm_error *e
 	return -EINVAL;
 }
 
-static int check_engine(const struct pmstat_options *options, struct pm_error *err)
+static int check_engine_options(const struct pmstat_options *options,
+				struct pm_error *err)
 {
 	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
 
@@ -78,7 +79,7 @@ static int check_marked(const struct pmstat_options *options, struct pm_error *e
 }
 
 /* Only for one run: each run would overwrite the file of the previous one. */
-static int check_stacks(const struct pmstat_options *options, struct pm_error *err)
+static int check_stacks_option(const struct pmstat_options *options, struct pm_error *err)
 {
 	if (!options->stacks)
 		return 0;
@@ -90,7 +91,8 @@ static int check_stacks(const struct pmstat_options *options, struct pm_error *e
 	return 0;
 }
 
-static int check_output(const struct pmstat_options *options, struct pm_error *err)
+static int check_output_options(const struct pmstat_options *options,
+				struct pm_error *err)
 {
 	if (options->live && options->form != PMSTAT_TEXT && !options->output)
 		return pmstat_usage(err, "--live and the result would share standard "
@@ -98,7 +100,7 @@ static int check_output(const struct pmstat_options *options, struct pm_error *e
 	return 0;
 }
 
-static int check_target(struct pmstat_options *options, struct pm_error *err)
+static int check_target_options(struct pmstat_options *options, struct pm_error *err)
 {
 	int ret = pm_targets_check(&options->targets, "pmstat", err);
 
@@ -121,7 +123,7 @@ static uint64_t ab_runs(const struct pmstat_options *options)
 }
 
 /* Checks the number of runs. */
-static int check_course(struct pmstat_options *options, struct pm_error *err)
+static int check_repetition(struct pmstat_options *options, struct pm_error *err)
 {
 	bool many = options->repeat > 0 || options->time_ns > 0 || options->warmups > 0;
 
@@ -149,8 +151,7 @@ static int no_command(struct pm_error *err, bool ab)
 	return -EINVAL;
 }
 
-static int take_commands(struct pmstat_options *options, char **rest,
-			 struct pm_error *err)
+static int set_commands(struct pmstat_options *options, char **rest, struct pm_error *err)
 {
 	char **second = NULL;
 
@@ -174,19 +175,19 @@ static int take_commands(struct pmstat_options *options, char **rest,
 
 int pmstat_check(struct pmstat_options *options, char **rest, struct pm_error *err)
 {
-	int ret = check_target(options, err);
+	int ret = check_target_options(options, err);
 
 	if (ret == 0)
-		ret = take_commands(options, rest, err);
+		ret = set_commands(options, rest, err);
 	if (ret == 0)
-		ret = check_course(options, err);
+		ret = check_repetition(options, err);
 	if (ret == 0)
-		ret = check_events(options, err);
+		ret = check_event_options(options, err);
 	if (ret == 0)
-		ret = check_engine(options, err);
+		ret = check_engine_options(options, err);
 	if (ret == 0)
 		ret = check_marked(options, err);
 	if (ret == 0)
-		ret = check_stacks(options, err);
-	return ret < 0 ? ret : check_output(options, err);
+		ret = check_stacks_option(options, err);
+	return ret < 0 ? ret : check_output_options(options, err);
 }

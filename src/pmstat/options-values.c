@@ -10,7 +10,7 @@ enum {
 };
 
 /* The length of the first event in a list. Groups and PMUs contain commas, too. */
-static size_t first_event(const char *text)
+static size_t first_event_len(const char *text)
 {
 	bool slashes = false;
 	size_t len = 0, depth = 0;
@@ -58,7 +58,7 @@ int pmstat_parse_events(struct pmstat_options *options, const char *text,
 	if (!strstr(text, "sim."))
 		return pm_event_specs_parse(text, &options->specs, err);
 	for (const char *rest = text; ret == 0;) {
-		size_t len = first_event(rest);
+		size_t len = first_event_len(rest);
 
 		if (pm_sim_event_is(rest))
 			ret = add_simulated(options, rest, len, err);

@@ -59,8 +59,8 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int add_region(struct pmstat_options *options, bool range, const char *text,
-		      struct pm_error *err)
+static int add_region_option(struct pmstat_options *options, bool range, const char *text,
+			     struct pm_error *err)
 {
 	struct pm_region_spec spec = { .range = range, .text = text };
 
@@ -74,8 +74,8 @@ static int add_region(struct pmstat_options *options, bool range, const char *te
 }
 
 /* FROM,TO; the text is cut in two. Wildcards are rejected: valgrind would expand them. */
-static int take_functions(struct pmstat_options *options, char *text,
-			  struct pm_error *err)
+static int parse_marked_functions(struct pmstat_options *options, char *text,
+				  struct pm_error *err)
 {
 	char *comma = strchr(text, ',');
 
@@ -91,16 +91,17 @@ static int take_functions(struct pmstat_options *options, char *text,
 	return 0;
 }
 
-static int apply_what(struct pmstat_options *options, int option, struct pm_error *err)
+static int apply_count_option(struct pmstat_options *options, int option,
+			      struct pm_error *err)
 {
 	switch (option) {
 	case 'e':
 		options->event_given = true;
 		return pmstat_parse_events(options, optarg, err);
 	case OPTION_FN:
-		return add_region(options, false, optarg, err);
+		return add_region_option(options, false, optarg, err);
 	case OPTION_RANGE:
-		return add_region(options, true, optarg, err);
+		return add_region_option(options, true, optarg, err);
 	case OPTION_ENGINE:
 		return pmstat_parse_engine(&options->engine, optarg, err);
 	case OPTION_CALLS_FROM:
@@ -110,7 +111,7 @@ static int apply_what(struct pmstat_options *options, int option, struct pm_erro
 		return 0;
 	case OPTION_MARKED:
 		options->marked = true;
-		return optarg ? take_functions(options, optarg, err) : 0;
+		return optarg ? parse_marked_functions(options, optarg, err) : 0;
 	case OPTION_STACKS:
 		options->stacks = optarg;
 		return pm_parse_name("--stacks", "a file", optarg, "pmstat", err);
@@ -190,10 +191,10 @@ static int apply_output(struct pmstat_options *options, int option, struct pm_er
 	}
 }
 
-static int apply(struct pmstat_options *options, int option, const char *word,
-		 struct pm_error *err)
+static int apply_option(struct pmstat_options *options, int option, const char *word,
+			struct pm_error *err)
 {
-	int ret = apply_what(options, option, err);
+	int ret = apply_count_option(options, option, err);
 
 	if (ret > 0)
 		ret = apply_when(options, option, err);
@@ -215,8 +216,8 @@ static int check_calls_from(char **rest, struct pm_error *err)
 }
 
 /* Parses options up to the first other word, to which *rest then points. */
-static int take_options(struct pmstat_options *options, int argc, char **argv,
-			char ***rest, struct pm_error *err)
+static int parse_leading_options(struct pmstat_options *options, int argc, char **argv,
+				 char ***rest, struct pm_error *err)
 {
 	for (;;) {
 		int at = optind > 0 ? optind : 1;
@@ -225,7 +226,8 @@ static int take_options(struct pmstat_options *options, int argc, char **argv,
 
 		if (option == -1)
 			break;
-		ret = apply(options, option, argv[optind > at ? optind - 1 : at], err);
+		ret = apply_option(options, option, argv[optind > at ? optind - 1 : at],
+				   err);
 		if (ret < 0 || options->action != PMSTAT_COUNT)
 			return ret;
 	}
@@ -246,7 +248,7 @@ int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 		argc--;
 		argv++;
 	}
-	ret = take_options(options, argc, argv, &rest, err);
+	ret = parse_leading_options(options, argc, argv, &rest, err);
 	if (ret < 0 || options->action != PMSTAT_COUNT)
 		return ret;
 	return pmstat_check(options, rest, err);

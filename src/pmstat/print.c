@@ -64,7 +64,8 @@ void pmstat_print_interval(void *user, const struct pm_stat *stat,
 
 /* Prints warnings that the text does not contain. In JSON they are included; CSV has no
  * place for them. */
-static void tell_warnings(const struct pmstat_print *print, const struct pm_stat *stat)
+static void print_result_warnings(const struct pmstat_print *print,
+				  const struct pm_stat *stat)
 {
 	bool told = print->options->form == PMSTAT_TEXT ||
 		    (print->options->form == PMSTAT_JSON && !print->options->output);
@@ -83,8 +84,8 @@ static int check_stderr(struct pm_error *err)
 	return -EIO;
 }
 
-static int write_json(const struct pmstat_print *print, const struct pm_stat *stat,
-		      struct pm_error *err)
+static int write_stat_json(const struct pmstat_print *print, const struct pm_stat *stat,
+			   struct pm_error *err)
 {
 	const char *path = print->sink.path;
 	int ret;
@@ -106,7 +107,7 @@ int pmstat_print_result(struct pmstat_print *print, const struct pm_stat *stat,
 	struct pm_stat_report report = report_of(print, stat);
 	int ret = -EINVAL;
 
-	tell_warnings(print, stat);
+	print_result_warnings(print, stat);
 	switch (print->options->form) {
 	case PMSTAT_TEXT:
 		ret = pm_output_stat_text(&report, print->to, err);
@@ -116,7 +117,7 @@ int pmstat_print_result(struct pmstat_print *print, const struct pm_stat *stat,
 					 err);
 		break;
 	case PMSTAT_JSON:
-		ret = write_json(print, stat, err);
+		ret = write_stat_json(print, stat, err);
 		break;
 	}
 	if (ret < 0)
