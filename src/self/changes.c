@@ -11,7 +11,7 @@ enum {
 };
 
 /* Without /proc there are no mappings, and frames get no names. */
-static int read_all(struct pm_self_changes *changes)
+static int read_process_maps(struct pm_self_changes *changes)
 {
 	int ret = pm_procs_read(changes->procs, changes->pid, NULL);
 
@@ -30,7 +30,7 @@ int pm_self_changes_begin(struct pm_self_changes *changes, struct pm_procs *proc
 	changes->now_ns = changes->whole_ns = pm_now_ns();
 	pm_self_libraries_changed(&changes->seen);
 	pm_self_mappings_changed(&changes->seen);
-	return read_all(changes);
+	return read_process_maps(changes);
 }
 
 void pm_self_changes_release(struct pm_self_changes *changes)
@@ -41,14 +41,14 @@ void pm_self_changes_release(struct pm_self_changes *changes)
 
 /* ---- stages -------------------------------------------------------------------------------- */
 
-static bool same(const struct pm_mapping *a, const struct pm_mapping *b)
+static bool mappings_are_same(const struct pm_mapping *a, const struct pm_mapping *b)
 {
 	return a->module == b->module && a->pgoff - a->start == b->pgoff - b->start;
 }
 
-static const struct pm_mapping *choose(enum pm_self_stage stage,
-				       const struct pm_mapping *before,
-				       const struct pm_mapping *now)
+static const struct pm_mapping *choose_mapping(enum pm_self_stage stage,
+					       const struct pm_mapping *before,
+					       const struct pm_mapping *now)
 {
 	if (stage == PM_SELF_BEFORE)
 		return before;
@@ -58,8 +58,8 @@ static const struct pm_mapping *choose(enum pm_self_stage stage,
 }
 
 /* Maps in [start, end) what @mapping has there; NULL: nothing. */
-static int put(struct pm_self_changes *changes, uint64_t start, uint64_t end,
-	       const struct pm_mapping *mapping)
+static int map_piece(struct pm_self_changes *changes, uint64_t start, uint64_t end,
+		     const struct pm_mapping *mapping)
 {
 	const struct pm_module_identity *identity =
 		mapping ? &pm_procs_module(changes->procs, mapping->module)->identity
@@ -71,8 +71,8 @@ static int put(struct pm_self_changes *changes, uint64_t start, uint64_t end,
 }
 
 /* The mapping at @at, or NULL. @end is lowered to the end of that mapping or gap. */
-static const struct pm_mapping *find(const struct pm_mapping *maps, size_t len, size_t *i,
-				     uint64_t at, uint64_t *end)
+static const struct pm_mapping *find_mapping_at(const struct pm_mapping *maps, size_t len,
+						size_t *i, uint64_t at, uint64_t *end)
 {
 	while (*i < len && maps[*i].end <= at)
 		++*i;
@@ -99,11 +99,13 @@ static int set_stage(struct pm_self_changes *changes, enum pm_self_stage stage)
 		int ret;
 
 		end = UINT64_MAX;
-		before = find(changes->before.data, changes->before.len, &i, at, &end);
-		now = find(changes->now.data, changes->now.len, &j, at, &end);
-		if ((!before && !now) || (before && now && same(before, now)))
+		before = find_mapping_at(changes->before.data, changes->before.len, &i,
+					 at, &end);
+		now = find_mapping_at(changes->now.data, changes->now.len, &j, at, &end);
+		if ((!before && !now) ||
+		    (before && now && mappings_are_same(before, now)))
 			continue;
-		ret = put(changes, at, end, choose(stage, before, now));
+		ret = map_piece(changes, at, end, choose_mapping(stage, before, now));
 		if (ret < 0)
 			return ret;
 	}
@@ -119,7 +121,7 @@ int pm_self_changes_at(struct pm_self_changes *changes, uint64_t time)
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-static int copy_space(struct pm_self_changes *changes, bool before)
+static int copy_mappings(struct pm_self_changes *changes, bool before)
 {
 	const struct pm_process *process = pm_procs_get(changes->procs, changes->pid);
 	struct pm_mapping *copy;
@@ -142,7 +144,7 @@ static int copy_space(struct pm_self_changes *changes, bool before)
 }
 
 /* Number of libraries that have a new mapping. */
-static uint64_t count_new(const struct pm_self_changes *changes)
+static uint64_t count_new_mappings(const struct pm_self_changes *changes)
 {
 	uint64_t len = 0, last = UINT64_MAX;
 	size_t j = 0;
@@ -151,9 +153,9 @@ static uint64_t count_new(const struct pm_self_changes *changes)
 		const struct pm_mapping *now = &changes->now.data[i], *before;
 		uint64_t end = now->end;
 
-		before = find(changes->before.data, changes->before.len, &j, now->start,
-			      &end);
-		if ((before && same(before, now)) || now->module == last)
+		before = find_mapping_at(changes->before.data, changes->before.len, &j,
+					 now->start, &end);
+		if ((before && mappings_are_same(before, now)) || now->module == last)
 			continue;
 		last = now->module;
 		len++;
@@ -166,25 +168,25 @@ static uint64_t count_new(const struct pm_self_changes *changes)
 static int read_changed(struct pm_self_changes *changes)
 {
 	struct pm_self_mappings after;
-	int ret = copy_space(changes, true);
+	int ret = copy_mappings(changes, true);
 
 	for (int tries = 0; ret == 0 && tries < TRIES_MAX; tries++) {
 		changes->now_ns = changes->whole_ns = pm_now_ns();
 		pm_self_libraries_changed(&changes->seen);
 		pm_self_mappings_changed(&changes->seen);
-		ret = read_all(changes);
+		ret = read_process_maps(changes);
 		after = changes->seen;
 		if (ret == 0 && !pm_self_libraries_changed(&after))
 			break;
 	}
-	return ret == 0 ? copy_space(changes, false) : ret;
+	return ret == 0 ? copy_mappings(changes, false) : ret;
 }
 
 /* Starts the stage in which samples from before the look come first. @loaded: libraries
  * loaded since then. */
-static int bracket(struct pm_self_changes *changes, uint64_t loaded)
+static int begin_stage_before(struct pm_self_changes *changes, uint64_t loaded)
 {
-	uint64_t found = count_new(changes);
+	uint64_t found = count_new_mappings(changes);
 
 	changes->hidden += loaded > found ? loaded - found : 0;
 	return set_stage(changes, PM_SELF_BEFORE);
@@ -211,7 +213,8 @@ int pm_self_changes_look(struct pm_self_changes *changes, bool whole, uint64_t *
 		changes->before_ns = loaded ? changes->now_ns : changes->whole_ns;
 		ret = read_changed(changes);
 		if (ret == 0 && until)
-			ret = bracket(changes, changes->seen.loaded - last.loaded);
+			ret = begin_stage_before(changes,
+						 changes->seen.loaded - last.loaded);
 		ret = ret < 0 ? ret : 1;
 	}
 	if (until)

@@ -31,7 +31,7 @@ struct engine {
 	struct rlimit limit, raised;
 };
 
-static struct engine *of(const struct pm_self_engine *engine)
+static struct engine *perf_engine_of(const struct pm_self_engine *engine)
 {
 	return (struct engine *)(uintptr_t)engine;
 }
@@ -48,9 +48,9 @@ static void restore_limit(const struct engine *perf)
 		setrlimit(RLIMIT_NOFILE, &perf->limit);
 }
 
-static void engine_free(struct pm_self_engine *engine)
+static void perf_engine_free(struct pm_self_engine *engine)
 {
-	struct engine *perf = of(engine);
+	struct engine *perf = perf_engine_of(engine);
 
 	pm_perf_free(perf->perf);
 	restore_limit(perf);
@@ -60,7 +60,7 @@ static void engine_free(struct pm_self_engine *engine)
 	free(perf);
 }
 
-static bool has_tid(const struct engine *perf, pid_t tid)
+static bool perf_engine_has_tid(const struct engine *perf, pid_t tid)
 {
 	for (size_t i = 0; i < perf->tids.len; i++)
 		if (perf->tids.data[i] == tid)
@@ -70,7 +70,7 @@ static bool has_tid(const struct engine *perf, pid_t tid)
 
 /* Lists all threads of the process except the library's own: into `tids`, or those that
  * are not in `tids` into `late`. */
-static int read_tasks(struct engine *perf, bool again)
+static int perf_engine_read_tasks(struct engine *perf, bool again)
 {
 	DIR *dir = opendir("/proc/self/task");
 	const struct dirent *entry;
@@ -83,7 +83,7 @@ static int read_tasks(struct engine *perf, bool again)
 			continue;
 		if (!again)
 			ret = pm_vec_push(&perf->tids, (pid_t)tid);
-		else if (!has_tid(perf, (pid_t)tid))
+		else if (!perf_engine_has_tid(perf, (pid_t)tid))
 			ret = pm_vec_push(&perf->late, (pid_t)tid);
 	}
 	if (dir)
@@ -91,10 +91,10 @@ static int read_tasks(struct engine *perf, bool again)
 	return ret;
 }
 
-static int find_tasks(struct engine *perf, struct pm_error *err)
+static int perf_engine_list_tasks(struct engine *perf, struct pm_error *err)
 {
 	int ret = perf->settings->tid ? pm_vec_push(&perf->tids, perf->settings->tid)
-				      : read_tasks(perf, false);
+				      : perf_engine_read_tasks(perf, false);
 
 	return ret < 0 ? pm_error_set(err, ret,
 				      "the threads of this process cannot be "
@@ -134,7 +134,7 @@ static int open_events(struct engine *perf, struct pm_error *err)
 }
 
 /* If the user has not asked for an event, replaces a missing default without a note. */
-static int find_event(struct engine *perf, struct pm_error *err)
+static int perf_engine_choose_event(struct engine *perf, struct pm_error *err)
 {
 	const char *event = perf->settings->event;
 	int ret = pm_event_specs_parse(event ? event : "cycles", &perf->specs, err);
@@ -147,9 +147,9 @@ static int find_event(struct engine *perf, struct pm_error *err)
 	return pm_event_specs_parse("cpu-clock", &perf->specs, err);
 }
 
-static int engine_open(struct pm_self_engine **ret,
-		       const struct pm_self_settings *settings, pid_t helper,
-		       struct pm_error *err)
+static int perf_engine_open(struct pm_self_engine **ret,
+			    const struct pm_self_settings *settings, pid_t helper,
+			    struct pm_error *err)
 {
 	struct engine *perf = calloc(1, sizeof(*perf));
 	int code;
@@ -158,32 +158,33 @@ static int engine_open(struct pm_self_engine **ret,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	perf->engine.type = &pm_self_engine_perf;
 	perf->settings = settings;
-	code = find_event(perf, err);
+	code = perf_engine_choose_event(perf, err);
 	if (code == 0)
-		code = find_tasks(perf, err);
+		code = perf_engine_list_tasks(perf, err);
 	getrlimit(RLIMIT_NOFILE, &perf->limit);
 	if (code == 0)
 		code = open_events(perf, err);
 	getrlimit(RLIMIT_NOFILE, &perf->raised);
 	if (code < 0) {
-		engine_free(&perf->engine);
+		perf_engine_free(&perf->engine);
 		return code;
 	}
 	*ret = &perf->engine;
 	return 0;
 }
 
-static const struct pm_perf_event *event_of(const struct engine *perf)
+static const struct pm_perf_event *perf_engine_first_event(const struct engine *perf)
 {
 	size_t len;
 
 	return pm_perf_events(perf->perf, &len);
 }
 
-static void engine_event(const struct pm_self_engine *engine, struct pm_file_event *ret)
+static void perf_engine_event(const struct pm_self_engine *engine,
+			      struct pm_file_event *ret)
 {
-	struct engine *perf = of(engine);
-	const struct pm_perf_event *event = event_of(perf);
+	struct engine *perf = perf_engine_of(engine);
+	const struct pm_perf_event *event = perf_engine_first_event(perf);
 	const struct pm_event_spec *actual = &event->actual;
 	bool clock = strcmp(actual->name, "cpu-clock") == 0 ||
 		     strcmp(actual->name, "task-clock") == 0;
@@ -202,47 +203,48 @@ static void engine_event(const struct pm_self_engine *engine, struct pm_file_eve
 	};
 }
 
-static uint32_t engine_stack_bytes(const struct pm_self_engine *engine)
+static uint32_t perf_engine_stack_bytes(const struct pm_self_engine *engine)
 {
-	return of(engine)->settings->call_graph == PMSELF_CALL_GRAPH_NONE ? 0
-									  : STACK_BYTES;
+	return perf_engine_of(engine)->settings->call_graph == PMSELF_CALL_GRAPH_NONE
+		       ? 0
+		       : STACK_BYTES;
 }
 
-static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
+static uint64_t perf_engine_ring_bytes(const struct pm_self_engine *engine)
 {
-	return (uint64_t)pm_perf_ring_pages(of(engine)->perf) *
+	return (uint64_t)pm_perf_ring_pages(perf_engine_of(engine)->perf) *
 	       (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
+static int perf_engine_begin(struct pm_self_engine *engine, struct pm_error *err)
 {
-	struct engine *perf = of(engine);
+	struct engine *perf = perf_engine_of(engine);
 	int ret = pm_perf_enable(perf->perf);
 
 	if (ret == 0 && perf->settings->tid == 0)
-		ret = read_tasks(perf, true);
+		ret = perf_engine_read_tasks(perf, true);
 	return ret < 0 ? pm_error_set(err, ret, "sampling could not begin: %s",
 				      strerror(-ret))
 		       : 0;
 }
 
-static const int *engine_poll_fds(const struct pm_self_engine *engine, size_t *len)
+static const int *perf_engine_poll_fds(const struct pm_self_engine *engine, size_t *len)
 {
-	return pm_perf_poll_fds(of(engine)->perf, len);
+	return pm_perf_poll_fds(perf_engine_of(engine)->perf, len);
 }
 
 /* A thread whose FORK was recorded has inherited the events. */
-static void know(struct engine *perf, pid_t tid)
+static void perf_engine_forget_late(struct engine *perf, pid_t tid)
 {
 	for (size_t i = 0; i < perf->late.len; i++)
 		if (perf->late.data[i] == tid)
 			perf->late.data[i] = 0;
 }
 
-static int engine_drain(struct pm_self_engine *engine, bool final,
-			const struct pm_self_take *take, struct pm_error *err)
+static int perf_engine_drain(struct pm_self_engine *engine, bool final,
+			     const struct pm_self_take *take, struct pm_error *err)
 {
-	struct engine *perf = of(engine);
+	struct engine *perf = perf_engine_of(engine);
 	struct pm_record record;
 	/* With a single sampled thread, mappings made by other threads are not
 	 * recorded. */
@@ -257,27 +259,27 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 		if (next < 0)
 			return next;
 		if (record.type == PERF_RECORD_FORK)
-			know(perf, (pid_t)record.tid);
+			perf_engine_forget_late(perf, (pid_t)record.tid);
 		if (ret == 0)
 			ret = take->record(take->user, &record);
 	}
 	return ret;
 }
 
-static void engine_end(struct pm_self_engine *engine)
+static void perf_engine_end(struct pm_self_engine *engine)
 {
-	pm_perf_disable(of(engine)->perf);
+	pm_perf_disable(perf_engine_of(engine)->perf);
 }
 
-static int engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
+static int perf_engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
 {
-	return pm_perf_lost(of(engine)->perf, 0, ret);
+	return pm_perf_lost(perf_engine_of(engine)->perf, 0, ret);
 }
 
-static void engine_tell(const struct pm_self_engine *engine,
-			const struct pm_self_tell *tell)
+static void perf_engine_report(const struct pm_self_engine *engine,
+			       const struct pm_self_tell *tell)
 {
-	const struct engine *perf = of(engine);
+	const struct engine *perf = perf_engine_of(engine);
 	const struct pm_perf_notes *notes = pm_perf_notes(perf->perf);
 	size_t missing = 0;
 	char text[128];
@@ -298,15 +300,15 @@ const struct pm_self_engine_type pm_self_engine_perf = {
 	.name = "perf",
 	.sleep_ms = SLEEP_MS,
 	.tells_mappings = true,
-	.open = engine_open,
-	.free = engine_free,
-	.event = engine_event,
-	.stack_bytes = engine_stack_bytes,
-	.ring_bytes = engine_ring_bytes,
-	.begin = engine_begin,
-	.poll_fds = engine_poll_fds,
-	.drain = engine_drain,
-	.end = engine_end,
-	.lost = engine_lost,
-	.tell = engine_tell,
+	.open = perf_engine_open,
+	.free = perf_engine_free,
+	.event = perf_engine_event,
+	.stack_bytes = perf_engine_stack_bytes,
+	.ring_bytes = perf_engine_ring_bytes,
+	.begin = perf_engine_begin,
+	.poll_fds = perf_engine_poll_fds,
+	.drain = perf_engine_drain,
+	.end = perf_engine_end,
+	.lost = perf_engine_lost,
+	.tell = perf_engine_report,
 };

@@ -50,7 +50,7 @@ int pm_self_guard_start(struct pm_self_guard *guard, const sigset_t *mask)
 	return 0;
 }
 
-static void set(struct pm_self_guard *guard, bool *what)
+static void guard_set_flag(struct pm_self_guard *guard, bool *what)
 {
 	pthread_mutex_lock(&guard->lock);
 	*what = true;
@@ -60,7 +60,7 @@ static void set(struct pm_self_guard *guard, bool *what)
 
 void pm_self_guard_end_program(struct pm_self_guard *guard)
 {
-	set(guard, &guard->alone);
+	guard_set_flag(guard, &guard->alone);
 }
 
 void pm_self_guard_stop(struct pm_self_guard *guard)
@@ -68,7 +68,7 @@ void pm_self_guard_stop(struct pm_self_guard *guard)
 	if (pthread_equal(guard->thread, pthread_self())) {
 		pthread_detach(guard->thread);
 	} else {
-		set(guard, &guard->dismissed);
+		guard_set_flag(guard, &guard->dismissed);
 		pthread_join(guard->thread, NULL);
 	}
 	pthread_cond_destroy(&guard->changed);

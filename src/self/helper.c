@@ -84,7 +84,7 @@ static void leave_files(void)
 			return;
 }
 
-static void set_state(struct pm_self_helper *helper, enum state state)
+static void helper_set_state(struct pm_self_helper *helper, enum state state)
 {
 	pthread_mutex_lock(&helper->lock);
 	helper->state = state;
@@ -102,7 +102,8 @@ static bool is_stopping(struct pm_self_helper *helper)
 	return stopping;
 }
 
-static int poll_init(struct pm_self_helper *helper, const struct pm_self_engine *engine)
+static int helper_init_polled(struct pm_self_helper *helper,
+			      const struct pm_self_engine *engine)
 {
 	size_t len = 0;
 	const int *fds =
@@ -149,7 +150,7 @@ static void wait_for_work(struct pm_self_helper *helper,
 }
 
 /* Checks from time to time whether the program's last thread has ended. */
-static void look_for_end(struct pm_self_helper *helper)
+static void check_program_end(struct pm_self_helper *helper)
 {
 	uint64_t now = pm_now_ns();
 	uint64_t after_ms = helper->first_ended ? LAST_LOOK_MS : FIRST_LOOK_MS;
@@ -163,7 +164,7 @@ static void look_for_end(struct pm_self_helper *helper)
 		pm_self_guard_end_program(&helper->guard);
 }
 
-static int run(struct pm_self_helper *helper, struct pm_self_recording *recording)
+static int helper_run(struct pm_self_helper *helper, struct pm_self_recording *recording)
 {
 	const struct pm_self_engine *engine = pm_self_recording_engine(recording);
 	bool failed = false;
@@ -173,12 +174,12 @@ static int run(struct pm_self_helper *helper, struct pm_self_recording *recordin
 		/* A failed profile waits until stop to report it. */
 		if (!failed)
 			failed = pm_self_recording_drain(recording, &helper->err) < 0;
-		look_for_end(helper);
+		check_program_end(helper);
 	}
 	return pm_self_recording_finish(recording, &helper->table, &helper->err);
 }
 
-static int open_all(struct pm_self_helper *helper, struct pm_self_recording **ret)
+static int helper_open(struct pm_self_helper *helper, struct pm_self_recording **ret)
 {
 	int wake[2], code;
 
@@ -193,7 +194,7 @@ static int open_all(struct pm_self_helper *helper, struct pm_self_recording **re
 	code = pm_self_recording_open(ret, helper->settings, &helper->err);
 	if (code == 0) {
 		helper->wake_signal = pm_self_recording_engine(*ret)->type->wake_signal;
-		if (poll_init(helper, pm_self_recording_engine(*ret)) < 0)
+		if (helper_init_polled(helper, pm_self_recording_engine(*ret)) < 0)
 			code = pm_error_set(&helper->err, -ENOMEM, "out of memory");
 	}
 	if (code == 0)
@@ -207,10 +208,10 @@ static void *helper_main(void *user)
 	struct pm_self_recording *recording = NULL;
 
 	pthread_setname_np(pthread_self(), "pmself");
-	helper->result = open_all(helper, &recording);
-	set_state(helper, helper->result < 0 ? FAILED : RUNNING);
+	helper->result = helper_open(helper, &recording);
+	helper_set_state(helper, helper->result < 0 ? FAILED : RUNNING);
 	if (helper->result == 0)
-		helper->result = run(helper, recording);
+		helper->result = helper_run(helper, recording);
 	pm_self_recording_free(recording);
 	pm_vec_release(&helper->polled);
 	if (helper->wait_fd >= 0) {
@@ -222,7 +223,7 @@ static void *helper_main(void *user)
 
 /* ---- the program's side ------------------------------------------------------------------- */
 
-static int begin_thread(struct pm_self_helper *helper)
+static int helper_begin_thread(struct pm_self_helper *helper)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -259,8 +260,8 @@ static void helper_free(struct pm_self_helper *helper)
 	free(helper);
 }
 
-static int start(struct pm_self_helper **ret, const struct pm_self_settings *settings,
-		 struct pm_error *err)
+static int helper_start(struct pm_self_helper **ret,
+			const struct pm_self_settings *settings, struct pm_error *err)
 {
 	struct pm_self_helper *helper = calloc(1, sizeof(*helper));
 	int code;
@@ -271,7 +272,7 @@ static int start(struct pm_self_helper **ret, const struct pm_self_settings *set
 	helper->wait_fd = helper->wake_fd = -1;
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_cond_init(&helper->changed, NULL);
-	code = begin_thread(helper);
+	code = helper_begin_thread(helper);
 	if (code < 0) {
 		helper_free(helper);
 		return pm_error_set(err, code, "no thread can be made: %s",
@@ -300,7 +301,7 @@ static int start(struct pm_self_helper **ret, const struct pm_self_settings *set
  * here. libc's wrappers are avoided, because a sanitizer would take these calls as uses
  * of the program's descriptor with the same number.
  */
-static void wake(const struct pm_self_helper *helper)
+static void helper_wake(const struct pm_self_helper *helper)
 {
 	char path[64];
 	long fd;
@@ -318,12 +319,12 @@ static void wake(const struct pm_self_helper *helper)
 	syscall(SYS_close, fd);
 }
 
-static int stop(struct pm_self_helper *helper, char **table, struct pm_error *err)
+static int helper_stop(struct pm_self_helper *helper, char **table, struct pm_error *err)
 {
 	int code;
 
-	set_state(helper, STOPPING);
-	wake(helper);
+	helper_set_state(helper, STOPPING);
+	helper_wake(helper);
 	pthread_join(helper->thread, NULL);
 	pm_self_guard_stop(&helper->guard);
 	*table = helper->table;
@@ -335,6 +336,6 @@ static int stop(struct pm_self_helper *helper, char **table, struct pm_error *er
 }
 
 __attribute__((visibility("default"))) const struct pm_self_core pm_self_core = {
-	.start = start,
-	.stop = stop,
+	.start = helper_start,
+	.stop = helper_stop,
 };

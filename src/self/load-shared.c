@@ -11,7 +11,7 @@
 #endif
 
 /* Never unloaded, since its threads and timers may be running. */
-static void *load(const char *path)
+static void *load_library(const char *path)
 {
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
@@ -28,7 +28,7 @@ static void *load_beside(const char *folder)
 	if (snprintf(path, sizeof(path), "%.*s/%s%s", (int)(slash - own.dli_fname),
 		     own.dli_fname, folder, PM_SELF_CORE_FILE) >= (int)sizeof(path))
 		return NULL;
-	return load(path);
+	return load_library(path);
 }
 
 const struct pm_self_core *pm_self_core_load(struct pm_error *err)
@@ -38,7 +38,7 @@ const struct pm_self_core *pm_self_core_load(struct pm_error *err)
 
 	if (core)
 		return core;
-	library = load(PM_SELF_CORE_FILE);
+	library = load_library(PM_SELF_CORE_FILE);
 	/* If another library interposes dlopen(), our own RUNPATH is not used. */
 	if (!library)
 		library = load_beside("pmself/");

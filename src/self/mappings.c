@@ -24,7 +24,7 @@ static _Atomic pid_t forking; /* the thread that holds the lock and forks; 0: no
 
 /* If a thread forks while it holds the linker's lock itself, a look may be waiting for
  * that lock and never release ours. The fork therefore stops waiting after a while. */
-static void before_fork(void)
+static void mappings_before_fork(void)
 {
 	struct timespec until;
 
@@ -38,7 +38,7 @@ static void before_fork(void)
 		forking = gettid();
 }
 
-static void in_parent(void)
+static void mappings_in_parent(void)
 {
 	if (forking != gettid())
 		return;
@@ -46,7 +46,7 @@ static void in_parent(void)
 	pthread_mutex_unlock(&looking);
 }
 
-static void in_child(void)
+static void mappings_in_child(void)
 {
 	const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -57,7 +57,9 @@ static void in_child(void)
 int pm_self_mappings_init(void)
 {
 	static bool forks_watched;
-	int ret = forks_watched ? 0 : -pthread_atfork(before_fork, in_parent, in_child);
+	int ret = forks_watched ? 0
+				: -pthread_atfork(mappings_before_fork,
+						  mappings_in_parent, mappings_in_child);
 
 	forks_watched = ret == 0;
 	return ret;
@@ -98,21 +100,21 @@ struct line {
 	bool executable;
 };
 
-static uint64_t add(uint64_t hash, uint64_t value)
+static uint64_t hash_add(uint64_t hash, uint64_t value)
 {
 	return (hash ^ value) * 0x100000001b3u;
 }
 
 /* Hashes only lines of code, since heaps and stacks grow all the time. */
-static void take(struct line *line, uint64_t *sum, char c)
+static void hash_maps_char(struct line *line, uint64_t *sum, char c)
 {
 	if (c == '\n') {
 		if (line->executable)
-			*sum = add(*sum, line->hash);
+			*sum = hash_add(*sum, line->hash);
 		*line = (struct line){ 0 };
 		return;
 	}
-	line->hash = add(line->hash, (uint8_t)c);
+	line->hash = hash_add(line->hash, (uint8_t)c);
 	if (line->words == 1 && line->in_word == EXECUTABLE)
 		line->executable = c == 'x';
 	line->in_word++;
@@ -135,7 +137,7 @@ bool pm_self_mappings_changed(struct pm_self_mappings *known)
 		return true;
 	while ((len = read(fd, buffer, sizeof(buffer))) > 0)
 		for (ssize_t i = 0; i < len; i++)
-			take(&line, &sum, buffer[i]);
+			hash_maps_char(&line, &sum, buffer[i]);
 	if (len == 0 && sum == known->sum)
 		return false;
 	known->sum = len == 0 ? sum : 0;

@@ -33,7 +33,7 @@ bool pm_self_marks_are_wanted(void)
  * register that is exchanged with itself. The request's number and five arguments are in memory, to
  * which a register points. Without valgrind nothing happens.
  */
-static void request(uint64_t number)
+static void valgrind_request(uint64_t number)
 {
 	volatile uint64_t words[6] = { number };
 
@@ -61,7 +61,7 @@ static void request(uint64_t number)
 #endif
 }
 
-static int exchange(int fd, char mark)
+static int exchange_mark(int fd, char mark)
 {
 	ssize_t n;
 
@@ -81,7 +81,7 @@ static int exchange(int fd, char mark)
 /* A part that callgrind counts has begun. */
 static _Atomic bool is_counted;
 
-static int tell(bool begin)
+static int send_mark(bool begin)
 {
 	const char *value = secure_getenv(variable);
 	uint64_t fd;
@@ -96,7 +96,7 @@ static int tell(bool begin)
 	if (strncmp(value, socket_prefix, strlen(socket_prefix)) != 0 ||
 	    !pm_parse_u64(value + strlen(socket_prefix), &fd) || fd > INT32_MAX)
 		return -EINVAL;
-	return exchange((int)fd, begin ? '+' : '-');
+	return exchange_mark((int)fd, begin ? '+' : '-');
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -110,13 +110,13 @@ int pm_self_mark(bool begin)
 	if (begun == begin)
 		ret = begin ? -EALREADY : -ESRCH;
 	else
-		ret = tell(begin);
+		ret = send_mark(begin);
 	if (ret == 0)
 		begun = begin;
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 	if (ret == 0 && begin && is_counted)
-		request(REQUEST_START);
+		valgrind_request(REQUEST_START);
 	return ret;
 }
 
@@ -126,7 +126,7 @@ bool pm_self_mark_ends_at_once(void)
 
 	if (!ends)
 		return false;
-	request(REQUEST_STOP);
+	valgrind_request(REQUEST_STOP);
 	pthread_mutex_lock(&lock);
 	begun = false;
 	is_counted = false;

@@ -32,7 +32,7 @@ struct cache {
 static struct cache *cache;
 
 /* Makes sure that `cache` belongs to this process. False if out of memory. */
-static bool know_process(void)
+static bool cache_check_process(void)
 {
 	struct cache *own;
 
@@ -67,7 +67,7 @@ int pm_self_file_of(int fd, struct pm_self_file *ret)
 
 void pm_self_names_clear(void)
 {
-	if (!know_process())
+	if (!cache_check_process())
 		return;
 	for (size_t i = 0; i < cache->texts.len; i++)
 		free(cache->texts.data[i]);
@@ -81,13 +81,13 @@ void pm_self_names_clear(void)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct pm_self_file *file, uint64_t address)
+static uint64_t name_entry_hash(const struct pm_self_file *file, uint64_t address)
 {
 	return pm_hash_mix(address, pm_hash_bytes(file, sizeof(*file)));
 }
 
 /* pm_index_equal_fn; @key is an entry. */
-static bool is_entry(const void *table, uint32_t id, const void *key)
+static bool name_entry_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct entry *a = &cache->entries.data[id], *b = key;
 
@@ -101,10 +101,10 @@ bool pm_self_names_find(const struct pm_self_file *file, uint64_t address,
 	const struct entry key = { .file = *file, .address = address };
 	uint32_t id;
 
-	if (!know_process())
+	if (!cache_check_process())
 		return false;
-	id = pm_index_find(&cache->by_address, hash_of(file, address), is_entry, NULL,
-			   &key);
+	id = pm_index_find(&cache->by_address, name_entry_hash(file, address),
+			   name_entry_equal, NULL, &key);
 	if (id == PM_INDEX_NONE)
 		return false;
 	*len = cache->entries.data[id].len;
@@ -115,13 +115,13 @@ bool pm_self_names_find(const struct pm_self_file *file, uint64_t address,
 /* ---- adding -------------------------------------------------------------------------------- */
 
 /* pm_index_equal_fn */
-static bool is_text(const void *table, uint32_t id, const void *key)
+static bool cached_text_equal(const void *table, uint32_t id, const void *key)
 {
 	return strcmp(cache->texts.data[id], key) == 0;
 }
 
 /* *@ret stays NULL if @text is NULL. */
-static int keep_text(const char *text, const char **ret)
+static int cache_keep_text(const char *text, const char **ret)
 {
 	size_t bytes = text ? strlen(text) + 1 : 0;
 	uint64_t hash;
@@ -131,7 +131,7 @@ static int keep_text(const char *text, const char **ret)
 	if (!text)
 		return 0;
 	hash = pm_hash_bytes(text, bytes);
-	id = pm_index_find(&cache->by_text, hash, is_text, NULL, text);
+	id = pm_index_find(&cache->by_text, hash, cached_text_equal, NULL, text);
 	if (id == PM_INDEX_NONE) {
 		copy = strdup(text);
 		if (!copy || pm_vec_push(&cache->texts, copy) < 0) {
@@ -147,8 +147,8 @@ static int keep_text(const char *text, const char **ret)
 	return 0;
 }
 
-static int add(const struct pm_self_file *file, uint64_t address,
-	       const struct pm_symbol_function *functions, size_t len)
+static int cache_add_names(const struct pm_self_file *file, uint64_t address,
+			   const struct pm_symbol_function *functions, size_t len)
 {
 	struct entry entry = { .file = *file,
 			       .address = address,
@@ -160,16 +160,16 @@ static int add(const struct pm_self_file *file, uint64_t address,
 		struct pm_symbol_function copy = { .line = functions[i].line,
 						   .start = functions[i].start };
 
-		ret = keep_text(functions[i].name, &copy.name);
+		ret = cache_keep_text(functions[i].name, &copy.name);
 		if (ret == 0)
-			ret = keep_text(functions[i].file, &copy.file);
+			ret = cache_keep_text(functions[i].file, &copy.file);
 		if (ret == 0)
 			ret = pm_vec_push(&cache->functions, copy);
 	}
 	if (ret == 0)
 		ret = pm_vec_push(&cache->entries, entry);
 	if (ret == 0)
-		ret = pm_index_add(&cache->by_address, hash_of(file, address),
+		ret = pm_index_add(&cache->by_address, name_entry_hash(file, address),
 				   (uint32_t)cache->entries.len - 1);
 	return ret;
 }
@@ -177,12 +177,12 @@ static int add(const struct pm_self_file *file, uint64_t address,
 void pm_self_names_add(const struct pm_self_file *file, uint64_t address,
 		       const struct pm_symbol_function *functions, size_t len)
 {
-	if (!know_process())
+	if (!cache_check_process())
 		return;
 	if (cache->entries.len >= ENTRIES_MAX ||
 	    cache->functions.len + len > FUNCTIONS_MAX ||
 	    cache->text_bytes > TEXT_BYTES_MAX)
 		pm_self_names_clear();
-	if (len > FUNCTIONS_MAX || add(file, address, functions, len) < 0)
+	if (len > FUNCTIONS_MAX || cache_add_names(file, address, functions, len) < 0)
 		pm_self_names_clear();
 }

@@ -24,7 +24,7 @@ struct batch {
 	const struct pm_self_file *file;
 };
 
-static int compare(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
@@ -33,8 +33,8 @@ static int compare(const void *left, const void *right)
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-static int write_name(const struct batch *batch, uint32_t frame,
-		      const struct pm_file_function *functions, size_t len)
+static int write_frame_names(const struct batch *batch, uint32_t frame,
+			     const struct pm_file_function *functions, size_t len)
 {
 	return pm_file_write_symbol(batch->writer,
 				    &(struct pm_file_symbol){ .frame = frame,
@@ -60,12 +60,12 @@ static int write_chain(const struct batch *batch, uint32_t frame,
 						      .file = functions[i].file,
 						      .line = functions[i].line,
 						      .start = functions[i].start };
-	return len > 0 ? write_name(batch, frame, texts, len) : 0;
+	return len > 0 ? write_frame_names(batch, frame, texts, len) : 0;
 }
 
 /* pm_symbol_emit_fn */
-static int on_symbol(void *user, size_t index, const struct pm_symbol_function *functions,
-		     size_t len)
+static int batch_add_symbol(void *user, size_t index,
+			    const struct pm_symbol_function *functions, size_t len)
 {
 	struct batch *batch = user;
 	int ret = 0;
@@ -81,7 +81,7 @@ static int on_symbol(void *user, size_t index, const struct pm_symbol_function *
 
 /* Writes the names found by earlier profiles. The other items are moved to the front;
  * @len becomes their number. */
-static int take_known(const struct batch *batch, struct item *items, size_t *len)
+static int write_cached_names(const struct batch *batch, struct item *items, size_t *len)
 {
 	size_t rest = 0;
 	int ret = 0;
@@ -102,8 +102,8 @@ static int take_known(const struct batch *batch, struct item *items, size_t *len
 }
 
 /* Resolves from the ELF file @fd, or from the image if @fd is -1. */
-static int resolve(struct batch *batch, int fd, const struct pm_chain_vdso *image,
-		   bool *limited)
+static int batch_resolve(struct batch *batch, int fd, const struct pm_chain_vdso *image,
+			 bool *limited)
 {
 	const struct pm_symbol_options options = {
 		.inlines = true,
@@ -126,10 +126,10 @@ static int resolve(struct batch *batch, int fd, const struct pm_chain_vdso *imag
 	if (distinct == 0)
 		return 0;
 	return fd < 0 ? pm_symbols_resolve_memory(image->image, image->len, addresses,
-						  distinct, &options, on_symbol, batch,
-						  NULL)
-		      : pm_symbols_resolve(fd, addresses, distinct, &options, on_symbol,
-					   batch, NULL);
+						  distinct, &options, batch_add_symbol,
+						  batch, NULL)
+		      : pm_symbols_resolve(fd, addresses, distinct, &options,
+					   batch_add_symbol, batch, NULL);
 }
 
 static int resolve_file(struct pm_self_recording *recording, uint32_t id,
@@ -144,10 +144,10 @@ static int resolve_file(struct pm_self_recording *recording, uint32_t id,
 		return fd;
 	if (pm_self_file_of(fd, &file) == 0) {
 		batch.file = &file;
-		ret = take_known(&batch, items, &batch.len);
+		ret = write_cached_names(&batch, items, &batch.len);
 	}
 	if (ret == 0)
-		ret = resolve(&batch, fd, NULL, limited);
+		ret = batch_resolve(&batch, fd, NULL, limited);
 	/* Names left out because of limits must be looked up again the next time. */
 	if (*limited)
 		pm_self_names_clear();
@@ -156,8 +156,8 @@ static int resolve_file(struct pm_self_recording *recording, uint32_t id,
 	return ret;
 }
 
-static int name_module(struct pm_self_recording *recording, struct item *items,
-		       size_t len)
+static int name_module_items(struct pm_self_recording *recording, struct item *items,
+			     size_t len)
 {
 	uint32_t id = pm_chain_modules_of_file_id(&recording->modules, items[0].module);
 	const struct pm_module *module;
@@ -175,7 +175,7 @@ static int name_module(struct pm_self_recording *recording, struct item *items,
 		const struct pm_chain_vdso *vdso =
 			pm_chain_modules_vdso(&recording->modules, module);
 
-		ret = vdso->image ? resolve(&batch, -1, vdso, &limited) : -ENOENT;
+		ret = vdso->image ? batch_resolve(&batch, -1, vdso, &limited) : -ENOENT;
 	} else if (module->identity.kind == PM_MODULE_FILE) {
 		ret = resolve_file(recording, id, items, len, &limited);
 	}
@@ -190,8 +190,8 @@ static int name_module(struct pm_self_recording *recording, struct item *items,
 	return 0;
 }
 
-static int name_kernel(struct pm_self_recording *recording, const struct item *items,
-		       size_t len)
+static int name_kernel_items(struct pm_self_recording *recording,
+			     const struct item *items, size_t len)
 {
 	const struct batch batch = { .writer = recording->writer };
 	struct pm_kallsyms *kallsyms;
@@ -212,7 +212,7 @@ static int name_kernel(struct pm_self_recording *recording, const struct item *i
 		};
 
 		if (function.name)
-			ret = write_name(&batch, items[i].frame, &function, 1);
+			ret = write_frame_names(&batch, items[i].frame, &function, 1);
 	}
 	pm_kallsyms_free(kallsyms);
 	return ret;
@@ -234,14 +234,14 @@ int pm_self_write_names(struct pm_self_recording *recording)
 			items[len++] = (struct item){ .address = frames[i].address,
 						      .module = frames[i].module,
 						      .frame = frames[i].id };
-	qsort(items, len, sizeof(*items), compare);
+	qsort(items, len, sizeof(*items), compare_items);
 	for (size_t begin = 0; begin < len && ret == 0; begin = end) {
 		for (end = begin + 1;
 		     end < len && items[end].module == items[begin].module;)
 			end++;
 		ret = items[begin].module == recording->modules.kernel_file_id
-			      ? name_kernel(recording, items + begin, end - begin)
-			      : name_module(recording, items + begin, end - begin);
+			      ? name_kernel_items(recording, items + begin, end - begin)
+			      : name_module_items(recording, items + begin, end - begin);
 	}
 	return ret;
 }

@@ -12,7 +12,7 @@ enum {
 
 /* Ignored in programs that gain privileges: the caller must not choose what they write
  * to. */
-static const char *variable(const char *name)
+static const char *read_variable(const char *name)
 {
 	const char *value = secure_getenv(name);
 
@@ -26,24 +26,24 @@ static bool is_either(const char *value, const char *word, const char *digit)
 
 bool pm_self_is_off(void)
 {
-	return is_either(variable("PMSELF"), "off", "0");
+	return is_either(read_variable("PMSELF"), "off", "0");
 }
 
 static bool is_on(void)
 {
-	return is_either(variable("PMSELF"), "on", "1");
+	return is_either(read_variable("PMSELF"), "on", "1");
 }
 
 bool pm_self_is_automatic(void)
 {
-	const char *preload = variable("LD_PRELOAD");
+	const char *preload = read_variable("LD_PRELOAD");
 
 	return is_on() || (preload && strstr(preload, "libpmself.so"));
 }
 
 int pm_self_check(struct pm_error *err)
 {
-	const char *value = variable("PMSELF");
+	const char *value = read_variable("PMSELF");
 
 	if (!value || is_on() || pm_self_is_off())
 		return 0;
@@ -65,7 +65,7 @@ void pm_self_tell_children(void)
 
 static bool is_child(void)
 {
-	const char *first = variable(first_name);
+	const char *first = read_variable(first_name);
 	uint64_t pid;
 
 	return first && pm_parse_u64(first, &pid) && pid != (uint64_t)getpid();
@@ -73,14 +73,14 @@ static bool is_child(void)
 
 bool pm_self_may_print(void)
 {
-	return !variable("PMSELF_QUIET");
+	return !read_variable("PMSELF_QUIET");
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
 
 /* Finds @text among @words. @name: the environment variable. */
-static int choose(const char *name, const char *text, const char *const *words,
-		  size_t len, unsigned int *ret, struct pm_error *err)
+static int find_setting_word(const char *name, const char *text, const char *const *words,
+			     size_t len, unsigned int *ret, struct pm_error *err)
 {
 	struct pm_str all = { 0 };
 
@@ -103,11 +103,12 @@ int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err)
 	static const char *const words[] = { [PM_SELF_SCOPES_OFF] = "off",
 					     [PM_SELF_SCOPES_TIME] = "time",
 					     [PM_SELF_SCOPES_ALL] = "all" };
-	const char *text = variable("PMSELF_SCOPES");
+	const char *text = read_variable("PMSELF_SCOPES");
 	unsigned int word = PM_SELF_SCOPES_ALL;
-	int code = text && !pm_self_is_off() ? choose("PMSELF_SCOPES", text, words,
-						      PM_ARRAY_LEN(words), &word, err)
-					     : 0;
+	int code = text && !pm_self_is_off()
+			   ? find_setting_word("PMSELF_SCOPES", text, words,
+					       PM_ARRAY_LEN(words), &word, err)
+			   : 0;
 
 	if (code < 0)
 		pm_error_set(err, code, "%s; no scope is counted", err->text);
@@ -118,7 +119,7 @@ int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err)
 
 static int read_rate(struct pm_self_settings *settings, struct pm_error *err)
 {
-	const char *text = variable("PMSELF_RATE");
+	const char *text = read_variable("PMSELF_RATE");
 	uint64_t rate = settings->rate_hz;
 
 	if (text && (!pm_parse_u64(text, &rate) || rate == 0))
@@ -145,19 +146,19 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 	static const char *const threads[] = { "this", "all" };
 	unsigned int engine = settings->engine, graph = settings->call_graph;
 	unsigned int thread = settings->tid == 0;
-	const char *text = variable("PMSELF_ENGINE");
-	int ret = text ? choose("PMSELF_ENGINE", text, engines, PM_ARRAY_LEN(engines),
-				&engine, err)
+	const char *text = read_variable("PMSELF_ENGINE");
+	int ret = text ? find_setting_word("PMSELF_ENGINE", text, engines,
+					   PM_ARRAY_LEN(engines), &engine, err)
 		       : 0;
 
-	text = variable("PMSELF_CALL_GRAPH");
+	text = read_variable("PMSELF_CALL_GRAPH");
 	if (ret == 0 && text)
-		ret = choose("PMSELF_CALL_GRAPH", text, graphs, PM_ARRAY_LEN(graphs),
-			     &graph, err);
-	text = variable("PMSELF_THREADS");
+		ret = find_setting_word("PMSELF_CALL_GRAPH", text, graphs,
+					PM_ARRAY_LEN(graphs), &graph, err);
+	text = read_variable("PMSELF_THREADS");
 	if (ret == 0 && text)
-		ret = choose("PMSELF_THREADS", text, threads, PM_ARRAY_LEN(threads),
-			     &thread, err);
+		ret = find_setting_word("PMSELF_THREADS", text, threads,
+					PM_ARRAY_LEN(threads), &thread, err);
 	if (ret == 0 &&
 	    (engine >= PM_ARRAY_LEN(engines) || graph >= PM_ARRAY_LEN(graphs)))
 		ret = pm_error_set(err, -EINVAL,
@@ -170,7 +171,7 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 
 /* Replaces %p by the pid and %% by a percent sign. With @unique the pid is appended if it
  * is not in the text. NULL if out of memory. */
-static char *expand(const char *text, bool unique)
+static char *expand_path(const char *text, bool unique)
 {
 	struct pm_str str = { 0 };
 
@@ -216,7 +217,7 @@ static bool has_to_be_unique(const char *path)
 static int copy_path(const char *variable_name, const char *asked, bool automatic,
 		     const char **ret, struct pm_error *err)
 {
-	const char *text = variable(variable_name);
+	const char *text = read_variable(variable_name);
 	char *path;
 
 	if (!text)
@@ -229,14 +230,14 @@ static int copy_path(const char *variable_name, const char *asked, bool automati
 	/* An empty variable counts as unset; "none" selects no file. */
 	path = strcmp(text, "none") == 0
 		       ? strdup("")
-		       : expand(text, automatic && has_to_be_unique(text));
+		       : expand_path(text, automatic && has_to_be_unique(text));
 	if (!path)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	*ret = path;
 	return 0;
 }
 
-static void drop_empty(const char **path)
+static void drop_empty_path(const char **path)
 {
 	if (*path && !(*path)[0]) {
 		free((void *)(uintptr_t)*path);
@@ -244,10 +245,10 @@ static void drop_empty(const char **path)
 	}
 }
 
-static int read_texts(struct pm_self_settings *settings, const char *event,
-		      const char *output, const char *table, struct pm_error *err)
+static int read_text_settings(struct pm_self_settings *settings, const char *event,
+			      const char *output, const char *table, struct pm_error *err)
 {
-	const char *text = variable("PMSELF_EVENT");
+	const char *text = read_variable("PMSELF_EVENT");
 	int ret;
 
 	if (!text)
@@ -260,7 +261,7 @@ static int read_texts(struct pm_self_settings *settings, const char *event,
 	if (ret == 0)
 		ret = copy_path("PMSELF_TABLE", table, settings->automatic,
 				&settings->table, err);
-	drop_empty(&settings->output);
+	drop_empty_path(&settings->output);
 	return ret;
 }
 
@@ -283,7 +284,7 @@ int pm_self_settings_init(struct pm_self_settings *ret,
 	ret->engine = own.engine;
 	ret->call_graph = own.call_graph;
 	ret->tid = own.this_thread_only ? gettid() : 0;
-	code = read_texts(ret, own.event, own.output, own.table, err);
+	code = read_text_settings(ret, own.event, own.output, own.table, err);
 	if (code == 0)
 		code = read_rate(ret, err);
 	return code == 0 ? read_words(ret, err) : code;

@@ -19,7 +19,7 @@
 
 static struct {
 	/* The process that started the profile, or 0. Read without the lock, see
-	 * is_elsewhere(). */
+	 * profile_is_of_parent(). */
 	_Atomic pid_t pid;
 	/* Protects the members below; held while starting and stopping. */
 	pthread_mutex_t lock;
@@ -36,7 +36,7 @@ static struct {
  * In a forked child no profile is running: the helper, its files and the kernel's buffers
  * are missing. Its memory is left as it is, since it may be in any state.
  */
-static void in_child(void)
+static void profile_in_child(void)
 {
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
@@ -48,7 +48,7 @@ static void in_child(void)
 }
 
 /* Detects a child of _Fork(3) or clone(2), for which libc runs no fork handlers. */
-static bool is_elsewhere(void)
+static bool profile_is_of_parent(void)
 {
 	return profile.pid != 0 && profile.pid != getpid();
 }
@@ -108,7 +108,7 @@ void pm_self_print_error(const struct pm_error *err)
 
 /* Whether the error was printed already: a wrong variable is an error on each start, but
  * is reported once. Called under the lock. */
-static bool was_told(const struct pm_error *err)
+static bool error_was_printed(const struct pm_error *err)
 {
 	static char told[sizeof(err->text)];
 
@@ -120,7 +120,7 @@ static bool was_told(const struct pm_error *err)
 
 /* ---- start and stop, under the lock ------------------------------------------------------- */
 
-static int start(const struct pmself_options *options, struct pm_error *err)
+static int start_profile(const struct pmself_options *options, struct pm_error *err)
 {
 	int ret;
 
@@ -128,12 +128,12 @@ static int start(const struct pmself_options *options, struct pm_error *err)
 		return pm_error_set(err, -EALREADY, "a profile is running already");
 	ret = pm_self_settings_init(&profile.settings, options, err);
 	/* Errors without a code are not printed. */
-	if (ret < 0 && was_told(err))
+	if (ret < 0 && error_was_printed(err))
 		err->code = 0;
 	if (ret == 0 && !profile.core && !(profile.core = pm_self_core_load(err)))
 		ret = -ELIBACC;
 	if (ret == 0 && !profile.forks_watched) {
-		ret = -pthread_atfork(NULL, NULL, in_child);
+		ret = -pthread_atfork(NULL, NULL, profile_in_child);
 		profile.forks_watched = ret == 0;
 		if (ret < 0)
 			pm_error_set(err, ret, "out of memory");
@@ -153,7 +153,7 @@ static int none_runs(struct pm_error *err)
 	return pm_error_set(err, -ESRCH, "no profile is running");
 }
 
-static int stop(struct pm_error *err)
+static int stop_profile(struct pm_error *err)
 {
 	PM_AUTO_FREE char *table = NULL;
 	int ret, scopes;
@@ -174,31 +174,32 @@ static int stop(struct pm_error *err)
 	return ret < 0 ? ret : scopes;
 }
 
-static int locked(bool begin, const struct pmself_options *options, struct pm_error *err)
+static int begin_or_end_locked(bool begin, const struct pmself_options *options,
+			       struct pm_error *err)
 {
 	int ret;
 
-	if (is_elsewhere()) {
+	if (profile_is_of_parent()) {
 		/* The memory may be shared with the parent (vfork(2)), so stopping does
 		 * not change it. */
 		if (!begin)
 			return none_runs(err);
-		in_child();
+		profile_in_child();
 	}
 	pthread_mutex_lock(&profile.lock);
-	ret = begin ? start(options, err) : stop(err);
+	ret = begin ? start_profile(options, err) : stop_profile(err);
 	pthread_mutex_unlock(&profile.lock);
 	return ret;
 }
 
 /* Neither a thread cancellation nor the caller's errno may interfere. */
-static int call(bool begin, const struct pmself_options *options, bool quiet)
+static int call_locked(bool begin, const struct pmself_options *options, bool quiet)
 {
 	struct pm_error err = { 0 };
 	int saved = errno, cancel, ret;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	ret = locked(begin, options, &err);
+	ret = begin_or_end_locked(begin, options, &err);
 	if (ret < 0 && !quiet && err.code != 0)
 		pm_self_print_error(&err);
 	pthread_setcancelstate(cancel, NULL);
@@ -210,7 +211,7 @@ PUBLIC int pmself_start(const struct pmself_options *options)
 {
 	if (!pm_self_is_off() && pm_self_marks_are_wanted())
 		return pm_self_mark(true);
-	return pm_self_is_off() ? 0 : call(true, options, false);
+	return pm_self_is_off() ? 0 : call_locked(true, options, false);
 }
 
 PUBLIC int pmself_stop(void)
@@ -219,7 +220,7 @@ PUBLIC int pmself_stop(void)
 		return 0;
 	if (!pm_self_is_off() && pm_self_marks_are_wanted())
 		return pm_self_mark(false);
-	return pm_self_is_off() ? 0 : call(false, NULL, false);
+	return pm_self_is_off() ? 0 : call_locked(false, NULL, false);
 }
 
 PUBLIC int perf_start(void)
@@ -234,7 +235,7 @@ PUBLIC int perf_stop(void)
 
 /* ---- the whole program -------------------------------------------------------------------- */
 
-__attribute__((constructor)) static void on_load(void)
+__attribute__((constructor)) static void profile_on_load(void)
 {
 	struct pm_error err = { 0 };
 
@@ -257,7 +258,7 @@ static void show_scopes(void)
 		return;
 	ret = pm_self_settings_init(&settings, NULL, &err);
 	pthread_mutex_lock(&profile.lock);
-	told = ret < 0 && was_told(&err);
+	told = ret < 0 && error_was_printed(&err);
 	pthread_mutex_unlock(&profile.lock);
 	if (ret == 0)
 		ret = pm_self_scopes_show(settings.table, &err);
@@ -272,6 +273,6 @@ __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (pm_self_is_off())
 		return;
-	call(false, NULL, true);
+	call_locked(false, NULL, true);
 	show_scopes();
 }

@@ -18,7 +18,7 @@ enum {
 
 #if defined(__x86_64__)
 
-static bool is_readable(uint32_t counter)
+static bool pmc_is_readable(uint32_t counter)
 {
 	return true;
 }
@@ -38,7 +38,7 @@ enum {
 };
 
 /* Processors may have further counters after it, which have no case below. */
-static bool is_readable(uint32_t counter)
+static bool pmc_is_readable(uint32_t counter)
 {
 	return counter <= CYCLE_COUNTER;
 }
@@ -98,7 +98,7 @@ static uint64_t read_pmc(uint32_t counter)
 
 /* The kernel writes the page on the CPU that reads it, so only the compiler must be kept
  * from reordering. */
-static void barrier(void)
+static void compiler_barrier(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
@@ -120,15 +120,15 @@ bool pm_self_page_read(const struct perf_event_mmap_page *page, pm_self_pmc_fn p
 		uint32_t lock = now->lock, index;
 		uint64_t count, waited;
 
-		barrier();
+		compiler_barrier();
 		index = now->index;
-		if (!now->cap_user_rdpmc || index == 0 || !is_readable(index - 1) ||
+		if (!now->cap_user_rdpmc || index == 0 || !pmc_is_readable(index - 1) ||
 		    now->pmc_width == 0 || now->pmc_width > 64)
 			return false;
 		waited = now->time_enabled - now->time_running;
 		count = (uint64_t)now->offset +
 			(uint64_t)sign_extend(pmc(index - 1), now->pmc_width);
-		barrier();
+		compiler_barrier();
 		if (now->lock == lock && lock % 2 == 0) {
 			*value = count;
 			*waited_ns = waited;
@@ -157,7 +157,7 @@ static bool read_pages(const struct pm_self_counters *counters,
 
 /* A program that closes all its descriptors may have opened another file with the same
  * number, which must not be read. */
-static bool is_ours(const struct pm_self_counters *counters, size_t i)
+static bool counter_is_ours(const struct pm_self_counters *counters, size_t i)
 {
 	uint64_t id;
 
@@ -173,7 +173,7 @@ static bool read_call(const struct pm_self_counters *counters,
 		uint64_t len, enabled_ns, running_ns, values[PM_SELF_COUNTERS];
 	} group;
 
-	if (counters->fds[0] < 0 || !is_ours(counters, 0) ||
+	if (counters->fds[0] < 0 || !counter_is_ours(counters, 0) ||
 	    syscall(SYS_read, counters->fds[0], &group, sizeof(group)) != sizeof(group) ||
 	    group.len != PM_SELF_COUNTERS)
 		return false;
@@ -267,7 +267,7 @@ int pm_self_counters_open_default(struct pm_self_counters *ret)
 void pm_self_counters_close(struct pm_self_counters *counters)
 {
 	for (size_t i = 0; i < PM_SELF_COUNTERS; i++)
-		if (counters->fds[i] >= 0 && is_ours(counters, i))
+		if (counters->fds[i] >= 0 && counter_is_ours(counters, i))
 			close(counters->fds[i]);
 	for (size_t i = 0; i < PM_SELF_COUNTERS; i++)
 		if (counters->pages[i])

@@ -9,6 +9,7 @@
 
 #include "pm/chain-spaces.h"
 #include "pm/run.h"
+#include "clock.h"
 #include "recording-internal.h"
 #include "table.h"
 
@@ -16,21 +17,13 @@ enum {
 	TABLE_ROWS = 30, /* of the table on stderr; a file contains all rows */
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time = { 0 };
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* Reads the helper's clock first: if it were read last, the helper would have run on, and
  * the difference could step back. */
 uint64_t pm_self_cpu_ns(void)
 {
-	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t own = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
+	return pm_self_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
 }
 
 void pm_self_note(struct pm_self_recording *recording, const char *text)
@@ -38,7 +31,7 @@ void pm_self_note(struct pm_self_recording *recording, const char *text)
 	pm_file_write_note(recording->writer, &(struct pm_file_note){ .text = text });
 }
 
-static void note(void *user, const char *text)
+static void recording_add_note(void *user, const char *text)
 {
 	pm_self_note(user, text);
 }
@@ -73,7 +66,7 @@ static int open_engine(struct pm_self_recording *recording, struct pm_error *err
 }
 
 /* Explains the switch to timers, which miss more. */
-static void tell_refusal(struct pm_self_recording *recording)
+static void note_refusal(struct pm_self_recording *recording)
 {
 	char text[PM_ERROR_TEXT_MAX + 64];
 
@@ -124,14 +117,14 @@ static int open_chains(struct pm_self_recording *recording)
 					       .modules = &recording->modules,
 					       .writer = recording->writer,
 					       .symbols = true,
-					       .warn = note,
+					       .warn = recording_add_note,
 					       .user = recording });
 	source.jit = recording->jit;
 	recording->chains = recording->jit ? pm_chains_new(&source) : NULL;
 	return recording->chains ? 0 : -ENOMEM;
 }
 
-static struct pm_chain_tasks tasks_of(struct pm_self_recording *recording)
+static struct pm_chain_tasks chain_tasks_of(struct pm_self_recording *recording)
 {
 	return (struct pm_chain_tasks){ .procs = recording->procs,
 					.chains = recording->chains,
@@ -233,9 +226,10 @@ int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error
 
 /* ---- what is sampled ---------------------------------------------------------------------- */
 
-static int on_sample(struct pm_self_recording *recording, const struct pm_record *record)
+static int recording_add_sample(struct pm_self_recording *recording,
+				const struct pm_record *record)
 {
-	struct pm_chain_tasks tasks = tasks_of(recording);
+	struct pm_chain_tasks tasks = chain_tasks_of(recording);
 	uint64_t period =
 		record->sample.period <= INT64_MAX ? record->sample.period : INT64_MAX;
 	struct pm_chain_names names;
@@ -277,7 +271,7 @@ static int on_sample(struct pm_self_recording *recording, const struct pm_record
 static int on_record(void *user, const struct pm_record *record)
 {
 	struct pm_self_recording *recording = user;
-	struct pm_chain_tasks tasks = tasks_of(recording);
+	struct pm_chain_tasks tasks = chain_tasks_of(recording);
 
 	switch (record->type) {
 	case PERF_RECORD_LOST:
@@ -300,8 +294,9 @@ static int on_record(void *user, const struct pm_record *record)
 	/* Ignore threads created by the only sampled thread. */
 	if (record->type == PERF_RECORD_FORK && recording->settings->tid)
 		return 0;
-	return record->type == PERF_RECORD_SAMPLE ? on_sample(recording, record)
-						  : pm_chain_tasks_record(&tasks, record);
+	return record->type == PERF_RECORD_SAMPLE
+		       ? recording_add_sample(recording, record)
+		       : pm_chain_tasks_record(&tasks, record);
 }
 
 /* pm_self_take.mappings */
@@ -312,7 +307,8 @@ static int on_mappings(void *user, bool whole, uint64_t *until)
 	return pm_self_changes_look(&recording->changes, whole, until);
 }
 
-static int take(struct pm_self_recording *recording, bool final, struct pm_error *err)
+static int recording_drain(struct pm_self_recording *recording, bool final,
+			   struct pm_error *err)
 {
 	const struct pm_self_take take = { .record = on_record,
 					   .mappings = on_mappings,
@@ -328,7 +324,7 @@ static int take(struct pm_self_recording *recording, bool final, struct pm_error
  * cost it nothing. */
 int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error *err)
 {
-	int ret = take(recording, false, err);
+	int ret = recording_drain(recording, false, err);
 
 	if (ret < 0) {
 		recording->engine->type->end(recording->engine);
@@ -343,7 +339,7 @@ int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error
 
 /* The code of hidden libraries may be at addresses where other code is now, and get its
  * names. */
-static void tell_hidden(struct pm_self_recording *recording)
+static void note_hidden(struct pm_self_recording *recording)
 {
 	char text[160];
 
@@ -356,25 +352,26 @@ static void tell_hidden(struct pm_self_recording *recording)
 	pm_self_note(recording, text);
 }
 
-static int complete(struct pm_self_recording *recording, uint64_t end_ns,
-		    struct pm_error *err)
+static int recording_complete(struct pm_self_recording *recording, uint64_t end_ns,
+			      struct pm_error *err)
 {
-	const struct pm_self_tell tell = { .note = note, .user = recording };
-	int ret = take(recording, true, err);
+	const struct pm_self_tell tell = { .note = recording_add_note,
+					   .user = recording };
+	int ret = recording_drain(recording, true, err);
 
 	if (ret == 0)
 		ret = pm_chain_jit_finish(recording->jit);
 	if (ret == 0)
 		ret = pm_self_write_names(recording);
-	tell_refusal(recording);
-	tell_hidden(recording);
+	note_refusal(recording);
+	note_hidden(recording);
 	recording->engine->type->tell(recording->engine, &tell);
 	if (ret == 0)
 		ret = pm_self_write_footer(recording, end_ns);
 	return ret;
 }
 
-static int save(const char *path, const char *text, struct pm_error *err)
+static int save_text(const char *path, const char *text, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(
 		path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
@@ -400,8 +397,8 @@ static int save(const char *path, const char *text, struct pm_error *err)
 }
 
 /* Returns the table as a text, or writes it to the requested file. */
-static int show(struct pm_self_recording *recording, bool whole, char **table,
-		struct pm_error *err)
+static int show_table(struct pm_self_recording *recording, bool whole, char **table,
+		      struct pm_error *err)
 {
 	const char *path = recording->settings->table;
 	/* A file is for later use: all rows, untruncated. */
@@ -424,7 +421,7 @@ static int show(struct pm_self_recording *recording, bool whole, char **table,
 		*table = PM_TAKE_PTR(text);
 		return 0;
 	}
-	return save(path, text, err);
+	return save_text(path, text, err);
 }
 
 int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
@@ -439,10 +436,10 @@ int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
 	if (ret < 0)
 		*err = recording->failed;
 	else
-		ret = complete(recording, end_ns, err);
+		ret = recording_complete(recording, end_ns, err);
 	if (ret < 0 && err->code == 0)
 		pm_error_set(err, ret, "%s", strerror(-ret));
-	shown = show(recording, ret == 0, table, &table_err);
+	shown = show_table(recording, ret == 0, table, &table_err);
 	/* The writer knows best why writing failed. */
 	file = pm_file_writer_close(PM_TAKE_PTR(recording->writer), &file_err);
 	if (file < 0)

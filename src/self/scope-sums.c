@@ -19,14 +19,14 @@ void pm_self_sums_clear(struct pm_self_sums *sums)
 }
 
 /* pm_index_equal_fn; the hash is the one of the pointer. */
-static bool is_text(const void *table, uint32_t id, const void *key)
+static bool sum_name_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_self_sums *sums = table;
 
 	return strcmp(sums->list.data[id].name, key) == 0;
 }
 
-static int push(struct pm_self_sums *sums, const char *name)
+static int sums_push(struct pm_self_sums *sums, const char *name)
 {
 	char *copy = strdup(name);
 
@@ -39,11 +39,11 @@ static int push(struct pm_self_sums *sums, const char *name)
 int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret)
 {
 	uint64_t hash = pm_hash_mix((uintptr_t)name, 0);
-	uint32_t id = pm_index_find(&sums->index, hash, is_text, sums, name);
+	uint32_t id = pm_index_find(&sums->index, hash, sum_name_equal, sums, name);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)sums->list.len;
-		if (push(sums, name) < 0)
+		if (sums_push(sums, name) < 0)
 			return -ENOMEM;
 		if (pm_index_add(&sums->index, hash, id) < 0) {
 			free(sums->list.data[--sums->list.len].name);
@@ -54,7 +54,7 @@ int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret)
 	return 0;
 }
 
-static void add(uint64_t *sum, uint64_t counted)
+static void sum_add(uint64_t *sum, uint64_t counted)
 {
 	if (*sum == PM_SELF_UNKNOWN || counted == PM_SELF_UNKNOWN ||
 	    __builtin_add_overflow(*sum, counted, sum))
@@ -66,9 +66,9 @@ void pm_self_sum_add(struct pm_self_sum *sum, const struct pm_self_sum *counted)
 	sum->calls += counted->calls;
 	sum->unfinished += counted->unfinished;
 	sum->elapsed_ns += counted->elapsed_ns;
-	add(&sum->cpu_ns, counted->cpu_ns);
-	add(&sum->cycles, counted->cycles);
-	add(&sum->instructions, counted->instructions);
+	sum_add(&sum->cpu_ns, counted->cpu_ns);
+	sum_add(&sum->cycles, counted->cycles);
+	sum_add(&sum->instructions, counted->instructions);
 }
 
 int pm_self_sums_merge(struct pm_self_sums *sums, const struct pm_self_sum *from,
@@ -82,7 +82,7 @@ int pm_self_sums_merge(struct pm_self_sums *sums, const struct pm_self_sum *from
 		while (at < sums->list.len &&
 		       strcmp(sums->list.data[at].name, from[i].name) != 0)
 			at++;
-		if (at == sums->list.len && push(sums, from[i].name) < 0)
+		if (at == sums->list.len && sums_push(sums, from[i].name) < 0)
 			return -ENOMEM;
 		pm_self_sum_add(&sums->list.data[at], &from[i]);
 	}

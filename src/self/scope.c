@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "clock.h"
 #include "options.h"
 #include "print.h"
 #include "rdpmc.h"
@@ -62,17 +63,9 @@ static __thread struct thread *own __attribute__((tls_model("initial-exec")));
  * again. */
 static __thread volatile bool inside __attribute__((tls_model("initial-exec")));
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time = { 0 };
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* ---- threads ------------------------------------------------------------------------------- */
 
-static void open_counters(struct thread *thread)
+static void thread_open_counters(struct thread *thread)
 {
 	thread->counters = (struct pm_self_counters){ .fds = { -1, -1 } };
 	if (scopes == PM_SELF_SCOPES_ALL && !atomic_load(&no_counters) &&
@@ -90,7 +83,7 @@ static void link_thread(struct thread *thread)
 }
 
 /* Scopes that are still open count as unfinished. */
-static int merge(struct pm_self_sums *sums, const struct thread *thread)
+static int sums_merge_thread(struct pm_self_sums *sums, const struct thread *thread)
 {
 	int ret = pm_self_sums_merge(sums, thread->sums.list.data, thread->sums.list.len);
 
@@ -106,13 +99,13 @@ static int merge(struct pm_self_sums *sums, const struct thread *thread)
 }
 
 /* Destructor of the key, called at the end of the thread. */
-static void end_thread(void *user)
+static void scopes_end_thread(void *user)
 {
 	struct thread *thread = user;
 
 	inside = true;
 	pthread_mutex_lock(&all.lock);
-	if (merge(&all.ended, thread) < 0)
+	if (sums_merge_thread(&all.ended, thread) < 0)
 		lost += thread->sums.list.len;
 	*thread->link = thread->next;
 	if (thread->next)
@@ -128,18 +121,19 @@ static void end_thread(void *user)
 
 static void read_begin(const struct thread *thread, struct frame *frame)
 {
-	frame->cpu_ns =
-		scopes == PM_SELF_SCOPES_TIME ? 0 : clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	frame->cpu_ns = scopes == PM_SELF_SCOPES_TIME
+				? 0
+				: pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pm_self_counters_begin(&thread->counters, &frame->reading);
-	frame->elapsed_ns = clock_ns(CLOCK_MONOTONIC);
+	frame->elapsed_ns = pm_self_clock_ns(CLOCK_MONOTONIC);
 }
 
-static void before_fork(void)
+static void scopes_before_fork(void)
 {
 	pthread_mutex_lock(&all.lock);
 }
 
-static void in_parent(void)
+static void scopes_in_parent(void)
 {
 	pthread_mutex_unlock(&all.lock);
 }
@@ -148,7 +142,7 @@ static void in_parent(void)
  * A forked child has only this thread, and counts from now on. The other threads' sums
  * may be in any state and are left as they are.
  */
-static void in_child(void)
+static void scopes_in_child(void)
 {
 	const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 	struct thread **last = &all.abandoned;
@@ -176,7 +170,7 @@ static void in_child(void)
 	own->lock = fresh;
 	pm_self_sums_clear(&own->sums);
 	link_thread(own);
-	open_counters(own);
+	thread_open_counters(own);
 	for (size_t i = 0; i < own->depth; i++)
 		read_begin(own, &own->frames[i]);
 }
@@ -199,10 +193,10 @@ static void mark_process(void)
 	*mark = 1;
 }
 
-static void know_process(void)
+static void scopes_check_process(void)
 {
 	if (mark && !*mark)
-		in_child();
+		scopes_in_child();
 }
 
 static void begin_all(void)
@@ -214,12 +208,12 @@ static void begin_all(void)
 	if (scopes != PM_SELF_SCOPES_OFF)
 		mark_process();
 	if (scopes != PM_SELF_SCOPES_OFF &&
-	    (pthread_key_create(&key, end_thread) != 0 ||
-	     pthread_atfork(before_fork, in_parent, in_child) != 0))
+	    (pthread_key_create(&key, scopes_end_thread) != 0 ||
+	     pthread_atfork(scopes_before_fork, scopes_in_parent, scopes_in_child) != 0))
 		scopes = PM_SELF_SCOPES_OFF;
 }
 
-static struct thread *begin_thread(void)
+static struct thread *scopes_begin_thread(void)
 {
 	struct thread *thread = calloc(1, sizeof(*thread));
 
@@ -230,7 +224,7 @@ static struct thread *begin_thread(void)
 		free(thread);
 		return NULL;
 	}
-	open_counters(thread);
+	thread_open_counters(thread);
 	pthread_mutex_lock(&all.lock);
 	link_thread(thread);
 	pthread_mutex_unlock(&all.lock);
@@ -240,7 +234,7 @@ static struct thread *begin_thread(void)
 
 /* ---- begin and end ------------------------------------------------------------------------- */
 
-static int begin_scope(struct thread *thread, const char *name)
+static int thread_begin_scope(struct thread *thread, const char *name)
 {
 	struct frame *frame = &thread->frames[thread->depth];
 	int ret;
@@ -258,20 +252,20 @@ static int begin_scope(struct thread *thread, const char *name)
 	return 0;
 }
 
-static int begin(const char *name)
+static int scope_begin(const char *name)
 {
 	struct thread *thread = own;
 	int ret;
 
 	if (!thread) {
 		pthread_once(&once, begin_all);
-		thread = scopes == PM_SELF_SCOPES_OFF ? NULL : begin_thread();
+		thread = scopes == PM_SELF_SCOPES_OFF ? NULL : scopes_begin_thread();
 		if (!thread)
 			return scopes == PM_SELF_SCOPES_OFF ? 0 : -ENOMEM;
 	}
-	know_process();
+	scopes_check_process();
 	pthread_mutex_lock(&thread->lock);
-	ret = begin_scope(thread, name);
+	ret = thread_begin_scope(thread, name);
 	pthread_mutex_unlock(&thread->lock);
 	return ret;
 }
@@ -287,15 +281,15 @@ PUBLIC int pmself_scope_begin(const char *name)
 		return -EBUSY;
 	}
 	inside = true;
-	ret = begin(name);
+	ret = scope_begin(name);
 	inside = false;
 	errno = saved;
 	return ret;
 }
 
-static int end_scope(struct thread *thread, const char *name)
+static int thread_end_scope(struct thread *thread, const char *name)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), counted[PM_SELF_COUNTERS];
+	uint64_t now = pm_self_clock_ns(CLOCK_MONOTONIC), counted[PM_SELF_COUNTERS];
 	const struct frame *frame = &thread->frames[thread->depth - 1];
 	struct pm_self_sum sum = { .calls = 1,
 				   .cpu_ns = PM_SELF_UNKNOWN,
@@ -310,7 +304,7 @@ static int end_scope(struct thread *thread, const char *name)
 	}
 	sum.elapsed_ns = now - frame->elapsed_ns;
 	if (scopes != PM_SELF_SCOPES_TIME)
-		sum.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu_ns;
+		sum.cpu_ns = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu_ns;
 	/* The readings of the CPU clock lie around the others and take time
 	 * themselves. */
 	if (sum.cpu_ns != PM_SELF_UNKNOWN && sum.cpu_ns > sum.elapsed_ns)
@@ -320,7 +314,7 @@ static int end_scope(struct thread *thread, const char *name)
 	return 0;
 }
 
-static int end(const char *name)
+static int scope_end(const char *name)
 {
 	struct thread *thread = own;
 	int ret = -EINVAL;
@@ -329,13 +323,13 @@ static int end(const char *name)
 		pthread_once(&once, begin_all);
 		return scopes == PM_SELF_SCOPES_OFF ? 0 : -EINVAL;
 	}
-	know_process();
+	scopes_check_process();
 	pthread_mutex_lock(&thread->lock);
 	if (thread->too_deep > 0) {
 		thread->too_deep--;
 		ret = -ENOSPC;
 	} else if (thread->depth > 0) {
-		ret = end_scope(thread, name);
+		ret = thread_end_scope(thread, name);
 	}
 	pthread_mutex_unlock(&thread->lock);
 	return ret;
@@ -350,7 +344,7 @@ PUBLIC int pmself_scope_end(const char *name)
 	if (inside)
 		return -EBUSY;
 	inside = true;
-	ret = end(name);
+	ret = scope_end(name);
 	inside = false;
 	errno = saved;
 	return ret;
@@ -359,19 +353,19 @@ PUBLIC int pmself_scope_end(const char *name)
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* Collects the sums of all threads, each text once. */
-static int collect(struct pm_self_sums *ret)
+static int scopes_collect(struct pm_self_sums *ret)
 {
 	bool before = inside;
 	int code;
 
 	inside = true;
-	know_process();
+	scopes_check_process();
 	pthread_mutex_lock(&all.lock);
 	code = pm_self_sums_merge(ret, all.ended.list.data, all.ended.list.len);
 	for (struct thread *thread = all.threads; code == 0 && thread;
 	     thread = thread->next) {
 		pthread_mutex_lock(&thread->lock);
-		code = merge(ret, thread);
+		code = sums_merge_thread(ret, thread);
 		pthread_mutex_unlock(&thread->lock);
 	}
 	pthread_mutex_unlock(&all.lock);
@@ -379,10 +373,10 @@ static int collect(struct pm_self_sums *ret)
 	return code;
 }
 
-static int read_scope(const char *name, struct pmself_counts *counts)
+static int scope_read(const char *name, struct pmself_counts *counts)
 {
 	struct pm_self_sums sums = { 0 };
-	int ret = collect(&sums);
+	int ret = scopes_collect(&sums);
 
 	if (ret == 0)
 		ret = -ENOENT;
@@ -404,7 +398,7 @@ static int read_scope(const char *name, struct pmself_counts *counts)
 }
 
 /* Reported once: a program that forgets the initializer does so in a loop. */
-static void say_size_is_missing(void)
+static void print_size_is_missing(void)
 {
 	static atomic_bool told;
 	struct pm_error err = { .offset = -1 };
@@ -424,13 +418,13 @@ PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *ret)
 	int saved = errno, code;
 
 	if (name && ret && ret->size < sizeof(ret->size))
-		say_size_is_missing();
+		print_size_is_missing();
 	if (!name || !ret || ret->size < sizeof(ret->size))
 		return -EINVAL;
 	if (inside)
 		return -EBUSY;
 	counts.size = ret->size;
-	code = read_scope(name, &counts);
+	code = scope_read(name, &counts);
 	if (code == 0)
 		memcpy(ret, &counts,
 		       ret->size < sizeof(counts) ? ret->size : sizeof(counts));
@@ -457,7 +451,7 @@ static void put_seconds(struct pm_str *str, uint64_t ns)
 		pm_str_printf(str, " %12.6f", (double)ns / 1e9);
 }
 
-static void put_count(struct pm_str *str, uint64_t count)
+static void put_count_column(struct pm_str *str, uint64_t count)
 {
 	if (count == PM_SELF_UNKNOWN)
 		pm_str_printf(str, " %14s", "-");
@@ -466,15 +460,15 @@ static void put_count(struct pm_str *str, uint64_t count)
 }
 
 /* A scope that has not ended yet has no known counts. */
-static void put_row(struct pm_str *str, const struct pm_self_sum *sum)
+static void put_scope_row(struct pm_str *str, const struct pm_self_sum *sum)
 {
 	bool known = sum->calls > 0;
 
 	pm_str_printf(str, "%10" PRIu64, sum->calls);
 	put_seconds(str, known ? sum->elapsed_ns : PM_SELF_UNKNOWN);
 	put_seconds(str, known ? sum->cpu_ns : PM_SELF_UNKNOWN);
-	put_count(str, known ? sum->cycles : PM_SELF_UNKNOWN);
-	put_count(str, known ? sum->instructions : PM_SELF_UNKNOWN);
+	put_count_column(str, known ? sum->cycles : PM_SELF_UNKNOWN);
+	put_count_column(str, known ? sum->instructions : PM_SELF_UNKNOWN);
 	pm_str_puts(str, "  ");
 	pm_str_printable(str, sum->name, strlen(sum->name));
 	if (sum->unfinished > 0)
@@ -482,13 +476,13 @@ static void put_row(struct pm_str *str, const struct pm_self_sum *sum)
 	pm_str_putc(str, '\n');
 }
 
-static void put_table(struct pm_str *str, const struct pm_self_sums *sums)
+static void put_scope_table(struct pm_str *str, const struct pm_self_sums *sums)
 {
 	pm_str_puts(str,
 		    "pmself: scopes\n     calls    elapsed s        CPU s         cycles "
 		    "  instructions  scope\n");
 	for (size_t i = 0; i < sums->list.len; i++)
-		put_row(str, &sums->list.data[i]);
+		put_scope_row(str, &sums->list.data[i]);
 	if (lost > 0)
 		pm_str_printf(str,
 			      "pmself: scopes that were not counted, more than %d "
@@ -497,7 +491,7 @@ static void put_table(struct pm_str *str, const struct pm_self_sums *sums)
 			      DEPTH_MAX, (uint64_t)lost);
 }
 
-static int append(const char *path, const char *text, struct pm_error *err)
+static int append_text(const char *path, const char *text, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(
 		path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
@@ -515,7 +509,7 @@ static int append(const char *path, const char *text, struct pm_error *err)
 }
 
 /* Whether there is more than in the last table. */
-static bool is_news(const struct pm_self_sums *sums)
+static bool sums_have_changed(const struct pm_self_sums *sums)
 {
 	uint64_t calls = 0, unfinished = 0;
 	bool news;
@@ -538,7 +532,7 @@ bool pm_self_scopes_used(void)
 {
 	bool used;
 
-	know_process();
+	scopes_check_process();
 	pthread_mutex_lock(&all.lock);
 	used = all.threads || all.ended.list.len > 0;
 	pthread_mutex_unlock(&all.lock);
@@ -549,16 +543,16 @@ int pm_self_scopes_show(const char *table, struct pm_error *err)
 {
 	struct pm_self_sums sums = { 0 };
 	struct pm_str text = { 0 };
-	int ret = collect(&sums);
+	int ret = scopes_collect(&sums);
 
-	if (ret == 0 && is_news(&sums) && !(table && !table[0])) {
+	if (ret == 0 && sums_have_changed(&sums) && !(table && !table[0])) {
 		qsort(sums.list.data, sums.list.len, sizeof(sums.list.data[0]),
 		      by_elapsed);
-		put_table(&text, &sums);
+		put_scope_table(&text, &sums);
 		if (text.failed)
 			ret = -ENOMEM;
 		else if (table)
-			ret = append(table, text.data, err);
+			ret = append_text(table, text.data, err);
 		else
 			pm_self_print(text.data);
 	}

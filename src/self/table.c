@@ -18,13 +18,13 @@ enum {
 
 /* ---- how it was measured and what is missing ---------------------------------------------- */
 
-static void put_plural(struct pm_str *str, uint64_t count, const char *one)
+static void put_counted(struct pm_str *str, uint64_t count, const char *one)
 {
 	pm_str_printf(str, "%" PRIu64 " %s%s", count, one, count == 1 ? "" : "s");
 }
 
-static void put_heading(struct pm_str *str, const struct pm_profile *profile,
-			const struct pm_self_engine *engine)
+static void put_table_heading(struct pm_str *str, const struct pm_profile *profile,
+			      const struct pm_self_engine *engine)
 {
 	const struct pm_profile_info *info = &profile->info;
 	const struct pm_profile_event *event = &profile->events.data[0];
@@ -33,10 +33,10 @@ static void put_heading(struct pm_str *str, const struct pm_profile *profile,
 	pm_str_printable(str, program_invocation_short_name,
 			 strlen(program_invocation_short_name));
 	pm_str_printf(str, " (pid %d): ", (int)getpid());
-	put_plural(str, event->total.samples, "tick");
+	put_counted(str, event->total.samples, "tick");
 	pm_str_printf(str, " of %s at %" PRIu64 " Hz (%s) in ", event->actual,
 		      event->rate, engine->type->name);
-	put_plural(str, info->threads, "thread");
+	put_counted(str, info->threads, "thread");
 	pm_str_printf(str, ", %.3f s", (double)info->duration_ns / 1e9);
 	if (info->cpu_known)
 		pm_str_printf(str, ", %.3f s of CPU time", (double)info->cpu_ns / 1e9);
@@ -44,7 +44,7 @@ static void put_heading(struct pm_str *str, const struct pm_profile *profile,
 }
 
 /* Number of samples whose stop reason means that callers are missing. */
-static uint64_t incomplete(const struct pm_view *view)
+static uint64_t count_incomplete_samples(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
 	uint64_t sum = 0;
@@ -55,27 +55,27 @@ static uint64_t incomplete(const struct pm_view *view)
 	return sum;
 }
 
-static void put_missing(struct pm_str *str, const struct pm_view *view)
+static void put_missing_note(struct pm_str *str, const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
 	const struct pm_profile_info *info = &profile->info;
-	uint64_t cut = incomplete(view);
+	uint64_t cut = count_incomplete_samples(view);
 
 	if (info->cut)
 		pm_str_puts(str, "pmself: the profile ended before its end\n");
 	if (info->lost > 0) {
 		pm_str_puts(str, "pmself: ");
-		put_plural(str, info->lost, "tick");
+		put_counted(str, info->lost, "tick");
 		pm_str_puts(str, " lost: the buffers were full\n");
 	}
 	if (info->throttled > 0) {
 		pm_str_puts(str, "pmself: sampling was paused by the kernel ");
-		put_plural(str, info->throttled, "time");
+		put_counted(str, info->throttled, "time");
 		pm_str_putc(str, '\n');
 	}
 	if (cut > 0) {
 		pm_str_puts(str, "pmself: ");
-		put_plural(str, cut, "tick");
+		put_counted(str, cut, "tick");
 		pm_str_puts(str, " without all of their callers\n");
 	}
 	for (size_t i = 0; i < profile->notes.len; i++) {
@@ -91,8 +91,9 @@ static void put_missing(struct pm_str *str, const struct pm_view *view)
 
 /* Prints what follows the numbers. The module gets the room that the name leaves, but at
  * least MODULE_MIN columns. */
-static void put_names(struct pm_str *str, const struct pm_profile_function *function,
-		      const char *module, bool inlined, unsigned width)
+static void put_name_columns(struct pm_str *str,
+			     const struct pm_profile_function *function,
+			     const char *module, bool inlined, unsigned width)
 {
 	const char *mark = inlined ? " (inlined)" : "";
 	bool ascii = pm_sink_is_ascii();
@@ -112,8 +113,8 @@ static void put_names(struct pm_str *str, const struct pm_profile_function *func
 	pm_str_release(&shown);
 }
 
-static void put_row(struct pm_str *str, const struct pm_view *view,
-		    const struct pm_row *row, unsigned width)
+static void put_table_row(struct pm_str *str, const struct pm_view *view,
+			  const struct pm_row *row, unsigned width)
 {
 	const struct pm_profile *profile = view->profile;
 	const struct pm_profile_function *function = &profile->functions.data[row->id];
@@ -122,13 +123,13 @@ static void put_row(struct pm_str *str, const struct pm_view *view,
 		      row->self.samples, pm_weight_percent(&row->self, &view->total),
 		      row->total.samples, pm_weight_percent(&row->total, &view->total),
 		      GAP, "");
-	put_names(str, function, pm_profile_module_name(profile, function->module),
-		  row->inlined, width);
+	put_name_columns(str, function, pm_profile_module_name(profile, function->module),
+			 row->inlined, width);
 	pm_str_putc(str, '\n');
 }
 
-static int put_rows(struct pm_str *str, const struct pm_view *view,
-		    const struct pm_self_table_options *options)
+static int put_table_rows(struct pm_str *str, const struct pm_view *view,
+			  const struct pm_self_table_options *options)
 {
 	struct pm_table table;
 	size_t len, rows = options->rows;
@@ -140,7 +141,7 @@ static int put_rows(struct pm_str *str, const struct pm_view *view,
 	if (len > 0)
 		pm_str_puts(str, "      self       %      total       %  function\n");
 	for (size_t i = 0; i < len; i++)
-		put_row(str, view, &table.rows.data[i], options->width);
+		put_table_row(str, view, &table.rows.data[i], options->width);
 	if (len < table.rows.len)
 		pm_str_printf(str, "%31zu more functions\n", table.rows.len - len);
 	pm_table_release(&table);
@@ -164,9 +165,9 @@ int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine 
 		code = pm_view_new(&view, profile, 0, NULL, err);
 	if (code < 0)
 		return code;
-	put_heading(&text, profile, engine);
-	put_missing(&text, view);
-	code = put_rows(&text, view, options);
+	put_table_heading(&text, profile, engine);
+	put_missing_note(&text, view);
+	code = put_table_rows(&text, view, options);
 	if (code == 0 && text.failed)
 		code = -ENOMEM;
 	if (code < 0)

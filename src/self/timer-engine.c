@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "pm/run.h"
+#include "clock.h"
 #include "recording-internal.h"
 #include "timer-threads.h"
 
@@ -55,28 +56,20 @@ struct engine {
 	int looked; /* negative errno: threads could not be listed */
 };
 
-static struct engine *of(const struct pm_self_engine *engine)
+static struct engine *timer_engine_of(const struct pm_self_engine *engine)
 {
 	return (struct engine *)(uintptr_t)engine;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time = { 0 };
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static void engine_end(struct pm_self_engine *engine);
+static void timer_engine_end(struct pm_self_engine *engine);
 
-static void engine_free(struct pm_self_engine *engine)
+static void timer_engine_free(struct pm_self_engine *engine)
 {
-	struct engine *timer = of(engine);
+	struct engine *timer = timer_engine_of(engine);
 
-	engine_end(engine);
+	timer_engine_end(engine);
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
 		pm_self_slots[i].tid = 0;
 	pm_self_timer_delete(timer->wake_timer);
@@ -84,7 +77,8 @@ static void engine_free(struct pm_self_engine *engine)
 	free(timer);
 }
 
-static int check_event(const struct pm_self_settings *settings, struct pm_error *err)
+static int timer_check_event(const struct pm_self_settings *settings,
+			     struct pm_error *err)
 {
 	const char *event = settings->event;
 
@@ -93,12 +87,12 @@ static int check_event(const struct pm_self_settings *settings, struct pm_error 
 	return pm_error_set(err, -EINVAL, "%s: timers know nothing but cpu-clock", event);
 }
 
-static int engine_open(struct pm_self_engine **ret,
-		       const struct pm_self_settings *settings, pid_t helper,
-		       struct pm_error *err)
+static int timer_engine_open(struct pm_self_engine **ret,
+			     const struct pm_self_settings *settings, pid_t helper,
+			     struct pm_error *err)
 {
 	struct engine *timer;
-	int code = check_event(settings, err);
+	int code = timer_check_event(settings, err);
 
 	if (code < 0)
 		return code;
@@ -117,7 +111,7 @@ static int engine_open(struct pm_self_engine **ret,
 	code = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
 	timer->wake_timer = code < 0 ? PM_SELF_NO_TIMER : code;
 	if (code < 0) {
-		engine_free(&timer->engine);
+		timer_engine_free(&timer->engine);
 		return pm_error_set(err, code, "timers of CPU time cannot be made: %s",
 				    strerror(-code));
 	}
@@ -125,9 +119,10 @@ static int engine_open(struct pm_self_engine **ret,
 	return 0;
 }
 
-static void engine_event(const struct pm_self_engine *engine, struct pm_file_event *ret)
+static void timer_engine_event(const struct pm_self_engine *engine,
+			       struct pm_file_event *ret)
 {
-	const char *event = of(engine)->settings->event;
+	const char *event = timer_engine_of(engine)->settings->event;
 
 	*ret = (struct pm_file_event){
 		.name = "cpu-clock",
@@ -136,16 +131,16 @@ static void engine_event(const struct pm_self_engine *engine, struct pm_file_eve
 		.modifiers = "",
 		.unit = "ns",
 		.by_frequency = true,
-		.rate = of(engine)->settings->rate_hz,
+		.rate = timer_engine_of(engine)->settings->rate_hz,
 	};
 }
 
-static uint32_t engine_stack_bytes(const struct pm_self_engine *engine)
+static uint32_t timer_engine_stack_bytes(const struct pm_self_engine *engine)
 {
-	return of(engine)->timers.stacks ? PM_SELF_STACK_BYTES : 0;
+	return timer_engine_of(engine)->timers.stacks ? PM_SELF_STACK_BYTES : 0;
 }
 
-static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
+static uint64_t timer_engine_ring_bytes(const struct pm_self_engine *engine)
 {
 	return PM_SELF_ENTRIES * sizeof(struct pm_self_entry);
 }
@@ -156,7 +151,7 @@ static uint64_t engine_ring_bytes(const struct pm_self_engine *engine)
 static uint64_t sampled_cpu_ns(const struct engine *timer)
 {
 	if (timer->timers.only)
-		return clock_ns(pm_self_thread_clock(timer->timers.only));
+		return pm_self_clock_ns(pm_self_thread_clock(timer->timers.only));
 	return pm_self_cpu_ns();
 }
 
@@ -168,7 +163,7 @@ static int set_wake(struct engine *timer, uint64_t ns)
 	return pm_self_timer_run(timer->wake_timer, ns, ns);
 }
 
-static uint64_t tick_ns(void)
+static uint64_t coarse_tick_ns(void)
 {
 	struct timespec tick = { 0 };
 
@@ -179,7 +174,7 @@ static uint64_t tick_ns(void)
 /* The longest wake interval at which no slot gets more than a quarter full. */
 static uint64_t seldom_ns(const struct engine *timer)
 {
-	uint64_t interval = timer->timers.interval_ns, tick = tick_ns();
+	uint64_t interval = timer->timers.interval_ns, tick = coarse_tick_ns();
 	uint64_t quarter = PM_SELF_ENTRIES / 4 * (interval > tick ? interval : tick);
 
 	if (quarter < WAKE_CPU_NS)
@@ -187,9 +182,9 @@ static uint64_t seldom_ns(const struct engine *timer)
 	return quarter < WAKE_SELDOM_CPU_NS ? quarter : WAKE_SELDOM_CPU_NS;
 }
 
-static int engine_begin(struct pm_self_engine *engine, struct pm_error *err)
+static int timer_engine_begin(struct pm_self_engine *engine, struct pm_error *err)
 {
-	struct engine *timer = of(engine);
+	struct engine *timer = timer_engine_of(engine);
 	int ret = pm_self_signal_install();
 
 	timer->begun = ret == 0;
@@ -223,9 +218,9 @@ static void await_handlers(void)
 	}
 }
 
-static void engine_end(struct pm_self_engine *engine)
+static void timer_engine_end(struct pm_self_engine *engine)
 {
-	struct engine *timer = of(engine);
+	struct engine *timer = timer_engine_of(engine);
 
 	if (!timer->begun || timer->ended)
 		return;
@@ -241,7 +236,7 @@ static void engine_end(struct pm_self_engine *engine)
 
 /* ---- draining ------------------------------------------------------------------------------ */
 
-static bool is_due(const struct engine *timer)
+static bool drain_is_due(const struct engine *timer)
 {
 	if (pm_now_ns() - timer->drained_ns > DRAIN_NS)
 		return true;
@@ -255,7 +250,7 @@ static bool is_due(const struct engine *timer)
 	return false;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_item_times(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
@@ -265,7 +260,7 @@ static int compare(const void *left, const void *right)
 }
 
 /* Collects the samples taken until @until. */
-static int collect(struct engine *timer, uint64_t until)
+static int timer_collect_items(struct engine *timer, uint64_t until)
 {
 	timer->items.len = 0;
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
@@ -288,13 +283,14 @@ static int collect(struct engine *timer, uint64_t until)
 		}
 	}
 	if (timer->items.len > 0)
-		qsort(timer->items.data, timer->items.len, sizeof(struct item), compare);
+		qsort(timer->items.data, timer->items.len, sizeof(struct item),
+		      compare_item_times);
 	return 0;
 }
 
 /* Reports the thread's name when its first sample is given. */
-static int name(const struct engine *timer, struct pm_self_slot *slot, uint64_t time,
-		const struct pm_self_take *take)
+static int report_thread_name(const struct engine *timer, struct pm_self_slot *slot,
+			      uint64_t time, const struct pm_self_take *take)
 {
 	struct pm_record record = { .type = PERF_RECORD_COMM,
 				    .time = time,
@@ -319,8 +315,8 @@ static int name(const struct engine *timer, struct pm_self_slot *slot, uint64_t 
 	return take->record(take->user, &record);
 }
 
-static int give(const struct engine *timer, const struct item *item,
-		const struct pm_self_take *take)
+static int report_sample(const struct engine *timer, const struct item *item,
+			 const struct pm_self_take *take)
 {
 	enum {
 #if defined(__x86_64__)
@@ -352,8 +348,8 @@ static int give(const struct engine *timer, const struct item *item,
 }
 
 /* Reports the losses of a slot and the end of its thread. */
-static int settle(struct engine *timer, struct pm_self_slot *slot,
-		  const struct pm_self_take *take)
+static int report_losses_and_end(struct engine *timer, struct pm_self_slot *slot,
+				 const struct pm_self_take *take)
 {
 	uint64_t lost = slot->lost - slot->lost_told;
 	struct pm_record record = { .time = pm_now_ns(),
@@ -379,39 +375,40 @@ static int settle(struct engine *timer, struct pm_self_slot *slot,
 	return take->record(take->user, &record);
 }
 
-static int give_all(struct engine *timer, uint64_t until, const struct pm_self_take *take)
+static int report_samples(struct engine *timer, uint64_t until,
+			  const struct pm_self_take *take)
 {
-	int ret = collect(timer, until);
+	int ret = timer_collect_items(timer, until);
 
 	timer->drained_ns = pm_now_ns();
 	for (size_t i = 0; ret == 0 && i < timer->items.len; i++) {
 		const struct item *item = &timer->items.data[i];
 
 		if (!item->slot->named)
-			ret = name(timer, item->slot, item->time, take);
+			ret = report_thread_name(timer, item->slot, item->time, take);
 		if (ret == 0)
-			ret = give(timer, item, take);
+			ret = report_sample(timer, item, take);
 		atomic_fetch_add_explicit(&item->slot->tail, 1, memory_order_release);
 	}
 	for (size_t i = 0; ret == 0 && i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries;
 	     i++)
 		if (pm_self_slots[i].tid)
-			ret = settle(timer, &pm_self_slots[i], take);
+			ret = report_losses_and_end(timer, &pm_self_slots[i], take);
 	return ret;
 }
 
-static int engine_drain(struct pm_self_engine *engine, bool final,
-			const struct pm_self_take *take, struct pm_error *err)
+static int timer_engine_drain(struct pm_self_engine *engine, bool final,
+			      const struct pm_self_take *take, struct pm_error *err)
 {
-	struct engine *timer = of(engine);
-	bool due = final || is_due(timer);
+	struct engine *timer = timer_engine_of(engine);
+	bool due = final || drain_is_due(timer);
 	uint64_t until;
 	int ret, changed;
 
 	if (!timer->ended && !pm_self_signal_is_ours()) {
 		/* The program's handler does not know our signals, so no more must be
 		 * sent. */
-		engine_end(engine);
+		timer_engine_end(engine);
 		timer->replaced = true;
 	}
 	changed = take->mappings(take->user, due, &until);
@@ -429,13 +426,13 @@ static int engine_drain(struct pm_self_engine *engine, bool final,
 	}
 	if (!due && !changed)
 		return 0;
-	ret = give_all(timer, until, take);
+	ret = report_samples(timer, until, take);
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
 
-static int engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
+static int timer_engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
 {
-	*ret = of(engine)->lost;
+	*ret = timer_engine_of(engine)->lost;
 	return 0;
 }
 
@@ -443,7 +440,8 @@ static int engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
 
 /* Reports CPU time without ticks. The slack is what each thread may have run since its
  * last tick, or since its clock was last checked. */
-static void tell_missing(const struct engine *timer, const struct pm_self_tell *tell)
+static void note_missing_ticks(const struct engine *timer,
+			       const struct pm_self_tell *tell)
 {
 	const struct pm_self_timers *timers = &timer->timers;
 	uint64_t ran = timer->cpu_ns > timer->begin_cpu_ns
@@ -453,7 +451,8 @@ static void tell_missing(const struct engine *timer, const struct pm_self_tell *
 	uint64_t slack;
 	char text[160];
 
-	slack = timers->threads * (timers->interval_ns + 2 * tick_ns()) + ran / 100;
+	slack = timers->threads * (timers->interval_ns + 2 * coarse_tick_ns()) +
+		ran / 100;
 	if (ran <= seen + slack)
 		return;
 	snprintf(
@@ -465,9 +464,9 @@ static void tell_missing(const struct engine *timer, const struct pm_self_tell *
 }
 
 /* The kernel checks CPU-time timers at its tick, CONFIG_HZ times a second. */
-static void tell_rate(const struct engine *timer, const struct pm_self_tell *tell)
+static void note_rate(const struct engine *timer, const struct pm_self_tell *tell)
 {
-	uint64_t tick = tick_ns(), hz = tick > 0 ? 1000000000u / tick : UINT64_MAX;
+	uint64_t tick = coarse_tick_ns(), hz = tick > 0 ? 1000000000u / tick : UINT64_MAX;
 	char text[160];
 
 	if (hz >= timer->settings->rate_hz)
@@ -480,14 +479,14 @@ static void tell_rate(const struct engine *timer, const struct pm_self_tell *tel
 	tell->note(tell->user, text);
 }
 
-static void engine_tell(const struct pm_self_engine *engine,
-			const struct pm_self_tell *tell)
+static void timer_engine_report(const struct pm_self_engine *engine,
+				const struct pm_self_tell *tell)
 {
-	const struct engine *timer = of(engine);
+	const struct engine *timer = timer_engine_of(engine);
 	char text[160];
 
-	tell_rate(timer, tell);
-	tell_missing(timer, tell);
+	note_rate(timer, tell);
+	note_missing_ticks(timer, tell);
 	if (timer->replaced)
 		tell->note(tell->user, "the program has put a handler of SIGPROF in our "
 				       "place: there are no ticks after that");
@@ -518,15 +517,15 @@ static void engine_tell(const struct pm_self_engine *engine,
 const struct pm_self_engine_type pm_self_engine_timer = {
 	.name = "timer",
 	.sleep_ms = SLEEP_MS,
-	.open = engine_open,
-	.free = engine_free,
-	.event = engine_event,
-	.stack_bytes = engine_stack_bytes,
-	.ring_bytes = engine_ring_bytes,
-	.begin = engine_begin,
+	.open = timer_engine_open,
+	.free = timer_engine_free,
+	.event = timer_engine_event,
+	.stack_bytes = timer_engine_stack_bytes,
+	.ring_bytes = timer_engine_ring_bytes,
+	.begin = timer_engine_begin,
 	.wake_signal = WAKE_SIGNAL,
-	.drain = engine_drain,
-	.end = engine_end,
-	.lost = engine_lost,
-	.tell = engine_tell,
+	.drain = timer_engine_drain,
+	.end = timer_engine_end,
+	.lost = timer_engine_lost,
+	.tell = timer_engine_report,
 };

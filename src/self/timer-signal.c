@@ -38,7 +38,7 @@ static void copy_regs(uint64_t *ret, const ucontext_t *context)
 		ret[i] = (uint64_t)context->uc_mcontext.gregs[numbers[i]];
 }
 
-static uint64_t stack_pointer(const ucontext_t *context)
+static uint64_t context_stack_pointer(const ucontext_t *context)
 {
 	return (uint64_t)context->uc_mcontext.gregs[REG_RSP];
 }
@@ -53,7 +53,7 @@ static void copy_regs(uint64_t *ret, const ucontext_t *context)
 	ret[32] = context->uc_mcontext.pc;
 }
 
-static uint64_t stack_pointer(const ucontext_t *context)
+static uint64_t context_stack_pointer(const ucontext_t *context)
 {
 	return context->uc_mcontext.sp;
 }
@@ -111,15 +111,15 @@ static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
 	copy_regs(entry->regs, context);
 	entry->stack_len = 0;
 	if (slot->stacks) {
-		entry->stack_len =
-			copy_stack(entry->stack, slot->tid, stack_pointer(context));
+		entry->stack_len = copy_stack(entry->stack, slot->tid,
+					      context_stack_pointer(context));
 		slot->unread += entry->stack_len == 0;
 	}
 	atomic_store_explicit(&slot->head, head + 1, memory_order_release);
 }
 
 /* The slot that the signal was sent for; NULL: the signal is not ours. */
-static struct pm_self_slot *slot_of(const siginfo_t *info)
+static struct pm_self_slot *slot_of_signal(const siginfo_t *info)
 {
 	uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
 	uintptr_t offset = value - (uintptr_t)pm_self_slots;
@@ -130,8 +130,8 @@ static struct pm_self_slot *slot_of(const siginfo_t *info)
 	return &pm_self_slots[offset / sizeof(pm_self_slots[0])];
 }
 
-static void take(struct pm_self_slot *slot, const siginfo_t *info,
-		 const ucontext_t *context)
+static void slot_take_sample(struct pm_self_slot *slot, const siginfo_t *info,
+			     const ucontext_t *context)
 {
 	uint32_t ticks = info->si_overrun > 0 ? (uint32_t)info->si_overrun + 1 : 1;
 
@@ -170,10 +170,10 @@ static void pass_on(int number, siginfo_t *info, void *context)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
-	struct pm_self_slot *slot = slot_of(info);
+	struct pm_self_slot *slot = slot_of_signal(info);
 
 	if (slot)
-		take(slot, info, context);
+		slot_take_sample(slot, info, context);
 	else
 		pass_on(number, info, context);
 	errno = saved;
@@ -200,7 +200,7 @@ static void own_slots(void)
 	owner = getpid();
 }
 
-static void in_child(void)
+static void signal_in_child(void)
 {
 	if (!atomic_exchange(&installed, false))
 		return;
@@ -228,7 +228,7 @@ int pm_self_signal_install(void)
 	if (owner != getpid())
 		own_slots();
 	if (!forks_watched) {
-		ret = -pthread_atfork(NULL, NULL, in_child);
+		ret = -pthread_atfork(NULL, NULL, signal_in_child);
 		forks_watched = ret == 0;
 	}
 	/* Our handler may be installed already, if the program saved and restored it. */

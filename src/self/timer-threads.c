@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "clock.h"
 #include "engine.h"
 
 #ifndef sigev_notify_thread_id /* glibc before 2.38 */
@@ -22,14 +23,6 @@ enum {
 	LOOK_TRUST = 10,
 	BLOCKED_TICKS = 10, /* ticks without a sample, before the cause is checked */
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time = { 0 };
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* ---- a timer -------------------------------------------------------------------------------- */
 
@@ -78,7 +71,7 @@ void pm_self_timer_delete(int timer)
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-static struct pm_self_slot *find_slot(pid_t tid)
+static struct pm_self_slot *timers_find_slot(pid_t tid)
 {
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
 		if (pm_self_slots[i].tid == tid && !pm_self_slots[i].gone)
@@ -111,8 +104,8 @@ static struct pm_self_slot *free_slot(void)
 	return NULL;
 }
 
-static void reset(struct pm_self_slot *slot, const struct pm_self_timers *timers,
-		  pid_t tid)
+static void slot_reset(struct pm_self_slot *slot, const struct pm_self_timers *timers,
+		       pid_t tid)
 {
 	atomic_store(&slot->head, 0);
 	atomic_store(&slot->tail, 0);
@@ -130,26 +123,26 @@ static void reset(struct pm_self_slot *slot, const struct pm_self_timers *timers
  */
 static uint64_t first_ns(const struct pm_self_timers *timers, pid_t tid)
 {
-	uint64_t random =
-		(clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)tid << 32) * 0x9e3779b97f4a7c15u;
+	uint64_t random = (pm_self_clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)tid << 32) *
+			  0x9e3779b97f4a7c15u;
 
 	return 1 + (random >> 32) % timers->interval_ns;
 }
 
-static void end(struct pm_self_slot *slot)
+static void slot_end_timer(struct pm_self_slot *slot)
 {
 	pm_self_timer_delete(atomic_exchange(&slot->timer, PM_SELF_NO_TIMER));
 	slot->gone = true;
 }
 
-static int add(struct pm_self_timers *timers, pid_t tid)
+static int timers_add_thread(struct pm_self_timers *timers, pid_t tid)
 {
 	struct pm_self_slot *slot = free_slot();
 	int timer, ret;
 
 	if (!slot)
 		return -errno;
-	reset(slot, timers, tid);
+	slot_reset(slot, timers, tid);
 	timer = pm_self_timer_new(pm_self_thread_clock(tid), tid, SIGPROF, slot);
 	if (timer < 0) {
 		slot->tid = 0;
@@ -158,7 +151,7 @@ static int add(struct pm_self_timers *timers, pid_t tid)
 	atomic_store(&slot->timer, timer);
 	ret = pm_self_timer_run(timer, first_ns(timers, tid), timers->interval_ns);
 	if (ret < 0) {
-		end(slot);
+		slot_end_timer(slot);
 		slot->tid = 0;
 		return ret;
 	}
@@ -194,20 +187,20 @@ static bool blocks_signal(pid_t tid)
 	return mask >> (SIGPROF - 1) & 1;
 }
 
-static bool is_there(pid_t tid)
+static bool thread_exists(pid_t tid)
 {
 	return syscall(SYS_tgkill, getpid(), tid, 0) == 0;
 }
 
-static void meet(struct pm_self_timers *timers, pid_t tid)
+static void timers_update_thread(struct pm_self_timers *timers, pid_t tid)
 {
-	struct pm_self_slot *slot = find_slot(tid);
+	struct pm_self_slot *slot = timers_find_slot(tid);
 	int ret;
 
 	if (!slot) {
-		ret = add(timers, tid);
+		ret = timers_add_thread(timers, tid);
 		/* A thread that has ended meanwhile needs no timer. */
-		if (ret < 0 && is_there(tid)) {
+		if (ret < 0 && thread_exists(tid)) {
 			timers->without_now++;
 			timers->without_errno = -ret;
 		}
@@ -215,12 +208,13 @@ static void meet(struct pm_self_timers *timers, pid_t tid)
 	}
 	slot->round = timers->round;
 	if (slot->samples == 0 && !slot->blocked &&
-	    clock_ns(pm_self_thread_clock(tid)) > BLOCKED_TICKS * timers->interval_ns)
+	    pm_self_clock_ns(pm_self_thread_clock(tid)) >
+		    BLOCKED_TICKS * timers->interval_ns)
 		slot->blocked = blocks_signal(tid);
 }
 
 /* Ends the timers of threads that this round did not find. */
-static void part(struct pm_self_timers *timers)
+static void timers_end_missing(struct pm_self_timers *timers)
 {
 	size_t threads = 0;
 
@@ -230,11 +224,11 @@ static void part(struct pm_self_timers *timers)
 		if (!slot->tid || slot->gone)
 			continue;
 		/* A thread may be missing in a list that is read while others end. */
-		if (slot->round == timers->round || is_there(slot->tid)) {
+		if (slot->round == timers->round || thread_exists(slot->tid)) {
 			threads++;
 			continue;
 		}
-		end(slot);
+		slot_end_timer(slot);
 		timers->unchanged = 0;
 	}
 	if (timers->threads < threads)
@@ -257,12 +251,12 @@ int pm_self_timers_look(struct pm_self_timers *timers)
 		    pm_self_is_own_thread((pid_t)tid) ||
 		    (timers->only && (pid_t)tid != timers->only))
 			continue;
-		meet(timers, (pid_t)tid);
+		timers_update_thread(timers, (pid_t)tid);
 	}
 	closedir(dir);
 	if (timers->without < timers->without_now)
 		timers->without = timers->without_now;
-	part(timers);
+	timers_end_missing(timers);
 	return 0;
 }
 
@@ -271,11 +265,11 @@ bool pm_self_timers_stable(const struct pm_self_timers *timers)
 	return timers->unchanged >= LOOK_TRUST;
 }
 
-static bool all_there(void)
+static bool all_threads_exist(void)
 {
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
 		if (pm_self_slots[i].tid && !pm_self_slots[i].gone &&
-		    !is_there(pm_self_slots[i].tid))
+		    !thread_exists(pm_self_slots[i].tid))
 			return false;
 	return true;
 }
@@ -291,7 +285,7 @@ static bool seems_unchanged(struct pm_self_timers *timers)
 		return false;
 	timers->links = folder.st_nlink;
 	if (!pm_self_timers_stable(timers) || timers->links != before ||
-	    timers->unchanged % LOOK_TRUST == 0 || !all_there())
+	    timers->unchanged % LOOK_TRUST == 0 || !all_threads_exist())
 		return false;
 	timers->unchanged++;
 	return true;
@@ -302,13 +296,13 @@ int pm_self_timers_look_again(struct pm_self_timers *timers)
 	uint64_t before, cost;
 	int ret;
 
-	if (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < timers->look_cpu_ns ||
+	if (pm_self_clock_ns(CLOCK_PROCESS_CPUTIME_ID) < timers->look_cpu_ns ||
 	    seems_unchanged(timers))
 		return 0;
-	before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	before = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	ret = pm_self_timers_look(timers);
-	cost = LOOK_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
-	timers->look_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+	cost = LOOK_SHARE * (pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
+	timers->look_cpu_ns = pm_self_clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
 			      (cost > LOOK_CPU_NS ? cost : LOOK_CPU_NS);
 	return ret;
 }
@@ -317,5 +311,5 @@ void pm_self_timers_stop(void)
 {
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++)
 		if (pm_self_slots[i].tid && !pm_self_slots[i].gone)
-			end(&pm_self_slots[i]);
+			slot_end_timer(&pm_self_slots[i]);
 }

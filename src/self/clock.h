@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The clocks of this process and its threads, in nanoseconds. */
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+/* 0 if the kernel does not know @clock: its thread has ended. */
+static inline uint64_t pm_self_clock_ns(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
