@@ -232,10 +232,22 @@ static inline const char *pm_text_or_empty(const char *text)
 	return pm_text_or(text, "");
 }
 
+/* For parts of a text that may be left out, such as separators. */
+static inline const char *pm_text_if(bool condition, const char *text)
+{
+	return condition ? text : "";
+}
+
 /* The ending of a noun after @count. */
 static inline const char *pm_plural_s(uint64_t count)
 {
 	return count == 1 ? "" : "s";
+}
+
+/* The word that fits @count: "was" or "were". */
+static inline const char *pm_plural(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
 }
 
 /* The part of @path after the last slash. */
