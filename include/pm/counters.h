@@ -8,18 +8,9 @@
 #pragma once
 
 #include "pm/perf.h"
+#include "pm/stat-state.h"
 
 /* ---- values -------------------------------------------------------------------------- */
-
-/* How reliable a count is. Only the first two states have a value; a missing value is
- * never 0. */
-enum pm_count_state {
-	PM_COUNT_OK,
-	PM_COUNT_MULTIPLEXED, /* counted for part of the time, and scaled */
-	PM_COUNT_NOT_COUNTED, /* the event never got a counter */
-	PM_COUNT_NOT_SUPPORTED, /* this machine does not have the event */
-	PM_COUNT_NOT_PERMITTED, /* this user may not use the event */
-};
 
 /* As returned by read(2). All three only grow for one descriptor, so differences of them
  * are valid. */
@@ -28,7 +19,7 @@ struct pm_count_read {
 };
 
 struct pm_count {
-	enum pm_count_state state;
+	enum pm_stat_state state;
 	uint64_t raw, enabled_ns, running_ns;
 	uint64_t value; /* raw * enabled / running, rounded; 0 without a value */
 };
@@ -76,7 +67,7 @@ struct pm_counters_options {
 /* How an event was opened. */
 struct pm_counters_event {
 	struct pm_event_spec spec; /* never substituted */
-	enum pm_count_state state; /* OK, NOT_SUPPORTED or NOT_PERMITTED */
+	enum pm_stat_state state; /* OK, NOT_SUPPORTED or NOT_PERMITTED */
 	bool kernel_dropped; /* the kernel may not be counted: user space only */
 	bool group_broken; /* not counted together with its group */
 	struct pm_error why; /* reason for a state that is not OK */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "pm/base.h"
+#include "pm/stat-state.h"
 
 enum {
 	PM_STAT_VERSION = 1, /* of the file */
@@ -14,17 +15,6 @@ enum {
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* The first ones equal enum pm_count_state of pm/counters.h, in the same order. */
-enum pm_stat_state {
-	PM_STAT_OK,
-	PM_STAT_MULTIPLEXED,
-	PM_STAT_NOT_COUNTED,
-	PM_STAT_NOT_SUPPORTED,
-	PM_STAT_NOT_PERMITTED,
-	/* Functions: too little of the count belongs to them rather than to the
-	 * measurement. */
-	PM_STAT_NOT_KNOWN,
-};
 /* "ok", "multiplexed", "not_counted", "not_supported", "not_permitted", "not_known". */
 const char *pm_stat_state_name(enum pm_stat_state state);
 

@@ -79,7 +79,7 @@ static struct pm_stat_value value_less_cost(const struct costs *costs,
 					    const uint64_t *words, size_t column,
 					    bool whole)
 {
-	struct pm_count count = { .state = PM_COUNT_OK };
+	struct pm_count count = { .state = PM_STAT_OK };
 	uint64_t cost = cost_of(costs, words, column);
 	struct pm_stat_value ret;
 
@@ -92,7 +92,7 @@ static struct pm_stat_value value_less_cost(const struct costs *costs,
 			.running_ns = words[costs->events + PM_CALLS_RUNNING],
 		});
 	ret = (struct pm_stat_value){
-		.state = (enum pm_stat_state)count.state,
+		.state = count.state,
 		.value = count.value - (cost < count.value ? cost : count.value),
 		.raw = count.raw,
 		.enabled_ns = count.enabled_ns,

@@ -49,10 +49,10 @@ static void choose_clock_fallback(struct pm_ptr_counts *counts)
 	for (size_t i = 0; i < counts->events.len; i++) {
 		const struct pm_event_spec *spec = &counts->specs.data[i];
 
-		if (counts->events.data[i].state == PM_COUNT_OK)
+		if (counts->events.data[i].state == PM_STAT_OK)
 			return;
 		if (counts->clock < 0 &&
-		    counts->events.data[i].state == PM_COUNT_NOT_PERMITTED &&
+		    counts->events.data[i].state == PM_STAT_NOT_PERMITTED &&
 		    spec->kind == PM_EVENT_SOFTWARE &&
 		    spec->config == PERF_COUNT_SW_TASK_CLOCK)
 			counts->clock = (int32_t)i;
@@ -136,7 +136,7 @@ int pm_ptr_counts_add_hits(struct pm_ptr_counts *counts, const struct pm_hits *h
 	pm_vec_clear(&counts->events);
 	for (size_t i = 0; ret == 0 && i < len && i < counts->specs.len; i++) {
 		counts->events.data[counts->events.len++] = events[i];
-		if (events[i].state == PM_COUNT_OK)
+		if (events[i].state == PM_STAT_OK)
 			total_add_read(&counts->totals.data[i], &reads[i]);
 	}
 	return ret;
@@ -158,9 +158,9 @@ void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *t
 static int event_set_state(const struct pm_counters_event *event,
 			   struct pm_stat_event *ret)
 {
-	ret->state = (enum pm_stat_state)event->state;
+	ret->state = event->state;
 	ret->user_only = !event->spec.kernel || event->kernel_dropped;
-	if (event->state == PM_COUNT_OK || ret->why)
+	if (event->state == PM_STAT_OK || ret->why)
 		return 0;
 	return pm_stat_text(&ret->why, event->why.text);
 }
@@ -190,7 +190,7 @@ int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *sta
 		ret = event_set_state(&counts->events.data[i], &stat->events.data[i]);
 		if (ret < 0)
 			return ret;
-		if (counts->events.data[i].state != PM_COUNT_OK)
+		if (counts->events.data[i].state != PM_STAT_OK)
 			values[i].state = stat->events.data[i].state;
 		else if (counts->totals.data[i].known)
 			values[i] = value_from_total(&counts->totals.data[i]);

@@ -68,8 +68,7 @@ static void ptrace_on_call_ended(void *user, uint32_t region,
 	/* Events that do not exist must not be shown. */
 	for (size_t i = 0; i < len && i < it->stat->events.len; i++)
 		if ((int64_t)i != counts->clock)
-			it->stat->events.data[i].state =
-				(enum pm_stat_state)events[i].state;
+			it->stat->events.data[i].state = events[i].state;
 	pm_live_call(it->options, it->stat,
 		     costs->known && !it->options->keep_overhead ? costs->call : NULL,
 		     region, entry, exit, depth);

@@ -22,9 +22,9 @@ int pm_up_fill_events(const struct pm_up_engine *it)
 	for (size_t i = 0; i < len && i < it->stat->events.len; i++) {
 		struct pm_stat_event *event = &it->stat->events.data[i];
 
-		event->state = (enum pm_stat_state)counters[i].state;
+		event->state = counters[i].state;
 		event->user_only |= counters[i].kernel_dropped;
-		if (counters[i].state == PM_COUNT_OK || event->why)
+		if (counters[i].state == PM_STAT_OK || event->why)
 			continue;
 		if (pm_stat_text(&event->why, counters[i].why.text) < 0)
 			return -ENOMEM;
@@ -48,12 +48,11 @@ static int uprobe_fill_counts(const struct pm_up_engine *it, struct pm_stat_valu
 						  : it->stat->events.data[i].state;
 			continue;
 		}
-		values[i] =
-			(struct pm_stat_value){ .state = (enum pm_stat_state)count.state,
-						.value = count.value,
-						.raw = count.raw,
-						.enabled_ns = count.enabled_ns,
-						.running_ns = count.running_ns };
+		values[i] = (struct pm_stat_value){ .state = count.state,
+						    .value = count.value,
+						    .raw = count.raw,
+						    .enabled_ns = count.enabled_ns,
+						    .running_ns = count.running_ns };
 	}
 	return r == -ENOMEM ? r : 0;
 }

@@ -23,7 +23,7 @@ static void put_live_count(const struct pm_engine_options *options, struct pm_st
 	};
 	struct pm_count count = pm_count_scale(&delta);
 
-	if (count.state > PM_COUNT_MULTIPLEXED)
+	if (count.state > PM_STAT_MULTIPLEXED)
 		return;
 	pm_str_printf(line, ", %s ", event->name);
 	options->live_value(line, event,

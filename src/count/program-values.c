@@ -121,9 +121,8 @@ int pm_program_tell_events(struct pm_program *program)
 		event->user_only |= events[i].kernel_dropped;
 		if (events[i].group_broken)
 			event->group = -1;
-		if (events[i].state != PM_COUNT_OK)
-			r = event_set_refused(event, (enum pm_stat_state)events[i].state,
-					      events[i].why.text);
+		if (events[i].state != PM_STAT_OK)
+			r = event_set_refused(event, events[i].state, events[i].why.text);
 	}
 	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
 		r = pm_tell_warning(program->stat, "%s", notes->texts.data[i]);
@@ -136,7 +135,7 @@ int pm_program_tell_events(struct pm_program *program)
 
 static struct pm_stat_value value_of_count(const struct pm_count *count)
 {
-	return (struct pm_stat_value){ .state = (enum pm_stat_state)count->state,
+	return (struct pm_stat_value){ .state = count->state,
 				       .value = count->value,
 				       .raw = count->raw,
 				       .enabled_ns = count->enabled_ns,
@@ -155,7 +154,7 @@ uint64_t pm_program_enabled_ns(const struct pm_program *program)
 		pm_counters_events(program->counters, &len);
 
 	for (size_t i = 0; i < len; i++)
-		if (events[i].state == PM_COUNT_OK)
+		if (events[i].state == PM_STAT_OK)
 			return pm_counters_total(program->counters, NULL,
 						 &program->values, i)
 				.enabled_ns;
@@ -187,7 +186,7 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 								&program->values, row, i);
 
 		/* The counts are from before the exec. */
-		if (hidden && count.state <= PM_COUNT_NOT_COUNTED)
+		if (hidden && count.state <= PM_STAT_NOT_COUNTED)
 			ret[first + i].state = PM_STAT_NOT_PERMITTED;
 		else
 			ret[first + i] = value_of_count(&count);

@@ -58,9 +58,9 @@ static int check_any_event_counted(const struct pm_program *program, struct pm_e
 	const struct pm_counters_event *denied = NULL;
 
 	for (size_t i = 0; i < len; i++) {
-		if (events[i].state == PM_COUNT_OK)
+		if (events[i].state == PM_STAT_OK)
 			return 0;
-		if (events[i].state == PM_COUNT_NOT_PERMITTED)
+		if (events[i].state == PM_STAT_NOT_PERMITTED)
 			denied = &events[i];
 	}
 	if (!denied || !program->options->targets)

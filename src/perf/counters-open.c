@@ -37,7 +37,7 @@ static uint32_t group_of(const struct pm_counters *counters, uint32_t event)
 
 static bool is_there(const struct pm_counters *counters, uint32_t event)
 {
-	return counters->events.data[event].state == PM_COUNT_OK;
+	return counters->events.data[event].state == PM_STAT_OK;
 }
 
 /* Whether both events are counted together. */
@@ -297,7 +297,7 @@ static int explain(const struct pm_counters *counters, uint32_t event, int code,
 }
 
 static int leave_out(struct pm_counters *counters, uint32_t event,
-		     enum pm_count_state state, int code)
+		     enum pm_stat_state state, int code)
 {
 	struct pm_counters_event *about = &counters->events.data[event];
 
@@ -323,7 +323,7 @@ static int drop_kernel(struct pm_counters *counters, uint32_t event, int code)
 
 	if (asked[event].kernel_dropped || !asked[event].actual.kernel ||
 	    !may_drop_kernel(&asked[event].actual))
-		return leave_out(counters, event, PM_COUNT_NOT_PERMITTED, code);
+		return leave_out(counters, event, PM_STAT_NOT_PERMITTED, code);
 	for (uint32_t i = 0; i < counters->asked.len; i++) {
 		const struct pm_event_spec *spec = &asked[i].actual;
 
@@ -379,7 +379,7 @@ static int count_uncore(struct pm_counters *counters, uint32_t event)
 	if (counters->options.by == PM_COUNTERS_BY_THREAD) {
 		struct pm_counters_event *about = &counters->events.data[event];
 
-		about->state = PM_COUNT_NOT_SUPPORTED;
+		about->state = PM_STAT_NOT_SUPPORTED;
 		pm_error_set(&about->why, -EINVAL,
 			     "it belongs to whole CPUs and is not counted by thread");
 		pm_error_where(&about->why, spec->requested, -1);
@@ -415,9 +415,9 @@ static int settle_invalid(struct pm_counters *counters, const struct refused *re
 	 * (PERF_PMU_CAP_NO_EXCLUDE). */
 	if (asked->kernel_dropped) {
 		asked->kernel_dropped = false;
-		return leave_out(counters, event, PM_COUNT_NOT_PERMITTED, EACCES);
+		return leave_out(counters, event, PM_STAT_NOT_PERMITTED, EACCES);
 	}
-	return leave_out(counters, event, PM_COUNT_NOT_SUPPORTED, EINVAL);
+	return leave_out(counters, event, PM_STAT_NOT_SUPPORTED, EINVAL);
 }
 
 /* 0: try again. */
@@ -442,8 +442,8 @@ static int settle(struct pm_counters *counters, const struct refused *refused, i
 		return settle_invalid(counters, refused, err);
 	default:
 		return leave_out(counters, refused->event,
-				 code == ENOSYS && filtered ? PM_COUNT_NOT_PERMITTED
-							    : PM_COUNT_NOT_SUPPORTED,
+				 code == ENOSYS && filtered ? PM_STAT_NOT_PERMITTED
+							    : PM_STAT_NOT_SUPPORTED,
 				 code);
 	}
 }
@@ -510,7 +510,7 @@ static void note_kernel(struct pm_counters *counters)
 	for (size_t i = 0; i < counters->events.len; i++) {
 		const struct pm_counters_event *event = &counters->events.data[i];
 
-		if (!event->kernel_dropped || event->state != PM_COUNT_OK)
+		if (!event->kernel_dropped || event->state != PM_STAT_OK)
 			continue;
 		if (names.len > 0)
 			pm_str_puts(&names, ", ");

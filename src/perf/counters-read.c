@@ -159,7 +159,7 @@ static void fill_ended_row(const struct pm_counters *counters, size_t index,
 		struct pm_count_read *top = &ret->reads.data[ended->top * events + k];
 		struct pm_count_read read = counters->ended_reads.data[ended->reads + k];
 
-		if (counters->events.data[k].state == PM_COUNT_OK)
+		if (counters->events.data[k].state == PM_STAT_OK)
 			read.enabled_ns = ended->on_ns > read.running_ns
 						  ? ended->on_ns
 						  : read.running_ns;

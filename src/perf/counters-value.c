@@ -25,7 +25,7 @@ static uint64_t scale(const struct pm_count_read *delta)
 
 struct pm_count pm_count_scale(const struct pm_count_read *delta)
 {
-	struct pm_count ret = { .state = PM_COUNT_OK,
+	struct pm_count ret = { .state = PM_STAT_OK,
 				.raw = delta->value,
 				.enabled_ns = delta->enabled_ns,
 				.running_ns = delta->running_ns,
@@ -36,11 +36,11 @@ struct pm_count pm_count_scale(const struct pm_count_read *delta)
 	if (delta->running_ns >= delta->enabled_ns)
 		return ret;
 	if (delta->running_ns == 0) {
-		ret.state = PM_COUNT_NOT_COUNTED;
+		ret.state = PM_STAT_NOT_COUNTED;
 		ret.value = 0;
 		return ret;
 	}
-	ret.state = PM_COUNT_MULTIPLEXED;
+	ret.state = PM_STAT_MULTIPLEXED;
 	ret.value = scale(delta);
 	return ret;
 }
@@ -72,15 +72,15 @@ static struct pm_count count_of(const struct pm_counters *counters, size_t event
 	struct pm_count ret = { .state = counters->events.data[event].state };
 	struct pm_count_read delta;
 
-	if (ret.state != PM_COUNT_OK)
+	if (ret.state != PM_STAT_OK)
 		return ret;
 	if (pm_count_delta(before ? &before->read : &nothing.read, &after->read, &delta) <
 	    0) {
-		ret.state = PM_COUNT_NOT_COUNTED;
+		ret.state = PM_STAT_NOT_COUNTED;
 		return ret;
 	}
 	ret = pm_count_scale(&delta);
-	if (ret.state != PM_COUNT_MULTIPLEXED)
+	if (ret.state != PM_STAT_MULTIPLEXED)
 		return ret;
 	if (!before)
 		ret.value = after->whole;

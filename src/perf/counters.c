@@ -65,7 +65,7 @@ static int prepare_events(struct pm_counters *counters,
 
 		if (pm_vec_push(&counters->events,
 				(struct pm_counters_event){ .spec = *spec,
-							    .state = PM_COUNT_OK }) < 0 ||
+							    .state = PM_STAT_OK }) < 0 ||
 		    pm_vec_push(&counters->asked,
 				(struct pm_perf_event){ .requested = *spec,
 							.actual = *spec }) < 0 ||

@@ -279,18 +279,18 @@ static void refuse_counter(struct pm_hits *hits, struct pm_counters_event *count
 	switch (code) {
 	case -EACCES:
 	case -EPERM:
-		counter->state = PM_COUNT_NOT_PERMITTED;
+		counter->state = PM_STAT_NOT_PERMITTED;
 		explain(hits, &counter->spec, code, &counter->why);
 		return;
 	case -EINVAL:
-		counter->state = PM_COUNT_NOT_COUNTED;
+		counter->state = PM_STAT_NOT_COUNTED;
 		pm_error_set(&counter->why, code,
 			     "it cannot be counted together with the others at each "
 			     "call");
 		pm_error_where(&counter->why, counter->spec.requested, -1);
 		return;
 	default:
-		counter->state = PM_COUNT_NOT_SUPPORTED;
+		counter->state = PM_STAT_NOT_SUPPORTED;
 		pm_perf_explain_missing(&counter->spec, -code, &counter->why);
 	}
 }
@@ -327,8 +327,7 @@ static int open_counter(struct pm_hits *hits, struct pm_hits_group *group, uint3
 	struct pm_counters_event *counter = &hits->counters.data[index];
 	int fd, r;
 
-	if (counter->state != PM_COUNT_OK ||
-	    !pm_perf_works_on(&counter->spec, group->cpu))
+	if (counter->state != PM_STAT_OK || !pm_perf_works_on(&counter->spec, group->cpu))
 		return 0;
 	fd = open_counter_fd(hits, group, counter);
 	if (fd == -ESRCH || fd == -EMFILE || fd == -ENOMEM)

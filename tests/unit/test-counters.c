@@ -43,7 +43,7 @@ static void scales_what_was_multiplexed(void **state)
 	struct pm_count count = scaled(1000, 3000000, 1000000);
 
 	(void)state;
-	assert_int_equal(count.state, PM_COUNT_MULTIPLEXED);
+	assert_int_equal(count.state, PM_STAT_MULTIPLEXED);
 	assert_int_equal(count.value, 3000);
 	assert_int_equal(count.raw, 1000);
 	assert_int_equal(count.enabled_ns, 3000000);
@@ -60,11 +60,11 @@ static void scales_what_was_multiplexed(void **state)
 static void tells_what_is_not_known(void **state)
 {
 	(void)state;
-	assert_int_equal(scaled(0, 5000, 0).state, PM_COUNT_NOT_COUNTED);
-	assert_int_equal(scaled(0, 0, 0).state, PM_COUNT_OK);
-	assert_int_equal(scaled(7, 5000, 5000).state, PM_COUNT_OK);
+	assert_int_equal(scaled(0, 5000, 0).state, PM_STAT_NOT_COUNTED);
+	assert_int_equal(scaled(0, 0, 0).state, PM_STAT_OK);
+	assert_int_equal(scaled(7, 5000, 5000).state, PM_STAT_OK);
 	assert_int_equal(scaled(7, 5000, 5000).value, 7);
-	assert_int_equal(scaled(7, 4999, 5000).state, PM_COUNT_OK);
+	assert_int_equal(scaled(7, 4999, 5000).state, PM_STAT_OK);
 	assert_int_equal(scaled(7, 4999, 5000).value, 7);
 }
 
@@ -122,9 +122,9 @@ static void readings_do_not_change_the_whole(void **state)
 						      { 100, 2000, 1000 },
 						      { 300, 3000, 1500 } };
 	static const struct pm_count expected[] = {
-		{ PM_COUNT_OK, 100, 1000, 1000, 100 },
-		{ PM_COUNT_NOT_COUNTED, 0, 1000, 0, 0 },
-		{ PM_COUNT_MULTIPLEXED, 200, 1000, 500, 400 },
+		{ PM_STAT_OK, 100, 1000, 1000, 100 },
+		{ PM_STAT_NOT_COUNTED, 0, 1000, 0, 0 },
+		{ PM_STAT_MULTIPLEXED, 200, 1000, 500, 400 },
 	};
 	struct pm_counters_values values[4] = { 0 };
 	int to;
@@ -347,11 +347,11 @@ static void counts_faults_and_switches(void **state)
 	assert_int_equal(run.values.rows.len, 1);
 	assert_int_equal(run.values.rows.data[0].cpu, -1);
 	for (size_t i = 0; i < 5; i++)
-		if (event_of(&run, i)->state == PM_COUNT_OK)
-			assert_int_equal(total(&run, i).state, PM_COUNT_OK);
+		if (event_of(&run, i)->state == PM_STAT_OK)
+			assert_int_equal(total(&run, i).state, PM_STAT_OK);
 	assert_about(total(&run, 0).value, PAGES);
 	assert_about(total(&run, 3).value, PAGES);
-	if (event_of(&run, 1)->state == PM_COUNT_OK)
+	if (event_of(&run, 1)->state == PM_STAT_OK)
 		assert_in_range(total(&run, 1).value, SLEEPS, 10 * SLEEPS);
 	assert_true(total(&run, 2).value > 0);
 	let_end(&target);
@@ -490,7 +490,7 @@ static void threads_have_rows(void **state)
 			assert_int_equal(pm_counters_row_count(run.counters, NULL,
 							       &run.values, i, k)
 						 .state,
-					 PM_COUNT_OK);
+					 PM_STAT_OK);
 	assert_in_range(total(&run, 0).value, 16800, 16800 + 4 * OTHERS);
 	let_end(&target);
 	release(&run);
@@ -519,14 +519,14 @@ static void rows_of_cpus_sum_to_the_whole(void **state)
 		struct pm_count count =
 			pm_counters_row_count(cpus.counters, NULL, &cpus.values, i, 0);
 
-		assert_int_not_equal(count.state, PM_COUNT_MULTIPLEXED);
+		assert_int_not_equal(count.state, PM_STAT_MULTIPLEXED);
 		assert_true(cpus.values.rows.data[i].cpu >= 0);
 		sum += count.value;
 	}
 	assert_int_equal(sum, total(&cpus, 0).value);
 	/* The first was there a little longer. */
 	assert_about(total(&whole, 0).value, sum);
-	assert_int_equal(total(&cpus, 0).state, PM_COUNT_OK);
+	assert_int_equal(total(&cpus, 0).state, PM_STAT_OK);
 	release(&whole);
 	release(&cpus);
 }
@@ -550,8 +550,8 @@ static void rows_of_who_runs_already_are_whole(void **state)
 		open_run(&run);
 		touch(PAGES);
 		read_run(&run);
-		assert_int_equal(total(&run, 0).state, PM_COUNT_OK);
-		assert_int_equal(total(&run, 1).state, PM_COUNT_OK);
+		assert_int_equal(total(&run, 0).state, PM_STAT_OK);
+		assert_int_equal(total(&run, 1).state, PM_STAT_OK);
 		release(&run);
 	}
 }
@@ -644,13 +644,13 @@ static void missing_events_have_no_value(void **state)
 	open_run(&run);
 	let_act(&target);
 	read_run(&run);
-	assert_int_equal(total(&run, 0).state, PM_COUNT_NOT_SUPPORTED);
+	assert_int_equal(total(&run, 0).state, PM_STAT_NOT_SUPPORTED);
 	assert_int_equal(total(&run, 0).value, 0);
-	assert_int_equal(total(&run, 2).state, PM_COUNT_NOT_SUPPORTED);
+	assert_int_equal(total(&run, 2).state, PM_STAT_NOT_SUPPORTED);
 	assert_non_null(strstr(event_of(&run, 0)->why.text, "no hardware counters"));
-	assert_int_equal(total(&run, 1).state, PM_COUNT_OK);
+	assert_int_equal(total(&run, 1).state, PM_STAT_OK);
 	assert_about(total(&run, 1).value, PAGES);
-	assert_int_equal(total(&run, 3).state, PM_COUNT_OK);
+	assert_int_equal(total(&run, 3).state, PM_STAT_OK);
 	let_end(&target);
 	release(&run);
 }
@@ -709,15 +709,15 @@ static void check_nobody(void)
 	touch(PAGES);
 	NEED(pm_counters_read(run.counters, &run.values, &run.why) == 0, 12);
 	/* Faults of user space can be had without the kernel. */
-	NEED(event_of(&run, 0)->state == PM_COUNT_OK, 13);
+	NEED(event_of(&run, 0)->state == PM_STAT_OK, 13);
 	NEED(event_of(&run, 0)->kernel_dropped, 14);
 	NEED(total(&run, 0).value >= PAGES && total(&run, 0).value < PAGES + OTHERS, 15);
 	/* Switches happen in the kernel alone. */
-	NEED(event_of(&run, 1)->state == PM_COUNT_NOT_PERMITTED, 16);
+	NEED(event_of(&run, 1)->state == PM_STAT_NOT_PERMITTED, 16);
 	NEED(total(&run, 1).value == 0, 17);
 	NEED(strstr(event_of(&run, 1)->why.text, "paranoid"), 18);
 	/* A clock is the same with and without. */
-	NEED(event_of(&run, 2)->state == PM_COUNT_OK, 19);
+	NEED(event_of(&run, 2)->state == PM_STAT_OK, 19);
 	NEED(!event_of(&run, 2)->kernel_dropped, 20);
 	NEED(!event_of(&run, 3)->kernel_dropped, 21);
 	NEED(pm_counters_notes(run.counters)->texts.len == 1, 22);
@@ -749,8 +749,8 @@ static void check_no_exclude(void)
 
 	open_on_self(&run, "{page-faults,msr/tsc/}");
 	NEED(pm_counters_open(&run.counters, &run.options, &run.why) == 0, 11);
-	NEED(event_of(&run, 0)->state == PM_COUNT_OK, 12);
-	NEED(event_of(&run, 1)->state == PM_COUNT_NOT_PERMITTED, 13);
+	NEED(event_of(&run, 0)->state == PM_STAT_OK, 12);
+	NEED(event_of(&run, 1)->state == PM_STAT_NOT_PERMITTED, 13);
 	NEED(strstr(event_of(&run, 1)->why.text, "paranoid"), 14);
 	release(&run);
 }
@@ -802,7 +802,7 @@ static void check_groups(void)
 	touch(PAGES);
 	NEED(pm_counters_read(run.counters, &run.values, &run.why) == 0, 14);
 	for (size_t i = 0; i < 3; i++) {
-		NEED(event_of(&run, i)->state == PM_COUNT_OK, 15);
+		NEED(event_of(&run, i)->state == PM_STAT_OK, 15);
 		NEED(event_of(&run, i)->group_broken, 16);
 	}
 	NEED(!event_of(&run, 3)->group_broken, 17);
@@ -830,7 +830,7 @@ static void check_refused(void)
 	NEED(pm_counters_open(&run.counters, &run.options, &run.why) == 0, 11);
 	NEED(pm_counters_read(run.counters, &run.values, &run.why) == 0, 12);
 	for (size_t i = 0; i < 2; i++) {
-		NEED(total(&run, i).state == PM_COUNT_NOT_PERMITTED, 13);
+		NEED(total(&run, i).state == PM_STAT_NOT_PERMITTED, 13);
 		NEED(strstr(event_of(&run, i)->why.text, "seccomp"), 14);
 		NEED(!event_of(&run, i)->kernel_dropped, 15);
 	}
@@ -840,7 +840,7 @@ static void check_refused(void)
 	run.options.by = PM_COUNTERS_BY_THREAD;
 	NEED(pm_counters_open(&run.counters, &run.options, &run.why) == 0, 17);
 	NEED(pm_counters_read(run.counters, &run.values, &run.why) == 0, 18);
-	NEED(total(&run, 0).state == PM_COUNT_NOT_PERMITTED, 19);
+	NEED(total(&run, 0).state == PM_STAT_NOT_PERMITTED, 19);
 	release(&run);
 }
 
@@ -884,13 +884,13 @@ static void counts_everybody(void **state)
 	open_run(&run);
 	let_act(&target);
 	read_run(&run);
-	if (event_of(&run, 0)->state == PM_COUNT_OK) {
+	if (event_of(&run, 0)->state == PM_STAT_OK) {
 		assert_int_equal(run.values.rows.len, sysconf(_SC_NPROCESSORS_ONLN));
 		assert_true(total(&run, 0).value >= PAGES);
 		assert_true(total(&run, 2).value >= SLEEPS);
-		assert_int_equal(total(&run, 1).state, PM_COUNT_OK);
+		assert_int_equal(total(&run, 1).state, PM_STAT_OK);
 	} else {
-		assert_int_equal(event_of(&run, 0)->state, PM_COUNT_NOT_PERMITTED);
+		assert_int_equal(event_of(&run, 0)->state, PM_STAT_NOT_PERMITTED);
 	}
 	let_end(&target);
 	release(&run);

@@ -463,10 +463,10 @@ static void knows_what_cannot_be_counted(void **state)
 	take(hits, true, &seen);
 	events = pm_hits_counters(hits, &len);
 	assert_int_equal(len, 3);
-	assert_int_equal(events[0].state, PM_COUNT_OK);
-	assert_int_equal(events[1].state, PM_COUNT_NOT_SUPPORTED);
+	assert_int_equal(events[0].state, PM_STAT_OK);
+	assert_int_equal(events[1].state, PM_STAT_NOT_SUPPORTED);
 	assert_true(events[1].why.text[0] != '\0');
-	assert_int_equal(events[2].state, PM_COUNT_OK);
+	assert_int_equal(events[2].state, PM_STAT_OK);
 	assert_int_equal(seen.last.counts[1], 0);
 	assert_true(seen.last.counts[2] > seen.first.counts[2]);
 	pm_hits_free(hits);
