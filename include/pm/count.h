@@ -206,7 +206,7 @@ struct pm_calls_options {
 		      const struct pm_visit *exit, uint32_t depth);
 	/* Returns the frames of a visit's caller. NULL: callers have none. 0 or
 	 * -ENOMEM. */
-	int (*name_caller)(void *user, uint32_t caller, struct pm_stat_caller *ret);
+	int (*name_caller)(void *user, uint32_t caller, struct pm_stat_caller *out);
 	void *user;
 };
 
@@ -219,7 +219,7 @@ struct pm_calls_options {
  */
 struct pm_calls;
 /* 0 or -ENOMEM, as for all functions of this section that return int. */
-int pm_calls_new(struct pm_calls **ret, const struct pm_calls_options *options);
+int pm_calls_new(struct pm_calls **out, const struct pm_calls_options *options);
 void pm_calls_free(struct pm_calls *calls);
 int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit);
 /* The thread or process has ended, or has executed another program: its open calls are

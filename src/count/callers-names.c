@@ -33,7 +33,7 @@ static uint32_t job_module(const struct work *work, size_t job)
 }
 
 /* The callbacks of struct pm_symbol_crew_calls. */
-static void caller_names_open_module(void *user, size_t job, struct pm_symbol_input *ret)
+static void caller_names_open_module(void *user, size_t job, struct pm_symbol_input *out)
 {
 	const struct work *work = user;
 	const struct pm_callers *callers = work->callers;
@@ -44,9 +44,9 @@ static void caller_names_open_module(void *user, size_t job, struct pm_symbol_in
 
 	if (!unwind)
 		return;
-	ret->fd = pm_unw_module_fd(unwind);
-	ret->pid = module->seen_pid;
-	ret->path = module->identity.path;
+	out->fd = pm_unw_module_fd(unwind);
+	out->pid = module->seen_pid;
+	out->path = module->identity.path;
 }
 
 static int add_name(struct pm_callers_place *place,
@@ -69,11 +69,11 @@ static int caller_names_add_symbol(void *user, size_t job, size_t index,
 {
 	const struct work *work = user;
 	uint32_t at = work->order[work->first.data[job] + index];
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && r == 0; i++)
-		r = add_name(&work->callers->places.data[at], &functions[i]);
-	return r;
+	for (size_t i = 0; i < len && ret == 0; i++)
+		ret = add_name(&work->callers->places.data[at], &functions[i]);
+	return ret;
 }
 
 /* A place without names is shown by its address. */
@@ -123,7 +123,7 @@ int pm_callers_resolve(struct pm_callers *callers)
 					      .wake_fd = -1,
 					      .process_name = "pmstat-symbols" };
 	struct pm_symbol_crew_cost cost = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	if (!order || !addresses)
 		return -ENOMEM;
@@ -132,13 +132,13 @@ int pm_callers_resolve(struct pm_callers *callers)
 	qsort_r(order, len, sizeof(*order), compare_caller_places, callers);
 	for (size_t i = 0; i < len; i++)
 		addresses[i] = callers->places.data[order[i]].address;
-	r = make_jobs(&work);
-	if (r == 0 && work.jobs.len > 0)
-		r = pm_symbol_crew_run(work.jobs.data, work.jobs.len, &calls, &cost);
+	ret = make_jobs(&work);
+	if (ret == 0 && work.jobs.len > 0)
+		ret = pm_symbol_crew_run(work.jobs.data, work.jobs.len, &calls, &cost);
 	pm_vec_release(&work.jobs);
 	pm_vec_release(&work.first);
 	/* A failure is ignored: chains without names are still chains. */
-	return r == -ENOMEM ? r : 0;
+	return ret == -ENOMEM ? ret : 0;
 }
 
 static int push_frame(struct pm_stat_caller *caller, const struct pm_stat_frame *like,
@@ -159,7 +159,7 @@ static int push_frame(struct pm_stat_caller *caller, const struct pm_stat_frame 
 }
 
 int pm_callers_name(const struct pm_callers *callers, uint32_t caller,
-		    struct pm_stat_caller *ret)
+		    struct pm_stat_caller *out)
 {
 	static const struct pm_stat_frame unknown = { 0 };
 	const uint32_t *chain = &callers->chains.data[(size_t)caller * callers->depth];
@@ -174,7 +174,7 @@ int pm_callers_name(const struct pm_callers *callers, uint32_t caller,
 		size_t names = place->names.len > 0 ? place->names.len : 1;
 
 		for (size_t k = 0; k < names; k++)
-			if (push_frame(ret,
+			if (push_frame(out,
 				       place->names.len > 0 ? &place->names.data[k]
 							    : &unknown,
 				       place, module) < 0)

@@ -91,11 +91,11 @@ uint32_t pm_callers_stack_bytes(uint32_t depth)
 
 int pm_callers_process(struct pm_callers *callers, pid_t pid)
 {
-	int r = pm_procs_read(callers->procs, pid, NULL);
+	int ret = pm_procs_read(callers->procs, pid, NULL);
 
 	/* A process that has ended has no callers; one that we may not read has unknown
 	 * ones. */
-	return r == -ENOMEM ? r : 0;
+	return ret == -ENOMEM ? ret : 0;
 }
 
 static int callers_map_module(struct pm_callers *callers, const struct pm_record *record)
@@ -108,7 +108,7 @@ static int callers_map_module(struct pm_callers *callers, const struct pm_record
 					       .generation_known = mmap->identified };
 	char path[PATH_MAX];
 	size_t len;
-	int r;
+	int ret;
 
 	identity.kind = pm_module_kind_of(mmap->path, &len);
 	if (identity.kind == PM_MODULE_KERNEL || len >= sizeof(path))
@@ -116,9 +116,9 @@ static int callers_map_module(struct pm_callers *callers, const struct pm_record
 	memcpy(path, mmap->path, len);
 	path[len] = '\0';
 	identity.path = path;
-	r = pm_procs_map(callers->procs, (pid_t)record->pid, mmap->start, mmap->len,
-			 mmap->pgoff, mmap->prot, &identity);
-	return r == -ENOMEM ? r : 0;
+	ret = pm_procs_map(callers->procs, (pid_t)record->pid, mmap->start, mmap->len,
+			   mmap->pgoff, mmap->prot, &identity);
+	return ret == -ENOMEM ? ret : 0;
 }
 
 int pm_callers_record(struct pm_callers *callers, const struct pm_record *record)
@@ -193,11 +193,11 @@ static int view_rebuild(struct pm_callers *callers, const struct pm_space *space
 	return 0;
 }
 
-static int view_get_space(struct pm_callers *callers, pid_t pid, struct pm_unw_space *ret)
+static int view_get_space(struct pm_callers *callers, pid_t pid, struct pm_unw_space *out)
 {
 	struct pm_process *process = pm_procs_get(callers->procs, pid);
 	struct view *view;
-	int r = 0;
+	int ret = 0;
 
 	if (!process)
 		return -ENOMEM;
@@ -207,9 +207,9 @@ static int view_get_space(struct pm_callers *callers, pid_t pid, struct pm_unw_s
 	if (!view)
 		return -ENOMEM;
 	if (!view->built || view->epoch != process->space.epoch)
-		r = view_rebuild(callers, &process->space, view);
-	*ret = (struct pm_unw_space){ .maps = view->maps.data, .len = view->maps.len };
-	return r;
+		ret = view_rebuild(callers, &process->space, view);
+	*out = (struct pm_unw_space){ .maps = view->maps.data, .len = view->maps.len };
+	return ret;
 }
 
 /* ---- chains -------------------------------------------------------------------------- */
@@ -229,7 +229,7 @@ static bool caller_place_equal(const void *table, uint32_t row, const void *want
 }
 
 static int intern_place(struct pm_callers *callers, const struct pm_unw_map *map,
-			uint64_t lookup, uint32_t *ret)
+			uint64_t lookup, uint32_t *out)
 {
 	struct place_key key = { map ? map->tag : PM_INDEX_NONE,
 				 map ? lookup - map->bias : lookup };
@@ -248,7 +248,7 @@ static int intern_place(struct pm_callers *callers, const struct pm_unw_map *map
 			return -ENOMEM;
 		}
 	}
-	*ret = row;
+	*out = row;
 	return 0;
 }
 
@@ -260,7 +260,7 @@ static bool chain_equal(const void *table, uint32_t row, const void *wanted)
 		      callers->depth * sizeof(uint32_t)) == 0;
 }
 
-static int intern_chain(struct pm_callers *callers, const uint32_t *chain, uint32_t *ret)
+static int intern_chain(struct pm_callers *callers, const uint32_t *chain, uint32_t *out)
 {
 	uint64_t hash = pm_hash_bytes(chain, callers->depth * sizeof(*chain));
 	uint32_t row =
@@ -277,39 +277,39 @@ static int intern_chain(struct pm_callers *callers, const uint32_t *chain, uint3
 			return -ENOMEM;
 		callers->chains.len = len;
 	}
-	*ret = row;
+	*out = row;
 	return 0;
 }
 
 /* The registers with which the unwinder starts; both sides use the same numbers. False:
  * there are none. */
-static bool convert_regs(const struct pm_user_regs *from, struct pm_unw_regs *ret)
+static bool convert_regs(const struct pm_user_regs *from, struct pm_unw_regs *out)
 {
 	if (from->abi == PM_REGS_NONE)
 		return false;
-	*ret = (struct pm_unw_regs){ .known = from->known };
-	memcpy(ret->value, from->value, sizeof(from->value));
+	*out = (struct pm_unw_regs){ .known = from->known };
+	memcpy(out->value, from->value, sizeof(from->value));
 #if defined(__aarch64__)
-	ret->arch = PM_UNW_AARCH64;
+	out->arch = PM_UNW_AARCH64;
 	return from->abi == PM_REGS_64;
 #else
-	ret->arch = from->abi == PM_REGS_32 ? PM_UNW_I386 : PM_UNW_X86_64;
+	out->arch = from->abi == PM_REGS_32 ? PM_UNW_I386 : PM_UNW_X86_64;
 	return true;
 #endif
 }
 
 int pm_callers_of_sample(struct pm_callers *callers, pid_t pid,
-			 const struct pm_sample *sample, uint32_t *ret)
+			 const struct pm_sample *sample, uint32_t *out)
 {
 	uint32_t chain[PM_CALLERS_DEPTH_MAX];
 	struct pm_unw_space space;
 	struct pm_unw_regs regs;
 	enum pm_unw_stop stop;
 	size_t len = 0;
-	int r = view_get_space(callers, pid, &space);
+	int ret = view_get_space(callers, pid, &space);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (convert_regs(&sample->regs, &regs))
 		len = pm_unwind(callers->unwinder, &space, &regs,
 				&(struct pm_unw_stack){ .start = pm_unw_regs_sp(&regs),
@@ -324,5 +324,5 @@ int pm_callers_of_sample(struct pm_callers *callers, pid_t pid,
 		    intern_place(callers, frame->map, frame->lookup, &chain[i]) < 0)
 			return -ENOMEM;
 	}
-	return intern_chain(callers, chain, ret);
+	return intern_chain(callers, chain, out);
 }

@@ -21,9 +21,9 @@ int pm_callers_process(struct pm_callers *callers, pid_t pid);
 int pm_callers_record(struct pm_callers *callers, const struct pm_record *record);
 /* The number of the chain that led to a function's first instructions. 0 or -ENOMEM. */
 int pm_callers_of_sample(struct pm_callers *callers, pid_t pid,
-			 const struct pm_sample *sample, uint32_t *ret);
+			 const struct pm_sample *sample, uint32_t *out);
 /* Finds the names of all chains. The process must have no other threads. 0 or -ENOMEM. */
 int pm_callers_resolve(struct pm_callers *callers);
 /* For pm_calls_options.name_caller. */
 int pm_callers_name(const struct pm_callers *callers, uint32_t caller,
-		    struct pm_stat_caller *ret);
+		    struct pm_stat_caller *out);

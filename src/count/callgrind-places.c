@@ -40,7 +40,7 @@ static bool is_return(const struct pm_place *place)
 }
 
 static int module_of_region(struct pm_callgrind_sums *sums,
-			    const struct pm_region *region, uint32_t *ret)
+			    const struct pm_region *region, uint32_t *out)
 {
 	struct pm_callgrind_module module = { .path = region->module ? region->module
 								     : "" };
@@ -55,11 +55,11 @@ static int module_of_region(struct pm_callgrind_sums *sums,
 
 		if (have->device == module.device && have->inode == module.inode &&
 		    strcmp(have->path, module.path) == 0) {
-			*ret = (uint32_t)i;
+			*out = (uint32_t)i;
 			return 0;
 		}
 	}
-	*ret = (uint32_t)sums->modules.len;
+	*out = (uint32_t)sums->modules.len;
 	return pm_vec_push(&sums->modules, module);
 }
 
@@ -154,9 +154,9 @@ static uint32_t find_object_module(const struct pm_callgrind_sums *sums, const c
 	return PM_CALLGRIND_NONE;
 }
 
-int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object, uint32_t *ret)
+int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object, uint32_t *out)
 {
-	*ret = PM_CALLGRIND_NONE;
+	*out = PM_CALLGRIND_NONE;
 	if (object == PM_CALLGRIND_NONE)
 		return 0;
 	while (sums->module_of.len <= object)
@@ -166,7 +166,7 @@ int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object, uint
 					sums->table.objects.data[sums->module_of.len])) <
 		    0)
 			return -ENOMEM;
-	*ret = sums->module_of.data[object];
+	*out = sums->module_of.data[object];
 	return 0;
 }
 

@@ -68,7 +68,7 @@ static void skip_blanks(const char **at)
 }
 
 /* Decimal or 0x…; the character that ends it is not consumed. */
-static bool scan_number(const char **at, uint64_t *ret)
+static bool scan_number(const char **at, uint64_t *out)
 {
 	const char *text = *at;
 	uint64_t value = 0, base = 10;
@@ -93,7 +93,7 @@ static bool scan_number(const char **at, uint64_t *ret)
 	if (!any)
 		return false;
 	*at = text;
-	*ret = value;
+	*out = value;
 	return true;
 }
 
@@ -108,17 +108,17 @@ static bool short_equal(const void *table, uint32_t id, const void *key)
 
 /*
  * The value of `fn=` and its like: `NAME`, `(7) NAME`, which makes 7 an abbreviation of
- * it, or `(7)`. @ret is NULL if 7 was not defined.
+ * it, or `(7)`. @out is NULL if 7 was not defined.
  */
 static int read_short_name(struct pm_callgrind *reader, enum name_kind kind,
-			   const char *text, const char **ret)
+			   const char *text, const char **out)
 {
 	struct short_name wanted = { .kind = kind };
 	const char *at = text + 1;
 	uint64_t hash;
 	uint32_t id;
 
-	*ret = text;
+	*out = text;
 	if (text[0] != '(' || !scan_number(&at, &wanted.number) || *at != ')')
 		return 0;
 	at++;
@@ -126,13 +126,13 @@ static int read_short_name(struct pm_callgrind *reader, enum name_kind kind,
 	hash = pm_hash_mix(wanted.number, kind);
 	id = pm_index_find(&reader->short_index, hash, short_equal, reader, &wanted);
 	if (*at == '\0') {
-		*ret = id == PM_INDEX_NONE ? NULL : reader->shorts.data[id].text;
+		*out = id == PM_INDEX_NONE ? NULL : reader->shorts.data[id].text;
 		return 0;
 	}
 	wanted.text = strdup(at);
 	if (!wanted.text)
 		return -ENOMEM;
-	*ret = wanted.text;
+	*out = wanted.text;
 	if (id != PM_INDEX_NONE) {
 		free(reader->shorts.data[id].text);
 		reader->shorts.data[id].text = wanted.text;
@@ -232,7 +232,7 @@ static int name_line(struct pm_callgrind *reader, const char *line, struct pm_er
 /* ---- positions and costs --------------------------------------------------------------- */
 
 /* A number; `+N` or `-N`, relative to the previous one; or `*`, the previous one. */
-static bool read_position(const char **at, uint64_t last, uint64_t *ret)
+static bool read_position(const char **at, uint64_t last, uint64_t *out)
 {
 	char sign = **at;
 	uint64_t value;
@@ -241,7 +241,7 @@ static bool read_position(const char **at, uint64_t last, uint64_t *ret)
 	sign = **at;
 	if (sign == '*') {
 		(*at)++;
-		*ret = last;
+		*out = last;
 		return true;
 	}
 	if (sign == '+' || sign == '-')
@@ -249,10 +249,10 @@ static bool read_position(const char **at, uint64_t last, uint64_t *ret)
 	if (!scan_number(at, &value))
 		return false;
 	if (sign == '+')
-		return !__builtin_add_overflow(last, value, ret);
+		return !__builtin_add_overflow(last, value, out);
 	if (sign == '-')
-		return !__builtin_sub_overflow(last, value, ret);
-	*ret = value;
+		return !__builtin_sub_overflow(last, value, out);
+	*out = value;
 	return true;
 }
 
@@ -266,16 +266,16 @@ static bool read_positions(const struct pm_callgrind *reader, const char **at,
 }
 
 static bool read_costs(const struct pm_callgrind *reader, const char **at,
-		       uint64_t ret[PM_CALLGRIND_COLUMNS_MAX])
+		       uint64_t out[PM_CALLGRIND_COLUMNS_MAX])
 {
 	size_t len = 0;
 
-	memset(ret, 0, PM_CALLGRIND_COLUMNS_MAX * sizeof(*ret));
+	memset(out, 0, PM_CALLGRIND_COLUMNS_MAX * sizeof(*out));
 	for (;;) {
 		skip_blanks(at);
 		if (**at == '\0')
 			return true;
-		if (len == reader->header.columns_len || !scan_number(at, &ret[len++]))
+		if (len == reader->header.columns_len || !scan_number(at, &out[len++]))
 			return false;
 	}
 }
@@ -427,22 +427,22 @@ static int read_position_kinds(struct pm_callgrind *reader, const char *text,
 		       : reject_line(reader, err, "unknown positions");
 }
 
-static int scan_id(struct pm_callgrind *reader, const char *text, int32_t *ret,
+static int scan_id(struct pm_callgrind *reader, const char *text, int32_t *out,
 		   struct pm_error *err)
 {
 	uint64_t value;
 
 	if (!scan_number(&text, &value) || *text || value > INT32_MAX)
 		return reject_line(reader, err, "not a process or thread");
-	*ret = (int32_t)value;
+	*out = (int32_t)value;
 	return 0;
 }
 
 /* A number; the rest of the line is ignored. */
-static int read_count(struct pm_callgrind *reader, const char *text, uint64_t *ret,
+static int read_count(struct pm_callgrind *reader, const char *text, uint64_t *out,
 		      struct pm_error *err)
 {
-	return scan_number(&text, ret) ? 0 : reject_line(reader, err, "not a number");
+	return scan_number(&text, out) ? 0 : reject_line(reader, err, "not a number");
 }
 
 /* `Timerange: Basic block 12 - 34`, `Trigger: --dump-after=fork`; other descriptions are
@@ -523,7 +523,7 @@ static int key_line(struct pm_callgrind *reader, const char *line, struct pm_err
 
 /* ---- public ----------------------------------------------------------------------------- */
 
-int pm_callgrind_open(struct pm_callgrind **ret, struct pm_callgrind_table *table, int fd,
+int pm_callgrind_open(struct pm_callgrind **out, struct pm_callgrind_table *table, int fd,
 		      const char *name, struct pm_error *err)
 {
 	struct pm_callgrind *reader = calloc(1, sizeof(*reader));
@@ -545,7 +545,7 @@ int pm_callgrind_open(struct pm_callgrind **ret, struct pm_callgrind_table *tabl
 	reader->callee_object = reader->callee_file = PM_CALLGRIND_NONE;
 	reader->who = (struct pm_callgrind_who){ PM_CALLGRIND_NONE, PM_CALLGRIND_NONE,
 						 PM_CALLGRIND_NONE, 1 };
-	*ret = reader;
+	*out = reader;
 	return 0;
 }
 
@@ -570,31 +570,31 @@ const struct pm_callgrind_header *pm_callgrind_header(const struct pm_callgrind 
 	return &reader->header;
 }
 
-int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *ret,
+int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *out,
 		      struct pm_error *err)
 {
-	int result;
+	int ret;
 
-	while ((result = read_line(reader, err)) > 0) {
+	while ((ret = read_line(reader, err)) > 0) {
 		const char *line = reader->line;
 
 		if (line[0] == '\0' || line[0] == '#')
 			continue;
 		if (isdigit((unsigned char)line[0]) || strchr("+-*", line[0])) {
-			*ret = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_SELF };
-			return cost_line(reader, line, ret, err);
+			*out = (struct pm_callgrind_row){ .kind = PM_CALLGRIND_SELF };
+			return cost_line(reader, line, out, err);
 		}
 		if (strncmp(line, "calls=", 6) == 0)
-			return call_line(reader, line + 6, ret, err);
+			return call_line(reader, line + 6, out, err);
 		if (strncmp(line, "jump=", 5) == 0)
-			return jump_line(reader, line + 5, false, ret, err);
+			return jump_line(reader, line + 5, false, out, err);
 		if (strncmp(line, "jcnd=", 5) == 0)
-			return jump_line(reader, line + 5, true, ret, err);
-		result = name_line(reader, line, err);
-		if (result == 0)
-			result = key_line(reader, line, err);
-		if (result < 0)
-			return result;
+			return jump_line(reader, line + 5, true, out, err);
+		ret = name_line(reader, line, err);
+		if (ret == 0)
+			ret = key_line(reader, line, err);
+		if (ret < 0)
+			return ret;
 	}
-	return result;
+	return ret;
 }

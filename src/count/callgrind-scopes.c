@@ -26,7 +26,7 @@ static size_t column_called(const struct pm_callgrind_sums *sums, const char *na
 /* The count of @event; false: callgrind does not have it, or it is out of range. */
 static bool event_value_from_costs(const struct pm_callgrind_sums *sums,
 				   const struct pm_stat_event *event,
-				   const uint64_t *counted, uint64_t *ret)
+				   const uint64_t *counted, uint64_t *out)
 {
 	const struct pm_sim_term *term;
 	__int128_t sum = 0;
@@ -38,7 +38,7 @@ static bool event_value_from_costs(const struct pm_callgrind_sums *sums,
 		size_t column = column_called(sums, event->name + strlen("sim."));
 
 		if (column != SIZE_MAX)
-			*ret = counted[column];
+			*out = counted[column];
 		return column != SIZE_MAX;
 	}
 	for (; term->column; term++) {
@@ -50,7 +50,7 @@ static bool event_value_from_costs(const struct pm_callgrind_sums *sums,
 	}
 	if (sum < 0 || sum > UINT64_MAX)
 		return false;
-	*ret = (uint64_t)sum;
+	*out = (uint64_t)sum;
 	return true;
 }
 
@@ -186,11 +186,11 @@ static int fill_thread(const struct pm_callgrind_sums *sums, const struct pm_sta
 	return 0;
 }
 
-static int copy_demangled(char **ret, const char *name)
+static int copy_demangled(char **out, const char *name)
 {
 	PM_AUTO_FREE char *plain = pm_demangle(name);
 
-	return pm_stat_text(ret, plain ? plain : name);
+	return pm_stat_text(out, plain ? plain : name);
 }
 
 /* Code that a function jumps to at its end is included in the costs of its callers, but

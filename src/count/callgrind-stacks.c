@@ -26,10 +26,10 @@ struct pm_callgrind_stacks {
 
 /* ---- sums ------------------------------------------------------------------------------- */
 
-int pm_callgrind_stacks_new(struct pm_callgrind_stacks **ret)
+int pm_callgrind_stacks_new(struct pm_callgrind_stacks **out)
 {
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
 }
 
 void pm_callgrind_stacks_free(struct pm_callgrind_stacks *stacks)
@@ -181,7 +181,7 @@ static int intern_stack_frame(struct writing *to, struct frame *frame)
 	uint64_t hash = pm_hash_mix(pm_hash_bytes(frame->name, frame->len),
 				    pm_hash_mix(frame->file, frame->line));
 	uint32_t id, module;
-	int r;
+	int ret;
 
 	if (frame->object == PM_CALLGRIND_NONE)
 		frame->object = home_of(to, frame);
@@ -191,9 +191,10 @@ static int intern_stack_frame(struct writing *to, struct frame *frame)
 		return 0;
 	}
 	module = frame->object == PM_CALLGRIND_NONE ? PM_FILE_NONE : frame->object;
-	r = pm_file_intern_frame(to->writer, module, to->frames.len + 1, how, &frame->id);
-	if (r < 0)
-		return r;
+	ret = pm_file_intern_frame(to->writer, module, to->frames.len + 1, how,
+				   &frame->id);
+	if (ret < 0)
+		return ret;
 	if (pm_vec_push(&to->frames, *frame) < 0 ||
 	    pm_index_add(&to->frame_index, hash, (uint32_t)(to->frames.len - 1)) < 0)
 		return -ENOMEM;
@@ -204,16 +205,16 @@ static int intern_stack_frame(struct writing *to, struct frame *frame)
 
 static int write_modules(struct writing *to)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < to->table->objects.len && r == 0; i++) {
+	for (size_t i = 0; i < to->table->objects.len && ret == 0; i++) {
 		struct pm_file_module module = { .id = (uint32_t)i,
 						 .path = to->table->objects.data[i],
 						 .kind = "file" };
 
-		r = pm_file_write_module(to->writer, &module);
+		ret = pm_file_write_module(to->writer, &module);
 	}
-	return r;
+	return ret;
 }
 
 static int write_cost_sample(struct writing *to, const struct cost *cost)
@@ -228,7 +229,7 @@ static int write_cost_sample(struct writing *to, const struct cost *cost)
 					 .cpu = PM_FILE_NONE,
 					 .period = cost->instructions,
 					 .stack = PM_FILE_NONE };
-	int r = 0;
+	int ret = 0;
 
 	if (len > 0) {
 		names[0].file = cost->file;
@@ -237,14 +238,14 @@ static int write_cost_sample(struct writing *to, const struct cost *cost)
 			names[0].object =
 				to->table->functions.data[cost->function].object;
 	}
-	for (size_t i = len; i-- > 0 && r == 0;) {
-		r = intern_stack_frame(to, &names[i]);
-		if (r == 0)
-			r = pm_file_intern_stack(to->writer, sample.stack, names[i].id,
-						 &sample.stack);
+	for (size_t i = len; i-- > 0 && ret == 0;) {
+		ret = intern_stack_frame(to, &names[i]);
+		if (ret == 0)
+			ret = pm_file_intern_stack(to->writer, sample.stack, names[i].id,
+						   &sample.stack);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (len == NAMES_MAX) {
 		sample.stop = "limit";
 		to->cut++;
@@ -318,14 +319,14 @@ static int write_header(struct writing *to, const struct pm_stat *stat,
 static int write_notes(struct writing *to)
 {
 	char cut[128];
-	int r = pm_file_write_note(
+	int ret = pm_file_write_note(
 		to->writer,
 		&(const struct pm_file_note){
 			"Counted by callgrind, not sampled: instructions of a "
 			"simulated processor, exact for each stack and line." });
 
-	if (r < 0 || to->cut == 0)
-		return r;
+	if (ret < 0 || to->cut == 0)
+		return ret;
 	snprintf(cut, sizeof(cut),
 		 "%llu stacks have more than %d callers: the outer ones are lost.",
 		 (unsigned long long)to->cut, PM_CALLGRIND_CALLERS);
@@ -353,22 +354,22 @@ static int write_stacks_file(struct writing *to, const struct pm_stat *stat,
 			     char *const *command)
 {
 	const char *slash = strrchr(command[0], '/');
-	int r = write_header(to, stat, command);
+	int ret = write_header(to, stat, command);
 
-	if (r == 0)
-		r = write_modules(to);
-	if (r == 0)
-		r = pm_file_write_thread(
+	if (ret == 0)
+		ret = write_modules(to);
+	if (ret == 0)
+		ret = pm_file_write_thread(
 			to->writer, &(const struct pm_file_thread){
 					    1, 1, slash ? slash + 1 : command[0], 0 });
-	for (size_t i = 0; i < to->stacks->costs.len && r == 0; i++)
+	for (size_t i = 0; i < to->stacks->costs.len && ret == 0; i++)
 		if (to->stacks->costs.data[i].instructions > 0)
-			r = write_cost_sample(to, &to->stacks->costs.data[i]);
-	for (size_t i = 0; i < to->frames.len && r == 0; i++)
-		r = write_frame_symbol(to, &to->frames.data[i]);
-	if (r == 0)
-		r = write_notes(to);
-	return r < 0 ? r : write_footer(to);
+			ret = write_cost_sample(to, &to->stacks->costs.data[i]);
+	for (size_t i = 0; i < to->frames.len && ret == 0; i++)
+		ret = write_frame_symbol(to, &to->frames.data[i]);
+	if (ret == 0)
+		ret = write_notes(to);
+	return ret < 0 ? ret : write_footer(to);
 }
 
 int pm_callgrind_stacks_write(const struct pm_callgrind_stacks *stacks,
@@ -377,23 +378,23 @@ int pm_callgrind_stacks_write(const struct pm_callgrind_stacks *stacks,
 			      const char *path, struct pm_error *err)
 {
 	struct writing to = { .stacks = stacks, .table = table };
-	int r = pm_file_writer_open(&to.writer, path, err);
+	int ret = pm_file_writer_open(&to.writer, path, err);
 
-	if (r < 0)
-		return r;
-	r = note_homes(&to);
-	if (r == 0)
-		r = write_stacks_file(&to, stat, command);
-	if (r < 0) {
+	if (ret < 0)
+		return ret;
+	ret = note_homes(&to);
+	if (ret == 0)
+		ret = write_stacks_file(&to, stat, command);
+	if (ret < 0) {
 		pm_file_writer_discard(to.writer);
-		pm_error_set(err, r, "cannot be written: %s", strerror(-r));
+		pm_error_set(err, ret, "cannot be written: %s", strerror(-ret));
 		pm_error_where(err, path, -1);
 	} else {
-		r = pm_file_writer_close(to.writer, err);
+		ret = pm_file_writer_close(to.writer, err);
 	}
 	pm_vec_release(&to.frames);
 	pm_vec_release(&to.homes);
 	pm_index_release(&to.frame_index);
 	pm_index_release(&to.home_index);
-	return r;
+	return ret;
 }

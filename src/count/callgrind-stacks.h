@@ -14,7 +14,7 @@ enum {
 
 struct pm_callgrind_stacks;
 /* Returns 0 or -ENOMEM. */
-int pm_callgrind_stacks_new(struct pm_callgrind_stacks **ret);
+int pm_callgrind_stacks_new(struct pm_callgrind_stacks **out);
 void pm_callgrind_stacks_free(struct pm_callgrind_stacks *stacks);
 /* Adds the cost of a line in a function of the table, without its callees. Returns 0 or
  * -ENOMEM. */

@@ -152,14 +152,14 @@ static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region 
 /* The tallies of all threads and, if requested, of the current one. Returns their number,
  * or -ENOMEM. */
 static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
-			   uint32_t function, uint32_t ret[2])
+			   uint32_t function, uint32_t out[2])
 {
 	struct pm_callgrind_tally key = { .region = region, .function = function };
 	const struct pm_callgrind_tally *tally = sums_get_tally(sums, key);
 
 	if (!tally)
 		return -ENOMEM;
-	ret[0] = (uint32_t)(tally - sums->tallies.data);
+	out[0] = (uint32_t)(tally - sums->tallies.data);
 	if (!sums->options->by_thread)
 		return 1;
 	key.pid = sums->pid;
@@ -167,7 +167,7 @@ static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
 	tally = sums_get_tally(sums, key);
 	if (!tally)
 		return -ENOMEM;
-	ret[1] = (uint32_t)(tally - sums->tallies.data);
+	out[1] = (uint32_t)(tally - sums->tallies.data);
 	return 2;
 }
 
@@ -403,19 +403,19 @@ static int has_own_costs(struct pm_callgrind_sums *sums,
 			 struct pm_callgrind_copy **copy)
 {
 	bool first = header->part == 1;
-	int code = 0;
+	int ret = 0;
 
 	*copy = find_copy(sums, header->pid);
 	/* A dump has one file per thread. A second first dump is of another program,
 	 * which is not a copy. */
 	if (!*copy && sums->root != 0 && header->pid != sums->root)
-		code = begin_copy(sums, header);
+		ret = begin_copy(sums, header);
 	else if (*copy && first && header->last_block != (*copy)->last_block)
 		(*copy)->thread = WHOLE;
 	*copy = find_copy(sums, header->pid);
 	sums->last_trigger = header->trigger;
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	if (*copy && (*copy)->thread == WHOLE)
 		*copy = NULL;
 	return !*copy || ((*copy)->thread == header->thread && !first);
@@ -511,7 +511,7 @@ int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *na
 
 /* ---- start and end ---------------------------------------------------------------------- */
 
-int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
+int pm_callgrind_sums_new(struct pm_callgrind_sums **out,
 			  const struct pm_engine_options *options)
 {
 	static const struct pm_regions none;
@@ -526,7 +526,7 @@ int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
 		pm_callgrind_sums_free(sums);
 		return -ENOMEM;
 	}
-	*ret = sums;
+	*out = sums;
 	return 0;
 }
 

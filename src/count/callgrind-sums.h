@@ -128,7 +128,7 @@ const struct pm_callgrind_exit *pm_callgrind_find_exit(
 bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address);
 /* The module of an object of the table; NONE if no region is in it. -ENOMEM. */
 int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object,
-			   uint32_t *ret);
+			   uint32_t *out);
 /* Finds the pieces that contain an address: start at _end() and go back while _before()
  * is true. */
 size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t module,

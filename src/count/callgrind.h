@@ -85,13 +85,13 @@ struct pm_callgrind_header {
 
 struct pm_callgrind;
 /* The reader owns @fd from then on, also on failure; @name is for messages. */
-int pm_callgrind_open(struct pm_callgrind **ret, struct pm_callgrind_table *table, int fd,
+int pm_callgrind_open(struct pm_callgrind **out, struct pm_callgrind_table *table, int fd,
 		      const char *name, struct pm_error *err);
 void pm_callgrind_close(struct pm_callgrind *reader);
 /* The header as far as it has been read. */
 const struct pm_callgrind_header *pm_callgrind_header(const struct pm_callgrind *reader);
 /* 1, 0 at the end; -EBADMSG, -ENOMEM. Counts are borrowed until the next call. */
-int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *ret,
+int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *out,
 		      struct pm_error *err);
 
 enum {
@@ -104,7 +104,7 @@ enum {
 
 struct pm_callgrind_sums;
 
-int pm_callgrind_sums_new(struct pm_callgrind_sums **ret,
+int pm_callgrind_sums_new(struct pm_callgrind_sums **out,
 			  const struct pm_engine_options *options);
 void pm_callgrind_sums_free(struct pm_callgrind_sums *sums);
 /* Adds the file of a process and thread, which is read from @fd and closed. -EBADMSG: the

@@ -169,7 +169,7 @@ static uint64_t nearest_rank(const uint64_t *values, size_t len, unsigned int pe
 /* Minimum and maximum are of all calls; if a call's cost depends on what was called
  * inside, they are of the calls that were kept. */
 static void fill_spread(const struct finish *finish, const struct pm_calls_region *region,
-			size_t column, uint64_t *values, struct pm_stat_spread *ret)
+			size_t column, uint64_t *values, struct pm_stat_spread *out)
 {
 	const struct costs *costs = &finish->costs;
 	size_t cheap = costs->events + PM_CALLS_CHEAP;
@@ -180,7 +180,7 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 					    column, false)
 				    .value;
 	qsort(values, region->kept, sizeof(*values), compare_call_values);
-	*ret = (struct pm_stat_spread){
+	*out = (struct pm_stat_spread){
 		.known = true,
 		.min = values[0],
 		.p50 = nearest_rank(values, region->kept, 50),
@@ -194,8 +194,8 @@ static void fill_spread(const struct finish *finish, const struct pm_calls_regio
 	    region->most[costs->events + PM_CALLS_ENABLED] !=
 		    region->most[costs->events + PM_CALLS_RUNNING])
 		return;
-	ret->min = value_less_cost(costs, region->least, column, false).value;
-	ret->max = value_less_cost(costs, region->most, column, false).value;
+	out->min = value_less_cost(costs, region->least, column, false).value;
+	out->max = value_less_cost(costs, region->most, column, false).value;
 }
 
 static int fill_spreads(const struct finish *finish, const struct pm_calls_region *region,
@@ -411,7 +411,7 @@ static int finish_fill_scope(struct finish *finish, uint32_t index,
 			     struct pm_stat_scope *scope)
 {
 	const struct pm_calls *calls = finish->calls;
-	int r = pm_tell_scope(scope, &calls->options.regions->list.data[index]);
+	int ret = pm_tell_scope(scope, &calls->options.regions->list.data[index]);
 
 	scope->calls_exact = !calls->options.regions->list.data[index].parted;
 	choose_costs(finish, index);
@@ -420,18 +420,18 @@ static int finish_fill_scope(struct finish *finish, uint32_t index,
 		if (finish_scope_has_region(finish, i, index))
 			scope_add_region_sums(finish, i, scope);
 	scope->values = values_from_words(finish, finish->sums);
-	if (r < 0 || !scope->values)
+	if (ret < 0 || !scope->values)
 		return -ENOMEM;
-	r = pm_tell_inlined(finish->stat, scope,
-			    &calls->options.regions->list.data[index]);
-	if (r == 0)
-		r = fill_spreads(finish, &calls->regions.data[index], scope);
+	ret = pm_tell_inlined(finish->stat, scope,
+			      &calls->options.regions->list.data[index]);
+	if (ret == 0)
+		ret = fill_spreads(finish, &calls->regions.data[index], scope);
 	note_not_known(finish, index, scope);
-	if (r == 0)
-		r = warn_of_added_copies(finish, index, scope);
-	if (r == 0)
-		r = fill_threads(finish, index, scope);
-	return r < 0 ? r : fill_callers(finish, index, scope);
+	if (ret == 0)
+		ret = warn_of_added_copies(finish, index, scope);
+	if (ret == 0)
+		ret = fill_threads(finish, index, scope);
+	return ret < 0 ? ret : fill_callers(finish, index, scope);
 }
 
 /* ---- all ----------------------------------------------------------------------------- */
@@ -491,17 +491,17 @@ static int complete_costs(struct pm_calls *calls, const uint64_t *overhead)
 {
 	size_t len = calls->options.events + 1;
 	PM_AUTO_FREE uint64_t *half = calloc(len, sizeof(*half));
-	int r = half ? 0 : -ENOMEM;
+	int ret = half ? 0 : -ENOMEM;
 
 	for (size_t i = 0; half && i < len; i++)
 		half[i] = overhead[i] / 2;
-	for (size_t i = 0; i < 2 && r == 0; i++) {
+	for (size_t i = 0; i < 2 && ret == 0; i++) {
 		if (!calls->call_cost[i])
-			r = copy_costs(&calls->call_cost[i], overhead, len);
-		if (r == 0 && !calls->visit_cost[i])
-			r = copy_costs(&calls->visit_cost[i], half, len);
+			ret = copy_costs(&calls->call_cost[i], overhead, len);
+		if (ret == 0 && !calls->visit_cost[i])
+			ret = copy_costs(&calls->visit_cost[i], half, len);
 	}
-	return r;
+	return ret;
 }
 
 int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,

@@ -30,17 +30,17 @@ struct pm_calls_thread *pm_calls_find_thread(struct pm_calls *calls, pid_t tid)
 	return row == PM_INDEX_NONE ? NULL : &calls->threads.data[row];
 }
 
-static int claim_thread_row(struct pm_calls *calls, uint32_t *ret)
+static int claim_thread_row(struct pm_calls *calls, uint32_t *out)
 {
 	if (calls->threads_unused.len > 0) {
-		*ret = calls->threads_unused.data[--calls->threads_unused.len];
+		*out = calls->threads_unused.data[--calls->threads_unused.len];
 		return 0;
 	}
 	/* Reserves room to return the row, so that removing a thread cannot fail. */
 	if (pm_vec_reserve(&calls->threads_unused, calls->threads.len + 1) < 0 ||
 	    pm_vec_push(&calls->threads, (struct pm_calls_thread){ 0 }) < 0)
 		return -ENOMEM;
-	*ret = (uint32_t)calls->threads.len - 1;
+	*out = (uint32_t)calls->threads.len - 1;
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static int keep_sums_of_thread(struct pm_calls *calls,
 int pm_calls_thread_fold(struct pm_calls *calls, struct pm_calls_thread *thread)
 {
 	uint32_t row = (uint32_t)(thread - calls->threads.data);
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < thread->cells.len; i++) {
 		uint64_t *total = &calls->totals[(size_t)thread->cells.data[i].region *
@@ -120,13 +120,13 @@ int pm_calls_thread_fold(struct pm_calls *calls, struct pm_calls_thread *thread)
 
 		for (size_t k = 0; k < calls->columns; k++)
 			total[k] += thread->covered.data[i * calls->columns + k];
-		if (r == 0 && calls->options.by_thread)
-			r = keep_sums_of_thread(calls, thread, i);
+		if (ret == 0 && calls->options.by_thread)
+			ret = keep_sums_of_thread(calls, thread, i);
 	}
 	pm_index_remove(&calls->by_tid, call_thread_hash(thread->tid), row);
 	pm_calls_thread_release(thread);
 	calls->threads_unused.data[calls->threads_unused.len++] = row;
-	return r;
+	return ret;
 }
 
 void pm_calls_thread_release(struct pm_calls_thread *thread)

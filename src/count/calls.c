@@ -12,12 +12,12 @@
 
 /* ---- frames -------------------------------------------------------------------------- */
 
-static int new_frame(struct pm_calls *calls, uint32_t *ret)
+static int new_frame(struct pm_calls *calls, uint32_t *out)
 {
 	size_t words = 2 * calls->columns;
 
 	if (calls->frames_unused.len > 0) {
-		*ret = calls->frames_unused.data[--calls->frames_unused.len];
+		*out = calls->frames_unused.data[--calls->frames_unused.len];
 		return 0;
 	}
 	if (pm_vec_reserve(&calls->frames_unused, calls->frames.len + 1) < 0 ||
@@ -25,7 +25,7 @@ static int new_frame(struct pm_calls *calls, uint32_t *ret)
 	    pm_vec_push(&calls->frames, (struct pm_calls_frame){ 0 }) < 0)
 		return -ENOMEM;
 	calls->words.len += words;
-	*ret = (uint32_t)calls->frames.len - 1;
+	*out = (uint32_t)calls->frames.len - 1;
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static int cover_frame_until(struct pm_calls *calls, struct pm_calls_thread *thr
 	const uint64_t *before = begin + calls->columns;
 	uint32_t at = pm_calls_cell(calls, thread, what->region);
 	uint64_t *covered;
-	int r = 0;
+	int ret = 0;
 
 	if (at == UINT32_MAX)
 		return -ENOMEM;
@@ -119,11 +119,11 @@ static int cover_frame_until(struct pm_calls *calls, struct pm_calls_thread *thr
 			calls->regions.data[what->region].copies_add = true;
 	}
 	if (what->caller != PM_CALLS_NO_CALLER)
-		r = pm_calls_site_add(calls, what->region, what->caller, calls->part,
-				      false);
+		ret = pm_calls_site_add(calls, what->region, what->caller, calls->part,
+					false);
 	for (size_t i = 0; i < calls->columns; i++)
 		calls->part[i] = end[i] - begin[i];
-	return r;
+	return ret;
 }
 
 /* The frame seems to have been left without an exit, after the thread's last visit. */
@@ -133,7 +133,7 @@ static int bury_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
 	const struct pm_calls_frame what = calls->frames.data[frame];
 	uint32_t older = remove_dead_frame(calls, thread, what.region, what.sp);
 	uint32_t cell = pm_calls_cell(calls, thread, what.region);
-	int r = cover_frame_until(calls, thread, frame, thread->last);
+	int ret = cover_frame_until(calls, thread, frame, thread->last);
 
 	if (older != PM_INDEX_NONE)
 		drop_frame(calls, older);
@@ -141,11 +141,11 @@ static int bury_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
 		thread->cells.data[cell].live--;
 	if (!what.copied)
 		calls->regions.data[what.region].unfinished++;
-	if (r == 0)
-		r = put_dead(calls, thread, frame);
-	if (r < 0)
+	if (ret == 0)
+		ret = put_dead(calls, thread, frame);
+	if (ret < 0)
 		drop_frame(calls, frame);
-	return r;
+	return ret;
 }
 
 /* The row of the current visit, which is an exit and ends one measured call. The entry of
@@ -180,13 +180,13 @@ static int complete_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 			 uint32_t frame, const struct pm_visit *visit)
 {
 	const struct pm_calls_frame what = calls->frames.data[frame];
-	int r = cover_frame_until(calls, thread, frame, exit_row(calls, what.copied));
+	int ret = cover_frame_until(calls, thread, frame, exit_row(calls, what.copied));
 
-	if (r == 0 && !what.copied)
-		r = pm_calls_keep(calls, what.region, calls->part);
+	if (ret == 0 && !what.copied)
+		ret = pm_calls_keep(calls, what.region, calls->part);
 	report_call_end(calls, frame, visit);
 	drop_frame(calls, frame);
-	return r;
+	return ret;
 }
 
 /* ---- visits -------------------------------------------------------------------------- */
@@ -199,19 +199,19 @@ static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, si
 		      uint64_t sp, bool also)
 {
 	size_t kept = at;
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = at; i < thread->live.len; i++) {
 		uint32_t frame = thread->live.data[i];
 		uint64_t there = calls->frames.data[frame].sp;
 
-		if (r == 0 && (there < sp || (there == sp && also)))
-			r = bury_frame(calls, thread, frame);
+		if (ret == 0 && (there < sp || (there == sp && also)))
+			ret = bury_frame(calls, thread, frame);
 		else
 			thread->live.data[kept++] = frame;
 	}
 	thread->live.len = kept;
-	return r;
+	return ret;
 }
 
 /* No open call on this stack has its return address below @sp (or at it, with @also).
@@ -221,9 +221,9 @@ static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, ui
 		      bool also, uint64_t now)
 {
 	size_t time = calls->options.events + PM_CALLS_TIME, at = thread->live.len;
-	int r = 0;
+	int ret = 0;
 
-	while (at > 0 && r == 0) {
+	while (at > 0 && ret == 0) {
 		uint32_t frame = thread->live.data[at - 1];
 		uint64_t there = calls->frames.data[frame].sp;
 
@@ -235,9 +235,9 @@ static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, ui
 		thread->live.len--;
 		memmove(&thread->live.data[at], &thread->live.data[at + 1],
 			(thread->live.len - at) * sizeof(*thread->live.data));
-		r = bury_frame(calls, thread, frame);
+		ret = bury_frame(calls, thread, frame);
 	}
-	return r;
+	return ret;
 }
 
 /* The youngest open call of @region with this stack pointer; @sp NULL: with any.
@@ -271,15 +271,15 @@ static int open_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 {
 	uint32_t cell = pm_calls_cell(calls, thread, region), frame;
 	uint64_t *words;
-	int r;
+	int ret;
 
 	if (cell == UINT32_MAX || pm_vec_reserve(&thread->live, thread->live.len + 1) < 0)
 		return -ENOMEM;
 	/* After a new entry at this stack pointer, no older call can return to it. */
 	frame = remove_dead_frame(calls, thread, region, sp);
-	r = frame == PM_INDEX_NONE ? new_frame(calls, &frame) : 0;
-	if (r < 0)
-		return r;
+	ret = frame == PM_INDEX_NONE ? new_frame(calls, &frame) : 0;
+	if (ret < 0)
+		return ret;
 	calls->frames.data[frame] = (struct pm_calls_frame){
 		.region = region,
 		.caller = visit->caller,
@@ -305,7 +305,7 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 {
 	uint32_t region = place->region, frame, cell;
 	size_t at = find_live(calls, thread, region, sp);
-	int r;
+	int ret;
 
 	if (at == SIZE_MAX) {
 		frame = sp ? remove_dead_frame(calls, thread, region, *sp)
@@ -318,14 +318,14 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	}
 	frame = thread->live.data[at];
 	cell = pm_calls_cell(calls, thread, region);
-	r = bury_above(calls, thread, at + 1, calls->frames.data[frame].sp,
-		       place->kind == PM_PLACE_EXIT);
+	ret = bury_above(calls, thread, at + 1, calls->frames.data[frame].sp,
+			 place->kind == PM_PLACE_EXIT);
 	memmove(&thread->live.data[at], &thread->live.data[at + 1],
 		(--thread->live.len - at) * sizeof(*thread->live.data));
 	thread->cells.data[cell].live--;
-	if (r < 0) {
+	if (ret < 0) {
 		drop_frame(calls, frame);
-		return r;
+		return ret;
 	}
 	return complete_call(calls, thread, frame, visit);
 }
@@ -346,24 +346,24 @@ static int apply_visit(struct pm_calls *calls, struct pm_calls_thread *thread,
 {
 	uint64_t sp = visit->sp + place->sp_offset;
 	size_t at;
-	int r;
+	int ret;
 
 	switch (place->kind) {
 	case PM_PLACE_ENTRY:
 		if (place->again &&
 		    find_live(calls, thread, place->region, &sp) != SIZE_MAX)
 			return 0;
-		r = bury_below(calls, thread, sp, true, visit->time);
-		return r < 0 ? r : open_call(calls, thread, visit, place->region, sp);
+		ret = bury_below(calls, thread, sp, true, visit->time);
+		return ret < 0 ? ret : open_call(calls, thread, visit, place->region, sp);
 	case PM_PLACE_IN:
 		at = find_live(calls, thread, place->region,
 			       place->sp_known ? &sp : NULL);
 		if (at != SIZE_MAX && !(place->fresh && place->sp_known))
 			return 0;
-		r = at == SIZE_MAX ? 0 : bury_stale(calls, thread, at);
-		if (r == 0)
-			r = bury_below(calls, thread, sp, false, visit->time);
-		return r < 0 ? r : open_call(calls, thread, visit, place->region, sp);
+		ret = at == SIZE_MAX ? 0 : bury_stale(calls, thread, at);
+		if (ret == 0)
+			ret = bury_below(calls, thread, sp, false, visit->time);
+		return ret < 0 ? ret : open_call(calls, thread, visit, place->region, sp);
 	case PM_PLACE_EXIT:
 	case PM_PLACE_OUT:
 		return close_call(calls, thread, visit, place,
@@ -387,7 +387,7 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 	const struct pm_place *place;
 	struct pm_calls_thread *thread;
 	bool begins;
-	int r;
+	int ret;
 
 	if (visit->place >= calls->options.regions->places.len)
 		return -EINVAL;
@@ -407,28 +407,28 @@ int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit)
 		count_visit(thread, place);
 	extra[PM_CALLS_CHEAP] = thread->cheap;
 	extra[PM_CALLS_DEAR] = thread->dear;
-	r = apply_visit(calls, thread, visit, place);
+	ret = apply_visit(calls, thread, visit, place);
 	if (!begins)
 		count_visit(thread, place);
 	extra[PM_CALLS_CHEAP] = thread->cheap;
 	extra[PM_CALLS_DEAR] = thread->dear;
 	extra[PM_CALLS_OWN] = 0;
 	memcpy(thread->last, calls->scratch, calls->columns * sizeof(*thread->last));
-	return r;
+	return ret;
 }
 
 /* ---- threads ------------------------------------------------------------------------- */
 
 static int close_all(struct pm_calls *calls, struct pm_calls_thread *thread)
 {
-	int r = 0;
+	int ret = 0;
 
-	while (thread->live.len > 0 && r == 0)
-		r = bury_frame(calls, thread, thread->live.data[--thread->live.len]);
+	while (thread->live.len > 0 && ret == 0)
+		ret = bury_frame(calls, thread, thread->live.data[--thread->live.len]);
 	for (size_t i = 0; i < thread->dead_list.len; i++)
 		if (thread->dead_list.data[i] != PM_INDEX_NONE)
 			drop_frame(calls, thread->dead_list.data[i]);
-	return r;
+	return ret;
 }
 
 void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid)
@@ -492,10 +492,10 @@ int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid
 	thread->last[calls->options.events + PM_CALLS_TIME] = time;
 	for (size_t i = 0; i < parent->live.len; i++) {
 		struct pm_calls_frame like = calls->frames.data[parent->live.data[i]];
-		int r = copy_call(calls, thread, &like, time);
+		int ret = copy_call(calls, thread, &like, time);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -540,7 +540,7 @@ static void cleanup_calls(struct pm_calls **calls)
 	pm_calls_free(*calls);
 }
 
-int pm_calls_new(struct pm_calls **ret, const struct pm_calls_options *options)
+int pm_calls_new(struct pm_calls **out, const struct pm_calls_options *options)
 {
 	struct pm_calls *calls PM_CLEANUP(cleanup_calls) = calloc(1, sizeof(*calls));
 	size_t regions = options->regions->list.len;
@@ -558,6 +558,6 @@ int pm_calls_new(struct pm_calls **ret, const struct pm_calls_options *options)
 		if (pm_vec_push(&calls->regions,
 				(struct pm_calls_region){ .random = i + 1 }) < 0)
 			return -ENOMEM;
-	*ret = PM_TAKE_PTR(calls);
+	*out = PM_TAKE_PTR(calls);
 	return 0;
 }

@@ -348,19 +348,19 @@ static int read_log(struct pm_callgrind_log *log, struct pm_stat *stat, int dir_
 	return read_log_lines(log, stat, bytes, (pid_t)strtol(name + 4, NULL, 10));
 }
 
-int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
+int pm_callgrind_log_read(struct pm_callgrind_log *out, struct pm_stat *stat,
 			  const char *dir, const char *only)
 {
 	DIR *entries = opendir(dir);
 	const struct dirent *entry;
-	int result = 0;
+	int ret = 0;
 
-	*ret = (struct pm_callgrind_log){ 0 };
-	while (entries && result == 0 && (entry = readdir(entries)))
+	*out = (struct pm_callgrind_log){ 0 };
+	while (entries && ret == 0 && (entry = readdir(entries)))
 		if (strncmp(entry->d_name, "log.", 4) == 0 &&
 		    (!only || strcmp(entry->d_name, only) == 0))
-			result = read_log(ret, stat, dirfd(entries), entry->d_name);
+			ret = read_log(out, stat, dirfd(entries), entry->d_name);
 	if (entries)
 		closedir(entries);
-	return result;
+	return ret;
 }

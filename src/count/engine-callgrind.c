@@ -52,11 +52,11 @@ static void callgrind_engine_release(struct engine *it)
 
 static int folder_error(struct pm_error *err, const char *path)
 {
-	int code = -errno;
+	int ret = -errno;
 
-	pm_error_set(err, code, "a folder for valgrind's files: %s", strerror(errno));
+	pm_error_set(err, ret, "a folder for valgrind's files: %s", strerror(errno));
 	pm_error_where(err, path, -1);
-	return code;
+	return ret;
 }
 
 /* Gives the directory to the command's user, whose processes write there. */

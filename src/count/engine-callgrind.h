@@ -30,5 +30,5 @@ struct pm_callgrind_log {
 	 * a process; "": none. "?": it did not give the name. */
 	char unreadable[PATH_MAX];
 };
-int pm_callgrind_log_read(struct pm_callgrind_log *ret, struct pm_stat *stat,
+int pm_callgrind_log_read(struct pm_callgrind_log *out, struct pm_stat *stat,
 			  const char *dir, const char *only);

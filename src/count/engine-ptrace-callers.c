@@ -210,7 +210,7 @@ int pm_ptr_callers_name(struct pm_ptr_callers *callers, const struct pm_procs *p
 
 int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
 			const struct pm_procs *procs, uint32_t caller,
-			struct pm_stat_caller *ret)
+			struct pm_stat_caller *out)
 {
 	const struct pm_ptr_chain *chain;
 
@@ -230,7 +230,7 @@ int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
 		if (pm_stat_text(&frame.function, from->function) < 0 ||
 		    pm_stat_text(&frame.file, from->file) < 0 ||
 		    pm_stat_text(&frame.module, path) < 0 ||
-		    pm_vec_push(&ret->frames, frame) < 0) {
+		    pm_vec_push(&out->frames, frame) < 0) {
 			free(frame.function);
 			free(frame.file);
 			free(frame.module);

@@ -97,22 +97,22 @@ void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *th
 }
 
 void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
-			uint64_t cpu_ns, uint64_t *ret, struct pm_visit *visit)
+			uint64_t cpu_ns, uint64_t *out, struct pm_visit *visit)
 {
 	const struct pm_counters_values *values = &thread->values;
 
-	memset(ret, 0, counts->specs.len * sizeof(*ret));
+	memset(out, 0, counts->specs.len * sizeof(*out));
 	if (thread->counters &&
 	    pm_counters_read(thread->counters, &thread->values, NULL) == 0)
 		for (size_t i = 0; i < counts->specs.len && i < values->reads.len; i++) {
-			ret[i] = values->reads.data[i].value;
+			out[i] = values->reads.data[i].value;
 			if (visit->enabled_ns == 0) {
 				visit->enabled_ns = values->reads.data[i].enabled_ns;
 				visit->running_ns = values->reads.data[i].running_ns;
 			}
 		}
 	if (counts->clock >= 0)
-		ret[counts->clock] = cpu_ns;
+		out[counts->clock] = cpu_ns;
 }
 
 static void total_add_read(struct pm_ptr_total *total, const struct pm_count_read *read)
@@ -156,13 +156,13 @@ void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *t
 }
 
 static int event_set_state(const struct pm_counters_event *event,
-			   struct pm_stat_event *ret)
+			   struct pm_stat_event *out)
 {
-	ret->state = event->state;
-	ret->user_only = !event->spec.kernel || event->kernel_dropped;
-	if (event->state == PM_STAT_OK || ret->why)
+	out->state = event->state;
+	out->user_only = !event->spec.kernel || event->kernel_dropped;
+	if (event->state == PM_STAT_OK || out->why)
 		return 0;
-	return pm_stat_text(&ret->why, event->why.text);
+	return pm_stat_text(&out->why, event->why.text);
 }
 
 static struct pm_stat_value value_from_total(const struct pm_ptr_total *total)

@@ -78,7 +78,7 @@ static uint32_t free_thread(struct pm_ptr *ptr)
 
 /* Takes ownership of @image, also on failure. */
 static int ptr_add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *image,
-			   bool counted, uint32_t *ret)
+			   bool counted, uint32_t *out)
 {
 	uint32_t row = image ? free_process(ptr) : PM_INDEX_NONE;
 
@@ -88,7 +88,7 @@ static int ptr_add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *i
 	}
 	ptr->processes.data[row] =
 		(struct pm_ptr_process){ .pid = pid, .image = image, .counted = counted };
-	*ret = row;
+	*out = row;
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static void follow_by_hits(struct pm_ptr *ptr, struct pm_ptr_thread *thread)
 }
 
 static int ptr_add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool counted,
-			  uint32_t *ret)
+			  uint32_t *out)
 {
 	uint32_t row = free_thread(ptr);
 
@@ -115,7 +115,7 @@ static int ptr_add_thread(struct pm_ptr *ptr, pid_t tid, uint32_t process, bool 
 		follow_by_hits(ptr, &ptr->threads.data[row]);
 	else if (counted && tid != ptr->command)
 		pm_ptr_counts_open(&ptr->counts, &ptr->threads.data[row].counters, tid);
-	*ret = row;
+	*out = row;
 	return 0;
 }
 

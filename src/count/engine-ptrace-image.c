@@ -230,12 +230,12 @@ struct look {
 
 /* The next free slot near @address; 0: none. */
 static uint64_t next_slot(const struct look *look, uint64_t address,
-			  struct pm_ptr_room **ret)
+			  struct pm_ptr_room **out)
 {
-	*ret = find_room(look->next, address);
-	if (!*ret)
-		*ret = map_slot_room(look->next, look->pid, look->tid, address);
-	return *ret ? (*ret)->used : 0;
+	*out = find_room(look->next, address);
+	if (!*out)
+		*out = map_slot_room(look->next, look->pid, look->tid, address);
+	return *out ? (*out)->used : 0;
 }
 
 /* Makes the code of the slot for the instruction, and stores the slot's address in @made,

@@ -17,18 +17,18 @@ const uint8_t pm_ptr_syscall[] = { 0x0f, 0x05 };
 const size_t pm_ptr_syscall_len = sizeof(pm_ptr_syscall);
 
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
-		     struct pm_ptr_code *ret)
+		     struct pm_ptr_code *out)
 {
-	return pm_ptr_slot_make_x86(bytes, len, address, slot, ret);
+	return pm_ptr_slot_make_x86(bytes, len, address, slot, out);
 }
 
-int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret)
+int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *out)
 {
 	struct user_regs_struct user;
 
 	if (ptrace(PTRACE_GETREGS, tid, NULL, &user) != 0)
 		return -ESRCH;
-	*ret = (struct pm_ptr_regs){
+	*out = (struct pm_ptr_regs){
 		.ip = user.rip, .sp = user.rsp, .flags = user.eflags, .user = user
 	};
 	return 0;
@@ -78,10 +78,10 @@ void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *b
 }
 
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
-			uint64_t *ret)
+			uint64_t *out)
 {
-	return pm_trace_read(tid, regs->sp + sp_offset, ret, sizeof(*ret)) ==
-	       sizeof(*ret);
+	return pm_trace_read(tid, regs->sp + sp_offset, out, sizeof(*out)) ==
+	       sizeof(*out);
 }
 
 /* With orig_rax -1 the kernel restarts no system call (arch_do_signal_or_restart() in
@@ -120,15 +120,15 @@ const uint8_t pm_ptr_syscall[] = { 0x01, 0x00, 0x00, 0xd4 };
 const size_t pm_ptr_syscall_len = sizeof(pm_ptr_syscall);
 
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
-		     struct pm_ptr_code *ret)
+		     struct pm_ptr_code *out)
 {
 	/* A program may start to use it after its breakpoints have been planted. */
 	bool second_stack = getauxval(AT_HWCAP) & HWCAP_OF_GCS;
 
-	return pm_ptr_slot_make_arm64(bytes, len, address, slot, second_stack, ret);
+	return pm_ptr_slot_make_arm64(bytes, len, address, slot, second_stack, out);
 }
 
-int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret)
+int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *out)
 {
 	struct pm_ptr_arm64 user;
 	struct iovec iov = { &user, sizeof(user) };
@@ -137,7 +137,7 @@ int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret)
 		return -ESRCH;
 	if (iov.iov_len != sizeof(user))
 		return -EOPNOTSUPP; /* a 32-bit program */
-	*ret = (struct pm_ptr_regs){
+	*out = (struct pm_ptr_regs){
 		.ip = user.pc, .sp = user.sp, .flags = user.pstate, .user = user
 	};
 	return 0;
@@ -211,7 +211,7 @@ void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *b
 /* The link register may have an authentication code by then; the kernel returns the
  * mask. */
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
-			uint64_t *ret)
+			uint64_t *out)
 {
 	struct {
 		uint64_t data, code;
@@ -220,7 +220,7 @@ bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_o
 
 	if (ptrace(PTRACE_GETREGSET, tid, NT_ARM_PAC_MASK, &iov) != 0)
 		mask.code = 0; /* the processor has no pointer authentication */
-	*ret = regs->user.x[LINK] & ~mask.code;
+	*out = regs->user.x[LINK] & ~mask.code;
 	return true;
 }
 
@@ -246,12 +246,12 @@ const uint8_t pm_ptr_syscall[] = { 0 };
 const size_t pm_ptr_syscall_len = 0;
 
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
-		     struct pm_ptr_code *ret)
+		     struct pm_ptr_code *out)
 {
 	return -EOPNOTSUPP;
 }
 
-int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret)
+int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *out)
 {
 	return -EOPNOTSUPP;
 }
@@ -290,7 +290,7 @@ void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *b
 }
 
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
-			uint64_t *ret)
+			uint64_t *out)
 {
 	return false;
 }

@@ -19,29 +19,29 @@ enum {
 
 static const char linker_function[] = "_dl_debug_state";
 
-static bool elf_read_at(int fd, uint64_t offset, void *ret, size_t len)
+static bool elf_read_at(int fd, uint64_t offset, void *out, size_t len)
 {
-	return offset <= INT64_MAX && pread(fd, ret, len, (off_t)offset) == (ssize_t)len;
+	return offset <= INT64_MAX && pread(fd, out, len, (off_t)offset) == (ssize_t)len;
 }
 
-static bool elf_read_header(int fd, Elf64_Ehdr *ret)
+static bool elf_read_header(int fd, Elf64_Ehdr *out)
 {
-	return elf_read_at(fd, 0, ret, sizeof(*ret)) &&
-	       memcmp(ret->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       ret->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       ret->e_phentsize == sizeof(Elf64_Phdr);
+	return elf_read_at(fd, 0, out, sizeof(*out)) &&
+	       memcmp(out->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       out->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       out->e_phentsize == sizeof(Elf64_Phdr);
 }
 
 /* The next segment that is mapped from the file; false: there are no more. */
-static bool next_load(int fd, const Elf64_Ehdr *header, size_t *at, Elf64_Phdr *ret)
+static bool next_load(int fd, const Elf64_Ehdr *header, size_t *at, Elf64_Phdr *out)
 {
 	while (*at < header->e_phnum && *at < SEGMENTS_MAX) {
-		uint64_t offset = header->e_phoff + (*at)++ * sizeof(*ret);
+		uint64_t offset = header->e_phoff + (*at)++ * sizeof(*out);
 
-		if (!elf_read_at(fd, offset, ret, sizeof(*ret)))
+		if (!elf_read_at(fd, offset, out, sizeof(*out)))
 			return false;
-		if (ret->p_type == PT_LOAD && ret->p_filesz > 0 &&
-		    ret->p_offset + ret->p_filesz > ret->p_offset)
+		if (out->p_type == PT_LOAD && out->p_filesz > 0 &&
+		    out->p_offset + out->p_filesz > out->p_offset)
 			return true;
 	}
 	return false;
@@ -61,7 +61,7 @@ static int find_ends(int fd, struct pm_ptr_file *file)
 	return ret;
 }
 
-bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret)
+bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *out)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr load;
@@ -70,7 +70,7 @@ bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret)
 		return false;
 	for (size_t at = 0; next_load(fd, &header, &at, &load);)
 		if (offset >= load.p_offset && offset - load.p_offset < load.p_filesz) {
-			*ret = load.p_vaddr + (offset - load.p_offset);
+			*out = load.p_vaddr + (offset - load.p_offset);
 			return true;
 		}
 	return false;
@@ -272,7 +272,7 @@ static uint8_t first_length(const uint8_t *bytes, uint16_t machine)
 	return memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
 }
 
-static int make_linker_site(int fd, struct pm_ptr_site *ret)
+static int make_linker_site(int fd, struct pm_ptr_site *out)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr load;
@@ -292,7 +292,7 @@ static int make_linker_site(int fd, struct pm_ptr_site *ret)
 		site.len = first_length(site.bytes, header.e_machine);
 		if (site.len == 0)
 			return -EOPNOTSUPP;
-		*ret = site;
+		*out = site;
 		return 0;
 	}
 	return -ENODATA;

@@ -303,7 +303,7 @@ static enum kind class_with_second_stack(uint32_t word)
 }
 
 int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
-			   uint64_t slot, bool second_stack, struct pm_ptr_code *ret)
+			   uint64_t slot, bool second_stack, struct pm_ptr_code *out)
 {
 	struct pm_ptr_code made = { 0 };
 	struct pm_ptr_arm64 unused = { 0 };
@@ -317,7 +317,7 @@ int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
 	if (class == REFUSED || (class == LITERAL && (word & LITERAL_VECTOR)))
 		return -EOPNOTSUPP;
 	if (class != SIGNED && pm_ptr_arm64_run(word, &unused)) {
-		*ret = made;
+		*out = made;
 		return 0;
 	}
 	if (class == LITERAL)
@@ -329,6 +329,6 @@ int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
 		if (!emit_direct_jump(&made, slot, address + WORD))
 			return -EOPNOTSUPP;
 	}
-	*ret = made;
+	*out = made;
 	return 0;
 }

@@ -44,38 +44,38 @@ static size_t vector_prefix(uint8_t byte)
 }
 
 /* False if the instruction is cut off. */
-static bool parse_insn_shape(const uint8_t *bytes, uint8_t len, struct shape *ret)
+static bool parse_insn_shape(const uint8_t *bytes, uint8_t len, struct shape *out)
 {
 	uint8_t at = 0;
 	size_t vector;
 
-	*ret = (struct shape){ .len = len };
+	*out = (struct shape){ .len = len };
 	while (at < len && is_prefix(bytes[at]))
 		at++;
 	if (at < len && (bytes[at] & 0xf0) == 0x40)
 		at++; /* REX */
 	if (at >= len)
 		return false;
-	ret->opcode_at = at;
-	ret->opcode = bytes[at];
+	out->opcode_at = at;
+	out->opcode = bytes[at];
 	vector = vector_prefix(bytes[at]);
 	if (vector > 0) {
 		at = (uint8_t)(at + vector);
 		/* Only vzeroupper and vzeroall have no ModRM byte. */
-		ret->modrm_at = at < len && bytes[at] != 0x77 ? at + 1 : 0;
+		out->modrm_at = at < len && bytes[at] != 0x77 ? at + 1 : 0;
 	} else if (bytes[at] != 0x0f) {
-		ret->modrm_at = has_bit(modrm_one, bytes[at]) ? at + 1 : 0;
+		out->modrm_at = has_bit(modrm_one, bytes[at]) ? at + 1 : 0;
 	} else {
 		if (++at >= len)
 			return false;
-		ret->two_bytes = true;
-		ret->opcode = bytes[at];
+		out->two_bytes = true;
+		out->opcode = bytes[at];
 		if (bytes[at] == 0x38 || bytes[at] == 0x3a)
-			ret->modrm_at = at + 2;
+			out->modrm_at = at + 2;
 		else if (has_bit(modrm_two, bytes[at]))
-			ret->modrm_at = at + 1;
+			out->modrm_at = at + 1;
 	}
-	return ret->modrm_at < len;
+	return out->modrm_at < len;
 }
 
 /* ---- code for slots ----------------------------------------------------------------- */
@@ -263,7 +263,7 @@ static void emit_moved_insn(struct code *code, const uint8_t *bytes,
 }
 
 int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
-			 uint64_t slot, struct pm_ptr_code *ret)
+			 uint64_t slot, struct pm_ptr_code *out)
 {
 	struct pm_ptr_code made = { 0 };
 	struct code code = { .at = slot, .ret = &made };
@@ -274,6 +274,6 @@ int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
 	emit_moved_insn(&code, bytes, &shape, address);
 	if (code.failed)
 		return -EOPNOTSUPP;
-	*ret = made;
+	*out = made;
 	return 0;
 }

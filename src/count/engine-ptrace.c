@@ -46,11 +46,11 @@ static void ptrace_on_thread_named(void *user, pid_t pid, pid_t tid, const char 
 	pm_calls_thread_named(((struct pm_ptr_engine *)user)->calls, pid, tid, comm);
 }
 
-static int ptrace_name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
+static int ptrace_name_caller(void *user, uint32_t caller, struct pm_stat_caller *out)
 {
 	const struct pm_ptr_engine *it = user;
 
-	return pm_ptr_callers_fill(&it->ptr.callers, it->ptr.procs, caller, ret);
+	return pm_ptr_callers_fill(&it->ptr.callers, it->ptr.procs, caller, out);
 }
 
 static void ptrace_on_call_ended(void *user, uint32_t region,
@@ -100,10 +100,10 @@ static int start_tick_timer(struct pm_ptr_engine *it, struct pm_error *err)
 	if (sigaction(SIGALRM, &action, &it->before) < 0)
 		return pm_error_set(err, -errno, "sigaction: %s", strerror(errno));
 	if (timer_create(CLOCK_MONOTONIC, &event, &it->timer) < 0) {
-		int code = -errno;
+		int ret = -errno;
 
 		sigaction(SIGALRM, &it->before, NULL);
-		return pm_error_set(err, code, "timer: %s", strerror(-code));
+		return pm_error_set(err, ret, "timer: %s", strerror(-ret));
 	}
 	/* Without hits, SIGCHLD is not used, and each stop would send one. */
 	if (!it->ptr.hw_wanted) {

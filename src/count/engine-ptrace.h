@@ -39,10 +39,10 @@ struct pm_ptr_code {
  * code's length is 0, no slot is needed: pm_ptr_arm64_run() carries out the
  * instruction. */
 int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
-			 uint64_t slot, struct pm_ptr_code *ret);
+			 uint64_t slot, struct pm_ptr_code *out);
 /* @second_stack: there may be a second stack, of return addresses (FEAT_GCS). */
 int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
-			   uint64_t slot, bool second_stack, struct pm_ptr_code *ret);
+			   uint64_t slot, bool second_stack, struct pm_ptr_code *out);
 
 /* Laid out like struct user_regs_struct of aarch64. */
 struct pm_ptr_arm64 {
@@ -70,10 +70,10 @@ extern const uint8_t pm_ptr_trap[PM_PTR_TRAP_BYTES];
 extern const uint64_t pm_ptr_near_bytes;
 /* The function above for this machine. */
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
-		     struct pm_ptr_code *ret);
+		     struct pm_ptr_code *out);
 
 /* -ESRCH: the thread is being killed; -EOPNOTSUPP: it runs in another mode than we do. */
-int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *ret);
+int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *out);
 /* Sets all of @regs->user. The system call that the thread may be in is not restarted. */
 int pm_ptr_regs_set(pid_t tid, const struct pm_ptr_regs *regs);
 /* The thread continues at @ip, with @sp; its other registers are those of @regs, which it
@@ -96,7 +96,7 @@ void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *b
 /* For a thread at an entry: the address that it will return to; @sp_offset: as in
  * pm_place. */
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
-			uint64_t *ret);
+			uint64_t *out);
 
 /* Prepares @regs for a system call by the instruction at @instruction, and gets its
  * result. */
@@ -227,10 +227,10 @@ int pm_ptr_counts_init(struct pm_ptr_counts *counts, const struct pm_event_spec 
 void pm_ptr_counts_release(struct pm_ptr_counts *counts);
 void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
 			pid_t tid);
-/* Fills @ret, by event, and the visit's times. @cpu_ns: of the thread, used for
+/* Fills @out, by event, and the visit's times. @cpu_ns: of the thread, used for
  * `clock`. */
 void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
-			uint64_t cpu_ns, uint64_t *ret, struct pm_visit *visit);
+			uint64_t cpu_ns, uint64_t *out, struct pm_visit *visit);
 /* Adds the thread's counts to the totals. */
 void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread);
 /* Adds the counts of hits. 0 or -ENOMEM. */
@@ -240,7 +240,7 @@ int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *sta
 			 struct pm_stat_value *values);
 
 /* The svma of @offset of an ELF file; false if the offset is not mapped. */
-bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *ret);
+bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *out);
 
 /* ---- engine-ptrace-hw.c ---------------------------------------------------------------- */
 
@@ -322,7 +322,7 @@ uint32_t pm_ptr_callers_look(struct pm_ptr_callers *callers, struct pm_procs *pr
 int pm_ptr_callers_name(struct pm_ptr_callers *callers, const struct pm_procs *procs);
 int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
 			const struct pm_procs *procs, uint32_t caller,
-			struct pm_stat_caller *ret);
+			struct pm_stat_caller *out);
 
 /* ---- engine-ptrace-cpu.c --------------------------------------------------------------- */
 

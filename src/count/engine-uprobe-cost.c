@@ -113,12 +113,12 @@ static int find_segment_of_address(struct dl_phdr_info *info, size_t size, void 
 	return 0;
 }
 
-static bool locate_in_file(const void *address, struct where *ret)
+static bool locate_in_file(const void *address, struct where *out)
 {
-	ret->address = (uintptr_t)address;
-	ret->found = false;
-	dl_iterate_phdr(find_segment_of_address, ret);
-	return ret->found;
+	out->address = (uintptr_t)address;
+	out->found = false;
+	dl_iterate_phdr(find_segment_of_address, out);
+	return out->found;
 }
 
 /* ---- the child ------------------------------------------------------------------------- */
@@ -178,19 +178,19 @@ static int samples_add_hit(struct samples *samples, const struct pm_hit *hit)
 {
 	bool entry = hit->place % 2 == 0;
 	uint64_t now[PM_HITS_COUNTERS_MAX + 1];
-	int r = 0;
+	int ret = 0;
 
 	memcpy(now, hit->counts, (samples->columns - 1) * sizeof(*now));
 	now[samples->columns - 1] = hit->time;
 	if (samples->entered && samples->seen >= COLD)
-		r = samples_add_row(samples, entry, now);
+		ret = samples_add_row(samples, entry, now);
 	if (entry) {
 		memcpy(samples->entry, now, sizeof(now));
 		samples->entered = true;
 		samples->of_cheap = hit->place >= 2;
 		samples->seen++;
 	}
-	return r;
+	return ret;
 }
 
 static int compare_sample_values(const void *a, const void *b)
@@ -278,17 +278,17 @@ static int read_hits(struct pm_hits *hits, struct samples *samples)
 	enum pm_hits_what what;
 	struct pm_record record;
 	struct pm_hit hit;
-	int r;
+	int ret;
 
 	pm_hits_begin(hits, true);
-	while ((r = pm_hits_next(hits, &what, &hit, &record, NULL)) == 1) {
+	while ((ret = pm_hits_next(hits, &what, &hit, &record, NULL)) == 1) {
 		if (what != PM_HITS_HIT)
 			continue;
-		r = samples_add_hit(samples, &hit);
-		if (r < 0)
-			return r;
+		ret = samples_add_hit(samples, &hit);
+		if (ret < 0)
+			return ret;
 	}
-	return r;
+	return ret;
 }
 
 /* ---- the measurement ------------------------------------------------------------------- */
@@ -309,7 +309,7 @@ static int sample_child_hits(pid_t pid, int go, const struct where *places,
 		.ring_pages = RING_PAGES,
 	};
 	struct pm_hits *hits = NULL;
-	int r;
+	int ret;
 
 	for (size_t i = 0; i < PLACES; i++) {
 		specs[i].kind = PM_EVENT_UPROBE;
@@ -317,15 +317,15 @@ static int sample_child_hits(pid_t pid, int go, const struct where *places,
 		specs[i].config2 = places[i].offset;
 		specs[i].user = specs[i].kernel = true;
 	}
-	r = pm_hits_open(&hits, &wanted, NULL);
-	if (r < 0)
-		return r;
+	ret = pm_hits_open(&hits, &wanted, NULL);
+	if (ret < 0)
+		return ret;
 	if (write(go, "", 1) == 1 && waitpid(pid, NULL, 0) == pid)
-		r = read_hits(hits, samples);
+		ret = read_hits(hits, samples);
 	else
-		r = -errno;
+		ret = -errno;
 	pm_hits_free(hits);
-	return r;
+	return ret;
 }
 
 int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *options)
@@ -339,7 +339,7 @@ int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *
 	int go PM_AUTO_CLOSE = -1;
 	bool any = true;
 	pid_t pid;
-	int r;
+	int ret;
 
 	if (!places)
 		return -ENOMEM;
@@ -349,16 +349,16 @@ int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *
 	pid = start_sampled_child(&go);
 	if (pid < 0)
 		return 0;
-	r = sample_child_hits(pid, go, places, options, &samples);
+	ret = sample_child_hits(pid, go, places, options, &samples);
 	/* Without a byte, the child ends by itself. */
 	close(pm_take_fd(&go));
 	waitpid(pid, NULL, 0);
 	for (size_t i = 0; i < 4; i++)
 		any &= samples.rows[i / 2][i % 2].len > 0;
-	if (r == 0 && any)
-		r = fill_cost(cost, options, &samples);
+	if (ret == 0 && any)
+		ret = fill_cost(cost, options, &samples);
 	/* Without a cost nothing is subtracted, and that is reported. */
-	return r == -ENOMEM ? r : 0;
+	return ret == -ENOMEM ? ret : 0;
 }
 
 #else

@@ -23,7 +23,7 @@ enum {
 static int hold_seize_tasks(struct pm_up_engine *it, struct pm_error *err)
 {
 	const struct pm_targets *targets = it->options->targets;
-	int r;
+	int ret;
 
 	if (!targets)
 		return pm_trace_seize(it->hold.trace, it->child->launch.pid, true, err);
@@ -31,12 +31,13 @@ static int hold_seize_tasks(struct pm_up_engine *it, struct pm_error *err)
 		if (targets->roots.data[i].tid != 0)
 			return pm_error_set(err, -ENOTSUP,
 					    "only those of whole processes can be");
-		r = pm_trace_seize(it->hold.trace, targets->roots.data[i].pid, true, err);
-		if (r > 0)
-			r = pm_error_set(err, -EAGAIN,
-					 "they are made faster than they can be found");
-		if (r < 0)
-			return r;
+		ret = pm_trace_seize(it->hold.trace, targets->roots.data[i].pid, true,
+				     err);
+		if (ret > 0)
+			ret = pm_error_set(err, -EAGAIN,
+					   "they are made faster than they can be found");
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -44,9 +45,9 @@ static int hold_seize_tasks(struct pm_up_engine *it, struct pm_error *err)
 static void hold_follow_thread(struct pm_up_hold *hold, struct pm_hits *hits, pid_t tid)
 {
 	struct pm_error why;
-	int r = pm_hits_follow(hits, tid, &why);
+	int ret = pm_hits_follow(hits, tid, &why);
 
-	if (r == 0 || r == -ESRCH)
+	if (ret == 0 || ret == -ESRCH)
 		return;
 	if (hold->refused++ == 0)
 		hold->why = why;
@@ -97,25 +98,25 @@ static void hold_end_command(struct pm_up_engine *it, int status)
 static int hold_handle_new_thread(struct pm_up_engine *it, pid_t tid,
 				  struct pm_error *err)
 {
-	int r = pm_hits_follows(it->hits, tid) ? pm_up_drain(it, false, err) : 0;
+	int ret = pm_hits_follows(it->hits, tid) ? pm_up_drain(it, false, err) : 0;
 
-	if (r == 0)
+	if (ret == 0)
 		hold_follow_thread(&it->hold, it->hits, tid);
-	return r;
+	return ret;
 }
 
 static int hold_handle_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
 			    struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	it->hold.privileged += pm_tell_is_privileged(event->pid);
 	if (event->former_tid == event->tid)
 		return 0;
-	r = pm_up_drain(it, false, err);
-	if (r == 0)
+	ret = pm_up_drain(it, false, err);
+	if (ret == 0)
 		pm_hits_renamed(it->hits, event->former_tid, event->tid);
-	return r;
+	return ret;
 }
 
 /* 1: an event was handled; 0: none; or negative. */
@@ -123,32 +124,32 @@ static int hold_handle_next_event(struct pm_up_engine *it, struct pm_trace_event
 				  struct pm_error *err)
 {
 	struct pm_up_hold *hold = &it->hold;
-	int r = pm_trace_next(hold->trace, event, err);
+	int ret = pm_trace_next(hold->trace, event, err);
 
-	if (r <= 0)
-		return r;
+	if (ret <= 0)
+		return ret;
 	if (event->what == PM_TRACE_EXIT && !it->options->targets &&
 	    event->tid == it->child->launch.pid && !it->child->status_known)
 		hold_end_command(it, event->status);
 	if (event->what == PM_TRACE_NEW && hold->holds)
-		r = hold_handle_new_thread(it, event->tid, err);
+		ret = hold_handle_new_thread(it, event->tid, err);
 	else if (event->what == PM_TRACE_EXEC && hold->holds)
-		r = hold_handle_exec(it, event, err);
+		ret = hold_handle_exec(it, event, err);
 	pm_trace_go_on(hold->trace);
-	return r < 0 ? r : 1;
+	return ret < 0 ? ret : 1;
 }
 
 int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err)
 {
 	struct pm_trace_event event;
-	int r = it->hold.trace ? 1 : 0;
+	int ret = it->hold.trace ? 1 : 0;
 
 	it->hold.more = false;
-	for (size_t i = 0; i < EVENTS_MAX && r == 1; i++)
-		r = hold_handle_next_event(it, &event, err);
+	for (size_t i = 0; i < EVENTS_MAX && ret == 1; i++)
+		ret = hold_handle_next_event(it, &event, err);
 	if (it->hold.trace)
-		it->hold.more = r == 1 || pm_trace_more(it->hold.trace);
-	return r < 0 ? r : 0;
+		it->hold.more = ret == 1 || pm_trace_more(it->hold.trace);
+	return ret < 0 ? ret : 0;
 }
 
 int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
@@ -158,13 +159,13 @@ int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
 	for (;;) {
 		struct pollfd signals = { it->child->signal_fd, POLLIN, 0 };
 		struct pm_trace_event event;
-		int r = hold_handle_next_event(it, &event, err);
+		int ret = hold_handle_next_event(it, &event, err);
 
-		if (r < 0 ||
-		    (r == 1 && event.tid == pid &&
+		if (ret < 0 ||
+		    (ret == 1 && event.tid == pid &&
 		     (event.what == PM_TRACE_EXEC || event.what == PM_TRACE_EXIT)))
-			return r < 0 ? r : 0;
-		if (r == 1)
+			return ret < 0 ? ret : 0;
+		if (ret == 1)
 			continue;
 		poll(&signals, 1, pm_trace_more(it->hold.trace) ? 0 : TICK_MS);
 		pm_child_signals(it->child);
@@ -207,16 +208,16 @@ bool pm_up_hold_missed(const struct pm_up_engine *it)
 int pm_up_hold_tell(const struct pm_up_engine *it)
 {
 	const struct pm_up_hold *hold = &it->hold;
-	int r = 0;
+	int ret = 0;
 
 	if (pm_hits_missed(it->hits) && hold->why.text[0])
-		r = pm_tell_warning(
+		ret = pm_tell_warning(
 			it->stat,
 			"new threads could not be held until they are counted: "
 			"%s",
 			hold->why.text);
-	if (r == 0 && hold->refused > 0)
-		r = pm_tell_warning(it->stat, "%zu threads are not counted: %s",
-				    hold->refused, hold->why.text);
-	return r < 0 ? r : pm_tell_privileged(it->stat, hold->privileged);
+	if (ret == 0 && hold->refused > 0)
+		ret = pm_tell_warning(it->stat, "%zu threads are not counted: %s",
+				      hold->refused, hold->why.text);
+	return ret < 0 ? ret : pm_tell_privileged(it->stat, hold->privileged);
 }

@@ -90,11 +90,11 @@ void pm_up_places_release(struct pm_up_places *places)
 }
 
 bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,
-		 uint32_t *ret)
+		 uint32_t *out)
 {
 	if (which >= (places->by_region ? 2 : 1))
 		return false;
-	*ret = places->by_region ? 2 * region + which : 0;
+	*out = places->by_region ? 2 * region + which : 0;
 	return true;
 }
 

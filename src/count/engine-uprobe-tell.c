@@ -37,12 +37,12 @@ static int uprobe_fill_counts(const struct pm_up_engine *it, struct pm_stat_valu
 {
 	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
 	bool crowded = pm_hits_crowded(it->hits);
-	int r = pm_hits_totals(it->hits, reads);
+	int ret = pm_hits_totals(it->hits, reads);
 
 	for (size_t i = 0; i < it->options->specs_len && i < it->stat->events.len; i++) {
 		struct pm_count count = pm_count_scale(&reads[i]);
 
-		if (r < 0 || it->stat->events.data[i].state != PM_STAT_OK || crowded) {
+		if (ret < 0 || it->stat->events.data[i].state != PM_STAT_OK || crowded) {
 			values[i].state = it->stat->events.data[i].state == PM_STAT_OK
 						  ? PM_STAT_NOT_COUNTED
 						  : it->stat->events.data[i].state;
@@ -54,14 +54,14 @@ static int uprobe_fill_counts(const struct pm_up_engine *it, struct pm_stat_valu
 						    .enabled_ns = count.enabled_ns,
 						    .running_ns = count.running_ns };
 	}
-	return r == -ENOMEM ? r : 0;
+	return ret == -ENOMEM ? ret : 0;
 }
 
 static int uprobe_fill_run(struct pm_up_engine *it)
 {
 	const struct pm_child *child = it->child;
 	struct pm_stat_run run = { .begin_ns = it->began_ns, .exit_code = -1 };
-	int r;
+	int ret;
 
 	run.exited = child->status_known && !it->options->targets;
 	if (run.exited && WIFEXITED(child->status))
@@ -75,12 +75,12 @@ static int uprobe_fill_run(struct pm_up_engine *it)
 	it->run = (uint32_t)it->stat->runs.len;
 	pm_tell_tools(it->stat, it->options, it->child, it->end_ns - it->begin_ns,
 		      run.values);
-	r = uprobe_fill_counts(it, run.values);
-	if (r == 0)
-		r = pm_vec_push(&it->stat->runs, run);
-	if (r < 0)
+	ret = uprobe_fill_counts(it, run.values);
+	if (ret == 0)
+		ret = pm_vec_push(&it->stat->runs, run);
+	if (ret < 0)
 		free(run.values);
-	return r;
+	return ret;
 }
 
 /* Of column @at: the cost inside a call or, with @inner, the cost of its entry and exit
@@ -114,7 +114,7 @@ static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, bool inne
 }
 
 static int fill_overhead(struct pm_up_engine *it, size_t first, bool inner,
-			 struct pm_stat_value **ret)
+			 struct pm_stat_value **out)
 {
 	struct pm_stat *stat = it->stat;
 	struct pm_stat_value *values = pm_stat_values_new(stat->events.len);
@@ -134,8 +134,8 @@ static int fill_overhead(struct pm_up_engine *it, size_t first, bool inner,
 			};
 		values[i].raw = values[i].value;
 	}
-	free(*ret);
-	*ret = values;
+	free(*out);
+	*out = values;
 	stat->overhead_subtracted = !it->options->keep_overhead;
 	return 0;
 }
@@ -188,90 +188,90 @@ static int warn_of_refused_probes(const struct pm_up_engine *it)
 	const struct pm_regions *regions = it->options->regions;
 	size_t deaf = 0;
 	uint32_t first = 0;
-	int r = 0;
+	int ret = 0;
 
 	for (uint32_t i = 0; i < regions->list.len; i++)
 		if (regions->list.data[i].sum < 0 && pm_regions_is_deaf(regions, i) &&
 		    deaf++ == 0)
 			first = i;
 	if (deaf > 0)
-		r = pm_tell_warning(
+		ret = pm_tell_warning(
 			it->stat,
 			"the kernel puts no probe on the instructions that %s "
 			"begins with (%zu such functions): whether it was "
 			"called is not known; try: --engine ptrace",
 			regions->list.data[first].name, deaf);
 	else if (it->places.refused > 0)
-		r = pm_tell_warning(
+		ret = pm_tell_warning(
 			it->stat,
 			"the kernel puts no probe on some instructions (%zu, one of them of "
 			"%s): calls that begin or end there are not seen to do so.",
 			it->places.refused,
 			regions->list.data[it->places.refused_region].name);
-	if (r == 0 && it->places.behind > 0)
-		r = pm_tell_warning(
+	if (ret == 0 && it->places.behind > 0)
+		ret = pm_tell_warning(
 			it->stat,
 			"the kernel puts no probe on the first instructions of %s (%zu such "
 			"places): they are looked at behind these, and a call that a fault "
 			"in them ends is not seen.",
 			regions->list.data[it->places.behind_region].name,
 			it->places.behind);
-	return r;
+	return ret;
 }
 
 static int uprobe_add_warnings(const struct pm_up_engine *it)
 {
 	const struct pm_perf_notes *notes = pm_hits_notes(it->hits);
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
-		r = pm_tell_warning(it->stat, "%s", notes->texts.data[i]);
-	if (r == 0)
-		r = pm_up_hold_tell(it);
-	if (r == 0)
-		r = pm_tell_lost(it->stat, it->hits);
-	if (r == 0 && !it->options->targets)
-		r = pm_tell_outlived(it->stat, count_running_descendants(it));
-	if (r == 0 && pm_hits_crowded(it->hits))
-		r = pm_tell_warning(
+	for (size_t i = 0; i < notes->texts.len && ret == 0; i++)
+		ret = pm_tell_warning(it->stat, "%s", notes->texts.data[i]);
+	if (ret == 0)
+		ret = pm_up_hold_tell(it);
+	if (ret == 0)
+		ret = pm_tell_lost(it->stat, it->hits);
+	if (ret == 0 && !it->options->targets)
+		ret = pm_tell_outlived(it->stat, count_running_descendants(it));
+	if (ret == 0 && pm_hits_crowded(it->hits))
+		ret = pm_tell_warning(
 			it->stat,
 			"the processor had not enough counters for all events at all "
 			"times, and calls were not seen meanwhile: count fewer events.");
-	if (r == 0)
-		r = warn_of_refused_probes(it);
-	if (r == 0 && it->places.unjudged > 0)
-		r = pm_tell_warning(
+	if (ret == 0)
+		ret = warn_of_refused_probes(it);
+	if (ret == 0 && it->places.unjudged > 0)
+		ret = pm_tell_warning(
 			it->stat,
 			"on this processor a probe does not tell whether a conditional jump "
 			"is taken (%zu, one of them of %s): calls that end so are not seen "
 			"to do so.",
 			it->places.unjudged,
 			it->options->regions->list.data[it->places.unjudged_region].name);
-	if (r == 0 && !it->cost.known)
-		r = pm_tell_warning(it->stat,
-				    "what looking at a call costs could not be measured: "
-				    "nothing was taken off.");
-	return r;
+	if (ret == 0 && !it->cost.known)
+		ret = pm_tell_warning(
+			it->stat, "what looking at a call costs could not be measured: "
+				  "nothing was taken off.");
+	return ret;
 }
 
 int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
 {
 	bool take_off = it->cost.known && !it->options->keep_overhead;
 	size_t first = it->stat->scopes.len;
-	int r = uprobe_fill_run(it);
+	int ret = uprobe_fill_run(it);
 
-	if (r == 0 && it->callers)
-		r = pm_callers_resolve(it->callers);
-	if (r == 0)
-		r = pm_calls_finish(it->calls, it->stat, it->run,
-				    take_off ? it->cost.call[0] : NULL);
-	if (r == 0 && it->cost.known)
-		r = fill_overhead(it, first, false, &it->stat->overhead);
-	if (r == 0 && it->cost.known)
-		r = fill_overhead(it, first, true, &it->stat->overhead_inner);
-	if (r == 0) {
+	if (ret == 0 && it->callers)
+		ret = pm_callers_resolve(it->callers);
+	if (ret == 0)
+		ret = pm_calls_finish(it->calls, it->stat, it->run,
+				      take_off ? it->cost.call[0] : NULL);
+	if (ret == 0 && it->cost.known)
+		ret = fill_overhead(it, first, false, &it->stat->overhead);
+	if (ret == 0 && it->cost.known)
+		ret = fill_overhead(it, first, true, &it->stat->overhead_inner);
+	if (ret == 0) {
 		fill_lost(it, first);
-		r = uprobe_add_warnings(it);
+		ret = uprobe_add_warnings(it);
 	}
-	return r < 0 ? pm_up_no_memory(err) : 0;
+	return ret < 0 ? pm_up_no_memory(err) : 0;
 }

@@ -107,16 +107,16 @@ int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 	enum pm_hits_what what;
 	struct pm_record record;
 	struct pm_hit hit;
-	int r;
+	int ret;
 
 	pm_hits_begin(it->hits, final);
-	while ((r = pm_hits_next(it->hits, &what, &hit, &record, err)) == 1) {
-		r = what == PM_HITS_HIT ? uprobe_handle_hit(it, &hit)
-					: uprobe_handle_record(it, &record);
-		if (r < 0)
+	while ((ret = pm_hits_next(it->hits, &what, &hit, &record, err)) == 1) {
+		ret = what == PM_HITS_HIT ? uprobe_handle_hit(it, &hit)
+					  : uprobe_handle_record(it, &record);
+		if (ret < 0)
 			return pm_up_no_memory(err);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- while it runs ------------------------------------------------------------------- */
@@ -127,14 +127,14 @@ static int fill_poll(struct pm_up_engine *it)
 	const int own[] = { it->child->signal_fd, ends };
 	size_t len;
 	const int *rings = pm_hits_poll_fds(it->hits, &len);
-	int r = 0;
+	int ret = 0;
 
 	pm_vec_clear(&it->poll_fds);
-	for (size_t i = 0; i < PM_ARRAY_LEN(own) && r == 0; i++)
-		r = pm_vec_push(&it->poll_fds, (struct pollfd){ own[i], POLLIN, 0 });
-	for (size_t i = 0; i < len && r == 0; i++)
-		r = pm_vec_push(&it->poll_fds, (struct pollfd){ rings[i], POLLIN, 0 });
-	return r;
+	for (size_t i = 0; i < PM_ARRAY_LEN(own) && ret == 0; i++)
+		ret = pm_vec_push(&it->poll_fds, (struct pollfd){ own[i], POLLIN, 0 });
+	for (size_t i = 0; i < len && ret == 0; i++)
+		ret = pm_vec_push(&it->poll_fds, (struct pollfd){ rings[i], POLLIN, 0 });
+	return ret;
 }
 
 /* SIGTERM first, then SIGKILL. */
@@ -171,23 +171,23 @@ static int uprobe_follow_hits(struct pm_up_engine *it, struct pm_error *err)
 		   : it->options->live             ? TICK_LIVE_MS
 						   : TICK_MS;
 	bool over = false;
-	int r = 0;
+	int ret = 0;
 
-	while (!over && r == 0) {
+	while (!over && ret == 0) {
 		if (fill_poll(it) < 0)
 			return pm_up_no_memory(err);
 		poll(it->poll_fds.data, it->poll_fds.len, it->hold.more ? 0 : tick);
 		pm_child_signals(it->child);
-		r = pm_up_hold_turn(it, err);
+		ret = pm_up_hold_turn(it, err);
 		over = uprobe_is_over(it);
-		if (!over && r == 0)
-			r = pm_up_drain(it, false, err);
+		if (!over && ret == 0)
+			ret = pm_up_drain(it, false, err);
 		pm_passed_tell(&it->passed, it->options);
 	}
 	it->end_ns = pm_now_ns();
 	pm_hits_disable(it->hits);
 	pm_up_hold_end(it);
-	return r == 0 ? pm_up_drain(it, true, err) : r;
+	return ret == 0 ? pm_up_drain(it, true, err) : ret;
 }
 
 /* The counting has failed halfway; this must not affect the command. */
@@ -221,7 +221,7 @@ static int uprobe_open_hits(struct pm_up_engine *it, struct pm_error *err)
 		.pid = it->child->launch.pid,
 		.no_inherit = options->no_inherit,
 	};
-	int r;
+	int ret;
 
 	if (it->callers) {
 		wanted.stack_bytes = pm_callers_stack_bytes(options->calls_from);
@@ -231,37 +231,37 @@ static int uprobe_open_hits(struct pm_up_engine *it, struct pm_error *err)
 		wanted.tids = options->targets->tids.data;
 		wanted.tids_len = options->targets->tids.len;
 	}
-	r = pm_hits_open(&it->hits, &wanted, err);
-	if (r == 0 && pm_up_fill_events(it) < 0)
+	ret = pm_hits_open(&it->hits, &wanted, err);
+	if (ret == 0 && pm_up_fill_events(it) < 0)
 		return pm_up_no_memory(err);
-	return r;
+	return ret;
 }
 
 /* The command stops at its exec for a moment, and pm_child_go() waits for that. */
 static int begin_held(struct pm_up_engine *it, struct pm_error *err)
 {
-	int r = pm_launch_begin(&it->child->launch, err);
+	int ret = pm_launch_begin(&it->child->launch, err);
 
-	return r == 0 ? pm_up_hold_until_exec(it, err) : r;
+	return ret == 0 ? pm_up_hold_until_exec(it, err) : ret;
 }
 
 static int uprobe_launch_command(struct pm_up_engine *it, struct pm_error *err)
 {
-	int r = pm_child_prepare(it->child, it->options->command, it->options->user,
-				 it->options->data_on_stdout, err);
+	int ret = pm_child_prepare(it->child, it->options->command, it->options->user,
+				   it->options->data_on_stdout, err);
 
-	if (r == 0)
-		r = pm_child_catch_signals(it->child, false, err);
-	if (r == 0)
-		r = uprobe_open_hits(it, err);
-	if (r == 0)
-		r = pm_up_hold_begin(it, err);
+	if (ret == 0)
+		ret = pm_child_catch_signals(it->child, false, err);
+	if (ret == 0)
+		ret = uprobe_open_hits(it, err);
+	if (ret == 0)
+		ret = pm_up_hold_begin(it, err);
 	it->begin_ns = pm_now_ns();
-	if (r == 0 && it->hold.holds)
-		r = begin_held(it, err);
-	if (r == 0)
+	if (ret == 0 && it->hold.holds)
+		ret = begin_held(it, err);
+	if (ret == 0)
 		return pm_child_go(it->child, err);
-	return r;
+	return ret;
 }
 
 /* There is no COMM record for a thread that is already running. */
@@ -281,28 +281,29 @@ static void uprobe_name_running_thread(struct pm_up_engine *it, pid_t tid)
 static int uprobe_attach_targets(struct pm_up_engine *it, struct pm_error *err)
 {
 	struct pm_targets *targets = it->options->targets;
-	int r = pm_child_catch_signals(it->child, false, err);
+	int ret = pm_child_catch_signals(it->child, false, err);
 
-	if (r == 0 && targets->kind != PM_PERF_TASKS)
+	if (ret == 0 && targets->kind != PM_PERF_TASKS)
 		return pm_error_set(err, -EINVAL,
 				    "functions are looked at in a command or in "
 				    "processes, not on all CPUs or in control groups");
-	if (r == 0)
-		r = uprobe_open_hits(it, err);
-	if (r == 0)
-		r = pm_up_hold_begin(it, err);
-	if (r == 0)
-		r = pm_targets_begin(targets, err);
+	if (ret == 0)
+		ret = uprobe_open_hits(it, err);
+	if (ret == 0)
+		ret = pm_up_hold_begin(it, err);
+	if (ret == 0)
+		ret = pm_targets_begin(targets, err);
 	/* Started while the events of the others were being opened. */
-	for (size_t i = 0; r == 0 && i < targets->late.len; i++)
+	for (size_t i = 0; ret == 0 && i < targets->late.len; i++)
 		pm_hits_follow(it->hits, targets->late.data[i], NULL);
-	for (size_t i = 0; r == 0 && it->callers && i < targets->roots.len; i++)
+	for (size_t i = 0; ret == 0 && it->callers && i < targets->roots.len; i++)
 		if (pm_callers_process(it->callers, targets->roots.data[i].pid) < 0)
 			return pm_up_no_memory(err);
-	for (size_t i = 0; r == 0 && it->options->by_thread && i < targets->tids.len; i++)
+	for (size_t i = 0; ret == 0 && it->options->by_thread && i < targets->tids.len;
+	     i++)
 		uprobe_name_running_thread(it, targets->tids.data[i]);
 	it->begin_ns = pm_now_ns();
-	return r;
+	return ret;
 }
 
 static void uprobe_on_call_ended(void *user, uint32_t region,
@@ -319,9 +320,9 @@ static void uprobe_on_call_ended(void *user, uint32_t region,
 		     region, entry, exit, depth);
 }
 
-static int uprobe_name_caller(void *user, uint32_t caller, struct pm_stat_caller *ret)
+static int uprobe_name_caller(void *user, uint32_t caller, struct pm_stat_caller *out)
 {
-	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, ret);
+	return pm_callers_name(((struct pm_up_engine *)user)->callers, caller, out);
 }
 
 /* Fails if none of the functions can be counted. */
@@ -353,7 +354,7 @@ static int uprobe_engine_prepare(struct pm_up_engine *it, struct pm_error *err)
 					  .name_caller = uprobe_name_caller,
 					  .user = it };
 	struct timespec now;
-	int r;
+	int ret;
 
 	if (options->specs_len > PM_HITS_COUNTERS_MAX)
 		return pm_error_set(err, -E2BIG,
@@ -363,21 +364,21 @@ static int uprobe_engine_prepare(struct pm_up_engine *it, struct pm_error *err)
 	it->began_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (pm_passed_init(&it->passed, options) < 0)
 		return pm_up_no_memory(err);
-	r = pm_up_places_make(&it->places, options->regions);
-	if (r == 0 && check_any_function_probed(it, err) < 0)
+	ret = pm_up_places_make(&it->places, options->regions);
+	if (ret == 0 && check_any_function_probed(it, err) < 0)
 		return -EINVAL;
-	if (r == 0)
-		r = pm_up_cost_measure(&it->cost, options);
-	if (r == 0)
-		r = pm_calls_new(&it->calls, &calls);
-	if (r == 0 && options->calls_from > 0) {
+	if (ret == 0)
+		ret = pm_up_cost_measure(&it->cost, options);
+	if (ret == 0)
+		ret = pm_calls_new(&it->calls, &calls);
+	if (ret == 0 && options->calls_from > 0) {
 		it->callers = pm_callers_new(options->calls_from);
-		r = it->callers ? 0 : -ENOMEM;
+		ret = it->callers ? 0 : -ENOMEM;
 	}
-	for (size_t i = 0; i < 2 && r == 0 && it->cost.known; i++)
-		r = pm_calls_set_costs(it->calls, i == 1, it->cost.call[i],
-				       it->cost.visit[i]);
-	return r < 0 ? pm_up_no_memory(err) : 0;
+	for (size_t i = 0; i < 2 && ret == 0 && it->cost.known; i++)
+		ret = pm_calls_set_costs(it->calls, i == 1, it->cost.call[i],
+					 it->cost.visit[i]);
+	return ret < 0 ? pm_up_no_memory(err) : 0;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
@@ -395,21 +396,21 @@ int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *o
 								     .child = child,
 								     .deadline_ns =
 									     UINT64_MAX };
-	int r = pm_engine_uprobe_check(err);
+	int ret = pm_engine_uprobe_check(err);
 
-	if (r == 0)
-		r = uprobe_engine_prepare(&it, err);
-	if (r == 0)
-		r = options->targets ? uprobe_attach_targets(&it, err)
-				     : uprobe_launch_command(&it, err);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = uprobe_engine_prepare(&it, err);
+	if (ret == 0)
+		ret = options->targets ? uprobe_attach_targets(&it, err)
+				       : uprobe_launch_command(&it, err);
+	if (ret < 0)
+		return ret;
 	if (options->timeout_ns > 0)
 		it.deadline_ns = it.begin_ns + options->timeout_ns;
-	r = uprobe_follow_hits(&it, err);
-	if (r < 0) {
+	ret = uprobe_follow_hits(&it, err);
+	if (ret < 0) {
 		uprobe_wait_for_command(&it);
-		return r;
+		return ret;
 	}
 	return pm_up_tell(&it, err);
 }

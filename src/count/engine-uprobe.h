@@ -76,7 +76,7 @@ void pm_up_places_release(struct pm_up_places *places);
 /* The classes of a region's hits: true and a class for each @which from 0 on, then
  * false. */
 bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t which,
-		 uint32_t *ret);
+		 uint32_t *out);
 /* Whether a region (or a part of it, if it is a sum) is entered at an instruction that
  * the kernel emulates. */
 bool pm_up_entered_cheaply(const struct pm_regions *regions, uint32_t region);

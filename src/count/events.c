@@ -59,10 +59,10 @@ static int add_event_group(struct pm_event_specs *specs, const char *text)
 
 int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err)
 {
-	int r = pm_event_specs_parse(software_events, specs, err);
+	int ret = pm_event_specs_parse(software_events, specs, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < PM_ARRAY_LEN(hardware_groups); i++)
 		if (add_event_group(specs, hardware_groups[i]) < 0)
 			return pm_error_set(err, -ENOMEM, "no memory for the events");

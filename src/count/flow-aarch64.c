@@ -47,7 +47,7 @@ static void add_constant(struct pm_flow_insn *insn, uint32_t to, uint32_t from,
 /* A constant that was loaded into the register shortly before: the size of a frame that
  * is too large for an immediate. */
 static bool constant_in(const struct pm_flow *flow, uint64_t address, uint8_t number,
-			int64_t *ret)
+			int64_t *out)
 {
 	for (size_t back = 1; back <= CONSTANT_BACK && back <= flow->insns.len; back++) {
 		const struct pm_flow_insn *insn =
@@ -59,7 +59,7 @@ static bool constant_in(const struct pm_flow *flow, uint64_t address, uint8_t nu
 		if (insn->fact == PM_FLOW_FACT_NONE ||
 		    (insn->to != number && insn->to_also != number))
 			continue;
-		*ret = (int64_t)insn->value;
+		*out = (int64_t)insn->value;
 		return insn->fact == PM_FLOW_FACT_ADDRESS;
 	}
 	return false;

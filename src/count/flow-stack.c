@@ -24,29 +24,29 @@ int pm_flow_each_next(const struct pm_flow *flow, size_t at, pm_flow_next_fn eac
 		      void *user)
 {
 	const struct pm_flow_insn *insn = &flow->insns.data[at];
-	int code = 0;
+	int ret = 0;
 
 	if (pm_flow_falls_through(insn) && at + 1 < flow->insns.len &&
 	    flow->insns.data[at + 1].address == insn->address + insn->len)
-		code = each(user, at, at + 1);
-	if ((insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_BRANCH) && code == 0) {
+		ret = each(user, at, at + 1);
+	if ((insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_BRANCH) && ret == 0) {
 		size_t target = pm_flow_find_target(flow, insn->target);
 
 		if (target != SIZE_MAX)
-			code = each(user, at, target);
+			ret = each(user, at, target);
 	}
 	if (insn->kind == PM_FLOW_INDIRECT) {
 		const struct pm_flow_indirect *indirect =
 			&flow->indirect.data[insn->indirect];
 
-		for (size_t i = 0; i < indirect->targets.len && code == 0; i++) {
+		for (size_t i = 0; i < indirect->targets.len && ret == 0; i++) {
 			size_t target = pm_flow_find(flow, indirect->targets.data[i]);
 
 			if (target != SIZE_MAX)
-				code = each(user, at, target);
+				ret = each(user, at, target);
 		}
 	}
-	return code;
+	return ret;
 }
 
 static void state_apply_insn(const struct pm_flow_insn *insn, struct state *state)
@@ -123,22 +123,22 @@ static int walk_arrive_at_next(void *user, size_t at, size_t next)
 
 static int walk_run(struct walk *walk)
 {
-	int code = 0;
+	int ret = 0;
 
-	while (walk->queue.len > 0 && code == 0) {
+	while (walk->queue.len > 0 && ret == 0) {
 		size_t at = walk->queue.data[--walk->queue.len];
 
 		walk->states[at].queued = false;
 		walk->out = walk->states[at];
 		state_apply_insn(&walk->flow->insns.data[at], &walk->out);
-		code = pm_flow_each_next(walk->flow, at, walk_arrive_at_next, walk);
+		ret = pm_flow_each_next(walk->flow, at, walk_arrive_at_next, walk);
 	}
-	return code;
+	return ret;
 }
 
 /* The stack depth assumed for unknown jump targets and landing pads: that at an unknown
  * jump, or at a call, which is where exceptions come from. */
-static bool usual_state(const struct walk *walk, struct state *ret)
+static bool usual_state(const struct walk *walk, struct state *out)
 {
 	const struct pm_flow *flow = walk->flow;
 	bool found = false;
@@ -151,9 +151,9 @@ static bool usual_state(const struct walk *walk, struct state *ret)
 
 		if (!state->seen || !state->sp_known || state->sp == 0 ||
 		    (!jumps && insn->kind != PM_FLOW_CALL) ||
-		    (found && state->sp <= ret->sp))
+		    (found && state->sp <= out->sp))
 			continue;
-		*ret = *state;
+		*out = *state;
 		found = true;
 	}
 	return found;
@@ -165,17 +165,17 @@ static int walk_run_the_rest(struct walk *walk)
 	const struct pm_flow *flow = walk->flow;
 	struct state usual = { 0 };
 	bool known = usual_state(walk, &usual);
-	int code = 0;
+	int ret = 0;
 
 	usual.queued = false;
-	for (size_t i = 0; i < flow->insns.len && code == 0 && known; i++) {
+	for (size_t i = 0; i < flow->insns.len && ret == 0 && known; i++) {
 		if (walk->states[i].seen || flow->insns.data[i].pad)
 			continue;
-		code = walk_arrive(walk, i, &usual);
-		if (code == 0)
-			code = walk_run(walk);
+		ret = walk_arrive(walk, i, &usual);
+		if (ret == 0)
+			ret = walk_run(walk);
 	}
-	return code;
+	return ret;
 }
 
 static void decide_indirect_jumps(struct pm_flow *flow)
@@ -196,22 +196,22 @@ int pm_flow_follow(struct pm_flow *flow)
 	struct walk walk = { .flow = flow, .states = states };
 	struct state entry = { .sp_known = true };
 	size_t first = pm_flow_find(flow, flow->entry);
-	int code = !states             ? -ENOMEM
-		   : first == SIZE_MAX ? 0
-				       : walk_arrive(&walk, first, &entry);
+	int ret = !states             ? -ENOMEM
+		  : first == SIZE_MAX ? 0
+				      : walk_arrive(&walk, first, &entry);
 
-	if (code == 0)
-		code = walk_run(&walk);
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
+	if (ret == 0)
+		ret = walk_run(&walk);
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++)
 		flow->insns.data[i].reached = states[i].seen;
-	if (code == 0)
-		code = walk_run_the_rest(&walk);
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+	if (ret == 0)
+		ret = walk_run_the_rest(&walk);
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++) {
 		flow->insns.data[i].sp_known = states[i].sp_known;
 		flow->insns.data[i].sp = states[i].sp;
 	}
-	if (code == 0)
+	if (ret == 0)
 		decide_indirect_jumps(flow);
 	pm_vec_release(&walk.queue);
-	return code;
+	return ret;
 }

@@ -40,7 +40,7 @@ static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size
 
 /* The address in @reg at @at, if it was set to one. A table that is used in a loop is
  * mostly set far before. */
-static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint64_t *ret)
+static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint64_t *out)
 {
 	uint64_t more = 0;
 
@@ -50,7 +50,7 @@ static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint6
 		if (writer == SIZE_MAX)
 			return false;
 		if (flow->insns.data[writer].fact == PM_FLOW_FACT_ADDRESS) {
-			*ret = flow->insns.data[writer].value + more;
+			*out = flow->insns.data[writer].value + more;
 			return true;
 		}
 		if (flow->insns.data[writer].fact != PM_FLOW_FACT_MOVE)
@@ -91,7 +91,7 @@ static size_t limit_of(const struct pm_flow *flow, size_t at, uint8_t reg)
 }
 
 static bool read_target(const struct pm_flow_source *source, const struct table *table,
-			size_t index, uint64_t *ret)
+			size_t index, uint64_t *out)
 {
 	unsigned int unused = 64 - 8 * table->size;
 	uint64_t value = 0;
@@ -101,7 +101,7 @@ static bool read_target(const struct pm_flow_source *source, const struct table 
 		return false;
 	if (table->is_signed && unused > 0)
 		value = (uint64_t)((int64_t)(value << unused) >> unused);
-	*ret = table->origin + value * table->scale;
+	*out = table->origin + value * table->scale;
 	return true;
 }
 
@@ -132,7 +132,7 @@ static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *sourc
 	const struct pm_flow_insn *load = &flow->insns.data[at];
 	struct table table = { .at = load->value, .scale = 1, .size = 8 };
 	uint64_t base = 0;
-	int code;
+	int ret;
 
 	if (load->index == PM_FLOW_NO_REGISTER) {
 		/* A pointer in a structure, or in a table of imported functions. */
@@ -143,10 +143,10 @@ static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *sourc
 		return 0;
 	table.at += base;
 	table.len = limit_of(flow, at, load->index);
-	code = read_targets(flow, source, indirect, &table);
+	ret = read_targets(flow, source, indirect, &table);
 	if (indirect->targets.len > 0)
 		indirect->kind = PM_FLOW_TABLE;
-	return code;
+	return ret;
 }
 
 /* An addition at @add of a table's address and a distance loaded from the table. */
@@ -230,20 +230,20 @@ static int find_jump_table(struct pm_flow *flow, const struct pm_flow_source *so
 
 int pm_flow_find_tables(struct pm_flow *flow, const struct pm_flow_source *source)
 {
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++) {
 		struct pm_flow_indirect indirect = { .insn = (uint32_t)i,
 						     .kind = PM_FLOW_UNSURE };
 
 		if (flow->insns.data[i].kind != PM_FLOW_INDIRECT)
 			continue;
 		flow->insns.data[i].indirect = (uint32_t)flow->indirect.len;
-		code = find_jump_table(flow, source, &indirect);
-		if (code == 0)
-			code = pm_vec_push(&flow->indirect, indirect);
-		if (code < 0)
+		ret = find_jump_table(flow, source, &indirect);
+		if (ret == 0)
+			ret = pm_vec_push(&flow->indirect, indirect);
+		if (ret < 0)
 			pm_vec_release(&indirect.targets);
 	}
-	return code;
+	return ret;
 }

@@ -34,7 +34,7 @@ static void x86_close_decoder(void *state)
 	free(decoder);
 }
 
-static int x86_open_decoder(void **ret)
+static int x86_open_decoder(void **out)
 {
 	struct decoder *decoder = calloc(1, sizeof(*decoder));
 
@@ -50,7 +50,7 @@ static int x86_open_decoder(void **ret)
 		x86_close_decoder(decoder);
 		return -ENOMEM;
 	}
-	*ret = decoder;
+	*out = decoder;
 	return 0;
 }
 

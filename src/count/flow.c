@@ -100,7 +100,7 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 {
 	PM_AUTO_FREE uint8_t *bytes = NULL;
 	size_t len, before = flow->insns.len;
-	int code;
+	int ret;
 
 	if (piece->high <= piece->low || piece->high - piece->low > PIECE_BYTES_MAX)
 		return piece->high <= piece->low ? -ENODATA : -E2BIG;
@@ -115,9 +115,9 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 		return -ENOMEM;
 	if (!source->read(source->user, piece->low, bytes, len))
 		return -ENODATA;
-	code = decoder->machine->decode(decoder->state, flow, bytes, len, piece->low);
-	if (code < 0)
-		return code;
+	ret = decoder->machine->decode(decoder->state, flow, bytes, len, piece->low);
+	if (ret < 0)
+		return ret;
 	for (size_t i = before; i < flow->insns.len; i++) {
 		struct pm_flow_insn *insn = &flow->insns.data[i];
 
@@ -156,22 +156,22 @@ static int add_parts(struct pm_flow *flow, const struct pm_flow_source *source,
 		     size_t len, bool own_name)
 {
 	bool more = true;
-	int code = 0;
+	int ret = 0;
 
 	/* One part may lead to another. */
 	for (size_t round = 0; round < len && more; round++) {
 		more = false;
-		for (size_t i = 0; i < len && code == 0; i++) {
+		for (size_t i = 0; i < len && ret == 0; i++) {
 			int how = relation_to_part(flow, &parts[i]);
 
 			if (pm_flow_find(flow, parts[i].low) != SIZE_MAX || how < 0 ||
 			    (how == 0 && !own_name))
 				continue;
-			code = add_piece(flow, source, decoder, &parts[i]);
+			ret = add_piece(flow, source, decoder, &parts[i]);
 			more = true;
 		}
 	}
-	return code == -ENODATA ? 0 : code;
+	return ret == -ENODATA ? 0 : ret;
 }
 
 static void forget_jumps(struct pm_flow *flow)
@@ -187,19 +187,19 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 		      struct decoder *decoder, const struct pm_probe_piece *piece)
 {
 	struct pm_flow other = { 0 };
-	int code = piece->high - piece->low > PART_BYTES_MAX
-			   ? -ENODATA
-			   : add_piece(&other, source, decoder, piece);
+	int ret = piece->high - piece->low > PART_BYTES_MAX
+			  ? -ENODATA
+			  : add_piece(&other, source, decoder, piece);
 	bool found = false;
 
-	for (size_t i = 0; i < other.insns.len && code == 0 && !found; i++) {
+	for (size_t i = 0; i < other.insns.len && ret == 0 && !found; i++) {
 		const struct pm_flow_insn *insn = &other.insns.data[i];
 
 		found = (insn->kind == PM_FLOW_JUMP || insn->kind == PM_FLOW_BRANCH) &&
 			insn->target != flow->entry && pm_flow_holds(flow, insn->target);
 	}
 	pm_flow_close(&other);
-	return code == -ENODATA ? 0 : code < 0 ? code : found;
+	return ret == -ENODATA ? 0 : ret < 0 ? ret : found;
 }
 
 /* A tail call has released the stack frame and does not come back. Other jumps out of the
@@ -212,17 +212,17 @@ static int add_nameless_part(struct pm_flow *flow, const struct pm_flow_source *
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
 		struct pm_probe_piece piece;
 		size_t before = flow->pieces.len;
-		int code;
+		int ret;
 
 		if ((insn->kind != PM_FLOW_JUMP && insn->kind != PM_FLOW_BRANCH) ||
 		    !insn->sp_known || pm_flow_holds(flow, insn->target) ||
 		    !source->part(source->user, insn->target, &piece))
 			continue;
-		code = insn->sp != 0 ? 1 : comes_back(flow, source, decoder, &piece);
-		if (code > 0)
-			code = add_piece(flow, source, decoder, &piece);
-		if (code < 0 && code != -ENODATA)
-			return code;
+		ret = insn->sp != 0 ? 1 : comes_back(flow, source, decoder, &piece);
+		if (ret > 0)
+			ret = add_piece(flow, source, decoder, &piece);
+		if (ret < 0 && ret != -ENODATA)
+			return ret;
 		if (flow->pieces.len > before)
 			return 1;
 	}
@@ -232,16 +232,16 @@ static int add_nameless_part(struct pm_flow *flow, const struct pm_flow_source *
 static int decode_all_parts(struct pm_flow *flow, const struct pm_flow_source *source,
 			    struct decoder *decoder)
 {
-	int more = 1, code = 0;
+	int more = 1, ret = 0;
 
 	for (int round = 0; round < ROUNDS_MAX && more > 0; round++) {
 		forget_jumps(flow);
-		code = pm_flow_find_tables(flow, source);
-		if (code == 0)
-			code = pm_flow_follow(flow);
-		more = code < 0 ? code : add_nameless_part(flow, source, decoder);
+		ret = pm_flow_find_tables(flow, source);
+		if (ret == 0)
+			ret = pm_flow_follow(flow);
+		more = ret < 0 ? ret : add_nameless_part(flow, source, decoder);
 	}
-	return more < 0 ? more : code;
+	return more < 0 ? more : ret;
 }
 
 int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
@@ -253,19 +253,19 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 				.catches = !source->catches ||
 					   source->catches(source->user, whole->low),
 				.candidates = source->candidates };
-	int code = open_machine_decoder(&decoder, source);
+	int ret = open_machine_decoder(&decoder, source);
 
-	if (code == 0)
-		code = add_piece(&read, source, &decoder, whole);
-	if (code == 0)
-		code = add_parts(&read, source, &decoder, parts, parts_len, own_name);
-	if (code == 0)
-		code = decode_all_parts(&read, source, &decoder);
-	if (code == 0)
+	if (ret == 0)
+		ret = add_piece(&read, source, &decoder, whole);
+	if (ret == 0)
+		ret = add_parts(&read, source, &decoder, parts, parts_len, own_name);
+	if (ret == 0)
+		ret = decode_all_parts(&read, source, &decoder);
+	if (ret == 0)
 		*flow = read;
 	else
 		pm_flow_close(&read);
-	return code;
+	return ret;
 }
 
 /* ---- places ------------------------------------------------------------------------------ */
@@ -390,7 +390,7 @@ static bool goes_straight_on(const struct pm_flow_insn *insn)
  * passes it several times.
  */
 static int add_entry_candidates(const struct pm_flow *flow, const bool *is_target,
-				size_t first, pm_places *ret)
+				size_t first, pm_places *out)
 {
 	bool slides = true, again = is_target[first];
 	struct pm_flow_doubts unused = { 0 };
@@ -408,7 +408,7 @@ static int add_entry_candidates(const struct pm_flow *flow, const bool *is_targe
 		place.again = again;
 		place.passed = passed;
 		if (!insn->atomic && (n == 0 || place.sp_known) &&
-		    pm_vec_push(ret, place) < 0)
+		    pm_vec_push(out, place) < 0)
 			return -ENOMEM;
 		if (first + n + 1 == flow->insns.len || !goes_straight_on(insn))
 			break;
@@ -422,19 +422,19 @@ static int add_entry(const struct pm_flow *flow, const bool *is_target, size_t f
 		     pm_places *places, struct pm_flow_doubts *doubts)
 {
 	pm_places candidates = { 0 };
-	int code;
+	int ret;
 
 	if (flow->insns.data[first].atomic)
 		return add_insn_place(places, &flow->insns.data[first], PM_PLACE_ENTRY,
 				      doubts);
 	if (flow->candidates)
 		return add_entry_candidates(flow, is_target, first, places);
-	code = add_entry_candidates(flow, is_target, first, &candidates);
-	if (code == 0)
-		code = pm_vec_push(places, candidates.data[pm_place_choose(
-						   candidates.data, candidates.len)]);
+	ret = add_entry_candidates(flow, is_target, first, &candidates);
+	if (ret == 0)
+		ret = pm_vec_push(places, candidates.data[pm_place_choose(
+						  candidates.data, candidates.len)]);
 	pm_vec_release(&candidates);
-	return code;
+	return ret;
 }
 
 /* Control that runs past the end of the function is in the next function then. */
@@ -464,17 +464,17 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 {
 	PM_AUTO_FREE bool *is_target = find_targets(flow);
 	size_t first = pm_flow_find(flow, flow->entry);
-	int code = is_target ? 0 : -ENOMEM;
+	int ret = is_target ? 0 : -ENOMEM;
 
-	if (first == SIZE_MAX || code < 0)
-		return code;
-	code = add_entry(flow, is_target, first, places, doubts);
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++)
+	if (first == SIZE_MAX || ret < 0)
+		return ret;
+	ret = add_entry(flow, is_target, first, places, doubts);
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++)
 		if (insn_leaves_function(flow, &flow->insns.data[i], doubts))
-			code = add_insn_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
-					      doubts);
+			ret = add_insn_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
+					     doubts);
 	doubts->bad_bytes += flow->bad_bytes;
-	return code < 0 ? code : add_end(flow, places);
+	return ret < 0 ? ret : add_end(flow, places);
 }
 
 /* ---- ranges -------------------------------------------------------------------------------- */
@@ -555,13 +555,13 @@ int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges->data, ranges->len);
 	PM_AUTO_FREE uint8_t *is_lent = mark_ranges(flow, lent, len);
 	bool changed = true;
-	int code = marks && is_lent ? 0 : -ENOMEM;
+	int ret = marks && is_lent ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++) {
 		is_lent[i] &= !marks[i];
 		marks[i] |= is_lent[i];
 	}
-	for (int round = 0; round < ROUNDS_MAX && changed && code == 0; round++) {
+	for (int round = 0; round < ROUNDS_MAX && changed && ret == 0; round++) {
 		changed = false;
 		mark_ways(flow, marks);
 		for (size_t i = 0; i < flow->insns.len; i++) {
@@ -575,15 +575,15 @@ int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 			changed = true;
 		}
 	}
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
 		struct pm_probe_piece piece = { insn->address,
 						insn->address + insn->len };
 
 		if (is_lent[i] && marks[i] & INSIDE)
-			code = pm_vec_push(ranges, piece);
+			ret = pm_vec_push(ranges, piece);
 	}
-	return code;
+	return ret;
 }
 
 /* Whether the ranges contain a jump that may lead anywhere in the function. */
@@ -636,14 +636,14 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 {
 	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges, len);
 	PM_AUTO_FREE bool *is_target = find_targets(flow);
-	int code = marks && is_target ? 0 : -ENOMEM;
+	int ret = marks && is_target ? 0 : -ENOMEM;
 	bool anywhere;
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	mark_ways(flow, marks);
 	anywhere = jumps_anywhere(flow, marks);
-	for (size_t i = 0; i < flow->insns.len && code == 0; i++) {
+	for (size_t i = 0; i < flow->insns.len && ret == 0; i++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[i];
 		bool orphan = is_orphan(insn, marks[i]), is_inside = marks[i] & INSIDE;
 		size_t edges = places->len;
@@ -651,18 +651,18 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 		if (is_inside && (marks[i] & (FROM_OUTSIDE | FROM_CALL) || orphan)) {
 			size_t before = places->len;
 
-			code = add_insn_place(places, insn, PM_PLACE_IN, doubts);
+			ret = add_insn_place(places, insn, PM_PLACE_IN, doubts);
 			if (places->len > before)
 				places->data[before].fresh =
 					!anywhere && marks[i] == (INSIDE | FROM_OUTSIDE);
 		}
 		if (!is_inside && (marks[i] & FROM_INSIDE || orphan))
-			code = add_insn_place(places, insn, PM_PLACE_OUT, doubts);
-		if (flow->candidates && code == 0 && places->len > edges)
-			code = add_edge_candidates(flow, marks, is_target, i, places);
-		if (is_inside && code == 0 && insn_leaves_function(flow, insn, doubts))
-			code = add_insn_place(places, insn, PM_PLACE_OUT, doubts);
+			ret = add_insn_place(places, insn, PM_PLACE_OUT, doubts);
+		if (flow->candidates && ret == 0 && places->len > edges)
+			ret = add_edge_candidates(flow, marks, is_target, i, places);
+		if (is_inside && ret == 0 && insn_leaves_function(flow, insn, doubts))
+			ret = add_insn_place(places, insn, PM_PLACE_OUT, doubts);
 	}
 	doubts->bad_bytes += flow->bad_bytes;
-	return code;
+	return ret;
 }

@@ -91,10 +91,10 @@ struct pm_flow_source {
 	uint16_t machine; /* EM_* */
 	bool is_64;
 	/* Copies @len bytes at @address, or returns false. */
-	bool (*read)(void *user, uint64_t address, void *ret, size_t len);
+	bool (*read)(void *user, uint64_t address, void *out, size_t len);
 	/* The piece of code around @address that belongs together, or false; may be
 	 * NULL. */
-	bool (*part)(void *user, uint64_t address, struct pm_probe_piece *ret);
+	bool (*part)(void *user, uint64_t address, struct pm_probe_piece *out);
 	/* Whether the function around @address may catch exceptions; NULL: every one
 	 * may. */
 	bool (*catches)(void *user, uint64_t address);

@@ -18,9 +18,10 @@ static const char variable[] = "PMSELF_MARKS";
 
 int pm_marks_export(const char *value, struct pm_error *err)
 {
-	int r = value ? setenv(variable, value, 1) : unsetenv(variable);
+	int ret = value ? setenv(variable, value, 1) : unsetenv(variable);
 
-	return r < 0 ? pm_error_set(err, -errno, "environment: %s", strerror(errno)) : 0;
+	return ret < 0 ? pm_error_set(err, -errno, "environment: %s", strerror(errno))
+		       : 0;
 }
 
 int pm_marks_open(struct pm_marks *marks, struct pm_error *err)
@@ -34,10 +35,10 @@ int pm_marks_open(struct pm_marks *marks, struct pm_error *err)
 	marks->fd = ends[0];
 	marks->theirs = fcntl(ends[1], F_DUPFD, FD_LEAST);
 	if (marks->theirs < 0) {
-		int code = -errno;
+		int ret = -errno;
 
 		close(ends[1]);
-		return pm_error_set(err, code, "a socket for marks: %s", strerror(-code));
+		return pm_error_set(err, ret, "a socket for marks: %s", strerror(-ret));
 	}
 	close(ends[1]);
 	snprintf(value, sizeof(value), "fd:%d", marks->theirs);
@@ -60,14 +61,14 @@ void pm_marks_close(struct pm_marks *marks)
 	marks->fd = -1;
 }
 
-int pm_marks_next(struct pm_marks *marks, char *ret)
+int pm_marks_next(struct pm_marks *marks, char *out)
 {
 	ssize_t n;
 
 	if (marks->fd < 0)
 		return 0;
 	do
-		n = recv(marks->fd, ret, 1, MSG_DONTWAIT);
+		n = recv(marks->fd, out, 1, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n == 1)
 		return 1;

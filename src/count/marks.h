@@ -27,7 +27,7 @@ void pm_marks_give(struct pm_marks *marks);
 void pm_marks_close(struct pm_marks *marks);
 /* Returns 1: the command has sent a mark: '+' or '-', or something unknown; 0: no more
  * marks. */
-int pm_marks_next(struct pm_marks *marks, char *ret);
+int pm_marks_next(struct pm_marks *marks, char *out);
 void pm_marks_answer(struct pm_marks *marks, char mark);
 /* Returns -ENODATA: nothing was marked. @from, @to: the functions that were to mark a part; NULL:
  * the command itself was to. */

@@ -44,7 +44,7 @@ static const struct formula formulas[] = {
 /* The first event of this name that counts user space only if @user_only, and otherwise
  * all levels; with @any_level, either. Events that count different code make no ratio. */
 static bool find_ratio_event(const struct pm_stat *stat, const char *name, bool user_only,
-			     bool any_level, uint32_t *ret)
+			     bool any_level, uint32_t *out)
 {
 	for (uint32_t i = 0; i < stat->events.len; i++) {
 		const struct pm_stat_event *event = &stat->events.data[i];
@@ -52,7 +52,7 @@ static bool find_ratio_event(const struct pm_stat *stat, const char *name, bool 
 		if (strcmp(event->name, name) != 0 ||
 		    (!any_level && event->user_only != user_only))
 			continue;
-		*ret = i;
+		*out = i;
 		return true;
 	}
 	return false;
@@ -131,30 +131,30 @@ static int add_formula_metric(struct pm_stat *stat, const struct formula *formul
 
 static int add_scope_metrics(struct pm_stat *stat, uint32_t variant, int32_t scope)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(formulas) && r == 0; i++)
+	for (size_t i = 0; i < PM_ARRAY_LEN(formulas) && ret == 0; i++)
 		if (scope < 0 || !formulas[i].rate)
-			r = add_formula_metric(stat, &formulas[i], variant, scope);
-	return r;
+			ret = add_formula_metric(stat, &formulas[i], variant, scope);
+	return ret;
 }
 
 int pm_count_metrics(struct pm_stat *stat)
 {
 	uint32_t variants = 0;
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < stat->runs.len; i++)
 		if (stat->runs.data[i].variant >= variants)
 			variants = stat->runs.data[i].variant + 1;
-	for (uint32_t i = 0; i < variants && r == 0; i++)
-		r = add_scope_metrics(stat, i, -1);
-	for (size_t i = 0; i < stat->scopes.len && r == 0; i++) {
+	for (uint32_t i = 0; i < variants && ret == 0; i++)
+		ret = add_scope_metrics(stat, i, -1);
+	for (size_t i = 0; i < stat->scopes.len && ret == 0; i++) {
 		uint32_t run = stat->scopes.data[i].run;
 
 		if (run < stat->runs.len)
-			r = add_scope_metrics(stat, stat->runs.data[run].variant,
-					      (int32_t)i);
+			ret = add_scope_metrics(stat, stat->runs.data[run].variant,
+						(int32_t)i);
 	}
-	return r;
+	return ret;
 }

@@ -78,21 +78,21 @@ static int warn_of_tool_events(struct pm_program *program)
 	struct pm_stat_event *tools =
 		&program->stat->events
 			 .data[program->stat->events.len - PM_COUNT_TOOL_EVENTS];
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0 && program->options->marked;
-	     i++)
-		r = event_set_refused(
+	for (size_t i = 1;
+	     i < PM_COUNT_TOOL_EVENTS && ret == 0 && program->options->marked; i++)
+		ret = event_set_refused(
 			&tools[i], PM_STAT_NOT_SUPPORTED,
 			"it is known of whole commands, not of the part that is marked");
-	if (r < 0 || !program->options->targets)
-		return r;
-	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && r == 0; i++)
-		r = event_set_refused(
+	if (ret < 0 || !program->options->targets)
+		return ret;
+	for (size_t i = 1; i < PM_COUNT_TOOL_EVENTS && ret == 0; i++)
+		ret = event_set_refused(
 			&tools[i], PM_STAT_NOT_SUPPORTED,
 			"it is known of commands that were run, not of processes that "
 			"run already");
-	return r;
+	return ret;
 }
 
 static int warn_of_late_threads(struct pm_program *program)
@@ -113,22 +113,23 @@ int pm_program_tell_events(struct pm_program *program)
 	size_t len, first = first_event_of_specs(program);
 	const struct pm_counters_event *events =
 		pm_counters_events(program->counters, &len);
-	int r = warn_of_tool_events(program);
+	int ret = warn_of_tool_events(program);
 
-	for (size_t i = 0; i < len && r == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		struct pm_stat_event *event = &program->stat->events.data[first + i];
 
 		event->user_only |= events[i].kernel_dropped;
 		if (events[i].group_broken)
 			event->group = -1;
 		if (events[i].state != PM_STAT_OK)
-			r = event_set_refused(event, events[i].state, events[i].why.text);
+			ret = event_set_refused(event, events[i].state,
+						events[i].why.text);
 	}
-	for (size_t i = 0; i < notes->texts.len && r == 0; i++)
-		r = pm_tell_warning(program->stat, "%s", notes->texts.data[i]);
-	if (r == 0)
-		r = warn_of_missing_hardware(program);
-	return r == 0 ? warn_of_late_threads(program) : r;
+	for (size_t i = 0; i < notes->texts.len && ret == 0; i++)
+		ret = pm_tell_warning(program->stat, "%s", notes->texts.data[i]);
+	if (ret == 0)
+		ret = warn_of_missing_hardware(program);
+	return ret == 0 ? warn_of_late_threads(program) : ret;
 }
 
 /* ---- values ---------------------------------------------------------------------------- */
@@ -246,22 +247,22 @@ int pm_program_add_interval(struct pm_program *program, uint64_t now_ns)
 	struct pm_stat_run *run = &program->stat->runs.data[program->run];
 	size_t wall = program->stat->events.len - PM_COUNT_TOOL_EVENTS;
 	struct pm_stat_interval interval = { .at_ns = now_ns - program->begin_ns };
-	int r;
+	int ret;
 
 	interval.values = count_values(program, &program->before, SIZE_MAX);
 	if (!interval.values)
 		return -ENOMEM;
 	interval.values[wall] = exact_value(interval.at_ns - program->interval_ns);
-	r = program_fill_rows(program, &program->before, &interval.rows.data,
-			      &interval.rows.len, &interval.rows.cap);
-	if (r == 0)
-		r = pm_vec_push(&run->intervals, interval);
-	if (r < 0) {
+	ret = program_fill_rows(program, &program->before, &interval.rows.data,
+				&interval.rows.len, &interval.rows.cap);
+	if (ret == 0)
+		ret = pm_vec_push(&run->intervals, interval);
+	if (ret < 0) {
 		for (size_t i = 0; i < interval.rows.len; i++)
 			release_row(&interval.rows.data[i]);
 		free(interval.rows.data);
 		free(interval.values);
-		return r;
+		return ret;
 	}
 	program->interval_ns = interval.at_ns;
 	return 0;
@@ -324,29 +325,29 @@ static int warn_of_lost_rows(struct pm_program *program)
 int pm_program_fill_run(struct pm_program *program)
 {
 	struct pm_stat_run *run = &program->stat->runs.data[program->run];
-	int r;
+	int ret;
 
 	run->values = count_values(program, NULL, SIZE_MAX);
 	if (!run->values)
 		return -ENOMEM;
 	fill_tools(program, run->values);
 	program_fill_end(program, run);
-	r = program_fill_rows(program, NULL, &run->rows.data, &run->rows.len,
-			      &run->rows.cap);
-	if (r == 0)
-		r = warn_of_lost_rows(program);
-	if (r == 0 && program_is_hidden(program))
-		r = pm_tell_warning(
+	ret = program_fill_rows(program, NULL, &run->rows.data, &run->rows.len,
+				&run->rows.cap);
+	if (ret == 0)
+		ret = warn_of_lost_rows(program);
+	if (ret == 0 && program_is_hidden(program))
+		ret = pm_tell_warning(
 			program->stat,
 			"the command has executed a program that has more rights than "
 			"this user (setuid), or that this user may not read: the "
 			"kernel does not let it be counted%s.",
 			geteuid() == 0 ? "" : " (sudo)");
-	if (r == 0 && !program->counting)
-		r = pm_tell_warning(program->stat,
-				    "it ended before the delay did: nothing was "
-				    "counted.");
-	return r == 0 ? warn_of_watchdog(program) : r;
+	if (ret == 0 && !program->counting)
+		ret = pm_tell_warning(program->stat,
+				      "it ended before the delay did: nothing was "
+				      "counted.");
+	return ret == 0 ? warn_of_watchdog(program) : ret;
 }
 
 void pm_program_drop_run(struct pm_program *program)

@@ -73,28 +73,28 @@ static int check_any_event_counted(const struct pm_program *program, struct pm_e
 static int program_start(struct pm_program *program, struct pm_error *err)
 {
 	const struct pm_count_options *options = program->options;
-	int r = 0;
+	int ret = 0;
 
 	if (options->marked)
-		r = pm_marks_open(&program->marks, err);
-	if (r == 0 && options->command)
-		r = pm_child_prepare(program->child, options->command, options->user,
-				     options->data_on_stdout, err);
+		ret = pm_marks_open(&program->marks, err);
+	if (ret == 0 && options->command)
+		ret = pm_child_prepare(program->child, options->command, options->user,
+				       options->data_on_stdout, err);
 	pm_marks_give(&program->marks);
-	if (r == 0)
-		r = program_open_counters(program, err);
-	if (r == 0)
-		r = check_any_event_counted(program, err);
-	if (r == 0 && options->targets)
-		r = pm_targets_begin(options->targets, err);
-	if (r == 0 && pm_program_tell_events(program) < 0)
-		r = pm_error_set(err, -ENOMEM, "no memory for the events");
-	if (r == 0 && options->targets && options->command && options->delay_ms == 0 &&
+	if (ret == 0)
+		ret = program_open_counters(program, err);
+	if (ret == 0)
+		ret = check_any_event_counted(program, err);
+	if (ret == 0 && options->targets)
+		ret = pm_targets_begin(options->targets, err);
+	if (ret == 0 && pm_program_tell_events(program) < 0)
+		ret = pm_error_set(err, -ENOMEM, "no memory for the events");
+	if (ret == 0 && options->targets && options->command && options->delay_ms == 0 &&
 	    pm_counters_enable(program->counters) < 0)
-		r = pm_error_set(err, -EIO, "an event cannot be enabled");
+		ret = pm_error_set(err, -EIO, "an event cannot be enabled");
 	/* Taken before the exec, after which a short command may be over at once. */
 	program->begin_ns = pm_now_ns();
-	return r == 0 && options->command ? pm_child_go(program->child, err) : r;
+	return ret == 0 && options->command ? pm_child_go(program->child, err) : ret;
 }
 
 /* ---- while it runs --------------------------------------------------------------------- */
@@ -102,13 +102,13 @@ static int program_start(struct pm_program *program, struct pm_error *err)
 static int program_add_interval(struct pm_program *program, struct pm_error *err)
 {
 	struct pm_counters_values before;
-	int r = pm_counters_read(program->counters, &program->values, err);
+	int ret = pm_counters_read(program->counters, &program->values, err);
 
-	if (r < 0)
-		return r;
-	r = pm_program_add_interval(program, pm_now_ns());
-	if (r < 0)
-		return pm_error_set(err, r, "no memory for the intervals");
+	if (ret < 0)
+		return ret;
+	ret = pm_program_add_interval(program, pm_now_ns());
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory for the intervals");
 	before = program->before;
 	program->before = program->values;
 	program->values = before;
@@ -159,17 +159,17 @@ static int check_command_exec(struct pm_program *program, struct pm_error *err)
 	bool here = !program->options->targets && program->child->running;
 	bool known = program->hidden && program->looked_at;
 	char path[64], target[8];
-	int r;
+	int ret;
 
 	program->looked_at |= pm_now_ns() >= program->begin_ns + LOOKS_MS * MS_NS;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)program->child->launch.pid);
 	if (!here || known || readlink(path, target, sizeof(target)) >= 0 ||
 	    errno != EACCES)
 		return 0;
-	r = pm_counters_read(program->counters, &program->values, err);
-	program->hidden = r == 0;
-	program->hidden_enabled_ns = r == 0 ? pm_program_enabled_ns(program) : 0;
-	return r;
+	ret = pm_counters_read(program->counters, &program->values, err);
+	program->hidden = ret == 0;
+	program->hidden_enabled_ns = ret == 0 ? pm_program_enabled_ns(program) : 0;
+	return ret;
 }
 
 static void wait_for_events(struct pm_program *program)
@@ -214,7 +214,7 @@ static void wait_for_events(struct pm_program *program)
 
 static int enable_late(struct pm_program *program, struct pm_error *err)
 {
-	int r = pm_counters_enable(program->counters);
+	int ret = pm_counters_enable(program->counters);
 
 	program->delay_until_ns = UINT64_MAX;
 	program->counting = true;
@@ -223,9 +223,9 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 	if (program->options->interval_ns > 0)
 		program->next_interval_ns =
 			program->begin_ns + program->options->interval_ns;
-	return r < 0 ? pm_error_set(err, r, "an event cannot be enabled: %s",
-				    strerror(-r))
-		     : 0;
+	return ret < 0 ? pm_error_set(err, ret, "an event cannot be enabled: %s",
+				      strerror(-ret))
+		       : 0;
 }
 
 /* Handles the marks of the command, which waits until the counters are on or off. */
@@ -233,25 +233,25 @@ static int handle_marks(struct pm_program *program, struct pm_error *err)
 {
 	struct pm_marks *marks = &program->marks;
 	char mark;
-	int r = 0;
+	int ret = 0;
 
-	while (r == 0 && pm_marks_next(marks, &mark) > 0) {
+	while (ret == 0 && pm_marks_next(marks, &mark) > 0) {
 		bool begin = mark == '+';
 
 		if (begin && !marks->on) {
 			marks->begin_ns = pm_now_ns();
 			marks->parts++;
-			r = pm_counters_enable(program->counters);
+			ret = pm_counters_enable(program->counters);
 		} else if (!begin && marks->on) {
-			r = pm_counters_disable(program->counters);
+			ret = pm_counters_disable(program->counters);
 			marks->ns += pm_now_ns() - marks->begin_ns;
 		}
 		marks->on = begin;
 		pm_marks_answer(marks, mark);
 	}
-	return r < 0 && r != -ESRCH
-		       ? pm_error_set(err, r, "an event cannot be switched: %s",
-				      strerror(-r))
+	return ret < 0 && ret != -ESRCH
+		       ? pm_error_set(err, ret, "an event cannot be switched: %s",
+				      strerror(-ret))
 		       : 0;
 }
 
@@ -261,27 +261,27 @@ static int program_follow_run(struct pm_program *program, struct pm_error *err)
 
 	while (!program_is_over(program)) {
 		uint64_t now = pm_now_ns();
-		int r = check_command_exec(program, err);
+		int ret = check_command_exec(program, err);
 
-		if (r == 0)
-			r = handle_marks(program, err);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = handle_marks(program, err);
+		if (ret < 0)
+			return ret;
 		if (now >= program->deadline_ns) {
 			program->timed_out = true;
 			return 0;
 		}
 		if (now >= program->delay_until_ns)
-			r = enable_late(program, err);
-		if (r == 0 && now >= program->next_interval_ns) {
+			ret = enable_late(program, err);
+		if (ret == 0 && now >= program->next_interval_ns) {
 			if (program->counting)
-				r = program_add_interval(program, err);
+				ret = program_add_interval(program, err);
 			/* A missed interval is not made up for. */
 			program->next_interval_ns +=
 				((now - program->next_interval_ns) / step + 1) * step;
 		}
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		wait_for_events(program);
 	}
 	return 0;
@@ -314,37 +314,37 @@ static void end_child(struct pm_program *program)
 
 static int program_finish_run(struct pm_program *program, struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	program->end_ns = pm_now_ns();
-	r = handle_marks(program, err);
-	if (r < 0)
-		return r;
+	ret = handle_marks(program, err);
+	if (ret < 0)
+		return ret;
 	if (program->marks.on)
 		program->marks.ns += program->end_ns - program->marks.begin_ns;
-	r = pm_counters_disable(program->counters);
+	ret = pm_counters_disable(program->counters);
 	/* A task that has ended has nothing to disable. */
-	if (r < 0 && r != -ESRCH)
-		return pm_error_set(err, r, "an event cannot be disabled: %s",
-				    strerror(-r));
-	r = pm_counters_read(program->counters, &program->values, err);
-	if (r < 0)
-		return r;
+	if (ret < 0 && ret != -ESRCH)
+		return pm_error_set(err, ret, "an event cannot be disabled: %s",
+				    strerror(-ret));
+	ret = pm_counters_read(program->counters, &program->values, err);
+	if (ret < 0)
+		return ret;
 	end_child(program);
-	r = 0;
+	ret = 0;
 	if (program->options->interval_ns > 0 && program->counting) {
-		r = pm_program_add_interval(program, program->end_ns);
-		if (r == 0 && program->options->interval)
+		ret = pm_program_add_interval(program, program->end_ns);
+		if (ret == 0 && program->options->interval)
 			program->options->interval(
 				program->options->user_data, program->stat,
 				&program->stat->runs.data[program->run]);
 	}
-	if (r == 0 && program->options->marked && program->marks.parts == 0 &&
+	if (ret == 0 && program->options->marked && program->marks.parts == 0 &&
 	    program->child->status_known && program->child->status == 0)
 		return pm_marks_none(program->options->command[0], NULL, NULL, err);
-	if (r == 0)
-		r = pm_program_fill_run(program);
-	return r < 0 ? pm_error_set(err, r, "no memory for the values") : 0;
+	if (ret == 0)
+		ret = pm_program_fill_run(program);
+	return ret < 0 ? pm_error_set(err, ret, "no memory for the values") : 0;
 }
 
 static int begin_run(struct pm_program *program, struct pm_error *err)
@@ -398,20 +398,20 @@ int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
 		.run = SIZE_MAX,
 		.marks = { .fd = -1, .theirs = -1 },
 	};
-	int r = program_start(&program, err);
+	int ret = program_start(&program, err);
 
-	if (r == 0) {
-		r = begin_run(&program, err);
-		if (r == 0)
-			r = program_follow_run(&program, err);
-		if (r == 0)
-			r = program_finish_run(&program, err);
-		if (r < 0)
+	if (ret == 0) {
+		ret = begin_run(&program, err);
+		if (ret == 0)
+			ret = program_follow_run(&program, err);
+		if (ret == 0)
+			ret = program_finish_run(&program, err);
+		if (ret < 0)
 			program_give_up(&program);
 	}
 	pm_marks_close(&program.marks);
 	pm_counters_free(program.counters);
 	pm_counters_values_release(&program.values);
 	pm_counters_values_release(&program.before);
-	return r;
+	return ret;
 }

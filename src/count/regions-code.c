@@ -55,7 +55,7 @@ int pm_finder_note(struct pm_finder *finder, const char *format, ...)
 {
 	char *text = NULL, *line = NULL;
 	va_list list;
-	int len, code = -ENOMEM;
+	int len, ret = -ENOMEM;
 
 	va_start(list, format);
 	len = vasprintf(&text, format, list);
@@ -63,22 +63,22 @@ int pm_finder_note(struct pm_finder *finder, const char *format, ...)
 	if (len < 0)
 		return pm_finder_no_memory(finder);
 	if (asprintf(&line, "%s: %s", finder->spec->text, text) >= 0) {
-		code = pm_vec_push(&finder->ret->notes, line);
-		if (code < 0)
+		ret = pm_vec_push(&finder->ret->notes, line);
+		if (ret < 0)
 			free(line);
 	}
 	free(text);
-	return code < 0 ? pm_finder_no_memory(finder) : 0;
+	return ret < 0 ? pm_finder_no_memory(finder) : 0;
 }
 
-static bool read_image(void *user, uint64_t address, void *ret, size_t len)
+static bool read_image(void *user, uint64_t address, void *out, size_t len)
 {
-	return pm_probe_image_read(user, address, ret, len);
+	return pm_probe_image_read(user, address, out, len);
 }
 
-static bool part_of_image(void *user, uint64_t address, struct pm_probe_piece *ret)
+static bool part_of_image(void *user, uint64_t address, struct pm_probe_piece *out)
 {
-	return pm_probe_image_frame(user, address, ret);
+	return pm_probe_image_frame(user, address, out);
 }
 
 static bool catches_in_image(void *user, uint64_t address)
@@ -89,15 +89,15 @@ static bool catches_in_image(void *user, uint64_t address)
 int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
 			const struct pm_probe_binary *binary)
 {
-	int code;
+	int ret;
 
 	*file = (struct pm_finder_file){ .binary = binary };
-	code = pm_probe_image_open(&file->image, binary->fd);
-	if (code < 0) {
-		pm_error_set(finder->err, code, "%s",
-			     code == -ENOEXEC ? "this is no ELF file" : strerror(-code));
+	ret = pm_probe_image_open(&file->image, binary->fd);
+	if (ret < 0) {
+		pm_error_set(finder->err, ret, "%s",
+			     ret == -ENOEXEC ? "this is no ELF file" : strerror(-ret));
 		pm_error_where(finder->err, binary->path, -1);
-		return code;
+		return ret;
 	}
 	file->source =
 		(struct pm_flow_source){ .machine = pm_probe_image_machine(file->image),
@@ -188,33 +188,32 @@ struct pm_region *pm_finder_add(struct pm_finder *finder,
 static int note_flow_doubts(struct pm_finder *finder, const char *name,
 			    const struct pm_flow_doubts *doubts)
 {
-	int code = 0;
+	int ret = 0;
 
 	if (doubts->indirect > 0)
-		code = pm_finder_note(
-			finder,
-			"%s has %zu jump%s through a pointer of which it is "
-			"not certain whether they leave it; its calls may "
-			"be taken to end too early or not at all",
-			name, doubts->indirect, doubts->indirect == 1 ? "" : "s");
-	if (doubts->conditions > 0 && code == 0)
-		code = pm_finder_note(finder,
-				      "%s is left by jumps on a counter, which are not "
-				      "seen",
-				      name);
-	if (doubts->atomic > 0 && code == 0)
-		code = pm_finder_note(
+		ret = pm_finder_note(finder,
+				     "%s has %zu jump%s through a pointer of which it is "
+				     "not certain whether they leave it; its calls may "
+				     "be taken to end too early or not at all",
+				     name, doubts->indirect,
+				     doubts->indirect == 1 ? "" : "s");
+	if (doubts->conditions > 0 && ret == 0)
+		ret = pm_finder_note(finder,
+				     "%s is left by jumps on a counter, which are not "
+				     "seen",
+				     name);
+	if (doubts->atomic > 0 && ret == 0)
+		ret = pm_finder_note(
 			finder,
 			"%zu place%s of %s inside of atomic sequences, which "
 			"would never end; nobody looks there",
 			doubts->atomic, doubts->atomic == 1 ? " is" : "s are", name);
-	if (doubts->bad_bytes > 0 && code == 0)
-		code = pm_finder_note(
-			finder,
-			"%zu bytes of %s are no known instructions; returns "
-			"in them are not seen",
-			doubts->bad_bytes, name);
-	return code;
+	if (doubts->bad_bytes > 0 && ret == 0)
+		ret = pm_finder_note(finder,
+				     "%zu bytes of %s are no known instructions; returns "
+				     "in them are not seen",
+				     doubts->bad_bytes, name);
+	return ret;
 }
 
 /* Whether the region @number already has this place. */
@@ -326,13 +325,13 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 
 /* ---- the kernel ------------------------------------------------------------------------ */
 
-static void fill_question(const struct pm_place *place, struct pm_probed_insn *ret)
+static void fill_question(const struct pm_place *place, struct pm_probed_insn *out)
 {
-	size_t len = place->len > 0 ? place->len : sizeof(ret->bytes);
+	size_t len = place->len > 0 ? place->len : sizeof(out->bytes);
 
-	*ret = (struct pm_probed_insn){ 0 };
-	memcpy(ret->bytes, place->bytes,
-	       len < sizeof(ret->bytes) ? len : sizeof(ret->bytes));
+	*out = (struct pm_probed_insn){ 0 };
+	memcpy(out->bytes, place->bytes,
+	       len < sizeof(out->bytes) ? len : sizeof(out->bytes));
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -368,7 +367,7 @@ static int ask_for(struct pm_regions *regions, bool others, struct pm_error *err
 	bool first_refused = false;
 	PM_AUTO_FREE struct pm_probed_insn *insns =
 		calloc(regions->candidates.len + 1, sizeof(*insns));
-	int r;
+	int ret;
 
 	if (!insns)
 		return pm_error_set(err, -ENOMEM, "no memory left for the functions");
@@ -381,8 +380,8 @@ static int ask_for(struct pm_regions *regions, bool others, struct pm_error *err
 			fill_question(place, &insns[len++]);
 	}
 	len = remove_repeated(insns, len);
-	r = pm_hits_ask(insns, len, err);
-	for (size_t i = 0; i < regions->candidates.len && r == 0; i++) {
+	ret = pm_hits_ask(insns, len, err);
+	for (size_t i = 0; i < regions->candidates.len && ret == 0; i++) {
 		struct pm_place *place = &regions->candidates.data[i];
 		struct pm_probed_insn key;
 		const struct pm_probed_insn *found;
@@ -391,17 +390,17 @@ static int ask_for(struct pm_regions *regions, bool others, struct pm_error *err
 		found = bsearch(&key, insns, len, sizeof(*insns), by_bytes);
 		place->refused |= found && found->refused;
 	}
-	return r;
+	return ret;
 }
 
 int pm_regions_ask_kernel(struct pm_regions *regions, struct pm_error *err)
 {
-	int r = ask_for(regions, false, err);
+	int ret = ask_for(regions, false, err);
 
-	if (r == 0)
-		r = ask_for(regions, true, err);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = ask_for(regions, true, err);
+	if (ret < 0)
+		return ret;
 	regions->asked = true;
 	pm_regions_choose(regions);
 	return 0;
@@ -510,22 +509,22 @@ static int add_range_places(struct pm_finder *finder, const struct pm_finder_fil
 {
 	struct pm_probe_piece whole = { function->low, function->high };
 	struct pm_flow flow;
-	int code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
-				function->parts.len, false);
+	int ret = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
+			       function->parts.len, false);
 
-	if (code < 0)
-		return refuse_unreadable_code(finder, file, code, function->name);
+	if (ret < 0)
+		return refuse_unreadable_code(finder, file, ret, function->name);
 	for (size_t i = 0; i < pieces->len && finder->words == PM_FINDER_ADDRESSES; i++)
 		if (pm_flow_holds(&flow, pieces->data[i].low) &&
 		    pm_flow_find(&flow, pieces->data[i].low) == SIZE_MAX)
-			code = pm_error_set(finder->err, -EINVAL,
-					    "no instruction begins at 0x%llx",
-					    (unsigned long long)pieces->data[i].low);
-	if (code == 0 &&
+			ret = pm_error_set(finder->err, -EINVAL,
+					   "no instruction begins at 0x%llx",
+					   (unsigned long long)pieces->data[i].low);
+	if (ret == 0 &&
 	    pm_flow_range_places(&flow, pieces->data, pieces->len, places, doubts) < 0)
-		code = pm_finder_no_memory(finder);
+		ret = pm_finder_no_memory(finder);
 	pm_flow_close(&flow);
-	return code;
+	return ret;
 }
 
 static int region_set_pieces(struct pm_region *region, const pm_pieces *pieces)
@@ -547,29 +546,29 @@ int pm_finder_give_pieces(struct pm_finder *finder, const struct pm_finder_file 
 	struct pm_probe_functions functions = { 0 };
 	struct pm_flow_doubts doubts = { 0 };
 	pm_places places = { 0 };
-	int code;
+	int ret;
 
 	pieces_merge(pieces);
-	code = pm_probe_find_within(&functions, file->binary, finder->context,
-				    pieces->data, pieces->len, PM_REGION_PLACES_MAX,
-				    finder->err);
-	if (code == -E2BIG)
+	ret = pm_probe_find_within(&functions, file->binary, finder->context,
+				   pieces->data, pieces->len, PM_REGION_PLACES_MAX,
+				   finder->err);
+	if (ret == -E2BIG)
 		pm_finder_too_many(finder);
-	if (code == 0 && (pieces_split_at_functions(pieces, &functions) < 0 ||
-			  region_set_pieces(region, pieces) < 0))
-		code = pm_finder_no_memory(finder);
-	for (size_t i = 0; i < functions.list.len && code == 0; i++)
-		code = add_range_places(finder, file, &functions.list.data[i], pieces,
-					&places, &doubts);
-	if (code == 0 && places.len == 0)
-		code = pm_error_set(finder->err, -EINVAL,
-				    "no known function has the code of %s",
-				    finder->spec->text);
-	if (code == 0)
-		code = pm_finder_give(finder, file, &places, &doubts);
+	if (ret == 0 && (pieces_split_at_functions(pieces, &functions) < 0 ||
+			 region_set_pieces(region, pieces) < 0))
+		ret = pm_finder_no_memory(finder);
+	for (size_t i = 0; i < functions.list.len && ret == 0; i++)
+		ret = add_range_places(finder, file, &functions.list.data[i], pieces,
+				       &places, &doubts);
+	if (ret == 0 && places.len == 0)
+		ret = pm_error_set(finder->err, -EINVAL,
+				   "no known function has the code of %s",
+				   finder->spec->text);
+	if (ret == 0)
+		ret = pm_finder_give(finder, file, &places, &doubts);
 	pm_vec_release(&places);
 	pm_probe_functions_release(&functions);
-	return code;
+	return ret;
 }
 
 /* ---- functions ----------------------------------------------------------------------------- */
@@ -612,26 +611,26 @@ int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file
 	struct pm_flow flow;
 	struct pm_region *region;
 	pm_places places = { 0 };
-	int code;
+	int ret;
 
 	if (has_function(finder, file, function))
 		return 0;
-	code = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
-			    function->parts.len, own_name);
-	if (code < 0)
-		return refuse_unreadable_code(finder, file, code, function->name);
+	ret = pm_flow_open(&flow, &file->source, &whole, function->parts.data,
+			   function->parts.len, own_name);
+	if (ret < 0)
+		return refuse_unreadable_code(finder, file, ret, function->name);
 	region = pm_finder_add(finder, file, PM_STAT_FUNCTION, function->name);
 	if (!region) {
 		pm_flow_close(&flow);
 		return finder->err ? finder->err->code : -ENOMEM;
 	}
 	region->symbol = function->symbol ? strdup(function->symbol) : NULL;
-	code = region_set_flow_pieces(region, &flow);
-	if (code == 0)
-		code = pm_flow_function_places(&flow, &places, &doubts);
-	code = code < 0 ? pm_finder_no_memory(finder)
-			: pm_finder_give(finder, file, &places, &doubts);
+	ret = region_set_flow_pieces(region, &flow);
+	if (ret == 0)
+		ret = pm_flow_function_places(&flow, &places, &doubts);
+	ret = ret < 0 ? pm_finder_no_memory(finder)
+		      : pm_finder_give(finder, file, &places, &doubts);
 	pm_vec_release(&places);
 	pm_flow_close(&flow);
-	return code;
+	return ret;
 }

@@ -57,21 +57,21 @@ static int add_inlined_place(struct pm_finder *finder, const struct pm_finder_fi
 	pm_pieces pieces = { 0 };
 	struct pm_region *region =
 		pm_finder_add(finder, file, PM_STAT_INLINED, inlined->name);
-	int code = region ? region_set_source(region, inlined) : finder->err->code;
+	int ret = region ? region_set_source(region, inlined) : finder->err->code;
 
-	for (size_t i = 0; i < inlined->pieces.len && code == 0; i++)
-		code = pm_vec_push(&pieces, inlined->pieces.data[i]);
-	if (code == 0) {
+	for (size_t i = 0; i < inlined->pieces.len && ret == 0; i++)
+		ret = pm_vec_push(&pieces, inlined->pieces.data[i]);
+	if (ret == 0) {
 		region->sum = sum;
 		region->places_total = total;
-		code = pm_finder_give_pieces(finder, file, &pieces);
-		if (code == 0)
+		ret = pm_finder_give_pieces(finder, file, &pieces);
+		if (ret == 0)
 			*parted += mark_parted(finder->ret, sum);
-	} else if (code == -ENOMEM) {
+	} else if (ret == -ENOMEM) {
 		pm_finder_no_memory(finder);
 	}
 	pm_vec_release(&pieces);
-	return code;
+	return ret;
 }
 
 /* All places of one function. */
@@ -82,7 +82,7 @@ static int add_inlined_function(struct pm_finder *finder,
 {
 	uint32_t total = 0, empty = 0, parted = 0;
 	int32_t sum = -1;
-	int code = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < inlined->list.len; i++) {
 		if (strcmp(inlined->list.data[i].name, name) != 0)
@@ -101,38 +101,38 @@ static int add_inlined_function(struct pm_finder *finder,
 		region->places_total = total;
 		sum = (int32_t)finder->ret->list.len - 1;
 	}
-	for (size_t i = 0; i < inlined->list.len && code == 0; i++)
+	for (size_t i = 0; i < inlined->list.len && ret == 0; i++)
 		if (inlined->list.data[i].pieces.len > 0 &&
 		    strcmp(inlined->list.data[i].name, name) == 0)
-			code = add_inlined_place(finder, file, &inlined->list.data[i],
-						 sum, total, &parted);
-	if (code == 0)
-		code = note_parted_places(finder, total, parted);
-	if (code == 0 && empty > 0)
-		code = pm_finder_note(
-			finder, "of %u place%s where %s was inlined nothing is left",
-			empty, empty == 1 ? "" : "s", name);
-	return code;
+			ret = add_inlined_place(finder, file, &inlined->list.data[i], sum,
+						total, &parted);
+	if (ret == 0)
+		ret = note_parted_places(finder, total, parted);
+	if (ret == 0 && empty > 0)
+		ret = pm_finder_note(finder,
+				     "of %u place%s where %s was inlined nothing is left",
+				     empty, empty == 1 ? "" : "s", name);
+	return ret;
 }
 
 int pm_finder_find_inlined(struct pm_finder *finder, const struct pm_finder_file *file)
 {
 	struct pm_probe_inlined_list inlined = { 0 };
-	int code = pm_probe_find_inlined(&inlined, file->binary, finder->context,
-					 finder->name, finder->err);
+	int ret = pm_probe_find_inlined(&inlined, file->binary, finder->context,
+					finder->name, finder->err);
 
-	for (size_t i = 0; i < inlined.list.len && code == 0; i++) {
+	for (size_t i = 0; i < inlined.list.len && ret == 0; i++) {
 		bool is_first = true;
 
 		for (size_t n = 0; n < i && is_first; n++)
 			is_first = strcmp(inlined.list.data[n].name,
 					  inlined.list.data[i].name) != 0;
 		if (is_first)
-			code = add_inlined_function(finder, file, &inlined,
-						    inlined.list.data[i].name);
+			ret = add_inlined_function(finder, file, &inlined,
+						   inlined.list.data[i].name);
 	}
-	if (code == 0)
-		code = (int)inlined.list.len;
+	if (ret == 0)
+		ret = (int)inlined.list.len;
 	pm_probe_inlined_release(&inlined);
-	return code;
+	return ret;
 }

@@ -16,7 +16,7 @@ static int no_range(struct pm_finder *finder)
 	return -EINVAL;
 }
 
-static bool parse_line_number(const char *text, size_t len, uint32_t *ret)
+static bool parse_line_number(const char *text, size_t len, uint32_t *out)
 {
 	char copy[16];
 	uint64_t line;
@@ -27,7 +27,7 @@ static bool parse_line_number(const char *text, size_t len, uint32_t *ret)
 	copy[len] = '\0';
 	if (!pm_parse_u64(copy, &line) || line == 0 || line > UINT32_MAX)
 		return false;
-	*ret = (uint32_t)line;
+	*out = (uint32_t)line;
 	return true;
 }
 
@@ -149,32 +149,32 @@ int pm_finder_find_line(struct pm_finder *finder, const struct pm_finder_file *f
 	struct pm_probe_functions functions = { 0 };
 	struct addresses addresses = { 0 };
 	bool any = false;
-	int code = pm_symbols_find_line(file->binary->fd, &options, finder->name,
-					finder->line, collect_address, &addresses,
-					finder->err);
+	int ret = pm_symbols_find_line(file->binary->fd, &options, finder->name,
+				       finder->line, collect_address, &addresses,
+				       finder->err);
 
-	code = refuse_without_debug(finder, code);
-	if (code == 0)
-		code = pm_probe_find_holders(&functions, file->binary, finder->context,
-					     addresses.list.data, addresses.list.len,
-					     finder->err);
-	for (size_t i = 0; i < functions.list.len && code == 0; i++) {
+	ret = refuse_without_debug(finder, ret);
+	if (ret == 0)
+		ret = pm_probe_find_holders(&functions, file->binary, finder->context,
+					    addresses.list.data, addresses.list.len,
+					    finder->err);
+	for (size_t i = 0; i < functions.list.len && ret == 0; i++) {
 		if (!has_address(&addresses, functions.list.data[i].low))
 			continue;
-		code = pm_finder_add_function(finder, file, &functions.list.data[i],
-					      false);
+		ret = pm_finder_add_function(finder, file, &functions.list.data[i],
+					     false);
 		any = true;
 	}
-	if (code == 0 && !any) {
-		code = pm_error_set(finder->err, -ENOENT, "no function begins at %s:%u",
-				    finder->name, finder->line);
+	if (ret == 0 && !any) {
+		ret = pm_error_set(finder->err, -ENOENT, "no function begins at %s:%u",
+				   finder->name, finder->line);
 		if (functions.list.len > 0)
 			pm_error_fix(finder->err, "%s, which this line is in",
 				     functions.list.data[0].name);
 	}
 	pm_vec_release(&addresses.list);
 	pm_probe_functions_release(&functions);
-	return code;
+	return ret;
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -218,14 +218,14 @@ static int add_moved(struct lines *lines)
  * used. */
 static int use_moved_pieces(struct lines *lines)
 {
-	int code = 0;
+	int ret = 0;
 
 	if (lines->pieces.len > 0)
 		return 0;
-	for (size_t i = 0; i < lines->moved.len && code == 0; i++)
-		code = pm_vec_push(&lines->pieces, lines->moved.data[i]);
+	for (size_t i = 0; i < lines->moved.len && ret == 0; i++)
+		ret = pm_vec_push(&lines->pieces, lines->moved.data[i]);
 	pm_vec_clear(&lines->moved);
-	return code;
+	return ret;
 }
 
 /* Code that was inlined at one of the lines is a part of them, as a call would be. */
@@ -282,45 +282,45 @@ static int add_chains(struct pm_finder *finder, const struct pm_finder_file *fil
 }
 
 static int open_flow(const struct pm_finder_file *file,
-		     const struct pm_probe_function *function, struct pm_flow *ret)
+		     const struct pm_probe_function *function, struct pm_flow *out)
 {
 	struct pm_probe_piece whole = { function->low, function->high };
 
-	return pm_flow_open(ret, &file->source, &whole, function->parts.data,
+	return pm_flow_open(out, &file->source, &whole, function->parts.data,
 			    function->parts.len, false);
 }
 
 static int collect_insn_pieces(const struct pm_finder_file *file,
-			       const struct pm_probe_function *function, pm_pieces *ret)
+			       const struct pm_probe_function *function, pm_pieces *out)
 {
 	struct pm_flow flow;
-	int code = open_flow(file, function, &flow);
+	int ret = open_flow(file, function, &flow);
 
-	if (code < 0)
-		return code;
-	for (size_t i = 0; i < flow.insns.len && code == 0; i++) {
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < flow.insns.len && ret == 0; i++) {
 		const struct pm_flow_insn *insn = &flow.insns.data[i];
 		struct pm_probe_piece piece = { insn->address,
 						insn->address + insn->len };
 
-		code = pm_vec_push(ret, piece);
+		ret = pm_vec_push(out, piece);
 	}
 	pm_flow_close(&flow);
-	return code;
+	return ret;
 }
 
 static int add_lent(const struct pm_finder_file *file,
 		    const struct pm_probe_function *function, struct lines *lines)
 {
 	struct pm_flow flow;
-	int code = open_flow(file, function, &flow);
+	int ret = open_flow(file, function, &flow);
 
-	if (code < 0)
-		return code;
-	code = pm_flow_add_straight(&flow, &lines->pieces, lines->lent.data,
-				    lines->lent.len);
+	if (ret < 0)
+		return ret;
+	ret = pm_flow_add_straight(&flow, &lines->pieces, lines->lent.data,
+				   lines->lent.len);
 	pm_flow_close(&flow);
-	return code;
+	return ret;
 }
 
 static int lines_add_inlined(struct pm_finder *finder, const struct pm_finder_file *file,
@@ -328,25 +328,24 @@ static int lines_add_inlined(struct pm_finder *finder, const struct pm_finder_fi
 {
 	struct pm_probe_functions functions = { 0 };
 	pm_pieces insns = { 0 };
-	int code = pm_probe_find_within(&functions, file->binary, finder->context,
-					lines->pieces.data, lines->pieces.len,
-					PM_REGION_PLACES_MAX, NULL);
+	int ret = pm_probe_find_within(&functions, file->binary, finder->context,
+				       lines->pieces.data, lines->pieces.len,
+				       PM_REGION_PLACES_MAX, NULL);
 
-	if (code == -E2BIG)
+	if (ret == -E2BIG)
 		return pm_finder_too_many(finder);
-	for (size_t i = 0; i < functions.list.len && code == 0; i++)
-		code = collect_insn_pieces(file, &functions.list.data[i], &insns);
-	if (code == 0)
-		code = add_chains(finder, file, &insns, lines);
-	for (size_t i = 0; i < functions.list.len && lines->lent.len > 0 && code == 0;
-	     i++)
-		code = add_lent(file, &functions.list.data[i], lines);
-	if (code < 0)
-		pm_error_set(finder->err, code, "cannot read the code of %s: %s",
-			     finder->spec->text, strerror(-code));
+	for (size_t i = 0; i < functions.list.len && ret == 0; i++)
+		ret = collect_insn_pieces(file, &functions.list.data[i], &insns);
+	if (ret == 0)
+		ret = add_chains(finder, file, &insns, lines);
+	for (size_t i = 0; i < functions.list.len && lines->lent.len > 0 && ret == 0; i++)
+		ret = add_lent(file, &functions.list.data[i], lines);
+	if (ret < 0)
+		pm_error_set(finder->err, ret, "cannot read the code of %s: %s",
+			     finder->spec->text, strerror(-ret));
 	pm_vec_release(&insns);
 	pm_probe_functions_release(&functions);
-	return code;
+	return ret;
 }
 
 static int add_lines_region(struct pm_finder *finder, const struct pm_finder_file *file)
@@ -354,32 +353,32 @@ static int add_lines_region(struct pm_finder *finder, const struct pm_finder_fil
 	struct pm_symbol_options options = symbol_options_of(finder, file);
 	struct lines lines = { 0 };
 	struct pm_region *region;
-	int code = pm_symbols_find_lines(file->binary->fd, &options, finder->name,
-					 finder->line, finder->line_end, collect_span,
-					 &lines, finder->err);
+	int ret = pm_symbols_find_lines(file->binary->fd, &options, finder->name,
+					finder->line, finder->line_end, collect_span,
+					&lines, finder->err);
 
-	code = refuse_without_debug(finder, code);
-	if (code == 0 && use_moved_pieces(&lines) < 0)
-		code = pm_finder_no_memory(finder);
-	if (code == 0)
-		code = lines_add_inlined(finder, file, &lines);
-	if (code == 0 && add_moved(&lines) < 0)
-		code = pm_finder_no_memory(finder);
-	if (code == 0) {
+	ret = refuse_without_debug(finder, ret);
+	if (ret == 0 && use_moved_pieces(&lines) < 0)
+		ret = pm_finder_no_memory(finder);
+	if (ret == 0)
+		ret = lines_add_inlined(finder, file, &lines);
+	if (ret == 0 && add_moved(&lines) < 0)
+		ret = pm_finder_no_memory(finder);
+	if (ret == 0) {
 		region = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text);
-		code = region ? 0 : finder->err->code;
+		ret = region ? 0 : finder->err->code;
 	}
-	if (code == 0) {
+	if (ret == 0) {
 		region->file = PM_TAKE_PTR(lines.path);
 		region->line = finder->line;
 		region->line_end = finder->line_end;
-		code = pm_finder_give_pieces(finder, file, &lines.pieces);
+		ret = pm_finder_give_pieces(finder, file, &lines.pieces);
 	}
 	pm_vec_release(&lines.pieces);
 	pm_vec_release(&lines.moved);
 	pm_vec_release(&lines.lent);
 	free(lines.path);
-	return code;
+	return ret;
 }
 
 static int find_addresses(struct pm_finder *finder, const struct pm_finder_file *file)
@@ -387,22 +386,22 @@ static int find_addresses(struct pm_finder *finder, const struct pm_finder_file 
 	struct pm_probe_piece piece = { finder->low, finder->high };
 	pm_pieces pieces = { 0 };
 	uint64_t offset;
-	int code;
+	int ret;
 
 	if (!pm_probe_image_code(file->image, finder->low, &offset) ||
 	    !pm_probe_image_code(file->image, finder->high - 1, &offset)) {
-		code = pm_error_set(finder->err, -EINVAL, "not all of %s is code",
-				    finder->spec->text);
+		ret = pm_error_set(finder->err, -EINVAL, "not all of %s is code",
+				   finder->spec->text);
 		pm_error_where(finder->err, file->binary->path, -1);
-		return code;
+		return ret;
 	}
 	if (pm_vec_push(&pieces, piece) < 0)
 		return pm_finder_no_memory(finder);
-	code = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text)
-		       ? pm_finder_give_pieces(finder, file, &pieces)
-		       : finder->err->code;
+	ret = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text)
+		      ? pm_finder_give_pieces(finder, file, &pieces)
+		      : finder->err->code;
 	pm_vec_release(&pieces);
-	return code;
+	return ret;
 }
 
 int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *file)
@@ -464,9 +463,9 @@ int pm_finder_define(struct pm_finder *finder)
 	struct pm_regions *regions = finder->ret;
 	PM_AUTO_FREE uint64_t *addresses =
 		calloc(regions->list.len + 1, sizeof(*addresses));
-	int code = addresses ? 0 : -ENOMEM;
+	int ret = addresses ? 0 : -ENOMEM;
 
-	for (size_t f = 0; f < regions->files.len && code == 0; f++) {
+	for (size_t f = 0; f < regions->files.len && ret == 0; f++) {
 		struct defining defining = { regions, addresses, regions->files.data[f] };
 		size_t len = 0, distinct = 0;
 
@@ -481,11 +480,10 @@ int pm_finder_define(struct pm_finder *finder)
 			if (i == 0 || addresses[i] != addresses[i - 1])
 				addresses[distinct++] = addresses[i];
 		/* Without debug information the names are enough. */
-		code = pm_symbols_find_declared(defining.fd, &options, addresses,
-						distinct, region_set_definition,
-						&defining, NULL);
-		if (code != -ENOMEM)
-			code = 0;
+		ret = pm_symbols_find_declared(defining.fd, &options, addresses, distinct,
+					       region_set_definition, &defining, NULL);
+		if (ret != -ENOMEM)
+			ret = 0;
 	}
-	return code == -ENOMEM ? pm_finder_no_memory(finder) : 0;
+	return ret == -ENOMEM ? pm_finder_no_memory(finder) : 0;
 }

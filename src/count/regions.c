@@ -142,27 +142,27 @@ static int add_matching_functions(struct pm_finder *finder,
 				  const struct pm_finder_file *file)
 {
 	struct pm_probe_functions functions = { 0 };
-	int code = pm_probe_find_functions(&functions, file->binary, finder->context,
-					   finder->name, finder->err);
+	int ret = pm_probe_find_functions(&functions, file->binary, finder->context,
+					  finder->name, finder->err);
 
-	for (size_t i = 0; i < functions.list.len && code == 0; i++)
-		code = pm_finder_add_function(finder, file, &functions.list.data[i],
-					      function_is_only_one(&functions, i));
-	if (code == 0)
-		code = move_notes(finder, &functions);
+	for (size_t i = 0; i < functions.list.len && ret == 0; i++)
+		ret = pm_finder_add_function(finder, file, &functions.list.data[i],
+					     function_is_only_one(&functions, i));
+	if (ret == 0)
+		ret = move_notes(finder, &functions);
 	pm_probe_functions_release(&functions);
-	return code;
+	return ret;
 }
 
 static int find_name(struct pm_finder *finder, const struct pm_finder_file *file)
 {
 	struct pm_error *err = finder->err, other = { 0 };
 	size_t before = finder->ret->list.len;
-	int code = add_matching_functions(finder, file), inlined;
+	int ret = add_matching_functions(finder, file), inlined;
 
-	if ((code < 0 && code != -ENOENT && code != -ENODATA) ||
-	    (code == 0 && strpbrk(finder->name, "*?[")))
-		return code;
+	if ((ret < 0 && ret != -ENOENT && ret != -ENODATA) ||
+	    (ret == 0 && strpbrk(finder->name, "*?[")))
+		return ret;
 	finder->err = &other;
 	inlined = pm_finder_find_inlined(finder, file);
 	finder->err = err;
@@ -175,38 +175,38 @@ static int find_name(struct pm_finder *finder, const struct pm_finder_file *file
 			err, -ENOENT,
 			"%s was inlined everywhere, and nothing is left of it",
 			finder->name);
-	if (inlined > 0 && code == 0)
+	if (inlined > 0 && ret == 0)
 		return pm_finder_note(finder,
 				      "is there as a function, and was inlined at %d "
 				      "place%s",
 				      inlined, inlined == 1 ? "" : "s");
-	return inlined > 0 ? 0 : code;
+	return inlined > 0 ? 0 : ret;
 }
 
 static int find_region_in_binary(struct pm_finder *finder,
 				 const struct pm_probe_binary *binary)
 {
 	struct pm_finder_file file = { 0 };
-	int code = pm_finder_file_open(finder, &file, binary);
+	int ret = pm_finder_file_open(finder, &file, binary);
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	switch (finder->words) {
 	case PM_FINDER_NAME:
-		code = find_name(finder, &file);
+		ret = find_name(finder, &file);
 		break;
 	case PM_FINDER_LINE:
-		code = pm_finder_find_line(finder, &file);
+		ret = pm_finder_find_line(finder, &file);
 		break;
 	case PM_FINDER_LINES:
 	case PM_FINDER_ADDRESSES:
-		code = pm_finder_find_range(finder, &file);
+		ret = pm_finder_find_range(finder, &file);
 		break;
 	}
-	if (code < 0 && finder->err && !finder->err->source[0])
+	if (ret < 0 && finder->err && !finder->err->source[0])
 		pm_error_where(finder->err, binary->path, -1);
 	pm_finder_file_close(&file);
-	return code;
+	return ret;
 }
 
 /* Searches all @binaries (@all), or until the first that has it. The first error is
@@ -219,17 +219,17 @@ static int find_in_each(struct pm_finder *finder,
 	bool any = false;
 
 	for (size_t i = 0; i < binaries->list.len && (all || !any); i++) {
-		int code;
+		int ret;
 
 		finder->err = i == 0 ? err : &other;
-		code = find_region_in_binary(finder, &binaries->list.data[i]);
-		any |= code == 0;
+		ret = find_region_in_binary(finder, &binaries->list.data[i]);
+		any |= ret == 0;
 		if (i == 0)
-			first = code;
-		if (code < 0 && code != -ENOENT && code != -ENODATA && code != -ENOEXEC) {
+			first = ret;
+		if (ret < 0 && ret != -ENOENT && ret != -ENODATA && ret != -ENOEXEC) {
 			if (err && i > 0)
 				*err = other;
-			first = code;
+			first = ret;
 			any = false;
 			break;
 		}
@@ -244,32 +244,32 @@ static int note_own_function(struct pm_finder *finder)
 {
 	PM_AUTO_FREE char *own = NULL;
 	struct pm_error none = { 0 };
-	int code;
+	int ret;
 
 	if (finder->words != PM_FINDER_NAME || strpbrk(finder->name, "*?["))
 		return 0;
-	code = pm_probe_find_meant(&own, &finder->programs, finder->context, finder->name,
-				   &none);
-	if (code == -ENOMEM)
+	ret = pm_probe_find_meant(&own, &finder->programs, finder->context, finder->name,
+				  &none);
+	if (ret == -ENOMEM)
 		return pm_finder_no_memory(finder);
-	return code < 0 ? 0
-			: pm_finder_note(finder,
-					 "a library's function is counted; the program "
-					 "has %s, too",
-					 own);
+	return ret < 0 ? 0
+		       : pm_finder_note(finder,
+					"a library's function is counted; the program "
+					"has %s, too",
+					own);
 }
 
 static int find_anywhere(struct pm_finder *finder)
 {
 	struct pm_error *err = finder->err, other = { 0 };
-	int code = find_in_each(finder, &finder->programs, true), second;
+	int ret = find_in_each(finder, &finder->programs, true), second;
 
-	if ((code != -ENOENT && code != -ENODATA) || finder->words == PM_FINDER_ADDRESSES)
-		return code;
+	if ((ret != -ENOENT && ret != -ENODATA) || finder->words == PM_FINDER_ADDRESSES)
+		return ret;
 	if (!finder->has_needed) {
 		second = pm_probe_find_needed(&finder->needed, finder->context, &other);
 		if (second < 0)
-			return code;
+			return ret;
 		finder->has_needed = true;
 	}
 	finder->err = &other;
@@ -284,7 +284,7 @@ static int find_anywhere(struct pm_finder *finder)
 			*err = other;
 		return second;
 	}
-	return code;
+	return ret;
 }
 
 /* ---- all specifications ----------------------------------------------------------------------- */
@@ -295,14 +295,14 @@ static int find_meant_function(struct pm_finder *finder,
 			       const struct pm_probe_binaries *binaries)
 {
 	char *name;
-	int code;
+	int ret;
 
 	if (finder->words != PM_FINDER_NAME || strpbrk(finder->name, "*?["))
 		return -ENOENT;
-	code = pm_probe_find_meant(&name, binaries, finder->context, finder->name,
-				   finder->err);
-	if (code < 0)
-		return code;
+	ret = pm_probe_find_meant(&name, binaries, finder->context, finder->name,
+				  finder->err);
+	if (ret < 0)
+		return ret;
 	free(finder->name);
 	finder->name = name;
 	return find_in_each(finder, binaries, true);
@@ -311,31 +311,31 @@ static int find_meant_function(struct pm_finder *finder,
 static int find_with_library(struct pm_finder *finder, const char *library)
 {
 	struct pm_probe_binaries binaries = { 0 };
-	int code = pm_probe_find_binary(&binaries, finder->context, library, finder->err);
+	int ret = pm_probe_find_binary(&binaries, finder->context, library, finder->err);
 
-	if (code == 0)
-		code = find_in_each(finder, &binaries, true);
-	if (code == -ENOENT)
-		code = find_meant_function(finder, &binaries);
+	if (ret == 0)
+		ret = find_in_each(finder, &binaries, true);
+	if (ret == -ENOENT)
+		ret = find_meant_function(finder, &binaries);
 	pm_probe_binaries_release(&binaries);
-	return code;
+	return ret;
 }
 
 static int find_region_of_name(struct pm_finder *finder)
 {
 	const char *library;
-	int code = pm_finder_parse(finder, &library);
+	int ret = pm_finder_parse(finder, &library);
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	if (library)
 		return find_with_library(finder, library);
 	if (finder->programs.list.len == 0)
-		code = pm_probe_find_program(&finder->programs, finder->context,
-					     finder->err);
-	if (code == 0)
-		code = find_anywhere(finder);
-	return code == -ENOENT ? find_meant_function(finder, &finder->programs) : code;
+		ret = pm_probe_find_program(&finder->programs, finder->context,
+					    finder->err);
+	if (ret == 0)
+		ret = find_anywhere(finder);
+	return ret == -ENOENT ? find_meant_function(finder, &finder->programs) : ret;
 }
 
 static bool is_of_go(int fd)
@@ -432,27 +432,27 @@ int pm_regions_find(struct pm_regions *regions, const struct pm_region_spec *spe
 	struct pm_finder finder = { .ret = &found,
 				    .context = context,
 				    .err = err ? err : &own };
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && code == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		finder.spec = &specs[i];
-		code = find_region_of_name(&finder);
+		ret = find_region_of_name(&finder);
 		free(PM_TAKE_PTR(finder.name));
 	}
-	if (code == 0)
-		code = pm_finder_define(&finder);
-	if (code == 0)
-		code = note_go(&finder);
-	if (code == 0 && distinguish_instances(&found) < 0)
-		code = pm_finder_no_memory(&finder);
+	if (ret == 0)
+		ret = pm_finder_define(&finder);
+	if (ret == 0)
+		ret = note_go(&finder);
+	if (ret == 0 && distinguish_instances(&found) < 0)
+		ret = pm_finder_no_memory(&finder);
 	pm_probe_binaries_release(&finder.programs);
 	pm_probe_binaries_release(&finder.needed);
-	if (code == 0) {
+	if (ret == 0) {
 		pm_regions_choose(&found);
 		pm_regions_release(regions);
 		*regions = found;
 	} else {
 		pm_regions_release(&found);
 	}
-	return code;
+	return ret;
 }
