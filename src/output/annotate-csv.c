@@ -122,7 +122,7 @@ int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 	};
 	PM_CLEANUP(pm_annotation_release) struct pm_annotation a = { 0 };
 	struct csv csv = { .a = &a, .separator = separator, .to = to, .out = out };
-	int r = 0;
+	int ret = 0;
 
 	if (titles) {
 		for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
@@ -130,9 +130,9 @@ int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 		csv_end_row(&csv);
 	}
 	if (section->choices.rows.len > 0)
-		r = pm_annotation_init(&a, section);
-	if (r < 0)
-		return r;
+		ret = pm_annotation_init(&a, section);
+	if (ret < 0)
+		return ret;
 	if (section->report->annotate != PM_ANNOTATE_CODE)
 		for (size_t i = 0; i < a.lines.lines.len; i++)
 			csv_put_source_line(&csv, &a.lines.lines.data[i]);

@@ -32,7 +32,7 @@ struct pm_annotation {
 };
 
 /* For the heaviest of the section's functions; there must be one. 0 or -ENOMEM. */
-int pm_annotation_init(struct pm_annotation *ret, const struct pm_section *section);
+int pm_annotation_init(struct pm_annotation *out, const struct pm_section *section);
 void pm_annotation_release(struct pm_annotation *annotation);
 /* The first of `places` at or after a line. */
 size_t pm_annotation_places_from(const struct pm_annotation *annotation, uint32_t file,
@@ -78,7 +78,7 @@ struct pm_annotation_rows {
 	bool by_line; /* false: by address */
 };
 
-int pm_annotation_rows_init(struct pm_annotation_rows *ret,
+int pm_annotation_rows_init(struct pm_annotation_rows *out,
 			    const struct pm_annotation *annotation, double limit);
 void pm_annotation_rows_release(struct pm_annotation_rows *rows);
 

@@ -249,15 +249,15 @@ int pm_json_annotate(struct pm_str *out, FILE *to, const struct pm_section *sect
 	PM_CLEANUP(pm_annotation_release) struct pm_annotation a = { 0 };
 	struct json json = { .a = &a, .to = to, .out = out };
 	const struct pm_weight *all = &section->view->total;
-	int r;
+	int ret;
 
 	if (section->choices.rows.len == 0) {
 		pm_str_puts(out, ",\n\"annotate\":null");
 		return 0;
 	}
-	r = pm_annotation_init(&a, section);
-	if (r < 0)
-		return r;
+	ret = pm_annotation_init(&a, section);
+	if (ret < 0)
+		return ret;
 	annotate_json_function(&json, ",\n\"annotate\":{\"function\":", a.function);
 	annotate_json_weight(&json, ",\"self\":", &a.lines.self, all);
 	annotate_json_weight(&json, ",\"inlined\":", &a.lines.inlined, all);

@@ -25,22 +25,22 @@ static int builder_push_row(struct builder *b, struct pm_annotation_row row)
 static int push_insns(struct builder *b, uint32_t file, uint32_t line)
 {
 	const struct pm_annotation *a = b->a;
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = pm_annotation_places_from(a, file, line);
-	     r == 0 && i < a->places.len && a->places.data[i].file == file &&
+	     ret == 0 && i < a->places.len && a->places.data[i].file == file &&
 	     a->places.data[i].line == line;
 	     i++) {
 		uint32_t id = a->places.data[i].insn;
 		const struct pm_annotate_insn *insn = &a->code.insns.data[id];
 
-		r = builder_push_row(b,
-				     (struct pm_annotation_row){ .kind = PM_ROW_INSN,
-								 .id = id,
-								 .self = insn->self,
-								 .total = insn->total });
+		ret = builder_push_row(
+			b, (struct pm_annotation_row){ .kind = PM_ROW_INSN,
+						       .id = id,
+						       .self = insn->self,
+						       .total = insn->total });
 	}
-	return r;
+	return ret;
 }
 
 /* Code inlined into a line, and the line's instructions if it is hot. */
@@ -48,23 +48,23 @@ static int push_inside(struct builder *b, const struct pm_annotate_line *line)
 {
 	const struct pm_annotation *a = b->a;
 	struct pm_weight self = line->self;
-	int r = 0;
+	int ret = 0;
 
 	pm_weight_add(&self, &line->inlined);
-	for (uint32_t i = 0; r == 0 && i < line->inlineds; i++) {
+	for (uint32_t i = 0; ret == 0 && i < line->inlineds; i++) {
 		uint32_t id = line->first_inlined + i;
 		const struct pm_annotate_inlined *inlined = &a->lines.inlineds.data[id];
 
 		if (pm_weight_percent(&inlined->self, &a->own) >= b->limit)
-			r = builder_push_row(
+			ret = builder_push_row(
 				b, (struct pm_annotation_row){ .kind = PM_ROW_INLINED,
 							       .id = id,
 							       .self = inlined->self });
 	}
-	if (r == 0 && (pm_weight_percent(&self, &a->own) >= b->limit ||
-		       pm_weight_percent(&line->total, &a->lines.total) >= b->limit))
-		r = push_insns(b, line->file, line->line);
-	return r;
+	if (ret == 0 && (pm_weight_percent(&self, &a->own) >= b->limit ||
+			 pm_weight_percent(&line->total, &a->lines.total) >= b->limit))
+		ret = push_insns(b, line->file, line->line);
+	return ret;
 }
 
 /* @id: of the line in lines.lines, or NONE. */
@@ -75,7 +75,7 @@ static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t
 	struct pm_annotation_row row = {
 		.kind = PM_ROW_LINE, .id = id, .file = file, .line = number
 	};
-	int r;
+	int ret;
 
 	if (line) {
 		row.self = line->self;
@@ -84,8 +84,8 @@ static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t
 		if (line->line > 0)
 			pm_weight_add(&b->ret->shown, &row.self);
 	}
-	r = builder_push_row(b, row);
-	return r == 0 && line ? push_inside(b, line) : r;
+	ret = builder_push_row(b, row);
+	return ret == 0 && line ? push_inside(b, line) : ret;
 }
 
 /* The lines of a region; if the file cannot be read or is shorter, only those with
@@ -96,10 +96,10 @@ static int push_region(struct builder *b, uint32_t file,
 	const struct pm_annotate_lines *lines = &b->a->lines;
 	const struct pm_annotation_source *source = &b->a->sources[file];
 	uint32_t last = region->last, end;
-	int r = 0;
+	int ret = 0;
 
 	end = source->readable ? (uint32_t)source->source.starts.len : 0;
-	for (uint32_t i = region->first; r == 0 && i <= last; i++) {
+	for (uint32_t i = region->first; ret == 0 && i <= last; i++) {
 		size_t k = *at;
 
 		while (k < lines->lines.len && lines->lines.data[k].file == file &&
@@ -108,13 +108,13 @@ static int push_region(struct builder *b, uint32_t file,
 		*at = k;
 		if (k < lines->lines.len && lines->lines.data[k].file == file &&
 		    lines->lines.data[k].line == i)
-			r = push_line(b, file, i, (uint32_t)k);
+			ret = push_line(b, file, i, (uint32_t)k);
 		else if (i <= end)
-			r = push_line(b, file, i, PM_PROFILE_NONE);
+			ret = push_line(b, file, i, PM_PROFILE_NONE);
 		if (i == UINT32_MAX)
 			break;
 	}
-	return r;
+	return ret;
 }
 
 static int push_file(struct builder *b, uint32_t file)
@@ -123,40 +123,40 @@ static int push_file(struct builder *b, uint32_t file)
 	PM_CLEANUP(pm_annotate_regions_release)
 	struct pm_annotate_regions regions = { 0 };
 	size_t at = a->lines.files.data[file].first;
-	int r = pm_annotate_regions_init(&regions, &a->lines, file, b->limit,
-					 CONTEXT_LINES);
+	int ret = pm_annotate_regions_init(&regions, &a->lines, file, b->limit,
+					   CONTEXT_LINES);
 
-	if (r < 0 || regions.regions.len == 0)
-		return r;
-	r = builder_push_row(
+	if (ret < 0 || regions.regions.len == 0)
+		return ret;
+	ret = builder_push_row(
 		b, (struct pm_annotation_row){ .kind = PM_ROW_FILE, .id = file });
-	for (size_t i = 0; r == 0 && i < regions.regions.len; i++) {
+	for (size_t i = 0; ret == 0 && i < regions.regions.len; i++) {
 		const struct pm_annotate_region *region = &regions.regions.data[i];
 
 		if (i > 0)
-			r = builder_push_row(b,
-					     (struct pm_annotation_row){
-						     .kind = PM_ROW_GAP,
-						     .left_out = region->first -
-								 region[-1].last - 1 });
-		if (r == 0)
-			r = push_region(b, file, region, &at);
+			ret = builder_push_row(b,
+					       (struct pm_annotation_row){
+						       .kind = PM_ROW_GAP,
+						       .left_out = region->first -
+								   region[-1].last - 1 });
+		if (ret == 0)
+			ret = push_region(b, file, region, &at);
 	}
-	return r;
+	return ret;
 }
 
 static int by_line(struct builder *b)
 {
 	const struct pm_annotate_lines *lines = &b->a->lines;
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; r == 0 && i < lines->files.len; i++)
-		r = push_file(b, i);
+	for (uint32_t i = 0; ret == 0 && i < lines->files.len; i++)
+		ret = push_file(b, i);
 	/* Code without a line comes last, together with instructions that have none. */
-	if (r == 0 && lines->lines.len > 0 &&
+	if (ret == 0 && lines->lines.len > 0 &&
 	    lines->lines.data[lines->lines.len - 1].line == 0)
-		r = push_line(b, PM_PROFILE_NONE, 0, (uint32_t)lines->lines.len - 1);
-	return r;
+		ret = push_line(b, PM_PROFILE_NONE, 0, (uint32_t)lines->lines.len - 1);
+	return ret;
 }
 
 /* ---- by address --------------------------------------------------------------------------- */
@@ -166,11 +166,11 @@ static int push_part(struct builder *b, uint32_t id)
 	const struct pm_annotate_code *code = &b->a->code;
 	const struct pm_annotate_part *part = &code->parts.data[id];
 	uint32_t left_out = 0;
-	int r = builder_push_row(b, (struct pm_annotation_row){ .kind = PM_ROW_PART,
-								.id = id,
-								.self = part->self });
+	int ret = builder_push_row(b, (struct pm_annotation_row){ .kind = PM_ROW_PART,
+								  .id = id,
+								  .self = part->self });
 
-	for (uint32_t i = part->first; r == 0 && i < part->first + part->len; i++) {
+	for (uint32_t i = part->first; ret == 0 && i < part->first + part->len; i++) {
 		const struct pm_annotate_insn *insn = &code->insns.data[i];
 
 		if (insn->foreign) {
@@ -178,19 +178,19 @@ static int push_part(struct builder *b, uint32_t id)
 			continue;
 		}
 		if (left_out > 0)
-			r = builder_push_row(
+			ret = builder_push_row(
 				b, (struct pm_annotation_row){ .kind = PM_ROW_GAP,
 							       .left_out = left_out });
 		left_out = 0;
 		pm_weight_add(&b->ret->shown, &insn->self);
-		if (r == 0)
-			r = builder_push_row(
+		if (ret == 0)
+			ret = builder_push_row(
 				b, (struct pm_annotation_row){ .kind = PM_ROW_INSN,
 							       .id = i,
 							       .self = insn->self,
 							       .total = insn->total });
 	}
-	return r;
+	return ret;
 }
 
 /* Without any line, there are only instructions to show. */
@@ -199,26 +199,26 @@ static bool lines_are_known(const struct pm_annotation *a)
 	return a->lines.files.len > 0;
 }
 
-int pm_annotation_rows_init(struct pm_annotation_rows *ret,
+int pm_annotation_rows_init(struct pm_annotation_rows *out,
 			    const struct pm_annotation *annotation, double limit)
 {
 	PM_CLEANUP(pm_annotation_rows_release) struct pm_annotation_rows rows = { 0 };
 	struct builder b = { .a = annotation, .ret = &rows, .limit = limit };
-	int r = 0;
+	int ret = 0;
 
 	rows.by_line = !annotation->has_code ||
 		       (annotation->section->report->annotate != PM_ANNOTATE_CODE &&
 			lines_are_known(annotation));
 	if (rows.by_line)
-		r = by_line(&b);
+		ret = by_line(&b);
 	else
-		for (uint32_t i = 0; r == 0 && i < annotation->code.parts.len; i++)
-			r = push_part(&b, i);
-	if (r == 0)
-		r = pm_gutter_draw(&rows, &annotation->code);
-	if (r < 0)
-		return r;
-	*ret = rows;
+		for (uint32_t i = 0; ret == 0 && i < annotation->code.parts.len; i++)
+			ret = push_part(&b, i);
+	if (ret == 0)
+		ret = pm_gutter_draw(&rows, &annotation->code);
+	if (ret < 0)
+		return ret;
+	*out = rows;
 	rows = (struct pm_annotation_rows){ 0 };
 	return 0;
 }

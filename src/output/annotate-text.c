@@ -479,10 +479,10 @@ static int put_page(struct pm_text *text, const struct pm_annotation *a)
 	struct page page = { .text = text, .a = a, .rows = &rows };
 	double limit = text->report->limit < 0 ? LIMIT_PERCENT : text->report->limit;
 	bool quiet = text->report->quiet;
-	int r = pm_annotation_rows_init(&rows, a, limit);
+	int ret = pm_annotation_rows_init(&rows, a, limit);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	page_measure_columns(&page);
 	if (!quiet) {
 		struct pm_str title = { 0 };
@@ -507,12 +507,12 @@ static int put_page(struct pm_text *text, const struct pm_annotation *a)
 int pm_text_annotate(struct pm_text *text, const struct pm_section *section)
 {
 	PM_CLEANUP(pm_annotation_release) struct pm_annotation annotation = { 0 };
-	int r;
+	int ret;
 
 	if (section->choices.rows.len == 0) {
 		fputs("no sample of this event has it on the stack\n", text->to);
 		return 0;
 	}
-	r = pm_annotation_init(&annotation, section);
-	return r < 0 ? r : put_page(text, &annotation);
+	ret = pm_annotation_init(&annotation, section);
+	return ret < 0 ? ret : put_page(text, &annotation);
 }

@@ -32,7 +32,7 @@ static int read_sources(struct pm_annotation *a)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++) {
 		struct pm_annotation_source *source = &a->sources[i];
-		int r;
+		int ret;
 
 		source->why.offset = -1;
 		if (i >= SOURCES_MAX) {
@@ -40,11 +40,11 @@ static int read_sources(struct pm_annotation *a)
 				     "not read: the function has code of many files");
 			continue;
 		}
-		r = pm_source_read(&source->source, a->lines.files.data[i].path,
-				   &a->search, &source->why);
-		if (r == -ENOMEM)
-			return r;
-		source->readable = r == 0;
+		ret = pm_source_read(&source->source, a->lines.files.data[i].path,
+				     &a->search, &source->why);
+		if (ret == -ENOMEM)
+			return ret;
+		source->readable = ret == 0;
 	}
 	return 0;
 }
@@ -137,19 +137,19 @@ size_t pm_annotation_places_from(const struct pm_annotation *annotation, uint32_
 
 static int annotation_read_code(struct pm_annotation *a)
 {
-	int r;
+	int ret;
 
 	if (a->section->report->annotate == PM_ANNOTATE_SOURCE)
 		return 0;
-	r = pm_annotate_code_init(&a->code, a->section->view, a->function, &a->search,
-				  &a->no_code);
-	a->has_code = r == 0;
-	if (r == -ENOMEM)
-		return r;
+	ret = pm_annotate_code_init(&a->code, a->section->view, a->function, &a->search,
+				    &a->no_code);
+	a->has_code = ret == 0;
+	if (ret == -ENOMEM)
+		return ret;
 	return a->has_code ? sort_places(a) : 0;
 }
 
-int pm_annotation_init(struct pm_annotation *ret, const struct pm_section *section)
+int pm_annotation_init(struct pm_annotation *out, const struct pm_section *section)
 {
 	PM_CLEANUP(pm_annotation_release)
 	struct pm_annotation a = {
@@ -158,20 +158,20 @@ int pm_annotation_init(struct pm_annotation *ret, const struct pm_section *secti
 		.function = section->choices.rows.data[0].function,
 		.no_code = { .offset = -1 },
 	};
-	int r;
+	int ret;
 
 	pm_annotate_search_of(&a.search, section->report->profile);
-	r = pm_annotate_lines_init(&a.lines, section->view, &a.function, 1);
-	if (r < 0)
-		return r;
+	ret = pm_annotate_lines_init(&a.lines, section->view, &a.function, 1);
+	if (ret < 0)
+		return ret;
 	a.own = a.lines.self;
 	pm_weight_add(&a.own, &a.lines.inlined);
-	r = read_sources(&a);
-	if (r == 0)
-		r = annotation_read_code(&a);
-	if (r < 0)
-		return r;
-	*ret = a;
+	ret = read_sources(&a);
+	if (ret == 0)
+		ret = annotation_read_code(&a);
+	if (ret < 0)
+		return ret;
+	*out = a;
 	a = (struct pm_annotation){ 0 };
 	return 0;
 }

@@ -214,19 +214,20 @@ static void put_event_name(struct pm_str *str, const char *name)
 static int name_columns(struct callgrind *it)
 {
 	uint32_t id;
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = it->export.first; r == 0 && i < it->export.end; i++) {
+	for (uint32_t i = it->export.first; ret == 0 && i < it->export.end; i++) {
 		put_event_name(&it->text, pm_export_event(&it->export, i));
 		do {
-			r = it->text.failed ? -ENOMEM
-					    : pm_strings_add(&it->columns, it->text.data,
-							     it->text.len, &id);
+			ret = it->text.failed
+				      ? -ENOMEM
+				      : pm_strings_add(&it->columns, it->text.data,
+						       it->text.len, &id);
 			pm_str_printf(&it->text, "_%u", i);
-		} while (r == 0 && id != i - it->export.first);
+		} while (ret == 0 && id != i - it->export.first);
 		pm_str_clear(&it->text);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- lines ------------------------------------------------------------------------------ */
@@ -406,10 +407,10 @@ int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_erro
 {
 	PM_CLEANUP(callgrind_release)
 	struct callgrind it = { .profile = report->profile, .to = to };
-	int r = pm_export_init(&it.export, report, err);
+	int ret = pm_export_init(&it.export, report, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (name_columns(&it) < 0 || callgrind_sum_costs(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	callgrind_put_head(&it);

@@ -144,13 +144,13 @@ static int csv_put_table(struct csv *csv, bool titles, double limit)
 	struct pm_row_column columns[PM_FIELDS];
 	struct pm_keys keys;
 	size_t columns_len;
-	int r;
+	int ret;
 
 	pm_report_keys(report, &keys);
 	columns_len = pm_row_fields(&keys, columns);
-	r = pm_table_init_keys(&table, view, &keys, report->by_total);
-	if (r < 0)
-		return r;
+	ret = pm_table_init_keys(&table, view, &keys, report->by_total);
+	if (ret < 0)
+		return ret;
 	if (titles) {
 		csv_put_text(csv, "event");
 		csv_put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
@@ -185,17 +185,17 @@ static int csv_put_tree(struct csv *csv, bool titles, double limit)
 						   "inlined" };
 	struct pm_tree *tree;
 	uint32_t id = 0;
-	int r = pm_section_tree(csv->section, false, &tree);
+	int ret = pm_section_tree(csv->section, false, &tree);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (titles) {
 		csv_put_text(csv, "event");
 		csv_put_titles(csv, weight_titles, PM_ARRAY_LEN(weight_titles));
 		csv_put_titles(csv, node_titles, PM_ARRAY_LEN(node_titles));
 		csv_end_line(csv);
 	}
-	while ((r = pm_tree_next(tree, limit, &id)) > 0) {
+	while ((ret = pm_tree_next(tree, limit, &id)) > 0) {
 		const struct pm_tree_node *node = &tree->nodes.data[id];
 
 		csv_put_event(csv);
@@ -206,7 +206,7 @@ static int csv_put_tree(struct csv *csv, bool titles, double limit)
 		csv_end_line(csv);
 	}
 	pm_tree_free(tree);
-	return r;
+	return ret;
 }
 
 /* ---- lists ----------------------------------------------------------------------------- */
@@ -216,10 +216,10 @@ static int csv_put_list(struct csv *csv, struct pm_section *section, bool titles
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
 	struct pm_str event = { 0 };
-	int r = pm_sheet_make(&sheet, section, err);
+	int ret = pm_sheet_make(&sheet, section, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	pm_put_event(&event, section->report->profile, section->view->event);
 	pm_sheet_csv(&sheet, event.data && !event.failed ? event.data : "",
 		     csv->separator, titles, &csv->out);
@@ -235,31 +235,31 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 	double limit = report->limit < 0 ? 0 : report->limit;
 	struct csv csv = { .separator = separator, .to = to };
 	uint32_t first, end;
-	int r = 0;
+	int ret = 0;
 
 	pm_report_events(report, &first, &end);
-	for (uint32_t event = first; r == 0 && event < end; event++) {
+	for (uint32_t event = first; ret == 0 && event < end; event++) {
 		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 
-		r = pm_section_init(&section, report, event, err);
-		if (r < 0) {
+		ret = pm_section_init(&section, report, event, err);
+		if (ret < 0) {
 			pm_str_release(&csv.out);
-			return r;
+			return ret;
 		}
 		csv.section = &section;
 		if (pm_report_is_sheet(report))
-			r = csv_put_list(&csv, &section, event == first, err);
+			ret = csv_put_list(&csv, &section, event == first, err);
 		else if (report->show == PM_SHOW_ANNOTATE)
-			r = pm_csv_annotate(&csv.out, to, separator, &section,
-					    event == first);
+			ret = pm_csv_annotate(&csv.out, to, separator, &section,
+					      event == first);
 		else
-			r = report->show == PM_SHOW_TABLE
-				    ? csv_put_table(&csv, event == first, limit)
-				    : csv_put_tree(&csv, event == first, limit);
+			ret = report->show == PM_SHOW_TABLE
+				      ? csv_put_table(&csv, event == first, limit)
+				      : csv_put_tree(&csv, event == first, limit);
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		pm_str_release(&csv.out);
-		return pm_report_is_sheet(report) ? r : pm_section_failed(r, err);
+		return pm_report_is_sheet(report) ? ret : pm_section_failed(ret, err);
 	}
 	return pm_flush_all(&csv.out, to, err);
 }

@@ -21,25 +21,25 @@ static bool text_equal(const void *table, uint32_t id, const void *key)
 }
 
 int pm_strings_add(struct pm_strings *strings, const char *text, size_t len,
-		   uint32_t *ret)
+		   uint32_t *out)
 {
 	struct text_key key = { .text = text ? text : "", .len = text ? len : 0 };
 	uint64_t hash = pm_hash_bytes(key.text, key.len);
 	uint32_t id = pm_index_find(&strings->index, hash, text_equal, strings, &key);
-	int r;
+	int ret;
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)strings->starts.len;
-		r = pm_vec_push(&strings->starts, strings->bytes.len);
+		ret = pm_vec_push(&strings->starts, strings->bytes.len);
 		pm_str_append(&strings->bytes, key.text, key.len);
 		pm_str_putc(&strings->bytes, '\0');
-		if (r < 0 || strings->bytes.failed)
+		if (ret < 0 || strings->bytes.failed)
 			return -ENOMEM;
-		r = pm_index_add(&strings->index, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_index_add(&strings->index, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -65,17 +65,17 @@ static int export_add_notes(struct pm_export *export, const char *text, const ch
 		const char *words = strncmp(text, "! ", 2) == 0 ? text + 2 : text;
 		struct pm_str note = { 0 };
 		uint32_t id;
-		int r;
+		int ret;
 
 		if (event)
 			pm_str_printf(&note, "%s: ", event);
 		pm_str_append(&note, words, (size_t)(end - words));
-		r = note.failed
-			    ? -ENOMEM
-			    : pm_strings_add(&export->notes, note.data, note.len, &id);
+		ret = note.failed
+			      ? -ENOMEM
+			      : pm_strings_add(&export->notes, note.data, note.len, &id);
 		pm_str_release(&note);
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		text = *end == '\n' ? end + 1 : end;
 	}
 	return 0;
@@ -120,7 +120,7 @@ static int add_filter_note(struct pm_export *export)
 	};
 	struct pm_str note = { 0 };
 	uint32_t id;
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
 		if (!parts[i].value)
@@ -130,11 +130,11 @@ static int add_filter_note(struct pm_export *export)
 		pm_str_printable(&note, parts[i].value, strlen(parts[i].value));
 	}
 	if (note.len > 0 || note.failed)
-		r = note.failed
-			    ? -ENOMEM
-			    : pm_strings_add(&export->notes, note.data, note.len, &id);
+		ret = note.failed
+			      ? -ENOMEM
+			      : pm_strings_add(&export->notes, note.data, note.len, &id);
 	pm_str_release(&note);
-	return r;
+	return ret;
 }
 
 /* ---- contents of an export ------------------------------------------------------------ */
@@ -146,29 +146,30 @@ static int name_event(struct pm_export *export, uint32_t event)
 	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
 	uint32_t id, wanted = event - export->first;
 	size_t len;
-	int r;
+	int ret;
 
 	pm_put_event(&raw, export->profile, event);
 	if (raw.failed)
 		return -ENOMEM;
 	pm_str_printable(&name, raw.data ? raw.data : "", raw.len);
 	len = name.len;
-	r = name.failed ? -ENOMEM : pm_strings_add(&export->events, name.data, len, &id);
-	if (r == 0 && id != wanted) {
+	ret = name.failed ? -ENOMEM
+			  : pm_strings_add(&export->events, name.data, len, &id);
+	if (ret == 0 && id != wanted) {
 		pm_str_printf(&name, " #%u", event);
-		r = name.failed
-			    ? -ENOMEM
-			    : pm_strings_add(&export->events, name.data, name.len, &id);
+		ret = name.failed
+			      ? -ENOMEM
+			      : pm_strings_add(&export->events, name.data, name.len, &id);
 	}
 	/* Names that look like numbered ones: a hostile file, whose names need not look
 	 * good. */
-	while (r == 0 && id != wanted) {
+	while (ret == 0 && id != wanted) {
 		pm_str_putc(&name, '#');
-		r = name.failed
-			    ? -ENOMEM
-			    : pm_strings_add(&export->events, name.data, name.len, &id);
+		ret = name.failed
+			      ? -ENOMEM
+			      : pm_strings_add(&export->events, name.data, name.len, &id);
 	}
-	return r;
+	return ret;
 }
 
 static int export_add_event(struct pm_export *export, uint32_t event,
@@ -177,32 +178,32 @@ static int export_add_event(struct pm_export *export, uint32_t event,
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 	struct pm_report report = *export->report;
 	bool one = export->end - export->first == 1;
-	int r;
+	int ret;
 
 	report.show = PM_SHOW_TABLE; /* whole stacks need no other view */
-	r = pm_section_init(&section, &report, event, err);
-	if (r < 0)
-		return r;
+	ret = pm_section_init(&section, &report, event, err);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < section.view->cells.len; i++) {
 		uint32_t cell = section.view->cells.data[i];
 
 		export->cells[cell] = true;
 		export->stacks[export->profile->cells.data[cell].stack] = true;
 	}
-	r = name_event(export, event);
-	if (r == 0)
-		r = add_warnings(export, &section,
-				 one ? NULL : pm_export_event(export, event));
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+	ret = name_event(export, event);
+	if (ret == 0)
+		ret = add_warnings(export, &section,
+				   one ? NULL : pm_export_event(export, event));
+	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
 }
 
-int pm_export_init(struct pm_export *ret, const struct pm_report *report,
+int pm_export_init(struct pm_export *out, const struct pm_report *report,
 		   struct pm_error *err)
 {
 	PM_CLEANUP(pm_export_release)
 	struct pm_export export = { .report = report, .profile = report->profile };
 	const struct pm_profile *profile = report->profile;
-	int r = 0;
+	int ret = 0;
 
 	pm_report_events(report, &export.first, &export.end);
 	export.cells = calloc(profile->cells.len + 1, sizeof(bool));
@@ -210,17 +211,17 @@ int pm_export_init(struct pm_export *ret, const struct pm_report *report,
 	if (!export.cells || !export.stacks || add_warnings(&export, NULL, NULL) < 0 ||
 	    add_filter_note(&export) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	for (uint32_t event = export.first; r == 0 && event < export.end; event++)
-		r = export_add_event(&export, event, err);
-	if (r < 0)
-		return r;
+	for (uint32_t event = export.first; ret == 0 && event < export.end; event++)
+		ret = export_add_event(&export, event, err);
+	if (ret < 0)
+		return ret;
 	for (size_t i = profile->stacks.len; i-- > 0;) {
 		uint32_t parent = profile->stacks.data[i].parent;
 
 		if (export.stacks[i] && parent != PM_PROFILE_NONE)
 			export.stacks[parent] = true;
 	}
-	*ret = export;
+	*out = export;
 	export = (struct pm_export){ 0 };
 	return 0;
 }
@@ -274,7 +275,7 @@ static int find_runs(struct pm_export_order *order, const struct pm_export *expo
 	return 0;
 }
 
-int pm_export_order_init(struct pm_export_order *ret, const struct pm_export *export)
+int pm_export_order_init(struct pm_export_order *out, const struct pm_export *export)
 {
 	PM_CLEANUP(pm_export_order_release) struct pm_export_order order = { 0 };
 	const struct pm_profile *profile = export->profile;
@@ -290,7 +291,7 @@ int pm_export_order_init(struct pm_export_order *ret, const struct pm_export *ex
 			&context);
 	if (find_runs(&order, export) < 0)
 		return -ENOMEM;
-	*ret = order;
+	*out = order;
 	order = (struct pm_export_order){ 0 };
 	return 0;
 }

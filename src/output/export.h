@@ -15,7 +15,7 @@ struct pm_strings {
 
 /* 0 or -ENOMEM. */
 int pm_strings_add(struct pm_strings *strings, const char *text, size_t len,
-		   uint32_t *ret);
+		   uint32_t *out);
 const char *pm_strings_get(const struct pm_strings *strings, uint32_t id);
 void pm_strings_release(struct pm_strings *strings);
 
@@ -35,7 +35,7 @@ struct pm_export {
 };
 
 /* -ENOMEM, or an error of pm_view_new(). */
-int pm_export_init(struct pm_export *ret, const struct pm_report *report,
+int pm_export_init(struct pm_export *out, const struct pm_report *report,
 		   struct pm_error *err);
 void pm_export_release(struct pm_export *export);
 
@@ -56,7 +56,7 @@ struct pm_export_order {
 	PM_VEC(struct pm_export_run) runs;
 };
 
-int pm_export_order_init(struct pm_export_order *ret, const struct pm_export *export);
+int pm_export_order_init(struct pm_export_order *out, const struct pm_export *export);
 void pm_export_order_release(struct pm_export_order *order);
 
 static inline const struct pm_profile_cell *pm_export_cell(const struct pm_export *export,

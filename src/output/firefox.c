@@ -299,10 +299,10 @@ int pm_output_firefox(const struct pm_report *report, FILE *to, struct pm_error 
 {
 	PM_CLEANUP(firefox_release)
 	struct pm_firefox it = { .profile = report->profile, .to = to };
-	int r = pm_export_init(&it.export, report, err);
+	int ret = pm_export_init(&it.export, report, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (firefox_init(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	put_meta(&it);

@@ -470,13 +470,13 @@ static int svg_draw(struct svg *svg, const struct pm_view *view,
 		.inverted = inverted,
 		.least = 100 * LEAST_PIXELS / WIDTH,
 	};
-	int r = pm_merged_init(&svg->merged, svg->report->profile, svg->report->base,
-			       err);
+	int ret = pm_merged_init(&svg->merged, svg->report->profile, svg->report->base,
+				 err);
 
-	if (r == 0)
-		r = pm_flame_init(&svg->flame, &svg->merged, view, base, &options);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_flame_init(&svg->flame, &svg->merged, view, base, &options);
+	if (ret < 0)
+		return ret;
 	svg->view = view;
 	svg->rows = svg->flame.deepest + 1;
 	svg->whole = (double)view->total.period;
@@ -486,23 +486,23 @@ static int svg_draw(struct svg *svg, const struct pm_view *view,
 
 		svg->most_points = more > svg->most_points ? more : svg->most_points;
 	}
-	r = svg_choose_rows(svg, inverted);
-	if (r < 0)
-		return r;
+	ret = svg_choose_rows(svg, inverted);
+	if (ret < 0)
+		return ret;
 	put_begin(svg);
-	r = put_boxes(svg, inverted);
+	ret = put_boxes(svg, inverted);
 	svg_put_head(svg, inverted);
 	put_foot(svg);
 	if (svg->too_deep > 0 && svg->report->left_out)
 		put_too_deep(svg->report->left_out, svg);
-	return r;
+	return ret;
 }
 
-static int base_section(struct pm_section *ret, const struct svg *svg,
+static int base_section(struct pm_section *out, const struct svg *svg,
 			struct pm_report *report, struct pm_error *err)
 {
 	uint32_t event = pm_base_event(svg->report, svg->event);
-	int r;
+	int ret;
 
 	*report = *svg->report;
 	report->profile = svg->report->base;
@@ -510,10 +510,10 @@ static int base_section(struct pm_section *ret, const struct svg *svg,
 	if (event == PM_PROFILE_NONE)
 		return pm_error_set(err, -ENOENT, "the base has no event %s",
 				    svg->report->profile->events.data[svg->event].actual);
-	r = pm_section_init(ret, report, event, err);
-	if (r < 0)
+	ret = pm_section_init(out, report, event, err);
+	if (ret < 0)
 		pm_error_where(err, "the base", -1);
-	return r;
+	return ret;
 }
 
 int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_error *err)
@@ -523,22 +523,22 @@ int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_err
 	struct svg svg = { .report = report, .out = &out, .to = to };
 	struct pm_report base_report;
 	uint32_t end;
-	int r;
+	int ret;
 
 	pm_report_events(report, &svg.event, &end);
 	if (svg.event == end)
 		return pm_error_set(err, -ENOENT, "the recording has no event");
-	r = pm_section_init(&section, report, svg.event, err);
-	if (r == 0 && report->base)
-		r = base_section(&base, &svg, &base_report, err);
-	if (r < 0)
-		return r;
-	r = svg_draw(&svg, section.view, base.view, err);
+	ret = pm_section_init(&section, report, svg.event, err);
+	if (ret == 0 && report->base)
+		ret = base_section(&base, &svg, &base_report, err);
+	if (ret < 0)
+		return ret;
+	ret = svg_draw(&svg, section.view, base.view, err);
 	pm_merged_release(&svg.merged);
 	pm_flame_release(&svg.flame);
-	if (r < 0) {
+	if (ret < 0) {
 		pm_str_release(&out);
-		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+		return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
 	}
 	return pm_flush_all(&out, to, err);
 }

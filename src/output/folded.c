@@ -78,11 +78,11 @@ static int folding_add_cell(struct folding *folding, const struct pm_profile_cel
 static int line_order(const void *a, const void *b)
 {
 	const struct line *left = a, *right = b;
-	int r = strcmp(left->comm, right->comm);
+	int ret = strcmp(left->comm, right->comm);
 
-	if (r == 0)
-		r = (left->pid > right->pid) - (left->pid < right->pid);
-	return r != 0 ? r : (left->path > right->path) - (left->path < right->path);
+	if (ret == 0)
+		ret = (left->pid > right->pid) - (left->pid < right->pid);
+	return ret != 0 ? ret : (left->path > right->path) - (left->path < right->path);
 }
 
 /* Control characters become escapes. `;` separates frames, and is replaced by `:` inside
@@ -215,34 +215,34 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 	};
 	struct pm_str out = { 0 };
 	uint32_t event, end;
-	int r;
+	int ret;
 
 	pm_report_events(report, &event, &end);
 	if (event == end)
 		return 0;
-	r = pm_section_init(&section, report, event, err);
-	if (r < 0)
-		return r;
+	ret = pm_section_init(&section, report, event, err);
+	if (ret < 0)
+		return ret;
 	folding.name_of =
 		calloc(report->profile->functions.len + 1, sizeof(*folding.name_of));
-	r = folding.name_of ? pm_paths_init(&folding.paths, report->profile, err)
-			    : -ENOMEM;
-	for (size_t i = 0; r == 0 && i < section.view->cells.len; i++)
-		r = folding_add_cell(
+	ret = folding.name_of ? pm_paths_init(&folding.paths, report->profile, err)
+			      : -ENOMEM;
+	for (size_t i = 0; ret == 0 && i < section.view->cells.len; i++)
+		ret = folding_add_cell(
 			&folding,
 			&report->profile->cells.data[section.view->cells.data[i]]);
-	if (r == 0 && folding.lines.len > 0)
+	if (ret == 0 && folding.lines.len > 0)
 		qsort(folding.lines.data, folding.lines.len, sizeof(struct line),
 		      line_order);
-	if (r == 0)
-		r = folding_check_size(&folding, err);
-	for (size_t i = 0; r == 0 && i < folding.lines.len; i++) {
-		r = put_folded_line(&out, &folding, &folding.lines.data[i]);
+	if (ret == 0)
+		ret = folding_check_size(&folding, err);
+	for (size_t i = 0; ret == 0 && i < folding.lines.len; i++) {
+		ret = put_folded_line(&out, &folding, &folding.lines.data[i]);
 		pm_flush_some(&out, to);
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		pm_str_release(&out);
-		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+		return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
 	}
 	return pm_flush_all(&out, to, err);
 }

@@ -22,7 +22,7 @@ static bool page_cell_equal(const void *table, uint32_t id, const void *key)
 }
 
 static int page_add_cell(struct pm_page_cells *cells, const struct pm_page_cell *cell,
-			 uint32_t *ret)
+			 uint32_t *out)
 {
 	uint64_t hash = pm_hash_mix((uint64_t)cell->path << 32 | cell->thread,
 				    (uint64_t)cell->event << 32 | cell->stop);
@@ -36,7 +36,7 @@ static int page_add_cell(struct pm_page_cells *cells, const struct pm_page_cell 
 	} else {
 		pm_weight_add(&cells->rows.data[id].weight, &cell->weight);
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -45,9 +45,9 @@ static int page_add_cells(struct pm_page *page, unsigned which, uint32_t event,
 			  const struct pm_view *view)
 {
 	const struct pm_merged_map *map = &page->merged.map[which];
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < view->cells.len; i++) {
+	for (size_t i = 0; ret == 0 && i < view->cells.len; i++) {
 		uint32_t id = view->cells.data[i];
 		const struct pm_profile_cell *from = &view->profile->cells.data[id];
 		struct pm_page_cell cell = {
@@ -58,9 +58,10 @@ static int page_add_cells(struct pm_page *page, unsigned which, uint32_t event,
 			.weight = from->weight,
 		};
 
-		r = page_add_cell(&page->cells[which], &cell, &page->cells[which].of[id]);
+		ret = page_add_cell(&page->cells[which], &cell,
+				    &page->cells[which].of[id]);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- the heaviest functions -------------------------------------------------------------- */
@@ -151,7 +152,7 @@ static int add_base_event(struct pm_page *page, struct pm_page_event *event,
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 	uint32_t id = (uint32_t)page->events.len;
-	int r;
+	int ret;
 
 	event->base = pm_base_event(page->report, event->event);
 	if (event->base == PM_PROFILE_NONE) {
@@ -162,10 +163,10 @@ static int add_base_event(struct pm_page *page, struct pm_page_event *event,
 			     "it has no event %s: there is nothing to compare", name);
 		return 0;
 	}
-	r = pm_section_init(&section, &page->base_report, event->base, err);
-	if (r < 0) {
+	ret = pm_section_init(&section, &page->base_report, event->base, err);
+	if (ret < 0) {
 		pm_error_where(err, "the base", -1);
-		return r;
+		return ret;
 	}
 	event->base_total = section.view->total;
 	add_notes(&page->notes[1], &section);
@@ -176,20 +177,20 @@ static int page_add_event(struct pm_page *page, uint32_t event, struct pm_error 
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 	struct pm_page_event row = { .event = event, .base = PM_PROFILE_NONE };
-	int r = pm_section_init(&section, page->report, event, err);
+	int ret = pm_section_init(&section, page->report, event, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	row.total = section.view->total;
 	add_notes(&page->notes[0], &section);
-	r = page_add_cells(page, 0, (uint32_t)page->events.len, section.view);
-	if (r == 0 && row.total.samples > 0)
-		r = page_put_top(page, &section);
-	if (r == 0)
-		r = pm_page_choose_sources(page, &section);
-	if (r == 0 && page->report->base)
-		r = add_base_event(page, &row, err);
-	return r < 0 ? r : pm_vec_push(&page->events, row);
+	ret = page_add_cells(page, 0, (uint32_t)page->events.len, section.view);
+	if (ret == 0 && row.total.samples > 0)
+		ret = page_put_top(page, &section);
+	if (ret == 0)
+		ret = pm_page_choose_sources(page, &section);
+	if (ret == 0 && page->report->base)
+		ret = add_base_event(page, &row, err);
+	return ret < 0 ? ret : pm_vec_push(&page->events, row);
 }
 
 /* ---- what is used ------------------------------------------------------------------------ */
@@ -253,43 +254,44 @@ static int page_collect(struct pm_page *page, struct pm_error *err)
 {
 	const struct pm_report *report = page->report;
 	uint32_t event, end;
-	int r = pm_merged_init(&page->merged, report->profile, report->base, err);
+	int ret = pm_merged_init(&page->merged, report->profile, report->base, err);
 
-	if (r == 0)
-		r = cells_init(&page->cells[0], report->profile);
-	if (r == 0 && report->base)
-		r = cells_init(&page->cells[1], report->base);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = cells_init(&page->cells[0], report->profile);
+	if (ret == 0 && report->base)
+		ret = cells_init(&page->cells[1], report->base);
+	if (ret < 0)
+		return ret;
 	pm_notes_add_file(&page->notes[0]);
 	if (report->base)
 		pm_notes_add_file(&page->notes[1]);
 	pm_report_events(report, &event, &end);
-	for (; r == 0 && event < end; event++)
-		r = page_add_event(page, event, err);
-	if (r == 0)
-		r = page_find_used(page);
-	if (r == 0)
-		r = pm_page_read_sources(page);
-	return r < 0 || page->notes[0].failed || page->notes[1].failed || page->top.failed
-		       ? (r < 0 ? r : -ENOMEM)
+	for (; ret == 0 && event < end; event++)
+		ret = page_add_event(page, event, err);
+	if (ret == 0)
+		ret = page_find_used(page);
+	if (ret == 0)
+		ret = pm_page_read_sources(page);
+	return ret < 0 || page->notes[0].failed || page->notes[1].failed ||
+			       page->top.failed
+		       ? (ret < 0 ? ret : -ENOMEM)
 		       : 0;
 }
 
-int pm_page_init(struct pm_page *ret, const struct pm_report *report,
+int pm_page_init(struct pm_page *out, const struct pm_report *report,
 		 struct pm_error *err)
 {
-	int r;
+	int ret;
 
-	*ret = (struct pm_page){ .report = report, .base_report = *report };
-	ret->base_report.profile = report->base;
-	ret->base_report.base = NULL;
-	ret->notes[0].report = report;
-	ret->notes[1].report = &ret->base_report;
-	r = page_collect(ret, err);
-	if (r < 0)
-		pm_page_release(ret);
-	return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+	*out = (struct pm_page){ .report = report, .base_report = *report };
+	out->base_report.profile = report->base;
+	out->base_report.base = NULL;
+	out->notes[0].report = report;
+	out->notes[1].report = &out->base_report;
+	ret = page_collect(out, err);
+	if (ret < 0)
+		pm_page_release(out);
+	return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
 }
 
 void pm_page_release(struct pm_page *page)

@@ -64,7 +64,7 @@ struct pm_page {
 };
 
 /* Returns as the writers of reports do. */
-int pm_page_init(struct pm_page *ret, const struct pm_report *report,
+int pm_page_init(struct pm_page *out, const struct pm_report *report,
 		 struct pm_error *err);
 void pm_page_release(struct pm_page *page);
 /* The event of report->base that corresponds to @event; PM_PROFILE_NONE: none. */

@@ -80,21 +80,21 @@ static bool is_source(const char *path)
 }
 
 /* Only the lines are kept of a file that may have megabytes. */
-static int source_keep_lines(struct pm_page_source *ret, const struct pm_source *from)
+static int source_keep_lines(struct pm_page_source *out, const struct pm_source *from)
 {
-	uint32_t count = ret->last - ret->first + 1;
+	uint32_t count = out->last - out->first + 1;
 
-	ret->lines = calloc(count, sizeof(*ret->lines));
-	if (!ret->lines)
+	out->lines = calloc(count, sizeof(*out->lines));
+	if (!out->lines)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
 		size_t len = 0;
 		bool cut = false;
-		const char *text = pm_source_line(from, ret->first + i, &len, &cut);
+		const char *text = pm_source_line(from, out->first + i, &len, &cut);
 
-		if (asprintf(&ret->lines[i], "%.*s%s", (int)len, text ? text : "",
+		if (asprintf(&out->lines[i], "%.*s%s", (int)len, text ? text : "",
 			     cut ? " …" : "") < 0) {
-			ret->lines[i] = NULL;
+			out->lines[i] = NULL;
 			return -ENOMEM;
 		}
 	}
@@ -103,7 +103,7 @@ static int source_keep_lines(struct pm_page_source *ret, const struct pm_source 
 
 /* Selects the lines with samples in the heaviest file, or those around the hottest one.
  * False: the file, which has @end lines, is another version. */
-static bool choose_lines(struct pm_page_source *ret,
+static bool choose_lines(struct pm_page_source *out,
 			 const struct pm_annotate_lines *lines, uint32_t end)
 {
 	const struct pm_annotate_file *file = &lines->files.data[0];
@@ -126,8 +126,8 @@ static bool choose_lines(struct pm_page_source *ret,
 		first = hottest > LINES_MAX / 2 ? hottest - LINES_MAX / 2 : 1;
 		last = first + LINES_MAX - 1;
 	}
-	ret->first = first > CONTEXT ? first - CONTEXT : 1;
-	ret->last = last + CONTEXT < end ? last + CONTEXT : end;
+	out->first = first > CONTEXT ? first - CONTEXT : 1;
+	out->last = last + CONTEXT < end ? last + CONTEXT : end;
 	return true;
 }
 
@@ -166,32 +166,32 @@ static void note_withheld(struct pm_page *page)
 }
 
 /* The file and the lines are chosen for the first event that has the function. */
-static int read_source(struct pm_page *page, struct pm_page_source *ret,
+static int read_source(struct pm_page *page, struct pm_page_source *out,
 		       const struct pm_annotate_lines *lines)
 {
 	PM_CLEANUP(pm_source_release) struct pm_source source = { 0 };
 	struct pm_annotate_search search = page->report->search;
 	const char *path = lines->files.data[0].path;
-	int r;
+	int ret;
 
 	pm_annotate_search_of(&search, page->report->profile);
 	page->source_uid = search.uid;
 	if (!is_source(path))
 		return 0;
-	r = pm_source_read(&source, path, &search, NULL);
-	if (r == -EPERM)
+	ret = pm_source_read(&source, path, &search, NULL);
+	if (ret == -EPERM)
 		return add_withheld(page, path);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : 0;
 	if (!is_source(source.real_path))
 		return 0;
-	if (!choose_lines(ret, lines, (uint32_t)source.starts.len))
+	if (!choose_lines(out, lines, (uint32_t)source.starts.len))
 		return 0;
-	r = source_keep_lines(ret, &source);
-	if (r == 0)
-		ret->path = path;
-	ret->newer = source.newer;
-	return r;
+	ret = source_keep_lines(out, &source);
+	if (ret == 0)
+		out->path = path;
+	out->newer = source.newer;
+	return ret;
 }
 
 static int source_add_weights(struct pm_page_source *source, uint32_t event,
@@ -223,40 +223,42 @@ static int weigh_event(struct pm_page *page, uint32_t event)
 	size_t count = page->sources.len;
 	PM_AUTO_FREE struct pm_annotate_lines *lines = calloc(count, sizeof(*lines));
 	PM_AUTO_FREE uint32_t *functions = calloc(count, sizeof(*functions));
-	int r;
+	int ret;
 
 	if (!lines || !functions)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		functions[i] = page->sources.data[i].function;
-	r = pm_section_init(&section, page->report, page->events.data[event].event, NULL);
-	if (r == 0)
-		r = pm_annotate_lines_init(lines, section.view, functions, count);
-	if (r < 0)
-		return r;
+	ret = pm_section_init(&section, page->report, page->events.data[event].event,
+			      NULL);
+	if (ret == 0)
+		ret = pm_annotate_lines_init(lines, section.view, functions, count);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < count; i++) {
 		struct pm_page_source *source = &page->sources.data[i];
 
 		if (!source->asked && lines[i].files.len > 0) {
 			source->asked = true;
-			if (r == 0)
-				r = read_source(page, source, &lines[i]);
+			if (ret == 0)
+				ret = read_source(page, source, &lines[i]);
 		}
-		if (r == 0 && source->path)
-			r = source_add_weights(source, event, &lines[i]);
+		if (ret == 0 && source->path)
+			ret = source_add_weights(source, event, &lines[i]);
 		pm_annotate_lines_release(&lines[i]);
 	}
-	return r;
+	return ret;
 }
 
 int pm_page_read_sources(struct pm_page *page)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; r == 0 && page->sources.len > 0 && i < page->events.len; i++)
+	for (uint32_t i = 0; ret == 0 && page->sources.len > 0 && i < page->events.len;
+	     i++)
 		if (page->events.data[i].total.samples > 0)
-			r = weigh_event(page, i);
-	if (r == 0 && page->withheld.len > 0)
+			ret = weigh_event(page, i);
+	if (ret == 0 && page->withheld.len > 0)
 		note_withheld(page);
-	return r;
+	return ret;
 }

@@ -173,13 +173,13 @@ int pm_output_html(const struct pm_report *report, FILE *to, struct pm_error *er
 	const struct pm_page_file *template = find_template();
 	PM_CLEANUP(pm_page_release) struct pm_page page = { 0 };
 	struct pm_str out = { 0 };
-	int r;
+	int ret;
 
 	if (!template)
 		return pm_error_set(err, -ENOSYS, "this program was built without page");
-	r = pm_page_init(&page, report, err);
-	if (r < 0)
-		return r;
+	ret = pm_page_init(&page, report, err);
+	if (ret < 0)
+		return ret;
 	fill_in(&page, template, &out, to);
 	return pm_flush_all(&out, to, err);
 }

@@ -175,13 +175,13 @@ static int json_put_table(struct json *json, double limit)
 	struct pm_keys keys;
 	size_t columns_len;
 	bool first = true;
-	int r;
+	int ret;
 
 	pm_report_keys(report, &keys);
 	columns_len = pm_row_fields(&keys, columns);
-	r = pm_table_init_keys(&table, view, &keys, report->by_total);
-	if (r < 0)
-		return r;
+	ret = pm_table_init_keys(&table, view, &keys, report->by_total);
+	if (ret < 0)
+		return ret;
 	json_put_keys(json, &keys);
 	json_put(json, ",\"rows\":[");
 	for (size_t i = 0; i < table.rows.len; i++) {
@@ -236,9 +236,9 @@ static int json_put_nodes(struct json *json, struct pm_tree *tree, double limit)
 {
 	PM_VEC(uint32_t) numbers = { 0 }; /* by depth: the node on the current path */
 	uint32_t id = 0, number = 0;
-	int r;
+	int ret;
 
-	while ((r = pm_tree_next(tree, limit, &id)) > 0) {
+	while ((ret = pm_tree_next(tree, limit, &id)) > 0) {
 		const struct pm_tree_node *node = &tree->nodes.data[id];
 
 		numbers.len = node->depth - 1;
@@ -252,30 +252,30 @@ static int json_put_nodes(struct json *json, struct pm_tree *tree, double limit)
 		json_put_weight(json, ",\"total\":", &node->total);
 		json_put(json, "}");
 		pm_flush_some(&json->out, json->to);
-		r = pm_vec_push(&numbers, number);
-		if (r < 0)
+		ret = pm_vec_push(&numbers, number);
+		if (ret < 0)
 			break;
 		number++;
 	}
 	pm_vec_release(&numbers);
-	return r;
+	return ret;
 }
 
 static int json_put_tree(struct json *json, double limit)
 {
 	struct pm_tree *tree;
-	int r = pm_section_tree(json->section, false, &tree);
+	int ret = pm_section_tree(json->section, false, &tree);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	json_put_text(json, ",\n\"tree\":", show_name(json->report->show));
 	if (json->section->only.set)
 		json_put_text(json, ",\"of\":", json->report->function);
 	json_put(json, ",\"nodes\":[");
-	r = json_put_nodes(json, tree, limit);
+	ret = json_put_nodes(json, tree, limit);
 	json_put(json, "]");
 	pm_tree_free(tree);
-	return r;
+	return ret;
 }
 
 /* ---- events ---------------------------------------------------------------------------- */
@@ -327,10 +327,10 @@ static void json_put_event(struct json *json)
 static int json_put_waits(struct json *json)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
-	int r = pm_sheet_waits(&sheet, json->section);
+	int ret = pm_sheet_waits(&sheet, json->section);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	json_put(json, ",\n\"waits\":");
 	pm_sheet_json_rows(&sheet, &json->out);
 	pm_flush_some(&json->out, json->to);
@@ -341,10 +341,10 @@ static int json_put_list(struct json *json, struct pm_section *section,
 			 struct pm_error *err)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
-	int r = pm_sheet_make(&sheet, section, err);
+	int ret = pm_sheet_make(&sheet, section, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	pm_sheet_json(&sheet, &json->out);
 	pm_flush_some(&json->out, json->to);
 	return 0;
@@ -355,7 +355,7 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 	double limit = report->limit < 0 ? 0 : report->limit;
 	struct json json = { .report = report, .to = to };
 	uint32_t first, end;
-	int r = 0;
+	int ret = 0;
 
 	pm_report_events(report, &first, &end);
 	json_put(&json, "{\"format\":\"pmreport\"");
@@ -363,31 +363,31 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 	json_put(&json, ",\n\"recording\":");
 	json_put_recording(&json);
 	json_put(&json, ",\n\"events\":[");
-	for (uint32_t event = first; r == 0 && event < end; event++) {
+	for (uint32_t event = first; ret == 0 && event < end; event++) {
 		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 
-		r = pm_section_init(&section, report, event, err);
-		if (r < 0) {
+		ret = pm_section_init(&section, report, event, err);
+		if (ret < 0) {
 			pm_str_release(&json.out);
-			return r;
+			return ret;
 		}
 		json.section = &section;
 		json_put(&json, event == first ? "\n" : ",\n");
 		json_put_event(&json);
 		if (pm_report_is_sheet(report))
-			r = json_put_list(&json, &section, err);
+			ret = json_put_list(&json, &section, err);
 		else if (report->show == PM_SHOW_ANNOTATE)
-			r = pm_json_annotate(&json.out, to, &section);
+			ret = pm_json_annotate(&json.out, to, &section);
 		else
-			r = report->show == PM_SHOW_TABLE ? json_put_table(&json, limit)
-							  : json_put_tree(&json, limit);
-		if (r == 0 && pm_section_is_waits(&section))
-			r = json_put_waits(&json);
+			ret = report->show == PM_SHOW_TABLE ? json_put_table(&json, limit)
+							    : json_put_tree(&json, limit);
+		if (ret == 0 && pm_section_is_waits(&section))
+			ret = json_put_waits(&json);
 		json_put(&json, "}");
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		pm_str_release(&json.out);
-		return pm_report_is_sheet(report) ? r : pm_section_failed(r, err);
+		return pm_report_is_sheet(report) ? ret : pm_section_failed(ret, err);
 	}
 	json_put(&json, "]}\n");
 	return pm_flush_all(&json.out, to, err);

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-void pm_report_keys(const struct pm_report *report, struct pm_keys *ret)
+void pm_report_keys(const struct pm_report *report, struct pm_keys *out)
 {
-	*ret = (struct pm_keys){ .key[0] = report->key, .len = 1 };
+	*out = (struct pm_keys){ .key[0] = report->key, .len = 1 };
 	for (uint32_t i = 0;
 	     i < report->more_keys_len && i < PM_ARRAY_LEN(report->more_keys); i++)
-		ret->key[ret->len++] = report->more_keys[i];
+		out->key[out->len++] = report->more_keys[i];
 }
 
 const char *pm_key_name(enum pm_key key)
@@ -88,7 +88,7 @@ static bool key_is_in_columns(const struct pm_keys *keys, enum pm_key key,
 	return key == PM_KEY_FUNCTION && field == PM_FIELD_INLINED && finer;
 }
 
-size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret)
+size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *out)
 {
 	bool have[PM_FIELDS] = { false };
 	size_t len = 0;
@@ -100,7 +100,7 @@ size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret)
 			if (have[*field] || key_is_in_columns(keys, keys->key[i], *field))
 				continue;
 			have[*field] = true;
-			ret[len++] = (struct pm_row_column){ .name = names[*field],
+			out[len++] = (struct pm_row_column){ .name = names[*field],
 							     .field = *field,
 							     .key = keys->key[i],
 							     .at = i };
@@ -139,24 +139,24 @@ uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32
 	return profile->functions.data[pm_row_function(profile, key, at, row)].module;
 }
 
-static void value_set_text(struct pm_row_value *ret, const char *text,
+static void value_set_text(struct pm_row_value *out, const char *text,
 			   const char *otherwise)
 {
-	ret->kind = PM_VALUE_TEXT;
-	ret->known = text != NULL;
-	ret->text = text ? text : otherwise;
+	out->kind = PM_VALUE_TEXT;
+	out->known = text != NULL;
+	out->text = text ? text : otherwise;
 }
 
-static void value_set_number(struct pm_row_value *ret, bool known, uint64_t number)
+static void value_set_number(struct pm_row_value *out, bool known, uint64_t number)
 {
-	ret->kind = PM_VALUE_NUMBER;
-	ret->known = known;
-	ret->number = number;
+	out->kind = PM_VALUE_NUMBER;
+	out->known = known;
+	out->number = number;
 }
 
 static void value_from_code(const struct pm_profile *profile,
 			    const struct pm_row_column *column, const struct pm_row *row,
-			    struct pm_row_value *ret)
+			    struct pm_row_value *out)
 {
 	const struct pm_profile_function *function;
 	const struct pm_profile_place *place = NULL;
@@ -165,35 +165,35 @@ static void value_from_code(const struct pm_profile *profile,
 	if (column->field == PM_FIELD_FUNCTION) {
 		id = pm_row_function(profile, column->key, column->at, row);
 		function = &profile->functions.data[id];
-		value_set_text(ret, function->unknown ? NULL : function->name,
+		value_set_text(out, function->unknown ? NULL : function->name,
 			       function->name);
-		ret->start = function->start;
+		out->start = function->start;
 		return;
 	}
 	id = pm_row_place(profile, column->key, column->at, row);
 	if (id != PM_PROFILE_NONE)
 		place = &profile->places.data[id];
 	if (column->field == PM_FIELD_FILE)
-		value_set_text(ret, place ? place->file : NULL, "");
+		value_set_text(out, place ? place->file : NULL, "");
 	else
-		value_set_number(ret, place && place->line > 0, place ? place->line : 0);
+		value_set_number(out, place && place->line > 0, place ? place->line : 0);
 }
 
 static void value_from_module(const struct pm_profile *profile,
 			      const struct pm_row_column *column,
-			      const struct pm_row *row, struct pm_row_value *ret)
+			      const struct pm_row *row, struct pm_row_value *out)
 {
 	uint32_t id = pm_row_module(profile, column->key, column->at, row);
 	const struct pm_profile_module *module =
 		id == PM_PROFILE_NONE ? NULL : &profile->modules.data[id];
 
 	if (column->field == PM_FIELD_MODULE)
-		value_set_text(ret, module ? module->name : NULL,
+		value_set_text(out, module ? module->name : NULL,
 			       pm_profile_module_name(profile, id));
 	else if (column->field == PM_FIELD_PATH)
-		value_set_text(ret, module ? module->path : NULL, "");
+		value_set_text(out, module ? module->path : NULL, "");
 	else
-		value_set_text(ret, module ? module->build_id : NULL, "");
+		value_set_text(out, module ? module->build_id : NULL, "");
 }
 
 const char *pm_thread_comm(const struct pm_profile_thread *thread)
@@ -205,7 +205,7 @@ const char *pm_thread_comm(const struct pm_profile_thread *thread)
 
 static void value_from_thread(const struct pm_profile *profile,
 			      const struct pm_row_column *column,
-			      const struct pm_row *row, struct pm_row_value *ret)
+			      const struct pm_row *row, struct pm_row_value *out)
 {
 	uint32_t id = pm_row_id(row, column->at), number;
 
@@ -214,58 +214,58 @@ static void value_from_thread(const struct pm_profile *profile,
 		bool known = process->pid != PM_FILE_NONE;
 
 		if (column->field == PM_FIELD_COMM)
-			value_set_text(ret,
+			value_set_text(out,
 				       known || process->comm[0] ? process->comm : NULL,
 				       "");
 		else if (column->field == PM_FIELD_TITLE)
-			value_set_text(ret, process->title, "");
+			value_set_text(out, process->title, "");
 		else
-			value_set_number(ret, known, process->pid);
+			value_set_number(out, known, process->pid);
 	} else if (column->field == PM_FIELD_COMM) {
-		value_set_text(ret, pm_thread_comm(&profile->threads.data[id]), "");
+		value_set_text(out, pm_thread_comm(&profile->threads.data[id]), "");
 	} else {
 		number = column->field == PM_FIELD_PID ? profile->threads.data[id].pid
 						       : profile->threads.data[id].tid;
-		value_set_number(ret, number != PM_FILE_NONE, number);
+		value_set_number(out, number != PM_FILE_NONE, number);
 	}
 }
 
 void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
-		const struct pm_row *row, struct pm_row_value *ret)
+		const struct pm_row *row, struct pm_row_value *out)
 {
 	uint32_t id = pm_row_id(row, column->at);
 
-	*ret = (struct pm_row_value){ .kind = PM_VALUE_TEXT };
+	*out = (struct pm_row_value){ .kind = PM_VALUE_TEXT };
 	switch (column->field) {
 	case PM_FIELD_FUNCTION:
 	case PM_FIELD_FILE:
 	case PM_FIELD_LINE:
-		value_from_code(profile, column, row, ret);
+		value_from_code(profile, column, row, out);
 		break;
 	case PM_FIELD_MODULE:
 	case PM_FIELD_PATH:
 	case PM_FIELD_BUILD_ID:
-		value_from_module(profile, column, row, ret);
+		value_from_module(profile, column, row, out);
 		break;
 	case PM_FIELD_PID:
 	case PM_FIELD_TID:
 	case PM_FIELD_COMM:
 	case PM_FIELD_TITLE:
-		value_from_thread(profile, column, row, ret);
+		value_from_thread(profile, column, row, out);
 		break;
 	case PM_FIELD_INLINED:
-		value_set_number(ret, true, row->inlined);
-		ret->kind = PM_VALUE_BOOL;
+		value_set_number(out, true, row->inlined);
+		out->kind = PM_VALUE_BOOL;
 		break;
 	case PM_FIELD_ADDRESS:
-		value_set_number(ret, true, profile->frames.data[id].address);
-		ret->kind = PM_VALUE_ADDRESS;
+		value_set_number(out, true, profile->frames.data[id].address);
+		out->kind = PM_VALUE_ADDRESS;
 		break;
 	case PM_FIELD_CPU:
-		value_set_number(ret, id != PM_FILE_NONE, id);
+		value_set_number(out, id != PM_FILE_NONE, id);
 		break;
 	case PM_FIELD_PARALLELISM:
-		value_set_number(ret, id != 0, id);
+		value_set_number(out, id != 0, id);
 		break;
 	case PM_FIELDS:
 		break;

@@ -22,7 +22,7 @@ struct pm_section {
 	bool much_cut, much_inlined;
 };
 
-int pm_section_init(struct pm_section *ret, const struct pm_report *report,
+int pm_section_init(struct pm_section *out, const struct pm_report *report,
 		    uint32_t event, struct pm_error *err);
 void pm_section_release(struct pm_section *section);
 /* The table of functions by self, which several parts of the text need. NULL without
@@ -31,7 +31,7 @@ const struct pm_table *pm_section_functions(struct pm_section *section);
 /* Whether none of its samples has a stack. */
 bool pm_section_is_stackless(const struct pm_section *section);
 /* The tree that the report shows; not to be used for tables. */
-int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret);
+int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **out);
 /* The events to report: from *first to *end, *end excluded. */
 void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t *end);
 
@@ -87,13 +87,13 @@ struct pm_row_value {
 int pm_section_failed(int code, struct pm_error *err);
 
 /* The keys of a report's tables, at least one. */
-void pm_report_keys(const struct pm_report *report, struct pm_keys *ret);
+void pm_report_keys(const struct pm_report *report, struct pm_keys *out);
 /* The fields of the report's rows, each once: at most PM_FIELDS. */
-size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *ret);
+size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *out);
 /* NULL: the kernel did not report the thread's name. */
 const char *pm_thread_comm(const struct pm_profile_thread *thread);
 void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
-		const struct pm_row *row, struct pm_row_value *ret);
+		const struct pm_row *row, struct pm_row_value *out);
 /* For a row whose key number @at is @key, a key of code. */
 uint32_t pm_row_place(const struct pm_profile *profile, enum pm_key key, uint32_t at,
 		      const struct pm_row *row);

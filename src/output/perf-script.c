@@ -155,31 +155,31 @@ static int make_texts(struct script *script)
 	const struct pm_export *export = &script->export;
 	struct texts *all[] = { &script->functions, &script->modules, &script->comms,
 				&script->events };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < profile->functions.len; i++) {
-		r = mark_text(&script->functions);
+	for (size_t i = 0; ret == 0 && i < profile->functions.len; i++) {
+		ret = mark_text(&script->functions);
 		put_symbol(&script->functions.bytes, &profile->functions.data[i]);
 	}
-	for (size_t i = 0; r == 0 && i < profile->modules.len; i++) {
-		r = mark_text(&script->modules);
+	for (size_t i = 0; ret == 0 && i < profile->modules.len; i++) {
+		ret = mark_text(&script->modules);
 		script_put_module(&script->modules.bytes, &profile->modules.data[i]);
 	}
-	for (size_t i = 0; r == 0 && i < profile->threads.len; i++) {
-		r = mark_text(&script->comms);
+	for (size_t i = 0; ret == 0 && i < profile->threads.len; i++) {
+		ret = mark_text(&script->comms);
 		script_put_comm(&script->comms.bytes, &profile->threads.data[i]);
 	}
-	for (uint32_t i = export->first; r == 0 && i < export->end; i++) {
-		r = mark_text(&script->events);
+	for (uint32_t i = export->first; ret == 0 && i < export->end; i++) {
+		ret = mark_text(&script->events);
 		script_put_event(&script->events.bytes, pm_export_event(export, i));
 	}
 	for (size_t i = 0; i < PM_ARRAY_LEN(all); i++) {
-		if (r == 0)
-			r = mark_text(all[i]);
+		if (ret == 0)
+			ret = mark_text(all[i]);
 		if (all[i]->bytes.failed)
-			r = -ENOMEM;
+			ret = -ENOMEM;
 	}
-	return r;
+	return ret;
 }
 
 /* ---- lines ------------------------------------------------------------------------------ */
@@ -389,16 +389,16 @@ int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_er
 {
 	PM_CLEANUP(script_release) struct script script = { .profile = report->profile };
 	const struct pm_profile *profile = report->profile;
-	int r = pm_export_init(&script.export, report, err);
+	int ret = pm_export_init(&script.export, report, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	script.frames = calloc(profile->frames.len + 1, sizeof(*script.frames));
 	if (!script.frames || make_texts(&script) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	r = script_check_size(&script, err);
-	if (r < 0)
-		return r;
+	ret = script_check_size(&script, err);
+	if (ret < 0)
+		return ret;
 	script_put_head(&script);
 	for (size_t i = 0; i < profile->samples.len && !script.out.failed; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];

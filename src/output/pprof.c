@@ -117,15 +117,15 @@ static void pprof_release(struct pprof *pprof)
 static void deflate_out(struct pprof *pprof, int flush)
 {
 	unsigned char piece[16384];
-	int r;
+	int ret;
 
 	pprof->zip.next_in = (unsigned char *)pprof->out.data;
 	pprof->zip.avail_in = (unsigned)pprof->out.len;
 	do {
 		pprof->zip.next_out = piece;
 		pprof->zip.avail_out = sizeof(piece);
-		r = deflate(&pprof->zip, flush);
-		if (r == Z_STREAM_ERROR)
+		ret = deflate(&pprof->zip, flush);
+		if (ret == Z_STREAM_ERROR)
 			pprof->failed = true;
 		else
 			fwrite(piece, 1, sizeof(piece) - pprof->zip.avail_out, pprof->to);
@@ -579,16 +579,16 @@ int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *e
 {
 	PM_CLEANUP(pprof_release)
 	struct pprof pprof = { .profile = report->profile, .to = to };
-	int r = pm_export_init(&pprof.export, report, err);
+	int ret = pm_export_init(&pprof.export, report, err);
 
-	if (r < 0)
-		return r;
-	r = pprof_init(&pprof);
-	if (r == 0)
-		r = pprof_check_size(&pprof, err);
-	if (r == -EFBIG)
-		return r;
-	if (r == 0) {
+	if (ret < 0)
+		return ret;
+	ret = pprof_init(&pprof);
+	if (ret == 0)
+		ret = pprof_check_size(&pprof, err);
+	if (ret == -EFBIG)
+		return ret;
+	if (ret == 0) {
 		pprof_put_types(&pprof);
 		find_ranges(&pprof);
 		pprof_put_mappings(&pprof);
@@ -596,17 +596,17 @@ int pm_output_pprof(const struct pm_report *report, FILE *to, struct pm_error *e
 			if (pprof.frames[i])
 				pprof_put_location(&pprof, i);
 		pprof_put_head(&pprof);
-		r = pprof_put_samples(&pprof);
+		ret = pprof_put_samples(&pprof);
 	}
-	for (uint32_t i = 0; r == 0 && i < pprof.strings.starts.len; i++) {
+	for (uint32_t i = 0; ret == 0 && i < pprof.strings.starts.len; i++) {
 		const char *text = pm_strings_get(&pprof.strings, i);
 
 		pm_str_puts(&pprof.message, text);
 		pprof_put_message(&pprof, PROFILE_STRING_TABLE, &pprof.message);
 	}
-	if (r == 0 && !pprof.failed && !pprof.out.failed)
+	if (ret == 0 && !pprof.failed && !pprof.out.failed)
 		deflate_out(&pprof, Z_FINISH);
-	if (r < 0 || pprof.failed)
+	if (ret < 0 || pprof.failed)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }

@@ -45,31 +45,31 @@ static int refuse_ambiguous_name(const struct pm_section *section, struct pm_err
 	return -ENOTUNIQ;
 }
 
-int pm_section_init(struct pm_section *ret, const struct pm_report *report,
+int pm_section_init(struct pm_section *out, const struct pm_report *report,
 		    uint32_t event, struct pm_error *err)
 {
 	PM_CLEANUP(pm_section_release) struct pm_section section = { .report = report };
-	int r;
+	int ret;
 
-	r = pm_view_new(&section.view, report->profile, event, report->filter, err);
-	if (r == 0 &&
+	ret = pm_view_new(&section.view, report->profile, event, report->filter, err);
+	if (ret == 0 &&
 	    (report->show == PM_SHOW_CALLERS || report->show == PM_SHOW_CALLEES ||
 	     report->show == PM_SHOW_ANNOTATE)) {
-		r = pm_function_set_init(&section.only, report->profile, report->function,
+		ret = pm_function_set_init(&section.only, report->profile,
+					   report->function, err);
+		if (ret == 0 && section.only.names > 1)
+			ret = refuse_ambiguous_name(&section, err);
+	}
+	if (ret == 0 && report->show == PM_SHOW_ANNOTATE) {
+		ret = pm_annotate_choose(&section.choices, section.view, report->function,
 					 err);
-		if (r == 0 && section.only.names > 1)
-			r = refuse_ambiguous_name(&section, err);
-	}
-	if (r == 0 && report->show == PM_SHOW_ANNOTATE) {
-		r = pm_annotate_choose(&section.choices, section.view, report->function,
-				       err);
 		/* Another event may have it. */
-		if (r == -ENOENT)
-			r = 0;
+		if (ret == -ENOENT)
+			ret = 0;
 	}
-	if (r < 0)
-		return r;
-	*ret = section;
+	if (ret < 0)
+		return ret;
+	*out = section;
 	section = (struct pm_section){ 0 };
 	return 0;
 }
@@ -115,12 +115,12 @@ bool pm_section_is_stackless(const struct pm_section *section)
 	return view->cells.len > 0;
 }
 
-int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **ret)
+int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **out)
 {
 	enum pm_report_show show = section->report->show;
 	bool top_down = show == PM_SHOW_TREE || show == PM_SHOW_CALLEES;
 
-	return pm_tree_new(ret, section->view,
+	return pm_tree_new(out, section->view,
 			   top_down ? PM_TREE_TOP_DOWN : PM_TREE_BOTTOM_UP,
 			   section->only.set ? &section->only : NULL, fold);
 }
@@ -147,10 +147,10 @@ static bool node_is_above(const struct pm_tree *tree, double limit, uint32_t nod
 int pm_tree_next(struct pm_tree *tree, double limit, uint32_t *node)
 {
 	uint32_t at = *node;
-	int r = pm_tree_expand(tree, at);
+	int ret = pm_tree_expand(tree, at);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	/* Children are sorted: the first one below the limit ends the group. */
 	if (tree->nodes.data[at].children > 0 &&
 	    node_is_above(tree, limit, tree->nodes.data[at].first_child)) {

@@ -48,13 +48,13 @@ static int branches_add(struct work *work, const struct pm_profile *profile,
 	struct branch *sum;
 
 	if (id == PM_INDEX_NONE) {
-		int r = pm_vec_push(&work->branches, key);
+		int ret = pm_vec_push(&work->branches, key);
 
 		id = (uint32_t)work->branches.len - 1;
-		if (r == 0)
-			r = pm_index_add(&work->index, hash, id);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = pm_index_add(&work->index, hash, id);
+		if (ret < 0)
+			return ret;
 	}
 	sum = &work->branches.data[id];
 	sum->count += branch->count;
@@ -125,16 +125,16 @@ static int branches_put_place(struct pm_sheet *sheet, const struct pm_profile *p
 	const struct pm_profile_place *place = &profile->places.data[id];
 	const struct pm_profile_function *function =
 		&profile->functions.data[place->function];
-	int r = pm_sheet_text(sheet, function->unknown ? NULL : function->name);
+	int ret = pm_sheet_text(sheet, function->unknown ? NULL : function->name);
 
-	if (r == 0)
-		r = pm_sheet_text(sheet,
-				  function->module == PM_PROFILE_NONE
-					  ? NULL
-					  : profile->modules.data[function->module].name);
-	if (r == 0)
-		r = pm_sheet_text(sheet, place->file);
-	return r < 0 ? r : pm_sheet_number(sheet, place->line > 0, place->line);
+	if (ret == 0)
+		ret = pm_sheet_text(
+			sheet, function->module == PM_PROFILE_NONE
+				       ? NULL
+				       : profile->modules.data[function->module].name);
+	if (ret == 0)
+		ret = pm_sheet_text(sheet, place->file);
+	return ret < 0 ? ret : pm_sheet_number(sheet, place->line > 0, place->line);
 }
 
 static int put_mispredicted(struct pm_sheet *sheet, const struct branch *branch)
@@ -151,26 +151,26 @@ static int branches_add_row(struct pm_sheet *sheet, const struct pm_report *repo
 			    const struct work *work, const struct branch *branch)
 {
 	uint64_t cycles = branch->cycles_of > 0 ? branch->cycles / branch->cycles_of : 0;
-	int r = pm_sheet_percent(sheet,
-				 100.0 * (double)branch->count / (double)work->all);
+	int ret = pm_sheet_percent(sheet,
+				   100.0 * (double)branch->count / (double)work->all);
 
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, branch->count);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, branch->mispredicted);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, branch->predicted);
-	if (r == 0)
-		r = put_mispredicted(sheet, branch);
-	if (r == 0)
-		r = pm_sheet_number(sheet, branch->cycles_of > 0, cycles);
-	if (r == 0)
-		r = branches_put_end(sheet, report, branch->from);
-	if (r == 0)
-		r = branches_put_end(sheet, report, branch->to);
-	if (r == 0)
-		r = branches_put_place(sheet, report->profile, branch->from);
-	return r < 0 ? r : branches_put_place(sheet, report->profile, branch->to);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, branch->count);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, branch->mispredicted);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, branch->predicted);
+	if (ret == 0)
+		ret = put_mispredicted(sheet, branch);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, branch->cycles_of > 0, cycles);
+	if (ret == 0)
+		ret = branches_put_end(sheet, report, branch->from);
+	if (ret == 0)
+		ret = branches_put_end(sheet, report, branch->to);
+	if (ret == 0)
+		ret = branches_put_place(sheet, report->profile, branch->from);
+	return ret < 0 ? ret : branches_put_place(sheet, report->profile, branch->to);
 }
 
 int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
@@ -180,16 +180,16 @@ int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 	const struct pm_profile *profile = report->profile;
 	PM_AUTO_FREE bool *passed = pm_section_cells(section);
 	PM_CLEANUP(branches_release) struct work work = { .all = 0 };
-	int r = passed ? 0 : -ENOMEM;
+	int ret = passed ? 0 : -ENOMEM;
 
-	for (size_t i = 0; r == 0 && i < profile->branches.len; i++)
+	for (size_t i = 0; ret == 0 && i < profile->branches.len; i++)
 		if (passed[profile->branches.data[i].cell])
-			r = branches_add(&work, profile, &profile->branches.data[i]);
-	if (r == 0 && work.branches.len > 0)
+			ret = branches_add(&work, profile, &profile->branches.data[i]);
+	if (ret == 0 && work.branches.len > 0)
 		qsort(work.branches.data, work.branches.len, sizeof(struct branch),
 		      by_count);
 	branches_add_columns(sheet);
-	for (size_t i = 0; r == 0 && i < work.branches.len; i++)
-		r = branches_add_row(sheet, report, &work, &work.branches.data[i]);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+	for (size_t i = 0; ret == 0 && i < work.branches.len; i++)
+		ret = branches_add_row(sheet, report, &work, &work.branches.data[i]);
+	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
 }

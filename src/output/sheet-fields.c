@@ -75,17 +75,17 @@ static int fields_add_row(struct pm_sheet *sheet, const char *name,
 			  const struct field *field, bool ascii)
 {
 	const char *examples = examples_of(sheet, field, ascii);
-	int r = examples ? pm_sheet_text(sheet, name) : -ENOMEM;
+	int ret = examples ? pm_sheet_text(sheet, name) : -ENOMEM;
 
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, field->samples);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, field->numbers);
-	if (r == 0)
-		r = pm_sheet_wide(sheet, field->numbers > 0, field->least);
-	if (r == 0)
-		r = pm_sheet_wide(sheet, field->numbers > 0, field->most);
-	return r < 0 ? r : pm_sheet_text(sheet, examples);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, field->samples);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, field->numbers);
+	if (ret == 0)
+		ret = pm_sheet_wide(sheet, field->numbers > 0, field->least);
+	if (ret == 0)
+		ret = pm_sheet_wide(sheet, field->numbers > 0, field->most);
+	return ret < 0 ? ret : pm_sheet_text(sheet, examples);
 }
 
 static void fields_add_columns(struct pm_sheet *sheet)
@@ -99,16 +99,16 @@ static void fields_add_columns(struct pm_sheet *sheet)
 	pm_sheet_column(sheet, "examples", "examples", PM_SHEET_TEXT, 0);
 }
 
-bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret)
+bool pm_field_number(const struct pm_profile_field *field, pm_wide *out)
 {
 	uint64_t high;
 
 	switch (field->kind) {
 	case PM_FILE_FIELD_SIGNED:
-		*ret = (pm_wide)field->negative_too;
+		*out = (pm_wide)field->negative_too;
 		return true;
 	case PM_FILE_FIELD_UNSIGNED:
-		*ret = (pm_wide)field->number;
+		*out = (pm_wide)field->number;
 		return true;
 	case PM_FILE_FIELD_TEXT:
 		/* docs/format.md: numbers that JSON readers could not represent are such
@@ -116,7 +116,7 @@ bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret)
 		if (strncmp(field->text, "0x", 2) != 0 ||
 		    !pm_parse_u64(field->text, &high) || high <= INT64_MAX)
 			return false;
-		*ret = (pm_wide)high;
+		*out = (pm_wide)high;
 		return true;
 	}
 	return false;
@@ -138,7 +138,7 @@ int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
 	const struct pm_profile *profile = section->report->profile;
 	PM_AUTO_FREE bool *passed = pm_section_cells(section);
 	PM_CLEANUP(fields_release) struct work work = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	work.fields = calloc(profile->field_names.len + 1, sizeof(*work.fields));
 	if (!work.fields || !passed)
@@ -154,9 +154,9 @@ int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
 		}
 	}
 	fields_add_columns(sheet);
-	for (size_t i = 0; r == 0 && i < profile->field_names.len; i++)
+	for (size_t i = 0; ret == 0 && i < profile->field_names.len; i++)
 		if (work.fields[i].samples > 0)
-			r = fields_add_row(sheet, profile->field_names.data[i],
-					   &work.fields[i], section->report->ascii);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+			ret = fields_add_row(sheet, profile->field_names.data[i],
+					     &work.fields[i], section->report->ascii);
+	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
 }

@@ -90,12 +90,12 @@ static uint32_t sample_key(const struct work *work, enum pm_key key, size_t samp
 	return PM_PROFILE_NONE;
 }
 
-static int percentiles_find_group(struct work *work, size_t sample, uint32_t *ret)
+static int percentiles_find_group(struct work *work, size_t sample, uint32_t *out)
 {
 	struct group wanted = { .row = { .place = PM_PROFILE_NONE } };
 	uint64_t hash = 0;
 	uint32_t id;
-	int r;
+	int ret;
 
 	for (uint32_t i = 0; i < work->keys.len; i++) {
 		uint32_t key = sample_key(work, work->keys.key[i], sample);
@@ -106,13 +106,13 @@ static int percentiles_find_group(struct work *work, size_t sample, uint32_t *re
 	id = pm_index_find(&work->index, hash, percentile_group_equal, work, &wanted.row);
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)work->groups.len;
-		r = pm_vec_push(&work->groups, wanted);
-		if (r == 0)
-			r = pm_index_add(&work->index, hash, id);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&work->groups, wanted);
+		if (ret == 0)
+			ret = pm_index_add(&work->index, hash, id);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -120,12 +120,12 @@ static int percentiles_find_group(struct work *work, size_t sample, uint32_t *re
 
 /* 1 and the value; 0: there is none; -EDOM: it is not a number. */
 static int sample_value(const struct work *work, const struct pm_profile_sample *sample,
-			pm_wide *ret)
+			pm_wide *out)
 {
 	const struct pm_profile *profile = work->profile;
 
 	if (strcmp(work->report->field, "period") == 0) {
-		*ret = (pm_wide)sample->period;
+		*out = (pm_wide)sample->period;
 		return 1;
 	}
 	for (uint32_t f = 0; f < sample->fields; f++) {
@@ -135,7 +135,7 @@ static int sample_value(const struct work *work, const struct pm_profile_sample 
 		if (strcmp(profile->field_names.data[field->name], work->report->field) !=
 		    0)
 			continue;
-		return pm_field_number(field, ret) ? 1 : -EDOM;
+		return pm_field_number(field, out) ? 1 : -EDOM;
 	}
 	return 0;
 }
@@ -149,7 +149,7 @@ static int percentiles_collect(struct work *work)
 	for (size_t i = 0; i < work->profile->samples.len; i++) {
 		const struct pm_profile_sample *sample = &work->profile->samples.data[i];
 		struct value value = { 0 };
-		int has, r;
+		int has, ret;
 
 		if (!passed[sample->cell])
 			continue;
@@ -157,17 +157,17 @@ static int percentiles_collect(struct work *work)
 		if (has == 0)
 			continue;
 		work->field_seen = true;
-		r = percentiles_find_group(work, i, &value.group);
-		if (r < 0)
-			return r;
+		ret = percentiles_find_group(work, i, &value.group);
+		if (ret < 0)
+			return ret;
 		if (has < 0) {
 			work->groups.data[value.group].others++;
 			continue;
 		}
 		work->groups.data[value.group].sum += value.number;
-		r = pm_vec_push(&work->values, value);
-		if (r < 0)
-			return r;
+		ret = pm_vec_push(&work->values, value);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -261,25 +261,25 @@ static int percentiles_add_row(struct pm_sheet *sheet, const struct work *work,
 {
 	const struct value *values = work->values.data + group->first;
 	bool known = group->count > 0;
-	int r = pm_sheet_number(sheet, true, group->count);
+	int ret = pm_sheet_number(sheet, true, group->count);
 
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, group->others);
-	if (r == 0)
-		r = pm_sheet_wide(sheet, known, known ? values[0].number : 0);
-	for (size_t i = 0; r == 0 && i < work->report->percentiles_len; i++)
-		r = pm_sheet_wide(sheet, known,
-				  known ? group_percentile(work, group,
-							   work->report->percentiles[i])
-					: 0);
-	if (r == 0)
-		r = pm_sheet_wide(sheet, known,
-				  known ? values[group->count - 1].number : 0);
-	if (r == 0)
-		r = pm_sheet_wide(sheet, known, group->sum);
-	if (r == 0 && work->keys.len > 0)
-		r = pm_sheet_key_cells(sheet, work->profile, &work->keys, &group->row);
-	return r;
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, group->others);
+	if (ret == 0)
+		ret = pm_sheet_wide(sheet, known, known ? values[0].number : 0);
+	for (size_t i = 0; ret == 0 && i < work->report->percentiles_len; i++)
+		ret = pm_sheet_wide(sheet, known,
+				    known ? group_percentile(work, group,
+							     work->report->percentiles[i])
+					  : 0);
+	if (ret == 0)
+		ret = pm_sheet_wide(sheet, known,
+				    known ? values[group->count - 1].number : 0);
+	if (ret == 0)
+		ret = pm_sheet_wide(sheet, known, group->sum);
+	if (ret == 0 && work->keys.len > 0)
+		ret = pm_sheet_key_cells(sheet, work->profile, &work->keys, &group->row);
+	return ret;
 }
 
 /* ---- distribution ------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 		.report = section->report,
 		.profile = section->report->profile,
 	};
-	int r;
+	int ret;
 
 	if (work.report->by_key)
 		pm_report_keys(work.report, &work.keys);
@@ -344,17 +344,17 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 		if (!work.waiter_of)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	r = percentiles_collect(&work);
-	if (r == 0 && !work.field_seen) {
-		r = no_field(&work, err);
-		if (r < 0)
-			return r;
+	ret = percentiles_collect(&work);
+	if (ret == 0 && !work.field_seen) {
+		ret = no_field(&work, err);
+		if (ret < 0)
+			return ret;
 	}
-	if (r == 0)
-		r = percentiles_add_columns(sheet, &work);
+	if (ret == 0)
+		ret = percentiles_add_columns(sheet, &work);
 	percentiles_sort_values(&work);
-	for (size_t i = 0; r == 0 && i < work.groups.len; i++)
-		r = percentiles_add_row(sheet, &work, &work.groups.data[i]);
+	for (size_t i = 0; ret == 0 && i < work.groups.len; i++)
+		ret = percentiles_add_row(sheet, &work, &work.groups.data[i]);
 	count_buckets(sheet, &work);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
 }

@@ -245,30 +245,30 @@ static int threads_add_row(struct pm_sheet *sheet, const struct work *work,
 {
 	const struct pm_row row = { .id = one->id, .place = PM_PROFILE_NONE };
 	uint64_t *activity = calloc(PM_SHEET_SERIES_LEN, sizeof(*activity));
-	int r = activity ? pm_vec_push(&sheet->texts, (char *)activity) : -ENOMEM;
+	int ret = activity ? pm_vec_push(&sheet->texts, (char *)activity) : -ENOMEM;
 
-	if (r < 0) {
+	if (ret < 0) {
 		free(activity);
-		return r;
+		return ret;
 	}
 	memcpy(activity, one->activity, sizeof(one->activity));
-	r = pm_sheet_percent(
+	ret = pm_sheet_percent(
 		sheet, pm_weight_percent(&one->weight, &work->section->view->total));
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, one->weight.samples);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, one->weight.period);
-	if (r == 0 && work->blocked)
-		r = pm_sheet_number(sheet, true, one->blocked.samples);
-	if (r == 0 && work->blocked)
-		r = pm_sheet_number(sheet, true, one->blocked.period);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, one->first_ns);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, one->last_ns);
-	if (r == 0)
-		r = pm_sheet_series(sheet, activity);
-	return r < 0 ? r : pm_sheet_key_cells(sheet, work->profile, keys, &row);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, one->weight.samples);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, one->weight.period);
+	if (ret == 0 && work->blocked)
+		ret = pm_sheet_number(sheet, true, one->blocked.samples);
+	if (ret == 0 && work->blocked)
+		ret = pm_sheet_number(sheet, true, one->blocked.period);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, one->first_ns);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, one->last_ns);
+	if (ret == 0)
+		ret = pm_sheet_series(sheet, activity);
+	return ret < 0 ? ret : pm_sheet_key_cells(sheet, work->profile, keys, &row);
 }
 
 /* A full bar is one whole CPU if the event counts time, otherwise the maximum. */
@@ -299,25 +299,25 @@ int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
 	};
 	struct pm_keys keys = { .key[0] = work.processes ? PM_KEY_PROCESS : PM_KEY_THREAD,
 				.len = 1 };
-	int r = find_blocked(&work, err);
+	int ret = find_blocked(&work, err);
 
 	work.measured =
 		pm_event_is_time(&work.profile->events.data[section->view->event]);
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	sheet->name = work.processes ? "processes" : "threads";
 	sheet->people = 40;
-	r = find_ones(&work);
-	if (r == 0)
-		r = threads_add_all(&work);
-	if (r < 0)
-		return pm_error_set(err, r, "out of memory");
+	ret = find_ones(&work);
+	if (ret == 0)
+		ret = threads_add_all(&work);
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
 	if (work.all.len > 0)
 		qsort(work.all.data, work.all.len, sizeof(struct one), by_weight);
 	threads_add_columns(sheet, &work, &keys);
 	sheet->series_max = full_bar(&work);
-	for (size_t i = 0; r == 0 && i < work.all.len; i++)
+	for (size_t i = 0; ret == 0 && i < work.all.len; i++)
 		if (work.all.data[i].seen)
-			r = threads_add_row(sheet, &work, &keys, &work.all.data[i]);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+			ret = threads_add_row(sheet, &work, &keys, &work.all.data[i]);
+	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
 }

@@ -61,23 +61,23 @@ static int waits_add_function(struct pm_sheet *sheet, const struct pm_profile *p
 /* Without a start: only one function of a row may be identified by its start. */
 static int add_call(struct pm_sheet *sheet, const struct pm_profile *profile, uint32_t id)
 {
-	int r = waits_add_function(sheet, profile, id);
+	int ret = waits_add_function(sheet, profile, id);
 
-	if (r == 0)
+	if (ret == 0)
 		sheet->cells.data[sheet->cells.len - 1].start = 0;
-	return r;
+	return ret;
 }
 
 static int add_source(struct pm_sheet *sheet, const struct pm_profile_place *place)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str source = { 0 };
 	const char *kept = NULL;
-	int r = pm_sheet_text(sheet, place->file);
+	int ret = pm_sheet_text(sheet, place->file);
 
-	if (r == 0)
-		r = pm_sheet_number(sheet, place->line > 0, place->line);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, place->line > 0, place->line);
+	if (ret < 0)
+		return ret;
 	pm_put_source(&source, place);
 	if (source.len > 0)
 		kept = pm_sheet_keep(sheet, source.data);
@@ -91,26 +91,26 @@ static int waits_add_row(struct pm_sheet *sheet, const struct pm_profile *profil
 {
 	uint32_t module = profile->functions.data[wait->function].module;
 	const char *kernel;
-	int r = pm_sheet_number(sheet, true, wait->weight.period);
+	int ret = pm_sheet_number(sheet, true, wait->weight.period);
 
-	if (r == 0)
-		r = pm_sheet_percent(sheet, percent);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, wait->weight.samples);
-	if (r == 0)
-		r = pm_sheet_number(sheet, true, wait->longest);
-	if (r == 0)
-		r = waits_add_function(sheet, profile, wait->function);
-	if (r == 0)
-		r = pm_sheet_text(sheet, module == PM_PROFILE_NONE
-						 ? NULL
-						 : profile->modules.data[module].name);
-	if (r == 0 && wait->place != PM_PROFILE_NONE)
-		r = add_source(sheet, &profile->places.data[wait->place]);
-	if (r == 0)
-		r = add_call(sheet, profile, wait->call);
-	if (r < 0 || !wait->kernel)
-		return r < 0 ? r : pm_sheet_text(sheet, NULL);
+	if (ret == 0)
+		ret = pm_sheet_percent(sheet, percent);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, wait->weight.samples);
+	if (ret == 0)
+		ret = pm_sheet_number(sheet, true, wait->longest);
+	if (ret == 0)
+		ret = waits_add_function(sheet, profile, wait->function);
+	if (ret == 0)
+		ret = pm_sheet_text(sheet, module == PM_PROFILE_NONE
+						   ? NULL
+						   : profile->modules.data[module].name);
+	if (ret == 0 && wait->place != PM_PROFILE_NONE)
+		ret = add_source(sheet, &profile->places.data[wait->place]);
+	if (ret == 0)
+		ret = add_call(sheet, profile, wait->call);
+	if (ret < 0 || !wait->kernel)
+		return ret < 0 ? ret : pm_sheet_text(sheet, NULL);
 	kernel = pm_sheet_keep(sheet, wait->kernel);
 	return kernel ? pm_sheet_text(sheet, kernel) : -ENOMEM;
 }
@@ -121,12 +121,12 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 	double limit = section->report->limit;
 	PM_CLEANUP(pm_waits_release) struct pm_waits waits = { 0 };
 	bool lines = section->report->key == PM_KEY_LINE;
-	int r = pm_waits_init(&waits, view, lines);
+	int ret = pm_waits_init(&waits, view, lines);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	waits_add_columns(sheet, section->report->width, lines);
-	for (size_t i = 0; r == 0 && i < waits.rows.len; i++) {
+	for (size_t i = 0; ret == 0 && i < waits.rows.len; i++) {
 		double percent =
 			pm_weight_percent(&waits.rows.data[i].weight, &view->total);
 
@@ -135,9 +135,9 @@ int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)
 			break;
 		if (percent >= PEOPLE_PERCENT && sheet->people < PEOPLE_MAX)
 			sheet->people++;
-		r = waits_add_row(sheet, view->profile, &waits.rows.data[i], percent);
+		ret = waits_add_row(sheet, view->profile, &waits.rows.data[i], percent);
 	}
 	if (sheet->people == 0)
 		sheet->people = PEOPLE_MIN;
-	return r;
+	return ret;
 }

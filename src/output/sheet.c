@@ -71,21 +71,21 @@ int pm_sheet_key_cells(struct pm_sheet *sheet, const struct pm_profile *profile,
 {
 	struct pm_row_column columns[PM_FIELDS];
 	size_t len = pm_row_fields(keys, columns);
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < len; i++) {
+	for (size_t i = 0; ret == 0 && i < len; i++) {
 		struct pm_row_value value;
 
 		pm_row_get(profile, &columns[i], row, &value);
 		if (value.kind == PM_VALUE_TEXT)
-			r = pm_vec_push(&sheet->cells,
-					(struct pm_sheet_cell){ .known = value.known,
-								.text = value.text,
-								.start = value.start });
+			ret = pm_vec_push(&sheet->cells,
+					  (struct pm_sheet_cell){ .known = value.known,
+								  .text = value.text,
+								  .start = value.start });
 		else
-			r = pm_sheet_number(sheet, value.known, value.number);
+			ret = pm_sheet_number(sheet, value.known, value.number);
 	}
-	return r;
+	return ret;
 }
 
 int pm_sheet_text(struct pm_sheet *sheet, const char *text)

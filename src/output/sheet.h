@@ -113,6 +113,6 @@ bool pm_section_is_waits(const struct pm_section *section);
 int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section);
 bool pm_report_is_sheet(const struct pm_report *report);
 /* False: the field's text is not a number. */
-bool pm_field_number(const struct pm_profile_field *field, pm_wide *ret);
+bool pm_field_number(const struct pm_profile_field *field, pm_wide *out);
 /* By cell: whether it passed the filters; to be freed. NULL without memory. */
 bool *pm_section_cells(const struct pm_section *section);

@@ -233,17 +233,17 @@ int pm_output_speedscope(const struct pm_report *report, FILE *to, struct pm_err
 {
 	PM_CLEANUP(speedscope_release)
 	struct speedscope it = { .profile = report->profile, .to = to };
-	int r = pm_export_init(&it.export, report, err);
+	int ret = pm_export_init(&it.export, report, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	it.frames = calloc(report->profile->functions.len + 1, sizeof(*it.frames));
 	it.files = pm_export_files(report->profile);
 	if (!it.frames || !it.files || pm_export_order_init(&it.order, &it.export) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	r = speedscope_check_size(&it, err);
-	if (r < 0)
-		return r;
+	ret = speedscope_check_size(&it, err);
+	if (ret < 0)
+		return ret;
 	if (speedscope_put_document(&it) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return pm_flush_all(&it.out, to, err);

@@ -271,19 +271,19 @@ static void print_explanation(const struct pm_stat_text *to)
 int pm_stat_text_compared(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
-	int r = 0;
+	int ret = 0;
 
 	print_verdict(to);
-	for (size_t at = 0; r == 0 && at < stat->differences.len;) {
+	for (size_t at = 0; ret == 0 && at < stat->differences.len;) {
 		int32_t scope = stat->differences.data[at].scope;
 
 		if (at > 0)
 			fputc('\n', to->text.to);
 		if (scope >= 0)
 			pm_stat_text_scope_name(to, &stat->scopes.data[scope]);
-		r = print_scope(to, &at);
+		ret = print_scope(to, &at);
 	}
-	if (r == 0)
+	if (ret == 0)
 		print_explanation(to);
-	return r;
+	return ret;
 }

@@ -154,12 +154,12 @@ static int columns_insert_event(struct pm_stat_columns *columns, uint32_t event)
 int pm_stat_columns_add(struct pm_stat_columns *columns,
 			const struct pm_stat_value *values)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; r == 0 && i < columns->stat->events.len; i++)
+	for (uint32_t i = 0; ret == 0 && i < columns->stat->events.len; i++)
 		if (pm_stat_has_value(&values[i]) && !has_column(columns, i))
-			r = columns_insert_event(columns, i);
-	return r;
+			ret = columns_insert_event(columns, i);
+	return ret;
 }
 
 void pm_stat_grid_columns(struct pm_grid *grid, const struct pm_stat_columns *columns)

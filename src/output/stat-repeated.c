@@ -100,10 +100,10 @@ static int put_repeated_row(struct pm_grid *grid, const struct pm_stat_text *to,
 	struct pm_stats_summary summary;
 	struct pm_str cell = { 0 };
 	const char *name;
-	int r = pm_stat_series_get(&series, to->stat, group, event);
+	int ret = pm_stat_series_get(&series, to->stat, group, event);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (group && series.event &&
 	    !pm_stat_says_something(series.event, series.of[0].len > 0,
 				    series_is_zero(&series), series.state))
@@ -118,9 +118,9 @@ static int put_repeated_row(struct pm_grid *grid, const struct pm_stat_text *to,
 			pm_grid_puts(grid, "");
 		return 0;
 	}
-	r = pm_stats_summarize(series.of[0].data, series.of[0].len, &summary);
-	if (r < 0)
-		return r;
+	ret = pm_stats_summarize(series.of[0].data, series.of[0].len, &summary);
+	if (ret < 0)
+		return ret;
 	put_summary_cells(grid, &series, &summary, to->report->ascii);
 	if (can_be_doubted(&series))
 		put_doubts(doubts, name, &summary);
@@ -157,21 +157,21 @@ int pm_stat_text_repeated(const struct pm_stat_text *to,
 	struct doubts doubts = { 0 };
 	/* For functions, calls come first. */
 	size_t events = to->stat->events.len;
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(titles); i++)
 		pm_grid_column(&grid, i == 0);
 	for (size_t i = 0; i < PM_ARRAY_LEN(titles); i++)
 		pm_grid_puts(&grid, to->report->ascii && i == 2 ? "sd" : titles[i]);
 	if (group)
-		r = put_repeated_row(&grid, to, group, events, &doubts);
-	for (size_t i = 0; r == 0 && i < events; i++)
-		r = put_repeated_row(&grid, to, group, i, &doubts);
-	if (r == 0)
-		r = pm_grid_print(&grid, &to->text);
-	if (r == 0)
+		ret = put_repeated_row(&grid, to, group, events, &doubts);
+	for (size_t i = 0; ret == 0 && i < events; i++)
+		ret = put_repeated_row(&grid, to, group, i, &doubts);
+	if (ret == 0)
+		ret = pm_grid_print(&grid, &to->text);
+	if (ret == 0)
 		print_doubts(to, &doubts);
 	pm_str_release(&doubts.varying);
 	pm_str_release(&doubts.outliers);
-	return r;
+	return ret;
 }

@@ -243,12 +243,12 @@ static int print_scope_threads(const struct pm_stat_text *to,
 	PM_CLEANUP(pm_stat_columns_release)
 	struct pm_stat_columns columns = { .stat = to->stat };
 	struct pm_str cell = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < scope->threads.len; i++)
-		r = pm_stat_columns_add(&columns, scope->threads.data[i].values);
-	if (r < 0 || scope->threads.len == 0)
-		return r;
+	for (size_t i = 0; ret == 0 && i < scope->threads.len; i++)
+		ret = pm_stat_columns_add(&columns, scope->threads.data[i].values);
+	if (ret < 0 || scope->threads.len == 0)
+		return ret;
 	fputc('\n', to->text.to);
 	begin_parts(&grid, &columns, "thread");
 	for (size_t i = 0; i < scope->threads.len; i++) {
@@ -324,12 +324,12 @@ static int print_scope_callers(const struct pm_stat_text *to,
 	PM_CLEANUP(pm_grid_release) struct pm_grid grid = { 0 };
 	PM_CLEANUP(pm_stat_columns_release)
 	struct pm_stat_columns columns = { .stat = to->stat };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < scope->callers.len; i++)
-		r = pm_stat_columns_add(&columns, scope->callers.data[i].values);
-	if (r < 0 || scope->callers.len == 0)
-		return r;
+	for (size_t i = 0; ret == 0 && i < scope->callers.len; i++)
+		ret = pm_stat_columns_add(&columns, scope->callers.data[i].values);
+	if (ret < 0 || scope->callers.len == 0)
+		return ret;
 	fputc('\n', to->text.to);
 	begin_parts(&grid, &columns, "called from");
 	for (size_t i = 0; i < scope->callers.len; i++)
@@ -340,15 +340,15 @@ static int print_scope_callers(const struct pm_stat_text *to,
 
 int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope *scope)
 {
-	int r = 0;
+	int ret = 0;
 
 	pm_stat_text_scope_name(to, scope);
 	print_scope_calls(to, scope);
 	if (scope->calls > 0)
-		r = print_scope_table(to, scope);
-	if (r == 0 && scope->calls > 0)
+		ret = print_scope_table(to, scope);
+	if (ret == 0 && scope->calls > 0)
 		print_scope_metrics(to, scope);
-	if (r == 0)
-		r = print_scope_threads(to, scope);
-	return r == 0 ? print_scope_callers(to, scope) : r;
+	if (ret == 0)
+		ret = print_scope_threads(to, scope);
+	return ret == 0 ? print_scope_callers(to, scope) : ret;
 }

@@ -112,19 +112,19 @@ static int series_add_value(struct pm_stat_series *series, uint32_t variant,
 	return 0;
 }
 
-int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
+int pm_stat_series_get(struct pm_stat_series *out, const struct pm_stat *stat,
 		       const struct pm_stat_group *group, size_t event)
 {
 	uint32_t ended = pm_stat_variants_ended(stat);
-	int r = 0;
+	int ret = 0;
 
 	if (event < stat->events.len)
-		ret->event = &stat->events.data[event];
-	for (size_t i = 0; r == 0 && !group && i < stat->runs.len; i++)
+		out->event = &stat->events.data[event];
+	for (size_t i = 0; ret == 0 && !group && i < stat->runs.len; i++)
 		if (pm_stat_is_summed(ended, &stat->runs.data[i]))
-			r = series_add_value(ret, stat->runs.data[i].variant,
-					     &stat->runs.data[i].values[event]);
-	for (size_t i = 0; r == 0 && group && i < group->members.len; i++) {
+			ret = series_add_value(out, stat->runs.data[i].variant,
+					       &stat->runs.data[i].values[event]);
+	for (size_t i = 0; ret == 0 && group && i < group->members.len; i++) {
 		const struct pm_stat_scope *scope =
 			&stat->scopes.data[group->members.data[i]];
 		const struct pm_stat_run *run = &stat->runs.data[scope->run];
@@ -132,12 +132,12 @@ int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
 
 		if (!pm_stat_is_summed(ended, run))
 			continue;
-		if (ret->event)
-			r = series_add_value(ret, variant, &scope->values[event]);
+		if (out->event)
+			ret = series_add_value(out, variant, &scope->values[event]);
 		else if (!scope->calls_unknown)
-			r = series_add_number(ret, variant, (double)scope->calls);
-		else if (ret->state == PM_STAT_OK)
-			ret->state = PM_STAT_NOT_COUNTED;
+			ret = series_add_number(out, variant, (double)scope->calls);
+		else if (out->state == PM_STAT_OK)
+			out->state = PM_STAT_NOT_COUNTED;
 	}
-	return r;
+	return ret;
 }

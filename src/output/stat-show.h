@@ -91,7 +91,7 @@ int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *sta
 bool pm_stat_program_is_shown(const struct pm_stat *stat);
 
 /* @group NULL: the program. @event at stat->events.len: calls. */
-int pm_stat_series_get(struct pm_stat_series *ret, const struct pm_stat *stat,
+int pm_stat_series_get(struct pm_stat_series *out, const struct pm_stat *stat,
 		       const struct pm_stat_group *group, size_t event);
 
 /* ---- parts of the text ----------------------------------------------------------------- */

@@ -152,12 +152,12 @@ static int rows_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
 	PM_CLEANUP(pm_stat_columns_release)
 	struct pm_stat_columns columns = { .stat = to->stat };
 	struct pm_str cell = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < run->rows.len; i++)
-		r = pm_stat_columns_add(&columns, run->rows.data[i].values);
-	if (r < 0 || run->rows.len == 0)
-		return r;
+	for (size_t i = 0; ret == 0 && i < run->rows.len; i++)
+		ret = pm_stat_columns_add(&columns, run->rows.data[i].values);
+	if (ret < 0 || run->rows.len == 0)
+		return ret;
 	pm_grid_column(&grid, true);
 	pm_stat_grid_columns(&grid, &columns);
 	pm_grid_puts(&grid, run->rows.data[0].cpu >= 0 ? "CPU" : "thread");
@@ -177,16 +177,16 @@ static int rows_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
 static int intervals_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
 {
 	struct pm_stat_run part = *run;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < run->intervals.len; i++) {
+	for (size_t i = 0; ret == 0 && i < run->intervals.len; i++) {
 		part.intervals.len = i + 1;
-		r = pm_output_stat_interval_text(to->report, &part, i == 0, to->text.to,
-						 NULL);
+		ret = pm_output_stat_interval_text(to->report, &part, i == 0, to->text.to,
+						   NULL);
 	}
 	if (run->intervals.len > 0)
 		fputc('\n', to->text.to);
-	return r;
+	return ret;
 }
 
 /* ---- the ends of runs ------------------------------------------------------------------ */
@@ -295,65 +295,65 @@ static void print_program_metrics(const struct pm_stat_text *to)
 static int print_several_runs(const struct pm_stat_text *to)
 {
 	PM_CLEANUP(pm_stat_groups_release) struct pm_stat_groups groups = { 0 };
-	int r;
+	int ret;
 
 	if (to->stat->subjects.len > 1) {
-		r = pm_stat_text_compared(to);
+		ret = pm_stat_text_compared(to);
 	} else {
-		r = pm_stat_groups_find(&groups, to->stat);
-		if (r < 0)
-			return r;
+		ret = pm_stat_groups_find(&groups, to->stat);
+		if (ret < 0)
+			return ret;
 		if (pm_stat_program_is_shown(to->stat))
-			r = pm_stat_text_repeated(to, NULL);
-		for (size_t i = 0; r == 0 && i < groups.list.len; i++) {
+			ret = pm_stat_text_repeated(to, NULL);
+		for (size_t i = 0; ret == 0 && i < groups.list.len; i++) {
 			if (i > 0 || pm_stat_program_is_shown(to->stat))
 				fputc('\n', to->text.to);
 			pm_stat_text_scope_name(to, groups.list.data[i].scope);
-			r = pm_stat_text_repeated(to, &groups.list.data[i]);
+			ret = pm_stat_text_repeated(to, &groups.list.data[i]);
 		}
 	}
-	if (r == 0) {
+	if (ret == 0) {
 		fputc('\n', to->text.to);
 		print_program_metrics(to);
 	}
-	return r;
+	return ret;
 }
 
 static int print_numbers(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
-	int r = 0;
+	int ret = 0;
 
 	if (stat->runs.len != 1)
 		return stat->runs.len == 0 ? 0 : print_several_runs(to);
 	if (!to->report->intervals_told)
-		r = intervals_of(to, &stat->runs.data[0]);
-	if (r == 0 && pm_stat_program_is_shown(stat))
-		r = print_one_run(to, &stat->runs.data[0]);
-	if (r == 0)
-		r = rows_of(to, &stat->runs.data[0]);
-	for (size_t i = 0; r == 0 && i < stat->scopes.len; i++) {
+		ret = intervals_of(to, &stat->runs.data[0]);
+	if (ret == 0 && pm_stat_program_is_shown(stat))
+		ret = print_one_run(to, &stat->runs.data[0]);
+	if (ret == 0)
+		ret = rows_of(to, &stat->runs.data[0]);
+	for (size_t i = 0; ret == 0 && i < stat->scopes.len; i++) {
 		if (i > 0 || pm_stat_program_is_shown(stat))
 			fputc('\n', to->text.to);
-		r = pm_stat_text_scope(to, &stat->scopes.data[i]);
+		ret = pm_stat_text_scope(to, &stat->scopes.data[i]);
 	}
 	if (!to->report->quiet)
 		fputc('\n', to->text.to);
-	return r;
+	return ret;
 }
 
 int pm_output_stat_text(const struct pm_stat_report *report, FILE *stream,
 			struct pm_error *err)
 {
 	struct pm_stat_text to;
-	int r;
+	int ret;
 
 	pm_stat_text_init(&to, report, stream);
 	if (!report->quiet)
 		print_heading(&to);
-	r = print_numbers(&to);
-	if (r < 0)
-		return pm_error_set(err, r, "out of memory");
+	ret = print_numbers(&to);
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
 	if (report->quiet)
 		return 0;
 	pm_stat_text_worth(&to);

@@ -41,12 +41,12 @@ static int path_follow(struct path *path, uint32_t node)
 	pm_vec_clear(&path->chain);
 	for (;;) {
 		const struct pm_tree_node *at, *child;
-		int r = pm_vec_push(&path->chain, node);
+		int ret = pm_vec_push(&path->chain, node);
 
-		if (r == 0)
-			r = pm_tree_expand(path->tree, node);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = pm_tree_expand(path->tree, node);
+		if (ret < 0)
+			return ret;
 		at = &path->tree->nodes.data[node];
 		if (at->children == 0)
 			return 0;
@@ -197,25 +197,26 @@ static int print_branches(struct path *path, const char *prefix, unsigned depth)
 		&path->tree->nodes.data[path->chain.data[path->chain.len - 1]];
 	uint32_t first = leaf->first_child, count = leaf->children, shown = 0;
 	bool ascii = path->text->report->ascii;
-	int r = 0;
+	int ret = 0;
 
 	while (shown < count && shown < BRANCHES_MAX &&
 	       path_percent(path, &path->tree->nodes.data[first + shown].total) >=
 		       BRANCH_PERCENT)
 		shown++;
-	for (uint32_t i = 0; r == 0 && i < shown; i++) {
+	for (uint32_t i = 0; ret == 0 && i < shown; i++) {
 		bool last = i + 1 == shown;
 		PM_CLEANUP(pm_str_release) struct pm_str below = { 0 };
 
-		r = path_follow(path, first + i);
-		if (r == 0)
-			r = print_chain(path, prefix, branches[ascii][last]);
-		if (r < 0 || i > 0 || depth == DEPTH_MAX)
+		ret = path_follow(path, first + i);
+		if (ret == 0)
+			ret = print_chain(path, prefix, branches[ascii][last]);
+		if (ret < 0 || i > 0 || depth == DEPTH_MAX)
 			continue;
 		pm_str_printf(&below, "%s%s", prefix, last ? "   " : rails[ascii]);
-		r = below.failed ? -ENOMEM : print_branches(path, below.data, depth + 1);
+		ret = below.failed ? -ENOMEM
+				   : print_branches(path, below.data, depth + 1);
 	}
-	return r;
+	return ret;
 }
 
 int pm_text_hottest(struct pm_text *text, const struct pm_section *section)
@@ -226,19 +227,19 @@ int pm_text_hottest(struct pm_text *text, const struct pm_section *section)
 		.text = text,
 		.waits = pm_event_is_time(&profile->events.data[section->view->event]),
 	};
-	int r = pm_tree_new(&path.tree, section->view, PM_TREE_TOP_DOWN, NULL, true);
+	int ret = pm_tree_new(&path.tree, section->view, PM_TREE_TOP_DOWN, NULL, true);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (path.tree->nodes.data[0].children == 0)
 		return 0;
 	fputc('\n', text->to);
 	pm_text_put(text, PM_COLOR_HEAD, "hottest path");
 	fputc('\n', text->to);
-	r = path_follow(&path, path.tree->nodes.data[0].first_child);
-	if (r == 0)
-		r = print_chain(&path, "", "");
-	if (r == 0)
-		r = print_branches(&path, "", 1);
-	return r;
+	ret = path_follow(&path, path.tree->nodes.data[0].first_child);
+	if (ret == 0)
+		ret = print_chain(&path, "", "");
+	if (ret == 0)
+		ret = print_branches(&path, "", 1);
+	return ret;
 }

@@ -515,7 +515,7 @@ static void print_hidden_rows(const struct pm_text *text,
 }
 
 /* Makes a copy whose rows may be removed; the section's own table stays complete. */
-static int get_table(struct pm_table *ret, struct pm_section *section)
+static int get_table(struct pm_table *out, struct pm_section *section)
 {
 	const struct pm_report *report = section->report;
 	const struct pm_table *have;
@@ -523,12 +523,12 @@ static int get_table(struct pm_table *ret, struct pm_section *section)
 
 	pm_report_keys(report, &keys);
 	if (keys.len > 1 || report->key != PM_KEY_FUNCTION || report->by_total)
-		return pm_table_init_keys(ret, section->view, &keys, report->by_total);
+		return pm_table_init_keys(out, section->view, &keys, report->by_total);
 	have = pm_section_functions(section);
-	if (!have || pm_vec_reserve(&ret->rows, have->rows.len + 1) < 0)
+	if (!have || pm_vec_reserve(&out->rows, have->rows.len + 1) < 0)
 		return -ENOMEM;
-	memcpy(ret->rows.data, have->rows.data, have->rows.len * sizeof(struct pm_row));
-	ret->rows.len = have->rows.len;
+	memcpy(out->rows.data, have->rows.data, have->rows.len * sizeof(struct pm_row));
+	out->rows.len = have->rows.len;
 	return 0;
 }
 
@@ -566,20 +566,20 @@ int pm_text_table(struct pm_text *text, struct pm_section *section)
 	struct pm_weight hidden = { 0 };
 	size_t shown;
 	bool below;
-	int r = get_table(&table, section);
+	int ret = get_table(&table, section);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	shown = choose_table_rows(section, &table, limit, &hidden, &below);
 	choose_columns(&layout);
-	r = layout_measure_columns(&layout, table.rows.data, shown);
+	ret = layout_measure_columns(&layout, table.rows.data, shown);
 	note_rows(section, &layout, table.rows.data, shown);
-	if (r == 0)
-		r = layout_print_row(&layout, NULL);
-	for (size_t i = 0; r == 0 && i < shown; i++)
-		r = layout_print_row(&layout, &table.rows.data[i]);
-	if (r == 0 && !report->quiet)
+	if (ret == 0)
+		ret = layout_print_row(&layout, NULL);
+	for (size_t i = 0; ret == 0 && i < shown; i++)
+		ret = layout_print_row(&layout, &table.rows.data[i]);
+	if (ret == 0 && !report->quiet)
 		print_hidden_rows(text, section, table.rows.len - shown, &hidden, limit,
 				  below);
-	return r;
+	return ret;
 }

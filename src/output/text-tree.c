@@ -288,22 +288,22 @@ int pm_text_tree(struct pm_text *text, const struct pm_section *section)
 		.limit = text->report->limit < 0 ? 0.5 : text->report->limit,
 	};
 	uint32_t node = 0;
-	int r = pm_section_tree(section, true, &drawing.tree);
+	int ret = pm_section_tree(section, true, &drawing.tree);
 
 	pm_str_puts(&drawing.prefix, "");
-	if (r == 0)
-		r = pm_vec_push(&drawing.rungs, (struct rung){ 0 });
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_vec_push(&drawing.rungs, (struct rung){ 0 });
+	if (ret < 0)
+		return ret;
 	print_title(&drawing);
-	while ((r = pm_tree_next(drawing.tree, drawing.limit, &node)) > 0) {
-		r = draw_node(&drawing, node);
-		if (r < 0)
-			return r;
+	while ((ret = pm_tree_next(drawing.tree, drawing.limit, &node)) > 0) {
+		ret = draw_node(&drawing, node);
+		if (ret < 0)
+			return ret;
 	}
 	print_line(&drawing);
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (drawing.limit > 0 && drawing.tree->nodes.data[0].children > 0 &&
 	    !text->report->quiet) {
 		char line[96];

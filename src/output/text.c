@@ -426,21 +426,21 @@ static int print_list(struct pm_text *text, const struct pm_sheet *sheet)
 static int print_waits(struct pm_text *text, const struct pm_section *section)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
-	int r = pm_sheet_waits(&sheet, section);
+	int ret = pm_sheet_waits(&sheet, section);
 
-	if (r == 0)
-		r = pm_sheet_print(&sheet, text);
-	if (r == 0 && !text->report->quiet && text->report->key == PM_KEY_FUNCTION &&
+	if (ret == 0)
+		ret = pm_sheet_print(&sheet, text);
+	if (ret == 0 && !text->report->quiet && text->report->key == PM_KEY_FUNCTION &&
 	    !pm_section_is_stackless(section))
-		r = pm_text_hottest(text, section);
-	return r;
+		ret = pm_text_hottest(text, section);
+	return ret;
 }
 
 static int section_body(struct pm_text *text, struct pm_section *section,
 			const struct pm_sheet *sheet)
 {
 	const struct pm_report *report = text->report;
-	int r;
+	int ret;
 
 	if (section->view->total.samples == 0)
 		return 0;
@@ -454,11 +454,11 @@ static int section_body(struct pm_text *text, struct pm_section *section,
 		return pm_text_tree(text, section);
 	if (pm_section_is_waits(section))
 		return print_waits(text, section);
-	r = pm_text_table(text, section);
-	if (r == 0 && !report->quiet && report->key == PM_KEY_FUNCTION &&
+	ret = pm_text_table(text, section);
+	if (ret == 0 && !report->quiet && report->key == PM_KEY_FUNCTION &&
 	    report->more_keys_len == 0)
-		r = pm_text_hottest(text, section);
-	return r;
+		ret = pm_text_hottest(text, section);
+	return ret;
 }
 
 static int print_section_title(struct pm_text *text, struct pm_section *section,
@@ -480,23 +480,23 @@ int pm_output_text(const struct pm_report *report, FILE *to, struct pm_error *er
 	for (uint32_t event = first; event < end; event++) {
 		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
 		PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };
-		int r = pm_section_init(&section, report, event, err);
+		int ret = pm_section_init(&section, report, event, err);
 
 		section.people = true;
 		/* Errors are reported before anything is printed. */
-		if (r == 0 && pm_report_is_sheet(report))
-			r = pm_sheet_make(&sheet, &section, err);
-		if (r < 0)
-			return r;
+		if (ret == 0 && pm_report_is_sheet(report))
+			ret = pm_sheet_make(&sheet, &section, err);
+		if (ret < 0)
+			return ret;
 		if (event == first && !report->quiet) {
 			pm_text_heading(&text);
 			pm_text_file_warnings(&text);
 		}
 		if (event > first)
 			fputc('\n', to);
-		r = print_section_title(&text, &section, &sheet);
-		if (r < 0)
-			return pm_section_failed(r, err);
+		ret = print_section_title(&text, &section, &sheet);
+		if (ret < 0)
+			return pm_section_failed(ret, err);
 		if (event + 1 == end && !report->quiet && section.view->total.samples > 0)
 			print_hints(&text, &section);
 	}
@@ -511,10 +511,10 @@ int pm_output_heading(const struct pm_report *report, FILE *to, struct pm_error 
 	pm_report_events(report, &first, &end);
 	for (uint32_t event = first; event < end; event++) {
 		PM_CLEANUP(pm_section_release) struct pm_section section = { 0 };
-		int r = pm_section_init(&section, report, event, err);
+		int ret = pm_section_init(&section, report, event, err);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		if (event == first) {
 			pm_text_heading(&text);
 			pm_text_file_warnings(&text);
