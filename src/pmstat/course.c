@@ -474,7 +474,7 @@ static int run_all(struct course *course, struct pm_error *err)
 }
 
 /* The first of the clocks that has values. NULL: none. */
-static const char *sum_of_clock(const struct pm_stat *stat, uint64_t *ret)
+static const char *sum_of_clock(const struct pm_stat *stat, uint64_t *out)
 {
 	for (size_t event = 0; event < stat->events.len; event++) {
 		const char *name = stat->events.data[event].name;
@@ -482,14 +482,14 @@ static const char *sum_of_clock(const struct pm_stat *stat, uint64_t *ret)
 
 		if (strcmp(name, "task-clock") != 0 && strcmp(name, "cpu-clock") != 0)
 			continue;
-		*ret = 0;
+		*out = 0;
 		for (size_t i = 0; i < stat->runs.len; i++) {
 			const struct pm_stat_value *value =
 				&stat->runs.data[i].values[event];
 
 			if (!pm_stat_has_value(value))
 				continue;
-			*ret += value->value;
+			*out += value->value;
 			known = true;
 		}
 		if (known)

@@ -12,16 +12,16 @@
 static const char default_simulated[] = "sim.Ir";
 
 /* The first word of a file of /proc or /sys; NULL: unknown. */
-static const char *read_first_word(const char *path, char *ret, size_t size)
+static const char *read_first_word(const char *path, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, ret, size - 1);
+	ssize_t len = fd < 0 ? -1 : read(fd, out, size - 1);
 
 	if (len <= 0)
 		return NULL;
-	ret[len] = '\0';
-	ret[strcspn(ret, " \n")] = '\0';
-	return ret;
+	out[len] = '\0';
+	out[strcspn(out, " \n")] = '\0';
+	return out;
 }
 
 static void read_paranoid(struct pm_stat_host *host)

@@ -77,7 +77,7 @@ int pmstat_parse_events(struct pmstat_options *options, const char *text,
 	return ret;
 }
 
-int pmstat_parse_engine(enum pm_count_engine *ret, const char *text, struct pm_error *err)
+int pmstat_parse_engine(enum pm_count_engine *out, const char *text, struct pm_error *err)
 {
 	static const char *const names[] = {
 		[PM_COUNT_ENGINE_AUTO] = "auto",
@@ -89,14 +89,14 @@ int pmstat_parse_engine(enum pm_count_engine *ret, const char *text, struct pm_e
 	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++) {
 		if (strcmp(text, names[i]) != 0)
 			continue;
-		*ret = (enum pm_count_engine)i;
+		*out = (enum pm_count_engine)i;
 		return 0;
 	}
 	return pmstat_usage(
 		err, "--engine %s: expected auto, uprobe, ptrace or callgrind", text);
 }
 
-int pmstat_parse_calls_from(uint32_t *ret, const char *text, struct pm_error *err)
+int pmstat_parse_calls_from(uint32_t *out, const char *text, struct pm_error *err)
 {
 	uint64_t callers = 1;
 
@@ -106,32 +106,32 @@ int pmstat_parse_calls_from(uint32_t *ret, const char *text, struct pm_error *er
 				    "--calls-from=%s: expected a number of callers, 1 to "
 				    "%d",
 				    text, CALLERS_MAX);
-	*ret = (uint32_t)callers;
+	*out = (uint32_t)callers;
 	return 0;
 }
 
-int pmstat_parse_per(enum pm_counters_by *ret, const char *text, struct pm_error *err)
+int pmstat_parse_per(enum pm_counters_by *out, const char *text, struct pm_error *err)
 {
 	if (strcmp(text, "thread") == 0)
-		*ret = PM_COUNTERS_BY_THREAD;
+		*out = PM_COUNTERS_BY_THREAD;
 	else if (strcmp(text, "cpu") == 0)
-		*ret = PM_COUNTERS_BY_CPU;
+		*out = PM_COUNTERS_BY_CPU;
 	else
 		return pmstat_usage(err, "--per %s: expected thread or cpu", text);
 	return 0;
 }
 
-int pmstat_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err)
+int pmstat_parse_warmups(uint64_t *out, const char *text, struct pm_error *err)
 {
 	uint64_t value;
 
 	if (!pm_parse_u64(text, &value) || value > WARMUPS_MAX)
 		return pmstat_usage(err, "-w %s: expected a number of runs", text);
-	*ret = value;
+	*out = value;
 	return 0;
 }
 
-int pmstat_parse_ms(uint64_t *ret, char option, const char *text, struct pm_error *err)
+int pmstat_parse_ms(uint64_t *out, char option, const char *text, struct pm_error *err)
 {
 	uint64_t ms;
 
@@ -140,7 +140,7 @@ int pmstat_parse_ms(uint64_t *ret, char option, const char *text, struct pm_erro
 				    "-%c %s: expected a number of milliseconds, at least "
 				    "1",
 				    option, text);
-	*ret = ms;
+	*out = ms;
 	return 0;
 }
 
