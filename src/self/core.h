@@ -14,7 +14,7 @@ struct pm_self_helper;
 struct pm_self_core {
 	/* @settings are borrowed until the profile is stopped. Returns 0 if it runs, or a
 	 * negative errno. */
-	int (*start)(struct pm_self_helper **ret, const struct pm_self_settings *settings,
+	int (*start)(struct pm_self_helper **out, const struct pm_self_settings *settings,
 		     struct pm_error *err);
 	/* Always frees @helper. @table: a text to be freed, or NULL. */
 	int (*stop)(struct pm_self_helper *helper, char **table, struct pm_error *err);

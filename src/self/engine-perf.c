@@ -147,29 +147,29 @@ static int perf_engine_choose_event(struct engine *perf, struct pm_error *err)
 	return pm_event_specs_parse("cpu-clock", &perf->specs, err);
 }
 
-static int perf_engine_open(struct pm_self_engine **ret,
+static int perf_engine_open(struct pm_self_engine **out,
 			    const struct pm_self_settings *settings, pid_t helper,
 			    struct pm_error *err)
 {
 	struct engine *perf = calloc(1, sizeof(*perf));
-	int code;
+	int ret;
 
 	if (!perf)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	perf->engine.type = &pm_self_engine_perf;
 	perf->settings = settings;
-	code = perf_engine_choose_event(perf, err);
-	if (code == 0)
-		code = perf_engine_list_tasks(perf, err);
+	ret = perf_engine_choose_event(perf, err);
+	if (ret == 0)
+		ret = perf_engine_list_tasks(perf, err);
 	getrlimit(RLIMIT_NOFILE, &perf->limit);
-	if (code == 0)
-		code = open_events(perf, err);
+	if (ret == 0)
+		ret = open_events(perf, err);
 	getrlimit(RLIMIT_NOFILE, &perf->raised);
-	if (code < 0) {
+	if (ret < 0) {
 		perf_engine_free(&perf->engine);
-		return code;
+		return ret;
 	}
-	*ret = &perf->engine;
+	*out = &perf->engine;
 	return 0;
 }
 
@@ -181,7 +181,7 @@ static const struct pm_perf_event *perf_engine_first_event(const struct engine *
 }
 
 static void perf_engine_event(const struct pm_self_engine *engine,
-			      struct pm_file_event *ret)
+			      struct pm_file_event *out)
 {
 	struct engine *perf = perf_engine_of(engine);
 	const struct pm_perf_event *event = perf_engine_first_event(perf);
@@ -191,7 +191,7 @@ static void perf_engine_event(const struct pm_self_engine *engine,
 
 	snprintf(perf->actual, sizeof(perf->actual), "%s%s%s", actual->name,
 		 actual->modifiers[0] ? ":" : "", actual->modifiers);
-	*ret = (struct pm_file_event){
+	*out = (struct pm_file_event){
 		.name = actual->name,
 		.requested = event->requested.requested,
 		.actual = perf->actual,
@@ -271,9 +271,9 @@ static void perf_engine_end(struct pm_self_engine *engine)
 	pm_perf_disable(perf_engine_of(engine)->perf);
 }
 
-static int perf_engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
+static int perf_engine_lost(const struct pm_self_engine *engine, uint64_t *out)
 {
-	return pm_perf_lost(perf_engine_of(engine)->perf, 0, ret);
+	return pm_perf_lost(perf_engine_of(engine)->perf, 0, out);
 }
 
 static void perf_engine_report(const struct pm_self_engine *engine,

@@ -48,14 +48,14 @@ struct pm_self_engine_type {
 	 * @helper is the thread that must not be sampled. -EPERM, -EACCES, -ENOSYS: not
 	 * allowed here, another engine may be tried.
 	 */
-	int (*open)(struct pm_self_engine **ret, const struct pm_self_settings *settings,
+	int (*open)(struct pm_self_engine **out, const struct pm_self_settings *settings,
 		    pid_t helper, struct pm_error *err);
 	/* May also be called between begin() and end(). */
 	void (*free)(struct pm_self_engine *engine);
 
 	/* The sampled event, for the file. Texts stay valid as long as the engine. `id`
 	 * and `leader` are 0. */
-	void (*event)(const struct pm_self_engine *engine, struct pm_file_event *ret);
+	void (*event)(const struct pm_self_engine *engine, struct pm_file_event *out);
 	/* The most bytes copied of a stack, and the bytes of one buffer, for the
 	 * header. */
 	uint32_t (*stack_bytes)(const struct pm_self_engine *engine);
@@ -80,7 +80,7 @@ struct pm_self_engine_type {
 	void (*end)(struct pm_self_engine *engine);
 	/* Number of lost samples, including those that no record reported; -ENOTSUP:
 	 * records report them all. */
-	int (*lost)(const struct pm_self_engine *engine, uint64_t *ret);
+	int (*lost)(const struct pm_self_engine *engine, uint64_t *out);
 	/* Reports what users have to know about the measurement. */
 	void (*tell)(const struct pm_self_engine *engine,
 		     const struct pm_self_tell *tell);

@@ -32,16 +32,16 @@ static void *guard_main(void *user)
 
 int pm_self_guard_start(struct pm_self_guard *guard, const sigset_t *mask)
 {
-	int code;
+	int ret;
 
 	*guard = (struct pm_self_guard){ .mask = *mask };
 	pthread_mutex_init(&guard->lock, NULL);
 	pthread_cond_init(&guard->changed, NULL);
-	code = pthread_create(&guard->thread, NULL, guard_main, guard);
-	if (code != 0) {
+	ret = pthread_create(&guard->thread, NULL, guard_main, guard);
+	if (ret != 0) {
 		pthread_cond_destroy(&guard->changed);
 		pthread_mutex_destroy(&guard->lock);
-		return -code;
+		return -ret;
 	}
 	pthread_mutex_lock(&guard->lock);
 	while (guard->tid == 0)

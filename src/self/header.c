@@ -22,17 +22,17 @@ struct command {
 };
 
 /* The command line as the program was started, or as the program has overwritten it. */
-static void read_command(struct command *ret)
+static void read_command(struct command *out)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");
-	size_t len = file ? fread(ret->text, 1, sizeof(ret->text) - 1, file) : 0;
+	size_t len = file ? fread(out->text, 1, sizeof(out->text) - 1, file) : 0;
 
-	ret->len = 0;
-	ret->text[len] = '\0';
-	for (size_t i = 0; i < len && ret->len < ARGS_MAX; i += strlen(ret->text + i) + 1)
-		ret->args[ret->len++] = ret->text + i;
-	if (ret->len == 0)
-		ret->args[ret->len++] = program_invocation_short_name;
+	out->len = 0;
+	out->text[len] = '\0';
+	for (size_t i = 0; i < len && out->len < ARGS_MAX; i += strlen(out->text + i) + 1)
+		out->args[out->len++] = out->text + i;
+	if (out->len == 0)
+		out->args[out->len++] = program_invocation_short_name;
 }
 
 int pm_self_write_header(struct pm_self_recording *recording)

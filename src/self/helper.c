@@ -179,9 +179,9 @@ static int helper_run(struct pm_self_helper *helper, struct pm_self_recording *r
 	return pm_self_recording_finish(recording, &helper->table, &helper->err);
 }
 
-static int helper_open(struct pm_self_helper *helper, struct pm_self_recording **ret)
+static int helper_open(struct pm_self_helper *helper, struct pm_self_recording **out)
 {
-	int wake[2], code;
+	int wake[2], ret;
 
 	leave_files();
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -191,15 +191,15 @@ static int helper_open(struct pm_self_helper *helper, struct pm_self_recording *
 	helper->tid = gettid();
 	helper->wake_fd = wake[1];
 	own_threads[0] = helper->tid;
-	code = pm_self_recording_open(ret, helper->settings, &helper->err);
-	if (code == 0) {
-		helper->wake_signal = pm_self_recording_engine(*ret)->type->wake_signal;
-		if (helper_init_polled(helper, pm_self_recording_engine(*ret)) < 0)
-			code = pm_error_set(&helper->err, -ENOMEM, "out of memory");
+	ret = pm_self_recording_open(out, helper->settings, &helper->err);
+	if (ret == 0) {
+		helper->wake_signal = pm_self_recording_engine(*out)->type->wake_signal;
+		if (helper_init_polled(helper, pm_self_recording_engine(*out)) < 0)
+			ret = pm_error_set(&helper->err, -ENOMEM, "out of memory");
 	}
-	if (code == 0)
-		code = pm_self_recording_begin(*ret, &helper->err);
-	return code;
+	if (ret == 0)
+		ret = pm_self_recording_begin(*out, &helper->err);
+	return ret;
 }
 
 static void *helper_main(void *user)
@@ -227,10 +227,10 @@ static int helper_begin_thread(struct pm_self_helper *helper)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
-	int code = pthread_attr_init(&attr);
+	int ret = pthread_attr_init(&attr);
 
-	if (code != 0)
-		return -code;
+	if (ret != 0)
+		return -ret;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	/* A signal raised by a fault must end the program as usual. */
 	sigfillset(&all);
@@ -241,16 +241,16 @@ static int helper_begin_thread(struct pm_self_helper *helper)
 	sigdelset(&all, SIGTRAP);
 	sigdelset(&all, SIGABRT);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = -pm_self_guard_start(&helper->guard, &before);
+	ret = -pm_self_guard_start(&helper->guard, &before);
 	own_threads[1] = helper->guard.tid;
-	if (code == 0) {
-		code = pthread_create(&helper->thread, &attr, helper_main, helper);
-		if (code != 0)
+	if (ret == 0) {
+		ret = pthread_create(&helper->thread, &attr, helper_main, helper);
+		if (ret != 0)
 			pm_self_guard_stop(&helper->guard);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	return -code;
+	return -ret;
 }
 
 static void helper_free(struct pm_self_helper *helper)
@@ -260,11 +260,11 @@ static void helper_free(struct pm_self_helper *helper)
 	free(helper);
 }
 
-static int helper_start(struct pm_self_helper **ret,
+static int helper_start(struct pm_self_helper **out,
 			const struct pm_self_settings *settings, struct pm_error *err)
 {
 	struct pm_self_helper *helper = calloc(1, sizeof(*helper));
-	int code;
+	int ret;
 
 	if (!helper)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -272,26 +272,26 @@ static int helper_start(struct pm_self_helper **ret,
 	helper->wait_fd = helper->wake_fd = -1;
 	pthread_mutex_init(&helper->lock, NULL);
 	pthread_cond_init(&helper->changed, NULL);
-	code = helper_begin_thread(helper);
-	if (code < 0) {
+	ret = helper_begin_thread(helper);
+	if (ret < 0) {
 		helper_free(helper);
-		return pm_error_set(err, code, "no thread can be made: %s",
-				    strerror(-code));
+		return pm_error_set(err, ret, "no thread can be made: %s",
+				    strerror(-ret));
 	}
 	pthread_mutex_lock(&helper->lock);
 	while (helper->state == OPENING)
 		pthread_cond_wait(&helper->changed, &helper->lock);
 	pthread_mutex_unlock(&helper->lock);
 	if (helper->state == RUNNING) {
-		*ret = helper;
+		*out = helper;
 		return 0;
 	}
 	pthread_join(helper->thread, NULL);
 	pm_self_guard_stop(&helper->guard);
-	code = helper->result;
+	ret = helper->result;
 	*err = helper->err;
 	helper_free(helper);
-	return code;
+	return ret;
 }
 
 /*
@@ -321,18 +321,18 @@ static void helper_wake(const struct pm_self_helper *helper)
 
 static int helper_stop(struct pm_self_helper *helper, char **table, struct pm_error *err)
 {
-	int code;
+	int ret;
 
 	helper_set_state(helper, STOPPING);
 	helper_wake(helper);
 	pthread_join(helper->thread, NULL);
 	pm_self_guard_stop(&helper->guard);
 	*table = helper->table;
-	code = helper->result;
-	if (code < 0)
+	ret = helper->result;
+	if (ret < 0)
 		*err = helper->err;
 	helper_free(helper);
-	return code;
+	return ret;
 }
 
 __attribute__((visibility("default"))) const struct pm_self_core pm_self_core = {

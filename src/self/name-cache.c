@@ -47,13 +47,13 @@ static bool cache_check_process(void)
 	return true;
 }
 
-int pm_self_file_of(int fd, struct pm_self_file *ret)
+int pm_self_file_of(int fd, struct pm_self_file *out)
 {
 	struct stat status;
 
 	if (fstat(fd, &status) < 0)
 		return -errno;
-	*ret = (struct pm_self_file){
+	*out = (struct pm_self_file){
 		.device = status.st_dev,
 		.inode = status.st_ino,
 		.bytes = (uint64_t)status.st_size,
@@ -96,7 +96,7 @@ static bool name_entry_equal(const void *table, uint32_t id, const void *key)
 }
 
 bool pm_self_names_find(const struct pm_self_file *file, uint64_t address,
-			const struct pm_symbol_function **ret, size_t *len)
+			const struct pm_symbol_function **out, size_t *len)
 {
 	const struct entry key = { .file = *file, .address = address };
 	uint32_t id;
@@ -108,7 +108,7 @@ bool pm_self_names_find(const struct pm_self_file *file, uint64_t address,
 	if (id == PM_INDEX_NONE)
 		return false;
 	*len = cache->entries.data[id].len;
-	*ret = *len > 0 ? cache->functions.data + cache->entries.data[id].first : NULL;
+	*out = *len > 0 ? cache->functions.data + cache->entries.data[id].first : NULL;
 	return true;
 }
 
@@ -120,8 +120,8 @@ static bool cached_text_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(cache->texts.data[id], key) == 0;
 }
 
-/* *@ret stays NULL if @text is NULL. */
-static int cache_keep_text(const char *text, const char **ret)
+/* *@out stays NULL if @text is NULL. */
+static int cache_keep_text(const char *text, const char **out)
 {
 	size_t bytes = text ? strlen(text) + 1 : 0;
 	uint64_t hash;
@@ -143,7 +143,7 @@ static int cache_keep_text(const char *text, const char **ret)
 		if (pm_index_add(&cache->by_text, hash, id) < 0)
 			return -ENOMEM; /* not in the index, but freed with the others */
 	}
-	*ret = cache->texts.data[id];
+	*out = cache->texts.data[id];
 	return 0;
 }
 

@@ -14,12 +14,12 @@ struct pm_self_file {
 };
 
 /* Returns 0 or a negative errno. */
-int pm_self_file_of(int fd, struct pm_self_file *ret);
+int pm_self_file_of(int fd, struct pm_self_file *out);
 
 /* Whether the chain of functions at an address of the file (svma) is cached; it may be
  * empty. Valid until the next call that adds. */
 bool pm_self_names_find(const struct pm_self_file *file, uint64_t address,
-			const struct pm_symbol_function **ret, size_t *len);
+			const struct pm_symbol_function **out, size_t *len);
 /* Stores a copy. If there is no room, the names are looked up again the next time. */
 void pm_self_names_add(const struct pm_self_file *file, uint64_t address,
 		       const struct pm_symbol_function *functions, size_t len);

@@ -80,13 +80,13 @@ bool pm_self_may_print(void)
 
 /* Finds @text among @words. @name: the environment variable. */
 static int find_setting_word(const char *name, const char *text, const char *const *words,
-			     size_t len, unsigned int *ret, struct pm_error *err)
+			     size_t len, unsigned int *out, struct pm_error *err)
 {
 	struct pm_str all = { 0 };
 
 	for (size_t i = 0; i < len; i++) {
 		if (strcmp(text, words[i]) == 0) {
-			*ret = (unsigned int)i;
+			*out = (unsigned int)i;
 			pm_str_release(&all);
 			return 0;
 		}
@@ -98,23 +98,23 @@ static int find_setting_word(const char *name, const char *text, const char *con
 	return -EINVAL;
 }
 
-int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err)
+int pm_self_read_scopes(enum pm_self_scopes *out, struct pm_error *err)
 {
 	static const char *const words[] = { [PM_SELF_SCOPES_OFF] = "off",
 					     [PM_SELF_SCOPES_TIME] = "time",
 					     [PM_SELF_SCOPES_ALL] = "all" };
 	const char *text = read_variable("PMSELF_SCOPES");
 	unsigned int word = PM_SELF_SCOPES_ALL;
-	int code = text && !pm_self_is_off()
-			   ? find_setting_word("PMSELF_SCOPES", text, words,
-					       PM_ARRAY_LEN(words), &word, err)
-			   : 0;
+	int ret = text && !pm_self_is_off()
+			  ? find_setting_word("PMSELF_SCOPES", text, words,
+					      PM_ARRAY_LEN(words), &word, err)
+			  : 0;
 
-	if (code < 0)
-		pm_error_set(err, code, "%s; no scope is counted", err->text);
+	if (ret < 0)
+		pm_error_set(err, ret, "%s; no scope is counted", err->text);
 	else
-		*ret = pm_self_is_off() ? PM_SELF_SCOPES_OFF : (enum pm_self_scopes)word;
-	return code;
+		*out = pm_self_is_off() ? PM_SELF_SCOPES_OFF : (enum pm_self_scopes)word;
+	return ret;
 }
 
 static int read_rate(struct pm_self_settings *settings, struct pm_error *err)
@@ -215,7 +215,7 @@ static bool has_to_be_unique(const char *path)
 }
 
 static int copy_path(const char *variable_name, const char *asked, bool automatic,
-		     const char **ret, struct pm_error *err)
+		     const char **out, struct pm_error *err)
 {
 	const char *text = read_variable(variable_name);
 	char *path;
@@ -233,7 +233,7 @@ static int copy_path(const char *variable_name, const char *asked, bool automati
 		       : expand_path(text, automatic && has_to_be_unique(text));
 	if (!path)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	*ret = path;
+	*out = path;
 	return 0;
 }
 
@@ -265,13 +265,13 @@ static int read_text_settings(struct pm_self_settings *settings, const char *eve
 	return ret;
 }
 
-int pm_self_settings_init(struct pm_self_settings *ret,
+int pm_self_settings_init(struct pm_self_settings *out,
 			  const struct pmself_options *options, struct pm_error *err)
 {
 	struct pmself_options own = PMSELF_OPTIONS_INIT;
-	int code;
+	int ret;
 
-	*ret = (struct pm_self_settings){ 0 };
+	*out = (struct pm_self_settings){ 0 };
 	if (options) {
 		if (options->size < sizeof(options->size))
 			return pm_error_set(err, -EINVAL,
@@ -279,15 +279,15 @@ int pm_self_settings_init(struct pm_self_settings *ret,
 		memcpy(&own, options,
 		       options->size < sizeof(own) ? options->size : sizeof(own));
 	}
-	ret->automatic = !options && pm_self_is_automatic();
-	ret->rate_hz = own.rate_hz;
-	ret->engine = own.engine;
-	ret->call_graph = own.call_graph;
-	ret->tid = own.this_thread_only ? gettid() : 0;
-	code = read_text_settings(ret, own.event, own.output, own.table, err);
-	if (code == 0)
-		code = read_rate(ret, err);
-	return code == 0 ? read_words(ret, err) : code;
+	out->automatic = !options && pm_self_is_automatic();
+	out->rate_hz = own.rate_hz;
+	out->engine = own.engine;
+	out->call_graph = own.call_graph;
+	out->tid = own.this_thread_only ? gettid() : 0;
+	ret = read_text_settings(out, own.event, own.output, own.table, err);
+	if (ret == 0)
+		ret = read_rate(out, err);
+	return ret == 0 ? read_words(out, err) : ret;
 }
 
 void pm_self_settings_release(struct pm_self_settings *settings)

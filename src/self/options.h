@@ -23,14 +23,14 @@ enum pm_self_scopes {
 	PM_SELF_SCOPES_ALL,
 };
 /* -EINVAL: PMSELF_SCOPES has another value. */
-int pm_self_read_scopes(enum pm_self_scopes *ret, struct pm_error *err);
+int pm_self_read_scopes(enum pm_self_scopes *out, struct pm_error *err);
 /* Whether PMSELF_QUIET is unset. */
 bool pm_self_may_print(void);
 
 /*
- * @options may be NULL. The environment takes precedence. @ret owns its texts and must be
+ * @options may be NULL. The environment takes precedence. @out owns its texts and must be
  * released, even after a failure. Returns 0, -EINVAL or -ENOMEM.
  */
-int pm_self_settings_init(struct pm_self_settings *ret,
+int pm_self_settings_init(struct pm_self_settings *out,
 			  const struct pmself_options *options, struct pm_error *err);
 void pm_self_settings_release(struct pm_self_settings *settings);

@@ -139,17 +139,17 @@ bool pm_self_page_read(const struct perf_event_mmap_page *page, pm_self_pmc_fn p
 }
 
 static bool read_pages(const struct pm_self_counters *counters,
-		       struct pm_self_reading *ret)
+		       struct pm_self_reading *out)
 {
 	uint64_t waited[PM_SELF_COUNTERS];
 
 	for (size_t i = 0; i < PM_SELF_COUNTERS; i++)
 		if (!counters->pages[i] ||
-		    !pm_self_page_read(counters->pages[i], read_pmc, &ret->values[i],
+		    !pm_self_page_read(counters->pages[i], read_pmc, &out->values[i],
 				       &waited[i]))
 			return false;
-	ret->waited_ns = waited[0];
-	ret->way = PM_SELF_BY_PAGE;
+	out->waited_ns = waited[0];
+	out->way = PM_SELF_BY_PAGE;
 	return true;
 }
 
@@ -166,7 +166,7 @@ static bool counter_is_ours(const struct pm_self_counters *counters, size_t i)
 }
 
 static bool read_call(const struct pm_self_counters *counters,
-		      struct pm_self_reading *ret)
+		      struct pm_self_reading *out)
 {
 	/* Without libc's wrapper, which is a cancellation point. */
 	struct {
@@ -177,18 +177,18 @@ static bool read_call(const struct pm_self_counters *counters,
 	    syscall(SYS_read, counters->fds[0], &group, sizeof(group)) != sizeof(group) ||
 	    group.len != PM_SELF_COUNTERS)
 		return false;
-	memcpy(ret->values, group.values, sizeof(ret->values));
-	ret->waited_ns = group.enabled_ns - group.running_ns;
-	ret->way = PM_SELF_BY_CALL;
+	memcpy(out->values, group.values, sizeof(out->values));
+	out->waited_ns = group.enabled_ns - group.running_ns;
+	out->way = PM_SELF_BY_CALL;
 	return true;
 }
 
 void pm_self_counters_begin(const struct pm_self_counters *counters,
-			    struct pm_self_reading *ret)
+			    struct pm_self_reading *out)
 {
-	ret->way = PM_SELF_UNREAD;
-	if (!read_pages(counters, ret))
-		read_call(counters, ret);
+	out->way = PM_SELF_UNREAD;
+	if (!read_pages(counters, out))
+		read_call(counters, out);
 }
 
 bool pm_self_counters_end(const struct pm_self_counters *counters,
@@ -221,7 +221,7 @@ static void map_pages(struct pm_self_counters *counters)
 	}
 }
 
-int pm_self_counters_open(struct pm_self_counters *ret,
+int pm_self_counters_open(struct pm_self_counters *out,
 			  const struct perf_event_attr attrs[PM_SELF_COUNTERS])
 {
 	struct pm_self_counters counters = { .fds = { -1, -1 } };
@@ -241,27 +241,27 @@ int pm_self_counters_open(struct pm_self_counters *ret,
 					       counters.fds[0], PERF_FLAG_FD_CLOEXEC);
 		if (counters.fds[i] < 0 ||
 		    ioctl(counters.fds[i], PERF_EVENT_IOC_ID, &counters.ids[i]) < 0) {
-			int code = -errno;
+			int ret = -errno;
 
 			for (size_t j = 0; j <= i; j++)
 				if (counters.fds[j] >= 0)
 					syscall(SYS_close, counters.fds[j]);
-			return code;
+			return ret;
 		}
 	}
 	map_pages(&counters);
-	*ret = counters;
+	*out = counters;
 	return 0;
 }
 
-int pm_self_counters_open_default(struct pm_self_counters *ret)
+int pm_self_counters_open_default(struct pm_self_counters *out)
 {
 	const struct perf_event_attr attrs[PM_SELF_COUNTERS] = {
 		{ .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES },
 		{ .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_INSTRUCTIONS },
 	};
 
-	return pm_self_counters_open(ret, attrs);
+	return pm_self_counters_open(out, attrs);
 }
 
 void pm_self_counters_close(struct pm_self_counters *counters)

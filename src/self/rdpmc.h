@@ -49,18 +49,18 @@ bool pm_self_page_read(const struct perf_event_mmap_page *page, pm_self_pmc_fn p
 
 /* Opens the counters of the calling thread; @attrs are completed. Returns 0 or a negative
  * errno. */
-int pm_self_counters_open(struct pm_self_counters *ret,
+int pm_self_counters_open(struct pm_self_counters *out,
 			  const struct perf_event_attr attrs[PM_SELF_COUNTERS]);
 /* Cycles and instructions. */
-int pm_self_counters_open_default(struct pm_self_counters *ret);
+int pm_self_counters_open_default(struct pm_self_counters *out);
 /* If the program has closed the descriptors itself, other files that may have reused
  * their numbers stay open. */
 void pm_self_counters_close(struct pm_self_counters *counters);
 
-/* Reads the start values: by page if that works now, otherwise by call. @ret contains the
+/* Reads the start values: by page if that works now, otherwise by call. @out contains the
  * way, or _UNREAD. */
 void pm_self_counters_begin(const struct pm_self_counters *counters,
-			    struct pm_self_reading *ret);
+			    struct pm_self_reading *out);
 /* Reads the end values in the same way as the start values: @counted is the difference.
  * False: not known. */
 bool pm_self_counters_end(const struct pm_self_counters *counters,

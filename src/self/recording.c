@@ -145,11 +145,11 @@ static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
 	return ret < 0 ? ret : pm_error_set(err, -ENOMEM, "out of memory");
 }
 
-int pm_self_recording_open(struct pm_self_recording **ret,
+int pm_self_recording_open(struct pm_self_recording **out,
 			   const struct pm_self_settings *settings, struct pm_error *err)
 {
 	struct pm_self_recording *recording = calloc(1, sizeof(*recording));
-	int code = 0;
+	int ret = 0;
 
 	if (!recording)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -159,20 +159,20 @@ int pm_self_recording_open(struct pm_self_recording **ret,
 	pm_chain_modules_init(&recording->modules);
 	recording->modules.fds_max = PM_SELF_FILES_MAX;
 	if (!recording->procs)
-		code = pm_error_set(err, -ENOMEM, "out of memory");
-	if (code == 0)
-		code = open_engine(recording, err);
-	if (code == 0)
-		code = open_writer(recording, err);
-	if (code == 0 && open_chains(recording) < 0)
-		code = pm_error_set(err, -ENOMEM, "out of memory");
-	if (code == 0)
-		code = begin_file(recording, err);
-	if (code < 0) {
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret == 0)
+		ret = open_engine(recording, err);
+	if (ret == 0)
+		ret = open_writer(recording, err);
+	if (ret == 0 && open_chains(recording) < 0)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret == 0)
+		ret = begin_file(recording, err);
+	if (ret < 0) {
 		pm_self_recording_free(recording);
-		return code;
+		return ret;
 	}
-	*ret = recording;
+	*out = recording;
 	return 0;
 }
 
@@ -377,23 +377,23 @@ static int save_text(const char *path, const char *text, struct pm_error *err)
 		path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 		0666);
 	size_t len = strlen(text);
-	int code = fd < 0 ? errno : 0;
+	int ret = fd < 0 ? errno : 0;
 
-	while (code == 0 && len > 0) {
+	while (ret == 0 && len > 0) {
 		ssize_t n = write(fd, text, len);
 
 		if (n > 0) {
 			text += n;
 			len -= (size_t)n;
 		} else if (n == 0 || errno != EINTR) {
-			code = n == 0 ? EIO : errno;
+			ret = n == 0 ? EIO : errno;
 		}
 	}
-	if (code == 0)
+	if (ret == 0)
 		return 0;
-	pm_error_set(err, -code, "the table cannot be written: %s", strerror(code));
+	pm_error_set(err, -ret, "the table cannot be written: %s", strerror(ret));
 	pm_error_where(err, path, -1);
-	return -code;
+	return -ret;
 }
 
 /* Returns the table as a text, or writes it to the requested file. */

@@ -11,7 +11,7 @@
 struct pm_self_recording;
 
 /* Opens the engine and the file without starting to sample. @settings are borrowed. */
-int pm_self_recording_open(struct pm_self_recording **ret,
+int pm_self_recording_open(struct pm_self_recording **out,
 			   const struct pm_self_settings *settings, struct pm_error *err);
 void pm_self_recording_free(struct pm_self_recording *recording);
 int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error *err);

@@ -36,7 +36,7 @@ static int sums_push(struct pm_self_sums *sums, const char *name)
 	return -ENOMEM;
 }
 
-int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret)
+int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *out)
 {
 	uint64_t hash = pm_hash_mix((uintptr_t)name, 0);
 	uint32_t id = pm_index_find(&sums->index, hash, sum_name_equal, sums, name);
@@ -50,7 +50,7 @@ int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret)
 			return -ENOMEM;
 		}
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 

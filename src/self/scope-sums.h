@@ -26,7 +26,7 @@ void pm_self_sums_release(struct pm_self_sums *sums);
 void pm_self_sums_clear(struct pm_self_sums *sums);
 /* Finds or creates the row of this pointer and text. Other pointers to the same text have
  * rows of their own, as does another text at the same address. -ENOMEM. */
-int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *ret);
+int pm_self_sums_at(struct pm_self_sums *sums, const char *name, uint32_t *out);
 /* Adds what was counted. */
 void pm_self_sum_add(struct pm_self_sum *sum, const struct pm_self_sum *counted);
 /* Adds the counts to the rows with the same texts. Rows that counted nothing are not

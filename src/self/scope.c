@@ -353,24 +353,24 @@ PUBLIC int pmself_scope_end(const char *name)
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* Collects the sums of all threads, each text once. */
-static int scopes_collect(struct pm_self_sums *ret)
+static int scopes_collect(struct pm_self_sums *out)
 {
 	bool before = inside;
-	int code;
+	int ret;
 
 	inside = true;
 	scopes_check_process();
 	pthread_mutex_lock(&all.lock);
-	code = pm_self_sums_merge(ret, all.ended.list.data, all.ended.list.len);
-	for (struct thread *thread = all.threads; code == 0 && thread;
+	ret = pm_self_sums_merge(out, all.ended.list.data, all.ended.list.len);
+	for (struct thread *thread = all.threads; ret == 0 && thread;
 	     thread = thread->next) {
 		pthread_mutex_lock(&thread->lock);
-		code = sums_merge_thread(ret, thread);
+		ret = sums_merge_thread(out, thread);
 		pthread_mutex_unlock(&thread->lock);
 	}
 	pthread_mutex_unlock(&all.lock);
 	inside = before;
-	return code;
+	return ret;
 }
 
 static int scope_read(const char *name, struct pmself_counts *counts)
@@ -412,24 +412,24 @@ static void print_size_is_missing(void)
 	pm_self_print_error(&err);
 }
 
-PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *ret)
+PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *out)
 {
 	struct pmself_counts counts = { 0 };
-	int saved = errno, code;
+	int saved = errno, ret;
 
-	if (name && ret && ret->size < sizeof(ret->size))
+	if (name && out && out->size < sizeof(out->size))
 		print_size_is_missing();
-	if (!name || !ret || ret->size < sizeof(ret->size))
+	if (!name || !out || out->size < sizeof(out->size))
 		return -EINVAL;
 	if (inside)
 		return -EBUSY;
-	counts.size = ret->size;
-	code = scope_read(name, &counts);
-	if (code == 0)
-		memcpy(ret, &counts,
-		       ret->size < sizeof(counts) ? ret->size : sizeof(counts));
+	counts.size = out->size;
+	ret = scope_read(name, &counts);
+	if (ret == 0)
+		memcpy(out, &counts,
+		       out->size < sizeof(counts) ? out->size : sizeof(counts));
 	errno = saved;
-	return code;
+	return ret;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -498,14 +498,14 @@ static int append_text(const char *path, const char *text, struct pm_error *err)
 		0666);
 	size_t len = strlen(text);
 	ssize_t n = fd < 0 ? -1 : write(fd, text, len);
-	int code = n < 0 ? -errno : (size_t)n < len ? -EIO : 0;
+	int ret = n < 0 ? -errno : (size_t)n < len ? -EIO : 0;
 
-	if (code < 0) {
-		pm_error_set(err, code, "the table of scopes cannot be written: %s",
-			     strerror(-code));
+	if (ret < 0) {
+		pm_error_set(err, ret, "the table of scopes cannot be written: %s",
+			     strerror(-ret));
 		pm_error_where(err, path, -1);
 	}
-	return code;
+	return ret;
 }
 
 /* Whether there is more than in the last table. */

@@ -149,32 +149,32 @@ static int put_table_rows(struct pm_str *str, const struct pm_view *view,
 }
 
 int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
-		  const struct pm_self_table_options *options, char **ret,
+		  const struct pm_self_table_options *options, char **out,
 		  struct pm_error *err)
 {
 	const struct pm_profile *profile;
 	struct pm_view *view = NULL;
 	struct pm_str text = { 0 };
-	int code = pm_profile_stream_look(
+	int ret = pm_profile_stream_look(
 		stream, options->whole ? PM_PROFILE_WHOLE : PM_PROFILE_CUT, &profile,
 		err);
 
-	if (code == 0 && profile->events.len == 0)
-		code = pm_error_set(err, -ENODATA, "nothing was recorded");
-	if (code == 0)
-		code = pm_view_new(&view, profile, 0, NULL, err);
-	if (code < 0)
-		return code;
+	if (ret == 0 && profile->events.len == 0)
+		ret = pm_error_set(err, -ENODATA, "nothing was recorded");
+	if (ret == 0)
+		ret = pm_view_new(&view, profile, 0, NULL, err);
+	if (ret < 0)
+		return ret;
 	put_table_heading(&text, profile, engine);
 	put_missing_note(&text, view);
-	code = put_table_rows(&text, view, options);
-	if (code == 0 && text.failed)
-		code = -ENOMEM;
-	if (code < 0)
-		pm_error_set(err, code, "out of memory");
+	ret = put_table_rows(&text, view, options);
+	if (ret == 0 && text.failed)
+		ret = -ENOMEM;
+	if (ret < 0)
+		pm_error_set(err, ret, "out of memory");
 	else
-		*ret = PM_TAKE_PTR(text.data);
+		*out = PM_TAKE_PTR(text.data);
 	pm_str_release(&text);
 	pm_view_free(view);
-	return code;
+	return ret;
 }

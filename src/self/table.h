@@ -13,7 +13,7 @@ struct pm_self_table_options {
 	unsigned width; /* columns to cut names to; 0: do not cut */
 };
 
-/* @ret receives a text to be freed. */
+/* @out receives a text to be freed. */
 int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
-		  const struct pm_self_table_options *options, char **ret,
+		  const struct pm_self_table_options *options, char **out,
 		  struct pm_error *err);

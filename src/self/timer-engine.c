@@ -87,15 +87,15 @@ static int timer_check_event(const struct pm_self_settings *settings,
 	return pm_error_set(err, -EINVAL, "%s: timers know nothing but cpu-clock", event);
 }
 
-static int timer_engine_open(struct pm_self_engine **ret,
+static int timer_engine_open(struct pm_self_engine **out,
 			     const struct pm_self_settings *settings, pid_t helper,
 			     struct pm_error *err)
 {
 	struct engine *timer;
-	int code = timer_check_event(settings, err);
+	int ret = timer_check_event(settings, err);
 
-	if (code < 0)
-		return code;
+	if (ret < 0)
+		return ret;
 	timer = calloc(1, sizeof(*timer));
 	if (!timer)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -108,23 +108,23 @@ static int timer_engine_open(struct pm_self_engine **ret,
 		.only = settings->tid,
 	};
 	/* The timer that wakes the helper costs nothing while no thread runs. */
-	code = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
-	timer->wake_timer = code < 0 ? PM_SELF_NO_TIMER : code;
-	if (code < 0) {
+	ret = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
+	timer->wake_timer = ret < 0 ? PM_SELF_NO_TIMER : ret;
+	if (ret < 0) {
 		timer_engine_free(&timer->engine);
-		return pm_error_set(err, code, "timers of CPU time cannot be made: %s",
-				    strerror(-code));
+		return pm_error_set(err, ret, "timers of CPU time cannot be made: %s",
+				    strerror(-ret));
 	}
-	*ret = &timer->engine;
+	*out = &timer->engine;
 	return 0;
 }
 
 static void timer_engine_event(const struct pm_self_engine *engine,
-			       struct pm_file_event *ret)
+			       struct pm_file_event *out)
 {
 	const char *event = timer_engine_of(engine)->settings->event;
 
-	*ret = (struct pm_file_event){
+	*out = (struct pm_file_event){
 		.name = "cpu-clock",
 		.requested = event ? event : "cpu-clock",
 		.actual = "cpu-clock",
@@ -430,9 +430,9 @@ static int timer_engine_drain(struct pm_self_engine *engine, bool final,
 	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
 
-static int timer_engine_lost(const struct pm_self_engine *engine, uint64_t *ret)
+static int timer_engine_lost(const struct pm_self_engine *engine, uint64_t *out)
 {
-	*ret = timer_engine_of(engine)->lost;
+	*out = timer_engine_of(engine)->lost;
 	return 0;
 }
 

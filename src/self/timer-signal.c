@@ -27,7 +27,7 @@ static pid_t owner; /* the process that the slots belong to */
 #if defined(__x86_64__)
 
 /* psABI x86-64, figure 3.36: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8-r15, rip. */
-static void copy_regs(uint64_t *ret, const ucontext_t *context)
+static void copy_regs(uint64_t *out, const ucontext_t *context)
 {
 	static const uint8_t numbers[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI,
 					   REG_RDI, REG_RBP, REG_RSP, REG_R8,  REG_R9,
@@ -35,7 +35,7 @@ static void copy_regs(uint64_t *ret, const ucontext_t *context)
 					   REG_R15, REG_RIP };
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++)
-		ret[i] = (uint64_t)context->uc_mcontext.gregs[numbers[i]];
+		out[i] = (uint64_t)context->uc_mcontext.gregs[numbers[i]];
 }
 
 static uint64_t context_stack_pointer(const ucontext_t *context)
@@ -46,11 +46,11 @@ static uint64_t context_stack_pointer(const ucontext_t *context)
 #elif defined(__aarch64__)
 
 /* AADWARF64 §4.1: x0-x30, sp, pc. */
-static void copy_regs(uint64_t *ret, const ucontext_t *context)
+static void copy_regs(uint64_t *out, const ucontext_t *context)
 {
-	memcpy(ret, context->uc_mcontext.regs, sizeof(context->uc_mcontext.regs));
-	ret[31] = context->uc_mcontext.sp;
-	ret[32] = context->uc_mcontext.pc;
+	memcpy(out, context->uc_mcontext.regs, sizeof(context->uc_mcontext.regs));
+	out[31] = context->uc_mcontext.sp;
+	out[32] = context->uc_mcontext.pc;
 }
 
 static uint64_t context_stack_pointer(const ucontext_t *context)
@@ -67,9 +67,9 @@ static uint64_t context_stack_pointer(const ucontext_t *context)
  * the stack is unknown, and the stack pointer may be invalid. Copies page by page,
  * because a piece is copied completely or not at all (process_vm_readv(2)).
  */
-static uint32_t copy_stack(uint8_t *ret, pid_t tid, uint64_t sp)
+static uint32_t copy_stack(uint8_t *out, pid_t tid, uint64_t sp)
 {
-	struct iovec to = { .iov_base = ret, .iov_len = PM_SELF_STACK_BYTES };
+	struct iovec to = { .iov_base = out, .iov_len = PM_SELF_STACK_BYTES };
 	struct iovec from[PIECES];
 	uint64_t address = sp, end = sp + PM_SELF_STACK_BYTES;
 	unsigned long len = 0;
