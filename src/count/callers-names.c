@@ -23,8 +23,8 @@ static int compare_caller_places(const void *a, const void *b, void *user)
 		&callers->places.data[*(const uint32_t *)b];
 
 	if (left->module != right->module)
-		return left->module < right->module ? -1 : 1;
-	return (left->address > right->address) - (left->address < right->address);
+		return PM_COMPARE(left->module, right->module);
+	return PM_COMPARE(left->address, right->address);
 }
 
 static uint32_t job_module(const struct work *work, size_t job)
@@ -39,9 +39,10 @@ static void caller_names_open_module(void *user, size_t job, struct pm_symbol_in
 	const struct pm_callers *callers = work->callers;
 	uint32_t id = job_module(work, job);
 	const struct pm_module *module = pm_procs_module(callers->procs, id);
-	const struct pm_unw_module *unwind =
-		id < callers->modules.len ? callers->modules.data[id].unwind : NULL;
+	const struct pm_unw_module *unwind = NULL;
 
+	if (id < callers->modules.len)
+		unwind = callers->modules.data[id].unwind;
 	if (!unwind)
 		return;
 	out->fd = pm_unw_module_fd(unwind);
@@ -138,7 +139,9 @@ int pm_callers_resolve(struct pm_callers *callers)
 	pm_vec_release(&work.jobs);
 	pm_vec_release(&work.first);
 	/* A failure is ignored: chains without names are still chains. */
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static int push_frame(struct pm_stat_caller *caller, const struct pm_stat_frame *like,
@@ -166,13 +169,14 @@ int pm_callers_name(const struct pm_callers *callers, uint32_t caller,
 
 	for (uint32_t i = 0; i < callers->depth && chain[i] != PM_INDEX_NONE; i++) {
 		const struct pm_callers_place *place = &callers->places.data[chain[i]];
-		const char *module =
-			place->module == PM_INDEX_NONE
-				? NULL
-				: pm_procs_module(callers->procs, place->module)
-					  ->identity.path;
-		size_t names = place->names.len > 0 ? place->names.len : 1;
+		const char *module = NULL;
+		size_t names = 1;
 
+		if (place->module != PM_INDEX_NONE)
+			module = pm_procs_module(callers->procs, place->module)
+					 ->identity.path;
+		if (place->names.len > 0)
+			names = place->names.len;
 		for (size_t k = 0; k < names; k++)
 			if (push_frame(out,
 				       place->names.len > 0 ? &place->names.data[k]

@@ -71,7 +71,7 @@ struct pm_callers *pm_callers_new(uint32_t depth)
 
 	if (!callers)
 		return NULL;
-	callers->depth = depth < PM_CALLERS_DEPTH_MAX ? depth : PM_CALLERS_DEPTH_MAX;
+	callers->depth = PM_MIN(depth, PM_CALLERS_DEPTH_MAX);
 	callers->procs = pm_procs_new(free_view);
 	callers->unwinder = pm_unwinder_new();
 	callers->frames = calloc(PM_UNW_FRAMES_MAX, sizeof(*callers->frames));
@@ -84,7 +84,9 @@ uint32_t pm_callers_stack_bytes(uint32_t depth)
 {
 	if (depth <= 1)
 		return STACK_OF_ONE;
-	return depth < STACK_MAX / STACK_OF_EACH ? depth * STACK_OF_EACH : STACK_MAX;
+	if (depth < STACK_MAX / STACK_OF_EACH)
+		return depth * STACK_OF_EACH;
+	return STACK_MAX;
 }
 
 /* ---- address spaces ------------------------------------------------------------------ */
@@ -95,7 +97,9 @@ int pm_callers_process(struct pm_callers *callers, pid_t pid)
 
 	/* A process that has ended has no callers; one that we may not read has unknown
 	 * ones. */
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static int callers_map_module(struct pm_callers *callers, const struct pm_record *record)
@@ -118,7 +122,9 @@ static int callers_map_module(struct pm_callers *callers, const struct pm_record
 	identity.path = path;
 	ret = pm_procs_map(callers->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			   mmap->pgoff, mmap->prot, &identity);
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 int pm_callers_record(struct pm_callers *callers, const struct pm_record *record)
@@ -231,12 +237,16 @@ static bool caller_place_equal(const void *table, uint32_t row, const void *want
 static int intern_place(struct pm_callers *callers, const struct pm_unw_map *map,
 			uint64_t lookup, uint32_t *out)
 {
-	struct place_key key = { map ? map->tag : PM_INDEX_NONE,
-				 map ? lookup - map->bias : lookup };
-	uint64_t hash = pm_hash_mix(key.module, key.address);
-	uint32_t row = pm_index_find(&callers->by_place, hash, caller_place_equal,
-				     callers, &key);
+	struct place_key key = { PM_INDEX_NONE, lookup };
+	uint64_t hash;
+	uint32_t row;
 
+	if (map) {
+		key.module = map->tag;
+		key.address = lookup - map->bias;
+	}
+	hash = pm_hash_mix(key.module, key.address);
+	row = pm_index_find(&callers->by_place, hash, caller_place_equal, callers, &key);
 	if (row == PM_INDEX_NONE) {
 		row = (uint32_t)callers->places.len;
 		if (pm_vec_push(&callers->places,
@@ -293,7 +303,10 @@ static bool convert_regs(const struct pm_user_regs *from, struct pm_unw_regs *ou
 	out->arch = PM_UNW_AARCH64;
 	return from->abi == PM_REGS_64;
 #else
-	out->arch = from->abi == PM_REGS_32 ? PM_UNW_I386 : PM_UNW_X86_64;
+	if (from->abi == PM_REGS_32)
+		out->arch = PM_UNW_I386;
+	else
+		out->arch = PM_UNW_X86_64;
 	return true;
 #endif
 }

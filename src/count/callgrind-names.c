@@ -57,7 +57,9 @@ uint32_t pm_callgrind_object_id(struct pm_callgrind_table *table, const char *te
 		free(copy);
 		return PM_CALLGRIND_NONE;
 	}
-	return pm_index_add(&table->object_index, hash, id) < 0 ? PM_CALLGRIND_NONE : id;
+	if (pm_index_add(&table->object_index, hash, id) < 0)
+		return PM_CALLGRIND_NONE;
+	return id;
 }
 
 uint32_t pm_callgrind_file_id(struct pm_callgrind_table *table, const char *text)
@@ -74,7 +76,9 @@ uint32_t pm_callgrind_file_id(struct pm_callgrind_table *table, const char *text
 		free(copy);
 		return PM_CALLGRIND_NONE;
 	}
-	return pm_index_add(&table->file_index, hash, id) < 0 ? PM_CALLGRIND_NONE : id;
+	if (pm_index_add(&table->file_index, hash, id) < 0)
+		return PM_CALLGRIND_NONE;
+	return id;
 }
 
 /* Removes the level of `name'2`; `name` alone is level 1. */
@@ -112,6 +116,7 @@ uint32_t pm_callgrind_function_id(struct pm_callgrind_table *table, uint32_t obj
 		free(function.name);
 		return PM_CALLGRIND_NONE;
 	}
-	return pm_index_add(&table->function_index, hash, id) < 0 ? PM_CALLGRIND_NONE
-								  : id;
+	if (pm_index_add(&table->function_index, hash, id) < 0)
+		return PM_CALLGRIND_NONE;
+	return id;
 }

@@ -9,9 +9,9 @@ static int compare_callgrind_pieces(const void *a, const void *b)
 	const struct pm_callgrind_piece *one = a, *other = b;
 
 	if (one->module != other->module)
-		return one->module < other->module ? -1 : 1;
+		return PM_COMPARE(one->module, other->module);
 	if (one->low != other->low)
-		return one->low < other->low ? -1 : 1;
+		return PM_COMPARE(one->low, other->low);
 	return 0;
 }
 
@@ -20,9 +20,9 @@ static int exit_by_address(const void *a, const void *b)
 	const struct pm_callgrind_exit *one = a, *other = b;
 
 	if (one->region != other->region)
-		return one->region < other->region ? -1 : 1;
+		return PM_COMPARE(one->region, other->region);
 	if (one->address != other->address)
-		return one->address < other->address ? -1 : 1;
+		return PM_COMPARE(one->address, other->address);
 	return 0;
 }
 
@@ -42,8 +42,7 @@ static bool is_return(const struct pm_place *place)
 static int module_of_region(struct pm_callgrind_sums *sums,
 			    const struct pm_region *region, uint32_t *out)
 {
-	struct pm_callgrind_module module = { .path = region->module ? region->module
-								     : "" };
+	struct pm_callgrind_module module = { .path = pm_text_or_empty(region->module) };
 	struct stat st;
 
 	if (region->fd >= 0 && fstat(region->fd, &st) == 0) {
@@ -111,7 +110,7 @@ int pm_callgrind_places_add(struct pm_callgrind_sums *sums)
 
 		if (i == 0 || piece[-1].module != piece->module)
 			high = 0;
-		high = piece->high > high ? piece->high : high;
+		high = PM_MAX(piece->high, high);
 		piece->high_before = high;
 	}
 	return 0;
@@ -122,9 +121,10 @@ const struct pm_callgrind_exit *pm_callgrind_find_exit(
 {
 	struct pm_callgrind_exit wanted = { address, region, false };
 
-	return sums->exits.len == 0 ? NULL
-				    : bsearch(&wanted, sums->exits.data, sums->exits.len,
-					      sizeof(wanted), exit_by_address);
+	if (sums->exits.len == 0)
+		return NULL;
+	return bsearch(&wanted, sums->exits.data, sums->exits.len, sizeof(wanted),
+		       exit_by_address);
 }
 
 bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address)

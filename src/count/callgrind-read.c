@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 enum name_kind {
@@ -67,28 +68,35 @@ static void skip_blanks(const char **at)
 		(*at)++;
 }
 
+/* The value of a digit; @base and more: it is none. */
+static unsigned int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned int)(c - '0');
+	c |= 0x20;
+	if (c >= 'a' && c <= 'f')
+		return (unsigned int)(c - 'a') + 10;
+	return UINT_MAX;
+}
+
 /* Decimal or 0x…; the character that ends it is not consumed. */
 static bool scan_number(const char **at, uint64_t *out)
 {
 	const char *text = *at;
 	uint64_t value = 0, base = 10;
+	unsigned int digit;
 	bool any = false;
 
 	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
 		base = 16;
 		text += 2;
 	}
-	for (;
-	     base == 16 ? isxdigit((unsigned char)*text) : isdigit((unsigned char)*text);
-	     text++) {
-		uint64_t digit = (uint64_t)(isdigit((unsigned char)*text)
-						    ? *text - '0'
-						    : (*text | 0x20) - 'a' + 10);
-
+	while ((digit = digit_value(*text)) < base) {
 		if (__builtin_mul_overflow(value, base, &value) ||
 		    __builtin_add_overflow(value, digit, &value))
 			return false;
 		any = true;
+		text++;
 	}
 	if (!any)
 		return false;
@@ -126,7 +134,10 @@ static int read_short_name(struct pm_callgrind *reader, enum name_kind kind,
 	hash = pm_hash_mix(wanted.number, kind);
 	id = pm_index_find(&reader->short_index, hash, short_equal, reader, &wanted);
 	if (*at == '\0') {
-		*out = id == PM_INDEX_NONE ? NULL : reader->shorts.data[id].text;
+		if (id == PM_INDEX_NONE)
+			*out = NULL;
+		else
+			*out = reader->shorts.data[id].text;
 		return 0;
 	}
 	wanted.text = strdup(at);
@@ -194,14 +205,20 @@ static int set_callee(struct pm_callgrind *reader, enum name_kind kind, const ch
 	if (kind == NAME_FUNCTION) {
 		free(reader->callee_function);
 		reader->callee_function = strdup(text);
-		return reader->callee_function ? 0 : -ENOMEM;
+		if (!reader->callee_function)
+			return -ENOMEM;
+		return 0;
 	}
 	if (kind == NAME_FILE) {
 		reader->callee_file = pm_callgrind_file_id(reader->table, text);
-		return reader->callee_file == PM_CALLGRIND_NONE ? -ENOMEM : 0;
+		if (reader->callee_file == PM_CALLGRIND_NONE)
+			return -ENOMEM;
+		return 0;
 	}
 	reader->callee_object = pm_callgrind_object_id(reader->table, text);
-	return reader->callee_object == PM_CALLGRIND_NONE ? -ENOMEM : 0;
+	if (reader->callee_object == PM_CALLGRIND_NONE)
+		return -ENOMEM;
+	return 0;
 }
 
 /* 1: the line was one of these; 0: it was not. */
@@ -224,7 +241,9 @@ static int name_line(struct pm_callgrind *reader, const char *line, struct pm_er
 			ret = set_own(reader, it->kind, text);
 		else if (ret == 0 && it->of == NAME_CALLEE)
 			ret = set_callee(reader, it->kind, text);
-		return ret < 0 ? reader_no_memory(err) : 1;
+		if (ret < 0)
+			return reader_no_memory(err);
+		return 1;
 	}
 	return 0;
 }
@@ -340,11 +359,8 @@ static int call_line(struct pm_callgrind *reader, const char *text,
 		     struct pm_callgrind_row *row, struct pm_error *err)
 {
 	struct pm_callgrind_who callee = {
-		.object = reader->callee_object == PM_CALLGRIND_NONE
-				  ? reader->who.object
-				  : reader->callee_object,
-		.file = reader->callee_file == PM_CALLGRIND_NONE ? reader->who.file
-								 : reader->callee_file,
+		.object = reader->callee_object,
+		.file = reader->callee_file,
 	};
 	uint64_t line = 0;
 
@@ -354,6 +370,11 @@ static int call_line(struct pm_callgrind *reader, const char *text,
 	if (!scan_number(&text, &row->times) ||
 	    !read_positions(reader, &text, &row->target, &line))
 		return reject_line(reader, err, "not a call");
+	/* A callee of the same object or file need not name it. */
+	if (callee.object == PM_CALLGRIND_NONE)
+		callee.object = reader->who.object;
+	if (callee.file == PM_CALLGRIND_NONE)
+		callee.file = reader->who.file;
 	callee.function = pm_callgrind_function_id(
 		reader->table, callee.object, reader->callee_function, &callee.level);
 	if (callee.function == PM_CALLGRIND_NONE)
@@ -422,9 +443,9 @@ static int read_position_kinds(struct pm_callgrind *reader, const char *text,
 	reader->has_line = strcmp(text, "line") == 0;
 	if (reader->has_line)
 		text += 4;
-	return *text == '\0' && (reader->has_instr || reader->has_line)
-		       ? 0
-		       : reject_line(reader, err, "unknown positions");
+	if (*text == '\0' && (reader->has_instr || reader->has_line))
+		return 0;
+	return reject_line(reader, err, "unknown positions");
 }
 
 static int scan_id(struct pm_callgrind *reader, const char *text, int32_t *out,
@@ -442,7 +463,9 @@ static int scan_id(struct pm_callgrind *reader, const char *text, int32_t *out,
 static int read_count(struct pm_callgrind *reader, const char *text, uint64_t *out,
 		      struct pm_error *err)
 {
-	return scan_number(&text, out) ? 0 : reject_line(reader, err, "not a number");
+	if (!scan_number(&text, out))
+		return reject_line(reader, err, "not a number");
+	return 0;
 }
 
 /* `Timerange: Basic block 12 - 34`, `Trigger: --dump-after=fork`; other descriptions are
@@ -457,7 +480,9 @@ static int read_description(struct pm_callgrind *reader, const char *text,
 	if (strncmp(text, range, strlen(range)) == 0) {
 		const char *end = strstr(text, " - ");
 
-		return end ? read_count(reader, end + 3, &header->last_block, err) : 0;
+		if (end)
+			return read_count(reader, end + 3, &header->last_block, err);
+		return 0;
 	}
 	if (strncmp(text, trigger, strlen(trigger)) != 0)
 		return 0;
@@ -511,14 +536,14 @@ static int key_line(struct pm_callgrind *reader, const char *line, struct pm_err
 	}
 	if (is_key(line, "totals", &value)) {
 		header->ended = true;
-		return read_costs(reader, &value, header->totals)
-			       ? 0
-			       : reject_line(reader, err, "not the totals");
+		if (!read_costs(reader, &value, header->totals))
+			return reject_line(reader, err, "not the totals");
+		return 0;
 	}
 	/* Lines that other tools add (`cmd:`, `rcalls=`) are ignored. */
-	return word > 0 && (line[word] == ':' || line[word] == '=')
-		       ? 0
-		       : reject_line(reader, err, "not a line of callgrind");
+	if (word > 0 && (line[word] == ':' || line[word] == '='))
+		return 0;
+	return reject_line(reader, err, "not a line of callgrind");
 }
 
 /* ---- public ----------------------------------------------------------------------------- */

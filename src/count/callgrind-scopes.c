@@ -139,7 +139,7 @@ static bool scope_has_region(const struct pm_callgrind_sums *sums, uint32_t regi
 
 static uint64_t calls_of(const struct total *total)
 {
-	return total->entered > total->back ? total->entered - total->back : 0;
+	return PM_SUB_OR_0(total->entered, total->back);
 }
 
 /* ---- scopes ------------------------------------------------------------------------------ */
@@ -151,7 +151,10 @@ static int name_valgrind_thread(const struct pm_callgrind_thread *thread, int32_
 {
 	char text[32];
 
-	*tid = thread->thread <= 1 ? thread->pid : 0;
+	if (thread->thread <= 1)
+		*tid = thread->pid;
+	else
+		*tid = 0;
 	snprintf(text, sizeof(text), "thread %d", thread->thread);
 	return pm_stat_text(comm, text);
 }
@@ -190,7 +193,7 @@ static int copy_demangled(char **out, const char *name)
 {
 	PM_AUTO_FREE char *plain = pm_demangle(name);
 
-	return pm_stat_text(out, plain ? plain : name);
+	return pm_stat_text(out, pm_text_or(plain, name));
 }
 
 /* Code that a function jumps to at its end is included in the costs of its callers, but
@@ -257,10 +260,11 @@ static int scope_fill_counts(const struct pm_callgrind_sums *sums, struct pm_sta
 	bool function = scope->kind == PM_STAT_FUNCTION;
 
 	scope->calls = calls_of(total);
-	scope->nested = total->nested < scope->calls ? total->nested : scope->calls;
-	scope->max_depth = scope->calls == 0      ? 0
-			   : total->max_level > 1 ? total->max_level
-						  : 1;
+	scope->nested = PM_MIN(total->nested, scope->calls);
+	if (scope->calls == 0)
+		scope->max_depth = 0;
+	else
+		scope->max_depth = PM_MAX(total->max_level, 1);
 	if (function && scope->calls > total->left)
 		scope->unfinished = scope->calls - total->left;
 	scope->calls_exact = !sums->damaged;
@@ -355,17 +359,16 @@ static int warn_of_forked_copies(struct pm_callgrind_sums *sums, struct pm_stat 
 		    "by fork(3): what they did is not counted, for callgrind adds "
 		    "it to what their parents did",
 		    sums->copies_left_out,
-		    sums->copies_left_out == 1 ? " was" : "es were") < 0)
+		    pm_plural(sums->copies_left_out, " was", "es were")) < 0)
 		return -ENOMEM;
-	return sums->copies_with_threads == 0
-		       ? 0
-		       : pm_tell_warning(
-				 stat,
-				 "%zu forked process%s made threads: what these did is not "
-				 "counted, for callgrind adds it to what threads of their "
-				 "parents did",
-				 sums->copies_with_threads,
-				 sums->copies_with_threads == 1 ? "" : "es");
+	if (sums->copies_with_threads == 0)
+		return 0;
+	return pm_tell_warning(stat,
+			       "%zu forked process%s made threads: what these did is not "
+			       "counted, for callgrind adds it to what threads of their "
+			       "parents did",
+			       sums->copies_with_threads,
+			       pm_plural(sums->copies_with_threads, "", "es"));
 }
 
 int pm_callgrind_sums_finish(struct pm_callgrind_sums *sums, struct pm_stat *stat,

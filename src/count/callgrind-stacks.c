@@ -29,7 +29,9 @@ struct pm_callgrind_stacks {
 int pm_callgrind_stacks_new(struct pm_callgrind_stacks **out)
 {
 	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	if (*out)
+		return 0;
+	return -ENOMEM;
 }
 
 void pm_callgrind_stacks_free(struct pm_callgrind_stacks *stacks)
@@ -172,7 +174,9 @@ static uint32_t home_of(const struct writing *to, const struct frame *function)
 	uint64_t hash = pm_hash_bytes(function->name, function->len);
 	uint32_t id = pm_index_find(&to->home_index, hash, home_equal, to, function);
 
-	return id == PM_INDEX_NONE ? PM_CALLGRIND_NONE : to->homes.data[id].object;
+	if (id == PM_INDEX_NONE)
+		return PM_CALLGRIND_NONE;
+	return to->homes.data[id].object;
 }
 
 /* Addresses are unknown: the frames get distinct numbers instead. */
@@ -190,7 +194,10 @@ static int intern_stack_frame(struct writing *to, struct frame *frame)
 		*frame = to->frames.data[id];
 		return 0;
 	}
-	module = frame->object == PM_CALLGRIND_NONE ? PM_FILE_NONE : frame->object;
+	if (frame->object == PM_CALLGRIND_NONE)
+		module = PM_FILE_NONE;
+	else
+		module = frame->object;
 	ret = pm_file_intern_frame(to->writer, module, to->frames.len + 1, how,
 				   &frame->id);
 	if (ret < 0)
@@ -264,10 +271,8 @@ static bool is_known_name(const char *text)
 static int write_frame_symbol(struct writing *to, const struct frame *frame)
 {
 	PM_AUTO_FREE char *raw = strndup(frame->name, frame->len);
-	PM_AUTO_FREE char *name = raw ? pm_demangle(raw) : NULL;
-	const char *file = frame->file == PM_CALLGRIND_NONE
-				   ? NULL
-				   : to->table->files.data[frame->file];
+	PM_AUTO_FREE char *name = NULL;
+	const char *file = NULL;
 	struct pm_file_function function = { .line = frame->line };
 	struct pm_file_symbol symbol = { .frame = frame->id,
 					 .functions = &function,
@@ -275,9 +280,12 @@ static int write_frame_symbol(struct writing *to, const struct frame *frame)
 
 	if (!raw)
 		return -ENOMEM;
+	name = pm_demangle(raw);
+	if (frame->file != PM_CALLGRIND_NONE)
+		file = to->table->files.data[frame->file];
 	/* A function without a symbol has its address as its name. */
 	if (strncmp(raw, "0x", 2) != 0 && is_known_name(raw))
-		function.name = name ? name : raw;
+		function.name = pm_text_or(name, raw);
 	if (is_known_name(file) && frame->line > 0)
 		function.file = file;
 	else
@@ -369,7 +377,9 @@ static int write_stacks_file(struct writing *to, const struct pm_stat *stat,
 		ret = write_frame_symbol(to, &to->frames.data[i]);
 	if (ret == 0)
 		ret = write_notes(to);
-	return ret < 0 ? ret : write_footer(to);
+	if (ret < 0)
+		return ret;
+	return write_footer(to);
 }
 
 int pm_callgrind_stacks_write(const struct pm_callgrind_stacks *stacks,

@@ -45,7 +45,9 @@ const struct pm_callgrind_tally *pm_callgrind_find_tally(
 	uint32_t id = pm_index_find(&sums->tally_index, tally_hash(key), tally_equal,
 				    sums, key);
 
-	return id == PM_INDEX_NONE ? NULL : &sums->tallies.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return &sums->tallies.data[id];
 }
 
 /* Creates the tally if it does not exist; NULL without memory. */
@@ -67,8 +69,17 @@ static struct pm_callgrind_tally *sums_get_tally(struct pm_callgrind_sums *sums,
 		return NULL;
 	}
 	id = (uint32_t)(sums->tallies.len - 1);
-	return pm_index_add(&sums->tally_index, hash, id) < 0 ? NULL
-							      : &sums->tallies.data[id];
+	if (pm_index_add(&sums->tally_index, hash, id) < 0)
+		return NULL;
+	return &sums->tallies.data[id];
+}
+
+/* A recursive call has costs of its own. */
+static uint64_t *costs_of_level(struct pm_callgrind_tally *tally, uint32_t level)
+{
+	if (level == 1)
+		return tally->first;
+	return tally->deeper;
 }
 
 static void tally_self(const struct pm_callgrind_sums *sums,
@@ -79,7 +90,7 @@ static void tally_self(const struct pm_callgrind_sums *sums,
 	const struct pm_callgrind_exit *way_out =
 		pm_callgrind_find_exit(sums, tally->region, row->address);
 
-	add_costs(sums, row->who.level == 1 ? tally->first : tally->deeper, row->counts);
+	add_costs(sums, costs_of_level(tally, row->who.level), row->counts);
 	if (way_out && way_out->returns)
 		pm_callgrind_add(&tally->left, times);
 	if (region->kind != PM_STAT_FUNCTION) {
@@ -117,8 +128,7 @@ static void tally_call(const struct pm_callgrind_sums *sums,
 		tally->recursive = true;
 	/* If a range has several functions, the callee is counted by itself. */
 	if (region->kind == PM_STAT_FUNCTION || same_function || !inside)
-		add_costs(sums, row->who.level == 1 ? tally->first : tally->deeper,
-			  row->counts);
+		add_costs(sums, costs_of_level(tally, row->who.level), row->counts);
 }
 
 /* callgrind reports a jump from `f` to `f.cold` as a call. */
@@ -190,7 +200,9 @@ static int tally_row(struct pm_callgrind_sums *sums, uint32_t index,
 		     is_to_part(sums, row)))
 			tally_jump(tally, region, row);
 	}
-	return len < 0 ? len : 0;
+	if (len < 0)
+		return len;
+	return 0;
 }
 
 /* A jump from outside into the middle of a range is an entry, too. */
@@ -265,9 +277,10 @@ static int add_sites_of_callee(struct pm_callgrind_sums *sums,
 
 	if (pm_callgrind_module_of(sums, row->callee.object, &module) < 0)
 		return -ENOMEM;
-	at = module == PM_CALLGRIND_NONE
-		     ? 0
-		     : pm_callgrind_pieces_end(sums, module, row->target);
+	if (module == PM_CALLGRIND_NONE)
+		at = 0;
+	else
+		at = pm_callgrind_pieces_end(sums, module, row->target);
 	while (pm_callgrind_piece_before(sums, &at, module, row->target)) {
 		uint32_t region = sums->pieces.data[at].region;
 		const struct pm_region *it = &sums->regions->list.data[region];
@@ -308,7 +321,9 @@ static int sums_add_row(struct pm_callgrind_sums *sums,
 	while (pm_callgrind_piece_before(sums, &at, module, row->address))
 		if (tally_row(sums, sums->pieces.data[at].region, row) < 0)
 			return -ENOMEM;
-	return row->kind == PM_CALLGRIND_JUMP ? jump_into(sums, module, row) : 0;
+	if (row->kind == PM_CALLGRIND_JUMP)
+		return jump_into(sums, module, row);
+	return 0;
 }
 
 /* The first file defines the columns. */
@@ -446,8 +461,10 @@ static void note_row_of_copy(struct pm_callgrind_sums *sums,
 static bool part_is_marked(const struct pm_callgrind_sums *sums,
 			   const struct pm_callgrind_header *header)
 {
-	const char *to = sums->options->marked ? sums->options->marked_to : NULL;
+	const char *to = NULL;
 
+	if (sums->options->marked)
+		to = sums->options->marked_to;
 	/* Names of C++ are often longer than what is kept of them. */
 	return !to ||
 	       strncmp(to, header->dumped_before, sizeof(header->dumped_before) - 1) == 0;
@@ -520,7 +537,10 @@ int pm_callgrind_sums_new(struct pm_callgrind_sums **out,
 	if (!sums)
 		return -ENOMEM;
 	sums->options = options;
-	sums->regions = options->regions ? options->regions : &none;
+	if (options->regions)
+		sums->regions = options->regions;
+	else
+		sums->regions = &none;
 	if (pm_callgrind_places_add(sums) < 0 ||
 	    (options->stacks && pm_callgrind_stacks_new(&sums->stacks) < 0)) {
 		pm_callgrind_sums_free(sums);

@@ -93,7 +93,7 @@ static struct pm_stat_value value_less_cost(const struct costs *costs,
 		});
 	ret = (struct pm_stat_value){
 		.state = count.state,
-		.value = count.value - (cost < count.value ? cost : count.value),
+		.value = PM_SUB_OR_0(count.value, cost),
 		.raw = count.raw,
 		.enabled_ns = count.enabled_ns,
 		.running_ns = count.running_ns,
@@ -109,7 +109,9 @@ static size_t column_of(const struct finish *finish, size_t event)
 {
 	if (event == finish->wall)
 		return finish->costs.events;
-	return event < finish->costs.events ? event : SIZE_MAX;
+	if (event < finish->costs.events)
+		return event;
+	return SIZE_MAX;
 }
 
 /* Whether elapsed time is little more than the cost: if CPU time is then unknown, elapsed
@@ -155,7 +157,7 @@ static int compare_call_values(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
-	return (left > right) - (left < right);
+	return PM_COMPARE(left, right);
 }
 
 /* Nearest rank: the percentile @percent of @len sorted values. */
@@ -317,7 +319,10 @@ static void choose_costs(struct finish *finish, uint32_t index)
 		cheap = place->cheap;
 		break;
 	}
-	finish->costs.call = finish->subtract ? calls->call_cost[cheap] : NULL;
+	if (finish->subtract)
+		finish->costs.call = calls->call_cost[cheap];
+	else
+		finish->costs.call = NULL;
 }
 
 static int warn_of_added_copies(const struct finish *finish, uint32_t index,
@@ -358,7 +363,9 @@ static uint32_t find_inner(const struct finish *finish, uint32_t index)
 			ret = i;
 		}
 	}
-	return all >= inside / 4 ? ret : UINT32_MAX;
+	if (all >= inside / 4)
+		return ret;
+	return UINT32_MAX;
 }
 
 static void note_not_known(struct finish *finish, uint32_t index,
@@ -390,7 +397,7 @@ static int warn_of_unknown_costs(const struct finish *finish)
 		return 0;
 	if (finish->vague > 1)
 		snprintf(others, sizeof(others), " and %zu other%s", finish->vague - 1,
-			 finish->vague == 2 ? "" : "s");
+			 pm_plural_s(finish->vague - 1));
 	if (finish->vague_inner == UINT32_MAX)
 		return pm_tell_warning(
 			finish->stat,
@@ -431,7 +438,9 @@ static int finish_fill_scope(struct finish *finish, uint32_t index,
 		ret = warn_of_added_copies(finish, index, scope);
 	if (ret == 0)
 		ret = fill_threads(finish, index, scope);
-	return ret < 0 ? ret : fill_callers(finish, index, scope);
+	if (ret < 0)
+		return ret;
+	return fill_callers(finish, index, scope);
 }
 
 /* ---- all ----------------------------------------------------------------------------- */
@@ -442,7 +451,9 @@ static int fold_threads(struct pm_calls *calls)
 	for (size_t i = 0; i < calls->threads.len; i++)
 		if (calls->threads.data[i].tid != 0)
 			pm_calls_thread_exit(calls, calls->threads.data[i].tid);
-	return calls->failed ? -ENOMEM : 0;
+	if (calls->failed)
+		return -ENOMEM;
+	return 0;
 }
 
 static size_t find_wall(const struct pm_stat *stat)
@@ -491,8 +502,10 @@ static int complete_costs(struct pm_calls *calls, const uint64_t *overhead)
 {
 	size_t len = calls->options.events + 1;
 	PM_AUTO_FREE uint64_t *half = calloc(len, sizeof(*half));
-	int ret = half ? 0 : -ENOMEM;
+	int ret = 0;
 
+	if (!half)
+		ret = -ENOMEM;
 	for (size_t i = 0; half && i < len; i++)
 		half[i] = overhead[i] / 2;
 	for (size_t i = 0; i < 2 && ret == 0; i++) {

@@ -72,9 +72,9 @@ int pm_calls_keep(struct pm_calls *calls, uint32_t region, const uint64_t *words
 		return 0;
 	sums = &calls->regions.data[sum];
 	sums->completed++;
-	return region_widen_extremes(calls, sums, words) < 0
-		       ? -ENOMEM
-		       : keep_call_sample(calls, sums, words);
+	if (region_widen_extremes(calls, sums, words) < 0)
+		return -ENOMEM;
+	return keep_call_sample(calls, sums, words);
 }
 
 /* ---- callers ------------------------------------------------------------------------- */

@@ -27,7 +27,9 @@ struct pm_calls_thread *pm_calls_find_thread(struct pm_calls *calls, pid_t tid)
 	uint32_t row = pm_index_find(&calls->by_tid, call_thread_hash(tid),
 				     call_thread_equal, calls, &tid);
 
-	return row == PM_INDEX_NONE ? NULL : &calls->threads.data[row];
+	if (row == PM_INDEX_NONE)
+		return NULL;
+	return &calls->threads.data[row];
 }
 
 static int claim_thread_row(struct pm_calls *calls, uint32_t *out)

@@ -191,12 +191,18 @@ static int complete_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 
 /* ---- visits -------------------------------------------------------------------------- */
 
+/* Whether calls with the same stack pointer are buried, too. */
+enum same_sp {
+	KEEP_SAME,
+	BURY_SAME,
+};
+
 /* Buries the frames above an open call whose stack pointer is @sp: these calls were left
  * by longjmp(3) or an exception. Calls on another stack may still be open. So may calls
- * with the same stack pointer (unless @also): if a range was left, its function goes
+ * with the same stack pointer (unless BURY_SAME): if a range was left, its function goes
  * on. */
 static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at,
-		      uint64_t sp, bool also)
+		      uint64_t sp, enum same_sp same)
 {
 	size_t kept = at;
 	int ret = 0;
@@ -205,7 +211,7 @@ static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, si
 		uint32_t frame = thread->live.data[i];
 		uint64_t there = calls->frames.data[frame].sp;
 
-		if (ret == 0 && (there < sp || (there == sp && also)))
+		if (ret == 0 && (there < sp || (there == sp && same == BURY_SAME)))
 			ret = bury_frame(calls, thread, frame);
 		else
 			thread->live.data[kept++] = frame;
@@ -214,11 +220,11 @@ static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, si
 	return ret;
 }
 
-/* No open call on this stack has its return address below @sp (or at it, with @also).
+/* No open call on this stack has its return address below @sp (or at it, with BURY_SAME).
  * Calls of other regions that were entered at the same instruction at this very moment
  * are exempt. */
 static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, uint64_t sp,
-		      bool also, uint64_t now)
+		      enum same_sp same, uint64_t now)
 {
 	size_t time = calls->options.events + PM_CALLS_TIME, at = thread->live.len;
 	int ret = 0;
@@ -227,7 +233,7 @@ static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, ui
 		uint32_t frame = thread->live.data[at - 1];
 		uint64_t there = calls->frames.data[frame].sp;
 
-		if (there > sp || (there == sp && !also))
+		if (there > sp || (there == sp && same == KEEP_SAME))
 			break;
 		at--;
 		if (pm_calls_words(calls, frame)[time] == now)
@@ -277,7 +283,10 @@ static int open_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 		return -ENOMEM;
 	/* After a new entry at this stack pointer, no older call can return to it. */
 	frame = remove_dead_frame(calls, thread, region, sp);
-	ret = frame == PM_INDEX_NONE ? new_frame(calls, &frame) : 0;
+	if (frame == PM_INDEX_NONE)
+		ret = new_frame(calls, &frame);
+	else
+		ret = 0;
 	if (ret < 0)
 		return ret;
 	calls->frames.data[frame] = (struct pm_calls_frame){
@@ -308,8 +317,10 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	int ret;
 
 	if (at == SIZE_MAX) {
-		frame = sp ? remove_dead_frame(calls, thread, region, *sp)
-			   : PM_INDEX_NONE;
+		if (sp)
+			frame = remove_dead_frame(calls, thread, region, *sp);
+		else
+			frame = PM_INDEX_NONE;
 		if (frame == PM_INDEX_NONE)
 			return 0; /* entered before the counting started */
 		if (!calls->frames.data[frame].copied)
@@ -319,7 +330,7 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	frame = thread->live.data[at];
 	cell = pm_calls_cell(calls, thread, region);
 	ret = bury_above(calls, thread, at + 1, calls->frames.data[frame].sp,
-			 place->kind == PM_PLACE_EXIT);
+			 place->kind == PM_PLACE_EXIT ? BURY_SAME : KEEP_SAME);
 	memmove(&thread->live.data[at], &thread->live.data[at + 1],
 		(--thread->live.len - at) * sizeof(*thread->live.data));
 	thread->cells.data[cell].live--;
@@ -345,29 +356,36 @@ static int apply_visit(struct pm_calls *calls, struct pm_calls_thread *thread,
 		       const struct pm_visit *visit, const struct pm_place *place)
 {
 	uint64_t sp = visit->sp + place->sp_offset;
+	const uint64_t *known_sp = NULL;
 	size_t at;
 	int ret;
 
+	if (place->sp_known)
+		known_sp = &sp;
 	switch (place->kind) {
 	case PM_PLACE_ENTRY:
 		if (place->again &&
 		    find_live(calls, thread, place->region, &sp) != SIZE_MAX)
 			return 0;
-		ret = bury_below(calls, thread, sp, true, visit->time);
-		return ret < 0 ? ret : open_call(calls, thread, visit, place->region, sp);
+		ret = bury_below(calls, thread, sp, BURY_SAME, visit->time);
+		if (ret < 0)
+			return ret;
+		return open_call(calls, thread, visit, place->region, sp);
 	case PM_PLACE_IN:
-		at = find_live(calls, thread, place->region,
-			       place->sp_known ? &sp : NULL);
+		at = find_live(calls, thread, place->region, known_sp);
 		if (at != SIZE_MAX && !(place->fresh && place->sp_known))
 			return 0;
-		ret = at == SIZE_MAX ? 0 : bury_stale(calls, thread, at);
+		ret = 0;
+		if (at != SIZE_MAX)
+			ret = bury_stale(calls, thread, at);
 		if (ret == 0)
-			ret = bury_below(calls, thread, sp, false, visit->time);
-		return ret < 0 ? ret : open_call(calls, thread, visit, place->region, sp);
+			ret = bury_below(calls, thread, sp, KEEP_SAME, visit->time);
+		if (ret < 0)
+			return ret;
+		return open_call(calls, thread, visit, place->region, sp);
 	case PM_PLACE_EXIT:
 	case PM_PLACE_OUT:
-		return close_call(calls, thread, visit, place,
-				  place->sp_known ? &sp : NULL);
+		return close_call(calls, thread, visit, place, known_sp);
 	}
 	return 0;
 }

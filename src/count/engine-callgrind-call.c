@@ -165,7 +165,7 @@ static int make_tunables(struct pm_callgrind_call *call, struct pm_stat *stat)
 	const char *own = getenv("GLIBC_TUNABLES");
 
 	if (asprintf(&call->tunables, "%s%s%s", tunables, own && *own ? ":" : "",
-		     own ? own : "") < 0) {
+		     pm_text_or_empty(own)) < 0) {
 		call->tunables = NULL;
 		return -ENOMEM;
 	}
@@ -184,11 +184,13 @@ static int record_valgrind_options(const struct pm_callgrind_call *call,
 		    strncmp(call->argv.data[i], "--dump-before=", 14) == 0 ||
 		    strncmp(call->argv.data[i], "--dump-after=", 13) == 0)
 			continue;
-		pm_str_puts(&text, text.len > 0 ? " " : "");
+		pm_str_separate(&text, " ");
 		pm_str_puts(&text, call->argv.data[i]);
 	}
-	ret = text.failed ? -ENOMEM
-			  : pm_callgrind_setting(stat, "valgrind-options", text.data);
+	if (text.failed)
+		ret = -ENOMEM;
+	else
+		ret = pm_callgrind_setting(stat, "valgrind-options", text.data);
 	pm_str_release(&text);
 	return ret;
 }
@@ -247,7 +249,9 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 		ret = add_command_word(call, "--");
 	for (size_t i = 0; ret == 0 && options->command[i]; i++)
 		ret = add_command_word(call, "%s", options->command[i]);
-	return ret < 0 ? ret : pm_vec_push(&call->argv, NULL);
+	if (ret < 0)
+		return ret;
+	return pm_vec_push(&call->argv, NULL);
 }
 
 /* ---- valgrind's messages ----------------------------------------------------------------- */
@@ -262,7 +266,9 @@ static const char *without_pid(const char *line)
 	at += 2;
 	while (isdigit((unsigned char)*at))
 		at++;
-	return at[0] && at[0] == at[1] ? at + 2 + strspn(at + 2, " ") : line;
+	if (at[0] && at[0] == at[1])
+		return at + 2 + strspn(at + 2, " ");
+	return line;
 }
 
 /* Whether the line is an error, and not part of the banner or the summary. */
@@ -291,7 +297,10 @@ static void note_unreadable(struct pm_callgrind_log *log, const char *text)
 
 	if (log->unreadable[0] == '\0' && strstr(text, reader))
 		snprintf(log->unreadable, sizeof(log->unreadable), "?");
-	end = strncmp(text, image, strlen(image)) == 0 ? strrchr(text, '"') : NULL;
+	if (strncmp(text, image, strlen(image)) == 0)
+		end = strrchr(text, '"');
+	else
+		end = NULL;
 	if (strcmp(log->unreadable, "?") == 0 && end && end - text > (int)strlen(image))
 		snprintf(log->unreadable, sizeof(log->unreadable), "%.*s",
 			 (int)(end - text) - (int)strlen(image), text + strlen(image));

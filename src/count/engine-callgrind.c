@@ -70,20 +70,25 @@ static int chown_folder(const struct engine *it, struct pm_error *err)
 	ret = pm_user_find(it->options->user, &user, err);
 	if (ret < 0)
 		return ret;
-	ret = chown(it->dir, user.uid, user.gid) < 0 ? folder_error(err, it->dir) : 0;
+	if (chown(it->dir, user.uid, user.gid) < 0)
+		ret = folder_error(err, it->dir);
+	else
+		ret = 0;
 	pm_user_release(&user);
 	return ret;
 }
 
 static int make_folder(struct engine *it, struct pm_error *err)
 {
-	const char *tmp = getenv("TMPDIR");
-	int len = snprintf(it->dir, sizeof(it->dir), "%s/pmstat-XXXXXX",
-			   tmp && tmp[0] == '/' && !strchr(tmp, '%') ? tmp : "/tmp");
+	const char *wanted = getenv("TMPDIR"), *tmp = "/tmp";
+	int len;
 
+	if (wanted && wanted[0] == '/' && !strchr(wanted, '%'))
+		tmp = wanted;
+	len = snprintf(it->dir, sizeof(it->dir), "%s/pmstat-XXXXXX", tmp);
 	if (len >= (int)sizeof(it->dir) || !mkdtemp(it->dir)) {
 		it->dir[0] = '\0';
-		return folder_error(err, tmp ? tmp : "/tmp");
+		return folder_error(err, pm_text_or(wanted, "/tmp"));
 	}
 	it->dir_fd = open(it->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	it->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -97,9 +102,11 @@ static int make_folder(struct engine *it, struct pm_error *err)
 static void remove_folder(struct engine *it)
 {
 	bool remove = it->dir[0] && !it->keep_folder;
-	DIR *entries = remove ? opendir(it->dir) : NULL;
+	DIR *entries = NULL;
 	const struct dirent *entry;
 
+	if (remove)
+		entries = opendir(it->dir);
 	while (entries && (entry = readdir(entries)))
 		if (entry->d_name[0] != '.')
 			unlinkat(dirfd(entries), entry->d_name, 0);
@@ -139,11 +146,12 @@ static int add_output_file(struct engine *it, const char *name)
 	it->files++;
 	if (ret == -ENOMEM)
 		return ret;
-	return ret == 0 ? 0
-			: pm_tell_warning(it->stat,
-					  "a file of callgrind is damaged, and its "
-					  "process is not counted whole: %s",
-					  err.text);
+	if (ret == 0)
+		return 0;
+	return pm_tell_warning(it->stat,
+			       "a file of callgrind is damaged, and its "
+			       "process is not counted whole: %s",
+			       err.text);
 }
 
 /* Reads files that were closed since the last call. add_remaining_files() finds those that are
@@ -185,12 +193,15 @@ static int by_part(const struct dirent **a, const struct dirent **b)
 		char *end;
 
 		pid[i] = strtoull(entries[i]->d_name + strlen("out."), &end, 10);
-		part[i] = *end == '.' ? strtoull(end + 1, NULL, 10) : UINT64_MAX;
+		if (*end == '.')
+			part[i] = strtoull(end + 1, NULL, 10);
+		else
+			part[i] = UINT64_MAX;
 	}
 	if (pid[0] != pid[1])
-		return pid[0] < pid[1] ? -1 : 1;
+		return PM_COMPARE(pid[0], pid[1]);
 	if (part[0] != part[1])
-		return part[0] < part[1] ? -1 : 1;
+		return PM_COMPARE(part[0], part[1]);
 	return strcmp(entries[0]->d_name, entries[1]->d_name);
 }
 
@@ -210,7 +221,9 @@ static int add_remaining_files(struct engine *it)
 		free(entries[i]);
 	}
 	free(entries);
-	return len < 0 && errno == ENOMEM ? -ENOMEM : ret;
+	if (len < 0 && errno == ENOMEM)
+		return -ENOMEM;
+	return ret;
 }
 
 /* ---- the command ------------------------------------------------------------------------ */
@@ -220,12 +233,17 @@ static int prepare_valgrind_environment(struct engine *it, struct pm_error *err)
 {
 	static const char name[] = "GLIBC_TUNABLES";
 	const char *own = getenv(name);
-	PM_AUTO_FREE char *before = own ? strdup(own) : NULL;
+	PM_AUTO_FREE char *before = NULL;
 	int ret;
 
+	if (own)
+		before = strdup(own);
 	if ((own && !before) || setenv(name, it->call.tunables, 1) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
-	ret = it->options->marked ? pm_marks_export(PM_MARKS_CALLGRIND, err) : 0;
+	if (it->options->marked)
+		ret = pm_marks_export(PM_MARKS_CALLGRIND, err);
+	else
+		ret = 0;
 	if (ret == 0)
 		ret = pm_child_prepare(it->child, it->call.argv.data, it->options->user,
 				       it->options->data_on_stdout, err);
@@ -279,11 +297,14 @@ static int wait_for_valgrind(struct engine *it)
 
 		if (now >= it->deadline_ns)
 			time_is_up(it);
-		if (it->deadline_ns != UINT64_MAX)
-			wait_ms = it->deadline_ns > now ? (int)((it->deadline_ns - now) /
-								1000000 % INT32_MAX) +
-								  1
-							: 1;
+		if (it->deadline_ns != UINT64_MAX) {
+			if (it->deadline_ns > now)
+				wait_ms = (int)((it->deadline_ns - now) / 1000000 %
+						INT32_MAX) +
+					  1;
+			else
+				wait_ms = 1;
+		}
 		/* The command may have ended before we caught its signal. */
 		pm_child_reap(it->child);
 		pm_child_give_up_stuck(it->child, "pmstat");
@@ -307,8 +328,7 @@ static void run_fill_callgrind_end(const struct engine *it, struct pm_stat_run *
 	const struct pm_child *child = it->child;
 
 	run->exited = child->status_known;
-	run->exit_code = WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
-	run->signal = WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
+	pm_tell_status(run, child->status);
 	run->stopped = it->timed_out || child->interrupts > 0;
 }
 
@@ -350,10 +370,10 @@ static int check_log(struct engine *it, struct pm_error *err)
 		pm_error_set(err, -ENOEXEC,
 			     "valgrind cannot read the debug information of it and "
 			     "has given up (3.19 does not know clang's DWARF 5)");
-		pm_error_where(err,
-			       strcmp(log.unreadable, "?") == 0 ? it->options->command[0]
-								: log.unreadable,
-			       -1);
+		if (strcmp(log.unreadable, "?") == 0)
+			pm_error_where(err, it->options->command[0], -1);
+		else
+			pm_error_where(err, log.unreadable, -1);
 		pm_error_fix(err, "build with -gdwarf-4, or take a newer valgrind");
 		return -ENOEXEC;
 	}
@@ -418,9 +438,9 @@ static int count_with_callgrind(struct engine *it, struct pm_error *err)
 				 pm_callgrind_sums_creator(it->sums)) < 0 ||
 	    pm_callgrind_sums_finish(it->sums, it->stat, it->run) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
-	return it->options->stacks
-		       ? pm_callgrind_sums_write_stacks(it->sums, it->stat, err)
-		       : 0;
+	if (it->options->stacks)
+		return pm_callgrind_sums_write_stacks(it->sums, it->stat, err);
+	return 0;
 }
 
 /* Valgrind would report this on the command's own stderr. */
@@ -433,7 +453,9 @@ static int check_command_is_program(const char *name, struct pm_error *err)
 	else
 		pm_error_set(err, -ENOENT, "no such command");
 	pm_error_where(err, name, -1);
-	return err ? err->code : -ENOENT;
+	if (err)
+		return err->code;
+	return -ENOENT;
 }
 
 int pm_engine_callgrind_check(struct pm_error *err)

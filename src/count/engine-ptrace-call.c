@@ -44,7 +44,10 @@ static uint64_t find_instruction(pid_t tid)
 	if (end <= start || end - start > VDSO_BYTES_MAX)
 		return 0;
 	code = malloc(end - start);
-	len = code ? pm_trace_read(tid, start, code, end - start) : 0;
+	if (code)
+		len = pm_trace_read(tid, start, code, end - start);
+	else
+		len = 0;
 	for (size_t i = 0; found == 0 && i + pm_ptr_syscall_len <= len; i++)
 		if (memcmp(code + i, pm_ptr_syscall, pm_ptr_syscall_len) == 0)
 			found = start + i;
@@ -131,7 +134,9 @@ static int step_instruction(pid_t tid, struct pm_ptr_regs *regs)
 		if (ret == 0)
 			ret = pm_ptr_regs_set(tid, &from);
 	}
-	return ret < 0 ? ret : -EAGAIN;
+	if (ret < 0)
+		return ret;
+	return -EAGAIN;
 }
 
 static int call_mmap_in_thread(pid_t tid, const struct pm_ptr_regs *saved,
@@ -158,10 +163,16 @@ static int call_mmap_in_thread(pid_t tid, const struct pm_ptr_regs *saved,
 		ret = step_instruction(tid, &regs);
 	called = pm_ptr_regs_called(&regs);
 	/* A kernel before 4.17 treats the address as a hint. */
-	if (ret == 0 && (uint64_t)called != address)
-		ret = called < 0 ? (int)called : -EEXIST;
+	if (ret == 0 && (uint64_t)called != address) {
+		if (called < 0)
+			ret = (int)called;
+		else
+			ret = -EEXIST;
+	}
 	back = pm_ptr_regs_set(tid, saved);
-	return back < 0 ? back : ret;
+	if (back < 0)
+		return back;
+	return ret;
 }
 
 int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len)

@@ -56,15 +56,17 @@ static uint32_t intern_pc_frame(struct pm_ptr_callers *callers, struct pm_procs 
 				pid_t pid, uint64_t pc)
 {
 	const struct pm_process *process = pm_procs_get(procs, pid);
-	const struct pm_mapping *map =
-		process ? pm_space_find(&process->space, pc) : NULL;
+	const struct pm_mapping *map = NULL;
 
+	if (process)
+		map = pm_space_find(&process->space, pc);
 	/* A library that was mapped without a notification. */
 	if (!map && process && pm_procs_read(procs, pid, NULL) == 0)
 		map = pm_space_find(&process->space, pc);
-	return map ? intern_caller_frame(callers, map->module,
-					 pc - map->start + map->pgoff)
-		   : intern_caller_frame(callers, PM_MODULE_NONE, pc);
+	if (map)
+		return intern_caller_frame(callers, map->module,
+					   pc - map->start + map->pgoff);
+	return intern_caller_frame(callers, PM_MODULE_NONE, pc);
 }
 
 /* The place itself and its callers. The return address is where all exits lead to and is
@@ -72,14 +74,14 @@ static uint32_t intern_pc_frame(struct pm_ptr_callers *callers, struct pm_procs 
  * long. */
 static ssize_t read_chain(const struct pm_ptr_look *look, uint64_t *pcs)
 {
-	uint32_t depth =
-		look->depth < PM_PTR_CALLERS_MAX ? look->depth : PM_PTR_CALLERS_MAX;
+	uint32_t depth = PM_MIN(look->depth, PM_PTR_CALLERS_MAX);
 
 	if (depth > 1)
 		return pm_unw_ptrace_chain(look->tid, pcs, depth + 1, NULL);
 	pcs[0] = 0;
-	return pm_ptr_regs_return(look->tid, look->regs, look->sp_offset, &pcs[1]) ? 2
-										   : 0;
+	if (pm_ptr_regs_return(look->tid, look->regs, look->sp_offset, &pcs[1]))
+		return 2;
+	return 0;
 }
 
 uint32_t pm_ptr_callers_look(struct pm_ptr_callers *callers, struct pm_procs *procs,
@@ -133,8 +135,10 @@ static int compare_frames(const void *a, const void *b)
 				  *y = *(struct pm_ptr_frame *const *)b;
 
 	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	return x->address < y->address ? -1 : x->address > y->address;
+		return PM_COMPARE(x->module, y->module);
+	if (x->address < y->address)
+		return -1;
+	return x->address > y->address;
 }
 
 static int set_frame_name(void *user, size_t index,
@@ -165,7 +169,9 @@ static int name_frames(struct pm_ptr_frame **frames, size_t len, int fd)
 		addresses[i] = frames[i]->address;
 	ret = pm_symbols_resolve(fd, addresses, len, &options, set_frame_name, frames,
 				 NULL);
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static int name_frames_of_module(const struct pm_procs *procs,
@@ -190,8 +196,10 @@ int pm_ptr_callers_name(struct pm_ptr_callers *callers, const struct pm_procs *p
 {
 	PM_AUTO_FREE struct pm_ptr_frame **frames =
 		calloc(callers->frames.len + 1, sizeof(struct pm_ptr_frame *));
-	int ret = frames ? 0 : -ENOMEM;
+	int ret = 0;
 
+	if (!frames)
+		ret = -ENOMEM;
 	for (size_t i = 0; ret == 0 && i < callers->frames.len; i++) {
 		frames[i] = &callers->frames.data[i];
 		frames[i]->address = frames[i]->offset;

@@ -85,10 +85,18 @@ static int measure_find_function(struct measure *it)
 	const struct pm_process *own;
 	const struct pm_mapping *map;
 	struct pm_region region = { .fd = -1 };
-	int ret = procs ? pm_procs_read(procs, getpid(), NULL) : -ENOMEM;
+	int ret = -ENOMEM;
 
-	own = ret == 0 ? pm_procs_get(procs, getpid()) : NULL;
-	map = own ? pm_space_find(&own->space, address) : NULL;
+	if (procs)
+		ret = pm_procs_read(procs, getpid(), NULL);
+	if (ret == 0)
+		own = pm_procs_get(procs, getpid());
+	else
+		own = NULL;
+	if (own)
+		map = pm_space_find(&own->space, address);
+	else
+		map = NULL;
 	if (map)
 		region.fd = pm_module_open(pm_procs_module(procs, map->module), NULL);
 	if (ret == 0 && region.fd < 0)
@@ -116,7 +124,10 @@ static int measure_record_visit(void *user, const struct pm_visit *visit)
 		return 0;
 	memcpy(words, visit->counts, (it->columns - 1) * sizeof(*words));
 	words[it->columns - 1] = visit->time;
-	it->last_ns = it->ptr.hw.hits ? visit->time : pm_now_ns();
+	if (it->ptr.hw.hits)
+		it->last_ns = visit->time;
+	else
+		it->last_ns = pm_now_ns();
 	if (it->visits++ == 0)
 		it->first_ns = it->last_ns;
 	return 0;
@@ -144,7 +155,9 @@ static int compare_measured_counts(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	if (*x < *y)
+		return -1;
+	return *x > *y;
 }
 
 /* The median difference between visits n and n + @step, n even. */
@@ -158,7 +171,7 @@ static uint64_t median_between_visits(const struct measure *it, size_t column,
 		const uint64_t *from = it->words + n * it->columns,
 			       *to = it->words + (n + step) * it->columns;
 
-		values[len++] = to[column] > from[column] ? to[column] - from[column] : 0;
+		values[len++] = PM_SUB_OR_0(to[column], from[column]);
 	}
 	if (len == 0)
 		return 0;
@@ -205,7 +218,7 @@ static int measure_start_child(struct measure *it, struct pm_error *err)
 static int measure_follow_child(struct measure *it, struct pm_error *err)
 {
 	struct pm_trace_event event;
-	int ret = pm_ptr_attach(&it->ptr, it->child, err), rc;
+	int ret = pm_ptr_attach(&it->ptr, it->child, err);
 	bool begun = false;
 
 	if (ret < 0)
@@ -215,14 +228,16 @@ static int measure_follow_child(struct measure *it, struct pm_error *err)
 		ret = pm_trace_wait(it->ptr.trace, &event, err);
 		if (ret <= 0)
 			continue;
-		rc = pm_ptr_event(&it->ptr, &event);
+		ret = pm_ptr_event(&it->ptr, &event);
 		pm_ptr_go_on(&it->ptr);
-		if (rc < 0)
-			return pm_error_set(err, rc, "%s", strerror(-rc));
+		if (ret < 0)
+			return pm_error_set(err, ret, "%s", strerror(-ret));
 		if (!begun && event.what == PM_TRACE_STOPPED)
 			begun = write(it->go_fd, "g", 1) == 1;
 	} while (ret >= 0 && pm_trace_len(it->ptr.trace) > 0);
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
@@ -233,10 +248,12 @@ int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 	int ret = measure_find_function(&it);
 
 	it.words = calloc((size_t)CALLS * 2, it.columns * sizeof(*it.words));
-	if (ret < 0 || !it.words)
-		return pm_error_set(err, ret < 0 ? ret : -ENOMEM,
+	if (ret == 0 && !it.words)
+		ret = -ENOMEM;
+	if (ret < 0)
+		return pm_error_set(err, ret,
 				    "the cost of a visit cannot be measured: %s",
-				    strerror(ret < 0 ? -ret : ENOMEM));
+				    strerror(-ret));
 	ret = pm_ptr_init(&it.ptr, &it.regions, specs, len, err);
 	if (ret < 0)
 		return ret;
@@ -281,7 +298,9 @@ int pm_ptr_costs_init(struct pm_ptr_costs *costs, size_t events)
 	*costs = (struct pm_ptr_costs){ .call = calloc(events + 1, sizeof(*costs->call)),
 					.visit = calloc(events + 1,
 							sizeof(*costs->visit)) };
-	return costs->call && costs->visit ? 0 : -ENOMEM;
+	if (costs->call && costs->visit)
+		return 0;
+	return -ENOMEM;
 }
 
 void pm_ptr_costs_release(struct pm_ptr_costs *costs)

@@ -131,8 +131,10 @@ int pm_ptr_counts_add_hits(struct pm_ptr_counts *counts, const struct pm_hits *h
 	size_t len;
 	const struct pm_counters_event *events = pm_hits_counters(hits, &len);
 	PM_AUTO_FREE struct pm_count_read *reads = calloc(len + 1, sizeof(*reads));
-	int ret = reads ? pm_hits_totals(hits, reads) : -ENOMEM;
+	int ret = -ENOMEM;
 
+	if (reads)
+		ret = pm_hits_totals(hits, reads);
 	pm_vec_clear(&counts->events);
 	for (size_t i = 0; ret == 0 && i < len && i < counts->specs.len; i++) {
 		counts->events.data[counts->events.len++] = events[i];
@@ -173,9 +175,12 @@ static struct pm_stat_value value_from_total(const struct pm_ptr_total *total)
 				       .enabled_ns = total->enabled_ns,
 				       .running_ns = total->running_ns };
 
-	if (total->running_ns < total->enabled_ns)
-		value.state = total->running_ns == 0 ? PM_STAT_NOT_COUNTED
-						     : PM_STAT_MULTIPLEXED;
+	if (total->running_ns < total->enabled_ns) {
+		if (total->running_ns == 0)
+			value.state = PM_STAT_NOT_COUNTED;
+		else
+			value.state = PM_STAT_MULTIPLEXED;
+	}
 	return value;
 }
 

@@ -25,7 +25,10 @@ static int cpu_of(pid_t pid, pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd < 0)
+		len = -1;
+	else
+		len = read(fd, text, sizeof(text));
 	if (len <= 0 || pm_stat_line_parse(text, (size_t)len, &line) < 0 ||
 	    line.cpu > INT32_MAX)
 		return -1;

@@ -80,8 +80,10 @@ static uint32_t free_thread(struct pm_ptr *ptr)
 static int ptr_add_process(struct pm_ptr *ptr, pid_t pid, struct pm_ptr_image *image,
 			   bool counted, uint32_t *out)
 {
-	uint32_t row = image ? free_process(ptr) : PM_INDEX_NONE;
+	uint32_t row = PM_INDEX_NONE;
 
+	if (image)
+		row = free_process(ptr);
 	if (row == PM_INDEX_NONE) {
 		pm_ptr_image_unref(image);
 		return -ENOMEM;
@@ -149,7 +151,9 @@ static int ptr_update_breakpoints(struct pm_ptr *ptr, uint32_t row)
 	process->planted = true;
 	if (process->image->unplanted > before)
 		ptr->unplanted += process->image->unplanted - before;
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 /* Starts watching the process of the thread, which is stopped. */
@@ -201,6 +205,7 @@ static int ptr_handle_new_thread(struct pm_ptr *ptr, const struct pm_trace_event
 	uint32_t parent = ptr_find_process(ptr, event->parent_pid);
 	bool made = process == PM_INDEX_NONE;
 	bool counted = !ptr->no_inherit;
+	pid_t parent_tid;
 	int ret = 0;
 
 	if (made && parent != PM_INDEX_NONE) {
@@ -209,7 +214,10 @@ static int ptr_handle_new_thread(struct pm_ptr *ptr, const struct pm_trace_event
 
 		if (event->by_vfork)
 			from->image->refs++;
-		image = event->by_vfork ? from->image : pm_ptr_image_copy(from->image);
+		if (event->by_vfork)
+			image = from->image;
+		else
+			image = pm_ptr_image_copy(from->image);
 		counted = counted && from->counted;
 		ret = ptr_add_process(ptr, event->pid, image, counted, &process);
 		if (ret == 0) {
@@ -241,9 +249,10 @@ static int ptr_handle_new_thread(struct pm_ptr *ptr, const struct pm_trace_event
 		ret = ptr_watch_process(ptr, row);
 	if (ret < 0)
 		return ret;
-	return ptr->listener->fork(
-		ptr->user, event->parent_tid ? event->parent_tid : event->parent_pid,
-		event->pid, event->tid);
+	parent_tid = event->parent_tid;
+	if (parent_tid == 0)
+		parent_tid = event->parent_pid;
+	return ptr->listener->fork(ptr->user, parent_tid, event->pid, event->tid);
 }
 
 /* All other threads are gone, and the thread that executes has taken the leader's tid. */
@@ -279,7 +288,11 @@ static int ptr_handle_exec(struct pm_ptr *ptr, const struct pm_trace_event *even
 
 	if (ret < 0 || row == PM_INDEX_NONE || !image) {
 		pm_ptr_image_unref(image);
-		return ret < 0 ? ret : image ? 0 : -ENOMEM;
+		if (ret < 0)
+			return ret;
+		if (!image)
+			return -ENOMEM;
+		return 0;
 	}
 	process = pm_ptr_process_of(ptr, row);
 	pm_ptr_image_unref(process->image);
@@ -319,7 +332,9 @@ static int ptr_handle_stop(struct pm_ptr *ptr, const struct pm_trace_event *even
 		ret = ptr_update_breakpoints(ptr, row);
 	else if (ret == 0 && event->signal != 0)
 		pm_ptr_leave_slot(ptr, row);
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 static void ptr_handle_exit(struct pm_ptr *ptr, const struct pm_trace_event *event)
@@ -462,5 +477,7 @@ int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err)
 	for (pid_t tid = 0; ret >= 0 && (tid = pm_trace_next_tid(ptr->trace, tid)) != 0;)
 		if (pm_ptr_find_thread(ptr, tid) == PM_INDEX_NONE)
 			ret = ptr_add_thread(ptr, tid, process, true, &row);
-	return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	return ret;
 }

@@ -61,7 +61,9 @@ static int hw_find_places(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 					return -ENOMEM;
 		}
 	}
-	return hw->order.len == regions->places.len ? 0 : -ENOENT;
+	if (hw->order.len == regions->places.len)
+		return 0;
+	return -ENOENT;
 }
 
 static int hw_open_hits(struct pm_ptr_hw *hw, const struct pm_event_spec *counters,
@@ -106,16 +108,24 @@ int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 	    sites->files.data[0].sites.len > PM_PTR_HW_MAX)
 		return 0;
 	ret = pm_procs_read(procs, pid, NULL);
-	process = ret == 0 ? pm_procs_get(procs, pid) : NULL;
-	if (!process || !pm_ptr_image_is_program(sites, procs, pid, &process->space))
-		return ret == -ENOMEM ? ret : 0;
+	if (ret == 0)
+		process = pm_procs_get(procs, pid);
+	else
+		process = NULL;
+	if (!process || !pm_ptr_image_is_program(sites, procs, pid, &process->space)) {
+		if (ret == -ENOMEM)
+			return ret;
+		return 0;
+	}
 	ret = hw_find_places(hw, sites, regions, procs, &process->space);
 	if (ret == 0)
 		ret = hw_open_hits(hw, counters, counters_len, pid);
 	if (ret == 0)
 		return 1;
 	hw_clear(hw);
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 int pm_ptr_hw_drain(struct pm_ptr_hw *hw, bool final,
@@ -131,8 +141,10 @@ int pm_ptr_hw_drain(struct pm_ptr_hw *hw, bool final,
 		return 0;
 	pm_hits_begin(hw->hits, final);
 	while ((ret = pm_hits_next(hw->hits, &what, &hit, &record, err)) == 1) {
-		ret = what == PM_HITS_HIT ? see(user, &hit, hw->order.data[hit.place])
-					  : 0;
+		if (what == PM_HITS_HIT)
+			ret = see(user, &hit, hw->order.data[hit.place]);
+		else
+			ret = 0;
 		if (ret < 0)
 			return pm_error_set(err, ret, "%s", strerror(-ret));
 	}

@@ -111,9 +111,9 @@ const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
 {
 	size_t at = count_breaks_below(image, address);
 
-	return at < image->breaks.len && image->breaks.data[at].address == address
-		       ? &image->breaks.data[at]
-		       : NULL;
+	if (at < image->breaks.len && image->breaks.data[at].address == address)
+		return &image->breaks.data[at];
+	return NULL;
 }
 
 const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image,
@@ -134,7 +134,9 @@ const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image
 
 static uint64_t address_distance(uint64_t a, uint64_t b)
 {
-	return a > b ? a - b : b - a;
+	if (a > b)
+		return a - b;
+	return b - a;
 }
 
 static struct pm_ptr_room *find_room(struct pm_ptr_image *image, uint64_t address)
@@ -168,7 +170,9 @@ static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *ol
 			if (old->rooms.data[j].start == room.start &&
 			    old->rooms.data[j].end == room.end)
 				room.used = old->rooms.data[j].used;
-		return room.start < room.end ? pm_vec_push(&image->rooms, room) : 0;
+		if (room.start < room.end)
+			return pm_vec_push(&image->rooms, room);
+		return 0;
 	}
 	return 0;
 }
@@ -200,18 +204,22 @@ static uint64_t find_gap(pid_t pid, uint64_t address)
 					best = ends[j];
 		before = end;
 	}
-	return best != 0 && address_distance(best, address) < pm_ptr_near_bytes ? best
-										: 0;
+	if (best != 0 && address_distance(best, address) < pm_ptr_near_bytes)
+		return best;
+	return 0;
 }
 
 static struct pm_ptr_room *map_slot_room(struct pm_ptr_image *image, pid_t pid, pid_t tid,
 					 uint64_t address)
 {
-	uint64_t gap = image->may_map ? find_gap(pid, address) : 0;
-	struct pm_ptr_room room = {
-		.start = gap, .end = gap + page_bytes(), .used = gap, .ours = true
-	};
+	struct pm_ptr_room room = { .ours = true };
+	uint64_t gap;
 
+	if (!image->may_map)
+		return NULL;
+	gap = find_gap(pid, address);
+	room.start = room.used = gap;
+	room.end = gap + page_bytes();
 	if (gap == 0 || pm_vec_reserve(&image->rooms, image->rooms.len + 1) < 0 ||
 	    pm_ptr_map(tid, gap, page_bytes()) < 0)
 		return NULL;
@@ -235,7 +243,9 @@ static uint64_t next_slot(const struct look *look, uint64_t address,
 	*out = find_room(look->next, address);
 	if (!*out)
 		*out = map_slot_room(look->next, look->pid, look->tid, address);
-	return *out ? (*out)->used : 0;
+	if (*out)
+		return (*out)->used;
+	return 0;
 }
 
 /* Makes the code of the slot for the instruction, and stores the slot's address in @made,
@@ -341,7 +351,9 @@ static int compare_breaks(const void *a, const void *b)
 {
 	const struct pm_ptr_break *x = a, *y = b;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	if (x->address < y->address)
+		return -1;
+	return x->address > y->address;
 }
 
 /* The value of an entry of the auxiliary vector; 0: not there. */
@@ -354,7 +366,10 @@ static uint64_t read_auxv(pid_t pid, uint64_t type)
 
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, entries, sizeof(entries));
+	if (fd < 0)
+		len = -1;
+	else
+		len = read(fd, entries, sizeof(entries));
 	for (size_t i = 0; len > 0 && i < (size_t)len / sizeof(*entries); i++)
 		if (entries[i].a_type == type)
 			return entries[i].a_un.a_val;
@@ -381,8 +396,10 @@ static int add_linker(const struct look *look, struct pm_procs *procs,
 	uint64_t base = read_auxv(look->pid, AT_BASE);
 	const struct pm_mapping *own =
 		pm_space_find(space, read_auxv(look->pid, AT_ENTRY));
-	int64_t file = own ? pm_ptr_sites_find(look->sites, procs, own->module) : -1;
+	int64_t file = -1;
 
+	if (own)
+		file = pm_ptr_sites_find(look->sites, procs, own->module);
 	if (file == -ENOMEM)
 		return -ENOMEM;
 	if (base == 0 || (file == 0 && look->sites->wanted == 1))
@@ -392,7 +409,9 @@ static int add_linker(const struct look *look, struct pm_procs *procs,
 			int ret = pm_ptr_sites_add_linker(look->sites, procs,
 							  space->maps.data[i].module);
 
-			return ret == -ENOMEM ? ret : 0;
+			if (ret == -ENOMEM)
+				return ret;
+			return 0;
 		}
 	return 0;
 }
@@ -400,8 +419,13 @@ static int add_linker(const struct look *look, struct pm_procs *procs,
 static int plant_in_maps(const struct look *look, struct pm_procs *procs)
 {
 	const struct pm_process *process = pm_procs_get(procs, look->pid);
-	const struct pm_space *space = process ? &process->space : NULL;
-	int ret = space ? add_linker(look, procs, space) : -ENOMEM;
+	const struct pm_space *space;
+	int ret;
+
+	if (!process)
+		return -ENOMEM;
+	space = &process->space;
+	ret = add_linker(look, procs, space);
 
 	for (size_t i = 0; ret == 0 && i < look->image->rooms.len; i++)
 		if (look->image->rooms.data[i].ours)
@@ -427,8 +451,11 @@ int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
 	};
 	int ret = pm_procs_read(procs, pid, NULL);
 
-	if (ret < 0)
-		return ret == -ENOMEM ? ret : -ESRCH;
+	if (ret < 0) {
+		if (ret == -ENOMEM)
+			return ret;
+		return -ESRCH;
+	}
 	ret = plant_in_maps(&look, procs);
 	/* Also after a failure halfway: the planted breaks must be known. */
 	if (next.breaks.len > 0 || ret == 0) {
@@ -484,8 +511,10 @@ static void restore_file(const struct pm_ptr_file *file, const struct pm_mapping
 int pm_ptr_image_heal(struct pm_ptr_sites *sites, struct pm_procs *procs, pid_t pid)
 {
 	int ret = pm_procs_read(procs, pid, NULL);
-	const struct pm_process *process = ret == 0 ? pm_procs_get(procs, pid) : NULL;
+	const struct pm_process *process = NULL;
 
+	if (ret == 0)
+		process = pm_procs_get(procs, pid);
 	for (size_t i = 0; process && i < process->space.maps.len; i++) {
 		const struct pm_mapping *map = &process->space.maps.data[i];
 		int64_t file = pm_ptr_sites_find(sites, procs, map->module);
@@ -495,5 +524,7 @@ int pm_ptr_image_heal(struct pm_ptr_sites *sites, struct pm_procs *procs, pid_t 
 		if (file >= 0)
 			restore_file(&sites->files.data[file], map, pid);
 	}
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }

@@ -36,7 +36,9 @@ int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *out)
 
 int pm_ptr_regs_set(pid_t tid, const struct pm_ptr_regs *regs)
 {
-	return ptrace(PTRACE_SETREGS, tid, NULL, &regs->user) == 0 ? 0 : -errno;
+	if (ptrace(PTRACE_SETREGS, tid, NULL, &regs->user) == 0)
+		return 0;
+	return -errno;
 }
 
 /* Writing one word takes less time than all registers. */
@@ -148,7 +150,9 @@ static int set_user(pid_t tid, const struct pm_ptr_arm64 *user)
 	struct pm_ptr_arm64 copy = *user;
 	struct iovec iov = { &copy, sizeof(copy) };
 
-	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) == 0 ? 0 : -errno;
+	if (ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) == 0)
+		return 0;
+	return -errno;
 }
 
 /* Sets the syscall number to -1, as do_signal() in arch/arm64/kernel/signal.c, which may
@@ -188,9 +192,9 @@ uint64_t pm_ptr_regs_asked(const struct pm_ptr_regs *regs, const struct pm_place
 {
 	if (!pm_place_asks_register(place))
 		return regs->flags;
-	return place->condition_register < PM_ARRAY_LEN(regs->user.x)
-		       ? regs->user.x[place->condition_register]
-		       : 0;
+	if (place->condition_register < PM_ARRAY_LEN(regs->user.x))
+		return regs->user.x[place->condition_register];
+	return 0;
 }
 
 bool pm_ptr_is_trap(const siginfo_t *info)

@@ -111,25 +111,28 @@ static int compare_keys(const void *a, const void *b)
 	const struct key *x = a, *y = b;
 
 	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
+		return PM_COMPARE(x->file, y->file);
 	if (x->offset != y->offset)
-		return x->offset < y->offset ? -1 : 1;
+		return PM_COMPARE(x->offset, y->offset);
 	if (x->turn != y->turn)
-		return x->turn < y->turn ? -1 : 1;
-	return x->place < y->place ? -1 : x->place > y->place;
+		return PM_COMPARE(x->turn, y->turn);
+	if (x->place < y->place)
+		return -1;
+	return x->place > y->place;
 }
 
 static int sites_add_place(struct pm_ptr_sites *sites, const struct key *key,
 			   const struct pm_place *place)
 {
 	struct pm_ptr_file *file = &sites->files.data[key->file];
-	struct pm_ptr_site *last =
-		file->sites.len > 0 ? &file->sites.data[file->sites.len - 1] : NULL;
+	struct pm_ptr_site *last = NULL;
 	struct pm_ptr_site site = { .offset = key->offset,
 				    .len = place->len,
 				    .first = (uint32_t)sites->order.len,
 				    .places = 1 };
 
+	if (file->sites.len > 0)
+		last = &file->sites.data[file->sites.len - 1];
 	if (pm_vec_push(&sites->order, key->place) < 0)
 		return -ENOMEM;
 	if (last && last->offset == key->offset) {
@@ -169,8 +172,10 @@ int pm_ptr_sites_init(struct pm_ptr_sites *sites, const struct pm_regions *regio
 {
 	struct pm_ptr_sites made = { 0 };
 	PM_AUTO_FREE struct key *keys = calloc(regions->places.len + 1, sizeof(*keys));
-	int ret = keys ? sites_add_places(&made, regions, keys) : -ENOMEM;
+	int ret = -ENOMEM;
 
+	if (keys)
+		ret = sites_add_places(&made, regions, keys);
 	if (ret < 0) {
 		pm_ptr_sites_release(&made);
 		return pm_error_set(err, ret, "places in files: %s", strerror(-ret));
@@ -269,7 +274,9 @@ static uint8_t first_length(const uint8_t *bytes, uint16_t machine)
 		return 1;
 	if (bytes[0] == 0xf3 && bytes[1] == 0xc3)
 		return 2;
-	return memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+	if (memcmp(bytes, "\xf3\x0f\x1e\xfa", 4) == 0)
+		return 4;
+	return 0;
 }
 
 static int make_linker_site(int fd, struct pm_ptr_site *out)

@@ -51,11 +51,11 @@ static enum kind class_of_register(uint32_t word)
 	    !word_matches(word, 0x00600000, 0x00600000))
 		return REGISTER;
 	/* A call would store the return address of the slot. */
-	return word_matches(word, 0xfe9ff800, 0xd61f0800) &&
-			       !word_matches(word, 0x00600000, 0x00600000) &&
-			       !word_matches(word, 0x00600000, 0x00200000)
-		       ? SIGNED
-		       : REFUSED;
+	if (word_matches(word, 0xfe9ff800, 0xd61f0800) &&
+	    !word_matches(word, 0x00600000, 0x00600000) &&
+	    !word_matches(word, 0x00600000, 0x00200000))
+		return SIGNED;
+	return REFUSED;
 }
 
 /*
@@ -92,7 +92,9 @@ static enum kind classify_insn(uint32_t word)
 		return LITERAL;
 	if (word_matches(word, 0xfe000000, 0xd6000000))
 		return class_of_register(word);
-	return is_refused(word) ? REFUSED : PLAIN;
+	if (is_refused(word))
+		return REFUSED;
+	return PLAIN;
 }
 
 /* The @len bits from bit @at on, as a signed number. */
@@ -113,7 +115,9 @@ static uint8_t register_at(uint32_t word, unsigned int at)
 
 static uint64_t get_register(const struct pm_ptr_arm64 *regs, uint8_t number)
 {
-	return number == ZERO ? 0 : regs->x[number];
+	if (number == ZERO)
+		return 0;
+	return regs->x[number];
 }
 
 static void set_register(struct pm_ptr_arm64 *regs, uint8_t number, uint64_t value)
@@ -161,7 +165,9 @@ static bool register_is_zero(const struct pm_ptr_arm64 *regs, uint32_t word)
 {
 	uint64_t value = get_register(regs, register_at(word, 0));
 
-	return word >> 31 ? value == 0 : (uint32_t)value == 0;
+	if (word >> 31)
+		return value == 0;
+	return (uint32_t)value == 0;
 }
 
 /* Bit 24 of both: whether they jump if the value is not zero. */
@@ -183,7 +189,10 @@ static void run_branch(struct pm_ptr_arm64 *regs, uint32_t word, enum kind class
 	uint64_t by =
 		class == TEST ? signed_field(word, 5, 14) : signed_field(word, 5, 19);
 
-	regs->pc += branch_is_taken(regs, word, class) ? by * WORD : WORD;
+	if (branch_is_taken(regs, word, class))
+		regs->pc += by * WORD;
+	else
+		regs->pc += WORD;
 }
 
 static void run_address(struct pm_ptr_arm64 *regs, uint32_t word)
@@ -299,7 +308,9 @@ static enum kind class_with_second_stack(uint32_t word)
 		return class;
 	if (word_matches(word, 0x00600000, 0x00400000))
 		return SIGNED; /* ret runs in the slot, as SIGNED ones do */
-	return word_matches(word, 0x00600000, 0x00200000) ? REFUSED : class;
+	if (word_matches(word, 0x00600000, 0x00200000))
+		return REFUSED;
+	return class;
 }
 
 int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
@@ -313,7 +324,10 @@ int pm_ptr_slot_make_arm64(const uint8_t *bytes, uint8_t len, uint64_t address,
 	if (len != WORD || address % WORD != 0)
 		return -EOPNOTSUPP;
 	memcpy(&word, bytes, sizeof(word));
-	class = second_stack ? class_with_second_stack(word) : classify_insn(word);
+	if (second_stack)
+		class = class_with_second_stack(word);
+	else
+		class = classify_insn(word);
 	if (class == REFUSED || (class == LITERAL && (word & LITERAL_VECTOR)))
 		return -EOPNOTSUPP;
 	if (class != SIGNED && pm_ptr_arm64_run(word, &unused)) {

@@ -40,7 +40,13 @@ static bool is_prefix(uint8_t byte)
 /* VEX, EVEX and the like: prefixes of a fixed length, then opcode and ModRM. */
 static size_t vector_prefix(uint8_t byte)
 {
-	return byte == 0xc5 ? 2 : byte == 0xc4 ? 3 : byte == 0x62 ? 4 : 0;
+	if (byte == 0xc5)
+		return 2;
+	if (byte == 0xc4)
+		return 3;
+	if (byte == 0x62)
+		return 4;
+	return 0;
 }
 
 /* False if the instruction is cut off. */
@@ -62,9 +68,15 @@ static bool parse_insn_shape(const uint8_t *bytes, uint8_t len, struct shape *ou
 	if (vector > 0) {
 		at = (uint8_t)(at + vector);
 		/* Only vzeroupper and vzeroall have no ModRM byte. */
-		out->modrm_at = at < len && bytes[at] != 0x77 ? at + 1 : 0;
+		if (at < len && bytes[at] != 0x77)
+			out->modrm_at = at + 1;
+		else
+			out->modrm_at = 0;
 	} else if (bytes[at] != 0x0f) {
-		out->modrm_at = has_bit(modrm_one, bytes[at]) ? at + 1 : 0;
+		if (has_bit(modrm_one, bytes[at]))
+			out->modrm_at = at + 1;
+		else
+			out->modrm_at = 0;
 	} else {
 		if (++at >= len)
 			return false;

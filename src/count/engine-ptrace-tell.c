@@ -70,10 +70,9 @@ static int ptrace_fill_run(struct pm_ptr_engine *it)
 		return -ENOMEM;
 	run = &it->stat->runs.data[it->run];
 	run->exited = child->status_known && !it->options->targets;
-	run->exit_code =
-		run->exited && WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
-	run->signal =
-		run->exited && WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
+	run->exit_code = -1;
+	if (run->exited)
+		pm_tell_status(run, child->status);
 	run->stopped = it->timed_out || child->interrupts > 0;
 	run->values = pm_stat_values_new(it->stat->events.len);
 	if (!run->values)
@@ -109,10 +108,12 @@ static int stat_set_overhead(const struct pm_ptr_engine *it)
 		const struct pm_stat_event *event = &stat->events.data[i];
 		size_t column = i;
 
-		if (strcmp(event->source, "tool") == 0)
-			column = strcmp(event->name, "wall-time") == 0
-					 ? it->options->specs_len
-					 : SIZE_MAX;
+		if (strcmp(event->source, "tool") == 0) {
+			if (strcmp(event->name, "wall-time") == 0)
+				column = it->options->specs_len;
+			else
+				column = SIZE_MAX;
+		}
 		if (event->state != PM_STAT_OK) {
 			values[i].state = inner[i].state = event->state;
 		} else if (column <= it->options->specs_len && costs->known) {
@@ -130,12 +131,12 @@ static int stat_set_overhead(const struct pm_ptr_engine *it)
 	stat->overhead = values;
 	stat->overhead_inner = inner;
 	stat->overhead_subtracted = costs->known && !it->options->keep_overhead;
-	return costs->known ? 0
-			    : pm_tell_warning(
-				      stat,
-				      "what counting a call adds is not known, and not "
-				      "subtracted: %s",
-				      it->no_costs.text);
+	if (costs->known)
+		return 0;
+	return pm_tell_warning(stat,
+			       "what counting a call adds is not known, and not "
+			       "subtracted: %s",
+			       it->no_costs.text);
 }
 
 static int finish_calls(struct pm_ptr_engine *it)
@@ -192,5 +193,7 @@ int pm_ptr_tell(struct pm_ptr_engine *it, struct pm_error *err)
 		ret = stat_set_breakpoint_kind(it);
 	if (ret == 0)
 		ret = ptrace_add_warnings(it);
-	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	return 0;
 }

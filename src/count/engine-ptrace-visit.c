@@ -205,8 +205,11 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 	struct pm_ptr_regs regs;
 	int ret = pm_ptr_regs_get(thread->tid, &regs);
 
-	if (ret < 0)
-		return ret == -EOPNOTSUPP ? PM_PTR_TRAP_FOREIGN : PM_PTR_TRAP_OURS;
+	if (ret < 0) {
+		if (ret == -EOPNOTSUPP)
+			return PM_PTR_TRAP_FOREIGN;
+		return PM_PTR_TRAP_OURS;
+	}
 	planted = find_trap(process->image, thread->tid, &regs);
 	if (!planted)
 		return PM_PTR_TRAP_FOREIGN;
@@ -222,7 +225,9 @@ int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 		pm_ptr_cpu_hold(&ptr->cpu, thread->tid);
 	if (ret < 0)
 		return ret;
-	return site->linker && !ptr->letting_go ? PM_PTR_TRAP_LINKER : PM_PTR_TRAP_OURS;
+	if (site->linker && !ptr->letting_go)
+		return PM_PTR_TRAP_LINKER;
+	return PM_PTR_TRAP_OURS;
 }
 
 bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row)

@@ -61,6 +61,7 @@ static void ptrace_on_call_ended(void *user, uint32_t region,
 	const struct pm_ptr_counts *counts = &it->ptr.counts;
 	const struct pm_ptr_costs *costs = &it->costs[it->ptr.hw.hits != NULL];
 	const struct pm_counters_event *events = counts->events.data;
+	const uint64_t *subtracted = NULL;
 	size_t len = counts->events.len;
 
 	if (it->ptr.hw.hits)
@@ -69,9 +70,9 @@ static void ptrace_on_call_ended(void *user, uint32_t region,
 	for (size_t i = 0; i < len && i < it->stat->events.len; i++)
 		if ((int64_t)i != counts->clock)
 			it->stat->events.data[i].state = events[i].state;
-	pm_live_call(it->options, it->stat,
-		     costs->known && !it->options->keep_overhead ? costs->call : NULL,
-		     region, entry, exit, depth);
+	if (costs->known && !it->options->keep_overhead)
+		subtracted = costs->call;
+	pm_live_call(it->options, it->stat, subtracted, region, entry, exit, depth);
 }
 
 static const struct pm_ptr_listener listener = { .visit = ptrace_on_visit,
@@ -182,20 +183,24 @@ static int next_or_hits(struct pm_ptr_engine *it, struct pm_trace_event *event,
 static int ptrace_handle_next_event(struct pm_ptr_engine *it,
 				    struct pm_trace_event *event, struct pm_error *err)
 {
-	int ret = it->ptr.hw.hits ? next_or_hits(it, event, err)
-				  : pm_trace_wait(it->ptr.trace, event, err),
-	    rc;
+	int ret;
 
+	if (it->ptr.hw.hits)
+		ret = next_or_hits(it, event, err);
+	else
+		ret = pm_trace_wait(it->ptr.trace, event, err);
 	if (ret <= 0) {
 		pm_child_signals(it->child);
 		return ret;
 	}
-	rc = pm_ptr_event(&it->ptr, event);
+	ret = pm_ptr_event(&it->ptr, event);
 	pm_ptr_go_on(&it->ptr);
 	if (event->what == PM_TRACE_EXIT && event->tid == it->child->launch.pid &&
 	    !it->child->status_known)
 		ptrace_end_command(it, event->status);
-	return rc < 0 ? pm_error_set(err, rc, "%s", strerror(-rc)) : 1;
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	return 1;
 }
 
 /* SIGTERM first, then SIGKILL. */
@@ -251,7 +256,9 @@ static int ptrace_follow_command(struct pm_ptr_engine *it, struct pm_error *err)
 		if (ret >= 0)
 			ret = pm_ptr_drain(&it->ptr, true, err);
 	}
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 /* Releases all threads; the command may take its time to end. */
@@ -326,7 +333,9 @@ static int ptrace_attach_targets(struct pm_ptr_engine *it, struct pm_error *err)
 	/* Each process stops for a moment, and gets its breakpoints then. */
 	if (ret >= 0)
 		pm_trace_interrupt(it->ptr.trace);
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
@@ -389,7 +398,9 @@ static int ptrace_engine_prepare(struct pm_ptr_engine *it, struct pm_error *err)
 	if (ret == 0)
 		ret = ptrace_measure_costs(it);
 	it->ptr.hw_wanted = wants_hw(it);
-	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	return 0;
 }
 
 int pm_ptr_run(struct pm_stat *stat, const struct pm_engine_options *options,
@@ -405,16 +416,21 @@ int pm_ptr_run(struct pm_stat *stat, const struct pm_engine_options *options,
 
 	if (ret == 0)
 		ret = ptrace_engine_prepare(&it, err);
-	if (ret == 0)
-		ret = options->targets ? ptrace_attach_targets(&it, err)
-				       : ptrace_launch_command(&it, err);
+	if (ret == 0) {
+		if (options->targets)
+			ret = ptrace_attach_targets(&it, err);
+		else
+			ret = ptrace_launch_command(&it, err);
+	}
 	if (ret < 0)
 		return ret;
 	if (options->timeout_ns > 0)
 		it.deadline_ns = it.begin_ns + options->timeout_ns;
 	ret = ptrace_follow_command(&it, err);
 	ptrace_release_threads(&it);
-	return ret < 0 ? ret : pm_ptr_tell(&it, err);
+	if (ret < 0)
+		return ret;
+	return pm_ptr_tell(&it, err);
 }
 
 int pm_engine_ptrace_run(struct pm_stat *stat, const struct pm_engine_options *options,

@@ -197,7 +197,7 @@ static int compare_sample_values(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
-	return (left > right) - (left < right);
+	return PM_COMPARE(left, right);
 }
 
 /* Medians over all rows, by column. NULL without memory. */
@@ -230,7 +230,7 @@ static bool counts_instructions(const struct pm_event_spec *spec)
 
 static void subtract_to_zero(uint64_t *from, uint64_t what)
 {
-	*from -= what < *from ? what : *from;
+	*from -= PM_MIN(what, *from);
 }
 
 static void subtract_own_cost(const struct pm_up_cost *cost,
@@ -267,7 +267,7 @@ static int fill_cost(struct pm_up_cost *cost, const struct pm_engine_options *op
 		uint64_t dear = found.visit[0][i] / 2, both = found.visit[1][i];
 
 		found.visit[0][i] = dear;
-		found.visit[1][i] = both > dear ? both - dear : 0;
+		found.visit[1][i] = PM_SUB_OR_0(both, dear);
 	}
 	*cost = found;
 	return 0;
@@ -358,7 +358,9 @@ int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *
 	if (ret == 0 && any)
 		ret = fill_cost(cost, options, &samples);
 	/* Without a cost nothing is subtracted, and that is reported. */
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 #else

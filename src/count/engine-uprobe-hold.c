@@ -98,8 +98,10 @@ static void hold_end_command(struct pm_up_engine *it, int status)
 static int hold_handle_new_thread(struct pm_up_engine *it, pid_t tid,
 				  struct pm_error *err)
 {
-	int ret = pm_hits_follows(it->hits, tid) ? pm_up_drain(it, false, err) : 0;
+	int ret = 0;
 
+	if (pm_hits_follows(it->hits, tid))
+		ret = pm_up_drain(it, false, err);
 	if (ret == 0)
 		hold_follow_thread(&it->hold, it->hits, tid);
 	return ret;
@@ -136,7 +138,9 @@ static int hold_handle_next_event(struct pm_up_engine *it, struct pm_trace_event
 	else if (event->what == PM_TRACE_EXEC && hold->holds)
 		ret = hold_handle_exec(it, event, err);
 	pm_trace_go_on(hold->trace);
-	return ret < 0 ? ret : 1;
+	if (ret < 0)
+		return ret;
+	return 1;
 }
 
 int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err)
@@ -149,7 +153,9 @@ int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err)
 		ret = hold_handle_next_event(it, &event, err);
 	if (it->hold.trace)
 		it->hold.more = ret == 1 || pm_trace_more(it->hold.trace);
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
@@ -163,8 +169,11 @@ int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
 
 		if (ret < 0 ||
 		    (ret == 1 && event.tid == pid &&
-		     (event.what == PM_TRACE_EXEC || event.what == PM_TRACE_EXIT)))
-			return ret < 0 ? ret : 0;
+		     (event.what == PM_TRACE_EXEC || event.what == PM_TRACE_EXIT))) {
+			if (ret < 0)
+				return ret;
+			return 0;
+		}
 		if (ret == 1)
 			continue;
 		poll(&signals, 1, pm_trace_more(it->hold.trace) ? 0 : TICK_MS);
@@ -219,5 +228,7 @@ int pm_up_hold_tell(const struct pm_up_engine *it)
 	if (ret == 0 && hold->refused > 0)
 		ret = pm_tell_warning(it->stat, "%zu threads are not counted: %s",
 				      hold->refused, hold->why.text);
-	return ret < 0 ? ret : pm_tell_privileged(it->stat, hold->privileged);
+	if (ret < 0)
+		return ret;
+	return pm_tell_privileged(it->stat, hold->privileged);
 }

@@ -46,9 +46,9 @@ static int uprobe_add_place(struct pm_up_places *places, const struct pm_regions
 	if (place->refused) {
 		places->refused++;
 		places->refused_region = place->region;
-		return pm_place_is_way_in(place)
-			       ? pm_vec_push(&places->short_regions, place->region)
-			       : 0;
+		if (pm_place_is_way_in(place))
+			return pm_vec_push(&places->short_regions, place->region);
+		return 0;
 	}
 	if (asprintf(&path, "/proc/self/fd/%d", region->fd) < 0)
 		return -ENOMEM;
@@ -56,7 +56,7 @@ static int uprobe_add_place(struct pm_up_places *places, const struct pm_regions
 		free(path);
 		return -ENOMEM;
 	}
-	snprintf(spec.name, sizeof(spec.name), "%s", region->name ? region->name : "");
+	snprintf(spec.name, sizeof(spec.name), "%s", pm_text_or_empty(region->name));
 	spec.path = path;
 	if (pm_vec_push(&places->specs, spec) < 0 ||
 	    pm_vec_push(&places->order, index) < 0 ||
@@ -94,7 +94,10 @@ bool pm_up_class(const struct pm_up_places *places, uint32_t region, uint32_t wh
 {
 	if (which >= (places->by_region ? 2 : 1))
 		return false;
-	*out = places->by_region ? 2 * region + which : 0;
+	if (places->by_region)
+		*out = 2 * region + which;
+	else
+		*out = 0;
 	return true;
 }
 

@@ -43,18 +43,17 @@ static int uprobe_fill_counts(const struct pm_up_engine *it, struct pm_stat_valu
 		struct pm_count count = pm_count_scale(&reads[i]);
 
 		if (ret < 0 || it->stat->events.data[i].state != PM_STAT_OK || crowded) {
-			values[i].state = it->stat->events.data[i].state == PM_STAT_OK
-						  ? PM_STAT_NOT_COUNTED
-						  : it->stat->events.data[i].state;
+			if (it->stat->events.data[i].state == PM_STAT_OK)
+				values[i].state = PM_STAT_NOT_COUNTED;
+			else
+				values[i].state = it->stat->events.data[i].state;
 			continue;
 		}
-		values[i] = (struct pm_stat_value){ .state = count.state,
-						    .value = count.value,
-						    .raw = count.raw,
-						    .enabled_ns = count.enabled_ns,
-						    .running_ns = count.running_ns };
+		values[i] = pm_tell_value(&count);
 	}
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static int uprobe_fill_run(struct pm_up_engine *it)
@@ -64,10 +63,8 @@ static int uprobe_fill_run(struct pm_up_engine *it)
 	int ret;
 
 	run.exited = child->status_known && !it->options->targets;
-	if (run.exited && WIFEXITED(child->status))
-		run.exit_code = WEXITSTATUS(child->status);
-	if (run.exited && WIFSIGNALED(child->status))
-		run.signal = WTERMSIG(child->status);
+	if (run.exited)
+		pm_tell_status(&run, child->status);
 	run.stopped = it->timed_out || child->interrupts > 0;
 	run.values = pm_stat_values_new(it->stat->events.len);
 	if (!run.values)
@@ -83,18 +80,24 @@ static int uprobe_fill_run(struct pm_up_engine *it)
 	return ret;
 }
 
-/* Of column @at: the cost inside a call or, with @inner, the cost of its entry and exit
- * to an enclosing call. */
-static uint64_t cost_of_call(const struct pm_up_engine *it, bool cheap, bool inner,
-			     size_t at)
+/* The part of the cost of a call. */
+enum cost_part {
+	COST_INSIDE, /* added to the call itself */
+	COST_AROUND, /* of its entry and exit: added to an enclosing call */
+};
+
+/* Of column @at. */
+static uint64_t cost_of_call(const struct pm_up_engine *it, bool cheap,
+			     enum cost_part part, size_t at)
 {
-	return inner ? it->cost.visit[cheap][at] + it->cost.visit[0][at]
-		     : it->cost.call[cheap][at];
+	if (part == COST_AROUND)
+		return it->cost.visit[cheap][at] + it->cost.visit[0][at];
+	return it->cost.call[cheap][at];
 }
 
 /* The average over the calls seen, in the scopes from @first on. */
-static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, bool inner,
-			  size_t at)
+static uint64_t mean_cost(const struct pm_up_engine *it, size_t first,
+			  enum cost_part part, size_t at)
 {
 	const struct pm_regions *regions = it->options->regions;
 	unsigned __int128 sum = 0;
@@ -107,13 +110,15 @@ static uint64_t mean_cost(const struct pm_up_engine *it, size_t first, bool inne
 		if (regions->list.data[i].sum >= 0)
 			continue;
 		sum += (unsigned __int128)it->stat->scopes.data[scope].calls *
-		       cost_of_call(it, cheap, inner, at);
+		       cost_of_call(it, cheap, part, at);
 		calls += it->stat->scopes.data[scope++].calls;
 	}
-	return calls > 0 ? (uint64_t)(sum / calls) : cost_of_call(it, false, inner, at);
+	if (calls > 0)
+		return (uint64_t)(sum / calls);
+	return cost_of_call(it, false, part, at);
 }
 
-static int fill_overhead(struct pm_up_engine *it, size_t first, bool inner,
+static int fill_overhead(struct pm_up_engine *it, size_t first, enum cost_part part,
 			 struct pm_stat_value **out)
 {
 	struct pm_stat *stat = it->stat;
@@ -130,7 +135,7 @@ static int fill_overhead(struct pm_up_engine *it, size_t first, bool inner,
 			values[i].state = stat->events.data[i].state;
 		else if (is_wall || i < specs)
 			values[i] = (struct pm_stat_value){
-				.value = mean_cost(it, first, inner, is_wall ? specs : i)
+				.value = mean_cost(it, first, part, is_wall ? specs : i)
 			};
 		values[i].raw = values[i].value;
 	}
@@ -266,12 +271,14 @@ int pm_up_tell(struct pm_up_engine *it, struct pm_error *err)
 		ret = pm_calls_finish(it->calls, it->stat, it->run,
 				      take_off ? it->cost.call[0] : NULL);
 	if (ret == 0 && it->cost.known)
-		ret = fill_overhead(it, first, false, &it->stat->overhead);
+		ret = fill_overhead(it, first, COST_INSIDE, &it->stat->overhead);
 	if (ret == 0 && it->cost.known)
-		ret = fill_overhead(it, first, true, &it->stat->overhead_inner);
+		ret = fill_overhead(it, first, COST_AROUND, &it->stat->overhead_inner);
 	if (ret == 0) {
 		fill_lost(it, first);
 		ret = uprobe_add_warnings(it);
 	}
-	return ret < 0 ? pm_up_no_memory(err) : 0;
+	if (ret < 0)
+		return pm_up_no_memory(err);
+	return 0;
 }

@@ -66,8 +66,11 @@ static int uprobe_handle_process(struct pm_up_engine *it, pid_t pid, bool begins
 
 	while (at > 0 && it->descendants.data[at - 1] != pid)
 		at--;
-	if (begins)
-		return at > 0 ? 0 : pm_vec_push(&it->descendants, pid);
+	if (begins) {
+		if (at > 0)
+			return 0;
+		return pm_vec_push(&it->descendants, pid);
+	}
 	if (at > 0)
 		it->descendants.data[at - 1] =
 			it->descendants.data[--it->descendants.len];
@@ -111,8 +114,10 @@ int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 
 	pm_hits_begin(it->hits, final);
 	while ((ret = pm_hits_next(it->hits, &what, &hit, &record, err)) == 1) {
-		ret = what == PM_HITS_HIT ? uprobe_handle_hit(it, &hit)
-					  : uprobe_handle_record(it, &record);
+		if (what == PM_HITS_HIT)
+			ret = uprobe_handle_hit(it, &hit);
+		else
+			ret = uprobe_handle_record(it, &record);
 		if (ret < 0)
 			return pm_up_no_memory(err);
 	}
@@ -167,11 +172,14 @@ static bool uprobe_is_over(struct pm_up_engine *it)
 
 static int uprobe_follow_hits(struct pm_up_engine *it, struct pm_error *err)
 {
-	int tick = pm_hits_finds_threads(it->hits) ? TICK_LATE_MS
-		   : it->options->live             ? TICK_LIVE_MS
-						   : TICK_MS;
+	int tick = TICK_MS;
 	bool over = false;
 	int ret = 0;
+
+	if (pm_hits_finds_threads(it->hits))
+		tick = TICK_LATE_MS;
+	else if (it->options->live)
+		tick = TICK_LIVE_MS;
 
 	while (!over && ret == 0) {
 		if (fill_poll(it) < 0)
@@ -187,7 +195,9 @@ static int uprobe_follow_hits(struct pm_up_engine *it, struct pm_error *err)
 	it->end_ns = pm_now_ns();
 	pm_hits_disable(it->hits);
 	pm_up_hold_end(it);
-	return ret == 0 ? pm_up_drain(it, true, err) : ret;
+	if (ret == 0)
+		return pm_up_drain(it, true, err);
+	return ret;
 }
 
 /* The counting has failed halfway; this must not affect the command. */
@@ -242,7 +252,9 @@ static int begin_held(struct pm_up_engine *it, struct pm_error *err)
 {
 	int ret = pm_launch_begin(&it->child->launch, err);
 
-	return ret == 0 ? pm_up_hold_until_exec(it, err) : ret;
+	if (ret == 0)
+		return pm_up_hold_until_exec(it, err);
+	return ret;
 }
 
 static int uprobe_launch_command(struct pm_up_engine *it, struct pm_error *err)
@@ -311,13 +323,12 @@ static void uprobe_on_call_ended(void *user, uint32_t region,
 				 const struct pm_visit *exit, uint32_t depth)
 {
 	const struct pm_up_engine *it = user;
+	const uint64_t *subtracted = NULL;
 
-	pm_live_call(it->options, it->stat,
-		     it->cost.known && !it->options->keep_overhead
-			     ? it->cost.call[pm_up_entered_cheaply(it->options->regions,
-								   region)]
-			     : NULL,
-		     region, entry, exit, depth);
+	if (it->cost.known && !it->options->keep_overhead)
+		subtracted = it->cost.call[pm_up_entered_cheaply(it->options->regions,
+								 region)];
+	pm_live_call(it->options, it->stat, subtracted, region, entry, exit, depth);
 }
 
 static int uprobe_name_caller(void *user, uint32_t caller, struct pm_stat_caller *out)
@@ -373,12 +384,17 @@ static int uprobe_engine_prepare(struct pm_up_engine *it, struct pm_error *err)
 		ret = pm_calls_new(&it->calls, &calls);
 	if (ret == 0 && options->calls_from > 0) {
 		it->callers = pm_callers_new(options->calls_from);
-		ret = it->callers ? 0 : -ENOMEM;
+		if (it->callers)
+			ret = 0;
+		else
+			ret = -ENOMEM;
 	}
 	for (size_t i = 0; i < 2 && ret == 0 && it->cost.known; i++)
 		ret = pm_calls_set_costs(it->calls, i == 1, it->cost.call[i],
 					 it->cost.visit[i]);
-	return ret < 0 ? pm_up_no_memory(err) : 0;
+	if (ret < 0)
+		return pm_up_no_memory(err);
+	return 0;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
@@ -400,9 +416,12 @@ int pm_engine_uprobe_run(struct pm_stat *stat, const struct pm_engine_options *o
 
 	if (ret == 0)
 		ret = uprobe_engine_prepare(&it, err);
-	if (ret == 0)
-		ret = options->targets ? uprobe_attach_targets(&it, err)
-				       : uprobe_launch_command(&it, err);
+	if (ret == 0) {
+		if (options->targets)
+			ret = uprobe_attach_targets(&it, err);
+		else
+			ret = uprobe_launch_command(&it, err);
+	}
 	if (ret < 0)
 		return ret;
 	if (options->timeout_ns > 0)

@@ -116,18 +116,18 @@ static enum pm_stat_class spec_noise_class(const struct pm_event_spec *spec)
 	static const char *const steady[] = { "instructions", "branches", "page-faults",
 					      "minor-faults" };
 
-	return name_is_one_of(spec->name, steady, PM_ARRAY_LEN(steady))
-		       ? PM_STAT_LOW_NOISE
-		       : PM_STAT_NOISY;
+	if (name_is_one_of(spec->name, steady, PM_ARRAY_LEN(steady)))
+		return PM_STAT_LOW_NOISE;
+	return PM_STAT_NOISY;
 }
 
 /* An event that is not a cost by itself is neither good nor bad. */
 static int8_t spec_better_direction(const struct pm_event_spec *spec)
 {
-	return spec->kind == PM_EVENT_HARDWARE || spec->kind == PM_EVENT_SOFTWARE ||
-			       spec->kind == PM_EVENT_CACHE
-		       ? -1
-		       : 0;
+	if (spec->kind == PM_EVENT_HARDWARE || spec->kind == PM_EVENT_SOFTWARE ||
+	    spec->kind == PM_EVENT_CACHE)
+		return -1;
+	return 0;
 }
 
 static bool spec_is_in_group(const struct pm_event_specs *specs, size_t index)
@@ -169,11 +169,15 @@ static int add_event_of_spec(struct pm_stat *stat, const struct pm_event_specs *
 		.default_set = default_set,
 	};
 	char unit[PM_EVENT_UNIT_MAX];
+	const char *requested = spec->requested, *shown_unit = unit;
 
 	pm_event_spec_unit(spec, unit, &event.scale);
-	return stat_push_event(stat, &event, spec->name,
-			       spec->requested[0] ? spec->requested : spec->name,
-			       is_clock(spec) ? "ns" : unit, source_of(spec));
+	if (!requested[0])
+		requested = spec->name;
+	if (is_clock(spec))
+		shown_unit = "ns";
+	return stat_push_event(stat, &event, spec->name, requested, shown_unit,
+			       source_of(spec));
 }
 
 int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *specs,

@@ -17,14 +17,24 @@ static void write_back(uint32_t word, struct pm_flow_insn *insn, int64_t by)
 		insn->fact = PM_FLOW_FACT_POP;
 }
 
+/* The size of each register of a pair, as a power of two in bytes. */
+static unsigned int pair_size(uint32_t word, bool vector, bool load)
+{
+	if (vector)
+		return 2 + pm_a64_field(word, 31, 30);
+	if (pm_a64_bit(word, 31))
+		return 3;
+	if (!pm_a64_bit(word, 30))
+		return 2;
+	if (load)
+		return 2; /* ldpsw */
+	return 4; /* stgp */
+}
+
 static void a64_classify_pair(uint32_t word, struct pm_flow_insn *insn)
 {
 	bool vector = pm_a64_bit(word, 26), load = pm_a64_bit(word, 22);
-	unsigned int size = vector                  ? 2 + pm_a64_field(word, 31, 30)
-			    : pm_a64_bit(word, 31)  ? 3
-			    : !pm_a64_bit(word, 30) ? 2
-			    : load                  ? 2 /* ldpsw */
-						    : 4; /* stgp */
+	unsigned int size = pair_size(word, vector, load);
 
 	if (load && !vector) {
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
@@ -68,7 +78,10 @@ static void a64_classify_single(uint32_t word, struct pm_flow_insn *insn)
 			return;
 		fact_of_load(word, insn, 0);
 		insn->index = (uint8_t)pm_a64_field(word, 20, 16);
-		insn->scale = pm_a64_bit(word, 12) ? insn->size : 1;
+		if (pm_a64_bit(word, 12))
+			insn->scale = insn->size;
+		else
+			insn->scale = 1;
 	} else if (how == 0) {
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(
 					      word, 4, 0))); /* an atomic operation */
@@ -121,7 +134,10 @@ static void a64_classify_literal(uint32_t word, struct pm_flow_insn *insn)
 		insn->size = (uint8_t)(4u << size);
 	} else if (size < 3) {
 		pm_a64_write_to(insn, pm_a64_plain(pm_a64_field(word, 4, 0)));
-		insn->size = size == 1 ? 8 : 4;
+		if (size == 1)
+			insn->size = 8;
+		else
+			insn->size = 4;
 	}
 	insn->fact = PM_FLOW_FACT_LOAD;
 	insn->value = insn->address + (uint64_t)(pm_a64_sfield(word, 23, 5) * 4);

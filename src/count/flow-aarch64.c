@@ -99,9 +99,11 @@ static void a64_classify_immediates(uint32_t word, struct pm_flow_insn *insn)
 	case 1:
 		pm_a64_write_to(insn, pm_a64_plain(to));
 		insn->fact = PM_FLOW_FACT_ADDRESS;
-		insn->value = pm_a64_bit(word, 31) ? (insn->address & ~UINT64_C(4095)) +
-							     (uint64_t)(distance * 4096)
-						   : insn->address + (uint64_t)distance;
+		if (pm_a64_bit(word, 31))
+			insn->value = (insn->address & ~UINT64_C(4095)) +
+				      (uint64_t)(distance * 4096);
+		else
+			insn->value = insn->address + (uint64_t)distance;
 		insn->cheap = true;
 		break;
 	case 2:
@@ -226,15 +228,23 @@ static void a64_classify_zero(uint32_t word, struct pm_flow_insn *insn)
 
 	jump_to(insn, PM_FLOW_BRANCH,
 		one_bit ? pm_a64_sfield(word, 18, 5) : pm_a64_sfield(word, 23, 5));
-	insn->condition = pm_a64_bit(word, 24) ? PM_PLACE_IF_BITS : PM_PLACE_IF_NO_BITS;
+	if (pm_a64_bit(word, 24))
+		insn->condition = PM_PLACE_IF_BITS;
+	else
+		insn->condition = PM_PLACE_IF_NO_BITS;
 	insn->condition_register = (uint8_t)pm_a64_field(word, 4, 0);
-	insn->condition_bits = one_bit ? UINT64_C(1) << (pm_a64_field(word, 31, 31) * 32 +
-							 pm_a64_field(word, 23, 19))
-				       : all;
+	if (one_bit)
+		insn->condition_bits = UINT64_C(1) << (pm_a64_field(word, 31, 31) * 32 +
+						       pm_a64_field(word, 23, 19));
+	else
+		insn->condition_bits = all;
 	/* The register is the zero register. */
 	if (insn->condition_register == PM_A64_SP) {
 		insn->condition = 0;
-		insn->kind = pm_a64_bit(word, 24) ? PM_FLOW_PLAIN : PM_FLOW_JUMP;
+		if (pm_a64_bit(word, 24))
+			insn->kind = PM_FLOW_PLAIN;
+		else
+			insn->kind = PM_FLOW_JUMP;
 	}
 }
 
@@ -317,12 +327,13 @@ static void a64_classify_control(uint32_t word, struct pm_flow_insn *insn)
 	else if ((word & 0x7c000000) == 0x34000000)
 		a64_classify_zero(word, insn);
 	else if ((word & 0xff000000) == 0xd4000000)
-		/* brk and hlt */
-		insn->kind =
-			pm_a64_field(word, 23, 21) == 1 || pm_a64_field(word, 23, 21) == 2
-				? PM_FLOW_STOP
-				: PM_FLOW_PLAIN;
-	else if ((word & 0xff000000) == 0xd5000000)
+	/* brk and hlt */
+	{
+		if (pm_a64_field(word, 23, 21) == 1 || pm_a64_field(word, 23, 21) == 2)
+			insn->kind = PM_FLOW_STOP;
+		else
+			insn->kind = PM_FLOW_PLAIN;
+	} else if ((word & 0xff000000) == 0xd5000000)
 		a64_classify_system(word, insn);
 	else if ((word & 0xfe000000) == 0xd6000000)
 		a64_classify_register_jump(word, insn);
@@ -338,9 +349,12 @@ static void a64_classify(uint32_t word, const struct pm_flow *flow,
 	switch (pm_a64_field(word, 28, 25)) {
 	case 0:
 		/* udf, which includes a word of zeros; matrix instructions */
-		insn->kind = word < 0x10000         ? PM_FLOW_STOP
-			     : pm_a64_bit(word, 31) ? PM_FLOW_PLAIN
-						    : PM_FLOW_BAD;
+		if (word < 0x10000)
+			insn->kind = PM_FLOW_STOP;
+		else if (pm_a64_bit(word, 31))
+			insn->kind = PM_FLOW_PLAIN;
+		else
+			insn->kind = PM_FLOW_BAD;
 		insn->pad = word == 0;
 		break;
 	case 2:

@@ -196,10 +196,12 @@ int pm_flow_follow(struct pm_flow *flow)
 	struct walk walk = { .flow = flow, .states = states };
 	struct state entry = { .sp_known = true };
 	size_t first = pm_flow_find(flow, flow->entry);
-	int ret = !states             ? -ENOMEM
-		  : first == SIZE_MAX ? 0
-				      : walk_arrive(&walk, first, &entry);
+	int ret = 0;
 
+	if (!states)
+		return -ENOMEM;
+	if (first != SIZE_MAX)
+		ret = walk_arrive(&walk, first, &entry);
 	if (ret == 0)
 		ret = walk_run(&walk);
 	for (size_t i = 0; i < flow->insns.len && ret == 0; i++)

@@ -78,8 +78,11 @@ static size_t limit_of(const struct pm_flow *flow, size_t at, uint8_t reg)
 	for (size_t back = 0; at-- > 0 && back < BACK_MAX; back++) {
 		const struct pm_flow_insn *insn = &flow->insns.data[at];
 
-		if (insn->fact == PM_FLOW_FACT_LIMIT && insn->from == reg)
-			return insn->value < TARGETS_MAX ? (size_t)insn->value + 1 : 0;
+		if (insn->fact == PM_FLOW_FACT_LIMIT && insn->from == reg) {
+			if (insn->value < TARGETS_MAX)
+				return (size_t)insn->value + 1;
+			return 0;
+		}
 		if (insn->fact == PM_FLOW_FACT_NONE ||
 		    (insn->to != reg && insn->to_also != reg))
 			continue;
@@ -160,9 +163,10 @@ static int by_distances(struct pm_flow *flow, const struct pm_flow_source *sourc
 
 	for (int i = 0; i < 2; i++) {
 		size_t at = writer_of(flow, add, parts[i], BACK_MAX);
-		const struct pm_flow_insn *load =
-			at == SIZE_MAX ? NULL : &flow->insns.data[at];
+		const struct pm_flow_insn *load = NULL;
 
+		if (at != SIZE_MAX)
+			load = &flow->insns.data[at];
 		if (!load || load->fact != PM_FLOW_FACT_LOAD || load->size > 4 ||
 		    load->index == PM_FLOW_NO_REGISTER)
 			continue;

@@ -99,8 +99,10 @@ static void set_sp_lost(struct pm_flow_insn *insn)
 
 static void set_sp_moved(struct pm_flow_insn *insn, int64_t by)
 {
-	insn->sp_effect =
-		by >= INT32_MIN && by <= INT32_MAX ? PM_FLOW_SP_ADD : PM_FLOW_SP_LOST;
+	if (by >= INT32_MIN && by <= INT32_MAX)
+		insn->sp_effect = PM_FLOW_SP_ADD;
+	else
+		insn->sp_effect = PM_FLOW_SP_LOST;
 	insn->sp_by = (int32_t)by;
 }
 
@@ -119,8 +121,10 @@ static void copy_pointer(struct pm_flow_insn *insn, uint8_t to, uint8_t from,
 			set_sp_lost(insn);
 		insn->sp_by = (int32_t)-disp;
 	} else if (to == RBP) {
-		insn->fp_effect =
-			from == RSP && fits ? PM_FLOW_FP_FROM_SP : PM_FLOW_FP_LOST;
+		if (from == RSP && fits)
+			insn->fp_effect = PM_FLOW_FP_FROM_SP;
+		else
+			insn->fp_effect = PM_FLOW_FP_LOST;
 		insn->fp_by = (int32_t)-disp;
 	}
 }
@@ -206,8 +210,10 @@ static void x86_set_memory_operand(const cs_insn *from, const x86_op_mem *mem,
 	insn->value = (uint64_t)mem->disp;
 	if (mem->base == X86_REG_RIP)
 		insn->value += from->address + from->size;
-	insn->base = mem->base == X86_REG_RIP ? PM_FLOW_NO_REGISTER
-					      : register_number(mem->base);
+	if (mem->base == X86_REG_RIP)
+		insn->base = PM_FLOW_NO_REGISTER;
+	else
+		insn->base = register_number(mem->base);
 	insn->index = register_number(mem->index);
 	insn->scale = (uint8_t)mem->scale;
 }
@@ -220,7 +226,10 @@ static void x86_find_facts(const cs_insn *from, struct pm_flow_insn *insn)
 	if (x86->op_count == 0 || op[0].type != X86_OP_REG || op[0].access == CS_AC_READ)
 		return;
 	insn->to = register_number(op[0].reg);
-	insn->fact = from->id == X86_INS_POP ? PM_FLOW_FACT_POP : PM_FLOW_FACT_WRITE;
+	if (from->id == X86_INS_POP)
+		insn->fact = PM_FLOW_FACT_POP;
+	else
+		insn->fact = PM_FLOW_FACT_WRITE;
 	if (x86->op_count != 2)
 		return;
 	if (from->id == X86_INS_LEA && op[1].mem.base == X86_REG_RIP) {
@@ -278,9 +287,12 @@ static void x86_classify_jump(const cs_insn *from, struct pm_flow_insn *insn)
 	}
 	if (insn->kind == PM_FLOW_CALL)
 		return;
-	insn->kind = insn->has_target && !always ? PM_FLOW_BRANCH
-		     : insn->has_target          ? PM_FLOW_JUMP
-						 : PM_FLOW_INDIRECT;
+	if (insn->has_target && !always)
+		insn->kind = PM_FLOW_BRANCH;
+	else if (insn->has_target)
+		insn->kind = PM_FLOW_JUMP;
+	else
+		insn->kind = PM_FLOW_INDIRECT;
 	if (insn->kind == PM_FLOW_BRANCH)
 		insn->condition = condition_of(from);
 	if (insn->kind != PM_FLOW_INDIRECT || x86->op_count != 1)
@@ -380,20 +392,39 @@ static size_t operand_len(const uint8_t *bytes, size_t left, size_t at)
  * their length can be computed. */
 static uint8_t vector_len(const uint8_t *bytes, size_t left)
 {
-	size_t opcode_at = bytes[0] == 0xc5 ? 2 : bytes[0] == 0xc4 ? 3 : 4, len;
+	size_t opcode_at, len;
 	uint8_t map, opcode;
 	bool has_byte;
 
-	if ((bytes[0] != 0xc5 && bytes[0] != 0xc4 && bytes[0] != 0x62) ||
-	    left < opcode_at + 2)
+	if (left < 2)
 		return 0;
-	map = bytes[0] == 0xc5 ? 1 : bytes[1] & (bytes[0] == 0xc4 ? 31 : 7);
+	switch (bytes[0]) {
+	case 0xc5:
+		opcode_at = 2;
+		map = 1;
+		break;
+	case 0xc4:
+		opcode_at = 3;
+		map = bytes[1] & 31;
+		break;
+	case 0x62:
+		opcode_at = 4;
+		map = bytes[1] & 7;
+		break;
+	default:
+		return 0;
+	}
+	if (left < opcode_at + 2)
+		return 0;
+
 	opcode = bytes[opcode_at];
 	has_byte = map == 3 ||
 		   (map == 1 && ((opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 ||
 				 (opcode >= 0xc4 && opcode <= 0xc6)));
 	len = opcode_at + 1 + operand_len(bytes, left, opcode_at + 1) + has_byte;
-	return map > 0 && len <= left && len < 16 ? (uint8_t)len : 0;
+	if (map > 0 && len <= left && len < 16)
+		return (uint8_t)len;
+	return 0;
 }
 
 /*

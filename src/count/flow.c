@@ -40,16 +40,18 @@ size_t pm_flow_find(const struct pm_flow *flow, uint64_t address)
 		else
 			high = mid;
 	}
-	return low < flow->insns.len && flow->insns.data[low].address == address
-		       ? low
-		       : SIZE_MAX;
+	if (low < flow->insns.len && flow->insns.data[low].address == address)
+		return low;
+	return SIZE_MAX;
 }
 
 size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address)
 {
 	size_t at = pm_flow_find(flow, address);
 
-	return at == SIZE_MAX && address > 0 ? pm_flow_find(flow, address - 1) : at;
+	if (at == SIZE_MAX && address > 0)
+		return pm_flow_find(flow, address - 1);
+	return at;
 }
 
 /* ---- machines ---------------------------------------------------------------------------- */
@@ -68,7 +70,9 @@ static int open_machine_decoder(struct decoder *decoder,
 	for (size_t i = 0; i < PM_ARRAY_LEN(machines); i++)
 		if (machines[i]->number == source->machine) {
 			decoder->machine = machines[i];
-			return machines[i]->open ? machines[i]->open(&decoder->state) : 0;
+			if (machines[i]->open)
+				return machines[i]->open(&decoder->state);
+			return 0;
 		}
 	return -EOPNOTSUPP;
 }
@@ -85,14 +89,14 @@ static int compare_insn_addresses(const void *a, const void *b)
 {
 	const struct pm_flow_insn *x = a, *y = b;
 
-	return (x->address > y->address) - (x->address < y->address);
+	return PM_COMPARE(x->address, y->address);
 }
 
 static int compare_flow_pieces(const void *a, const void *b)
 {
 	const struct pm_probe_piece *x = a, *y = b;
 
-	return (x->low > y->low) - (x->low < y->low);
+	return PM_COMPARE(x->low, y->low);
 }
 
 static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
@@ -102,8 +106,11 @@ static int add_piece(struct pm_flow *flow, const struct pm_flow_source *source,
 	size_t len, before = flow->insns.len;
 	int ret;
 
-	if (piece->high <= piece->low || piece->high - piece->low > PIECE_BYTES_MAX)
-		return piece->high <= piece->low ? -ENODATA : -E2BIG;
+	if (piece->high <= piece->low || piece->high - piece->low > PIECE_BYTES_MAX) {
+		if (piece->high <= piece->low)
+			return -ENODATA;
+		return -E2BIG;
+	}
 	/* Overlapping pieces would add an instruction twice. */
 	for (size_t i = 0; i < flow->pieces.len; i++)
 		if (piece->low < flow->pieces.data[i].high &&
@@ -171,7 +178,9 @@ static int add_parts(struct pm_flow *flow, const struct pm_flow_source *source,
 			more = true;
 		}
 	}
-	return ret == -ENODATA ? 0 : ret;
+	if (ret == -ENODATA)
+		return 0;
+	return ret;
 }
 
 static void forget_jumps(struct pm_flow *flow)
@@ -187,11 +196,11 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 		      struct decoder *decoder, const struct pm_probe_piece *piece)
 {
 	struct pm_flow other = { 0 };
-	int ret = piece->high - piece->low > PART_BYTES_MAX
-			  ? -ENODATA
-			  : add_piece(&other, source, decoder, piece);
+	int ret = -ENODATA;
 	bool found = false;
 
+	if (piece->high - piece->low <= PART_BYTES_MAX)
+		ret = add_piece(&other, source, decoder, piece);
 	for (size_t i = 0; i < other.insns.len && ret == 0 && !found; i++) {
 		const struct pm_flow_insn *insn = &other.insns.data[i];
 
@@ -199,7 +208,11 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 			insn->target != flow->entry && pm_flow_holds(flow, insn->target);
 	}
 	pm_flow_close(&other);
-	return ret == -ENODATA ? 0 : ret < 0 ? ret : found;
+	if (ret == -ENODATA)
+		return 0;
+	if (ret < 0)
+		return ret;
+	return found;
 }
 
 /* A tail call has released the stack frame and does not come back. Other jumps out of the
@@ -218,7 +231,10 @@ static int add_nameless_part(struct pm_flow *flow, const struct pm_flow_source *
 		    !insn->sp_known || pm_flow_holds(flow, insn->target) ||
 		    !source->part(source->user, insn->target, &piece))
 			continue;
-		ret = insn->sp != 0 ? 1 : comes_back(flow, source, decoder, &piece);
+		if (insn->sp != 0)
+			ret = 1;
+		else
+			ret = comes_back(flow, source, decoder, &piece);
 		if (ret > 0)
 			ret = add_piece(flow, source, decoder, &piece);
 		if (ret < 0 && ret != -ENODATA)
@@ -239,9 +255,14 @@ static int decode_all_parts(struct pm_flow *flow, const struct pm_flow_source *s
 		ret = pm_flow_find_tables(flow, source);
 		if (ret == 0)
 			ret = pm_flow_follow(flow);
-		more = ret < 0 ? ret : add_nameless_part(flow, source, decoder);
+		if (ret < 0)
+			more = ret;
+		else
+			more = add_nameless_part(flow, source, decoder);
 	}
-	return more < 0 ? more : ret;
+	if (more < 0)
+		return more;
+	return ret;
 }
 
 int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
@@ -374,7 +395,9 @@ size_t pm_place_choose(const struct pm_place *candidates, size_t len)
 		if (ret == len)
 			ret = i;
 	}
-	return ret < len ? ret : 0;
+	if (ret < len)
+		return ret;
+	return 0;
 }
 
 /* Whether control at @insn always continues with the instruction after it. */
@@ -464,8 +487,10 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 {
 	PM_AUTO_FREE bool *is_target = find_targets(flow);
 	size_t first = pm_flow_find(flow, flow->entry);
-	int ret = is_target ? 0 : -ENOMEM;
+	int ret = 0;
 
+	if (!is_target)
+		ret = -ENOMEM;
 	if (first == SIZE_MAX || ret < 0)
 		return ret;
 	ret = add_entry(flow, is_target, first, places, doubts);
@@ -474,7 +499,9 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 			ret = add_insn_place(places, &flow->insns.data[i], PM_PLACE_EXIT,
 					     doubts);
 	doubts->bad_bytes += flow->bad_bytes;
-	return ret < 0 ? ret : add_end(flow, places);
+	if (ret < 0)
+		return ret;
+	return add_end(flow, places);
 }
 
 /* ---- ranges -------------------------------------------------------------------------------- */
@@ -521,10 +548,12 @@ static uint8_t *mark_ranges(const struct pm_flow *flow,
 {
 	uint8_t *marks = calloc(flow->insns.len + 1, 1);
 
-	for (size_t i = 0; i < flow->insns.len && marks; i++)
-		marks[i] = ranges_contain(ranges, len, flow->insns.data[i].address)
-				   ? INSIDE
-				   : 0;
+	for (size_t i = 0; i < flow->insns.len && marks; i++) {
+		if (ranges_contain(ranges, len, flow->insns.data[i].address))
+			marks[i] = INSIDE;
+		else
+			marks[i] = 0;
+	}
 	return marks;
 }
 
@@ -555,8 +584,10 @@ int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges->data, ranges->len);
 	PM_AUTO_FREE uint8_t *is_lent = mark_ranges(flow, lent, len);
 	bool changed = true;
-	int ret = marks && is_lent ? 0 : -ENOMEM;
+	int ret = 0;
 
+	if (!marks || !is_lent)
+		ret = -ENOMEM;
 	for (size_t i = 0; i < flow->insns.len && ret == 0; i++) {
 		is_lent[i] &= !marks[i];
 		marks[i] |= is_lent[i];
@@ -636,9 +667,11 @@ int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece
 {
 	PM_AUTO_FREE uint8_t *marks = mark_ranges(flow, ranges, len);
 	PM_AUTO_FREE bool *is_target = find_targets(flow);
-	int ret = marks && is_target ? 0 : -ENOMEM;
+	int ret = 0;
 	bool anywhere;
 
+	if (!marks || !is_target)
+		ret = -ENOMEM;
 	if (ret < 0)
 		return ret;
 	mark_ways(flow, marks);

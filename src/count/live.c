@@ -8,7 +8,7 @@ static uint64_t value_less_cost_of_visit(uint64_t value, const uint64_t *cost,
 {
 	if (!cost)
 		return value;
-	return value > cost[index] ? value - cost[index] : 0;
+	return PM_SUB_OR_0(value, cost[index]);
 }
 
 static void put_live_count(const struct pm_engine_options *options, struct pm_str *line,

@@ -18,10 +18,15 @@ static const char variable[] = "PMSELF_MARKS";
 
 int pm_marks_export(const char *value, struct pm_error *err)
 {
-	int ret = value ? setenv(variable, value, 1) : unsetenv(variable);
+	int ret;
 
-	return ret < 0 ? pm_error_set(err, -errno, "environment: %s", strerror(errno))
-		       : 0;
+	if (value)
+		ret = setenv(variable, value, 1);
+	else
+		ret = unsetenv(variable);
+	if (ret < 0)
+		return pm_error_set(err, -errno, "environment: %s", strerror(errno));
+	return 0;
 }
 
 int pm_marks_open(struct pm_marks *marks, struct pm_error *err)

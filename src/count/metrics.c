@@ -41,16 +41,30 @@ static const struct formula formulas[] = {
 	  "slots", 100 },
 };
 
-/* The first event of this name that counts user space only if @user_only, and otherwise
- * all levels; with @any_level, either. Events that count different code make no ratio. */
-static bool find_ratio_event(const struct pm_stat *stat, const char *name, bool user_only,
-			     bool any_level, uint32_t *out)
+/* The code that an event counts. */
+enum levels {
+	LEVELS_ANY,
+	LEVELS_ALL,
+	LEVELS_USER,
+};
+
+static enum levels counted_levels(const struct pm_stat_event *event)
+{
+	if (event->user_only)
+		return LEVELS_USER;
+	return LEVELS_ALL;
+}
+
+/* The first event of this name that counts @levels. Events that count different code make
+ * no ratio. */
+static bool find_ratio_event(const struct pm_stat *stat, const char *name,
+			     enum levels levels, uint32_t *out)
 {
 	for (uint32_t i = 0; i < stat->events.len; i++) {
 		const struct pm_stat_event *event = &stat->events.data[i];
 
 		if (strcmp(event->name, name) != 0 ||
-		    (!any_level && event->user_only != user_only))
+		    (levels != LEVELS_ANY && counted_levels(event) != levels))
 			continue;
 		*out = i;
 		return true;
@@ -109,16 +123,21 @@ static int add_formula_metric(struct pm_stat *stat, const struct formula *formul
 {
 	struct pm_stat_metric metric = { .variant = variant, .scope = scope };
 	struct ratio ratio = { 0 };
+	enum levels levels = LEVELS_ANY;
 	double value;
 
-	if (!find_ratio_event(stat, formula->over, false, true, &ratio.over) ||
-	    !find_ratio_event(stat, formula->under,
-			      stat->events.data[ratio.over].user_only,
-			      is_time(formula->under), &ratio.under))
+	if (!find_ratio_event(stat, formula->over, LEVELS_ANY, &ratio.over))
+		return 0;
+	if (!is_time(formula->under))
+		levels = counted_levels(&stat->events.data[ratio.over]);
+	if (!find_ratio_event(stat, formula->under, levels, &ratio.under))
 		return 0;
 	value = formula->factor * ratio_of_sums(stat, variant, scope, &ratio);
 	metric.known = isfinite(value);
-	metric.value = metric.known ? value : 0;
+	if (metric.known)
+		metric.value = value;
+	else
+		metric.value = 0;
 	metric.event = ratio.over;
 	if (pm_stat_text(&metric.name, formula->name) == 0 &&
 	    pm_stat_text(&metric.unit, formula->unit) == 0 &&

@@ -15,7 +15,9 @@ int pm_passed_init(struct pm_passed *passed, const struct pm_engine_options *opt
 	if (!options->warn)
 		return 0;
 	passed->hits = calloc(options->regions->list.len + 1, sizeof(*passed->hits));
-	return passed->hits ? 0 : -ENOMEM;
+	if (!passed->hits)
+		return -ENOMEM;
+	return 0;
 }
 
 void pm_passed_release(struct pm_passed *passed)

@@ -98,13 +98,15 @@ static int warn_of_tool_events(struct pm_program *program)
 static int warn_of_late_threads(struct pm_program *program)
 {
 	const struct pm_targets *targets = program->options->targets;
-	size_t late = targets ? targets->late.len : 0;
+	size_t late = 0;
 
+	if (targets)
+		late = targets->late.len;
 	if (late == 0)
 		return 0;
 	return pm_tell_warning(program->stat,
 			       "%zu %s while the events were being opened: not counted.",
-			       late, late == 1 ? "thread began" : "threads began");
+			       late, pm_plural(late, "thread began", "threads began"));
 }
 
 int pm_program_tell_events(struct pm_program *program)
@@ -129,19 +131,12 @@ int pm_program_tell_events(struct pm_program *program)
 		ret = pm_tell_warning(program->stat, "%s", notes->texts.data[i]);
 	if (ret == 0)
 		ret = warn_of_missing_hardware(program);
-	return ret == 0 ? warn_of_late_threads(program) : ret;
+	if (ret == 0)
+		return warn_of_late_threads(program);
+	return ret;
 }
 
 /* ---- values ---------------------------------------------------------------------------- */
-
-static struct pm_stat_value value_of_count(const struct pm_count *count)
-{
-	return (struct pm_stat_value){ .state = count->state,
-				       .value = count->value,
-				       .raw = count->raw,
-				       .enabled_ns = count->enabled_ns,
-				       .running_ns = count->running_ns };
-}
 
 static struct pm_stat_value exact_value(uint64_t value)
 {
@@ -180,17 +175,19 @@ static struct pm_stat_value *count_values(const struct pm_program *program,
 
 	/* Before the delay of -D is over there are no values, not even 0. */
 	for (size_t i = 0; ret && program->counting && i < len; i++) {
-		struct pm_count count =
-			row == SIZE_MAX ? pm_counters_total(program->counters, before,
-							    &program->values, i)
-					: pm_counters_row_count(program->counters, before,
-								&program->values, row, i);
+		struct pm_count count;
 
+		if (row == SIZE_MAX)
+			count = pm_counters_total(program->counters, before,
+						  &program->values, i);
+		else
+			count = pm_counters_row_count(program->counters, before,
+						      &program->values, row, i);
 		/* The counts are from before the exec. */
 		if (hidden && count.state <= PM_STAT_NOT_COUNTED)
 			ret[first + i].state = PM_STAT_NOT_PERMITTED;
 		else
-			ret[first + i] = value_of_count(&count);
+			ret[first + i] = pm_tell_value(&count);
 	}
 	/* An event that is unavailable on this machine or to this user has no value in
 	 * any row. */
@@ -295,10 +292,8 @@ static void program_fill_end(const struct pm_program *program, struct pm_stat_ru
 
 	run->stopped = program->timed_out || child->interrupts > 0;
 	run->exited = !program->options->targets && child->status_known;
-	if (!run->exited)
-		return;
-	run->exit_code = WIFEXITED(child->status) ? WEXITSTATUS(child->status) : -1;
-	run->signal = WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0;
+	if (run->exited)
+		pm_tell_status(run, child->status);
 }
 
 static int warn_of_lost_rows(struct pm_program *program)
@@ -347,7 +342,9 @@ int pm_program_fill_run(struct pm_program *program)
 		ret = pm_tell_warning(program->stat,
 				      "it ended before the delay did: nothing was "
 				      "counted.");
-	return ret == 0 ? warn_of_watchdog(program) : ret;
+	if (ret == 0)
+		return warn_of_watchdog(program);
+	return ret;
 }
 
 void pm_program_drop_run(struct pm_program *program)

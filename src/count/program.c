@@ -94,7 +94,9 @@ static int program_start(struct pm_program *program, struct pm_error *err)
 		ret = pm_error_set(err, -EIO, "an event cannot be enabled");
 	/* Taken before the exec, after which a short command may be over at once. */
 	program->begin_ns = pm_now_ns();
-	return ret == 0 && options->command ? pm_child_go(program->child, err) : ret;
+	if (ret == 0 && options->command)
+		return pm_child_go(program->child, err);
+	return ret;
 }
 
 /* ---- while it runs --------------------------------------------------------------------- */
@@ -144,7 +146,7 @@ static uint64_t next_time(const struct pm_program *program)
 
 	if (program->delay_until_ns < next)
 		next = program->delay_until_ns;
-	return program->next_interval_ns < next ? program->next_interval_ns : next;
+	return PM_MIN(program->next_interval_ns, next);
 }
 
 /*
@@ -168,7 +170,10 @@ static int check_command_exec(struct pm_program *program, struct pm_error *err)
 		return 0;
 	ret = pm_counters_read(program->counters, &program->values, err);
 	program->hidden = ret == 0;
-	program->hidden_enabled_ns = ret == 0 ? pm_program_enabled_ns(program) : 0;
+	if (ret == 0)
+		program->hidden_enabled_ns = pm_program_enabled_ns(program);
+	else
+		program->hidden_enabled_ns = 0;
 	return ret;
 }
 
@@ -223,9 +228,10 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 	if (program->options->interval_ns > 0)
 		program->next_interval_ns =
 			program->begin_ns + program->options->interval_ns;
-	return ret < 0 ? pm_error_set(err, ret, "an event cannot be enabled: %s",
-				      strerror(-ret))
-		       : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "an event cannot be enabled: %s",
+				    strerror(-ret));
+	return 0;
 }
 
 /* Handles the marks of the command, which waits until the counters are on or off. */
@@ -249,10 +255,10 @@ static int handle_marks(struct pm_program *program, struct pm_error *err)
 		marks->on = begin;
 		pm_marks_answer(marks, mark);
 	}
-	return ret < 0 && ret != -ESRCH
-		       ? pm_error_set(err, ret, "an event cannot be switched: %s",
-				      strerror(-ret))
-		       : 0;
+	if (ret < 0 && ret != -ESRCH)
+		return pm_error_set(err, ret, "an event cannot be switched: %s",
+				    strerror(-ret));
+	return 0;
 }
 
 static int program_follow_run(struct pm_program *program, struct pm_error *err)
@@ -344,7 +350,9 @@ static int program_finish_run(struct pm_program *program, struct pm_error *err)
 		return pm_marks_none(program->options->command[0], NULL, NULL, err);
 	if (ret == 0)
 		ret = pm_program_fill_run(program);
-	return ret < 0 ? pm_error_set(err, ret, "no memory for the values") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory for the values");
+	return 0;
 }
 
 static int begin_run(struct pm_program *program, struct pm_error *err)
@@ -363,15 +371,18 @@ static int begin_run(struct pm_program *program, struct pm_error *err)
 	program->counting = options->delay_ms == 0;
 	/* Root may see everything. */
 	program->looked_at = options->targets || geteuid() == 0;
-	program->delay_until_ns = program->counting
-					  ? UINT64_MAX
-					  : program->begin_ns + options->delay_ms * MS_NS;
-	program->deadline_ns = options->timeout_ns > 0
-				       ? program->begin_ns + options->timeout_ns
-				       : UINT64_MAX;
-	program->next_interval_ns = options->interval_ns > 0
-					    ? program->begin_ns + options->interval_ns
-					    : UINT64_MAX;
+	if (program->counting)
+		program->delay_until_ns = UINT64_MAX;
+	else
+		program->delay_until_ns = program->begin_ns + options->delay_ms * MS_NS;
+	if (options->timeout_ns > 0)
+		program->deadline_ns = program->begin_ns + options->timeout_ns;
+	else
+		program->deadline_ns = UINT64_MAX;
+	if (options->interval_ns > 0)
+		program->next_interval_ns = program->begin_ns + options->interval_ns;
+	else
+		program->next_interval_ns = UINT64_MAX;
 	return 0;
 }
 

@@ -68,7 +68,9 @@ int pm_finder_note(struct pm_finder *finder, const char *format, ...)
 			free(line);
 	}
 	free(text);
-	return ret < 0 ? pm_finder_no_memory(finder) : 0;
+	if (ret < 0)
+		return pm_finder_no_memory(finder);
+	return 0;
 }
 
 static bool read_image(void *user, uint64_t address, void *out, size_t len)
@@ -94,8 +96,7 @@ int pm_finder_file_open(struct pm_finder *finder, struct pm_finder_file *file,
 	*file = (struct pm_finder_file){ .binary = binary };
 	ret = pm_probe_image_open(&file->image, binary->fd);
 	if (ret < 0) {
-		pm_error_set(finder->err, ret, "%s",
-			     ret == -ENOEXEC ? "this is no ELF file" : strerror(-ret));
+		pm_error_set(finder->err, ret, "%s", pm_error_elf_text(ret));
 		pm_error_where(finder->err, binary->path, -1);
 		return ret;
 	}
@@ -196,7 +197,7 @@ static int note_flow_doubts(struct pm_finder *finder, const char *name,
 				     "not certain whether they leave it; its calls may "
 				     "be taken to end too early or not at all",
 				     name, doubts->indirect,
-				     doubts->indirect == 1 ? "" : "s");
+				     pm_plural_s(doubts->indirect));
 	if (doubts->conditions > 0 && ret == 0)
 		ret = pm_finder_note(finder,
 				     "%s is left by jumps on a counter, which are not "
@@ -207,7 +208,7 @@ static int note_flow_doubts(struct pm_finder *finder, const char *name,
 			finder,
 			"%zu place%s of %s inside of atomic sequences, which "
 			"would never end; nobody looks there",
-			doubts->atomic, doubts->atomic == 1 ? " is" : "s are", name);
+			doubts->atomic, pm_plural(doubts->atomic, " is", "s are"), name);
 	if (doubts->bad_bytes > 0 && ret == 0)
 		ret = pm_finder_note(finder,
 				     "%zu bytes of %s are no known instructions; returns "
@@ -327,11 +328,12 @@ int pm_finder_give(struct pm_finder *finder, const struct pm_finder_file *file,
 
 static void fill_question(const struct pm_place *place, struct pm_probed_insn *out)
 {
-	size_t len = place->len > 0 ? place->len : sizeof(out->bytes);
+	size_t len = sizeof(out->bytes);
 
+	if (place->len > 0)
+		len = place->len;
 	*out = (struct pm_probed_insn){ 0 };
-	memcpy(out->bytes, place->bytes,
-	       len < sizeof(out->bytes) ? len : sizeof(out->bytes));
+	memcpy(out->bytes, place->bytes, PM_MIN(len, sizeof(out->bytes)));
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -455,7 +457,7 @@ static int compare_piece_starts(const void *a, const void *b)
 {
 	const struct pm_probe_piece *x = a, *y = b;
 
-	return (x->low > y->low) - (x->low < y->low);
+	return PM_COMPARE(x->low, y->low);
 }
 
 /* Merges pieces that touch. */
@@ -622,14 +624,21 @@ int pm_finder_add_function(struct pm_finder *finder, const struct pm_finder_file
 	region = pm_finder_add(finder, file, PM_STAT_FUNCTION, function->name);
 	if (!region) {
 		pm_flow_close(&flow);
-		return finder->err ? finder->err->code : -ENOMEM;
+		if (finder->err)
+			return finder->err->code;
+		return -ENOMEM;
 	}
-	region->symbol = function->symbol ? strdup(function->symbol) : NULL;
+	if (function->symbol)
+		region->symbol = strdup(function->symbol);
+	else
+		region->symbol = NULL;
 	ret = region_set_flow_pieces(region, &flow);
 	if (ret == 0)
 		ret = pm_flow_function_places(&flow, &places, &doubts);
-	ret = ret < 0 ? pm_finder_no_memory(finder)
-		      : pm_finder_give(finder, file, &places, &doubts);
+	if (ret < 0)
+		ret = pm_finder_no_memory(finder);
+	else
+		ret = pm_finder_give(finder, file, &places, &doubts);
 	pm_vec_release(&places);
 	pm_flow_close(&flow);
 	return ret;

@@ -8,8 +8,12 @@ static int region_set_source(struct pm_region *region,
 			     const struct pm_probe_inlined *inlined)
 {
 	region->line = inlined->line;
-	region->file = inlined->file ? strdup(inlined->file) : NULL;
-	return inlined->file && !region->file ? -ENOMEM : 0;
+	if (!inlined->file)
+		return 0;
+	region->file = strdup(inlined->file);
+	if (!region->file)
+		return -ENOMEM;
+	return 0;
 }
 
 /* Whether control enters the last region at several places: the code between its pieces
@@ -46,7 +50,7 @@ static int note_parted_places(struct pm_finder *finder, uint32_t total, uint32_t
 		finder,
 		"mixed with other code at %u of %u place%s: there, calls are "
 		"how often control came to a part of it",
-		parted, total, total == 1 ? "" : "s");
+		parted, total, pm_plural_s(total));
 }
 
 /* @parted is incremented if control enters at several parts of the place. */
@@ -57,8 +61,12 @@ static int add_inlined_place(struct pm_finder *finder, const struct pm_finder_fi
 	pm_pieces pieces = { 0 };
 	struct pm_region *region =
 		pm_finder_add(finder, file, PM_STAT_INLINED, inlined->name);
-	int ret = region ? region_set_source(region, inlined) : finder->err->code;
+	int ret;
 
+	if (region)
+		ret = region_set_source(region, inlined);
+	else
+		ret = finder->err->code;
 	for (size_t i = 0; i < inlined->pieces.len && ret == 0; i++)
 		ret = pm_vec_push(&pieces, inlined->pieces.data[i]);
 	if (ret == 0) {
@@ -111,7 +119,7 @@ static int add_inlined_function(struct pm_finder *finder,
 	if (ret == 0 && empty > 0)
 		ret = pm_finder_note(finder,
 				     "of %u place%s where %s was inlined nothing is left",
-				     empty, empty == 1 ? "" : "s", name);
+				     empty, pm_plural_s(empty), name);
 	return ret;
 }
 

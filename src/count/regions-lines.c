@@ -82,8 +82,14 @@ int pm_finder_parse(struct pm_finder *finder, const char **library)
 	/* A directory's name can contain @, too. */
 	if (at && strchr(at, ':'))
 		at = NULL;
-	*library = at ? at + 1 : NULL;
-	finder->name = at ? strndup(text, (size_t)(at - text)) : strdup(text);
+	if (at)
+		*library = at + 1;
+	else
+		*library = NULL;
+	if (at)
+		finder->name = strndup(text, (size_t)(at - text));
+	else
+		finder->name = strdup(text);
 	if (!finder->name)
 		return pm_finder_no_memory(finder);
 	if (finder->name[0] == '\0' || (at && at[1] == '\0'))
@@ -191,10 +197,11 @@ static int collect_span(void *user, const struct pm_symbol_span *span)
 
 	if (!lines->path && !(lines->path = strdup(span->file)))
 		return -ENOMEM;
-	return pm_vec_push(span->moved  ? &lines->moved
-			   : span->lent ? &lines->lent
-					: &lines->pieces,
-			   piece);
+	if (span->moved)
+		return pm_vec_push(&lines->moved, piece);
+	if (span->lent)
+		return pm_vec_push(&lines->lent, piece);
+	return pm_vec_push(&lines->pieces, piece);
 }
 
 /* Adds code that was moved away from the lines, but not far: a single instruction in the
@@ -253,7 +260,7 @@ static int compare_line_pieces(const void *a, const void *b)
 {
 	const struct pm_probe_piece *x = a, *y = b;
 
-	return (x->low > y->low) - (x->low < y->low);
+	return PM_COMPARE(x->low, y->low);
 }
 
 /* For all functions at once: reading a unit's entries takes as long for one as for
@@ -366,7 +373,10 @@ static int add_lines_region(struct pm_finder *finder, const struct pm_finder_fil
 		ret = pm_finder_no_memory(finder);
 	if (ret == 0) {
 		region = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text);
-		ret = region ? 0 : finder->err->code;
+		if (region)
+			ret = 0;
+		else
+			ret = finder->err->code;
 	}
 	if (ret == 0) {
 		region->file = PM_TAKE_PTR(lines.path);
@@ -397,17 +407,19 @@ static int find_addresses(struct pm_finder *finder, const struct pm_finder_file 
 	}
 	if (pm_vec_push(&pieces, piece) < 0)
 		return pm_finder_no_memory(finder);
-	ret = pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text)
-		      ? pm_finder_give_pieces(finder, file, &pieces)
-		      : finder->err->code;
+	if (pm_finder_add(finder, file, PM_STAT_RANGE, finder->spec->text))
+		ret = pm_finder_give_pieces(finder, file, &pieces);
+	else
+		ret = finder->err->code;
 	pm_vec_release(&pieces);
 	return ret;
 }
 
 int pm_finder_find_range(struct pm_finder *finder, const struct pm_finder_file *file)
 {
-	return finder->words == PM_FINDER_LINES ? add_lines_region(finder, file)
-						: find_addresses(finder, file);
+	if (finder->words == PM_FINDER_LINES)
+		return add_lines_region(finder, file);
+	return find_addresses(finder, file);
 }
 
 /* ---- definitions of functions ------------------------------------------------------------------ */
@@ -454,7 +466,7 @@ static int compare_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return PM_COMPARE(*x, *y);
 }
 
 int pm_finder_define(struct pm_finder *finder)
@@ -463,8 +475,10 @@ int pm_finder_define(struct pm_finder *finder)
 	struct pm_regions *regions = finder->ret;
 	PM_AUTO_FREE uint64_t *addresses =
 		calloc(regions->list.len + 1, sizeof(*addresses));
-	int ret = addresses ? 0 : -ENOMEM;
+	int ret = 0;
 
+	if (!addresses)
+		ret = -ENOMEM;
 	for (size_t f = 0; f < regions->files.len && ret == 0; f++) {
 		struct defining defining = { regions, addresses, regions->files.data[f] };
 		size_t len = 0, distinct = 0;
@@ -485,5 +499,7 @@ int pm_finder_define(struct pm_finder *finder)
 		if (ret != -ENOMEM)
 			ret = 0;
 	}
-	return ret == -ENOMEM ? pm_finder_no_memory(finder) : 0;
+	if (ret == -ENOMEM)
+		return pm_finder_no_memory(finder);
+	return 0;
 }

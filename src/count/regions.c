@@ -34,9 +34,13 @@ int pm_place_turn(const struct pm_regions *regions, uint32_t index)
 	case PM_PLACE_IN:
 		return 2; /* a part of the function */
 	case PM_PLACE_OUT:
-		return is_whole_call(regions, place) ? 3 : 0;
+		if (is_whole_call(regions, place))
+			return 3;
+		return 0;
 	case PM_PLACE_EXIT:
-		return is_whole_call(regions, place) ? 4 : 0;
+		if (is_whole_call(regions, place))
+			return 4;
+		return 0;
 	}
 	return 0;
 }
@@ -179,8 +183,10 @@ static int find_name(struct pm_finder *finder, const struct pm_finder_file *file
 		return pm_finder_note(finder,
 				      "is there as a function, and was inlined at %d "
 				      "place%s",
-				      inlined, inlined == 1 ? "" : "s");
-	return inlined > 0 ? 0 : ret;
+				      inlined, pm_plural_s(inlined));
+	if (inlined > 0)
+		return 0;
+	return ret;
 }
 
 static int find_region_in_binary(struct pm_finder *finder,
@@ -221,7 +227,10 @@ static int find_in_each(struct pm_finder *finder,
 	for (size_t i = 0; i < binaries->list.len && (all || !any); i++) {
 		int ret;
 
-		finder->err = i == 0 ? err : &other;
+		if (i == 0)
+			finder->err = err;
+		else
+			finder->err = &other;
 		ret = find_region_in_binary(finder, &binaries->list.data[i]);
 		any |= ret == 0;
 		if (i == 0)
@@ -235,7 +244,9 @@ static int find_in_each(struct pm_finder *finder,
 		}
 	}
 	finder->err = err;
-	return any ? 0 : first;
+	if (any)
+		return 0;
+	return first;
 }
 
 /* A library has a function with this name, but the program may have one that was
@@ -252,11 +263,12 @@ static int note_own_function(struct pm_finder *finder)
 				  &none);
 	if (ret == -ENOMEM)
 		return pm_finder_no_memory(finder);
-	return ret < 0 ? 0
-		       : pm_finder_note(finder,
-					"a library's function is counted; the program "
-					"has %s, too",
-					own);
+	if (ret < 0)
+		return 0;
+	return pm_finder_note(finder,
+			      "a library's function is counted; the program "
+			      "has %s, too",
+			      own);
 }
 
 static int find_anywhere(struct pm_finder *finder)
@@ -335,7 +347,9 @@ static int find_region_of_name(struct pm_finder *finder)
 					    finder->err);
 	if (ret == 0)
 		ret = find_anywhere(finder);
-	return ret == -ENOENT ? find_meant_function(finder, &finder->programs) : ret;
+	if (ret == -ENOENT)
+		return find_meant_function(finder, &finder->programs);
+	return ret;
 }
 
 static bool is_of_go(int fd)
@@ -376,8 +390,10 @@ static const char *find_rust_hash(const char *symbol)
 	enum {
 		DIGITS = 16
 	};
-	const char *at = symbol ? strstr(symbol, "17h") : NULL;
+	const char *at = NULL;
 
+	if (symbol)
+		at = strstr(symbol, "17h");
 	for (; at; at = strstr(at + 1, "17h"))
 		if (strspn(at + 3, "0123456789abcdef") == DIGITS && at[3 + DIGITS] == 'E')
 			return at + 2;
@@ -410,9 +426,11 @@ static int distinguish_instances(struct pm_regions *regions)
 		equal[i] = has_equal(regions, i);
 	for (size_t i = 0; i < regions->list.len; i++) {
 		struct pm_region *region = &regions->list.data[i];
-		const char *hash = equal[i] ? find_rust_hash(region->symbol) : NULL;
+		const char *hash = NULL;
 		char *name;
 
+		if (equal[i])
+			hash = find_rust_hash(region->symbol);
 		if (!hash)
 			continue;
 		if (asprintf(&name, "%s::%.*s", region->name, HASH_LEN, hash) < 0)

@@ -58,7 +58,9 @@ static const char *const costs[] = { "sim.Ir",      "sim.L1hits", "sim.LLhits",
 
 const char *pm_sim_cost_name(size_t index)
 {
-	return index < PM_ARRAY_LEN(costs) ? costs[index] : NULL;
+	if (index < PM_ARRAY_LEN(costs))
+		return costs[index];
+	return NULL;
 }
 
 const struct pm_sim_term *pm_sim_event_terms(const char *name)
@@ -71,7 +73,9 @@ const struct pm_sim_term *pm_sim_event_terms(const char *name)
 
 const char *pm_sim_event_name(size_t index)
 {
-	return index < PM_ARRAY_LEN(sim_events) ? sim_events[index].name : NULL;
+	if (index < PM_ARRAY_LEN(sim_events))
+		return sim_events[index].name;
+	return NULL;
 }
 
 bool pm_sim_event_is(const char *word)
@@ -95,7 +99,7 @@ static int refuse_unknown_event(const char *name, struct pm_error *err)
 	}
 	pm_error_set(err, -ENOENT, "no simulated event has this name");
 	pm_error_where(err, name, -1);
-	pm_error_fix(err, "%s", near ? near : "sim.Ir");
+	pm_error_fix(err, "%s", pm_text_or(near, "sim.Ir"));
 	return -ENOENT;
 }
 

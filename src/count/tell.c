@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int pm_tell_warning(struct pm_stat *stat, const char *format, ...)
@@ -39,25 +40,24 @@ int pm_tell_lost(struct pm_stat *stat, const struct pm_hits *hits)
 			"they came faster than they could be read: calls are \"at "
 			"least\", and some values too small.",
 			(unsigned long long)lost);
-	return records == 0
-		       ? 0
-		       : pm_tell_warning(
-				 stat,
-				 "%llu records of threads, such as that one left its CPU, "
-				 "began or ended, were lost, because they came faster "
-				 "than they could be read: some values may be too small.",
-				 (unsigned long long)records);
+	if (records == 0)
+		return 0;
+	return pm_tell_warning(stat,
+			       "%llu records of threads, such as that one left its CPU, "
+			       "began or ended, were lost, because they came faster "
+			       "than they could be read: some values may be too small.",
+			       (unsigned long long)records);
 }
 
 int pm_tell_outlived(struct pm_stat *stat, size_t processes)
 {
-	return processes == 0
-		       ? 0
-		       : pm_tell_warning(stat,
-					 "%zu process%s that the command had started "
-					 "ran on after its end: what they did from "
-					 "then on is not counted.",
-					 processes, processes == 1 ? "" : "es");
+	if (processes == 0)
+		return 0;
+	return pm_tell_warning(stat,
+			       "%zu process%s that the command had started "
+			       "ran on after its end: what they did from "
+			       "then on is not counted.",
+			       processes, pm_plural(processes, "", "es"));
 }
 
 bool pm_tell_is_privileged(pid_t pid)
@@ -74,13 +74,12 @@ bool pm_tell_is_privileged(pid_t pid)
 
 int pm_tell_privileged(struct pm_stat *stat, uint64_t programs)
 {
-	return programs == 0
-		       ? 0
-		       : pm_tell_warning(
-				 stat,
-				 "%llu set-user-ID or set-group-ID programs were run "
-				 "without their privileges, as they are traced",
-				 (unsigned long long)programs);
+	if (programs == 0)
+		return 0;
+	return pm_tell_warning(stat,
+			       "%llu set-user-ID or set-group-ID programs were run "
+			       "without their privileges, as they are traced",
+			       (unsigned long long)programs);
 }
 
 int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)
@@ -88,7 +87,10 @@ int pm_tell_scope(struct pm_stat_scope *scope, const struct pm_region *region)
 	scope->kind = region->kind;
 	scope->line = region->line;
 	scope->line_end = region->line_end;
-	scope->places = region->places_total > 0 ? region->places_total : 1;
+	if (region->places_total > 0)
+		scope->places = region->places_total;
+	else
+		scope->places = 1;
 	if (region->pieces.len > 0) {
 		scope->low = region->pieces.data[0].low;
 		scope->high = region->pieces.data[0].high;
@@ -124,6 +126,25 @@ int pm_tell_inlined(struct pm_stat *stat, struct pm_stat_scope *scope,
 		"%s was inlined, and nothing that could be looked at is left "
 		"of it there: how often it was called is not known",
 		scope->name);
+}
+
+struct pm_stat_value pm_tell_value(const struct pm_count *count)
+{
+	return (struct pm_stat_value){ .state = count->state,
+				       .value = count->value,
+				       .raw = count->raw,
+				       .enabled_ns = count->enabled_ns,
+				       .running_ns = count->running_ns };
+}
+
+void pm_tell_status(struct pm_stat_run *run, int status)
+{
+	run->exit_code = -1;
+	run->signal = 0;
+	if (WIFEXITED(status))
+		run->exit_code = WEXITSTATUS(status);
+	if (WIFSIGNALED(status))
+		run->signal = WTERMSIG(status);
 }
 
 uint64_t pm_tell_ns(const struct timeval *time)

@@ -26,6 +26,10 @@ int pm_tell_inlined(struct pm_stat *stat, struct pm_stat_scope *scope,
 		    const struct pm_region *region);
 /* Marks the scope's calls and their costs as unknown. */
 void pm_tell_unknown(const struct pm_stat *stat, struct pm_stat_scope *scope);
+/* The count as a value of the document. */
+struct pm_stat_value pm_tell_value(const struct pm_count *count);
+/* Fills in how the command ended, from the status of wait4(2). */
+void pm_tell_status(struct pm_stat_run *run, int status);
 uint64_t pm_tell_ns(const struct timeval *time);
 /* Fills @values, by event, from clocks and wait4(2); for an attached process only
  * clocks. */
