@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 struct csv {
 	const struct pm_annotation *a;
 	const char *separator;
@@ -18,7 +20,7 @@ static void csv_put_field(struct csv *csv, const char *text)
 	if (csv->inside)
 		pm_str_puts(csv->out, csv->separator);
 	csv->inside = true;
-	pm_put_field(csv->out, text ? text : "", csv->separator);
+	pm_put_field(csv->out, pm_text_or_empty(text), csv->separator);
 }
 
 static void csv_put_known_number(struct csv *csv, uint64_t number, bool known)
@@ -49,7 +51,7 @@ static void csv_begin_row(struct csv *csv, const char *what, const struct pm_wei
 	struct pm_str event = { 0 };
 
 	pm_put_event(&event, profile, section->view->event);
-	csv_put_field(csv, event.failed ? NULL : event.data);
+	csv_put_field(csv, pm_str_complete_or(&event, ""));
 	csv->out->failed |= event.failed;
 	pm_str_release(&event);
 	csv_put_percent(csv, self, &csv->a->own);
@@ -73,20 +75,17 @@ static void csv_end_row(struct csv *csv)
 static void csv_put_source_line(struct csv *csv, const struct pm_annotate_line *line)
 {
 	bool known = line->file != PM_PROFILE_NONE;
-	const struct pm_annotation_source *source =
-		known ? &csv->a->sources[line->file] : NULL;
 	struct pm_weight self = line->self;
-	size_t len;
-	const char *bytes =
-		source && source->readable
-			? pm_source_line(&source->source, line->line, &len, NULL)
-			: NULL;
-	PM_AUTO_FREE char *text = bytes ? strndup(bytes, len) : NULL;
+	const char *path = NULL;
+	PM_AUTO_FREE char *text = NULL;
 
-	csv->out->failed |= bytes && !text;
+	if (pm_annotation_line_text(csv->a, line, &text) < 0)
+		csv->out->failed = true;
+	if (known)
+		path = csv->a->lines.files.data[line->file].path;
 	pm_weight_add(&self, &line->inlined);
 	csv_begin_row(csv, "line", &self, &line->total);
-	csv_put_field(csv, known ? csv->a->lines.files.data[line->file].path : NULL);
+	csv_put_field(csv, path);
 	csv_put_known_number(csv, line->line, known);
 	csv_put_field(csv, NULL);
 	csv_put_field(csv, text);
@@ -103,9 +102,11 @@ static void csv_put_insn(struct csv *csv, const struct pm_annotate_insn *insn)
 	csv_put_field(csv, insn->file);
 	csv_put_known_number(csv, insn->line, insn->line > 0);
 	csv_put_field(csv, address);
-	pm_str_printf(&text, "%s%s%s", insn->mnemonic,
-		      insn->operands[0] != '\0' ? " " : "", insn->operands);
-	csv_put_field(csv, text.failed ? NULL : text.data);
+	pm_str_puts(&text, insn->mnemonic);
+	if (insn->operands[0] != '\0')
+		pm_str_puts(&text, " ");
+	pm_str_puts(&text, insn->operands);
+	csv_put_field(csv, pm_str_complete_or(&text, ""));
 	csv->out->failed |= text.failed;
 	pm_str_release(&text);
 	csv_end_row(csv);

@@ -37,6 +37,10 @@ void pm_annotation_release(struct pm_annotation *annotation);
 /* The first of `places` at or after a line. */
 size_t pm_annotation_places_from(const struct pm_annotation *annotation, uint32_t file,
 				 uint32_t line);
+/* A copy of the source line, NULL if it cannot be read; the caller frees it. 0 or
+ * -ENOMEM. */
+int pm_annotation_line_text(const struct pm_annotation *annotation,
+			    const struct pm_annotate_line *line, char **out);
 /* A failure about a file, for people: "PATH: TEXT", or only the text. */
 void pm_put_error(struct pm_str *str, const struct pm_error *err, bool fix);
 

@@ -53,7 +53,10 @@ static void annotate_json_why(struct json *json, const char *key,
 	struct pm_str text = { 0 };
 
 	pm_put_error(&text, err, false);
-	annotate_json_text(json, key, err->code != 0 && !text.failed ? text.data : NULL);
+	if (err->code != 0 && !text.failed)
+		annotate_json_text(json, key, text.data);
+	else
+		annotate_json_text(json, key, NULL);
 	json->out->failed |= text.failed;
 	pm_str_release(&text);
 }
@@ -63,16 +66,10 @@ static void annotate_json_why(struct json *json, const char *key,
 static void annotate_json_source_line(struct json *json,
 				      const struct pm_annotate_line *line)
 {
-	const struct pm_annotation_source *source =
-		line->file == PM_PROFILE_NONE ? NULL : &json->a->sources[line->file];
-	size_t len;
-	const char *bytes =
-		source && source->readable
-			? pm_source_line(&source->source, line->line, &len, NULL)
-			: NULL;
-	PM_AUTO_FREE char *text = bytes ? strndup(bytes, len) : NULL;
+	PM_AUTO_FREE char *text = NULL;
 
-	json->out->failed |= bytes && !text;
+	if (pm_annotation_line_text(json->a, line, &text) < 0)
+		json->out->failed = true;
 	annotate_json_text(json, ",\"text\":", text);
 }
 
@@ -92,7 +89,9 @@ static void annotate_json_line(struct json *json, const struct pm_annotate_line 
 		const struct pm_profile_place *place =
 			&profile->places.data[inlined->place];
 
-		annotate_json_text(json, i == 0 ? "{\"function\":" : ",{\"function\":",
+		if (i > 0)
+			pm_str_puts(json->out, ",");
+		annotate_json_text(json, "{\"function\":",
 				   profile->functions.data[place->function].name);
 		annotate_json_text(json, ",\"file\":", place->file);
 		annotate_json_number(json, ",\"line\":", place->line, place->line > 0);
@@ -107,7 +106,9 @@ static void annotate_json_lines(struct json *json, size_t first, size_t end)
 {
 	pm_str_puts(json->out, "[");
 	for (size_t i = first; i < end; i++) {
-		pm_str_puts(json->out, i == first ? "\n" : ",\n");
+		if (i != first)
+			pm_str_puts(json->out, ",");
+		pm_str_puts(json->out, "\n");
 		annotate_json_line(json, &json->a->lines.lines.data[i]);
 	}
 	pm_str_puts(json->out, "]");
@@ -123,8 +124,9 @@ static void annotate_json_files(struct json *json)
 		const struct pm_annotation_source *source = &json->a->sources[i];
 		const struct pm_annotate_file *file = &lines->files.data[i];
 
-		annotate_json_text(json,
-				   i == 0 ? "\n{\"path\":" : ",\n{\"path\":", file->path);
+		if (i > 0)
+			pm_str_puts(json->out, ",");
+		annotate_json_text(json, "\n{\"path\":", file->path);
 		annotate_json_text(json, ",\"read\":",
 				   source->readable ? source->source.path : NULL);
 		annotate_json_bool(
@@ -184,7 +186,9 @@ static void annotate_json_part(struct json *json, const struct pm_annotate_part 
 	for (uint32_t i = part->first; i < part->first + part->len; i++) {
 		if (json->a->code.insns.data[i].foreign)
 			continue;
-		pm_str_puts(json->out, first ? "\n" : ",\n");
+		if (!first)
+			pm_str_puts(json->out, ",");
+		pm_str_puts(json->out, "\n");
 		first = false;
 		annotate_json_insn(json, &json->a->code.insns.data[i]);
 	}
@@ -206,7 +210,9 @@ static void annotate_json_code(struct json *json)
 	annotate_json_weight(json, ",\"elsewhere\":", &code->elsewhere, &json->a->own);
 	pm_str_puts(json->out, ",\"parts\":[");
 	for (size_t i = 0; i < code->parts.len; i++) {
-		pm_str_puts(json->out, i == 0 ? "\n" : ",\n");
+		if (i > 0)
+			pm_str_puts(json->out, ",");
+		pm_str_puts(json->out, "\n");
 		annotate_json_part(json, &code->parts.data[i]);
 	}
 	pm_str_puts(json->out, "]}");
@@ -232,9 +238,9 @@ static void annotate_json_others(struct json *json)
 	for (size_t i = 1; i < section->choices.rows.len; i++) {
 		const struct pm_annotate_choice *choice = &section->choices.rows.data[i];
 
-		annotate_json_function(
-			json,
-			i == 1 ? "{\"function\":" : ",{\"function\":", choice->function);
+		if (i != 1)
+			pm_str_puts(json->out, ",");
+		annotate_json_function(json, "{\"function\":", choice->function);
 		annotate_json_weight(json, ",\"self\":", &choice->self,
 				     &section->view->total);
 		annotate_json_weight(json, ",\"total\":", &choice->total,

@@ -85,7 +85,9 @@ static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t
 			pm_weight_add(&b->ret->shown, &row.self);
 	}
 	ret = builder_push_row(b, row);
-	return ret == 0 && line ? push_inside(b, line) : ret;
+	if (ret == 0 && line)
+		return push_inside(b, line);
+	return ret;
 }
 
 /* The lines of a region; if the file cannot be read or is shorter, only those with
@@ -98,7 +100,10 @@ static int push_region(struct builder *b, uint32_t file,
 	uint32_t last = region->last, end;
 	int ret = 0;
 
-	end = source->readable ? (uint32_t)source->source.starts.len : 0;
+	if (source->readable)
+		end = (uint32_t)source->source.starts.len;
+	else
+		end = 0;
 	for (uint32_t i = region->first; ret == 0 && i <= last; i++) {
 		size_t k = *at;
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	NUMBER_MIN = 5,
 	TAB_WIDE = 8,
@@ -28,8 +30,9 @@ static void put_sample_share(struct pm_str *str, const struct page *page,
 			     const struct pm_weight *weight, const char *what)
 {
 	pm_put_count(str, weight->samples);
-	pm_str_printf(str, " %s %s, %.1f%%", weight->samples == 1 ? "sample" : "samples",
-		      what, pm_weight_percent(weight, &page->a->section->view->total));
+	pm_str_printf(str, " %s %s, %.1f%%",
+		      pm_plural(weight->samples, "sample", "samples"), what,
+		      pm_weight_percent(weight, &page->a->section->view->total));
 }
 
 static void print_other_functions(const struct page *page)
@@ -110,13 +113,13 @@ static void print_annotation_heading(const struct page *page)
 
 	pm_put_function(&name, profile, a->function, report->width, report->ascii);
 	if (!name.failed)
-		pm_text_put(page->text, PM_COLOR_HEAD, name.data ? name.data : "");
+		pm_text_put(page->text, PM_COLOR_HEAD, pm_str_text(&name));
 	fputs("  ", page->text->to);
 	pm_put_cut(&line,
 		   pm_profile_module_name(profile,
 					  profile->functions.data[a->function].module),
 		   0, false, report->ascii);
-	fprintf(page->text->to, "%s\n", line.failed ? "" : line.data);
+	fprintf(page->text->to, "%s\n", pm_str_complete_or(&line, ""));
 	pm_str_clear(&line);
 	put_sample_share(&line, page, &a->own, "taken in it");
 	if (a->lines.inlined.samples > 0)
@@ -148,7 +151,11 @@ static void page_put_percent(const struct page *page, const struct pm_weight *pa
 
 static size_t columns_before(const struct page *page)
 {
-	return 6 + (page->totals ? 8 : 0) + 2 + page->number + 3;
+	size_t columns = 6 + 2 + page->number + 3;
+
+	if (page->totals)
+		columns += 8;
+	return columns;
 }
 
 /* The columns before the text of a row; @number is already padded to its column. */
@@ -175,11 +182,17 @@ static void put_columns(const struct page *page, size_t index, const char *numbe
 /* The width available for the text of a row; 0: unlimited. */
 static size_t page_text_room(const struct page *page)
 {
-	size_t before = columns_before(page) +
-			(page->rows->lanes > 0 ? page->rows->lanes + 2 : 0);
+	size_t before = columns_before(page);
 	size_t width = page->text->report->width;
 
-	return width == 0 ? 0 : width > before + 10 ? width - before : 10;
+	if (page->rows->lanes > 0)
+		before += page->rows->lanes + 2;
+
+	if (width == 0)
+		return 0;
+	if (width > before + 10)
+		return width - before;
+	return 10;
 }
 
 /* Expands tabs, before characters that move a cursor are made visible. */
@@ -248,21 +261,21 @@ static void put_line_row(const struct page *page, size_t index)
 	struct pm_str words = { 0 };
 	char number[24];
 	const char *bytes = NULL;
-	size_t len;
+	size_t len, tab = TAB_WIDE;
 
 	if (row->line > 0)
 		snprintf(number, sizeof(number), "%*u", (int)page->number, row->line);
 	else
 		snprintf(number, sizeof(number), "%*s", (int)page->number, "?");
+	if (width > 0 && width < WIDE_COLUMNS)
+		tab = TAB_NARROW;
 	if (row->line == 0) {
 		pm_str_puts(&words, "(line unknown)");
 	} else if (page->a->sources[row->file].readable) {
 		bytes = pm_source_line(&page->a->sources[row->file].source, row->line,
 				       &len, NULL);
 		if (bytes)
-			put_source_text(&words, bytes, len,
-					width == 0 || width >= WIDE_COLUMNS ? TAB_WIDE
-									    : TAB_NARROW);
+			put_source_text(&words, bytes, len, tab);
 		else
 			pm_str_puts(&words, "(the file has no such line)");
 	}
@@ -279,15 +292,16 @@ static void put_inlined_row(const struct page *page, size_t index)
 		&profile->places.data[page->a->lines.inlineds.data[id].place];
 	bool ascii = page->text->report->ascii;
 	struct pm_str words = { 0 }, source = { 0 };
-	size_t all = page_text_room(page);
+	size_t all = page_text_room(page), name_columns = 0;
 	char number[24];
 
 	pm_put_source(&source, place);
 	pm_str_puts(&words, ascii ? "  > " : "  ↳ ");
-	pm_put_name(&words, profile->functions.data[place->function].name,
-		    all == 0                ? 0
-		    : all > source.len + 22 ? all - source.len - 16
-					    : 6,
+	if (all > 0)
+		name_columns = 6;
+	if (all > source.len + 22)
+		name_columns = all - source.len - 16;
+	pm_put_name(&words, profile->functions.data[place->function].name, name_columns,
 		    ascii);
 	pm_str_puts(&words, " (inlined) ");
 	if (source.len > 0 && !source.failed)
@@ -383,7 +397,7 @@ static void put_gap_row(const struct page *page, size_t index)
 	if (!page->rows->by_line)
 		pm_str_printf(&words, "(%u instructions of the function around it)",
 			      row->left_out);
-	put_columns(page, index, number.failed ? "" : number.data, PM_COLOR_DIM);
+	put_columns(page, index, pm_str_complete_or(&number, ""), PM_COLOR_DIM);
 	put_row_words(page, &words, PM_COLOR_DIM);
 	pm_str_release(&number);
 	pm_str_release(&words);
@@ -421,9 +435,16 @@ static void print_sum(const struct page *page)
 {
 	const struct pm_annotation *a = page->a;
 	struct pm_weight hidden = { 0 };
-	const struct pm_weight *other =
-		page->rows->by_line ? &a->lines.unknown : &a->code.elsewhere;
+	const struct pm_weight *other = &a->code.elsewhere;
+	const char *shown = "are on the instructions shown";
+	const char *missing = "in code that cannot be shown";
 	struct pm_str line = { 0 };
+
+	if (page->rows->by_line) {
+		other = &a->lines.unknown;
+		shown = "are on the lines shown";
+		missing = "on no line that is known";
+	}
 
 	if (a->own.samples == 0) {
 		pm_str_puts(&line, "no sample was taken in the function itself: what it "
@@ -433,17 +454,13 @@ static void print_sum(const struct page *page)
 		hidden.samples =
 			a->own.samples - page->rows->shown.samples - other->samples;
 		pm_str_printf(&line, "%.1f%% of the samples taken in it %s",
-			      pm_weight_percent(&page->rows->shown, &a->own),
-			      page->rows->by_line ? "are on the lines shown"
-						  : "are on the instructions shown");
+			      pm_weight_percent(&page->rows->shown, &a->own), shown);
 		if (hidden.samples > 0)
 			pm_str_printf(&line, ", %.1f%% on others",
 				      pm_weight_percent(&hidden, &a->own));
 		if (other->samples > 0)
-			pm_str_printf(
-				&line, ", %.1f%% %s", pm_weight_percent(other, &a->own),
-				page->rows->by_line ? "on no line that is known"
-						    : "in code that cannot be shown");
+			pm_str_printf(&line, ", %.1f%% %s",
+				      pm_weight_percent(other, &a->own), missing);
 	}
 	if (!line.failed)
 		pm_text_wrap(page->text, PM_COLOR_DIM, "", 2, 1, line.data);
@@ -488,8 +505,11 @@ static int put_page(struct pm_text *text, const struct pm_annotation *a)
 		struct pm_str title = { 0 };
 
 		print_annotation_heading(&page);
-		pm_str_printf(&title, "\n  self%s  %*s", page.totals ? "   total" : "",
-			      (int)page.number, rows.by_line ? "line" : "addr");
+		pm_str_puts(&title, "\n  self");
+		if (page.totals)
+			pm_str_puts(&title, "   total");
+		pm_str_printf(&title, "  %*s", (int)page.number,
+			      rows.by_line ? "line" : "addr");
 		if (!title.failed)
 			pm_text_put(text, PM_COLOR_HEAD, title.data);
 		fputc('\n', text->to);
@@ -501,7 +521,9 @@ static int put_page(struct pm_text *text, const struct pm_annotation *a)
 		fputc('\n', text->to);
 		print_sum(&page);
 	}
-	return text->failed ? -ENOMEM : 0;
+	if (text->failed)
+		return -ENOMEM;
+	return 0;
 }
 
 int pm_text_annotate(struct pm_text *text, const struct pm_section *section)
@@ -514,5 +536,7 @@ int pm_text_annotate(struct pm_text *text, const struct pm_section *section)
 		return 0;
 	}
 	ret = pm_annotation_init(&annotation, section);
-	return ret < 0 ? ret : put_page(text, &annotation);
+	if (ret < 0)
+		return ret;
+	return put_page(text, &annotation);
 }

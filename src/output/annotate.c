@@ -56,10 +56,10 @@ static int compare_annotation_places(const void *a, const void *b)
 	const struct pm_annotation_place *x = a, *y = b;
 
 	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
+		return PM_COMPARE(x->file, y->file);
 	if (x->line != y->line)
-		return x->line < y->line ? -1 : 1;
-	return (x->insn > y->insn) - (x->insn < y->insn);
+		return PM_COMPARE(x->line, y->line);
+	return PM_COMPARE(x->insn, y->insn);
 }
 
 struct named_file {
@@ -78,10 +78,13 @@ static uint32_t find_named_file(const struct named_file *files, size_t len,
 				const char *path)
 {
 	const struct named_file key = { .path = path };
-	const struct named_file *found =
-		path ? bsearch(&key, files, len, sizeof(key), compare_files) : NULL;
+	const struct named_file *found = NULL;
 
-	return found ? found->file : PM_PROFILE_NONE;
+	if (path)
+		found = bsearch(&key, files, len, sizeof(key), compare_files);
+	if (found)
+		return found->file;
+	return PM_PROFILE_NONE;
 }
 
 static int sort_places(struct pm_annotation *a)
@@ -146,7 +149,9 @@ static int annotation_read_code(struct pm_annotation *a)
 	a->has_code = ret == 0;
 	if (ret == -ENOMEM)
 		return ret;
-	return a->has_code ? sort_places(a) : 0;
+	if (a->has_code)
+		return sort_places(a);
+	return 0;
 }
 
 int pm_annotation_init(struct pm_annotation *out, const struct pm_section *section)
@@ -184,4 +189,26 @@ void pm_annotation_release(struct pm_annotation *annotation)
 	pm_annotate_lines_release(&annotation->lines);
 	pm_annotate_code_release(&annotation->code);
 	pm_vec_release(&annotation->places);
+}
+
+int pm_annotation_line_text(const struct pm_annotation *annotation,
+			    const struct pm_annotate_line *line, char **out)
+{
+	const struct pm_annotation_source *source;
+	const char *bytes;
+	size_t len;
+
+	*out = NULL;
+	if (line->file == PM_PROFILE_NONE)
+		return 0;
+	source = &annotation->sources[line->file];
+	if (!source->readable)
+		return 0;
+	bytes = pm_source_line(&source->source, line->line, &len, NULL);
+	if (!bytes)
+		return 0;
+	*out = strndup(bytes, len);
+	if (!*out)
+		return -ENOMEM;
+	return 0;
 }

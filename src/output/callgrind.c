@@ -168,7 +168,7 @@ static void callgrind_put_name(struct callgrind *it, const char *key,
 	pm_str_putc(&it->out, ')');
 	if (id >= known) {
 		pm_str_putc(&it->out, ' ');
-		pm_str_append(&it->out, it->text.data ? it->text.data : "", it->text.len);
+		pm_str_append(&it->out, pm_str_text(&it->text), it->text.len);
 	}
 	pm_str_putc(&it->out, '\n');
 	pm_str_clear(&it->text);
@@ -188,13 +188,18 @@ static void callgrind_put_function(struct callgrind *it, const char *prefix,
 				   uint32_t function)
 {
 	bool called = prefix[0] == 'c', all = function == PM_PROFILE_NONE;
+	uint32_t module = PM_PROFILE_NONE;
+	const char *file = NULL;
 
-	pm_put_export_module(&it->text, it->profile,
-			     all ? PM_PROFILE_NONE
-				 : it->profile->functions.data[function].module);
+	if (!all) {
+		module = it->profile->functions.data[function].module;
+		file = it->files[function];
+	}
+	pm_put_export_module(&it->text, it->profile, module);
 	callgrind_put_name(it, called ? "cob" : "ob", &it->objects);
-	callgrind_put_file(it, called ? "cfi" : "fl", all ? NULL : it->files[function]);
+	callgrind_put_file(it, called ? "cfi" : "fl", file);
 	if (all)
+
 		pm_str_puts(&it->text, "[recording]");
 	else
 		pm_put_export_function(&it->text, it->profile, function);
@@ -219,10 +224,11 @@ static int name_columns(struct callgrind *it)
 	for (uint32_t i = it->export.first; ret == 0 && i < it->export.end; i++) {
 		put_event_name(&it->text, pm_export_event(&it->export, i));
 		do {
-			ret = it->text.failed
-				      ? -ENOMEM
-				      : pm_strings_add(&it->columns, it->text.data,
-						       it->text.len, &id);
+			if (it->text.failed)
+				ret = -ENOMEM;
+			else
+				ret = pm_strings_add(&it->columns, it->text.data,
+						     it->text.len, &id);
 			pm_str_printf(&it->text, "_%u", i);
 		} while (ret == 0 && id != i - it->export.first);
 		pm_str_clear(&it->text);
@@ -234,9 +240,9 @@ static int name_columns(struct callgrind *it)
 
 static uint32_t cost_function(const struct callgrind *it, const struct cost *cost)
 {
-	return cost->place == PM_PROFILE_NONE
-		       ? PM_PROFILE_NONE
-		       : it->profile->places.data[cost->place].function;
+	if (cost->place == PM_PROFILE_NONE)
+		return PM_PROFILE_NONE;
+	return it->profile->places.data[cost->place].function;
 }
 
 static int cost_order(const void *a, const void *b, void *context)
@@ -245,13 +251,13 @@ static int cost_order(const void *a, const void *b, void *context)
 	uint32_t l = cost_function(context, left), r = cost_function(context, right);
 
 	if (l != r)
-		return l < r ? -1 : 1;
+		return PM_COMPARE(l, r);
 	/* Own cost before calls: PM_PROFILE_NONE plus 1 is 0. */
 	if (left->callee != right->callee)
-		return left->callee + 1 < right->callee + 1 ? -1 : 1;
+		return PM_COMPARE(left->callee + 1, right->callee + 1);
 	if (left->place != right->place)
-		return left->place < right->place ? -1 : 1;
-	return (left->event > right->event) - (left->event < right->event);
+		return PM_COMPARE(left->place, right->place);
+	return PM_COMPARE(left->event, right->event);
 }
 
 static void callgrind_put_row(struct callgrind *it, uint32_t line)
@@ -275,12 +281,12 @@ static void callgrind_put_row(struct callgrind *it, uint32_t line)
 static size_t callgrind_put_costs(struct callgrind *it, size_t first)
 {
 	const struct cost *cost = &it->costs.data[first];
-	const struct pm_profile_place *place =
-		cost->place == PM_PROFILE_NONE ? NULL
-					       : &it->profile->places.data[cost->place];
+	const struct pm_profile_place *place = NULL;
 	uint64_t samples = 0;
 	size_t i = first;
 
+	if (cost->place != PM_PROFILE_NONE)
+		place = &it->profile->places.data[cost->place];
 	memset(it->row.data, 0, it->row.len * sizeof(uint64_t));
 	for (; i < it->costs.len; i++) {
 		const struct cost *more = &it->costs.data[i];

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 struct csv {
 	const struct pm_section *section;
 	const char *separator;
@@ -45,7 +47,7 @@ void pm_put_field(struct pm_str *str, const char *text, const char *separator)
 	struct pm_str tame = { 0 };
 
 	put_tame(&tame, text);
-	text = tame.failed || !tame.data ? "" : tame.data;
+	text = pm_str_complete_or(&tame, "");
 	if (!strpbrk(text, "\"\n") && !strstr(text, separator)) {
 		pm_str_puts(str, text);
 	} else {
@@ -107,7 +109,7 @@ static void csv_put_event(struct csv *csv)
 	struct pm_str name = { 0 };
 
 	pm_put_event(&name, section->report->profile, section->view->event);
-	csv_put_text(csv, name.data && !name.failed ? name.data : "");
+	csv_put_text(csv, pm_str_complete_or(&name, ""));
 	csv->out.failed |= name.failed;
 	pm_str_release(&name);
 }
@@ -221,8 +223,8 @@ static int csv_put_list(struct csv *csv, struct pm_section *section, bool titles
 	if (ret < 0)
 		return ret;
 	pm_put_event(&event, section->report->profile, section->view->event);
-	pm_sheet_csv(&sheet, event.data && !event.failed ? event.data : "",
-		     csv->separator, titles, &csv->out);
+	pm_sheet_csv(&sheet, pm_str_complete_or(&event, ""), csv->separator, titles,
+		     &csv->out);
 	csv->out.failed |= event.failed;
 	pm_str_release(&event);
 	pm_flush_some(&csv->out, csv->to);
@@ -232,7 +234,7 @@ static int csv_put_list(struct csv *csv, struct pm_section *section, bool titles
 int pm_output_csv(const struct pm_report *report, const char *separator, FILE *to,
 		  struct pm_error *err)
 {
-	double limit = report->limit < 0 ? 0 : report->limit;
+	double limit = PM_MAX(report->limit, 0);
 	struct csv csv = { .separator = separator, .to = to };
 	uint32_t first, end;
 	int ret = 0;
@@ -252,14 +254,16 @@ int pm_output_csv(const struct pm_report *report, const char *separator, FILE *t
 		else if (report->show == PM_SHOW_ANNOTATE)
 			ret = pm_csv_annotate(&csv.out, to, separator, &section,
 					      event == first);
+		else if (report->show == PM_SHOW_TABLE)
+			ret = csv_put_table(&csv, event == first, limit);
 		else
-			ret = report->show == PM_SHOW_TABLE
-				      ? csv_put_table(&csv, event == first, limit)
-				      : csv_put_tree(&csv, event == first, limit);
+			ret = csv_put_tree(&csv, event == first, limit);
 	}
 	if (ret < 0) {
 		pm_str_release(&csv.out);
-		return pm_report_is_sheet(report) ? ret : pm_section_failed(ret, err);
+		if (pm_report_is_sheet(report))
+			return ret;
+		return pm_section_failed(ret, err);
 	}
 	return pm_flush_all(&csv.out, to, err);
 }

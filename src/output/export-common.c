@@ -23,7 +23,7 @@ static bool text_equal(const void *table, uint32_t id, const void *key)
 int pm_strings_add(struct pm_strings *strings, const char *text, size_t len,
 		   uint32_t *out)
 {
-	struct text_key key = { .text = text ? text : "", .len = text ? len : 0 };
+	struct text_key key = { .text = pm_text_or_empty(text), .len = text ? len : 0 };
 	uint64_t hash = pm_hash_bytes(key.text, key.len);
 	uint32_t id = pm_index_find(&strings->index, hash, text_equal, strings, &key);
 	int ret;
@@ -70,13 +70,17 @@ static int export_add_notes(struct pm_export *export, const char *text, const ch
 		if (event)
 			pm_str_printf(&note, "%s: ", event);
 		pm_str_append(&note, words, (size_t)(end - words));
-		ret = note.failed
-			      ? -ENOMEM
-			      : pm_strings_add(&export->notes, note.data, note.len, &id);
+		if (note.failed)
+			ret = -ENOMEM;
+		else
+			ret = pm_strings_add(&export->notes, note.data, note.len, &id);
 		pm_str_release(&note);
 		if (ret < 0)
 			return ret;
-		text = *end == '\n' ? end + 1 : end;
+		if (*end == '\n')
+			text = end + 1;
+		else
+			text = end;
 	}
 	return 0;
 }
@@ -125,14 +129,17 @@ static int add_filter_note(struct pm_export *export)
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
 		if (!parts[i].value)
 			continue;
-		pm_str_puts(&note, note.len == 0 ? "a part of the recording:" : "");
+		if (note.len == 0)
+			pm_str_puts(&note, "a part of the recording:");
 		pm_str_printf(&note, " --%s ", parts[i].option);
 		pm_str_printable(&note, parts[i].value, strlen(parts[i].value));
 	}
-	if (note.len > 0 || note.failed)
-		ret = note.failed
-			      ? -ENOMEM
-			      : pm_strings_add(&export->notes, note.data, note.len, &id);
+	if (note.len > 0 || note.failed) {
+		if (note.failed)
+			ret = -ENOMEM;
+		else
+			ret = pm_strings_add(&export->notes, note.data, note.len, &id);
+	}
 	pm_str_release(&note);
 	return ret;
 }
@@ -151,23 +158,27 @@ static int name_event(struct pm_export *export, uint32_t event)
 	pm_put_event(&raw, export->profile, event);
 	if (raw.failed)
 		return -ENOMEM;
-	pm_str_printable(&name, raw.data ? raw.data : "", raw.len);
+	pm_str_printable(&name, pm_str_text(&raw), raw.len);
 	len = name.len;
-	ret = name.failed ? -ENOMEM
-			  : pm_strings_add(&export->events, name.data, len, &id);
+	if (name.failed)
+		ret = -ENOMEM;
+	else
+		ret = pm_strings_add(&export->events, name.data, len, &id);
 	if (ret == 0 && id != wanted) {
 		pm_str_printf(&name, " #%u", event);
-		ret = name.failed
-			      ? -ENOMEM
-			      : pm_strings_add(&export->events, name.data, name.len, &id);
+		if (name.failed)
+			ret = -ENOMEM;
+		else
+			ret = pm_strings_add(&export->events, name.data, name.len, &id);
 	}
 	/* Names that look like numbered ones: a hostile file, whose names need not look
 	 * good. */
 	while (ret == 0 && id != wanted) {
 		pm_str_putc(&name, '#');
-		ret = name.failed
-			      ? -ENOMEM
-			      : pm_strings_add(&export->events, name.data, name.len, &id);
+		if (name.failed)
+			ret = -ENOMEM;
+		else
+			ret = pm_strings_add(&export->events, name.data, name.len, &id);
 	}
 	return ret;
 }
@@ -194,7 +205,9 @@ static int export_add_event(struct pm_export *export, uint32_t event,
 	if (ret == 0)
 		ret = add_warnings(export, &section,
 				   one ? NULL : pm_export_event(export, event));
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }
 
 int pm_export_init(struct pm_export *out, const struct pm_report *report,
@@ -244,10 +257,10 @@ static int sample_order(const void *a, const void *b, void *context)
 	const struct pm_profile_cell *right = pm_export_cell(context, j);
 
 	if (left->event != right->event)
-		return left->event < right->event ? -1 : 1;
+		return PM_COMPARE(left->event, right->event);
 	if (left->thread != right->thread)
-		return left->thread < right->thread ? -1 : 1;
-	return (i > j) - (i < j); /* samples are in order of time */
+		return PM_COMPARE(left->thread, right->thread);
+	return PM_COMPARE(i, j); /* samples are in order of time */
 }
 
 static int find_runs(struct pm_export_order *order, const struct pm_export *export)
@@ -344,9 +357,11 @@ void pm_put_export_function(struct pm_str *str, const struct pm_profile *profile
 		const char *name = profile->modules.data[it->module].name;
 		bool bracketed = name[0] == '[';
 
-		pm_str_puts(str, bracketed ? "" : "[");
+		if (!bracketed)
+			pm_str_puts(str, "[");
 		pm_str_printable(str, name, strlen(name));
-		pm_str_puts(str, bracketed ? "" : "]");
+		if (!bracketed)
+			pm_str_puts(str, "]");
 	} else {
 		pm_str_printable(str, it->name, strlen(it->name));
 	}
@@ -365,9 +380,10 @@ void pm_put_export_comm(struct pm_str *str, const struct pm_profile_thread *thre
 void pm_put_export_module(struct pm_str *str, const struct pm_profile *profile,
 			  uint32_t module)
 {
-	const char *path =
-		module == PM_PROFILE_NONE ? "" : profile->modules.data[module].path;
+	const char *path = "";
 
+	if (module != PM_PROFILE_NONE)
+		path = profile->modules.data[module].path;
 	if (path[0] == '\0')
 		path = pm_profile_module_name(profile, module);
 	pm_str_printable(str, path, strlen(path));
@@ -378,7 +394,8 @@ void pm_put_export_command(struct pm_str *str, const struct pm_profile *profile)
 	for (size_t i = 0; i < profile->command.len; i++) {
 		const char *word = profile->command.data[i];
 
-		pm_str_puts(str, i > 0 ? " " : "");
+		if (i > 0)
+			pm_str_puts(str, " ");
 		pm_str_printable(str, word, strlen(word));
 	}
 	if (profile->command.len == 0 && profile->target)
@@ -390,7 +407,7 @@ void pm_put_export_json(struct pm_str *str, struct pm_str *from)
 	if (from->failed)
 		str->failed = true;
 	else
-		pm_str_json(str, from->data ? from->data : "");
+		pm_str_json(str, pm_str_text(from));
 	pm_str_clear(from);
 }
 
@@ -415,7 +432,11 @@ int64_t pm_export_created(const struct pm_profile *profile)
 	const char *end = profile->info.created ? strptime(profile->info.created,
 							   "%Y-%m-%dT%H:%M:%S", &tm)
 						: NULL;
-	time_t seconds = end && *end == 'Z' ? timegm(&tm) : 0;
+	time_t seconds = 0;
 
-	return seconds > 0 ? seconds : 0;
+	if (end && *end == 'Z')
+		seconds = timegm(&tm);
+	if (seconds > 0)
+		return seconds;
+	return 0;
 }

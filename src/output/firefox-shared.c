@@ -89,8 +89,10 @@ static void put_breakpad_id(struct pm_str *str, const char *build_id)
 		6,  7,  4,  5,  2,  3,  0,  1,  10, 11, 8,  9,  14, 15, 12, 13,
 		16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
 	};
-	size_t len = build_id ? strlen(build_id) : 0;
+	size_t len = 0;
 
+	if (build_id)
+		len = strlen(build_id);
 	for (size_t i = 0; i < BREAKPAD_DIGITS; i++) {
 		char digit = order[i] < len ? build_id[order[i]] : '0';
 
@@ -111,8 +113,10 @@ void pm_firefox_put_libs(struct pm_firefox *it)
 		uint32_t id = it->libs_list.data[i];
 		const struct pm_profile_module *module = &profile->modules.data[id];
 
-		pm_str_puts(out, i > 0 ? ",\n{\"arch\":" : "\n{\"arch\":");
-		pm_str_json(out, profile->info.arch ? profile->info.arch : "");
+		if (i > 0)
+			pm_str_puts(out, ",");
+		pm_str_puts(out, "\n{\"arch\":");
+		pm_str_json(out, pm_text_or_empty(profile->info.arch));
 		for (int debug = 0; debug < 2; debug++) {
 			pm_str_printable(&it->text, module->name, strlen(module->name));
 			pm_str_puts(out, debug ? ",\"debugName\":" : ",\"name\":");
@@ -224,12 +228,11 @@ static void put_inline_depth(struct pm_firefox *it, const struct pm_profile_fram
 static void put_category(struct pm_firefox *it, const struct pm_profile_frame *frame,
 			 uint32_t level)
 {
-	const struct pm_profile_module *module =
-		frame->module == PM_PROFILE_NONE
-			? NULL
-			: &it->profile->modules.data[frame->module];
+	const struct pm_profile_module *module = NULL;
 	unsigned category = CATEGORY_OTHER;
 
+	if (frame->module != PM_PROFILE_NONE)
+		module = &it->profile->modules.data[frame->module];
 	if (module && module->kernel)
 		category = CATEGORY_KERNEL;
 	else if (module && strcmp(module->kind, "jit") == 0)

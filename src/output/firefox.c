@@ -73,12 +73,11 @@ static void put_extra(struct pm_firefox *it)
  * thread has no sample for much longer. */
 static void put_sampling_interval(struct pm_firefox *it)
 {
-	const struct pm_profile_event *event =
-		it->export.first < it->export.end
-			? &it->profile->events.data[it->export.first]
-			: NULL;
+	const struct pm_profile_event *event = NULL;
 	uint64_t ns = NS_PER_MS;
 
+	if (it->export.first < it->export.end)
+		event = &it->profile->events.data[it->export.first];
 	if (event && event->by_frequency && event->rate > 0)
 		ns = 1000000000 / event->rate;
 	else if (event && pm_event_in_ns(event))
@@ -103,7 +102,7 @@ static void put_meta(struct pm_firefox *it)
 		      ",\"stackwalk\":1,\"version\":%d,\"preprocessedProfileVersion\":%d,"
 		      "\"importedFrom\":\"pmrec\",\"oscpu\":",
 		      GECKO_VERSION, VERSION);
-	pm_str_json(out, info->kernel ? info->kernel : "Linux");
+	pm_str_json(out, pm_text_or(info->kernel, "Linux"));
 	pm_str_puts(out, ",\"platform\":\"Linux\"");
 	if (info->arch) {
 		pm_str_puts(out, ",\"abi\":");
@@ -179,8 +178,7 @@ static void put_wait_start(struct pm_firefox *it, uint32_t sample)
 {
 	const struct pm_profile_sample *at = &it->profile->samples.data[sample];
 
-	pm_put_decimal(&it->out, at->time_ns > at->period ? at->time_ns - at->period : 0,
-		       NS_PER_MS);
+	pm_put_decimal(&it->out, PM_SUB_OR_0(at->time_ns, at->period), NS_PER_MS);
 }
 
 static void put_sample_null(struct pm_firefox *it, uint32_t sample)
@@ -250,7 +248,7 @@ static void put_firefox_thread(struct pm_firefox *it, const struct pm_export_run
 	const struct pm_profile *profile = it->profile;
 	const struct pm_profile_thread *thread = &profile->threads.data[run->thread];
 	const struct pm_profile_process *of = &profile->processes.data[thread->process];
-	const char *process = of->title ? of->title : of->comm;
+	const char *process = pm_text_or(of->title, of->comm);
 	const struct pm_profile_event *event = &profile->events.data[run->event];
 	bool first = run->event == it->export.first;
 	bool blocked = pm_profile_is_blocked_time(event);
@@ -311,7 +309,9 @@ int pm_output_firefox(const struct pm_report *report, FILE *to, struct pm_error 
 	pm_firefox_put_shared(&it);
 	pm_str_puts(&it.out, ",\n\"threads\":[");
 	for (size_t i = 0; i < it.order.runs.len && !it.failed; i++) {
-		pm_str_puts(&it.out, i > 0 ? ",\n" : "\n");
+		if (i > 0)
+			pm_str_puts(&it.out, ",");
+		pm_str_puts(&it.out, "\n");
 		put_firefox_thread(&it, &it.order.runs.data[i]);
 	}
 	pm_str_puts(&it.out, "]}\n");

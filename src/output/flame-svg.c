@@ -58,7 +58,9 @@ enum {
 
 static double percent_of_whole(double part, double whole)
 {
-	return whole > 0 ? 100 * part / whole : 0;
+	if (whole > 0)
+		return 100 * part / whole;
+	return 0;
 }
 
 static double node_points(const struct svg *svg, const struct pm_flame_node *node)
@@ -156,7 +158,7 @@ static void put_begin(struct svg *svg)
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" "
 		      "width=\"100%%\" height=\"%u\">\n<title>",
 		      height);
-	pm_put_markup(svg->out, title.data ? title.data : "");
+	pm_put_markup(svg->out, pm_str_text(&title));
 	pm_str_puts(svg->out, "</title>\n");
 	svg_put_style(svg);
 	pm_str_puts(svg->out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
@@ -177,15 +179,17 @@ static void svg_put_head(struct svg *svg, bool inverted)
 		      "<rect width=\"100%%\" height=\"%d\" fill=\"#fff\"/>\n"
 		      "<text x=\"8\" y=\"18\" style=\"font-weight:bold\">",
 		      HEAD);
-	pm_put_markup(svg->out, title.data ? title.data : "");
+	pm_put_markup(svg->out, pm_str_text(&title));
 	pm_str_puts(svg->out, "</text>\n<text x=\"8\" y=\"35\">");
-	pm_put_markup(svg->out, event.data ? event.data : "");
+	pm_put_markup(svg->out, pm_str_text(&event));
 	pm_str_puts(svg->out, ", ");
 	pm_put_count(svg->out, svg->view->total.samples);
-	pm_str_printf(svg->out, " samples%s%s</text>\n",
-		      svg->report->base ? ", compared with a base as if both had as many"
-					: "",
-		      inverted ? "; callers below what they call" : "");
+	pm_str_puts(svg->out, " samples");
+	if (svg->report->base)
+		pm_str_puts(svg->out, ", compared with a base as if both had as many");
+	if (inverted)
+		pm_str_puts(svg->out, "; callers below what they call");
+	pm_str_puts(svg->out, "</text>\n");
 	put_legend(svg);
 	pm_str_puts(svg->out,
 		    "<g id=\"controls\" style=\"display:none\">"
@@ -226,11 +230,14 @@ static void put_foot(struct svg *svg)
 		      HEAD + svg->rows * ROW + FOOT - 10);
 	if (svg->flame.left_out > 0) {
 		pm_put_count(svg->out, svg->flame.left_out);
-		pm_str_puts(svg->out,
-			    svg->report->base
-				    ? " boxes narrower than 0.1 px, or only in the "
-				      "base, are left out. "
-				    : " boxes narrower than 0.1 px are left out. ");
+		if (svg->report->base)
+			pm_str_puts(
+				svg->out,
+				" boxes narrower than 0.1 px, or only in the base, are "
+				"left out. ");
+		else
+			pm_str_puts(svg->out,
+				    " boxes narrower than 0.1 px are left out. ");
 	}
 	if (svg->flame.cut)
 		pm_str_puts(svg->out, "The graph is too large: outer callers are left "
@@ -268,8 +275,10 @@ static void put_class(struct svg *svg, const struct pm_flame_node *node)
 
 	if (svg->report->base) {
 		double more = node_points(svg, node);
-		double part = svg->most_points > 0 ? fabs(more) / svg->most_points : 0;
+		double part = 0;
 
+		if (svg->most_points > 0)
+			part = fabs(more) / svg->most_points;
 		if (!node_differs(svg, node))
 			pm_str_puts(svg->out, "same");
 		else
@@ -282,8 +291,10 @@ static void put_class(struct svg *svg, const struct pm_flame_node *node)
 		return;
 	}
 	function = &svg->merged.functions.data[node->function];
-	kind = function->kind == PM_FLAME_USER && node->inlined ? KIND_INLINED
-								: function->kind;
+	if (function->kind == PM_FLAME_USER && node->inlined)
+		kind = KIND_INLINED;
+	else
+		kind = function->kind;
 	shade = pm_hash_bytes(function->name, strnlen(function->name, NAME_BYTES)) %
 		SHADES;
 	pm_str_printf(svg->out, "%s%u", kinds[kind].name, shade);
@@ -297,14 +308,14 @@ static void svg_put_weight(struct svg *svg, const struct pm_weight *weight)
 	pm_str_printf(svg->out, "%.2f%%, ",
 		      percent_of_whole((double)weight->period, svg->whole));
 	pm_put_count(svg->out, weight->samples);
-	pm_str_puts(svg->out, weight->samples == 1 ? " sample, " : " samples, ");
+	pm_str_puts(svg->out, pm_plural(weight->samples, " sample, ", " samples, "));
 	if (event->unit && strcmp(event->unit, "ns") == 0) {
 		pm_put_duration(svg->out, weight->period);
 		return;
 	}
 	pm_put_count(svg->out, weight->period);
 	pm_str_putc(svg->out, ' ');
-	pm_put_markup(svg->out, event->unit ? event->unit : "");
+	pm_put_markup(svg->out, pm_text_or_empty(event->unit));
 }
 
 /* The name; then the module, the amount, and its change. */
@@ -325,7 +336,7 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 				     svg->merged.modules.data[function->module].name);
 			pm_str_puts(svg->out, "\n"
 					      "in ");
-			pm_put_markup(svg->out, module.data ? module.data : "");
+			pm_put_markup(svg->out, pm_str_text(&module));
 		}
 	}
 	pm_str_puts(svg->out, "\n");
@@ -335,14 +346,16 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 			      percent_of_whole((double)node->self.period, svg->whole));
 	if (svg->report->base) {
 		double more = node_points(svg, node);
+		const char *sign = "−";
 
+		if (fabs(more) < EQUAL_POINTS)
+			sign = "±";
+		else if (more > 0)
+			sign = "+";
 		pm_str_printf(svg->out, "\nbase %.2f%%: %s%.2f points",
 			      percent_of_whole((double)node->base_total.period,
 					       svg->base_whole),
-			      fabs(more) < EQUAL_POINTS ? "±"
-			      : more > 0                ? "+"
-							: "−",
-			      fabs(more));
+			      sign, fabs(more));
 	}
 	pm_str_puts(svg->out, "</title>");
 }
@@ -360,7 +373,7 @@ static void svg_put_name(struct svg *svg, const struct pm_flame_node *node,
 	pm_str_puts(svg->out, "<text x=\"3\" y=\"12\">");
 	if (svg->report->base && node_differs(svg, node))
 		pm_str_puts(svg->out, node_points(svg, node) > 0 ? "+ " : "− ");
-	pm_put_markup(svg->out, cut.data ? cut.data : "");
+	pm_put_markup(svg->out, pm_str_text(&cut));
 	pm_str_puts(svg->out, "</text>");
 }
 
@@ -446,8 +459,10 @@ static int put_boxes(struct svg *svg, bool inverted)
 		      inverted ? " data-inverted=\"\"" : "");
 	for (size_t i = 0; i < flame->nodes.len; i++) {
 		const struct pm_flame_node *node = &flame->nodes.data[i];
-		double start = i == 0 ? 0 : edges[node->parent];
+		double start = 0;
 
+		if (i != 0)
+			start = edges[node->parent];
 		if (node->depth < svg->rows) {
 			put_box(svg, node, start, inverted);
 			pm_flush_some(svg->out, svg->to);
@@ -480,11 +495,14 @@ static int svg_draw(struct svg *svg, const struct pm_view *view,
 	svg->view = view;
 	svg->rows = svg->flame.deepest + 1;
 	svg->whole = (double)view->total.period;
-	svg->base_whole = base ? (double)base->total.period : 0;
+	if (base)
+		svg->base_whole = (double)base->total.period;
+	else
+		svg->base_whole = 0;
 	for (size_t i = 0; base && i < svg->flame.nodes.len; i++) {
 		double more = fabs(node_points(svg, &svg->flame.nodes.data[i]));
 
-		svg->most_points = more > svg->most_points ? more : svg->most_points;
+		svg->most_points = PM_MAX(more, svg->most_points);
 	}
 	ret = svg_choose_rows(svg, inverted);
 	if (ret < 0)
@@ -538,7 +556,9 @@ int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_err
 	pm_flame_release(&svg.flame);
 	if (ret < 0) {
 		pm_str_release(&out);
-		return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
+		if (ret == -ENOMEM)
+			return pm_error_set(err, ret, "out of memory");
+		return ret;
 	}
 	return pm_flush_all(&out, to, err);
 }

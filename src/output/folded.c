@@ -81,25 +81,36 @@ static int line_order(const void *a, const void *b)
 	int ret = strcmp(left->comm, right->comm);
 
 	if (ret == 0)
-		ret = (left->pid > right->pid) - (left->pid < right->pid);
-	return ret != 0 ? ret : (left->path > right->path) - (left->path < right->path);
+		ret = PM_COMPARE(left->pid, right->pid);
+	if (ret != 0)
+		return ret;
+	return PM_COMPARE(left->path, right->path);
+}
+
+static void replace_from(struct pm_str *str, size_t from, char old, char new)
+{
+	for (size_t i = from; !str->failed && i < str->len; i++)
+		if (str->data[i] == old)
+			str->data[i] = new;
 }
 
 /* Control characters become escapes. `;` separates frames, and is replaced by `:` inside
  * them. */
-static void put_folded_frame(struct pm_str *str, const char *name, bool comm)
+static void put_folded_frame(struct pm_str *str, const char *name)
 {
 	size_t from = str->len;
 
 	pm_str_printable(str, name, strlen(name));
-	if (str->failed)
-		return;
-	for (size_t i = from; i < str->len; i++) {
-		if (str->data[i] == ';')
-			str->data[i] = ':';
-		else if (comm && str->data[i] == ' ')
-			str->data[i] = '_';
-	}
+	replace_from(str, from, ';', ':');
+}
+
+/* A blank would end the name. */
+static void put_folded_comm(struct pm_str *str, const char *comm)
+{
+	size_t from = str->len;
+
+	put_folded_frame(str, comm);
+	replace_from(str, from, ' ', '_');
 }
 
 static bool function_in_kernel(const struct pm_profile *profile, uint32_t function)
@@ -119,19 +130,20 @@ static void make_name(struct folding *folding, uint32_t id)
 
 	pm_str_putc(str, ';');
 	if (function->start > 0) {
-		put_folded_frame(str, function->name, false);
+		put_folded_frame(str, function->name);
 		pm_str_puts(str, " in ");
-		put_folded_frame(str, profile->modules.data[function->module].name,
-				 false);
+		put_folded_frame(str, profile->modules.data[function->module].name);
 	} else if (function->unknown && function->module != PM_PROFILE_NONE) {
 		const char *module = profile->modules.data[function->module].name;
 		bool bracketed = module[0] == '[';
 
-		pm_str_puts(str, bracketed ? "" : "[");
-		put_folded_frame(str, module, false);
-		pm_str_puts(str, bracketed ? "" : "]");
+		if (!bracketed)
+			pm_str_puts(str, "[");
+		put_folded_frame(str, module);
+		if (!bracketed)
+			pm_str_puts(str, "]");
 	} else {
-		put_folded_frame(str, function->name, false);
+		put_folded_frame(str, function->name);
 	}
 	if (function_in_kernel(profile, id))
 		pm_str_puts(str, "_[k]");
@@ -165,7 +177,7 @@ static int put_folded_line(struct pm_str *str, struct folding *folding,
 		if (pm_vec_push(&folding->chain, at) < 0)
 			return -ENOMEM;
 	if (line->comm[0] != '\0')
-		put_folded_frame(str, line->comm, true);
+		put_folded_comm(str, line->comm);
 	else if (line->pid == PM_FILE_NONE)
 		pm_str_puts(str, "[unknown]");
 	else
@@ -225,8 +237,10 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 		return ret;
 	folding.name_of =
 		calloc(report->profile->functions.len + 1, sizeof(*folding.name_of));
-	ret = folding.name_of ? pm_paths_init(&folding.paths, report->profile, err)
-			      : -ENOMEM;
+	if (folding.name_of)
+		ret = pm_paths_init(&folding.paths, report->profile, err);
+	else
+		ret = -ENOMEM;
 	for (size_t i = 0; ret == 0 && i < section.view->cells.len; i++)
 		ret = folding_add_cell(
 			&folding,
@@ -242,7 +256,9 @@ int pm_output_folded(const struct pm_report *report, bool periods, FILE *to,
 	}
 	if (ret < 0) {
 		pm_str_release(&out);
-		return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
+		if (ret == -ENOMEM)
+			return pm_error_set(err, ret, "out of memory");
+		return ret;
 	}
 	return pm_flush_all(&out, to, err);
 }

@@ -37,8 +37,8 @@ static int by_target(const void *a, const void *b)
 	const struct jump *x = a, *y = b;
 
 	if (x->to != y->to)
-		return x->to < y->to ? -1 : 1;
-	return (x->from > y->from) - (x->from < y->from);
+		return PM_COMPARE(x->to, y->to);
+	return PM_COMPARE(x->from, y->from);
 }
 
 static int shorter_first(const void *a, const void *b)
@@ -46,7 +46,9 @@ static int shorter_first(const void *a, const void *b)
 	const struct bundle *x = a, *y = b;
 	uint32_t p = x->bottom - x->top, q = y->bottom - y->top;
 
-	return p != q ? (p < q ? -1 : 1) : (x->top > y->top) - (x->top < y->top);
+	if (p != q)
+		return PM_COMPARE(p, q);
+	return PM_COMPARE(x->top, y->top);
 }
 
 static bool lane_is_free(const struct pm_annotation_rows *rows, unsigned lane,
@@ -61,9 +63,12 @@ static bool lane_is_free(const struct pm_annotation_rows *rows, unsigned lane,
 static void gutter_put_end(struct pm_annotation_rows *rows, unsigned lane,
 			   const struct bundle *bundle, uint32_t row)
 {
-	rows->gutter[row].lane[lane] = row == bundle->top      ? PIECE_TOP
-				       : row == bundle->bottom ? PIECE_BOTTOM
-							       : PIECE_TEE;
+	if (row == bundle->top)
+		rows->gutter[row].lane[lane] = PIECE_TOP;
+	else if (row == bundle->bottom)
+		rows->gutter[row].lane[lane] = PIECE_BOTTOM;
+	else
+		rows->gutter[row].lane[lane] = PIECE_TEE;
 }
 
 static void gutter_draw_bundle(struct pm_annotation_rows *rows,
@@ -88,7 +93,7 @@ static void gutter_draw_bundle(struct pm_annotation_rows *rows,
 /* Whether a jump spans few enough rows to be followed by eye. */
 static bool is_drawable(uint32_t from, uint32_t to)
 {
-	return from != to && (from > to ? from - to : to - from) <= SPAN_MAX;
+	return from != to && PM_MAX(from, to) - PM_MIN(from, to) <= SPAN_MAX;
 }
 
 int pm_gutter_draw(struct pm_annotation_rows *rows, const struct pm_annotate_code *code)
@@ -107,10 +112,10 @@ int pm_gutter_draw(struct pm_annotation_rows *rows, const struct pm_annotate_cod
 		if (rows->rows.data[i].kind == PM_ROW_INSN)
 			row_of[rows->rows.data[i].id] = i;
 	for (uint32_t i = 0; i < rows->rows.len; i++) {
-		uint32_t to = rows->rows.data[i].kind == PM_ROW_INSN
-				      ? code->insns.data[rows->rows.data[i].id].to
-				      : PM_PROFILE_NONE;
+		uint32_t to = PM_PROFILE_NONE;
 
+		if (rows->rows.data[i].kind == PM_ROW_INSN)
+			to = code->insns.data[rows->rows.data[i].id].to;
 		if (to != PM_PROFILE_NONE && row_of[to] != PM_PROFILE_NONE &&
 		    is_drawable(i, row_of[to]))
 			jumps[jumps_len++] = (struct jump){ i, row_of[to] };
@@ -163,7 +168,9 @@ void pm_gutter_put(struct pm_str *str, const struct pm_annotation_rows *rows, si
 	}
 	if (gutter->is_target)
 		pm_str_puts(str, ascii ? ">" : "→");
+	else if (crossed)
+		pm_str_puts(str, ascii ? "-" : "─");
 	else
-		pm_str_puts(str, !crossed ? " " : ascii ? "-" : "─");
+		pm_str_puts(str, " ");
 	pm_str_putc(str, ' ');
 }

@@ -76,7 +76,7 @@ static int page_put_top(struct pm_page *page, struct pm_section *section)
 		return -ENOMEM;
 	pm_put_event(&event, profile, section->view->event);
 	pm_str_puts(out, "<table>\n<caption>");
-	pm_put_markup(out, event.data ? event.data : "");
+	pm_put_markup(out, pm_str_text(&event));
 	pm_str_puts(out,
 		    ": the heaviest functions</caption>\n<tr><th>self</th><th>total</th>"
 		    "<th>function</th><th>module</th></tr>\n");
@@ -134,7 +134,8 @@ static void add_notes(struct pm_notes *notes, struct pm_section *section)
 		size_t len = gap ? (size_t)(gap - line.data) - at : line.len - at;
 
 		pm_str_append(&words, line.data + at, len);
-		pm_str_puts(&words, gap ? ", " : "");
+		if (gap)
+			pm_str_puts(&words, ", ");
 		at += len + (gap ? 3 : 0);
 	}
 	if (line.failed || words.failed)
@@ -190,7 +191,9 @@ static int page_add_event(struct pm_page *page, uint32_t event, struct pm_error 
 		ret = pm_page_choose_sources(page, &section);
 	if (ret == 0 && page->report->base)
 		ret = add_base_event(page, &row, err);
-	return ret < 0 ? ret : pm_vec_push(&page->events, row);
+	if (ret < 0)
+		return ret;
+	return pm_vec_push(&page->events, row);
 }
 
 /* ---- what is used ------------------------------------------------------------------------ */
@@ -272,10 +275,11 @@ static int page_collect(struct pm_page *page, struct pm_error *err)
 		ret = page_find_used(page);
 	if (ret == 0)
 		ret = pm_page_read_sources(page);
-	return ret < 0 || page->notes[0].failed || page->notes[1].failed ||
-			       page->top.failed
-		       ? (ret < 0 ? ret : -ENOMEM)
-		       : 0;
+	if (ret < 0)
+		return ret;
+	if (page->notes[0].failed || page->notes[1].failed || page->top.failed)
+		return -ENOMEM;
+	return 0;
 }
 
 int pm_page_init(struct pm_page *out, const struct pm_report *report,
@@ -291,7 +295,9 @@ int pm_page_init(struct pm_page *out, const struct pm_report *report,
 	ret = page_collect(out, err);
 	if (ret < 0)
 		pm_page_release(out);
-	return ret == -ENOMEM ? pm_error_set(err, ret, "out of memory") : ret;
+	if (ret == -ENOMEM)
+		return pm_error_set(err, ret, "out of memory");
+	return ret;
 }
 
 void pm_page_release(struct pm_page *page)

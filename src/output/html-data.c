@@ -31,14 +31,21 @@ static void data_put_base64(struct data *data, size_t len)
 	size_t at = 0;
 
 	for (size_t i = 0; i < len; i += 3) {
-		uint32_t word = (uint32_t)data->bytes[i] << 16 |
-				(uint32_t)(i + 1 < len ? data->bytes[i + 1] : 0) << 8 |
-				(uint32_t)(i + 2 < len ? data->bytes[i + 2] : 0);
+		uint32_t word = (uint32_t)data->bytes[i] << 16;
+		char third = '=', fourth = '=';
 
+		if (i + 1 < len) {
+			word |= (uint32_t)data->bytes[i + 1] << 8;
+			if (i + 2 < len)
+				word |= data->bytes[i + 2];
+			third = letters[word >> 6 & 63];
+		}
+		if (i + 2 < len)
+			fourth = letters[word & 63];
 		text[at++] = letters[word >> 18];
 		text[at++] = letters[word >> 12 & 63];
-		text[at++] = i + 1 < len ? letters[word >> 6 & 63] : '=';
-		text[at++] = i + 2 < len ? letters[word & 63] : '=';
+		text[at++] = third;
+		text[at++] = fourth;
 	}
 	pm_str_append(data->out, text, at);
 	pm_flush_some(data->out, data->to);
@@ -97,7 +104,10 @@ static void data_put_text(struct data *data, const char *key, const char *text)
 		/* U+2028 and U+2029 */
 		if (strncmp(c, "\xe2\x80\xa8", 3) == 0 ||
 		    strncmp(c, "\xe2\x80\xa9", 3) == 0) {
-			escape = c[2] == '\xa8' ? "\\u2028" : "\\u2029";
+			if (c[2] == '\xa8')
+				escape = "\\u2028";
+			else
+				escape = "\\u2029";
 			len = 3;
 		}
 		if (!escape)
@@ -137,7 +147,9 @@ static void data_put_summary_row(struct data *data, bool *first, const char *lab
 {
 	if (!value || value[0] == '\0')
 		return;
-	data_put_text(data, *first ? "[" : ",[", label);
+	if (!*first)
+		data_put(data, ",");
+	data_put_text(data, "[", label);
 	data_put_text(data, ",", value);
 	data_put(data, "]");
 	*first = false;
@@ -191,7 +203,7 @@ static void data_put_machine(struct data *data, bool *first,
 	data_put_summary_row(data, first, "Host", info->hostname);
 	data_put_summary_row(data, first, "Kernel", info->kernel);
 	if (info->cpu_model || info->arch) {
-		pm_str_puts(&value, info->cpu_model ? info->cpu_model : info->arch);
+		pm_str_puts(&value, pm_text_or(info->cpu_model, info->arch));
 		if (info->cpus > 0)
 			pm_str_printf(&value, ", %u CPUs", info->cpus);
 		data_put_made(data, first, "Processor", &value);
@@ -230,7 +242,7 @@ static void data_put_summary(struct data *data, const struct pm_report *report)
 
 	pm_put_title(&title, profile);
 	data->out->failed |= title.failed;
-	data_put_text(data, "\"title\":", title.data ? title.data : "");
+	data_put_text(data, "\"title\":", pm_str_text(&title));
 	data_put(data, ",\n\"summary\":[");
 	data_put_summary_row(data, &first, "Command", title.data);
 	data_put_times(data, &first, &profile->info);
@@ -252,10 +264,10 @@ static void data_put_quality(struct data *data, const struct pm_notes *notes)
 	for (size_t i = 0; i < notes->notes.len; i++) {
 		const struct pm_note *note = &notes->notes.data[i];
 
-		data_put_text(data, i == 0 ? "{\"level\":" : ",\n{\"level\":",
-			      levels[note->level]);
-		data_put_text(data,
-			      ",\"text\":", note->words.data ? note->words.data : "");
+		if (i > 0)
+			data_put(data, ",\n");
+		data_put_text(data, "{\"level\":", levels[note->level]);
+		data_put_text(data, ",\"text\":", pm_str_text(&note->words));
 		data_put(data, "}");
 	}
 	data_put(data, "]");
@@ -276,8 +288,9 @@ static void data_put_events(struct data *data)
 
 		pm_put_event(&name, profile, row->event);
 		data->out->failed |= name.failed;
-		data_put_text(data, i == 0 ? "{\"name\":" : ",\n{\"name\":",
-			      name.data ? name.data : "");
+		if (i > 0)
+			data_put(data, ",\n");
+		data_put_text(data, "{\"name\":", pm_str_text(&name));
 		data_put_text(data, ",\"requested\":", event->requested);
 		data_put_text(data, ",\"unit\":", event->unit);
 		data_put(data,
@@ -322,8 +335,9 @@ static void data_put_modules(struct data *data)
 	for (size_t i = 0; i < merged->modules.len; i++) {
 		const struct pm_profile_module *module = &merged->modules.data[i];
 
-		data_put_text(data,
-			      i == 0 ? "{\"name\":" : ",\n{\"name\":", module->name);
+		if (i > 0)
+			data_put(data, ",\n");
+		data_put_text(data, "{\"name\":", module->name);
 		data_put_text(data, ",\"path\":", module->path);
 		data_put_text(data, ",\"build_id\":", module->build_id);
 		data_put_text(data, ",\"kind\":", module->kind);
@@ -345,7 +359,9 @@ static void data_put_functions(struct data *data)
 	for (size_t i = 0; i < merged->functions.len; i++) {
 		if (ids[i] == PM_PROFILE_NONE)
 			continue;
-		data_put_text(data, first ? "" : ",\n", merged->functions.data[i].name);
+		if (!first)
+			data_put(data, ",\n");
+		data_put_text(data, "", merged->functions.data[i].name);
 		first = false;
 	}
 	begin_varints(data, "],\n\"module\":");
@@ -423,8 +439,10 @@ static void data_put_base(struct data *data)
 					      : ",\n\"absolute\":false");
 	data_put(data, ",\n\"events\":[");
 	for (size_t i = 0; i < page->events.len; i++) {
-		data_put_number(data, i == 0 ? "{\"samples\":" : ",{\"samples\":",
-				page->events.data[i].base_total.samples);
+		if (i > 0)
+			data_put(data, ",");
+		data_put_number(data,
+				"{\"samples\":", page->events.data[i].base_total.samples);
 		data_put_number(data,
 				",\"period\":", page->events.data[i].base_total.period);
 		data_put(data, "}");
@@ -474,9 +492,9 @@ static void data_put_samples(struct data *data)
 
 		if (cell_of[sample->cell] == PM_PROFILE_NONE)
 			continue;
-		data_put_varint(data, at > units ? at - units : 0);
+		data_put_varint(data, PM_SUB_OR_0(at, units));
 		data_put_varint(data, cell_of[sample->cell]);
-		units = at > units ? at : units;
+		units = PM_MAX(at, units);
 		if (sample->time_ns > end_ns)
 			end_ns = sample->time_ns;
 	}
@@ -504,14 +522,19 @@ static void data_put_source(struct data *data, const struct pm_page_source *sour
 	data_put_text(data, ",\"file\":", source->path);
 	data_put_number(data, ",\"first\":", source->first);
 	data_put(data, ",\"lines\":[");
-	for (uint32_t i = 0; i <= source->last - source->first; i++)
-		data_put_text(data, i == 0 ? "" : ",\n", source->lines[i]);
+	for (uint32_t i = 0; i <= source->last - source->first; i++) {
+		if (i > 0)
+			data_put(data, ",\n");
+		data_put_text(data, "", source->lines[i]);
+	}
 	data_put_text(data, "],\"note\":", source->newer ? "changed since" : NULL);
 	data_put(data, ",\"weights\":[");
 	for (size_t i = 0; i < source->weights.len; i++) {
 		const struct pm_page_line *weight = &source->weights.data[i];
 
-		data_put_number(data, i == 0 ? "[" : ",[", weight->event);
+		if (i > 0)
+			data_put(data, ",");
+		data_put_number(data, "[", weight->event);
 		data_put_number(data, ",", weight->line);
 		data_put_number(data, ",", weight->self.samples);
 		data_put_number(data, ",", weight->self.period);

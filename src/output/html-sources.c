@@ -55,7 +55,9 @@ int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
 		if (!left_out && pm_vec_push(&page->sources, source) < 0)
 			return -ENOMEM;
 	}
-	return table ? 0 : -ENOMEM;
+	if (!table)
+		return -ENOMEM;
+	return 0;
 }
 
 /*
@@ -92,7 +94,7 @@ static int source_keep_lines(struct pm_page_source *out, const struct pm_source 
 		bool cut = false;
 		const char *text = pm_source_line(from, out->first + i, &len, &cut);
 
-		if (asprintf(&out->lines[i], "%.*s%s", (int)len, text ? text : "",
+		if (asprintf(&out->lines[i], "%.*s%s", (int)len, pm_text_or_empty(text),
 			     cut ? " …" : "") < 0) {
 			out->lines[i] = NULL;
 			return -ENOMEM;
@@ -113,8 +115,8 @@ static bool choose_lines(struct pm_page_source *out,
 	for (uint32_t i = file->first; i < file->first + file->lines; i++) {
 		const struct pm_annotate_line *line = &lines->lines.data[i];
 
-		first = line->line < first ? line->line : first;
-		last = line->line > last ? line->line : last;
+		first = PM_MIN(line->line, first);
+		last = PM_MAX(line->line, last);
 		if (hottest == 0 || line->total.period > most.period) {
 			hottest = line->line;
 			most = line->total;
@@ -123,11 +125,17 @@ static bool choose_lines(struct pm_page_source *out,
 	if (hottest == 0 || hottest > end)
 		return false;
 	if (last - first >= LINES_MAX) {
-		first = hottest > LINES_MAX / 2 ? hottest - LINES_MAX / 2 : 1;
+		if (hottest > LINES_MAX / 2)
+			first = hottest - LINES_MAX / 2;
+		else
+			first = 1;
 		last = first + LINES_MAX - 1;
 	}
-	out->first = first > CONTEXT ? first - CONTEXT : 1;
-	out->last = last + CONTEXT < end ? last + CONTEXT : end;
+	if (first > CONTEXT)
+		out->first = first - CONTEXT;
+	else
+		out->first = 1;
+	out->last = PM_MIN(last + CONTEXT, end);
 	return true;
 }
 
@@ -142,13 +150,21 @@ static int add_withheld(struct pm_page *page, const char *path)
 
 static void note_withheld(struct pm_page *page)
 {
-	const char *first = page->withheld.data[0];
-	const char *slash = strrchr(first, '/');
+	const char *folder = page->withheld.data[0];
+	const char *slash = strrchr(folder, '/');
+	int folder_len = 1; /* the root */
 	struct pm_str names = { 0 };
 
-	for (size_t i = 0; i < page->withheld.len && i < WITHHELD_NAMED; i++)
-		pm_str_printf(&names, "%s%.200s", i > 0 ? ", " : "",
-			      page->withheld.data[i]);
+	if (!slash)
+		folder = ".";
+	else if (slash > folder)
+		folder_len = (int)(slash - folder);
+
+	for (size_t i = 0; i < page->withheld.len && i < WITHHELD_NAMED; i++) {
+		if (i > 0)
+			pm_str_puts(&names, ", ");
+		pm_str_printf(&names, "%.200s", page->withheld.data[i]);
+	}
 	if (page->withheld.len > WITHHELD_NAMED)
 		pm_str_printf(&names, " and %zu more",
 			      page->withheld.len - WITHHELD_NAMED);
@@ -159,9 +175,7 @@ static void note_withheld(struct pm_page *page)
 			     "sources that are not for the recorded user (uid %u) are "
 			     "left out of root's report: %s; pmreport --source-root "
 			     "%.*s shows them",
-			     page->source_uid, names.data,
-			     slash > first ? (int)(slash - first) : 1,
-			     slash ? first : ".");
+			     page->source_uid, names.data, folder_len, folder);
 	pm_str_release(&names);
 }
 
@@ -181,8 +195,11 @@ static int read_source(struct pm_page *page, struct pm_page_source *out,
 	ret = pm_source_read(&source, path, &search, NULL);
 	if (ret == -EPERM)
 		return add_withheld(page, path);
-	if (ret < 0)
-		return ret == -ENOMEM ? ret : 0;
+	if (ret < 0) {
+		if (ret == -ENOMEM)
+			return ret;
+		return 0;
+	}
 	if (!is_source(source.real_path))
 		return 0;
 	if (!choose_lines(out, lines, (uint32_t)source.starts.len))

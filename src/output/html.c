@@ -58,7 +58,7 @@ static void put_page_title(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_put_title(&title, page->report->profile);
 	out->failed |= title.failed;
 	pm_str_puts(out, "<title>");
-	pm_put_markup(out, title.data ? title.data : "");
+	pm_put_markup(out, pm_str_text(&title));
 	pm_str_puts(out, " – pmreport</title>");
 	pm_str_release(&title);
 }
@@ -90,19 +90,17 @@ static void put_noscript(struct pm_page *page, struct pm_str *out, FILE *to)
 	pm_put_title(&title, page->report->profile);
 	out->failed |= title.failed;
 	pm_str_puts(out, "<noscript>\n<h1>");
-	pm_put_markup(out, title.data ? title.data : "");
+	pm_put_markup(out, pm_str_text(&title));
 	pm_str_puts(out,
 		    "</h1>\n<p>This page draws with JavaScript, which is switched off. "
 		    "Without it there is this:</p>\n<ul>\n");
 	for (size_t i = 0; i < notes->notes.len; i++) {
 		pm_str_puts(out, "<li>");
-		pm_put_markup(out, notes->notes.data[i].words.data
-					   ? notes->notes.data[i].words.data
-					   : "");
+		pm_put_markup(out, pm_str_text(&notes->notes.data[i].words));
 		pm_str_puts(out, "</li>\n");
 	}
 	pm_str_puts(out, "</ul>\n");
-	pm_str_append(out, page->top.data ? page->top.data : "", page->top.len);
+	pm_str_append(out, pm_str_text(&page->top), page->top.len);
 	pm_str_puts(out, "</noscript>");
 	pm_str_release(&title);
 }

@@ -70,7 +70,8 @@ static void json_put_texts(struct json *json, const char *key, const char *const
 {
 	json_put(json, key);
 	for (size_t i = 0; i < len; i++) {
-		json_put(json, i == 0 ? "" : ",");
+		if (i > 0)
+			json_put(json, ",");
 		pm_str_json(&json->out, texts[i]);
 	}
 	json_put(json, "]");
@@ -128,12 +129,10 @@ static void json_put_function(struct json *json, uint32_t id)
 	const struct pm_profile *profile = json->report->profile;
 	const struct pm_profile_function *function = &profile->functions.data[id];
 
-	json_put_text(json, ",\"function\":", function->unknown ? NULL : function->name);
+	json_put_text(json, ",\"function\":", pm_function_known_name(function));
 	json_put_start(json, function->start);
-	json_put_text(json, ",\"module\":",
-		      function->module == PM_PROFILE_NONE
-			      ? NULL
-			      : profile->modules.data[function->module].name);
+	json_put_text(json,
+		      ",\"module\":", pm_module_known_name(profile, function->module));
 }
 
 static void json_put_value(struct json *json, const char *name,
@@ -145,7 +144,7 @@ static void json_put_value(struct json *json, const char *name,
 	else if (value->kind == PM_VALUE_TEXT)
 		pm_str_json(&json->out, value->text);
 	else if (value->kind == PM_VALUE_BOOL)
-		json_put(json, value->number ? "true" : "false");
+		json_put_bool(json, "", value->number);
 	else if (value->kind == PM_VALUE_NUMBER)
 		pm_str_u64(&json->out, value->number);
 	else {
@@ -160,7 +159,8 @@ static void json_put_keys(struct json *json, const struct pm_keys *keys)
 {
 	json_put(json, ",\n\"by\":\"");
 	for (uint32_t i = 0; i < keys->len; i++) {
-		json_put(json, i > 0 ? "," : "");
+		if (i > 0)
+			json_put(json, ",");
 		json_put(json, pm_key_name(keys->key[i]));
 	}
 	json_put(json, "\"");
@@ -190,7 +190,9 @@ static int json_put_table(struct json *json, double limit)
 		if (pm_weight_percent(report->by_total ? &row->total : &row->self,
 				      &view->total) < limit)
 			continue;
-		json_put(json, first ? "\n" : ",\n");
+		if (!first)
+			json_put(json, ",");
+		json_put(json, "\n");
 		first = false;
 		json_put_weight(json, "{\"self\":", &row->self);
 		json_put_weight(json, ",\"total\":", &row->total);
@@ -242,9 +244,14 @@ static int json_put_nodes(struct json *json, struct pm_tree *tree, double limit)
 		const struct pm_tree_node *node = &tree->nodes.data[id];
 
 		numbers.len = node->depth - 1;
-		json_put_number(json, number == 0 ? "\n{\"id\":" : ",\n{\"id\":", number);
-		json_put_number_if(json, ",\"parent\":", numbers.len > 0,
-				   numbers.len > 0 ? numbers.data[numbers.len - 1] : 0);
+		if (number > 0)
+			json_put(json, ",");
+		json_put_number(json, "\n{\"id\":", number);
+		if (numbers.len > 0)
+			json_put_number(json,
+					",\"parent\":", numbers.data[numbers.len - 1]);
+		else
+			json_put(json, ",\"parent\":null");
 		json_put_function(json, node->function);
 		json_put_bool(json, ",\"inlined\":", node->inlined);
 		if (tree->kind == PM_TREE_TOP_DOWN)
@@ -315,9 +322,10 @@ static void json_put_event(struct json *json)
 
 		if (view->stops[i].samples == 0)
 			continue;
-		json_put(json, first ? "" : ",");
+		if (!first)
+			json_put(json, ",");
 		first = false;
-		json_put_text(json, "", stop ? stop : "root");
+		json_put_text(json, "", pm_text_or(stop, "root"));
 		json_put_number(json, ":", view->stops[i].samples);
 	}
 	json_put(json, "}");
@@ -352,7 +360,7 @@ static int json_put_list(struct json *json, struct pm_section *section,
 
 int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *err)
 {
-	double limit = report->limit < 0 ? 0 : report->limit;
+	double limit = PM_MAX(report->limit, 0);
 	struct json json = { .report = report, .to = to };
 	uint32_t first, end;
 	int ret = 0;
@@ -372,22 +380,27 @@ int pm_output_json(const struct pm_report *report, FILE *to, struct pm_error *er
 			return ret;
 		}
 		json.section = &section;
-		json_put(&json, event == first ? "\n" : ",\n");
+		if (event != first)
+			json_put(&json, ",");
+		json_put(&json, "\n");
 		json_put_event(&json);
 		if (pm_report_is_sheet(report))
 			ret = json_put_list(&json, &section, err);
 		else if (report->show == PM_SHOW_ANNOTATE)
 			ret = pm_json_annotate(&json.out, to, &section);
+		else if (report->show == PM_SHOW_TABLE)
+			ret = json_put_table(&json, limit);
 		else
-			ret = report->show == PM_SHOW_TABLE ? json_put_table(&json, limit)
-							    : json_put_tree(&json, limit);
+			ret = json_put_tree(&json, limit);
 		if (ret == 0 && pm_section_is_waits(&section))
 			ret = json_put_waits(&json);
 		json_put(&json, "}");
 	}
 	if (ret < 0) {
 		pm_str_release(&json.out);
-		return pm_report_is_sheet(report) ? ret : pm_section_failed(ret, err);
+		if (pm_report_is_sheet(report))
+			return ret;
+		return pm_section_failed(ret, err);
 	}
 	json_put(&json, "]}\n");
 	return pm_flush_all(&json.out, to, err);

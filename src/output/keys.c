@@ -144,7 +144,7 @@ static void value_set_text(struct pm_row_value *out, const char *text,
 {
 	out->kind = PM_VALUE_TEXT;
 	out->known = text != NULL;
-	out->text = text ? text : otherwise;
+	out->text = pm_text_or(text, otherwise);
 }
 
 static void value_set_number(struct pm_row_value *out, bool known, uint64_t number)
@@ -160,23 +160,27 @@ static void value_from_code(const struct pm_profile *profile,
 {
 	const struct pm_profile_function *function;
 	const struct pm_profile_place *place = NULL;
-	uint32_t id;
+	const char *file = NULL;
+	uint32_t id, line = 0;
 
 	if (column->field == PM_FIELD_FUNCTION) {
 		id = pm_row_function(profile, column->key, column->at, row);
 		function = &profile->functions.data[id];
-		value_set_text(out, function->unknown ? NULL : function->name,
-			       function->name);
+		value_set_text(out, pm_function_known_name(function), function->name);
 		out->start = function->start;
 		return;
 	}
 	id = pm_row_place(profile, column->key, column->at, row);
 	if (id != PM_PROFILE_NONE)
 		place = &profile->places.data[id];
+	if (place) {
+		file = place->file;
+		line = place->line;
+	}
 	if (column->field == PM_FIELD_FILE)
-		value_set_text(out, place ? place->file : NULL, "");
+		value_set_text(out, file, "");
 	else
-		value_set_number(out, place && place->line > 0, place ? place->line : 0);
+		value_set_number(out, line > 0, line);
 }
 
 static void value_from_module(const struct pm_profile *profile,
@@ -184,23 +188,26 @@ static void value_from_module(const struct pm_profile *profile,
 			      const struct pm_row *row, struct pm_row_value *out)
 {
 	uint32_t id = pm_row_module(profile, column->key, column->at, row);
-	const struct pm_profile_module *module =
-		id == PM_PROFILE_NONE ? NULL : &profile->modules.data[id];
+	struct pm_profile_module unknown = { 0 };
+	const struct pm_profile_module *module = &unknown;
 
+	if (id != PM_PROFILE_NONE)
+		module = &profile->modules.data[id];
 	if (column->field == PM_FIELD_MODULE)
-		value_set_text(out, module ? module->name : NULL,
-			       pm_profile_module_name(profile, id));
+		value_set_text(out, module->name, pm_profile_module_name(profile, id));
 	else if (column->field == PM_FIELD_PATH)
-		value_set_text(out, module ? module->path : NULL, "");
+		value_set_text(out, module->path, "");
 	else
-		value_set_text(out, module ? module->build_id : NULL, "");
+		value_set_text(out, module->build_id, "");
 }
 
 const char *pm_thread_comm(const struct pm_profile_thread *thread)
 {
 	bool known = thread->comm[0] != '\0' || thread->tid != PM_FILE_NONE;
 
-	return known ? thread->comm : NULL;
+	if (known)
+		return thread->comm;
+	return NULL;
 }
 
 static void value_from_thread(const struct pm_profile *profile,
@@ -224,8 +231,10 @@ static void value_from_thread(const struct pm_profile *profile,
 	} else if (column->field == PM_FIELD_COMM) {
 		value_set_text(out, pm_thread_comm(&profile->threads.data[id]), "");
 	} else {
-		number = column->field == PM_FIELD_PID ? profile->threads.data[id].pid
-						       : profile->threads.data[id].tid;
+		if (column->field == PM_FIELD_PID)
+			number = profile->threads.data[id].pid;
+		else
+			number = profile->threads.data[id].tid;
 		value_set_number(out, number != PM_FILE_NONE, number);
 	}
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	TITLE_COLUMNS = 120
 };
@@ -21,7 +23,7 @@ void pm_put_plain(struct pm_str *str, const char *text)
 
 	pm_str_printable(&printable, text, strlen(text));
 	str->failed |= printable.failed;
-	for (const char *c = printable.failed ? "" : printable.data; c && *c; c++) {
+	for (const char *c = pm_str_complete_or(&printable, ""); *c; c++) {
 		if (is_no_character(c)) {
 			pm_str_puts(str, "\xef\xbf\xbd"); /* U+FFFD */
 			c += 2;
@@ -38,7 +40,7 @@ void pm_put_markup(struct pm_str *str, const char *text)
 
 	pm_put_plain(&plain, text);
 	str->failed |= plain.failed;
-	for (const char *c = plain.failed ? "" : plain.data; c && *c; c++) {
+	for (const char *c = pm_str_complete_or(&plain, ""); *c; c++) {
 		if (*c == '&')
 			pm_str_puts(str, "&amp;");
 		else if (*c == '<')

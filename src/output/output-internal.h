@@ -106,6 +106,10 @@ uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32
 
 const char *pm_key_name(enum pm_key key); /* as in --by */
 const char *pm_basename(const char *path);
+/* NULL if the function has no known name. */
+const char *pm_function_known_name(const struct pm_profile_function *function);
+/* NULL if @id is PM_PROFILE_NONE. */
+const char *pm_module_known_name(const struct pm_profile *profile, uint32_t id);
 
 /* ---- text for people --------------------------------------------------------------------- */
 
@@ -126,6 +130,7 @@ struct pm_text {
 
 void pm_text_color(const struct pm_text *text, enum pm_color color);
 void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words);
+enum pm_color pm_percent_color(double percent);
 /* A percentage in 6 columns, in the warm or hot colour if it is large. */
 void pm_text_percent(const struct pm_text *text, double percent);
 /* Words, wrapped to the width at runs of at least @gap blanks; continuation lines are

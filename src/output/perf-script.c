@@ -373,7 +373,8 @@ static int script_check_size(const struct script *script, struct pm_error *err)
 
 	for (size_t i = 0; frames && i < profile->frames.len; i++)
 		frames[i] = levels_bytes(script, &profile->frames.data[i]);
-	lengths = frames ? pm_stack_lengths(profile, frames) : NULL;
+	if (frames)
+		lengths = pm_stack_lengths(profile, frames);
 	if (!lengths)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < profile->samples.len; i++) {

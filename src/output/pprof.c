@@ -145,7 +145,7 @@ static void pprof_put_message(struct pprof *pprof, unsigned field, struct pm_str
 		pm_str_clear(from);
 		return;
 	}
-	pm_wire_bytes(&pprof->out, field, from->data ? from->data : "", from->len);
+	pm_wire_bytes(&pprof->out, field, pm_str_text(from), from->len);
 	pm_str_clear(from);
 	if (pprof->out.failed) {
 		pprof->failed = true;
@@ -161,8 +161,8 @@ static void pprof_put_part(struct pprof *pprof, unsigned field)
 	if (pprof->part.failed)
 		pprof->failed = true;
 	else
-		pm_wire_bytes(&pprof->message, field,
-			      pprof->part.data ? pprof->part.data : "", pprof->part.len);
+		pm_wire_bytes(&pprof->message, field, pm_str_text(&pprof->part),
+			      pprof->part.len);
 	pm_str_clear(&pprof->part);
 }
 
@@ -208,12 +208,12 @@ static int cell_order(const void *a, const void *b, void *context)
 	const struct pm_profile_cell *right = &cells[*(const uint32_t *)b];
 
 	if (left->stack != right->stack)
-		return left->stack < right->stack ? -1 : 1;
+		return PM_COMPARE(left->stack, right->stack);
 	if (left->thread != right->thread)
-		return left->thread < right->thread ? -1 : 1;
+		return PM_COMPARE(left->thread, right->thread);
 	if (left->stop != right->stop)
-		return left->stop < right->stop ? -1 : 1;
-	return (left->event > right->event) - (left->event < right->event);
+		return PM_COMPARE(left->stop, right->stop);
+	return PM_COMPARE(left->event, right->event);
 }
 
 static bool same_sample(const struct pm_profile_cell *a, const struct pm_profile_cell *b)
@@ -269,7 +269,7 @@ static void pprof_put_stack(struct pprof *pprof, uint32_t stack)
 /* pprof's values are signed. */
 static uint64_t to_int64(uint64_t value)
 {
-	return value > INT64_MAX ? INT64_MAX : value;
+	return PM_MIN(value, INT64_MAX);
 }
 
 static void pprof_put_values(struct pprof *pprof)
@@ -289,7 +289,8 @@ static int pprof_check_size(const struct pprof *pprof, struct pm_error *err)
 	for (size_t i = 0; frames && i < profile->frames.len; i++)
 		for (size_t id = i + 1; id > 0; id >>= 7)
 			frames[i]++;
-	lengths = frames ? pm_stack_lengths(profile, frames) : NULL;
+	if (frames)
+		lengths = pm_stack_lengths(profile, frames);
 	if (!lengths)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < profile->cells.len; i++)
@@ -329,7 +330,9 @@ static int pprof_put_samples(struct pprof *pprof)
 		pprof_put_labels(pprof, cell);
 		pprof_put_message(pprof, PROFILE_SAMPLE, &pprof->message);
 	}
-	return pprof->failed ? -ENOMEM : 0;
+	if (pprof->failed)
+		return -ENOMEM;
+	return 0;
 }
 
 /* ---- locations, functions, mappings -------------------------------------------------------- */
@@ -413,9 +416,11 @@ static void find_ranges(struct pprof *pprof)
 		uint32_t frame = profile->stacks.data[i].frame;
 		uint32_t module = profile->frames.data[frame].module;
 		uint64_t start = profile->frames.data[frame].address / PAGE * PAGE;
-		uint64_t limit = start > UINT64_MAX - PAGE ? UINT64_MAX : start + PAGE;
+		uint64_t limit = UINT64_MAX;
 		struct range *range;
 
+		if (start <= UINT64_MAX - PAGE)
+			limit = start + PAGE;
 		if (!pprof->export.stacks[i])
 			continue;
 		pprof->frames[frame] = true;
@@ -438,9 +443,10 @@ static void find_ranges(struct pprof *pprof)
 static uint32_t find_main_module(const struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;
-	const char *program =
-		profile->command.len > 0 ? pm_basename(profile->command.data[0]) : "";
+	const char *program = "";
 
+	if (profile->command.len > 0)
+		program = pm_basename(profile->command.data[0]);
 	for (uint32_t i = 0; i < profile->modules.len; i++)
 		if (pprof->ranges[i].used &&
 		    strcmp(profile->modules.data[i].name, program) == 0)
@@ -509,11 +515,13 @@ static void pprof_put_types(struct pprof *pprof)
 
 	for (uint32_t event = export->first; event < export->end; event++) {
 		bool time = pm_event_in_ns(&pprof->profile->events.data[event]);
+		uint32_t name;
 
-		pprof_put_type(pprof, PROFILE_SAMPLE_TYPE,
-			       one ? pprof_add_word(pprof, "samples")
-				   : add_event_name(pprof, event, "-samples"),
-			       "count");
+		if (one)
+			name = pprof_add_word(pprof, "samples");
+		else
+			name = add_event_name(pprof, event, "-samples");
+		pprof_put_type(pprof, PROFILE_SAMPLE_TYPE, name, "count");
 		pprof_put_type(pprof, PROFILE_SAMPLE_TYPE,
 			       add_event_name(pprof, event, ""),
 			       time ? "nanoseconds" : "count");
@@ -535,8 +543,11 @@ static void pprof_put_head(struct pprof *pprof)
 		bool time = pm_event_in_ns(event);
 		uint64_t period = event->rate;
 
-		if (event->by_frequency) /* otherwise unknown in advance */
-			period = time && event->rate > 0 ? 1000000000 / event->rate : 0;
+		if (event->by_frequency) { /* otherwise unknown in advance */
+			period = 0;
+			if (time && event->rate > 0)
+				period = 1000000000 / event->rate;
+		}
 		pprof_put_type(pprof, PROFILE_PERIOD_TYPE,
 			       add_event_name(pprof, export->first, ""),
 			       time ? "nanoseconds" : "count");

@@ -11,6 +11,12 @@ enum {
 
 /* ---- sections ---------------------------------------------------------------------------- */
 
+static void put_candidate(struct pm_str *names, const char *name)
+{
+	pm_str_separate(names, ", ");
+	pm_str_puts(names, name);
+}
+
 /* Names the heaviest of several functions that match a name. */
 static int refuse_ambiguous_name(const struct pm_section *section, struct pm_error *err)
 {
@@ -32,7 +38,7 @@ static int refuse_ambiguous_name(const struct pm_section *section, struct pm_err
 		/* Instances of a template may look the same. */
 		if (name.data && !(names.data && strstr(names.data, name.data)) &&
 		    found++ < CANDIDATES)
-			pm_str_printf(&names, "%s%s", found == 1 ? "" : ", ", name.data);
+			put_candidate(&names, name.data);
 		pm_str_release(&name);
 	}
 	if (found > CANDIDATES)
@@ -119,10 +125,12 @@ int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree 
 {
 	enum pm_report_show show = section->report->show;
 	bool top_down = show == PM_SHOW_TREE || show == PM_SHOW_CALLEES;
+	const struct pm_function_set *only = NULL;
 
+	if (section->only.set)
+		only = &section->only;
 	return pm_tree_new(out, section->view,
-			   top_down ? PM_TREE_TOP_DOWN : PM_TREE_BOTTOM_UP,
-			   section->only.set ? &section->only : NULL, fold);
+			   top_down ? PM_TREE_TOP_DOWN : PM_TREE_BOTTOM_UP, only, fold);
 }
 
 void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t *end)
@@ -178,7 +186,9 @@ const char *pm_basename(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return slash && slash[1] != '\0' ? slash + 1 : path;
+	if (slash && slash[1] != '\0')
+		return slash + 1;
+	return path;
 }
 
 bool pm_stop_is_incomplete(const char *stop)
@@ -241,5 +251,7 @@ int pm_flush_all(struct pm_str *str, FILE *to, struct pm_error *err)
 	if (!failed && str->len > 0)
 		fwrite(str->data, 1, str->len, to);
 	pm_str_release(str);
-	return failed ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
+	if (failed)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	return 0;
 }

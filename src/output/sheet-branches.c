@@ -71,10 +71,10 @@ static int by_count(const void *a, const void *b)
 	const struct branch *left = a, *right = b;
 
 	if (left->count != right->count)
-		return left->count < right->count ? 1 : -1;
+		return PM_COMPARE(right->count, left->count);
 	if (left->from != right->from)
-		return left->from < right->from ? -1 : 1;
-	return (left->to > right->to) - (left->to < right->to);
+		return PM_COMPARE(left->from, right->from);
+	return PM_COMPARE(left->to, right->to);
 }
 
 /* ---- the sheet ------------------------------------------------------------------------- */
@@ -115,8 +115,10 @@ static int branches_put_end(struct pm_sheet *sheet, const struct pm_report *repo
 		pm_put_source(&text, place);
 	}
 	if (!text.failed)
-		kept = pm_sheet_keep(sheet, text.data ? text.data : "");
-	return kept ? pm_sheet_text(sheet, kept) : -ENOMEM;
+		kept = pm_sheet_keep(sheet, pm_str_text(&text));
+	if (kept)
+		return pm_sheet_text(sheet, kept);
+	return -ENOMEM;
 }
 
 static int branches_put_place(struct pm_sheet *sheet, const struct pm_profile *profile,
@@ -125,16 +127,16 @@ static int branches_put_place(struct pm_sheet *sheet, const struct pm_profile *p
 	const struct pm_profile_place *place = &profile->places.data[id];
 	const struct pm_profile_function *function =
 		&profile->functions.data[place->function];
-	int ret = pm_sheet_text(sheet, function->unknown ? NULL : function->name);
+	int ret = pm_sheet_text(sheet, pm_function_known_name(function));
 
 	if (ret == 0)
-		ret = pm_sheet_text(
-			sheet, function->module == PM_PROFILE_NONE
-				       ? NULL
-				       : profile->modules.data[function->module].name);
+		ret = pm_sheet_text(sheet,
+				    pm_module_known_name(profile, function->module));
 	if (ret == 0)
 		ret = pm_sheet_text(sheet, place->file);
-	return ret < 0 ? ret : pm_sheet_number(sheet, place->line > 0, place->line);
+	if (ret < 0)
+		return ret;
+	return pm_sheet_number(sheet, place->line > 0, place->line);
 }
 
 static int put_mispredicted(struct pm_sheet *sheet, const struct branch *branch)
@@ -150,10 +152,12 @@ static int put_mispredicted(struct pm_sheet *sheet, const struct branch *branch)
 static int branches_add_row(struct pm_sheet *sheet, const struct pm_report *report,
 			    const struct work *work, const struct branch *branch)
 {
-	uint64_t cycles = branch->cycles_of > 0 ? branch->cycles / branch->cycles_of : 0;
+	uint64_t cycles = 0;
 	int ret = pm_sheet_percent(sheet,
 				   100.0 * (double)branch->count / (double)work->all);
 
+	if (branch->cycles_of > 0)
+		cycles = branch->cycles / branch->cycles_of;
 	if (ret == 0)
 		ret = pm_sheet_number(sheet, true, branch->count);
 	if (ret == 0)
@@ -170,7 +174,9 @@ static int branches_add_row(struct pm_sheet *sheet, const struct pm_report *repo
 		ret = branches_put_end(sheet, report, branch->to);
 	if (ret == 0)
 		ret = branches_put_place(sheet, report->profile, branch->from);
-	return ret < 0 ? ret : branches_put_place(sheet, report->profile, branch->to);
+	if (ret < 0)
+		return ret;
+	return branches_put_place(sheet, report->profile, branch->to);
 }
 
 int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
@@ -180,8 +186,10 @@ int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 	const struct pm_profile *profile = report->profile;
 	PM_AUTO_FREE bool *passed = pm_section_cells(section);
 	PM_CLEANUP(branches_release) struct work work = { .all = 0 };
-	int ret = passed ? 0 : -ENOMEM;
+	int ret = 0;
 
+	if (!passed)
+		ret = -ENOMEM;
 	for (size_t i = 0; ret == 0 && i < profile->branches.len; i++)
 		if (passed[profile->branches.data[i].cell])
 			ret = branches_add(&work, profile, &profile->branches.data[i]);
@@ -191,5 +199,7 @@ int pm_sheet_branches(struct pm_sheet *sheet, struct pm_section *section,
 	branches_add_columns(sheet);
 	for (size_t i = 0; ret == 0 && i < work.branches.len; i++)
 		ret = branches_add_row(sheet, report, &work, &work.branches.data[i]);
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }

@@ -9,8 +9,12 @@ enum {
 /* From *from to *to, *to excluded; the last *to exceeds 64 bits. */
 static void bucket_bounds(size_t bucket, pm_wide *from, pm_wide *to)
 {
-	*from = bucket < 2 ? 0 : (pm_wide)1 << (bucket - 2);
-	*to = bucket < 2 ? 1 : (pm_wide)1 << (bucket - 1);
+	*from = 0;
+	*to = 1;
+	if (bucket >= 2) {
+		*from = (pm_wide)1 << (bucket - 2);
+		*to = (pm_wide)1 << (bucket - 1);
+	}
 }
 
 static void print_bucket(const struct pm_text *text, size_t bucket, uint64_t count,
@@ -28,8 +32,8 @@ static void print_bucket(const struct pm_text *text, size_t bucket, uint64_t cou
 	else
 		pm_put_wide(&from, low, true);
 	pm_put_count(&number, count);
-	fprintf(text->to, " %12s  %9s  ", from.data ? from.data : "?",
-		number.data ? number.data : "?");
+	fprintf(text->to, " %12s  %9s  ", pm_text_or(from.data, "?"),
+		pm_text_or(number.data, "?"));
 	for (size_t i = 0; i < bars; i++)
 		fputs(text->report->ascii ? "#" : "█", text->to);
 	fputc('\n', text->to);
@@ -45,9 +49,10 @@ void pm_sheet_print_buckets(const struct pm_sheet *sheet, const struct pm_text *
 	for (size_t i = 0; i < PM_SHEET_BUCKETS; i++) {
 		if (sheet->buckets[i] == 0)
 			continue;
-		first = first == PM_SHEET_BUCKETS ? i : first;
+		if (first == PM_SHEET_BUCKETS)
+			first = i;
 		last = i;
-		most = sheet->buckets[i] > most ? sheet->buckets[i] : most;
+		most = PM_MAX(sheet->buckets[i], most);
 	}
 	if (most == 0)
 		return;
@@ -69,7 +74,9 @@ void pm_sheet_json_buckets(const struct pm_sheet *sheet, struct pm_str *out)
 		if (sheet->buckets[i] == 0)
 			continue;
 		bucket_bounds(i, &from, &to);
-		pm_str_puts(out, first ? "{\"from\":" : ",{\"from\":");
+		if (!first)
+			pm_str_puts(out, ",");
+		pm_str_puts(out, "{\"from\":");
 		first = false;
 		if (i == 0)
 			pm_str_puts(out, "null");

@@ -30,8 +30,9 @@ static bool same_value(const struct pm_profile_field *a, const struct pm_profile
 	if (a->kind != b->kind)
 		return false;
 	/* Texts are pooled. */
-	return a->kind == PM_FILE_FIELD_TEXT ? a->text == b->text
-					     : a->number == b->number;
+	if (a->kind == PM_FILE_FIELD_TEXT)
+		return a->text == b->text;
+	return a->number == b->number;
 }
 
 static void field_add_value(struct field *to, const struct pm_profile_field *field)
@@ -62,21 +63,26 @@ static const char *examples_of(struct pm_sheet *sheet, const struct field *field
 		const struct pm_profile_field *example = field->examples[i];
 		pm_wide number = 0;
 
-		pm_str_puts(&text, i > 0 ? ", " : "");
+		if (i > 0)
+			pm_str_puts(&text, ", ");
 		if (example->kind == PM_FILE_FIELD_TEXT)
 			pm_put_cut(&text, example->text, EXAMPLE_COLUMNS, false, ascii);
 		else if (pm_field_number(example, &number))
 			pm_put_wide(&text, number, false);
 	}
-	return text.failed ? NULL : pm_sheet_keep(sheet, text.data ? text.data : "");
+	if (text.failed)
+		return NULL;
+	return pm_sheet_keep(sheet, pm_str_text(&text));
 }
 
 static int fields_add_row(struct pm_sheet *sheet, const char *name,
 			  const struct field *field, bool ascii)
 {
 	const char *examples = examples_of(sheet, field, ascii);
-	int ret = examples ? pm_sheet_text(sheet, name) : -ENOMEM;
+	int ret = -ENOMEM;
 
+	if (examples)
+		ret = pm_sheet_text(sheet, name);
 	if (ret == 0)
 		ret = pm_sheet_number(sheet, true, field->samples);
 	if (ret == 0)
@@ -85,7 +91,9 @@ static int fields_add_row(struct pm_sheet *sheet, const char *name,
 		ret = pm_sheet_wide(sheet, field->numbers > 0, field->least);
 	if (ret == 0)
 		ret = pm_sheet_wide(sheet, field->numbers > 0, field->most);
-	return ret < 0 ? ret : pm_sheet_text(sheet, examples);
+	if (ret < 0)
+		return ret;
+	return pm_sheet_text(sheet, examples);
 }
 
 static void fields_add_columns(struct pm_sheet *sheet)
@@ -158,5 +166,7 @@ int pm_sheet_fields(struct pm_sheet *sheet, struct pm_section *section,
 		if (work.fields[i].samples > 0)
 			ret = fields_add_row(sheet, profile->field_names.data[i],
 					     &work.fields[i], section->report->ascii);
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }

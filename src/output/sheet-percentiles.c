@@ -83,9 +83,9 @@ static uint32_t sample_key(const struct work *work, enum pm_key key, size_t samp
 	case PM_KEY_CPU:
 		return sample->cpu;
 	case PM_KEY_PARALLELISM:
-		return sample_id < profile->parallelism.len
-			       ? profile->parallelism.data[sample_id]
-			       : 0;
+		if (sample_id < profile->parallelism.len)
+			return profile->parallelism.data[sample_id];
+		return 0;
 	}
 	return PM_PROFILE_NONE;
 }
@@ -135,7 +135,9 @@ static int sample_value(const struct work *work, const struct pm_profile_sample 
 		if (strcmp(profile->field_names.data[field->name], work->report->field) !=
 		    0)
 			continue;
-		return pm_field_number(field, out) ? 1 : -EDOM;
+		if (!pm_field_number(field, out))
+			return -EDOM;
+		return 1;
 	}
 	return 0;
 }
@@ -177,8 +179,8 @@ static int by_group(const void *a, const void *b)
 	const struct value *left = a, *right = b;
 
 	if (left->group != right->group)
-		return left->group < right->group ? -1 : 1;
-	return (left->number > right->number) - (left->number < right->number);
+		return PM_COMPARE(left->group, right->group);
+	return PM_COMPARE(left->number, right->number);
 }
 
 static int by_sum(const void *a, const void *b)
@@ -186,10 +188,10 @@ static int by_sum(const void *a, const void *b)
 	const struct group *left = a, *right = b;
 
 	if (left->sum != right->sum)
-		return left->sum < right->sum ? 1 : -1;
+		return PM_COMPARE(right->sum, left->sum);
 	if (left->count != right->count)
-		return left->count < right->count ? 1 : -1;
-	return (left->row.id > right->row.id) - (left->row.id < right->row.id);
+		return PM_COMPARE(right->count, left->count);
+	return PM_COMPARE(left->row.id, right->row.id);
 }
 
 static void percentiles_sort_values(struct work *work)
@@ -311,12 +313,13 @@ static int no_field(const struct work *work, struct pm_error *err)
 	for (size_t i = 0; i < profile->field_names.len; i++) {
 		if (strcmp(profile->field_names.data[i], work->report->field) == 0)
 			return 0; /* another event has it, or it was filtered out */
-		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "",
-			      profile->field_names.data[i]);
+		if (i > 0)
+			pm_str_puts(&names, ", ");
+		pm_str_puts(&names, profile->field_names.data[i]);
 	}
 	pm_error_set(err, -ENOENT, "no sample has a field '%s'", work->report->field);
 	pm_error_fix(err, "--percentile with one of: period%s%s",
-		     names.len > 0 ? ", " : "", names.data ? names.data : "");
+		     names.len > 0 ? ", " : "", pm_str_text(&names));
 	return -ENOENT;
 }
 
@@ -356,5 +359,7 @@ int pm_sheet_percentiles(struct pm_sheet *sheet, struct pm_section *section,
 	for (size_t i = 0; ret == 0 && i < work.groups.len; i++)
 		ret = percentiles_add_row(sheet, &work, &work.groups.data[i]);
 	count_buckets(sheet, &work);
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }

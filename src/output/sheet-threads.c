@@ -100,7 +100,9 @@ static size_t bucket_of_time(const struct work *work, uint64_t time_ns)
 	if (span > 0)
 		bucket = (size_t)((double)(time_ns - work->from_ns) / span *
 				  PM_SHEET_SERIES_LEN);
-	return bucket < PM_SHEET_SERIES_LEN ? bucket : PM_SHEET_SERIES_LEN - 1;
+	if (bucket < PM_SHEET_SERIES_LEN)
+		return bucket;
+	return PM_SHEET_SERIES_LEN - 1;
 }
 
 static void add_to_bar(struct one *one, size_t bucket, uint64_t period)
@@ -146,7 +148,7 @@ static void threads_add_samples(struct work *work, const uint8_t *mark)
 		}
 		if (mark[sample->cell] & 2) {
 			/* It was at this place when it left its CPU. */
-			since = since > sample->period ? since - sample->period : 0;
+			since = PM_SUB_OR_0(since, sample->period);
 			pm_weight_add(&one->blocked, &weight);
 		}
 		/* The last name is used. */
@@ -164,9 +166,7 @@ static uint64_t first_moment(const struct work *work, const uint8_t *mark)
 
 	for (size_t i = 0; work->measured && i < profile->samples.len; i++) {
 		const struct pm_profile_sample *sample = &profile->samples.data[i];
-		uint64_t begin = sample->time_ns > sample->period
-					 ? sample->time_ns - sample->period
-					 : 0;
+		uint64_t begin = PM_SUB_OR_0(sample->time_ns, sample->period);
 
 		if ((mark[sample->cell] & 1) && begin < first)
 			first = begin;
@@ -213,10 +213,10 @@ static int by_weight(const void *a, const void *b)
 	const struct one *left = a, *right = b;
 
 	if (left->weight.period != right->weight.period)
-		return left->weight.period < right->weight.period ? 1 : -1;
+		return PM_COMPARE(right->weight.period, left->weight.period);
 	if (left->blocked.period != right->blocked.period)
-		return left->blocked.period < right->blocked.period ? 1 : -1;
-	return (left->id > right->id) - (left->id < right->id);
+		return PM_COMPARE(right->blocked.period, left->blocked.period);
+	return PM_COMPARE(left->id, right->id);
 }
 
 static void threads_add_columns(struct pm_sheet *sheet, const struct work *work,
@@ -245,8 +245,10 @@ static int threads_add_row(struct pm_sheet *sheet, const struct work *work,
 {
 	const struct pm_row row = { .id = one->id, .place = PM_PROFILE_NONE };
 	uint64_t *activity = calloc(PM_SHEET_SERIES_LEN, sizeof(*activity));
-	int ret = activity ? pm_vec_push(&sheet->texts, (char *)activity) : -ENOMEM;
+	int ret = -ENOMEM;
 
+	if (activity)
+		ret = pm_vec_push(&sheet->texts, (char *)activity);
 	if (ret < 0) {
 		free(activity);
 		return ret;
@@ -268,7 +270,9 @@ static int threads_add_row(struct pm_sheet *sheet, const struct work *work,
 		ret = pm_sheet_number(sheet, true, one->last_ns);
 	if (ret == 0)
 		ret = pm_sheet_series(sheet, activity);
-	return ret < 0 ? ret : pm_sheet_key_cells(sheet, work->profile, keys, &row);
+	if (ret < 0)
+		return ret;
+	return pm_sheet_key_cells(sheet, work->profile, keys, &row);
 }
 
 /* A full bar is one whole CPU if the event counts time, otherwise the maximum. */
@@ -305,7 +309,10 @@ int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
 		pm_event_is_time(&work.profile->events.data[section->view->event]);
 	if (ret < 0)
 		return ret;
-	sheet->name = work.processes ? "processes" : "threads";
+	if (work.processes)
+		sheet->name = "processes";
+	else
+		sheet->name = "threads";
 	sheet->people = 40;
 	ret = find_ones(&work);
 	if (ret == 0)
@@ -319,5 +326,7 @@ int pm_sheet_threads(struct pm_sheet *sheet, struct pm_section *section,
 	for (size_t i = 0; ret == 0 && i < work.all.len; i++)
 		if (work.all.data[i].seen)
 			ret = threads_add_row(sheet, &work, &keys, &work.all.data[i]);
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }

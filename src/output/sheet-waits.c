@@ -39,9 +39,12 @@ static void waits_add_columns(struct pm_sheet *sheet, unsigned width, bool lines
 		pm_sheet_column(sheet, NULL, "source", PM_SHEET_TAIL, SOURCE_COLUMNS);
 	}
 	pm_sheet_column(sheet, "call", "waits in", PM_SHEET_NAME, 0);
-	/* Lines replace the least informative column. */
-	pm_sheet_column(sheet, "kernel", lines && narrow ? NULL : "kernel", PM_SHEET_TAIL,
-			narrow ? KERNEL_COLUMNS : 0);
+	if (!narrow)
+		pm_sheet_column(sheet, "kernel", "kernel", PM_SHEET_TAIL, 0);
+	else if (lines) /* they replace the least informative column */
+		pm_sheet_column(sheet, "kernel", NULL, PM_SHEET_TAIL, KERNEL_COLUMNS);
+	else
+		pm_sheet_column(sheet, "kernel", "kernel", PM_SHEET_TAIL, KERNEL_COLUMNS);
 }
 
 static int waits_add_function(struct pm_sheet *sheet, const struct pm_profile *profile,
@@ -102,17 +105,19 @@ static int waits_add_row(struct pm_sheet *sheet, const struct pm_profile *profil
 	if (ret == 0)
 		ret = waits_add_function(sheet, profile, wait->function);
 	if (ret == 0)
-		ret = pm_sheet_text(sheet, module == PM_PROFILE_NONE
-						   ? NULL
-						   : profile->modules.data[module].name);
+		ret = pm_sheet_text(sheet, pm_module_known_name(profile, module));
 	if (ret == 0 && wait->place != PM_PROFILE_NONE)
 		ret = add_source(sheet, &profile->places.data[wait->place]);
 	if (ret == 0)
 		ret = add_call(sheet, profile, wait->call);
-	if (ret < 0 || !wait->kernel)
-		return ret < 0 ? ret : pm_sheet_text(sheet, NULL);
+	if (ret < 0)
+		return ret;
+	if (!wait->kernel)
+		return pm_sheet_text(sheet, NULL);
 	kernel = pm_sheet_keep(sheet, wait->kernel);
-	return kernel ? pm_sheet_text(sheet, kernel) : -ENOMEM;
+	if (kernel)
+		return pm_sheet_text(sheet, kernel);
+	return -ENOMEM;
 }
 
 int pm_sheet_waits(struct pm_sheet *sheet, const struct pm_section *section)

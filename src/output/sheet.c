@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	GAP = 2,
 	LEAST = 12, /* columns that a name keeps on a narrow screen */
@@ -131,7 +133,9 @@ const char *pm_sheet_keep(struct pm_sheet *sheet, const char *text)
 
 size_t pm_sheet_rows(const struct pm_sheet *sheet)
 {
-	return sheet->columns_len > 0 ? sheet->cells.len / sheet->columns_len : 0;
+	if (sheet->columns_len > 0)
+		return sheet->cells.len / sheet->columns_len;
+	return 0;
 }
 
 /* ---- numbers ----------------------------------------------------------------------------- */
@@ -178,13 +182,12 @@ static void sheet_put_series(struct pm_str *str, const uint64_t *series, uint64_
 	};
 
 	for (size_t i = 0; i < PM_SHEET_SERIES_LEN; i++) {
-		double share = most > 0 ? (double)series[i] / (double)most : 0;
-		/* A value above 0 is always visible. */
-		unsigned level = series[i] == 0 ? 0
-				 : share >= 1   ? 8
-						: 1 + (unsigned)(share * 8);
+		unsigned level = 0;
 
-		pm_str_puts(str, bars[ascii][level > 8 ? 8 : level]);
+		/* A value above 0 is always visible. */
+		if (series[i] > 0)
+			level = 1 + (unsigned)((double)series[i] / (double)most * 8);
+		pm_str_puts(str, bars[ascii][PM_MIN(level, 8)]);
 	}
 }
 
@@ -199,11 +202,11 @@ static void put_shown(const struct pm_sheet *sheet, const struct pm_sheet_column
 	switch (column->kind) {
 	case PM_SHEET_TEXT:
 	case PM_SHEET_TAIL:
-		pm_put_cut(str, cell->text ? cell->text : "-", width,
+		pm_put_cut(str, pm_text_or(cell->text, "-"), width,
 			   column->kind == PM_SHEET_TAIL, ascii);
 		break;
 	case PM_SHEET_NAME:
-		pm_put_name(str, cell->text ? cell->text : "-", width, ascii);
+		pm_put_name(str, pm_text_or(cell->text, "-"), width, ascii);
 		break;
 	case PM_SHEET_ID:
 	case PM_SHEET_BOOL:
@@ -266,7 +269,7 @@ static void sheet_measure_columns(struct print *print)
 			put_shown(sheet, column,
 				  &sheet->cells.data[i * sheet->columns_len + c], 0,
 				  print->text->report->ascii, &cell);
-			columns = cell.data ? pm_columns(cell.data) : 0;
+			columns = pm_str_columns(&cell);
 			if (columns > *width)
 				*width = columns;
 		}
@@ -282,9 +285,12 @@ static void sheet_squeeze_columns(struct print *print)
 	const struct pm_sheet *sheet = print->sheet;
 	size_t screen = print->text->report->width, sum = 1;
 
-	for (size_t c = 0; c < sheet->columns_len; c++)
-		sum += sheet->columns[c].title ? print->width[c] + GAP : 0;
-	sum -= sum > GAP ? GAP : 0;
+	for (size_t c = 0; c < sheet->columns_len; c++) {
+		if (sheet->columns[c].title)
+			sum += print->width[c] + GAP;
+	}
+	if (sum > GAP)
+		sum -= GAP;
 	while (screen > 0 && sum > screen) {
 		size_t longest = PM_SHEET_COLUMNS;
 
@@ -324,8 +330,8 @@ static bool sheet_print_row(const struct print *print, size_t row)
 			put_shown(sheet, column,
 				  &sheet->cells.data[(row - 1) * sheet->columns_len + c],
 				  print->width[c], text->report->ascii, &cell);
-		columns = cell.data ? pm_columns(cell.data) : 0;
-		blanks = print->width[c] > columns ? print->width[c] - columns : 0;
+		columns = pm_str_columns(&cell);
+		blanks = PM_SUB_OR_0(print->width[c], columns);
 		if (is_right(column->kind))
 			owed += blanks;
 		if (columns > 0 && strspn(cell.data, " ") < cell.len) {
@@ -362,7 +368,9 @@ int pm_sheet_print(const struct pm_sheet *sheet, const struct pm_text *text)
 			pm_text_ellipsis(text), all - print.rows);
 	if (fine && sheet->has_buckets && !text->report->quiet)
 		pm_sheet_print_buckets(sheet, text);
-	return fine ? 0 : -ENOMEM;
+	if (!fine)
+		return -ENOMEM;
+	return 0;
 }
 
 /* ---- for programs ------------------------------------------------------------------------ */
@@ -423,7 +431,7 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 				continue;
 			pm_str_puts(out, separator);
 			if (is_text_column(sheet->columns[c].kind))
-				pm_put_field(out, cell->text ? cell->text : "",
+				pm_put_field(out, pm_text_or_empty(cell->text),
 					     separator);
 			else if (cell->known)
 				put_plain(&sheet->columns[c], cell, out,
@@ -436,11 +444,14 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 static void sheet_put_json(const struct pm_sheet_column *column,
 			   const struct pm_sheet_cell *cell, struct pm_str *out)
 {
-	const char *open = column->kind == PM_SHEET_SERIES    ? "["
-			   : column->kind == PM_SHEET_ADDRESS ? "\""
-							      : "";
-	const char *close = column->kind == PM_SHEET_SERIES ? "]" : open;
+	const char *open = "", *close = "";
 
+	if (column->kind == PM_SHEET_SERIES) {
+		open = "[";
+		close = "]";
+	} else if (column->kind == PM_SHEET_ADDRESS) {
+		open = close = "\"";
+	}
 	if (!cell->known) {
 		pm_str_puts(out, "null");
 	} else if (is_text_column(column->kind)) {
@@ -465,12 +476,15 @@ void pm_sheet_json_rows(const struct pm_sheet *sheet, struct pm_str *out)
 	for (size_t i = 0; i < pm_sheet_rows(sheet); i++) {
 		bool first = true;
 
-		pm_str_puts(out, i == 0 ? "\n{" : ",\n{");
+		if (i > 0)
+			pm_str_puts(out, ",");
+		pm_str_puts(out, "\n{");
 		for (size_t c = 0; c < sheet->columns_len; c++) {
 			if (!sheet->columns[c].name)
 				continue;
-			pm_str_printf(out, "%s\"%s\":", first ? "" : ",",
-				      sheet->columns[c].name);
+			if (!first)
+				pm_str_puts(out, ",");
+			pm_str_printf(out, "\"%s\":", sheet->columns[c].name);
 			sheet_put_json(&sheet->columns[c],
 				       &sheet->cells.data[i * sheet->columns_len + c],
 				       out);

@@ -40,7 +40,9 @@ static void speedscope_put_frame(struct speedscope *it, uint32_t place)
 
 	if (it->frames[at->function] != 0)
 		return;
-	pm_str_puts(&it->out, it->frames_len > 0 ? ",\n" : "\n");
+	if (it->frames_len > 0)
+		pm_str_puts(&it->out, ",");
+	pm_str_puts(&it->out, "\n");
 	it->frames[at->function] = ++it->frames_len;
 	pm_put_export_function(&it->text, profile, at->function);
 	pm_str_puts(&it->out, "{\"name\":");
@@ -187,14 +189,18 @@ static int speedscope_put_document(struct speedscope *it)
 	/* Not part of the format, which has no place for notes; readers ignore them. */
 	pm_str_puts(out, ",\n\"notes\":[");
 	for (uint32_t i = 0; i < it->export.notes.starts.len; i++) {
-		pm_str_puts(out, i > 0 ? ",\n" : "\n");
+		if (i > 0)
+			pm_str_puts(out, ",");
+		pm_str_puts(out, "\n");
 		pm_str_json(out, pm_strings_get(&it->export.notes, i));
 	}
 	pm_str_puts(out, "],\n\"shared\":{\"frames\":[");
 	put_frames(it);
 	pm_str_puts(out, "]},\n\"profiles\":[");
 	for (size_t i = 0; i < it->order.runs.len; i++) {
-		pm_str_puts(out, i > 0 ? ",\n" : "\n");
+		if (i > 0)
+			pm_str_puts(out, ",");
+		pm_str_puts(out, "\n");
 		if (put_profile(it, &it->order.runs.data[i]) < 0)
 			return -ENOMEM;
 	}
@@ -215,7 +221,8 @@ static int speedscope_check_size(const struct speedscope *it, struct pm_error *e
 		digits++;
 	for (size_t i = 0; frames && i < profile->frames.len; i++)
 		frames[i] = digits * profile->frames.data[i].levels;
-	lengths = frames ? pm_stack_lengths(profile, frames) : NULL;
+	if (frames)
+		lengths = pm_stack_lengths(profile, frames);
 	if (!lengths)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < it->order.runs.len; i++) {

@@ -26,7 +26,9 @@ static struct row row_at(const struct pm_stat *stat, size_t index)
 
 static const char *compared_row_name(const struct row *row)
 {
-	return row->event ? pm_stat_event_shown(row->event) : "calls";
+	if (row->event)
+		return pm_stat_event_shown(row->event);
+	return "calls";
 }
 
 static bool compared_row_is_shown(const struct row *row)
@@ -42,20 +44,31 @@ static bool compared_row_is_shown(const struct row *row)
 
 static const char *word_of(const struct row *row, bool more)
 {
-	if (row->event && pm_stat_is_time(row->event))
-		return more ? "slower" : "faster";
-	return more ? "more" : "less";
+	if (row->event && pm_stat_is_time(row->event)) {
+		if (more)
+			return "slower";
+		return "faster";
+	}
+	if (more)
+		return "more";
+	return "less";
 }
 
 static const char *verb_of(const struct row *row)
 {
-	return row->event && pm_stat_is_time(row->event) ? "is" : "has";
+	if (row->event && pm_stat_is_time(row->event))
+		return "is";
+	return "has";
 }
 
 /* Two digits of a percentage are enough, and save space in the line. */
 static int percent_decimals(double percent)
 {
-	return percent < 1 ? 2 : percent < 10 ? 1 : 0;
+	if (percent < 1)
+		return 2;
+	if (percent < 10)
+		return 1;
+	return 0;
 }
 
 static void put_compared_interval(struct pm_str *str, double low, double high,
@@ -65,20 +78,24 @@ static void put_compared_interval(struct pm_str *str, double low, double high,
 	pm_put_stat_number(str, unit, low);
 	pm_str_puts(str, ascii ? " .. " : " … ");
 	pm_put_stat_number(str, unit, high);
-	pm_str_printf(str, "%s%s)", unit->suffix[0] ? " " : "", unit->suffix);
+	if (unit->suffix[0])
+		pm_str_puts(str, " ");
+	pm_str_printf(str, "%s)", unit->suffix);
 }
 
 /* The amount without its sign: for a decrease, the ends of the interval are swapped. */
 static void put_range(struct pm_str *str, double middle, double low, double high,
 		      const struct pm_stat_unit *unit, const char *word, bool ascii)
 {
-	bool down = middle < 0;
-
 	pm_put_stat_number(str, unit, fabs(middle));
-	pm_str_printf(str, " %s%s%s", unit->suffix, unit->suffix[0] ? " " : "", word);
-	if (low < high)
-		put_compared_interval(str, down ? -high : low, down ? -low : high, unit,
-				      ascii);
+	pm_str_printf(str, " %s", unit->suffix);
+	if (unit->suffix[0])
+		pm_str_puts(str, " ");
+	pm_str_puts(str, word);
+	if (low < high && middle < 0)
+		put_compared_interval(str, -high, -low, unit, ascii);
+	else if (low < high)
+		put_compared_interval(str, low, high, unit, ascii);
 }
 
 static void put_compared_difference(struct pm_str *str, const struct row *row, bool ascii)
@@ -261,9 +278,11 @@ static void print_explanation(const struct pm_stat_text *to)
 		pm_str_printf(&line, " %zu rows decide: their p is Holm-corrected.",
 			      tested.decide);
 	if (tested.other > 0)
-		pm_str_printf(&line, " %s secondary: not corrected, and %s nothing.",
-			      tested.decide > 0 ? "The others are" : "All rows are",
-			      tested.decide > 0 ? "they decide" : "none decides");
+		pm_str_puts(&line, tested.decide > 0
+					   ? " The others are secondary: not corrected, "
+					     "and they decide nothing."
+					   : " All rows are secondary: not corrected, "
+					     "and none decides nothing.");
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }

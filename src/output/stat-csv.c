@@ -284,7 +284,8 @@ static void stat_csv_set_caller(struct csv *csv, const struct pm_stat_caller *ca
 	for (size_t i = 0; i < caller->frames.len; i++) {
 		const struct pm_stat_frame *frame = &caller->frames.data[i];
 
-		pm_str_puts(str, i > 0 ? " < " : "");
+		if (i > 0)
+			pm_str_puts(str, " < ");
 		if (frame->function)
 			pm_str_puts(str, frame->function);
 		else
@@ -396,7 +397,9 @@ static void stat_csv_put_difference(struct csv *csv,
 
 static size_t fields_of(const struct pm_stat *stat)
 {
-	return stat->subjects.len > 1 ? FIELDS : RUNS_A;
+	if (stat->subjects.len > 1)
+		return FIELDS;
+	return RUNS_A;
 }
 
 static int stat_csv_finish(struct csv *csv, struct pm_error *err)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	GAP = 2,
 };
@@ -34,7 +36,7 @@ void pm_grid_puts(struct pm_grid *grid, const char *text)
 void pm_grid_put(struct pm_grid *grid, struct pm_str *str)
 {
 	grid->failed |= str->failed;
-	pm_grid_puts(grid, str->failed || !str->data ? "" : str->data);
+	pm_grid_puts(grid, pm_str_complete_or(str, ""));
 	pm_str_clear(str);
 }
 

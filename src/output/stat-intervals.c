@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 /* Fixed widths, as later values are unknown. */
 enum {
 	TIME_COLUMNS = 12,
@@ -11,19 +13,23 @@ enum {
 	ROW_COLUMNS = 22,
 };
 
+static void put_blanks(struct pm_str *str, size_t used, size_t columns)
+{
+	pm_str_printf(str, "%*s", (int)PM_SUB_OR_0(columns, used), "");
+}
+
 static void put_left(struct pm_str *str, size_t from, size_t columns)
 {
-	size_t used = str->failed ? columns : pm_columns(str->data + from);
-
-	pm_str_printf(str, "%*s", used < columns ? (int)(columns - used) : 0, "");
+	if (!str->failed)
+		put_blanks(str, pm_columns(str->data + from), columns);
 }
 
 static void put_right(struct pm_str *str, struct pm_str *cell, size_t columns)
 {
-	size_t used = cell->data && !cell->failed ? pm_columns(cell->data) : 0;
+	const char *text = pm_str_complete_or(cell, "");
 
-	pm_str_printf(str, "%*s%s", used < columns ? (int)(columns - used) : 0, "",
-		      used > 0 ? cell->data : "");
+	put_blanks(str, pm_columns(text), columns);
+	pm_str_puts(str, text);
 	str->failed |= cell->failed;
 	pm_str_clear(cell);
 }
@@ -49,7 +55,7 @@ static void put_interval_lines(struct pm_str *out, const struct pm_stat_report *
 			size_t from = out->len;
 
 			pm_put_stat_row_name(&cell, row->tid, row->comm, row->cpu);
-			pm_put_cut(out, cell.data ? cell.data : "", ROW_COLUMNS, false,
+			pm_put_cut(out, pm_str_text(&cell), ROW_COLUMNS, false,
 				   report->ascii);
 			pm_str_clear(&cell);
 			put_left(out, from, ROW_COLUMNS);

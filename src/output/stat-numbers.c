@@ -72,11 +72,16 @@ static int decimals_of(double number, bool whole)
 struct pm_stat_unit pm_stat_unit_of(const struct pm_stat_event *event, double magnitude,
 				    bool ascii)
 {
-	const char *name = event ? event->unit : "";
+	const char *name = "";
 	const struct step *step;
 	struct pm_stat_unit unit;
 
-	magnitude = isfinite(magnitude) ? fabs(magnitude) : 0;
+	if (event)
+		name = event->unit;
+	if (isfinite(magnitude))
+		magnitude = fabs(magnitude);
+	else
+		magnitude = 0;
 	if (strcmp(name, "ns") == 0)
 		step = step_of(times, magnitude);
 	else if (strcmp(name, "bytes") == 0)
@@ -169,7 +174,9 @@ void pm_put_stat_count(struct pm_str *str, const struct pm_stat_event *event,
 
 const char *pm_stat_event_shown(const struct pm_stat_event *event)
 {
-	return event->default_set ? event->name : event->requested;
+	if (event->default_set)
+		return event->name;
+	return event->requested;
 }
 
 double pm_stat_share(const struct pm_stat_value *value)
@@ -194,7 +201,8 @@ void pm_put_stat_metrics(struct pm_str *str, const struct pm_stat *stat, uint32_
 			continue;
 		if (fabs(metric->value) >= 100)
 			unit.decimals = decimals_of(fabs(metric->value), false);
-		pm_str_puts(str, first ? "" : ", ");
+		if (!first)
+			pm_str_puts(str, ", ");
 		pm_put_stat_number(str, &unit, metric->value);
 		put_suffix(str, &unit);
 		pm_str_putc(str, ' ');

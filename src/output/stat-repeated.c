@@ -13,7 +13,9 @@ struct doubts {
 
 static double percent_of_mean(const struct pm_stats_summary *summary)
 {
-	return summary->mean == 0 ? 0 : 100 * summary->sigma / fabs(summary->mean);
+	if (summary->mean == 0)
+		return 0;
+	return 100 * summary->sigma / fabs(summary->mean);
 }
 
 static void put_mean_cell(struct pm_grid *grid, const struct pm_stat_unit *unit,
@@ -67,11 +69,11 @@ static void put_doubts(struct doubts *doubts, const char *name,
 		       const struct pm_stats_summary *summary)
 {
 	if (!isnan(summary->sigma) && percent_of_mean(summary) > DOUBTFUL_PERCENT) {
-		pm_str_puts(&doubts->varying, doubts->varying.len > 0 ? ", " : "");
+		pm_str_separate(&doubts->varying, ", ");
 		pm_str_printable(&doubts->varying, name, strlen(name));
 	}
 	if (summary->outliers > 0) {
-		pm_str_puts(&doubts->outliers, doubts->outliers.len > 0 ? ", " : "");
+		pm_str_separate(&doubts->outliers, ", ");
 		pm_str_printable(&doubts->outliers, name, strlen(name));
 		pm_str_printf(&doubts->outliers, " (%zu of %zu)", summary->outliers,
 			      summary->len);
@@ -108,7 +110,10 @@ static int put_repeated_row(struct pm_grid *grid, const struct pm_stat_text *to,
 	    !pm_stat_says_something(series.event, series.of[0].len > 0,
 				    series_is_zero(&series), series.state))
 		return 0;
-	name = series.event ? pm_stat_event_shown(series.event) : "calls";
+	if (series.event)
+		name = pm_stat_event_shown(series.event);
+	else
+		name = "calls";
 	pm_str_printable(&cell, name, strlen(name));
 	pm_grid_put(grid, &cell);
 	pm_str_release(&cell);

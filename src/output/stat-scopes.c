@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	INDENT = 2,
 	FRAME_COLUMNS = 36, /* of a caller's name */
@@ -13,8 +15,10 @@ enum {
 
 static void put_scope_place(struct pm_str *str, const struct pm_stat_scope *scope)
 {
-	const char *file = scope->file ? pm_basename(scope->file) : NULL;
+	const char *file = NULL;
 
+	if (scope->file)
+		file = pm_basename(scope->file);
 	if (scope->module) {
 		const char *module = pm_basename(scope->module);
 
@@ -40,13 +44,13 @@ void pm_stat_text_scope_name(const struct pm_stat_text *to,
 	size_t width = to->report->width, rest;
 
 	put_scope_place(&place, scope);
-	rest = place.data ? pm_columns(place.data) : 0;
+	rest = pm_str_columns(&place);
 	/* The name is shortened, but keeps some width. */
 	pm_put_name(&name, scope->name, width > 2 * rest ? width - rest : width,
 		    to->report->ascii);
 	if (!name.failed && !place.failed) {
-		pm_text_put(&to->text, PM_COLOR_HEAD, name.data ? name.data : "");
-		fprintf(to->text.to, "%s\n", place.data ? place.data : "");
+		pm_text_put(&to->text, PM_COLOR_HEAD, pm_str_text(&name));
+		fprintf(to->text.to, "%s\n", pm_str_text(&place));
 	}
 	pm_str_release(&name);
 	pm_str_release(&place);
@@ -70,11 +74,13 @@ static void print_scope_calls(const struct pm_stat_text *to,
 		pm_str_release(&line);
 		return;
 	}
-	pm_str_puts(&line, scope->calls_exact || in_parts ? "" : "at least ");
+	if (!scope->calls_exact && !in_parts)
+		pm_str_puts(&line, "at least ");
 	pm_put_count(&line, scope->calls);
 	pm_str_puts(&line, scope->kind == PM_STAT_RANGE || in_parts ? " time" : " call");
-	pm_str_puts(&line, scope->calls == 1 ? "" : "s");
-	pm_str_puts(&line, in_parts ? " in one of its parts" : "");
+	pm_str_puts(&line, pm_plural_s(scope->calls));
+	if (in_parts)
+		pm_str_puts(&line, " in one of its parts");
 	if (scope->nested > 0) {
 		pm_str_puts(&line, ", ");
 		pm_put_count(&line, scope->nested);
@@ -91,7 +97,7 @@ static void print_scope_calls(const struct pm_stat_text *to,
 	if (scope->lost > 0 && !to->report->quiet) {
 		pm_str_puts(&line, "warning: lost ");
 		pm_put_count(&line, scope->lost);
-		pm_str_puts(&line, scope->lost == 1 ? " hit" : " hits");
+		pm_str_puts(&line, pm_plural(scope->lost, " hit", " hits"));
 		pm_str_puts(&line, ", the numbers are too small");
 		pm_stat_text_line(to, PM_COLOR_WARNING, INDENT, &line);
 	}
@@ -104,7 +110,7 @@ static void print_scope_calls(const struct pm_stat_text *to,
  * ones. */
 static uint64_t count_outermost_calls(const struct pm_stat_scope *scope)
 {
-	return scope->calls > scope->nested ? scope->calls - scope->nested : 0;
+	return PM_SUB_OR_0(scope->calls, scope->nested);
 }
 
 static bool has_spreads(const struct pm_stat *stat, const struct pm_stat_scope *scope)
@@ -277,7 +283,7 @@ static void put_caller_frame(struct pm_str *str, const struct pm_stat_frame *fra
 		if (frame->line > 0)
 			pm_str_printf(&place, ":%u", frame->line);
 	}
-	columns = place.data ? pm_columns(place.data) : 0;
+	columns = pm_str_columns(&place);
 	if (depth > 0)
 		pm_str_puts(str, ascii ? "< " : "← ");
 	if (frame->function) {
@@ -350,5 +356,7 @@ int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope
 		print_scope_metrics(to, scope);
 	if (ret == 0)
 		ret = print_scope_threads(to, scope);
-	return ret == 0 ? print_scope_callers(to, scope) : ret;
+	if (ret == 0)
+		return print_scope_callers(to, scope);
+	return ret;
 }

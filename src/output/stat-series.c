@@ -21,7 +21,9 @@ void pm_stat_groups_release(struct pm_stat_groups *groups)
 
 static bool same_optional_text(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 /* In the two programs of `ab`, a function has different addresses. Within one program,
@@ -96,9 +98,9 @@ bool pm_stat_program_is_shown(const struct pm_stat *stat)
 static int series_add_number(struct pm_stat_series *series, uint32_t variant,
 			     double number)
 {
-	return variant < PM_ARRAY_LEN(series->of)
-		       ? pm_vec_push(&series->of[variant], number)
-		       : 0;
+	if (variant < PM_ARRAY_LEN(series->of))
+		return pm_vec_push(&series->of[variant], number);
+	return 0;
 }
 
 static int series_add_value(struct pm_stat_series *series, uint32_t variant,

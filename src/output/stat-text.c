@@ -35,14 +35,16 @@ void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
 static void put_subject_command(struct pm_str *str, const struct pm_stat *stat,
 				size_t variant)
 {
-	const struct pm_stat_subject *subject =
-		variant < stat->subjects.len ? &stat->subjects.data[variant] : NULL;
+	const struct pm_stat_subject *subject = NULL;
 
+	if (variant < stat->subjects.len)
+		subject = &stat->subjects.data[variant];
 	for (size_t i = 0; subject && i < subject->argv.len; i++) {
 		struct pm_str word = { 0 };
 
 		pm_put_shell(&word, subject->argv.data[i]);
-		pm_str_puts(str, i > 0 ? " " : "");
+		if (i > 0)
+			pm_str_puts(str, " ");
 		if (word.data)
 			pm_str_printable(str, word.data, word.len);
 		str->failed |= word.failed;
@@ -86,7 +88,7 @@ static void put_runs(struct pm_str *str, const struct pm_stat *stat)
 static void print_heading(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
-	size_t subjects = stat->subjects.len > 1 ? stat->subjects.len : 1;
+	size_t subjects = PM_MAX(stat->subjects.len, 1);
 	struct pm_str line = { 0 };
 
 	for (size_t i = 0; i < subjects; i++) {
@@ -138,12 +140,16 @@ static int print_one_run(const struct pm_stat_text *to, const struct pm_stat_run
 void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu)
 {
 	if (comm || tid > 0) {
-		pm_str_printable(str, comm ? comm : "?", strlen(comm ? comm : "?"));
+		pm_str_printable(str, pm_text_or(comm, "?"),
+				 strlen(pm_text_or(comm, "?")));
 		if (tid > 0)
 			pm_str_printf(str, " %d", tid);
 	}
-	if (cpu >= 0)
-		pm_str_printf(str, "%sCPU %d", comm || tid > 0 ? " " : "", cpu);
+	if (cpu >= 0) {
+		if (comm || tid > 0)
+			pm_str_puts(str, " ");
+		pm_str_printf(str, "CPU %d", cpu);
+	}
 }
 
 static int rows_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
@@ -324,8 +330,11 @@ static int print_numbers(const struct pm_stat_text *to)
 	const struct pm_stat *stat = to->stat;
 	int ret = 0;
 
-	if (stat->runs.len != 1)
-		return stat->runs.len == 0 ? 0 : print_several_runs(to);
+	if (stat->runs.len != 1) {
+		if (stat->runs.len == 0)
+			return 0;
+		return print_several_runs(to);
+	}
 	if (!to->report->intervals_told)
 		ret = intervals_of(to, &stat->runs.data[0]);
 	if (ret == 0 && pm_stat_program_is_shown(stat))

@@ -7,8 +7,9 @@
 
 static bool same_reason(const struct pm_stat_event *a, const struct pm_stat_event *b)
 {
-	return a->state == b->state &&
-	       (a->why && b->why ? strcmp(a->why, b->why) == 0 : a->why == b->why);
+	if (a->state != b->state || !a->why != !b->why)
+		return false;
+	return !a->why || strcmp(a->why, b->why) == 0;
 }
 
 /* One line for each reason, with all events that it applies to. */
@@ -31,7 +32,8 @@ static void print_states(const struct pm_stat_text *to)
 
 			if (!same_reason(&events[i], &events[j]))
 				continue;
-			pm_str_puts(&line, j > i ? ", " : "");
+			if (j > i)
+				pm_str_puts(&line, ", ");
 			pm_str_printable(&line, name, strlen(name));
 		}
 		if (events[i].why) {
@@ -86,11 +88,11 @@ static void print_shares(const struct pm_stat_text *to)
 
 		for (size_t j = 0; stat->runs.len > 1 && j < stat->runs.len; j++) {
 			share = pm_stat_share(&stat->runs.data[j].values[i]);
-			least = share < least ? share : least;
+			least = PM_MIN(share, least);
 		}
 		for (size_t j = 0; j < stat->scopes.len; j++) {
 			share = pm_stat_share(&stat->scopes.data[j].values[i]);
-			least = share < least ? share : least;
+			least = PM_MIN(share, least);
 		}
 		if (isinf(least))
 			continue;

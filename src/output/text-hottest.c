@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	DEPTH_MAX = 5,
 	BRANCHES_MAX = 3,
@@ -82,7 +84,7 @@ static size_t link_columns(const struct links *links, size_t at)
 	size_t columns;
 
 	put_link(&link, links, at, LINK_COLUMNS);
-	columns = link.data ? pm_columns(link.data) : 0;
+	columns = pm_str_columns(&link);
 	pm_str_release(&link);
 	return columns;
 }
@@ -136,8 +138,11 @@ static size_t last_of_program(const struct path *path)
 		uint32_t function = path->tree->nodes.data[node].function;
 		uint32_t module = profile->functions.data[function].module;
 
-		if (module == PM_PROFILE_NONE || !profile->modules.data[module].kernel)
-			return at + 1 < path->chain.len ? at : path->chain.len;
+		if (module == PM_PROFILE_NONE || !profile->modules.data[module].kernel) {
+			if (at + 1 < path->chain.len)
+				return at;
+			return path->chain.len;
+		}
 	}
 	return path->chain.len;
 }
@@ -146,8 +151,9 @@ static size_t path_room_after(const struct path *path, size_t used)
 {
 	size_t width = path->text->report->width;
 
-	return width > used + SELF_COLUMNS + LINK_COLUMNS ? width - used - SELF_COLUMNS
-							  : LINK_COLUMNS;
+	if (width > used + SELF_COLUMNS + LINK_COLUMNS)
+		return width - used - SELF_COLUMNS;
+	return LINK_COLUMNS;
 }
 
 /* One line, or two for a wait; @prefix has the rails of the levels above. */
@@ -184,7 +190,9 @@ static int print_chain(const struct path *path, const char *prefix, const char *
 		fputc('\n', text->to);
 	}
 	pm_str_release(&line);
-	return failed ? -ENOMEM : 0;
+	if (failed)
+		return -ENOMEM;
+	return 0;
 }
 
 /* The branches at the end of the chain: all are named, and the heaviest is followed.
@@ -213,8 +221,10 @@ static int print_branches(struct path *path, const char *prefix, unsigned depth)
 		if (ret < 0 || i > 0 || depth == DEPTH_MAX)
 			continue;
 		pm_str_printf(&below, "%s%s", prefix, last ? "   " : rails[ascii]);
-		ret = below.failed ? -ENOMEM
-				   : print_branches(path, below.data, depth + 1);
+		if (below.failed)
+			ret = -ENOMEM;
+		else
+			ret = print_branches(path, below.data, depth + 1);
 	}
 	return ret;
 }

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	FEW_SAMPLES = 100,
 	NOTES_MAX = 12,
@@ -82,6 +84,13 @@ static void warn_substituted(struct pm_notes *notes)
 	}
 }
 
+static enum pm_note_level level_of_share(double percent, double limit)
+{
+	if (percent > limit)
+		return PM_NOTE_BAD;
+	return PM_NOTE_WARN;
+}
+
 static void add_note_lost(struct pm_notes *notes)
 {
 	const struct pm_profile_info *info = &notes->report->profile->info;
@@ -95,7 +104,7 @@ static void add_note_lost(struct pm_notes *notes)
 	percent = 100.0 * (double)info->lost /
 		  ((double)info->lost + (double)info->read_samples);
 	pm_notes_add(
-		notes, percent > MUCH_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+		notes, level_of_share(percent, MUCH_PERCENT),
 		"%llu samples were lost (%.1f%%), because the buffers were full; record with "
 		"more of them (pmrec -m PAGES), or less often (pmrec -F HZ)",
 		(unsigned long long)info->lost, percent);
@@ -104,14 +113,19 @@ static void add_note_lost(struct pm_notes *notes)
 static void warn_signal(struct pm_notes *notes)
 {
 	const struct pm_profile_info *info = &notes->report->profile->info;
-	const char *name = info->signalled && info->exit < 128
-				   ? sigabbrev_np((int)info->exit)
-				   : NULL;
+	const char *name = NULL;
 
-	if (info->signalled)
+	if (!info->signalled)
+		return;
+	if (info->exit < 128)
+		name = sigabbrev_np((int)info->exit);
+	if (name)
 		pm_notes_add(notes, PM_NOTE_WARN,
-			     "the program was ended by signal %u%s%s", info->exit,
-			     name ? ", SIG" : "", name ? name : "");
+			     "the program was ended by signal %u, SIG%s", info->exit,
+			     name);
+	else
+		pm_notes_add(notes, PM_NOTE_WARN, "the program was ended by signal %u",
+			     info->exit);
 }
 
 void pm_notes_add_file(struct pm_notes *notes)
@@ -120,12 +134,14 @@ void pm_notes_add_file(struct pm_notes *notes)
 	const struct pm_profile_info *info = &profile->info;
 
 	warn_substituted(notes);
-	for (size_t i = 0; i < profile->notes.len && i < NOTES_MAX; i++)
+	for (size_t i = 0; i < profile->notes.len && i < NOTES_MAX; i++) {
+		const char *looked_up = "";
+
+		if (info->found > 0 && strstr(profile->notes.data[i], NAMELESS_NOTE))
+			looked_up = ", and looked up for this report";
 		pm_notes_add(notes, PM_NOTE_WARN, "%s%s", profile->notes.data[i],
-			     info->found > 0 &&
-					     strstr(profile->notes.data[i], NAMELESS_NOTE)
-				     ? ", and looked up for this report"
-				     : "");
+			     looked_up);
+	}
 	if (profile->notes.len > NOTES_MAX)
 		pm_notes_add(notes, PM_NOTE_WARN, "%llu more notes are in the file",
 			     (unsigned long long)(profile->notes.len - NOTES_MAX +
@@ -184,7 +200,10 @@ static void add_note_no_samples(struct pm_notes *notes, const struct pm_section 
 	/* The recorder's own note is better, or samples are still to come. */
 	if (profile_has_note(profile, "no samples", "") || info->grows)
 		return;
-	pm_put_duration(&ran, info->cpu_known ? info->cpu_ns : info->duration_ns);
+	if (info->cpu_known)
+		pm_put_duration(&ran, info->cpu_ns);
+	else
+		pm_put_duration(&ran, info->duration_ns);
 	if (event->lost_known && event->lost > 0)
 		pm_notes_add(notes, PM_NOTE_BAD, "no samples: all of them were lost");
 	else if (event->counted)
@@ -196,7 +215,7 @@ static void add_note_no_samples(struct pm_notes *notes, const struct pm_section 
 			notes, PM_NOTE_BAD,
 			"no samples: the program ran for %s%s, and %llu samples a second were "
 			"asked for; record more often (pmrec -F max), or for longer",
-			ran.failed ? "?" : ran.data,
+			pm_str_complete_or(&ran, "?"),
 			info->cpu_known ? " of CPU time" : "",
 			(unsigned long long)event->rate);
 	else
@@ -205,7 +224,7 @@ static void add_note_no_samples(struct pm_notes *notes, const struct pm_section 
 			"no samples: %s happened less than %llu times in %s; ask for a smaller "
 			"period (pmrec -c N)",
 			event->actual, (unsigned long long)event->rate,
-			ran.failed ? "?" : ran.data);
+			pm_str_complete_or(&ran, "?"));
 	pm_str_release(&ran);
 }
 
@@ -247,17 +266,17 @@ static const char *stop_in_words(const char *stop)
 /* For blocked time. */
 static void warn_stackless(struct pm_notes *notes, double percent)
 {
-	bool denied = profile_has_note(notes->report->profile,
-				       "blocked time is told by thread", "");
+	const char *reason = "it was lost, or the wait began before the recording: "
+			     "--threads tells who waited";
 
-	pm_notes_add(
-		notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-		"%.1f%% of the blocked time has no stack, for %s", percent,
-		denied ? "the kernel may not be sampled: --threads tells who waited; "
+	if (profile_has_note(notes->report->profile, "blocked time is told by thread",
+			     ""))
+		reason = "the kernel may not be sampled: --threads tells who waited; "
 			 "for stacks record with sudo pmrec --off-cpu, or after sudo "
-			 "sysctl kernel.perf_event_paranoid=1"
-		       : "it was lost, or the wait began before the recording: "
-			 "--threads tells who waited");
+			 "sysctl kernel.perf_event_paranoid=1";
+
+	pm_notes_add(notes, level_of_share(percent, MOST_PERCENT),
+		     "%.1f%% of the blocked time has no stack, for %s", percent, reason);
 }
 
 static void warn_incomplete(struct pm_notes *notes, const struct pm_section *section)
@@ -277,29 +296,25 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 		if (strcmp(stop, "not_sampled") == 0)
 			warn_stackless(notes, percent);
 		else if (strcmp(stop, "truncated") != 0)
-			pm_notes_add(notes,
-				     percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+			pm_notes_add(notes, level_of_share(percent, MOST_PERCENT),
 				     "%.1f%% of the stacks lack callers: %s", percent,
 				     stop_in_words(stop));
 		else if (profile_has_note(profile, "a larger --stack-bytes does not help",
 					  ""))
 			pm_notes_add(
-				notes,
-				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				notes, level_of_share(percent, MOST_PERCENT),
 				"%.1f%% of the stacks are cut off at frames that are too large for "
 				"any copy (at most %d bytes): their outer callers are missing",
 				percent, STACK_MAX);
 		else if (profile->info.stack_bytes < STACK_MAX)
 			pm_notes_add(
-				notes,
-				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				notes, level_of_share(percent, MOST_PERCENT),
 				"%.1f%% of the stacks are cut off after %u bytes; record with "
 				"pmrec --stack-bytes %d",
 				percent, profile->info.stack_bytes, STACK_MAX);
 		else
 			pm_notes_add(
-				notes,
-				percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
+				notes, level_of_share(percent, MOST_PERCENT),
 				"%.1f%% of the stacks are deeper than the %u bytes that %s: "
 				"their outer callers are missing",
 				percent, profile->info.stack_bytes,
@@ -323,7 +338,10 @@ static const char *jit_command(const struct pm_profile *profile)
 	const char *command = profile->command.len > 0 ? profile->command.data[0] : "";
 	const char *base = strrchr(command, '/');
 
-	base = base ? base + 1 : command;
+	if (base)
+		base++;
+	else
+		base = command;
 	for (size_t i = 0; i < PM_ARRAY_LEN(known); i++)
 		if (strncmp(base, known[i].program, strlen(known[i].program)) == 0)
 			return known[i].command;
@@ -338,13 +356,13 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	uint32_t id = profile->functions.data[row->id].module;
 	const struct pm_profile_module *module;
 
-	pm_str_printf(str, "%s%.1f%% ", str->len > 0 ? "; " : "",
-		      pm_weight_percent(&row->self, whole));
+	pm_str_separate(str, "; ");
+	pm_str_printf(str, "%.1f%% ", pm_weight_percent(&row->self, whole));
 	if (id == PM_PROFILE_NONE) {
-		bool none =
-			strcmp(profile->functions.data[row->id].name, PM_NO_STACK) == 0;
-
-		pm_str_puts(str, none ? "without a stack" : "in memory of no file");
+		if (strcmp(profile->functions.data[row->id].name, PM_NO_STACK) == 0)
+			pm_str_puts(str, "without a stack");
+		else
+			pm_str_puts(str, "in memory of no file");
 		return;
 	}
 	module = &profile->modules.data[id];
@@ -352,7 +370,7 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	if (profile_has_note(profile, NAMELESS_NOTE, ""))
 		pm_str_printf(str,
 			      "(not found where this report was made; build-id %.16s)",
-			      module->build_id ? module->build_id : "unknown");
+			      pm_text_or(module->build_id, "unknown"));
 	else if (module->kernel)
 		pm_str_puts(str, "(kernel addresses are hidden: sysctl "
 				 "kernel.kptr_restrict=0 and record as root)");
@@ -364,12 +382,13 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	else {
 		/* The file was searched for when the report was made, unless that was
 		 * disabled. */
-		pm_str_puts(str, profile->info.cut
-					 ? "(the recording was cut before its names, and "
-					   "none were found here; "
-					 : "(stripped; ");
+		if (profile->info.cut)
+			pm_str_puts(str, "(the recording was cut before its names, and "
+					 "none were found here; ");
+		else
+			pm_str_puts(str, "(stripped; ");
 		pm_str_printf(str, "build-id %.16s)",
-			      module->build_id ? module->build_id : "unknown");
+			      pm_text_or(module->build_id, "unknown"));
 	}
 }
 
@@ -404,8 +423,8 @@ static int compare_row_weights(const void *left, const void *right)
 	const struct pm_row *a = left, *b = right;
 
 	if (a->self.period != b->self.period)
-		return a->self.period > b->self.period ? -1 : 1;
-	return (a->id > b->id) - (a->id < b->id);
+		return PM_COMPARE(b->self.period, a->self.period);
+	return PM_COMPARE(a->id, b->id);
 }
 
 /* Sums functions without a name by module; functions without a module follow, one row
@@ -470,11 +489,13 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 			help = name_remedy(profile,
 					   profile->functions.data[sums[i].id].module);
 	}
+	if (help && culprits.len > 0)
+		pm_str_printf(&culprits, "; %s", help);
 	notes->failed |= !sums;
 	if (!culprits.failed && culprits.len > 0)
-		pm_notes_add(notes, percent > MOST_PERCENT ? PM_NOTE_BAD : PM_NOTE_WARN,
-			     "%.1f%% in functions without a name: %s%s%s", percent,
-			     culprits.data, help ? "; " : "", help ? help : "");
+		pm_notes_add(notes, level_of_share(percent, MOST_PERCENT),
+			     "%.1f%% in functions without a name: %s", percent,
+			     culprits.data);
 	pm_str_release(&culprits);
 }
 
@@ -513,7 +534,9 @@ static double points_of_doubt(uint64_t samples)
 
 	for (int i = 0; i < 20; i++)
 		root = (root + n / root) / 2;
-	return root > 2 ? 98.0 / root : 50;
+	if (root > 2)
+		return 98.0 / root;
+	return 50;
 }
 
 void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
@@ -536,7 +559,7 @@ void pm_notes_add_event(struct pm_notes *notes, struct pm_section *section)
 			"only %llu sample%s: percentages are good to about %s%.0f points; record "
 			"for longer or more often (pmrec -F HZ)",
 			(unsigned long long)view->total.samples,
-			view->total.samples == 1 ? "" : "s",
+			pm_plural_s(view->total.samples),
 			notes->report->ascii ? "+-" : "±",
 			points_of_doubt(view->total.samples));
 	if (view->profile->latency && !event->divided)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	COLUMNS_MAX = 16,
 	GAP = 2,
@@ -34,10 +36,15 @@ enum cell {
 	CELL_NUMBER,
 };
 
+enum align {
+	LEFT,
+	RIGHT,
+};
+
 struct column {
 	enum cell cell;
 	const char *title;
-	bool right;
+	enum align align;
 	size_t max, width;
 	enum pm_key key; /* the column's key, and its index among the report's keys */
 	uint32_t at;
@@ -52,12 +59,12 @@ struct layout {
 };
 
 static void add_layout_column(struct layout *layout, enum cell cell, const char *title,
-			      bool right, size_t max, uint32_t at)
+			      enum align align, size_t max, uint32_t at)
 {
 	layout->columns[layout->len++] = (struct column){
 		.cell = cell,
 		.title = title,
-		.right = right,
+		.align = align,
 		.max = max,
 		.at = at,
 		.key = layout->keys.key[at],
@@ -97,45 +104,45 @@ static void add_key(struct layout *layout, uint32_t at)
 	case PM_KEY_THREAD:
 	case PM_KEY_PROCESS:
 		if (!has_cell(layout, CELL_PID))
-			add_layout_column(layout, CELL_PID, "pid", true, 10, at);
+			add_layout_column(layout, CELL_PID, "pid", RIGHT, 10, at);
 		if (key == PM_KEY_THREAD)
-			add_layout_column(layout, CELL_TID, "tid", true, 10, at);
+			add_layout_column(layout, CELL_TID, "tid", RIGHT, 10, at);
 		if (!has_cell(layout, CELL_COMM) || key == PM_KEY_THREAD)
 			add_layout_column(layout, CELL_COMM, name_title(layout, key),
-					  false, alone ? SIZE_MAX : 16, at);
+					  LEFT, alone ? SIZE_MAX : 16, at);
 		return;
 	case PM_KEY_COMM:
-		add_layout_column(layout, CELL_COMM, name_title(layout, key), false,
+		add_layout_column(layout, CELL_COMM, name_title(layout, key), LEFT,
 				  alone ? SIZE_MAX : 16, at);
 		return;
 	case PM_KEY_CPU:
-		add_layout_column(layout, CELL_NUMBER, "cpu", true, 10, at);
+		add_layout_column(layout, CELL_NUMBER, "cpu", RIGHT, 10, at);
 		return;
 	case PM_KEY_PARALLELISM:
-		add_layout_column(layout, CELL_NUMBER, "parallelism", true, 11, at);
+		add_layout_column(layout, CELL_NUMBER, "parallelism", RIGHT, 11, at);
 		return;
 	case PM_KEY_MODULE:
 		if (!has_cell(layout, CELL_MODULE))
-			add_layout_column(layout, CELL_MODULE, "module", false,
-					  MODULE_MAX, at);
+			add_layout_column(layout, CELL_MODULE, "module", LEFT, MODULE_MAX,
+					  at);
 		if (alone)
-			add_layout_column(layout, CELL_PATH, "path", false, SIZE_MAX, at);
+			add_layout_column(layout, CELL_PATH, "path", LEFT, SIZE_MAX, at);
 		return;
 	case PM_KEY_LINE:
-		add_layout_column(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
+		add_layout_column(layout, CELL_SOURCE, "source", LEFT, SOURCE_MAX, at);
 		break;
 	case PM_KEY_ADDRESS:
-		add_layout_column(layout, CELL_ADDRESS, "address", false, 18, at);
+		add_layout_column(layout, CELL_ADDRESS, "address", LEFT, 18, at);
 		break;
 	case PM_KEY_FUNCTION:
 		break;
 	}
 	if (!has_cell(layout, CELL_FUNCTION))
-		add_layout_column(layout, CELL_FUNCTION, "function", false, SIZE_MAX, at);
+		add_layout_column(layout, CELL_FUNCTION, "function", LEFT, SIZE_MAX, at);
 	if (!has_cell(layout, CELL_MODULE))
-		add_layout_column(layout, CELL_MODULE, "module", false, MODULE_MAX, at);
+		add_layout_column(layout, CELL_MODULE, "module", LEFT, MODULE_MAX, at);
 	if (alone && key != PM_KEY_LINE)
-		add_layout_column(layout, CELL_SOURCE, "source", false, SOURCE_MAX, at);
+		add_layout_column(layout, CELL_SOURCE, "source", LEFT, SOURCE_MAX, at);
 }
 
 static bool is_of_code(enum pm_key key)
@@ -154,16 +161,16 @@ static void choose_columns(struct layout *layout)
 	pm_report_keys(layout->text->report, &layout->keys);
 	for (uint32_t i = 0; i < layout->keys.len; i++)
 		code |= is_of_code(layout->keys.key[i]);
-	add_layout_column(layout, CELL_SELF, code ? "self" : "share", true, 7, 0);
+	add_layout_column(layout, CELL_SELF, code ? "self" : "share", RIGHT, 7, 0);
 	if (code)
-		add_layout_column(layout, CELL_TOTAL, "total", true, 7, 0);
+		add_layout_column(layout, CELL_TOTAL, "total", RIGHT, 7, 0);
 	if (pm_event_is_time(event))
-		add_layout_column(layout, CELL_TIME, code ? "in all" : "time", true, 20,
+		add_layout_column(layout, CELL_TIME, code ? "in all" : "time", RIGHT, 20,
 				  0);
 	if (event->divided)
-		add_layout_column(layout, CELL_TAKEN, "CPU", true, 7, 0);
+		add_layout_column(layout, CELL_TAKEN, "CPU", RIGHT, 7, 0);
 	if (!code)
-		add_layout_column(layout, CELL_SAMPLES, "samples", true, 20, 0);
+		add_layout_column(layout, CELL_SAMPLES, "samples", RIGHT, 20, 0);
 	for (uint32_t i = 0; i < layout->keys.len; i++)
 		add_key(layout, i);
 }
@@ -215,7 +222,9 @@ static uint32_t row_process(const struct pm_profile *profile, const struct colum
 {
 	uint32_t id = pm_row_id(row, column->at);
 
-	return column->key == PM_KEY_PROCESS ? id : profile->threads.data[id].process;
+	if (column->key == PM_KEY_PROCESS)
+		return id;
+	return profile->threads.data[id].process;
 }
 
 static void put_comm_cell(const struct layout *layout, const struct column *column,
@@ -236,7 +245,7 @@ static void put_comm_cell(const struct layout *layout, const struct column *colu
 	} else {
 		const char *comm = pm_thread_comm(&profile->threads.data[id]);
 
-		pm_put_cut(str, comm ? comm : "?", width, false, report->ascii);
+		pm_put_cut(str, pm_text_or(comm, "?"), width, false, report->ascii);
 	}
 }
 
@@ -322,7 +331,7 @@ static size_t narrow_cells(struct layout *layout, enum cell cell, size_t floor,
 {
 	for (size_t c = 0; c < layout->len; c++) {
 		struct column *column = &layout->columns[c];
-		size_t more = column->width > floor ? column->width - floor : 0;
+		size_t more = PM_SUB_OR_0(column->width, floor);
 
 		if (column->cell != cell)
 			continue;
@@ -349,7 +358,7 @@ static void layout_squeeze(struct layout *layout, size_t screen)
 
 	for (size_t c = 0; c < layout->len; c++)
 		width += layout->columns[c].width + (c > 0 ? GAP : 0);
-	excess = width > screen ? width - screen : 0;
+	excess = PM_SUB_OR_0(width, screen);
 	for (size_t i = 0; i < PM_ARRAY_LEN(steps) && excess > 0; i++)
 		excess = narrow_cells(layout, steps[i].cell, steps[i].floor, excess);
 }
@@ -372,7 +381,7 @@ static int layout_measure_columns(struct layout *layout, const struct pm_row *ro
 
 			pm_str_clear(&cell);
 			put_table_cell(layout, column, &rows[i], 0, &cell);
-			columns = cell.data ? pm_columns(cell.data) : 0;
+			columns = pm_str_columns(&cell);
 			failed |= cell.failed;
 			if (columns > column->width)
 				column->width = columns;
@@ -383,23 +392,23 @@ static int layout_measure_columns(struct layout *layout, const struct pm_row *ro
 	pm_str_release(&cell);
 	if (screen > 0)
 		layout_squeeze(layout, screen);
-	return failed ? -ENOMEM : 0;
+	if (failed)
+		return -ENOMEM;
+	return 0;
 }
 
 static enum pm_color cell_color(const struct layout *layout, enum cell cell,
 				const struct pm_row *row)
 {
-	double percent;
+	const struct pm_weight *whole = &layout->section->view->total;
 
 	if (cell == CELL_MODULE || cell == CELL_SOURCE || cell == CELL_PATH)
 		return PM_COLOR_DIM;
-	if (cell != CELL_SELF && cell != CELL_TOTAL)
-		return PM_COLOR_PLAIN;
-	percent = pm_weight_percent(cell == CELL_SELF ? &row->self : &row->total,
-				    &layout->section->view->total);
-	return percent >= 5.0   ? PM_COLOR_HOT
-	       : percent >= 0.5 ? PM_COLOR_WARM
-				: PM_COLOR_PLAIN;
+	if (cell == CELL_SELF)
+		return pm_percent_color(pm_weight_percent(&row->self, whole));
+	if (cell == CELL_TOTAL)
+		return pm_percent_color(pm_weight_percent(&row->total, whole));
+	return PM_COLOR_PLAIN;
 }
 
 /* @row NULL: the titles. */
@@ -420,8 +429,11 @@ static int layout_print_row(const struct layout *layout, const struct pm_row *ro
 		else
 			pm_str_puts(&cell, column->title);
 		failed |= cell.failed;
-		columns = cell.data && !cell.failed ? pm_columns(cell.data) : 0;
-		if (column->right && column->width > columns)
+		if (cell.data && !cell.failed)
+			columns = pm_columns(cell.data);
+		else
+			columns = 0;
+		if (column->align == RIGHT && column->width > columns)
 			owed += column->width - columns;
 		if (columns > 0) {
 			fprintf(text->to, "%*s", (int)owed, "");
@@ -431,13 +443,15 @@ static int layout_print_row(const struct layout *layout, const struct pm_row *ro
 					: PM_COLOR_HEAD,
 				    cell.data);
 		}
-		if (!column->right && column->width > columns)
+		if (column->align == LEFT && column->width > columns)
 			owed += column->width - columns;
 		owed += GAP;
 	}
 	fputc('\n', text->to);
 	pm_str_release(&cell);
-	return failed ? -ENOMEM : 0;
+	if (failed)
+		return -ENOMEM;
+	return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	BRANCH_COLUMNS = 3,
 	NAME_MIN = 20, /* columns of a name at any depth */
@@ -73,14 +75,21 @@ static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 	const struct pm_profile_function *functions = profile->functions.data;
 	const struct pm_tree_node *parent = &tree->nodes.data[node->parent];
 	uint32_t module = functions[node->function].module;
+	const char *name;
+	bool bracketed;
 
 	if (functions[node->function].unknown || module == PM_PROFILE_NONE ||
 	    (parent->function != PM_PROFILE_NONE &&
 	     functions[parent->function].module == module))
 		return;
-	pm_str_puts(str, profile->modules.data[module].name[0] == '[' ? " " : " [");
-	pm_put_cut(str, profile->modules.data[module].name, NAME_MIN, false, true);
-	pm_str_puts(str, profile->modules.data[module].name[0] == '[' ? "" : "]");
+	name = profile->modules.data[module].name;
+	bracketed = name[0] == '[';
+	pm_str_puts(str, " ");
+	if (!bracketed)
+		pm_str_puts(str, "[");
+	pm_put_cut(str, name, NAME_MIN, false, true);
+	if (!bracketed)
+		pm_str_puts(str, "]");
 }
 
 /* "f (inlined) [module]" in at most @room columns (0: no limit), or more if @room is very
@@ -97,9 +106,10 @@ static void put_node_name(struct pm_str *str, const struct drawing *drawing, uin
 	if (room > 0) {
 		if (room < marks.len + module.len + NAME_MIN)
 			pm_str_clear(&module);
-		room = room > marks.len + module.len + NAME_MIN
-			       ? room - marks.len - module.len
-			       : NAME_MIN;
+		if (room > marks.len + module.len + NAME_MIN)
+			room = room - marks.len - module.len;
+		else
+			room = NAME_MIN;
 	}
 	pm_put_function(str, report->profile, node->function, room, report->ascii);
 	if (marks.failed || module.failed)
@@ -156,10 +166,11 @@ static bool append_node(struct drawing *drawing, uint32_t id)
 	size_t width = drawing->text->report->width, columns;
 	bool fits;
 
+	if (width == 0)
+		width = NAMES_MAX - 1;
 	put_node_name(&name, drawing, id, 0);
-	columns = name.failed ? 0 : pm_columns(arrow) + pm_columns(name.data);
-	fits = !name.failed && (width == 0 ? line->columns + columns < NAMES_MAX
-					   : line->columns + columns <= width);
+	columns = pm_columns(arrow) + pm_str_columns(&name);
+	fits = !name.failed && line->columns + columns <= width;
 	if (fits) {
 		pm_str_puts(&line->names, arrow);
 		pm_str_append(&line->names, name.data, name.len);
@@ -190,9 +201,10 @@ static void start_line(struct drawing *drawing, uint32_t id, const struct rung *
 	struct line *line = &drawing->line;
 	bool back = drawing->tree->kind == PM_TREE_BOTTOM_UP;
 	size_t width = drawing->text->report->width;
-	size_t used = (drawing->tree->kind == PM_TREE_TOP_DOWN ? 17 : 9) +
-		      above->prefix_columns + pm_columns(branch);
+	size_t used = 9 + above->prefix_columns + pm_columns(branch), room = 0;
 
+	if (drawing->tree->kind == PM_TREE_TOP_DOWN)
+		used += 8; /* a second column of percentages */
 	line->first = line->last = id;
 	pm_str_clear(&line->rails);
 	pm_str_clear(&line->names);
@@ -202,9 +214,12 @@ static void start_line(struct drawing *drawing, uint32_t id, const struct rung *
 		pm_str_puts(&line->rails, pm_text_arrow(drawing->text, back) + 1);
 		used += 2;
 	}
-	put_node_name(&line->names, drawing, id,
-		      width == 0 ? 0 : (width > used ? width - used : 1));
-	line->columns = used + (line->names.failed ? 0 : pm_columns(line->names.data));
+	if (width > used)
+		room = width - used;
+	else if (width > 0)
+		room = 1;
+	put_node_name(&line->names, drawing, id, room);
+	line->columns = used + pm_str_columns(&line->names);
 }
 
 static int draw_node(struct drawing *drawing, uint32_t id)
@@ -252,10 +267,12 @@ static void print_title(const struct drawing *drawing)
 {
 	const struct pm_report *report = drawing->text->report;
 	bool top_down = drawing->tree->kind == PM_TREE_TOP_DOWN;
-	const char *what = report->show == PM_SHOW_CALLERS   ? "callers of "
-			   : report->show == PM_SHOW_CALLEES ? "what is called by "
-							     : NULL;
+	const char *what = NULL;
 
+	if (report->show == PM_SHOW_CALLERS)
+		what = "callers of ";
+	else if (report->show == PM_SHOW_CALLEES)
+		what = "what is called by ";
 	if (what) {
 		struct pm_str line = { 0 };
 
@@ -266,7 +283,7 @@ static void print_title(const struct drawing *drawing)
 			node_percent(drawing->tree, &drawing->tree->nodes.data[0].total));
 		pm_put_count(&line, drawing->tree->nodes.data[0].total.samples);
 		pm_text_wrap(drawing->text, PM_COLOR_PLAIN, "", 2, 1,
-			     line.failed ? what : line.data);
+			     pm_str_complete_or(&line, what));
 		pm_str_release(&line);
 		fputc('\n', drawing->text->to);
 	}

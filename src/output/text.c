@@ -34,7 +34,7 @@ static void put_counted_noun(struct pm_str *str, uint64_t count, const char *one
 			     const char *many)
 {
 	pm_put_count(str, count);
-	pm_str_printf(str, " %s", count == 1 ? one : many);
+	pm_str_printf(str, " %s", pm_plural(count, one, many));
 }
 
 static void put_run_times(struct pm_str *str, const struct pm_profile_info *info)
@@ -78,13 +78,14 @@ void pm_text_heading(const struct pm_text *text)
 		pm_put_cut(&shown, command.data,
 			   width > pid.len ? width - pid.len : width, false,
 			   report->ascii);
-		pm_text_put(text, PM_COLOR_HEAD, shown.data ? shown.data : "");
-		fprintf(text->to, "%s%s", pid.data ? pid.data : "",
-			shown.data && (width == 0 ||
-				       pm_columns(shown.data) + pid.len + 2 + run.len <=
-					       width)
-				? "  "
-				: "\n");
+		pm_text_put(text, PM_COLOR_HEAD, pm_str_text(&shown));
+		fputs(pm_str_text(&pid), text->to);
+		if (shown.data &&
+		    (width == 0 ||
+		     pm_columns(shown.data) + pid.len + 2 + run.len <= width))
+			fputs("  ", text->to);
+		else
+			fputs("\n", text->to);
 		fprintf(text->to, "%s\n", run.data);
 		pm_str_release(&pid);
 	}
@@ -197,7 +198,8 @@ static void put_filter(struct pm_str *str, const struct pm_section *section)
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
 		if (!parts[i].value)
 			continue;
-		pm_str_printf(str, "%s--%s ", str->len > 0 ? "  " : "", parts[i].option);
+		pm_str_separate(str, "  ");
+		pm_str_printf(str, "--%s ", parts[i].option);
 		pm_put_cut(str, parts[i].value, 0, false, report->ascii);
 		filtered = true;
 	}
@@ -366,8 +368,10 @@ static void put_hints(struct pm_str *hints, struct pm_section *section)
 	PM_CLEANUP(pm_str_release) struct pm_str asked = { 0 };
 	bool annotate =
 		put_name_to_ask_for(&asked, section) && report->show != PM_SHOW_ANNOTATE;
-	const char *name = asked.failed ? NULL : asked.data;
+	const char *name = NULL;
 
+	if (!asked.failed)
+		name = asked.data;
 	/* Hints that make the current table easier to read come first. */
 	if (section->much_inlined)
 		put_hint(hints, report, "--no-inline", NULL);

@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "pm/base-text.h"
+
 enum {
 	PROCESS_NAMES = 3, /* shown of one process */
 };
@@ -20,6 +22,20 @@ void pm_put_count(struct pm_str *str, uint64_t count)
 		pm_str_putc(str, digits.data[i]);
 	}
 	pm_str_release(&digits);
+}
+
+const char *pm_function_known_name(const struct pm_profile_function *function)
+{
+	if (function->unknown)
+		return NULL;
+	return function->name;
+}
+
+const char *pm_module_known_name(const struct pm_profile *profile, uint32_t id)
+{
+	if (id == PM_PROFILE_NONE)
+		return NULL;
+	return profile->modules.data[id].name;
 }
 
 void pm_put_duration(struct pm_str *str, uint64_t ns)
@@ -56,7 +72,7 @@ void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
 
 		pm_str_printf(&name, "%s in %s", f->name,
 			      profile->modules.data[f->module].name);
-		pm_put_cut(str, name.failed ? f->name : name.data, width, false, ascii);
+		pm_put_cut(str, pm_str_complete_or(&name, f->name), width, false, ascii);
 		pm_str_release(&name);
 	} else {
 		pm_put_name(str, f->name, width, ascii);
@@ -112,8 +128,11 @@ void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
 	}
 	if (len == 0)
 		names[len++] = profile->processes.data[process].comm;
-	for (size_t n = 0; n < len; n++)
-		pm_str_printf(str, "%s%s", n > 0 ? ", " : "", names[n]);
+	for (size_t n = 0; n < len; n++) {
+		if (n > 0)
+			pm_str_puts(str, ", ");
+		pm_str_puts(str, names[n]);
+	}
 	if (more > 0)
 		pm_str_printf(str, ", %s", pm_ellipsis(ascii));
 }
@@ -173,16 +192,21 @@ void pm_text_put(const struct pm_text *text, enum pm_color color, const char *wo
 		pm_text_color(text, PM_COLOR_PLAIN);
 }
 
+enum pm_color pm_percent_color(double percent)
+{
+	if (percent >= 5.0)
+		return PM_COLOR_HOT;
+	if (percent >= 0.5)
+		return PM_COLOR_WARM;
+	return PM_COLOR_PLAIN;
+}
+
 void pm_text_percent(const struct pm_text *text, double percent)
 {
 	char digits[16];
 
 	snprintf(digits, sizeof(digits), "%5.1f%%", percent);
-	pm_text_put(text,
-		    percent >= 5.0   ? PM_COLOR_HOT
-		    : percent >= 0.5 ? PM_COLOR_WARM
-				     : PM_COLOR_PLAIN,
-		    digits);
+	pm_text_put(text, pm_percent_color(percent), digits);
 }
 
 /* Length of @words up to the next run of at least @gap blanks, or to the end. */
@@ -195,7 +219,10 @@ static size_t piece_len(const char *words, size_t gap)
 
 		if (blanks >= gap)
 			break;
-		len += blanks > 0 ? blanks : 1;
+		if (blanks > 0)
+			len += blanks;
+		else
+			len++;
 	}
 	return len;
 }
@@ -239,7 +266,12 @@ const char *pm_text_ellipsis(const struct pm_text *text)
 
 const char *pm_text_arrow(const struct pm_text *text, bool back)
 {
-	if (text->report->ascii)
-		return back ? " < " : " > ";
-	return back ? " ← " : " → ";
+	if (text->report->ascii) {
+		if (back)
+			return " < ";
+		return " > ";
+	}
+	if (back)
+		return " ← ";
+	return " → ";
 }
