@@ -64,8 +64,9 @@ static int try_engine(struct course *course, struct pm_error *err)
 	course->engine = course->options->engine;
 	switch (course->engine) {
 	case PM_COUNT_ENGINE_AUTO:
-		return pmstat_needs_engine(course->options) ? choose_auto(course, err)
-							    : 0;
+		if (pmstat_needs_engine(course->options))
+			return choose_auto(course, err);
+		return 0;
 	case PM_COUNT_ENGINE_UPROBE:
 		return pm_engine_uprobe_check(err);
 	case PM_COUNT_ENGINE_PTRACE:
@@ -109,9 +110,10 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 		ret = pm_regions_find(regions, options->regions.data,
 				      options->regions.len, &context, err);
 	pm_vec_release(&pids.list);
-	return ret == 0 ? print_region_notes(course, regions->notes.data,
-					     regions->notes.len, err)
-			: ret;
+	if (ret == 0)
+		return print_region_notes(course, regions->notes.data, regions->notes.len,
+					  err);
+	return ret;
 }
 
 /* If the kernel cannot be asked, a function on which it accepts no probe would appear
@@ -197,7 +199,9 @@ static int find_all(struct course *course, struct pm_error *err)
 	for (uint32_t i = 0; ret == 0 && options->regions.len > 0 && i <= options->ab;
 	     i++)
 		ret = find_regions(course, i, err);
-	return ret < 0 ? ret : choose_engine(course, err);
+	if (ret < 0)
+		return ret;
+	return choose_engine(course, err);
 }
 
 /* Reports a mistyped command before the other one has run for hours. */
@@ -327,7 +331,6 @@ static int run_whole(struct course *course, struct pm_stat *stat, uint32_t varia
 	const struct pmstat_options *options = course->options;
 	struct pm_count_options count = {
 		.specs = &options->specs,
-		.targets = options->attach ? &course->targets : NULL,
 		.command = options->commands[variant],
 		.user = options->user,
 		.data_on_stdout = options->output && strcmp(options->output, "-") == 0,
@@ -338,12 +341,13 @@ static int run_whole(struct course *course, struct pm_stat *stat, uint32_t varia
 		.timeout_ns = options->timeout_ns,
 		.marked = options->marked,
 		.variant = variant,
-		.interval = options->interval_ms > 0 && stat == course->stat
-				    ? pmstat_print_interval
-				    : NULL,
 		.user_data = course->print,
 	};
 
+	if (options->attach)
+		count.targets = &course->targets;
+	if (options->interval_ms > 0 && stat == course->stat)
+		count.interval = pmstat_print_interval;
 	return pm_count_run(stat, &count, &course->child, err);
 }
 
@@ -354,7 +358,9 @@ static int status_of_clock(const struct pm_child *child)
 	bool by_us = child->interrupts == 0 && WIFSIGNALED(child->status) &&
 		     WTERMSIG(child->status) == SIGTERM;
 
-	return child->status_known && !by_us ? pm_exit_status(child->status) : 0;
+	if (child->status_known && !by_us)
+		return pm_exit_status(child->status);
+	return 0;
 }
 
 /* The end of a run that --timeout terminated is not a failure. */
@@ -372,7 +378,9 @@ static int status_of(const struct course *course, const struct pm_stat_run *run)
 	}
 	if (!run->exited || !in_time)
 		return 0;
-	return run->signal > 0 ? 128 + run->signal : run->exit_code;
+	if (run->signal > 0)
+		return 128 + run->signal;
+	return run->exit_code;
 }
 
 /* Appends a run to @stat. 0 or negative. */
@@ -380,12 +388,16 @@ static int run_variant_once(struct course *course, struct pm_stat *stat, uint32_
 			    struct pm_error *err)
 {
 	size_t before = stat->runs.len;
-	int ret = is_padded(course->options) ? pad_environment(course, err) : 0;
+	int ret = 0;
 
-	if (ret == 0)
-		ret = pmstat_needs_engine(course->options)
-			      ? run_engine(course, stat, variant, err)
-			      : run_whole(course, stat, variant, err);
+	if (is_padded(course->options))
+		ret = pad_environment(course, err);
+	if (ret == 0) {
+		if (pmstat_needs_engine(course->options))
+			ret = run_engine(course, stat, variant, err);
+		else
+			ret = run_whole(course, stat, variant, err);
+	}
 	if (ret < 0)
 		return ret;
 	for (size_t i = before; i < stat->runs.len; i++) {
@@ -413,16 +425,18 @@ static void print_run_progress(const struct course *course, uint32_t variant)
 	const struct pmstat_options *options = course->options;
 	const struct pm_stat_run *run =
 		&course->stat->runs.data[course->stat->runs.len - 1];
+	const char *of = "";
 
 	if (!options->verbose)
 		return;
-	pmstat_say(options, "run %zu%s%s: %s %d", course->stat->runs.len,
-		   options->ab ? " of " : "",
-		   options->ab ? (variant == 0 ? "A" : "B") : "",
-		   run->signal > 0 ? "signal" : "status",
-		   run->signal > 0 ? run->signal
-		   : run->exited   ? run->exit_code
-				   : 0);
+	if (options->ab)
+		of = variant == 0 ? " of A" : " of B";
+	if (run->signal > 0)
+		pmstat_say(options, "run %zu%s: signal %d", course->stat->runs.len, of,
+			   run->signal);
+	else
+		pmstat_say(options, "run %zu%s: status %d", course->stat->runs.len, of,
+			   run->exited ? run->exit_code : 0);
 }
 
 static int warm_up(struct course *course, struct pm_error *err)
@@ -461,8 +475,10 @@ static int run_all(struct course *course, struct pm_error *err)
 			break;
 		/* A B, B A, A B, …: drift affects both alike. */
 		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
-			uint32_t variant = options->ab ? (uint32_t)((i + j) & 1) : 0;
+			uint32_t variant = 0;
 
+			if (options->ab)
+				variant = (uint32_t)((i + j) & 1);
 			if (!course_goes_on(course))
 				return 0;
 			ret = run_variant_once(course, course->stat, variant, err);
@@ -569,7 +585,9 @@ static int course_finish(struct course *course, struct pm_error *err)
 	course->print->interrupted = course->child.interrupts > 0;
 	if (ret == 0)
 		ret = pmstat_print_result(course->print, course->stat, err);
-	return ret < 0 ? print_failure(err, PM_STATUS_FAILED) : course->status;
+	if (ret < 0)
+		return print_failure(err, PM_STATUS_FAILED);
+	return course->status;
 }
 
 /* `pmstat -a -I 1000 -o - | head`: if no command is waited for, this program ends with
@@ -607,11 +625,14 @@ static int count_and_finish(struct course *course)
 	if (ret == 0)
 		return course_finish(course, &err);
 	print_failure(&err, 0);
-	course->status = course->child.launch_error < 0
-				 ? pm_child_launch_status(course->child.launch_error)
-				 : PM_STATUS_FAILED;
+	if (course->child.launch_error < 0)
+		course->status = pm_child_launch_status(course->child.launch_error);
+	else
+		course->status = PM_STATUS_FAILED;
 	/* The runs that were already counted are still useful. */
-	return course->stat->runs.len > 0 ? course_finish(course, &err) : course->status;
+	if (course->stat->runs.len > 0)
+		return course_finish(course, &err);
+	return course->status;
 }
 
 int pmstat_course_run(struct pmstat_options *options)

@@ -15,8 +15,10 @@ static const char default_simulated[] = "sim.Ir";
 static const char *read_first_word(const char *path, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, out, size - 1);
+	ssize_t len = -1;
 
+	if (fd >= 0)
+		len = read(fd, out, size - 1);
 	if (len <= 0)
 		return NULL;
 	out[len] = '\0';
@@ -33,8 +35,20 @@ static void read_paranoid(struct pm_stat_host *host)
 	uint64_t value;
 
 	host->paranoid = INT32_MIN;
-	if (text && pm_parse_u64(text + negative, &value) && value <= INT32_MAX)
-		host->paranoid = negative ? -(int32_t)value : (int32_t)value;
+	if (text && pm_parse_u64(text + negative, &value) && value <= INT32_MAX) {
+		if (negative)
+			host->paranoid = -(int32_t)value;
+		else
+			host->paranoid = (int32_t)value;
+	}
+}
+
+/* NULL for the empty text of struct pm_host, which is unknown. */
+static const char *known_text(const char *text)
+{
+	if (text[0] == '\0')
+		return NULL;
+	return text;
 }
 
 static int fill_host(struct pm_stat_host *host)
@@ -47,18 +61,18 @@ static int fill_host(struct pm_stat_host *host)
 	read_paranoid(host);
 	host->cpus = machine.cpus;
 	text = read_first_word("/sys/devices/system/cpu/smt/active", smt, sizeof(smt));
-	host->smt = !text                    ? -1
-		    : strcmp(text, "1") == 0 ? 1
-		    : strcmp(text, "0") == 0 ? 0
-					     : -1;
+	host->smt = -1;
+	if (text && strcmp(text, "1") == 0)
+		host->smt = 1;
+	else if (text && strcmp(text, "0") == 0)
+		host->smt = 0;
 	text = read_first_word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
 			       governor, sizeof(governor));
 	if (pm_stat_text(&host->hostname, machine.names.nodename) < 0 ||
 	    pm_stat_text(&host->kernel, machine.names.release) < 0 ||
 	    pm_stat_text(&host->arch, machine.names.machine) < 0 ||
-	    pm_stat_text(&host->cpu_model,
-			 machine.cpu_model[0] ? machine.cpu_model : NULL) < 0 ||
-	    pm_stat_text(&host->virt, machine.virt[0] ? machine.virt : NULL) < 0 ||
+	    pm_stat_text(&host->cpu_model, known_text(machine.cpu_model)) < 0 ||
+	    pm_stat_text(&host->virt, known_text(machine.virt)) < 0 ||
 	    pm_stat_text(&host->governor, text) < 0)
 		return -ENOMEM;
 	return 0;
@@ -78,7 +92,10 @@ static int fill_build_id(struct pm_stat_subject *subject, char **command)
 	    pm_elf_build_id(binaries.list.data[0].fd, id, &len) == 0 && len > 0) {
 		for (uint8_t i = 0; i < len; i++)
 			pm_str_printf(&hex, "%02x", id[i]);
-		ret = hex.failed ? -ENOMEM : pm_stat_text(&subject->build_id, hex.data);
+		if (hex.failed)
+			ret = -ENOMEM;
+		else
+			ret = pm_stat_text(&subject->build_id, hex.data);
 	}
 	pm_str_release(&hex);
 	pm_probe_binaries_release(&binaries);
@@ -101,14 +118,18 @@ static int fill_subject(struct pm_stat *stat, char **command)
 			return -ENOMEM;
 		}
 	}
-	return command ? fill_build_id(subject, command) : 0;
+	if (command)
+		return fill_build_id(subject, command);
+	return 0;
 }
 
 static int fill_subjects(struct pm_stat *stat, const struct pmstat_options *options)
 {
 	int ret = fill_subject(stat, options->attach ? NULL : options->commands[0]);
 
-	return ret == 0 && options->ab ? fill_subject(stat, options->commands[1]) : ret;
+	if (ret == 0 && options->ab)
+		return fill_subject(stat, options->commands[1]);
+	return ret;
 }
 
 static int fill_events(struct pm_stat *stat, const struct pmstat_options *options,
@@ -124,7 +145,9 @@ static int fill_events(struct pm_stat *stat, const struct pmstat_options *option
 	if (ret < 0)
 		return ret;
 	ret = pm_count_describe_events(stat, &options->specs, !options->event_given);
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }
 
 int pmstat_document_begin(struct pm_stat *stat, const struct pmstat_options *options,

@@ -10,9 +10,10 @@ static int complete_options(struct pmstat_options *options, struct pm_error *err
 
 	if (!options->event_given && options->engine != PM_COUNT_ENGINE_CALLGRIND)
 		ret = pm_count_default_events(&options->specs, err);
-	return ret < 0 ? ret
-		       : pm_places_resolve(&options->probes, &options->specs,
-					   &options->targets, options->commands[0], err);
+	if (ret < 0)
+		return ret;
+	return pm_places_resolve(&options->probes, &options->specs, &options->targets,
+				 options->commands[0], err);
 }
 
 /* Help and version are written to a stream that may fail, too. */
@@ -36,10 +37,12 @@ int main(int argc, char **argv)
 	pm_streams_hold();
 	setlocale(LC_CTYPE, ""); /* numbers stay in the C locale */
 	ret = pmstat_options_parse(&options, argc, argv, &err);
-	if (ret == 0)
-		ret = options.action == PMSTAT_COUNT
-			      ? complete_options(&options, &err)
-			      : print_help_or_version(options.action, &err);
+	if (ret == 0) {
+		if (options.action == PMSTAT_COUNT)
+			ret = complete_options(&options, &err);
+		else
+			ret = print_help_or_version(options.action, &err);
+	}
 	if (ret < 0) {
 		pm_error_print(&err, "pmstat", stderr);
 		status = PM_STATUS_FAILED;

@@ -119,7 +119,9 @@ static int check_target_options(struct pmstat_options *options, struct pm_error 
 
 static uint64_t ab_runs(const struct pmstat_options *options)
 {
-	return options->engine == PM_COUNT_ENGINE_CALLGRIND ? AB_RUNS_SIMULATED : AB_RUNS;
+	if (options->engine == PM_COUNT_ENGINE_CALLGRIND)
+		return AB_RUNS_SIMULATED;
+	return AB_RUNS;
 }
 
 /* Checks the number of runs. */
@@ -132,22 +134,28 @@ static int check_repetition(struct pmstat_options *options, struct pm_error *err
 					 "there is none");
 	if (options->ab && options->interval_ms > 0)
 		return pmstat_usage(err, "ab compares whole runs, without -I");
-	if (options->repeat == 0)
-		options->repeat = options->time_ns > 0 ? UINT64_MAX
-				  : options->ab        ? ab_runs(options)
-						       : 1;
+	if (options->repeat == 0) {
+		if (options->time_ns > 0)
+			options->repeat = UINT64_MAX;
+		else if (options->ab)
+			options->repeat = ab_runs(options);
+		else
+			options->repeat = 1;
+	}
 	return 0;
 }
 
 static int no_command(struct pm_error *err, bool ab)
 {
-	pm_error_set(err, -EINVAL, "%s",
-		     ab ? "ab compares two commands, with ::: between them"
-			: "no command to count");
-	pm_error_fix(err, "%s",
-		     ab ? "pmstat ab -- COMMAND ::: COMMAND"
-			: "pmstat -- COMMAND; pmstat -p PID; pmstat -a; or pmstat "
-			  "--help");
+	if (ab) {
+		pm_error_set(err, -EINVAL,
+			     "ab compares two commands, with ::: between them");
+		pm_error_fix(err, "pmstat ab -- COMMAND ::: COMMAND");
+	} else {
+		pm_error_set(err, -EINVAL, "no command to count");
+		pm_error_fix(err, "pmstat -- COMMAND; pmstat -p PID; pmstat -a; or "
+				  "pmstat --help");
+	}
 	return -EINVAL;
 }
 
@@ -166,7 +174,10 @@ static int set_commands(struct pmstat_options *options, char **rest, struct pm_e
 	}
 	if (options->ab && (!second || !second[0] || second[0][0] == '\0'))
 		return no_command(err, true);
-	options->commands[0] = rest[0] ? rest : NULL;
+	if (rest[0])
+		options->commands[0] = rest;
+	else
+		options->commands[0] = NULL;
 	options->commands[1] = second;
 	if (rest[0] ? rest[0][0] == '\0' : !options->attach)
 		return no_command(err, options->ab);
@@ -189,5 +200,7 @@ int pmstat_check(struct pmstat_options *options, char **rest, struct pm_error *e
 		ret = check_marked(options, err);
 	if (ret == 0)
 		ret = check_stacks_option(options, err);
-	return ret < 0 ? ret : check_output_options(options, err);
+	if (ret < 0)
+		return ret;
+	return check_output_options(options, err);
 }

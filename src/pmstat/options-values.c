@@ -62,9 +62,10 @@ int pmstat_parse_events(struct pmstat_options *options, const char *text,
 
 		if (pm_sim_event_is(rest))
 			ret = add_simulated(options, rest, len, err);
-		else
-			pm_str_printf(&others, "%s%.*s", others.len > 0 ? "," : "",
-				      (int)len, rest);
+		else {
+			pm_str_separate(&others, ",");
+			pm_str_printf(&others, "%.*s", (int)len, rest);
+		}
 		rest += len;
 		if (*rest++ == '\0')
 			break;

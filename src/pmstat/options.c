@@ -64,10 +64,11 @@ static int add_region_option(struct pmstat_options *options, bool range, const c
 {
 	struct pm_region_spec spec = { .range = range, .text = text };
 
+	if (text[0] == '\0' && range)
+		return pmstat_usage(err, "--range: expected the name of a range, as "
+					 "file.c:10-20");
 	if (text[0] == '\0')
-		return pmstat_usage(err, "%s: expected the name of a %s",
-				    range ? "--range" : "--fn",
-				    range ? "range, as file.c:10-20" : "function");
+		return pmstat_usage(err, "--fn: expected the name of a function");
 	if (pm_vec_push(&options->regions, spec) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
@@ -111,7 +112,9 @@ static int apply_count_option(struct pmstat_options *options, int option,
 		return 0;
 	case OPTION_MARKED:
 		options->marked = true;
-		return optarg ? parse_marked_functions(options, optarg, err) : 0;
+		if (optarg)
+			return parse_marked_functions(options, optarg, err);
+		return 0;
 	case OPTION_STACKS:
 		options->stacks = optarg;
 		return pm_parse_name("--stacks", "a file", optarg, "pmstat", err);
@@ -166,7 +169,9 @@ static int apply_output(struct pmstat_options *options, int option, struct pm_er
 	switch (option) {
 	case 'x':
 		ret = pm_parse_separator(&options->separator, optarg, "pmstat", err);
-		return ret < 0 ? ret : set_form(options, PMSTAT_CSV, err);
+		if (ret < 0)
+			return ret;
+		return set_form(options, PMSTAT_CSV, err);
 	case OPTION_JSON:
 		return set_form(options, PMSTAT_JSON, err);
 	case 'o':
@@ -200,7 +205,9 @@ static int apply_option(struct pmstat_options *options, int option, const char *
 		ret = apply_when(options, option, err);
 	if (ret > 0)
 		ret = apply_output(options, option, err);
-	return ret > 0 ? pm_usage_option(err, "pmstat", long_options, option, word) : ret;
+	if (ret > 0)
+		return pm_usage_option(err, "pmstat", long_options, option, word);
+	return ret;
 }
 
 /* An optional value must follow a `=`; otherwise the word is the command. */
@@ -220,7 +227,7 @@ static int parse_leading_options(struct pmstat_options *options, int argc, char 
 				 char ***rest, struct pm_error *err)
 {
 	for (;;) {
-		int at = optind > 0 ? optind : 1;
+		int at = PM_MAX(optind, 1);
 		int option = getopt_long(argc, argv, short_options, long_options, NULL);
 		int ret;
 

@@ -21,7 +21,10 @@ int pmstat_print_open(struct pmstat_print *print, const struct pmstat_options *o
 	if (ret < 0)
 		return ret;
 	print->options = options;
-	print->to = options->output ? print->sink.file : stderr;
+	if (options->output)
+		print->to = print->sink.file;
+	else
+		print->to = stderr;
 	return 0;
 }
 
@@ -29,8 +32,10 @@ static struct pm_stat_report report_of(const struct pmstat_print *print,
 				       const struct pm_stat *stat)
 {
 	const struct pmstat_options *options = print->options;
-	int fd = print->sink.path ? -1 : fileno(print->to);
+	int fd = -1;
 
+	if (!print->sink.path)
+		fd = fileno(print->to);
 	return (struct pm_stat_report){
 		.stat = stat,
 		.intervals_told =
@@ -92,12 +97,12 @@ static int write_stat_json(const struct pmstat_print *print, const struct pm_sta
 
 	fflush(print->to);
 	ret = pm_stat_write(stat, fileno(print->to), err);
+	if (!path && print->options->output)
+		path = "standard output";
+	else if (!path)
+		path = "standard error";
 	if (ret < 0)
-		pm_error_where(err,
-			       path                     ? path
-			       : print->options->output ? "standard output"
-							: "standard error",
-			       -1);
+		pm_error_where(err, path, -1);
 	return ret;
 }
 
@@ -122,7 +127,9 @@ int pmstat_print_result(struct pmstat_print *print, const struct pm_stat *stat,
 	}
 	if (ret < 0)
 		return ret;
-	return print->sink.file ? pm_sink_close(&print->sink, err) : check_stderr(err);
+	if (print->sink.file)
+		return pm_sink_close(&print->sink, err);
+	return check_stderr(err);
 }
 
 void pmstat_print_release(struct pmstat_print *print)
