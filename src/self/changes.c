@@ -15,7 +15,9 @@ static int read_process_maps(struct pm_self_changes *changes)
 {
 	int ret = pm_procs_read(changes->procs, changes->pid, NULL);
 
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 int pm_self_changes_begin(struct pm_self_changes *changes, struct pm_procs *procs,
@@ -54,20 +56,26 @@ static const struct pm_mapping *choose_mapping(enum pm_self_stage stage,
 		return before;
 	if (stage == PM_SELF_NOW)
 		return now;
-	return before && now ? NULL : before ? before : now;
+	if (before && now)
+		return NULL;
+	if (before)
+		return before;
+	return now;
 }
 
 /* Maps in [start, end) what @mapping has there; NULL: nothing. */
 static int map_piece(struct pm_self_changes *changes, uint64_t start, uint64_t end,
 		     const struct pm_mapping *mapping)
 {
-	const struct pm_module_identity *identity =
-		mapping ? &pm_procs_module(changes->procs, mapping->module)->identity
-			: NULL;
+	const struct pm_module_identity *identity;
 
+	if (!mapping)
+		return pm_procs_map(changes->procs, changes->pid, start, end - start, 0,
+				    0, NULL);
+	identity = &pm_procs_module(changes->procs, mapping->module)->identity;
 	return pm_procs_map(changes->procs, changes->pid, start, end - start,
-			    mapping ? mapping->pgoff + (start - mapping->start) : 0,
-			    mapping ? PROT_EXEC : 0, identity);
+			    mapping->pgoff + (start - mapping->start), PROT_EXEC,
+			    identity);
 }
 
 /* The mapping at @at, or NULL. @end is lowered to the end of that mapping or gap. */
@@ -114,9 +122,9 @@ static int set_stage(struct pm_self_changes *changes, enum pm_self_stage stage)
 
 int pm_self_changes_at(struct pm_self_changes *changes, uint64_t time)
 {
-	return changes->stage == PM_SELF_BEFORE && time > changes->before_ns
-		       ? set_stage(changes, PM_SELF_BETWEEN)
-		       : 0;
+	if (changes->stage == PM_SELF_BEFORE && time > changes->before_ns)
+		return set_stage(changes, PM_SELF_BETWEEN);
+	return 0;
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
@@ -133,7 +141,10 @@ static int copy_mappings(struct pm_self_changes *changes, bool before)
 	if ((before ? pm_vec_reserve(&changes->before, len)
 		    : pm_vec_reserve(&changes->now, len)) < 0)
 		return -ENOMEM;
-	copy = before ? changes->before.data : changes->now.data;
+	if (before)
+		copy = changes->before.data;
+	else
+		copy = changes->now.data;
 	if (len > 0)
 		memcpy(copy, process->space.maps.data, len * sizeof(*copy));
 	if (before)
@@ -179,7 +190,9 @@ static int read_changed(struct pm_self_changes *changes)
 		if (ret == 0 && !pm_self_libraries_changed(&after))
 			break;
 	}
-	return ret == 0 ? copy_mappings(changes, false) : ret;
+	if (ret == 0)
+		return copy_mappings(changes, false);
+	return ret;
 }
 
 /* Starts the stage in which samples from before the look come first. @loaded: libraries
@@ -188,7 +201,7 @@ static int begin_stage_before(struct pm_self_changes *changes, uint64_t loaded)
 {
 	uint64_t found = count_new_mappings(changes);
 
-	changes->hidden += loaded > found ? loaded - found : 0;
+	changes->hidden += PM_SUB_OR_0(loaded, found);
 	return set_stage(changes, PM_SELF_BEFORE);
 }
 
@@ -210,12 +223,16 @@ int pm_self_changes_look(struct pm_self_changes *changes, bool whole, uint64_t *
 	} else {
 		/* Mappings that are not libraries may have changed any time since the
 		 * last full look. */
-		changes->before_ns = loaded ? changes->now_ns : changes->whole_ns;
+		if (loaded)
+			changes->before_ns = changes->now_ns;
+		else
+			changes->before_ns = changes->whole_ns;
 		ret = read_changed(changes);
 		if (ret == 0 && until)
 			ret = begin_stage_before(changes,
 						 changes->seen.loaded - last.loaded);
-		ret = ret < 0 ? ret : 1;
+		if (ret >= 0)
+			ret = 1;
 	}
 	if (until)
 		*until = changes->now_ns;

@@ -75,8 +75,10 @@ static int perf_engine_read_tasks(struct engine *perf, bool again)
 	DIR *dir = opendir("/proc/self/task");
 	const struct dirent *entry;
 	uint64_t tid;
-	int ret = dir ? 0 : -errno;
+	int ret = 0;
 
+	if (!dir)
+		ret = -errno;
 	while (ret == 0 && (entry = readdir(dir))) {
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX ||
 		    pm_self_is_own_thread((pid_t)tid))
@@ -93,14 +95,18 @@ static int perf_engine_read_tasks(struct engine *perf, bool again)
 
 static int perf_engine_list_tasks(struct engine *perf, struct pm_error *err)
 {
-	int ret = perf->settings->tid ? pm_vec_push(&perf->tids, perf->settings->tid)
-				      : perf_engine_read_tasks(perf, false);
+	int ret;
 
-	return ret < 0 ? pm_error_set(err, ret,
-				      "the threads of this process cannot be "
-				      "listed (/proc/self/task): %s",
-				      strerror(-ret))
-		       : 0;
+	if (perf->settings->tid)
+		ret = pm_vec_push(&perf->tids, perf->settings->tid);
+	else
+		ret = perf_engine_read_tasks(perf, false);
+	if (ret < 0)
+		return pm_error_set(err, ret,
+				    "the threads of this process cannot be "
+				    "listed (/proc/self/task): %s",
+				    strerror(-ret));
+	return 0;
 }
 
 static int open_events(struct engine *perf, struct pm_error *err)
@@ -137,7 +143,7 @@ static int open_events(struct engine *perf, struct pm_error *err)
 static int perf_engine_choose_event(struct engine *perf, struct pm_error *err)
 {
 	const char *event = perf->settings->event;
-	int ret = pm_event_specs_parse(event ? event : "cycles", &perf->specs, err);
+	int ret = pm_event_specs_parse(pm_text_or(event, "cycles"), &perf->specs, err);
 
 	if (ret < 0 || event ||
 	    pm_perf_try(&perf->specs.list.data[0], NULL) != PM_PERF_NOT_AVAILABLE)
@@ -205,9 +211,9 @@ static void perf_engine_event(const struct pm_self_engine *engine,
 
 static uint32_t perf_engine_stack_bytes(const struct pm_self_engine *engine)
 {
-	return perf_engine_of(engine)->settings->call_graph == PMSELF_CALL_GRAPH_NONE
-		       ? 0
-		       : STACK_BYTES;
+	if (perf_engine_of(engine)->settings->call_graph == PMSELF_CALL_GRAPH_NONE)
+		return 0;
+	return STACK_BYTES;
 }
 
 static uint64_t perf_engine_ring_bytes(const struct pm_self_engine *engine)
@@ -223,9 +229,10 @@ static int perf_engine_begin(struct pm_self_engine *engine, struct pm_error *err
 
 	if (ret == 0 && perf->settings->tid == 0)
 		ret = perf_engine_read_tasks(perf, true);
-	return ret < 0 ? pm_error_set(err, ret, "sampling could not begin: %s",
-				      strerror(-ret))
-		       : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "sampling could not begin: %s",
+				    strerror(-ret));
+	return 0;
 }
 
 static const int *perf_engine_poll_fds(const struct pm_self_engine *engine, size_t *len)
@@ -246,11 +253,15 @@ static int perf_engine_drain(struct pm_self_engine *engine, bool final,
 {
 	struct engine *perf = perf_engine_of(engine);
 	struct pm_record record;
+	int next, ret = 0;
+
 	/* With a single sampled thread, mappings made by other threads are not
 	 * recorded. */
-	int next, ret = perf->settings->tid ? take->mappings(take->user, true, NULL) : 0;
+	if (perf->settings->tid)
+		ret = take->mappings(take->user, true, NULL);
+	if (ret > 0)
+		ret = 0;
 
-	ret = ret < 0 ? ret : 0;
 	pm_perf_begin(perf->perf, final);
 	while ((next = pm_perf_next(perf->perf, &record, err)) != 0) {
 		/* An unreadable ring must not prevent reading the others. */

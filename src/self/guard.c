@@ -87,7 +87,10 @@ bool pm_self_first_thread_ended(void)
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd < 0)
+		len = -1;
+	else
+		len = read(fd, text, sizeof(text) - 1);
 	if (len <= 0)
 		return false;
 	text[len] = '\0';

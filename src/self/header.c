@@ -25,8 +25,10 @@ struct command {
 static void read_command(struct command *out)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");
-	size_t len = file ? fread(out->text, 1, sizeof(out->text) - 1, file) : 0;
+	size_t len = 0;
 
+	if (file)
+		len = fread(out->text, 1, sizeof(out->text) - 1, file);
 	out->len = 0;
 	out->text[len] = '\0';
 	for (size_t i = 0; i < len && out->len < ARGS_MAX; i += strlen(out->text + i) + 1)
@@ -61,15 +63,21 @@ int pm_self_write_header(struct pm_self_recording *recording)
 	header.host.hostname = host.names.nodename;
 	header.host.kernel = host.names.release;
 	header.host.arch = host.names.machine;
-	header.host.cpu_model = host.cpu_model[0] ? host.cpu_model : NULL;
-	header.host.virt = host.virt[0] ? host.virt : NULL;
-	header.host.boot_id = host.running.boot_id[0] ? host.running.boot_id : NULL;
+	if (host.cpu_model[0])
+		header.host.cpu_model = host.cpu_model;
+	if (host.virt[0])
+		header.host.virt = host.virt;
+	if (host.running.boot_id[0])
+		header.host.boot_id = host.running.boot_id;
 	header.host.cpus = host.cpus;
 	header.uid_known = true;
 	header.uid = geteuid();
 	header.command = command->args;
 	header.command_len = command->len;
-	header.options.call_graph = stacks ? "dwarf" : "none";
+	if (stacks)
+		header.options.call_graph = "dwarf";
+	else
+		header.options.call_graph = "none";
 	header.options.stack_bytes = engine->type->stack_bytes(engine);
 	header.options.ring_bytes = engine->type->ring_bytes(engine);
 	return pm_file_write_header(recording->writer, &header);
@@ -90,9 +98,7 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 		.duration_ns = end_ns - recording->begin_ns,
 		/* The time between the readings of the two clocks may have been longer at
 		 * the start. */
-		.cpu_ns = cpu_ns > recording->begin_cpu_ns
-				  ? cpu_ns - recording->begin_cpu_ns
-				  : 0,
+		.cpu_ns = PM_SUB_OR_0(cpu_ns, recording->begin_cpu_ns),
 		.cpu_known = recording->settings->tid == 0,
 		.events = &event,
 		.events_len = 1,

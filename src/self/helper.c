@@ -106,11 +106,12 @@ static int helper_init_polled(struct pm_self_helper *helper,
 			      const struct pm_self_engine *engine)
 {
 	size_t len = 0;
-	const int *fds =
-		engine->type->poll_fds ? engine->type->poll_fds(engine, &len) : NULL;
+	const int *fds = NULL;
 	int ret = pm_vec_push(&helper->polled,
 			      (struct pollfd){ .fd = helper->wait_fd, .events = POLLIN });
 
+	if (engine->type->poll_fds)
+		fds = engine->type->poll_fds(engine, &len);
 	for (size_t i = 0; ret == 0 && i < len; i++)
 		ret = pm_vec_push(&helper->polled,
 				  (struct pollfd){ .fd = fds[i], .events = POLLIN });

@@ -57,10 +57,11 @@ static void mappings_in_child(void)
 int pm_self_mappings_init(void)
 {
 	static bool forks_watched;
-	int ret = forks_watched ? 0
-				: -pthread_atfork(mappings_before_fork,
-						  mappings_in_parent, mappings_in_child);
+	int ret = 0;
 
+	if (!forks_watched)
+		ret = -pthread_atfork(mappings_before_fork, mappings_in_parent,
+				      mappings_in_child);
 	forks_watched = ret == 0;
 	return ret;
 }
@@ -140,6 +141,9 @@ bool pm_self_mappings_changed(struct pm_self_mappings *known)
 			hash_maps_char(&line, &sum, buffer[i]);
 	if (len == 0 && sum == known->sum)
 		return false;
-	known->sum = len == 0 ? sum : 0;
+	if (len == 0)
+		known->sum = sum;
+	else
+		known->sum = 0;
 	return true;
 }

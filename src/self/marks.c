@@ -75,7 +75,9 @@ static int exchange_mark(int fd, char mark)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	return n == 1 ? 0 : -EPIPE;
+	if (n != 1)
+		return -EPIPE;
+	return 0;
 }
 
 /* A part that callgrind counts has begun. */
@@ -107,10 +109,12 @@ int pm_self_mark(bool begin)
 	int saved = errno, ret;
 
 	pthread_mutex_lock(&lock);
-	if (begun == begin)
-		ret = begin ? -EALREADY : -ESRCH;
-	else
+	if (begun != begin)
 		ret = send_mark(begin);
+	else if (begin)
+		ret = -EALREADY;
+	else
+		ret = -ESRCH;
 	if (ret == 0)
 		begun = begin;
 	pthread_mutex_unlock(&lock);

@@ -108,7 +108,10 @@ bool pm_self_names_find(const struct pm_self_file *file, uint64_t address,
 	if (id == PM_INDEX_NONE)
 		return false;
 	*len = cache->entries.data[id].len;
-	*out = *len > 0 ? cache->functions.data + cache->entries.data[id].first : NULL;
+	if (*len > 0)
+		*out = cache->functions.data + cache->entries.data[id].first;
+	else
+		*out = NULL;
 	return true;
 }
 
@@ -123,13 +126,14 @@ static bool cached_text_equal(const void *table, uint32_t id, const void *key)
 /* *@out stays NULL if @text is NULL. */
 static int cache_keep_text(const char *text, const char **out)
 {
-	size_t bytes = text ? strlen(text) + 1 : 0;
+	size_t bytes;
 	uint64_t hash;
 	uint32_t id;
 	char *copy;
 
 	if (!text)
 		return 0;
+	bytes = strlen(text) + 1;
 	hash = pm_hash_bytes(text, bytes);
 	id = pm_index_find(&cache->by_text, hash, cached_text_equal, NULL, text);
 	if (id == PM_INDEX_NONE) {

@@ -29,8 +29,8 @@ static int compare_items(const void *left, const void *right)
 	const struct item *a = left, *b = right;
 
 	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
-	return (a->address > b->address) - (a->address < b->address);
+		return PM_COMPARE(a->module, b->module);
+	return PM_COMPARE(a->address, b->address);
 }
 
 static int write_frame_names(const struct batch *batch, uint32_t frame,
@@ -60,7 +60,9 @@ static int write_chain(const struct batch *batch, uint32_t frame,
 						      .file = functions[i].file,
 						      .line = functions[i].line,
 						      .start = functions[i].start };
-	return len > 0 ? write_frame_names(batch, frame, texts, len) : 0;
+	if (len > 0)
+		return write_frame_names(batch, frame, texts, len);
+	return 0;
 }
 
 /* pm_symbol_emit_fn */
@@ -125,11 +127,12 @@ static int batch_resolve(struct batch *batch, int fd, const struct pm_chain_vdso
 	batch->addresses = addresses;
 	if (distinct == 0)
 		return 0;
-	return fd < 0 ? pm_symbols_resolve_memory(image->image, image->len, addresses,
-						  distinct, &options, batch_add_symbol,
-						  batch, NULL)
-		      : pm_symbols_resolve(fd, addresses, distinct, &options,
-					   batch_add_symbol, batch, NULL);
+	if (fd < 0)
+		return pm_symbols_resolve_memory(image->image, image->len, addresses,
+						 distinct, &options, batch_add_symbol,
+						 batch, NULL);
+	return pm_symbols_resolve(fd, addresses, distinct, &options, batch_add_symbol,
+				  batch, NULL);
 }
 
 static int resolve_file(struct pm_self_recording *recording, uint32_t id,
@@ -175,7 +178,10 @@ static int name_module_items(struct pm_self_recording *recording, struct item *i
 		const struct pm_chain_vdso *vdso =
 			pm_chain_modules_vdso(&recording->modules, module);
 
-		ret = vdso->image ? batch_resolve(&batch, -1, vdso, &limited) : -ENOENT;
+		if (vdso->image)
+			ret = batch_resolve(&batch, -1, vdso, &limited);
+		else
+			ret = -ENOENT;
 	} else if (module->identity.kind == PM_MODULE_FILE) {
 		ret = resolve_file(recording, id, items, len, &limited);
 	}
@@ -239,9 +245,10 @@ int pm_self_write_names(struct pm_self_recording *recording)
 		for (end = begin + 1;
 		     end < len && items[end].module == items[begin].module;)
 			end++;
-		ret = items[begin].module == recording->modules.kernel_file_id
-			      ? name_kernel_items(recording, items + begin, end - begin)
-			      : name_module_items(recording, items + begin, end - begin);
+		if (items[begin].module == recording->modules.kernel_file_id)
+			ret = name_kernel_items(recording, items + begin, end - begin);
+		else
+			ret = name_module_items(recording, items + begin, end - begin);
 	}
 	return ret;
 }

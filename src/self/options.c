@@ -5,6 +5,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "pm/base-text.h"
+
 enum {
 	RATE_HZ_DEFAULT = 999,
 	RATE_HZ_MAX = 100000,
@@ -16,7 +18,9 @@ static const char *read_variable(const char *name)
 {
 	const char *value = secure_getenv(name);
 
-	return value && value[0] ? value : NULL;
+	if (value && value[0])
+		return value;
+	return NULL;
 }
 
 static bool is_either(const char *value, const char *word, const char *digit)
@@ -90,10 +94,12 @@ static int find_setting_word(const char *name, const char *text, const char *con
 			pm_str_release(&all);
 			return 0;
 		}
-		pm_str_printf(&all, "%s%s", i > 0 ? ", " : "", words[i]);
+		if (i > 0)
+			pm_str_puts(&all, ", ");
+		pm_str_puts(&all, words[i]);
 	}
 	pm_error_set(err, -EINVAL, "%s=%s: it may be %s", name, text,
-		     all.failed ? "another word" : all.data);
+		     pm_str_complete_or(&all, "another word"));
 	pm_str_release(&all);
 	return -EINVAL;
 }
@@ -105,15 +111,17 @@ int pm_self_read_scopes(enum pm_self_scopes *out, struct pm_error *err)
 					     [PM_SELF_SCOPES_ALL] = "all" };
 	const char *text = read_variable("PMSELF_SCOPES");
 	unsigned int word = PM_SELF_SCOPES_ALL;
-	int ret = text && !pm_self_is_off()
-			  ? find_setting_word("PMSELF_SCOPES", text, words,
-					      PM_ARRAY_LEN(words), &word, err)
-			  : 0;
+	int ret = 0;
 
+	if (text && !pm_self_is_off())
+		ret = find_setting_word("PMSELF_SCOPES", text, words, PM_ARRAY_LEN(words),
+					&word, err);
 	if (ret < 0)
 		pm_error_set(err, ret, "%s; no scope is counted", err->text);
+	else if (pm_self_is_off())
+		*out = PM_SELF_SCOPES_OFF;
 	else
-		*out = pm_self_is_off() ? PM_SELF_SCOPES_OFF : (enum pm_self_scopes)word;
+		*out = (enum pm_self_scopes)word;
 	return ret;
 }
 
@@ -147,10 +155,11 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 	unsigned int engine = settings->engine, graph = settings->call_graph;
 	unsigned int thread = settings->tid == 0;
 	const char *text = read_variable("PMSELF_ENGINE");
-	int ret = text ? find_setting_word("PMSELF_ENGINE", text, engines,
-					   PM_ARRAY_LEN(engines), &engine, err)
-		       : 0;
+	int ret = 0;
 
+	if (text)
+		ret = find_setting_word("PMSELF_ENGINE", text, engines,
+					PM_ARRAY_LEN(engines), &engine, err);
 	text = read_variable("PMSELF_CALL_GRAPH");
 	if (ret == 0 && text)
 		ret = find_setting_word("PMSELF_CALL_GRAPH", text, graphs,
@@ -165,7 +174,10 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 				   "engine or call_graph is none of pmself.h");
 	settings->engine = (enum pmself_engine)engine;
 	settings->call_graph = (enum pmself_call_graph)graph;
-	settings->tid = thread == 0 ? gettid() : 0;
+	if (thread == 0)
+		settings->tid = gettid();
+	else
+		settings->tid = 0;
 	return ret;
 }
 
@@ -228,9 +240,10 @@ static int copy_path(const char *variable_name, const char *asked, bool automati
 		return pm_error_set(err, -EINVAL,
 				    "%s: the profile is written to files only", text);
 	/* An empty variable counts as unset; "none" selects no file. */
-	path = strcmp(text, "none") == 0
-		       ? strdup("")
-		       : expand_path(text, automatic && has_to_be_unique(text));
+	if (strcmp(text, "none") == 0)
+		path = strdup("");
+	else
+		path = expand_path(text, automatic && has_to_be_unique(text));
 	if (!path)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	*out = path;
@@ -253,7 +266,10 @@ static int read_text_settings(struct pm_self_settings *settings, const char *eve
 
 	if (!text)
 		text = event;
-	settings->event = text ? strdup(text) : NULL;
+	if (text)
+		settings->event = strdup(text);
+	else
+		settings->event = NULL;
 	if (text && !settings->event)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = copy_path("PMSELF_OUTPUT", output, settings->automatic, &settings->output,
@@ -276,18 +292,22 @@ int pm_self_settings_init(struct pm_self_settings *out,
 		if (options->size < sizeof(options->size))
 			return pm_error_set(err, -EINVAL,
 					    "options begin with PMSELF_OPTIONS_INIT");
-		memcpy(&own, options,
-		       options->size < sizeof(own) ? options->size : sizeof(own));
+		memcpy(&own, options, PM_MIN(options->size, sizeof(own)));
 	}
 	out->automatic = !options && pm_self_is_automatic();
 	out->rate_hz = own.rate_hz;
 	out->engine = own.engine;
 	out->call_graph = own.call_graph;
-	out->tid = own.this_thread_only ? gettid() : 0;
+	if (own.this_thread_only)
+		out->tid = gettid();
+	else
+		out->tid = 0;
 	ret = read_text_settings(out, own.event, own.output, own.table, err);
 	if (ret == 0)
 		ret = read_rate(out, err);
-	return ret == 0 ? read_words(out, err) : ret;
+	if (ret == 0)
+		return read_words(out, err);
+	return ret;
 }
 
 void pm_self_settings_release(struct pm_self_settings *settings)

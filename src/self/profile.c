@@ -163,7 +163,9 @@ static int stop_profile(struct pm_error *err)
 		bool known = profile.refused;
 
 		profile.refused = false;
-		return known ? -ESRCH : none_runs(err);
+		if (known)
+			return -ESRCH;
+		return none_runs(err);
 	}
 	ret = profile.core->stop(profile.helper, &table, err);
 	profile.helper = NULL;
@@ -171,10 +173,19 @@ static int stop_profile(struct pm_error *err)
 		pm_self_print(table);
 	scopes = pm_self_scopes_show(profile.settings.table, ret < 0 ? NULL : err);
 	pm_self_settings_release(&profile.settings);
-	return ret < 0 ? ret : scopes;
+	if (ret < 0)
+		return ret;
+	return scopes;
 }
 
-static int begin_or_end_locked(bool begin, const struct pmself_options *options,
+/* What a call does, under the lock. */
+enum call {
+	CALL_START,
+	CALL_STOP,
+	CALL_STOP_QUIETLY, /* without printing an error */
+};
+
+static int begin_or_end_locked(enum call call, const struct pmself_options *options,
 			       struct pm_error *err)
 {
 	int ret;
@@ -182,25 +193,28 @@ static int begin_or_end_locked(bool begin, const struct pmself_options *options,
 	if (profile_is_of_parent()) {
 		/* The memory may be shared with the parent (vfork(2)), so stopping does
 		 * not change it. */
-		if (!begin)
+		if (call != CALL_START)
 			return none_runs(err);
 		profile_in_child();
 	}
 	pthread_mutex_lock(&profile.lock);
-	ret = begin ? start_profile(options, err) : stop_profile(err);
+	if (call == CALL_START)
+		ret = start_profile(options, err);
+	else
+		ret = stop_profile(err);
 	pthread_mutex_unlock(&profile.lock);
 	return ret;
 }
 
 /* Neither a thread cancellation nor the caller's errno may interfere. */
-static int call_locked(bool begin, const struct pmself_options *options, bool quiet)
+static int call_locked(enum call call, const struct pmself_options *options)
 {
 	struct pm_error err = { 0 };
 	int saved = errno, cancel, ret;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	ret = begin_or_end_locked(begin, options, &err);
-	if (ret < 0 && !quiet && err.code != 0)
+	ret = begin_or_end_locked(call, options, &err);
+	if (ret < 0 && call != CALL_STOP_QUIETLY && err.code != 0)
 		pm_self_print_error(&err);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
@@ -211,7 +225,9 @@ PUBLIC int pmself_start(const struct pmself_options *options)
 {
 	if (!pm_self_is_off() && pm_self_marks_are_wanted())
 		return pm_self_mark(true);
-	return pm_self_is_off() ? 0 : call_locked(true, options, false);
+	if (pm_self_is_off())
+		return 0;
+	return call_locked(CALL_START, options);
 }
 
 PUBLIC int pmself_stop(void)
@@ -220,7 +236,9 @@ PUBLIC int pmself_stop(void)
 		return 0;
 	if (!pm_self_is_off() && pm_self_marks_are_wanted())
 		return pm_self_mark(false);
-	return pm_self_is_off() ? 0 : call_locked(false, NULL, false);
+	if (pm_self_is_off())
+		return 0;
+	return call_locked(CALL_STOP, NULL);
 }
 
 PUBLIC int perf_start(void)
@@ -273,6 +291,6 @@ __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (pm_self_is_off())
 		return;
-	call_locked(false, NULL, true);
+	call_locked(CALL_STOP_QUIETLY, NULL);
 	show_scopes();
 }

@@ -120,8 +120,13 @@ static int open_chains(struct pm_self_recording *recording)
 					       .warn = recording_add_note,
 					       .user = recording });
 	source.jit = recording->jit;
-	recording->chains = recording->jit ? pm_chains_new(&source) : NULL;
-	return recording->chains ? 0 : -ENOMEM;
+	if (recording->jit)
+		recording->chains = pm_chains_new(&source);
+	else
+		recording->chains = NULL;
+	if (!recording->chains)
+		return -ENOMEM;
+	return 0;
 }
 
 static struct pm_chain_tasks chain_tasks_of(struct pm_self_recording *recording)
@@ -142,7 +147,9 @@ static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
 		return 0;
 	/* The writer knows the original error. */
 	ret = pm_file_writer_close(PM_TAKE_PTR(recording->writer), err);
-	return ret < 0 ? ret : pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret < 0)
+		return ret;
+	return pm_error_set(err, -ENOMEM, "out of memory");
 }
 
 int pm_self_recording_open(struct pm_self_recording **out,
@@ -204,7 +211,9 @@ static int read_mappings(struct pm_self_recording *recording, struct pm_error *e
 	int ret = pm_self_changes_begin(&recording->changes, recording->procs,
 					recording->pid);
 
-	return ret < 0 ? pm_error_set(err, ret, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }
 
 int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error *err)
@@ -221,7 +230,9 @@ int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error
 		ret = read_mappings(recording, err);
 	if (ret == 0)
 		ret = recording->engine->type->begin(recording->engine, err);
-	return ret == 0 && told ? read_mappings(recording, err) : ret;
+	if (ret == 0 && told)
+		return read_mappings(recording, err);
+	return ret;
 }
 
 /* ---- what is sampled ---------------------------------------------------------------------- */
@@ -230,8 +241,7 @@ static int recording_add_sample(struct pm_self_recording *recording,
 				const struct pm_record *record)
 {
 	struct pm_chain_tasks tasks = chain_tasks_of(recording);
-	uint64_t period =
-		record->sample.period <= INT64_MAX ? record->sample.period : INT64_MAX;
+	uint64_t period = PM_MIN(record->sample.period, INT64_MAX);
 	struct pm_chain_names names;
 	struct pm_chain chain;
 	int ret = pm_self_changes_at(&recording->changes, record->time);
@@ -250,9 +260,10 @@ static int recording_add_sample(struct pm_self_recording *recording,
 	recording->stops[chain.stop]++;
 	recording->truncated += chain.stop == PM_UNW_STOP_TRUNCATED || chain.stitched;
 	recording->stitched += chain.stitched;
-	recording->period = period > INT64_MAX - recording->period
-				    ? INT64_MAX
-				    : recording->period + period;
+	if (period > INT64_MAX - recording->period)
+		recording->period = INT64_MAX;
+	else
+		recording->period += period;
 	return pm_file_write_sample(
 		recording->writer,
 		&(struct pm_file_sample){
@@ -294,9 +305,9 @@ static int on_record(void *user, const struct pm_record *record)
 	/* Ignore threads created by the only sampled thread. */
 	if (record->type == PERF_RECORD_FORK && recording->settings->tid)
 		return 0;
-	return record->type == PERF_RECORD_SAMPLE
-		       ? recording_add_sample(recording, record)
-		       : pm_chain_tasks_record(&tasks, record);
+	if (record->type == PERF_RECORD_SAMPLE)
+		return recording_add_sample(recording, record);
+	return pm_chain_tasks_record(&tasks, record);
 }
 
 /* pm_self_take.mappings */
@@ -377,8 +388,10 @@ static int save_text(const char *path, const char *text, struct pm_error *err)
 		path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 		0666);
 	size_t len = strlen(text);
-	int ret = fd < 0 ? errno : 0;
+	int ret = 0;
 
+	if (fd < 0)
+		ret = errno;
 	while (ret == 0 && len > 0) {
 		ssize_t n = write(fd, text, len);
 
@@ -386,7 +399,10 @@ static int save_text(const char *path, const char *text, struct pm_error *err)
 			text += n;
 			len -= (size_t)n;
 		} else if (n == 0 || errno != EINTR) {
-			ret = n == 0 ? EIO : errno;
+			if (n == 0)
+				ret = EIO;
+			else
+				ret = errno;
 		}
 	}
 	if (ret == 0)
@@ -401,15 +417,15 @@ static int show_table(struct pm_self_recording *recording, bool whole, char **ta
 		      struct pm_error *err)
 {
 	const char *path = recording->settings->table;
-	/* A file is for later use: all rows, untruncated. */
-	struct pm_self_table_options options = {
-		.whole = whole,
-		.rows = path ? 0 : TABLE_ROWS,
-		.width = path ? 0 : pm_sink_width(STDERR_FILENO),
-	};
+	struct pm_self_table_options options = { .whole = whole };
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
 
+	/* A file is for later use: all rows, untruncated. */
+	if (!path) {
+		options.rows = TABLE_ROWS;
+		options.width = pm_sink_width(STDERR_FILENO);
+	}
 	/* Most programs run by a shell end before their first tick. */
 	if ((path && !path[0]) ||
 	    (!path && recording->settings->automatic && recording->samples == 0))
@@ -446,5 +462,9 @@ int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
 		*err = file_err;
 	else if (ret == 0 && shown < 0)
 		*err = table_err;
-	return file < 0 ? file : ret < 0 ? ret : shown;
+	if (file < 0)
+		return file;
+	if (ret < 0)
+		return ret;
+	return shown;
 }

@@ -121,9 +121,10 @@ static void scopes_end_thread(void *user)
 
 static void read_begin(const struct thread *thread, struct frame *frame)
 {
-	frame->cpu_ns = scopes == PM_SELF_SCOPES_TIME
-				? 0
-				: pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (scopes == PM_SELF_SCOPES_TIME)
+		frame->cpu_ns = 0;
+	else
+		frame->cpu_ns = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pm_self_counters_begin(&thread->counters, &frame->reading);
 	frame->elapsed_ns = pm_self_clock_ns(CLOCK_MONOTONIC);
 }
@@ -259,9 +260,11 @@ static int scope_begin(const char *name)
 
 	if (!thread) {
 		pthread_once(&once, begin_all);
-		thread = scopes == PM_SELF_SCOPES_OFF ? NULL : scopes_begin_thread();
+		if (scopes == PM_SELF_SCOPES_OFF)
+			return 0;
+		thread = scopes_begin_thread();
 		if (!thread)
-			return scopes == PM_SELF_SCOPES_OFF ? 0 : -ENOMEM;
+			return -ENOMEM;
 	}
 	scopes_check_process();
 	pthread_mutex_lock(&thread->lock);
@@ -321,7 +324,9 @@ static int scope_end(const char *name)
 
 	if (!thread) {
 		pthread_once(&once, begin_all);
-		return scopes == PM_SELF_SCOPES_OFF ? 0 : -EINVAL;
+		if (scopes != PM_SELF_SCOPES_OFF)
+			return -EINVAL;
+		return 0;
 	}
 	scopes_check_process();
 	pthread_mutex_lock(&thread->lock);
@@ -426,8 +431,7 @@ PUBLIC int pmself_scope_read(const char *name, struct pmself_counts *out)
 	counts.size = out->size;
 	ret = scope_read(name, &counts);
 	if (ret == 0)
-		memcpy(out, &counts,
-		       out->size < sizeof(counts) ? out->size : sizeof(counts));
+		memcpy(out, &counts, PM_MIN(out->size, sizeof(counts)));
 	errno = saved;
 	return ret;
 }
@@ -439,7 +443,7 @@ static int by_elapsed(const void *left, const void *right)
 	const struct pm_self_sum *a = left, *b = right;
 
 	if (a->elapsed_ns != b->elapsed_ns)
-		return a->elapsed_ns > b->elapsed_ns ? -1 : 1;
+		return PM_COMPARE(b->elapsed_ns, a->elapsed_ns);
 	return strcmp(a->name, b->name);
 }
 
@@ -462,13 +466,18 @@ static void put_count_column(struct pm_str *str, uint64_t count)
 /* A scope that has not ended yet has no known counts. */
 static void put_scope_row(struct pm_str *str, const struct pm_self_sum *sum)
 {
-	bool known = sum->calls > 0;
+	struct pm_self_sum shown = { .elapsed_ns = PM_SELF_UNKNOWN,
+				     .cpu_ns = PM_SELF_UNKNOWN,
+				     .cycles = PM_SELF_UNKNOWN,
+				     .instructions = PM_SELF_UNKNOWN };
 
+	if (sum->calls > 0)
+		shown = *sum;
 	pm_str_printf(str, "%10" PRIu64, sum->calls);
-	put_seconds(str, known ? sum->elapsed_ns : PM_SELF_UNKNOWN);
-	put_seconds(str, known ? sum->cpu_ns : PM_SELF_UNKNOWN);
-	put_count_column(str, known ? sum->cycles : PM_SELF_UNKNOWN);
-	put_count_column(str, known ? sum->instructions : PM_SELF_UNKNOWN);
+	put_seconds(str, shown.elapsed_ns);
+	put_seconds(str, shown.cpu_ns);
+	put_count_column(str, shown.cycles);
+	put_count_column(str, shown.instructions);
 	pm_str_puts(str, "  ");
 	pm_str_printable(str, sum->name, strlen(sum->name));
 	if (sum->unfinished > 0)
@@ -497,9 +506,15 @@ static int append_text(const char *path, const char *text, struct pm_error *err)
 		path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 		0666);
 	size_t len = strlen(text);
-	ssize_t n = fd < 0 ? -1 : write(fd, text, len);
-	int ret = n < 0 ? -errno : (size_t)n < len ? -EIO : 0;
+	ssize_t n = -1;
+	int ret = 0;
 
+	if (fd >= 0)
+		n = write(fd, text, len);
+	if (n < 0)
+		ret = -errno;
+	else if ((size_t)n < len)
+		ret = -EIO;
 	if (ret < 0) {
 		pm_error_set(err, ret, "the table of scopes cannot be written: %s",
 			     strerror(-ret));

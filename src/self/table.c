@@ -20,7 +20,7 @@ enum {
 
 static void put_counted(struct pm_str *str, uint64_t count, const char *one)
 {
-	pm_str_printf(str, "%" PRIu64 " %s%s", count, one, count == 1 ? "" : "s");
+	pm_str_printf(str, "%" PRIu64 " %s%s", count, one, pm_plural_s(count));
 }
 
 static void put_table_heading(struct pm_str *str, const struct pm_profile *profile,
@@ -100,15 +100,24 @@ static void put_name_columns(struct pm_str *str,
 	size_t both = 0, name = pm_columns(function->name) + strlen(mark), left;
 	struct pm_str shown = { 0 };
 
-	if (width > 0)
-		both = width > NAME_COLUMN + GAP + NAMES_MIN ? width - NAME_COLUMN - GAP
-							     : NAMES_MIN;
-	left = both > name + MODULE_MIN ? both - name : MODULE_MIN;
+	if (width > 0) {
+		if (width > NAME_COLUMN + GAP + NAMES_MIN)
+			both = width - NAME_COLUMN - GAP;
+		else
+			both = NAMES_MIN;
+	}
+	if (both > name + MODULE_MIN)
+		left = both - name;
+	else
+		left = MODULE_MIN;
 	pm_put_cut(&shown, module, both > 0 ? left : 0, false, ascii);
-	left = both > 0 && shown.data ? both - pm_columns(shown.data) - strlen(mark) : 0;
+	if (both > 0 && shown.data)
+		left = both - pm_columns(shown.data) - strlen(mark);
+	else
+		left = 0;
 	pm_put_name(str, function->name, left, ascii);
 	pm_str_printf(str, "%s%*s", mark, GAP, "");
-	pm_str_append(str, shown.data ? shown.data : "", shown.len);
+	pm_str_append(str, pm_str_text(&shown), shown.len);
 	str->failed |= shown.failed;
 	pm_str_release(&shown);
 }
@@ -137,7 +146,10 @@ static int put_table_rows(struct pm_str *str, const struct pm_view *view,
 
 	if (ret < 0)
 		return ret;
-	len = rows > 0 && table.rows.len > rows ? rows : table.rows.len;
+	if (rows > 0 && table.rows.len > rows)
+		len = rows;
+	else
+		len = table.rows.len;
 	if (len > 0)
 		pm_str_puts(str, "      self       %      total       %  function\n");
 	for (size_t i = 0; i < len; i++)

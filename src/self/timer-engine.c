@@ -109,7 +109,10 @@ static int timer_engine_open(struct pm_self_engine **out,
 	};
 	/* The timer that wakes the helper costs nothing while no thread runs. */
 	ret = pm_self_timer_new(CLOCK_PROCESS_CPUTIME_ID, helper, WAKE_SIGNAL, NULL);
-	timer->wake_timer = ret < 0 ? PM_SELF_NO_TIMER : ret;
+	if (ret < 0)
+		timer->wake_timer = PM_SELF_NO_TIMER;
+	else
+		timer->wake_timer = ret;
 	if (ret < 0) {
 		timer_engine_free(&timer->engine);
 		return pm_error_set(err, ret, "timers of CPU time cannot be made: %s",
@@ -126,7 +129,7 @@ static void timer_engine_event(const struct pm_self_engine *engine,
 
 	*out = (struct pm_file_event){
 		.name = "cpu-clock",
-		.requested = event ? event : "cpu-clock",
+		.requested = pm_text_or(event, "cpu-clock"),
 		.actual = "cpu-clock",
 		.modifiers = "",
 		.unit = "ns",
@@ -137,7 +140,9 @@ static void timer_engine_event(const struct pm_self_engine *engine,
 
 static uint32_t timer_engine_stack_bytes(const struct pm_self_engine *engine)
 {
-	return timer_engine_of(engine)->timers.stacks ? PM_SELF_STACK_BYTES : 0;
+	if (timer_engine_of(engine)->timers.stacks)
+		return PM_SELF_STACK_BYTES;
+	return 0;
 }
 
 static uint64_t timer_engine_ring_bytes(const struct pm_self_engine *engine)
@@ -175,11 +180,11 @@ static uint64_t coarse_tick_ns(void)
 static uint64_t seldom_ns(const struct engine *timer)
 {
 	uint64_t interval = timer->timers.interval_ns, tick = coarse_tick_ns();
-	uint64_t quarter = PM_SELF_ENTRIES / 4 * (interval > tick ? interval : tick);
+	uint64_t quarter = PM_SELF_ENTRIES / 4 * PM_MAX(interval, tick);
 
 	if (quarter < WAKE_CPU_NS)
 		return WAKE_CPU_NS;
-	return quarter < WAKE_SELDOM_CPU_NS ? quarter : WAKE_SELDOM_CPU_NS;
+	return PM_MIN(quarter, WAKE_SELDOM_CPU_NS);
 }
 
 static int timer_engine_begin(struct pm_self_engine *engine, struct pm_error *err)
@@ -192,13 +197,18 @@ static int timer_engine_begin(struct pm_self_engine *engine, struct pm_error *er
 	timer->drained_ns = pm_now_ns();
 	if (ret == 0)
 		ret = pm_self_timers_look(&timer->timers);
-	if (ret == 0 && timer->timers.threads == 0)
-		ret = timer->timers.without_errno ? -timer->timers.without_errno : -ESRCH;
+	if (ret == 0 && timer->timers.threads == 0) {
+		if (timer->timers.without_errno)
+			ret = -timer->timers.without_errno;
+		else
+			ret = -ESRCH;
+	}
 	if (ret == 0)
 		ret = set_wake(timer, WAKE_CPU_NS);
-	return ret < 0 ? pm_error_set(err, ret, "sampling could not begin: %s",
-				      strerror(-ret))
-		       : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "sampling could not begin: %s",
+				    strerror(-ret));
+	return 0;
 }
 
 /* Lets running handlers finish their entries, but waits only as long as that may take. */
@@ -255,8 +265,8 @@ static int compare_item_times(const void *left, const void *right)
 	const struct item *a = left, *b = right;
 
 	if (a->time != b->time)
-		return a->time < b->time ? -1 : 1;
-	return (a->entry > b->entry) - (a->entry < b->entry);
+		return PM_COMPARE(a->time, b->time);
+	return PM_COMPARE(a->entry, b->entry);
 }
 
 /* Collects the samples taken until @until. */
@@ -427,7 +437,9 @@ static int timer_engine_drain(struct pm_self_engine *engine, bool final,
 	if (!due && !changed)
 		return 0;
 	ret = report_samples(timer, until, take);
-	return ret < 0 ? pm_error_set(err, ret, "%s", strerror(-ret)) : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
+	return 0;
 }
 
 static int timer_engine_lost(const struct pm_self_engine *engine, uint64_t *out)
@@ -444,9 +456,7 @@ static void note_missing_ticks(const struct engine *timer,
 			       const struct pm_self_tell *tell)
 {
 	const struct pm_self_timers *timers = &timer->timers;
-	uint64_t ran = timer->cpu_ns > timer->begin_cpu_ns
-			       ? timer->cpu_ns - timer->begin_cpu_ns
-			       : 0;
+	uint64_t ran = PM_SUB_OR_0(timer->cpu_ns, timer->begin_cpu_ns);
 	uint64_t seen = timers->ticks * timers->interval_ns;
 	uint64_t slack;
 	char text[160];

@@ -87,7 +87,9 @@ static uint32_t copy_stack(uint8_t *out, pid_t tid, uint64_t sp)
 		address = next;
 	}
 	got = syscall(SYS_process_vm_readv, tid, &to, 1ul, from, len, 0ul);
-	return got > 0 ? (uint32_t)got : 0;
+	if (got > 0)
+		return (uint32_t)got;
+	return 0;
 }
 
 static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
@@ -107,7 +109,10 @@ static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
 	cpu = sched_getcpu();
 	entry->time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	entry->ticks = ticks;
-	entry->cpu = cpu < 0 ? UINT32_MAX : (uint32_t)cpu;
+	if (cpu < 0)
+		entry->cpu = UINT32_MAX;
+	else
+		entry->cpu = (uint32_t)cpu;
 	copy_regs(entry->regs, context);
 	entry->stack_len = 0;
 	if (slot->stacks) {
@@ -133,8 +138,10 @@ static struct pm_self_slot *slot_of_signal(const siginfo_t *info)
 static void slot_take_sample(struct pm_self_slot *slot, const siginfo_t *info,
 			     const ucontext_t *context)
 {
-	uint32_t ticks = info->si_overrun > 0 ? (uint32_t)info->si_overrun + 1 : 1;
+	uint32_t ticks = 1;
 
+	if (info->si_overrun > 0)
+		ticks = (uint32_t)info->si_overrun + 1;
 	if (atomic_exchange(&slot->busy, true)) {
 		slot->samples++;
 		slot->ticks += ticks;

@@ -46,7 +46,9 @@ int pm_self_timer_new(clockid_t clock, pid_t to, int number, void *value)
 	int timer;
 
 	event.sigev_notify_thread_id = to;
-	return syscall(SYS_timer_create, clock, &event, &timer) < 0 ? -errno : timer;
+	if (syscall(SYS_timer_create, clock, &event, &timer) < 0)
+		return -errno;
+	return timer;
 }
 
 static struct timespec timespec_of(uint64_t ns)
@@ -60,7 +62,9 @@ int pm_self_timer_run(int timer, uint64_t first_ns, uint64_t interval_ns)
 	const struct itimerspec times = { .it_value = timespec_of(first_ns),
 					  .it_interval = timespec_of(interval_ns) };
 
-	return syscall(SYS_timer_settime, timer, 0, &times, NULL) < 0 ? -errno : 0;
+	if (syscall(SYS_timer_settime, timer, 0, &times, NULL) < 0)
+		return -errno;
+	return 0;
 }
 
 void pm_self_timer_delete(int timer)
@@ -302,8 +306,8 @@ int pm_self_timers_look_again(struct pm_self_timers *timers)
 	before = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	ret = pm_self_timers_look(timers);
 	cost = LOOK_SHARE * (pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
-	timers->look_cpu_ns = pm_self_clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
-			      (cost > LOOK_CPU_NS ? cost : LOOK_CPU_NS);
+	timers->look_cpu_ns =
+		pm_self_clock_ns(CLOCK_PROCESS_CPUTIME_ID) + PM_MAX(cost, LOOK_CPU_NS);
 	return ret;
 }
 
