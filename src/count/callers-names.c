@@ -27,7 +27,7 @@ static int compare_caller_places(const void *a, const void *b, void *user)
 	return PM_COMPARE(left->address, right->address);
 }
 
-static uint32_t job_module(const struct work *work, size_t job)
+static uint32_t caller_job_module(const struct work *work, size_t job)
 {
 	return work->callers->places.data[work->order[work->first.data[job]]].module;
 }
@@ -37,7 +37,7 @@ static void caller_names_open_module(void *user, size_t job, struct pm_symbol_in
 {
 	const struct work *work = user;
 	const struct pm_callers *callers = work->callers;
-	uint32_t id = job_module(work, job);
+	uint32_t id = caller_job_module(work, job);
 	const struct pm_module *module = pm_procs_module(callers->procs, id);
 	const struct pm_unw_module *unwind = NULL;
 

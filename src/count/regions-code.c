@@ -117,7 +117,7 @@ void pm_finder_file_close(struct pm_finder_file *file)
 	file->image = NULL;
 }
 
-static bool fds_are_same_file(int a, int b)
+static bool fds_are_same_inode(int a, int b)
 {
 	struct stat x, y;
 
@@ -131,7 +131,7 @@ static int regions_get_fd(struct pm_regions *regions, int fd)
 	int own;
 
 	for (size_t i = 0; i < regions->files.len; i++)
-		if (fds_are_same_file(regions->files.data[i], fd))
+		if (fds_are_same_inode(regions->files.data[i], fd))
 			return regions->files.data[i];
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
@@ -584,7 +584,7 @@ static bool has_function(const struct pm_finder *finder,
 
 		if (region->kind == PM_STAT_FUNCTION &&
 		    region->pieces.data[0].low == function->low &&
-		    fds_are_same_file(region->fd, file->binary->fd))
+		    fds_are_same_inode(region->fd, file->binary->fd))
 			return true;
 	}
 	return false;

@@ -462,7 +462,7 @@ static int region_set_definition(void *user, size_t index, const char *file,
 	return 0;
 }
 
-static int compare_addresses(const void *a, const void *b)
+static int compare_line_addresses(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
 
@@ -489,7 +489,7 @@ int pm_finder_define(struct pm_finder *finder)
 			if (region->kind == PM_STAT_FUNCTION && region->fd == defining.fd)
 				addresses[len++] = region->pieces.data[0].low;
 		}
-		qsort(addresses, len, sizeof(*addresses), compare_addresses);
+		qsort(addresses, len, sizeof(*addresses), compare_line_addresses);
 		for (size_t i = 0; i < len; i++)
 			if (i == 0 || addresses[i] != addresses[i - 1])
 				addresses[distinct++] = addresses[i];

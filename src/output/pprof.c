@@ -440,7 +440,7 @@ static void find_ranges(struct pprof *pprof)
 }
 
 /* pprof assumes that the first mapping is the program. PM_PROFILE_NONE: unknown. */
-static uint32_t find_main_module(const struct pprof *pprof)
+static uint32_t pprof_find_main_module(const struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;
 	const char *program = "";
@@ -482,7 +482,7 @@ static void pprof_put_mapping(struct pprof *pprof, uint32_t module, uint32_t id)
 
 static void pprof_put_mappings(struct pprof *pprof)
 {
-	uint32_t first = find_main_module(pprof), id = 1;
+	uint32_t first = pprof_find_main_module(pprof), id = 1;
 
 	if (first != PM_PROFILE_NONE)
 		pprof_put_mapping(pprof, first, id++);

@@ -17,7 +17,7 @@ static int complete_options(struct pmstat_options *options, struct pm_error *err
 }
 
 /* Help and version are written to a stream that may fail, too. */
-static int print_help_or_version(enum pmstat_action action, struct pm_error *err)
+static int pmstat_help_or_version(enum pmstat_action action, struct pm_error *err)
 {
 	struct pm_sink sink = { .file = stdout };
 
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 		if (options.action == PMSTAT_COUNT)
 			ret = complete_options(&options, &err);
 		else
-			ret = print_help_or_version(options.action, &err);
+			ret = pmstat_help_or_version(options.action, &err);
 	}
 	if (ret < 0) {
 		pm_error_print(&err, "pmstat", stderr);

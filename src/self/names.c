@@ -24,7 +24,7 @@ struct batch {
 	const struct pm_self_file *file;
 };
 
-static int compare_items(const void *left, const void *right)
+static int compare_name_items(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
@@ -240,7 +240,7 @@ int pm_self_write_names(struct pm_self_recording *recording)
 			items[len++] = (struct item){ .address = frames[i].address,
 						      .module = frames[i].module,
 						      .frame = frames[i].id };
-	qsort(items, len, sizeof(*items), compare_items);
+	qsort(items, len, sizeof(*items), compare_name_items);
 	for (size_t begin = 0; begin < len && ret == 0; begin = end) {
 		for (end = begin + 1;
 		     end < len && items[end].module == items[begin].module;)
