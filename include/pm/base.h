@@ -52,6 +52,8 @@ struct pm_error {
 /* Sets code and text and clears the rest. Returns @code, for `return pm_error_set(…)`.
  * The arguments may be texts of @err itself. */
 int pm_error_set(struct pm_error *err, int code, const char *format, ...) PM_PRINTF(3, 4);
+/* Sets "out of memory". Returns -ENOMEM. */
+int pm_error_no_memory(struct pm_error *err);
 /* Sets the source; @offset -1: none. */
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
 /* Sets the fix. */

@@ -21,6 +21,11 @@ int pm_error_set(struct pm_error *err, int code, const char *format, ...)
 	return code;
 }
 
+int pm_error_no_memory(struct pm_error *err)
+{
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset)
 {
 	size_t len;
