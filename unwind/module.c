@@ -296,7 +296,7 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 	int rc;
 
 	if (!module)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	module->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (module->fd < 0)
 		return pm_error_set(err, -errno, "cannot keep the file open: %s",
@@ -327,7 +327,7 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 	PM_CLEANUP(cleanup_module) struct pm_unw_module *module = module_new();
 
 	if (!module)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	if (copy_part(&module->eh_frame_hdr, &parts->eh_frame_hdr) < 0 ||
 	    copy_part(&module->eh_frame, &parts->eh_frame) < 0 ||
 	    copy_part(&module->debug_frame, &parts->debug_frame) < 0)
@@ -345,7 +345,7 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 					.offset = parts->loads[i].offset,
 					.filesz = parts->loads[i].filesz,
 					.executable = parts->loads[i].executable }) != 0)
-			return pm_error_set(err, -ENOMEM, "out of memory");
+			return pm_error_no_memory(err);
 	find_svma_low(module);
 	if (module->eh_frame_hdr.len > 0)
 		use_header_table(module);
@@ -361,7 +361,7 @@ int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, siz
 	int rc;
 
 	if (!module || !(module->image = malloc(len ? len : 1)))
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	memcpy(module->image, image, len);
 	module->image_len = len;
 	elf_version(EV_CURRENT);

@@ -287,7 +287,7 @@ static int start(struct ptrace_session *session, unw_cursor_t *cursor, pid_t tid
 	session->upt = _UPT_create(tid);
 	session->tid = tid;
 	if (!session->space || !session->upt)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	unw = unw_init_remote(cursor, session->space, session);
 	if (unw < 0)
 		return unwind_error(err, unw, tid, "read the registers of");

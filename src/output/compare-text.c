@@ -503,5 +503,5 @@ int pm_output_compare_text(const struct pm_compare_report *report, FILE *to,
 		put_rows(&text);
 	for (size_t i = 0; i < comparison->cases.len; i++)
 		put_case(report, &comparison->cases.data[i], to, &text.failed);
-	return text.failed ? pm_error_set(err, -ENOMEM, "out of memory") : 0;
+	return text.failed ? pm_error_no_memory(err) : 0;
 }

@@ -276,7 +276,5 @@ int pm_output_trend_text(const struct pm_trend_report *report, FILE *to,
 		fprintf(to, "\n%zu more have moved (--all)\n", moved - shown);
 	if (!report->quiet && !report->all && trends->list.len > moved)
 		fprintf(to, "\n%zu without a step (--all)\n", trends->list.len - moved);
-	return text.failed || text.text.failed
-		       ? pm_error_set(err, -ENOMEM, "out of memory")
-		       : 0;
+	return text.failed || text.text.failed ? pm_error_no_memory(err) : 0;
 }

@@ -172,7 +172,7 @@ int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *re
 
 		line[len] = '\0';
 		if (good_name(line, len) && pm_vec_push(&names.list, line) < 0)
-			return pm_error_set(err, -ENOMEM, "out of memory");
+			return pm_error_no_memory(err);
 		line = next;
 	}
 	if (names.list.len > 0)

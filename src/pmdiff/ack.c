@@ -23,11 +23,6 @@ enum {
 
 static const char acks_name[] = "pmdiff-acks.json";
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- the file -------------------------------------------------------------------------- */
 
 static int find_file(const struct pmdiff_options *options, char **ret,
@@ -37,13 +32,15 @@ static int find_file(const struct pmdiff_options *options, char **ret,
 	int r;
 
 	if (options->acked.file)
-		return pm_stat_text(ret, options->acked.file) < 0 ? no_memory(err) : 0;
+		return pm_stat_text(ret, options->acked.file) < 0
+			       ? pm_error_no_memory(err)
+			       : 0;
 	r = pmdiff_find_top(&top, err);
 	if (r < 0)
 		return r;
 	if (asprintf(ret, "%s%s%s", top ? top : "", top ? "/" : "", acks_name) < 0) {
 		*ret = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	return 0;
 }
@@ -67,7 +64,7 @@ static int write_file(const struct pmdiff_options *options, const struct pm_acks
 
 	pm_acks_put(&text, acks);
 	if (r == 0 && text.failed)
-		r = no_memory(err);
+		r = pm_error_no_memory(err);
 	if (r == 0)
 		r = pm_sink_open(&sink, path, FILE_MODE, err);
 	if (r < 0)
@@ -130,7 +127,7 @@ static int accept_row(struct accepting *to, const char *row, double from, double
 	    pm_stat_text(&ack.reason, to->options->acked.reason) < 0 ||
 	    pm_stat_text(&ack.commit, to->commit) < 0 ||
 	    pm_stat_text(&ack.created, to->created[0] ? to->created : NULL) < 0)
-		r = no_memory(err);
+		r = pm_error_no_memory(err);
 	if (r == 0)
 		r = pm_acks_set(to->acks, &ack, err);
 	pm_ack_release(&ack);

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 void pmdiff_hashes_release(struct pmdiff_hashes *hashes)
 {
 	for (size_t i = 0; i < hashes->list.len; i++)
@@ -30,7 +25,7 @@ int pmdiff_range_add(struct pmdiff_hashes *hashes, const char *hash, struct pm_e
 	if (own && pm_vec_push(&hashes->list, own) == 0)
 		return 0;
 	free(own);
-	return no_memory(err);
+	return pm_error_no_memory(err);
 }
 
 static bool has(const struct pmdiff_hashes *hashes, const char *hash, size_t len)
@@ -78,7 +73,7 @@ int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *ba
 		      struct pm_error *err)
 {
 	struct pmdiff_range range = { .bad = strdup(bad) };
-	int r = range.bad ? check_ancestor(good, bad, err) : no_memory(err);
+	int r = range.bad ? check_ancestor(good, bad, err) : pm_error_no_memory(err);
 
 	if (r == 0)
 		r = pmdiff_range_add(&range.good, good, err);
@@ -104,7 +99,7 @@ static int list_range(struct pm_str *out, const struct pmdiff_range *range,
 	for (size_t i = 0; i < range->good.list.len; i++)
 		pm_str_printf(&input, "^%s\n", range->good.list.data[i]);
 	if (input.failed)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	call.input = input.data;
 	call.input_len = input.len;
 	return pmdiff_git_run(&call, out, err);
@@ -127,7 +122,7 @@ int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *r
 		left++;
 		if (!best && len > 0 && !has(&range->skipped, line, len) &&
 		    strncmp(line, range->bad, len) != 0 && !(best = strndup(line, len)))
-			return no_memory(err);
+			return pm_error_no_memory(err);
 		if (!strchr(line, '\n'))
 			break;
 	}

@@ -9,11 +9,6 @@ enum {
 	NAME_BYTES = 100,
 };
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 void pmdiff_moved_release(struct pmdiff_moved *moved)
 {
 	free(moved->scope);
@@ -44,7 +39,7 @@ static int compare(struct pm_comparison *ret, const struct pmdiff_side sides[2],
 
 	if (r == 0)
 		r = fill_documents(&new, &sides[1]);
-	r = r < 0 ? no_memory(err)
+	r = r < 0 ? pm_error_no_memory(err)
 		  : pm_compare_stats(ret, base.list.data, base.list.len, new.list.data,
 				     new.list.len, options, err);
 	pm_vec_release(&base.list);
@@ -116,7 +111,7 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 	if (copy(&moved.scope, row->scope) < 0 || copy(&moved.module, row->module) < 0 ||
 	    copy(&moved.event, row->event) < 0 || copy(&moved.unit, row->unit) < 0) {
 		pmdiff_moved_release(&moved);
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	*ret = moved;
 	return 0;
@@ -180,7 +175,7 @@ static int gate_row(struct pm_gates *gates, const char *row, struct pm_error *er
 
 	if (asprintf(&text, "%s=+-0%%", row) < 0) {
 		text = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	return pm_gates_parse(gates, text, row_source, err);
 }

@@ -145,7 +145,7 @@ static int step(struct bisection *it, const char *hash, size_t left, struct pm_e
 		return pmdiff_range_add(&it->range.good, hash, err);
 	free(it->range.bad);
 	it->range.bad = strdup(hash);
-	return it->range.bad ? 0 : pm_error_set(err, -ENOMEM, "out of memory");
+	return it->range.bad ? 0 : pm_error_no_memory(err);
 }
 
 /* ---- the ends ------------------------------------------------------------------------ */

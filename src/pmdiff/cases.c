@@ -12,11 +12,6 @@ struct measuring {
 	size_t wanted; /* cases selected by --case */
 };
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- one case -------------------------------------------------------------------------- */
 
 static void forget_attempt(struct pmdiff_tree *trees)
@@ -132,7 +127,7 @@ static int measure_case(struct measuring *it, const char *name, const char *grou
 		bool gone = !on[i] || (trees[i].absent && !trees[!i].absent);
 
 		if (!to || fill_case(to, &of[i], &why[i], trees[i].failed && !gone) < 0)
-			return no_memory(err);
+			return pm_error_no_memory(err);
 		to->explains = pmdiff_names_no_functions(measured);
 		to->measured = *measured;
 		if (to->failure)
@@ -168,7 +163,7 @@ static int fail_group(struct measuring *it, const struct pmdiff_case *one,
 			pmdiff_side_add_case(&it->sides[i], one->name, one->name);
 
 		if (!to || (code[i] < 0 && !(to->failure = strdup(why[i].text))))
-			return no_memory(err);
+			return pm_error_no_memory(err);
 		if (code[i] < 0)
 			pmdiff_say(it->shop->meter.options, "%s: %s", one->name,
 				   to->failure);
@@ -214,7 +209,7 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 		return 0;
 	}
 	if (pmdiff_harness_words(&words, harness, one->measured.command, name) < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	measured.command = (const char *const *)words.list.data;
 	if (measured.part == PM_DIFF_PART_UNSET)
 		measured.marks = pmdiff_harness_marks(harness);

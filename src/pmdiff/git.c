@@ -138,7 +138,7 @@ int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
 	if (out) {
 		pm_str_append(out, text.out.data ? text.out.data : "", text.out.len);
 		if (out->failed)
-			return pm_error_set(err, -ENOMEM, "out of memory");
+			return pm_error_no_memory(err);
 	}
 	if (call->status)
 		*call->status = status;
@@ -176,7 +176,7 @@ static int ask(char **ret, struct pm_error *err, const char *what)
 	if (out.len > 0 && out.data[out.len - 1] == '\n')
 		out.data[--out.len] = '\0';
 	*ret = PM_TAKE_PTR(out.data);
-	return *ret ? 0 : pm_error_set(err, -ENOMEM, "out of memory");
+	return *ret ? 0 : pm_error_no_memory(err);
 }
 
 int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err)
@@ -298,7 +298,7 @@ static int read_commit(struct pmdiff_commit *ret, const char *hash, struct pm_er
 	commit.subject = take_line(&at);
 	if (!commit.hash || !commit.author || !commit.date || !commit.subject) {
 		pmdiff_commit_release(&commit);
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	}
 	*ret = commit;
 	return 0;
@@ -317,7 +317,7 @@ int pmdiff_commit_find(struct pmdiff_commit *ret,
 		return no_commit(err, repository, rev);
 	if (asprintf(&peeled, "%s^{commit}", rev) < 0) {
 		peeled = NULL;
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	}
 	r = pmdiff_git_run(
 		&(const struct pmdiff_git_call){

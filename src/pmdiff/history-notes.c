@@ -6,11 +6,6 @@
 #include "git.h"
 #include "history-internal.h"
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 static int unexpected(struct pm_error *err)
 {
 	return pm_error_set(err, -EBADMSG, "git told of notes what is not understood");
@@ -25,7 +20,7 @@ int pmdiff_notes_check(const char *ref, struct pm_error *err)
 	 * that start with a dash. */
 	if (asprintf(&full, "refs/notes/%s", ref) < 0) {
 		full = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	r = pmdiff_git_run(
 		&(const struct pmdiff_git_call){
@@ -83,7 +78,7 @@ static int read_blobs(const char *list, struct pm_str *blobs, struct pm_error *e
 	if (*list)
 		return unexpected(err);
 	if (wanted.failed)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (wanted.len == 0)
 		return 0;
 	return pmdiff_git_run(
@@ -105,7 +100,7 @@ static int add_note(struct pmdiff_history *history, const char *ref,
 
 	if (!commit || asprintf(&name, "the note of %.12s in %s", commit, ref) < 0) {
 		name = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	for (size_t at = 0; fd >= 0 && at < len;) {
 		ssize_t n = write(fd, bytes + at, len - at);
@@ -166,7 +161,7 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 	int r;
 
 	if (!option)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	r = pmdiff_notes_check(ref, err);
 	if (r == 0)
 		r = pmdiff_git(NULL, &list, err, "notes", option, "list");
@@ -246,7 +241,7 @@ int pmdiff_notes_write(const char *ref, const char *commit, int fd, struct pm_er
 	int r;
 
 	if (!option)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	r = lock_repository(&lock, err);
 	if (r == 0)
 		r = store_blob(fd, &blob, err);

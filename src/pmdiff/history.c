@@ -25,11 +25,6 @@ bool pmdiff_is_hash(const char *text, size_t len)
 	       strspn(text, "0123456789abcdef") >= len;
 }
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 void pmdiff_history_release(struct pmdiff_history *history)
 {
 	for (size_t i = 0; i < history->commits.len; i++) {
@@ -59,10 +54,10 @@ static int PM_PRINTF(3, 4) warn(struct pmdiff_history *history, struct pm_error 
 	len = vasprintf(&text, format, args);
 	va_end(args);
 	if (len < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (pm_vec_push(&history->warnings, text) < 0) {
 		free(text);
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	return 0;
 }
@@ -98,7 +93,7 @@ int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int f
 	int r = pm_suite_read(&entry.suite, fd, name, &why);
 
 	if (r == -ENOMEM)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (r < 0)
 		return warn(history, err, "%s is left out of the history: it %s.", name,
 			    why.text);
@@ -112,7 +107,7 @@ int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int f
 	if (!entry.commit || pm_vec_push(&history->commits, entry) < 0) {
 		free(entry.commit);
 		pm_suite_release(&entry.suite);
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	return 0;
 }
@@ -129,7 +124,7 @@ static int add_file(struct pmdiff_history *history, const char *folder, int fold
 
 	if (!commit || asprintf(&path, "%s/%s", folder, name) < 0) {
 		path = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	if (strcmp(name + hash_len, suffix) != 0 || !pmdiff_is_hash(commit, hash_len)) {
 		history->foreign++;
@@ -198,7 +193,7 @@ static int write_file(const char *where, const char *commit, const struct pm_sui
 	}
 	if (asprintf(&path, "%s/%s%s", where, commit, suffix) < 0) {
 		path = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	r = pm_sink_open(&sink, path, 0666, err);
 	if (r < 0)
@@ -360,7 +355,7 @@ static int name_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
 
 	if (stat->subjects.len == 0 &&
 	    pm_vec_push(&stat->subjects, (struct pm_stat_subject){ 0 }) < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	subject = &stat->subjects.data[0];
 	if (subject->commit && strcmp(subject->commit, commit) != 0)
 		return pm_error_set(err, -EINVAL,
@@ -414,7 +409,7 @@ static int check_folder(const char *where, struct pm_error *err)
 	int r = 0;
 
 	if (!copy)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (stat(where, &found) < 0 && errno == ENOENT)
 		folder = parent_of(copy);
 	if (stat(folder, &found) < 0)
@@ -458,7 +453,7 @@ static int borrow_suite(struct pm_suite *ret, const struct pm_suite *suite, char
 		r = pm_stat_join(&one.stat, &suite->cases.data[i].stat, 1, err);
 		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
 			pm_stat_join_release(&one.stat);
-			r = no_memory(err);
+			r = pm_error_no_memory(err);
 		}
 		if (r == 0)
 			r = name_commit(&ret->cases.data[i].stat, commit, err);
@@ -475,7 +470,7 @@ int pmdiff_history_write_suite(const char *where, const char *commit,
 	int r;
 
 	if (!name)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (!pmdiff_is_hash(commit, strlen(commit)))
 		return pm_error_set(err, -EINVAL, "not the full hash of a commit: %s",
 				    commit);
@@ -498,7 +493,7 @@ int pmdiff_history_write(const char *where, const char *commit,
 		return r;
 	if (pm_vec_push(&suite.cases, one) < 0) {
 		pm_stat_join_release(&one.stat);
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	return pmdiff_history_write_suite(where, commit, &suite, err);
 }

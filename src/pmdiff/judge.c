@@ -10,11 +10,6 @@ enum {
 	SEED = 0x706d, /* arbitrary constant: equal numbers must give equal verdicts */
 };
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- history ----------------------------------------------------------------------------- */
 
 static bool are_of_commit(const struct pm_stat *stats, size_t len, const char *commit)
@@ -107,7 +102,7 @@ static int read_earlier(struct earlier *ret, const struct pmdiff_inputs *inputs,
 			continue;
 		for (size_t j = 0; j < commit->suite.cases.len && r == 0; j++)
 			if (add_earlier(ret, &commit->suite.cases.data[j]) < 0)
-				r = no_memory(err);
+				r = pm_error_no_memory(err);
 	}
 	return r;
 }
@@ -236,7 +231,7 @@ static int compare_counts(struct pm_comparison *ret, const struct pmdiff_side si
 		      : add_only(&compared, sides, how);
 
 	if (r < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (compared.inputs.len == 0)
 		return pm_error_set(err, -EINVAL, "--case %.200s means none of the cases",
 				    options->case_pattern);
@@ -331,7 +326,7 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 	if (r == -EINVAL)
 		r = -EXDEV;
 	if ((r == 0 || r == -EXDEV) && name_sides(ret, inputs) < 0)
-		r = no_memory(err);
+		r = pm_error_no_memory(err);
 	return r < 0 ? r : shorten(ret, inputs, err);
 }
 
@@ -389,7 +384,7 @@ static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
 		       : pm_stat_join(&one.stat, side->stats.data, side->stats.len, err);
 		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
 			pm_stat_join_release(&one.stat);
-			r = no_memory(err);
+			r = pm_error_no_memory(err);
 		}
 	}
 	return r;
@@ -411,7 +406,7 @@ static int add_left_out(struct pm_suite *ret, const struct pm_suite *kept,
 		r = pm_stat_join(&one.stat, &of->stat, 1, err);
 		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
 			pm_stat_join_release(&one.stat);
-			r = no_memory(err);
+			r = pm_error_no_memory(err);
 		}
 	}
 	return r;

@@ -146,7 +146,7 @@ int pmdiff_linemap_new(struct pmdiff_linemap **ret, const char *base, const char
 	pm_str_puts(&out, "");
 	if (out.failed ||
 	    pmdiff_linemap_parse(ret, out.data ? out.data : (char[]){ "" }) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	return 0;
 }
 

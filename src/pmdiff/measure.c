@@ -16,11 +16,6 @@ enum {
 	NS_PER_MS = 1000000,
 };
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 /* SplitMix64 of Steele, Lea and Flood (2014). */
 static uint64_t next_random(struct pmdiff_meter *meter)
 {
@@ -333,7 +328,7 @@ static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
 		r = run_failed(err, meter, tree, &stat.runs.data[0]);
 	else if (set_paths(&stat, tree->path, meter->top) < 0 ||
 		 set_commit(&stat, tree->commit) < 0)
-		r = no_memory(err);
+		r = pm_error_no_memory(err);
 	if (r < 0) {
 		pm_stat_release(&stat);
 		return r;
@@ -418,7 +413,7 @@ static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
 	if (!warmup && pm_vec_push(&side->stats, stat) == 0)
 		return 0;
 	pm_stat_release(&stat);
-	return warmup ? 0 : no_memory(err);
+	return warmup ? 0 : pm_error_no_memory(err);
 }
 
 /* Measures each tree once. The order is random, so that periodic activity of the machine

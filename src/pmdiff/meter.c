@@ -15,11 +15,6 @@ enum {
 	SIMULATED_PREFIX_LEN = 4,
 };
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 /* ---- finding pmstat ------------------------------------------------------------------ */
 
 static int set_if_runnable(char **ret, const char *dir, size_t len, const char *name)
@@ -51,7 +46,7 @@ static int find_pmstat(char **ret, struct pm_error *err)
 		r = *ret ? 0 : -ENOMEM;
 	}
 	if (r < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	return *ret ? 0
 		    : pm_error_set(err, -ENOENT,
 				   "pmstat is neither beside pmdiff nor in PATH");
@@ -164,7 +159,7 @@ static int name_files(struct pmdiff_meter *meter, struct pm_error *err)
 	if (asprintf(&meter->scratch, "%s/tmp", dir) < 0)
 		meter->scratch = NULL;
 	if (!meter->document || !meter->log || !meter->scratch)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (mkdir(meter->scratch, 0700) < 0) {
 		pm_error_set(err, -errno, "%s", strerror(errno));
 		pm_error_where(err, meter->scratch, -1);

@@ -13,11 +13,6 @@
 static const char config_name[] = "pmdiff.json";
 static const char notes[] = PMDIFF_HISTORY_NOTES;
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 /* Reads the named configuration, or that of the repository, if there is one. */
 static int read_config(struct pmdiff_options *options, struct pm_error *err)
 {
@@ -31,7 +26,7 @@ static int read_config(struct pmdiff_options *options, struct pm_error *err)
 		return ret;
 	if (asprintf(&path, "%s/%s", top, config_name) < 0) {
 		path = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	if (access(path, F_OK) < 0)
 		return 0;
@@ -49,7 +44,7 @@ static int parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
 	if (asprintf(&text, "%s%s%s", gate->row,
 		     strncmp(gate->limit, "<=", 2) == 0 ? "" : "=", gate->limit) < 0) {
 		text = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	ret = pm_gates_parse(gates, text, config_name, err);
 	if (ret < 0)
@@ -82,7 +77,7 @@ static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *o
 		gate->case_name = strdup(one->name);
 		gate->case_exact = true;
 		if (!gate->case_name)
-			ret = no_memory(err);
+			ret = pm_error_no_memory(err);
 	}
 	return ret;
 }
@@ -91,7 +86,7 @@ static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *o
 static int append_gates(struct pm_gates *to, struct pm_gates *more, struct pm_error *err)
 {
 	if (pm_vec_reserve(&to->list, to->list.len + more->list.len) < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	for (size_t i = 0; i < more->list.len; i++)
 		to->list.data[to->list.len++] = more->list.data[i];
 	pm_vec_release(&more->list);
@@ -170,7 +165,7 @@ static int add_texts(struct pmdiff_texts *to, char *const *from, size_t len,
 		return 0;
 	for (size_t i = 0; i < len; i++)
 		if (pm_vec_push(&to->list, from[i]) < 0)
-			return no_memory(err);
+			return pm_error_no_memory(err);
 	return 0;
 }
 
@@ -183,7 +178,7 @@ static int add_command(struct pmdiff_measured *measured, struct pmdiff_texts *wo
 	for (size_t i = 0; i <= from->command.len; i++)
 		if (pm_vec_push(&words->list,
 				i < from->command.len ? from->command.data[i] : NULL) < 0)
-			return no_memory(err);
+			return pm_error_no_memory(err);
 	measured->command = words->list.data;
 	return 0;
 }
@@ -226,7 +221,7 @@ static int copy_texts(struct pmdiff_texts *to, const struct pmdiff_texts *from,
 {
 	for (size_t i = 0; i < from->list.len; i++)
 		if (pm_vec_push(&to->list, from->list.data[i]) < 0)
-			return no_memory(err);
+			return pm_error_no_memory(err);
 	return 0;
 }
 
@@ -251,7 +246,7 @@ static int add_case(struct pmdiff_options *options, const struct pm_diff_case *f
 	int ret;
 
 	if (pm_vec_push(&options->cases, (struct pmdiff_case){ .name = from->name }) < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	one = &options->cases.data[options->cases.len - 1];
 	ret = copy_measured(&one->measured, &options->measured, err);
 	if (ret == 0)
@@ -421,7 +416,7 @@ static int add_history(struct pmdiff_options *options, struct pm_error *err)
 	    strncmp(config->history, notes, sizeof(notes) - 1) != 0) {
 		if (asprintf(&path, "%.*s/%s", (int)(end - config->path), config->path,
 			     config->history) < 0)
-			return no_memory(err);
+			return pm_error_no_memory(err);
 		free(config->history);
 		config->history = path;
 	}

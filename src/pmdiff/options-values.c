@@ -41,7 +41,7 @@ int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
 		}
 		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "", name);
 	}
-	return names.failed ? pm_error_set(err, -ENOMEM, "out of memory")
+	return names.failed ? pm_error_no_memory(err)
 			    : pmdiff_usage(err, "--format %s: expected one of %s", text,
 					   names.data);
 }
@@ -61,7 +61,7 @@ int pmdiff_add_text(struct pmdiff_texts *texts, const char *text, struct pm_erro
 	if (text[0] == '\0')
 		return pmdiff_usage(err, "-e, --fn and --range need a name");
 	if (pm_vec_push(&texts->list, text) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ static int add_file(struct pmdiff_options *options, size_t side, const char *nam
 	if (name[0] == '\0')
 		return pm_parse_name("files", "a file", name, "pmdiff", err);
 	if (pm_vec_push(&options->files[side].list, name) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ static int part_files(struct pmdiff_options *options, struct pm_error *err)
 				    len, separator);
 	options->ab = len == 1;
 	if (pm_vec_push(&files[1].list, files[0].list.data[len - 1]) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	files[0].list.len = 1;
 	return 0;
 }

@@ -8,7 +8,7 @@ int pmdiff_find_top(char **ret, struct pm_error *err)
 	PM_AUTO_FREE char *folder = getcwd(NULL, 0);
 
 	if (!folder && errno == ENOMEM)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	*ret = NULL;
 	/* Each iteration removes one component. A removed directory has no path. */
 	while (folder && folder[0] == '/') {
@@ -17,7 +17,7 @@ int pmdiff_find_top(char **ret, struct pm_error *err)
 
 		if (asprintf(&git, "%s/.git", folder[1] == '\0' ? "" : folder) < 0) {
 			git = NULL;
-			return pm_error_set(err, -ENOMEM, "out of memory");
+			return pm_error_no_memory(err);
 		}
 		/* In a worktree, .git is a file. */
 		if (access(git, F_OK) == 0) {

@@ -30,11 +30,6 @@ struct profiling {
 	struct pm_profile *profiles[2];
 };
 
-static int no_memory(struct pm_error *err)
-{
-	return pm_error_set(err, -ENOMEM, "out of memory");
-}
-
 static bool is_wanted(const struct pmdiff_options *options)
 {
 	if (options->config.profile >= 0)
@@ -189,7 +184,7 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 		return r;
 	if (asprintf(&file, "%s/profile.json", it->shop->folder.path) < 0) {
 		file = NULL;
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	}
 	unlink(meter->document);
 	pmdiff_progress_show(&meter->progress, "pmdiff: %s%sprofile of %s",
@@ -198,7 +193,7 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 	status = run_profiler(meter, tree, file);
 	pmdiff_progress_clear(&meter->progress);
 	if (status == -ENOMEM)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (status != 0) {
 		why = pmdiff_log_find(meter->log,
 				      meter->simulated ? "pmstat: " : "pmrec: ");
@@ -265,7 +260,7 @@ static int write_page(struct profiling *it, size_t number, struct pm_error *err)
 		return 0;
 	path = page_path(it, number);
 	if (!path)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	r = pm_sink_open(&sink, path, FILE_MODE, err);
 	if (r == 0)
 		r = pm_output_html(&report, sink.file, err);
@@ -285,11 +280,11 @@ static int warn(struct profiling *it, const struct pm_error *why, struct pm_erro
 	if (asprintf(&text, "%s%sWhere the added cost is cannot be told: %s%s%s.",
 		     it->case_name ? it->case_name : "", it->case_name ? ": " : "",
 		     why->source, why->source[0] ? ": " : "", why->text) < 0)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	if (pm_vec_push(&it->comparison->warnings, text) == 0)
 		return 0;
 	free(text);
-	return no_memory(err);
+	return pm_error_no_memory(err);
 }
 
 static int find_hot(struct profiling *it, size_t number, struct pm_error *err)
@@ -321,7 +316,7 @@ static int profile_one(struct profiling *it, const struct pmdiff_measured *measu
 		it->profiles[side] = NULL;
 	}
 	if (r == -ENOMEM)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	return r < 0 ? warn(it, &why, err) : 0;
 }
 
@@ -368,7 +363,7 @@ int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *wor
 	/* Without the map, lines are matched by their numbers. */
 	if (pmdiff_linemap_new(&lines, workshop->commits[0].hash,
 			       workshop->commits[1].hash, NULL) == -ENOMEM)
-		return no_memory(err);
+		return pm_error_no_memory(err);
 	it.lines = lines;
 	r = comparison->cases.len > 0 ? profile_cases(&it, &sides[1], err)
 				      : profile_one(&it, &options->measured, 0, err);

@@ -229,7 +229,7 @@ static int name_side(struct pmdiff_side *side, const struct pmdiff_options *opti
 	if (len >= 0)
 		return 0;
 	side->name = NULL;
-	return pm_error_set(err, -ENOMEM, "out of memory");
+	return pm_error_no_memory(err);
 }
 
 static int other_kind(struct pm_error *err, const struct pmdiff_inputs *inputs,

@@ -59,7 +59,7 @@ static int fill_sides(struct pmdiff_workshop *workshop, struct pmdiff_side *side
 	for (size_t i = 0; i < 2 && r == 0; i++)
 		if (name_side(&sides[i], meter->options->measured.revs[i], meter->top,
 			      &workshop->commits[i]) < 0)
-			r = pm_error_set(err, -ENOMEM, "out of memory");
+			r = pm_error_no_memory(err);
 	for (size_t i = 0; i < 2 && r == 0; i++)
 		r = pmdiff_meter_build(meter, &workshop->trees[i], err);
 	if (r < 0)

@@ -60,7 +60,7 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 		documents += history.commits.data[i].suite.cases.len;
 	commits = calloc(documents + 1, sizeof(*commits));
 	if (!commits)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	for (size_t i = 0; i < history.commits.len; i++) {
 		const struct pmdiff_history_commit *commit = &history.commits.data[i];
 
@@ -77,7 +77,7 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 		return r;
 	if (take_warnings(&trends, &history) < 0) {
 		pm_trends_release(&trends);
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	}
 	*ret = trends;
 	return 0;

@@ -321,7 +321,7 @@ int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const ch
 
 	if (asprintf(&path, "%s/%s-%s", folder->path, folder->name, name) < 0) {
 		path = NULL;
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	}
 	r = make_worktree(folder, path, commit, err);
 	if (r == 0)

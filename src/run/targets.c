@@ -571,7 +571,7 @@ static int find_tasks(struct pm_targets *targets,
 		return ret;
 	targets->living = targets->roots.len;
 	if (find_children(targets, request) < 0 || scan_until_stable(targets) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	if (targets->tids.len > 0)
 		return 0;
 	return pm_error_set(err, -ESRCH, "whom to watch has just ended");
@@ -586,7 +586,7 @@ int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request 
 	if (!pm_targets_request_any(request))
 		return 0;
 	if (describe(targets, request) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	targets->kind = request->cgroup     ? PM_PERF_CGROUP
 			: request->all_cpus ? PM_PERF_CPUS
 					    : PM_PERF_TASKS;
@@ -658,7 +658,7 @@ int pm_targets_again(struct pm_targets *targets, struct pm_error *err)
 			ret = pm_vec_push(&targets->late, now.list.data[i]);
 	pm_vec_release(&now.list);
 	if (ret < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
 	return targets->late.len > before;
 }
 

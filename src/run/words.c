@@ -224,7 +224,7 @@ static int parse_tasks(struct pm_task_list *ret, int option, const char *text,
 					"-%c %s: expected the number of a %s", option,
 					text, option == 'p' ? "process" : "thread");
 		if (pm_vec_push(&ret->list, (pid_t)number) < 0)
-			return pm_error_set(err, -ENOMEM, "out of memory");
+			return pm_error_no_memory(err);
 		if (*rest == '\0')
 			return 0;
 	}
