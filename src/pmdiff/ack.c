@@ -25,8 +25,8 @@ static const char acks_name[] = "pmdiff-acks.json";
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-static int find_file(const struct pmdiff_options *options, char **ret,
-		     struct pm_error *err)
+static int acks_find_path(const struct pmdiff_options *options, char **ret,
+			  struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL;
 	int r;
@@ -49,18 +49,18 @@ int pmdiff_acks_read(struct pm_acks *ret, const struct pmdiff_options *options,
 		     struct pm_error *err)
 {
 	PM_AUTO_FREE char *path = NULL;
-	int r = find_file(options, &path, err);
+	int r = acks_find_path(options, &path, err);
 
 	return r < 0 ? r : pm_acks_read(ret, path, err);
 }
 
-static int write_file(const struct pmdiff_options *options, const struct pm_acks *acks,
-		      struct pm_error *err)
+static int acks_write_file(const struct pmdiff_options *options,
+			   const struct pm_acks *acks, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_AUTO_FREE char *path = NULL;
-	int r = find_file(options, &path, err);
+	int r = acks_find_path(options, &path, err);
 
 	pm_acks_put(&text, acks);
 	if (r == 0 && text.failed)
@@ -78,7 +78,7 @@ static int write_file(const struct pmdiff_options *options, const struct pm_acks
 
 /* ---- listing --------------------------------------------------------------------------- */
 
-static void put_printable(FILE *to, const char *before, const char *text)
+static void print_field_printable(FILE *to, const char *before, const char *text)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str line = { 0 };
 
@@ -86,20 +86,20 @@ static void put_printable(FILE *to, const char *before, const char *text)
 	fprintf(to, "%s%s", before, line.data ? line.data : "");
 }
 
-static void list_acks(const struct pm_acks *acks, FILE *to)
+static void acks_print_list(const struct pm_acks *acks, FILE *to)
 {
 	for (size_t i = 0; i < acks->list.len; i++) {
 		const struct pm_ack *ack = &acks->list.data[i];
 
-		put_printable(to, "", ack->row);
+		print_field_printable(to, "", ack->row);
 		if (isfinite(ack->from))
 			fprintf(to, "  from %.6g", ack->from);
 		fprintf(to, "  up to %.6g", ack->to);
 		if (ack->commit) {
-			put_printable(to, "  for ", "");
+			print_field_printable(to, "  for ", "");
 			fprintf(to, "%.10s", ack->commit);
 		}
-		put_printable(to, "\n  ", ack->reason);
+		print_field_printable(to, "\n  ", ack->reason);
 		fputc('\n', to);
 	}
 	if (acks->list.len == 0)
@@ -117,8 +117,8 @@ struct accepting {
 	size_t accepted;
 };
 
-static int accept_row(struct accepting *to, const char *row, double from, double level,
-		      struct pm_error *err)
+static int acks_accept_row(struct accepting *to, const char *row, double from,
+			   double level, struct pm_error *err)
 {
 	struct pm_ack ack = { .from = from, .to = level };
 	int r = 0;
@@ -139,15 +139,17 @@ static int accept_row(struct accepting *to, const char *row, double from, double
 }
 
 /* Names may contain brackets and stars, so they are also compared literally. */
-static bool fits(const char *wanted, const char *row, const char *case_name)
+static bool pattern_fits_row_or_case(const char *wanted, const char *row,
+				     const char *case_name)
 {
 	return strcmp(wanted, row) == 0 ||
 	       (case_name && strcmp(wanted, case_name) == 0) ||
 	       fnmatch(wanted, row, 0) == 0;
 }
 
-static int tell_failed(const struct pm_diff_result *result,
-		       const struct pmdiff_options *options, struct pm_error *err)
+static int set_row_not_failed_error(const struct pm_diff_result *result,
+				    const struct pmdiff_options *options,
+				    struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
 	size_t told = 0, failed = 0;
@@ -170,7 +172,7 @@ static int tell_failed(const struct pm_diff_result *result,
 	return -EINVAL;
 }
 
-static int accept_of_result(struct accepting *to, struct pm_error *err)
+static int acks_accept_rows_of_result(struct accepting *to, struct pm_error *err)
 {
 	PM_CLEANUP(pm_diff_result_release) struct pm_diff_result result = { 0 };
 	const struct pmdiff_options *options = to->options;
@@ -186,17 +188,18 @@ static int accept_of_result(struct accepting *to, struct pm_error *err)
 		const struct pm_diff_result_row *row = &result.rows.data[i];
 
 		if (row->failed && isfinite(row->new) &&
-		    fits(options->acked.row, row->row, row->case_name))
-			r = accept_row(to, row->row, row->base, row->new, err);
+		    pattern_fits_row_or_case(options->acked.row, row->row,
+					     row->case_name))
+			r = acks_accept_row(to, row->row, row->base, row->new, err);
 	}
 	if (r == 0 && to->accepted == 0)
-		r = tell_failed(&result, options, err);
+		r = set_row_not_failed_error(&result, options, err);
 	to->commit = NULL;
 	return r;
 }
 
-static int change(const struct pmdiff_options *options, struct pm_acks *acks,
-		  struct pm_error *err)
+static int acks_accept_changes(const struct pmdiff_options *options, struct pm_acks *acks,
+			       struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
 	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
@@ -214,11 +217,11 @@ static int change(const struct pmdiff_options *options, struct pm_acks *acks,
 					       err);
 		to.commit = commit.hash;
 	}
-	return r < 0 ? r : accept_of_result(&to, err);
+	return r < 0 ? r : acks_accept_rows_of_result(&to, err);
 }
 
-static int remove_row(const struct pmdiff_options *options, struct pm_acks *acks,
-		      struct pm_error *err)
+static int acks_remove_row(const struct pmdiff_options *options, struct pm_acks *acks,
+			   struct pm_error *err)
 {
 	if (pm_acks_remove(acks, options->acked.row))
 		return 0;
@@ -227,7 +230,7 @@ static int remove_row(const struct pmdiff_options *options, struct pm_acks *acks
 	return -EINVAL;
 }
 
-static int check_words(const struct pmdiff_options *options, struct pm_error *err)
+static int acks_check_words(const struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pmdiff_acked *acked = &options->acked;
 
@@ -266,17 +269,17 @@ static int check_words(const struct pmdiff_options *options, struct pm_error *er
 int pmdiff_ack(const struct pmdiff_options *options, FILE *to, struct pm_error *err)
 {
 	PM_CLEANUP(pm_acks_release) struct pm_acks acks = { 0 };
-	int r = check_words(options, err);
+	int r = acks_check_words(options, err);
 
 	if (r == 0)
 		r = pmdiff_acks_read(&acks, options, err);
 	if (r < 0)
 		return r;
 	if (!options->acked.row) {
-		list_acks(&acks, to);
+		acks_print_list(&acks, to);
 		return 0;
 	}
-	r = options->acked.remove ? remove_row(options, &acks, err)
-				  : change(options, &acks, err);
-	return r < 0 ? r : write_file(options, &acks, err);
+	r = options->acked.remove ? acks_remove_row(options, &acks, err)
+				  : acks_accept_changes(options, &acks, err);
+	return r < 0 ? r : acks_write_file(options, &acks, err);
 }

@@ -28,7 +28,8 @@ int pmdiff_range_add(struct pmdiff_hashes *hashes, const char *hash, struct pm_e
 	return pm_error_no_memory(err);
 }
 
-static bool has(const struct pmdiff_hashes *hashes, const char *hash, size_t len)
+static bool hashes_contain(const struct pmdiff_hashes *hashes, const char *hash,
+			   size_t len)
 {
 	for (size_t i = 0; i < hashes->list.len; i++)
 		if (strlen(hashes->list.data[i]) == len &&
@@ -39,7 +40,7 @@ static bool has(const struct pmdiff_hashes *hashes, const char *hash, size_t len
 
 /* Checks that good is an ancestor of bad: otherwise no path between
  * them contains the change. */
-static int check_ancestor(const char *good, const char *bad, struct pm_error *err)
+static int range_check_ancestor(const char *good, const char *bad, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str base = { 0 };
 	int status, r;
@@ -73,7 +74,8 @@ int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *ba
 		      struct pm_error *err)
 {
 	struct pmdiff_range range = { .bad = strdup(bad) };
-	int r = range.bad ? check_ancestor(good, bad, err) : pm_error_no_memory(err);
+	int r = range.bad ? range_check_ancestor(good, bad, err)
+			  : pm_error_no_memory(err);
 
 	if (r == 0)
 		r = pmdiff_range_add(&range.good, good, err);
@@ -87,8 +89,8 @@ int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *ba
 
 /* `rev-list OPTION bad --not good…`. The words are passed on stdin,
  * because there may be many. */
-static int list_range(struct pm_str *out, const struct pmdiff_range *range,
-		      const char *option, struct pm_error *err)
+static int range_list_commits(struct pm_str *out, const struct pmdiff_range *range,
+			      const char *option, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str input = { 0 };
 	struct pmdiff_git_call call = {
@@ -111,7 +113,7 @@ int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *r
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	char *best = NULL;
 	size_t left = 0;
-	int r = list_range(&out, range, "--bisect-all", err);
+	int r = range_list_commits(&out, range, "--bisect-all", err);
 
 	if (r < 0)
 		return r;
@@ -120,7 +122,7 @@ int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *r
 		size_t len = strspn(line, "0123456789abcdef");
 
 		left++;
-		if (!best && len > 0 && !has(&range->skipped, line, len) &&
+		if (!best && len > 0 && !hashes_contain(&range->skipped, line, len) &&
 		    strncmp(line, range->bad, len) != 0 && !(best = strndup(line, len)))
 			return pm_error_no_memory(err);
 		if (!strchr(line, '\n'))
@@ -137,7 +139,7 @@ int pmdiff_range_left(struct pmdiff_hashes *ret, const struct pmdiff_range *rang
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	struct pmdiff_hashes hashes = { 0 };
 	char *line, *rest = NULL;
-	int r = list_range(&out, range, "--topo-order", err);
+	int r = range_list_commits(&out, range, "--topo-order", err);
 
 	line = out.data ? strtok_r(out.data, "\n", &rest) : NULL;
 	for (; r == 0 && line; line = strtok_r(NULL, "\n", &rest))

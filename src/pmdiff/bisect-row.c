@@ -22,7 +22,8 @@ struct documents {
 	PM_VEC(const struct pm_stat *) list;
 };
 
-static int fill_documents(struct documents *documents, const struct pmdiff_side *side)
+static int documents_borrow_side(struct documents *documents,
+				 const struct pmdiff_side *side)
 {
 	int r = 0;
 
@@ -31,14 +32,16 @@ static int fill_documents(struct documents *documents, const struct pmdiff_side 
 	return r;
 }
 
-static int compare(struct pm_comparison *ret, const struct pmdiff_side sides[2],
-		   const struct pm_compare_options *options, struct pm_error *err)
+static int compare_sides_of_step(struct pm_comparison *ret,
+				 const struct pmdiff_side sides[2],
+				 const struct pm_compare_options *options,
+				 struct pm_error *err)
 {
 	struct documents base = { 0 }, new = { 0 };
-	int r = fill_documents(&base, &sides[0]);
+	int r = documents_borrow_side(&base, &sides[0]);
 
 	if (r == 0)
-		r = fill_documents(&new, &sides[1]);
+		r = documents_borrow_side(&new, &sides[1]);
 	r = r < 0 ? pm_error_no_memory(err)
 		  : pm_compare_stats(ret, base.list.data, base.list.len, new.list.data,
 				     new.list.len, options, err);
@@ -50,12 +53,12 @@ static int compare(struct pm_comparison *ret, const struct pmdiff_side sides[2],
 int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
 			 const struct pmdiff_options *options, struct pm_error *err)
 {
-	return compare(ret, sides,
-		       &(const struct pm_compare_options){
-			       .force = options->force,
-			       .gates_default = { -1, -1, -1 },
-		       },
-		       err);
+	return compare_sides_of_step(ret, sides,
+				     &(const struct pm_compare_options){
+					     .force = options->force,
+					     .gates_default = { -1, -1, -1 },
+				     },
+				     err);
 }
 
 /* ---- finding the row ----------------------------------------------------------------- */
@@ -64,7 +67,7 @@ static const char row_source[] = "--row";
 
 /* Whether the row matches --row. If nothing matches it, no other
  * row may be used instead. */
-static bool is_named(const struct pm_compare_row *row)
+static bool is_row_of_option(const struct pm_compare_row *row)
 {
 	return row->base.known && row->new.known && row->gated &&
 	       row->gate_source &&strcmp(row->gate_source, row_source) == 0;
@@ -73,33 +76,34 @@ static bool is_named(const struct pm_compare_row *row)
 /* Whether the row is worse than at the good end. A row beyond its hard limit may have
  * been so at the good end; then it has moved only if the change exceeds the gate, which
  * is infinite if there is only the limit. */
-static bool is_worse_than_at_good(const struct pm_compare_row *row)
+static bool is_row_worse_than_at_good(const struct pm_compare_row *row)
 {
 	return isnan(row->at_most) || row->base.median <= row->at_most ||
 	       fabs(row->change) > row->gate;
 }
 
-static bool has_moved(const struct pm_compare_row *row, bool named)
+static bool has_row_moved(const struct pm_compare_row *row, bool named)
 {
 	if (!row->base.known || !row->new.known)
 		return false;
 	/* Functions that only explain a change are not judged. */
 	if (!named)
-		return row->verdict == PM_VERDICT_WORSE && is_worse_than_at_good(row) &&
+		return row->verdict == PM_VERDICT_WORSE &&
+		       is_row_worse_than_at_good(row) &&
 		       (row->gated || row->subject == PM_COMPARE_PROGRAM);
-	return is_named(row) &&
+	return is_row_of_option(row) &&
 	       (row->verdict == PM_VERDICT_WORSE || row->verdict == PM_VERDICT_BETTER ||
 		row->verdict == PM_VERDICT_CHANGED);
 }
 
-static int copy(char **ret, const char *text)
+static int copy_optional_text(char **ret, const char *text)
 {
 	*ret = text ? strdup(text) : NULL;
 	return text && !*ret ? -ENOMEM : 0;
 }
 
-static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
-		    struct pm_error *err)
+static int moved_from_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
+			  struct pm_error *err)
 {
 	struct pmdiff_moved moved = {
 		.subject = row->subject,
@@ -108,8 +112,10 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 		.after = row->new.median,
 	};
 
-	if (copy(&moved.scope, row->scope) < 0 || copy(&moved.module, row->module) < 0 ||
-	    copy(&moved.event, row->event) < 0 || copy(&moved.unit, row->unit) < 0) {
+	if (copy_optional_text(&moved.scope, row->scope) < 0 ||
+	    copy_optional_text(&moved.module, row->module) < 0 ||
+	    copy_optional_text(&moved.event, row->event) < 0 ||
+	    copy_optional_text(&moved.unit, row->unit) < 0) {
 		pmdiff_moved_release(&moved);
 		return pm_error_no_memory(err);
 	}
@@ -119,7 +125,8 @@ static int take_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
 
 /* Names functions that got worse: one may have gained what another one lost. In that case
  * the program has not got worse, but the user may bisect such a function. */
-static int tell_functions(const struct pm_comparison *comparison, struct pm_error *err)
+static int report_worse_functions(const struct pm_comparison *comparison,
+				  struct pm_error *err)
 {
 	const struct pm_compare_row *first = pmdiff_next_function(comparison, NULL, NULL);
 	struct pm_str names = { 0 };
@@ -145,16 +152,17 @@ static int tell_functions(const struct pm_comparison *comparison, struct pm_erro
 	return -ERANGE;
 }
 
-static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comparison,
-		      const char *named, struct pm_error *err)
+static int find_moved_row(struct pmdiff_moved *ret,
+			  const struct pm_comparison *comparison, const char *named,
+			  struct pm_error *err)
 {
 	bool measured = false;
 
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		if (has_moved(&comparison->rows.data[i], named != NULL))
-			return take_row(ret, &comparison->rows.data[i], err);
+		if (has_row_moved(&comparison->rows.data[i], named != NULL))
+			return moved_from_row(ret, &comparison->rows.data[i], err);
 	for (size_t i = 0; named && i < comparison->rows.len && !measured; i++)
-		measured = is_named(&comparison->rows.data[i]);
+		measured = is_row_of_option(&comparison->rows.data[i]);
 	if (named && !measured) {
 		pm_error_set(err, -EINVAL, "--row: %.200s was not measured at both ends",
 			     named);
@@ -165,11 +173,12 @@ static int take_moved(struct pmdiff_moved *ret, const struct pm_comparison *comp
 	if (named)
 		return pm_error_set(err, -ERANGE, "%.200s did not move from good to bad",
 				    named);
-	return tell_functions(comparison, err);
+	return report_worse_functions(comparison, err);
 }
 
 /* Adds the row as a gate that allows no change. */
-static int gate_row(struct pm_gates *gates, const char *row, struct pm_error *err)
+static int add_gate_for_moved_row(struct pm_gates *gates, const char *row,
+				  struct pm_error *err)
 {
 	PM_AUTO_FREE char *text = NULL;
 
@@ -193,16 +202,16 @@ int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2
 		.gates_default = { -1, -1, -1 },
 		.functions_explain = meter->all_functions,
 	};
-	int r = named ? gate_row(&of_row, named, err) : 0;
+	int r = named ? add_gate_for_moved_row(&of_row, named, err) : 0;
 
 	if (r == 0)
-		r = compare(&comparison, sides, &how, err);
-	return r < 0 ? r : take_moved(ret, &comparison, named, err);
+		r = compare_sides_of_step(&comparison, sides, &how, err);
+	return r < 0 ? r : find_moved_row(ret, &comparison, named, err);
 }
 
 /* ---- the row in other comparisons ---------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
+static bool are_optional_texts_equal(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -214,9 +223,9 @@ const struct pm_compare_row *pmdiff_moved_in(const struct pmdiff_moved *moved,
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
 		if (row->subject == moved->subject && row->base.known &&
-		    row->new.known &&same_text(row->scope, moved->scope) &&
-		    same_text(row->module, moved->module) &&
-		    same_text(row->event, moved->event))
+		    row->new.known &&are_optional_texts_equal(row->scope, moved->scope) &&
+		    are_optional_texts_equal(row->module, moved->module) &&
+		    are_optional_texts_equal(row->event, moved->event))
 			return row;
 	}
 	return NULL;

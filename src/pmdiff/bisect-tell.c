@@ -11,7 +11,7 @@ enum {
 	NAME_MAX_BYTES = 200,
 };
 
-static void add_value(struct pm_str *text, double value, const char *unit)
+static void append_value_with_unit(struct pm_str *text, double value, const char *unit)
 {
 	char digits[32];
 	size_t len;
@@ -41,34 +41,35 @@ static void add_value(struct pm_str *text, double value, const char *unit)
 }
 
 /* "1,000 → 1,030 (+3.00 %)" */
-static void add_change(struct pm_str *text, double before, double after, const char *unit)
+static void append_change_of_value(struct pm_str *text, double before, double after,
+				   const char *unit)
 {
-	add_value(text, before, unit);
+	append_value_with_unit(text, before, unit);
 	pm_str_puts(text, " → ");
-	add_value(text, after, unit);
+	append_value_with_unit(text, after, unit);
 	if (before != 0 && isfinite(before) && isfinite(after))
 		pm_str_printf(text, " (%+.2f %%)", (after - before) / before * 100);
 }
 
-static void add_printable(struct pm_str *text, const char *foreign)
+static void append_printable_name(struct pm_str *text, const char *foreign)
 {
 	size_t len = strlen(foreign);
 
 	pm_str_printable(text, foreign, len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
 }
 
-static void add_commit(struct pm_str *text, const struct pmdiff_commit *commit)
+static void append_commit_text(struct pm_str *text, const struct pmdiff_commit *commit)
 {
 	pm_str_printf(text, "commit %s\n    ", commit->hash);
-	add_printable(text, commit->subject);
+	append_printable_name(text, commit->subject);
 	pm_str_puts(text, "\n    ");
-	add_printable(text, commit->author);
+	append_printable_name(text, commit->author);
 	pm_str_printf(text, ", %s\n", commit->date);
 }
 
 /* ---- functions ----------------------------------------------------------------------- */
 
-static bool tells(const struct pm_compare_row *row, const char *event)
+static bool is_function_of_event(const struct pm_compare_row *row, const char *event)
 {
 	bool moved =
 		event ? strcmp(row->event, event) == 0 : row->verdict == PM_VERDICT_WORSE;
@@ -86,7 +87,7 @@ const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *co
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
-		if (!tells(row, event))
+		if (!is_function_of_event(row, event))
 			continue;
 		if (last && (pm_compare_own_part(row) > pm_compare_own_part(last) ||
 			     (pm_compare_own_part(row) == pm_compare_own_part(last) &&
@@ -98,8 +99,9 @@ const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *co
 	return best;
 }
 
-static void add_functions(struct pm_str *text, const struct pm_comparison *comparison,
-			  const char *event)
+static void append_moved_functions(struct pm_str *text,
+				   const struct pm_comparison *comparison,
+				   const char *event)
 {
 	const struct pm_compare_row *row = NULL;
 
@@ -111,12 +113,13 @@ static void add_functions(struct pm_str *text, const struct pm_comparison *compa
 			    i == 0 ? "\nfunctions that moved most, with what they call\n"
 				   : "");
 		pm_str_puts(text, "    ");
-		add_printable(text, row->scope);
+		append_printable_name(text, row->scope);
 		pm_str_puts(text, ": ");
-		add_change(text, row->base.median, row->new.median, row->unit);
+		append_change_of_value(text, row->base.median, row->new.median,
+				       row->unit);
 		if (row->file) {
 			pm_str_puts(text, ", ");
-			add_printable(text, row->file);
+			append_printable_name(text, row->file);
 			if (row->line)
 				pm_str_printf(text, ":%u", row->line);
 		}
@@ -133,22 +136,22 @@ void pmdiff_tell_commit(FILE *to, const struct pmdiff_commit *commit,
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	const struct pm_compare_row *row = steps ? pmdiff_moved_in(moved, steps) : NULL;
 
-	add_commit(&text, commit);
+	append_commit_text(&text, commit);
 	pm_str_puts(&text, "\nmoved ");
 	if (moved->scope) {
-		add_printable(&text, moved->scope);
+		append_printable_name(&text, moved->scope);
 		pm_str_puts(&text, ", ");
 	}
 	pm_str_printf(&text, "%s: ", moved->event);
-	add_change(&text, row ? row->base.median : moved->before,
-		   row ? row->new.median : moved->after, moved->unit);
+	append_change_of_value(&text, row ? row->base.median : moved->before,
+			       row ? row->new.median : moved->after, moved->unit);
 	pm_str_putc(&text, '\n');
 	if (!row)
 		pm_str_puts(&text,
 			    "    (from good to bad: the commit and the one before it "
 			    "could not be compared)\n");
 	if (steps)
-		add_functions(&text, steps, moved->event);
+		append_moved_functions(&text, steps, moved->event);
 	if (!text.failed)
 		fwrite(text.data, 1, text.len, to);
 }

@@ -34,7 +34,7 @@ static void bisection_release(struct bisection *it)
 	pmdiff_workshop_release(&it->shop);
 }
 
-static void release_sides(struct pmdiff_side (*sides)[2])
+static void release_end_sides(struct pmdiff_side (*sides)[2])
 {
 	pmdiff_side_release(&(*sides)[0]);
 	pmdiff_side_release(&(*sides)[1]);
@@ -43,8 +43,8 @@ static void release_sides(struct pmdiff_side (*sides)[2])
 /* ---- one commit ---------------------------------------------------------------------- */
 
 /* If the build fails, tries again without the files left by the previous build. */
-static int build_step(struct bisection *it, const struct pmdiff_commit *commit,
-		      size_t tree_index, struct pm_error *err)
+static int bisection_build_step(struct bisection *it, const struct pmdiff_commit *commit,
+				size_t tree_index, struct pm_error *err)
 {
 	struct pmdiff_tree *tree = &it->shop.trees[tree_index];
 	int r;
@@ -63,8 +63,8 @@ static int build_step(struct bisection *it, const struct pmdiff_commit *commit,
 
 /* Numbers that vary also drift with time: for these, the good end is measured again
  * together with the step. */
-static int measure_step(struct bisection *it, struct pmdiff_side sides[2],
-			struct pm_error *err)
+static int bisection_measure_step(struct bisection *it, struct pmdiff_side sides[2],
+				  struct pm_error *err)
 {
 	struct pmdiff_meter *meter = &it->shop.meter;
 
@@ -76,8 +76,8 @@ static int measure_step(struct bisection *it, struct pmdiff_side sides[2],
 }
 
 /* Which end the step is closer to. */
-static int judge_step(enum side_of_range *ret, struct bisection *it,
-		      const struct pmdiff_side sides[2], struct pm_error *err)
+static int bisection_judge_step(enum side_of_range *ret, struct bisection *it,
+				const struct pmdiff_side sides[2], struct pm_error *err)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
 	const struct pmdiff_side with[] = {
@@ -102,20 +102,21 @@ static int judge_step(enum side_of_range *ret, struct bisection *it,
 	return 0;
 }
 
-static int try_step(enum side_of_range *ret, struct bisection *it,
-		    const struct pmdiff_commit *commit, struct pm_error *err)
+static int bisection_try_step(enum side_of_range *ret, struct bisection *it,
+			      const struct pmdiff_commit *commit, struct pm_error *err)
 {
-	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
-	int r = build_step(it, commit, TREE_STEP, err);
+	PM_CLEANUP(release_end_sides) struct pmdiff_side sides[2] = { 0 };
+	int r = bisection_build_step(it, commit, TREE_STEP, err);
 
 	if (r == 0)
-		r = measure_step(it, sides, err);
+		r = bisection_measure_step(it, sides, err);
 	if (r == 0)
-		r = judge_step(ret, it, sides, err);
+		r = bisection_judge_step(ret, it, sides, err);
 	return r;
 }
 
-static int step(struct bisection *it, const char *hash, size_t left, struct pm_error *err)
+static int bisection_decide_commit(struct bisection *it, const char *hash, size_t left,
+				   struct pm_error *err)
 {
 	const struct pmdiff_options *options = it->shop.meter.options;
 	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
@@ -125,7 +126,7 @@ static int step(struct bisection *it, const char *hash, size_t left, struct pm_e
 
 	if (r < 0)
 		return r;
-	r = try_step(&where, it, &commit, &why);
+	r = bisection_try_step(&where, it, &commit, &why);
 	if (r < 0 && r != PMDIFF_BAD_COMMIT) {
 		if (err)
 			*err = why;
@@ -150,9 +151,9 @@ static int step(struct bisection *it, const char *hash, size_t left, struct pm_e
 
 /* ---- the ends ------------------------------------------------------------------------ */
 
-static int measure_ends(struct bisection *it, struct pm_error *err)
+static int bisection_measure_ends(struct bisection *it, struct pm_error *err)
 {
-	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
+	PM_CLEANUP(release_end_sides) struct pmdiff_side sides[2] = { 0 };
 	struct pmdiff_meter *meter = &it->shop.meter;
 	const char *row = meter->options->measured.row;
 	int r = 0;
@@ -177,7 +178,7 @@ static int measure_ends(struct bisection *it, struct pm_error *err)
 
 /* ---- the result ---------------------------------------------------------------------- */
 
-static int measure_pair(struct bisection *it, struct pmdiff_side sides[2])
+static int bisection_measure_pair(struct bisection *it, struct pmdiff_side sides[2])
 {
 	struct pmdiff_meter *meter = &it->shop.meter;
 
@@ -187,10 +188,10 @@ static int measure_pair(struct bisection *it, struct pmdiff_side sides[2])
 }
 
 /* Measures the commit and its predecessor once more, together. */
-static int compare_pair(struct bisection *it, struct pm_comparison *ret,
-			const struct pmdiff_commit *commit)
+static int bisection_compare_pair(struct bisection *it, struct pm_comparison *ret,
+				  const struct pmdiff_commit *commit)
 {
-	PM_CLEANUP(release_sides) struct pmdiff_side sides[2] = { 0 };
+	PM_CLEANUP(release_end_sides) struct pmdiff_side sides[2] = { 0 };
 	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit before = { 0 };
 	PM_AUTO_FREE char *rev = NULL;
 	int r;
@@ -201,15 +202,15 @@ static int compare_pair(struct bisection *it, struct pm_comparison *ret,
 	}
 	r = pmdiff_commit_find(&before, &it->shop.repository, rev, NULL);
 	if (r == 0)
-		r = build_step(it, &before, TREE_GOOD, NULL);
+		r = bisection_build_step(it, &before, TREE_GOOD, NULL);
 	if (r == 0)
-		r = build_step(it, commit, TREE_STEP, NULL);
+		r = bisection_build_step(it, commit, TREE_STEP, NULL);
 	if (r == 0)
-		r = measure_pair(it, sides);
+		r = bisection_measure_pair(it, sides);
 	return r < 0 ? r : pmdiff_compare_sides(ret, sides, it->shop.meter.options, NULL);
 }
 
-static int tell_found(struct bisection *it, FILE *to, struct pm_error *err)
+static int bisection_report_found(struct bisection *it, FILE *to, struct pm_error *err)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
 	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
@@ -218,12 +219,13 @@ static int tell_found(struct bisection *it, FILE *to, struct pm_error *err)
 
 	if (r < 0)
 		return r;
-	compared = compare_pair(it, &comparison, &commit) == 0;
+	compared = bisection_compare_pair(it, &comparison, &commit) == 0;
 	pmdiff_tell_commit(to, &commit, &it->moved, compared ? &comparison : NULL);
 	return 0;
 }
 
-static int tell_candidates(struct bisection *it, FILE *to, struct pm_error *err)
+static int bisection_report_candidates(struct bisection *it, FILE *to,
+				       struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_hashes_release) struct pmdiff_hashes left = { 0 };
 	int r = pmdiff_range_left(&left, &it->range, err);
@@ -250,11 +252,11 @@ static int tell_candidates(struct bisection *it, FILE *to, struct pm_error *err)
 
 /* ---- the whole search ---------------------------------------------------------------- */
 
-static int search(struct bisection *it, FILE *to, struct pm_error *err)
+static int bisection_search_commit(struct bisection *it, FILE *to, struct pm_error *err)
 {
 	PM_AUTO_FREE char *next = NULL;
 	size_t left;
-	int r = measure_ends(it, err);
+	int r = bisection_measure_ends(it, err);
 
 	it->shop.meter.brief = true;
 	while (r == 0) {
@@ -262,11 +264,12 @@ static int search(struct bisection *it, FILE *to, struct pm_error *err)
 		r = pmdiff_range_next(&next, &left, &it->range, err);
 		if (r < 0 || !next)
 			break;
-		r = step(it, next, left, err);
+		r = bisection_decide_commit(it, next, left, err);
 	}
 	if (r < 0)
 		return r;
-	return left == 1 ? tell_found(it, to, err) : tell_candidates(it, to, err);
+	return left == 1 ? bisection_report_found(it, to, err)
+			 : bisection_report_candidates(it, to, err);
 }
 
 int pmdiff_bisect(const struct pmdiff_options *options, FILE *to, struct pm_error *err)
@@ -279,5 +282,5 @@ int pmdiff_bisect(const struct pmdiff_options *options, FILE *to, struct pm_erro
 		r = pmdiff_range_init(&it.range, it.shop.commits[0].hash,
 				      it.shop.commits[1].hash, err);
 	it.runs = it.shop.meter.runs;
-	return r < 0 ? r : search(&it, to, err);
+	return r < 0 ? r : bisection_search_commit(&it, to, err);
 }

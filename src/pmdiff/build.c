@@ -12,8 +12,9 @@ enum {
 	BUILD_LINES = 200, /* of its output, if it fails */
 };
 
-static int start_shell(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
-		       const char *command, pid_t *ret)
+static int start_build_shell(const struct pmdiff_meter *meter,
+			     const struct pmdiff_tree *tree, const char *command,
+			     pid_t *ret)
 {
 	PM_AUTO_FREE char *scratch = NULL;
 	PM_AUTO_CLOSE int log = open(
@@ -33,7 +34,7 @@ static int start_shell(const struct pmdiff_meter *meter, const struct pmdiff_tre
 }
 
 /* Submodules are not checked out: if the build needs them, only the user can fix that. */
-static void add_remedy(struct pm_error *err, const struct pmdiff_tree *tree)
+static void suggest_submodule_update(struct pm_error *err, const struct pmdiff_tree *tree)
 {
 	PM_AUTO_FREE char *modules = NULL;
 
@@ -58,7 +59,7 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 	pmdiff_progress_show(&meter->progress,
 			     "pmdiff: building %s, " PMDIFF_SHORT_HASH " %s", tree->role,
 			     tree->commit->hash, tree->commit->subject);
-	status = start_shell(meter, tree, meter->options->measured.build, &pid);
+	status = start_build_shell(meter, tree, meter->options->measured.build, &pid);
 	if (status == 0)
 		status = pmdiff_process_wait(pid);
 	pmdiff_progress_clear(&meter->progress);
@@ -78,7 +79,7 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 	else
 		pm_error_set(err, PMDIFF_BAD_COMMIT, "it does not build (status %d)",
 			     status);
-	add_remedy(err, tree);
+	suggest_submodule_update(err, tree);
 	return PMDIFF_BAD_COMMIT;
 }
 
@@ -88,7 +89,7 @@ int pmdiff_meter_set_up(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	const char *command = meter->measured->setup;
 	char whose[PM_ERROR_TEXT_MAX / 2] = "";
 	pid_t pid;
-	int status = command ? start_shell(meter, tree, command, &pid) : 0;
+	int status = command ? start_build_shell(meter, tree, command, &pid) : 0;
 
 	if (command && status == 0)
 		status = pmdiff_process_wait(pid);

@@ -14,7 +14,7 @@ struct measuring {
 
 /* ---- one case -------------------------------------------------------------------------- */
 
-static void forget_attempt(struct pmdiff_tree *trees)
+static void clear_trees_attempt(struct pmdiff_tree *trees)
 {
 	for (size_t i = 0; i < 2; i++) {
 		pmdiff_tree_forget_missing(&trees[i]);
@@ -23,7 +23,7 @@ static void forget_attempt(struct pmdiff_tree *trees)
 }
 
 /* Runs of only one side are not a measurement. */
-static void forget_runs(struct pmdiff_side *side)
+static void release_side_runs(struct pmdiff_side *side)
 {
 	for (size_t i = 0; i < side->stats.len; i++)
 		pm_stat_release(&side->stats.data[i]);
@@ -32,8 +32,8 @@ static void forget_runs(struct pmdiff_side *side)
 
 /* Moves the measured documents into the case. A missing program is not a failure if the
  * other side has it: the case is new, or gone. */
-static int fill_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
-		     const struct pm_error *why, bool failed)
+static int move_runs_to_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
+			     const struct pm_error *why, bool failed)
 {
 	pm_vec_release(&to->stats);
 	to->stats.data = from->stats.data;
@@ -50,15 +50,16 @@ static int fill_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
 
 /* After one side has failed, measures only the other one, because a new case
  * may have a hard limit. */
-static int measure_other(struct measuring *it, struct pmdiff_side of[2], size_t failed,
-			 struct pm_error why[2], struct pm_error *err)
+static int measure_side_that_works(struct measuring *it, struct pmdiff_side of[2],
+				   size_t failed, struct pm_error why[2],
+				   struct pm_error *err)
 {
 	struct pmdiff_tree *tree = &it->shop->trees[!failed];
 	struct pmdiff_side *side = &of[!failed];
 	int r;
 
-	forget_runs(&of[0]);
-	forget_runs(&of[1]);
+	release_side_runs(&of[0]);
+	release_side_runs(&of[1]);
 	pmdiff_tree_forget_missing(tree);
 	r = pmdiff_meter_measure(&it->shop->meter, tree, side, 1, &why[!failed]);
 	if (r == -ENOMEM) {
@@ -67,12 +68,12 @@ static int measure_other(struct measuring *it, struct pmdiff_side of[2], size_t 
 	}
 	tree->failed = r < 0;
 	if (r < 0)
-		forget_runs(side);
+		release_side_runs(side);
 	return 0;
 }
 
-static int measure_both(struct measuring *it, struct pmdiff_side of[2],
-			struct pm_error why[2], struct pm_error *err)
+static int measure_sides_of_case(struct measuring *it, struct pmdiff_side of[2],
+				 struct pm_error why[2], struct pm_error *err)
 {
 	struct pmdiff_tree *trees = it->shop->trees;
 	struct pm_error first = { .offset = -1 };
@@ -89,44 +90,46 @@ static int measure_both(struct measuring *it, struct pmdiff_side of[2],
 	if (!trees[0].failed && !trees[1].failed) {
 		trees[0].failed = trees[1].failed = true;
 		why[0] = why[1] = first;
-		forget_runs(&of[0]);
-		forget_runs(&of[1]);
+		release_side_runs(&of[0]);
+		release_side_runs(&of[1]);
 		return 0;
 	}
 	why[trees[1].failed] = first;
-	return measure_other(it, of, trees[1].failed, why, err);
+	return measure_side_that_works(it, of, trees[1].failed, why, err);
 }
 
-static void release_sides(struct pmdiff_side (*sides)[2])
+static void release_case_sides(struct pmdiff_side (*sides)[2])
 {
 	pmdiff_side_release(&(*sides)[0]);
 	pmdiff_side_release(&(*sides)[1]);
 }
 
 /* @on: the sides that have the case; without a harness always both. */
-static int measure_case(struct measuring *it, const char *name, const char *group,
-			const struct pmdiff_measured *measured, const bool on[2],
-			struct pm_error *err)
+static int measure_case_of_sides(struct measuring *it, const char *name,
+				 const char *group,
+				 const struct pmdiff_measured *measured, const bool on[2],
+				 struct pm_error *err)
 {
-	PM_CLEANUP(release_sides) struct pmdiff_side of[2] = { 0 };
+	PM_CLEANUP(release_case_sides) struct pmdiff_side of[2] = { 0 };
 	struct pmdiff_meter *meter = &it->shop->meter;
 	struct pmdiff_tree *trees = it->shop->trees;
 	struct pm_error why[2] = { { .offset = -1 }, { .offset = -1 } };
 	int r = 0;
 
-	forget_attempt(trees);
+	clear_trees_attempt(trees);
 	pmdiff_meter_choose(meter, measured, name);
 	pmdiff_meter_explain(meter);
 	if (on[0] && on[1])
-		r = measure_both(it, of, why, err);
+		r = measure_sides_of_case(it, of, why, err);
 	else
-		r = measure_other(it, of, on[1] ? 0 : 1, why, err);
+		r = measure_side_that_works(it, of, on[1] ? 0 : 1, why, err);
 	for (size_t i = 0; i < 2 && r == 0; i++) {
 		struct pmdiff_side_case *to =
 			pmdiff_side_add_case(&it->sides[i], name, group);
 		bool gone = !on[i] || (trees[i].absent && !trees[!i].absent);
 
-		if (!to || fill_case(to, &of[i], &why[i], trees[i].failed && !gone) < 0)
+		if (!to ||
+		    move_runs_to_case(to, &of[i], &why[i], trees[i].failed && !gone) < 0)
 			return pm_error_no_memory(err);
 		to->explains = pmdiff_names_no_functions(measured);
 		to->measured = *measured;
@@ -138,7 +141,7 @@ static int measure_case(struct measuring *it, const char *name, const char *grou
 
 /* ---- the cases of a harness ------------------------------------------------------------ */
 
-static bool has_name(const struct pmdiff_names *names, const char *name)
+static bool names_contain(const struct pmdiff_names *names, const char *name)
 {
 	for (size_t i = 0; i < names->list.len; i++)
 		if (strcmp(names->list.data[i], name) == 0)
@@ -146,16 +149,16 @@ static bool has_name(const struct pmdiff_names *names, const char *name)
 	return false;
 }
 
-static void release_lists(struct pmdiff_names (*lists)[2])
+static void release_case_lists(struct pmdiff_names (*lists)[2])
 {
 	pmdiff_names_release(&(*lists)[0]);
 	pmdiff_names_release(&(*lists)[1]);
 }
 
 /* Fails the command as a single case, because nothing else could show the problem. */
-static int fail_group(struct measuring *it, const struct pmdiff_case *one,
-		      const struct pm_error why[2], const int code[2],
-		      struct pm_error *err)
+static int fail_harness_as_case(struct measuring *it, const struct pmdiff_case *one,
+				const struct pm_error why[2], const int code[2],
+				struct pm_error *err)
 {
 	it->wanted++;
 	for (size_t i = 0; i < 2; i++) {
@@ -172,7 +175,7 @@ static int fail_group(struct measuring *it, const struct pmdiff_case *one,
 }
 
 /* The command of a case may run once more, see profile.h. */
-static void keep_words(struct pmdiff_side_case *to, struct pmdiff_names *words)
+static void keep_case_words(struct pmdiff_side_case *to, struct pmdiff_names *words)
 {
 	to->words.data = words->list.data;
 	to->words.len = words->list.len;
@@ -213,9 +216,9 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	measured.command = (const char *const *)words.list.data;
 	if (measured.part == PM_DIFF_PART_UNSET)
 		measured.marks = pmdiff_harness_marks(harness);
-	r = measure_case(it, name, one->name, &measured, on, err);
+	r = measure_case_of_sides(it, name, one->name, &measured, on, err);
 	if (r == 0)
-		keep_words(pmdiff_side_find_case(&it->sides[1], name), &words);
+		keep_case_words(pmdiff_side_find_case(&it->sides[1], name), &words);
 	return r;
 }
 
@@ -227,14 +230,14 @@ static int measure_listed(struct measuring *it, const struct pmdiff_case *one,
 
 	for (size_t i = 0; i < lists[1].list.len && r == 0; i++) {
 		const char *name = lists[1].list.data[i];
-		const bool on[] = { has_name(&lists[0], name), true };
+		const bool on[] = { names_contain(&lists[0], name), true };
 
 		r = measure_of_harness(it, one, harness, name, on, err);
 	}
 	for (size_t i = 0; i < lists[0].list.len && r == 0; i++) {
 		const char *name = lists[0].list.data[i];
 
-		if (!has_name(&lists[1], name))
+		if (!names_contain(&lists[1], name))
 			r = measure_of_harness(it, one, harness, name,
 					       (const bool[]){ true, false }, err);
 	}
@@ -244,13 +247,13 @@ static int measure_listed(struct measuring *it, const struct pmdiff_case *one,
 static int measure_group(struct measuring *it, const struct pmdiff_case *one,
 			 struct pm_error *err)
 {
-	PM_CLEANUP(release_lists) struct pmdiff_names lists[2] = { 0 };
+	PM_CLEANUP(release_case_lists) struct pmdiff_names lists[2] = { 0 };
 	const struct pmdiff_harness *harness = pmdiff_harness_of(&one->measured);
 	struct pmdiff_meter *meter = &it->shop->meter;
 	struct pm_error why[2] = { { .offset = -1 }, { .offset = -1 } };
 	int code[2];
 
-	forget_attempt(it->shop->trees);
+	clear_trees_attempt(it->shop->trees);
 	pmdiff_meter_choose(meter, &one->measured, one->name);
 	/* Ask the head first, because the configuration belongs to it. */
 	for (size_t i = 2; i-- > 0;) {
@@ -262,14 +265,14 @@ static int measure_group(struct measuring *it, const struct pmdiff_case *one,
 		}
 	}
 	if (code[0] < 0 && code[1] < 0)
-		return fail_group(it, one, why, code, err);
+		return fail_harness_as_case(it, one, why, code, err);
 	if (!harness)
-		return measure_case(it, one->name, one->name, &one->measured,
-				    (const bool[]){ true, true }, err);
+		return measure_case_of_sides(it, one->name, one->name, &one->measured,
+					     (const bool[]){ true, true }, err);
 	/* A side that has the program but gives no list has failed. */
 	for (size_t i = 0; i < 2; i++)
 		if (code[i] < 0 && code[i] != -ENOENT)
-			return fail_group(it, one, why, code, err);
+			return fail_harness_as_case(it, one, why, code, err);
 	pmdiff_say(meter->options, "%s: %zu cases of %s", one->name, lists[1].list.len,
 		   pmdiff_harness_name(harness));
 	return measure_listed(it, one, harness, lists, err);
@@ -291,8 +294,8 @@ int pmdiff_cases_measure(struct pmdiff_workshop *workshop, struct pmdiff_side si
 			r = measure_group(&it, one, err);
 		} else if (pmdiff_is_case_wanted(options, one->name, NULL)) {
 			it.wanted++;
-			r = measure_case(&it, one->name, NULL, &one->measured,
-					 (const bool[]){ true, true }, err);
+			r = measure_case_of_sides(&it, one->name, NULL, &one->measured,
+						  (const bool[]){ true, true }, err);
 		}
 	}
 	if (r == 0 && it.wanted == 0)

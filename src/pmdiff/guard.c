@@ -31,7 +31,7 @@ struct family {
 };
 
 /* 0: the process has ended. */
-static pid_t parent_of(const char *pid)
+static pid_t read_parent_pid(const char *pid)
 {
 	char path[64], line[STAT_LINE_MAX];
 	PM_AUTO_CLOSE int fd = -1;
@@ -59,7 +59,8 @@ static void read_family(struct family *family)
 	while (dir && (entry = readdir(dir))) {
 		struct member member = { .pid = atoi(entry->d_name) };
 
-		if (member.pid > 0 && (member.parent = parent_of(entry->d_name)) > 0 &&
+		if (member.pid > 0 &&
+		    (member.parent = read_parent_pid(entry->d_name)) > 0 &&
 		    pm_vec_push(&family->list, member) < 0)
 			break;
 	}
@@ -67,7 +68,8 @@ static void read_family(struct family *family)
 		closedir(dir);
 }
 
-static bool has_our_parent(const struct family *family, const struct member *member)
+static bool is_parent_of_member_ours(const struct family *family,
+				     const struct member *member)
 {
 	if (member->parent == getpid())
 		return true;
@@ -90,7 +92,7 @@ static void kill_family(struct family *family)
 		for (size_t i = 0; i < family->list.len; i++) {
 			struct member *member = &family->list.data[i];
 
-			if (member->ours || !has_our_parent(family, member))
+			if (member->ours || !is_parent_of_member_ours(family, member))
 				continue;
 			member->ours = more = true;
 			kill(member->pid, SIGKILL);
@@ -100,7 +102,7 @@ static void kill_family(struct family *family)
 
 /* As a subreaper we become the parent of all descendants in the end: when we have no
  * child, none is left. False: a process did not end. */
-static bool kill_all(void)
+static bool kill_all_descendants(void)
 {
 	uint64_t until = pm_now_ns() + KILL_SECONDS_MAX * NS_PER_SECOND;
 	struct family family = { 0 };
@@ -125,7 +127,7 @@ static bool kill_all(void)
 
 /* Reaps all processes that have ended. Returns true, with its status, if the
  * worker is among them. */
-static bool reap(pid_t worker, int *status)
+static bool reap_until_worker(pid_t worker, int *status)
 {
 	bool ended = false;
 	int one;
@@ -141,12 +143,12 @@ static bool reap(pid_t worker, int *status)
 
 /* Waits until the worker or the process that the user sees has ended; the latter's end of
  * the pipe is closed then. */
-static int watch(pid_t worker, int life_fd, int signal_fd)
+static int watch_worker_and_user(pid_t worker, int life_fd, int signal_fd)
 {
 	struct signalfd_siginfo info;
 	int status = PM_STATUS_FAILED;
 
-	while (!reap(worker, &status)) {
+	while (!reap_until_worker(worker, &status)) {
 		struct pollfd fds[] = {
 			{ .fd = life_fd, .events = POLLIN },
 			{ .fd = signal_fd, .events = POLLIN },
@@ -162,7 +164,7 @@ static int watch(pid_t worker, int life_fd, int signal_fd)
 	return status;
 }
 
-static void tell(int code, const char *text)
+static void print_guard_error(int code, const char *text)
 {
 	struct pm_error err = { 0 };
 
@@ -170,14 +172,15 @@ static void tell(int code, const char *text)
 	pm_error_print(&err, "pmdiff", stderr);
 }
 
-static void clear_up(const struct pmdiff_folder *folder)
+static void clean_up_guarded_folder(const struct pmdiff_folder *folder)
 {
 	struct pm_error err = { 0 };
 
-	if (!kill_all())
-		tell(-EBUSY,
-		     "a process of the build or of the command does not end, though "
-		     "it was killed");
+	if (!kill_all_descendants())
+		print_guard_error(
+			-EBUSY,
+			"a process of the build or of the command does not end, though "
+			"it was killed");
 	if (folder->path && pmdiff_folder_remove(folder, &err) < 0)
 		pm_error_print(&err, "pmdiff", stderr);
 }
@@ -194,8 +197,8 @@ static int become_worker(pid_t guard, const sigset_t *mask)
 }
 
 /* Only returns in the worker. */
-static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
-		 const sigset_t *mask, struct pm_error *err)
+static int run_guard_process(struct pmdiff_folder *ret, const char *common_dir,
+			     int life_fd, const sigset_t *mask, struct pm_error *err)
 {
 	struct pmdiff_folder folder = { 0 };
 	pid_t us = getpid(), worker;
@@ -223,9 +226,10 @@ static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
 		return r;
 	}
 	if (worker < 0)
-		tell(-EAGAIN, "cannot fork");
-	status = worker > 0 ? watch(worker, life_fd, signal_fd) : PM_STATUS_FAILED;
-	clear_up(&folder);
+		print_guard_error(-EAGAIN, "cannot fork");
+	status = worker > 0 ? watch_worker_and_user(worker, life_fd, signal_fd)
+			    : PM_STATUS_FAILED;
+	clean_up_guarded_folder(&folder);
 	_exit(status);
 }
 
@@ -233,9 +237,9 @@ static int guard(struct pmdiff_folder *ret, const char *common_dir, int life_fd,
 
 /* The guard was killed. All processes that it had started are our children then, and its
  * directory is left as after a power failure. */
-static void stand_in(const char *common_dir)
+static void clean_up_for_killed_guard(const char *common_dir)
 {
-	kill_all();
+	kill_all_descendants();
 	pmdiff_folders_sweep(common_dir);
 }
 
@@ -257,7 +261,7 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 		pm_cleanup_close(&life_fd);
 	}
 	if (ended == pid && WIFSIGNALED(status))
-		stand_in(common_dir);
+		clean_up_for_killed_guard(common_dir);
 	if (wish != 0) {
 		if (isatty(STDERR_FILENO)) /* end the line of the progress */
 			fputc('\n', stderr);
@@ -269,7 +273,7 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 }
 
 /* Ignored signals, as under nohup(1), stay ignored. */
-static void fill_waited(sigset_t *waited)
+static void fill_waited_signals(sigset_t *waited)
 {
 	struct sigaction action;
 
@@ -292,7 +296,7 @@ int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
 		return pm_error_set(err, -errno, "a pipe: %s", strerror(errno));
 	/* An ignored SIGCHLD would be inherited, and no child could be waited for. */
 	signal(SIGCHLD, SIG_DFL);
-	fill_waited(&waited);
+	fill_waited_signals(&waited);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigprocmask(SIG_BLOCK, &waited, &mask);
 	pid = fork();
@@ -302,7 +306,7 @@ int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
 	}
 	if (pid == 0) {
 		close(life[1]);
-		return guard(ret, common_dir, life[0], &mask, err);
+		return run_guard_process(ret, common_dir, life[0], &mask, err);
 	}
 	code = errno;
 	sigprocmask(SIG_SETMASK, &mask, NULL);

@@ -86,7 +86,7 @@ void pmdiff_names_release(struct pmdiff_names *names)
 
 /* ---- words ----------------------------------------------------------------------------- */
 
-static int add_word(struct pmdiff_names *words, const char *word)
+static int names_add_copy(struct pmdiff_names *words, const char *word)
 {
 	char *copy = strdup(word);
 
@@ -96,18 +96,18 @@ static int add_word(struct pmdiff_names *words, const char *word)
 	return -ENOMEM;
 }
 
-static int add_words(struct pmdiff_names *words, const char *const *list)
+static int names_add_copies(struct pmdiff_names *words, const char *const *list)
 {
 	int r = 0;
 
 	for (; *list && r == 0; list++)
-		r = add_word(words, *list);
+		r = names_add_copy(words, *list);
 	return r;
 }
 
 /* google-benchmark expects an extended regular expression, so these
  * characters are escaped. */
-static int add_filter(struct pmdiff_names *words, const char *name)
+static int names_add_exact_filter(struct pmdiff_names *words, const char *name)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str filter = { 0 };
 
@@ -118,20 +118,20 @@ static int add_filter(struct pmdiff_names *words, const char *name)
 		pm_str_putc(&filter, *c);
 	}
 	pm_str_putc(&filter, '$');
-	return filter.failed ? -ENOMEM : add_word(words, filter.data);
+	return filter.failed ? -ENOMEM : names_add_copy(words, filter.data);
 }
 
 int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
 			 const char *const *command, const char *name)
 {
-	int r = add_words(ret, command);
+	int r = names_add_copies(ret, command);
 
 	if (r == 0 && harness->which == PM_DIFF_HARNESS_GOOGLE_BENCHMARK)
-		r = add_filter(ret, name);
+		r = names_add_exact_filter(ret, name);
 	else if (r == 0)
-		r = add_word(ret, name);
+		r = names_add_copy(ret, name);
 	if (r == 0)
-		r = add_words(ret, harness->once);
+		r = names_add_copies(ret, harness->once);
 	return r < 0 ? r : pm_vec_push(&ret->list, NULL);
 }
 
@@ -147,17 +147,18 @@ static uint64_t list_timeout_ns(const struct pmdiff_meter *meter)
 
 /* Runs the program with @more words, and stores its output. Its
  * status, or negative errno. */
-static int ask(struct pmdiff_output_text *ret, const struct pmdiff_meter *meter,
-	       const struct pmdiff_tree *tree, const char *const *more)
+static int run_harness_program(struct pmdiff_output_text *ret,
+			       const struct pmdiff_meter *meter,
+			       const struct pmdiff_tree *tree, const char *const *more)
 {
 	PM_CLEANUP(pmdiff_names_release) struct pmdiff_names words = { 0 };
 	PM_AUTO_FREE char *scratch = NULL;
 	struct pmdiff_process process = { .dir = tree->path,
 					  .timeout_ns = list_timeout_ns(meter) };
-	int r = add_words(&words, meter->measured->command);
+	int r = names_add_copies(&words, meter->measured->command);
 
 	if (r == 0)
-		r = add_words(&words, more);
+		r = names_add_copies(&words, more);
 	if (r == 0)
 		r = pm_vec_push(&words.list, NULL);
 	if (r == 0 && asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0) {
@@ -171,7 +172,7 @@ static int ask(struct pmdiff_output_text *ret, const struct pmdiff_meter *meter,
 	return pmdiff_process_read(&process, NULL, 0, ret);
 }
 
-static bool ends_in(const char *line, size_t len, const char *end)
+static bool line_ends_in(const char *line, size_t len, const char *end)
 {
 	size_t own = end ? strlen(end) : 0;
 
@@ -179,14 +180,15 @@ static bool ends_in(const char *line, size_t len, const char *end)
 }
 
 /* False: the line does not belong to a list. */
-static bool take_line(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
-		      const char *line, size_t len, int *failed)
+static bool parse_case_line(struct pmdiff_names *ret,
+			    const struct pmdiff_harness *harness, const char *line,
+			    size_t len, int *failed)
 {
 	char *name;
 
-	if (ends_in(line, len, harness->end))
+	if (line_ends_in(line, len, harness->end))
 		len -= strlen(harness->end);
-	else if (ends_in(line, len, harness->old_end))
+	else if (line_ends_in(line, len, harness->old_end))
 		len -= strlen(harness->old_end);
 	else
 		return false;
@@ -201,8 +203,8 @@ static bool take_line(struct pmdiff_names *ret, const struct pmdiff_harness *har
 }
 
 /* 1: the output is a list, which may be empty; 0: it is not. */
-static int take_lines(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
-		      const struct pm_str *out)
+static int parse_case_list(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
+			   const struct pm_str *out)
 {
 	const char *at = out->data, *end = at ? at + out->len : NULL;
 	int failed = 0;
@@ -215,7 +217,7 @@ static int take_lines(struct pmdiff_names *ret, const struct pmdiff_harness *har
 
 		while (len > 0 && at[len - 1] == '\r')
 			len--;
-		if (len > 0 && !take_line(ret, harness, at, len, &failed))
+		if (len > 0 && !parse_case_line(ret, harness, at, len, &failed))
 			return 0;
 		at = newline ? newline + 1 : end;
 	}
@@ -232,7 +234,7 @@ static int knows_filter(const struct pmdiff_harness *harness,
 
 	if (!harness->list_none)
 		return 1;
-	r = ask(&text, meter, tree, harness->list_none);
+	r = run_harness_program(&text, meter, tree, harness->list_none);
 	return r < 0 ? r : text.out.len == 0;
 }
 
@@ -242,11 +244,11 @@ static int try_harness(struct pmdiff_names *ret, const struct pmdiff_harness *ha
 {
 	PM_CLEANUP(pmdiff_output_text_release) struct pmdiff_output_text text = { 0 };
 	PM_CLEANUP(pmdiff_names_release) struct pmdiff_names names = { 0 };
-	int r = ask(&text, meter, tree, harness->list);
+	int r = run_harness_program(&text, meter, tree, harness->list);
 
 	if (r < 0)
 		return r;
-	r = r > 0 ? 0 : take_lines(&names, harness, &text.out);
+	r = r > 0 ? 0 : parse_case_list(&names, harness, &text.out);
 	if (r > 0 && names.list.len == 0)
 		r = 0;
 	if (r > 0)
@@ -258,8 +260,9 @@ static int try_harness(struct pmdiff_names *ret, const struct pmdiff_harness *ha
 	return r;
 }
 
-static int whose(struct pm_error *err, int code, const struct pmdiff_tree *tree,
-		 const char *command, const char *what)
+static int set_error_of_command(struct pm_error *err, int code,
+				const struct pmdiff_tree *tree, const char *command,
+				const char *what)
 {
 	return pm_error_set(err, code, "%s, " PMDIFF_SHORT_HASH " (%.100s): %.200s %s",
 			    tree->role, tree->commit->hash, tree->commit->subject,
@@ -284,11 +287,14 @@ int pmdiff_harness_list(struct pmdiff_names *ret, const struct pmdiff_harness **
 	if (r > 0 || (r == 0 && !named))
 		return 0;
 	if (r == -ENOENT)
-		return whose(err, r, tree, command, "is not in its worktree");
+		return set_error_of_command(err, r, tree, command,
+					    "is not in its worktree");
 	if (r == -ETIMEDOUT)
-		return whose(err, r, tree, command,
-			     "did not list its cases in time (--timeout, or else 30 s)");
+		return set_error_of_command(
+			err, r, tree, command,
+			"did not list its cases in time (--timeout, or else 30 s)");
 	if (r < 0)
-		return whose(err, r, tree, command, strerror(-r));
-	return whose(err, -EBADMSG, tree, command, "does not list its cases");
+		return set_error_of_command(err, r, tree, command, strerror(-r));
+	return set_error_of_command(err, -EBADMSG, tree, command,
+				    "does not list its cases");
 }

@@ -6,7 +6,7 @@
 #include "git.h"
 #include "history-internal.h"
 
-static int unexpected(struct pm_error *err)
+static int set_unexpected_output_error(struct pm_error *err)
 {
 	return pm_error_set(err, -EBADMSG, "git told of notes what is not understood");
 }
@@ -36,7 +36,7 @@ int pmdiff_notes_check(const char *ref, struct pm_error *err)
 /* ---- reading --------------------------------------------------------------------------- */
 
 /* "--ref=REF", to be freed. */
-static char *ref_option(const char *ref)
+static char *make_ref_option(const char *ref)
 {
 	char *option;
 
@@ -66,7 +66,7 @@ static bool next_note(const char **at, struct note *ret)
 	return true;
 }
 
-static int read_blobs(const char *list, struct pm_str *blobs, struct pm_error *err)
+static int read_note_blobs(const char *list, struct pm_str *blobs, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str wanted = { 0 };
 	struct note note;
@@ -76,7 +76,7 @@ static int read_blobs(const char *list, struct pm_str *blobs, struct pm_error *e
 		pm_str_putc(&wanted, '\n');
 	}
 	if (*list)
-		return unexpected(err);
+		return set_unexpected_output_error(err);
 	if (wanted.failed)
 		return pm_error_no_memory(err);
 	if (wanted.len == 0)
@@ -90,9 +90,9 @@ static int read_blobs(const char *list, struct pm_str *blobs, struct pm_error *e
 		blobs, err);
 }
 
-static int add_note(struct pmdiff_history *history, const char *ref,
-		    const struct note *note, const char *bytes, size_t len,
-		    struct pm_error *err)
+static int add_note_to_history(struct pmdiff_history *history, const char *ref,
+			       const struct note *note, const char *bytes, size_t len,
+			       struct pm_error *err)
 {
 	PM_AUTO_FREE char *commit = strndup(note->commit, note->len), *name = NULL;
 	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
@@ -154,7 +154,7 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 		      struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str list = { 0 }, blobs = { 0 };
-	PM_AUTO_FREE char *option = ref_option(ref);
+	PM_AUTO_FREE char *option = make_ref_option(ref);
 	const char *at;
 	struct note note;
 	size_t blob_at = 0;
@@ -167,17 +167,17 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 		r = pmdiff_git(NULL, &list, err, "notes", option, "list");
 	at = list.data ? list.data : "";
 	if (r == 0)
-		r = read_blobs(at, &blobs, err);
+		r = read_note_blobs(at, &blobs, err);
 	while (r == 0 && next_note(&at, &note)) {
 		const char *bytes;
 		size_t len;
 
 		if (!blobs.data || !next_blob(&blobs, &blob_at, &bytes, &len))
-			r = unexpected(err);
+			r = set_unexpected_output_error(err);
 		else if (!bytes)
 			history->foreign++;
 		else
-			r = add_note(history, ref, &note, bytes, len, err);
+			r = add_note_to_history(history, ref, &note, bytes, len, err);
 	}
 	return r;
 }
@@ -198,7 +198,7 @@ static int lock_repository(int *ret, struct pm_error *err)
 }
 
 /* Stores the contents of @fd as a blob, and returns its name. */
-static int store_blob(int fd, struct pm_str *blob, struct pm_error *err)
+static int store_note_blob(int fd, struct pm_str *blob, struct pm_error *err)
 {
 	off_t len = lseek(fd, 0, SEEK_END);
 	char *bytes;
@@ -221,13 +221,13 @@ static int store_blob(int fd, struct pm_str *blob, struct pm_error *err)
 	if (r < 0)
 		return r;
 	if (blob->len == 0 || !pmdiff_is_hash(blob->data, blob->len - 1))
-		return unexpected(err);
+		return set_unexpected_output_error(err);
 	blob->data[--blob->len] = '\0';
 	return 0;
 }
 
 /* Whether git knows the user's name; in CI it is usually not configured. */
-static bool has_identity(void)
+static bool has_git_identity(void)
 {
 	return pmdiff_git(NULL, NULL, NULL, "var", "GIT_COMMITTER_IDENT") == 0 &&
 	       pmdiff_git(NULL, NULL, NULL, "var", "GIT_AUTHOR_IDENT") == 0;
@@ -236,7 +236,7 @@ static bool has_identity(void)
 int pmdiff_notes_write(const char *ref, const char *commit, int fd, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str blob = { 0 };
-	PM_AUTO_FREE char *option = ref_option(ref);
+	PM_AUTO_FREE char *option = make_ref_option(ref);
 	PM_AUTO_CLOSE int lock = -1;
 	int r;
 
@@ -244,10 +244,10 @@ int pmdiff_notes_write(const char *ref, const char *commit, int fd, struct pm_er
 		return pm_error_no_memory(err);
 	r = lock_repository(&lock, err);
 	if (r == 0)
-		r = store_blob(fd, &blob, err);
+		r = store_note_blob(fd, &blob, err);
 	if (r < 0)
 		return r;
-	if (has_identity())
+	if (has_git_identity())
 		return pmdiff_git(NULL, NULL, err, "notes", option, "add", "-f", "-C",
 				  blob.data, commit);
 	return pmdiff_git(NULL, NULL, err, "-c", "user.name=pmdiff", "-c",

@@ -19,7 +19,7 @@ struct places {
 
 /* ---- times ----------------------------------------------------------------------------- */
 
-static int64_t time_of(const struct pm_stat *stat)
+static int64_t stat_created_time(const struct pm_stat *stat)
 {
 	struct tm tm = { 0 };
 
@@ -34,7 +34,7 @@ static int64_t time_of(const struct pm_stat *stat)
 
 /* ---- queries of git -------------------------------------------------------------------- */
 
-static int by_hash(const void *a, const void *b)
+static int compare_places_by_hash(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
@@ -43,7 +43,7 @@ static int by_hash(const void *a, const void *b)
 
 /* The place of the hash at the start of the line *@at; NULL: not in the history. Moves
  * *@at behind the hash. */
-static struct place *find_place(const struct places *places, const char **at)
+static struct place *find_place_of_line(const struct places *places, const char **at)
 {
 	char hash[65];
 	struct pmdiff_history_commit commit = { .commit = hash };
@@ -55,13 +55,14 @@ static struct place *find_place(const struct places *places, const char **at)
 	memcpy(hash, *at, len);
 	hash[len] = '\0';
 	*at += len;
-	return bsearch(&key, places->list.data, places->list.len, sizeof(key), by_hash);
+	return bsearch(&key, places->list.data, places->list.len, sizeof(key),
+		       compare_places_by_hash);
 }
 
 /* Appends git's output for the commits that it knows (@all: for all), one per line;
  * nothing without git or a repository. -ENOMEM. */
-static int ask_git(const struct places *places, const char *const *args, bool all,
-		   struct pm_str *out)
+static int run_git_on_places(const struct places *places, const char *const *args,
+			     bool all, struct pm_str *out)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str input = { 0 };
 	int r, status;
@@ -88,22 +89,22 @@ static int ask_git(const struct places *places, const char *const *args, bool al
 	return r == -ENOMEM ? r : 0;
 }
 
-static const char *next_line(const char *at)
+static const char *find_next_line(const char *at)
 {
 	const char *end = strchr(at, '\n');
 
 	return end ? end + 1 : at + strlen(at);
 }
 
-static int find_known(struct places *places)
+static int find_known_places(struct places *places)
 {
 	static const char *const args[] = { "cat-file", "--batch-check", NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = ask_git(places, args, true, &out);
+	int r = run_git_on_places(places, args, true, &out);
 
 	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
-	     at = next_line(at)) {
-		struct place *place = find_place(places, &at);
+	     at = find_next_line(at)) {
+		struct place *place = find_place_of_line(places, &at);
 
 		if (place && strncmp(at, " commit ", 8) == 0)
 			place->known = true;
@@ -111,18 +112,18 @@ static int find_known(struct places *places)
 	return r;
 }
 
-static int find_positions(struct places *places)
+static int find_place_positions(struct places *places)
 {
 	static const char *const args[] = { "rev-list", "--topo-order", "--reverse",
 					    "--stdin", NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	size_t position = 0;
-	int r = ask_git(places, args, false, &out);
+	int r = run_git_on_places(places, args, false, &out);
 
 	/* 0 means that the commit was not listed. */
 	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
-	     at = next_line(at)) {
-		struct place *place = find_place(places, &at);
+	     at = find_next_line(at)) {
+		struct place *place = find_place_of_line(places, &at);
 
 		position++;
 		if (place)
@@ -134,7 +135,7 @@ static int find_positions(struct places *places)
 }
 
 /* "HASH TIME SUBJECT". */
-static int find_subjects(struct places *places)
+static int find_place_subjects(struct places *places)
 {
 	static const char *const args[] = { "log",
 					    "--no-walk=unsorted",
@@ -144,11 +145,11 @@ static int find_subjects(struct places *places)
 					    "--stdin",
 					    NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = ask_git(places, args, false, &out);
+	int r = run_git_on_places(places, args, false, &out);
 
 	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
-	     at = next_line(at)) {
-		struct place *place = find_place(places, &at);
+	     at = find_next_line(at)) {
+		struct place *place = find_place_of_line(places, &at);
 		char *end;
 
 		if (!place || *at != ' ' || place->commit->subject)
@@ -165,7 +166,7 @@ static int find_subjects(struct places *places)
 /* ---- the order ------------------------------------------------------------------------- */
 
 /* Commits that git knows come first, in its order; the others are sorted by time. */
-static int by_place(const void *a, const void *b)
+static int compare_places_by_position(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
@@ -175,11 +176,11 @@ static int by_place(const void *a, const void *b)
 		return x->position < y->position ? -1 : x->position > y->position;
 	if (x->time != y->time)
 		return x->time < y->time ? -1 : 1;
-	return by_hash(a, b);
+	return compare_places_by_hash(a, b);
 }
 
 /* A commit that git does not know is put before the first newer known one. */
-static int put_in_order(struct pmdiff_history *history, struct places *places)
+static int sort_history_by_places(struct pmdiff_history *history, struct places *places)
 {
 	const struct place *list = places->list.data;
 	size_t len = places->list.len, known = 0, at = 0, other;
@@ -187,7 +188,7 @@ static int put_in_order(struct pmdiff_history *history, struct places *places)
 
 	if (!sorted)
 		return -ENOMEM;
-	qsort(places->list.data, len, sizeof(*list), by_place);
+	qsort(places->list.data, len, sizeof(*list), compare_places_by_position);
 	while (known < len && list[known].known)
 		known++;
 	other = known;
@@ -213,20 +214,20 @@ int pmdiff_history_order(struct pmdiff_history *history, struct pm_error *err)
 
 		r = pm_vec_push(
 			&places.list,
-			(struct place){
-				.commit = commit,
-				.time = time_of(&commit->suite.cases.data[0].stat) });
+			(struct place){ .commit = commit,
+					.time = stat_created_time(
+						&commit->suite.cases.data[0].stat) });
 	}
 	if (r == 0 && places.list.len > 0) {
 		qsort(places.list.data, places.list.len, sizeof(*places.list.data),
-		      by_hash);
-		r = find_known(&places);
+		      compare_places_by_hash);
+		r = find_known_places(&places);
 		if (r == 0)
-			r = find_positions(&places);
+			r = find_place_positions(&places);
 		if (r == 0)
-			r = find_subjects(&places);
+			r = find_place_subjects(&places);
 		if (r == 0)
-			r = put_in_order(history, &places);
+			r = sort_history_by_places(history, &places);
 	}
 	pm_vec_release(&places.list);
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;

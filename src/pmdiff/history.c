@@ -43,8 +43,9 @@ void pmdiff_history_release(struct pmdiff_history *history)
 
 /* ---- one document ---------------------------------------------------------------------- */
 
-static int PM_PRINTF(3, 4) warn(struct pmdiff_history *history, struct pm_error *err,
-				const char *format, ...)
+static int PM_PRINTF(3, 4)
+	history_add_warning(struct pmdiff_history *history, struct pm_error *err,
+			    const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -63,7 +64,7 @@ static int PM_PRINTF(3, 4) warn(struct pmdiff_history *history, struct pm_error 
 }
 
 /* Why the document cannot be that of the commit, or NULL. */
-static const char *find_fault_of(const struct pm_stat *stat, const char *commit)
+static const char *find_stat_fault(const struct pm_stat *stat, const char *commit)
 {
 	const struct pm_stat_subject *subject = stat->subjects.data;
 
@@ -75,12 +76,12 @@ static const char *find_fault_of(const struct pm_stat *stat, const char *commit)
 	return NULL;
 }
 
-static const char *find_fault(const struct pm_suite *suite, const char *commit)
+static const char *find_suite_fault(const struct pm_suite *suite, const char *commit)
 {
 	const char *fault = NULL;
 
 	for (size_t i = 0; i < suite->cases.len && !fault; i++)
-		fault = find_fault_of(&suite->cases.data[i].stat, commit);
+		fault = find_stat_fault(&suite->cases.data[i].stat, commit);
 	return fault;
 }
 
@@ -95,13 +96,14 @@ int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int f
 	if (r == -ENOMEM)
 		return pm_error_no_memory(err);
 	if (r < 0)
-		return warn(history, err, "%s is left out of the history: it %s.", name,
-			    why.text);
-	fault = find_fault(&entry.suite, commit);
+		return history_add_warning(history, err,
+					   "%s is left out of the history: it %s.", name,
+					   why.text);
+	fault = find_suite_fault(&entry.suite, commit);
 	if (fault) {
 		pm_suite_release(&entry.suite);
-		return warn(history, err, "%s is left out of the history: %s.", name,
-			    fault);
+		return history_add_warning(
+			history, err, "%s is left out of the history: %s.", name, fault);
 	}
 	entry.commit = strdup(commit);
 	if (!entry.commit || pm_vec_push(&history->commits, entry) < 0) {
@@ -114,8 +116,8 @@ int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int f
 
 /* ---- a directory ----------------------------------------------------------------------- */
 
-static int add_file(struct pmdiff_history *history, const char *folder, int folder_fd,
-		    const char *name, struct pm_error *err)
+static int history_add_file(struct pmdiff_history *history, const char *folder,
+			    int folder_fd, const char *name, struct pm_error *err)
 {
 	size_t len = strlen(name), hash_len = len > SUFFIX ? len - SUFFIX : 0;
 	PM_AUTO_FREE char *commit = strndup(name, hash_len), *path = NULL;
@@ -133,8 +135,9 @@ static int add_file(struct pmdiff_history *history, const char *folder, int fold
 	/* Opening a pipe without a writer would block. */
 	fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return warn(history, err, "%s is left out of the history: %s.", path,
-			    strerror(errno));
+		return history_add_warning(history, err,
+					   "%s is left out of the history: %s.", path,
+					   strerror(errno));
 	if (fstat(fd, &stat_buf) < 0 || !S_ISREG(stat_buf.st_mode)) {
 		history->foreign++;
 		return 0;
@@ -142,16 +145,16 @@ static int add_file(struct pmdiff_history *history, const char *folder, int fold
 	return pmdiff_history_add(history, commit, fd, path, err);
 }
 
-static void close_folder(DIR **folder)
+static void close_history_folder(DIR **folder)
 {
 	if (*folder)
 		closedir(*folder);
 }
 
-static int read_folder(struct pmdiff_history *history, const char *where,
-		       struct pm_error *err)
+static int history_read_folder(struct pmdiff_history *history, const char *where,
+			       struct pm_error *err)
 {
-	PM_CLEANUP(close_folder) DIR *folder = opendir(where);
+	PM_CLEANUP(close_history_folder) DIR *folder = opendir(where);
 	int r = folder ? 0 : -errno;
 
 	while (folder && r == 0) {
@@ -167,7 +170,7 @@ static int read_folder(struct pmdiff_history *history, const char *where,
 		 * that are being written. */
 		if (entry->d_name[0] == '.')
 			continue;
-		r = add_file(history, where, dirfd(folder), entry->d_name, err);
+		r = history_add_file(history, where, dirfd(folder), entry->d_name, err);
 		if (r < 0)
 			return r;
 	}
@@ -178,8 +181,8 @@ static int read_folder(struct pmdiff_history *history, const char *where,
 	return r;
 }
 
-static int write_file(const char *where, const char *commit, const struct pm_suite *suite,
-		      struct pm_error *err)
+static int write_history_file(const char *where, const char *commit,
+			      const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_AUTO_FREE char *path = NULL;
@@ -220,7 +223,7 @@ static bool is_notes(const char *where, const char **ref)
 	return true;
 }
 
-static int no_ref(const char *where, struct pm_error *err)
+static int set_no_ref_error(const char *where, struct pm_error *err)
 {
 	pm_error_set(err, -EINVAL, "expected the name of a ref behind the colon");
 	pm_error_where(err, where, -1);
@@ -229,7 +232,7 @@ static int no_ref(const char *where, struct pm_error *err)
 }
 
 /* Whether a case of @suite was measured with uncommitted changes. */
-static bool is_dirty(const struct pm_suite *suite)
+static bool is_suite_dirty(const struct pm_suite *suite)
 {
 	for (size_t i = 0; i < suite->cases.len; i++) {
 		const struct pm_stat *stat = &suite->cases.data[i].stat;
@@ -241,22 +244,24 @@ static bool is_dirty(const struct pm_suite *suite)
 	return false;
 }
 
-static int tell_dirty(struct pmdiff_history *history, struct pm_error *err)
+static int history_warn_of_dirty(struct pmdiff_history *history, struct pm_error *err)
 {
 	size_t dirty = 0;
 
 	for (size_t i = 0; i < history->commits.len; i++)
-		dirty += is_dirty(&history->commits.data[i].suite);
+		dirty += is_suite_dirty(&history->commits.data[i].suite);
 	return dirty == 0
 		       ? 0
-		       : warn(history, err,
-			      "%zu of the history's %zu commits %s measured with changes "
-			      "that were not committed.",
-			      dirty, history->commits.len, dirty == 1 ? "was" : "were");
+		       : history_add_warning(
+				 history, err,
+				 "%zu of the history's %zu commits %s measured with changes "
+				 "that were not committed.",
+				 dirty, history->commits.len,
+				 dirty == 1 ? "was" : "were");
 }
 
 /* Compares commands; the program may be in another directory on each machine. */
-static bool same_command(const struct pm_stat *a, const struct pm_stat *b)
+static bool are_commands_equal(const struct pm_stat *a, const struct pm_stat *b)
 {
 	const struct pm_stat_subject *x = a->subjects.data, *y = b->subjects.data;
 
@@ -276,7 +281,7 @@ static bool same_command(const struct pm_stat *a, const struct pm_stat *b)
 
 /* Compares the commands of common cases. A suite without cases has nothing in common
  * with one that has cases. */
-static bool same_commands(const struct pm_suite *a, const struct pm_suite *b)
+static bool are_suite_commands_equal(const struct pm_suite *a, const struct pm_suite *b)
 {
 	bool any = false;
 
@@ -284,22 +289,24 @@ static bool same_commands(const struct pm_suite *a, const struct pm_suite *b)
 		const struct pm_suite_case *one = &a->cases.data[i];
 		const struct pm_suite_case *other = pm_suite_find(b, one->name);
 
-		if (other && !same_command(&one->stat, &other->stat))
+		if (other && !are_commands_equal(&one->stat, &other->stat))
 			return false;
 		any = any || other || one->name;
 	}
 	return any;
 }
 
-static int tell_commands(struct pmdiff_history *history, struct pm_error *err)
+static int history_warn_of_commands(struct pmdiff_history *history, struct pm_error *err)
 {
 	size_t len = history->commits.len, other = 0;
 
 	for (size_t i = 0; i < len; i++)
-		other += !same_commands(&history->commits.data[i].suite,
-					&history->commits.data[len - 1].suite);
-	return other == 0 ? 0
-			  : warn(history, err,
+		other += !are_suite_commands_equal(&history->commits.data[i].suite,
+						   &history->commits.data[len - 1].suite);
+	return other == 0
+		       ? 0
+		       : history_add_warning(
+				 history, err,
 				 "%zu of the history's %zu commits ran another command "
 				 "than the last one: their numbers say nothing of it. "
 				 "Each command wants a history of its own.",
@@ -314,17 +321,17 @@ int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 	int r;
 
 	if (!is_notes(where, &ref))
-		r = read_folder(&history, where, err);
+		r = history_read_folder(&history, where, err);
 	else if (*ref)
 		r = pmdiff_notes_read(&history, ref, err);
 	else
-		r = no_ref(where, err);
+		r = set_no_ref_error(where, err);
 	if (r == 0)
 		r = pmdiff_history_order(&history, err);
 	if (r == 0)
-		r = tell_dirty(&history, err);
+		r = history_warn_of_dirty(&history, err);
 	if (r == 0)
-		r = tell_commands(&history, err);
+		r = history_warn_of_commands(&history, err);
 	if (r < 0)
 		pmdiff_history_release(&history);
 	else
@@ -333,7 +340,7 @@ int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
 }
 
 /* -1 if git does not know the commit. */
-static int64_t time_of_commit(const char *commit)
+static int64_t find_commit_time(const char *commit)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	uint64_t seconds;
@@ -349,7 +356,7 @@ static int64_t time_of_commit(const char *commit)
 
 /* Sets the commit of a joined document, borrowing @commit like all its contents. Values
  * that the document already has are kept. */
-static int name_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
+static int set_joined_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
 {
 	struct pm_stat_subject *subject;
 
@@ -367,12 +374,12 @@ static int name_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
 	}
 	subject->commit = commit;
 	if (subject->commit_time < 0)
-		subject->commit_time = time_of_commit(commit);
+		subject->commit_time = find_commit_time(commit);
 	return 0;
 }
 
-static int write_note(const char *ref, const char *commit, const struct pm_suite *suite,
-		      struct pm_error *err)
+static int write_suite_as_note(const char *ref, const char *commit,
+			       const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
 	int r;
@@ -387,7 +394,7 @@ static int write_note(const char *ref, const char *commit, const struct pm_suite
 }
 
 /* The directory in which @path will be created; modifies @path. */
-static const char *parent_of(char *path)
+static const char *cut_to_parent_path(char *path)
 {
 	size_t len = strlen(path);
 
@@ -401,7 +408,7 @@ static const char *parent_of(char *path)
 	return path;
 }
 
-static int check_folder(const char *where, struct pm_error *err)
+static int check_history_folder(const char *where, struct pm_error *err)
 {
 	PM_AUTO_FREE char *copy = strdup(where);
 	const char *folder = where;
@@ -411,7 +418,7 @@ static int check_folder(const char *where, struct pm_error *err)
 	if (!copy)
 		return pm_error_no_memory(err);
 	if (stat(where, &found) < 0 && errno == ENOENT)
-		folder = parent_of(copy);
+		folder = cut_to_parent_path(copy);
 	if (stat(folder, &found) < 0)
 		r = -errno;
 	else if (!S_ISDIR(found.st_mode))
@@ -430,8 +437,8 @@ int pmdiff_history_check(const char *where, struct pm_error *err)
 	const char *ref;
 
 	if (!is_notes(where, &ref))
-		return check_folder(where, err);
-	return *ref ? pmdiff_notes_check(ref, err) : no_ref(where, err);
+		return check_history_folder(where, err);
+	return *ref ? pmdiff_notes_check(ref, err) : set_no_ref_error(where, err);
 }
 
 static void release_borrowed(struct pm_suite *suite)
@@ -456,7 +463,7 @@ static int borrow_suite(struct pm_suite *ret, const struct pm_suite *suite, char
 			r = pm_error_no_memory(err);
 		}
 		if (r == 0)
-			r = name_commit(&ret->cases.data[i].stat, commit, err);
+			r = set_joined_commit(&ret->cases.data[i].stat, commit, err);
 	}
 	return r;
 }
@@ -478,8 +485,9 @@ int pmdiff_history_write_suite(const char *where, const char *commit,
 	if (r < 0)
 		return r;
 	if (!is_notes(where, &ref))
-		return write_file(where, commit, &borrowed, err);
-	return *ref ? write_note(ref, commit, &borrowed, err) : no_ref(where, err);
+		return write_history_file(where, commit, &borrowed, err);
+	return *ref ? write_suite_as_note(ref, commit, &borrowed, err)
+		    : set_no_ref_error(where, err);
 }
 
 int pmdiff_history_write(const char *where, const char *commit,

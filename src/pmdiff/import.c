@@ -11,8 +11,8 @@ enum {
 };
 
 /* Prints the warnings of all cases. */
-static void tell_warnings(const struct pmdiff_options *options,
-			  const struct pm_suite *suite)
+static void report_import_warnings(const struct pmdiff_options *options,
+				   const struct pm_suite *suite)
 {
 	for (size_t i = 0; i < suite->cases.len; i++) {
 		const struct pm_suite_case *one = &suite->cases.data[i];
@@ -23,8 +23,8 @@ static void tell_warnings(const struct pmdiff_options *options,
 	}
 }
 
-static int write_suite(const struct pmdiff_options *options, const struct pm_suite *suite,
-		       struct pm_error *err)
+static int write_imported_suite(const struct pmdiff_options *options,
+				const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	int r = pm_sink_open(&sink, options->imported.path, FILE_MODE, err);
@@ -35,8 +35,9 @@ static int write_suite(const struct pmdiff_options *options, const struct pm_sui
 }
 
 /* The commit that the numbers belong to: from the user, else from the tool. */
-static int find_commit(const struct pmdiff_options *options, const struct pm_suite *suite,
-		       char **ret, struct pm_error *err)
+static int find_imported_commit(const struct pmdiff_options *options,
+				const struct pm_suite *suite, char **ret,
+				struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
 	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
@@ -57,11 +58,11 @@ static int find_commit(const struct pmdiff_options *options, const struct pm_sui
 	return r < 0 ? r : pm_stat_text(ret, commit.hash);
 }
 
-static int keep(const struct pmdiff_options *options, const struct pm_suite *suite,
-		struct pm_error *err)
+static int keep_imported_suite(const struct pmdiff_options *options,
+			       const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_AUTO_FREE char *commit = NULL;
-	int r = find_commit(options, suite, &commit, err);
+	int r = find_imported_commit(options, suite, &commit, err);
 
 	return r < 0 ? r
 		     : pmdiff_history_write_suite(options->history, commit, suite, err);
@@ -75,10 +76,10 @@ int pmdiff_import(const struct pmdiff_options *options, struct pm_error *err)
 
 	if (r < 0)
 		return r;
-	tell_warnings(options, &suite);
+	report_import_warnings(options, &suite);
 	if (options->history)
-		r = keep(options, &suite, err);
+		r = keep_imported_suite(options, &suite, err);
 	if (r == 0 && (!options->history || options->imported.path))
-		r = write_suite(options, &suite, err);
+		r = write_imported_suite(options, &suite, err);
 	return r;
 }

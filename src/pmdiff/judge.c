@@ -12,7 +12,8 @@ enum {
 
 /* ---- history ----------------------------------------------------------------------------- */
 
-static bool are_of_commit(const struct pm_stat *stats, size_t len, const char *commit)
+static bool are_stats_of_commit(const struct pm_stat *stats, size_t len,
+				const char *commit)
 {
 	for (size_t i = 0; i < len; i++)
 		if (stats[i].subjects.len > 0 && stats[i].subjects.data[0].commit &&
@@ -23,21 +24,21 @@ static bool are_of_commit(const struct pm_stat *stats, size_t len, const char *c
 
 /* Whether @commit is being judged; such a commit must not be part
  * of its own reference. */
-static bool is_judged(const struct pmdiff_inputs *inputs, const char *commit)
+static bool is_commit_judged(const struct pmdiff_inputs *inputs, const char *commit)
 {
 	const struct pmdiff_side *new = &inputs->sides[1];
 
 	if (new->commit)
 		return strcmp(new->commit, commit) == 0;
 	for (size_t i = 0; i < new->cases.len; i++)
-		if (are_of_commit(new->cases.data[i].stats.data,
-				  new->cases.data[i].stats.len, commit))
+		if (are_stats_of_commit(new->cases.data[i].stats.data,
+					new->cases.data[i].stats.len, commit))
 			return true;
-	return are_of_commit(new->stats.data, new->stats.len, commit);
+	return are_stats_of_commit(new->stats.data, new->stats.len, commit);
 }
 
-static void warn_of(const struct pmdiff_history *history,
-		    const struct pmdiff_options *options)
+static void report_history_warnings(const struct pmdiff_history *history,
+				    const struct pmdiff_options *options)
 {
 	for (size_t i = 0; i < history->warnings.len; i++)
 		pmdiff_say(options, "warning: %s", history->warnings.data[i]);
@@ -58,7 +59,7 @@ struct earlier {
 	cases;
 };
 
-static void release_earlier(struct earlier *earlier)
+static void earlier_release(struct earlier *earlier)
 {
 	pm_vec_release(&earlier->stats);
 	for (size_t i = 0; i < earlier->cases.len; i++)
@@ -67,7 +68,7 @@ static void release_earlier(struct earlier *earlier)
 	pmdiff_history_release(&earlier->history);
 }
 
-static int add_earlier(struct earlier *ret, const struct pm_suite_case *one)
+static int earlier_add_case(struct earlier *ret, const struct pm_suite_case *one)
 {
 	size_t at = 0;
 
@@ -81,8 +82,9 @@ static int add_earlier(struct earlier *ret, const struct pm_suite_case *one)
 	return pm_vec_push(&ret->cases.data[at].list, &one->stat);
 }
 
-static int read_earlier(struct earlier *ret, const struct pmdiff_inputs *inputs,
-			const struct pmdiff_options *options, struct pm_error *err)
+static int read_earlier_documents(struct earlier *ret, const struct pmdiff_inputs *inputs,
+				  const struct pmdiff_options *options,
+				  struct pm_error *err)
 {
 	const struct pmdiff_history *history = &ret->history;
 	int r;
@@ -94,14 +96,14 @@ static int read_earlier(struct earlier *ret, const struct pmdiff_inputs *inputs,
 	if (r == -ENOENT && options->action == PMDIFF_RUN)
 		return 0;
 	if (r == 0)
-		warn_of(history, options);
+		report_history_warnings(history, options);
 	for (size_t i = 0; i < history->commits.len && r == 0; i++) {
 		const struct pmdiff_history_commit *commit = &history->commits.data[i];
 
-		if (is_judged(inputs, commit->commit))
+		if (is_commit_judged(inputs, commit->commit))
 			continue;
 		for (size_t j = 0; j < commit->suite.cases.len && r == 0; j++)
-			if (add_earlier(ret, &commit->suite.cases.data[j]) < 0)
+			if (earlier_add_case(ret, &commit->suite.cases.data[j]) < 0)
 				r = pm_error_no_memory(err);
 	}
 	return r;
@@ -113,12 +115,12 @@ struct pointers {
 	PM_VEC(const struct pm_stat *) list;
 };
 
-static void release_pointers(struct pointers *pointers)
+static void pointers_release(struct pointers *pointers)
 {
 	pm_vec_release(&pointers->list);
 }
 
-static int point_at(struct pointers *ret, const struct pm_stat *stats, size_t len)
+static int point_at_stats(struct pointers *ret, const struct pm_stat *stats, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (pm_vec_push(&ret->list, &stats[i]) < 0)
@@ -132,22 +134,24 @@ struct compared {
 	PM_VEC(struct pointers) lists;
 };
 
-static void release_compared(struct compared *compared)
+static void compared_release(struct compared *compared)
 {
 	for (size_t i = 0; i < compared->lists.len; i++)
-		release_pointers(&compared->lists.data[i]);
+		pointers_release(&compared->lists.data[i]);
 	pm_vec_release(&compared->lists);
 	pm_vec_release(&compared->inputs);
 }
 
 /* The list is valid as long as @compared. */
-static int add_list(struct compared *compared, const struct pm_stat *stats, size_t len,
-		    const struct pm_stat *const **ret, size_t *ret_len)
+static int compared_add_list(struct compared *compared, const struct pm_stat *stats,
+			     size_t len, const struct pm_stat *const **ret,
+			     size_t *ret_len)
 {
 	struct pointers list = { 0 };
 
-	if (point_at(&list, stats, len) < 0 || pm_vec_push(&compared->lists, list) < 0) {
-		release_pointers(&list);
+	if (point_at_stats(&list, stats, len) < 0 ||
+	    pm_vec_push(&compared->lists, list) < 0) {
+		pointers_release(&list);
 		return -ENOMEM;
 	}
 	*ret = list.list.data;
@@ -155,8 +159,10 @@ static int add_list(struct compared *compared, const struct pm_stat *stats, size
 	return 0;
 }
 
-static int add_input(struct compared *compared, const struct pmdiff_side_case *base,
-		     const struct pmdiff_side_case *new, const struct earlier *earlier)
+static int compared_add_input(struct compared *compared,
+			      const struct pmdiff_side_case *base,
+			      const struct pmdiff_side_case *new,
+			      const struct earlier *earlier)
 {
 	const struct pmdiff_side_case *any = new ? new : base;
 	struct pm_compare_input input = {
@@ -167,10 +173,10 @@ static int add_input(struct compared *compared, const struct pmdiff_side_case *b
 		.functions_explain = any->explains,
 	};
 
-	if ((base && add_list(compared, base->stats.data, base->stats.len, &input.base,
-			      &input.base_len) < 0) ||
-	    (new &&add_list(compared, new->stats.data, new->stats.len, &input.new,
-			    &input.new_len) < 0))
+	if ((base && compared_add_list(compared, base->stats.data, base->stats.len,
+				       &input.base, &input.base_len) < 0) ||
+	    (new &&compared_add_list(compared, new->stats.data, new->stats.len,
+				     &input.new, &input.new_len) < 0))
 		return -ENOMEM;
 	for (size_t i = 0; earlier && i < earlier->cases.len; i++)
 		if (strcmp(earlier->cases.data[i].name, any->name) == 0) {
@@ -181,15 +187,18 @@ static int add_input(struct compared *compared, const struct pmdiff_side_case *b
 }
 
 /* In the order of the new side; cases that only the base has come last. */
-static int add_cases(struct compared *compared, const struct pmdiff_side sides[2],
-		     const struct pmdiff_options *options, const struct earlier *earlier)
+static int compared_add_cases(struct compared *compared,
+			      const struct pmdiff_side sides[2],
+			      const struct pmdiff_options *options,
+			      const struct earlier *earlier)
 {
 	for (size_t i = 0; i < sides[1].cases.len; i++) {
 		const struct pmdiff_side_case *new = &sides[1].cases.data[i];
 
 		if (pmdiff_is_case_wanted(options, new->name, new->group) &&
-		    add_input(compared, pmdiff_side_find_case(&sides[0], new->name), new,
-			      earlier) < 0)
+		    compared_add_input(compared,
+				       pmdiff_side_find_case(&sides[0], new->name), new,
+				       earlier) < 0)
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < sides[0].cases.len; i++) {
@@ -197,14 +206,15 @@ static int add_cases(struct compared *compared, const struct pmdiff_side sides[2
 
 		if (pmdiff_is_case_wanted(options, base->name, base->group) &&
 		    !pmdiff_side_find_case(&sides[1], base->name) &&
-		    add_input(compared, base, NULL, earlier) < 0)
+		    compared_add_input(compared, base, NULL, earlier) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int add_only(struct compared *compared, const struct pmdiff_side sides[2],
-		    const struct pm_compare_options *how)
+static int compared_add_only_input(struct compared *compared,
+				   const struct pmdiff_side sides[2],
+				   const struct pm_compare_options *how)
 {
 	/* The only document of `ab` contains both sides. */
 	const struct pmdiff_side *last = &sides[sides[1].stats.len > 0];
@@ -212,23 +222,25 @@ static int add_only(struct compared *compared, const struct pmdiff_side sides[2]
 					  .history_len = how->history_len,
 					  .functions_explain = sides[1].explains };
 
-	if (add_list(compared, sides[0].stats.data, sides[0].stats.len, &input.base,
-		     &input.base_len) < 0 ||
-	    add_list(compared, last->stats.data, last->stats.len, &input.new,
-		     &input.new_len) < 0)
+	if (compared_add_list(compared, sides[0].stats.data, sides[0].stats.len,
+			      &input.base, &input.base_len) < 0 ||
+	    compared_add_list(compared, last->stats.data, last->stats.len, &input.new,
+			      &input.new_len) < 0)
 		return -ENOMEM;
 	return pm_vec_push(&compared->inputs, input);
 }
 
-static int compare_counts(struct pm_comparison *ret, const struct pmdiff_side sides[2],
-			  const struct pmdiff_options *options,
-			  const struct earlier *earlier,
-			  const struct pm_compare_options *how, struct pm_error *err)
+static int compare_counts_of_sides(struct pm_comparison *ret,
+				   const struct pmdiff_side sides[2],
+				   const struct pmdiff_options *options,
+				   const struct earlier *earlier,
+				   const struct pm_compare_options *how,
+				   struct pm_error *err)
 {
-	PM_CLEANUP(release_compared) struct compared compared = { 0 };
+	PM_CLEANUP(compared_release) struct compared compared = { 0 };
 	bool cases = sides[0].cases.len + sides[1].cases.len > 0;
-	int r = cases ? add_cases(&compared, sides, options, earlier)
-		      : add_only(&compared, sides, how);
+	int r = cases ? compared_add_cases(&compared, sides, options, earlier)
+		      : compared_add_only_input(&compared, sides, how);
 
 	if (r < 0)
 		return pm_error_no_memory(err);
@@ -239,7 +251,7 @@ static int compare_counts(struct pm_comparison *ret, const struct pmdiff_side si
 }
 
 /* Replaces the names in the numbers by better ones that we know. */
-static int name_side(struct pm_compare_of *of, const struct pmdiff_side *side)
+static int set_compared_names(struct pm_compare_of *of, const struct pmdiff_side *side)
 {
 	struct {
 		char **to;
@@ -261,17 +273,17 @@ static int name_side(struct pm_compare_of *of, const struct pmdiff_side *side)
 	return 0;
 }
 
-static int name_sides(struct pm_comparison *comparison,
-		      const struct pmdiff_inputs *inputs)
+static int set_names_of_sides(struct pm_comparison *comparison,
+			      const struct pmdiff_inputs *inputs)
 {
-	int r = name_side(&comparison->base, &inputs->sides[0]);
+	int r = set_compared_names(&comparison->base, &inputs->sides[0]);
 
-	return r < 0 ? r : name_side(&comparison->new, &inputs->sides[1]);
+	return r < 0 ? r : set_compared_names(&comparison->new, &inputs->sides[1]);
 }
 
 /* Makes paths of sources relative to the repository: the worktree is
  * gone when they are read. */
-static void shorten_files(struct pm_comparison *comparison, const char *root)
+static void shorten_paths_below(struct pm_comparison *comparison, const char *root)
 {
 	size_t len = root ? strlen(root) : 0;
 
@@ -284,24 +296,25 @@ static void shorten_files(struct pm_comparison *comparison, const char *root)
 	}
 }
 
-static int shorten(struct pm_comparison *comparison, const struct pmdiff_inputs *inputs,
-		   struct pm_error *err)
+static int shorten_compared_paths(struct pm_comparison *comparison,
+				  const struct pmdiff_inputs *inputs,
+				  struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL;
 	int r;
 
 	for (size_t side = 0; side < PM_ARRAY_LEN(inputs->sides); side++)
-		shorten_files(comparison, inputs->sides[side].root);
+		shorten_paths_below(comparison, inputs->sides[side].root);
 	r = pmdiff_find_top(&top, err);
 	if (r == 0)
-		shorten_files(comparison, top);
+		shorten_paths_below(comparison, top);
 	return r;
 }
 
 int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		 const struct pmdiff_options *options, struct pm_error *err)
 {
-	PM_CLEANUP(release_earlier) struct earlier earlier = { 0 };
+	PM_CLEANUP(earlier_release) struct earlier earlier = { 0 };
 	struct pm_compare_options how = {
 		.gates = &options->gates,
 		.force = options->force,
@@ -311,23 +324,23 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		.acks = &options->acks,
 		.cases_left_out = options->case_pattern != NULL,
 	};
-	int r = read_earlier(&earlier, inputs, options, err);
+	int r = read_earlier_documents(&earlier, inputs, options, err);
 
 	*ret = (struct pm_comparison){ 0 };
 	if (r < 0)
 		return r;
 	how.history = earlier.stats.data;
 	how.history_len = earlier.stats.len;
-	r = inputs->recordings
-		    ? pm_compare_profiles(ret, inputs->profiles[0], inputs->profiles[1],
-					  &how, err)
-		    : compare_counts(ret, inputs->sides, options, &earlier, &how, err);
+	r = inputs->recordings ? pm_compare_profiles(ret, inputs->profiles[0],
+						     inputs->profiles[1], &how, err)
+			       : compare_counts_of_sides(ret, inputs->sides, options,
+							 &earlier, &how, err);
 	/* Files that have nothing in common are not a usage error. */
 	if (r == -EINVAL)
 		r = -EXDEV;
-	if ((r == 0 || r == -EXDEV) && name_sides(ret, inputs) < 0)
+	if ((r == 0 || r == -EXDEV) && set_names_of_sides(ret, inputs) < 0)
 		r = pm_error_no_memory(err);
-	return r < 0 ? r : shorten(ret, inputs, err);
+	return r < 0 ? r : shorten_compared_paths(ret, inputs, err);
 }
 
 int pmdiff_check_gates(const struct pmdiff_side sides[2],
@@ -339,7 +352,7 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 					  .gates_default = { -1, -1, -1 },
 					  .seed = SEED };
 	struct pm_error why = { .offset = -1 };
-	int r = compare_counts(&comparison, sides, options, NULL, &how, &why);
+	int r = compare_counts_of_sides(&comparison, sides, options, NULL, &how, &why);
 
 	/* Other problems will be reported when all runs are compared. */
 	if (r != -ENOENT)
@@ -350,8 +363,8 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 
 /* ---- keeping ----------------------------------------------------------------------------- */
 
-static const struct pm_suite *find_kept(const struct pmdiff_history *history,
-					const char *commit)
+static const struct pm_suite *find_suite_of_commit(const struct pmdiff_history *history,
+						   const char *commit)
 {
 	for (size_t i = 0; i < history->commits.len; i++)
 		if (strcmp(history->commits.data[i].commit, commit) == 0)
@@ -359,7 +372,7 @@ static const struct pm_suite *find_kept(const struct pmdiff_history *history,
 	return NULL;
 }
 
-static void release_suite(struct pm_suite *suite)
+static void release_joined_suite(struct pm_suite *suite)
 {
 	for (size_t i = 0; i < suite->cases.len; i++)
 		pm_stat_join_release(&suite->cases.data[i].stat);
@@ -368,8 +381,8 @@ static void release_suite(struct pm_suite *suite)
 
 /* Joins the runs of each case into one document. Everything except the arrays
  * is borrowed from @side. */
-static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
-		     struct pm_error *err)
+static int join_runs_of_side(struct pm_suite *ret, const struct pmdiff_side *side,
+			     struct pm_error *err)
 {
 	bool cases = side->cases.len > 0;
 	int r = 0;
@@ -392,8 +405,8 @@ static int join_side(struct pm_suite *ret, const struct pmdiff_side *side,
 
 /* Cases that --case has left out keep their entry in the history.
  * Borrowed like the others. */
-static int add_left_out(struct pm_suite *ret, const struct pm_suite *kept,
-			struct pm_error *err)
+static int add_left_out_cases(struct pm_suite *ret, const struct pm_suite *kept,
+			      struct pm_error *err)
 {
 	int r = 0;
 
@@ -413,14 +426,16 @@ static int add_left_out(struct pm_suite *ret, const struct pm_suite *kept,
 }
 
 /* @kept: the commit's entry in the history; NULL: none. */
-static int keep_side(const struct pmdiff_side *side, const struct pm_suite *kept,
-		     const struct pmdiff_options *options, struct pm_error *err)
+static int keep_side_in_history(const struct pmdiff_side *side,
+				const struct pm_suite *kept,
+				const struct pmdiff_options *options,
+				struct pm_error *err)
 {
-	PM_CLEANUP(release_suite) struct pm_suite suite = { 0 };
-	int r = join_side(&suite, side, err);
+	PM_CLEANUP(release_joined_suite) struct pm_suite suite = { 0 };
+	int r = join_runs_of_side(&suite, side, err);
 
 	if (r == 0 && kept && options->case_pattern && suite.cases.len > 0)
-		r = add_left_out(&suite, kept, err);
+		r = add_left_out_cases(&suite, kept, err);
 	return r < 0 || suite.cases.len == 0
 		       ? r
 		       : pmdiff_history_write_suite(options->history, side->commit,
@@ -440,10 +455,11 @@ int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options 
 		r = 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(inputs->sides) && r == 0; i++) {
 		const struct pmdiff_side *side = &inputs->sides[i];
-		const struct pm_suite *kept = find_kept(&history, side->commit);
+		const struct pm_suite *kept =
+			find_suite_of_commit(&history, side->commit);
 
 		if (i > 0 || !kept)
-			r = keep_side(side, kept, options, err);
+			r = keep_side_in_history(side, kept, options, err);
 	}
 	return r;
 }

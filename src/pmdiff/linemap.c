@@ -35,7 +35,7 @@ void pmdiff_linemap_free(struct pmdiff_linemap *map)
 /* ---- git's output ---------------------------------------------------------------------- */
 
 /* "12" or "12,3"; a missing length is 1. */
-static bool take_range(const char **at, uint32_t *from, uint32_t *len)
+static bool parse_hunk_range(const char **at, uint32_t *from, uint32_t *len)
 {
 	char *end;
 	unsigned long value = strtoul(*at, &end, 10);
@@ -56,17 +56,18 @@ static bool take_range(const char **at, uint32_t *from, uint32_t *len)
 }
 
 /* "@@ -12,3 +12 @@" */
-static bool parse_hunk(const char *line, struct hunk *ret)
+static bool parse_hunk_header(const char *line, struct hunk *ret)
 {
 	const char *at = line + strlen("@@ -");
 
-	if (!take_range(&at, &ret->base, &ret->base_len) || strncmp(at, " +", 2) != 0)
+	if (!parse_hunk_range(&at, &ret->base, &ret->base_len) ||
+	    strncmp(at, " +", 2) != 0)
 		return false;
 	at += 2;
-	return take_range(&at, &ret->head, &ret->head_len);
+	return parse_hunk_range(&at, &ret->head, &ret->head_len);
 }
 
-static int add_file(struct pmdiff_linemap *map, const char *name)
+static int linemap_add_file(struct pmdiff_linemap *map, const char *name)
 {
 	struct file file = { .name = strdup(name) };
 
@@ -77,20 +78,20 @@ static int add_file(struct pmdiff_linemap *map, const char *name)
 }
 
 /* Takes the name after "--- a/". git appends a tab to a name that contains a blank. */
-static int take_name(struct pmdiff_linemap *map, char *name)
+static int linemap_take_file_name(struct pmdiff_linemap *map, char *name)
 {
 	size_t len = strlen(name);
 
 	if (len > 0 && name[len - 1] == '\t')
 		name[len - 1] = '\0';
-	return add_file(map, name);
+	return linemap_add_file(map, name);
 }
 
 /* Lines of the text itself also start with "+" or "-", but they follow the header
  * of a hunk, which contains their number. The hunks of a new file, or of a file
  * whose name git has quoted, must not count for the previous file: such a file gets
  * a name that no file has. */
-static int parse(struct pmdiff_linemap *map, char *text)
+static int linemap_parse_diff(struct pmdiff_linemap *map, char *text)
 {
 	uint64_t skip = 0;
 	char *line;
@@ -104,11 +105,11 @@ static int parse(struct pmdiff_linemap *map, char *text)
 			continue;
 		}
 		if (strncmp(line, "--- a/", 6) == 0)
-			r = take_name(map, line + 6);
+			r = linemap_take_file_name(map, line + 6);
 		else if (strncmp(line, "--- ", 4) == 0)
-			r = add_file(map, "");
+			r = linemap_add_file(map, "");
 		else if (strncmp(line, "@@ -", 4) == 0 && map->files.len > 0 &&
-			 parse_hunk(line, &hunk)) {
+			 parse_hunk_header(line, &hunk)) {
 			struct file *file = &map->files.data[map->files.len - 1];
 
 			skip = (uint64_t)hunk.base_len + hunk.head_len;
@@ -123,7 +124,7 @@ static int parse(struct pmdiff_linemap *map, char *text)
 int pmdiff_linemap_parse(struct pmdiff_linemap **ret, char *text)
 {
 	struct pmdiff_linemap *map = calloc(1, sizeof(*map));
-	int r = map ? parse(map, text) : -ENOMEM;
+	int r = map ? linemap_parse_diff(map, text) : -ENOMEM;
 
 	if (r < 0)
 		pmdiff_linemap_free(map);
@@ -152,7 +153,7 @@ int pmdiff_linemap_new(struct pmdiff_linemap **ret, const char *base, const char
 
 /* ---- lines ----------------------------------------------------------------------------- */
 
-static uint32_t line_in(const struct file *file, uint32_t line)
+static uint32_t map_line_in_file(const struct file *file, uint32_t line)
 {
 	int64_t shift = 0;
 
@@ -182,6 +183,6 @@ uint32_t pmdiff_linemap_of(void *of, const char *file, uint32_t line)
 
 	for (size_t i = 0; i < map->files.len; i++)
 		if (strcmp(map->files.data[i].name, file) == 0)
-			return line_in(&map->files.data[i], line);
+			return map_line_in_file(&map->files.data[i], line);
 	return line;
 }

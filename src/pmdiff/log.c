@@ -7,7 +7,7 @@ enum {
 	LINE_BYTES_MAX = 4000, /* longer lines are truncated */
 };
 
-static size_t count_lines(FILE *file)
+static size_t count_log_lines(FILE *file)
 {
 	size_t lines = 0;
 	int c, last = '\n';
@@ -28,7 +28,7 @@ void pmdiff_log_show(const char *path, size_t lines)
 
 	if (!file)
 		return;
-	all = count_lines(file);
+	all = count_log_lines(file);
 	rewind(file);
 	if (all > lines)
 		fprintf(stderr, "  … %zu lines before\n", all - lines);

@@ -13,7 +13,7 @@
 
 /* Writing may fail here, too. The whole help has to fit into the buffer, because the
  * error of any write but the last one is lost. */
-static int tell(enum pmdiff_action action, struct pm_error *err)
+static int pmdiff_print_usage(enum pmdiff_action action, struct pm_error *err)
 {
 	static char buffer[1 << 14];
 	struct pm_sink sink = { .file = stdout };
@@ -26,7 +26,7 @@ static int tell(enum pmdiff_action action, struct pm_error *err)
 	return pm_sink_close(&sink, err);
 }
 
-static int fail(const struct pm_error *err, int status)
+static int print_error_for_status(const struct pm_error *err, int status)
 {
 	pm_error_print(err, "pmdiff", stderr);
 	return status;
@@ -45,7 +45,8 @@ static int status_of_error(int error)
 }
 
 /* Prints several differences on separate lines, because one line would be too short. */
-static void fail_to_compare(const struct pm_comparison *comparison, struct pm_error *err)
+static void print_differences(const struct pm_comparison *comparison,
+			      struct pm_error *err)
 {
 	size_t len = comparison->differences.len;
 
@@ -64,9 +65,9 @@ static void fail_to_compare(const struct pm_comparison *comparison, struct pm_er
 
 /* Also writes the failure to the documents. A second failure is only printed; the first
  * one determines the status. */
-static int fail_in_documents(const struct pmdiff_options *options,
-			     const struct pm_comparison *comparison,
-			     const struct pm_error *why, int status)
+static int write_failure_to_documents(const struct pmdiff_options *options,
+				      const struct pm_comparison *comparison,
+				      const struct pm_error *why, int status)
 {
 	struct pm_error err = { .offset = -1 };
 
@@ -76,12 +77,13 @@ static int fail_in_documents(const struct pmdiff_options *options,
 }
 
 /* For failures before there are two sides. */
-static int fail_early(const struct pmdiff_options *options, const struct pm_error *why,
-		      int status)
+static int write_early_failure(const struct pmdiff_options *options,
+			       const struct pm_error *why, int status)
 {
 	const struct pm_comparison nothing = { 0 };
 
-	return fail_in_documents(options, &nothing, why, fail(why, status));
+	return write_failure_to_documents(options, &nothing, why,
+					  print_error_for_status(why, status));
 }
 
 /* @workshop: the place where the sides were measured; NULL: they are files. */
@@ -97,24 +99,24 @@ static int judge_and_print(const struct pmdiff_inputs *inputs,
 	int ret = pmdiff_judge(&comparison, inputs, options, &err);
 
 	if (ret < 0) {
-		fail_to_compare(&comparison, &err);
-		return fail_in_documents(options, &comparison, &err,
-					 status_of_error(ret));
+		print_differences(&comparison, &err);
+		return write_failure_to_documents(options, &comparison, &err,
+						  status_of_error(ret));
 	}
 	if (workshop)
 		ret = pmdiff_profile(&comparison, workshop, inputs->sides, &err);
 	if (ret < 0 || pmdiff_print_comparison(options, &shown, &err) < 0)
-		return fail(&err, PM_STATUS_FAILED);
+		return print_error_for_status(&err, PM_STATUS_FAILED);
 	return pmdiff_status_of(&comparison, options);
 }
 
-static int compare(const struct pmdiff_options *options)
+static int compare_given_files(const struct pmdiff_options *options)
 {
 	PM_CLEANUP(pmdiff_inputs_release) struct pmdiff_inputs inputs = { 0 };
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_read(&inputs, options, &err);
 
-	return ret < 0 ? fail_early(options, &err, status_of_error(ret))
+	return ret < 0 ? write_early_failure(options, &err, status_of_error(ret))
 		       : judge_and_print(&inputs, options, NULL);
 }
 
@@ -134,7 +136,7 @@ static int status_of_run(int error)
 	}
 }
 
-static int run(const struct pmdiff_options *options)
+static int measure_and_compare(const struct pmdiff_options *options)
 {
 	PM_CLEANUP(pmdiff_inputs_release) struct pmdiff_inputs inputs = { 0 };
 	struct pmdiff_workshop workshop;
@@ -142,7 +144,7 @@ static int run(const struct pmdiff_options *options)
 	int status, ret = pmdiff_measure(inputs.sides, &workshop, options, &err);
 
 	if (ret < 0)
-		return fail_early(options, &err, status_of_run(ret));
+		return write_early_failure(options, &err, status_of_run(ret));
 	status = judge_and_print(&inputs, options, &workshop);
 	pmdiff_workshop_release(&workshop);
 	/* There may be a thousand, and the user has not asked for them. */
@@ -151,79 +153,81 @@ static int run(const struct pmdiff_options *options)
 	/* Results are printed before this, because a full disk must not cost the
 	 * user a long measurement. */
 	ret = pmdiff_keep(&inputs, options, &err);
-	return ret < 0 ? fail(&err, PM_STATUS_FAILED) : status;
+	return ret < 0 ? print_error_for_status(&err, PM_STATUS_FAILED) : status;
 }
 
-static int bisect(const struct pmdiff_options *options)
+static int bisect_and_print(const struct pmdiff_options *options)
 {
 	struct pm_sink sink = { .file = stdout };
 	struct pm_error err = { .offset = -1 };
 	int found = pmdiff_bisect(options, sink.file, &err);
 
 	if (found < 0)
-		return fail(&err, status_of_run(found));
+		return print_error_for_status(&err, status_of_run(found));
 	if (pm_sink_close(&sink, &err) < 0)
-		return fail(&err, PM_STATUS_FAILED);
+		return print_error_for_status(&err, PM_STATUS_FAILED);
 	return found == 0 ? PMDIFF_STATUS_FINE : PMDIFF_STATUS_INCONCLUSIVE;
 }
 
-static int trend(const struct pmdiff_options *options)
+static int judge_and_print_trend(const struct pmdiff_options *options)
 {
 	PM_CLEANUP(pm_trends_release) struct pm_trends trends = { 0 };
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_trend(&trends, options, &err);
 
 	if (ret < 0)
-		return fail(&err, status_of_error(ret));
+		return print_error_for_status(&err, status_of_error(ret));
 	return pmdiff_print_trends(options, &trends, &err) < 0
-		       ? fail(&err, PM_STATUS_FAILED)
+		       ? print_error_for_status(&err, PM_STATUS_FAILED)
 		       : PMDIFF_STATUS_FINE;
 }
 
-static int ack(const struct pmdiff_options *options)
+static int accept_and_print(const struct pmdiff_options *options)
 {
 	struct pm_sink sink = { .file = stdout };
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_ack(options, sink.file, &err);
 
 	if (ret < 0)
-		return fail(&err, status_of_error(ret));
-	return pm_sink_close(&sink, &err) < 0 ? fail(&err, PM_STATUS_FAILED)
-					      : PMDIFF_STATUS_FINE;
+		return print_error_for_status(&err, status_of_error(ret));
+	return pm_sink_close(&sink, &err) < 0
+		       ? print_error_for_status(&err, PM_STATUS_FAILED)
+		       : PMDIFF_STATUS_FINE;
 }
 
-static int import(const struct pmdiff_options *options)
+static int import_foreign_result(const struct pmdiff_options *options)
 {
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_import(options, &err);
 
-	return ret < 0 ? fail(&err, status_of_error(ret)) : PMDIFF_STATUS_FINE;
+	return ret < 0 ? print_error_for_status(&err, status_of_error(ret))
+		       : PMDIFF_STATUS_FINE;
 }
 
-static int act(const struct pmdiff_options *options)
+static int perform_action(const struct pmdiff_options *options)
 {
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_print_check(options, &err);
 
 	if (ret < 0)
-		return fail(&err, status_of_run(ret));
+		return print_error_for_status(&err, status_of_run(ret));
 	switch (options->action) {
 	case PMDIFF_RUN:
-		return run(options);
+		return measure_and_compare(options);
 	case PMDIFF_BISECT:
-		return bisect(options);
+		return bisect_and_print(options);
 	case PMDIFF_TREND:
-		return trend(options);
+		return judge_and_print_trend(options);
 	case PMDIFF_IMPORT:
-		return import(options);
+		return import_foreign_result(options);
 	case PMDIFF_ACK:
-		return ack(options);
+		return accept_and_print(options);
 	case PMDIFF_COMPARE:
 	case PMDIFF_HELP:
 	case PMDIFF_TELL_VERSION:
 		break;
 	}
-	return compare(options);
+	return compare_given_files(options);
 }
 
 int main(int argc, char **argv)
@@ -237,12 +241,14 @@ int main(int argc, char **argv)
 	ret = pmdiff_options_parse(&options, argc, argv, &err);
 	if (ret == 0 &&
 	    (options.action == PMDIFF_HELP || options.action == PMDIFF_TELL_VERSION)) {
-		ret = tell(options.action, &err);
-		status = ret < 0 ? fail(&err, PM_STATUS_FAILED) : PMDIFF_STATUS_FINE;
+		ret = pmdiff_print_usage(options.action, &err);
+		status = ret < 0 ? print_error_for_status(&err, PM_STATUS_FAILED)
+				 : PMDIFF_STATUS_FINE;
 	} else {
 		if (ret == 0)
 			ret = pmdiff_options_complete(&options, &err);
-		status = ret < 0 ? fail(&err, status_of_error(ret)) : act(&options);
+		status = ret < 0 ? print_error_for_status(&err, status_of_error(ret))
+				 : perform_action(&options);
 	}
 	pmdiff_options_release(&options);
 	return status;

@@ -17,7 +17,7 @@ enum {
 };
 
 /* SplitMix64 of Steele, Lea and Flood (2014). */
-static uint64_t next_random(struct pmdiff_meter *meter)
+static uint64_t next_random_number(struct pmdiff_meter *meter)
 {
 	uint64_t z = meter->random += UINT64_C(0x9e3779b97f4a7c15);
 
@@ -32,8 +32,8 @@ struct words {
 	PM_VEC(const char *) list;
 };
 
-static int add_texts(struct words *words, const char *option,
-		     const struct pmdiff_texts *texts)
+static int words_add_option_texts(struct words *words, const char *option,
+				  const struct pmdiff_texts *texts)
 {
 	int r = 0;
 
@@ -45,7 +45,7 @@ static int add_texts(struct words *words, const char *option,
 	return r;
 }
 
-static int add_words(struct words *words, const char *const *list)
+static int words_add_list(struct words *words, const char *const *list)
 {
 	int r = 0;
 
@@ -54,7 +54,7 @@ static int add_words(struct words *words, const char *const *list)
 	return r;
 }
 
-static bool is_missing(const struct pmdiff_tree *tree, const char *name)
+static bool is_function_missing(const struct pmdiff_tree *tree, const char *name)
 {
 	for (size_t i = 0; i < tree->missing.len; i++)
 		if (strcmp(tree->missing.data[i].name, name) == 0)
@@ -62,7 +62,7 @@ static bool is_missing(const struct pmdiff_tree *tree, const char *name)
 	return false;
 }
 
-static int add_missing(struct pmdiff_tree *tree, const char *name, const char *more)
+static int tree_add_missing(struct pmdiff_tree *tree, const char *name, const char *more)
 {
 	struct pmdiff_missing missing = { name, strdup(more) };
 	int r = missing.more ? pm_vec_push(&tree->missing, missing) : -ENOMEM;
@@ -79,48 +79,51 @@ void pmdiff_tree_forget_missing(struct pmdiff_tree *tree)
 	pm_vec_release(&tree->missing);
 }
 
-static int add_functions(struct words *words, const struct pmdiff_meter *meter,
-			 const struct pmdiff_tree *tree)
+static int words_add_functions(struct words *words, const struct pmdiff_meter *meter,
+			       const struct pmdiff_tree *tree)
 {
 	const struct pmdiff_texts *functions = &meter->measured->functions;
 	int r = 0;
 
 	if (meter->all_functions)
-		return add_words(words, (const char *const[]){ "--fn", "*", NULL });
+		return words_add_list(words, (const char *const[]){ "--fn", "*", NULL });
 	for (size_t i = 0; i < functions->list.len && r == 0; i++) {
 		const char *name = functions->list.data[i];
 
-		if (!is_missing(tree, name))
-			r = add_words(words, (const char *const[]){ "--fn", name, NULL });
+		if (!is_function_missing(tree, name))
+			r = words_add_list(words,
+					   (const char *const[]){ "--fn", name, NULL });
 	}
 	return r;
 }
 
-static int fill_words(struct words *words, const struct pmdiff_meter *meter,
-		      const struct pmdiff_tree *tree, const char *timeout,
-		      const char *marked)
+static int fill_pmstat_words(struct words *words, const struct pmdiff_meter *meter,
+			     const struct pmdiff_tree *tree, const char *timeout,
+			     const char *marked)
 {
 	const struct pmdiff_measured *measured = meter->measured;
-	int r = add_words(words, (const char *const[]){ meter->pmstat, "--json", "-q",
-							"-o", meter->document, NULL });
+	int r = words_add_list(words,
+			       (const char *const[]){ meter->pmstat, "--json", "-q", "-o",
+						      meter->document, NULL });
 
 	if (r == 0 && meter->engine)
-		r = add_words(words,
-			      (const char *const[]){ "--engine", meter->engine, NULL });
+		r = words_add_list(
+			words, (const char *const[]){ "--engine", meter->engine, NULL });
 	if (r == 0 && marked)
 		r = pm_vec_push(&words->list, marked);
 	if (r == 0 && timeout)
-		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
+		r = words_add_list(words,
+				   (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
-		r = add_texts(words, "-e", &measured->events);
+		r = words_add_option_texts(words, "-e", &measured->events);
 	if (r == 0)
-		r = add_functions(words, meter, tree);
+		r = words_add_functions(words, meter, tree);
 	if (r == 0)
-		r = add_texts(words, "--range", &measured->ranges);
+		r = words_add_option_texts(words, "--range", &measured->ranges);
 	if (r == 0)
 		r = pm_vec_push(&words->list, "--");
 	if (r == 0)
-		r = add_words(words, measured->command);
+		r = words_add_list(words, measured->command);
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
@@ -128,10 +131,10 @@ static int fill_words(struct words *words, const struct pmdiff_meter *meter,
  * the stack, and thus, by chance, the speed of the command. Therefore each run gets
  * another length. Not so in a simulation: the loader searches the environment, so results
  * that are otherwise always the same would vary. */
-static char *padding(struct pmdiff_meter *meter)
+static char *make_padding_variable(struct pmdiff_meter *meter)
 {
 	static const char name[] = "PMDIFF_PADDING=";
-	size_t len = meter->simulated ? 0 : next_random(meter) % PADDING_MAX;
+	size_t len = meter->simulated ? 0 : next_random_number(meter) % PADDING_MAX;
 	char *text = malloc(sizeof(name) + len);
 
 	if (!text)
@@ -162,7 +165,8 @@ int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter)
 static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
 	uint64_t timeout_ns = meter->measured->timeout_ns;
-	PM_AUTO_FREE char *scratch = NULL, *pad = padding(meter), *timeout = NULL;
+	PM_AUTO_FREE char *scratch = NULL, *pad = make_padding_variable(meter),
+			  *timeout = NULL;
 	PM_AUTO_FREE char *marked = NULL;
 	PM_AUTO_CLOSE int log = open(
 		meter->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
@@ -182,7 +186,7 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 	if (r == 0)
 		r = pmdiff_meter_marked(&marked, meter);
 	if (r == 0)
-		r = fill_words(&words, meter, tree, timeout, marked);
+		r = fill_pmstat_words(&words, meter, tree, timeout, marked);
 	if (r == 0) {
 		process.argv = words.list.data;
 		process.env = (const char *const[]){ scratch, pad, NULL };
@@ -195,8 +199,8 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 
 /* ---- failures ------------------------------------------------------------------------ */
 
-static int bad_commit(struct pm_error *err, const struct pmdiff_tree *tree,
-		      const char *what)
+static int set_bad_commit_error(struct pm_error *err, const struct pmdiff_tree *tree,
+				const char *what)
 {
 	if (!tree->role)
 		return pm_error_set(err, PMDIFF_BAD_COMMIT, "%s", what);
@@ -205,8 +209,9 @@ static int bad_commit(struct pm_error *err, const struct pmdiff_tree *tree,
 			    tree->commit->hash, tree->commit->subject, what);
 }
 
-static int not_found(struct pm_error *err, const struct pmdiff_meter *meter,
-		     struct pmdiff_tree *tree)
+static int set_command_missing_error(struct pm_error *err,
+				     const struct pmdiff_meter *meter,
+				     struct pmdiff_tree *tree)
 {
 	char what[PM_ERROR_TEXT_MAX];
 
@@ -216,14 +221,14 @@ static int not_found(struct pm_error *err, const struct pmdiff_meter *meter,
 		 meter->measured->command[0],
 		 meter->options->measured.build ? ": does the build make it?"
 						: ", and nothing was built");
-	bad_commit(err, tree, what);
+	set_bad_commit_error(err, tree, what);
 	pm_error_fix(err, "--build CMD, which makes it; or commit it");
 	return PMDIFF_BAD_COMMIT;
 }
 
 /* Reports the reason that pmstat has printed. */
-static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
-			 const struct pmdiff_tree *tree)
+static int set_pmstat_error(struct pm_error *err, const struct pmdiff_meter *meter,
+			    const struct pmdiff_tree *tree)
 {
 	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
 	PM_AUTO_FREE char *fix = pmdiff_log_find(meter->log, "pmstat: try: ");
@@ -233,7 +238,7 @@ static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	if (!why && !meter->brief)
 		pmdiff_log_show(meter->log, RUN_LINES);
 	snprintf(what, sizeof(what), "pmstat: %.400s", why ? why : "failed, see above");
-	bad_commit(err, tree, what);
+	set_bad_commit_error(err, tree, what);
 	if (fix)
 		pm_error_fix(err, "%s", fix);
 	else if (statvfs(tree->path, &disk) == 0 && (disk.f_flag & ST_NOEXEC))
@@ -241,8 +246,8 @@ static int pmstat_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	return PMDIFF_BAD_COMMIT;
 }
 
-static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
-		      const struct pmdiff_tree *tree, const struct pm_stat_run *run)
+static int set_run_error(struct pm_error *err, const struct pmdiff_meter *meter,
+			 const struct pmdiff_tree *tree, const struct pm_stat_run *run)
 {
 	const char *command = meter->measured->command[0];
 	char what[PM_ERROR_TEXT_MAX];
@@ -250,7 +255,7 @@ static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	if (run->stopped && meter->measured->timeout_ns) {
 		snprintf(what, sizeof(what), "%.200s took longer than --timeout allows",
 			 command);
-		return bad_commit(err, tree, what);
+		return set_bad_commit_error(err, tree, what);
 	}
 	if (!meter->brief)
 		pmdiff_log_show(meter->log, RUN_LINES);
@@ -260,13 +265,13 @@ static int run_failed(struct pm_error *err, const struct pmdiff_meter *meter,
 	else
 		snprintf(what, sizeof(what), "%.200s was ended by signal %d", command,
 			 run->signal);
-	return bad_commit(err, tree, what);
+	return set_bad_commit_error(err, tree, what);
 }
 
 /* ---- the document of a run ----------------------------------------------------------- */
 
 /* Converts a path in a worktree to the corresponding path in the user's working tree. */
-static int set_path(char **path, const char *tree, const char *top)
+static int set_path_of_user(char **path, const char *tree, const char *top)
 {
 	size_t len = strlen(tree);
 	char *own;
@@ -280,21 +285,21 @@ static int set_path(char **path, const char *tree, const char *top)
 	return 0;
 }
 
-static int set_paths(struct pm_stat *stat, const char *tree, const char *top)
+static int set_stat_paths(struct pm_stat *stat, const char *tree, const char *top)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < stat->scopes.len && r == 0; i++) {
 		struct pm_stat_scope *scope = &stat->scopes.data[i];
 
-		r = set_path(&scope->module, tree, top);
+		r = set_path_of_user(&scope->module, tree, top);
 		if (r == 0)
-			r = set_path(&scope->file, tree, top);
+			r = set_path_of_user(&scope->file, tree, top);
 	}
 	return r;
 }
 
-static int set_commit(struct pm_stat *stat, const struct pmdiff_commit *commit)
+static int set_stat_commit(struct pm_stat *stat, const struct pmdiff_commit *commit)
 {
 	for (size_t i = 0; i < stat->subjects.len; i++) {
 		struct pm_stat_subject *subject = &stat->subjects.data[i];
@@ -309,8 +314,8 @@ static int set_commit(struct pm_stat *stat, const struct pmdiff_commit *commit)
 	return 0;
 }
 
-static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
-			 const struct pmdiff_tree *tree, struct pm_error *err)
+static int read_pmstat_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
+				const struct pmdiff_tree *tree, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(meter->document, O_RDONLY | O_CLOEXEC);
 	struct pm_stat stat;
@@ -323,11 +328,11 @@ static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
 	if (r < 0)
 		return r;
 	if (stat.runs.len == 0)
-		r = bad_commit(err, tree, "pmstat has not run it");
+		r = set_bad_commit_error(err, tree, "pmstat has not run it");
 	else if (!pm_stat_run_ended_well(&stat.runs.data[0]))
-		r = run_failed(err, meter, tree, &stat.runs.data[0]);
-	else if (set_paths(&stat, tree->path, meter->top) < 0 ||
-		 set_commit(&stat, tree->commit) < 0)
+		r = set_run_error(err, meter, tree, &stat.runs.data[0]);
+	else if (set_stat_paths(&stat, tree->path, meter->top) < 0 ||
+		 set_stat_commit(&stat, tree->commit) < 0)
 		r = pm_error_no_memory(err);
 	if (r < 0) {
 		pm_stat_release(&stat);
@@ -342,7 +347,7 @@ static int read_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
  * that is new in the other. If so, it is not requested here any more. At least one
  * function must remain, because otherwise engines that only see functions would not be
  * the same on both sides. */
-static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
+static bool learn_missing_function(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 {
 	const struct pmdiff_texts *functions = &meter->measured->functions;
 	PM_AUTO_FREE char *why = pmdiff_log_find(meter->log, "pmstat: ");
@@ -359,15 +364,15 @@ static bool learn_missing(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 			     name) < 0)
 			said = NULL;
 		at = said ? strstr(why, said) : NULL;
-		if (at && !is_missing(tree, name))
-			return add_missing(tree, name, at + strlen(said)) == 0;
+		if (at && !is_function_missing(tree, name))
+			return tree_add_missing(tree, name, at + strlen(said)) == 0;
 	}
 	return false;
 }
 
 /* Without a document, pmstat has not started the command, or has failed itself. */
-static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
-			struct pmdiff_tree *tree, struct pm_error *err)
+static int measure_tree_once(struct pm_stat *ret, struct pmdiff_meter *meter,
+			     struct pmdiff_tree *tree, struct pm_error *err)
 {
 	int status;
 
@@ -382,19 +387,20 @@ static int measure_once(struct pm_stat *ret, struct pmdiff_meter *meter,
 			return pm_error_set(err, status, "cannot run %s: %s",
 					    meter->pmstat, strerror(-status));
 		if (access(meter->document, F_OK) == 0)
-			return read_document(ret, meter, tree, err);
-	} while (status != PM_STATUS_NOT_FOUND && learn_missing(meter, tree));
+			return read_pmstat_document(ret, meter, tree, err);
+	} while (status != PM_STATUS_NOT_FOUND && learn_missing_function(meter, tree));
 	pmdiff_progress_clear(&meter->progress);
 	if (status != PM_STATUS_NOT_FOUND && meter->all_functions)
 		meter->no_functions = pmdiff_log_find(meter->log, "pmstat: ");
-	return status == PM_STATUS_NOT_FOUND ? not_found(err, meter, tree)
-					     : pmstat_failed(err, meter, tree);
+	return status == PM_STATUS_NOT_FOUND ? set_command_missing_error(err, meter, tree)
+					     : set_pmstat_error(err, meter, tree);
 }
 
 /* ---- all runs ------------------------------------------------------------------------ */
 
-static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
-			struct pmdiff_side *side, bool warmup, struct pm_error *err)
+static int measure_tree_into_side(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
+				  struct pmdiff_side *side, bool warmup,
+				  struct pm_error *err)
 {
 	struct pm_stat stat;
 	int r;
@@ -406,7 +412,7 @@ static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
 			     (unsigned long long)meter->progress.done + 1,
 			     (unsigned long long)meter->progress.runs,
 			     tree->role ? tree->role : tree->commit->subject);
-	r = measure_once(&stat, meter, tree, err);
+	r = measure_tree_once(&stat, meter, tree, err);
 	if (r < 0)
 		return r;
 	pmdiff_progress_step(&meter->progress);
@@ -418,59 +424,60 @@ static int measure_into(struct pmdiff_meter *meter, struct pmdiff_tree *tree,
 
 /* Measures each tree once. The order is random, so that periodic activity of the machine
  * does not always affect the same tree. */
-static int measure_round(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
-			 struct pmdiff_side *sides, size_t len, bool warmup,
-			 struct pm_error *err)
+static int measure_trees_once(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
+			      struct pmdiff_side *sides, size_t len, bool warmup,
+			      struct pm_error *err)
 {
-	size_t first = len > 1 ? next_random(meter) % len : 0;
+	size_t first = len > 1 ? next_random_number(meter) % len : 0;
 	int r = 0;
 
 	for (size_t i = 0; i < len && r == 0; i++) {
 		size_t at = (first + i) % len;
 
-		r = measure_into(meter, &trees[at], &sides[at], warmup, err);
+		r = measure_tree_into_side(meter, &trees[at], &sides[at], warmup, err);
 		trees[at].failed = r < 0;
 	}
 	return r;
 }
 
-static void say_missing(const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
-			const struct pmdiff_missing *missing)
+static void report_missing_function(const struct pmdiff_meter *meter,
+				    const struct pmdiff_tree *tree,
+				    const struct pmdiff_missing *missing)
 {
 	pmdiff_say(meter->options, "%s has no function \"%s\"", tree->role,
 		   missing->name);
 }
 
 /* A function that no commit has is a mistake of the user. */
-static int check_missing(struct pmdiff_meter *meter, const struct pmdiff_tree *trees,
-			 struct pm_error *err)
+static int check_missing_functions(struct pmdiff_meter *meter,
+				   const struct pmdiff_tree *trees, struct pm_error *err)
 {
 	for (size_t i = 0; i < trees[0].missing.len; i++) {
 		const struct pmdiff_missing *missing = &trees[0].missing.data[i];
 
-		if (is_missing(&trees[1], missing->name))
+		if (is_function_missing(&trees[1], missing->name))
 			return pm_error_set(err, -ENOENT,
 					    "neither %s nor %s has a function \"%s\"%s",
 					    trees[0].role, trees[1].role, missing->name,
 					    missing->more);
-		say_missing(meter, &trees[0], missing);
+		report_missing_function(meter, &trees[0], missing);
 	}
 	for (size_t i = 0; i < trees[1].missing.len; i++)
-		say_missing(meter, &trees[1], &trees[1].missing.data[i]);
+		report_missing_function(meter, &trees[1], &trees[1].missing.data[i]);
 	return 0;
 }
 
-static int measure_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
-			  struct pmdiff_side *sides, size_t len, struct pm_error *err)
+static int measure_all_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
+			      struct pmdiff_side *sides, size_t len, struct pm_error *err)
 {
 	uint64_t rounds = meter->warmups + meter->runs;
 	int r = 0;
 
 	pmdiff_progress_begin(&meter->progress, rounds * len);
 	for (uint64_t i = 0; i < rounds && r == 0; i++) {
-		r = measure_round(meter, trees, sides, len, i < meter->warmups, err);
+		r = measure_trees_once(meter, trees, sides, len, i < meter->warmups, err);
 		if (r == 0 && i == 0 && trees[0].role && len == 2)
-			r = check_missing(meter, trees, err);
+			r = check_missing_functions(meter, trees, err);
 		if (r == 0 && i == meter->warmups && trees[0].role && len == 2 &&
 		    !meter->case_name)
 			r = pmdiff_check_gates(sides, meter->options, err);
@@ -479,7 +486,7 @@ static int measure_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 	return r;
 }
 
-static void forget_runs(struct pmdiff_side *side)
+static void clear_side_runs(struct pmdiff_side *side)
 {
 	for (size_t i = 0; i < side->stats.len; i++)
 		pm_stat_release(&side->stats.data[i]);
@@ -489,7 +496,7 @@ static void forget_runs(struct pmdiff_side *side)
 int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, struct pm_error *err)
 {
-	int r = measure_rounds(meter, trees, sides, len, err);
+	int r = measure_all_rounds(meter, trees, sides, len, err);
 
 	if (r == 0 || !meter->all_functions || !meter->no_functions)
 		return r;
@@ -497,9 +504,9 @@ int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 	meter->all_functions = false;
 	for (size_t i = 0; i < len; i++) {
 		trees[i].failed = trees[i].absent = false;
-		forget_runs(&sides[i]);
+		clear_side_runs(&sides[i]);
 	}
-	r = measure_rounds(meter, trees, sides, len, err);
+	r = measure_all_rounds(meter, trees, sides, len, err);
 	if (r == 0)
 		pmdiff_say(meter->options, "%s%sfunctions are not measured: %s",
 			   meter->case_name ? meter->case_name : "",

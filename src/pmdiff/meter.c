@@ -17,7 +17,7 @@ enum {
 
 /* ---- finding pmstat ------------------------------------------------------------------ */
 
-static int set_if_runnable(char **ret, const char *dir, size_t len, const char *name)
+static int set_path_if_runnable(char **ret, const char *dir, size_t len, const char *name)
 {
 	char *path;
 
@@ -38,9 +38,9 @@ static int find_pmstat(char **ret, struct pm_error *err)
 	int r = 0;
 
 	if (end)
-		r = set_if_runnable(ret, us, (size_t)(end - us), "pmstat");
+		r = set_path_if_runnable(ret, us, (size_t)(end - us), "pmstat");
 	if (r == 0 && end && !*ret)
-		r = set_if_runnable(ret, us, (size_t)(end - us), "../pmstat/pmstat");
+		r = set_path_if_runnable(ret, us, (size_t)(end - us), "../pmstat/pmstat");
 	if (r == 0 && !*ret && pm_child_is_runnable("pmstat")) {
 		*ret = strdup("pmstat");
 		r = *ret ? 0 : -ENOMEM;
@@ -54,7 +54,7 @@ static int find_pmstat(char **ret, struct pm_error *err)
 
 /* ---- choosing the engine ------------------------------------------------------------- */
 
-static int run_probe(const struct pmdiff_meter *meter, int log)
+static int run_counter_probe(const struct pmdiff_meter *meter, int log)
 {
 	const char *const argv[] = { meter->pmstat,   "--json", "-q",       "-o",
 				     meter->document, "-e",     "cycles:u", "--",
@@ -77,7 +77,7 @@ static bool has_counters(const struct pmdiff_meter *meter)
 	struct pm_stat stat;
 	bool has;
 
-	if (log < 0 || run_probe(meter, log) != 0)
+	if (log < 0 || run_counter_probe(meter, log) != 0)
 		return false;
 	document = open(meter->document, O_RDONLY | O_CLOEXEC);
 	if (document < 0 || pm_stat_read(&stat, document, meter->document, NULL) < 0)
@@ -88,7 +88,7 @@ static bool has_counters(const struct pmdiff_meter *meter)
 	return has;
 }
 
-static bool is_simulated(const char *event)
+static bool is_event_simulated(const char *event)
 {
 	return strncmp(event, "sim.", SIMULATED_PREFIX_LEN) == 0;
 }
@@ -99,7 +99,7 @@ static bool wants_simulation(struct pmdiff_meter *meter)
 	const struct pmdiff_texts *events = &meter->measured->events;
 
 	for (size_t i = 0; i < events->list.len; i++)
-		if (is_simulated(events->list.data[i]))
+		if (is_event_simulated(events->list.data[i]))
 			return true;
 	if (events->list.len > 0)
 		return false;
@@ -148,7 +148,7 @@ void pmdiff_meter_release(struct pmdiff_meter *meter)
 	*meter = (struct pmdiff_meter){ 0 };
 }
 
-static int name_files(struct pmdiff_meter *meter, struct pm_error *err)
+static int name_meter_files(struct pmdiff_meter *meter, struct pm_error *err)
 {
 	const char *dir = meter->folder->path;
 
@@ -180,7 +180,7 @@ int pmdiff_meter_init(struct pmdiff_meter *ret, const struct pmdiff_options *opt
 	pmdiff_progress_init(&meter.progress, options);
 	r = find_pmstat(&meter.pmstat, err);
 	if (r == 0)
-		r = name_files(&meter, err);
+		r = name_meter_files(&meter, err);
 	if (r == 0 && getrandom(&meter.seed, sizeof(meter.seed), 0) < 0)
 		r = pm_error_set(err, -errno, "chance: %s", strerror(errno));
 	if (r < 0) {

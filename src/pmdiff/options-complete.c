@@ -14,7 +14,7 @@ static const char config_name[] = "pmdiff.json";
 static const char notes[] = PMDIFF_HISTORY_NOTES;
 
 /* Reads the named configuration, or that of the repository, if there is one. */
-static int read_config(struct pmdiff_options *options, struct pm_error *err)
+static int options_read_config(struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL, *path = NULL;
 	int ret;
@@ -35,8 +35,8 @@ static int read_config(struct pmdiff_options *options, struct pm_error *err)
 
 /* ---- gates ----------------------------------------------------------------------------- */
 
-static int parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
-		      const char *path, struct pm_error *err)
+static int options_parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
+			      const char *path, struct pm_error *err)
 {
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
@@ -54,14 +54,15 @@ static int parse_gate(struct pm_gates *gates, const struct pm_diff_gate *gate,
 
 /* Parses the gates of one case. Its name is not a pattern, although
  * it may look like one. */
-static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *one,
-			    const char *path, struct pm_error *err)
+static int options_parse_case_gates(struct pm_gates *gates,
+				    const struct pm_diff_case *one, const char *path,
+				    struct pm_error *err)
 {
 	size_t before = gates->list.len;
 	int ret = 0;
 
 	for (size_t i = 0; i < one->measure.gates.len && ret == 0; i++)
-		ret = parse_gate(gates, &one->measure.gates.data[i], path, err);
+		ret = options_parse_gate(gates, &one->measure.gates.data[i], path, err);
 	for (size_t i = before; i < gates->list.len && ret == 0; i++) {
 		struct pm_gate *gate = &gates->list.data[i];
 
@@ -83,7 +84,8 @@ static int parse_case_gates(struct pm_gates *gates, const struct pm_diff_case *o
 }
 
 /* Afterwards @more is empty. */
-static int append_gates(struct pm_gates *to, struct pm_gates *more, struct pm_error *err)
+static int move_gates_to_end(struct pm_gates *to, struct pm_gates *more,
+			     struct pm_error *err)
 {
 	if (pm_vec_reserve(&to->list, to->list.len + more->list.len) < 0)
 		return pm_error_no_memory(err);
@@ -95,18 +97,20 @@ static int append_gates(struct pm_gates *to, struct pm_gates *more, struct pm_er
 
 /* The last matching gate wins: gates of the command line come last, and those of a case
  * after the general ones. */
-static int add_gates(struct pmdiff_options *options, struct pm_error *err)
+static int options_add_gates(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
 	struct pm_gates gates = { 0 };
 	int ret = 0;
 
 	for (size_t i = 0; i < config->all.gates.len && ret == 0; i++)
-		ret = parse_gate(&gates, &config->all.gates.data[i], config->path, err);
+		ret = options_parse_gate(&gates, &config->all.gates.data[i], config->path,
+					 err);
 	for (size_t i = 0; i < config->cases.len && ret == 0; i++)
-		ret = parse_case_gates(&gates, &config->cases.data[i], config->path, err);
+		ret = options_parse_case_gates(&gates, &config->cases.data[i],
+					       config->path, err);
 	if (ret == 0)
-		ret = append_gates(&gates, &options->gates, err);
+		ret = move_gates_to_end(&gates, &options->gates, err);
 	if (ret < 0)
 		pm_gates_release(&gates);
 	else
@@ -115,7 +119,8 @@ static int add_gates(struct pmdiff_options *options, struct pm_error *err)
 }
 
 /* A hard limit does not refer to a history, so it is rejected here. */
-static int check_history_gates(const struct pmdiff_options *options, struct pm_error *err)
+static int options_check_history_gates(const struct pmdiff_options *options,
+				       struct pm_error *err)
 {
 	for (size_t i = 0; i < options->history_gates.list.len; i++) {
 		const struct pm_gate *gate = &options->history_gates.list.data[i];
@@ -131,7 +136,7 @@ static int check_history_gates(const struct pmdiff_options *options, struct pm_e
 	return 0;
 }
 
-static int add_history_gates(struct pmdiff_options *options, struct pm_error *err)
+static int options_add_history_gates(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_measure *all = &options->config.all;
 	struct pm_gates gates = { 0 };
@@ -144,22 +149,22 @@ static int add_history_gates(struct pmdiff_options *options, struct pm_error *er
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < all->history_gates.len && ret == 0; i++)
-		ret = parse_gate(&gates, &all->history_gates.data[i],
-				 options->config.path, err);
+		ret = options_parse_gate(&gates, &all->history_gates.data[i],
+					 options->config.path, err);
 	if (ret == 0)
-		ret = append_gates(&gates, &options->history_gates, err);
+		ret = move_gates_to_end(&gates, &options->history_gates, err);
 	if (ret < 0) {
 		pm_gates_release(&gates);
 		return ret;
 	}
 	options->history_gates = gates;
-	return check_history_gates(options, err);
+	return options_check_history_gates(options, err);
 }
 
 /* ---- what to measure ------------------------------------------------------------------- */
 
-static int add_texts(struct pmdiff_texts *to, char *const *from, size_t len,
-		     struct pm_error *err)
+static int texts_add_if_empty(struct pmdiff_texts *to, char *const *from, size_t len,
+			      struct pm_error *err)
 {
 	if (to->list.len > 0)
 		return 0;
@@ -170,8 +175,9 @@ static int add_texts(struct pmdiff_texts *to, char *const *from, size_t len,
 }
 
 /* @words owns the list that @measured borrows. */
-static int add_command(struct pmdiff_measured *measured, struct pmdiff_texts *words,
-		       const struct pm_diff_measure *from, struct pm_error *err)
+static int measured_add_command(struct pmdiff_measured *measured,
+				struct pmdiff_texts *words,
+				const struct pm_diff_measure *from, struct pm_error *err)
 {
 	if (measured->command || from->command.len == 0)
 		return 0;
@@ -184,8 +190,9 @@ static int add_command(struct pmdiff_measured *measured, struct pmdiff_texts *wo
 }
 
 /* Sets values that @measured does not have yet. */
-static int add_measure(struct pmdiff_measured *measured, struct pmdiff_texts *words,
-		       const struct pm_diff_measure *from, struct pm_error *err)
+static int measured_add_defaults(struct pmdiff_measured *measured,
+				 struct pmdiff_texts *words,
+				 const struct pm_diff_measure *from, struct pm_error *err)
 {
 	int ret = 0;
 
@@ -205,18 +212,18 @@ static int add_measure(struct pmdiff_measured *measured, struct pmdiff_texts *wo
 		ret = pm_parse_duration(&measured->timeout_ns, "\"timeout\"",
 					from->timeout, "pmdiff", err);
 	if (ret == 0)
-		ret = add_texts(&measured->events, from->events.data, from->events.len,
-				err);
+		ret = texts_add_if_empty(&measured->events, from->events.data,
+					 from->events.len, err);
 	if (ret == 0)
-		ret = add_texts(&measured->functions, from->functions.data,
-				from->functions.len, err);
+		ret = texts_add_if_empty(&measured->functions, from->functions.data,
+					 from->functions.len, err);
 	if (ret == 0)
-		ret = add_texts(&measured->ranges, from->ranges.data, from->ranges.len,
-				err);
-	return ret < 0 ? ret : add_command(measured, words, from, err);
+		ret = texts_add_if_empty(&measured->ranges, from->ranges.data,
+					 from->ranges.len, err);
+	return ret < 0 ? ret : measured_add_command(measured, words, from, err);
 }
 
-static int copy_texts(struct pmdiff_texts *to, const struct pmdiff_texts *from,
+static int texts_copy(struct pmdiff_texts *to, const struct pmdiff_texts *from,
 		      struct pm_error *err)
 {
 	for (size_t i = 0; i < from->list.len; i++)
@@ -226,21 +233,21 @@ static int copy_texts(struct pmdiff_texts *to, const struct pmdiff_texts *from,
 }
 
 /* Each case gets a copy of the values of the command line. */
-static int copy_measured(struct pmdiff_measured *to, const struct pmdiff_measured *from,
+static int measured_copy(struct pmdiff_measured *to, const struct pmdiff_measured *from,
 			 struct pm_error *err)
 {
 	int ret;
 
 	*to = *from;
 	to->events = to->functions = to->ranges = (struct pmdiff_texts){ 0 };
-	ret = copy_texts(&to->events, &from->events, err);
+	ret = texts_copy(&to->events, &from->events, err);
 	if (ret == 0)
-		ret = copy_texts(&to->functions, &from->functions, err);
-	return ret < 0 ? ret : copy_texts(&to->ranges, &from->ranges, err);
+		ret = texts_copy(&to->functions, &from->functions, err);
+	return ret < 0 ? ret : texts_copy(&to->ranges, &from->ranges, err);
 }
 
-static int add_case(struct pmdiff_options *options, const struct pm_diff_case *from,
-		    struct pm_error *err)
+static int options_add_case(struct pmdiff_options *options,
+			    const struct pm_diff_case *from, struct pm_error *err)
 {
 	struct pmdiff_case *one;
 	int ret;
@@ -248,11 +255,13 @@ static int add_case(struct pmdiff_options *options, const struct pm_diff_case *f
 	if (pm_vec_push(&options->cases, (struct pmdiff_case){ .name = from->name }) < 0)
 		return pm_error_no_memory(err);
 	one = &options->cases.data[options->cases.len - 1];
-	ret = copy_measured(&one->measured, &options->measured, err);
+	ret = measured_copy(&one->measured, &options->measured, err);
 	if (ret == 0)
-		ret = add_measure(&one->measured, &one->words, &from->measure, err);
+		ret = measured_add_defaults(&one->measured, &one->words, &from->measure,
+					    err);
 	if (ret == 0)
-		ret = add_measure(&one->measured, &one->words, &options->config.all, err);
+		ret = measured_add_defaults(&one->measured, &one->words,
+					    &options->config.all, err);
 	if (ret < 0)
 		pm_error_where(err, options->config.path, from->line);
 	if (!one->measured.engine)
@@ -266,17 +275,17 @@ static int add_case(struct pmdiff_options *options, const struct pm_diff_case *f
 }
 
 /* A command on the command line is measured instead of the cases. */
-static int add_cases(struct pmdiff_options *options, struct pm_error *err)
+static int options_add_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
 	int ret = 0;
 
 	for (size_t i = 0; i < config->cases.len && ret == 0; i++)
-		ret = add_case(options, &config->cases.data[i], err);
+		ret = options_add_case(options, &config->cases.data[i], err);
 	return ret;
 }
 
-static int add_measured(struct pmdiff_options *options, struct pm_error *err)
+static int options_add_measured(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_measured *measured = &options->measured;
 	bool command = measured->command != NULL;
@@ -285,10 +294,10 @@ static int add_measured(struct pmdiff_options *options, struct pm_error *err)
 	if (!measured->build)
 		measured->build = options->config.build;
 	if (!command)
-		ret = add_cases(options, err);
+		ret = options_add_cases(options, err);
 	if (ret < 0)
 		return ret;
-	ret = add_measure(measured, &options->words, &options->config.all, err);
+	ret = measured_add_defaults(measured, &options->words, &options->config.all, err);
 	if (ret < 0)
 		pm_error_where(err, options->config.path, -1);
 	if (!measured->engine)
@@ -299,7 +308,7 @@ static int add_measured(struct pmdiff_options *options, struct pm_error *err)
 /* ---- checks ---------------------------------------------------------------------------- */
 
 /* A bisection uses one number, and therefore one case. */
-static int choose_case(struct pmdiff_options *options, struct pm_error *err)
+static int options_choose_case(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_case *chosen = NULL;
 	size_t wanted = 0;
@@ -334,7 +343,7 @@ static int choose_case(struct pmdiff_options *options, struct pm_error *err)
 	return 0;
 }
 
-static int no_case(const struct pmdiff_options *options, struct pm_error *err)
+static int set_no_case_error(const struct pmdiff_options *options, struct pm_error *err)
 {
 	if (options->cases.len == 0) {
 		pm_error_set(err, -EINVAL, "--case %.200s: %s", options->case_pattern,
@@ -352,7 +361,7 @@ static int no_case(const struct pmdiff_options *options, struct pm_error *err)
 }
 
 /* The cases of a harness are not known yet. */
-static int check_cases(struct pmdiff_options *options, struct pm_error *err)
+static int options_check_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	bool any = options->case_pattern == NULL;
 
@@ -361,17 +370,17 @@ static int check_cases(struct pmdiff_options *options, struct pm_error *err)
 		      options->cases.data[i].measured.harness > PM_DIFF_HARNESS_NONE ||
 		      pmdiff_is_case_wanted(options, options->cases.data[i].name, NULL);
 	if (!any)
-		return no_case(options, err);
+		return set_no_case_error(options, err);
 	return options->action == PMDIFF_BISECT && options->cases.len > 0
-		       ? choose_case(options, err)
+		       ? options_choose_case(options, err)
 		       : 0;
 }
 
-static int check_measured(struct pmdiff_options *options, struct pm_error *err)
+static int options_check_measured(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_measured *measured = &options->measured;
 	bool run = options->action == PMDIFF_RUN;
-	int ret = check_cases(options, err);
+	int ret = options_check_cases(options, err);
 
 	if (ret < 0)
 		return ret;
@@ -401,7 +410,7 @@ static int check_measured(struct pmdiff_options *options, struct pm_error *err)
 
 /* A directory in the configuration is relative to the configuration, not to
  * the working directory. */
-static int add_history(struct pmdiff_options *options, struct pm_error *err)
+static int options_add_history(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pm_diff_config *config = &options->config;
 	const char *end = config->path ? strrchr(config->path, '/') : NULL;
@@ -425,7 +434,7 @@ static int add_history(struct pmdiff_options *options, struct pm_error *err)
 }
 
 /* Whether accepted regressions matter. */
-static bool are_judged(const struct pmdiff_options *options)
+static bool are_rows_judged(const struct pmdiff_options *options)
 {
 	return options->action == PMDIFF_COMPARE || options->action == PMDIFF_RUN ||
 	       options->action == PMDIFF_TREND;
@@ -433,24 +442,24 @@ static bool are_judged(const struct pmdiff_options *options)
 
 int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err)
 {
-	int ret = read_config(options, err);
+	int ret = options_read_config(options, err);
 
 	if (ret == 0)
-		ret = add_gates(options, err);
+		ret = options_add_gates(options, err);
 	if (ret == 0)
-		ret = add_history(options, err);
+		ret = options_add_history(options, err);
 	if (ret == 0)
-		ret = add_history_gates(options, err);
-	if (ret == 0 && are_judged(options))
+		ret = options_add_history_gates(options, err);
+	if (ret == 0 && are_rows_judged(options))
 		ret = pmdiff_acks_read(&options->acks, options, err);
 	/* Also done if nothing is measured, so that mistakes in the file
 	 * are reported at once. */
 	if (ret == 0)
-		ret = add_measured(options, err);
+		ret = options_add_measured(options, err);
 	if (ret < 0)
 		return ret;
 	if (options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT)
-		return check_measured(options, err);
+		return options_check_measured(options, err);
 	if (options->action == PMDIFF_TREND && !options->history) {
 		pm_error_set(err, -EINVAL, "--trend needs a history");
 		pm_error_fix(err, "pmdiff --history DIRECTORY --trend");

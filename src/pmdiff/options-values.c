@@ -72,8 +72,8 @@ static const char *const form_names[PMDIFF_FORMS] = {
 };
 
 /* Two outputs must not be written to the same file. */
-static int check_path(const struct pmdiff_options *options, enum pmdiff_form form,
-		      const char *path, struct pm_error *err)
+static int check_output_path(const struct pmdiff_options *options, enum pmdiff_form form,
+			     const char *path, struct pm_error *err)
 {
 	for (size_t i = 0; i < PMDIFF_FORMS; i++) {
 		const struct pmdiff_output *other = &options->outputs[i];
@@ -102,7 +102,7 @@ int pmdiff_add_output(struct pmdiff_options *options, enum pmdiff_form form,
 		return pm_parse_name(form_names[form], "a file", path, "pmdiff", err);
 	if (path && strcmp(path, "-") == 0)
 		path = NULL;
-	ret = check_path(options, form, path, err);
+	ret = check_output_path(options, form, path, err);
 	if (ret < 0)
 		return ret;
 	options->outputs[form] = (struct pmdiff_output){ .wanted = true, .path = path };
@@ -113,7 +113,7 @@ int pmdiff_add_output(struct pmdiff_options *options, enum pmdiff_form form,
 
 /* ---- words ----------------------------------------------------------------------------- */
 
-static int no_files(struct pm_error *err)
+static int set_no_files_error(struct pm_error *err)
 {
 	pm_error_set(err, -EINVAL, "no files to compare");
 	pm_error_fix(err, "pmdiff BASE.json NEW.json; pmdiff run --base REV -- COMMAND; "
@@ -121,8 +121,8 @@ static int no_files(struct pm_error *err)
 	return -EINVAL;
 }
 
-static int add_file(struct pmdiff_options *options, size_t side, const char *name,
-		    struct pm_error *err)
+static int options_add_file(struct pmdiff_options *options, size_t side, const char *name,
+			    struct pm_error *err)
 {
 	if (name[0] == '\0')
 		return pm_parse_name("files", "a file", name, "pmdiff", err);
@@ -131,7 +131,8 @@ static int add_file(struct pmdiff_options *options, size_t side, const char *nam
 	return 0;
 }
 
-static int check_files(struct pmdiff_options *options, bool parted, struct pm_error *err)
+static int options_check_files(struct pmdiff_options *options, bool parted,
+			       struct pm_error *err)
 {
 	size_t base = options->files[0].list.len, new = options->files[1].list.len;
 	size_t streams = 0;
@@ -148,13 +149,13 @@ static int check_files(struct pmdiff_options *options, bool parted, struct pm_er
 }
 
 /* Without a separator, all words are first stored for the base. */
-static int part_files(struct pmdiff_options *options, struct pm_error *err)
+static int options_part_files(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_texts *files = options->files;
 	size_t len = files[0].list.len;
 
 	if (len == 0)
-		return no_files(err);
+		return set_no_files_error(err);
 	if (len > 2)
 		return pmdiff_usage(err,
 				    "%zu files: %s parts those of the base from the "
@@ -167,14 +168,15 @@ static int part_files(struct pmdiff_options *options, struct pm_error *err)
 	return 0;
 }
 
-static int take_files(struct pmdiff_options *options, char **rest, struct pm_error *err)
+static int options_take_files(struct pmdiff_options *options, char **rest,
+			      struct pm_error *err)
 {
 	bool parted = false;
 	int ret = 0;
 
 	for (; *rest && ret == 0; rest++) {
 		if (strcmp(*rest, separator) != 0)
-			ret = add_file(options, parted, *rest, err);
+			ret = options_add_file(options, parted, *rest, err);
 		else if (parted)
 			ret = pmdiff_usage(err, "two sides are compared: one %s only",
 					   separator);
@@ -182,12 +184,13 @@ static int take_files(struct pmdiff_options *options, char **rest, struct pm_err
 			parted = true;
 	}
 	if (ret == 0)
-		ret = check_files(options, parted, err);
-	return ret < 0 || parted ? ret : part_files(options, err);
+		ret = options_check_files(options, parted, err);
+	return ret < 0 || parted ? ret : options_part_files(options, err);
 }
 
 /* import takes one word; ack takes a row and optionally a result. */
-static int take_kept(struct pmdiff_options *options, char **rest, struct pm_error *err)
+static int options_take_words(struct pmdiff_options *options, char **rest,
+			      struct pm_error *err)
 {
 	bool import = options->action == PMDIFF_IMPORT;
 	const char **to[2] = { import ? &options->imported.file : &options->acked.row,
@@ -212,7 +215,7 @@ int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_err
 {
 	switch (options->action) {
 	case PMDIFF_COMPARE:
-		return take_files(options, rest, err);
+		return options_take_files(options, rest, err);
 	case PMDIFF_RUN:
 	case PMDIFF_BISECT:
 		if (*rest && **rest == '\0')
@@ -226,7 +229,7 @@ int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_err
 		return 0;
 	case PMDIFF_IMPORT:
 	case PMDIFF_ACK:
-		return take_kept(options, rest, err);
+		return options_take_words(options, rest, err);
 	case PMDIFF_HELP:
 	case PMDIFF_TELL_VERSION:
 		break;

@@ -128,8 +128,8 @@ static const struct {
 	{ OPTION_ALL, SHOWN },
 };
 
-static int apply_measured(struct pmdiff_measured *measured, int option,
-			  struct pm_error *err)
+static int apply_measuring_option(struct pmdiff_measured *measured, int option,
+				  struct pm_error *err)
 {
 	switch (option) {
 	case OPTION_BASE:
@@ -169,7 +169,8 @@ static int apply_measured(struct pmdiff_measured *measured, int option,
 	}
 }
 
-static int apply_judged(struct pmdiff_options *options, int option, struct pm_error *err)
+static int apply_judging_option(struct pmdiff_options *options, int option,
+				struct pm_error *err)
 {
 	switch (option) {
 	case OPTION_CASE:
@@ -201,7 +202,8 @@ static int apply_judged(struct pmdiff_options *options, int option, struct pm_er
 	}
 }
 
-static int apply_kept(struct pmdiff_options *options, int option, struct pm_error *err)
+static int apply_keeping_option(struct pmdiff_options *options, int option,
+				struct pm_error *err)
 {
 	switch (option) {
 	case OPTION_ACKS:
@@ -226,7 +228,8 @@ static int apply_kept(struct pmdiff_options *options, int option, struct pm_erro
 	}
 }
 
-static int apply_shown(struct pmdiff_options *options, int option, struct pm_error *err)
+static int apply_showing_option(struct pmdiff_options *options, int option,
+				struct pm_error *err)
 {
 	switch (option) {
 	case OPTION_JSON:
@@ -258,12 +261,12 @@ static int apply_shown(struct pmdiff_options *options, int option, struct pm_err
 	}
 }
 
-static bool is_done(const struct pmdiff_options *options)
+static bool is_action_done(const struct pmdiff_options *options)
 {
 	return options->action == PMDIFF_HELP || options->action == PMDIFF_TELL_VERSION;
 }
 
-static const char *name_of(int option)
+static const char *long_option_name(int option)
 {
 	for (size_t i = 0; long_options[i].name; i++)
 		if (long_options[i].val == option)
@@ -272,8 +275,8 @@ static const char *name_of(int option)
 }
 
 /* Rejects options of another mode: the user had that mode in mind. */
-static int check_modes(const struct pmdiff_options *options, const bool *seen,
-		       struct pm_error *err)
+static int check_option_modes(const struct pmdiff_options *options, const bool *seen,
+			      struct pm_error *err)
 {
 	static const struct {
 		enum pmdiff_mode mode;
@@ -295,7 +298,8 @@ static int check_modes(const struct pmdiff_options *options, const bool *seen,
 		if (!seen[i] || (meanings[i].modes & modes[options->action].mode))
 			continue;
 		pm_error_set(err, -EINVAL, "--%s does not go with %s",
-			     name_of(meanings[i].option), modes[options->action].name);
+			     long_option_name(meanings[i].option),
+			     modes[options->action].name);
 		for (size_t j = 0; j < PM_ARRAY_LEN(modes); j++)
 			if (meanings[i].modes & modes[j].mode) {
 				pm_error_fix(err, "pmdiff %s; or pmdiff --help",
@@ -307,28 +311,28 @@ static int check_modes(const struct pmdiff_options *options, const bool *seen,
 	return 0;
 }
 
-static void note(bool *seen, int option)
+static void note_option_seen(bool *seen, int option)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(meanings); i++)
 		seen[i] = seen[i] || meanings[i].option == option;
 }
 
-static int apply(struct pmdiff_options *options, int option, const char *word,
-		 struct pm_error *err)
+static int apply_long_option(struct pmdiff_options *options, int option, const char *word,
+			     struct pm_error *err)
 {
-	int ret = apply_measured(&options->measured, option, err);
+	int ret = apply_measuring_option(&options->measured, option, err);
 
 	if (ret > 0)
-		ret = apply_judged(options, option, err);
+		ret = apply_judging_option(options, option, err);
 	if (ret > 0)
-		ret = apply_kept(options, option, err);
+		ret = apply_keeping_option(options, option, err);
 	if (ret > 0)
-		ret = apply_shown(options, option, err);
+		ret = apply_showing_option(options, option, err);
 	return ret > 0 ? pm_usage_option(err, "pmdiff", long_options, option, word) : ret;
 }
 
-static int take_options(struct pmdiff_options *options, int argc, char **argv,
-			struct pm_error *err)
+static int parse_option_words(struct pmdiff_options *options, int argc, char **argv,
+			      struct pm_error *err)
 {
 	bool command = options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT;
 	bool seen[PM_ARRAY_LEN(meanings)] = { 0 };
@@ -342,12 +346,13 @@ static int take_options(struct pmdiff_options *options, int argc, char **argv,
 
 		if (option == -1)
 			break;
-		ret = apply(options, option, argv[optind > at ? optind - 1 : at], err);
-		if (ret < 0 || is_done(options))
+		ret = apply_long_option(options, option,
+					argv[optind > at ? optind - 1 : at], err);
+		if (ret < 0 || is_action_done(options))
 			return ret;
-		note(seen, option);
+		note_option_seen(seen, option);
 	}
-	return check_modes(options, seen, err);
+	return check_option_modes(options, seen, err);
 }
 
 int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
@@ -376,8 +381,8 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 		argc--;
 		argv++;
 	}
-	ret = take_options(options, argc, argv, err);
-	if (ret < 0 || is_done(options))
+	ret = parse_option_words(options, argc, argv, err);
+	if (ret < 0 || is_action_done(options))
 		return ret;
 	return pmdiff_take_words(options, argv + optind, err);
 }
@@ -388,7 +393,7 @@ bool pmdiff_names_no_functions(const struct pmdiff_measured *measured)
 }
 
 /* Names may contain brackets and stars, so they are also compared literally. */
-static bool fits_pattern(const char *pattern, const char *name)
+static bool fits_case_pattern(const char *pattern, const char *name)
 {
 	return name && (strcmp(pattern, name) == 0 || fnmatch(pattern, name, 0) == 0);
 }
@@ -396,11 +401,11 @@ static bool fits_pattern(const char *pattern, const char *name)
 bool pmdiff_is_case_wanted(const struct pmdiff_options *options, const char *name,
 			   const char *group)
 {
-	return !options->case_pattern || fits_pattern(options->case_pattern, name) ||
-	       fits_pattern(options->case_pattern, group);
+	return !options->case_pattern || fits_case_pattern(options->case_pattern, name) ||
+	       fits_case_pattern(options->case_pattern, group);
 }
 
-static void release_measured(struct pmdiff_measured *measured)
+static void measured_release(struct pmdiff_measured *measured)
 {
 	pm_vec_release(&measured->events.list);
 	pm_vec_release(&measured->functions.list);
@@ -411,9 +416,9 @@ void pmdiff_options_release(struct pmdiff_options *options)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(options->files); i++)
 		pm_vec_release(&options->files[i].list);
-	release_measured(&options->measured);
+	measured_release(&options->measured);
 	for (size_t i = 0; i < options->cases.len; i++) {
-		release_measured(&options->cases.data[i].measured);
+		measured_release(&options->cases.data[i].measured);
 		pm_vec_release(&options->cases.data[i].words.list);
 	}
 	pm_vec_release(&options->cases);

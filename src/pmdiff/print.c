@@ -13,14 +13,15 @@ enum {
 	FILE_MODE = 0666,
 };
 
-static bool is_ascii(void)
+static bool is_locale_ascii(void)
 {
 	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 }
 
 /* ---- one format -------------------------------------------------------------------------- */
 
-static int write_page(const struct pmdiff_shown *shown, FILE *to, struct pm_error *err)
+static int write_profile_page(const struct pmdiff_shown *shown, FILE *to,
+			      struct pm_error *err)
 {
 	const struct pm_filter everything = { 0 };
 	struct pm_report report = {
@@ -34,8 +35,8 @@ static int write_page(const struct pmdiff_shown *shown, FILE *to, struct pm_erro
 	return pm_output_html(&report, to, err);
 }
 
-static int write_comparison(const struct pmdiff_options *options, const void *what,
-			    enum pmdiff_form form, FILE *to, struct pm_error *err)
+static int write_comparison_as(const struct pmdiff_options *options, const void *what,
+			       enum pmdiff_form form, FILE *to, struct pm_error *err)
 {
 	const struct pmdiff_shown *shown = what;
 	struct pm_compare_report report = {
@@ -43,7 +44,7 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 		.failure = shown->failure,
 		.quiet = options->quiet,
 		.color = pm_color_is_wanted(options->color, STDOUT_FILENO),
-		.ascii = is_ascii(),
+		.ascii = is_locale_ascii(),
 		.all = options->all,
 		.width = pm_sink_width(STDOUT_FILENO),
 	};
@@ -58,7 +59,7 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 	case PMDIFF_SARIF:
 		return pm_output_compare_sarif(&report, to, err);
 	case PMDIFF_HTML:
-		return shown->new ? write_page(shown, to, err)
+		return shown->new ? write_profile_page(shown, to, err)
 				  : pm_output_compare_html(&report, to, err);
 	case PMDIFF_TEXT:
 	case PMDIFF_FORMS:
@@ -70,14 +71,14 @@ static int write_comparison(const struct pmdiff_options *options, const void *wh
 }
 
 /* Text, JSON and HTML; the options allow no other formats. */
-static int write_trends(const struct pmdiff_options *options, const void *what,
-			enum pmdiff_form form, FILE *to, struct pm_error *err)
+static int write_trends_as(const struct pmdiff_options *options, const void *what,
+			   enum pmdiff_form form, FILE *to, struct pm_error *err)
 {
 	struct pm_trend_report report = {
 		.trends = what,
 		.quiet = options->quiet,
 		.color = pm_color_is_wanted(options->color, STDOUT_FILENO),
-		.ascii = is_ascii(),
+		.ascii = is_locale_ascii(),
 		.all = options->all,
 		.width = pm_sink_width(STDOUT_FILENO),
 		.title = options->history,
@@ -96,8 +97,8 @@ static int write_trends(const struct pmdiff_options *options, const void *what,
 typedef int (*write_fn)(const struct pmdiff_options *options, const void *what,
 			enum pmdiff_form form, FILE *to, struct pm_error *err);
 
-static int print_one(const struct pmdiff_options *options, enum pmdiff_form form,
-		     write_fn write, const void *what, struct pm_error *err)
+static int print_one_output(const struct pmdiff_options *options, enum pmdiff_form form,
+			    write_fn write, const void *what, struct pm_error *err)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	int ret = pm_sink_open(&sink, options->outputs[form].path, FILE_MODE, err);
@@ -107,8 +108,8 @@ static int print_one(const struct pmdiff_options *options, enum pmdiff_form form
 	return ret < 0 ? ret : pm_sink_close(&sink, err);
 }
 
-static int print_all(const struct pmdiff_options *options, write_fn write,
-		     const void *what, struct pm_error *err)
+static int print_all_outputs(const struct pmdiff_options *options, write_fn write,
+			     const void *what, struct pm_error *err)
 {
 	static const bool standard[] = { false, true };
 	int ret = 0;
@@ -118,13 +119,13 @@ static int print_all(const struct pmdiff_options *options, write_fn write,
 			const struct pmdiff_output *output = &options->outputs[form];
 
 			if (output->wanted && (output->path == NULL) == standard[i])
-				ret = print_one(options, form, write, what, err);
+				ret = print_one_output(options, form, write, what, err);
 		}
 	}
 	return ret;
 }
 
-static bool is_one_file(const char *a, const char *b)
+static bool are_paths_one_file(const char *a, const char *b)
 {
 	struct stat of_a, of_b;
 
@@ -135,17 +136,19 @@ static bool is_one_file(const char *a, const char *b)
 
 /* Why @path must not be overwritten: inputs may have been measured long ago, or written
  * by hand, and are easily mistaken for outputs. NULL: it may be. */
-static const char *why_kept(const struct pmdiff_options *options, const char *path)
+static const char *why_path_is_kept(const struct pmdiff_options *options,
+				    const char *path)
 {
 	for (size_t side = 0; side < PM_ARRAY_LEN(options->files); side++)
 		for (size_t i = 0; i < options->files[side].list.len; i++)
-			if (is_one_file(path, options->files[side].list.data[i]))
+			if (are_paths_one_file(path, options->files[side].list.data[i]))
 				return "it is compared";
-	return is_one_file(path, options->config.path) ? "it has the settings" : NULL;
+	return are_paths_one_file(path, options->config.path) ? "it has the settings"
+							      : NULL;
 }
 
 /* Stats the directory that a file will be in. */
-static int look_at_folder(struct stat *ret, const char *path)
+static int stat_folder_of_path(struct stat *ret, const char *path)
 {
 	size_t len = (size_t)(basename(path) - path);
 	PM_AUTO_FREE char *folder = len > 0 ? strndup(path, len) : strdup(".");
@@ -155,12 +158,12 @@ static int look_at_folder(struct stat *ret, const char *path)
 
 /* Refuses two results with the same file, however its name is written, because the
  * first one would be lost. */
-static int check_apart(const char *a, const char *b, struct pm_error *err)
+static int check_outputs_apart(const char *a, const char *b, struct pm_error *err)
 {
 	struct stat of_a, of_b;
 
-	if (strcmp(basename(a), basename(b)) != 0 || look_at_folder(&of_a, a) < 0 ||
-	    look_at_folder(&of_b, b) < 0 || of_a.st_dev != of_b.st_dev ||
+	if (strcmp(basename(a), basename(b)) != 0 || stat_folder_of_path(&of_a, a) < 0 ||
+	    stat_folder_of_path(&of_b, b) < 0 || of_a.st_dev != of_b.st_dev ||
 	    of_a.st_ino != of_b.st_ino)
 		return 0;
 	pm_error_set(err, -EINVAL, "would be written twice: %s is the same file", b);
@@ -168,10 +171,10 @@ static int check_apart(const char *a, const char *b, struct pm_error *err)
 	return -EINVAL;
 }
 
-static int check_one(const struct pmdiff_options *options, const char *path,
-		     struct pm_error *err)
+static int check_one_output(const struct pmdiff_options *options, const char *path,
+			    struct pm_error *err)
 {
-	const char *why = why_kept(options, path);
+	const char *why = why_path_is_kept(options, path);
 	struct pm_sink sink = { 0 };
 	int ret;
 
@@ -189,12 +192,12 @@ int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *er
 {
 	for (enum pmdiff_form form = 0; form < PMDIFF_FORMS; form++) {
 		const char *path = options->outputs[form].path;
-		int ret = path ? check_one(options, path, err) : 0;
+		int ret = path ? check_one_output(options, path, err) : 0;
 
 		for (size_t other = 0; path && other < form && ret == 0; other++)
 			if (options->outputs[other].path)
-				ret = check_apart(path, options->outputs[other].path,
-						  err);
+				ret = check_outputs_apart(
+					path, options->outputs[other].path, err);
 		if (ret < 0)
 			return ret;
 	}
@@ -204,10 +207,10 @@ int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *er
 int pmdiff_print_comparison(const struct pmdiff_options *options,
 			    const struct pmdiff_shown *shown, struct pm_error *err)
 {
-	return print_all(options, write_comparison, shown, err);
+	return print_all_outputs(options, write_comparison_as, shown, err);
 }
 
-static char *copy_name(const struct pmdiff_options *options, size_t side)
+static char *copy_side_name(const struct pmdiff_options *options, size_t side)
 {
 	const struct pmdiff_texts *files = &options->files[side];
 
@@ -220,7 +223,8 @@ int pmdiff_print_failure(const struct pmdiff_options *options,
 			 const struct pm_error *why, struct pm_error *err)
 {
 	char failure[sizeof(*why)];
-	PM_AUTO_FREE char *base = copy_name(options, 0), *new = copy_name(options, 1);
+	PM_AUTO_FREE char *base = copy_side_name(options, 0),
+			  *new = copy_side_name(options, 1);
 	struct pm_comparison told = *comparison; /* borrows everything */
 	struct pmdiff_shown shown = { .comparison = &told, .failure = failure };
 
@@ -231,11 +235,11 @@ int pmdiff_print_failure(const struct pmdiff_options *options,
 		told.base.name = base;
 	if (!told.new.name)
 		told.new.name = new;
-	return print_all(options, write_comparison, &shown, err);
+	return print_all_outputs(options, write_comparison_as, &shown, err);
 }
 
 int pmdiff_print_trends(const struct pmdiff_options *options,
 			const struct pm_trends *trends, struct pm_error *err)
 {
-	return print_all(options, write_trends, trends, err);
+	return print_all_outputs(options, write_trends_as, trends, err);
 }

@@ -40,7 +40,7 @@ static const char *const of_hooks[] = {
 	"GIT_ICASE_PATHSPECS",
 };
 
-static bool same_name(const char *variable, const char *name)
+static bool is_variable_named(const char *variable, const char *name)
 {
 	size_t len = strcspn(variable, "=");
 
@@ -48,13 +48,13 @@ static bool same_name(const char *variable, const char *name)
 	       (name[len] == '\0' || name[len] == '=');
 }
 
-static bool is_left_out(const char *variable, const char *const *instead)
+static bool is_variable_left_out(const char *variable, const char *const *instead)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(of_hooks); i++)
-		if (same_name(variable, of_hooks[i]))
+		if (is_variable_named(variable, of_hooks[i]))
 			return true;
 	for (; instead && *instead; instead++)
-		if (same_name(variable, *instead))
+		if (is_variable_named(variable, *instead))
 			return true;
 	return false;
 }
@@ -65,7 +65,7 @@ struct environment {
 };
 
 /* Sets PWD: a program that trusts $PWD would otherwise work in our directory. */
-static int name_folder(struct environment *ret, const char *dir)
+static int environment_add_pwd(struct environment *ret, const char *dir)
 {
 	if (asprintf(&ret->pwd, "PWD=%s", dir) < 0) {
 		ret->pwd = NULL;
@@ -74,20 +74,21 @@ static int name_folder(struct environment *ret, const char *dir)
 	return pm_vec_push(&ret->list, ret->pwd);
 }
 
-static int fill_environment(struct environment *ret, const char *dir,
+static int environment_fill(struct environment *ret, const char *dir,
 			    const char *const *more)
 {
-	int r = dir ? name_folder(ret, dir) : 0;
+	int r = dir ? environment_add_pwd(ret, dir) : 0;
 
 	for (char **old = environ; old && *old && r == 0; old++)
-		if (!is_left_out(*old, more) && !(dir && same_name(*old, "PWD")))
+		if (!is_variable_left_out(*old, more) &&
+		    !(dir && is_variable_named(*old, "PWD")))
 			r = pm_vec_push(&ret->list, *old);
 	for (; more && *more && r == 0; more++)
 		r = pm_vec_push(&ret->list, *more);
 	return r < 0 ? r : pm_vec_push(&ret->list, NULL);
 }
 
-static int add_stream(posix_spawn_file_actions_t *actions, int fd, int as)
+static int add_stream_action(posix_spawn_file_actions_t *actions, int fd, int as)
 {
 	if (fd >= 0)
 		return posix_spawn_file_actions_adddup2(actions, fd, as);
@@ -95,15 +96,15 @@ static int add_stream(posix_spawn_file_actions_t *actions, int fd, int as)
 						as == 0 ? O_RDONLY : O_WRONLY, 0);
 }
 
-static int fill_actions(posix_spawn_file_actions_t *actions,
-			const struct pmdiff_process *process)
+static int fill_spawn_actions(posix_spawn_file_actions_t *actions,
+			      const struct pmdiff_process *process)
 {
-	int code = add_stream(actions, process->in, STDIN_FILENO);
+	int code = add_stream_action(actions, process->in, STDIN_FILENO);
 
 	if (code == 0)
-		code = add_stream(actions, process->out, STDOUT_FILENO);
+		code = add_stream_action(actions, process->out, STDOUT_FILENO);
 	if (code == 0)
-		code = add_stream(actions, process->err, STDERR_FILENO);
+		code = add_stream_action(actions, process->err, STDERR_FILENO);
 	if (code == 0 && process->dir)
 		code = posix_spawn_file_actions_addchdir_np(actions, process->dir);
 	return code;
@@ -119,9 +120,9 @@ int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret)
 	code = posix_spawn_file_actions_init(&actions);
 	if (code != 0)
 		return -code;
-	code = -fill_environment(&environment, process->dir, process->env);
+	code = -environment_fill(&environment, process->dir, process->env);
 	if (code == 0)
-		code = fill_actions(&actions, process);
+		code = fill_spawn_actions(&actions, process);
 	/* Both lists are only read, see posix_spawn(3p). */
 	if (code == 0)
 		code = posix_spawnp(&pid, process->argv[0], &actions, NULL,
@@ -156,21 +157,21 @@ struct ends {
 	int in, out, err;
 };
 
-static void close_end(int *fd)
+static void close_stream_end(int *fd)
 {
 	pm_cleanup_close(fd);
 	*fd = -1;
 }
 
-static void close_ends(struct ends *ends)
+static void close_stream_ends(struct ends *ends)
 {
-	close_end(&ends->in);
-	close_end(&ends->out);
-	close_end(&ends->err);
+	close_stream_end(&ends->in);
+	close_stream_end(&ends->out);
+	close_stream_end(&ends->err);
 }
 
 /* Stdin is a socket, so that we do not get SIGPIPE if the program does not read it. */
-static int open_ends(struct ends *ours, struct ends *theirs)
+static int open_stream_ends(struct ends *ours, struct ends *theirs)
 {
 	int in[2], out[2], err[2];
 
@@ -189,7 +190,7 @@ static int open_ends(struct ends *ours, struct ends *theirs)
 	return 0;
 }
 
-static void read_some(int *fd, struct pm_str *to)
+static void read_stream_part(int *fd, struct pm_str *to)
 {
 	char bytes[READ_BYTES];
 	ssize_t len = read(*fd, bytes, sizeof(bytes));
@@ -197,10 +198,10 @@ static void read_some(int *fd, struct pm_str *to)
 	if (len > 0)
 		pm_str_append(to, bytes, (size_t)len);
 	else if (len == 0 || (errno != EINTR && errno != EAGAIN))
-		close_end(fd);
+		close_stream_end(fd);
 }
 
-static void write_some(int *fd, const char **input, size_t *left)
+static void write_stream_part(int *fd, const char **input, size_t *left)
 {
 	ssize_t len = send(*fd, *input, *left, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -211,7 +212,7 @@ static void write_some(int *fd, const char **input, size_t *left)
 		*left = 0; /* the program does not read the rest */
 	}
 	if (*left == 0)
-		close_end(fd);
+		close_stream_end(fd);
 }
 
 /* How long poll(2) may wait until @until_ns (CLOCK_MONOTONIC; 0: no limit), in ms. */
@@ -227,11 +228,11 @@ static int poll_ms(uint64_t until_ns)
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-static int exchange(struct ends *ends, const char *input, size_t left, uint64_t until_ns,
-		    struct pmdiff_output_text *text)
+static int exchange_streams(struct ends *ends, const char *input, size_t left,
+			    uint64_t until_ns, struct pmdiff_output_text *text)
 {
 	if (left == 0)
-		close_end(&ends->in);
+		close_stream_end(&ends->in);
 	while (ends->out >= 0 || ends->err >= 0) {
 		struct pollfd fds[] = {
 			{ .fd = ends->in, .events = POLLOUT },
@@ -249,11 +250,11 @@ static int exchange(struct ends *ends, const char *input, size_t left, uint64_t 
 			continue;
 		}
 		if (fds[0].revents)
-			write_some(&ends->in, &input, &left);
+			write_stream_part(&ends->in, &input, &left);
 		if (fds[1].revents)
-			read_some(&ends->out, &text->out);
+			read_stream_part(&ends->out, &text->out);
 		if (fds[2].revents)
-			read_some(&ends->err, &text->err);
+			read_stream_part(&ends->err, &text->err);
 	}
 	return text->out.failed || text->err.failed ? -ENOMEM : 0;
 }
@@ -268,22 +269,22 @@ int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
 	pid_t pid = -1;
 	int r, status = 0;
 
-	r = open_ends(&ours, &theirs);
+	r = open_stream_ends(&ours, &theirs);
 	if (r == 0) {
 		mine.in = theirs.in;
 		mine.out = theirs.out;
 		mine.err = theirs.err;
 		r = pmdiff_process_start(&mine, &pid);
 	}
-	close_ends(&theirs);
+	close_stream_ends(&theirs);
 	if (r == 0) {
-		r = exchange(&ours, input, input_len, until_ns, &text);
-		close_ends(&ours);
+		r = exchange_streams(&ours, input, input_len, until_ns, &text);
+		close_stream_ends(&ours);
 		if (r == -ETIMEDOUT)
 			kill(pid, SIGKILL);
 		status = pmdiff_process_wait(pid);
 	}
-	close_ends(&ours);
+	close_stream_ends(&ours);
 	if (r == 0 && status < 0)
 		r = status;
 	if (r < 0) {

@@ -30,7 +30,7 @@ struct profiling {
 	struct pm_profile *profiles[2];
 };
 
-static bool is_wanted(const struct pmdiff_options *options)
+static bool is_profile_wanted(const struct pmdiff_options *options)
 {
 	if (options->config.profile >= 0)
 		return options->config.profile > 0;
@@ -45,7 +45,7 @@ struct words {
 	PM_VEC(const char *) list;
 };
 
-static int add_words(struct words *words, const char *const *list)
+static int append_words(struct words *words, const char *const *list)
 {
 	int r = 0;
 
@@ -55,7 +55,7 @@ static int add_words(struct words *words, const char *const *list)
 }
 
 /* Searches beside pmstat. */
-static int find_pmrec(char **ret, const struct pmdiff_meter *meter)
+static int find_pmrec_program(char **ret, const struct pmdiff_meter *meter)
 {
 	const char *slash = strrchr(meter->pmstat, '/');
 	int len = slash ? (int)(slash - meter->pmstat) : 0;
@@ -74,30 +74,31 @@ static int find_pmrec(char **ret, const struct pmdiff_meter *meter)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int fill_words(struct words *words, const struct pmdiff_meter *meter,
-		      const char *pmrec, const char *file, const char *timeout,
-		      const char *marked)
+static int fill_profiler_words(struct words *words, const struct pmdiff_meter *meter,
+			       const char *pmrec, const char *file, const char *timeout,
+			       const char *marked)
 {
 	const char *const counting[] = { meter->pmstat, "--json",        "-q",
 					 "-o",          meter->document, "--engine",
 					 "callgrind",   "--stacks",      file,
 					 NULL };
 	const char *const sampling[] = { pmrec, "-q", "-o", file, NULL };
-	int r = add_words(words, meter->simulated ? counting : sampling);
+	int r = append_words(words, meter->simulated ? counting : sampling);
 
 	if (r == 0 && meter->simulated && marked)
 		r = pm_vec_push(&words->list, marked);
 	if (r == 0 && meter->simulated)
-		r = add_words(words, (const char *const[]){ "--timeout", timeout, NULL });
+		r = append_words(words,
+				 (const char *const[]){ "--timeout", timeout, NULL });
 	if (r == 0)
 		r = pm_vec_push(&words->list, "--");
 	if (r == 0)
-		r = add_words(words, meter->measured->command);
+		r = append_words(words, meter->measured->command);
 	return r < 0 ? r : pm_vec_push(&words->list, NULL);
 }
 
 /* Counting each chain of callers separately takes longer than plain counting. */
-static uint64_t timeout_ms(const struct pmdiff_meter *meter)
+static uint64_t profiler_timeout_ms(const struct pmdiff_meter *meter)
 {
 	uint64_t ns = meter->measured->timeout_ns;
 
@@ -105,7 +106,7 @@ static uint64_t timeout_ms(const struct pmdiff_meter *meter)
 }
 
 /* Whether callgrind ran the command to its end. */
-static bool has_ended_well(const struct pmdiff_meter *meter)
+static bool has_callgrind_ended_well(const struct pmdiff_meter *meter)
 {
 	PM_AUTO_CLOSE int fd = open(meter->document, O_RDONLY | O_CLOEXEC);
 	struct pm_stat stat;
@@ -132,17 +133,18 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	int r = log < 0 ? -errno : 0;
 
 	if (r == 0)
-		r = find_pmrec(&pmrec, meter);
+		r = find_pmrec_program(&pmrec, meter);
 	if (r == 0)
 		r = pmdiff_meter_marked(&marked, meter);
 	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
 		scratch = NULL;
-	if (asprintf(&timeout, "%llums", (unsigned long long)timeout_ms(meter)) < 0)
+	if (asprintf(&timeout, "%llums", (unsigned long long)profiler_timeout_ms(meter)) <
+	    0)
 		timeout = NULL;
 	if (r == 0 && (!scratch || !timeout))
 		r = -ENOMEM;
 	if (r == 0)
-		r = fill_words(&words, meter, pmrec, file, timeout, marked);
+		r = fill_profiler_words(&words, meter, pmrec, file, timeout, marked);
 	if (r == 0) {
 		process.argv = words.list.data;
 		/* A program that profiles itself would be profiled together
@@ -157,16 +159,16 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	return r < 0 ? r : pmdiff_process_wait(pid);
 }
 
-static void release_reader(struct pm_file_reader **reader)
+static void free_file_reader(struct pm_file_reader **reader)
 {
 	pm_file_reader_free(*reader);
 }
 
-static int load(struct pm_profile **ret, const char *file, bool samples,
-		struct pm_error *err)
+static int load_profile_of_file(struct pm_profile **ret, const char *file, bool samples,
+				struct pm_error *err)
 {
 	struct pm_profile_options how = { .no_starts = true, .keep_samples = samples };
-	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
+	PM_CLEANUP(free_file_reader) struct pm_file_reader *reader = NULL;
 	int r = pm_file_reader_open(&reader, file, err);
 
 	return r < 0 ? r : pm_profile_load(ret, reader, &how, err);
@@ -202,12 +204,12 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 				    : status < 0 ? strerror(-status)
 						 : "the profiler failed");
 	}
-	if (meter->simulated && !has_ended_well(meter)) {
+	if (meter->simulated && !has_callgrind_ended_well(meter)) {
 		unlink(file);
 		return pm_error_set(err, -ECANCELED, "%s: the run was stopped, or failed",
 				    tree->role);
 	}
-	r = load(&it->profiles[side], file, samples, err);
+	r = load_profile_of_file(&it->profiles[side], file, samples, err);
 	unlink(file);
 	return r;
 }
@@ -216,7 +218,7 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 
 /* The path of a page, in the directory of the --html file: a fixed prefix, and the name
  * of the case with characters replaced that are unusual in file names. */
-static char *page_path(const struct profiling *it, size_t number)
+static char *make_page_path(const struct profiling *it, size_t number)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
 				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -240,7 +242,8 @@ static char *page_path(const struct profiling *it, size_t number)
 	return path.failed ? NULL : strdup(path.data);
 }
 
-static int write_page(struct profiling *it, size_t number, struct pm_error *err)
+static int write_profile_page_file(struct profiling *it, size_t number,
+				   struct pm_error *err)
 {
 	const struct pmdiff_output *html = &it->shop->meter.options->outputs[PMDIFF_HTML];
 	const struct pm_filter everything = { 0 };
@@ -258,7 +261,7 @@ static int write_page(struct profiling *it, size_t number, struct pm_error *err)
 
 	if (!html->wanted || !html->path)
 		return 0;
-	path = page_path(it, number);
+	path = make_page_path(it, number);
 	if (!path)
 		return pm_error_no_memory(err);
 	r = pm_sink_open(&sink, path, FILE_MODE, err);
@@ -273,7 +276,8 @@ static int write_page(struct profiling *it, size_t number, struct pm_error *err)
 
 /* ---- one case -------------------------------------------------------------------------- */
 
-static int warn(struct profiling *it, const struct pm_error *why, struct pm_error *err)
+static int add_profile_warning(struct profiling *it, const struct pm_error *why,
+			       struct pm_error *err)
 {
 	char *text;
 
@@ -287,7 +291,8 @@ static int warn(struct profiling *it, const struct pm_error *why, struct pm_erro
 	return pm_error_no_memory(err);
 }
 
-static int find_hot(struct profiling *it, size_t number, struct pm_error *err)
+static int find_hot_and_write_page(struct profiling *it, size_t number,
+				   struct pm_error *err)
 {
 	struct pm_hot_options how = { .exact = it->shop->meter.simulated,
 				      .roots = { it->shop->trees[0].path,
@@ -300,28 +305,28 @@ static int find_hot(struct profiling *it, size_t number, struct pm_error *err)
 		r = profile_side(it, side, err);
 	if (r == 0)
 		r = pm_hot_find(it->hot, it->profiles[0], it->profiles[1], &how, err);
-	return r < 0 ? r : write_page(it, number, err);
+	return r < 0 ? r : write_profile_page_file(it, number, err);
 }
 
-static int profile_one(struct profiling *it, const struct pmdiff_measured *measured,
-		       size_t number, struct pm_error *err)
+static int profile_one_case(struct profiling *it, const struct pmdiff_measured *measured,
+			    size_t number, struct pm_error *err)
 {
 	struct pm_error why = { .offset = -1 };
 	int r;
 
 	pmdiff_meter_choose(&it->shop->meter, measured, it->case_name);
-	r = find_hot(it, number, &why);
+	r = find_hot_and_write_page(it, number, &why);
 	for (size_t side = 0; side < 2; side++) {
 		pm_profile_free(it->profiles[side]);
 		it->profiles[side] = NULL;
 	}
 	if (r == -ENOMEM)
 		return pm_error_no_memory(err);
-	return r < 0 ? warn(it, &why, err) : 0;
+	return r < 0 ? add_profile_warning(it, &why, err) : 0;
 }
 
-static int profile_cases(struct profiling *it, const struct pmdiff_side *side,
-			 struct pm_error *err)
+static int profile_compared_cases(struct profiling *it, const struct pmdiff_side *side,
+				  struct pm_error *err)
 {
 	struct pm_comparison *comparison = it->comparison;
 	size_t number = 0;
@@ -339,11 +344,11 @@ static int profile_cases(struct profiling *it, const struct pmdiff_side *side,
 
 			pm_error_set(&why, -E2BIG, "%d others got worse, too", CASES_MAX);
 			it->case_name = one->name;
-			return warn(it, &why, err);
+			return add_profile_warning(it, &why, err);
 		}
 		it->case_name = one->name;
 		it->hot = &one->hot;
-		r = profile_one(it, &of->measured, number, err);
+		r = profile_one_case(it, &of->measured, number, err);
 	}
 	return r;
 }
@@ -358,15 +363,15 @@ int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *wor
 	struct pmdiff_linemap *lines = NULL;
 	int r;
 
-	if (comparison->verdict != PM_VERDICT_WORSE || !is_wanted(options))
+	if (comparison->verdict != PM_VERDICT_WORSE || !is_profile_wanted(options))
 		return 0;
 	/* Without the map, lines are matched by their numbers. */
 	if (pmdiff_linemap_new(&lines, workshop->commits[0].hash,
 			       workshop->commits[1].hash, NULL) == -ENOMEM)
 		return pm_error_no_memory(err);
 	it.lines = lines;
-	r = comparison->cases.len > 0 ? profile_cases(&it, &sides[1], err)
-				      : profile_one(&it, &options->measured, 0, err);
+	r = comparison->cases.len > 0 ? profile_compared_cases(&it, &sides[1], err)
+				      : profile_one_case(&it, &options->measured, 0, err);
 	pmdiff_linemap_free(lines);
 	return r;
 }

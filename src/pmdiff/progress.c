@@ -30,7 +30,7 @@ void pmdiff_progress_step(struct pmdiff_progress *progress)
 }
 
 /* Estimated from the runs so far, so it needs at least one. */
-static void add_time_left(struct pm_str *line, const struct pmdiff_progress *progress)
+static void append_time_left(struct pm_str *line, const struct pmdiff_progress *progress)
 {
 	uint64_t left;
 
@@ -60,7 +60,7 @@ void pmdiff_progress_show(const struct pmdiff_progress *progress, const char *fo
 	len = (size_t)vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
 	pm_str_printable(&text, what, len < sizeof(what) ? len : sizeof(what) - 1);
-	add_time_left(&text, progress);
+	append_time_left(&text, progress);
 	if (text.failed)
 		return;
 	/* Whole characters only. */

@@ -27,7 +27,7 @@ static void close_input(struct input *input)
 	pm_cleanup_close(&input->fd);
 }
 
-static int cannot_read(struct pm_error *err, const char *name, int code)
+static int set_unreadable_error(struct pm_error *err, const char *name, int code)
 {
 	pm_error_set(err, code, "cannot be read: %s", strerror(-code));
 	pm_error_where(err, name, -1);
@@ -36,7 +36,7 @@ static int cannot_read(struct pm_error *err, const char *name, int code)
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static ssize_t read_full(int fd, char *buffer, size_t cap)
+static ssize_t read_full_head(int fd, char *buffer, size_t cap)
 {
 	size_t len = 0;
 
@@ -54,7 +54,7 @@ static ssize_t read_full(int fd, char *buffer, size_t cap)
 	return (ssize_t)len;
 }
 
-static int write_full(int fd, const char *bytes, size_t len)
+static int write_full_copy(int fd, const char *bytes, size_t len)
 {
 	while (len > 0) {
 		ssize_t n = write(fd, bytes, len);
@@ -71,16 +71,16 @@ static int write_full(int fd, const char *bytes, size_t len)
 
 /* A pipe can only be read once, but its kind is known only after its head. This copies
  * the rest to memory, where readers can start over. */
-static int keep(struct input *input, char *buffer, size_t cap, size_t len)
+static int copy_pipe_to_memory(struct input *input, char *buffer, size_t cap, size_t len)
 {
 	PM_AUTO_CLOSE int memory = memfd_create("pmdiff", MFD_CLOEXEC);
 	ssize_t n = (ssize_t)len;
 	int r = memory < 0 ? -errno : 0;
 
 	while (r == 0 && n > 0) {
-		r = write_full(memory, buffer, (size_t)n);
+		r = write_full_copy(memory, buffer, (size_t)n);
 		if (r == 0)
-			n = read_full(input->fd, buffer, cap);
+			n = read_full_head(input->fd, buffer, cap);
 	}
 	if (r == 0 && n < 0)
 		r = (int)n;
@@ -93,17 +93,18 @@ static int keep(struct input *input, char *buffer, size_t cap, size_t len)
 	return 0;
 }
 
-static int look(struct input *input, const struct stat *st, struct pm_error *err)
+static int find_kind_of_input(struct input *input, const struct stat *st,
+			      struct pm_error *err)
 {
 	PM_AUTO_FREE char *head = malloc(PM_FILE_HEAD_BYTES);
 	ssize_t n;
 	int r = 0;
 
 	if (!head)
-		return cannot_read(err, input->name, -ENOMEM);
-	n = read_full(input->fd, head, PM_FILE_HEAD_BYTES);
+		return set_unreadable_error(err, input->name, -ENOMEM);
+	n = read_full_head(input->fd, head, PM_FILE_HEAD_BYTES);
 	if (n < 0)
-		return cannot_read(err, input->name, (int)n);
+		return set_unreadable_error(err, input->name, (int)n);
 	input->kind = pm_file_kind(head, (size_t)n);
 	if (input->kind == PM_FILE_FOREIGN) {
 		pm_error_set(err, -EBADMSG, "%s",
@@ -115,10 +116,10 @@ static int look(struct input *input, const struct stat *st, struct pm_error *err
 		return -EBADMSG;
 	}
 	if (!S_ISREG(st->st_mode))
-		r = keep(input, head, PM_FILE_HEAD_BYTES, (size_t)n);
+		r = copy_pipe_to_memory(input, head, PM_FILE_HEAD_BYTES, (size_t)n);
 	if (r == 0 && lseek(input->fd, 0, SEEK_SET) < 0)
 		r = -errno;
-	return r < 0 ? cannot_read(err, input->name, r) : 0;
+	return r < 0 ? set_unreadable_error(err, input->name, r) : 0;
 }
 
 static int open_input(struct input *input, const char *path, struct pm_error *err)
@@ -135,11 +136,12 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 		/* A shell may already have read from it. */
 		if (standard && S_ISREG(st.st_mode))
 			st.st_mode = S_IFIFO;
-		return S_ISDIR(st.st_mode) ? cannot_read(err, input->name, -EISDIR)
-					   : look(input, &st, err);
+		return S_ISDIR(st.st_mode)
+			       ? set_unreadable_error(err, input->name, -EISDIR)
+			       : find_kind_of_input(input, &st, err);
 	}
 	code = -errno;
-	cannot_read(err, input->name, code);
+	set_unreadable_error(err, input->name, code);
 	if (code == -ENOENT)
 		pm_error_fix(err, "pmstat --json -o %s -- COMMAND, which writes it",
 			     path);
@@ -149,7 +151,7 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 /* ---- reading ----------------------------------------------------------------------------- */
 
 /* Moves the document of a case into the side. */
-static int take_case(struct pmdiff_side *side, struct pm_suite_case *from)
+static int side_take_case(struct pmdiff_side *side, struct pm_suite_case *from)
 {
 	struct pmdiff_side_case *to;
 	int r;
@@ -165,7 +167,7 @@ static int take_case(struct pmdiff_side *side, struct pm_suite_case *from)
 	return r;
 }
 
-static int mixed(const struct input *input, struct pm_error *err)
+static int set_mixed_cases_error(const struct input *input, struct pm_error *err)
 {
 	pm_error_set(err, -EXDEV, "has %s cases, and what came before it has %s",
 		     input->cases ? "several" : "no", input->cases ? "none" : "some");
@@ -173,8 +175,8 @@ static int mixed(const struct input *input, struct pm_error *err)
 	return -EXDEV;
 }
 
-static int read_counts(struct pmdiff_side *side, struct input *input,
-		       struct pm_error *err)
+static int side_read_counts(struct pmdiff_side *side, struct input *input,
+			    struct pm_error *err)
 {
 	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
 	int r = pm_suite_read(&suite, input->fd, input->name, err);
@@ -183,12 +185,12 @@ static int read_counts(struct pmdiff_side *side, struct input *input,
 		return r;
 	input->cases = suite.cases.data[0].name != NULL;
 	for (size_t i = 0; i < suite.cases.len; i++)
-		if (take_case(side, &suite.cases.data[i]) < 0)
-			return cannot_read(err, input->name, -ENOMEM);
+		if (side_take_case(side, &suite.cases.data[i]) < 0)
+			return set_unreadable_error(err, input->name, -ENOMEM);
 	return 0;
 }
 
-static void release_reader(struct pm_file_reader **reader)
+static void free_recording_reader(struct pm_file_reader **reader)
 {
 	pm_file_reader_free(*reader);
 }
@@ -200,7 +202,7 @@ static int read_recording(struct pm_profile **ret, const struct pmdiff_options *
 		.no_starts = true, /* the other side is usually another build */
 		.keep_samples = options->outputs[PMDIFF_HTML].wanted,
 	};
-	PM_CLEANUP(release_reader) struct pm_file_reader *reader = NULL;
+	PM_CLEANUP(free_recording_reader) struct pm_file_reader *reader = NULL;
 	int r = pm_file_reader_open(&reader, input->path, err);
 
 	if (r == 0)
@@ -211,8 +213,8 @@ static int read_recording(struct pm_profile **ret, const struct pmdiff_options *
 }
 
 /* Sets the name of the side. */
-static int name_side(struct pmdiff_side *side, const struct pmdiff_options *options,
-		     size_t of, struct pm_error *err)
+static int side_set_name(struct pmdiff_side *side, const struct pmdiff_options *options,
+			 size_t of, struct pm_error *err)
 {
 	const struct pmdiff_texts *files = &options->files[of];
 	const char *first = files->list.data[0];
@@ -232,8 +234,8 @@ static int name_side(struct pmdiff_side *side, const struct pmdiff_options *opti
 	return pm_error_no_memory(err);
 }
 
-static int other_kind(struct pm_error *err, const struct pmdiff_inputs *inputs,
-		      const char *name)
+static int set_other_kind_error(struct pm_error *err, const struct pmdiff_inputs *inputs,
+				const char *name)
 {
 	pm_error_set(err, -EXDEV, "is %s, and what came before %s: they do not compare",
 		     inputs->recordings ? "a document of pmstat" : "a recording of pmrec",
@@ -243,8 +245,9 @@ static int other_kind(struct pm_error *err, const struct pmdiff_inputs *inputs,
 	return -EXDEV;
 }
 
-static int read_one(struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
-		    size_t side, size_t index, struct pm_error *err)
+static int read_one_input(struct pmdiff_inputs *inputs,
+			  const struct pmdiff_options *options, size_t side, size_t index,
+			  struct pm_error *err)
 {
 	PM_CLEANUP(close_input) struct input input = { .fd = -1 };
 	bool first = side == 0 && index == 0;
@@ -255,11 +258,11 @@ static int read_one(struct pmdiff_inputs *inputs, const struct pmdiff_options *o
 	if (first)
 		inputs->recordings = input.kind == PM_FILE_RECORDING;
 	else if (inputs->recordings != (input.kind == PM_FILE_RECORDING))
-		return other_kind(err, inputs, input.name);
+		return set_other_kind_error(err, inputs, input.name);
 	if (!inputs->recordings) {
-		r = read_counts(&inputs->sides[side], &input, err);
+		r = side_read_counts(&inputs->sides[side], &input, err);
 		if (r == 0 && !first && inputs->cases != input.cases)
-			return mixed(&input, err);
+			return set_mixed_cases_error(&input, err);
 		inputs->cases = input.cases;
 		return r;
 	}
@@ -276,8 +279,8 @@ static int read_one(struct pmdiff_inputs *inputs, const struct pmdiff_options *o
 /* ---- unsuitable combinations ------------------------------------------------------------- */
 
 /* A side contains one variant; `ab` contains two. */
-static int check_variants(const struct pmdiff_options *options, const char *name,
-			  const struct pm_stat *stat, struct pm_error *err)
+static int check_variants_of_stat(const struct pmdiff_options *options, const char *name,
+				  const struct pm_stat *stat, struct pm_error *err)
 {
 	size_t wanted = options->ab ? 2 : 1;
 	size_t len = stat->subjects.len;
@@ -297,7 +300,8 @@ static int check_variants(const struct pmdiff_options *options, const char *name
 	return -EXDEV;
 }
 
-static int check_runs(const struct pm_stat *stat, const char *name, struct pm_error *err)
+static int check_runs_of_stat(const struct pm_stat *stat, const char *name,
+			      struct pm_error *err)
 {
 	if (stat->runs.len > 0)
 		return 0;
@@ -306,8 +310,8 @@ static int check_runs(const struct pm_stat *stat, const char *name, struct pm_er
 	return -EXDEV;
 }
 
-static int check_case(const struct pmdiff_side_case *of, const char *name,
-		      struct pm_error *err)
+static int check_documents_of_case(const struct pmdiff_side_case *of, const char *name,
+				   struct pm_error *err)
 {
 	int r = 0;
 
@@ -320,15 +324,15 @@ static int check_case(const struct pmdiff_side_case *of, const char *name,
 				of->name);
 			pm_error_where(err, name, -1);
 		} else {
-			r = check_runs(&of->stats.data[i], name, err);
+			r = check_runs_of_stat(&of->stats.data[i], name, err);
 		}
 	}
 	return r;
 }
 
 /* A suite contains one side. */
-static int check_cases(const struct pmdiff_options *options,
-		       const struct pmdiff_inputs *inputs, struct pm_error *err)
+static int check_cases_of_sides(const struct pmdiff_options *options,
+				const struct pmdiff_inputs *inputs, struct pm_error *err)
 {
 	int r = 0;
 
@@ -342,19 +346,20 @@ static int check_cases(const struct pmdiff_options *options,
 		const struct pmdiff_side *of = &inputs->sides[side];
 
 		for (size_t i = 0; i < of->cases.len && r == 0; i++)
-			r = check_case(&of->cases.data[i],
-				       options->files[side].list.data[0], err);
+			r = check_documents_of_case(&of->cases.data[i],
+						    options->files[side].list.data[0],
+						    err);
 	}
 	return r;
 }
 
-static int check_counts(const struct pmdiff_options *options,
-			const struct pmdiff_inputs *inputs, struct pm_error *err)
+static int check_counts_of_sides(const struct pmdiff_options *options,
+				 const struct pmdiff_inputs *inputs, struct pm_error *err)
 {
 	int r = 0;
 
 	if (inputs->cases)
-		return check_cases(options, inputs, err);
+		return check_cases_of_sides(options, inputs, err);
 	if (options->case_pattern)
 		return pm_error_set(err, -EINVAL, "--case %.200s: there are no cases",
 				    options->case_pattern);
@@ -365,16 +370,18 @@ static int check_counts(const struct pmdiff_options *options,
 		for (size_t i = 0; i < of->stats.len && r == 0; i++) {
 			const char *name = options->files[side].list.data[i];
 
-			r = check_variants(options, name, &of->stats.data[i], err);
+			r = check_variants_of_stat(options, name, &of->stats.data[i],
+						   err);
 			if (r == 0)
-				r = check_runs(&of->stats.data[i], name, err);
+				r = check_runs_of_stat(&of->stats.data[i], name, err);
 		}
 	}
 	return r;
 }
 
-static int check_recordings(const struct pmdiff_options *options,
-			    const struct pmdiff_inputs *inputs, struct pm_error *err)
+static int check_recordings_of_sides(const struct pmdiff_options *options,
+				     const struct pmdiff_inputs *inputs,
+				     struct pm_error *err)
 {
 	for (size_t side = 0; side < 2; side++) {
 		const struct pm_profile_info *info = &inputs->profiles[side]->info;
@@ -398,14 +405,14 @@ int pmdiff_read(struct pmdiff_inputs *ret, const struct pmdiff_options *options,
 
 	*ret = (struct pmdiff_inputs){ 0 };
 	for (size_t side = 0; side < 2 && r == 0; side++)
-		r = name_side(&ret->sides[side], options, side, err);
+		r = side_set_name(&ret->sides[side], options, side, err);
 	for (size_t side = 0; side < sides; side++)
 		for (size_t i = 0; i < options->files[side].list.len && r == 0; i++)
-			r = read_one(ret, options, side, i, err);
+			r = read_one_input(ret, options, side, i, err);
 	if (r < 0)
 		return r;
-	return ret->recordings ? check_recordings(options, ret, err)
-			       : check_counts(options, ret, err);
+	return ret->recordings ? check_recordings_of_sides(options, ret, err)
+			       : check_counts_of_sides(options, ret, err);
 }
 
 void pmdiff_inputs_release(struct pmdiff_inputs *inputs)

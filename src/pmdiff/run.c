@@ -9,8 +9,8 @@
 #include "workshop.h"
 
 /* The documents have paths as if the sources were in the user's working tree. */
-static int name_side(struct pmdiff_side *side, const char *rev, const char *top,
-		     const struct pmdiff_commit *commit)
+static int side_set_commit_names(struct pmdiff_side *side, const char *rev,
+				 const char *top, const struct pmdiff_commit *commit)
 {
 	if (top && !(side->root = strdup(top)))
 		return -ENOMEM;
@@ -50,15 +50,15 @@ static int measure_cases(struct pmdiff_workshop *workshop, struct pmdiff_side *s
 	return pmdiff_cases_measure(workshop, sides, err);
 }
 
-static int fill_sides(struct pmdiff_workshop *workshop, struct pmdiff_side *sides,
-		      struct pm_error *err)
+static int build_and_measure_sides(struct pmdiff_workshop *workshop,
+				   struct pmdiff_side *sides, struct pm_error *err)
 {
 	struct pmdiff_meter *meter = &workshop->meter;
 	int r = 0;
 
 	for (size_t i = 0; i < 2 && r == 0; i++)
-		if (name_side(&sides[i], meter->options->measured.revs[i], meter->top,
-			      &workshop->commits[i]) < 0)
+		if (side_set_commit_names(&sides[i], meter->options->measured.revs[i],
+					  meter->top, &workshop->commits[i]) < 0)
 			r = pm_error_no_memory(err);
 	for (size_t i = 0; i < 2 && r == 0; i++)
 		r = pmdiff_meter_build(meter, &workshop->trees[i], err);
@@ -80,7 +80,7 @@ int pmdiff_measure(struct pmdiff_side ret[2], struct pmdiff_workshop *workshop,
 		r = pmdiff_workshop_open(workshop, options, roles, err);
 	if (r < 0)
 		return r;
-	r = fill_sides(workshop, sides, err);
+	r = build_and_measure_sides(workshop, sides, err);
 	if (r < 0)
 		pmdiff_workshop_release(workshop);
 	for (size_t i = 0; i < 2; i++)

@@ -28,7 +28,7 @@ struct pmdiff_side_case *pmdiff_side_add_case(struct pmdiff_side *side, const ch
 	return &side->cases.data[side->cases.len - 1];
 }
 
-static void release_case(struct pmdiff_side_case *one)
+static void side_case_release(struct pmdiff_side_case *one)
 {
 	free(one->name);
 	free(one->failure);
@@ -50,12 +50,12 @@ void pmdiff_side_release(struct pmdiff_side *side)
 		pm_stat_release(&side->stats.data[i]);
 	pm_vec_release(&side->stats);
 	for (size_t i = 0; i < side->cases.len; i++)
-		release_case(&side->cases.data[i]);
+		side_case_release(&side->cases.data[i]);
 	pm_vec_release(&side->cases);
 	*side = (struct pmdiff_side){ 0 };
 }
 
-static void forget_functions(struct pm_stat *stat)
+static void stat_forget_functions(struct pm_stat *stat)
 {
 	struct pm_stat old = { .scopes = stat->scopes, .metrics = stat->metrics };
 
@@ -67,11 +67,11 @@ static void forget_functions(struct pm_stat *stat)
 void pmdiff_side_forget_functions(struct pmdiff_side *side)
 {
 	for (size_t i = 0; i < side->stats.len && side->explains; i++)
-		forget_functions(&side->stats.data[i]);
+		stat_forget_functions(&side->stats.data[i]);
 	for (size_t i = 0; i < side->cases.len; i++) {
 		struct pmdiff_side_case *one = &side->cases.data[i];
 
 		for (size_t j = 0; j < one->stats.len && one->explains; j++)
-			forget_functions(&one->stats.data[j]);
+			stat_forget_functions(&one->stats.data[j]);
 	}
 }

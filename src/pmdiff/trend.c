@@ -6,16 +6,18 @@
 
 #include "history.h"
 
-static int warn(struct pm_trends *trends, char *text)
+static int trends_add_warning(struct pm_trends *trends, char *text)
 {
 	return pm_vec_push(&trends->warnings, text);
 }
 
 /* Moves the warnings to @trends. */
-static int take_warnings(struct pm_trends *trends, struct pmdiff_history *history)
+static int trends_take_warnings(struct pm_trends *trends, struct pmdiff_history *history)
 {
 	while (history->warnings.len > 0) {
-		if (warn(trends, history->warnings.data[history->warnings.len - 1]) < 0)
+		if (trends_add_warning(
+			    trends, history->warnings.data[history->warnings.len - 1]) <
+		    0)
 			return -ENOMEM;
 		history->warnings.len--;
 	}
@@ -27,7 +29,7 @@ static int take_warnings(struct pm_trends *trends, struct pmdiff_history *histor
 			     history->foreign == 1 ? "entry" : "entries",
 			     history->foreign == 1 ? "was" : "were") < 0)
 			return -ENOMEM;
-		if (warn(trends, text) < 0) {
+		if (trends_add_warning(trends, text) < 0) {
 			free(text);
 			return -ENOMEM;
 		}
@@ -37,7 +39,7 @@ static int take_warnings(struct pm_trends *trends, struct pmdiff_history *histor
 			strdup("The history has no commit yet: `pmdiff run` with the "
 			       "same --history adds those that it measures.");
 
-		if (!text || warn(trends, text) < 0) {
+		if (!text || trends_add_warning(trends, text) < 0) {
 			free(text);
 			return -ENOMEM;
 		}
@@ -75,7 +77,7 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 	r = pm_trends_find(&trends, commits, len, err);
 	if (r < 0)
 		return r;
-	if (take_warnings(&trends, &history) < 0) {
+	if (trends_take_warnings(&trends, &history) < 0) {
 		pm_trends_release(&trends);
 		return pm_error_no_memory(err);
 	}

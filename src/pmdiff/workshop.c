@@ -5,9 +5,9 @@
 
 #include "say.h"
 
-static int nothing_to_compare(struct pm_error *err,
-			      const struct pmdiff_workshop *workshop,
-			      const struct pmdiff_options *options, bool dirty)
+static int set_nothing_to_compare_error(struct pm_error *err,
+					const struct pmdiff_workshop *workshop,
+					const struct pmdiff_options *options, bool dirty)
 {
 	const char *const *revs = options->measured.revs;
 
@@ -23,7 +23,7 @@ static int nothing_to_compare(struct pm_error *err,
 	return -EINVAL;
 }
 
-static bool is_in(const char *path, const char *top)
+static bool is_path_below(const char *path, const char *top)
 {
 	size_t len = strlen(top);
 
@@ -32,14 +32,14 @@ static bool is_in(const char *path, const char *top)
 
 /* Whether @word refers to a file in the user's working tree: anywhere in the word, or
  * through symbolic links. */
-static bool names_own(const char *word, const char *top)
+static bool word_names_own_file(const char *word, const char *top)
 {
 	static const char of_names[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		"0123456789._-";
 	PM_AUTO_FREE char *path = word[0] == '/' ? realpath(word, NULL) : NULL;
 
-	if (path && is_in(path, top))
+	if (path && is_path_below(path, top))
 		return true;
 	for (const char *at = word; (at = strstr(at, top)); at++)
 		if (!strchr(of_names, at[strlen(top)]) || at[strlen(top)] == '\0')
@@ -47,11 +47,11 @@ static bool names_own(const char *word, const char *top)
 	return false;
 }
 
-static void warn_of_words(const struct pmdiff_options *options,
-			  const char *const *command, const char *top)
+static void warn_of_own_words(const struct pmdiff_options *options,
+			      const char *const *command, const char *top)
 {
 	for (const char *const *word = command; word && *word; word++)
-		if (names_own(*word, top))
+		if (word_names_own_file(*word, top))
 			pmdiff_say(
 				options,
 				"warning: %.200s is in your own working tree, the same "
@@ -60,28 +60,29 @@ static void warn_of_words(const struct pmdiff_options *options,
 }
 
 /* Files there belong to neither commit: both sides would use the same ones. */
-static void warn_of_own(const struct pmdiff_workshop *workshop,
-			const struct pmdiff_options *options)
+static void warn_of_own_files(const struct pmdiff_workshop *workshop,
+			      const struct pmdiff_options *options)
 {
 	const char *top = workshop->repository.top;
 	const char *build = options->measured.build;
 
 	if (!top || strcmp(top, "/") == 0)
 		return;
-	if (build && names_own(build, top))
+	if (build && word_names_own_file(build, top))
 		pmdiff_say(options,
 			   "warning: --build names your own working tree, which is "
 			   "neither side; name files from the top: ./FILE");
 	if (options->cases.len == 0 || options->action == PMDIFF_BISECT)
-		warn_of_words(options, options->measured.command, top);
+		warn_of_own_words(options, options->measured.command, top);
 	for (size_t i = 0; i < options->cases.len; i++)
 		if (options->action == PMDIFF_RUN)
-			warn_of_words(options, options->cases.data[i].measured.command,
-				      top);
+			warn_of_own_words(options,
+					  options->cases.data[i].measured.command, top);
 }
 
-static int find_commits(struct pmdiff_workshop *workshop,
-			const struct pmdiff_options *options, struct pm_error *err)
+static int workshop_find_commits(struct pmdiff_workshop *workshop,
+				 const struct pmdiff_options *options,
+				 struct pm_error *err)
 {
 	int r = pmdiff_repository_open(&workshop->repository, err), dirty;
 
@@ -94,17 +95,17 @@ static int find_commits(struct pmdiff_workshop *workshop,
 	if (dirty < 0)
 		return dirty;
 	if (strcmp(workshop->commits[0].hash, workshop->commits[1].hash) == 0)
-		return nothing_to_compare(err, workshop, options, dirty);
+		return set_nothing_to_compare_error(err, workshop, options, dirty);
 	if (dirty)
 		pmdiff_say(options,
 			   "the working tree has changes that are not committed: "
 			   "they are left out");
-	warn_of_own(workshop, options);
+	warn_of_own_files(workshop, options);
 	return 0;
 }
 
-static int check_out(struct pmdiff_workshop *workshop, const char *const roles[2],
-		     struct pm_error *err)
+static int workshop_check_out(struct pmdiff_workshop *workshop,
+			      const char *const roles[2], struct pm_error *err)
 {
 	/* Equal lengths, because paths are also on the stack. */
 	static const char *const names[] = { "base", "head" };
@@ -145,7 +146,7 @@ int pmdiff_workshop_open(struct pmdiff_workshop *ret,
 	int r;
 
 	*ret = (struct pmdiff_workshop){ 0 };
-	r = find_commits(ret, options, err);
+	r = workshop_find_commits(ret, options, err);
 	if (r == 0)
 		r = pmdiff_guard_enter(&ret->folder, ret->repository.common_dir, err);
 	if (r == 0) {
@@ -154,7 +155,7 @@ int pmdiff_workshop_open(struct pmdiff_workshop *ret,
 				      ret->repository.top, err);
 	}
 	if (r == 0)
-		r = check_out(ret, roles, err);
+		r = workshop_check_out(ret, roles, err);
 	if (r < 0)
 		pmdiff_workshop_release(ret);
 	return r;

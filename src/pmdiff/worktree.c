@@ -29,7 +29,7 @@ struct owner {
 #define OWNER_PRINTED "pmdiff-%08x-%08x-%07d-%012llu-"
 
 /* Reads up to @size - 1 bytes of a file; "" if it cannot be read. */
-static void read_text(const char *path, char *ret, size_t size)
+static void read_small_file(const char *path, char *ret, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	ssize_t len = fd < 0 ? -1 : read(fd, ret, size - 1);
@@ -38,19 +38,19 @@ static void read_text(const char *path, char *ret, size_t size)
 }
 
 /* 0: there is no such process. */
-static uint64_t start_of(pid_t pid)
+static uint64_t read_start_of_process(pid_t pid)
 {
 	char path[64], line[STAT_LINE_MAX], *at;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	read_text(path, line, sizeof(line));
+	read_small_file(path, line, sizeof(line));
 	at = strrchr(line, ')'); /* the comm may contain anything */
 	for (int field = 0; at && field < START_FIELD; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-static struct owner ourselves(void)
+static struct owner describe_own_process(void)
 {
 	char host[2 * HOST_NAME_MAX] = "", boot[64];
 	ssize_t len;
@@ -58,12 +58,12 @@ static struct owner ourselves(void)
 	gethostname(host, HOST_NAME_MAX);
 	len = readlink("/proc/self/ns/pid", host + strlen(host), HOST_NAME_MAX / 2);
 	(void)len; /* without it, the name must suffice */
-	read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	read_small_file("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	return (struct owner){
 		.host = (uint32_t)pm_hash_bytes(host, strlen(host)),
 		.boot = (uint32_t)pm_hash_bytes(boot, strlen(boot)),
 		.pid = getpid(),
-		.start = start_of(getpid()),
+		.start = read_start_of_process(getpid()),
 	};
 }
 
@@ -85,21 +85,22 @@ static size_t parse_owner(const char *name, struct owner *ret)
 static bool is_dead(const struct owner *owner, const struct owner *us)
 {
 	return owner->host == us->host &&
-	       (owner->boot != us->boot || start_of(owner->pid) != owner->start);
+	       (owner->boot != us->boot ||
+		read_start_of_process(owner->pid) != owner->start);
 }
 
 /* ---- removing ------------------------------------------------------------------------ */
 
-static int open_up(const char *path, const struct stat *stat_buf, int type,
-		   struct FTW *at)
+static int make_folder_accessible(const char *path, const struct stat *stat_buf, int type,
+				  struct FTW *at)
 {
 	if (type == FTW_D || type == FTW_DNR)
 		chmod(path, (stat_buf->st_mode & 07777) | S_IRWXU);
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *stat_buf, int type,
-		      struct FTW *at)
+static int remove_tree_entry(const char *path, const struct stat *stat_buf, int type,
+			     struct FTW *at)
 {
 	remove(path);
 	return 0;
@@ -107,15 +108,15 @@ static int remove_one(const char *path, const struct stat *stat_buf, int type,
 
 /* Removes a tree except mounted file systems. Builds may leave directories that even
  * their owner may not write. */
-static int remove_tree(const char *path, struct pm_error *err)
+static int remove_tree_below(const char *path, struct pm_error *err)
 {
 	struct stat stat_buf;
 
-	nftw(path, remove_one, REMOVE_FDS, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
+	nftw(path, remove_tree_entry, REMOVE_FDS, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
 	if (lstat(path, &stat_buf) < 0)
 		return 0;
-	nftw(path, open_up, REMOVE_FDS, FTW_PHYS | FTW_MOUNT);
-	nftw(path, remove_one, REMOVE_FDS, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
+	nftw(path, make_folder_accessible, REMOVE_FDS, FTW_PHYS | FTW_MOUNT);
+	nftw(path, remove_tree_entry, REMOVE_FDS, FTW_PHYS | FTW_DEPTH | FTW_MOUNT);
 	if (lstat(path, &stat_buf) < 0)
 		return 0;
 	pm_error_set(err, -EBUSY, "cannot be removed altogether");
@@ -127,7 +128,7 @@ static int remove_tree(const char *path, struct pm_error *err)
  * with its path and name. */
 typedef void (*admin_fn)(void *context, const char *path, const char *name);
 
-static void each_admin(const char *common_dir, admin_fn each, void *context)
+static void for_each_admin_folder(const char *common_dir, admin_fn each, void *context)
 {
 	PM_AUTO_FREE char *all = NULL;
 	struct dirent *entry;
@@ -158,7 +159,7 @@ struct removal {
 	int result;
 };
 
-static void remove_ours(void *context, const char *path, const char *name)
+static void remove_own_admin(void *context, const char *path, const char *name)
 {
 	struct removal *removal = context;
 	size_t len = strlen(removal->folder->name);
@@ -166,9 +167,9 @@ static void remove_ours(void *context, const char *path, const char *name)
 	if (strncmp(name, removal->folder->name, len) != 0 || name[len] != '-')
 		return;
 	if (removal->result == 0)
-		removal->result = remove_tree(path, removal->err);
+		removal->result = remove_tree_below(path, removal->err);
 	else
-		remove_tree(path, NULL);
+		remove_tree_below(path, NULL);
 }
 
 int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *err)
@@ -176,11 +177,11 @@ int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *er
 	struct removal removal = { .folder = folder, .err = err };
 	PM_AUTO_CLOSE int lock = -1;
 
-	removal.result = remove_tree(folder->path, err);
+	removal.result = remove_tree_below(folder->path, err);
 	/* Without the lock, a checkout of another process may fail; but data left
 	 * behind would be in the way. */
 	(void)pmdiff_repository_lock(&lock, folder->common_dir, NULL);
-	each_admin(folder->common_dir, remove_ours, &removal);
+	for_each_admin_folder(folder->common_dir, remove_own_admin, &removal);
 	return removal.result;
 }
 
@@ -196,7 +197,7 @@ static void remove_dead_folder(const char *path, const struct owner *us)
 	    !is_dead(&owner, us) || lstat(path, &stat_buf) < 0 ||
 	    !S_ISDIR(stat_buf.st_mode) || stat_buf.st_uid != geteuid())
 		return;
-	remove_tree(path, NULL);
+	remove_tree_below(path, NULL);
 }
 
 /* The worktree may be in another $TMPDIR; git has recorded its path. */
@@ -213,17 +214,17 @@ static void remove_dead_admin(void *context, const char *path, const char *name)
 	    lstat(path, &stat_buf) < 0 || stat_buf.st_uid != geteuid())
 		return;
 	if (snprintf(link, sizeof(link), "%s/gitdir", path) < (int)sizeof(link))
-		read_text(link, where, sizeof(where));
+		read_small_file(link, where, sizeof(where));
 	for (int part = 0; part < 2; part++) { /* FOLDER/WORKTREE/.git */
 		end = strrchr(where, '/');
 		if (end)
 			*end = '\0';
 	}
 	remove_dead_folder(where, us);
-	remove_tree(path, NULL);
+	remove_tree_below(path, NULL);
 }
 
-static const char *temporary_dir(void)
+static const char *find_temporary_dir(void)
 {
 	const char *dir = getenv("TMPDIR");
 
@@ -232,19 +233,19 @@ static const char *temporary_dir(void)
 
 void pmdiff_folders_sweep(const char *common_dir)
 {
-	struct owner us = ourselves();
+	struct owner us = describe_own_process();
 	PM_AUTO_CLOSE int lock = -1;
 	struct dirent *entry;
 	DIR *dir;
 
 	(void)pmdiff_repository_lock(&lock, common_dir, NULL);
-	each_admin(common_dir, remove_dead_admin, &us);
-	dir = opendir(temporary_dir());
+	for_each_admin_folder(common_dir, remove_dead_admin, &us);
+	dir = opendir(find_temporary_dir());
 	while (dir && (entry = readdir(dir))) {
 		char *path;
 
 		if (strncmp(entry->d_name, "pmdiff-", 7) != 0 ||
-		    asprintf(&path, "%s/%s", temporary_dir(), entry->d_name) < 0)
+		    asprintf(&path, "%s/%s", find_temporary_dir(), entry->d_name) < 0)
 			continue;
 		remove_dead_folder(path, &us);
 		free(path);
@@ -262,10 +263,10 @@ void pmdiff_folder_release(struct pmdiff_folder *folder)
 	*folder = (struct pmdiff_folder){ 0 };
 }
 
-static int no_folder(struct pm_error *err, int code)
+static int set_no_folder_error(struct pm_error *err, int code)
 {
 	pm_error_set(err, code, "a folder for worktrees: %s", strerror(-code));
-	pm_error_where(err, temporary_dir(), -1);
+	pm_error_where(err, find_temporary_dir(), -1);
 	pm_error_fix(err, "TMPDIR=DIR pmdiff …");
 	return code;
 }
@@ -274,8 +275,8 @@ int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
 		       struct pm_error *err)
 {
 	struct pmdiff_folder folder = { .common_dir = strdup(common_dir) };
-	PM_AUTO_FREE char *dir = realpath(temporary_dir(), NULL);
-	struct owner us = ourselves();
+	PM_AUTO_FREE char *dir = realpath(find_temporary_dir(), NULL);
+	struct owner us = describe_own_process();
 	uint32_t chance = 0;
 	int r = 0;
 
@@ -291,7 +292,7 @@ int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
 		r = -errno;
 	if (r < 0) {
 		pmdiff_folder_release(&folder);
-		return no_folder(err, r);
+		return set_no_folder_error(err, r);
 	}
 	folder.name = strrchr(folder.path, '/') + 1;
 	*ret = folder;
