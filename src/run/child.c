@@ -36,7 +36,7 @@ static int prepare_with_stderr(struct pm_launch *launch, char **command, const c
 	return ret;
 }
 
-static bool is_program(const char *path)
+static bool is_program_file(const char *path)
 {
 	struct stat st;
 
@@ -44,7 +44,7 @@ static bool is_program(const char *path)
 }
 
 /* Ignores @sig, and remembers to restore the default action for the command. */
-static void ignore(struct pm_child *child, int sig)
+static void ignore_signal(struct pm_child *child, int sig)
 {
 	struct sigaction before;
 
@@ -59,7 +59,7 @@ static void ignore(struct pm_child *child, int sig)
  * passed on, as SIGTERM, like perf does: shells start background jobs with SIGINT
  * ignored.
  */
-static void stop_child(const struct pm_child *child, bool from_terminal)
+static void stop_command(const struct pm_child *child, bool from_terminal)
 {
 	if (!child->running)
 		return;
@@ -71,8 +71,8 @@ static void stop_child(const struct pm_child *child, bool from_terminal)
 	kill(child->launch.pid, SIGCONT);
 }
 
-static int fork_it(struct pm_child *child, char **command, const char *user,
-		   bool data_on_stdout, struct pm_error *err)
+static int fork_command(struct pm_child *child, char **command, const char *user,
+			bool data_on_stdout, struct pm_error *err)
 {
 	const struct pm_launch_signals *signals =
 		child->signal_fd >= 0 ? &child->signals : NULL;
@@ -102,9 +102,9 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 	signal(SIGCHLD, SIG_DFL);
 	/* Events on many CPUs may have raised the limit since (pm/perf.h). */
 	if (child->signal_fd < 0 || getrlimit(RLIMIT_NOFILE, &raised) < 0)
-		return fork_it(child, command, user, data_on_stdout, err);
+		return fork_command(child, command, user, data_on_stdout, err);
 	setrlimit(RLIMIT_NOFILE, &child->files);
-	ret = fork_it(child, command, user, data_on_stdout, err);
+	ret = fork_command(child, command, user, data_on_stdout, err);
 	setrlimit(RLIMIT_NOFILE, &raised);
 	return ret;
 }
@@ -122,9 +122,9 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 	if (snapshots)
 		sigaddset(&set, SIGUSR2);
 	sigemptyset(&child->signals.defaults);
-	ignore(child, SIGPIPE);
+	ignore_signal(child, SIGPIPE);
 	/* A limit on the size of files (RLIMIT_FSIZE) is an error like a full disk. */
-	ignore(child, SIGXFSZ);
+	ignore_signal(child, SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &set, &child->signals.mask);
 	getrlimit(RLIMIT_NOFILE, &child->files);
 	child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -135,7 +135,7 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 
 /* Waits for the result of the command's exec. The exec of a file whose server does not
  * respond never returns; signals to us must work nevertheless. */
-static int await_exec(struct pm_child *child, struct pm_error *err)
+static int await_exec_of_command(struct pm_child *child, struct pm_error *err)
 {
 	struct pollfd fds[] = { { .fd = child->launch.error_fd, .events = POLLIN },
 				{ .fd = child->signal_fd, .events = POLLIN } };
@@ -166,7 +166,7 @@ static int await_exec(struct pm_child *child, struct pm_error *err)
 int pm_child_go(struct pm_child *child, struct pm_error *err)
 {
 	child->launch_error = child->signal_fd >= 0 && !child->launch.begun
-				      ? await_exec(child, err)
+				      ? await_exec_of_command(child, err)
 				      : 0;
 	if (child->launch_error == 0)
 		child->launch_error = pm_launch_go(&child->launch, err);
@@ -174,7 +174,7 @@ int pm_child_go(struct pm_child *child, struct pm_error *err)
 	child->running = child->launch_error == 0 && !child->status_known;
 	/* A signal came before there was a command that could be ended. */
 	if (child->interrupts > 0)
-		stop_child(child, false);
+		stop_command(child, false);
 	return child->launch_error;
 }
 
@@ -190,7 +190,7 @@ bool pm_child_is_runnable(const char *name)
 	const char *rest = getenv("PATH");
 
 	if (strchr(name, '/'))
-		return is_program(name);
+		return is_program_file(name);
 	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
 		size_t len = strcspn(rest, ":");
 		PM_AUTO_FREE char *path = NULL;
@@ -200,7 +200,7 @@ bool pm_child_is_runnable(const char *name)
 			path = NULL;
 			return true;
 		}
-		if (is_program(path))
+		if (is_program_file(path))
 			return true;
 		rest += len;
 		if (*rest == '\0')
@@ -220,7 +220,7 @@ void pm_child_signals(struct pm_child *child)
 			continue;
 		}
 		child->interrupts++;
-		stop_child(child, info.ssi_code == SI_KERNEL);
+		stop_command(child, info.ssi_code == SI_KERNEL);
 	}
 }
 
@@ -249,7 +249,7 @@ struct sleeper {
  * the process writes a core dump: its threads wait for that in such a sleep, and it ends
  * by itself. proc_pid_status(5).
  */
-static bool look_at_thread(pid_t pid, pid_t tid, struct sleeper *ret)
+static bool read_sleep_of_thread(pid_t pid, pid_t tid, struct sleeper *ret)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	PM_AUTO_FREE char *line = NULL;
@@ -270,7 +270,7 @@ static bool look_at_thread(pid_t pid, pid_t tid, struct sleeper *ret)
 }
 
 /* Finds the thread that was in such a sleep before and still is, else another one. */
-static struct sleeper find_sleeper(pid_t pid, struct sleeper before)
+static struct sleeper find_sleeping_thread(pid_t pid, struct sleeper before)
 {
 	struct sleeper found = { 0 }, one;
 	const struct dirent *entry;
@@ -285,7 +285,7 @@ static struct sleeper find_sleeper(pid_t pid, struct sleeper before)
 
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX)
 			continue;
-		ends = !look_at_thread(pid, (pid_t)tid, &one);
+		ends = !read_sleep_of_thread(pid, (pid_t)tid, &one);
 		if (one.tid != 0 && (found.tid == 0 || (one.tid == before.tid &&
 							one.sleeps == before.sleeps)))
 			found = one;
@@ -301,7 +301,7 @@ bool pm_child_give_up_stuck(struct pm_child *child, const char *program)
 	struct sleeper now = { 0 };
 
 	if (child->running && (child->interrupts > 0 || child->ending))
-		now = find_sleeper(child->launch.pid, before);
+		now = find_sleeping_thread(child->launch.pid, before);
 	/* A thread that has slept anew waits for a slow disk, and is not stuck. */
 	if (now.tid != before.tid || now.sleeps != before.sleeps)
 		child->stuck_since_ns = pm_now_ns();

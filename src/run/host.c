@@ -27,7 +27,7 @@ static void read_cpu_model(char *ret, size_t size)
  * 0x40000000 has the hypervisor's signature if bit 31 of ECX of leaf 1 is set (Linux
  * Documentation/virt/kvm/x86/cpuid.rst).
  */
-static void read_virt(char *ret, size_t size)
+static void read_virtualization(char *ret, size_t size)
 {
 #if defined(__x86_64__)
 	static const struct {
@@ -63,6 +63,6 @@ void pm_host_read(struct pm_host *host)
 	*host = (struct pm_host){ .cpus = cpus > 0 ? (uint32_t)cpus : 0 };
 	uname(&host->names);
 	read_cpu_model(host->cpu_model, sizeof(host->cpu_model));
-	read_virt(host->virt, sizeof(host->virt));
+	read_virtualization(host->virt, sizeof(host->virt));
 	pm_kernel_identity_read(&host->running, NULL, NULL);
 }

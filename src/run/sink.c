@@ -14,14 +14,14 @@ enum {
 	NAMES_MAX = 100, /* temporary ones */
 };
 
-static int failed(struct pm_error *err, int code, const char *path)
+static int set_write_error(struct pm_error *err, int code, const char *path)
 {
 	pm_error_set(err, -code, "cannot write: %s", strerror(code));
 	pm_error_where(err, path ? path : "standard output", -1);
 	return -code;
 }
 
-static mode_t without_mask(mode_t mode)
+static mode_t mode_without_mask(mode_t mode)
 {
 	mode_t mask = umask(0);
 
@@ -30,14 +30,14 @@ static mode_t without_mask(mode_t mode)
 }
 
 /* Where the kernel shows an open file, which linkat(2) gives a name. */
-static void name_of_fd(int fd, char ret[32])
+static void make_fd_path(int fd, char ret[32])
 {
 	snprintf(ret, 32, "/proc/self/fd/%d", fd);
 }
 
 /* A file without a name, of which nothing is left if this process is killed. Negative: the file
  * system knows none, or there is no /proc. */
-static int open_unnamed(const char *target)
+static int open_unnamed_file(const char *target)
 {
 	const char *slash = strrchr(target, '/');
 	PM_AUTO_FREE char *folder =
@@ -47,11 +47,11 @@ static int open_unnamed(const char *target)
 
 	if (folder)
 		fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-	name_of_fd(fd, shown);
+	make_fd_path(fd, shown);
 	return fd >= 0 && access(shown, F_OK) == 0 ? pm_take_fd(&fd) : -1;
 }
 
-static int open_named(struct pm_sink *sink)
+static int sink_open_named(struct pm_sink *sink)
 {
 	int fd;
 
@@ -68,36 +68,36 @@ static int open_named(struct pm_sink *sink)
 	return fd;
 }
 
-static int open_temporary(struct pm_sink *sink, const struct stat *old, mode_t usual,
-			  struct pm_error *err)
+static int sink_open_temporary(struct pm_sink *sink, const struct stat *old, mode_t usual,
+			       struct pm_error *err)
 {
-	PM_AUTO_CLOSE int fd = open_unnamed(sink->target);
-	mode_t mode = old ? old->st_mode & 07777 : without_mask(usual);
+	PM_AUTO_CLOSE int fd = open_unnamed_file(sink->target);
+	mode_t mode = old ? old->st_mode & 07777 : mode_without_mask(usual);
 	int code;
 
 	if (fd < 0)
-		fd = open_named(sink);
+		fd = sink_open_named(sink);
 	if (fd < 0)
-		return failed(err, -fd, sink->path);
+		return set_write_error(err, -fd, sink->path);
 	if (fchmod(fd, mode) < 0 || !(sink->file = fdopen(fd, "w"))) {
 		code = errno;
 		if (sink->temporary)
 			unlink(sink->temporary);
 		free(sink->temporary);
 		sink->temporary = NULL;
-		return failed(err, code, sink->path);
+		return set_write_error(err, code, sink->path);
 	}
 	pm_take_fd(&fd);
 	return 0;
 }
 
 /* Gives a file without a name one beside its target. 0 or an errno. */
-static int name_temporary(struct pm_sink *sink)
+static int sink_name_temporary(struct pm_sink *sink)
 {
 	char shown[32];
 	int code = EEXIST;
 
-	name_of_fd(fileno(sink->file), shown);
+	make_fd_path(fileno(sink->file), shown);
 	for (int i = 0; i < NAMES_MAX && code == EEXIST; i++) {
 		char *name;
 
@@ -114,13 +114,13 @@ static int name_temporary(struct pm_sink *sink)
 	return code;
 }
 
-static int open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err)
+static int sink_open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd =
 		open(sink->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
 	if (fd < 0 || !(sink->file = fdopen(fd, "w")))
-		return failed(err, errno, sink->path);
+		return set_write_error(err, errno, sink->path);
 	pm_take_fd(&fd);
 	return 0;
 }
@@ -128,7 +128,7 @@ static int open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err
 /* The file behind symbolic links. NULL: a device, a pipe, or something that the kernel
  * presents as a link, such as /dev/stdout, where a new file would differ from the one
  * that is open. */
-static char *find_target(const char *path, struct stat *stat_buf, bool *exists)
+static char *find_target_of_path(const char *path, struct stat *stat_buf, bool *exists)
 {
 	*exists = lstat(path, stat_buf) == 0;
 	if (!*exists || S_ISREG(stat_buf->st_mode))
@@ -151,9 +151,9 @@ int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode, struct pm_e
 		*ret = (struct pm_sink){ .file = stdout };
 		return 0;
 	}
-	sink.target = find_target(path, &stat_buf, &exists);
-	r = sink.target ? open_temporary(&sink, exists ? &stat_buf : NULL, mode, err)
-			: open_directly(&sink, mode, err);
+	sink.target = find_target_of_path(path, &stat_buf, &exists);
+	r = sink.target ? sink_open_temporary(&sink, exists ? &stat_buf : NULL, mode, err)
+			: sink_open_directly(&sink, mode, err);
 	if (r < 0) {
 		free(sink.target);
 		return r;
@@ -173,7 +173,7 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 	if (code == 0 && ferror(sink->file))
 		code = errno ? errno : EIO;
 	if (code == 0 && sink->target && !sink->temporary)
-		code = name_temporary(sink);
+		code = sink_name_temporary(sink);
 	if (sink->path || code == 0) {
 		if (fclose(sink->file) != 0 && code == 0)
 			code = errno;
@@ -185,7 +185,7 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 		const char *path = sink->path;
 
 		pm_sink_release(sink);
-		return failed(err, code, path);
+		return set_write_error(err, code, path);
 	}
 	free(sink->temporary);
 	free(sink->target);

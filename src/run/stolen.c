@@ -12,7 +12,7 @@ enum {
 #define WORTH_NS (NS_PER_S / 10)
 
 /* Whether @cpu is in a list such as 0,2-4. */
-static bool is_in(const char *list, uint32_t cpu)
+static bool is_cpu_in_list(const char *list, uint32_t cpu)
 {
 	while (*list) {
 		char *end;
@@ -40,7 +40,7 @@ bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint6
 	if (!cpus && strncmp(line, "cpu ", 4) == 0)
 		begin = 4;
 	else if (!cpus || sscanf(line, "cpu%" SCNu32 " %n", &cpu, &begin) != 1 ||
-		 !is_in(cpus, cpu))
+		 !is_cpu_in_list(cpus, cpu))
 		return false;
 	if (begin == 0 ||
 	    sscanf(line + begin, "%*u %*u %*u %*u %*u %*u %*u %" SCNu64, &ticks) != 1)

@@ -25,7 +25,7 @@ enum {
 /* ---- /proc -------------------------------------------------------------------------------- */
 
 /* Reads the whole file, NUL-terminated. Length or negative errno. */
-static ssize_t read_file(const char *name, char *ret, size_t size)
+static ssize_t read_proc_file(const char *name, char *ret, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
@@ -41,14 +41,14 @@ static ssize_t read_file(const char *name, char *ret, size_t size)
 
 /* State and starttime, fields 3 and 22 of proc(5). The name before them may contain
  * parentheses and spaces. */
-static int read_stat(pid_t pid, pid_t tid, char *state, uint64_t *began)
+static int read_stat_of_thread(pid_t pid, pid_t tid, char *state, uint64_t *began)
 {
 	char name[64], text[STAT_MAX], number[24];
 	const char *rest;
 	ssize_t len;
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	len = read_file(name, text, sizeof(text));
+	len = read_proc_file(name, text, sizeof(text));
 	if (len < 0)
 		return (int)len;
 	rest = strrchr(text, ')');
@@ -64,7 +64,7 @@ static int read_stat(pid_t pid, pid_t tid, char *state, uint64_t *began)
 }
 
 /* A thread's process, and its effective user. 0, or -ESRCH. */
-static int read_status(pid_t tid, pid_t *tgid, uid_t *euid)
+static int read_owner_of_thread(pid_t tid, pid_t *tgid, uid_t *euid)
 {
 	char name[64], text[4096];
 	const char *at;
@@ -72,7 +72,7 @@ static int read_status(pid_t tid, pid_t *tgid, uid_t *euid)
 	int group;
 
 	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
-	if (read_file(name, text, sizeof(text)) <= 0)
+	if (read_proc_file(name, text, sizeof(text)) <= 0)
 		return -ESRCH;
 	at = strstr(text, "\nTgid:");
 	if (!at || sscanf(at, "\nTgid: %d", &group) != 1)
@@ -85,7 +85,7 @@ static int read_status(pid_t tid, pid_t *tgid, uid_t *euid)
 	return 0;
 }
 
-static int compare_tids(const void *a, const void *b)
+static int compare_target_tids(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
 
@@ -93,7 +93,7 @@ static int compare_tids(const void *a, const void *b)
 }
 
 /* Appends the numbers that are names in a directory. An ended process has none. */
-static int list_numbers(const char *folder, struct pm_task_list *ret)
+static int list_numbers_in_folder(const char *folder, struct pm_task_list *ret)
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
@@ -111,7 +111,7 @@ static int list_numbers(const char *folder, struct pm_task_list *ret)
 }
 
 /* All threads of the roots, sorted. */
-static int scan(const struct pm_targets *targets, struct pm_task_list *ret)
+static int scan_root_threads(const struct pm_targets *targets, struct pm_task_list *ret)
 {
 	char folder[64];
 	int error = 0;
@@ -122,31 +122,31 @@ static int scan(const struct pm_targets *targets, struct pm_task_list *ret)
 
 		snprintf(folder, sizeof(folder), "/proc/%d/task", (int)root->pid);
 		error = root->tid > 0 ? pm_vec_push(&ret->list, root->tid)
-				      : list_numbers(folder, ret);
+				      : list_numbers_in_folder(folder, ret);
 	}
 	if (ret->list.len > 0)
-		qsort(ret->list.data, ret->list.len, sizeof(pid_t), compare_tids);
+		qsort(ret->list.data, ret->list.len, sizeof(pid_t), compare_target_tids);
 	return error;
 }
 
-static pid_t parent_of(pid_t pid)
+static pid_t parent_of_process(pid_t pid)
 {
 	char name[64], text[STAT_MAX];
 	const char *rest;
 	int parent;
 
 	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
-	if (read_file(name, text, sizeof(text)) < 0)
+	if (read_proc_file(name, text, sizeof(text)) < 0)
 		return 0;
 	rest = strrchr(text, ')');
 	return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
 /* Repeats until no thread is created or ends during a scan, or up to a limit. */
-static int scan_until_stable(struct pm_targets *targets)
+static int scan_threads_until_stable(struct pm_targets *targets)
 {
 	struct pm_task_list now = { 0 };
-	int ret = scan(targets, &now);
+	int ret = scan_root_threads(targets, &now);
 
 	for (int i = 0; ret == 0 && i < SCANS_MAX; i++) {
 		bool equal = now.list.len > 0 && now.list.len == targets->tids.len &&
@@ -162,7 +162,7 @@ static int scan_until_stable(struct pm_targets *targets)
 			memcpy(targets->tids.data, now.list.data,
 			       now.list.len * sizeof(pid_t));
 		targets->tids.len = now.list.len;
-		ret = scan(targets, &now);
+		ret = scan_root_threads(targets, &now);
 	}
 	pm_vec_release(&now.list);
 	return ret;
@@ -178,8 +178,8 @@ static int open_pidfd(const struct pm_root *root)
 
 /* A pidfd refers to the current owner of the id; the start time is read after opening
  * it. */
-static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child,
-		    char *state)
+static int targets_add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child,
+			    char *state)
 {
 	struct pm_root root = { .pid = pid, .tid = tid, .pidfd = -1, .child = child };
 	struct epoll_event event = { .events = EPOLLIN };
@@ -191,7 +191,7 @@ static int add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child
 			return 0; /* typed twice */
 	if (targets->roots.len < PIDFDS_MAX && !child)
 		root.pidfd = open_pidfd(&root);
-	ret = read_stat(pid, tid > 0 ? tid : pid, state, &root.began);
+	ret = read_stat_of_thread(pid, tid > 0 ? tid : pid, state, &root.began);
 	if (ret == 0)
 		ret = pm_vec_push(&targets->roots, root);
 	if (ret < 0) {
@@ -215,7 +215,7 @@ static bool may_record_any(void)
 	char text[4096];
 	const char *at;
 
-	if (read_file("/proc/self/status", text, sizeof(text)) <= 0)
+	if (read_proc_file("/proc/self/status", text, sizeof(text)) <= 0)
 		return false;
 	at = strstr(text, "\nCapEff:");
 	return at && sscanf(at, "\nCapEff: %llx", &caps) == 1 &&
@@ -224,7 +224,7 @@ static bool may_record_any(void)
 
 /* perf_event_open(2) requires PTRACE_MODE_READ_REALCREDS, as reading the link does
  * (proc(5)). */
-static bool may_record(pid_t pid)
+static bool may_record_process(pid_t pid)
 {
 	char name[64], target[4];
 
@@ -242,9 +242,10 @@ struct kin_list {
 	PM_VEC(struct kin) list; /* by pid */
 };
 
-static int compare_kin(const void *a, const void *b)
+static int compare_kin_by_pid(const void *a, const void *b)
 {
-	return compare_tids(&((const struct kin *)a)->pid, &((const struct kin *)b)->pid);
+	return compare_target_tids(&((const struct kin *)a)->pid,
+				   &((const struct kin *)b)->pid);
 }
 
 static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
@@ -253,25 +254,27 @@ static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
 
 	if (kin->list.len == 0)
 		return NULL;
-	return bsearch(&key, kin->list.data, kin->list.len, sizeof(key), compare_kin);
+	return bsearch(&key, kin->list.data, kin->list.len, sizeof(key),
+		       compare_kin_by_pid);
 }
 
 /* All processes except ourselves: recording our own work would cause more work. */
 static int read_kin(struct kin_list *ret)
 {
 	struct pm_task_list pids = { 0 };
-	int r = list_numbers("/proc", &pids);
+	int r = list_numbers_in_folder("/proc", &pids);
 
 	for (size_t i = 0; i < pids.list.len && r == 0; i++) {
 		struct kin kin = { .pid = pids.list.data[i] };
 
-		kin.parent = kin.pid == getpid() ? 0 : parent_of(kin.pid);
+		kin.parent = kin.pid == getpid() ? 0 : parent_of_process(kin.pid);
 		if (kin.parent > 0)
 			r = pm_vec_push(&ret->list, kin);
 	}
 	pm_vec_release(&pids.list);
 	if (ret->list.len > 0)
-		qsort(ret->list.data, ret->list.len, sizeof(struct kin), compare_kin);
+		qsort(ret->list.data, ret->list.len, sizeof(struct kin),
+		      compare_kin_by_pid);
 	return r;
 }
 
@@ -300,7 +303,8 @@ static void mark_descendants(const struct pm_targets *targets, struct kin_list *
 }
 
 /* Adds the current children to the roots. Returns how many are new, or -ENOMEM. */
-static int add_children(struct pm_targets *targets, const struct pm_targets_request *how)
+static int targets_add_children(struct pm_targets *targets,
+				const struct pm_targets_request *how)
 {
 	struct kin_list kin = { 0 };
 	bool any = may_record_any();
@@ -316,10 +320,10 @@ static int add_children(struct pm_targets *targets, const struct pm_targets_requ
 			continue;
 		if (how && how->only_pid) {
 			left_out++;
-		} else if (!any && !may_record(one->pid)) {
+		} else if (!any && !may_record_process(one->pid)) {
 			forbidden++;
 		} else {
-			r = add_root(targets, one->pid, 0, true, &state);
+			r = targets_add_root(targets, one->pid, 0, true, &state);
 			added += r == 0;
 			r = r == -ENOMEM ? r : 0; /* it has ended in the meantime */
 		}
@@ -332,8 +336,8 @@ static int add_children(struct pm_targets *targets, const struct pm_targets_requ
 
 /* Repeats until a whole pass over /proc finds no new process. After that, every process
  * that forked during a pass is known. */
-static int find_children(struct pm_targets *targets,
-			 const struct pm_targets_request *request)
+static int targets_find_children(struct pm_targets *targets,
+				 const struct pm_targets_request *request)
 {
 	int added = 0;
 
@@ -341,21 +345,22 @@ static int find_children(struct pm_targets *targets,
 	if (!request->with_children)
 		return 0;
 	for (int i = 0; i < SCANS_MAX; i++) {
-		added = add_children(targets, request);
+		added = targets_add_children(targets, request);
 		if (added <= 0)
 			break;
 	}
 	return added < 0 ? added : 0;
 }
 
-static int not_there(struct pm_error *err, const char *what, pid_t id, const char *fix)
+static int set_not_there_error(struct pm_error *err, const char *what, pid_t id,
+			       const char *fix)
 {
 	pm_error_set(err, -ESRCH, "no %s has the number %d", what, (int)id);
 	pm_error_fix(err, "%s", fix);
 	return -ESRCH;
 }
 
-static int has_ended(struct pm_error *err, const char *what, pid_t id)
+static int set_target_ended_error(struct pm_error *err, const char *what, pid_t id)
 {
 	return pm_error_set(err, -ESRCH,
 			    "%s %d has ended, and only waits for its parent to take "
@@ -363,15 +368,16 @@ static int has_ended(struct pm_error *err, const char *what, pid_t id)
 			    what, (int)id);
 }
 
-static int add_process(struct pm_targets *targets, pid_t pid, struct pm_error *err)
+static int targets_add_process(struct pm_targets *targets, pid_t pid,
+			       struct pm_error *err)
 {
 	char state = '?';
 	pid_t tgid;
 	uid_t euid;
 	int ret;
 
-	if (read_status(pid, &tgid, &euid) < 0)
-		return not_there(err, "process", pid, "ps -e");
+	if (read_owner_of_thread(pid, &tgid, &euid) < 0)
+		return set_not_there_error(err, "process", pid, "ps -e");
 	if (tgid != pid) {
 		pm_error_set(err, -ESRCH, "%d is a thread of process %d", (int)pid,
 			     (int)tgid);
@@ -379,11 +385,11 @@ static int add_process(struct pm_targets *targets, pid_t pid, struct pm_error *e
 			     (int)tgid, (int)pid);
 		return -ESRCH;
 	}
-	ret = add_root(targets, pid, 0, false, &state);
+	ret = targets_add_root(targets, pid, 0, false, &state);
 	if (ret == -ENOMEM)
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
-		return not_there(err, "process", pid, "ps -e");
+		return set_not_there_error(err, "process", pid, "ps -e");
 	/* A leader may end before its threads. */
 	if (state == 'Z' || state == 'X') {
 		struct pm_task_list tids = { 0 };
@@ -391,33 +397,35 @@ static int add_process(struct pm_targets *targets, pid_t pid, struct pm_error *e
 		size_t len;
 
 		snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
-		ret = list_numbers(folder, &tids);
+		ret = list_numbers_in_folder(folder, &tids);
 		len = tids.list.len;
 		pm_vec_release(&tids.list);
 		if (ret == 0 && len <= 1)
-			return has_ended(err, "process", pid);
+			return set_target_ended_error(err, "process", pid);
 	}
 	return 0;
 }
 
-static int add_thread(struct pm_targets *targets, pid_t tid, struct pm_error *err)
+static int targets_add_thread(struct pm_targets *targets, pid_t tid, struct pm_error *err)
 {
 	char state = '?';
 	pid_t tgid;
 	uid_t euid;
 	int ret;
 
-	if (read_status(tid, &tgid, &euid) < 0)
-		return not_there(err, "thread", tid, "ps -eL");
-	ret = add_root(targets, tgid, tid, false, &state);
+	if (read_owner_of_thread(tid, &tgid, &euid) < 0)
+		return set_not_there_error(err, "thread", tid, "ps -eL");
+	ret = targets_add_root(targets, tgid, tid, false, &state);
 	if (ret == -ENOMEM)
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
-		return not_there(err, "thread", tid, "ps -eL");
-	return state == 'Z' || state == 'X' ? has_ended(err, "thread", tid) : 0;
+		return set_not_there_error(err, "thread", tid, "ps -eL");
+	return state == 'Z' || state == 'X' ? set_target_ended_error(err, "thread", tid)
+					    : 0;
 }
 
-static int add_user(struct pm_targets *targets, const char *name, struct pm_error *err)
+static int targets_add_user(struct pm_targets *targets, const char *name,
+			    struct pm_error *err)
 {
 	const struct passwd *user = getpwnam(name);
 	struct pm_task_list pids = { 0 };
@@ -431,16 +439,17 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 		return -ENOENT;
 	}
 	uid = user ? user->pw_uid : (uid_t)number;
-	ret = list_numbers("/proc", &pids);
+	ret = list_numbers_in_folder("/proc", &pids);
 	for (size_t i = 0; i < pids.list.len && ret == 0; i++) {
 		pid_t pid = pids.list.data[i], tgid;
 		char state;
 		uid_t euid;
 
 		/* Recording our own work would cause more work. */
-		if (pid == getpid() || read_status(pid, &tgid, &euid) < 0 || euid != uid)
+		if (pid == getpid() || read_owner_of_thread(pid, &tgid, &euid) < 0 ||
+		    euid != uid)
 			continue;
-		ret = add_root(targets, pid, 0, false, &state);
+		ret = targets_add_root(targets, pid, 0, false, &state);
 		if (ret == -ENOMEM)
 			pm_error_set(err, ret, "out of memory");
 		else if (ret == 0 && (state == 'Z' || state == 'X'))
@@ -462,7 +471,7 @@ static int add_user(struct pm_targets *targets, const char *name, struct pm_erro
 
 /* The directory itself, or a name below the mount points of control groups, of version 2
  * and of version 1, where events need the hierarchy `perf_event`. */
-static int open_cgroup(const char *name, struct pm_error *err)
+static int open_cgroup_folder(const char *name, struct pm_error *err)
 {
 	static const char *const places[] = { "", "/sys/fs/cgroup/",
 					      "/sys/fs/cgroup/unified/",
@@ -524,20 +533,21 @@ void pm_targets_release(struct pm_targets *targets)
 	targets->text = NULL;
 }
 
-static void put_tasks(struct pm_str *str, const char *option,
-		      const struct pm_task_list *tasks)
+static void put_task_list(struct pm_str *str, const char *option,
+			  const struct pm_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->list.len; i++)
 		pm_str_printf(str, "%s%d", i == 0 ? option : ",",
 			      (int)tasks->list.data[i]);
 }
 
-static int describe(struct pm_targets *targets, const struct pm_targets_request *request)
+static int targets_describe(struct pm_targets *targets,
+			    const struct pm_targets_request *request)
 {
 	struct pm_str str = { 0 };
 
-	put_tasks(&str, "-p ", &request->pids);
-	put_tasks(&str, "-t ", &request->tids);
+	put_task_list(&str, "-p ", &request->pids);
+	put_task_list(&str, "-t ", &request->tids);
 	if (request->uid)
 		pm_str_printf(&str, "-u %s", request->uid);
 	if (request->all_cpus)
@@ -555,22 +565,24 @@ static int describe(struct pm_targets *targets, const struct pm_targets_request 
 	return targets->text ? 0 : -ENOMEM;
 }
 
-static int find_tasks(struct pm_targets *targets,
-		      const struct pm_targets_request *request, struct pm_error *err)
+static int targets_find_tasks(struct pm_targets *targets,
+			      const struct pm_targets_request *request,
+			      struct pm_error *err)
 {
 	int ret = 0;
 
 	targets->ends_fd = epoll_create1(EPOLL_CLOEXEC);
 	for (size_t i = 0; i < request->pids.list.len && ret == 0; i++)
-		ret = add_process(targets, request->pids.list.data[i], err);
+		ret = targets_add_process(targets, request->pids.list.data[i], err);
 	for (size_t i = 0; i < request->tids.list.len && ret == 0; i++)
-		ret = add_thread(targets, request->tids.list.data[i], err);
+		ret = targets_add_thread(targets, request->tids.list.data[i], err);
 	if (ret == 0 && request->uid)
-		ret = add_user(targets, request->uid, err);
+		ret = targets_add_user(targets, request->uid, err);
 	if (ret < 0)
 		return ret;
 	targets->living = targets->roots.len;
-	if (find_children(targets, request) < 0 || scan_until_stable(targets) < 0)
+	if (targets_find_children(targets, request) < 0 ||
+	    scan_threads_until_stable(targets) < 0)
 		return pm_error_no_memory(err);
 	if (targets->tids.len > 0)
 		return 0;
@@ -585,17 +597,17 @@ int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request 
 	targets->kind = PM_PERF_COMMAND;
 	if (!pm_targets_request_any(request))
 		return 0;
-	if (describe(targets, request) < 0)
+	if (targets_describe(targets, request) < 0)
 		return pm_error_no_memory(err);
 	targets->kind = request->cgroup     ? PM_PERF_CGROUP
 			: request->all_cpus ? PM_PERF_CPUS
 					    : PM_PERF_TASKS;
 	targets->cpus = request->cpus;
 	if (targets->kind == PM_PERF_TASKS)
-		return find_tasks(targets, request, err);
+		return targets_find_tasks(targets, request, err);
 	if (!request->cgroup)
 		return 0;
-	targets->cgroup_fd = open_cgroup(request->cgroup, err);
+	targets->cgroup_fd = open_cgroup_folder(request->cgroup, err);
 	if (targets->cgroup_fd < 0)
 		return targets->cgroup_fd;
 	r = pm_perf_check_cgroup(targets->cgroup_fd, err);
@@ -614,7 +626,7 @@ void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *p
 }
 
 /* CPU time used so far. For a process it includes threads that have ended. */
-static bool read_cpu_ns(const struct pm_root *root, uint64_t *ret)
+static bool read_cpu_ns_of_thread(const struct pm_root *root, uint64_t *ret)
 {
 	struct timespec used;
 	char name[64], text[128], number[24];
@@ -629,13 +641,13 @@ static bool read_cpu_ns(const struct pm_root *root, uint64_t *ret)
 	}
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/schedstat", (int)root->pid,
 		 (int)root->tid);
-	if (read_file(name, text, sizeof(text)) <= 0)
+	if (read_proc_file(name, text, sizeof(text)) <= 0)
 		return false;
 	snprintf(number, sizeof(number), "%.*s", (int)strcspn(text, " \n"), text);
 	return pm_parse_u64(number, ret);
 }
 
-static bool is_late(const struct pm_targets *targets, pid_t tid)
+static bool is_thread_late(const struct pm_targets *targets, pid_t tid)
 {
 	for (size_t i = 0; i < targets->late.len; i++)
 		if (targets->late.data[i] == tid)
@@ -647,14 +659,14 @@ int pm_targets_again(struct pm_targets *targets, struct pm_error *err)
 {
 	struct pm_task_list now = { 0 };
 	size_t before = targets->late.len;
-	int ret = targets->with_children ? add_children(targets, NULL) : 0;
+	int ret = targets->with_children ? targets_add_children(targets, NULL) : 0;
 
 	if (ret >= 0)
-		ret = scan(targets, &now);
+		ret = scan_root_threads(targets, &now);
 	for (size_t i = 0; i < now.list.len && ret == 0; i++)
 		if (!bsearch(&now.list.data[i], targets->tids.data, targets->tids.len,
-			     sizeof(pid_t), compare_tids) &&
-		    !is_late(targets, now.list.data[i]))
+			     sizeof(pid_t), compare_target_tids) &&
+		    !is_thread_late(targets, now.list.data[i]))
 			ret = pm_vec_push(&targets->late, now.list.data[i]);
 	pm_vec_release(&now.list);
 	if (ret < 0)
@@ -672,24 +684,24 @@ int pm_targets_begin(struct pm_targets *targets, struct pm_error *err)
 	for (size_t i = 0; i < targets->roots.len; i++) {
 		struct pm_root *root = &targets->roots.data[i];
 
-		root->cpu_known = read_cpu_ns(root, &root->cpu_ns);
+		root->cpu_known = read_cpu_ns_of_thread(root, &root->cpu_ns);
 	}
 	return ret < 0 ? ret : 0;
 }
 
 /* Whether the id still belongs to the original process or thread. */
-static bool is_same(const struct pm_root *root)
+static bool is_root_same_process(const struct pm_root *root)
 {
 	uint64_t began;
 	char state;
 
-	return read_stat(root->pid, root->tid > 0 ? root->tid : root->pid, &state,
-			 &began) == 0 &&
+	return read_stat_of_thread(root->pid, root->tid > 0 ? root->tid : root->pid,
+				   &state, &began) == 0 &&
 	       began == root->began;
 }
 
 /* Whether it has ended, is a zombie without threads, or its id has been reused. */
-static bool is_over(const struct pm_root *root)
+static bool has_root_ended(const struct pm_root *root)
 {
 	uint64_t began;
 	char state;
@@ -699,8 +711,8 @@ static bool is_over(const struct pm_root *root)
 
 		return poll(&fd, 1, 0) > 0;
 	}
-	return read_stat(root->pid, root->tid > 0 ? root->tid : root->pid, &state,
-			 &began) < 0 ||
+	return read_stat_of_thread(root->pid, root->tid > 0 ? root->tid : root->pid,
+				   &state, &began) < 0 ||
 	       began != root->began || state == 'Z' || state == 'X';
 }
 
@@ -711,7 +723,7 @@ bool pm_targets_ended(struct pm_targets *targets)
 	for (size_t i = 0; i < targets->roots.len; i++) {
 		struct pm_root *root = &targets->roots.data[i];
 
-		if (root->ended || root->child || !is_over(root))
+		if (root->ended || root->child || !has_root_ended(root))
 			continue;
 		root->ended = true;
 		/* Otherwise it would be ready forever. The pidfd itself stays open, and
@@ -735,8 +747,8 @@ bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret)
 	for (size_t i = 0; i < targets->roots.len; i++) {
 		const struct pm_root *root = &targets->roots.data[i];
 
-		if (!root->cpu_known || !read_cpu_ns(root, &now) || now < root->cpu_ns ||
-		    !is_same(root))
+		if (!root->cpu_known || !read_cpu_ns_of_thread(root, &now) ||
+		    now < root->cpu_ns || !is_root_same_process(root))
 			return false;
 		sum += now - root->cpu_ns;
 	}
@@ -752,7 +764,7 @@ bool pm_targets_user(const struct pm_targets *targets, uid_t *ret)
 	if (targets->kind != PM_PERF_TASKS || targets->roots.len == 0)
 		return false;
 	for (size_t i = 0; i < targets->roots.len; i++) {
-		if (read_status(targets->roots.data[i].pid, &tgid, &euid) < 0)
+		if (read_owner_of_thread(targets->roots.data[i].pid, &tgid, &euid) < 0)
 			return false;
 		if (i == 0)
 			first = euid;
@@ -769,7 +781,7 @@ pid_t pm_targets_foreign(const struct pm_targets *targets)
 	pid_t pid;
 
 	for (size_t i = 0; i < targets->roots.len && own != 0; i++)
-		if (read_status(targets->roots.data[i].pid, &pid, &euid) == 0 &&
+		if (read_owner_of_thread(targets->roots.data[i].pid, &pid, &euid) == 0 &&
 		    euid != own)
 			return pid;
 	return 0;

@@ -26,7 +26,7 @@ int pm_usage(struct pm_error *err, const char *program, const char *format, ...)
 	return -EINVAL;
 }
 
-static const char *nearest_option(const struct option *options, const char *name)
+static const char *find_nearest_option(const struct option *options, const char *name)
 {
 	const char *best = NULL;
 	size_t best_distance = NEAR_ENOUGH + 1;
@@ -58,7 +58,7 @@ int pm_usage_option(struct pm_error *err, const char *program,
 	for (const struct option *option = options; option->name; option++)
 		if (strcmp(option->name, name) == 0)
 			return pm_usage(err, program, "option --%s takes no value", name);
-	near = nearest_option(options, name);
+	near = find_nearest_option(options, name);
 	if (near)
 		return pm_usage(err, program, "unknown option --%s; did you mean --%s?",
 				name, near);
@@ -93,7 +93,7 @@ int pm_parse_count(uint64_t *ret, const char *option, const char *text,
 }
 
 /* A number that may have a point, without sign or exponent. @rest: the text after it. */
-static bool parse_decimal(const char *text, double *ret, const char **rest)
+static bool parse_decimal_word(const char *text, double *ret, const char **rest)
 {
 	size_t whole = strspn(text, "0123456789");
 	size_t len = whole;
@@ -129,7 +129,7 @@ int pm_parse_duration(uint64_t *ret_ns, const char *option, const char *text,
 	const char *unit;
 	double value;
 
-	if (parse_decimal(text, &value, &unit)) {
+	if (parse_decimal_word(text, &value, &unit)) {
 		for (size_t i = 0; i < PM_ARRAY_LEN(units); i++) {
 			double ns = value * units[i].ns;
 
@@ -150,7 +150,7 @@ int pm_parse_size(uint64_t *ret_bytes, const char *option, const char *text,
 	const char *unit;
 	double value;
 
-	if (parse_decimal(text, &value, &unit)) {
+	if (parse_decimal_word(text, &value, &unit)) {
 		const char *known = *unit ? strchr(units, *unit & ~0x20) : units;
 		double bytes = known ? value * (double)(1ull << 10 * (known - units)) : 0;
 
@@ -211,8 +211,8 @@ bool pm_color_is_wanted(enum pm_color_wish wish, int fd)
 
 /* ---- targets ------------------------------------------------------------------------------ */
 
-static int parse_tasks(struct pm_task_list *ret, int option, const char *text,
-		       const char *program, struct pm_error *err)
+static int parse_task_list(struct pm_task_list *ret, int option, const char *text,
+			   const char *program, struct pm_error *err)
 {
 	const char *rest = text;
 	uint64_t number;
@@ -230,7 +230,7 @@ static int parse_tasks(struct pm_task_list *ret, int option, const char *text,
 	}
 }
 
-static int check_cpus(const char *text, const char *program, struct pm_error *err)
+static int check_cpu_list(const char *text, const char *program, struct pm_error *err)
 {
 	const char *rest = text;
 	bool valid = true;
@@ -260,16 +260,16 @@ int pm_targets_option(struct pm_targets_request *request, int option, const char
 {
 	switch (option) {
 	case 'p':
-		return parse_tasks(&request->pids, 'p', text, program, err);
+		return parse_task_list(&request->pids, 'p', text, program, err);
 	case 't':
-		return parse_tasks(&request->tids, 't', text, program, err);
+		return parse_task_list(&request->tids, 't', text, program, err);
 	case 'a':
 		request->all_cpus = true;
 		return 0;
 	case 'C':
 		request->all_cpus = true;
 		request->cpus = text;
-		return check_cpus(text, program, err);
+		return check_cpu_list(text, program, err);
 	case 'G':
 		request->cgroup = text;
 		return pm_parse_name("-G", "a control group", text, program, err);
