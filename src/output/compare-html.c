@@ -21,7 +21,7 @@ enum {
 
 /* ---- the frame ------------------------------------------------------------------------- */
 
-static const struct pm_page_file *find_style(void)
+static const struct pm_page_file *compare_html_find_style(void)
 {
 	for (size_t i = 0; i < pm_page_files_len; i++)
 		if (strcmp(pm_page_files[i].name, "plain.css.txt") == 0)
@@ -31,7 +31,7 @@ static const struct pm_page_file *find_style(void)
 
 void pm_put_plain_page(struct pm_str *out, const char *title)
 {
-	const struct pm_page_file *style = find_style();
+	const struct pm_page_file *style = compare_html_find_style();
 
 	pm_str_puts(
 		out,
@@ -53,8 +53,8 @@ void pm_put_plain_page(struct pm_str *out, const char *title)
 	pm_str_puts(out, "</head>\n<body>\n");
 }
 
-static void put_side(struct pm_str *out, const char *title,
-		     const struct pm_compare_of *of)
+static void compare_html_put_side(struct pm_str *out, const char *title,
+				  const struct pm_compare_of *of)
 {
 	struct pm_str side = { 0 };
 
@@ -70,7 +70,7 @@ static void put_side(struct pm_str *out, const char *title,
 	pm_str_release(&side);
 }
 
-static void put_fact(struct pm_str *out, const char *title, const char *text)
+static void compare_html_put_fact(struct pm_str *out, const char *title, const char *text)
 {
 	if (!text)
 		return;
@@ -79,8 +79,8 @@ static void put_fact(struct pm_str *out, const char *title, const char *text)
 	pm_str_puts(out, "</dd>\n");
 }
 
-static void put_list(struct pm_str *out, const char *title, char *const *lines,
-		     size_t len)
+static void compare_html_put_text_list(struct pm_str *out, const char *title,
+				       char *const *lines, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		pm_str_printf(out, "%s<li>%s: ", i == 0 ? "<ul>\n" : "", title);
@@ -89,7 +89,8 @@ static void put_list(struct pm_str *out, const char *title, char *const *lines,
 	}
 }
 
-static void put_heading(struct pm_str *out, const struct pm_compare_report *report)
+static void compare_html_put_heading(struct pm_str *out,
+				     const struct pm_compare_report *report)
 {
 	const struct pm_comparison *comparison = report->comparison;
 	struct pm_str words = { 0 };
@@ -99,19 +100,20 @@ static void put_heading(struct pm_str *out, const struct pm_compare_report *repo
 	pm_put_compare_verdict(&words, report);
 	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</h1>\n<dl>\n");
-	put_side(out, "base", &comparison->base);
-	put_side(out, "new", &comparison->new);
-	put_fact(out, "command", comparison->new.command);
-	put_fact(out, "engine", comparison->engine);
-	put_fact(out, "CPU", comparison->cpu_model);
+	compare_html_put_side(out, "base", &comparison->base);
+	compare_html_put_side(out, "new", &comparison->new);
+	compare_html_put_fact(out, "command", comparison->new.command);
+	compare_html_put_fact(out, "engine", comparison->engine);
+	compare_html_put_fact(out, "CPU", comparison->cpu_model);
 	pm_put_compare_deciding(&words, comparison);
 	if (words.len > 0 && !words.failed)
-		put_fact(out, "gates", words.data);
+		compare_html_put_fact(out, "gates", words.data);
 	pm_str_clear(&words);
 	pm_str_puts(out, "</dl>\n");
-	put_list(out, "not the same", comparison->differences.data,
-		 comparison->differences.len);
-	put_list(out, "warning", comparison->warnings.data, comparison->warnings.len);
+	compare_html_put_text_list(out, "not the same", comparison->differences.data,
+				   comparison->differences.len);
+	compare_html_put_text_list(out, "warning", comparison->warnings.data,
+				   comparison->warnings.len);
 	if (comparison->rows.len > 0 && !comparison->recordings)
 		pm_str_puts(out,
 			    "<p class=\"key\">In the plots a dot is a run of "
@@ -128,7 +130,7 @@ struct plot {
 	double from, to; /* values at its edges */
 };
 
-static void widen(struct plot *plot, const struct pm_compare_side *side)
+static void plot_include_side(struct plot *plot, const struct pm_compare_side *side)
 {
 	for (size_t i = 0; side->known && i < side->len; i++) {
 		if (!isfinite(side->values[i]))
@@ -138,7 +140,7 @@ static void widen(struct plot *plot, const struct pm_compare_side *side)
 	}
 }
 
-static double at(const struct plot *plot, double value)
+static double plot_x_of_value(const struct plot *plot, double value)
 {
 	double span = plot->to - plot->from;
 	double part = span > 0 ? (value - plot->from) / span : 0.5;
@@ -146,8 +148,9 @@ static double at(const struct plot *plot, double value)
 	return PLOT_EDGE + part * (PLOT_WIDTH - 2 * PLOT_EDGE);
 }
 
-static void put_dots(struct pm_str *out, const struct plot *plot,
-		     const struct pm_compare_side *side, const char *class, int lane)
+static void compare_html_put_dots(struct pm_str *out, const struct plot *plot,
+				  const struct pm_compare_side *side, const char *class,
+				  int lane)
 {
 	size_t shown = side->len < DOTS_MAX ? side->len : DOTS_MAX;
 
@@ -157,27 +160,29 @@ static void put_dots(struct pm_str *out, const struct plot *plot,
 		if (!isfinite(side->values[i]))
 			continue;
 		pm_str_printf(out, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%d\" r=\"2\"/>",
-			      class, at(plot, side->values[i]),
+			      class, plot_x_of_value(plot, side->values[i]),
 			      lane + (int)(i * 2 % JITTER) - JITTER / 2);
 	}
 	if (isfinite(side->median))
 		pm_str_printf(out,
 			      "<line class=\"%s median\" x1=\"%.1f\" x2=\"%.1f\" "
 			      "y1=\"%d\" y2=\"%d\"/>",
-			      class, at(plot, side->median), at(plot, side->median),
-			      lane - 7, lane + 7);
+			      class, plot_x_of_value(plot, side->median),
+			      plot_x_of_value(plot, side->median), lane - 7, lane + 7);
 }
 
-static void put_gate(struct pm_str *out, const struct plot *plot, double value)
+static void compare_html_put_gate(struct pm_str *out, const struct plot *plot,
+				  double value)
 {
 	if (!(value >= plot->from && value <= plot->to))
 		return;
-	pm_str_printf(out,
-		      "<line class=\"gate\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%d\"/>",
-		      at(plot, value), at(plot, value), PLOT_HEIGHT);
+	pm_str_printf(
+		out, "<line class=\"gate\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%d\"/>",
+		plot_x_of_value(plot, value), plot_x_of_value(plot, value), PLOT_HEIGHT);
 }
 
-static void put_plot_title(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_html_put_plot_title(struct pm_str *out,
+					const struct pm_compare_row *row)
 {
 	struct pm_str words = { 0 };
 
@@ -194,34 +199,36 @@ static void put_plot_title(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&words);
 }
 
-static void put_plot(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_html_put_plot(struct pm_str *out, const struct pm_compare_row *row)
 {
 	struct plot plot = { INFINITY, -INFINITY };
 
-	widen(&plot, &row->base);
-	widen(&plot, &row->new);
+	plot_include_side(&plot, &row->base);
+	plot_include_side(&plot, &row->new);
 	if (plot.from > plot.to)
 		return;
 	pm_str_printf(out, "<svg width=\"%d\" height=\"%d\" role=\"img\">", PLOT_WIDTH,
 		      PLOT_HEIGHT);
-	put_plot_title(out, row);
+	compare_html_put_plot_title(out, row);
 	pm_str_printf(out,
 		      "<line class=\"axis\" x1=\"0\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>",
 		      PLOT_WIDTH, PLOT_HEIGHT / 2, PLOT_HEIGHT / 2);
 	if (row->gated && row->base.known && isfinite(row->gate)) {
 		if (row->better <= 0 || row->both)
-			put_gate(out, &plot, row->base.median * (1 + row->gate));
+			compare_html_put_gate(out, &plot,
+					      row->base.median * (1 + row->gate));
 		if (row->better >= 0 || row->both)
-			put_gate(out, &plot, row->base.median * (1 - row->gate));
+			compare_html_put_gate(out, &plot,
+					      row->base.median * (1 - row->gate));
 	}
-	put_dots(out, &plot, &row->base, "base", LANE_BASE);
-	put_dots(out, &plot, &row->new, "new", LANE_NEW);
+	compare_html_put_dots(out, &plot, &row->base, "base", LANE_BASE);
+	compare_html_put_dots(out, &plot, &row->new, "new", LANE_NEW);
 	pm_str_puts(out, "</svg>");
 }
 
 /* ---- tables ---------------------------------------------------------------------------- */
 
-static void put_name(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_html_put_name(struct pm_str *out, const struct pm_compare_row *row)
 {
 	const char *inlined = pm_compare_inlined_words(row);
 	struct pm_str text = { 0 };
@@ -246,7 +253,7 @@ static void put_name(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&text);
 }
 
-static void put_numbers(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_html_put_numbers(struct pm_str *out, const struct pm_compare_row *row)
 {
 	struct pm_str cell = { 0 };
 
@@ -270,7 +277,7 @@ static void put_numbers(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&cell);
 }
 
-static void put_verdict(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_html_put_verdict(struct pm_str *out, const struct pm_compare_row *row)
 {
 	struct pm_str cell = { 0 };
 
@@ -293,8 +300,9 @@ static void put_verdict(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_release(&cell);
 }
 
-static void put_table(struct pm_str *out, const struct pm_comparison *comparison,
-		      enum pm_compare_section section, FILE *to)
+static void compare_html_put_table(struct pm_str *out,
+				   const struct pm_comparison *comparison,
+				   enum pm_compare_section section, FILE *to)
 {
 	pm_str_puts(out, "<div class=\"wide\"><table>\n<thead><tr><th>number</th>"
 			 "<th class=\"number\">base</th><th class=\"number\">new</th>"
@@ -306,22 +314,24 @@ static void put_table(struct pm_str *out, const struct pm_comparison *comparison
 
 		if (pm_compare_section_of(row) != section)
 			continue;
-		put_name(out, row);
-		put_numbers(out, row);
+		compare_html_put_name(out, row);
+		compare_html_put_numbers(out, row);
 		if (!comparison->recordings) {
 			pm_str_puts(out, "<td>");
-			put_plot(out, row);
+			compare_html_put_plot(out, row);
 			pm_str_puts(out, "</td>");
 		}
-		put_verdict(out, row);
+		compare_html_put_verdict(out, row);
 		pm_str_puts(out, "</tr>\n");
 		pm_flush_some(out, to);
 	}
 	pm_str_puts(out, "</tbody>\n</table></div>\n");
 }
 
-static void put_section(struct pm_str *out, const struct pm_compare_report *report,
-			enum pm_compare_section section, size_t len, FILE *to)
+static void compare_html_put_section(struct pm_str *out,
+				     const struct pm_compare_report *report,
+				     enum pm_compare_section section, size_t len,
+				     FILE *to)
 {
 	bool folded = section >= PM_COMPARED_UNKNOWN;
 
@@ -332,14 +342,14 @@ static void put_section(struct pm_str *out, const struct pm_compare_report *repo
 	else
 		pm_str_printf(out, "<h2>%s: %zu</h2>\n",
 			      pm_compare_section_words(section), len);
-	put_table(out, report->comparison, section, to);
+	compare_html_put_table(out, report->comparison, section, to);
 	pm_str_puts(out, folded ? "</details>\n" : "");
 }
 
 /* ---- where the additional cost is ------------------------------------------------------ */
 
-static void put_hot_row(struct pm_str *out, const struct pm_hot *hot,
-			const struct pm_hot_row *row)
+static void compare_html_put_hot_row(struct pm_str *out, const struct pm_hot *hot,
+				     const struct pm_hot_row *row)
 {
 	const double numbers[] = { row->base, row->new, row->new - row->base };
 	struct pm_str cell = { 0 };
@@ -365,7 +375,7 @@ static void put_hot_row(struct pm_str *out, const struct pm_hot *hot,
 	pm_str_release(&cell);
 }
 
-static void put_hot(struct pm_str *out, const struct pm_hot *hot)
+static void compare_html_put_hot(struct pm_str *out, const struct pm_hot *hot)
 {
 	const struct pm_hot_rows *rows;
 	struct pm_str words = { 0 };
@@ -391,7 +401,7 @@ static void put_hot(struct pm_str *out, const struct pm_hot *hot)
 			      "<th>added</th></tr></thead>\n<tbody>\n",
 			      title, rows->list.len);
 		for (size_t j = 0; j < rows->list.len; j++)
-			put_hot_row(out, hot, &rows->list.data[j]);
+			compare_html_put_hot_row(out, hot, &rows->list.data[j]);
 		pm_str_puts(out, "</tbody>\n</table></div>\n</details>\n");
 		if (rows->more > 0)
 			pm_str_printf(out,
@@ -401,21 +411,24 @@ static void put_hot(struct pm_str *out, const struct pm_hot *hot)
 	pm_str_release(&words);
 }
 
-static void put_rows(struct pm_str *out, const struct pm_compare_report *report, FILE *to)
+static void compare_html_put_rows(struct pm_str *out,
+				  const struct pm_compare_report *report, FILE *to)
 {
 	struct pm_compare_counts counts;
 
-	put_hot(out, report->comparison->hot);
+	compare_html_put_hot(out, report->comparison->hot);
 
 	pm_compare_count(&counts, report->comparison);
 	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
 	     section++)
 		if (counts.of[section] > 0)
-			put_section(out, report, section, counts.of[section], to);
+			compare_html_put_section(out, report, section, counts.of[section],
+						 to);
 }
 
-static void put_case(struct pm_str *out, const struct pm_compare_report *report,
-		     const struct pm_compare_case *one, FILE *to)
+static void compare_html_put_case(struct pm_str *out,
+				  const struct pm_compare_report *report,
+				  const struct pm_compare_case *one, FILE *to)
 {
 	struct pm_comparison view = pm_compare_view(report->comparison, one);
 	struct pm_compare_report of = *report;
@@ -428,7 +441,7 @@ static void put_case(struct pm_str *out, const struct pm_compare_report *report,
 	pm_put_compare_case(&words, report, one);
 	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</p>\n");
-	put_rows(out, &of, to);
+	compare_html_put_rows(out, &of, to);
 	pm_str_release(&words);
 }
 
@@ -445,11 +458,11 @@ int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 	out.failed |= title.failed;
 	pm_put_plain_page(&out, title.data ? title.data : "");
 	pm_str_release(&title);
-	put_heading(&out, report);
+	compare_html_put_heading(&out, report);
 	if (comparison->cases.len == 0)
-		put_rows(&out, report, to);
+		compare_html_put_rows(&out, report, to);
 	for (size_t i = 0; i < comparison->cases.len; i++)
-		put_case(&out, report, &comparison->cases.data[i], to);
+		compare_html_put_case(&out, report, &comparison->cases.data[i], to);
 	pm_str_printf(&out, "<p class=\"key\">pmdiff %s</p>\n</body>\n</html>\n",
 		      PM_VERSION);
 	return pm_flush_all(&out, to, err);

@@ -7,12 +7,13 @@ enum {
 	SCHEMA_VERSION = 1
 };
 
-static void put_bool(struct pm_str *out, const char *key, bool value)
+static void compare_json_put_bool(struct pm_str *out, const char *key, bool value)
 {
 	pm_str_printf(out, "%s%s", key, value ? "true" : "false");
 }
 
-static void put_of(struct pm_str *out, const char *key, const struct pm_compare_of *of)
+static void compare_json_put_origin(struct pm_str *out, const char *key,
+				    const struct pm_compare_of *of)
 {
 	pm_str_puts(out, key);
 	pm_put_compare_json_text(out, "{\"name\":", of->name);
@@ -24,7 +25,8 @@ static void put_of(struct pm_str *out, const char *key, const struct pm_compare_
 		      of->documents, of->runs, of->left_out);
 }
 
-static void put_texts(struct pm_str *out, const char *key, char *const *texts, size_t len)
+static void compare_json_put_texts(struct pm_str *out, const char *key,
+				   char *const *texts, size_t len)
 {
 	pm_str_puts(out, key);
 	for (size_t i = 0; i < len; i++)
@@ -33,7 +35,8 @@ static void put_texts(struct pm_str *out, const char *key, char *const *texts, s
 }
 
 /* Also writes counts of 0, so that a reader does not have to know all verdicts. */
-static void put_counts(struct pm_str *out, const struct pm_comparison *comparison)
+static void compare_json_put_counts(struct pm_str *out,
+				    const struct pm_comparison *comparison)
 {
 	size_t counts[PM_VERDICT_GONE + 1] = { 0 }, gated = 0;
 
@@ -49,8 +52,9 @@ static void put_counts(struct pm_str *out, const struct pm_comparison *compariso
 	pm_str_putc(out, '}');
 }
 
-static void put_side(struct pm_str *out, const char *key,
-		     const struct pm_compare_row *row, const struct pm_compare_side *side)
+static void compare_json_put_side(struct pm_str *out, const char *key,
+				  const struct pm_compare_row *row,
+				  const struct pm_compare_side *side)
 {
 	pm_str_puts(out, key);
 	if (!side->known) {
@@ -72,7 +76,7 @@ static void put_side(struct pm_str *out, const char *key,
 	pm_str_putc(out, '}');
 }
 
-static void put_subject(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_json_put_subject(struct pm_str *out, const struct pm_compare_row *row)
 {
 	static const char *const subjects[] = {
 		[PM_COMPARE_PROGRAM] = "program",
@@ -90,11 +94,11 @@ static void put_subject(struct pm_str *out, const struct pm_compare_row *row)
 		pm_str_printf(out, ",\"line\":%u", row->line);
 	else
 		pm_str_puts(out, ",\"line\":null");
-	put_bool(out, ",\"inlined_base\":", row->inlined_base);
-	put_bool(out, ",\"inlined_new\":", row->inlined_new);
+	compare_json_put_bool(out, ",\"inlined_base\":", row->inlined_base);
+	compare_json_put_bool(out, ",\"inlined_new\":", row->inlined_new);
 }
 
-static void put_ack(struct pm_str *out, const struct pm_ack *ack)
+static void compare_json_put_ack(struct pm_str *out, const struct pm_ack *ack)
 {
 	if (!ack) {
 		pm_str_puts(out, ",\"ack\":null");
@@ -107,7 +111,7 @@ static void put_ack(struct pm_str *out, const struct pm_ack *ack)
 	pm_str_putc(out, '}');
 }
 
-static void put_row(struct pm_str *out, const struct pm_compare_row *row)
+static void compare_json_put_row(struct pm_str *out, const struct pm_compare_row *row)
 {
 	static const char *const classes[] = {
 		[PM_STAT_EXACT] = "exact",
@@ -116,34 +120,34 @@ static void put_row(struct pm_str *out, const struct pm_compare_row *row)
 	};
 	static const char *const better[] = { "lower", NULL, "higher" };
 
-	put_subject(out, row);
+	compare_json_put_subject(out, row);
 	pm_put_compare_json_text(out, ",\"event\":", row->event);
 	pm_put_compare_json_text(out, ",\"unit\":", row->unit);
 	pm_put_compare_json_text(out, ",\"class\":", classes[row->class]);
 	pm_put_compare_json_text(out, ",\"better\":", better[row->better + 1]);
 	pm_put_compare_json_text(out, ",\"verdict\":", pm_verdict_name(row->verdict));
 	pm_put_compare_json_text(out, ",\"why\":", row->why);
-	put_side(out, ",\"base\":", row, &row->base);
-	put_side(out, ",\"new\":", row, &row->new);
+	compare_json_put_side(out, ",\"base\":", row, &row->base);
+	compare_json_put_side(out, ",\"new\":", row, &row->new);
 	pm_put_compare_json(out, ",\"change\":", row->change);
-	put_bool(out, ",\"from_zero\":", isinf(row->change));
+	compare_json_put_bool(out, ",\"from_zero\":", isinf(row->change));
 	pm_put_compare_json(out, ",\"low\":", row->low);
 	pm_put_compare_json(out, ",\"high\":", row->high);
 	pm_put_compare_json_text(out, ",\"method\":", row->method);
 	pm_put_compare_json(out, ",\"p\":", row->p);
 	pm_put_compare_json(out, ",\"p_holm\":", row->p_holm);
-	put_bool(out, ",\"gated\":", row->gated);
+	compare_json_put_bool(out, ",\"gated\":", row->gated);
 	pm_put_compare_json(out, ",\"gate\":", row->gate);
 	pm_put_compare_json(out, ",\"at_most\":", row->at_most);
-	put_bool(out, ",\"gate_both\":", row->both);
+	compare_json_put_bool(out, ",\"gate_both\":", row->both);
 	pm_put_compare_json_text(out, ",\"gate_source\":", row->gate_source);
-	put_bool(out, ",\"history\":", row->of_history);
-	put_ack(out, row->ack);
+	compare_json_put_bool(out, ",\"history\":", row->of_history);
+	compare_json_put_ack(out, row->ack);
 	pm_str_putc(out, '}');
 }
 
-static void put_hot_rows(struct pm_str *out, const char *key,
-			 const struct pm_hot_rows *rows)
+static void compare_json_put_hot_rows(struct pm_str *out, const char *key,
+				      const struct pm_hot_rows *rows)
 {
 	pm_str_printf(out, "%s{\"more\":%zu,\"rows\":[", key, rows->more);
 	for (size_t i = 0; i < rows->list.len; i++) {
@@ -166,38 +170,39 @@ static void put_hot_rows(struct pm_str *out, const char *key,
 	pm_str_puts(out, "]}");
 }
 
-static void put_hot(struct pm_str *out, const char *key, const struct pm_hot *hot)
+static void compare_json_put_hot(struct pm_str *out, const char *key,
+				 const struct pm_hot *hot)
 {
 	pm_str_puts(out, key);
 	if (!hot) {
 		pm_str_puts(out, "null");
 		return;
 	}
-	put_bool(out, "{\"exact\":", hot->exact);
+	compare_json_put_bool(out, "{\"exact\":", hot->exact);
 	pm_put_compare_json_text(out, ",\"event\":", hot->event);
 	pm_put_compare_json_text(out, ",\"unit\":", hot->unit);
 	pm_put_compare_json(out, ",\"base\":", hot->all[0]);
 	pm_put_compare_json(out, ",\"new\":", hot->all[1]);
 	pm_put_compare_json_text(out, ",\"page\":", hot->page);
-	put_hot_rows(out, ",\n\"functions_self\":", &hot->self);
-	put_hot_rows(out, ",\n\"functions_total\":", &hot->total);
-	put_hot_rows(out, ",\n\"lines\":", &hot->lines);
+	compare_json_put_hot_rows(out, ",\n\"functions_self\":", &hot->self);
+	compare_json_put_hot_rows(out, ",\n\"functions_total\":", &hot->total);
+	compare_json_put_hot_rows(out, ",\n\"lines\":", &hot->lines);
 	pm_str_putc(out, '}');
 }
 
-static void put_case(struct pm_str *out, const struct pm_compare_case *one)
+static void compare_json_put_case(struct pm_str *out, const struct pm_compare_case *one)
 {
 	pm_put_compare_json_text(out, "{\"name\":", one->name);
 	pm_put_compare_json_text(out, ",\"verdict\":", pm_verdict_name(one->verdict));
 	pm_put_compare_json_text(out, ",\"why\":", one->why);
-	put_bool(out, ",\"failed_base\":", one->failed_base);
-	put_bool(out, ",\"failed_new\":", one->failed_new);
+	compare_json_put_bool(out, ",\"failed_base\":", one->failed_base);
+	compare_json_put_bool(out, ",\"failed_new\":", one->failed_new);
 	pm_put_compare_json_text(out, ",\"engine\":", one->engine);
 	pm_put_compare_json_text(out, ",\"deciding\":", one->deciding);
-	put_of(out, ",\"base\":", &one->base);
-	put_of(out, ",\"new\":", &one->new);
+	compare_json_put_origin(out, ",\"base\":", &one->base);
+	compare_json_put_origin(out, ",\"new\":", &one->new);
 	pm_str_printf(out, ",\"rows\":%zu", one->len);
-	put_hot(out, ",\"hot\":", one->hot);
+	compare_json_put_hot(out, ",\"hot\":", one->hot);
 	pm_str_putc(out, '}');
 }
 
@@ -213,28 +218,28 @@ int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 		&out, ",\n\"kind\":", comparison->recordings ? "recordings" : "counts");
 	pm_put_compare_json_text(
 		&out, ",\n\"verdict\":", pm_verdict_name(pm_compare_verdict_of(report)));
-	put_counts(&out, comparison);
-	put_of(&out, ",\n\"base\":", &comparison->base);
-	put_of(&out, ",\n\"new\":", &comparison->new);
+	compare_json_put_counts(&out, comparison);
+	compare_json_put_origin(&out, ",\n\"base\":", &comparison->base);
+	compare_json_put_origin(&out, ",\n\"new\":", &comparison->new);
 	pm_put_compare_json_text(&out, ",\n\"engine\":", comparison->engine);
 	pm_put_compare_json_text(&out, ",\"cpu_model\":", comparison->cpu_model);
 	pm_put_compare_json_text(&out, ",\n\"deciding\":", comparison->deciding);
 	pm_put_compare_json_text(&out, ",\n\"failure\":", report->failure);
-	put_bool(&out, ",\n\"forced\":", comparison->forced);
-	put_texts(&out, ",\"differences\":[", comparison->differences.data,
-		  comparison->differences.len);
-	put_texts(&out, ",\n\"warnings\":[", comparison->warnings.data,
-		  comparison->warnings.len);
-	put_hot(&out, ",\n\"hot\":", comparison->hot);
+	compare_json_put_bool(&out, ",\n\"forced\":", comparison->forced);
+	compare_json_put_texts(&out, ",\"differences\":[", comparison->differences.data,
+			       comparison->differences.len);
+	compare_json_put_texts(&out, ",\n\"warnings\":[", comparison->warnings.data,
+			       comparison->warnings.len);
+	compare_json_put_hot(&out, ",\n\"hot\":", comparison->hot);
 	pm_str_puts(&out, ",\n\"cases\":[");
 	for (size_t i = 0; i < comparison->cases.len; i++) {
 		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
-		put_case(&out, &comparison->cases.data[i]);
+		compare_json_put_case(&out, &comparison->cases.data[i]);
 	}
 	pm_str_puts(&out, "],\n\"rows\":[");
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
-		put_row(&out, &comparison->rows.data[i]);
+		compare_json_put_row(&out, &comparison->rows.data[i]);
 		pm_flush_some(&out, to);
 	}
 	pm_str_puts(&out, "]}\n");

@@ -12,7 +12,7 @@ enum {
 	SECONDS_LEN = 19, /* of 2024-05-06T07:08:09Z: Ant's schema has no time zone */
 };
 
-static void put_attribute(struct pm_str *out, const char *name, const char *value)
+static void junit_put_attribute(struct pm_str *out, const char *name, const char *value)
 {
 	pm_str_printf(out, " %s=\"", name);
 	pm_put_markup(out, value);
@@ -20,49 +20,51 @@ static void put_attribute(struct pm_str *out, const char *name, const char *valu
 }
 
 /* @value is our own text and may contain untrusted names; it is empty afterwards. */
-static void put_attribute_str(struct pm_str *out, const char *name, struct pm_str *value)
+static void junit_put_attribute_str(struct pm_str *out, const char *name,
+				    struct pm_str *value)
 {
 	out->failed |= value->failed;
-	put_attribute(out, name, value->failed || !value->data ? "" : value->data);
+	junit_put_attribute(out, name, value->failed || !value->data ? "" : value->data);
 	pm_str_clear(value);
 }
 
-static void put_property(struct pm_str *out, const char *name, const char *value)
+static void junit_put_property(struct pm_str *out, const char *name, const char *value)
 {
 	if (!value)
 		return;
 	pm_str_puts(out, "<property");
-	put_attribute(out, "name", name);
-	put_attribute(out, "value", value);
+	junit_put_attribute(out, "name", name);
+	junit_put_attribute(out, "value", value);
 	pm_str_puts(out, "/>\n");
 }
 
-static void put_properties(struct pm_str *out, const struct pm_comparison *comparison)
+static void junit_put_properties(struct pm_str *out,
+				 const struct pm_comparison *comparison)
 {
 	pm_str_puts(out, "<properties>\n");
-	put_property(out, "base", comparison->base.name);
-	put_property(out, "base.commit", comparison->base.commit);
-	put_property(out, "new", comparison->new.name);
-	put_property(out, "new.commit", comparison->new.commit);
-	put_property(out, "command", comparison->new.command);
-	put_property(out, "engine", comparison->engine);
-	put_property(out, "cpu_model", comparison->cpu_model);
+	junit_put_property(out, "base", comparison->base.name);
+	junit_put_property(out, "base.commit", comparison->base.commit);
+	junit_put_property(out, "new", comparison->new.name);
+	junit_put_property(out, "new.commit", comparison->new.commit);
+	junit_put_property(out, "command", comparison->new.command);
+	junit_put_property(out, "engine", comparison->engine);
+	junit_put_property(out, "cpu_model", comparison->cpu_model);
 	for (size_t i = 0; i < comparison->differences.len; i++)
-		put_property(out, "difference", comparison->differences.data[i]);
+		junit_put_property(out, "difference", comparison->differences.data[i]);
 	for (size_t i = 0; i < comparison->warnings.len; i++)
-		put_property(out, "warning", comparison->warnings.data[i]);
+		junit_put_property(out, "warning", comparison->warnings.data[i]);
 	pm_str_puts(out, "</properties>\n");
 }
 
 /* "+3.10 %, gate 0.5 % (--gate)". The details follow in the body of the element. */
-static void put_summary(struct pm_str *text, const struct pm_compare_row *row)
+static void junit_put_summary(struct pm_str *text, const struct pm_compare_row *row)
 {
 	pm_put_compare_change(text, row);
 	pm_str_puts(text, ", gate ");
 	pm_put_compare_gate(text, row, false);
 }
 
-static void put_details(struct pm_str *text, const struct pm_compare_row *row)
+static void junit_put_details(struct pm_str *text, const struct pm_compare_row *row)
 {
 	if (row->file) {
 		pm_put_compare_place(text, row, true);
@@ -76,27 +78,28 @@ static void put_details(struct pm_str *text, const struct pm_compare_row *row)
 	pm_str_puts(text, ")");
 }
 
-static void put_result(struct pm_str *out, const struct pm_compare_row *row, bool failed)
+static void junit_put_result(struct pm_str *out, const struct pm_compare_row *row,
+			     bool failed)
 {
 	struct pm_str text = { 0 };
 
 	pm_str_puts(out, failed ? ">\n<failure" : ">\n<skipped");
-	put_summary(&text, row);
+	junit_put_summary(&text, row);
 	if (!failed) {
 		pm_str_clear(&text);
 		pm_str_puts(&text, pm_verdict_name(row->verdict));
 		if (row->why)
 			pm_str_printf(&text, ": %s", row->why);
 	}
-	put_attribute_str(out, "message", &text);
+	junit_put_attribute_str(out, "message", &text);
 	if (!failed) {
 		pm_str_puts(out, "/>\n</testcase>\n");
 		pm_str_release(&text);
 		return;
 	}
-	put_attribute(out, "type", pm_verdict_name(row->verdict));
+	junit_put_attribute(out, "type", pm_verdict_name(row->verdict));
 	pm_str_puts(out, ">");
-	put_details(&text, row);
+	junit_put_details(&text, row);
 	out->failed |= text.failed;
 	/* Writes line by line: the newline is the only control character that we add. */
 	for (char *line = text.data, *end; line && *line; line = end) {
@@ -114,45 +117,46 @@ static void put_result(struct pm_str *out, const struct pm_compare_row *row, boo
 	pm_str_release(&text);
 }
 
-static void put_case(struct pm_str *out, const struct pm_compare_row *row)
+static void junit_put_case(struct pm_str *out, const struct pm_compare_row *row)
 {
 	enum pm_compare_section section = pm_compare_section_of(row);
 	struct pm_str text = { 0 };
 
 	pm_str_puts(out, "<testcase");
 	pm_put_compare_name(&text, row, 0, false);
-	put_attribute_str(out, "name", &text);
-	put_attribute(out, "classname", row->module ? row->module : "program");
+	junit_put_attribute_str(out, "name", &text);
+	junit_put_attribute(out, "classname", row->module ? row->module : "program");
 	pm_str_puts(out, " time=\"0\"");
 	/* Accepted regressions are skipped, with their reason. */
 	if (section == PM_COMPARED_FAILED || section == PM_COMPARED_OPEN ||
 	    section == PM_COMPARED_ACCEPTED)
-		put_result(out, row, section == PM_COMPARED_FAILED);
+		junit_put_result(out, row, section == PM_COMPARED_FAILED);
 	else
 		pm_str_puts(out, "/>\n");
 	pm_str_release(&text);
 }
 
 /* Writes an error, because a suite without tests would pass. */
-static void put_failure(struct pm_str *out, const char *failure, const char *type)
+static void junit_put_failure(struct pm_str *out, const char *failure, const char *type)
 {
 	pm_str_puts(out, "<testcase name=\"comparison\" classname=\"program\" "
 			 "time=\"0\">\n<error");
-	put_attribute(out, "message", failure);
-	put_attribute(out, "type", type);
+	junit_put_attribute(out, "message", failure);
+	junit_put_attribute(out, "type", type);
 	pm_str_puts(out, "/>\n</testcase>\n");
 }
 
 /* The suite of a case, or of everything if there are no cases. */
-static void put_suite_begin(struct pm_str *out, const struct pm_comparison *comparison,
-			    size_t id, const char *name, bool failed)
+static void junit_put_suite_begin(struct pm_str *out,
+				  const struct pm_comparison *comparison, size_t id,
+				  const char *name, bool failed)
 {
 	struct pm_compare_counts counts;
 	const char *created = comparison->new.created;
 
 	pm_compare_count(&counts, comparison);
 	pm_str_printf(out, "<testsuite id=\"%zu\" package=\"pmdiff\"", id);
-	put_attribute(out, "name", name);
+	junit_put_attribute(out, "name", name);
 	pm_str_printf(out,
 		      " tests=\"%zu\" failures=\"%zu\" errors=\"%d\" skipped=\"%zu\" "
 		      "time=\"0\" hostname=\"localhost\"",
@@ -162,14 +166,14 @@ static void put_suite_begin(struct pm_str *out, const struct pm_comparison *comp
 		char date[SECONDS_LEN + 1];
 
 		snprintf(date, sizeof(date), "%s", created);
-		put_attribute(out, "timestamp", date);
+		junit_put_attribute(out, "timestamp", date);
 	}
 	pm_str_puts(out, ">\n");
-	put_properties(out, comparison);
+	junit_put_properties(out, comparison);
 }
 
-static void put_suite(struct pm_str *out, const struct pm_compare_report *report,
-		      const struct pm_compare_case *one, size_t id, FILE *to)
+static void junit_put_suite(struct pm_str *out, const struct pm_compare_report *report,
+			    const struct pm_compare_case *one, size_t id, FILE *to)
 {
 	struct pm_comparison view;
 	const struct pm_comparison *comparison = report->comparison;
@@ -193,12 +197,13 @@ static void put_suite(struct pm_str *out, const struct pm_compare_report *report
 	} else {
 		pm_put_compare_verdict(&verdict, report);
 	}
-	put_suite_begin(out, comparison, id, one ? one->name : "pmdiff", failure != NULL);
+	junit_put_suite_begin(out, comparison, id, one ? one->name : "pmdiff",
+			      failure != NULL);
 	if (failure)
-		put_failure(out, failure, one ? "failed" : "not compared");
+		junit_put_failure(out, failure, one ? "failed" : "not compared");
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		if (comparison->rows.data[i].gated)
-			put_case(out, &comparison->rows.data[i]);
+			junit_put_case(out, &comparison->rows.data[i]);
 		pm_flush_some(out, to);
 	}
 	pm_str_puts(out, "<system-out>");
@@ -217,9 +222,9 @@ int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
 
 	pm_str_puts(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
 	if (!cases)
-		put_suite(&out, report, NULL, 0, to);
+		junit_put_suite(&out, report, NULL, 0, to);
 	for (size_t i = 0; cases && i < comparison->cases.len; i++)
-		put_suite(&out, report, &comparison->cases.data[i], i, to);
+		junit_put_suite(&out, report, &comparison->cases.data[i], i, to);
 	pm_str_puts(&out, "</testsuites>\n");
 	return pm_flush_all(&out, to, err);
 }

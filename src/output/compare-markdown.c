@@ -36,7 +36,7 @@ struct markdown {
  * Makes text printable, without characters that change the text direction, and without a
  * backslash before a pipe, because parsers of tables disagree about its meaning.
  */
-static void put_clean(struct pm_str *str, const char *text)
+static void markdown_put_clean_text(struct pm_str *str, const char *text)
 {
 	struct pm_str markup = { 0 };
 
@@ -51,14 +51,14 @@ static void put_clean(struct pm_str *str, const char *text)
 }
 
 /* CommonMark §6.1: the fence is longer than any run of backticks in the text. */
-static void put_code(struct pm_str *str, const char *text, bool in_table)
+static void markdown_put_code(struct pm_str *str, const char *text, bool in_table)
 {
 	struct pm_str clean = { 0 };
 	size_t run = 0, longest = 0;
 	const char *words;
 	bool pad;
 
-	put_clean(&clean, text);
+	markdown_put_clean_text(&clean, text);
 	str->failed |= clean.failed;
 	words = clean.failed || !clean.data ? "" : clean.data;
 	for (const char *c = words; *c; c++) {
@@ -82,13 +82,13 @@ static void put_code(struct pm_str *str, const char *text, bool in_table)
 }
 
 /* A sentence: nothing in it is markup, a link, a mention or a reference. */
-static void put_words(struct pm_str *str, const char *text, size_t width)
+static void markdown_put_words(struct pm_str *str, const char *text, size_t width)
 {
 	struct pm_str cut = { 0 }, clean = { 0 };
 
 	pm_put_cut(&cut, text, width, false, false);
 	if (!cut.failed && cut.data)
-		put_clean(&clean, cut.data);
+		markdown_put_clean_text(&clean, cut.data);
 	str->failed |= cut.failed || clean.failed;
 	for (const char *c = clean.failed || !clean.data ? "" : clean.data; *c; c++) {
 		bool links = (*c == ':' && c[1] == '/') ||
@@ -106,17 +106,17 @@ static void put_words(struct pm_str *str, const char *text, size_t width)
 	pm_str_release(&clean);
 }
 
-static void put_code_str(struct pm_str *str, struct pm_str *code, bool in_table)
+static void markdown_put_code_str(struct pm_str *str, struct pm_str *code, bool in_table)
 {
 	str->failed |= code->failed;
 	if (!code->failed && code->len > 0)
-		put_code(str, code->data, in_table);
+		markdown_put_code(str, code->data, in_table);
 	pm_str_clear(code);
 }
 
 /* ---- heading --------------------------------------------------------------------------- */
 
-static const char *mark_of(enum pm_verdict verdict)
+static const char *markdown_mark_of_verdict(enum pm_verdict verdict)
 {
 	switch (verdict) {
 	case PM_VERDICT_WORSE:
@@ -136,44 +136,44 @@ static const char *mark_of(enum pm_verdict verdict)
 	return "✅";
 }
 
-static void put_side(struct markdown *to, const char *title,
-		     const struct pm_compare_of *of)
+static void markdown_put_side(struct markdown *to, const char *title,
+			      const struct pm_compare_of *of)
 {
 	struct pm_str side = { 0 };
 
 	pm_put_compare_side(&side, of, false);
 	pm_str_printf(&to->out, "%s: ", title);
-	put_code_str(&to->out, &side, false);
+	markdown_put_code_str(&to->out, &side, false);
 	pm_str_release(&side);
 }
 
-static void put_lines(struct markdown *to, const char *title, char *const *lines,
-		      size_t len)
+static void markdown_put_lines(struct markdown *to, const char *title, char *const *lines,
+			       size_t len)
 {
 	for (size_t i = 0; i < len && i < LINES_MAX; i++) {
 		pm_str_printf(&to->out, "%s- %s: ", i == 0 ? "\n" : "", title);
-		put_words(&to->out, lines[i], LINE_COLUMNS);
+		markdown_put_words(&to->out, lines[i], LINE_COLUMNS);
 		pm_str_putc(&to->out, '\n');
 	}
 	if (len > LINES_MAX)
 		pm_str_printf(&to->out, "- … and %zu more\n", len - LINES_MAX);
 }
 
-static void put_heading(struct markdown *to)
+static void markdown_put_heading(struct markdown *to)
 {
 	const struct pm_comparison *comparison = to->comparison;
 	struct pm_str words = { 0 };
 
 	pm_put_compare_verdict(&words, to->report);
-	pm_str_printf(&to->out,
-		      "### %s pmdiff: ", mark_of(pm_compare_verdict_of(to->report)));
+	pm_str_printf(&to->out, "### %s pmdiff: ",
+		      markdown_mark_of_verdict(pm_compare_verdict_of(to->report)));
 	if (!words.failed && words.data)
-		put_words(&to->out, words.data, 0);
+		markdown_put_words(&to->out, words.data, 0);
 	to->out.failed |= words.failed;
 	pm_str_puts(&to->out, "\n\n");
-	put_side(to, "Base", &comparison->base);
+	markdown_put_side(to, "Base", &comparison->base);
 	pm_str_puts(&to->out, "  \n");
-	put_side(to, "New", &comparison->new);
+	markdown_put_side(to, "New", &comparison->new);
 	pm_str_clear(&words);
 	if (comparison->engine)
 		pm_str_puts(&words, comparison->engine);
@@ -182,30 +182,31 @@ static void put_heading(struct markdown *to)
 			      comparison->cpu_model);
 	if (words.len > 0 && !words.failed) {
 		pm_str_puts(&to->out, "  \nEngine and CPU: ");
-		put_code_str(&to->out, &words, false);
+		markdown_put_code_str(&to->out, &words, false);
 	}
 	pm_str_clear(&words);
 	pm_put_compare_deciding(&words, comparison);
 	if (words.len > 0 && !words.failed) {
 		pm_str_puts(&to->out, "  \n");
-		put_words(&to->out, words.data, LINE_COLUMNS);
+		markdown_put_words(&to->out, words.data, LINE_COLUMNS);
 	}
 	pm_str_putc(&to->out, '\n');
-	put_lines(to, "Not the same", comparison->differences.data,
-		  comparison->differences.len);
-	put_lines(to, "Warning", comparison->warnings.data, comparison->warnings.len);
+	markdown_put_lines(to, "Not the same", comparison->differences.data,
+			   comparison->differences.len);
+	markdown_put_lines(to, "Warning", comparison->warnings.data,
+			   comparison->warnings.len);
 	pm_str_release(&words);
 }
 
 /* ---- tables ---------------------------------------------------------------------------- */
 
-static void put_name(struct pm_str *line, const struct pm_compare_row *row)
+static void markdown_put_name(struct pm_str *line, const struct pm_compare_row *row)
 {
 	const char *inlined = pm_compare_inlined_words(row);
 	struct pm_str text = { 0 };
 
 	pm_put_compare_row(&text, row, NAME_COLUMNS, false);
-	put_code_str(line, &text, true);
+	markdown_put_code_str(line, &text, true);
 	if (row->file) {
 		pm_put_compare_place(&text, row, false);
 		if (!text.failed && text.data) {
@@ -213,7 +214,7 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 
 			pm_put_cut(&place, text.data, PLACE_COLUMNS, true, false);
 			pm_str_puts(line, " ");
-			put_code_str(line, &place, true);
+			markdown_put_code_str(line, &place, true);
 			pm_str_release(&place);
 		}
 	}
@@ -224,47 +225,47 @@ static void put_name(struct pm_str *line, const struct pm_compare_row *row)
 }
 
 /* A cell of numbers and our own words; but units come from untrusted documents. */
-static void put_cell(struct pm_str *line, struct pm_str *cell)
+static void markdown_put_cell(struct pm_str *line, struct pm_str *cell)
 {
 	line->failed |= cell->failed;
 	if (!cell->failed && cell->len > 0)
-		put_words(line, cell->data, PLACE_COLUMNS);
+		markdown_put_words(line, cell->data, PLACE_COLUMNS);
 	pm_str_puts(line, " | ");
 	pm_str_clear(cell);
 }
 
-static void put_row(struct pm_str *line, const struct pm_compare_row *row)
+static void markdown_put_row(struct pm_str *line, const struct pm_compare_row *row)
 {
 	struct pm_str cell = { 0 };
 
 	pm_str_puts(line, "| ");
-	put_name(line, row);
+	markdown_put_name(line, row);
 	pm_str_puts(line, " | ");
 	pm_put_compare_median(&cell, row, &row->base, false);
-	put_cell(line, &cell);
+	markdown_put_cell(line, &cell);
 	pm_put_compare_median(&cell, row, &row->new, false);
-	put_cell(line, &cell);
+	markdown_put_cell(line, &cell);
 	pm_put_compare_change(&cell, row);
 	if (isfinite(row->low) && row->low != row->high) {
 		pm_str_puts(&cell, " (");
 		pm_put_compare_interval(&cell, row, false);
 		pm_str_putc(&cell, ')');
 	}
-	put_cell(line, &cell);
+	markdown_put_cell(line, &cell);
 	pm_str_puts(&cell, pm_compare_section_of(row) == PM_COMPARED_WITHIN
 				   ? pm_compare_section_words(PM_COMPARED_WITHIN)
 				   : pm_verdict_name(row->verdict));
-	put_cell(line, &cell);
+	markdown_put_cell(line, &cell);
 	if (row->gated)
 		pm_put_compare_gate(&cell, row, false);
-	put_cell(line, &cell);
+	markdown_put_cell(line, &cell);
 	pm_put_compare_method(&cell, row);
 	line->failed |= cell.failed;
 	if (cell.len > 0 && !cell.failed)
-		put_words(line, cell.data, PLACE_COLUMNS);
+		markdown_put_words(line, cell.data, PLACE_COLUMNS);
 	if (row->why) {
 		pm_str_puts(line, ". ");
-		put_words(line, row->why, WHY_COLUMNS);
+		markdown_put_words(line, row->why, WHY_COLUMNS);
 	}
 	pm_str_puts(line, " |\n");
 	pm_str_release(&cell);
@@ -274,14 +275,14 @@ static const char table_head[] =
 	"\n| number | base | new | change | verdict | gate | how |\n"
 	"|---|---:|---:|---:|---|---|---|\n";
 
-static bool has_room(const struct markdown *to, size_t more)
+static bool markdown_has_room(const struct markdown *to, size_t more)
 {
 	return to->out.len + more + END_BYTES <= to->limit;
 }
 
 /* Rows of the sections from @first to @last, in this order. */
-static void put_table(struct markdown *to, enum pm_compare_section first,
-		      enum pm_compare_section last)
+static void markdown_put_table(struct markdown *to, enum pm_compare_section first,
+			       enum pm_compare_section last)
 {
 	struct pm_str line = { 0 };
 	bool full = false;
@@ -295,11 +296,11 @@ static void put_table(struct markdown *to, enum pm_compare_section first,
 			if (pm_compare_section_of(row) != section)
 				continue;
 			if (!full)
-				put_row(&line, row);
+				markdown_put_row(&line, row);
 			to->out.failed |= line.failed;
 			/* The first row that does not fit ends the table, because a
 			 * lighter row must not appear while a heavier one is missing. */
-			full |= !has_room(to, line.len);
+			full |= !markdown_has_room(to, line.len);
 			if (full)
 				to->left_out++;
 			else
@@ -310,8 +311,9 @@ static void put_table(struct markdown *to, enum pm_compare_section first,
 	pm_str_release(&line);
 }
 
-static size_t sum(const struct markdown *to, enum pm_compare_section first,
-		  enum pm_compare_section last)
+static size_t markdown_count_rows(const struct markdown *to,
+				  enum pm_compare_section first,
+				  enum pm_compare_section last)
 {
 	size_t count = 0;
 
@@ -321,15 +323,16 @@ static size_t sum(const struct markdown *to, enum pm_compare_section first,
 }
 
 /* A table that is collapsed at first. */
-static void put_folded(struct markdown *to, const char *title,
-		       enum pm_compare_section first, enum pm_compare_section last)
+static void markdown_put_folded_table(struct markdown *to, const char *title,
+				      enum pm_compare_section first,
+				      enum pm_compare_section last)
 {
 	static const char end[] = "\n</details>\n";
-	size_t len = sum(to, first, last);
+	size_t len = markdown_count_rows(to, first, last);
 
 	if (len == 0)
 		return;
-	if (!has_room(to, sizeof(table_head) + sizeof(end) + 100)) {
+	if (!markdown_has_room(to, sizeof(table_head) + sizeof(end) + 100)) {
 		to->left_out += len;
 		return;
 	}
@@ -337,50 +340,50 @@ static void put_folded(struct markdown *to, const char *title,
 		      to->all ? " open" : "", len, title);
 	pm_str_puts(&to->out, table_head);
 	to->limit -= sizeof(end);
-	put_table(to, first, last);
+	markdown_put_table(to, first, last);
 	to->limit += sizeof(end);
 	pm_str_puts(&to->out, end);
 }
 
 /* ---- where the additional cost is ------------------------------------------------------ */
 
-static void put_hot_row(struct pm_str *line, const struct pm_hot *hot,
-			const struct pm_hot_row *row)
+static void markdown_put_hot_row(struct pm_str *line, const struct pm_hot *hot,
+				 const struct pm_hot_row *row)
 {
 	const double numbers[] = { row->base, row->new, row->new - row->base };
 	struct pm_str cell = { 0 };
 
 	pm_str_puts(line, "| ");
 	pm_put_hot_name(&cell, row, NAME_COLUMNS);
-	put_code_str(line, &cell, true);
+	markdown_put_code_str(line, &cell, true);
 	pm_str_puts(line, " | ");
 	pm_put_hot_place(&cell, row);
-	put_code_str(line, &cell, true);
+	markdown_put_code_str(line, &cell, true);
 	pm_str_puts(line, " | ");
 	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++) {
 		pm_put_hot_number(&cell, hot, numbers[i], i == 2);
-		put_cell(line, &cell);
+		markdown_put_cell(line, &cell);
 	}
 	pm_str_puts(line, "\n");
 	pm_str_release(&cell);
 }
 
-static void put_hot_list(struct pm_str *out, const struct pm_hot *hot,
-			 const struct pm_hot_rows *rows, const char *title)
+static void markdown_put_hot_list(struct pm_str *out, const struct pm_hot *hot,
+				  const struct pm_hot_rows *rows, const char *title)
 {
 	pm_str_printf(out, "\n<details><summary>%s: %zu</summary>\n\n", title,
 		      rows->list.len);
 	pm_str_puts(out, "| function | where | base | new | added |\n"
 			 "|---|---|---:|---:|---:|\n");
 	for (size_t i = 0; i < rows->list.len; i++)
-		put_hot_row(out, hot, &rows->list.data[i]);
+		markdown_put_hot_row(out, hot, &rows->list.data[i]);
 	if (rows->more > 0)
 		pm_str_printf(out, "\n%zu more cost more than before, too.\n",
 			      rows->more);
 	pm_str_puts(out, "\n</details>\n");
 }
 
-static void put_hot(struct markdown *to)
+static void markdown_put_hot(struct markdown *to)
 {
 	const struct pm_hot *hot = to->comparison->hot;
 	const struct pm_hot_rows *rows;
@@ -396,17 +399,17 @@ static void put_hot(struct markdown *to)
 	pm_str_puts(&words, " → ");
 	pm_put_hot_number(&words, hot, hot->all[1], false);
 	if (!words.failed)
-		put_words(&out, words.data, LINE_COLUMNS);
+		markdown_put_words(&out, words.data, LINE_COLUMNS);
 	if (hot->page) {
 		pm_str_puts(&out, "; flame graph: ");
-		put_code(&out, pm_basename(hot->page), false);
+		markdown_put_code(&out, pm_basename(hot->page), false);
 	}
 	pm_str_puts(&out, "\n");
 	for (size_t i = 0; (rows = pm_hot_list(hot, i, &title)); i++)
 		if (rows->list.len > 0)
-			put_hot_list(&out, hot, rows, title);
+			markdown_put_hot_list(&out, hot, rows, title);
 	to->out.failed |= out.failed || words.failed;
-	if (!out.failed && has_room(to, out.len))
+	if (!out.failed && markdown_has_room(to, out.len))
 		pm_str_append(&to->out, out.data, out.len);
 	else
 		pm_str_puts(&to->out,
@@ -417,39 +420,41 @@ static void put_hot(struct markdown *to)
 }
 
 /* All rows, by section. */
-static void put_rows(struct markdown *to)
+static void markdown_put_rows(struct markdown *to)
 {
 	pm_compare_count(&to->counts, to->comparison);
-	if (sum(to, PM_COMPARED_FAILED, PM_COMPARED_GONE) > 0 &&
-	    has_room(to, sizeof(table_head))) {
+	if (markdown_count_rows(to, PM_COMPARED_FAILED, PM_COMPARED_GONE) > 0 &&
+	    markdown_has_room(to, sizeof(table_head))) {
 		pm_str_puts(&to->out, table_head);
-		put_table(to, PM_COMPARED_FAILED, PM_COMPARED_GONE);
+		markdown_put_table(to, PM_COMPARED_FAILED, PM_COMPARED_GONE);
 	} else {
-		to->left_out += sum(to, PM_COMPARED_FAILED, PM_COMPARED_GONE);
+		to->left_out +=
+			markdown_count_rows(to, PM_COMPARED_FAILED, PM_COMPARED_GONE);
 	}
-	put_hot(to);
-	put_folded(to, "not decided or not known, without a gate", PM_COMPARED_UNDECIDED,
-		   PM_COMPARED_UNKNOWN);
-	put_folded(to, "within the gate", PM_COMPARED_WITHIN, PM_COMPARED_WITHIN);
-	put_folded(to, "unchanged", PM_COMPARED_SAME, PM_COMPARED_SAME);
+	markdown_put_hot(to);
+	markdown_put_folded_table(to, "not decided or not known, without a gate",
+				  PM_COMPARED_UNDECIDED, PM_COMPARED_UNKNOWN);
+	markdown_put_folded_table(to, "within the gate", PM_COMPARED_WITHIN,
+				  PM_COMPARED_WITHIN);
+	markdown_put_folded_table(to, "unchanged", PM_COMPARED_SAME, PM_COMPARED_SAME);
 }
 
 /* ---- cases ----------------------------------------------------------------------------- */
 
 /* "| ❌ | `parse/64` | worse, … |" */
-static void put_case_line(struct markdown *to, const struct pm_compare_case *one)
+static void markdown_put_case_line(struct markdown *to, const struct pm_compare_case *one)
 {
 	struct pm_str line = { 0 }, words = { 0 };
 
 	pm_put_compare_case(&words, to->report, one);
-	pm_str_printf(&line, "| %s | ", mark_of(one->verdict));
-	put_code(&line, one->name, true);
+	pm_str_printf(&line, "| %s | ", markdown_mark_of_verdict(one->verdict));
+	markdown_put_code(&line, one->name, true);
 	pm_str_puts(&line, " | ");
 	if (!words.failed && words.data)
-		put_words(&line, words.data, WHY_COLUMNS);
+		markdown_put_words(&line, words.data, WHY_COLUMNS);
 	pm_str_puts(&line, " |\n");
 	to->out.failed |= line.failed || words.failed;
-	if (!line.failed && has_room(to, line.len))
+	if (!line.failed && markdown_has_room(to, line.len))
 		pm_str_append(&to->out, line.data, line.len);
 	else
 		to->cases_left_out++;
@@ -458,41 +463,42 @@ static void put_case_line(struct markdown *to, const struct pm_compare_case *one
 }
 
 /* Whether a case has its own table; a case without interesting rows only has its line. */
-static bool is_shown(const struct markdown *to, const struct pm_compare_case *one)
+static bool markdown_has_own_table(const struct markdown *to,
+				   const struct pm_compare_case *one)
 {
 	return one->len > 0 && (to->all || one->verdict != PM_VERDICT_SAME);
 }
 
-static void put_case(struct markdown *to, const struct pm_compare_case *one)
+static void markdown_put_case(struct markdown *to, const struct pm_compare_case *one)
 {
 	struct pm_comparison view = pm_compare_view(to->report->comparison, one);
 	struct pm_str title = { 0 };
 
-	pm_str_printf(&title, "\n#### %s ", mark_of(one->verdict));
-	put_code(&title, one->name, false);
+	pm_str_printf(&title, "\n#### %s ", markdown_mark_of_verdict(one->verdict));
+	markdown_put_code(&title, one->name, false);
 	pm_str_putc(&title, '\n');
 	to->out.failed |= title.failed;
-	if (title.failed || !has_room(to, title.len)) {
+	if (title.failed || !markdown_has_room(to, title.len)) {
 		to->left_out += one->len;
 	} else {
 		pm_str_append(&to->out, title.data, title.len);
 		to->comparison = &view;
-		put_rows(to);
+		markdown_put_rows(to);
 		to->comparison = to->report->comparison;
 	}
 	pm_str_release(&title);
 }
 
-static void put_cases(struct markdown *to)
+static void markdown_put_cases(struct markdown *to)
 {
 	const struct pm_comparison *all = to->report->comparison;
 
 	pm_str_puts(&to->out, "\n| | case | what |\n|---|---|---|\n");
 	for (size_t i = 0; i < all->cases.len; i++)
-		put_case_line(to, &all->cases.data[i]);
+		markdown_put_case_line(to, &all->cases.data[i]);
 	for (size_t i = 0; i < all->cases.len; i++)
-		if (is_shown(to, &all->cases.data[i]))
-			put_case(to, &all->cases.data[i]);
+		if (markdown_has_own_table(to, &all->cases.data[i]))
+			markdown_put_case(to, &all->cases.data[i]);
 }
 
 int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
@@ -506,11 +512,11 @@ int pm_output_compare_markdown(const struct pm_compare_report *report, FILE *to,
 	};
 
 	pm_compare_count(&markdown.counts, report->comparison);
-	put_heading(&markdown);
+	markdown_put_heading(&markdown);
 	if (report->comparison->cases.len > 0 && !report->failure)
-		put_cases(&markdown);
+		markdown_put_cases(&markdown);
 	else
-		put_rows(&markdown);
+		markdown_put_rows(&markdown);
 	if (markdown.cases_left_out > 0)
 		pm_str_printf(&markdown.out,
 			      "\n%zu more cases are left out here: there is no room.\n",

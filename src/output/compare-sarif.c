@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-static bool is_worse(const struct pm_compare_row *row)
+static bool is_sarif_result(const struct pm_compare_row *row)
 {
 	enum pm_compare_section section = pm_compare_section_of(row);
 
@@ -18,12 +18,12 @@ static bool is_worse(const struct pm_compare_row *row)
 	       section == PM_COMPARED_WORSE;
 }
 
-static const char *level_of(const struct pm_compare_row *row)
+static const char *sarif_level_of_row(const struct pm_compare_row *row)
 {
 	return pm_compare_section_of(row) == PM_COMPARED_FAILED ? "error" : "note";
 }
 
-static void put_message(struct pm_str *out, const struct pm_compare_row *row)
+static void sarif_put_message(struct pm_str *out, const struct pm_compare_row *row)
 {
 	struct pm_str text = { 0 };
 
@@ -51,7 +51,7 @@ static void put_message(struct pm_str *out, const struct pm_compare_row *row)
 }
 
 /* RFC 3986: relative to the root of the sources, or absolute on this machine. */
-static void put_uri(struct pm_str *out, const char *file, const char *root)
+static void sarif_put_uri(struct pm_str *out, const char *file, const char *root)
 {
 	size_t len = root ? strlen(root) : 0;
 
@@ -75,11 +75,11 @@ static void put_uri(struct pm_str *out, const char *file, const char *root)
 		pm_str_puts(out, ",\"uriBaseId\":\"%SRCROOT%\"");
 }
 
-static void put_location(struct pm_str *out, const struct pm_compare_row *row,
-			 const char *root)
+static void sarif_put_location(struct pm_str *out, const struct pm_compare_row *row,
+			       const char *root)
 {
 	pm_str_puts(out, ",\"locations\":[{\"physicalLocation\":{\"artifactLocation\":{");
-	put_uri(out, row->file, root);
+	sarif_put_uri(out, row->file, root);
 	pm_str_puts(out, "}");
 	if (row->line > 0)
 		pm_str_printf(out, ",\"region\":{\"startLine\":%u}", row->line);
@@ -94,7 +94,7 @@ static void put_location(struct pm_str *out, const struct pm_compare_row *row,
 }
 
 /* Identifies the same number in two runs as one finding, even if its line has moved. */
-static void put_fingerprint(struct pm_str *out, const struct pm_compare_row *row)
+static void sarif_put_fingerprint(struct pm_str *out, const struct pm_compare_row *row)
 {
 	uint64_t hash = pm_hash_bytes(row->event, strlen(row->event));
 
@@ -109,7 +109,7 @@ static void put_fingerprint(struct pm_str *out, const struct pm_compare_row *row
 		      (unsigned long long)hash);
 }
 
-static void put_number(struct pm_str *out, const struct pm_compare_row *row)
+static void sarif_put_number(struct pm_str *out, const struct pm_compare_row *row)
 {
 	pm_put_compare_json_text(out, ",\"properties\":{\"event\":", row->event);
 	pm_put_compare_json_text(out, ",\"unit\":", row->unit);
@@ -121,7 +121,7 @@ static void put_number(struct pm_str *out, const struct pm_compare_row *row)
 }
 
 /* An accepted regression is suppressed, but stays in the document (SARIF §3.35). */
-static void put_suppression(struct pm_str *out, const struct pm_compare_row *row)
+static void sarif_put_suppression(struct pm_str *out, const struct pm_compare_row *row)
 {
 	if (!row->ack)
 		return;
@@ -133,8 +133,8 @@ static void put_suppression(struct pm_str *out, const struct pm_compare_row *row
 	pm_str_puts(out, "}]");
 }
 
-static void put_results(struct pm_str *out, const struct pm_compare_report *report,
-			FILE *to)
+static void sarif_put_results(struct pm_str *out, const struct pm_compare_report *report,
+			      FILE *to)
 {
 	const struct pm_comparison *comparison = report->comparison;
 	bool first = true;
@@ -142,24 +142,25 @@ static void put_results(struct pm_str *out, const struct pm_compare_report *repo
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
-		if (!is_worse(row) || !row->file)
+		if (!is_sarif_result(row) || !row->file)
 			continue;
 		pm_str_printf(out,
 			      "%s\n{\"ruleId\":\"regression\",\"ruleIndex\":0,"
 			      "\"level\":\"%s\",",
-			      first ? "" : ",", level_of(row));
+			      first ? "" : ",", sarif_level_of_row(row));
 		first = false;
-		put_message(out, row);
-		put_location(out, row, report->root);
-		put_fingerprint(out, row);
-		put_number(out, row);
-		put_suppression(out, row);
+		sarif_put_message(out, row);
+		sarif_put_location(out, row, report->root);
+		sarif_put_fingerprint(out, row);
+		sarif_put_number(out, row);
+		sarif_put_suppression(out, row);
 		pm_str_putc(out, '}');
 		pm_flush_some(out, to);
 	}
 }
 
-static void put_notifications(struct pm_str *out, const struct pm_compare_report *report)
+static void sarif_put_notifications(struct pm_str *out,
+				    const struct pm_compare_report *report)
 {
 	const struct pm_comparison *comparison = report->comparison;
 	bool first = !report->failure;
@@ -173,13 +174,13 @@ static void put_notifications(struct pm_str *out, const struct pm_compare_report
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
-		if (!is_worse(row) || row->file)
+		if (!is_sarif_result(row) || row->file)
 			continue;
 		pm_str_printf(out, "%s\n{\"level\":\"%s\",", first ? "" : ",",
-			      level_of(row));
+			      sarif_level_of_row(row));
 		first = false;
-		put_message(out, row);
-		put_number(out, row);
+		sarif_put_message(out, row);
+		sarif_put_number(out, row);
 		pm_str_putc(out, '}');
 	}
 	for (size_t i = 0; i < comparison->cases.len; i++) {
@@ -208,7 +209,7 @@ static void put_notifications(struct pm_str *out, const struct pm_compare_report
 	}
 }
 
-static void put_tool(struct pm_str *out)
+static void sarif_put_tool(struct pm_str *out)
 {
 	pm_str_printf(
 		out,
@@ -234,18 +235,18 @@ int pm_output_compare_sarif(const struct pm_compare_report *report, FILE *to,
 	pm_str_puts(&out,
 		    "{\"$schema\":\"https://json.schemastore.org/sarif-2.1.0.json\","
 		    "\"version\":\"2.1.0\",\"runs\":[\n");
-	put_tool(&out);
+	sarif_put_tool(&out);
 	pm_str_printf(&out,
 		      ",\n\"columnKind\":\"unicodeCodePoints\",\n\"invocations\":[{"
 		      "\"executionSuccessful\":%s,\"toolExecutionNotifications\":[",
 		      report->failure ? "false" : "true");
-	put_notifications(&out, report);
+	sarif_put_notifications(&out, report);
 	pm_put_compare_json_text(&out, "]}],\n\"properties\":{\"verdict\":",
 				 verdict.data ? verdict.data : "");
 	pm_put_compare_json_text(&out, ",\"base\":", comparison->base.name);
 	pm_put_compare_json_text(&out, ",\"new\":", comparison->new.name);
 	pm_str_puts(&out, "},\n\"results\":[");
-	put_results(&out, report, to);
+	sarif_put_results(&out, report, to);
 	pm_str_puts(&out, "]}]}\n");
 	pm_str_release(&verdict);
 	return pm_flush_all(&out, to, err);

@@ -25,7 +25,8 @@ struct text {
 	bool failed;
 };
 
-static void init(struct text *to, const struct pm_compare_report *report, FILE *stream)
+static void compare_text_init(struct text *to, const struct pm_compare_report *report,
+			      FILE *stream)
 {
 	*to = (struct text){ .report = report, .comparison = report->comparison };
 	to->shim = (struct pm_report){ .quiet = report->quiet,
@@ -37,8 +38,8 @@ static void init(struct text *to, const struct pm_compare_report *report, FILE *
 }
 
 /* Writes one line, wrapped at blanks. */
-static void put_line(struct text *to, enum pm_color color, unsigned indent,
-		     struct pm_str *line)
+static void compare_text_put_line(struct text *to, enum pm_color color, unsigned indent,
+				  struct pm_str *line)
 {
 	char blanks[16];
 
@@ -49,20 +50,21 @@ static void put_line(struct text *to, enum pm_color color, unsigned indent,
 	pm_str_clear(line);
 }
 
-static void put_foreign(struct text *to, enum pm_color color, unsigned indent,
-			const char *before, const char *words)
+static void compare_text_put_foreign(struct text *to, enum pm_color color,
+				     unsigned indent, const char *before,
+				     const char *words)
 {
 	struct pm_str line = { 0 };
 
 	pm_str_puts(&line, before);
 	pm_str_printable(&line, words, strlen(words));
-	put_line(to, color, indent, &line);
+	compare_text_put_line(to, color, indent, &line);
 	pm_str_release(&line);
 }
 
 /* ---- heading --------------------------------------------------------------------------- */
 
-static enum pm_color verdict_color(enum pm_verdict verdict)
+static enum pm_color color_of_verdict(enum pm_verdict verdict)
 {
 	switch (verdict) {
 	case PM_VERDICT_WORSE:
@@ -82,7 +84,7 @@ static enum pm_color verdict_color(enum pm_verdict verdict)
 	return PM_COLOR_HEAD;
 }
 
-static void put_machine(struct text *to)
+static void compare_text_put_machine(struct text *to)
 {
 	const struct pm_comparison *comparison = to->comparison;
 	struct pm_str line = { 0 };
@@ -96,36 +98,37 @@ static void put_machine(struct text *to)
 		pm_str_printable(&line, comparison->cpu_model,
 				 strlen(comparison->cpu_model));
 	}
-	put_line(to, PM_COLOR_DIM, 0, &line);
+	compare_text_put_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }
 
-static void heading(struct text *to)
+static void compare_text_put_heading(struct text *to)
 {
 	const struct pm_comparison *comparison = to->comparison;
 	struct pm_str line = { 0 };
 
 	pm_put_compare_verdict(&line, to->report);
-	put_line(to, verdict_color(pm_compare_verdict_of(to->report)), 0, &line);
+	compare_text_put_line(to, color_of_verdict(pm_compare_verdict_of(to->report)), 0,
+			      &line);
 	if (!to->report->quiet) {
 		fputc('\n', to->text.to);
 		pm_str_puts(&line, "base  ");
 		pm_put_compare_side(&line, &comparison->base, to->report->ascii);
-		put_line(to, PM_COLOR_PLAIN, 0, &line);
+		compare_text_put_line(to, PM_COLOR_PLAIN, 0, &line);
 		pm_str_puts(&line, "new   ");
 		pm_put_compare_side(&line, &comparison->new, to->report->ascii);
-		put_line(to, PM_COLOR_PLAIN, 0, &line);
-		put_machine(to);
+		compare_text_put_line(to, PM_COLOR_PLAIN, 0, &line);
+		compare_text_put_machine(to);
 		pm_put_compare_deciding(&line, comparison);
-		put_line(to, PM_COLOR_DIM, 0, &line);
+		compare_text_put_line(to, PM_COLOR_DIM, 0, &line);
 	}
 	pm_str_release(&line);
 	for (size_t i = 0; i < comparison->differences.len; i++)
-		put_foreign(to, PM_COLOR_WARNING, 0,
-			    "not the same: ", comparison->differences.data[i]);
+		compare_text_put_foreign(to, PM_COLOR_WARNING, 0, "not the same: ",
+					 comparison->differences.data[i]);
 	for (size_t i = 0; i < comparison->warnings.len && !to->report->quiet; i++)
-		put_foreign(to, PM_COLOR_WARNING, 0,
-			    "warning: ", comparison->warnings.data[i]);
+		compare_text_put_foreign(to, PM_COLOR_WARNING, 0,
+					 "warning: ", comparison->warnings.data[i]);
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */
@@ -134,14 +137,14 @@ struct cells {
 	struct pm_str of[CELLS];
 };
 
-static void cells_release(struct cells *cells)
+static void row_cells_release(struct cells *cells)
 {
 	for (size_t i = 0; i < CELLS; i++)
 		pm_str_release(&cells->of[i]);
 }
 
-static void make_cells(const struct text *to, const struct pm_compare_row *row,
-		       struct cells *cells)
+static void row_cells_make(const struct text *to, const struct pm_compare_row *row,
+			   struct cells *cells)
 {
 	bool ascii = to->report->ascii;
 
@@ -152,11 +155,11 @@ static void make_cells(const struct text *to, const struct pm_compare_row *row,
 	pm_put_compare_interval(&cells->of[4], row, ascii);
 }
 
-static void measure(struct text *to, const struct pm_compare_row *row)
+static void compare_text_measure_row(struct text *to, const struct pm_compare_row *row)
 {
-	PM_CLEANUP(cells_release) struct cells cells = { 0 };
+	PM_CLEANUP(row_cells_release) struct cells cells = { 0 };
 
-	make_cells(to, row, &cells);
+	row_cells_make(to, row, &cells);
 	for (size_t i = 0; i < CELLS; i++) {
 		size_t columns = cells.of[i].len > 0 ? pm_columns(cells.of[i].data) : 0;
 
@@ -166,7 +169,7 @@ static void measure(struct text *to, const struct pm_compare_row *row)
 }
 
 /* If space is short, long names of events are truncated in favour of the numbers. */
-static void fit(struct text *to)
+static void compare_text_fit_width(struct text *to)
 {
 	size_t sum = 2 * INDENT, width = to->report->width, over;
 
@@ -182,8 +185,9 @@ static void fit(struct text *to)
 
 /* @blanks are pending from previous cells. Returns the blanks that are pending now, so
  * that no line ends with blanks. */
-static size_t put_cell(const struct text *to, enum pm_color color, const char *cell,
-		       size_t width, bool left, size_t blanks)
+static size_t compare_text_put_cell(const struct text *to, enum pm_color color,
+				    const char *cell, size_t width, bool left,
+				    size_t blanks)
 {
 	size_t columns = pm_columns(cell), rest = width > columns ? width - columns : 0;
 
@@ -194,30 +198,32 @@ static size_t put_cell(const struct text *to, enum pm_color color, const char *c
 	return left ? rest : 0;
 }
 
-static void put_numbers(struct text *to, const struct pm_compare_row *row,
-			enum pm_color color)
+static void compare_text_put_numbers(struct text *to, const struct pm_compare_row *row,
+				     enum pm_color color)
 {
-	PM_CLEANUP(cells_release) struct cells cells = { 0 };
+	PM_CLEANUP(row_cells_release) struct cells cells = { 0 };
 	size_t blanks = (size_t)2 * INDENT;
 
-	make_cells(to, row, &cells);
+	row_cells_make(to, row, &cells);
 	pm_str_clear(&cells.of[0]);
 	pm_put_cut(&cells.of[0], row->event, to->widths[0], false, to->report->ascii);
 	for (size_t i = 0; i < CELLS; i++) {
 		to->failed |= cells.of[i].failed;
 		if (cells.of[i].failed)
 			return;
-		blanks = put_cell(to, i == 3 ? color : PM_COLOR_PLAIN,
-				  cells.of[i].len > 0 ? cells.of[i].data : "",
-				  to->widths[i], i == 0 || i == 4, blanks) +
-			 GAP;
+		blanks =
+			compare_text_put_cell(to, i == 3 ? color : PM_COLOR_PLAIN,
+					      cells.of[i].len > 0 ? cells.of[i].data : "",
+					      to->widths[i], i == 0 || i == 4, blanks) +
+			GAP;
 	}
 	fputc('\n', to->text.to);
 }
 
 /* The location; the module only if there is space beside the name. */
-static void put_where(const struct text *to, const struct pm_compare_row *row,
-		      struct pm_str *place)
+static void compare_text_put_location(const struct text *to,
+				      const struct pm_compare_row *row,
+				      struct pm_str *place)
 {
 	const char *inlined = pm_compare_inlined_words(row);
 	size_t width = to->report->width, used = NAME_ROOM + 2 * GAP;
@@ -234,12 +240,12 @@ static void put_where(const struct text *to, const struct pm_compare_row *row,
 }
 
 /* Writes the subject of the rows below. */
-static void put_subject(struct text *to, const struct pm_compare_row *row)
+static void compare_text_put_subject(struct text *to, const struct pm_compare_row *row)
 {
 	size_t width = to->report->width, used;
 	struct pm_str name = { 0 }, place = { 0 };
 
-	put_where(to, row, &place);
+	compare_text_put_location(to, row, &place);
 	used = INDENT + (place.len > 0 ? pm_columns(place.data) + GAP : 0);
 	if (width > 0)
 		width = width > used + NAME_LEAST ? width - used : NAME_LEAST;
@@ -261,19 +267,20 @@ static void put_subject(struct text *to, const struct pm_compare_row *row)
 	pm_str_release(&place);
 }
 
-static bool same_text(const char *a, const char *b)
+static bool are_row_texts_equal(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_subject(const struct pm_compare_row *a, const struct pm_compare_row *b)
+static bool have_rows_same_subject(const struct pm_compare_row *a,
+				   const struct pm_compare_row *b)
 {
-	return a && same_text(a->scope, b->scope) && same_text(a->module, b->module) &&
-	       a->line == b->line;
+	return a && are_row_texts_equal(a->scope, b->scope) &&
+	       are_row_texts_equal(a->module, b->module) && a->line == b->line;
 }
 
 /* Writes the gate and the method, and the reason for the verdict. */
-static void put_reason(struct text *to, const struct pm_compare_row *row)
+static void compare_text_put_reason(struct text *to, const struct pm_compare_row *row)
 {
 	struct pm_str line = { 0 };
 
@@ -283,13 +290,13 @@ static void put_reason(struct text *to, const struct pm_compare_row *row)
 		pm_str_puts(&line, "; ");
 	}
 	pm_put_compare_method(&line, row);
-	put_line(to, PM_COLOR_DIM, 3 * INDENT, &line);
+	compare_text_put_line(to, PM_COLOR_DIM, 3 * INDENT, &line);
 	pm_str_release(&line);
 	if (row->why)
-		put_foreign(to, PM_COLOR_PLAIN, 3 * INDENT, "", row->why);
+		compare_text_put_foreign(to, PM_COLOR_PLAIN, 3 * INDENT, "", row->why);
 }
 
-static enum pm_color section_color(enum pm_compare_section section)
+static enum pm_color color_of_section(enum pm_compare_section section)
 {
 	static const enum pm_color colors[PM_COMPARED_SECTIONS] = {
 		[PM_COMPARED_FAILED] = PM_COLOR_HOT,
@@ -304,7 +311,8 @@ static enum pm_color section_color(enum pm_compare_section section)
 
 /* ---- sections -------------------------------------------------------------------------- */
 
-static size_t rows_shown(const struct text *to, enum pm_compare_section section)
+static size_t compare_text_rows_shown(const struct text *to,
+				      enum pm_compare_section section)
 {
 	if (to->report->all)
 		return SIZE_MAX;
@@ -313,16 +321,18 @@ static size_t rows_shown(const struct text *to, enum pm_compare_section section)
 	return section == PM_COMPARED_UNDECIDED ? ROWS_ALONE : ROWS_MAX;
 }
 
-static void put_section(struct text *to, enum pm_compare_section section)
+static void compare_text_put_section(struct text *to, enum pm_compare_section section)
 {
-	size_t shown = rows_shown(to, section), seen = 0, len = to->counts.of[section];
+	size_t shown = compare_text_rows_shown(to, section), seen = 0,
+	       len = to->counts.of[section];
 	const struct pm_compare_row *last = NULL;
 
 	if (len == 0 || shown == 0)
 		return;
 	if (!to->report->quiet)
 		fputc('\n', to->text.to);
-	pm_text_put(&to->text, section_color(section), pm_compare_section_words(section));
+	pm_text_put(&to->text, color_of_section(section),
+		    pm_compare_section_words(section));
 	fputc('\n', to->text.to);
 	for (size_t i = 0; i < to->comparison->rows.len && seen < shown; i++) {
 		const struct pm_compare_row *row = &to->comparison->rows.data[i];
@@ -330,12 +340,12 @@ static void put_section(struct text *to, enum pm_compare_section section)
 		if (pm_compare_section_of(row) != section)
 			continue;
 		seen++;
-		if (!same_subject(last, row))
-			put_subject(to, row);
-		put_numbers(to, row, section_color(section));
+		if (!have_rows_same_subject(last, row))
+			compare_text_put_subject(to, row);
+		compare_text_put_numbers(to, row, color_of_section(section));
 		if (section != PM_COMPARED_SAME && section != PM_COMPARED_NEW &&
 		    section != PM_COMPARED_GONE)
-			put_reason(to, row);
+			compare_text_put_reason(to, row);
 		last = row;
 	}
 	if (seen < len)
@@ -343,7 +353,7 @@ static void put_section(struct text *to, enum pm_compare_section section)
 			pm_text_ellipsis(&to->text), len - seen);
 }
 
-static void measure_sections(struct text *to)
+static void compare_text_measure_sections(struct text *to)
 {
 	size_t seen[PM_COMPARED_SECTIONS] = { 0 };
 
@@ -351,10 +361,10 @@ static void measure_sections(struct text *to)
 		const struct pm_compare_row *row = &to->comparison->rows.data[i];
 		enum pm_compare_section section = pm_compare_section_of(row);
 
-		if (seen[section]++ < rows_shown(to, section))
-			measure(to, row);
+		if (seen[section]++ < compare_text_rows_shown(to, section))
+			compare_text_measure_row(to, row);
 	}
-	fit(to);
+	compare_text_fit_width(to);
 }
 
 enum {
@@ -362,7 +372,7 @@ enum {
 };
 
 /* Writes one line for each reason, with all numbers that have it. */
-static void put_unknown(struct text *to)
+static void compare_text_put_unknown(struct text *to)
 {
 	const struct pm_compare_row *first[REASONS_MAX] = { 0 };
 	struct pm_str lines[REASONS_MAX] = { 0 };
@@ -374,7 +384,7 @@ static void put_unknown(struct text *to)
 
 		if (pm_compare_section_of(row) != PM_COMPARED_UNKNOWN)
 			continue;
-		while (at < len && !same_text(first[at]->why, row->why))
+		while (at < len && !are_row_texts_equal(first[at]->why, row->why))
 			at++;
 		if (at == REASONS_MAX) {
 			more++;
@@ -390,7 +400,7 @@ static void put_unknown(struct text *to)
 			pm_str_puts(&lines[i], to->report->ascii ? " - " : " – ");
 			pm_str_printable(&lines[i], first[i]->why, strlen(first[i]->why));
 		}
-		put_line(to, PM_COLOR_DIM, 0, &lines[i]);
+		compare_text_put_line(to, PM_COLOR_DIM, 0, &lines[i]);
 		pm_str_release(&lines[i]);
 	}
 	if (more > 0)
@@ -398,7 +408,7 @@ static void put_unknown(struct text *to)
 			more);
 }
 
-static void put_rest(struct text *to)
+static void compare_text_put_rest(struct text *to)
 {
 	size_t same = to->counts.of[PM_COMPARED_SAME];
 
@@ -406,14 +416,14 @@ static void put_rest(struct text *to)
 		return;
 	if (to->counts.of[PM_COMPARED_UNKNOWN] + same > 0)
 		fputc('\n', to->text.to);
-	put_unknown(to);
+	compare_text_put_unknown(to);
 	if (same > 0)
 		fprintf(to->text.to, "unchanged: %zu number%s (--all shows %s)\n", same,
 			same == 1 ? "" : "s", same == 1 ? "it" : "them");
 }
 
 /* Writes the first row of each list; the other documents contain all of them. */
-static void put_hot(struct text *to)
+static void compare_text_put_hot(struct text *to)
 {
 	const struct pm_hot *hot = to->comparison->hot;
 	const struct pm_hot_rows *rows;
@@ -424,7 +434,7 @@ static void put_hot(struct text *to)
 		return;
 	fprintf(to->text.to, "\nadded cost by ");
 	pm_put_hot_source(&line, hot);
-	put_line(to, PM_COLOR_PLAIN, 0, &line);
+	compare_text_put_line(to, PM_COLOR_PLAIN, 0, &line);
 	for (size_t i = 0; (rows = pm_hot_list(hot, i, &title)); i++) {
 		const struct pm_hot_row *row = rows->list.data;
 
@@ -441,53 +451,55 @@ static void put_hot(struct text *to)
 			      i == 0   ? "itself"
 			      : i == 1 ? "with what it calls"
 				       : "this line");
-		put_line(to, PM_COLOR_PLAIN, INDENT, &line);
+		compare_text_put_line(to, PM_COLOR_PLAIN, INDENT, &line);
 	}
 	if (hot->page)
-		put_foreign(to, PM_COLOR_PLAIN, INDENT, "flame graph: ", hot->page);
+		compare_text_put_foreign(to, PM_COLOR_PLAIN, INDENT,
+					 "flame graph: ", hot->page);
 	pm_str_release(&line);
 }
 
-static void put_rows(struct text *to)
+static void compare_text_put_rows(struct text *to)
 {
-	measure_sections(to);
+	compare_text_measure_sections(to);
 	for (enum pm_compare_section section = 0; section < PM_COMPARED_SECTIONS;
 	     section++)
-		put_section(to, section);
-	put_hot(to);
-	put_rest(to);
+		compare_text_put_section(to, section);
+	compare_text_put_hot(to);
+	compare_text_put_rest(to);
 }
 
 /* ---- cases ----------------------------------------------------------------------------- */
 
-static void put_case_line(struct text *to, const struct pm_compare_case *one)
+static void compare_text_put_case_line(struct text *to, const struct pm_compare_case *one)
 {
 	struct pm_str line = { 0 };
 
 	pm_str_printable(&line, one->name, strlen(one->name));
 	pm_str_puts(&line, ": ");
 	pm_put_compare_case(&line, to->report, one);
-	put_line(to, verdict_color(one->verdict), 0, &line);
+	compare_text_put_line(to, color_of_verdict(one->verdict), 0, &line);
 	pm_str_release(&line);
 }
 
 /* A case without a change only has its line. */
-static void put_case(const struct pm_compare_report *report,
-		     const struct pm_compare_case *one, FILE *stream, bool *failed)
+static void compare_text_put_case(const struct pm_compare_report *report,
+				  const struct pm_compare_case *one, FILE *stream,
+				  bool *failed)
 {
 	struct pm_comparison view = pm_compare_view(report->comparison, one);
 	struct pm_compare_report of = *report;
 	struct text text;
 
 	of.comparison = &view;
-	init(&text, &of, stream);
+	compare_text_init(&text, &of, stream);
 	if (!report->quiet)
 		fputc('\n', stream);
 	text.report = report;
-	put_case_line(&text, one);
+	compare_text_put_case_line(&text, one);
 	text.report = &of;
 	if (one->len > 0 && (report->all || one->verdict != PM_VERDICT_SAME))
-		put_rows(&text);
+		compare_text_put_rows(&text);
 	*failed = *failed || text.failed;
 }
 
@@ -497,11 +509,12 @@ int pm_output_compare_text(const struct pm_compare_report *report, FILE *to,
 	const struct pm_comparison *comparison = report->comparison;
 	struct text text;
 
-	init(&text, report, to);
-	heading(&text);
+	compare_text_init(&text, report, to);
+	compare_text_put_heading(&text);
 	if (comparison->cases.len == 0)
-		put_rows(&text);
+		compare_text_put_rows(&text);
 	for (size_t i = 0; i < comparison->cases.len; i++)
-		put_case(report, &comparison->cases.data[i], to, &text.failed);
+		compare_text_put_case(report, &comparison->cases.data[i], to,
+				      &text.failed);
 	return text.failed ? pm_error_no_memory(err) : 0;
 }

@@ -18,7 +18,7 @@ enum {
 /* ---- sections -------------------------------------------------------------------------- */
 
 /* Noisy values have only changed if the change exceeds chance. */
-static bool is_within(const struct pm_compare_row *row)
+static bool is_change_within_gate(const struct pm_compare_row *row)
 {
 	return row->gated && (row->low > 0 || row->high < 0);
 }
@@ -27,7 +27,7 @@ enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 {
 	switch (row->verdict) {
 	case PM_VERDICT_SAME:
-		return is_within(row) ? PM_COMPARED_WITHIN : PM_COMPARED_SAME;
+		return is_change_within_gate(row) ? PM_COMPARED_WITHIN : PM_COMPARED_SAME;
 	case PM_VERDICT_WORSE:
 		return row->gated ? PM_COMPARED_FAILED : PM_COMPARED_WORSE;
 	case PM_VERDICT_ACCEPTED:
@@ -86,8 +86,8 @@ void pm_compare_count(struct pm_compare_counts *ret,
 
 /* The first row of a section, which is the heaviest, because rows
  * are sorted by weight. */
-static const struct pm_compare_row *first_of(const struct pm_comparison *comparison,
-					     enum pm_compare_section section)
+static const struct pm_compare_row *first_row_of_section(
+	const struct pm_comparison *comparison, enum pm_compare_section section)
 {
 	for (size_t i = 0; i < comparison->rows.len; i++)
 		if (pm_compare_section_of(&comparison->rows.data[i]) == section)
@@ -95,10 +95,11 @@ static const struct pm_compare_row *first_of(const struct pm_comparison *compari
 	return NULL;
 }
 
-static void put_first(struct pm_str *str, const struct pm_comparison *comparison,
-		      enum pm_compare_section section)
+static void put_first_row_of_section(struct pm_str *str,
+				     const struct pm_comparison *comparison,
+				     enum pm_compare_section section)
 {
-	const struct pm_compare_row *row = first_of(comparison, section);
+	const struct pm_compare_row *row = first_row_of_section(comparison, section);
 
 	if (!row)
 		return;
@@ -115,13 +116,13 @@ static void put_first(struct pm_str *str, const struct pm_comparison *comparison
 	pm_put_compare_change(str, row);
 }
 
-static const char *numbers(size_t count)
+static const char *number_is_or_are(size_t count)
 {
 	return count == 1 ? "number is" : "numbers are";
 }
 
-static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
-		     const struct pm_compare_counts *counts)
+static void put_first_finding(struct pm_str *str, const struct pm_comparison *comparison,
+			      const struct pm_compare_counts *counts)
 {
 	const size_t *of = counts->of;
 	size_t changed = of[PM_COMPARED_WORSE] + of[PM_COMPARED_CHANGED];
@@ -129,38 +130,38 @@ static void put_what(struct pm_str *str, const struct pm_comparison *comparison,
 	if (of[PM_COMPARED_FAILED] > 0) {
 		pm_str_printf(str, ", %zu of %zu gated numbers beyond the gate",
 			      of[PM_COMPARED_FAILED], counts->gated);
-		put_first(str, comparison, PM_COMPARED_FAILED);
+		put_first_row_of_section(str, comparison, PM_COMPARED_FAILED);
 	} else if (of[PM_COMPARED_OPEN] > 0) {
 		pm_str_printf(str, ", %zu of %zu gated numbers not decided",
 			      of[PM_COMPARED_OPEN], counts->gated);
-		put_first(str, comparison, PM_COMPARED_OPEN);
+		put_first_row_of_section(str, comparison, PM_COMPARED_OPEN);
 	} else if (of[PM_COMPARED_ACCEPTED] > 0) {
 		pm_str_printf(str,
 			      ", %zu of %zu gated numbers beyond the gate as accepted",
 			      of[PM_COMPARED_ACCEPTED], counts->gated);
-		put_first(str, comparison, PM_COMPARED_ACCEPTED);
+		put_first_row_of_section(str, comparison, PM_COMPARED_ACCEPTED);
 	} else if (of[PM_COMPARED_BETTER] > 0 &&
 		   comparison->verdict == PM_VERDICT_BETTER) {
 		pm_str_printf(str, ", %zu %s better", of[PM_COMPARED_BETTER],
-			      numbers(of[PM_COMPARED_BETTER]));
-		put_first(str, comparison, PM_COMPARED_BETTER);
+			      number_is_or_are(of[PM_COMPARED_BETTER]));
+		put_first_row_of_section(str, comparison, PM_COMPARED_BETTER);
 	} else if (changed > 0) {
 		pm_str_printf(str, ", %zu %s not as before", changed,
-			      counts->gated == 0 ? numbers(changed)
+			      counts->gated == 0 ? number_is_or_are(changed)
 			      : changed == 1     ? "number without a gate is"
 						 : "numbers without a gate are");
-		put_first(str, comparison,
-			  of[PM_COMPARED_WORSE] > 0 ? PM_COMPARED_WORSE
-						    : PM_COMPARED_CHANGED);
+		put_first_row_of_section(str, comparison,
+					 of[PM_COMPARED_WORSE] > 0 ? PM_COMPARED_WORSE
+								   : PM_COMPARED_CHANGED);
 	} else if (of[PM_COMPARED_WITHIN] > 0) {
 		pm_str_printf(str, ", %zu of %zu gated numbers changed within it",
 			      of[PM_COMPARED_WITHIN], counts->gated);
-		put_first(str, comparison, PM_COMPARED_WITHIN);
+		put_first_row_of_section(str, comparison, PM_COMPARED_WITHIN);
 	} else if (counts->gated > counts->gated_new) {
 		size_t within = counts->gated - counts->gated_new;
 
 		pm_str_printf(str, ", %zu gated %s within the gate", within,
-			      numbers(within));
+			      number_is_or_are(within));
 	}
 }
 
@@ -170,7 +171,7 @@ enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report)
 }
 
 /* Values may have changed even if all gates hold. */
-static const char *same_words(const struct pm_compare_counts *counts)
+static const char *words_for_no_finding(const struct pm_compare_counts *counts)
 {
 	const size_t *of = counts->of;
 	size_t differing = of[PM_COMPARED_WORSE] + of[PM_COMPARED_CHANGED] +
@@ -180,7 +181,7 @@ static const char *same_words(const struct pm_compare_counts *counts)
 }
 
 /* If every case is new or gone, "no change" would be wrong. */
-static bool is_none_on_both(const struct pm_comparison *comparison)
+static bool has_no_common_case(const struct pm_comparison *comparison)
 {
 	for (size_t i = 0; i < comparison->cases.len; i++)
 		if (comparison->cases.data[i].verdict != PM_VERDICT_NEW &&
@@ -190,7 +191,8 @@ static bool is_none_on_both(const struct pm_comparison *comparison)
 }
 
 /* "; 5 cases: 1 failed, 2 new". */
-static void put_cases(struct pm_str *str, const struct pm_comparison *comparison)
+static void put_counts_of_cases(struct pm_str *str,
+				const struct pm_comparison *comparison)
 {
 	size_t failed = 0, new = 0, gone = 0, told = 0;
 
@@ -226,10 +228,11 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 	pm_compare_count(&counts, comparison);
 	pm_str_puts(str, comparison->verdict != PM_VERDICT_SAME
 				 ? pm_verdict_name(comparison->verdict)
-			 : is_none_on_both(comparison) ? "no case is on both sides"
-						       : same_words(&counts));
-	put_what(str, comparison, &counts);
-	put_cases(str, comparison);
+			 : has_no_common_case(comparison)
+				 ? "no case is on both sides"
+				 : words_for_no_finding(&counts));
+	put_first_finding(str, comparison, &counts);
+	put_counts_of_cases(str, comparison);
 	if (comparison->forced && comparison->differences.len > 0)
 		pm_str_puts(str, " (forced: the sides do not compare)");
 }
@@ -341,20 +344,20 @@ void pm_put_compare_side(struct pm_str *str, const struct pm_compare_of *of, boo
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
-static bool is_share(const struct pm_compare_row *row)
+static bool is_row_a_share(const struct pm_compare_row *row)
 {
 	return strcmp(row->unit, "%") == 0;
 }
 
 /* Writes @number in a unit that suits @size. */
-static void put_number(struct pm_str *str, const struct pm_compare_row *row,
-		       double number, double size, bool ascii)
+static void put_row_number(struct pm_str *str, const struct pm_compare_row *row,
+			   double number, double size, bool ascii)
 {
 	/* pm_stat_unit_of() needs no other member of the event. */
 	struct pm_stat_event event = { .unit = row->unit };
 	struct pm_stat_unit unit = pm_stat_unit_of(&event, size, ascii);
 
-	if (is_share(row))
+	if (is_row_a_share(row))
 		unit.decimals = 2;
 	/* If there are many digits, the first ones are sufficient. */
 	if (fabs(number) * unit.factor >= 1e15 || (number != 0 && fabs(number) < 1e-6)) {
@@ -382,11 +385,11 @@ void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
 	/* A side that would round to almost nothing in the common unit has its own. */
 	if (fabs(side->median) > 0 && fabs(side->median) < larger / OTHER_UNIT)
 		larger = fabs(side->median);
-	put_number(str, row, side->median, larger, ascii);
+	put_row_number(str, row, side->median, larger, ascii);
 }
 
 /* A percentage with a sign and the significant digits. */
-static void put_percent(struct pm_str *str, double percent)
+static void put_signed_percent(struct pm_str *str, double percent)
 {
 	double size = fabs(percent);
 
@@ -406,13 +409,13 @@ void pm_put_compare_change(struct pm_str *str, const struct pm_compare_row *row)
 		pm_str_putc(str, '-');
 	} else if (isinf(row->change)) {
 		pm_str_puts(str, "from 0");
-	} else if (is_share(row)) {
-		put_percent(str, 100 * row->change);
+	} else if (is_row_a_share(row)) {
+		put_signed_percent(str, 100 * row->change);
 		pm_str_puts(str, " points");
 	} else if (row->change >= TIMES_FROM) {
 		pm_str_printf(str, "%.4g times", 1 + row->change);
 	} else {
-		put_percent(str, 100 * row->change);
+		put_signed_percent(str, 100 * row->change);
 		pm_str_puts(str, " %");
 	}
 }
@@ -422,10 +425,10 @@ void pm_put_compare_interval(struct pm_str *str, const struct pm_compare_row *ro
 {
 	if (!isfinite(row->low) || !isfinite(row->high) || row->low == row->high)
 		return;
-	put_percent(str, 100 * row->low);
+	put_signed_percent(str, 100 * row->low);
 	pm_str_puts(str, ascii ? " .. " : " … ");
-	put_percent(str, 100 * row->high);
-	if (!is_share(row))
+	put_signed_percent(str, 100 * row->high);
+	if (!is_row_a_share(row))
 		pm_str_puts(str, " %");
 }
 
@@ -439,11 +442,11 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, b
 		if (row->both)
 			pm_str_puts(str, ascii ? "+-" : "±");
 		pm_str_printf(str, "%.3g %s", 100 * row->gate,
-			      is_share(row) ? "points" : "%");
+			      is_row_a_share(row) ? "points" : "%");
 	}
 	if (!isnan(row->at_most)) {
 		pm_str_puts(str, isfinite(row->gate) ? ", at most " : "at most ");
-		put_number(str, row, row->at_most, row->at_most, ascii);
+		put_row_number(str, row, row->at_most, row->at_most, ascii);
 	}
 	if (!row->gate_source)
 		return;
@@ -453,9 +456,9 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, b
 }
 
 /* Weights in recordings are also shown as shares of the total. */
-static void put_shares(struct pm_str *str, const struct pm_compare_row *row)
+static void put_shares_of_sides(struct pm_str *str, const struct pm_compare_row *row)
 {
-	if (is_share(row) || !row->base.known || !row->new.known ||
+	if (is_row_a_share(row) || !row->base.known || !row->new.known ||
 	    !isfinite(row->base.share) || !isfinite(row->new.share))
 		return;
 	pm_str_printf(str, ", %.2f %% and %.2f %% of all", row->base.share,
@@ -473,7 +476,7 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 		pm_str_puts(str, " and ");
 		pm_put_count(str, row->new.samples);
 		pm_str_puts(str, " samples");
-		put_shares(str, row);
+		put_shares_of_sides(str, row);
 	} else if (row->base.known && row->new.known) {
 		pm_str_printf(str, ", %zu ", row->base.len);
 		if (row->of_history)

@@ -36,7 +36,7 @@ static const double ack_near = 0.0005;
 static const char *const styles[] = { "plain.css.txt", "trend.css.txt" };
 static const char script[] = "trend.js.txt";
 
-static const struct pm_page_file *find_file(const char *name)
+static const struct pm_page_file *trend_html_find_file(const char *name)
 {
 	for (size_t i = 0; i < pm_page_files_len; i++)
 		if (strcmp(pm_page_files[i].name, name) == 0)
@@ -44,18 +44,19 @@ static const struct pm_page_file *find_file(const char *name)
 	return NULL;
 }
 
-static void put_hash(struct pm_str *out, const char *name)
+static void trend_html_put_hash(struct pm_str *out, const char *name)
 {
-	const struct pm_page_file *file = find_file(name);
+	const struct pm_page_file *file = trend_html_find_file(name);
 
 	if (file)
 		pm_str_printf(out, " 'sha256-%s'", file->sha256);
 }
 
 /* The policy's hashes cover the exact bytes between the tags. */
-static void put_file(struct pm_str *out, const char *tag, const char *name)
+static void trend_html_put_page_file(struct pm_str *out, const char *tag,
+				     const char *name)
 {
-	const struct pm_page_file *file = find_file(name);
+	const struct pm_page_file *file = trend_html_find_file(name);
 
 	if (!file)
 		return;
@@ -64,7 +65,7 @@ static void put_file(struct pm_str *out, const char *tag, const char *name)
 	pm_str_printf(out, "</%s>\n", tag);
 }
 
-static void put_head(struct pm_str *out, const struct pm_trend_report *report)
+static void trend_html_put_head(struct pm_str *out, const struct pm_trend_report *report)
 {
 	pm_str_puts(
 		out,
@@ -72,9 +73,9 @@ static void put_head(struct pm_str *out, const struct pm_trend_report *report)
 		"<meta http-equiv=\"Content-Security-Policy\" content=\""
 		"default-src 'none'; base-uri 'none'; form-action 'none'; style-src");
 	for (size_t i = 0; i < PM_ARRAY_LEN(styles); i++)
-		put_hash(out, styles[i]);
+		trend_html_put_hash(out, styles[i]);
 	pm_str_puts(out, "; script-src");
-	put_hash(out, script);
+	trend_html_put_hash(out, script);
 	pm_str_puts(out, "\">\n<meta name=\"viewport\" content=\"width=device-width, "
 			 "initial-scale=1\">\n<title>");
 	if (report->title) {
@@ -83,12 +84,12 @@ static void put_head(struct pm_str *out, const struct pm_trend_report *report)
 	}
 	pm_str_puts(out, "trends</title>\n");
 	for (size_t i = 0; i < PM_ARRAY_LEN(styles); i++)
-		put_file(out, "style", styles[i]);
+		trend_html_put_page_file(out, "style", styles[i]);
 	pm_str_puts(out, "</head>\n<body>\n");
 }
 
-static void put_commit(struct pm_str *out, const char *title,
-		       const struct pm_trend_commit *commit)
+static void trend_html_put_commit(struct pm_str *out, const char *title,
+				  const struct pm_trend_commit *commit)
 {
 	struct pm_str words = { 0 };
 
@@ -107,8 +108,8 @@ static void put_commit(struct pm_str *out, const char *title,
 /* ---- accepted steps -------------------------------------------------------------------- */
 
 /* The acceptance of this number, or NULL. */
-static const struct pm_ack *ack_of(const struct pm_trend_report *report,
-				   const struct pm_trend *trend)
+static const struct pm_ack *find_ack_of_trend(const struct pm_trend_report *report,
+					      const struct pm_trend *trend)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
 	struct pm_compare_row row;
@@ -122,8 +123,8 @@ static const struct pm_ack *ack_of(const struct pm_trend_report *report,
 
 /* Whether @ack applies to this step: it names the commit, or its
  * level is that of the step. */
-static bool is_accepted(const struct pm_ack *ack, const struct pm_trends *trends,
-			const struct pm_trend_step *step)
+static bool is_step_accepted(const struct pm_ack *ack, const struct pm_trends *trends,
+			     const struct pm_trend_step *step)
 {
 	const char *commit = trends->commits.data[step->at].commit;
 
@@ -134,27 +135,29 @@ static bool is_accepted(const struct pm_ack *ack, const struct pm_trends *trends
 	return fabs(step->after - ack->to) <= ack_near * fabs(ack->to);
 }
 
-static const char *class_of(const struct pm_ack *ack, const struct pm_trends *trends,
-			    const struct pm_trend_step *step)
+static const char *css_class_of_step(const struct pm_ack *ack,
+				     const struct pm_trends *trends,
+				     const struct pm_trend_step *step)
 {
-	return is_accepted(ack, trends, step) ? "accepted"
-					      : pm_verdict_name(step->verdict);
+	return is_step_accepted(ack, trends, step) ? "accepted"
+						   : pm_verdict_name(step->verdict);
 }
 
 /* The tooltip of a step: "worse +3.00 %: 3f2a1bc0  Make it slower". */
-static void put_step_title(struct pm_str *out, const struct pm_trends *trends,
-			   const struct pm_trend *trend, const struct pm_trend_step *step,
-			   const struct pm_ack *ack)
+static void trend_html_put_step_title(struct pm_str *out, const struct pm_trends *trends,
+				      const struct pm_trend *trend,
+				      const struct pm_trend_step *step,
+				      const struct pm_ack *ack)
 {
 	struct pm_compare_row row;
 	struct pm_str words = { 0 };
 
 	pm_trend_step_row(&row, trend, step);
-	pm_str_printf(&words, "%s ", class_of(ack, trends, step));
+	pm_str_printf(&words, "%s ", css_class_of_step(ack, trends, step));
 	pm_put_compare_change(&words, &row);
 	pm_str_puts(&words, ": ");
 	pm_put_trend_commit(&words, &trends->commits.data[step->at], 0, false);
-	if (is_accepted(ack, trends, step))
+	if (is_step_accepted(ack, trends, step))
 		pm_str_printf(&words, " (%s)", ack->reason);
 	pm_str_puts(out, "<title>");
 	pm_put_markup_str(out, &words);
@@ -162,7 +165,8 @@ static void put_step_title(struct pm_str *out, const struct pm_trends *trends,
 	pm_str_release(&words);
 }
 
-static void put_top(struct pm_str *out, const struct pm_trend_report *report)
+static void trend_html_put_summary(struct pm_str *out,
+				   const struct pm_trend_report *report)
 {
 	const struct pm_trends *trends = report->trends;
 	struct pm_str words = { 0 };
@@ -177,8 +181,9 @@ static void put_top(struct pm_str *out, const struct pm_trend_report *report)
 		pm_str_puts(out, "</dd>\n");
 	}
 	if (trends->commits.len > 0) {
-		put_commit(out, "from", &trends->commits.data[0]);
-		put_commit(out, "to", &trends->commits.data[trends->commits.len - 1]);
+		trend_html_put_commit(out, "from", &trends->commits.data[0]);
+		trend_html_put_commit(out, "to",
+				      &trends->commits.data[trends->commits.len - 1]);
 	}
 	pm_str_puts(out, "</dl>\n");
 	for (size_t i = 0; i < trends->warnings.len; i++) {
@@ -208,7 +213,7 @@ struct plot {
 	double from, to; /* values at its lower and upper edge */
 };
 
-static void init_plot(struct plot *plot, const struct pm_trend *trend)
+static void trend_plot_init(struct plot *plot, const struct pm_trend *trend)
 {
 	double low = INFINITY, high = -INFINITY, least, margin;
 
@@ -229,35 +234,35 @@ static void init_plot(struct plot *plot, const struct pm_trend *trend)
 }
 
 /* Horizontal position, from 0 to @whole. */
-static double x_of(const struct plot *plot, size_t commit, double whole)
+static double trend_plot_x(const struct plot *plot, size_t commit, double whole)
 {
 	size_t last = plot->trend->points.len - 1;
 
 	return last > 0 ? whole * (double)commit / (double)last : whole / 2;
 }
 
-static double y_of(const struct plot *plot, double value)
+static double trend_plot_y(const struct plot *plot, double value)
 {
 	double height = plot->to - plot->from;
 
 	return height > 0 ? PLOT_HEIGHT * (plot->to - value) / height : PLOT_HEIGHT / 2.0;
 }
 
-static bool is_known(const struct plot *plot, size_t commit)
+static bool trend_plot_has_value(const struct plot *plot, size_t commit)
 {
 	return commit < plot->trend->points.len &&
 	       isfinite(plot->trend->points.data[commit].median);
 }
 
-static void put_point(struct pm_str *out, const struct plot *plot, char how,
-		      size_t commit, double value)
+static void trend_html_put_point(struct pm_str *out, const struct plot *plot, char how,
+				 size_t commit, double value)
 {
-	pm_str_printf(out, "%c%.1f %.2f", how, x_of(plot, commit, PLOT_WIDTH),
-		      y_of(plot, value));
+	pm_str_printf(out, "%c%.1f %.2f", how, trend_plot_x(plot, commit, PLOT_WIDTH),
+		      trend_plot_y(plot, value));
 }
 
 /* Nothing is drawn over commits without a value. */
-static void put_band(struct pm_str *out, const struct plot *plot)
+static void trend_html_put_band(struct pm_str *out, const struct plot *plot)
 {
 	const struct pm_trend_point *points = plot->trend->points.data;
 	size_t len = plot->trend->points.len;
@@ -265,41 +270,45 @@ static void put_band(struct pm_str *out, const struct plot *plot)
 	pm_str_puts(out, "<path class=\"band\" d=\"");
 	for (size_t begin = 0, end; begin < len; begin = end + 1) {
 		end = begin;
-		while (end < len && is_known(plot, end))
+		while (end < len && trend_plot_has_value(plot, end))
 			end++;
 		for (size_t i = begin; i < end; i++)
-			put_point(out, plot, i == begin ? 'M' : 'L', i, points[i].max);
+			trend_html_put_point(out, plot, i == begin ? 'M' : 'L', i,
+					     points[i].max);
 		for (size_t i = end; i > begin; i--)
-			put_point(out, plot, 'L', i - 1, points[i - 1].min);
+			trend_html_put_point(out, plot, 'L', i - 1, points[i - 1].min);
 		pm_str_puts(out, end > begin ? "Z" : "");
 	}
 	pm_str_puts(out, "\"/>");
 }
 
-static void put_line(struct pm_str *out, const struct plot *plot)
+static void trend_html_put_curve(struct pm_str *out, const struct plot *plot)
 {
 	const struct pm_trend_point *points = plot->trend->points.data;
 	size_t len = plot->trend->points.len;
 
 	pm_str_puts(out, "<path class=\"line\" d=\"");
 	for (size_t i = 0; i < len; i++)
-		if (is_known(plot, i))
-			put_point(out, plot, i > 0 && is_known(plot, i - 1) ? 'L' : 'M',
-				  i, points[i].median);
+		if (trend_plot_has_value(plot, i))
+			trend_html_put_point(
+				out, plot,
+				i > 0 && trend_plot_has_value(plot, i - 1) ? 'L' : 'M', i,
+				points[i].median);
 	/* An isolated point would be invisible. */
 	pm_str_puts(out, "\"/><path class=\"dots\" d=\"");
 	for (size_t i = 0; i < len; i++) {
-		bool left = i > 0 && is_known(plot, i - 1);
+		bool left = i > 0 && trend_plot_has_value(plot, i - 1);
 
-		if (!is_known(plot, i) || left || is_known(plot, i + 1))
+		if (!trend_plot_has_value(plot, i) || left ||
+		    trend_plot_has_value(plot, i + 1))
 			continue;
-		put_point(out, plot, 'M', i, points[i].median);
+		trend_html_put_point(out, plot, 'M', i, points[i].median);
 		pm_str_puts(out, "h0");
 	}
 	pm_str_puts(out, "\"/>");
 }
 
-static void put_levels(struct pm_str *out, const struct plot *plot)
+static void trend_html_put_levels(struct pm_str *out, const struct plot *plot)
 {
 	const struct pm_trend *trend = plot->trend;
 
@@ -312,40 +321,41 @@ static void put_levels(struct pm_str *out, const struct plot *plot)
 		double value = last ? trend->steps.data[i - 1].after
 				    : trend->steps.data[i].before;
 
-		put_point(out, plot, 'M', begin, value);
+		trend_html_put_point(out, plot, 'M', begin, value);
 		pm_str_printf(out, "H%.1f",
-			      x_of(plot,
-				   last ? trend->points.len - 1 : trend->steps.data[i].at,
-				   PLOT_WIDTH));
+			      trend_plot_x(plot,
+					   last ? trend->points.len - 1
+						: trend->steps.data[i].at,
+					   PLOT_WIDTH));
 	}
 	pm_str_puts(out, "\"/>");
 }
 
-static void put_marks(struct pm_str *out, const struct pm_trends *trends,
-		      const struct plot *plot, const struct pm_ack *ack)
+static void trend_html_put_marks(struct pm_str *out, const struct pm_trends *trends,
+				 const struct plot *plot, const struct pm_ack *ack)
 {
 	const struct pm_trend *trend = plot->trend;
 
 	for (size_t i = 0; i < trend->steps.len; i++) {
 		const struct pm_trend_step *step = &trend->steps.data[i];
-		double x = x_of(plot, step->at, 100);
+		double x = trend_plot_x(plot, step->at, 100);
 
 		pm_str_printf(out,
 			      "<line class=\"step %s\" x1=\"%.2f%%\" x2=\"%.2f%%\" "
 			      "y1=\"%d\" y2=\"%d\">",
-			      class_of(ack, trends, step), x, x, PLOT_TOP,
+			      css_class_of_step(ack, trends, step), x, x, PLOT_TOP,
 			      PLOT_TOP + PLOT_PIXELS);
-		put_step_title(out, trends, trend, step, ack);
+		trend_html_put_step_title(out, trends, trend, step, ack);
 		pm_str_puts(out, "</line>");
 		if (trend->steps.len <= STEPS_OPEN)
 			pm_str_printf(
 				out,
 				"<text class=\"%s\" x=\"%.2f%%\" y=\"12\">%zu</text>",
-				class_of(ack, trends, step), x, i + 1);
+				css_class_of_step(ack, trends, step), x, i + 1);
 	}
 }
 
-static void put_scale(struct pm_str *out, const struct plot *plot)
+static void trend_html_put_scale(struct pm_str *out, const struct plot *plot)
 {
 	struct pm_str words = { 0 };
 
@@ -359,7 +369,7 @@ static void put_scale(struct pm_str *out, const struct plot *plot)
 	pm_str_release(&words);
 }
 
-static void put_name(struct pm_str *out, const struct pm_trend *trend)
+static void trend_html_put_name(struct pm_str *out, const struct pm_trend *trend)
 {
 	struct pm_compare_row row;
 	struct pm_str words = { 0 };
@@ -370,27 +380,27 @@ static void put_name(struct pm_str *out, const struct pm_trend *trend)
 	pm_str_release(&words);
 }
 
-static void put_plot(struct pm_str *out, const struct pm_trends *trends,
-		     const struct pm_trend *trend, const struct pm_ack *ack)
+static void trend_html_put_plot(struct pm_str *out, const struct pm_trends *trends,
+				const struct pm_trend *trend, const struct pm_ack *ack)
 {
 	struct plot plot;
 
-	init_plot(&plot, trend);
+	trend_plot_init(&plot, trend);
 	pm_str_puts(out, "<div class=\"plot\">");
-	put_scale(out, &plot);
+	trend_html_put_scale(out, &plot);
 	pm_str_puts(out, "<svg tabindex=\"0\" role=\"img\" aria-label=\"");
-	put_name(out, trend);
+	trend_html_put_name(out, trend);
 	pm_str_printf(out,
 		      " over %zu commits; arrow keys go from commit to commit\">"
 		      "<svg x=\"0\" y=\"%d\" width=\"100%%\" height=\"%d\" "
 		      "viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
 		      "overflow=\"visible\">",
 		      trend->points.len, PLOT_TOP, PLOT_PIXELS, PLOT_WIDTH, PLOT_HEIGHT);
-	put_band(out, &plot);
-	put_levels(out, &plot);
-	put_line(out, &plot);
+	trend_html_put_band(out, &plot);
+	trend_html_put_levels(out, &plot);
+	trend_html_put_curve(out, &plot);
 	pm_str_puts(out, "</svg>");
-	put_marks(out, trends, &plot, ack);
+	trend_html_put_marks(out, trends, &plot, ack);
 	pm_str_printf(out, "<line class=\"cursor\" y1=\"%d\" y2=\"%d\"/></svg></div>\n",
 		      PLOT_TOP, PLOT_TOP + PLOT_PIXELS);
 	pm_str_puts(out, "<output aria-live=\"polite\"></output>\n");
@@ -398,17 +408,19 @@ static void put_plot(struct pm_str *out, const struct pm_trends *trends,
 
 /* ---- series ---------------------------------------------------------------------------- */
 
-static void put_step(struct pm_str *out, const struct pm_trends *trends,
-		     const struct pm_trend *trend, const struct pm_trend_step *step,
-		     const struct pm_ack *ack)
+static void trend_html_put_step(struct pm_str *out, const struct pm_trends *trends,
+				const struct pm_trend *trend,
+				const struct pm_trend_step *step,
+				const struct pm_ack *ack)
 {
 	size_t gap = step->at - step->from - 1;
 	struct pm_compare_row row;
 	struct pm_str words = { 0 };
 
 	pm_trend_step_row(&row, trend, step);
-	pm_str_printf(out, "<li><b class=\"%s\">%s ", class_of(ack, trends, step),
-		      class_of(ack, trends, step));
+	pm_str_printf(out, "<li><b class=\"%s\">%s ",
+		      css_class_of_step(ack, trends, step),
+		      css_class_of_step(ack, trends, step));
 	pm_put_compare_change(&words, &row);
 	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</b> ");
@@ -425,7 +437,7 @@ static void put_step(struct pm_str *out, const struct pm_trends *trends,
 			      "<small>or one of the %zu commit%s before it, which %s no "
 			      "value</small>",
 			      gap, gap == 1 ? "" : "s", gap == 1 ? "has" : "have");
-	if (is_accepted(ack, trends, step)) {
+	if (is_step_accepted(ack, trends, step)) {
 		pm_str_puts(out, "<small>accepted: ");
 		pm_put_markup(out, ack->reason);
 		pm_str_puts(out, "</small>");
@@ -434,8 +446,8 @@ static void put_step(struct pm_str *out, const struct pm_trends *trends,
 	pm_str_release(&words);
 }
 
-static void put_steps(struct pm_str *out, const struct pm_trends *trends,
-		      const struct pm_trend *trend, const struct pm_ack *ack)
+static void trend_html_put_steps(struct pm_str *out, const struct pm_trends *trends,
+				 const struct pm_trend *trend, const struct pm_ack *ack)
 {
 	bool folded = trend->steps.len > STEPS_OPEN;
 
@@ -446,11 +458,11 @@ static void put_steps(struct pm_str *out, const struct pm_trends *trends,
 			      trend->steps.len);
 	pm_str_puts(out, "<ol>\n");
 	for (size_t i = 0; i < trend->steps.len; i++)
-		put_step(out, trends, trend, &trend->steps.data[i], ack);
+		trend_html_put_step(out, trends, trend, &trend->steps.data[i], ack);
 	pm_str_puts(out, folded ? "</ol></details>\n" : "</ol>\n");
 }
 
-static void put_fact(struct pm_str *out, const char *text)
+static void trend_html_put_fact(struct pm_str *out, const char *text)
 {
 	if (!text)
 		return;
@@ -459,28 +471,28 @@ static void put_fact(struct pm_str *out, const char *text)
 	pm_str_puts(out, "</span>");
 }
 
-static void put_series(struct pm_str *out, const struct pm_trend_report *report,
-		       size_t number)
+static void trend_html_put_series(struct pm_str *out,
+				  const struct pm_trend_report *report, size_t number)
 {
 	const struct pm_trends *trends = report->trends;
 	const struct pm_trend *trend = &trends->list.data[number];
-	const struct pm_ack *ack = ack_of(report, trend);
+	const struct pm_ack *ack = find_ack_of_trend(report, trend);
 	size_t last = pm_trend_last(trend);
 	struct pm_str words = { 0 };
 
 	pm_str_printf(out, "<section id=\"s%zu\" data-series=\"%zu\">\n<h3><code>",
 		      number, number);
-	put_name(out, trend);
+	trend_html_put_name(out, trend);
 	pm_str_puts(out, "</code>");
-	put_fact(out, trend->module);
-	put_fact(out, trend->machine);
+	trend_html_put_fact(out, trend->module);
+	trend_html_put_fact(out, trend->machine);
 	pm_str_printf(out, "<span>%s</span><span>now ",
 		      pm_compare_class_words(trend->class));
 	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
 	pm_put_markup_str(out, &words);
 	pm_str_puts(out, "</span></h3>\n");
-	put_plot(out, trends, trend, ack);
-	put_steps(out, trends, trend, ack);
+	trend_html_put_plot(out, trends, trend, ack);
+	trend_html_put_steps(out, trends, trend, ack);
 	pm_str_puts(out, "</section>\n");
 	pm_str_release(&words);
 }
@@ -502,25 +514,25 @@ static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
 	return len > 0 ? sum / (double)len : NAN;
 }
 
-static double spark_x(const struct plot *plot, size_t commit)
+static double spark_plot_x(const struct plot *plot, size_t commit)
 {
-	return SPARK_EDGE + x_of(plot, commit, SPARK_WIDTH - 2 * SPARK_EDGE);
+	return SPARK_EDGE + trend_plot_x(plot, commit, SPARK_WIDTH - 2 * SPARK_EDGE);
 }
 
-static double spark_y(const struct plot *plot, double value)
+static double spark_plot_y(const struct plot *plot, double value)
 {
 	return SPARK_EDGE +
-	       y_of(plot, value) * (SPARK_HEIGHT - 2 * SPARK_EDGE) / PLOT_HEIGHT;
+	       trend_plot_y(plot, value) * (SPARK_HEIGHT - 2 * SPARK_EDGE) / PLOT_HEIGHT;
 }
 
-static void put_spark(struct pm_str *out, const struct pm_trends *trends,
-		      const struct pm_trend *trend, const struct pm_ack *ack)
+static void trend_html_put_spark(struct pm_str *out, const struct pm_trends *trends,
+				 const struct pm_trend *trend, const struct pm_ack *ack)
 {
 	size_t len = trend->points.len, columns = len < SPARK_POINTS ? len : SPARK_POINTS;
 	bool joined = false;
 	struct plot plot;
 
-	init_plot(&plot, trend);
+	trend_plot_init(&plot, trend);
 	pm_str_printf(out,
 		      "<svg class=\"spark\" width=\"%d\" height=\"%d\">"
 		      "<path class=\"line\" d=\"",
@@ -531,8 +543,8 @@ static void put_spark(struct pm_str *out, const struct pm_trends *trends,
 
 		if (isfinite(mean))
 			pm_str_printf(out, "%c%.1f %.1f", joined ? 'L' : 'M',
-				      spark_x(&plot, (begin + end - 1) / 2),
-				      spark_y(&plot, mean));
+				      spark_plot_x(&plot, (begin + end - 1) / 2),
+				      spark_plot_y(&plot, mean));
 		joined = isfinite(mean);
 	}
 	pm_str_puts(out, "\"/>");
@@ -542,30 +554,32 @@ static void put_spark(struct pm_str *out, const struct pm_trends *trends,
 		pm_str_printf(out,
 			      "<circle class=\"step %s\" cx=\"%.1f\" cy=\"%.1f\" "
 			      "r=\"%d\">",
-			      class_of(ack, trends, step), spark_x(&plot, step->at),
-			      spark_y(&plot, step->after), SPARK_DOT);
-		put_step_title(out, trends, trend, step, ack);
+			      css_class_of_step(ack, trends, step),
+			      spark_plot_x(&plot, step->at),
+			      spark_plot_y(&plot, step->after), SPARK_DOT);
+		trend_html_put_step_title(out, trends, trend, step, ack);
 		pm_str_puts(out, "</circle>");
 	}
 	pm_str_puts(out, "</svg>");
 }
 
-static void put_line_of(struct pm_str *out, const struct pm_trend_report *report,
-			size_t number)
+static void trend_html_put_overview_row(struct pm_str *out,
+					const struct pm_trend_report *report,
+					size_t number)
 {
 	const struct pm_trends *trends = report->trends;
 	const struct pm_trend *trend = &trends->list.data[number];
-	const struct pm_ack *ack = ack_of(report, trend);
+	const struct pm_ack *ack = find_ack_of_trend(report, trend);
 	size_t last = pm_trend_last(trend);
 	struct pm_str words = { 0 };
 
 	pm_str_printf(out, "<tr data-line=\"%zu\"><td><a href=\"#s%zu\"><code>", number,
 		      number);
-	put_name(out, trend);
+	trend_html_put_name(out, trend);
 	pm_str_puts(out, "</code></a>");
-	put_fact(out, trend->machine);
+	trend_html_put_fact(out, trend->machine);
 	pm_str_puts(out, "</td><td>");
-	put_spark(out, trends, trend, ack);
+	trend_html_put_spark(out, trends, trend, ack);
 	pm_str_puts(out, "</td><td class=\"number\">");
 	pm_put_trend_value(&words, trend, trend->points.data[last].median, false);
 	pm_put_markup_str(out, &words);
@@ -576,7 +590,8 @@ static void put_line_of(struct pm_str *out, const struct pm_trend_report *report
 		struct pm_compare_row row;
 
 		pm_trend_step_row(&row, trend, step);
-		pm_str_printf(out, "<b class=\"%s\">", class_of(ack, trends, step));
+		pm_str_printf(out, "<b class=\"%s\">",
+			      css_class_of_step(ack, trends, step));
 		pm_put_compare_change(&words, &row);
 		pm_put_markup_str(out, &words);
 		pm_str_puts(out, "</b> <code>");
@@ -584,7 +599,7 @@ static void put_line_of(struct pm_str *out, const struct pm_trend_report *report
 				    SUBJECT_COLUMNS, false);
 		pm_put_markup_str(out, &words);
 		pm_str_puts(out, "</code>");
-		if (is_accepted(ack, trends, step)) {
+		if (is_step_accepted(ack, trends, step)) {
 			pm_str_puts(out, "<small>accepted: ");
 			pm_put_markup(out, ack->reason);
 			pm_str_puts(out, "</small>");
@@ -594,14 +609,15 @@ static void put_line_of(struct pm_str *out, const struct pm_trend_report *report
 	pm_str_release(&words);
 }
 
-static void put_lines(struct pm_str *out, const struct pm_trend_report *report, FILE *to)
+static void trend_html_put_overview(struct pm_str *out,
+				    const struct pm_trend_report *report, FILE *to)
 {
 	pm_str_puts(out, "<div class=\"wide\"><table class=\"lines\">\n<thead><tr>"
 			 "<th>number</th><th>over the commits</th>"
 			 "<th class=\"number\">now</th><th>last step</th></tr></thead>\n"
 			 "<tbody>\n");
 	for (size_t i = 0; i < report->trends->list.len; i++) {
-		put_line_of(out, report, i);
+		trend_html_put_overview_row(out, report, i);
 		pm_flush_some(out, to);
 	}
 	pm_str_puts(out, "</tbody>\n</table></div>\n");
@@ -610,7 +626,7 @@ static void put_lines(struct pm_str *out, const struct pm_trend_report *report, 
 /* ---- data for the script --------------------------------------------------------------- */
 
 /* Nothing in it may look like a tag to an HTML parser. */
-static void put_json_text(struct pm_str *out, const char *text)
+static void trend_html_put_json_text(struct pm_str *out, const char *text)
 {
 	struct pm_str json = { 0 };
 
@@ -625,10 +641,10 @@ static void put_json_text(struct pm_str *out, const char *text)
 	pm_str_release(&json);
 }
 
-static void put_data_points(struct pm_str *out, const struct pm_trend *trend)
+static void trend_html_put_data_points(struct pm_str *out, const struct pm_trend *trend)
 {
 	pm_str_puts(out, "{\"unit\":");
-	put_json_text(out, trend->unit);
+	trend_html_put_json_text(out, trend->unit);
 	pm_str_puts(out, ",\"points\":[");
 	for (size_t i = 0; i < trend->points.len; i++) {
 		const struct pm_trend_point *point = &trend->points.data[i];
@@ -643,7 +659,8 @@ static void put_data_points(struct pm_str *out, const struct pm_trend *trend)
 	pm_str_puts(out, "]}");
 }
 
-static void put_data(struct pm_str *out, const struct pm_trends *trends, FILE *to)
+static void trend_html_put_data(struct pm_str *out, const struct pm_trends *trends,
+				FILE *to)
 {
 	pm_str_puts(out, "<script type=\"application/json\" id=\"pm-trends\">"
 			 "{\"commits\":[");
@@ -651,17 +668,17 @@ static void put_data(struct pm_str *out, const struct pm_trends *trends, FILE *t
 		const struct pm_trend_commit *commit = &trends->commits.data[i];
 
 		pm_str_puts(out, i == 0 ? "[" : ",[");
-		put_json_text(out, commit->commit);
+		trend_html_put_json_text(out, commit->commit);
 		pm_str_putc(out, ',');
-		put_json_text(out, commit->subject);
+		trend_html_put_json_text(out, commit->subject);
 		pm_str_putc(out, ',');
-		put_json_text(out, commit->created);
+		trend_html_put_json_text(out, commit->created);
 		pm_str_putc(out, ']');
 	}
 	pm_str_puts(out, "],\"series\":[");
 	for (size_t i = 0; i < trends->list.len; i++) {
 		pm_str_puts(out, i == 0 ? "" : ",\n");
-		put_data_points(out, &trends->list.data[i]);
+		trend_html_put_data_points(out, &trends->list.data[i]);
 		pm_flush_some(out, to);
 	}
 	pm_str_puts(out, "]}</script>\n");
@@ -674,21 +691,21 @@ int pm_output_trend_html(const struct pm_trend_report *report, FILE *to,
 	size_t moved = pm_trends_moved(trends);
 	struct pm_str out = { 0 };
 
-	put_head(&out, report);
-	put_top(&out, report);
+	trend_html_put_head(&out, report);
+	trend_html_put_summary(&out, report);
 	if (trends->list.len > 0)
-		put_lines(&out, report, to);
+		trend_html_put_overview(&out, report, to);
 	for (size_t i = 0; i < trends->list.len; i++) {
 		if (i == 0 && moved > 0)
 			pm_str_puts(&out, "<h2>moved</h2>\n");
 		if (i == moved)
 			pm_str_puts(&out, "<h2>without a step</h2>\n");
-		put_series(&out, report, i);
+		trend_html_put_series(&out, report, i);
 		pm_flush_some(&out, to);
 	}
 	if (trends->list.len > 0) {
-		put_data(&out, trends, to);
-		put_file(&out, "script", script);
+		trend_html_put_data(&out, trends, to);
+		trend_html_put_page_file(&out, "script", script);
 	}
 	pm_str_puts(&out, "</body>\n</html>\n");
 	return pm_flush_all(&out, to, err);

@@ -6,7 +6,7 @@ enum {
 	SCHEMA_VERSION = 1
 };
 
-static void put_commits(struct pm_str *out, const struct pm_trends *trends)
+static void trend_json_put_commits(struct pm_str *out, const struct pm_trends *trends)
 {
 	pm_str_puts(out, ",\n\"commits\":[");
 	for (size_t i = 0; i < trends->commits.len; i++) {
@@ -22,7 +22,7 @@ static void put_commits(struct pm_str *out, const struct pm_trends *trends)
 	pm_str_putc(out, ']');
 }
 
-static void put_points(struct pm_str *out, const struct pm_trend *trend)
+static void trend_json_put_points(struct pm_str *out, const struct pm_trend *trend)
 {
 	pm_str_puts(out, ",\"points\":[");
 	for (size_t i = 0; i < trend->points.len; i++) {
@@ -41,8 +41,8 @@ static void put_points(struct pm_str *out, const struct pm_trend *trend)
 	pm_str_putc(out, ']');
 }
 
-static void put_steps(struct pm_str *out, const struct pm_trends *trends,
-		      const struct pm_trend *trend)
+static void trend_json_put_steps(struct pm_str *out, const struct pm_trends *trends,
+				 const struct pm_trend *trend)
 {
 	pm_str_puts(out, ",\"steps\":[");
 	for (size_t i = 0; i < trend->steps.len; i++) {
@@ -69,8 +69,8 @@ static const char *class_name(enum pm_stat_class class)
 					    : "noisy";
 }
 
-static void put_trend(struct pm_str *out, const struct pm_trends *trends,
-		      const struct pm_trend *trend)
+static void trend_json_put_trend(struct pm_str *out, const struct pm_trends *trends,
+				 const struct pm_trend *trend)
 {
 	pm_put_compare_json_text(out, "{\"case\":", trend->case_name);
 	pm_put_compare_json_text(out, ",\"scope\":", trend->scope);
@@ -83,8 +83,8 @@ static void put_trend(struct pm_str *out, const struct pm_trends *trends,
 				 trend->better < 0   ? "less"
 				 : trend->better > 0 ? "more"
 						     : NULL);
-	put_steps(out, trends, trend);
-	put_points(out, trend);
+	trend_json_put_steps(out, trends, trend);
+	trend_json_put_points(out, trend);
 	pm_str_putc(out, '}');
 }
 
@@ -101,11 +101,11 @@ int pm_output_trend_json(const struct pm_trend_report *report, FILE *to,
 		pm_put_compare_json_text(&out, i == 0 ? "" : ",",
 					 trends->warnings.data[i]);
 	pm_str_putc(&out, ']');
-	put_commits(&out, trends);
+	trend_json_put_commits(&out, trends);
 	pm_str_puts(&out, ",\n\"series\":[");
 	for (size_t i = 0; i < trends->list.len; i++) {
 		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
-		put_trend(&out, trends, &trends->list.data[i]);
+		trend_json_put_trend(&out, trends, &trends->list.data[i]);
 		pm_flush_some(&out, to);
 	}
 	pm_str_puts(&out, "]}\n");

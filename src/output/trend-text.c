@@ -27,8 +27,8 @@ struct text {
 	bool failed;
 };
 
-static void put_line(struct text *to, enum pm_color color, const char *before,
-		     struct pm_str *line)
+static void trend_text_put_line(struct text *to, enum pm_color color, const char *before,
+				struct pm_str *line)
 {
 	to->failed |= line->failed;
 	if (!line->failed && line->len > 0)
@@ -53,7 +53,8 @@ static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
 	return len > 0 ? sum / (double)len : NAN;
 }
 
-static void put_spark(struct pm_str *str, const struct pm_trend *trend, bool ascii)
+static void trend_text_put_spark(struct pm_str *str, const struct pm_trend *trend,
+				 bool ascii)
 {
 	static const char *const blocks[SPARK_LEVELS] = { "▁", "▂", "▃", "▄",
 							  "▅", "▆", "▇", "█" };
@@ -87,7 +88,7 @@ static void put_spark(struct pm_str *str, const struct pm_trend *trend, bool asc
 
 /* ---- series ---------------------------------------------------------------------------- */
 
-static void put_heading(struct text *to, const struct pm_trend *trend)
+static void trend_text_put_heading(struct text *to, const struct pm_trend *trend)
 {
 	bool ascii = to->report->ascii;
 	struct pm_compare_row row;
@@ -106,8 +107,8 @@ static void put_heading(struct text *to, const struct pm_trend *trend)
 		pm_str_printable(&line, trend->machine, strlen(trend->machine));
 		pm_str_putc(&line, ')');
 	}
-	put_line(to, PM_COLOR_HEAD, "", &line);
-	put_spark(&line, trend, ascii);
+	trend_text_put_line(to, PM_COLOR_HEAD, "", &line);
+	trend_text_put_spark(&line, trend, ascii);
 	if (last < trend->points.len) {
 		pm_str_puts(&line, "  ");
 		pm_put_trend_value(&line, trend, trend->points.data[last].median, ascii);
@@ -123,14 +124,14 @@ struct cells {
 	struct pm_str of[CELLS];
 };
 
-static void cells_release(struct cells *cells)
+static void step_cells_release(struct cells *cells)
 {
 	for (size_t i = 0; i < CELLS; i++)
 		pm_str_release(&cells->of[i]);
 }
 
-static void make_cells(const struct text *to, const struct pm_trend *trend,
-		       const struct pm_trend_step *step, struct cells *cells)
+static void step_cells_make(const struct text *to, const struct pm_trend *trend,
+			    const struct pm_trend_step *step, struct cells *cells)
 {
 	struct pm_compare_row row;
 
@@ -143,30 +144,30 @@ static void make_cells(const struct text *to, const struct pm_trend *trend,
 		cells->of[0].failed |= cells->of[i].failed;
 }
 
-static enum pm_color color_of(enum pm_verdict verdict)
+static enum pm_color color_of_step(enum pm_verdict verdict)
 {
 	return verdict == PM_VERDICT_WORSE    ? PM_COLOR_HOT
 	       : verdict == PM_VERDICT_BETTER ? PM_COLOR_WARM
 					      : PM_COLOR_PLAIN;
 }
 
-static int blanks_before(const struct pm_str *cell, size_t width)
+static int blanks_before_cell(const struct pm_str *cell, size_t width)
 {
 	size_t columns = pm_columns(cell->data);
 
 	return width > columns ? (int)(width - columns) : 0;
 }
 
-static void put_step(struct text *to, const struct pm_trend *trend,
-		     const struct pm_trend_step *step, const size_t *widths)
+static void trend_text_put_step(struct text *to, const struct pm_trend *trend,
+				const struct pm_trend_step *step, const size_t *widths)
 {
-	PM_CLEANUP(cells_release) struct cells cells = { 0 };
+	PM_CLEANUP(step_cells_release) struct cells cells = { 0 };
 	const struct pm_trends *trends = to->trends;
 	FILE *stream = to->text.to;
 	size_t used = (size_t)INDENT + 3 * GAP + 4, width = to->report->width, gap;
 	struct pm_str commit = { 0 };
 
-	make_cells(to, trend, step, &cells);
+	step_cells_make(to, trend, step, &cells);
 	for (size_t i = 0; i < CELLS; i++)
 		used += widths[i];
 	used += 10; /* short hash and gap */
@@ -180,13 +181,13 @@ static void put_step(struct text *to, const struct pm_trend *trend,
 		return;
 	}
 	fprintf(stream, "%*s", INDENT, "");
-	pm_text_put(&to->text, color_of(step->verdict), cells.of[0].data);
-	fprintf(stream, "%*s%*s", blanks_before(&cells.of[0], widths[0]), "",
-		GAP + blanks_before(&cells.of[1], widths[1]), "");
-	pm_text_put(&to->text, color_of(step->verdict), cells.of[1].data);
-	fprintf(stream, "%*s%s %s %s", GAP + blanks_before(&cells.of[2], widths[2]), "",
-		cells.of[2].data, to->report->ascii ? "->" : "→", cells.of[3].data);
-	fprintf(stream, "%*s%s\n", GAP + blanks_before(&cells.of[3], widths[3]), "",
+	pm_text_put(&to->text, color_of_step(step->verdict), cells.of[0].data);
+	fprintf(stream, "%*s%*s", blanks_before_cell(&cells.of[0], widths[0]), "",
+		GAP + blanks_before_cell(&cells.of[1], widths[1]), "");
+	pm_text_put(&to->text, color_of_step(step->verdict), cells.of[1].data);
+	fprintf(stream, "%*s%s %s %s", GAP + blanks_before_cell(&cells.of[2], widths[2]),
+		"", cells.of[2].data, to->report->ascii ? "->" : "→", cells.of[3].data);
+	fprintf(stream, "%*s%s\n", GAP + blanks_before_cell(&cells.of[3], widths[3]), "",
 		commit.data);
 	pm_str_release(&commit);
 	gap = step->at - step->from - 1;
@@ -197,16 +198,16 @@ static void put_step(struct text *to, const struct pm_trend *trend,
 			gap == 1 ? "has" : "have");
 }
 
-static void put_steps(struct text *to, const struct pm_trend *trend)
+static void trend_text_put_steps(struct text *to, const struct pm_trend *trend)
 {
 	size_t len = trend->steps.len, first = 0, widths[CELLS] = { 0 };
 
 	if (!to->report->all && len > STEPS_MAX)
 		first = len - STEPS_MAX;
 	for (size_t i = first; i < len; i++) {
-		PM_CLEANUP(cells_release) struct cells cells = { 0 };
+		PM_CLEANUP(step_cells_release) struct cells cells = { 0 };
 
-		make_cells(to, trend, &trend->steps.data[i], &cells);
+		step_cells_make(to, trend, &trend->steps.data[i], &cells);
 		to->failed |= cells.of[0].failed;
 		for (size_t j = 0; j < CELLS && !to->failed; j++) {
 			size_t columns = pm_columns(cells.of[j].data);
@@ -218,34 +219,34 @@ static void put_steps(struct text *to, const struct pm_trend *trend)
 		fprintf(to->text.to, "%*s%zu earlier step%s\n", INDENT, "", first,
 			first == 1 ? "" : "s");
 	for (size_t i = first; i < len && !to->failed; i++)
-		put_step(to, trend, &trend->steps.data[i], widths);
+		trend_text_put_step(to, trend, &trend->steps.data[i], widths);
 }
 
 /* ---- the whole report ------------------------------------------------------------------ */
 
-static void put_top(struct text *to)
+static void trend_text_put_summary(struct text *to)
 {
 	const struct pm_trends *trends = to->trends;
 	struct pm_str line = { 0 };
 
 	pm_put_trend_verdict(&line, trends);
-	put_line(to, PM_COLOR_HEAD, "", &line);
+	trend_text_put_line(to, PM_COLOR_HEAD, "", &line);
 	if (!to->report->quiet && trends->commits.len > 0) {
 		size_t last = trends->commits.len - 1;
 
 		pm_str_puts(&line, "from  ");
 		pm_put_trend_commit(&line, &trends->commits.data[0], to->report->width,
 				    to->report->ascii);
-		put_line(to, PM_COLOR_PLAIN, "", &line);
+		trend_text_put_line(to, PM_COLOR_PLAIN, "", &line);
 		pm_str_puts(&line, "to    ");
 		pm_put_trend_commit(&line, &trends->commits.data[last], to->report->width,
 				    to->report->ascii);
-		put_line(to, PM_COLOR_PLAIN, "", &line);
+		trend_text_put_line(to, PM_COLOR_PLAIN, "", &line);
 	}
 	for (size_t i = 0; i < trends->warnings.len; i++) {
 		pm_str_printable(&line, trends->warnings.data[i],
 				 strlen(trends->warnings.data[i]));
-		put_line(to, PM_COLOR_WARNING, "warning: ", &line);
+		trend_text_put_line(to, PM_COLOR_WARNING, "warning: ", &line);
 	}
 	pm_str_release(&line);
 }
@@ -267,10 +268,10 @@ int pm_output_trend_text(const struct pm_trend_report *report, FILE *to,
 									     : moved;
 
 	text.text = (struct pm_text){ .report = &text.shim, .to = to };
-	put_top(&text);
+	trend_text_put_summary(&text);
 	for (size_t i = 0; i < shown && !text.failed; i++) {
-		put_heading(&text, &trends->list.data[i]);
-		put_steps(&text, &trends->list.data[i]);
+		trend_text_put_heading(&text, &trends->list.data[i]);
+		trend_text_put_steps(&text, &trends->list.data[i]);
 	}
 	if (moved > shown)
 		fprintf(to, "\n%zu more have moved (--all)\n", moved - shown);
