@@ -40,6 +40,8 @@ enum pm_stat_class {
 	PM_STAT_LOW_NOISE, /* instructions, faults */
 	PM_STAT_NOISY, /* times, misses, switches */
 };
+/* "exact", "low_noise", "noisy". */
+const char *pm_stat_class_name(enum pm_stat_class class);
 
 struct pm_stat_event {
 	char *name; /* "instructions", "task-clock", "sim.Ir", "wall-time" */

@@ -15,7 +15,6 @@ enum {
 	PM_STAT_EVENTS_MAX = 4096,
 };
 
-const char *pm_stat_class_name(enum pm_stat_class class);
 /* Returns NULL, or what is wrong; used by writer and reader. */
 const char *pm_stat_check(const struct pm_stat *stat);
 /* Reads @fd from its position to the end, and decompresses it if necessary. Returns

@@ -113,17 +113,12 @@ static void compare_json_put_ack(struct pm_str *out, const struct pm_ack *ack)
 
 static void compare_json_put_row(struct pm_str *out, const struct pm_compare_row *row)
 {
-	static const char *const classes[] = {
-		[PM_STAT_EXACT] = "exact",
-		[PM_STAT_LOW_NOISE] = "low_noise",
-		[PM_STAT_NOISY] = "noisy",
-	};
 	static const char *const better[] = { "lower", NULL, "higher" };
 
 	compare_json_put_subject(out, row);
 	pm_put_compare_json_text(out, ",\"event\":", row->event);
 	pm_put_compare_json_text(out, ",\"unit\":", row->unit);
-	pm_put_compare_json_text(out, ",\"class\":", classes[row->class]);
+	pm_put_compare_json_text(out, ",\"class\":", pm_stat_class_name(row->class));
 	pm_put_compare_json_text(out, ",\"better\":", better[row->better + 1]);
 	pm_put_compare_json_text(out, ",\"verdict\":", pm_verdict_name(row->verdict));
 	pm_put_compare_json_text(out, ",\"why\":", row->why);

@@ -499,21 +499,6 @@ static void trend_html_put_series(struct pm_str *out,
 
 /* ---- the table of all series ----------------------------------------------------------- */
 
-/* Mean of the values of commits [begin, end); NaN: none has one. */
-static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
-{
-	double sum = 0;
-	size_t len = 0;
-
-	for (size_t i = begin; i < end; i++) {
-		if (!isfinite(trend->points.data[i].median))
-			continue;
-		sum += trend->points.data[i].median;
-		len++;
-	}
-	return len > 0 ? sum / (double)len : NAN;
-}
-
 static double spark_plot_x(const struct plot *plot, size_t commit)
 {
 	return SPARK_EDGE + trend_plot_x(plot, commit, SPARK_WIDTH - 2 * SPARK_EDGE);
@@ -539,7 +524,7 @@ static void trend_html_put_spark(struct pm_str *out, const struct pm_trends *tre
 		      SPARK_WIDTH, SPARK_HEIGHT);
 	for (size_t i = 0; i < columns; i++) {
 		size_t begin = i * len / columns, end = (i + 1) * len / columns;
-		double mean = mean_of(trend, begin, end);
+		double mean = pm_trend_mean(trend, begin, end);
 
 		if (isfinite(mean))
 			pm_str_printf(out, "%c%.1f %.1f", joined ? 'L' : 'M',

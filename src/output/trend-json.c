@@ -62,13 +62,6 @@ static void trend_json_put_steps(struct pm_str *out, const struct pm_trends *tre
 	pm_str_putc(out, ']');
 }
 
-static const char *class_name(enum pm_stat_class class)
-{
-	return class == PM_STAT_EXACT       ? "exact"
-	       : class == PM_STAT_LOW_NOISE ? "low_noise"
-					    : "noisy";
-}
-
 static void trend_json_put_trend(struct pm_str *out, const struct pm_trends *trends,
 				 const struct pm_trend *trend)
 {
@@ -78,7 +71,7 @@ static void trend_json_put_trend(struct pm_str *out, const struct pm_trends *tre
 	pm_put_compare_json_text(out, ",\"event\":", trend->event);
 	pm_put_compare_json_text(out, ",\"unit\":", trend->unit);
 	pm_put_compare_json_text(out, ",\"machine\":", trend->machine);
-	pm_put_compare_json_text(out, ",\"class\":", class_name(trend->class));
+	pm_put_compare_json_text(out, ",\"class\":", pm_stat_class_name(trend->class));
 	pm_put_compare_json_text(out, ",\"better\":",
 				 trend->better < 0   ? "less"
 				 : trend->better > 0 ? "more"

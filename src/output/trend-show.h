@@ -22,3 +22,5 @@ void pm_put_trend_verdict(struct pm_str *str, const struct pm_trends *trends);
 size_t pm_trends_moved(const struct pm_trends *trends);
 /* The last point with a value; the number of points if none has one. */
 size_t pm_trend_last(const struct pm_trend *trend);
+/* Mean of the values of commits [begin, end); NaN if there is none. */
+double pm_trend_mean(const struct pm_trend *trend, size_t begin, size_t end);

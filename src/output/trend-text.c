@@ -38,21 +38,6 @@ static void trend_text_put_line(struct text *to, enum pm_color color, const char
 
 /* ---- sparkline ------------------------------------------------------------------------- */
 
-/* Mean of the values of commits [begin, end); NaN if there is none. */
-static double mean_of(const struct pm_trend *trend, size_t begin, size_t end)
-{
-	double sum = 0;
-	size_t len = 0;
-
-	for (size_t i = begin; i < end; i++) {
-		if (!isfinite(trend->points.data[i].median))
-			continue;
-		sum += trend->points.data[i].median;
-		len++;
-	}
-	return len > 0 ? sum / (double)len : NAN;
-}
-
 static void trend_text_put_spark(struct pm_str *str, const struct pm_trend *trend,
 				 bool ascii)
 {
@@ -64,7 +49,8 @@ static void trend_text_put_spark(struct pm_str *str, const struct pm_trend *tren
 	double low = INFINITY, high = -INFINITY, least;
 
 	for (size_t i = 0; i < columns; i++) {
-		double mean = mean_of(trend, i * len / columns, (i + 1) * len / columns);
+		double mean =
+			pm_trend_mean(trend, i * len / columns, (i + 1) * len / columns);
 
 		low = fmin(low, mean);
 		high = fmax(high, mean);
@@ -75,7 +61,8 @@ static void trend_text_put_spark(struct pm_str *str, const struct pm_trend *tren
 		high = low + least;
 	}
 	for (size_t i = 0; i < columns; i++) {
-		double mean = mean_of(trend, i * len / columns, (i + 1) * len / columns);
+		double mean =
+			pm_trend_mean(trend, i * len / columns, (i + 1) * len / columns);
 		double part = high > low ? (mean - low) / (high - low) : 0;
 		size_t level = isnan(part) ? 0 : (size_t)(part * (SPARK_LEVELS - 0.01));
 

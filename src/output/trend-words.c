@@ -96,3 +96,17 @@ size_t pm_trend_last(const struct pm_trend *trend)
 		i--;
 	return i > 0 ? i - 1 : trend->points.len;
 }
+
+double pm_trend_mean(const struct pm_trend *trend, size_t begin, size_t end)
+{
+	double sum = 0;
+	size_t len = 0;
+
+	for (size_t i = begin; i < end; i++) {
+		if (!isfinite(trend->points.data[i].median))
+			continue;
+		sum += trend->points.data[i].median;
+		len++;
+	}
+	return len > 0 ? sum / (double)len : NAN;
+}
