@@ -31,28 +31,28 @@ struct machine {
 };
 
 /* Whether CFA + @offset is known to be below the stack pointer. */
-static bool is_below_sp(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row,
-			int64_t offset)
+static bool is_slot_below_sp(const struct pm_unw_arch_info *arch,
+			     const struct pm_unw_row *row, int64_t offset)
 {
 	if (row->cfa_is_expr || row->cfa_reg != arch->sp || offset >= 0)
 		return false;
 	return row->cfa_offset < 0 || (uint64_t)row->cfa_offset < 0 - (uint64_t)offset;
 }
 
-static void set_rule(struct machine *machine, uint64_t reg, enum pm_unw_rule_kind kind,
-		     int64_t value)
+static void cfi_set_rule(struct machine *machine, uint64_t reg,
+			 enum pm_unw_rule_kind kind, int64_t value)
 {
 	/* CFI also describes vector and other registers, but no chain needs them. */
 	if (reg >= machine->fde->arch->regs)
 		return;
 	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind, .value = value };
 	if (kind == PM_UNW_RULE_OFFSET &&
-	    !is_below_sp(machine->fde->arch, &machine->row, value))
+	    !is_slot_below_sp(machine->fde->arch, &machine->row, value))
 		machine->row.pushed |= (uint64_t)1 << reg;
 }
 
-static void set_expression(struct machine *machine, uint64_t reg,
-			   enum pm_unw_rule_kind kind)
+static void cfi_set_expression(struct machine *machine, uint64_t reg,
+			       enum pm_unw_rule_kind kind)
 {
 	uint64_t len = pm_reader_uleb(&machine->reader);
 	const uint8_t *expr;
@@ -69,7 +69,7 @@ static void set_expression(struct machine *machine, uint64_t reg,
 							   .expr = expr };
 }
 
-static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
+static void cfi_set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 {
 	struct pm_unw_row *row = &machine->row;
 
@@ -85,8 +85,8 @@ static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 }
 
 /* Changes the register or the offset of a CFA that is "register + offset". */
-static void change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
-		       int64_t offset)
+static void cfi_change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
+			   int64_t offset)
 {
 	/* A register after an expression is combined with the last offset that was given.
 	 * libgcc and binutils interpret the assembly of libgcrypt in the same way. */
@@ -95,12 +95,12 @@ static void change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
 		return;
 	}
 	if (has_reg)
-		set_cfa(machine, reg, machine->row.cfa_offset);
+		cfi_set_cfa(machine, reg, machine->row.cfa_offset);
 	else
-		set_cfa(machine, machine->row.cfa_reg, offset);
+		cfi_set_cfa(machine, machine->row.cfa_reg, offset);
 }
 
-static void set_cfa_expression(struct machine *machine)
+static void cfi_set_cfa_expression(struct machine *machine)
 {
 	uint64_t len = pm_reader_uleb(&machine->reader);
 
@@ -113,13 +113,13 @@ static void set_cfa_expression(struct machine *machine)
 	machine->row.cfa_expr_len = len;
 }
 
-static void restore(struct machine *machine, uint64_t reg)
+static void cfi_restore_reg(struct machine *machine, uint64_t reg)
 {
 	if (reg < machine->fde->arch->regs && machine->initial)
 		machine->row.regs[reg] = machine->initial->regs[reg];
 }
 
-static void remember_state(struct machine *machine)
+static void cfi_push_state(struct machine *machine)
 {
 	pm_unw_take_work(&machine->work_left, PM_UNW_COST_REMEMBER);
 	if (!machine->remembered)
@@ -133,7 +133,7 @@ static void remember_state(struct machine *machine)
 		       sizeof(machine->row));
 }
 
-static void restore_state(struct machine *machine)
+static void cfi_pop_state(struct machine *machine)
 {
 	pm_unw_take_work(&machine->work_left, PM_UNW_COST_REMEMBER);
 	if (machine->remembered_len == 0)
@@ -144,14 +144,14 @@ static void restore_state(struct machine *machine)
 }
 
 /* a * b as the program means it; wraps as addresses do. */
-static int64_t scaled(int64_t a, int64_t b)
+static int64_t multiply_wrapping(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
 /* Runs DW_CFA_set_loc and the instructions that advance the location. False: it is
  * neither. */
-static bool run_location(struct machine *machine, uint8_t opcode)
+static bool cfi_run_location(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
 	uint64_t code_align = machine->fde->code_align;
@@ -181,7 +181,7 @@ static bool run_location(struct machine *machine, uint8_t opcode)
 }
 
 /* Runs an instruction that defines the CFA. False: it is not one. */
-static bool run_cfa(struct machine *machine, uint8_t opcode)
+static bool cfi_run_cfa(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
 	int64_t data_align = machine->fde->data_align;
@@ -190,23 +190,25 @@ static bool run_cfa(struct machine *machine, uint8_t opcode)
 	switch (opcode) {
 	case DW_CFA_def_cfa:
 		reg = pm_reader_uleb(reader);
-		set_cfa(machine, reg, (int64_t)pm_reader_uleb(reader));
+		cfi_set_cfa(machine, reg, (int64_t)pm_reader_uleb(reader));
 		return true;
 	case DW_CFA_def_cfa_sf:
 		reg = pm_reader_uleb(reader);
-		set_cfa(machine, reg, scaled(pm_reader_sleb(reader), data_align));
+		cfi_set_cfa(machine, reg,
+			    multiply_wrapping(pm_reader_sleb(reader), data_align));
 		return true;
 	case DW_CFA_def_cfa_register:
-		change_cfa(machine, true, pm_reader_uleb(reader), 0);
+		cfi_change_cfa(machine, true, pm_reader_uleb(reader), 0);
 		return true;
 	case DW_CFA_def_cfa_offset:
-		change_cfa(machine, false, 0, (int64_t)pm_reader_uleb(reader));
+		cfi_change_cfa(machine, false, 0, (int64_t)pm_reader_uleb(reader));
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		change_cfa(machine, false, 0, scaled(pm_reader_sleb(reader), data_align));
+		cfi_change_cfa(machine, false, 0,
+			       multiply_wrapping(pm_reader_sleb(reader), data_align));
 		return true;
 	case DW_CFA_def_cfa_expression:
-		set_cfa_expression(machine);
+		cfi_set_cfa_expression(machine);
 		return true;
 	default:
 		return false;
@@ -214,7 +216,7 @@ static bool run_cfa(struct machine *machine, uint8_t opcode)
 }
 
 /* Runs a rule of a register and a factored offset. False: it is not one. */
-static bool run_offset(struct machine *machine, uint8_t opcode)
+static bool cfi_run_offset(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
 	enum pm_unw_rule_kind kind = PM_UNW_RULE_OFFSET;
@@ -241,37 +243,39 @@ static bool run_offset(struct machine *machine, uint8_t opcode)
 	}
 	if (opcode == DW_CFA_val_offset || opcode == DW_CFA_val_offset_sf)
 		kind = PM_UNW_RULE_VAL_OFFSET;
-	set_rule(machine, reg, kind, scaled(value, machine->fde->data_align));
+	cfi_set_rule(machine, reg, kind,
+		     multiply_wrapping(value, machine->fde->data_align));
 	return true;
 }
 
 /* Runs any other rule of a register. False: it is not one. */
-static bool run_rule(struct machine *machine, uint8_t opcode)
+static bool cfi_run_rule(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
 	uint64_t reg;
 
 	switch (opcode) {
 	case DW_CFA_restore_extended:
-		restore(machine, pm_reader_uleb(reader));
+		cfi_restore_reg(machine, pm_reader_uleb(reader));
 		return true;
 	case DW_CFA_undefined:
-		set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_UNDEFINED, 0);
+		cfi_set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_UNDEFINED, 0);
 		return true;
 	case DW_CFA_same_value:
-		set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_SAME, 0);
+		cfi_set_rule(machine, pm_reader_uleb(reader), PM_UNW_RULE_SAME, 0);
 		return true;
 	case DW_CFA_register:
 		reg = pm_reader_uleb(reader);
-		set_rule(machine, reg, PM_UNW_RULE_REGISTER,
-			 (int64_t)pm_reader_uleb(reader));
+		cfi_set_rule(machine, reg, PM_UNW_RULE_REGISTER,
+			     (int64_t)pm_reader_uleb(reader));
 		return true;
 	case DW_CFA_expression:
-		set_expression(machine, pm_reader_uleb(reader), PM_UNW_RULE_EXPRESSION);
+		cfi_set_expression(machine, pm_reader_uleb(reader),
+				   PM_UNW_RULE_EXPRESSION);
 		return true;
 	case DW_CFA_val_expression:
-		set_expression(machine, pm_reader_uleb(reader),
-			       PM_UNW_RULE_VAL_EXPRESSION);
+		cfi_set_expression(machine, pm_reader_uleb(reader),
+				   PM_UNW_RULE_VAL_EXPRESSION);
 		return true;
 	default:
 		return false;
@@ -279,16 +283,16 @@ static bool run_rule(struct machine *machine, uint8_t opcode)
 }
 
 /* Runs all instructions except the three that carry an operand in the opcode. */
-static void run_extended(struct machine *machine, uint8_t opcode)
+static void cfi_run_extended(struct machine *machine, uint8_t opcode)
 {
 	switch (opcode) {
 	case DW_CFA_nop:
 		break;
 	case DW_CFA_remember_state:
-		remember_state(machine);
+		cfi_push_state(machine);
 		break;
 	case DW_CFA_restore_state:
-		restore_state(machine);
+		cfi_pop_state(machine);
 		break;
 	case DW_CFA_GNU_args_size:
 		/* Bytes pushed for a call, which landing pads need. The CFA rules of
@@ -303,13 +307,13 @@ static void run_extended(struct machine *machine, uint8_t opcode)
 			machine->reader.failed = true;
 		break;
 	default:
-		if (!run_location(machine, opcode) && !run_cfa(machine, opcode) &&
-		    !run_offset(machine, opcode) && !run_rule(machine, opcode))
+		if (!cfi_run_location(machine, opcode) && !cfi_run_cfa(machine, opcode) &&
+		    !cfi_run_offset(machine, opcode) && !cfi_run_rule(machine, opcode))
 			machine->reader.failed = true;
 	}
 }
 
-static void run_one(struct machine *machine)
+static void cfi_run_instruction(struct machine *machine)
 {
 	uint8_t opcode = pm_reader_u8(&machine->reader);
 	uint8_t operand = opcode & 0x3f;
@@ -319,15 +323,15 @@ static void run_one(struct machine *machine)
 		machine->location += operand * machine->fde->code_align;
 		break;
 	case DW_CFA_offset:
-		set_rule(machine, operand, PM_UNW_RULE_OFFSET,
-			 scaled((int64_t)pm_reader_uleb(&machine->reader),
-				machine->fde->data_align));
+		cfi_set_rule(machine, operand, PM_UNW_RULE_OFFSET,
+			     multiply_wrapping((int64_t)pm_reader_uleb(&machine->reader),
+					       machine->fde->data_align));
 		break;
 	case DW_CFA_restore:
-		restore(machine, operand);
+		cfi_restore_reg(machine, operand);
 		break;
 	default:
-		run_extended(machine, opcode);
+		cfi_run_extended(machine, opcode);
 	}
 }
 
@@ -335,15 +339,15 @@ static void run_one(struct machine *machine)
  * Runs until the location passes @svma or the program ends. An advance changes only the
  * location; the row before it is therefore still in place.
  */
-static int run(struct machine *machine, const uint8_t *program, const uint8_t *end,
-	       uint64_t svma)
+static int cfi_run_program(struct machine *machine, const uint8_t *program,
+			   const uint8_t *end, uint64_t svma)
 {
 	pm_reader_init(&machine->reader, program, (size_t)(end - program));
 	for (size_t i = 0; pm_reader_left(&machine->reader) > 0; i++) {
 		if (machine->work_left == 0)
 			return -EDQUOT;
 		pm_unw_take_work(&machine->work_left, PM_UNW_COST_INSTRUCTION);
-		run_one(machine);
+		cfi_run_instruction(machine);
 		if (machine->reader.failed || i == INSTRUCTIONS_MAX)
 			return machine->no_memory ? -ENOMEM : -EBADMSG;
 		if (machine->location > svma)
@@ -359,7 +363,7 @@ void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_r
 
 		if ((reg != row->ra_reg || arch->ra_is_link) && row->pushed >> reg & 1 &&
 		    rule->kind == PM_UNW_RULE_OFFSET &&
-		    is_below_sp(arch, row, rule->value))
+		    is_slot_below_sp(arch, row, rule->value))
 			*rule = (struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_SAME };
 	}
 	row->pushed = 0;
@@ -379,12 +383,12 @@ int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
 	machine.row.ra_reg = fde->ra_reg;
 	machine.row.signal = fde->signal;
 	machine.location = fde->start;
-	rc = run(&machine, fde->initial, fde->initial_end, UINT64_MAX);
+	rc = cfi_run_program(&machine, fde->initial, fde->initial_end, UINT64_MAX);
 	if (rc == 0) {
 		memcpy(&initial, &machine.row, sizeof(initial));
 		machine.initial = &initial;
 		machine.location = fde->start;
-		rc = run(&machine, fde->program, fde->program_end, svma);
+		rc = cfi_run_program(&machine, fde->program, fde->program_end, svma);
 	}
 	free(machine.remembered);
 	if (work_left)
@@ -401,7 +405,8 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
 
 /* Whether the return address is in the place that the pair has, and all slots can be
  * moved. */
-static bool lacks_pair(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row)
+static bool does_row_lack_pair(const struct pm_unw_arch_info *arch,
+			       const struct pm_unw_row *row)
 {
 	const struct pm_unw_reg_rule *link = &row->regs[arch->ra];
 
@@ -417,7 +422,8 @@ static bool lacks_pair(const struct pm_unw_arch_info *arch, const struct pm_unw_
 	return true;
 }
 
-static void count_pair(const struct pm_unw_arch_info *arch, struct pm_unw_row *row)
+static void count_return_address_pair(const struct pm_unw_arch_info *arch,
+				      struct pm_unw_row *row)
 {
 	row->cfa_offset += PM_UNW_PAIR_BYTES;
 	for (uint32_t reg = 0; reg < arch->regs; reg++)
@@ -426,8 +432,9 @@ static void count_pair(const struct pm_unw_arch_info *arch, struct pm_unw_row *r
 }
 
 /* The row after the instruction at @svma, if that is a hint, which changes nothing. */
-static int row_behind_hint(struct pm_unw_module *module, const struct pm_unw_fde *fde,
-			   uint64_t svma, uint32_t *work_left, struct pm_unw_row *ret)
+static int find_row_behind_hint(struct pm_unw_module *module,
+				const struct pm_unw_fde *fde, uint64_t svma,
+				uint32_t *work_left, struct pm_unw_row *ret)
 {
 	uint32_t code;
 
@@ -448,11 +455,11 @@ int pm_unw_row_count_pair(struct pm_unw_module *module, const struct pm_unw_fde 
 	if (!arch->ra_is_link)
 		return 0;
 	if (svma == fde->start && row->regs[arch->ra].kind == PM_UNW_RULE_UNSPECIFIED) {
-		rc = row_behind_hint(module, fde, svma, work_left, &next);
-		if (rc == 0 && lacks_pair(arch, &next))
+		rc = find_row_behind_hint(module, fde, svma, work_left, &next);
+		if (rc == 0 && does_row_lack_pair(arch, &next))
 			memcpy(row, &next, sizeof(*row));
 	}
-	if (lacks_pair(arch, row))
-		count_pair(arch, row);
+	if (does_row_lack_pair(arch, row))
+		count_return_address_pair(arch, row);
 	return rc == -EDQUOT ? rc : 0;
 }

@@ -20,23 +20,24 @@ enum {
 	UNPACKED_COST = 16, /* bytes read for each compressed byte */
 };
 
-static bool is_modest(uint64_t inflated, uint64_t packed)
+static bool is_inflated_size_modest(uint64_t inflated, uint64_t packed)
 {
 	return inflated <= INFLATED_BYTES_MAX &&
 	       inflated <= packed * INFLATE_RATIO_MAX + INFLATE_FREE_BYTES;
 }
 
 /* gABI "Compressed Sections": decompresses in place, in @elf only. */
-static bool inflate(Elf_Scn *scn, const GElf_Shdr *shdr)
+static bool inflate_section(Elf_Scn *scn, const GElf_Shdr *shdr)
 {
 	GElf_Chdr chdr;
 
-	return gelf_getchdr(scn, &chdr) && is_modest(chdr.ch_size, shdr->sh_size) &&
+	return gelf_getchdr(scn, &chdr) &&
+	       is_inflated_size_modest(chdr.ch_size, shdr->sh_size) &&
 	       elf_compress(scn, 0, 0) >= 0;
 }
 
 /* The older format of GNU tools: "ZLIB", then the size as 64 bits, big-endian. */
-static bool inflate_gnu(Elf_Scn *scn, const GElf_Shdr *shdr)
+static bool inflate_gnu_section(Elf_Scn *scn, const GElf_Shdr *shdr)
 {
 	enum {
 		HEADER_BYTES = 12
@@ -48,11 +49,12 @@ static bool inflate_gnu(Elf_Scn *scn, const GElf_Shdr *shdr)
 	    memcmp(data->d_buf, "ZLIB", 4) != 0)
 		return false;
 	memcpy(&size, (const char *)data->d_buf + 4, sizeof(size));
-	return is_modest(be64toh(size), shdr->sh_size) &&
+	return is_inflated_size_modest(be64toh(size), shdr->sh_size) &&
 	       elf_compress_gnu(scn, 0, 0) >= 0;
 }
 
-static bool copy_section(struct pm_unw_module *module, Elf_Scn *scn, const char *name)
+static bool copy_debug_section(struct pm_unw_module *module, Elf_Scn *scn,
+			       const char *name)
 {
 	GElf_Shdr shdr;
 	const Elf_Data *data;
@@ -60,8 +62,9 @@ static bool copy_section(struct pm_unw_module *module, Elf_Scn *scn, const char 
 	/* Check before libelf reads the section: a sparse file can have any size. */
 	if (!gelf_getshdr(scn, &shdr) || shdr.sh_size > INFLATED_BYTES_MAX)
 		return false;
-	if (shdr.sh_flags & SHF_COMPRESSED ? !inflate(scn, &shdr)
-					   : name[1] == 'z' && !inflate_gnu(scn, &shdr))
+	if (shdr.sh_flags & SHF_COMPRESSED
+		    ? !inflate_section(scn, &shdr)
+		    : name[1] == 'z' && !inflate_gnu_section(scn, &shdr))
 		return false;
 	data = elf_rawdata(scn, NULL);
 	return data && data->d_buf &&
@@ -74,7 +77,7 @@ bool pm_unw_is_debug_frame(const char *section)
 	       strcmp(section, ".zdebug_frame") == 0;
 }
 
-static bool copy_frame(struct pm_unw_module *module, Elf *elf)
+static bool copy_debug_frame(struct pm_unw_module *module, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -88,7 +91,7 @@ static bool copy_frame(struct pm_unw_module *module, Elf *elf)
 		if (gelf_getshdr(scn, &shdr) && shdr.sh_type != SHT_NOBITS &&
 		    (name = elf_strptr(elf, names, shdr.sh_name)) &&
 		    pm_unw_is_debug_frame(name))
-			return copy_section(module, scn, name);
+			return copy_debug_section(module, scn, name);
 	}
 	return false;
 }
@@ -99,7 +102,7 @@ void pm_unw_unpack_own(struct pm_unw_module *module)
 				 : elf_begin(module->fd, ELF_C_READ, NULL);
 
 	if (elf)
-		copy_frame(module, elf);
+		copy_debug_frame(module, elf);
 	elf_end(elf);
 	/* If it cannot be decompressed, another file may still have one. */
 	module->debug_packed = false;
@@ -139,7 +142,7 @@ int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_erro
 	elf = open_debug_elf(module, fd, err);
 	if (!elf)
 		return -ENOEXEC;
-	if (!copy_frame(module, elf))
+	if (!copy_debug_frame(module, elf))
 		rc = pm_error_set(err, -ENODATA, "without a .debug_frame to be read");
 	elf_end(elf);
 	if (rc == 0) {
@@ -168,7 +171,7 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 }
 
 /* The approximate number of bytes to read for the .debug_frame of the file @fd. */
-static uint64_t debug_cost(int fd)
+static uint64_t debug_frame_cost(int fd)
 {
 	struct stat st;
 
@@ -179,7 +182,7 @@ static uint64_t debug_cost(int fd)
 }
 
 /* Looks for CFI in the file itself. Returns as pm_unw_module_fill_gap() does. */
-static int search_own(struct pm_unw_module *module)
+static int search_own_debug_frame(struct pm_unw_module *module)
 {
 	unsigned int wanted = 0;
 	uint64_t cost = 0;
@@ -222,7 +225,7 @@ int pm_unw_module_fill_gap(struct pm_unw_module *module)
 	if (module->gap_seen)
 		return 0;
 	if (!module->gap_searched)
-		found = search_own(module);
+		found = search_own_debug_frame(module);
 	if (found < 0)
 		return found;
 	module->gap_seen = true;
@@ -231,7 +234,7 @@ int pm_unw_module_fill_gap(struct pm_unw_module *module)
 	fd = module->open_debug(module->open_debug_user);
 	if (fd < 0)
 		return found;
-	if (!pm_unw_may_now(module, debug_cost(fd)))
+	if (!pm_unw_may_now(module, debug_frame_cost(fd)))
 		return pm_unw_do_later(module, PM_UNW_WANTED_DEBUG_FILE, fd);
 	pm_unw_module_add_debug(module, fd, NULL);
 	close(fd);

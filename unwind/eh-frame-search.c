@@ -15,7 +15,7 @@ enum {
 };
 
 /* A CIE as assemblers write them (LSB 10.6.1.1): length, id 0, version, augmentation "z…". */
-static bool is_cie(const uint8_t *bytes)
+static bool is_cie_at(const uint8_t *bytes)
 {
 	uint32_t head[2];
 
@@ -24,8 +24,8 @@ static bool is_cie(const uint8_t *bytes)
 	       (bytes[8] == 1 || bytes[8] == 3) && bytes[9] == 'z';
 }
 
-static bool is_code(const struct pm_unw_code_span *code,
-		    const struct pm_unw_fde_place *place)
+static bool is_place_in_code(const struct pm_unw_code_span *code,
+			     const struct pm_unw_fde_place *place)
 {
 	return place->start >= code->start && place->start < code->end &&
 	       place->len <= code->end - place->start;
@@ -33,8 +33,8 @@ static bool is_code(const struct pm_unw_code_span *code,
 
 /* Uses the section that starts at @skip of @load if everything that it describes is
  * code. */
-static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
-		 size_t skip)
+static bool take_eh_frame_at(struct pm_unw_module *module, const struct pm_unw_load *load,
+			     size_t skip)
 {
 	struct pm_unw_code_span code = pm_unw_module_code_span(module);
 	const struct pm_unw_fde_table *table;
@@ -44,7 +44,8 @@ static bool take(struct pm_unw_module *module, const struct pm_unw_load *load,
 			   load->offset + skip, load->filesz - skip);
 	module->eh_frame.open_ended = true;
 	table = pm_unw_fde_scan(module);
-	while (good < table->places.len && is_code(&code, &table->places.data[good]))
+	while (good < table->places.len &&
+	       is_place_in_code(&code, &table->places.data[good]))
 		good++;
 	if (good > 0 && good == table->places.len)
 		return true;
@@ -76,9 +77,9 @@ bool pm_unw_eh_frame_search(struct pm_unw_module *module)
 		     !found && candidates < CANDIDATES_MAX &&
 		     (bytes = pm_unw_region_need(&region, at, 16));
 		     at += step)
-			if (is_cie(bytes)) {
+			if (is_cie_at(bytes)) {
 				candidates++;
-				found = take(module, load, at);
+				found = take_eh_frame_at(module, load, at);
 			}
 		pm_unw_region_release(&region);
 		if (found)

@@ -15,100 +15,100 @@ struct evaluation {
 	bool failed;
 };
 
-static void fail(struct evaluation *eval, enum pm_unw_stop stop)
+static void eval_fail(struct evaluation *eval, enum pm_unw_stop stop)
 {
 	if (!eval->failed)
 		eval->stop = stop;
 	eval->failed = true;
 }
 
-static void push(struct evaluation *eval, uint64_t value)
+static void eval_push(struct evaluation *eval, uint64_t value)
 {
 	if (eval->depth == PM_UNW_EXPR_STACK_MAX)
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 	else
 		eval->stack[eval->depth++] = value & eval->arch->address_mask;
 }
 
 /* The entry @from_top below the top (0: the top). If there is none, fails and returns
  * 0. */
-static uint64_t peek(struct evaluation *eval, size_t from_top)
+static uint64_t eval_peek(struct evaluation *eval, size_t from_top)
 {
 	if (from_top >= eval->depth) {
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 		return 0;
 	}
 	return eval->stack[eval->depth - 1 - from_top];
 }
 
-static uint64_t pop(struct evaluation *eval)
+static uint64_t eval_pop(struct evaluation *eval)
 {
-	uint64_t value = peek(eval, 0);
+	uint64_t value = eval_peek(eval, 0);
 
 	if (!eval->failed)
 		eval->depth--;
 	return value;
 }
 
-static uint64_t reg_value(struct evaluation *eval, uint64_t reg)
+static uint64_t eval_reg_value(struct evaluation *eval, uint64_t reg)
 {
 	const struct pm_unw_regs *regs = eval->input->regs;
 
 	if (reg >= eval->arch->regs || !(regs->known >> reg & 1)) {
-		fail(eval, reg >= eval->arch->regs ? PM_UNW_STOP_BAD_CFI
-						   : PM_UNW_STOP_NO_REGISTER);
+		eval_fail(eval, reg >= eval->arch->regs ? PM_UNW_STOP_BAD_CFI
+							: PM_UNW_STOP_NO_REGISTER);
 		return 0;
 	}
 	return regs->value[reg];
 }
 
-static void deref(struct evaluation *eval, uint64_t size)
+static void eval_deref(struct evaluation *eval, uint64_t size)
 {
-	uint64_t address = pop(eval), value = 0;
+	uint64_t address = eval_pop(eval), value = 0;
 	enum pm_unw_stop why = PM_UNW_STOP_BAD_MEMORY;
 	const uint8_t *bytes;
 
 	if (eval->failed)
 		return;
 	if (size == 0 || size > eval->arch->word_bytes) {
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 		return;
 	}
 	bytes = pm_unw_stack_find(eval->input->stack, address, size, &why);
 	if (!bytes) {
-		fail(eval, why);
+		eval_fail(eval, why);
 		return;
 	}
 	memcpy(&value, bytes, size);
-	push(eval, value);
+	eval_push(eval, value);
 }
 
-static int64_t as_signed(const struct evaluation *eval, uint64_t value)
+static int64_t eval_as_signed(const struct evaluation *eval, uint64_t value)
 {
 	return eval->arch->word_bytes == 4 ? (int32_t)value : (int64_t)value;
 }
 
-static uint64_t divide(struct evaluation *eval, uint64_t a, uint64_t b)
+static uint64_t eval_divide(struct evaluation *eval, uint64_t a, uint64_t b)
 {
-	int64_t sa = as_signed(eval, a), sb = as_signed(eval, b);
+	int64_t sa = eval_as_signed(eval, a), sb = eval_as_signed(eval, b);
 
 	if (sb == 0) {
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 		return 0;
 	}
 	return sb == -1 ? 0 - a : (uint64_t)(sa / sb);
 }
 
-static uint64_t modulo(struct evaluation *eval, uint64_t a, uint64_t b)
+static uint64_t eval_modulo(struct evaluation *eval, uint64_t a, uint64_t b)
 {
 	if (b == 0) {
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 		return 0;
 	}
 	return a % b;
 }
 
-static bool compare(uint8_t op, int64_t a, int64_t b)
+static bool compare_operands(uint8_t op, int64_t a, int64_t b)
 {
 	switch (op) {
 	case DW_OP_eq:
@@ -126,7 +126,8 @@ static bool compare(uint8_t op, int64_t a, int64_t b)
 	}
 }
 
-static uint64_t arithmetic(struct evaluation *eval, uint8_t op, uint64_t a, uint64_t b)
+static uint64_t eval_arithmetic(struct evaluation *eval, uint8_t op, uint64_t a,
+				uint64_t b)
 {
 	uint64_t bits = eval->arch->word_bytes * 8u;
 
@@ -144,170 +145,171 @@ static uint64_t arithmetic(struct evaluation *eval, uint8_t op, uint64_t a, uint
 	case DW_OP_mul:
 		return a * b;
 	case DW_OP_div:
-		return divide(eval, a, b);
+		return eval_divide(eval, a, b);
 	case DW_OP_mod:
-		return modulo(eval, a, b);
+		return eval_modulo(eval, a, b);
 	case DW_OP_shl:
 		return b < bits ? a << b : 0;
 	case DW_OP_shr:
 		return b < bits ? a >> b : 0;
 	default: /* DW_OP_shra */
-		return (uint64_t)(as_signed(eval, a) >> (b < bits ? b : bits - 1));
+		return (uint64_t)(eval_as_signed(eval, a) >> (b < bits ? b : bits - 1));
 	}
 }
 
-static void binary(struct evaluation *eval, uint8_t op)
+static void eval_binary_op(struct evaluation *eval, uint8_t op)
 {
-	uint64_t b = pop(eval), a = pop(eval);
+	uint64_t b = eval_pop(eval), a = eval_pop(eval);
 
-	push(eval, op >= DW_OP_eq && op <= DW_OP_ne
-			   ? compare(op, as_signed(eval, a), as_signed(eval, b))
-			   : arithmetic(eval, op, a, b));
+	eval_push(eval, op >= DW_OP_eq && op <= DW_OP_ne
+				? compare_operands(op, eval_as_signed(eval, a),
+						   eval_as_signed(eval, b))
+				: eval_arithmetic(eval, op, a, b));
 }
 
-static void rotate(struct evaluation *eval)
+static void eval_rotate(struct evaluation *eval)
 {
-	uint64_t top = pop(eval), second = pop(eval), third = pop(eval);
+	uint64_t top = eval_pop(eval), second = eval_pop(eval), third = eval_pop(eval);
 
-	push(eval, top);
-	push(eval, third);
-	push(eval, second);
+	eval_push(eval, top);
+	eval_push(eval, third);
+	eval_push(eval, second);
 }
 
 /* Moves within the expression; its end is a valid target. */
-static void jump(struct evaluation *eval, int16_t by)
+static void eval_jump(struct evaluation *eval, int16_t by)
 {
 	int64_t to = (int64_t)eval->reader.pos + by;
 
 	if (eval->reader.failed || to < 0 || to > (int64_t)eval->reader.len)
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 	else
 		eval->reader.pos = (size_t)to;
 }
 
-static void push_constant(struct evaluation *eval, uint8_t op)
+static void eval_push_constant(struct evaluation *eval, uint8_t op)
 {
 	struct pm_reader *reader = &eval->reader;
 
 	switch (op) {
 	case DW_OP_addr:
-		push(eval, (eval->arch->word_bytes == 4 ? pm_reader_u32(reader)
-							: pm_reader_u64(reader)) +
-				   eval->input->bias);
+		eval_push(eval, (eval->arch->word_bytes == 4 ? pm_reader_u32(reader)
+							     : pm_reader_u64(reader)) +
+					eval->input->bias);
 		break;
 	case DW_OP_const1u:
-		push(eval, pm_reader_u8(reader));
+		eval_push(eval, pm_reader_u8(reader));
 		break;
 	case DW_OP_const1s:
-		push(eval, (uint64_t)(int64_t)(int8_t)pm_reader_u8(reader));
+		eval_push(eval, (uint64_t)(int64_t)(int8_t)pm_reader_u8(reader));
 		break;
 	case DW_OP_const2u:
-		push(eval, pm_reader_u16(reader));
+		eval_push(eval, pm_reader_u16(reader));
 		break;
 	case DW_OP_const2s:
-		push(eval, (uint64_t)(int64_t)(int16_t)pm_reader_u16(reader));
+		eval_push(eval, (uint64_t)(int64_t)(int16_t)pm_reader_u16(reader));
 		break;
 	case DW_OP_const4u:
-		push(eval, pm_reader_u32(reader));
+		eval_push(eval, pm_reader_u32(reader));
 		break;
 	case DW_OP_const4s:
-		push(eval, (uint64_t)(int64_t)(int32_t)pm_reader_u32(reader));
+		eval_push(eval, (uint64_t)(int64_t)(int32_t)pm_reader_u32(reader));
 		break;
 	case DW_OP_const8u:
 	case DW_OP_const8s:
-		push(eval, pm_reader_u64(reader));
+		eval_push(eval, pm_reader_u64(reader));
 		break;
 	case DW_OP_constu:
-		push(eval, pm_reader_uleb(reader));
+		eval_push(eval, pm_reader_uleb(reader));
 		break;
 	default: /* DW_OP_consts */
-		push(eval, (uint64_t)pm_reader_sleb(reader));
+		eval_push(eval, (uint64_t)pm_reader_sleb(reader));
 	}
 }
 
 /* Operations that move stack entries, and control flow. */
-static void run_stack_op(struct evaluation *eval, uint8_t op)
+static void eval_run_stack_op(struct evaluation *eval, uint8_t op)
 {
 	uint64_t a, b;
 	int16_t by;
 
 	switch (op) {
 	case DW_OP_dup:
-		push(eval, peek(eval, 0));
+		eval_push(eval, eval_peek(eval, 0));
 		break;
 	case DW_OP_drop:
-		pop(eval);
+		eval_pop(eval);
 		break;
 	case DW_OP_over:
-		push(eval, peek(eval, 1));
+		eval_push(eval, eval_peek(eval, 1));
 		break;
 	case DW_OP_pick:
-		push(eval, peek(eval, pm_reader_u8(&eval->reader)));
+		eval_push(eval, eval_peek(eval, pm_reader_u8(&eval->reader)));
 		break;
 	case DW_OP_swap:
-		a = pop(eval);
-		b = pop(eval);
-		push(eval, a);
-		push(eval, b);
+		a = eval_pop(eval);
+		b = eval_pop(eval);
+		eval_push(eval, a);
+		eval_push(eval, b);
 		break;
 	case DW_OP_rot:
-		rotate(eval);
+		eval_rotate(eval);
 		break;
 	case DW_OP_skip:
-		jump(eval, (int16_t)pm_reader_u16(&eval->reader));
+		eval_jump(eval, (int16_t)pm_reader_u16(&eval->reader));
 		break;
 	case DW_OP_bra:
 		by = (int16_t)pm_reader_u16(&eval->reader);
-		if (pop(eval) != 0)
-			jump(eval, by);
+		if (eval_pop(eval) != 0)
+			eval_jump(eval, by);
 		break;
 	case DW_OP_nop:
 		break;
 	default:
-		fail(eval, PM_UNW_STOP_BAD_CFI);
+		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 	}
 }
 
-static void run_op(struct evaluation *eval, uint8_t op)
+static void eval_run_op(struct evaluation *eval, uint8_t op)
 {
 	struct pm_reader *reader = &eval->reader;
 	uint64_t reg;
 
 	if (op >= DW_OP_lit0 && op <= DW_OP_lit31) {
-		push(eval, op - DW_OP_lit0);
+		eval_push(eval, op - DW_OP_lit0);
 	} else if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
-		reg = reg_value(eval, op - DW_OP_breg0);
-		push(eval, reg + (uint64_t)pm_reader_sleb(reader));
+		reg = eval_reg_value(eval, op - DW_OP_breg0);
+		eval_push(eval, reg + (uint64_t)pm_reader_sleb(reader));
 	} else if (op == DW_OP_bregx) {
-		reg = reg_value(eval, pm_reader_uleb(reader));
-		push(eval, reg + (uint64_t)pm_reader_sleb(reader));
+		reg = eval_reg_value(eval, pm_reader_uleb(reader));
+		eval_push(eval, reg + (uint64_t)pm_reader_sleb(reader));
 	} else if (op == DW_OP_addr || (op >= DW_OP_const1u && op <= DW_OP_consts)) {
-		push_constant(eval, op);
+		eval_push_constant(eval, op);
 	} else if (op == DW_OP_deref) {
-		deref(eval, eval->arch->word_bytes);
+		eval_deref(eval, eval->arch->word_bytes);
 	} else if (op == DW_OP_deref_size) {
-		deref(eval, pm_reader_u8(reader));
+		eval_deref(eval, pm_reader_u8(reader));
 	} else if (op == DW_OP_abs) {
-		reg = pop(eval);
-		push(eval, as_signed(eval, reg) < 0 ? 0 - reg : reg);
+		reg = eval_pop(eval);
+		eval_push(eval, eval_as_signed(eval, reg) < 0 ? 0 - reg : reg);
 	} else if (op == DW_OP_neg) {
-		push(eval, 0 - pop(eval));
+		eval_push(eval, 0 - eval_pop(eval));
 	} else if (op == DW_OP_not) {
-		push(eval, ~pop(eval));
+		eval_push(eval, ~eval_pop(eval));
 	} else if (op == DW_OP_plus_uconst) {
-		reg = pop(eval);
-		push(eval, reg + pm_reader_uleb(reader));
+		reg = eval_pop(eval);
+		eval_push(eval, reg + pm_reader_uleb(reader));
 	} else if (op == DW_OP_call_frame_cfa && eval->input->cfa) {
-		push(eval, *eval->input->cfa);
+		eval_push(eval, *eval->input->cfa);
 	} else if ((op >= DW_OP_and && op <= DW_OP_xor) ||
 		   (op >= DW_OP_eq && op <= DW_OP_ne)) {
-		binary(eval, op);
+		eval_binary_op(eval, op);
 	} else {
-		run_stack_op(eval, op);
+		eval_run_stack_op(eval, op);
 	}
 }
 
-static bool take_work(uint32_t *left)
+static bool take_expression_work(uint32_t *left)
 {
 	if (left && *left == 0)
 		return false;
@@ -324,17 +326,18 @@ bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 
 	pm_reader_init(&eval.reader, input->expr, input->len);
 	if (input->cfa)
-		push(&eval, *input->cfa);
+		eval_push(&eval, *input->cfa);
 	for (size_t steps = 0; pm_reader_left(&eval.reader) > 0 && !eval.failed;
 	     steps++) {
-		if (steps == PM_UNW_EXPR_STEPS_MAX || !take_work(input->work_left))
-			fail(&eval, PM_UNW_STOP_BAD_CFI);
+		if (steps == PM_UNW_EXPR_STEPS_MAX ||
+		    !take_expression_work(input->work_left))
+			eval_fail(&eval, PM_UNW_STOP_BAD_CFI);
 		else
-			run_op(&eval, pm_reader_u8(&eval.reader));
+			eval_run_op(&eval, pm_reader_u8(&eval.reader));
 	}
 	if (eval.reader.failed)
-		fail(&eval, PM_UNW_STOP_BAD_CFI);
-	top = peek(&eval, 0);
+		eval_fail(&eval, PM_UNW_STOP_BAD_CFI);
+	top = eval_peek(&eval, 0);
 	if (eval.failed)
 		*stop = eval.stop;
 	else

@@ -8,8 +8,8 @@
 /* ---- code ----------------------------------------------------------------------------- */
 
 /* Reads bytes of the code at avma @address; false if there is no file to read from. */
-static bool read_code(const struct pm_unw_map *map, uint64_t address, void *ret,
-		      size_t len)
+static bool read_code_at(const struct pm_unw_map *map, uint64_t address, void *ret,
+			 size_t len)
 {
 	return map && map->module &&
 	       pm_unw_module_read(map->module, address - map->bias, ret, len);
@@ -23,7 +23,7 @@ bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *
 	if (map && !map->module)
 		return space->read_code &&
 		       space->read_code(space->read_code_user, address, ret, len);
-	return read_code(map, address, ret, len);
+	return read_code_at(map, address, ret, len);
 }
 
 enum {
@@ -67,14 +67,14 @@ static bool x86_ends_with_call(const uint8_t code[X86_CALL_BYTES_MAX], size_t ha
 	return false;
 }
 
-static bool x86_follows_call(const struct pm_unw_map *map, uint64_t end)
+static bool does_x86_call_precede(const struct pm_unw_map *map, uint64_t end)
 {
 	uint8_t code[X86_CALL_BYTES_MAX];
 	size_t have = sizeof(code);
 
 	/* At the start of a segment, fewer bytes may be readable than the longest call
 	 * has. */
-	while (!read_code(map, end - have, code + sizeof(code) - have, have))
+	while (!read_code_at(map, end - have, code + sizeof(code) - have, have))
 		if (--have < 2)
 			return false;
 	return x86_ends_with_call(code, have);
@@ -87,36 +87,36 @@ static bool a64_is_call(uint32_t code)
 	       (code & 0xfffff81f) == 0xd63f081f || (code & 0xfffff800) == 0xd73f0800;
 }
 
-static bool a64_follows_call(const struct pm_unw_map *map, uint64_t address)
+static bool does_a64_call_precede(const struct pm_unw_map *map, uint64_t address)
 {
 	uint32_t code;
 
-	return address % 4 == 0 && read_code(map, address - 4, &code, 4) &&
+	return address % 4 == 0 && read_code_at(map, address - 4, &code, 4) &&
 	       a64_is_call(code);
 }
 
 /* @map is the mapping of @address - 1. */
-static bool follows_call(enum pm_unw_arch arch, const struct pm_unw_map *map,
-			 uint64_t address)
+static bool does_call_precede(enum pm_unw_arch arch, const struct pm_unw_map *map,
+			      uint64_t address)
 {
 	/* Memory without a file cannot be read; assume a call. */
 	if (!map || !map->module)
 		return map;
-	return arch == PM_UNW_AARCH64 ? a64_follows_call(map, address)
-				      : x86_follows_call(map, address);
+	return arch == PM_UNW_AARCH64 ? does_a64_call_precede(map, address)
+				      : does_x86_call_precede(map, address);
 }
 
 bool pm_unw_ends_with_call(struct pm_unw_module *module, uint64_t svma)
 {
 	const struct pm_unw_map map = { .module = module };
 
-	return follows_call(module->arch, &map, svma + 1);
+	return does_call_precede(module->arch, &map, svma + 1);
 }
 
 bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address)
 {
-	return follows_call(state->regs.arch,
-			    pm_unw_space_find(state->space, address - 1), address);
+	return does_call_precede(state->regs.arch,
+				 pm_unw_space_find(state->space, address - 1), address);
 }
 
 /* What the code around the pc shows about x30. */
@@ -155,14 +155,14 @@ static bool a64_link_after(uint32_t code, enum a64_link *ret)
 
 /* Whether a function starts with this instruction. If it is the next to run, no frame
  * exists yet. */
-static bool a64_begins(uint32_t code)
+static bool does_a64_function_start(uint32_t code)
 {
 	return code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
 	       code == 0xa9bf7bf0 || (code & 0xffc07fff) == 0xa9807bfd ||
 	       (code & 0xff8003ff) == 0xd10003ff;
 }
 
-static enum a64_link a64_link_of(const struct pm_unw_state *state)
+static enum a64_link find_a64_link_state(const struct pm_unw_state *state)
 {
 	enum {
 		INSTRUCTIONS_MAX = 64 /* back to the last that shows it */
@@ -171,10 +171,10 @@ static enum a64_link a64_link_of(const struct pm_unw_state *state)
 	enum a64_link link = A64_LINK_LIVE;
 	uint32_t code;
 
-	if (read_code(state->map, pc, &code, 4) && a64_begins(code))
+	if (read_code_at(state->map, pc, &code, 4) && does_a64_function_start(code))
 		return A64_LINK_LIVE;
 	for (uint64_t i = 1; i <= INSTRUCTIONS_MAX; i++)
-		if (!read_code(state->map, pc - i * 4, &code, 4) ||
+		if (!read_code_at(state->map, pc - i * 4, &code, 4) ||
 		    a64_link_after(code, &link))
 			break;
 	return link;
@@ -251,14 +251,14 @@ static const struct trampoline {
 };
 
 /* Whether a signal handler returns to the code at @address. */
-static bool is_trampoline(enum pm_unw_arch arch, const struct pm_unw_map *map,
-			  uint64_t address)
+static bool is_trampoline_at(enum pm_unw_arch arch, const struct pm_unw_map *map,
+			     uint64_t address)
 {
 	uint8_t code[sizeof(trampolines[0].code)];
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++)
 		if (trampolines[i].arch == arch &&
-		    read_code(map, address, code, trampolines[i].code_len) &&
+		    read_code_at(map, address, code, trampolines[i].code_len) &&
 		    memcmp(code, trampolines[i].code, trampolines[i].code_len) == 0)
 			return true;
 	return false;
@@ -278,14 +278,14 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 	if (slot && slot->returns != PM_UNW_RETURNS_UNKNOWN)
 		return slot->returns == PM_UNW_RETURNS_YES;
 	pm_unw_take_work(unwinder->work_left, PM_UNW_COST_READ);
-	ret = follows_call(arch, map, address) ||
-	      is_trampoline(arch, pm_unw_space_find(space, address), address);
+	ret = does_call_precede(arch, map, address) ||
+	      is_trampoline_at(arch, pm_unw_space_find(space, address), address);
 	if (slot)
 		slot->returns = ret ? PM_UNW_RETURNS_YES : PM_UNW_RETURNS_NO;
 	return ret;
 }
 
-static bool is_return_address(const struct pm_unw_state *state, uint64_t address)
+static bool is_address_after_call(const struct pm_unw_state *state, uint64_t address)
 {
 	return pm_unw_is_return(state->unwinder, state->regs.arch, state->space,
 				pm_unw_space_find(state->space, address - 1), address);
@@ -306,10 +306,10 @@ static bool is_return_of_leaf(const struct pm_unw_state *state, uint64_t address
 	if (map && !map->module &&
 	    pm_unw_read_code(state->space, address - sizeof(code), code, sizeof(code)))
 		return x86_ends_with_call(code, sizeof(code));
-	return is_return_address(state, address);
+	return is_address_after_call(state, address);
 }
 
-static bool step_by_exit(struct pm_unw_state *state, const struct pm_unw_row *row)
+static bool step_by_exit_row(struct pm_unw_state *state, const struct pm_unw_row *row)
 {
 	struct pm_unw_state caller = *state;
 	enum pm_unw_stop ignored;
@@ -326,7 +326,7 @@ static bool step_by_exit(struct pm_unw_state *state, const struct pm_unw_row *ro
  * The interrupted function has not saved its return address, or not yet: it is on top of
  * the stack or in the link register.
  */
-static bool step_leaf(struct pm_unw_state *state)
+static bool step_leaf_function(struct pm_unw_state *state)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
@@ -341,7 +341,7 @@ static bool step_leaf(struct pm_unw_state *state)
 	if (regs->arch == PM_UNW_X86_64 && state->map) {
 		switch (pm_unw_exit_find(state, &row)) {
 		case PM_UNW_EXIT_BY_ROW:
-			return step_by_exit(state, &row);
+			return step_by_exit_row(state, &row);
 		case PM_UNW_EXIT_BY_FP:
 		case PM_UNW_EXIT_ELSEWHERE:
 			return false;
@@ -353,7 +353,7 @@ static bool step_leaf(struct pm_unw_state *state)
 	if (state->map && !state->map->module)
 		return false;
 	if (arch->ra_is_link) {
-		link = a64_link_of(state);
+		link = find_a64_link_state(state);
 		if (!(regs->known >> arch->ra & 1) || link == A64_LINK_SAVED)
 			return false;
 		pc = pm_unw_strip_pac(state->space, regs->value[arch->ra]);
@@ -363,7 +363,7 @@ static bool step_leaf(struct pm_unw_state *state)
 		sp = (sp + arch->word_bytes) & arch->address_mask;
 	}
 	to = pm_unw_space_find(state->space, pc - 1);
-	if (!to || !to->module || !is_return_address(state, pc))
+	if (!to || !to->module || !is_address_after_call(state, pc))
 		return false;
 	regs->value[arch->sp] = link == A64_LINK_PAIRED ? sp + PM_UNW_PAIR_BYTES : sp;
 	regs->value[arch->pc] = pc;
@@ -378,7 +378,7 @@ static bool step_leaf(struct pm_unw_state *state)
  * The same for a caller. Only for code of a file: generated code has frame pointers, and
  * its calls need not return to the code after them.
  */
-static bool step_by_code(struct pm_unw_state *state)
+static bool step_by_exit_code(struct pm_unw_state *state)
 {
 	struct pm_unw_row row;
 
@@ -387,11 +387,11 @@ static bool step_by_code(struct pm_unw_state *state)
 	       pm_unw_map_has_cfi(state->map, state->regs.arch) &&
 	       (state->regs.known >> state->arch->sp & 1) &&
 	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_BY_ROW &&
-	       step_by_exit(state, &row);
+	       step_by_exit_row(state, &row);
 }
 
 /* Whether the callers are on another stack than the one that the stack pointer points at. */
-static bool is_elsewhere(const struct pm_unw_state *state)
+static bool is_caller_on_other_stack(const struct pm_unw_state *state)
 {
 	struct pm_unw_row row;
 
@@ -401,7 +401,7 @@ static bool is_elsewhere(const struct pm_unw_state *state)
 }
 
 /* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
-static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
+static bool step_frame_pointer(struct pm_unw_state *state, enum pm_unw_stop *stop)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
@@ -423,7 +423,7 @@ static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 	 * pointer. */
 	if (pc == 0 ? caller_fp != 0 || !state->map ||
 			      (state->map->module && state->how != PM_UNW_HOW_FP)
-		    : !is_return_address(state, pc)) {
+		    : !is_address_after_call(state, pc)) {
 		*stop = PM_UNW_STOP_NO_CFI;
 		return false;
 	}
@@ -440,9 +440,9 @@ static bool step_fp(struct pm_unw_state *state, enum pm_unw_stop *stop)
 
 /* ---- the ladder ----------------------------------------------------------------------- */
 
-static bool read_context(const struct trampoline *trampoline,
-			 const struct pm_unw_state *state, uint64_t at,
-			 struct pm_unw_regs *ret)
+static bool read_trampoline_context(const struct trampoline *trampoline,
+				    const struct pm_unw_state *state, uint64_t at,
+				    struct pm_unw_regs *ret)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	enum pm_unw_stop ignored;
@@ -462,13 +462,13 @@ static bool read_context(const struct trampoline *trampoline,
 }
 
 /* Whether the trampoline is around the pc, which is @offset bytes into it. */
-static bool is_around(const struct trampoline *trampoline,
-		      const struct pm_unw_state *state, uint64_t offset)
+static bool is_trampoline_around_pc(const struct trampoline *trampoline,
+				    const struct pm_unw_state *state, uint64_t offset)
 {
 	uint8_t code[sizeof(trampoline->code)];
 
-	return read_code(state->map, state->regs.value[state->arch->pc] - offset, code,
-			 trampoline->code_len) &&
+	return read_code_at(state->map, state->regs.value[state->arch->pc] - offset, code,
+			    trampoline->code_len) &&
 	       memcmp(code, trampoline->code, trampoline->code_len) == 0;
 }
 
@@ -478,7 +478,7 @@ static bool is_around(const struct trampoline *trampoline,
  * number. Without this check, the first instruction of a function that follows without
  * padding would match, as musl's __sigsetjmp does.
  */
-static bool is_in_call(const struct pm_unw_state *state)
+static bool is_pc_in_call(const struct pm_unw_state *state)
 {
 	static const uint8_t regs[PM_UNW_ARCH_COUNT] = { [PM_UNW_X86_64] = 2, /* rcx */
 							 [PM_UNW_I386] = 0, /* eax */
@@ -499,18 +499,20 @@ static bool is_in_call(const struct pm_unw_state *state)
  * the system call the pc is after the last byte, which CFI does not cover, because
  * execution never gets there.
  */
-static bool step_by(const struct trampoline *trampoline, struct pm_unw_state *state)
+static bool step_by_trampoline(const struct trampoline *trampoline,
+			       struct pm_unw_state *state)
 {
 	struct pm_unw_regs caller = { .arch = state->regs.arch };
 	uint64_t at = state->regs.value[state->arch->sp] + trampoline->at;
 
 	for (uint64_t offset = 0; offset <= (state->first ? trampoline->code_len : 0);
 	     offset++) {
-		if (!is_around(trampoline, state, offset) ||
-		    (offset == trampoline->code_len && !is_in_call(state)))
+		if (!is_trampoline_around_pc(trampoline, state, offset) ||
+		    (offset == trampoline->code_len && !is_pc_in_call(state)))
 			continue;
-		if (!read_context(trampoline, state,
-				  at - (offset > 0 ? trampoline->popped : 0), &caller))
+		if (!read_trampoline_context(trampoline, state,
+					     at - (offset > 0 ? trampoline->popped : 0),
+					     &caller))
 			return false;
 		state->regs = caller;
 		state->interrupted = true;
@@ -525,7 +527,7 @@ bool pm_unw_step_trampoline(struct pm_unw_state *state)
 		return false;
 	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++)
 		if (trampolines[i].arch == state->regs.arch &&
-		    step_by(&trampolines[i], state))
+		    step_by_trampoline(&trampolines[i], state))
 			return true;
 	return false;
 }
@@ -565,7 +567,7 @@ bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 	pm_unw_take_work(state->work_left, PM_UNW_COST_STEP);
 	state->interrupted = false;
 	*how = PM_UNW_HOW_LEAF;
-	if (step_leaf(state))
+	if (step_leaf_function(state))
 		return true;
 	/* Checked only after the leaf step: the vDSO of i386 has __kernel_vsyscall as its
 	 * entry point, and functions that _start calls may be right behind it. */
@@ -576,19 +578,19 @@ bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 		return false;
 	}
 	fp = state->regs.value[state->arch->fp];
-	if (step_by_code(state)) {
+	if (step_by_exit_code(state)) {
 		bool is_pair = state->regs.value[state->arch->sp] ==
 			       fp + 2 * state->arch->word_bytes;
 
 		*how = is_pair ? PM_UNW_HOW_FP : PM_UNW_HOW_CODE;
 		return true;
 	}
-	if (is_elsewhere(state)) {
+	if (is_caller_on_other_stack(state)) {
 		*stop = PM_UNW_STOP_OTHER_STACK;
 		return false;
 	}
 	*how = PM_UNW_HOW_FP;
-	if (step_fp(state, stop))
+	if (step_frame_pointer(state, stop))
 		return true;
 	*how = PM_UNW_HOW_START;
 	return pm_unw_step_to_start(state, stop);

@@ -6,7 +6,8 @@
 
 /* ---- encoded pointers (LSB 10.5.1) ---------------------------------------------------- */
 
-static uint64_t read_word(const struct pm_unw_arch_info *arch, struct pm_reader *reader)
+static uint64_t read_reader_word(const struct pm_unw_arch_info *arch,
+				 struct pm_reader *reader)
 {
 	return arch->word_bytes == 4 ? pm_reader_u32(reader) : pm_reader_u64(reader);
 }
@@ -19,7 +20,7 @@ uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
 
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
-		value = read_word(arch, reader);
+		value = read_reader_word(arch, reader);
 		break;
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
@@ -91,8 +92,8 @@ struct entry {
 	bool is_cie;
 };
 
-static bool is_debug(const struct pm_unw_module *module,
-		     const struct pm_unw_region *region)
+static bool is_debug_region(const struct pm_unw_module *module,
+			    const struct pm_unw_region *region)
 {
 	return region == &module->debug_frame;
 }
@@ -103,10 +104,10 @@ static bool is_debug(const struct pm_unw_module *module,
  * or -EBADMSG, also if the entry is longer than @len_max. Sets @next, except at the end
  * and if the length is invalid.
  */
-static int read_entry(struct pm_unw_module *module, struct pm_unw_region *region,
-		      size_t offset, size_t len_max, size_t *next, struct entry *ret)
+static int read_fde_entry(struct pm_unw_module *module, struct pm_unw_region *region,
+			  size_t offset, size_t len_max, size_t *next, struct entry *ret)
 {
-	bool debug = is_debug(module, region), is_64 = false;
+	bool debug = is_debug_region(module, region), is_64 = false;
 	const uint8_t *bytes = pm_unw_region_need(region, offset, 4);
 	struct pm_reader reader;
 	uint64_t length, id;
@@ -162,8 +163,8 @@ static void skip_personality(const struct pm_unw_arch_info *arch,
 }
 
 /* Reads the data of a 'z' augmentation (LSB 10.6.1.1.1), which is at @svma. */
-static bool read_augmentation(const char *letters, struct pm_reader *data, uint64_t svma,
-			      struct pm_unw_fde *ret)
+static bool read_cie_augmentation(const char *letters, struct pm_reader *data,
+				  uint64_t svma, struct pm_unw_fde *ret)
 {
 	for (; *letters && !data->failed; letters++) {
 		switch (*letters) {
@@ -194,14 +195,14 @@ static bool read_augmentation(const char *letters, struct pm_reader *data, uint6
 struct cie {
 	bool is_read;
 	size_t offset;
-	int rc; /* of read_cie() */
+	int rc; /* of read_cie_at() */
 	struct pm_unw_fde fde; /* the part common to its FDEs */
 	bool sized; /* the augmentation data is preceded by its length */
 };
 
 /* Reads the CIE's part of @ret. @sized: as in struct cie. */
-static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
-		    size_t offset, struct pm_unw_fde *ret, bool *sized)
+static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *region,
+		       size_t offset, struct pm_unw_fde *ret, bool *sized)
 {
 	struct pm_reader reader, data;
 	struct entry entry;
@@ -211,7 +212,7 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 	uint64_t size;
 	size_t unused, len;
 
-	if (read_entry(module, region, offset, CIE_BYTES_MAX, &unused, &entry) != 0 ||
+	if (read_fde_entry(module, region, offset, CIE_BYTES_MAX, &unused, &entry) != 0 ||
 	    !entry.is_cie)
 		return -EBADMSG;
 	len = (size_t)(entry.end - entry.body);
@@ -224,7 +225,7 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 		return -EBADMSG;
 	*sized = letters[0] == 'z';
 	if (strcmp(letters, "eh") == 0)
-		read_word(ret->arch, &reader); /* g++ 2's exception table */
+		read_reader_word(ret->arch, &reader); /* g++ 2's exception table */
 	else if (letters[0] != '\0' && !*sized)
 		return -EBADMSG;
 	if (version == 4 && (pm_reader_u8(&reader) != ret->arch->word_bytes ||
@@ -241,8 +242,9 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 		if (reader.failed)
 			return -EBADMSG;
 		pm_reader_init(&data, at, size);
-		if (!read_augmentation(letters + 1, &data,
-				       region->svma + (uint64_t)(at - region->data), ret))
+		if (!read_cie_augmentation(letters + 1, &data,
+					   region->svma + (uint64_t)(at - region->data),
+					   ret))
 			return -EBADMSG;
 	}
 	ret->initial = reader.data + reader.pos;
@@ -250,8 +252,8 @@ static int read_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 	return reader.failed ? -EBADMSG : 0;
 }
 
-static void use_cie(struct pm_unw_module *module, struct pm_unw_region *region,
-		    size_t offset, struct cie *cie)
+static void use_cie_of_fde(struct pm_unw_module *module, struct pm_unw_region *region,
+			   size_t offset, struct cie *cie)
 {
 	if (cie->is_read && cie->offset == offset)
 		return;
@@ -260,7 +262,7 @@ static void use_cie(struct pm_unw_module *module, struct pm_unw_region *region,
 			     .fde = { .arch = &pm_unw_arch_infos[module->arch],
 				      .region_svma = region->svma,
 				      .region_data = region->data } };
-	cie->rc = read_cie(module, region, offset, &cie->fde, &cie->sized);
+	cie->rc = read_cie_at(module, region, offset, &cie->fde, &cie->sized);
 }
 
 /* Reads the FDE at @offset into @ret; -ENOENT if it is a CIE. @cie: the last one used. */
@@ -272,13 +274,13 @@ static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *reg
 	struct pm_reader reader;
 	struct entry entry;
 	uint64_t size;
-	int rc = read_entry(module, region, offset, region->len, next, &entry);
+	int rc = read_fde_entry(module, region, offset, region->len, next, &entry);
 
 	if (rc != 0)
 		return rc;
 	if (entry.is_cie)
 		return -ENOENT;
-	use_cie(module, region, entry.cie, cie);
+	use_cie_of_fde(module, region, entry.cie, cie);
 	if (cie->rc != 0)
 		return cie->rc;
 	fde = cie->fde;
@@ -298,8 +300,8 @@ static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *reg
 	return 0;
 }
 
-static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
-		    size_t offset, struct pm_unw_fde *ret, size_t *next)
+static int read_fde_at(struct pm_unw_module *module, struct pm_unw_region *region,
+		       size_t offset, struct pm_unw_fde *ret, size_t *next)
 {
 	struct cie cie = { 0 };
 
@@ -308,7 +310,7 @@ static int read_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 
 /* ---- tables --------------------------------------------------------------------------- */
 
-static bool take_place_bytes(size_t bytes)
+static bool take_budget_for_places(size_t bytes)
 {
 	if (!pm_unw_budget_take(bytes))
 		return false;
@@ -319,7 +321,7 @@ static bool take_place_bytes(size_t bytes)
 	return false;
 }
 
-static void give_place_bytes(size_t bytes)
+static void give_back_budget_for_places(size_t bytes)
 {
 	atomic_fetch_sub(&places_bytes, bytes);
 	pm_unw_budget_give(bytes);
@@ -327,19 +329,20 @@ static void give_place_bytes(size_t bytes)
 
 void pm_unw_fde_table_release(struct pm_unw_fde_table *table)
 {
-	give_place_bytes(table->places.cap * sizeof(*table->places.data));
+	give_back_budget_for_places(table->places.cap * sizeof(*table->places.data));
 	pm_vec_release(&table->places);
 	*table = (struct pm_unw_fde_table){ 0 };
 }
 
 /* Grows the table to @cap places. Returns false, without any change, if it would exceed
  * the memory limit. */
-static bool resize_table(struct pm_unw_fde_table *table, size_t cap)
+static bool fde_table_resize(struct pm_unw_fde_table *table, size_t cap)
 {
 	size_t size = sizeof(*table->places.data), had = table->places.cap;
 	struct pm_unw_fde_place *data;
 
-	if (cap > PLACES_MAX || (cap > had && !take_place_bytes((cap - had) * size)))
+	if (cap > PLACES_MAX ||
+	    (cap > had && !take_budget_for_places((cap - had) * size)))
 		return false;
 	data = reallocarray(table->places.data, cap, size);
 	if (data)
@@ -347,20 +350,20 @@ static bool resize_table(struct pm_unw_fde_table *table, size_t cap)
 	if (data)
 		table->places.cap = cap;
 	if (data && cap < had)
-		give_place_bytes((had - cap) * size);
+		give_back_budget_for_places((had - cap) * size);
 	else if (!data && cap > had)
-		give_place_bytes((cap - had) * size);
+		give_back_budget_for_places((cap - had) * size);
 	return data;
 }
 
-static bool push_place(struct pm_unw_fde_table *table, const struct pm_unw_fde *fde,
-		       size_t offset)
+static bool fde_table_push_place(struct pm_unw_fde_table *table,
+				 const struct pm_unw_fde *fde, size_t offset)
 {
 	size_t cap = table->places.cap;
 	uint64_t len = fde->end - fde->start;
 
 	if (table->places.len == cap &&
-	    !resize_table(table, cap ? 2 * cap : PLACES_FIRST))
+	    !fde_table_resize(table, cap ? 2 * cap : PLACES_FIRST))
 		return false;
 	table->places.data[table->places.len++] = (struct pm_unw_fde_place){
 		.start = fde->start,
@@ -370,7 +373,7 @@ static bool push_place(struct pm_unw_fde_table *table, const struct pm_unw_fde *
 	return true;
 }
 
-static int by_start(const void *a, const void *b)
+static int compare_places_by_start(const void *a, const void *b)
 {
 	const struct pm_unw_fde_place *x = a, *y = b;
 
@@ -381,15 +384,17 @@ static int by_start(const void *a, const void *b)
  * Linkers leave the debug information of functions that they drop (--gc-sections,
  * COMDAT), with a start of 0. There may be code at 0, but of other functions.
  */
-static bool is_dropped(const struct pm_unw_code_span *code, const struct pm_unw_fde *fde)
+static bool is_function_dropped(const struct pm_unw_code_span *code,
+				const struct pm_unw_fde *fde)
 {
 	return fde->start == 0 || fde->start < code->start || fde->start >= code->end;
 }
 
 /* Collects all FDEs of a region in order of address, for regions without a sorted header
  * table. */
-static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
-		 struct pm_unw_fde_table *table)
+static void scan_region_for_fdes(struct pm_unw_module *module,
+				 struct pm_unw_region *region,
+				 struct pm_unw_fde_table *table)
 {
 	size_t offset = 0, next = 0, terminators = 0, entries = 0, bytes;
 	struct pm_unw_code_span code = pm_unw_module_code_span(module);
@@ -403,10 +408,11 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 		int rc = read_next_fde(module, region, offset, &cie, &fde, &next);
 
 		if (rc == 0 && fde.end > fde.start &&
-		    !(is_debug(module, region) && is_dropped(&code, &fde))) {
+		    !(is_debug_region(module, region) &&
+		      is_function_dropped(&code, &fde))) {
 			sorted &= len == 0 ||
 				  table->places.data[len - 1].start <= fde.start;
-			table->too_large = !push_place(table, &fde, offset);
+			table->too_large = !fde_table_push_place(table, &fde, offset);
 		}
 		if (rc == 1 || next <= offset || table->too_large ||
 		    (++entries % CANCEL_EVERY == 0 && pm_unw_is_cancelled(module)))
@@ -419,17 +425,17 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 	/* Nothing refers to the region, unless the header's table was used before it was
 	 * dropped. */
 	if (table->places.len == 0 && !table->too_large &&
-	    (is_debug(module, region) || module->hdr_count == 0))
+	    (is_debug_region(module, region) || module->hdr_count == 0))
 		pm_unw_region_forget(region);
 	if (table->places.len > 0)
-		resize_table(table, table->places.len);
+		fde_table_resize(table, table->places.len);
 	/* qsort(3) needs as much memory again. */
 	bytes = table->places.len * sizeof(*table->places.data);
 	if (!sorted && !table->too_large && !pm_unw_is_cancelled(module)) {
 		table->too_large = !pm_unw_budget_take(bytes);
 		if (!table->too_large) {
 			qsort(table->places.data, table->places.len,
-			      sizeof(*table->places.data), by_start);
+			      sizeof(*table->places.data), compare_places_by_start);
 			pm_unw_budget_give(bytes);
 		}
 	}
@@ -442,19 +448,19 @@ static void scan(struct pm_unw_module *module, struct pm_unw_region *region,
 const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module)
 {
 	pm_unw_fde_table_release(&module->eh_scanned);
-	scan(module, &module->eh_frame, &module->eh_scanned);
+	scan_region_for_fdes(module, &module->eh_frame, &module->eh_scanned);
 	return &module->eh_scanned;
 }
 
 void pm_unw_fde_scan_debug(struct pm_unw_module *module)
 {
 	pm_unw_fde_table_release(&module->debug_scanned);
-	scan(module, &module->debug_frame, &module->debug_scanned);
+	scan_region_for_fdes(module, &module->debug_frame, &module->debug_scanned);
 }
 
-static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *region,
-			struct pm_unw_fde_table *table, uint64_t svma,
-			struct pm_unw_fde *ret)
+static int find_fde_in_scanned(struct pm_unw_module *module, struct pm_unw_region *region,
+			       struct pm_unw_fde_table *table, uint64_t svma,
+			       struct pm_unw_fde *ret)
 {
 	size_t low = 0, high, next;
 	int rc;
@@ -463,12 +469,12 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 		return -ENOENT;
 	if (!table->scanned && (module->task || !pm_unw_may_now(module, region->len)))
 		return pm_unw_do_later(module,
-				       is_debug(module, region)
+				       is_debug_region(module, region)
 					       ? PM_UNW_WANTED_DEBUG_TABLE
 					       : PM_UNW_WANTED_EH_TABLE,
 				       -1);
 	if (!table->scanned)
-		scan(module, region, table);
+		scan_region_for_fdes(module, region, table);
 	if (table->too_large)
 		return -EFBIG;
 	for (high = table->places.len; low < high;) {
@@ -481,7 +487,7 @@ static int find_scanned(struct pm_unw_module *module, struct pm_unw_region *regi
 	}
 	if (low == 0)
 		return -ENOENT;
-	rc = read_fde(module, region, table->places.data[low - 1].offset, ret, &next);
+	rc = read_fde_at(module, region, table->places.data[low - 1].offset, ret, &next);
 	/* The file may have changed since the other thread read it. */
 	if (rc == 0 && (svma < ret->start || svma >= ret->end))
 		return -ENOENT;
@@ -498,7 +504,7 @@ static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
 	struct pm_unw_fde behind;
 	size_t next;
 
-	if (read_fde(module, &module->eh_frame, offset, &behind, &next) != 0 ||
+	if (read_fde_at(module, &module->eh_frame, offset, &behind, &next) != 0 ||
 	    behind.start != fde->start || behind.end <= behind.start)
 		return false;
 	*fde = behind;
@@ -526,7 +532,7 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 		memcpy(&relative, pair + 4, 4);
 		offset = hdr->svma + (uint64_t)(int64_t)relative - module->eh_frame.svma;
 		if (offset >= module->eh_frame.len ||
-		    read_fde(module, &module->eh_frame, offset, &fde, &next) != 0 ||
+		    read_fde_at(module, &module->eh_frame, offset, &fde, &next) != 0 ||
 		    fde.start != hdr->svma + (uint64_t)(int64_t)start)
 			return -EBADMSG;
 		if (fde.end > fde.start || read_behind_empty(module, next, &fde) ||
@@ -540,8 +546,8 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 }
 
 /* Searches the sorted table of .eh_frame_hdr: pairs of 32-bit offsets from the header. */
-static int find_in_hdr(struct pm_unw_module *module, uint64_t svma,
-		       struct pm_unw_fde *ret)
+static int find_fde_in_hdr(struct pm_unw_module *module, uint64_t svma,
+			   struct pm_unw_fde *ret)
 {
 	struct pm_unw_region *hdr = &module->eh_frame_hdr;
 	size_t low = 0, high = module->hdr_count;
@@ -601,13 +607,13 @@ static bool is_table_sound(struct pm_unw_module *module)
  * Searches the header's table. If the table turns out to be wrong, it is dropped and the
  * whole section is scanned.
  */
-static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
-			    struct pm_unw_fde *ret)
+static int find_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
+				struct pm_unw_fde *ret)
 {
 	int rc = -ENOENT, scan_rc;
 
 	if (module->hdr_table) {
-		rc = find_in_hdr(module, svma, ret);
+		rc = find_fde_in_hdr(module, svma, ret);
 		if (rc == 0 || (rc == -ENOENT && is_table_sound(module)))
 			return rc;
 		/* The table may be correct: memory was too short to read it. */
@@ -618,7 +624,8 @@ static int find_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 		 * results. */
 		pm_unw_module_renew(module);
 	}
-	scan_rc = find_scanned(module, &module->eh_frame, &module->eh_scanned, svma, ret);
+	scan_rc = find_fde_in_scanned(module, &module->eh_frame, &module->eh_scanned,
+				      svma, ret);
 	return scan_rc == -ENOENT ? rc : scan_rc;
 }
 
@@ -642,8 +649,9 @@ static size_t hdr_end(struct pm_unw_module *module)
 		if (offset < region->len && offset > last)
 			last = offset;
 	}
-	return read_entry(module, region, last, region->len, &next, &entry) == 0 ? next
-										 : last;
+	return read_fde_entry(module, region, last, region->len, &next, &entry) == 0
+		       ? next
+		       : last;
 }
 
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
@@ -654,7 +662,7 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 
 	if (!region->open_ended)
 		return region->len;
-	while (read_entry(module, region, offset, region->len, &next, &entry) == 0 &&
+	while (read_fde_entry(module, region, offset, region->len, &next, &entry) == 0 &&
 	       next > offset)
 		offset = next;
 	/* The table may refer to entries after a terminator in the middle. */
@@ -663,27 +671,28 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 }
 
 /* Whether result @rc of one part of the file means that no other part is searched. */
-static bool is_answer(int rc)
+static bool is_final_answer(int rc)
 {
 	return rc == 0 || rc == -ENOBUFS || rc == -EINPROGRESS;
 }
 
-static int find_fde(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)
+static int find_fde_in_module(struct pm_unw_module *module, uint64_t svma,
+			      struct pm_unw_fde *ret)
 {
-	int rc = find_in_eh_frame(module, svma, ret), filled, debug_rc;
+	int rc = find_fde_in_eh_frame(module, svma, ret), filled, debug_rc;
 
-	if (is_answer(rc))
+	if (is_final_answer(rc))
 		return rc;
 	filled = pm_unw_module_fill_gap(module);
 	if (filled == -EINPROGRESS)
 		return filled;
 	if (filled == 1) {
-		rc = find_in_eh_frame(module, svma, ret);
-		if (is_answer(rc))
+		rc = find_fde_in_eh_frame(module, svma, ret);
+		if (is_final_answer(rc))
 			return rc;
 	}
-	debug_rc = find_scanned(module, &module->debug_frame, &module->debug_scanned,
-				svma, ret);
+	debug_rc = find_fde_in_scanned(module, &module->debug_frame,
+				       &module->debug_scanned, svma, ret);
 	return debug_rc == -ENOENT ? rc : debug_rc;
 }
 
@@ -692,7 +701,7 @@ int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_f
 	int rc;
 
 	pm_unw_task_settle(module);
-	rc = find_fde(module, svma, ret);
+	rc = find_fde_in_module(module, svma, ret);
 	module->was_pending |= rc == -EINPROGRESS;
 	return rc;
 }

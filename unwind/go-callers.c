@@ -30,7 +30,7 @@ static int32_t read_displacement(const uint8_t *code)
 }
 
 /* The target of the direct call before @svma; 0: there is none. */
-static uint64_t target_of_call(struct pm_unw_module *module, uint64_t svma)
+static uint64_t find_target_of_call(struct pm_unw_module *module, uint64_t svma)
 {
 	uint8_t code[CALL_BYTES];
 
@@ -40,7 +40,7 @@ static uint64_t target_of_call(struct pm_unw_module *module, uint64_t svma)
 	return svma + (uint64_t)(int64_t)read_displacement(code + 1);
 }
 
-static bool is_entry(const struct pm_go_table *table, uint64_t svma)
+static bool is_go_function_entry(const struct pm_go_table *table, uint64_t svma)
 {
 	struct pm_go_function function;
 
@@ -49,18 +49,18 @@ static bool is_entry(const struct pm_go_table *table, uint64_t svma)
 
 /* The function that the instruction loads, by its address or by that of a variable which
  * holds its address; 0: none. */
-static uint64_t function_loaded(struct pm_unw_module *module, const uint8_t *code,
-				uint64_t svma)
+static uint64_t find_function_loaded(struct pm_unw_module *module, const uint8_t *code,
+				     uint64_t svma)
 {
 	uint64_t address, value;
 
 	if ((code[0] & 0xfb) != 0x48 || code[1] != 0x8d || (code[2] & 0xc7) != 0x05)
 		return 0;
 	address = svma + LEA_BYTES + (uint64_t)(int64_t)read_displacement(code + 3);
-	if (is_entry(&module->go->table, address))
+	if (is_go_function_entry(&module->go->table, address))
 		return address;
 	return pm_unw_module_read(module, address, &value, sizeof(value)) &&
-			       is_entry(&module->go->table, value)
+			       is_go_function_entry(&module->go->table, value)
 		       ? value
 		       : 0;
 }
@@ -70,9 +70,9 @@ static uint64_t function_loaded(struct pm_unw_module *module, const uint8_t *cod
  * @to, or else the only such call where @run is the last function loaded before it. 0:
  * the code does not show it.
  */
-static uint64_t find_call(struct pm_unw_module *module,
-			  const struct pm_go_function *caller, uint64_t to, uint64_t run,
-			  bool is_certain)
+static uint64_t find_go_call(struct pm_unw_module *module,
+			     const struct pm_go_function *caller, uint64_t to,
+			     uint64_t run, bool is_certain)
 {
 	size_t len = caller->end - caller->entry, calls = 0, loaded_calls = 0;
 	uint64_t last = 0, last_loaded = 0, loaded = 0;
@@ -86,7 +86,7 @@ static uint64_t find_call(struct pm_unw_module *module,
 	for (size_t i = 0; i + CALL_BYTES <= len; i++) {
 		uint64_t svma = caller->entry + i, function;
 
-		function = function_loaded(module, code + i, svma);
+		function = find_function_loaded(module, code + i, svma);
 		if (function != 0)
 			loaded = function;
 		if (code[i] != 0xe8 ||
@@ -123,8 +123,9 @@ static size_t len_of_outer_name(const char *name)
 }
 
 /* Finds the function of the runtime in which @run is defined. */
-static bool find_outer(const struct pm_go_table *table, const struct pm_go_function *run,
-		       struct pm_go_function *ret)
+static bool find_outer_function(const struct pm_go_table *table,
+				const struct pm_go_function *run,
+				struct pm_go_function *ret)
 {
 	const char *name = pm_go_name(table, run);
 	size_t len = name ? len_of_outer_name(name) : 0;
@@ -148,12 +149,12 @@ static bool find_outer(const struct pm_go_table *table, const struct pm_go_funct
  * address @svma calls the function that contains it. For the first call of a goroutine of
  * the runtime, the name of @run shows this function.
  */
-static uint64_t find_switch(struct pm_unw_module *module, uint64_t to,
-			    const struct pm_go_function *run, uint64_t svma,
-			    bool is_first)
+static uint64_t find_stack_switch(struct pm_unw_module *module, uint64_t to,
+				  const struct pm_go_function *run, uint64_t svma,
+				  bool is_first)
 {
 	struct pm_unw_go *go = module->go;
-	uint64_t target = is_first ? 0 : target_of_call(module, svma);
+	uint64_t target = is_first ? 0 : find_target_of_call(module, svma);
 	struct pm_unw_go_switch *kept =
 		&go->switches[pm_hash_mix(target, run->entry) % PM_UNW_GO_SWITCHES];
 	struct pm_go_function caller;
@@ -168,14 +169,14 @@ static uint64_t find_switch(struct pm_unw_module *module, uint64_t to,
 		/* A search compares all names. A file with more of them than the runtime
 		 * has is not from Go. */
 		is_known = go->searches < PM_UNW_GO_SEARCHES_MAX &&
-			   find_outer(&go->table, run, &caller);
+			   find_outer_function(&go->table, run, &caller);
 		go->searches++;
 	} else {
 		is_known = pm_go_find(&go->table, target, &caller) == 0 &&
 			   caller.entry == target;
 	}
 	if (is_known)
-		kept->call = find_call(module, &caller, to, run->entry, !is_first);
+		kept->call = find_go_call(module, &caller, to, run->entry, !is_first);
 	return kept->call;
 }
 
@@ -191,9 +192,10 @@ static bool is_goexit(const struct pm_go_table *table,
 }
 
 /* Whether the instruction before return address @svma may have called @callee. */
-static bool may_call(struct pm_unw_module *module, uint64_t svma, uint64_t callee)
+static bool may_instruction_call(struct pm_unw_module *module, uint64_t svma,
+				 uint64_t callee)
 {
-	uint64_t target = target_of_call(module, svma);
+	uint64_t target = find_target_of_call(module, svma);
 
 	return target == callee ||
 	       (target == 0 && pm_unw_ends_with_call(module, svma - 1));
@@ -214,13 +216,13 @@ static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *re
 }
 
 /* The return address in @module, whose mapping is @map, as svma; 0: it lies outside. */
-static uint64_t svma_in(const struct pm_unw_map *map, uint64_t address)
+static uint64_t svma_in_map(const struct pm_unw_map *map, uint64_t address)
 {
 	return address - map->start < map->end - map->start ? address - map->bias : 0;
 }
 
-static struct pm_unw_frame frame_of(const struct pm_unw_map *map, uint64_t svma,
-				    enum pm_unw_how how)
+static struct pm_unw_frame make_go_frame(const struct pm_unw_map *map, uint64_t svma,
+					 enum pm_unw_how how)
 {
 	uint64_t pc = svma + map->bias;
 
@@ -234,9 +236,9 @@ static struct pm_unw_frame frame_of(const struct pm_unw_map *map, uint64_t svma,
  * of its own. @below is the frame that @to called, and @svma the goroutine's first return
  * address.
  */
-static uint64_t find_hidden(const struct pm_unw_map *map, uint64_t to,
-			    const struct pm_unw_frame *below, uint64_t svma,
-			    bool is_first)
+static uint64_t find_hidden_return(const struct pm_unw_map *map, uint64_t to,
+				   const struct pm_unw_frame *below, uint64_t svma,
+				   bool is_first)
 {
 	struct pm_go_function run = { 0 };
 	struct pm_unw_module *module = map->module;
@@ -245,7 +247,7 @@ static uint64_t find_hidden(const struct pm_unw_map *map, uint64_t to,
 	if (below->map != map ||
 	    pm_go_find(&module->go->table, below->lookup - map->bias, &run) < 0)
 		run = (struct pm_go_function){ 0 };
-	return find_switch(module, to, &run, svma, is_first);
+	return find_stack_switch(module, to, &run, svma, is_first);
 }
 
 size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
@@ -265,24 +267,24 @@ size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
 		return 0;
 	for (size_t i = find_goroutine(last, returns, returns_len);
 	     i < returns_len && count + 2 <= max && !is_last; i++) {
-		uint64_t svma = svma_in(map, returns[i]);
+		uint64_t svma = svma_in_map(map, returns[i]);
 		struct pm_go_function function;
 
 		if (svma == 0 || pm_go_find(&module->go->table, svma - 1, &function) < 0)
 			return 0;
 		is_last = is_goexit(&module->go->table, &function);
-		if (count == 0 && target_of_call(module, svma) != callee.entry) {
-			uint64_t call =
-				find_hidden(map, callee.entry, last - 1, svma, is_last);
+		if (count == 0 && find_target_of_call(module, svma) != callee.entry) {
+			uint64_t call = find_hidden_return(map, callee.entry, last - 1,
+							   svma, is_last);
 
 			if (call == 0 ||
 			    pm_go_find(&module->go->table, call - 1, &callee) < 0)
 				return 0;
-			ret[count++] = frame_of(map, call, PM_UNW_HOW_CODE);
+			ret[count++] = make_go_frame(map, call, PM_UNW_HOW_CODE);
 		}
-		if (!is_last && !may_call(module, svma, callee.entry))
+		if (!is_last && !may_instruction_call(module, svma, callee.entry))
 			return 0;
-		ret[count++] = frame_of(map, svma, PM_UNW_HOW_FP);
+		ret[count++] = make_go_frame(map, svma, PM_UNW_HOW_FP);
 		callee = function;
 	}
 	*rooted = is_last;

@@ -14,7 +14,7 @@
 
 /* ---- the table ------------------------------------------------------------------------- */
 
-static const uint8_t *file_bytes(void *user, uint64_t offset, size_t len)
+static const uint8_t *read_module_file_bytes(void *user, uint64_t offset, size_t len)
 {
 	struct pm_unw_go *go = user;
 
@@ -30,7 +30,7 @@ void pm_unw_go_free(struct pm_unw_go *go)
 	free(go);
 }
 
-static uint64_t file_len(const struct pm_unw_module *module)
+static uint64_t find_go_file_len(const struct pm_unw_module *module)
 {
 	struct stat st;
 
@@ -44,11 +44,11 @@ static uint64_t file_len(const struct pm_unw_module *module)
 bool pm_unw_go_open(struct pm_unw_module *module)
 {
 	struct pm_unw_go *go = calloc(1, sizeof(*go));
-	const struct pm_go_file file = { file_bytes, go };
+	const struct pm_go_file file = { read_module_file_bytes, go };
 
 	if (!go)
 		return false;
-	pm_unw_region_open(module, &go->file, 0, 0, file_len(module));
+	pm_unw_region_open(module, &go->file, 0, 0, find_go_file_len(module));
 	if (go->file.len == 0 || pm_go_open(&go->table, &file) < 0) {
 		pm_unw_go_free(go);
 		return false;
@@ -58,7 +58,7 @@ bool pm_unw_go_open(struct pm_unw_module *module)
 }
 
 /* The size of the file's relocations, as the file itself states it. */
-static uint64_t relocs_bytes(const struct pm_unw_module *module)
+static uint64_t find_relocs_bytes(const struct pm_unw_module *module)
 {
 	Elf64_Dyn entries[256];
 	size_t len = module->dynamic_bytes < sizeof(entries) ? module->dynamic_bytes
@@ -75,7 +75,7 @@ static uint64_t relocs_bytes(const struct pm_unw_module *module)
 
 uint64_t pm_unw_go_cost(const struct pm_unw_module *module)
 {
-	uint64_t searched = 0, data = 0, relocs = relocs_bytes(module);
+	uint64_t searched = 0, data = 0, relocs = find_relocs_bytes(module);
 
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
@@ -99,7 +99,7 @@ void pm_unw_go_set_fd(struct pm_unw_go *go, int fd)
 
 /* A suffix in the linker's names distinguishes two calling conventions of one
  * function. */
-static bool is_named(const char *name, const char *wanted)
+static bool is_go_name(const char *name, const char *wanted)
 {
 	size_t len = strlen(wanted);
 
@@ -107,17 +107,17 @@ static bool is_named(const char *name, const char *wanted)
 	       (name[len] == '\0' || strcmp(name + len, ".abi0") == 0);
 }
 
-static bool is_any_of(const char *name, const char *const *names, size_t len)
+static bool is_any_go_name(const char *name, const char *const *names, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (is_named(name, names[i]))
+		if (is_go_name(name, names[i]))
 			return true;
 	return false;
 }
 
 /* The code to which a signal handler returns is recognized by its bytes; see
  * fallback.c. */
-static bool is_signal_return(const char *name)
+static bool is_go_signal_return(const char *name)
 {
 	return strncmp(name, "runtime.sigreturn", strlen("runtime.sigreturn")) == 0;
 }
@@ -127,27 +127,27 @@ static bool is_signal_return(const char *name)
  * decides. Go also marks signal handlers, but their caller is the interrupted function.
  * mcall leaves its goroutine for good: what it calls never returns.
  */
-static bool is_outermost(const char *name, uint8_t flags)
+static bool is_go_outermost(const char *name, uint8_t flags)
 {
 	static const char *const handlers[] = { "runtime.sigtramp",
 						"runtime.cgoSigtramp" };
 	static const char *const known[] = { "runtime.goexit", "runtime.mstart",
 					     "runtime.rt0_go" };
 
-	if (is_any_of(name, handlers, PM_ARRAY_LEN(handlers)))
+	if (is_any_go_name(name, handlers, PM_ARRAY_LEN(handlers)))
 		return false;
 	return (flags & PM_GO_FLAG_TOP_FRAME) ||
-	       is_any_of(name, known, PM_ARRAY_LEN(known)) ||
+	       is_any_go_name(name, known, PM_ARRAY_LEN(known)) ||
 	       strncmp(name, "_rt0_", strlen("_rt0_")) == 0;
 }
 
 /* The runtime makes calls of these functions look as if the interrupted instruction had
  * made them. */
-static bool is_injected(const char *name)
+static bool is_go_injected_call(const char *name)
 {
 	static const char *const known[] = { "runtime.asyncPreempt", "runtime.sigpanic" };
 
-	return is_any_of(name, known, PM_ARRAY_LEN(known));
+	return is_any_go_name(name, known, PM_ARRAY_LEN(known));
 }
 
 /*
@@ -155,17 +155,17 @@ static bool is_injected(const char *name)
  * (abi.FuncFlagSPWrite); before 1.17 its name decides. cgocallback makes frames of equal
  * size on both of its stacks, and its table is right (runtime/traceback.go).
  */
-static bool writes_sp(const char *name, uint8_t flags)
+static bool may_go_function_write_sp(const char *name, uint8_t flags)
 {
 	static const char *const known[] = { "runtime.systemstack", "runtime.mcall",
 					     "runtime.morestack",   "runtime.asmcgocall",
 					     "runtime.gogo",        "runtime.nanotime1",
 					     "runtime.walltime1" };
 
-	if (is_named(name, "runtime.cgocallback"))
+	if (is_go_name(name, "runtime.cgocallback"))
 		return false;
 	return (flags & PM_GO_FLAG_SP_WRITE) ||
-	       is_any_of(name, known, PM_ARRAY_LEN(known));
+	       is_any_go_name(name, known, PM_ARRAY_LEN(known));
 }
 
 /* ---- code ------------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ struct sp_writes {
  * A mov to rsp from a register or from memory, or an `and` on rsp. These bytes can be
  * part of another instruction; then a chain ends that could have gone on.
  */
-static bool x86_writes_sp(const uint8_t *code, bool is_64)
+static bool does_x86_code_write_sp(const uint8_t *code, bool is_64)
 {
 	if (is_64 && (code[0] & 0xfc) == 0x48 &&
 	    ((code[1] == 0x8b && (code[2] & 0x38) == 0x20) ||
@@ -195,7 +195,7 @@ static bool x86_writes_sp(const uint8_t *code, bool is_64)
 }
 
 /* lea n(%rsp),%rbp; mov %rsp,%rbp */
-static bool x86_sets_fp(const uint8_t *code)
+static bool does_x86_code_set_fp(const uint8_t *code)
 {
 	return (code[0] == 0x48 && code[1] == 0x8d && (code[2] | 0xc0) == 0xec &&
 		code[3] == 0x24) ||
@@ -203,7 +203,7 @@ static bool x86_sets_fp(const uint8_t *code)
 }
 
 /* mov sp, xN (Arm ARM C6.2: ADD immediate, of 0) */
-static bool a64_writes_sp(const uint8_t *code)
+static bool does_a64_code_write_sp(const uint8_t *code)
 {
 	uint32_t instruction;
 
@@ -229,17 +229,19 @@ static bool find_sp_writes(struct pm_unw_module *module, uint64_t from, uint64_t
 	*ret = (struct sp_writes){ 0 };
 	for (size_t i = 0; i < len && !ret->is_switched; i += is_a64 ? 4 : 1) {
 		ret->is_switched =
-			is_a64 ? a64_writes_sp(code + i)
-			       : x86_writes_sp(code + i, module->arch == PM_UNW_X86_64);
-		ret->has_fp |= module->arch == PM_UNW_X86_64 && x86_sets_fp(code + i);
+			is_a64 ? does_a64_code_write_sp(code + i)
+			       : does_x86_code_write_sp(code + i,
+							module->arch == PM_UNW_X86_64);
+		ret->has_fp |=
+			module->arch == PM_UNW_X86_64 && does_x86_code_set_fp(code + i);
 	}
 	return true;
 }
 
 /* ---- rules ------------------------------------------------------------------------------ */
 
-static void save_slot(const struct pm_unw_arch_info *arch, struct pm_unw_rule *rule,
-		      uint8_t reg, int64_t slot)
+static void set_saved_slot(const struct pm_unw_arch_info *arch, struct pm_unw_rule *rule,
+			   uint8_t reg, int64_t slot)
 {
 	for (unsigned int i = 0; i < arch->saved_len; i++)
 		if (arch->saved[i] == reg && slot >= INT16_MIN) {
@@ -255,8 +257,8 @@ static void save_slot(const struct pm_unw_arch_info *arch, struct pm_unw_rule *r
  * frame pointer right below that (cmd/internal/obj/arm64/obj7.go); without a frame the
  * return address is in its register.
  */
-static bool rule_of_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
-			  struct pm_unw_rule *ret)
+static bool make_rule_of_frame_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
+				     struct pm_unw_rule *ret)
 {
 	int64_t words = bytes / arch->word_bytes;
 
@@ -270,30 +272,30 @@ static bool rule_of_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
 			return true;
 		if (words >= INT16_MAX)
 			return false;
-		save_slot(arch, ret, arch->ra, -words);
-		save_slot(arch, ret, arch->fp, -words - 1);
+		set_saved_slot(arch, ret, arch->ra, -words);
+		set_saved_slot(arch, ret, arch->fp, -words - 1);
 		return true;
 	}
 	ret->cfa_offset = bytes + arch->word_bytes;
-	save_slot(arch, ret, arch->ra, -1);
+	set_saved_slot(arch, ret, arch->ra, -1);
 	if (words > 0 && arch->word_bytes == 8)
-		save_slot(arch, ret, arch->fp, -2);
+		set_saved_slot(arch, ret, arch->fp, -2);
 	return true;
 }
 
 /* After a switch of stacks: uses the frame pointer, which is still on the first stack. */
-static void rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *ret)
+static void make_rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *ret)
 {
 	ret->cfa_reg = arch->fp;
 	ret->cfa_offset = 2 * arch->word_bytes;
-	save_slot(arch, ret, arch->ra, -1);
-	save_slot(arch, ret, arch->fp, -2);
+	set_saved_slot(arch, ret, arch->ra, -1);
+	set_saved_slot(arch, ret, arch->fp, -2);
 }
 
 /* Decodes by @function, the one at @svma. */
-static int decode_function(struct pm_unw_module *module, uint64_t svma,
-			   const struct pm_go_function *function, uint32_t *work_left,
-			   enum pm_unw_found *found, struct pm_unw_rule *rule)
+static int decode_go_function(struct pm_unw_module *module, uint64_t svma,
+			      const struct pm_go_function *function, uint32_t *work_left,
+			      enum pm_unw_found *found, struct pm_unw_rule *rule)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
 	const char *name = pm_go_name(&module->go->table, function);
@@ -307,20 +309,20 @@ static int decode_function(struct pm_unw_module *module, uint64_t svma,
 	if (!name || function->sp == 0)
 		return -ENOENT;
 	*found = PM_UNW_FOUND_NO_CFI;
-	if (is_signal_return(name))
+	if (is_go_signal_return(name))
 		return 0;
-	if (is_outermost(name, function->flags)) {
+	if (is_go_outermost(name, function->flags)) {
 		*found = PM_UNW_FOUND_ROOT;
 		return 0;
 	}
-	if (writes_sp(name, function->flags) &&
+	if (may_go_function_write_sp(name, function->flags) &&
 	    !find_sp_writes(module, function->entry, svma, &writes))
 		writes.is_switched = true;
 	if (writes.is_switched) {
-		*found = is_named(name, "runtime.mcall") ? PM_UNW_FOUND_ROOT
-			 : writes.has_fp                 ? PM_UNW_FOUND_RULE
-							 : PM_UNW_FOUND_OTHER_STACK;
-		rule_of_fp(arch, rule);
+		*found = is_go_name(name, "runtime.mcall") ? PM_UNW_FOUND_ROOT
+			 : writes.has_fp                   ? PM_UNW_FOUND_RULE
+							   : PM_UNW_FOUND_OTHER_STACK;
+		make_rule_of_fp(arch, rule);
 		return 0;
 	}
 	rc = pm_go_stack_bytes(&module->go->table, function, svma,
@@ -331,10 +333,10 @@ static int decode_function(struct pm_unw_module *module, uint64_t svma,
 		return rc;
 	/* For calls injected on aarch64, the interrupted function's return address is
 	 * below it. */
-	if (rc < 0 || (is_injected(name) && arch->ra_is_link) ||
-	    !rule_of_bytes(arch, bytes, rule))
+	if (rc < 0 || (is_go_injected_call(name) && arch->ra_is_link) ||
+	    !make_rule_of_frame_bytes(arch, bytes, rule))
 		return 0;
-	rule->signal = is_injected(name);
+	rule->signal = is_go_injected_call(name);
 	*found = PM_UNW_FOUND_RULE;
 	return 0;
 }
@@ -357,5 +359,5 @@ int pm_unw_go_decode(struct pm_unw_module *module, uint64_t svma, uint32_t *work
 		return -ENOENT;
 	memset(rule, 0, sizeof(*rule));
 	rule->saved = PM_UNW_RULE_GO;
-	return decode_function(module, svma, &function, work_left, found, rule);
+	return decode_go_function(module, svma, &function, work_left, found, rule);
 }

@@ -57,9 +57,9 @@ struct lane {
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-static const struct pm_unw_map *find_map(struct pm_unwinder *unwinder,
-					 const struct pm_unw_space *space,
-					 uint64_t address)
+static const struct pm_unw_map *find_map_of_address(struct pm_unwinder *unwinder,
+						    const struct pm_unw_space *space,
+						    uint64_t address)
 {
 	uint16_t *hint = &unwinder->map_hints[address >> 18 & (PM_UNW_MAP_HINTS - 1)];
 	const struct pm_unw_map *map;
@@ -77,19 +77,19 @@ static const struct pm_unw_map *find_map(struct pm_unwinder *unwinder,
 
 /* Quick steps avoid conditional jumps that depend on data, except those that are rarely
  * taken. */
-static ALWAYS_INLINE uint64_t choose(bool first, uint64_t a, uint64_t b)
+static ALWAYS_INLINE uint64_t choose_without_jump(bool first, uint64_t a, uint64_t b)
 {
 	return b ^ ((a ^ b) & -(uint64_t)first);
 }
 
-static ALWAYS_INLINE void enter_map(struct hot *hot, const struct pm_unw_map *map)
+static ALWAYS_INLINE void hot_enter_map(struct hot *hot, const struct pm_unw_map *map)
 {
 	uint64_t bytes = map->end - map->start;
 
 	hot->map = map;
 	hot->map_start = map->start;
 	hot->map_bytes = bytes;
-	/* Without keys, the result of find_quick() must not be used. */
+	/* Without keys, the result of find_quick_rule() must not be used. */
 	if (!pm_unw_map_has_cfi(map, PM_UNW_X86_64) ||
 	    !pm_unw_has_keys(map->module, map->start - map->bias, bytes))
 		hot->places = 0;
@@ -97,8 +97,8 @@ static ALWAYS_INLINE void enter_map(struct hot *hot, const struct pm_unw_map *ma
 		hot->key_minus_lookup = pm_unw_key_base(map->module) - map->bias;
 }
 
-static ALWAYS_INLINE void store_frame(struct hot *hot, uint64_t pc, uint64_t lookup,
-				      enum pm_unw_how how)
+static ALWAYS_INLINE void hot_store_frame(struct hot *hot, uint64_t pc, uint64_t lookup,
+					  enum pm_unw_how how)
 {
 	*hot->next++ = (struct pm_unw_frame){
 		.pc = pc, .lookup = lookup, .sp = hot->sp, .map = hot->map, .how = how
@@ -106,8 +106,8 @@ static ALWAYS_INLINE void store_frame(struct hot *hot, uint64_t pc, uint64_t loo
 }
 
 /* The cached quick rule for @lookup, which is in hot->map; 0: none. */
-static ALWAYS_INLINE uint32_t find_quick(const struct pm_unwinder *unwinder,
-					 const struct hot *hot, uint64_t lookup)
+static ALWAYS_INLINE uint32_t find_quick_rule(const struct pm_unwinder *unwinder,
+					      const struct hot *hot, uint64_t lookup)
 {
 	uint64_t key = hot->key_minus_lookup + lookup;
 	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
@@ -117,7 +117,7 @@ static ALWAYS_INLINE uint32_t find_quick(const struct pm_unwinder *unwinder,
 	       (set[1].quick & -(uint32_t)(set[1].key == key));
 }
 
-static ALWAYS_INLINE uint64_t load(const uint8_t *from)
+static ALWAYS_INLINE uint64_t load_word(const uint8_t *from)
 {
 	uint64_t value;
 
@@ -126,13 +126,13 @@ static ALWAYS_INLINE uint64_t load(const uint8_t *from)
 }
 
 /* Loads hot->fp if @quick needs it. False: it cannot be read. */
-static ALWAYS_INLINE bool need_fp(struct hot *hot, uint32_t quick)
+static ALWAYS_INLINE bool hot_load_fp(struct hot *hot, uint32_t quick)
 {
 	if (!(quick & PM_UNW_QUICK_BY_FP) || !hot->fp_saved)
 		return true;
 	if (hot->fp_slot - hot->start >= hot->places)
 		return false;
-	hot->fp = load(hot->data + (hot->fp_slot - hot->start));
+	hot->fp = load_word(hot->data + (hot->fp_slot - hot->start));
 	hot->fp_saved = false;
 	return true;
 }
@@ -141,12 +141,13 @@ static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
 {
 	uint64_t words = (uint64_t)(int64_t)((int32_t)quick >> PM_UNW_QUICK_CFA_SHIFT);
 
-	return choose(quick & PM_UNW_QUICK_BY_FP, hot->fp, hot->sp) + words * 8;
+	return choose_without_jump(quick & PM_UNW_QUICK_BY_FP, hot->fp, hot->sp) +
+	       words * 8;
 }
 
 /* Steps to the caller's @pc, sp and fp. False: another kind of step is needed; nothing
  * has changed. */
-static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick, uint64_t *pc)
+static ALWAYS_INLINE bool hot_step_quick(struct hot *hot, uint32_t quick, uint64_t *pc)
 {
 	uint64_t cfa = quick_cfa(hot, quick), ra;
 	uint32_t slot = quick >> PM_UNW_QUICK_SLOT_SHIFT & PM_UNW_QUICK_SLOT_MAX;
@@ -154,21 +155,21 @@ static ALWAYS_INLINE bool step_quick(struct hot *hot, uint32_t quick, uint64_t *
 	/* This also rejects a @quick of 0. */
 	if (cfa <= hot->sp || cfa - 8 - hot->start >= hot->places)
 		return false;
-	ra = load(hot->data + (cfa - 8 - hot->start));
+	ra = load_word(hot->data + (cfa - 8 - hot->start));
 	if (ra == 0)
 		return false;
-	hot->fp_slot = choose(slot == 1, hot->fp_slot, cfa - slot * 8);
+	hot->fp_slot = choose_without_jump(slot == 1, hot->fp_slot, cfa - slot * 8);
 	hot->fp_saved |= slot != 1;
 	hot->sp = cfa;
 	*pc = ra;
 	return true;
 }
 
-static ALWAYS_INLINE void set_quick(const struct pm_unwinder *unwinder, struct hot *hot,
-				    uint64_t lookup)
+static ALWAYS_INLINE void hot_set_quick(const struct pm_unwinder *unwinder,
+					struct hot *hot, uint64_t lookup)
 {
-	hot->quick = find_quick(unwinder, hot, lookup);
-	if (__builtin_expect(!need_fp(hot, hot->quick), 0))
+	hot->quick = find_quick_rule(unwinder, hot, lookup);
+	if (__builtin_expect(!hot_load_fp(hot, hot->quick), 0))
 		hot->quick = 0;
 }
 
@@ -180,26 +181,27 @@ static ALWAYS_INLINE enum pm_unw_how quick_how(uint32_t quick)
 }
 
 /* Enters the frame that continues at @pc, found by @how. False: it is in no mapping. */
-static ALWAYS_INLINE bool enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
-				       const struct pm_unw_space *space, uint64_t pc,
-				       enum pm_unw_how how)
+static ALWAYS_INLINE bool hot_enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
+					   const struct pm_unw_space *space, uint64_t pc,
+					   enum pm_unw_how how)
 {
 	if (pc - 1 - hot->map_start >= hot->map_bytes) {
-		const struct pm_unw_map *map = find_map(unwinder, space, pc - 1);
+		const struct pm_unw_map *map =
+			find_map_of_address(unwinder, space, pc - 1);
 
 		if (!map) {
 			hot->outside = true;
 			hot->fp = pc;
 			return false;
 		}
-		enter_map(hot, map);
+		hot_enter_map(hot, map);
 	}
-	store_frame(hot, pc, pc - 1, how);
-	set_quick(unwinder, hot, pc - 1);
+	hot_store_frame(hot, pc, pc - 1, how);
+	hot_set_quick(unwinder, hot, pc - 1);
 	return true;
 }
 
-static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
+static ALWAYS_INLINE void hot_prefetch_step(const struct hot *hot)
 {
 	/* The address need not be valid: a prefetch of a bad address does nothing. */
 	__builtin_prefetch((const void *)((uintptr_t)hot->data +
@@ -212,11 +214,12 @@ static ALWAYS_INLINE void prefetch_step(const struct hot *hot)
  * Whether the chain ends at a frame with @quick. Most chains end here, some after very
  * many frames; gathering registers would be wasted.
  */
-static bool quick_ends(struct lane *lane, uint32_t quick, enum pm_unw_stop *stop)
+static bool lane_end_by_quick_rule(struct lane *lane, uint32_t quick,
+				   enum pm_unw_stop *stop)
 {
 	uint64_t pc;
 
-	if (!quick || !lane->hot.places || !need_fp(&lane->hot, quick))
+	if (!quick || !lane->hot.places || !hot_load_fp(&lane->hot, quick))
 		return false;
 	*stop = PM_UNW_STOP_ROOT;
 	if (!pm_unw_stack_u64(&lane->job->stack, quick_cfa(&lane->hot, quick) - 8, &pc,
@@ -225,20 +228,20 @@ static bool quick_ends(struct lane *lane, uint32_t quick, enum pm_unw_stop *stop
 	return pc == 0 && quick_cfa(&lane->hot, quick) > lane->hot.sp;
 }
 
-static bool end(struct lane *lane, enum pm_unw_stop stop)
+static bool lane_end(struct lane *lane, enum pm_unw_stop stop)
 {
 	lane->job->stop = stop;
 	return false;
 }
 
 /* Ends a chain that a quick step has led out of all mappings. */
-static bool end_outside(struct lane *lane)
+static bool lane_end_outside_maps(struct lane *lane)
 {
-	return end(lane, pm_unw_stop_outside(&lane->hot.next[-1], lane->hot.fp));
+	return lane_end(lane, pm_unw_stop_outside(&lane->hot.next[-1], lane->hot.fp));
 }
 
 /* Brings lane->state.regs to the frame found last. */
-static void gather(struct pm_unwinder *unwinder, struct lane *lane)
+static void lane_gather_regs(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	const struct pm_unw_arch_info *arch = lane->state.arch;
 	struct pm_unw_regs *regs = &lane->state.regs;
@@ -294,8 +297,8 @@ static void gather(struct pm_unwinder *unwinder, struct lane *lane)
 
 /* Takes over the registers of lane->state and enters their frame. False: the chain
  * ends. */
-static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
-		      enum pm_unw_how how)
+static bool lane_enter_any_frame(struct pm_unwinder *unwinder, struct lane *lane,
+				 enum pm_unw_how how)
 {
 	const struct pm_unw_regs *regs =
 		lane->gathered ? &lane->state.regs : lane->job->regs;
@@ -314,22 +317,22 @@ static bool enter_any(struct pm_unwinder *unwinder, struct lane *lane,
 	hot->places = lane->places;
 	lane->base = (size_t)(hot->next - lane->job->frames);
 	lookup = lane->state.first || lane->state.interrupted ? pc : pc - 1;
-	map = find_map(unwinder, lane->job->space, lookup);
+	map = find_map_of_address(unwinder, lane->job->space, lookup);
 	hot->quick = 0;
 	if (map) {
-		enter_map(hot, map);
-		set_quick(unwinder, hot, lookup);
+		hot_enter_map(hot, map);
+		hot_set_quick(unwinder, hot, lookup);
 	} else if (lane->base > 0) {
-		return end(lane, pm_unw_stop_outside(&hot->next[-1], pc));
+		return lane_end(lane, pm_unw_stop_outside(&hot->next[-1], pc));
 	}
-	store_frame(hot, pc, lookup, how);
+	hot_store_frame(hot, pc, lookup, how);
 	hot->next[-1].sp = pm_unw_regs_sp(regs);
 	return true;
 }
 
 /* Steps with all registers, by @found if @has_cfi. False: the chain ends. */
-static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has_cfi,
-		       struct pm_unw_lookup found)
+static bool lane_step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has_cfi,
+			    struct pm_unw_lookup found)
 {
 	struct hot *hot = &lane->hot;
 	struct pm_unw_state *state = &lane->state;
@@ -339,7 +342,7 @@ static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has
 	enum pm_unw_how how;
 	enum pm_unw_stop stop;
 
-	gather(unwinder, lane);
+	lane_gather_regs(unwinder, lane);
 	state->map = frame->map;
 	state->lookup = frame->lookup;
 	state->first = at == 0;
@@ -351,20 +354,21 @@ static bool step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has
 		      : pm_unw_step_without_cfi(state, &how, &stop))) {
 		if (state->uncalled)
 			hot->next[-1].lookup = frame->pc;
-		return end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
-					 ? PM_UNW_STOP_NO_MODULE
-					 : stop);
+		return lane_end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
+					      ? PM_UNW_STOP_NO_MODULE
+					      : stop);
 	}
 	if (!pm_unw_progressed(state, hot->sp, frame->pc, was_interrupted))
-		return end(lane, PM_UNW_STOP_NO_PROGRESS);
+		return lane_end(lane, PM_UNW_STOP_NO_PROGRESS);
 	if (pm_unw_is_end_mark(state->regs.value[PM_UNW_X86_64_RIP]))
-		return end(lane, PM_UNW_STOP_ROOT);
+		return lane_end(lane, PM_UNW_STOP_ROOT);
 	state->first = false;
-	return enter_any(unwinder, lane, how);
+	return lane_enter_any_frame(unwinder, lane, how);
 }
 
-/* Whether step_whole() would use the frame pointer, if the stack has the words for it. */
-static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup found)
+/* Whether lane_step_whole() would use the frame pointer, if the stack has the words for it. */
+static bool will_lane_step_by_fp(const struct lane *lane, bool has_cfi,
+				 struct pm_unw_lookup found)
 {
 	const struct pm_unw_frame *frame = &lane->hot.next[-1];
 
@@ -381,27 +385,27 @@ static bool is_by_fp(const struct lane *lane, bool has_cfi, struct pm_unw_lookup
 
 /*
  * The usual step in interpreters and generated code. It finds the same caller as
- * step_whole(), but does not gather registers that the step discards. False: still in the
- * same frame, and step_whole() must decide.
+ * lane_step_whole(), but does not gather registers that the step discards. False: still in the
+ * same frame, and lane_step_whole() must decide.
  */
-static bool step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
+static bool lane_step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	struct hot *hot = &lane->hot;
 	const struct pm_unw_map *map = hot->map;
 	uint64_t fp, caller_fp, pc;
 
-	/* enter_map() has cleared it, because there are no quick rules here. */
+	/* hot_enter_map() has cleared it, because there are no quick rules here. */
 	hot->places = lane->places;
-	if (!need_fp(hot, PM_UNW_QUICK_BY_FP))
+	if (!hot_load_fp(hot, PM_UNW_QUICK_BY_FP))
 		return false;
 	fp = hot->fp;
 	if (fp < hot->sp || fp % 8 != 0 || fp - hot->sp >= PM_UNW_STACK_SPAN_MAX ||
 	    fp - hot->start >= lane->places || fp + 8 - hot->start >= lane->places)
 		return false;
-	caller_fp = load(hot->data + (fp - hot->start));
-	pc = load(hot->data + (fp + 8 - hot->start));
+	caller_fp = load_word(hot->data + (fp - hot->start));
+	pc = load_word(hot->data + (fp + 8 - hot->start));
 	if (pc - 1 - hot->map_start >= hot->map_bytes)
-		map = find_map(unwinder, lane->job->space, pc - 1);
+		map = find_map_of_address(unwinder, lane->job->space, pc - 1);
 	if (pc == 0 || !map ||
 	    !pm_unw_is_return(unwinder, PM_UNW_X86_64, lane->job->space, map, pc))
 		return false;
@@ -409,14 +413,14 @@ static bool step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
 	hot->fp = caller_fp;
 	hot->fp_saved = false;
 	hot->places = lane->places;
-	enter_map(hot, map);
-	store_frame(hot, pc, pc - 1, PM_UNW_HOW_FP);
-	set_quick(unwinder, hot, pc - 1);
+	hot_enter_map(hot, map);
+	hot_store_frame(hot, pc, pc - 1, PM_UNW_HOW_FP);
+	hot_set_quick(unwinder, hot, pc - 1);
 	return true;
 }
 
 /* Makes a step of any kind and enters the next frame. False: the chain ends. */
-static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
+static bool lane_step_any(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	struct hot *hot = &lane->hot;
 	const struct pm_unw_frame *frame = &hot->next[-1];
@@ -426,34 +430,37 @@ static bool step_any(struct pm_unwinder *unwinder, struct lane *lane)
 	uint64_t pc;
 
 	if (hot->outside)
-		return end_outside(lane);
+		return lane_end_outside_maps(lane);
 	lane->others++;
 	if (hot->next == hot->last)
-		return end(lane, PM_UNW_STOP_LIMIT);
+		return lane_end(lane, PM_UNW_STOP_LIMIT);
 	if (lane->work_left == 0)
-		return end(lane, PM_UNW_STOP_WORK_LIMIT);
+		return lane_end(lane, PM_UNW_STOP_WORK_LIMIT);
 	unwinder->work_left = &lane->work_left;
 	if (has_cfi) {
 		found = pm_unw_rule_find(unwinder, frame->map->module,
 					 frame->lookup - frame->map->bias);
 		if (found.found == PM_UNW_FOUND_ROOT)
-			return end(lane, PM_UNW_STOP_ROOT);
-		if (need_fp(hot, found.quick) && step_quick(hot, found.quick, &pc))
-			return enter_caller(unwinder, hot, lane->job->space, pc,
-					    quick_how(found.quick)) ||
-			       end_outside(lane);
-		if (quick_ends(lane, found.quick, &stop))
-			return end(lane, stop);
+			return lane_end(lane, PM_UNW_STOP_ROOT);
+		if (hot_load_fp(hot, found.quick) &&
+		    hot_step_quick(hot, found.quick, &pc))
+			return hot_enter_caller(unwinder, hot, lane->job->space, pc,
+						quick_how(found.quick)) ||
+			       lane_end_outside_maps(lane);
+		if (lane_end_by_quick_rule(lane, found.quick, &stop))
+			return lane_end(lane, stop);
 	}
-	if (is_by_fp(lane, has_cfi, found) && step_fp_quickly(unwinder, lane))
+	if (will_lane_step_by_fp(lane, has_cfi, found) &&
+	    lane_step_fp_quickly(unwinder, lane))
 		return true;
-	return step_whole(unwinder, lane, has_cfi, found);
+	return lane_step_whole(unwinder, lane, has_cfi, found);
 }
 
 /* ---- lanes ---------------------------------------------------------------------------- */
 
 /* False: the chain has ended. */
-static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw_job *job)
+static bool lane_begin(struct pm_unwinder *unwinder, struct lane *lane,
+		       struct pm_unw_job *job)
 {
 	job->len = 0;
 	lane->job = job;
@@ -472,13 +479,13 @@ static bool begin(struct pm_unwinder *unwinder, struct lane *lane, struct pm_unw
 				  .next = job->frames,
 				  .last = job->frames + PM_UNW_FRAMES_MAX };
 	if (!(job->regs->known >> PM_UNW_X86_64_RIP & 1))
-		return end(lane, PM_UNW_STOP_NO_REGS);
-	if (!enter_any(unwinder, lane, PM_UNW_HOW_IP))
+		return lane_end(lane, PM_UNW_STOP_NO_REGS);
+	if (!lane_enter_any_frame(unwinder, lane, PM_UNW_HOW_IP))
 		return false;
-	return lane->work_left > 0 || end(lane, PM_UNW_STOP_WORK_LIMIT);
+	return lane->work_left > 0 || lane_end(lane, PM_UNW_STOP_WORK_LIMIT);
 }
 
-static void finish(struct pm_unwinder *unwinder, struct lane *lane)
+static void lane_finish(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	lane->job->len = (size_t)(lane->hot.next - lane->job->frames);
 	unwinder->stats.frames += lane->job->len;
@@ -491,14 +498,14 @@ static void finish(struct pm_unwinder *unwinder, struct lane *lane)
 }
 
 /* Advances by one frame with a quick step. */
-static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
-				  const struct pm_unw_space *space)
+static ALWAYS_INLINE bool hot_advance(struct pm_unwinder *unwinder, struct hot *hot,
+				      const struct pm_unw_space *space)
 {
 	uint32_t quick = hot->quick;
 	uint64_t pc;
 
-	return hot->next != hot->last && step_quick(hot, quick, &pc) &&
-	       enter_caller(unwinder, hot, space, pc, quick_how(quick));
+	return hot->next != hot->last && hot_step_quick(hot, quick, &pc) &&
+	       hot_enter_caller(unwinder, hot, space, pc, quick_how(quick));
 }
 
 /*
@@ -507,33 +514,34 @@ static ALWAYS_INLINE bool advance(struct pm_unwinder *unwinder, struct hot *hot,
  * mostly close together. One cache line per frame is enough: the CPU itself fetches
  * neighbours.
  */
-static ALWAYS_INLINE void prefetch_ahead(const struct hot *hot)
+static ALWAYS_INLINE void hot_prefetch_ahead(const struct hot *hot)
 {
 	uintptr_t at = (uintptr_t)hot->data + (hot->sp - hot->start);
 
 	__builtin_prefetch((const void *)(at + AHEAD_BYTES - AHEAD_BYTES / 4));
 }
 
-static void run_one(struct pm_unwinder *unwinder, struct pm_unw_job *job)
+static void run_one_lane(struct pm_unwinder *unwinder, struct pm_unw_job *job)
 {
 	struct lane lane;
 
 	for (size_t i = 0; i < AHEAD_BYTES; i += LINE_BYTES)
 		__builtin_prefetch((const void *)((uintptr_t)job->stack.data + i));
-	if (begin(unwinder, &lane, job)) {
+	if (lane_begin(unwinder, &lane, job)) {
 		do {
 			struct hot hot = lane.hot;
 
 			do
-				prefetch_ahead(&hot);
-			while (advance(unwinder, &hot, job->space));
+				hot_prefetch_ahead(&hot);
+			while (hot_advance(unwinder, &hot, job->space));
 			lane.hot = hot;
-		} while (step_any(unwinder, &lane));
+		} while (lane_step_any(unwinder, &lane));
 	}
-	finish(unwinder, &lane);
+	lane_finish(unwinder, &lane);
 }
 
-static void run_several(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+static void run_several_lanes(struct pm_unwinder *unwinder, struct pm_unw_job *jobs,
+			      size_t len)
 {
 	struct lane lanes[PM_UNW_BATCH_MAX], *active[PM_UNW_BATCH_MAX];
 	size_t left = 0;
@@ -544,24 +552,24 @@ static void run_several(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, s
 		__builtin_prefetch(&jobs[i].regs->known);
 	}
 	for (size_t i = 0; i < len; i++) {
-		if (begin(unwinder, &lanes[i], &jobs[i])) {
+		if (lane_begin(unwinder, &lanes[i], &jobs[i])) {
 			active[left++] = &lanes[i];
-			prefetch_step(&lanes[i].hot);
+			hot_prefetch_step(&lanes[i].hot);
 		} else {
-			finish(unwinder, &lanes[i]);
+			lane_finish(unwinder, &lanes[i]);
 		}
 	}
 	while (left > 0) {
 		for (size_t i = 0; i < left; i++) {
 			struct lane *lane = active[i];
 
-			if (!advance(unwinder, &lane->hot, lane->job->space) &&
-			    !step_any(unwinder, lane)) {
-				finish(unwinder, lane);
+			if (!hot_advance(unwinder, &lane->hot, lane->job->space) &&
+			    !lane_step_any(unwinder, lane)) {
+				lane_finish(unwinder, lane);
 				active[i--] = active[--left];
 				continue;
 			}
-			prefetch_step(&lane->hot);
+			hot_prefetch_step(&lane->hot);
 		}
 	}
 }
@@ -569,8 +577,8 @@ static void run_several(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, s
 void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
 {
 	if (len == 1)
-		run_one(unwinder, jobs);
+		run_one_lane(unwinder, jobs);
 	else
-		run_several(unwinder, jobs, len);
+		run_several_lanes(unwinder, jobs, len);
 	unwinder->work_left = NULL;
 }

@@ -25,7 +25,7 @@ struct head {
 	uint32_t phnum, shnum, names;
 };
 
-static bool read_head(int fd, struct head *ret)
+static bool read_elf_head(int fd, struct head *ret)
 {
 	union {
 		unsigned char ident[EI_NIDENT];
@@ -49,8 +49,8 @@ static bool read_head(int fd, struct head *ret)
 }
 
 /* If the file does not have it, libelf will not find it either, and @ret is all zeros. */
-static void read_section_header(int fd, const struct head *head, uint64_t index,
-				Elf64_Shdr *ret)
+static void read_section_header_at(int fd, const struct head *head, uint64_t index,
+				   Elf64_Shdr *ret)
 {
 	Elf32_Shdr small;
 
@@ -76,19 +76,19 @@ bool pm_unw_elf_is_modest(int fd)
 	Elf64_Shdr first, names;
 	struct head head;
 
-	if (!read_head(fd, &head) || head.phnum == PN_XNUM)
+	if (!read_elf_head(fd, &head) || head.phnum == PN_XNUM)
 		return false;
 	if (head.shoff == 0)
 		return true;
-	read_section_header(fd, &head, 0, &first);
+	read_section_header_at(fd, &head, 0, &first);
 	if ((head.shnum > 0 ? head.shnum : first.sh_size) > SECTIONS_MAX)
 		return false;
-	read_section_header(
+	read_section_header_at(
 		fd, &head, head.names == SHN_XINDEX ? first.sh_link : head.names, &names);
 	return names.sh_size <= NAMES_BYTES_MAX;
 }
 
-static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
+static int module_read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 {
 	size_t count;
 
@@ -121,7 +121,7 @@ static int read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *eh_hdr)
 
 /* Rounded down, because mappings start at a page: to the largest page size of Linux on
  * these machines. */
-static void find_svma_low(struct pm_unw_module *module)
+static void module_find_svma_low(struct pm_unw_module *module)
 {
 	uint64_t low = module->loads.len > 0 ? UINT64_MAX : 0;
 
@@ -132,7 +132,7 @@ static void find_svma_low(struct pm_unw_module *module)
 }
 
 /* Returns the segment whose bytes in the file contain @svma, or NULL. */
-static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
+static struct pm_unw_load *find_load_of_svma(struct pm_unw_module *module, uint64_t svma)
 {
 	for (size_t i = 0; i < module->loads.len; i++) {
 		struct pm_unw_load *load = &module->loads.data[i];
@@ -148,7 +148,7 @@ static struct pm_unw_load *load_of(struct pm_unw_module *module, uint64_t svma)
  * without section headers. Only the one table format that linkers write is used; other
  * files are scanned.
  */
-static void use_header_table(struct pm_unw_module *module)
+static void module_use_header_table(struct pm_unw_module *module)
 {
 	enum {
 		DATAREL_SDATA4 = 0x3b,
@@ -171,7 +171,7 @@ static void use_header_table(struct pm_unw_module *module)
 	if (reader.failed)
 		return;
 	if (module->eh_frame.len == 0) {
-		const struct pm_unw_load *load = load_of(module, eh_frame);
+		const struct pm_unw_load *load = find_load_of_svma(module, eh_frame);
 		uint64_t skip = load ? eh_frame - load->vaddr : 0;
 
 		if (!load)
@@ -192,8 +192,8 @@ static void use_header_table(struct pm_unw_module *module)
 }
 
 /* .debug_frame is not loaded, and may be compressed. */
-static void note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
-			     const char *name)
+static void module_note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
+				    const char *name)
 {
 	if (shdr->sh_flags & SHF_COMPRESSED || name[1] == 'z') {
 		module->debug_packed = true;
@@ -203,7 +203,7 @@ static void note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr
 				   shdr->sh_size);
 }
 
-static void read_sections(struct pm_unw_module *module, Elf *elf)
+static void module_read_sections(struct pm_unw_module *module, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
 	size_t names;
@@ -224,11 +224,11 @@ static void read_sections(struct pm_unw_module *module, Elf *elf)
 		else if (pm_go_is_section(name))
 			module->go_named = true;
 		else if (pm_unw_is_debug_frame(name))
-			note_debug_frame(module, &shdr, name);
+			module_note_debug_frame(module, &shdr, name);
 	}
 }
 
-static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err)
+static int module_read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err)
 {
 	GElf_Phdr eh_hdr = { .p_type = PT_NULL };
 	GElf_Ehdr ehdr;
@@ -245,15 +245,15 @@ static int read_elf(struct pm_unw_module *module, Elf *elf, struct pm_error *err
 		return pm_error_set(err, -ENOEXEC, "an ELF file of another machine");
 	module->arch = (enum pm_unw_arch)arch;
 	module->entry = ehdr.e_entry;
-	rc = read_loads(module, elf, &eh_hdr);
+	rc = module_read_loads(module, elf, &eh_hdr);
 	if (rc < 0)
 		return pm_error_set(err, rc, "out of memory");
-	find_svma_low(module);
-	read_sections(module, elf);
+	module_find_svma_low(module);
+	module_read_sections(module, elf);
 	if (eh_hdr.p_type == PT_GNU_EH_FRAME) {
 		pm_unw_region_open(module, &module->eh_frame_hdr, eh_hdr.p_vaddr,
 				   eh_hdr.p_offset, eh_hdr.p_filesz);
-		use_header_table(module);
+		module_use_header_table(module);
 	}
 	return 0;
 }
@@ -307,13 +307,14 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 	elf = elf_begin(module->fd, ELF_C_READ, NULL);
 	if (!elf)
 		return pm_error_set(err, -ENOEXEC, "not an ELF file");
-	rc = read_elf(module, elf, err);
+	rc = module_read_elf(module, elf, err);
 	if (rc == 0)
 		*ret = PM_TAKE_PTR(module);
 	return rc;
 }
 
-static int copy_part(struct pm_unw_region *region, const struct pm_unw_part *part)
+static int copy_part_to_region(struct pm_unw_region *region,
+			       const struct pm_unw_part *part)
 {
 	return part->len == 0 || pm_unw_region_copy(region, part->svma, part->data,
 						    part->len)
@@ -328,9 +329,9 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 
 	if (!module)
 		return pm_error_no_memory(err);
-	if (copy_part(&module->eh_frame_hdr, &parts->eh_frame_hdr) < 0 ||
-	    copy_part(&module->eh_frame, &parts->eh_frame) < 0 ||
-	    copy_part(&module->debug_frame, &parts->debug_frame) < 0)
+	if (copy_part_to_region(&module->eh_frame_hdr, &parts->eh_frame_hdr) < 0 ||
+	    copy_part_to_region(&module->eh_frame, &parts->eh_frame) < 0 ||
+	    copy_part_to_region(&module->debug_frame, &parts->debug_frame) < 0)
 		return pm_error_set(err, -ENOMEM,
 				    "more unwind information than is kept in memory");
 	if (pm_unw_code_add(module, parts->code, parts->code_len) < 0)
@@ -346,9 +347,9 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 					.filesz = parts->loads[i].filesz,
 					.executable = parts->loads[i].executable }) != 0)
 			return pm_error_no_memory(err);
-	find_svma_low(module);
+	module_find_svma_low(module);
 	if (module->eh_frame_hdr.len > 0)
-		use_header_table(module);
+		module_use_header_table(module);
 	*ret = PM_TAKE_PTR(module);
 	return 0;
 }
@@ -368,7 +369,7 @@ int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, siz
 	elf = elf_memory((char *)module->image, len);
 	if (!elf)
 		return pm_error_set(err, -ENOEXEC, "not an ELF image");
-	rc = read_elf(module, elf, err);
+	rc = module_read_elf(module, elf, err);
 	if (rc == 0)
 		*ret = PM_TAKE_PTR(module);
 	return rc;
@@ -465,7 +466,7 @@ struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *modu
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 			size_t len)
 {
-	struct pm_unw_load *load = load_of(module, svma);
+	struct pm_unw_load *load = find_load_of_svma(module, svma);
 	uint64_t skip = load ? svma - load->vaddr : 0, offset;
 	const uint8_t *bytes;
 

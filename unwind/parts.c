@@ -11,7 +11,7 @@
 
 static atomic_size_t code_bytes;
 
-static void *code_alloc(uint64_t len)
+static void *map_code_memory(uint64_t len)
 {
 	void *ret = NULL;
 
@@ -24,13 +24,13 @@ static void *code_alloc(uint64_t len)
 	return ret;
 }
 
-static void code_free(const void *data, size_t len)
+static void unmap_code_memory(const void *data, size_t len)
 {
 	atomic_fetch_sub(&code_bytes, len);
 	free((void *)(uintptr_t)data);
 }
 
-static int by_svma(const void *a, const void *b)
+static int compare_parts_by_svma(const void *a, const void *b)
 {
 	const struct pm_unw_part *x = a, *y = b;
 
@@ -41,8 +41,8 @@ static int by_svma(const void *a, const void *b)
  * Merges pieces that overlap or touch. Afterwards any range is either in one piece or not
  * available. If pieces contradict each other, the one with the higher start wins.
  */
-static int merge(struct pm_unw_module *module, const struct pm_unw_part *parts,
-		 size_t from, size_t to)
+static int merge_code_parts(struct pm_unw_module *module, const struct pm_unw_part *parts,
+			    size_t from, size_t to)
 {
 	uint64_t start = parts[from].svma, end = start;
 	uint8_t *data;
@@ -50,14 +50,14 @@ static int merge(struct pm_unw_module *module, const struct pm_unw_part *parts,
 	for (size_t i = from; i < to; i++)
 		if (parts[i].svma - start + parts[i].len > end - start)
 			end = parts[i].svma + parts[i].len;
-	data = code_alloc(end - start);
+	data = map_code_memory(end - start);
 	if (!data)
 		return -ENOMEM;
 	for (size_t i = from; i < to; i++)
 		memcpy(data + (parts[i].svma - start), parts[i].data, parts[i].len);
 	if (pm_vec_push(&module->code,
 			(struct pm_unw_part){ start, data, (size_t)(end - start) }) < 0) {
-		code_free(data, (size_t)(end - start));
+		unmap_code_memory(data, (size_t)(end - start));
 		return -ENOMEM;
 	}
 	return 0;
@@ -77,7 +77,7 @@ int pm_unw_code_add(struct pm_unw_module *module, const struct pm_unw_part *part
 	for (size_t i = 0; i < len; i++)
 		if (parts[i].len > 0 && parts[i].svma + parts[i].len > parts[i].svma)
 			sorted[kept++] = parts[i];
-	qsort(sorted, kept, sizeof(*sorted), by_svma);
+	qsort(sorted, kept, sizeof(*sorted), compare_parts_by_svma);
 	while (from < kept) {
 		uint64_t end = sorted[from].svma + sorted[from].len;
 		size_t to = from + 1;
@@ -85,7 +85,7 @@ int pm_unw_code_add(struct pm_unw_module *module, const struct pm_unw_part *part
 		for (; to < kept && sorted[to].svma <= end; to++)
 			if (sorted[to].svma + sorted[to].len > end)
 				end = sorted[to].svma + sorted[to].len;
-		if (merge(module, sorted, from, to) < 0)
+		if (merge_code_parts(module, sorted, from, to) < 0)
 			return -ENOMEM;
 		from = to;
 	}
@@ -118,11 +118,11 @@ bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *r
 void pm_unw_code_release(struct pm_unw_module *module)
 {
 	for (size_t i = 0; i < module->code.len; i++)
-		code_free(module->code.data[i].data, module->code.data[i].len);
+		unmap_code_memory(module->code.data[i].data, module->code.data[i].len);
 	pm_vec_release(&module->code);
 }
 
-static struct pm_unw_part part_of(struct pm_unw_region *region, size_t len)
+static struct pm_unw_part make_part_of_region(struct pm_unw_region *region, size_t len)
 {
 	const uint8_t *data = pm_unw_region_need(region, 0, len);
 
@@ -155,9 +155,12 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 		.page_bytes = module->page_bytes,
 		.loads = loads,
 		.loads_len = module->loads.len,
-		.eh_frame_hdr = part_of(&module->eh_frame_hdr, module->eh_frame_hdr.len),
-		.eh_frame = part_of(&module->eh_frame, pm_unw_eh_frame_len(module)),
-		.debug_frame = part_of(&module->debug_frame, module->debug_frame.len)
+		.eh_frame_hdr = make_part_of_region(&module->eh_frame_hdr,
+						    module->eh_frame_hdr.len),
+		.eh_frame = make_part_of_region(&module->eh_frame,
+						pm_unw_eh_frame_len(module)),
+		.debug_frame =
+			make_part_of_region(&module->debug_frame, module->debug_frame.len)
 	};
 	return 0;
 }

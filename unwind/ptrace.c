@@ -66,7 +66,7 @@ extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip
 					      unw_dyn_info_t *di, unw_proc_info_t *pi,
 					      int need_unwind_info, void *arg);
 
-static bool read_bytes(pid_t tid, uint64_t address, void *ret, size_t len)
+static bool read_bytes_of_task(pid_t tid, uint64_t address, void *ret, size_t len)
 {
 	struct iovec local = { ret, len }, remote = { (void *)(uintptr_t)address, len };
 
@@ -79,7 +79,7 @@ struct mapped {
 	uint64_t start, offset, header;
 };
 
-static bool find_mapped(pid_t tid, uint64_t address, struct mapped *ret)
+static bool find_mapping_around(pid_t tid, uint64_t address, struct mapped *ret)
 {
 	char path[64], line[512];
 	PM_AUTO_FCLOSE FILE *maps = NULL;
@@ -106,8 +106,8 @@ static bool find_mapped(pid_t tid, uint64_t address, struct mapped *ret)
 }
 
 /* Whether the segment is mapped around @address; sets @bias if so. */
-static bool is_around(const Elf64_Phdr *segment, const struct mapped *mapped,
-		      uint64_t address, uint64_t *bias)
+static bool is_segment_around(const Elf64_Phdr *segment, const struct mapped *mapped,
+			      uint64_t address, uint64_t *bias)
 {
 	uint64_t at = address - mapped->start + mapped->offset;
 
@@ -119,20 +119,21 @@ static bool is_around(const Elf64_Phdr *segment, const struct mapped *mapped,
 }
 
 /* Returns the number of segments; 0: they cannot be read. */
-static size_t read_segments(pid_t tid, uint64_t header, Elf64_Phdr *ret)
+static size_t read_segments_of_task(pid_t tid, uint64_t header, Elf64_Phdr *ret)
 {
 	Elf64_Ehdr elf;
 
-	if (!read_bytes(tid, header, &elf, sizeof(elf)) ||
+	if (!read_bytes_of_task(tid, header, &elf, sizeof(elf)) ||
 	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_phentsize != sizeof(*ret) ||
 	    elf.e_phnum > SEGMENTS_MAX ||
-	    !read_bytes(tid, header + elf.e_phoff, ret, elf.e_phnum * sizeof(*ret)))
+	    !read_bytes_of_task(tid, header + elf.e_phoff, ret,
+				elf.e_phnum * sizeof(*ret)))
 		return 0;
 	return elf.e_phnum;
 }
 
-static bool read_table(pid_t tid, uint64_t address, struct table *ret)
+static bool read_unwind_table(pid_t tid, uint64_t address, struct table *ret)
 {
 	struct {
 		uint8_t version, ptr, count, table;
@@ -143,12 +144,12 @@ static bool read_table(pid_t tid, uint64_t address, struct table *ret)
 	struct mapped mapped;
 	Elf64_Phdr segments[SEGMENTS_MAX];
 	uint64_t bias = 0;
-	size_t len = find_mapped(tid, address, &mapped)
-			     ? read_segments(tid, mapped.header, segments)
+	size_t len = find_mapping_around(tid, address, &mapped)
+			     ? read_segments_of_task(tid, mapped.header, segments)
 			     : 0;
 
 	for (size_t i = 0; i < len; i++) {
-		if (is_around(&segments[i], &mapped, address, &bias)) {
+		if (is_segment_around(&segments[i], &mapped, address, &bias)) {
 			found.start = bias + segments[i].p_vaddr;
 			found.end = found.start + segments[i].p_memsz;
 		}
@@ -158,7 +159,7 @@ static bool read_table(pid_t tid, uint64_t address, struct table *ret)
 	if (found.start == found.end || found.hdr == 0)
 		return false;
 	found.hdr += bias;
-	if (!read_bytes(tid, found.hdr, &hdr, sizeof(hdr)) ||
+	if (!read_bytes_of_task(tid, found.hdr, &hdr, sizeof(hdr)) ||
 	    hdr.version != HDR_VERSION || hdr.ptr != PTR_PCREL_SDATA4 ||
 	    hdr.count != COUNT_UDATA4 || hdr.table != TABLE_DATAREL_SDATA4)
 		return false;
@@ -172,15 +173,15 @@ static bool read_table(pid_t tid, uint64_t address, struct table *ret)
  * by lld it does not; libunwind then finds no CFI, or that of another function. If there
  * is a table, this function passes its address to libunwind.
  */
-static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret,
-			  int need, void *arg)
+static int find_unwind_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret,
+				 int need, void *arg)
 {
 	struct ptrace_session *session = arg;
 	struct table *table = &session->table;
 	unw_dyn_info_t info = { .format = UNW_INFO_FORMAT_REMOTE_TABLE };
 
 	if ((ip < table->start || ip >= table->end) &&
-	    !read_table(session->tid, ip, table))
+	    !read_unwind_table(session->tid, ip, table))
 		return _UPT_find_proc_info(as, ip, ret, need, session->upt);
 	info.start_ip = table->start;
 	info.end_ip = table->end;
@@ -193,23 +194,24 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
 
 /* ---- the rest, by libunwind itself --------------------------------------------------------- */
 
-static void *upt_of(void *arg)
+static void *upt_of_session(void *arg)
 {
 	return ((struct ptrace_session *)arg)->upt;
 }
 
-static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *info, void *arg)
+static void put_unwind_proc_info(unw_addr_space_t as, unw_proc_info_t *info, void *arg)
 {
-	_UPT_put_unwind_info(as, info, upt_of(arg));
+	_UPT_put_unwind_info(as, info, upt_of_session(arg));
 }
 
-static int get_dyn_info(unw_addr_space_t as, unw_word_t *ret, void *arg)
+static int get_dyn_info_list(unw_addr_space_t as, unw_word_t *ret, void *arg)
 {
-	return _UPT_get_dyn_info_list_addr(as, ret, upt_of(arg));
+	return _UPT_get_dyn_info_list_addr(as, ret, upt_of_session(arg));
 }
 
 /* False: only ptrace(2) can read it, or it cannot be read at all. */
-static bool read_word(struct ptrace_session *session, uint64_t at, unw_word_t *ret)
+static bool session_read_word(struct ptrace_session *session, uint64_t at,
+			      unw_word_t *ret)
 {
 	uint64_t in = at % BLOCK_BYTES;
 	struct block *block = &session->blocks[at / BLOCK_BYTES % BLOCKS];
@@ -218,47 +220,47 @@ static bool read_word(struct ptrace_session *session, uint64_t at, unw_word_t *r
 		return false;
 	if (!block->known || block->at != at - in) {
 		block->at = at - in;
-		block->known = read_bytes(session->tid, block->at, block->bytes,
-					  sizeof(block->bytes));
+		block->known = read_bytes_of_task(session->tid, block->at, block->bytes,
+						  sizeof(block->bytes));
 	}
 	if (block->known)
 		memcpy(ret, block->bytes + in, sizeof(*ret));
 	return block->known;
 }
 
-static int access_mem(unw_addr_space_t as, unw_word_t at, unw_word_t *value, int write,
-		      void *arg)
+static int session_access_mem(unw_addr_space_t as, unw_word_t at, unw_word_t *value,
+			      int write, void *arg)
 {
-	if (!write && read_word(arg, at, value))
+	if (!write && session_read_word(arg, at, value))
 		return 0;
-	return _UPT_access_mem(as, at, value, write, upt_of(arg));
+	return _UPT_access_mem(as, at, value, write, upt_of_session(arg));
 }
 
-static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, int write,
-		      void *arg)
+static int session_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value,
+			      int write, void *arg)
 {
-	return _UPT_access_reg(as, reg, value, write, upt_of(arg));
+	return _UPT_access_reg(as, reg, value, write, upt_of_session(arg));
 }
 
-static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *value,
-			int write, void *arg)
+static int session_access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *value,
+				int write, void *arg)
 {
-	return _UPT_access_fpreg(as, reg, value, write, upt_of(arg));
+	return _UPT_access_fpreg(as, reg, value, write, upt_of_session(arg));
 }
 
 static unw_accessors_t accessors = {
-	.find_proc_info = find_proc_info,
-	.put_unwind_info = put_unwind_info,
-	.get_dyn_info_list_addr = get_dyn_info,
-	.access_mem = access_mem,
-	.access_reg = access_reg,
-	.access_fpreg = access_fpreg,
+	.find_proc_info = find_unwind_proc_info,
+	.put_unwind_info = put_unwind_proc_info,
+	.get_dyn_info_list_addr = get_dyn_info_list,
+	.access_mem = session_access_mem,
+	.access_reg = session_access_reg,
+	.access_fpreg = session_access_fpreg,
 };
 
 /* ---- one chain --------------------------------------------------------------------------- */
 
 /* libunwind's error numbers say nothing about ptrace, so ask ptrace first. */
-static int check_stopped(pid_t tid, struct pm_error *err)
+static int check_task_stopped(pid_t tid, struct pm_error *err)
 {
 	unsigned long message;
 
@@ -269,7 +271,7 @@ static int check_stopped(pid_t tid, struct pm_error *err)
 			    (int)tid);
 }
 
-static int unwind_error(struct pm_error *err, int unw, pid_t tid, const char *what)
+static int set_libunwind_error(struct pm_error *err, int unw, pid_t tid, const char *what)
 {
 	int code = unw == -UNW_ENOMEM ? -ENOMEM : -EIO;
 
@@ -277,8 +279,8 @@ static int unwind_error(struct pm_error *err, int unw, pid_t tid, const char *wh
 			    (int)tid, unw_strerror(unw));
 }
 
-static int start(struct ptrace_session *session, unw_cursor_t *cursor, pid_t tid,
-		 struct pm_error *err)
+static int ptrace_session_start(struct ptrace_session *session, unw_cursor_t *cursor,
+				pid_t tid, struct pm_error *err)
 {
 	int unw;
 
@@ -290,7 +292,7 @@ static int start(struct ptrace_session *session, unw_cursor_t *cursor, pid_t tid
 		return pm_error_no_memory(err);
 	unw = unw_init_remote(cursor, session->space, session);
 	if (unw < 0)
-		return unwind_error(err, unw, tid, "read the registers of");
+		return set_libunwind_error(err, unw, tid, "read the registers of");
 	return 0;
 }
 
@@ -303,10 +305,10 @@ ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_erro
 	size_t len = 0;
 	int rc;
 
-	rc = check_stopped(tid, err);
+	rc = check_task_stopped(tid, err);
 	if (rc < 0)
 		return rc;
-	rc = start(&session, &cursor, tid, err);
+	rc = ptrace_session_start(&session, &cursor, tid, err);
 	if (rc < 0)
 		return rc;
 	while (len < max) {
@@ -317,7 +319,7 @@ ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_erro
 		if (unw == 0)
 			unw = unw_get_reg(&cursor, UNW_REG_SP, &sp);
 		if (unw < 0)
-			return unwind_error(err, unw, tid, "step in");
+			return set_libunwind_error(err, unw, tid, "step in");
 		/* libunwind returns pc 0 at the end of a chain. The same pc and sp again
 		 * mean CFI that leads nowhere. */
 		if (len > 0 && (pc == 0 || (pc == last_pc && sp == last_sp)))

@@ -56,7 +56,7 @@ bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset)
 	return true;
 }
 
-static bool read_piece(struct pm_unw_region *region, size_t piece)
+static bool region_read_piece(struct pm_unw_region *region, size_t piece)
 {
 	size_t from = piece * PIECE_BYTES;
 	size_t len = region->len - from < PIECE_BYTES ? region->len - from : PIECE_BYTES;
@@ -85,7 +85,7 @@ const uint8_t *pm_unw_region_need(struct pm_unw_region *region, size_t offset, s
 
 		for (size_t i = offset / PIECE_BYTES; i <= last; i++)
 			if (!(region->pieces[i / 64] >> i % 64 & 1) &&
-			    !read_piece(region, i))
+			    !region_read_piece(region, i))
 				return NULL;
 	}
 	return region->data + offset;

@@ -11,8 +11,8 @@ enum {
 	ROWS_MAX = 1 << 14,
 };
 
-static bool plain_slot(const struct pm_unw_arch_info *arch,
-		       const struct pm_unw_reg_rule *rule, int16_t *ret)
+static bool find_plain_slot(const struct pm_unw_arch_info *arch,
+			    const struct pm_unw_reg_rule *rule, int16_t *ret)
 {
 	int64_t slot = rule->value / arch->word_bytes;
 
@@ -24,8 +24,8 @@ static bool plain_slot(const struct pm_unw_arch_info *arch,
 }
 
 /* Whether a rule can hold all of @row; @ret is then that rule. */
-static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row *row,
-		   struct pm_unw_rule *ret)
+static bool reduce_row_to_rule(const struct pm_unw_arch_info *arch,
+			       const struct pm_unw_row *row, struct pm_unw_rule *ret)
 {
 	struct pm_unw_rule rule;
 	uint64_t handled = 0;
@@ -42,7 +42,7 @@ static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row 
 		const struct pm_unw_reg_rule *reg = &row->regs[arch->saved[i]];
 
 		handled |= (uint64_t)1 << arch->saved[i];
-		if (plain_slot(arch, reg, &rule.slot[i]))
+		if (find_plain_slot(arch, reg, &rule.slot[i]))
 			rule.saved |= (uint16_t)(1u << i);
 		else if ((reg->kind != PM_UNW_RULE_UNSPECIFIED &&
 			  reg->kind != PM_UNW_RULE_SAME) ||
@@ -57,13 +57,13 @@ static bool reduce(const struct pm_unw_arch_info *arch, const struct pm_unw_row 
 	return true;
 }
 
-static bool equal_rule(const void *table, uint32_t id, const void *key)
+static bool is_rule_equal(const void *table, uint32_t id, const void *key)
 {
 	return memcmp((const struct pm_unw_rule *)table + id, key,
 		      sizeof(struct pm_unw_rule)) == 0;
 }
 
-static bool equal_row(const void *table, uint32_t id, const void *key)
+static bool is_row_equal(const void *table, uint32_t id, const void *key)
 {
 	return memcmp((const struct pm_unw_row *)table + id, key,
 		      sizeof(struct pm_unw_row)) == 0;
@@ -71,8 +71,9 @@ static bool equal_row(const void *table, uint32_t id, const void *key)
 
 /* Finds the entry that equals @key in a table of @len entries. Sets @ret to @len if the
  * caller has to append @key. */
-static bool intern(struct pm_index *index, pm_index_equal_fn equal, const void *table,
-		   size_t len, const void *key, size_t key_bytes, uint32_t *ret)
+static bool intern_entry(struct pm_index *index, pm_index_equal_fn equal,
+			 const void *table, size_t len, const void *key, size_t key_bytes,
+			 uint32_t *ret)
 {
 	uint64_t hash = pm_hash_bytes(key, key_bytes);
 
@@ -89,8 +90,8 @@ static bool intern_rule(struct pm_unwinder *unwinder, const struct pm_unw_rule *
 	size_t len = unwinder->rules.len;
 
 	if (pm_vec_reserve(&unwinder->rules, len + 1) != 0 ||
-	    !intern(&unwinder->rules_index, equal_rule, unwinder->rules.data, len, rule,
-		    sizeof(*rule), ret))
+	    !intern_entry(&unwinder->rules_index, is_rule_equal, unwinder->rules.data,
+			  len, rule, sizeof(*rule), ret))
 		return false;
 	if (*ret == len)
 		memcpy(&unwinder->rules.data[unwinder->rules.len++], rule, sizeof(*rule));
@@ -103,8 +104,8 @@ static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *ro
 	size_t len = unwinder->rows.len;
 
 	if (pm_vec_reserve(&unwinder->rows, len + 1) != 0 ||
-	    !intern(&unwinder->rows_index, equal_row, unwinder->rows.data, len, row,
-		    sizeof(*row), ret))
+	    !intern_entry(&unwinder->rows_index, is_row_equal, unwinder->rows.data, len,
+			  row, sizeof(*row), ret))
 		return false;
 	if (*ret == len)
 		memcpy(&unwinder->rows.data[unwinder->rows.len++], row, sizeof(*row));
@@ -112,7 +113,7 @@ static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *ro
 }
 
 /* Clears all tables if the target's CFI would exhaust memory. */
-static void limit_tables(struct pm_unwinder *unwinder)
+static void limit_rule_tables(struct pm_unwinder *unwinder)
 {
 	if (unwinder->rules.len < RULES_MAX && unwinder->rows.len < ROWS_MAX)
 		return;
@@ -124,7 +125,7 @@ static void limit_tables(struct pm_unwinder *unwinder)
 }
 
 /* @rule of x86-64 in one word, or 0 if it does not fit. */
-static uint32_t to_quick(const struct pm_unw_rule *rule)
+static uint32_t make_quick_rule(const struct pm_unw_rule *rule)
 {
 	enum {
 		FP_SLOT = 1, /* index in the architecture's order */
@@ -154,19 +155,20 @@ static uint32_t to_quick(const struct pm_unw_rule *rule)
 	       (uint32_t)words << PM_UNW_QUICK_CFA_SHIFT;
 }
 
-static bool keep_rule(struct pm_unwinder *unwinder, const struct pm_unw_module *module,
-		      const struct pm_unw_rule *rule, struct pm_unw_lookup *ret)
+static bool keep_rule_in_slot(struct pm_unwinder *unwinder,
+			      const struct pm_unw_module *module,
+			      const struct pm_unw_rule *rule, struct pm_unw_lookup *ret)
 {
 	if (!intern_rule(unwinder, rule, &ret->index))
 		return false;
 	ret->found = PM_UNW_FOUND_RULE;
 	if (module->arch == PM_UNW_X86_64 && !ret->is_last)
-		ret->quick = to_quick(rule);
+		ret->quick = make_quick_rule(rule);
 	return true;
 }
 
-static void set_no_cfi(struct pm_unw_module *module, uint64_t svma,
-		       struct pm_unw_lookup *ret)
+static void set_no_cfi_reason(struct pm_unw_module *module, uint64_t svma,
+			      struct pm_unw_lookup *ret)
 {
 	ret->found = PM_UNW_FOUND_NO_CFI;
 	ret->index = pm_unw_is_near_trampoline(module, svma) ? 0 : PM_UNW_OFF_TRAMPOLINE;
@@ -174,23 +176,23 @@ static void set_no_cfi(struct pm_unw_module *module, uint64_t svma,
 
 /* Decodes by Go's table. Returns 0; -ENOENT: the table has no row for @svma; other
  * errors: unknown for now. */
-static int decode_go(struct pm_unwinder *unwinder, struct pm_unw_module *module,
-		     uint64_t svma, struct pm_unw_lookup *ret)
+static int decode_go_row(struct pm_unwinder *unwinder, struct pm_unw_module *module,
+			 uint64_t svma, struct pm_unw_lookup *ret)
 {
 	struct pm_unw_rule rule;
 	int rc = pm_unw_go_decode(module, svma, unwinder->work_left, &ret->found, &rule);
 
 	if (rc == 0 && ret->found == PM_UNW_FOUND_RULE &&
-	    !keep_rule(unwinder, module, &rule, ret))
+	    !keep_rule_in_slot(unwinder, module, &rule, ret))
 		return -ENOMEM;
 	if (rc == 0 && ret->found == PM_UNW_FOUND_NO_CFI)
-		set_no_cfi(module, svma, ret);
+		set_no_cfi_reason(module, svma, ret);
 	return rc;
 }
 
 /* False: unknown for now, because memory or the chain's work has run out. */
-static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
-		   uint64_t svma, struct pm_unw_lookup *ret)
+static bool decode_lookup(struct pm_unwinder *unwinder, struct pm_unw_module *module,
+			  uint64_t svma, struct pm_unw_lookup *ret)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
 	struct pm_unw_fde fde;
@@ -200,7 +202,7 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 
 	*ret = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
 	pm_unw_take_work(unwinder->work_left, PM_UNW_COST_LOOKUP);
-	rc = decode_go(unwinder, module, svma, ret);
+	rc = decode_go_row(unwinder, module, svma, ret);
 	if (rc == -EINPROGRESS)
 		ret->found = PM_UNW_FOUND_PENDING;
 	if (rc != -ENOENT)
@@ -212,12 +214,12 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 	}
 	/* The search for an FDE may have found Go's table. */
 	if (rc == -ENOENT && module->go) {
-		rc = decode_go(unwinder, module, svma, ret);
+		rc = decode_go_row(unwinder, module, svma, ret);
 		if (rc != -ENOENT)
 			return rc == 0;
 	}
 	if (rc == -ENOENT) {
-		set_no_cfi(module, svma, ret);
+		set_no_cfi_reason(module, svma, ret);
 		return true;
 	}
 	if (rc == 0)
@@ -232,8 +234,8 @@ static bool decode(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 		ret->found = PM_UNW_FOUND_ROOT;
 		return true;
 	}
-	if (reduce(arch, &row, &rule))
-		return keep_rule(unwinder, module, &rule, ret);
+	if (reduce_row_to_rule(arch, &row, &rule))
+		return keep_rule_in_slot(unwinder, module, &rule, ret);
 	if (!intern_row(unwinder, &row, &ret->index))
 		return false;
 	ret->found = PM_UNW_FOUND_ROW;
@@ -263,9 +265,9 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 }
 
 /* The same, but only if the rule has been looked up. */
-static const struct pm_unw_cache_slot *find_slot(const struct pm_unwinder *unwinder,
-						 const struct pm_unw_module *module,
-						 uint64_t svma)
+static const struct pm_unw_cache_slot *find_filled_slot(
+	const struct pm_unwinder *unwinder, const struct pm_unw_module *module,
+	uint64_t svma)
 {
 	const struct pm_unw_cache_slot *slot =
 		pm_unw_rule_slot(unwinder, module, svma, false);
@@ -273,7 +275,7 @@ static const struct pm_unw_cache_slot *find_slot(const struct pm_unwinder *unwin
 	return slot && slot->found != PM_UNW_FOUND_NOT_YET ? slot : NULL;
 }
 
-static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
+static struct pm_unw_lookup make_lookup_from_slot(const struct pm_unw_cache_slot *slot)
 {
 	return (struct pm_unw_lookup){ .found = (enum pm_unw_found)slot->found,
 				       .index = slot->index,
@@ -281,13 +283,14 @@ static struct pm_unw_lookup from_slot(const struct pm_unw_cache_slot *slot)
 				       .quick = slot->quick };
 }
 
-static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
-					    struct pm_unw_module *module, uint64_t svma)
+static struct pm_unw_lookup decode_and_keep_lookup(struct pm_unwinder *unwinder,
+						   struct pm_unw_module *module,
+						   uint64_t svma)
 {
 	struct pm_unw_cache_slot *slot;
 	struct pm_unw_lookup lookup;
 
-	if (!decode(unwinder, module, svma, &lookup)) {
+	if (!decode_lookup(unwinder, module, svma, &lookup)) {
 		lookup.found = PM_UNW_FOUND_BAD_CFI;
 		return lookup;
 	}
@@ -307,23 +310,24 @@ static struct pm_unw_lookup decode_and_keep(struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_find(struct pm_unwinder *unwinder,
 				      struct pm_unw_module *module, uint64_t svma)
 {
-	const struct pm_unw_cache_slot *slot = find_slot(unwinder, module, svma);
+	const struct pm_unw_cache_slot *slot = find_filled_slot(unwinder, module, svma);
 
 	if (slot) {
 		unwinder->stats.cache_hits++;
-		return from_slot(slot);
+		return make_lookup_from_slot(slot);
 	}
 	unwinder->stats.cache_misses++;
-	limit_tables(unwinder);
-	return decode_and_keep(unwinder, module, svma);
+	limit_rule_tables(unwinder);
+	return decode_and_keep_lookup(unwinder, module, svma);
 }
 
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma)
 {
-	const struct pm_unw_cache_slot *slot = find_slot(unwinder, module, svma);
+	const struct pm_unw_cache_slot *slot = find_filled_slot(unwinder, module, svma);
 
-	return slot ? from_slot(slot) : decode_and_keep(unwinder, module, svma);
+	return slot ? make_lookup_from_slot(slot)
+		    : decode_and_keep_lookup(unwinder, module, svma);
 }
 
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,

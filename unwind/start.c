@@ -21,8 +21,8 @@ enum {
  * glibc's ld.so, _dl_start_user keeps the result of _dl_start() and then calls
  * constructors (RTLD_START in sysdeps/ARCH/dl-machine.h).
  */
-static bool keeps_result(enum pm_unw_arch arch, const uint8_t code[ENTRY_BYTES],
-			 size_t at)
+static bool does_code_keep_result(enum pm_unw_arch arch, const uint8_t code[ENTRY_BYTES],
+				  size_t at)
 {
 	static const struct {
 		uint8_t len, code[4];
@@ -37,7 +37,7 @@ static bool keeps_result(enum pm_unw_arch arch, const uint8_t code[ENTRY_BYTES],
 }
 
 /* The length of the code at the entry point, up to its last call or its jump to C. */
-static size_t entry_len(struct pm_unw_module *module)
+static size_t find_entry_code_len(struct pm_unw_module *module)
 {
 	uint8_t code[ENTRY_BYTES];
 
@@ -59,7 +59,7 @@ static size_t entry_len(struct pm_unw_module *module)
 			 * operands rarely look like that */
 			end = i + 5;
 		}
-		if (end > 0 && !keeps_result(module->arch, code, end))
+		if (end > 0 && !does_code_keep_result(module->arch, code, end))
 			return end;
 	}
 	return ENTRY_BYTES;
@@ -74,7 +74,7 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
 		return false;
 	/* If the entry point has CFI, the CFI itself marks the root, and the code after
 	 * it is another function. */
-	return svma - module->entry < entry_len(module) &&
+	return svma - module->entry < find_entry_code_len(module) &&
 	       pm_unw_fde_find(module, module->entry, &ignored) == -ENOENT;
 }
 
@@ -108,7 +108,7 @@ static bool is_thread_exit(const struct pm_unw_map *map, uint64_t address)
 
 /* Whether only the outermost frame can continue at @address, which follows a call in
  * @map. */
-static bool is_start(const struct pm_unw_map *map, uint64_t address)
+static bool is_start_address(const struct pm_unw_map *map, uint64_t address)
 {
 	return pm_unw_module_is_entry(map->module, address - 1 - map->bias) ||
 	       is_thread_exit(map, address);
@@ -191,7 +191,7 @@ static int scan_for_start(struct pm_unw_state *state)
 		if (!map || !pm_unw_is_return(state->unwinder, regs->arch, state->space,
 					      map, word))
 			continue;
-		if (!pm_unw_map_has_cfi(map, regs->arch) || !is_start(map, word))
+		if (!pm_unw_map_has_cfi(map, regs->arch) || !is_start_address(map, word))
 			return 0;
 		regs->value[arch->pc] = word;
 		regs->value[arch->sp] = sp + arch->word_bytes;

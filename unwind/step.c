@@ -27,7 +27,7 @@ const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
  * that; the code is therefore also removed if the address without its upper bits follows
  * a call. Any other address is not a return address.
  */
-static uint64_t without_pac(const struct pm_unw_state *state, uint64_t pc, bool is_signed)
+static uint64_t strip_pac(const struct pm_unw_state *state, uint64_t pc, bool is_signed)
 {
 	uint64_t stripped = pm_unw_strip_pac(state->space, pc);
 
@@ -38,14 +38,14 @@ static uint64_t without_pac(const struct pm_unw_state *state, uint64_t pc, bool 
 
 /* ---- by CFI --------------------------------------------------------------------------- */
 
-static uint64_t slot_address(const struct pm_unw_rule *rule, unsigned int slot,
-			     uint64_t cfa, const struct pm_unw_arch_info *arch)
+static uint64_t address_of_slot(const struct pm_unw_rule *rule, unsigned int slot,
+				uint64_t cfa, const struct pm_unw_arch_info *arch)
 {
 	return cfa + (uint64_t)(rule->slot[slot] * arch->word_bytes);
 }
 
-static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *state,
-		       enum pm_unw_stop *stop)
+static bool step_by_rule(const struct pm_unw_rule *rule, struct pm_unw_state *state,
+			 enum pm_unw_stop *stop)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
@@ -60,7 +60,7 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 	      arch->address_mask;
 	if (rule->saved >> ra & 1) {
 		if (!pm_unw_stack_word(arch, state->stack,
-				       slot_address(rule, ra, cfa, arch), &pc, stop))
+				       address_of_slot(rule, ra, cfa, arch), &pc, stop))
 			return false;
 	} else if (regs->known >> arch->ra & 1) {
 		pc = regs->value[arch->ra];
@@ -69,7 +69,7 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 		return false;
 	}
 	if (arch->ra_is_link)
-		pc = without_pac(state, pc, rule->saved & PM_UNW_RULE_RA_SIGNED);
+		pc = strip_pac(state, pc, rule->saved & PM_UNW_RULE_RA_SIGNED);
 	regs->known &= arch->callee_saved;
 	for (unsigned int left = rule->saved & ((1u << ra) - 1); left > 0;
 	     left &= left - 1) {
@@ -79,8 +79,8 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
 
 		/* The chain ends only if a later step needs this register. */
 		if (pm_unw_stack_word(arch, state->stack,
-				      slot_address(rule, i, cfa, arch), &regs->value[reg],
-				      &lost))
+				      address_of_slot(rule, i, cfa, arch),
+				      &regs->value[reg], &lost))
 			regs->known |= (uint64_t)1 << reg;
 		else
 			regs->known &= ~((uint64_t)1 << reg);
@@ -99,8 +99,8 @@ static bool apply_rule(const struct pm_unw_rule *rule, struct pm_unw_state *stat
  * the right value. After a call nothing can have been popped. Signal frames may name
  * places on any stack.
  */
-static bool is_popped(const struct pm_unw_row *row, uint32_t reg,
-		      const struct pm_unw_state *state, uint64_t cfa, uint64_t place)
+static bool is_reg_popped(const struct pm_unw_row *row, uint32_t reg,
+			  const struct pm_unw_state *state, uint64_t cfa, uint64_t place)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	uint64_t sp = state->regs.value[arch->sp];
@@ -111,9 +111,9 @@ static bool is_popped(const struct pm_unw_row *row, uint32_t reg,
 }
 
 /* Applies the general rule of one register. False: it is not known in the caller. */
-static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
-		      const struct pm_unw_state *state, uint64_t cfa, uint64_t *ret,
-		      enum pm_unw_stop *stop)
+static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
+			    const struct pm_unw_state *state, uint64_t cfa, uint64_t *ret,
+			    enum pm_unw_stop *stop)
 {
 	const struct pm_unw_reg_rule *rule = &row->regs[reg];
 	const struct pm_unw_regs *regs = &state->regs;
@@ -139,7 +139,7 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
 	case PM_UNW_RULE_EXPRESSION:
 		if (!pm_unw_expr_eval(&input, ret, stop))
 			return false;
-		if (is_popped(row, reg, state, cfa, *ret))
+		if (is_reg_popped(row, reg, state, cfa, *ret))
 			break;
 		return pm_unw_stack_word(state->arch, state->stack, *ret, ret, stop);
 	case PM_UNW_RULE_VAL_EXPRESSION:
@@ -168,8 +168,8 @@ static bool apply_reg(const struct pm_unw_row *row, uint32_t reg,
  * Whether the return address would be the pc itself: it has no rule, and there is no link
  * register. Such a row would yield this place again for as long as the stack has room.
  */
-static bool returns_here(const struct pm_unw_row *row,
-			 const struct pm_unw_arch_info *arch)
+static bool does_row_return_here(const struct pm_unw_row *row,
+				 const struct pm_unw_arch_info *arch)
 {
 	const struct pm_unw_reg_rule *rule = &row->regs[row->ra_reg];
 
@@ -180,8 +180,9 @@ static bool returns_here(const struct pm_unw_row *row,
 				 row->ra_reg == arch->pc;
 }
 
-static bool find_cfa(const struct pm_unw_row *row, const struct pm_unw_state *state,
-		     uint64_t *ret, enum pm_unw_stop *stop)
+static bool find_cfa_of_row(const struct pm_unw_row *row,
+			    const struct pm_unw_state *state, uint64_t *ret,
+			    enum pm_unw_stop *stop)
 {
 	struct pm_unw_expr_input input = { .expr = row->cfa_expr,
 					   .len = row->cfa_expr_len,
@@ -207,12 +208,13 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 
 	pm_unw_take_work(state->work_left, PM_UNW_COST_ROW);
 	*stop = PM_UNW_STOP_BAD_CFI;
-	if (returns_here(row, state->arch) || !find_cfa(row, state, &cfa, stop))
+	if (does_row_return_here(row, state->arch) ||
+	    !find_cfa_of_row(row, state, &cfa, stop))
 		return false;
 	for (uint32_t reg = 0; reg < state->arch->regs; reg++) {
 		enum pm_unw_stop why;
 
-		if (apply_reg(row, reg, state, cfa, &caller.value[reg], &why))
+		if (step_reg_by_row(row, reg, state, cfa, &caller.value[reg], &why))
 			caller.known |= (uint64_t)1 << reg;
 		else if (reg == row->ra_reg)
 			ra_stop = why;
@@ -228,7 +230,7 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 	}
 	pc = caller.value[row->ra_reg];
 	if (state->arch->ra_is_link && !row->signal) {
-		pc = without_pac(state, pc, row->ra_signed);
+		pc = strip_pac(state, pc, row->ra_signed);
 		/* The call has overwritten it with the return address. Its own caller had
 		 * to save the value from before. */
 		caller.known &= ~((uint64_t)1 << state->arch->ra);
@@ -246,7 +248,7 @@ bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
  * without saying so. The register's value in the inner frame is as good as a frame
  * pointer if the return address that it leads to follows a call.
  */
-static bool assume_kept(const struct pm_unw_rule *rule, struct pm_unw_state *state)
+static bool assume_regs_kept(const struct pm_unw_rule *rule, struct pm_unw_state *state)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	struct pm_unw_regs *regs = &state->regs;
@@ -261,8 +263,8 @@ static bool assume_kept(const struct pm_unw_rule *rule, struct pm_unw_state *sta
 	cfa = (regs->value[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset) &
 	      arch->address_mask;
 	if (cfa <= sp || cfa - sp >= PM_UNW_STACK_SPAN_MAX ||
-	    !pm_unw_stack_word(arch, state->stack, slot_address(rule, ra, cfa, arch), &pc,
-			       &ignored) ||
+	    !pm_unw_stack_word(arch, state->stack, address_of_slot(rule, ra, cfa, arch),
+			       &pc, &ignored) ||
 	    !pm_unw_follows_call(state, pc))
 		return false;
 	regs->known |= (uint64_t)1 << rule->cfa_reg;
@@ -270,9 +272,9 @@ static bool assume_kept(const struct pm_unw_rule *rule, struct pm_unw_state *sta
 }
 
 /* Applies rules.data[index] or rows.data[index], whichever @lookup has found. */
-static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
-		  struct pm_unw_state *state, enum pm_unw_how *how,
-		  enum pm_unw_stop *stop)
+static bool step_by_lookup(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
+			   struct pm_unw_state *state, enum pm_unw_how *how,
+			   enum pm_unw_stop *stop)
 {
 	bool is_row = lookup.found == PM_UNW_FOUND_ROW;
 	const struct pm_unw_rule *rule =
@@ -290,15 +292,16 @@ static bool apply(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 	unwinder->stats.expressions += is_row;
 	if (!is_row && (rule->saved & PM_UNW_RULE_GO))
 		*how = PM_UNW_HOW_GO;
-	if (is_row ? pm_unw_apply_row(row, state, stop) : apply_rule(rule, state, stop))
+	if (is_row ? pm_unw_apply_row(row, state, stop) : step_by_rule(rule, state, stop))
 		return true;
 	if (*how == PM_UNW_HOW_GO && rule->cfa_reg == state->arch->fp) {
 		*stop = PM_UNW_STOP_OTHER_STACK;
 		return false;
 	}
-	if (*stop == PM_UNW_STOP_NO_REGISTER && !is_row && assume_kept(rule, state)) {
+	if (*stop == PM_UNW_STOP_NO_REGISTER && !is_row &&
+	    assume_regs_kept(rule, state)) {
 		*how = PM_UNW_HOW_FP;
-		return apply_rule(rule, state, stop);
+		return step_by_rule(rule, state, stop);
 	}
 	/* On aarch64, the stack pointer is unknown after a step by frame pointer. */
 	if (*stop != PM_UNW_STOP_NO_REGISTER || !state->arch->ra_is_link)
@@ -338,7 +341,7 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 	switch (found.found) {
 	case PM_UNW_FOUND_RULE:
 	case PM_UNW_FOUND_ROW:
-		return apply(unwinder, found, state, how, stop);
+		return step_by_lookup(unwinder, found, state, how, stop);
 	case PM_UNW_FOUND_ROOT:
 		*stop = PM_UNW_STOP_ROOT;
 		return false;

@@ -96,7 +96,7 @@ void pm_unw_task_run(struct pm_unw_task *task)
 	atomic_store(&task->done, true);
 }
 
-static void take_table(struct pm_unw_fde_table *table, struct pm_unw_fde_table *from)
+static void fde_table_take(struct pm_unw_fde_table *table, struct pm_unw_fde_table *from)
 {
 	pm_unw_fde_table_release(table);
 	*table = *from;
@@ -106,24 +106,24 @@ static void take_table(struct pm_unw_fde_table *table, struct pm_unw_fde_table *
 }
 
 /* Takes over all tables that the task has read from the file. */
-static void take_found(struct pm_unw_module *module, struct pm_unw_module *found,
-		       unsigned int wanted)
+static void module_take_found(struct pm_unw_module *module, struct pm_unw_module *found,
+			      unsigned int wanted)
 {
 	if ((wanted & PM_UNW_WANTED_EH_SEARCH) && found->eh_frame.len > 0 &&
 	    module->eh_frame.len == 0) {
 		module->eh_frame = found->eh_frame;
 		module->eh_frame.fd = module->fd;
 		found->eh_frame = (struct pm_unw_region){ 0 };
-		take_table(&module->eh_scanned, &found->eh_scanned);
+		fde_table_take(&module->eh_scanned, &found->eh_scanned);
 	}
 	if ((wanted & PM_UNW_WANTED_GO) && found->go && !module->go) {
 		module->go = PM_TAKE_PTR(found->go);
 		pm_unw_go_set_fd(module->go, module->fd);
 	}
 	if (wanted & PM_UNW_WANTED_EH_TABLE)
-		take_table(&module->eh_scanned, &found->eh_scanned);
+		fde_table_take(&module->eh_scanned, &found->eh_scanned);
 	if (wanted & PM_UNW_WANTED_DEBUG_TABLE)
-		take_table(&module->debug_scanned, &found->debug_scanned);
+		fde_table_take(&module->debug_scanned, &found->debug_scanned);
 	if (wanted & (PM_UNW_WANTED_UNPACKED | PM_UNW_WANTED_DEBUG_FILE))
 		pm_unw_take_debug(module, found);
 }
@@ -143,7 +143,7 @@ void pm_unw_task_settle(struct pm_unw_module *module)
 	    (module->no_sections && module->go_tried))
 		module->gap_searched = true;
 	if (task->found)
-		take_found(module, task->found, task->wanted);
+		module_take_found(module, task->found, task->wanted);
 	/* If the task could not even open the file, do not try again. */
 	module->eh_scanned.scanned |= task->wanted & PM_UNW_WANTED_EH_TABLE;
 	module->debug_scanned.scanned |= task->wanted & PM_UNW_WANTED_DEBUG_TABLE;

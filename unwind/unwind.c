@@ -91,7 +91,7 @@ bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64
 }
 
 /* Sets the lookup address and the mapping of the frame that state->regs describe. */
-static void enter(struct pm_unw_state *state)
+static void enter_frame(struct pm_unw_state *state)
 {
 	uint64_t pc = state->regs.value[state->arch->pc];
 	const struct pm_unw_map *map = state->map;
@@ -102,8 +102,8 @@ static void enter(struct pm_unw_state *state)
 }
 
 /* Moves to the registers of the caller. False: there is none, and @stop says why. */
-static bool leave(struct pm_unwinder *unwinder, struct pm_unw_state *state,
-		  enum pm_unw_how *how, enum pm_unw_stop *stop)
+static bool leave_frame(struct pm_unwinder *unwinder, struct pm_unw_state *state,
+			enum pm_unw_how *how, enum pm_unw_stop *stop)
 {
 	uint64_t pc = state->regs.value[state->arch->pc];
 	uint64_t sp = state->regs.value[state->arch->sp];
@@ -145,7 +145,7 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 		return 0;
 	unwinder->work_left = &work_left;
 	do {
-		enter(&state);
+		enter_frame(&state);
 		if (!state.map && len > 0) {
 			*stop = pm_unw_stop_outside(&frames[len - 1],
 						    state.regs.value[arch->pc]);
@@ -160,7 +160,7 @@ size_t pm_unw_walk(struct pm_unwinder *unwinder, const struct pm_unw_space *spac
 			*stop = PM_UNW_STOP_LIMIT;
 			break;
 		}
-	} while (work_left > 0 && leave(unwinder, &state, &how, stop));
+	} while (work_left > 0 && leave_frame(unwinder, &state, &how, stop));
 	if (work_left == 0 && *stop != PM_UNW_STOP_ROOT)
 		*stop = PM_UNW_STOP_WORK_LIMIT;
 	pm_unw_take_work(space->work_left, work_max - work_left);
@@ -185,7 +185,8 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 	return job.len;
 }
 
-static void run_some(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
+static void run_some_jobs(struct pm_unwinder *unwinder, struct pm_unw_job *jobs,
+			  size_t len)
 {
 	struct pm_unw_job *job;
 
@@ -203,7 +204,7 @@ static void run_some(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size
 void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size_t len)
 {
 	for (; len > PM_UNW_BATCH_MAX; jobs += PM_UNW_BATCH_MAX, len -= PM_UNW_BATCH_MAX)
-		run_some(unwinder, jobs, PM_UNW_BATCH_MAX);
+		run_some_jobs(unwinder, jobs, PM_UNW_BATCH_MAX);
 	if (len > 0)
-		run_some(unwinder, jobs, len);
+		run_some_jobs(unwinder, jobs, len);
 }

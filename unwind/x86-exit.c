@@ -158,7 +158,7 @@ struct cursor {
 	bool failed;
 };
 
-static uint8_t next_byte(struct cursor *cursor)
+static uint8_t cursor_next_byte(struct cursor *cursor)
 {
 	if (cursor->at < cursor->have)
 		return cursor->code[cursor->at++];
@@ -166,12 +166,12 @@ static uint8_t next_byte(struct cursor *cursor)
 	return 0;
 }
 
-static int64_t next_signed(struct cursor *cursor, unsigned int bytes)
+static int64_t cursor_next_signed(struct cursor *cursor, unsigned int bytes)
 {
 	uint64_t value = 0;
 
 	for (unsigned int i = 0; i < bytes; i++)
-		value |= (uint64_t)next_byte(cursor) << i * 8;
+		value |= (uint64_t)cursor_next_byte(cursor) << i * 8;
 	return (int64_t)(value << (64 - bytes * 8)) >> (64 - bytes * 8);
 }
 
@@ -182,7 +182,7 @@ struct prefixes {
 static void decode_modrm(struct cursor *cursor, struct prefixes bits,
 			 struct instruction *ret)
 {
-	uint8_t modrm = next_byte(cursor), rm = modrm & 7;
+	uint8_t modrm = cursor_next_byte(cursor), rm = modrm & 7;
 
 	ret->has_modrm = true;
 	ret->mod = modrm >> 6;
@@ -193,7 +193,7 @@ static void decode_modrm(struct cursor *cursor, struct prefixes bits,
 		return;
 	ret->base = ret->rm;
 	if (rm == 4) {
-		uint8_t sib = next_byte(cursor);
+		uint8_t sib = cursor_next_byte(cursor);
 
 		rm = sib & 7;
 		ret->base = (uint8_t)(rm | bits.b << 3);
@@ -203,9 +203,10 @@ static void decode_modrm(struct cursor *cursor, struct prefixes bits,
 	}
 	if (ret->mod == 0 && rm == 5) {
 		ret->base = NONE;
-		ret->displacement = (int32_t)next_signed(cursor, 4);
+		ret->displacement = (int32_t)cursor_next_signed(cursor, 4);
 	} else if (ret->mod != 0) {
-		ret->displacement = (int32_t)next_signed(cursor, ret->mod == 1 ? 1 : 4);
+		ret->displacement =
+			(int32_t)cursor_next_signed(cursor, ret->mod == 1 ? 1 : 4);
 	}
 }
 
@@ -213,25 +214,25 @@ static void decode_modrm(struct cursor *cursor, struct prefixes bits,
 static bool decode_vex(struct cursor *cursor, bool is_long, struct prefixes *bits,
 		       struct instruction *ret)
 {
-	uint8_t byte = next_byte(cursor), map = 1;
+	uint8_t byte = cursor_next_byte(cursor), map = 1;
 
 	bits->r = !(byte & 0x80);
 	if (is_long) {
 		bits->x = !(byte & 0x40);
 		bits->b = !(byte & 0x20);
 		map = byte & 0x1f;
-		byte = next_byte(cursor);
+		byte = cursor_next_byte(cursor);
 		ret->wide = byte & 0x80;
 	}
 	ret->vex = true;
 	ret->vvvv = ~byte >> 3 & 15;
 	ret->repeated = (byte & 3) == 2;
 	ret->map = (enum map)map;
-	ret->opcode = next_byte(cursor);
+	ret->opcode = cursor_next_byte(cursor);
 	return map >= MAP_0F && map <= MAP_0F3A;
 }
 
-static uint8_t form_of(const struct instruction *instruction)
+static uint8_t immediate_form_of(const struct instruction *instruction)
 {
 	switch (instruction->map) {
 	case MAP_ONE:
@@ -251,16 +252,17 @@ static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruc
 	bool is_branch = ret->map == MAP_0F || (ret->opcode & 0xfe) == 0xe8;
 
 	if (ret->map == MAP_ONE && ret->opcode == 0xc2)
-		ret->immediate = (uint16_t)next_signed(cursor, 2);
+		ret->immediate = (uint16_t)cursor_next_signed(cursor, 2);
 	else if (ret->map == MAP_ONE && (ret->opcode & 0xf8) == 0xb8 && ret->wide)
-		next_signed(cursor, 8);
+		cursor_next_signed(cursor, 8);
 	else if ((form & IMM8) == IMM8)
-		ret->immediate = next_signed(cursor, 1);
+		ret->immediate = cursor_next_signed(cursor, 1);
 	else if ((form & IMM) == IMM)
-		ret->immediate = next_signed(cursor, ret->is_16 && !is_branch ? 2 : 4);
+		ret->immediate =
+			cursor_next_signed(cursor, ret->is_16 && !is_branch ? 2 : 4);
 	/* test has an immediate, unlike the other instructions of its opcode */
 	else if (ret->map == MAP_ONE && (ret->opcode & 0xfe) == 0xf6 && ret->selector < 2)
-		next_signed(cursor, ret->opcode == 0xf6 ? 1 : ret->is_16 ? 2 : 4);
+		cursor_next_signed(cursor, ret->opcode == 0xf6 ? 1 : ret->is_16 ? 2 : 4);
 }
 
 /* False: the instruction is not known here, or not all of it can be read. */
@@ -272,7 +274,7 @@ static bool decode_instruction(const uint8_t *code, size_t have, struct instruct
 
 	*ret = (struct instruction){ .base = NONE, .index = NONE };
 	for (;;) {
-		byte = next_byte(&cursor);
+		byte = cursor_next_byte(&cursor);
 		if (byte == 0x66)
 			ret->is_16 = true;
 		else if (byte == 0xf3 || byte == 0xf2)
@@ -285,22 +287,22 @@ static bool decode_instruction(const uint8_t *code, size_t have, struct instruct
 		ret->rex = true;
 		ret->wide = byte & 8;
 		bits = (struct prefixes){ byte & 4, byte & 2, byte & 1 };
-		byte = next_byte(&cursor);
+		byte = cursor_next_byte(&cursor);
 	}
 	if (byte == 0xc4 || byte == 0xc5) {
 		if (!decode_vex(&cursor, byte == 0xc4, &bits, ret))
 			return false;
 	} else if (byte == 0x0f) {
 		ret->map = MAP_0F;
-		ret->opcode = next_byte(&cursor);
+		ret->opcode = cursor_next_byte(&cursor);
 		if (ret->opcode == 0x38 || ret->opcode == 0x3a) {
 			ret->map = ret->opcode == 0x38 ? MAP_0F38 : MAP_0F3A;
-			ret->opcode = next_byte(&cursor);
+			ret->opcode = cursor_next_byte(&cursor);
 		}
 	} else {
 		ret->opcode = byte;
 	}
-	form = form_of(ret);
+	form = immediate_form_of(ret);
 	if (!(form & KNOWN))
 		return false;
 	ret->low = (uint8_t)((ret->opcode & 7) | bits.b << 3);
@@ -313,38 +315,38 @@ static bool decode_instruction(const uint8_t *code, size_t have, struct instruct
 
 /* ---- which registers are written -------------------------------------------------------- */
 
-static uint32_t reg_bit(uint8_t reg)
+static uint32_t bit_of_reg(uint8_t reg)
 {
 	return 1u << reg;
 }
 
 /* Without a REX prefix, the numbers 4 to 7 are ah, ch, dh and bh. */
-static uint8_t byte_reg(const struct instruction *in, uint8_t reg)
+static uint8_t reg_of_byte_operand(const struct instruction *in, uint8_t reg)
 {
 	return !in->rex && reg >= 4 && reg < 8 ? reg - 4 : reg;
 }
 
-static uint32_t rm_of(const struct instruction *in, bool is_byte)
+static uint32_t rm_bit_of_instruction(const struct instruction *in, bool is_byte)
 {
 	if (in->mod != 3)
 		return 0;
-	return reg_bit(is_byte ? byte_reg(in, in->rm) : in->rm);
+	return bit_of_reg(is_byte ? reg_of_byte_operand(in, in->rm) : in->rm);
 }
 
-static uint32_t written_one(const struct instruction *in)
+static uint32_t regs_written_by_map_one(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
-	uint32_t reg = reg_bit(op & 1 ? in->reg : byte_reg(in, in->reg));
-	uint32_t rm = rm_of(in, !(op & 1));
+	uint32_t reg = bit_of_reg(op & 1 ? in->reg : reg_of_byte_operand(in, in->reg));
+	uint32_t rm = rm_bit_of_instruction(in, !(op & 1));
 
 	if (op < 0x40) {
 		if (op >> 3 == 7)
 			return 0; /* cmp */
-		return (op & 7) < 2 ? rm : (op & 7) < 4 ? reg : reg_bit(RAX);
+		return (op & 7) < 2 ? rm : (op & 7) < 4 ? reg : bit_of_reg(RAX);
 	}
 	if (op == 0x63 || op == 0x69 || op == 0x6b || op == 0x8a || op == 0x8b ||
 	    op == 0x8d)
-		return op == 0x8a ? reg : reg_bit(in->reg);
+		return op == 0x8a ? reg : bit_of_reg(in->reg);
 	if (op >= 0x80 && op <= 0x83)
 		return in->selector == 7 ? 0 : rm;
 	if (op == 0x86 || op == 0x87)
@@ -353,81 +355,85 @@ static uint32_t written_one(const struct instruction *in)
 	    op == 0xc7 || (op >= 0xd0 && op <= 0xd3))
 		return rm;
 	if (op == 0x8c)
-		return rm_of(in, false);
+		return rm_bit_of_instruction(in, false);
 	if (op >= 0x90 && op <= 0x97)
-		return reg_bit(RAX) | reg_bit(in->low);
+		return bit_of_reg(RAX) | bit_of_reg(in->low);
 	if (op >= 0xb0 && op <= 0xb7)
-		return reg_bit(byte_reg(in, in->low));
+		return bit_of_reg(reg_of_byte_operand(in, in->low));
 	if (op >= 0xb8 && op <= 0xbf)
-		return reg_bit(in->low);
+		return bit_of_reg(in->low);
 	if ((op & 0xfe) == 0xf6)
 		return in->selector < 2   ? 0
 		       : in->selector < 4 ? rm
-					  : reg_bit(RAX) | reg_bit(RDX);
+					  : bit_of_reg(RAX) | bit_of_reg(RDX);
 	if ((op & 0xfe) == 0xfe)
 		return rm;
 	if (op == 0x98 || op == 0x9f || op == 0xd7 || op == 0xdf)
-		return reg_bit(RAX);
+		return bit_of_reg(RAX);
 	if (op == 0x99)
-		return reg_bit(RDX);
+		return bit_of_reg(RDX);
 	if ((op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf))
-		return reg_bit(RAX) | reg_bit(RCX) | reg_bit(RSI) | reg_bit(RDI);
-	return op >= 0xe0 && op <= 0xe3 ? reg_bit(RCX) : 0;
+		return bit_of_reg(RAX) | bit_of_reg(RCX) | bit_of_reg(RSI) |
+		       bit_of_reg(RDI);
+	return op >= 0xe0 && op <= 0xe3 ? bit_of_reg(RCX) : 0;
 }
 
-static uint32_t written_0f(const struct instruction *in)
+static uint32_t regs_written_by_map_0f(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
 
 	if (op == 0x05)
-		return reg_bit(RAX) | reg_bit(RCX) | reg_bit(R11);
+		return bit_of_reg(RAX) | bit_of_reg(RCX) | bit_of_reg(R11);
 	if (op == 0x31)
-		return reg_bit(RAX) | reg_bit(RDX);
+		return bit_of_reg(RAX) | bit_of_reg(RDX);
 	if (op == 0xa2)
-		return reg_bit(RAX) | reg_bit(RBX) | reg_bit(RCX) | reg_bit(RDX);
+		return bit_of_reg(RAX) | bit_of_reg(RBX) | bit_of_reg(RCX) |
+		       bit_of_reg(RDX);
 	if ((op >= 0x40 && op <= 0x4f && !in->vex) || op == 0x50 || op == 0x2c ||
 	    op == 0x2d || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
 	    (op >= 0xbc && op <= 0xbf) || op == 0xc5 || op == 0xd7)
-		return reg_bit(in->reg);
+		return bit_of_reg(in->reg);
 	if (op == 0x7e)
-		return in->repeated ? 0 : rm_of(in, false);
+		return in->repeated ? 0 : rm_bit_of_instruction(in, false);
 	if (op >= 0x90 && op <= 0x9f)
-		return rm_of(in, true);
+		return rm_bit_of_instruction(in, true);
 	if (op == 0xa4 || op == 0xa5 || op == 0xab || op == 0xac || op == 0xad ||
 	    op == 0xae || op == 0xb3 || op == 0xbb)
-		return rm_of(in, false);
+		return rm_bit_of_instruction(in, false);
 	if (op == 0xba)
-		return in->selector == 4 ? 0 : rm_of(in, false);
+		return in->selector == 4 ? 0 : rm_bit_of_instruction(in, false);
 	if (op == 0xb0 || op == 0xb1)
-		return reg_bit(RAX) | rm_of(in, op == 0xb0);
+		return bit_of_reg(RAX) | rm_bit_of_instruction(in, op == 0xb0);
 	if (op == 0xc0 || op == 0xc1)
-		return reg_bit(op == 0xc0 ? byte_reg(in, in->reg) : in->reg) |
-		       rm_of(in, op == 0xc0);
+		return bit_of_reg(op == 0xc0 ? reg_of_byte_operand(in, in->reg)
+					     : in->reg) |
+		       rm_bit_of_instruction(in, op == 0xc0);
 	if (op == 0xc7)
-		return reg_bit(RAX) | reg_bit(RDX) | rm_of(in, false);
-	return op >= 0xc8 && op <= 0xcf ? reg_bit(in->low) : 0;
+		return bit_of_reg(RAX) | bit_of_reg(RDX) |
+		       rm_bit_of_instruction(in, false);
+	return op >= 0xc8 && op <= 0xcf ? bit_of_reg(in->low) : 0;
 }
 
 /* All general registers that may be written; rather too many than too few. */
-static uint32_t written_regs(const struct instruction *in)
+static uint32_t regs_written_by_instruction(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
 
 	switch (in->map) {
 	case MAP_ONE:
-		return written_one(in);
+		return regs_written_by_map_one(in);
 	case MAP_0F:
-		return written_0f(in);
+		return regs_written_by_map_0f(in);
 	case MAP_0F38:
 		if (op < 0xf0)
 			return 0;
-		return reg_bit(in->reg) | (in->vex ? reg_bit(in->vvvv) : 0);
+		return bit_of_reg(in->reg) | (in->vex ? bit_of_reg(in->vvvv) : 0);
 	case MAP_0F3A:
 		if (op >= 0x14 && op <= 0x17)
-			return rm_of(in, false);
+			return rm_bit_of_instruction(in, false);
 		if (op >= 0x60 && op <= 0x63)
-			return reg_bit(RCX);
-		return op == 0xf0 ? reg_bit(in->reg) : 0;
+			return bit_of_reg(RCX);
+		return op == 0xf0 ? bit_of_reg(in->reg) : 0;
 	}
 	return 0;
 }
@@ -491,7 +497,7 @@ struct search {
 static const struct value lost = { .kind = VALUE_LOST };
 
 /* The value of the word at the interrupted stack pointer + @offset. */
-static struct value read_stack_word(const struct way *way, int64_t offset)
+static struct value way_read_stack_word(const struct way *way, int64_t offset)
 {
 	for (size_t i = 0; i < way->stores_len; i++)
 		if (way->stores[i].offset == offset)
@@ -503,7 +509,8 @@ static struct value read_stack_word(const struct way *way, int64_t offset)
 	return (struct value){ VALUE_WORD, (int32_t)offset };
 }
 
-static enum outcome store_stack_word(struct way *way, int64_t offset, struct value value)
+static enum outcome way_store_stack_word(struct way *way, int64_t offset,
+					 struct value value)
 {
 	size_t i = 0;
 
@@ -520,7 +527,7 @@ static enum outcome store_stack_word(struct way *way, int64_t offset, struct val
 }
 
 /* False: further than makes sense. */
-static bool move_sp(struct way *way, int64_t by)
+static bool way_move_sp(struct way *way, int64_t by)
 {
 	int64_t sp = way->sp + by;
 
@@ -530,18 +537,18 @@ static bool move_sp(struct way *way, int64_t by)
 	return true;
 }
 
-static enum outcome push_stack_word(struct way *way, struct value value)
+static enum outcome way_push_stack_word(struct way *way, struct value value)
 {
-	return !way->is_aligned && move_sp(way, -8)
-		       ? store_stack_word(way, way->sp, value)
+	return !way->is_aligned && way_move_sp(way, -8)
+		       ? way_store_stack_word(way, way->sp, value)
 		       : OUTCOME_LOST;
 }
 
-static enum outcome pop_reg(struct way *way, uint8_t reg)
+static enum outcome way_pop_reg(struct way *way, uint8_t reg)
 {
-	struct value value = read_stack_word(way, way->sp);
+	struct value value = way_read_stack_word(way, way->sp);
 
-	if (reg == RSP || way->is_aligned || !move_sp(way, 8))
+	if (reg == RSP || way->is_aligned || !way_move_sp(way, 8))
 		return OUTCOME_LOST;
 	if (reg != NONE)
 		way->regs[reg] = value;
@@ -550,7 +557,7 @@ static enum outcome pop_reg(struct way *way, uint8_t reg)
 
 /* From here on the frame pointer of then is the base. How far it is from the stack pointer of
  * then is not known. */
-static void count_from_fp(struct way *way)
+static void way_count_from_fp(struct way *way)
 {
 	way->by_fp = true;
 	way->has_called = false;
@@ -561,26 +568,26 @@ static void count_from_fp(struct way *way)
 }
 
 /* The stack pointer becomes the frame pointer + @offset. */
-static enum outcome sp_from_fp(struct way *way, int64_t offset)
+static enum outcome way_set_sp_from_fp(struct way *way, int64_t offset)
 {
 	const struct value *fp = &way->regs[RBP];
 
 	if (fp->kind == VALUE_OWN) {
 		if (!way->by_fp)
-			count_from_fp(way);
+			way_count_from_fp(way);
 		way->sp = 0;
 		way->is_aligned = false;
-		return move_sp(way, offset) ? OUTCOME_ON : OUTCOME_LOST;
+		return way_move_sp(way, offset) ? OUTCOME_ON : OUTCOME_LOST;
 	}
 	if (fp->kind != VALUE_PLACE)
 		return OUTCOME_LOST;
 	way->sp = 0;
 	way->is_aligned = false;
-	return move_sp(way, fp->offset + offset) ? OUTCOME_ON : OUTCOME_LOST;
+	return way_move_sp(way, fp->offset + offset) ? OUTCOME_ON : OUTCOME_LOST;
 }
 
 /* Instructions that write the stack pointer. */
-static enum outcome change_sp(struct way *way, const struct instruction *in)
+static enum outcome way_change_sp(struct way *way, const struct instruction *in)
 {
 	uint8_t op = in->opcode;
 
@@ -592,16 +599,17 @@ static enum outcome change_sp(struct way *way, const struct instruction *in)
 		return OUTCOME_ON;
 	}
 	if ((op == 0x81 || op == 0x83) && (in->selector == 0 || in->selector == 5))
-		return move_sp(way, in->selector == 0 ? in->immediate : -in->immediate)
+		return way_move_sp(way,
+				   in->selector == 0 ? in->immediate : -in->immediate)
 			       ? OUTCOME_ON
 			       : OUTCOME_LOST;
 	if (op == 0x8d && in->index == NONE && in->base == RSP)
-		return move_sp(way, in->displacement) ? OUTCOME_ON : OUTCOME_LOST;
+		return way_move_sp(way, in->displacement) ? OUTCOME_ON : OUTCOME_LOST;
 	if (op == 0x8d && in->index == NONE && in->base == RBP)
-		return sp_from_fp(way, in->displacement);
+		return way_set_sp_from_fp(way, in->displacement);
 	if ((op == 0x89 && in->reg == RBP) ||
 	    (op == 0x8b && in->mod == 3 && in->rm == RBP))
-		return sp_from_fp(way, 0);
+		return way_set_sp_from_fp(way, 0);
 	return OUTCOME_LOST;
 }
 
@@ -619,29 +627,29 @@ static struct value result_of_instruction(const struct way *way,
 	if (in->base != RSP || in->index != NONE)
 		return lost;
 	if (in->opcode == 0x8b)
-		return read_stack_word(way, (int64_t)way->sp + in->displacement);
+		return way_read_stack_word(way, (int64_t)way->sp + in->displacement);
 	if (in->opcode != 0x8d ||
 	    __builtin_add_overflow(way->sp, in->displacement, &place.offset))
 		return lost;
 	return place;
 }
 
-static enum outcome change_regs(struct way *way, const struct instruction *in)
+static enum outcome way_change_regs(struct way *way, const struct instruction *in)
 {
 	bool is_store = in->map == MAP_ONE && in->opcode == 0x89 && in->wide &&
 			in->base == RSP && in->index == NONE && !way->is_aligned;
-	uint32_t mask = written_regs(in);
+	uint32_t mask = regs_written_by_instruction(in);
 	struct value value = mask & (mask - 1) ? lost : result_of_instruction(way, in);
 
-	if (mask & reg_bit(RSP))
-		return change_sp(way, in);
+	if (mask & bit_of_reg(RSP))
+		return way_change_sp(way, in);
 	for (uint8_t reg = 0; reg < REGS; reg++)
 		if (mask >> reg & 1)
 			way->regs[reg] = value;
 	/* The values of local variables are not needed, and they may be stored often. */
 	if (is_store && way->regs[in->reg].kind != VALUE_LOST)
-		return store_stack_word(way, (int64_t)way->sp + in->displacement,
-					way->regs[in->reg]);
+		return way_store_stack_word(way, (int64_t)way->sp + in->displacement,
+					    way->regs[in->reg]);
 	return OUTCOME_ON;
 }
 
@@ -658,39 +666,39 @@ static bool is_jump_to_continuation(const struct instruction *in)
 	       in->displacement == 0;
 }
 
-static enum outcome follow_stack(struct way *way, const struct instruction *in)
+static enum outcome way_follow_stack_op(struct way *way, const struct instruction *in)
 {
 	uint8_t op = in->opcode;
 	enum outcome ret;
 
 	if (in->map != MAP_ONE)
-		return change_regs(way, in);
+		return way_change_regs(way, in);
 	if (in->is_16 && ((op >= 0x50 && op <= 0x5f) || op == 0x68 || op == 0x6a ||
 			  op == 0x8f || op == 0x9c || op == 0x9d || op == 0xff))
 		return OUTCOME_LOST;
 	if (op >= 0x50 && op <= 0x57)
-		return push_stack_word(way, way->regs[in->low]);
+		return way_push_stack_word(way, way->regs[in->low]);
 	if (op >= 0x58 && op <= 0x5f)
-		return pop_reg(way, in->low);
+		return way_pop_reg(way, in->low);
 	if (op == 0x68 || op == 0x6a || op == 0x9c || (op == 0xff && in->selector == 6))
-		return push_stack_word(way, lost);
+		return way_push_stack_word(way, lost);
 	if (op == 0x9d)
-		return pop_reg(way, NONE);
+		return way_pop_reg(way, NONE);
 	if (op == 0x8f)
-		return in->selector == 0 ? pop_reg(way, in->mod == 3 ? in->rm : NONE)
+		return in->selector == 0 ? way_pop_reg(way, in->mod == 3 ? in->rm : NONE)
 					 : OUTCOME_LOST;
 	if (is_jump_to_continuation(in))
 		return OUTCOME_ELSEWHERE;
 	if (op == 0xff && in->selector > 1)
 		return OUTCOME_LOST; /* a call, or a jump to an unknown target */
 	if (op == 0xc9) {
-		ret = sp_from_fp(way, 0);
-		return ret == OUTCOME_ON ? pop_reg(way, RBP) : ret;
+		ret = way_set_sp_from_fp(way, 0);
+		return ret == OUTCOME_ON ? way_pop_reg(way, RBP) : ret;
 	}
-	return change_regs(way, in);
+	return way_change_regs(way, in);
 }
 
-static bool is_call(const struct instruction *in)
+static bool is_call_instruction(const struct instruction *in)
 {
 	return in->map == MAP_ONE &&
 	       (in->opcode == 0xe8 || (in->opcode == 0xff && in->selector == 2));
@@ -704,7 +712,7 @@ static bool is_call(const struct instruction *in)
  * does not return belongs to another function, which is entered with a different
  * remainder.
  */
-static bool follow_call(struct way *way)
+static bool way_follow_call(struct way *way)
 {
 	size_t kept = 0;
 
@@ -729,7 +737,7 @@ static bool follow_call(struct way *way)
 }
 
 /* These follow a call only if the call does not return: nop, int3, zeros. */
-static bool is_padding(const struct instruction *in)
+static bool is_padding_after_call(const struct instruction *in)
 {
 	if (in->map != MAP_ONE)
 		return in->map == MAP_0F && !in->vex && in->opcode == 0x1f;
@@ -737,7 +745,7 @@ static bool is_padding(const struct instruction *in)
 	       (in->opcode == 0 && in->mod == 0 && in->reg == RAX && in->base == RAX);
 }
 
-static void add_way(struct search *search, const struct way *from, uint64_t pc)
+static void search_add_way(struct search *search, const struct way *from, uint64_t pc)
 {
 	for (size_t i = 0; i < search->len; i++)
 		if (search->starts[i] == pc)
@@ -775,21 +783,21 @@ static bool is_one_of_equal_calls(const struct search *search, const struct way 
 }
 
 /* Follows one instruction. */
-static enum outcome follow_instruction(struct search *search, struct way *way,
-				       const struct instruction *in)
+static enum outcome search_follow_instruction(struct search *search, struct way *way,
+					      const struct instruction *in)
 {
 	uint64_t target = way->pc + in->len + (uint64_t)in->immediate;
 	uint8_t op = in->opcode;
 
 	way->pc += in->len;
-	if (is_call(in)) {
+	if (is_call_instruction(in)) {
 		if (!search->over_calls)
 			return OUTCOME_LOST;
 		if (is_one_of_equal_calls(search, way, in))
 			return OUTCOME_ENDED;
-		return follow_call(way) ? OUTCOME_ON : OUTCOME_ENDED;
+		return way_follow_call(way) ? OUTCOME_ON : OUTCOME_ENDED;
 	}
-	if (way->is_behind_call && is_padding(in))
+	if (way->is_behind_call && is_padding_after_call(in))
 		return OUTCOME_ENDED;
 	way->is_behind_call = false;
 	if (in->map == MAP_ONE && (op == 0xc2 || op == 0xc3))
@@ -798,7 +806,7 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 		/* Each loop is followed once: the code from there on was already
 		 * followed. */
 		if (target < way->pc) {
-			add_way(search, way, target);
+			search_add_way(search, way, target);
 			return OUTCOME_ENDED;
 		}
 		way->pc = target;
@@ -807,13 +815,13 @@ static enum outcome follow_instruction(struct search *search, struct way *way,
 	if ((in->map == MAP_ONE && (op & 0xf0) == 0x70) ||
 	    (in->map == MAP_ONE && op >= 0xe0 && op <= 0xe3) ||
 	    (in->map == MAP_0F && !in->vex && (op & 0xf0) == 0x80))
-		add_way(search, way, target);
-	return follow_stack(way, in);
+		search_add_way(search, way, target);
+	return way_follow_stack_op(way, in);
 }
 
 /* Fetches the next instruction of @way. */
-static bool fetch_instruction(struct search *search, const struct way *way,
-			      struct instruction *ret)
+static bool search_fetch_instruction(struct search *search, const struct way *way,
+				     struct instruction *ret)
 {
 	uint64_t skip = way->pc - search->window_at;
 
@@ -831,28 +839,28 @@ static bool fetch_instruction(struct search *search, const struct way *way,
 }
 
 /* Whether the return address is right above the word that the frame pointer points at. */
-static bool returns_above_fp(const struct way *way)
+static bool is_return_above_fp(const struct way *way)
 {
-	struct value address = read_stack_word(way, way->sp);
+	struct value address = way_read_stack_word(way, way->sp);
 
 	return way->by_fp && address.kind == VALUE_WORD && address.offset == 8;
 }
 
 /* Returns false unless the return address is a word that was on the stack when the
  * thread was interrupted. */
-static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret)
+static bool way_make_row(const struct way *way, int64_t popped, struct pm_unw_row *ret)
 {
 	/* rbx, rbp, r12 to r15 in instructions and in DWARF */
 	static const uint8_t saved[][2] = { { 3, 3 },   { 5, 6 },   { 12, 12 },
 					    { 13, 13 }, { 14, 14 }, { 15, 15 } };
-	struct value address = read_stack_word(way, way->sp);
+	struct value address = way_read_stack_word(way, way->sp);
 
 	/* V8's builtins for prologues make their caller's frame: they pop where they return to,
 	 * push that frame, and have not left anything when they return. */
 	if (way->is_aligned || address.kind != VALUE_WORD || way->sp < 0 ||
 	    address.offset < 0 || address.offset > way->sp)
 		return false;
-	/* See follow_call(): a return address is at an odd multiple of 8. */
+	/* See way_follow_call(): a return address is at an odd multiple of 8. */
 	if (way->has_called && (address.offset - way->call_sp) % STACK_ALIGNMENT == 0)
 		return false;
 	*ret = (struct pm_unw_row){ .cfa_reg = way->by_fp ? PM_UNW_X86_64_RBP
@@ -879,7 +887,7 @@ static bool to_row(const struct way *way, int64_t popped, struct pm_unw_row *ret
 
 /* Whether the path ends in ud2 or hlt, which compilers place where execution cannot
  * continue. */
-static bool is_trap(const struct search *search, const struct way *way)
+static bool does_way_end_in_trap(const struct search *search, const struct way *way)
 {
 	uint8_t code[2] = { 0 };
 
@@ -889,7 +897,7 @@ static bool is_trap(const struct search *search, const struct way *way)
 
 /* Whether both have the return address at the same place. @ret keeps the registers on
  * which both agree. */
-static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
+static bool do_exit_rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
 {
 	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
 	const struct pm_unw_reg_rule *own_ra = &ret->regs[PM_UNW_X86_64_RIP];
@@ -910,7 +918,7 @@ static bool rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
 
 /* Returns the first result of a path without calls, or the result on which all paths
  * agree. */
-static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *ret)
+static enum pm_unw_exit search_find_exit(struct search *search, struct pm_unw_row *ret)
 {
 	unsigned int left = INSTRUCTIONS_MAX;
 	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
@@ -926,11 +934,11 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 
 			left--;
 			pm_unw_take_work(search->work_left, PM_UNW_COST_CODE);
-			if (!fetch_instruction(search, way, &in))
+			if (!search_fetch_instruction(search, way, &in))
 				break;
-			outcome = follow_instruction(search, way, &in);
-			if (outcome == OUTCOME_RETURN && !returns_above_fp(way) &&
-			    to_row(way, in.immediate, &row))
+			outcome = search_follow_instruction(search, way, &in);
+			if (outcome == OUTCOME_RETURN && !is_return_above_fp(way) &&
+			    way_make_row(way, in.immediate, &row))
 				exit = PM_UNW_EXIT_BY_ROW;
 		}
 		if (outcome == OUTCOME_ELSEWHERE)
@@ -941,12 +949,14 @@ static enum pm_unw_exit search_exit(struct search *search, struct pm_unw_row *re
 			exit = PM_UNW_EXIT_BY_FP;
 		if (exit == PM_UNW_EXIT_UNKNOWN) {
 			search->cut |= outcome == OUTCOME_LOST ||
-				       (outcome == OUTCOME_ON && !is_trap(search, way));
+				       (outcome == OUTCOME_ON &&
+					!does_way_end_in_trap(search, way));
 			continue;
 		}
 		if (found != PM_UNW_EXIT_UNKNOWN && exit != found)
 			return PM_UNW_EXIT_UNKNOWN;
-		if (exit == PM_UNW_EXIT_BY_ROW && found == exit && !rows_agree(ret, &row))
+		if (exit == PM_UNW_EXIT_BY_ROW && found == exit &&
+		    !do_exit_rows_agree(ret, &row))
 			return PM_UNW_EXIT_UNKNOWN;
 		if (exit == PM_UNW_EXIT_BY_ROW && found != exit)
 			*ret = row;
@@ -978,7 +988,7 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 		search.window_len = 0;
 		search.ways[0] = (struct way){ .pc = pc };
 		search.starts[0] = pc;
-		found = search_exit(&search, ret);
+		found = search_find_exit(&search, ret);
 	}
 	return found;
 }
