@@ -9,24 +9,15 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 enum {
 	TRIES_MAX = 256, /* more than all degradations of all members of a group */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- groups ---------------------------------------------------------------------------- */
 
 /* The number of the event's group: the leader as typed, or the event itself. */
-static uint32_t group_of(const struct pm_counters *counters, uint32_t event)
+static uint32_t counters_group_of(const struct pm_counters *counters, uint32_t event)
 {
 	uint32_t leader = counters->asked.data[event].requested.leader;
 
@@ -35,26 +26,28 @@ static uint32_t group_of(const struct pm_counters *counters, uint32_t event)
 		       : leader;
 }
 
-static bool is_there(const struct pm_counters *counters, uint32_t event)
+static bool has_counter_opened(const struct pm_counters *counters, uint32_t event)
 {
 	return counters->events.data[event].state == PM_STAT_OK;
 }
 
 /* Whether both events are counted together. */
-static bool together(const struct pm_counters *counters, uint32_t a, uint32_t b)
+static bool are_counted_together(const struct pm_counters *counters, uint32_t a,
+				 uint32_t b)
 {
 	if (a == b)
 		return true;
 	return !counters->events.data[a].group_broken &&
 	       !counters->events.data[b].group_broken &&
-	       group_of(counters, a) == group_of(counters, b);
+	       counters_group_of(counters, a) == counters_group_of(counters, b);
 }
 
 /* If the leader cannot be opened, the first member that can takes its place. */
-static uint32_t leader_of(const struct pm_counters *counters, uint32_t event)
+static uint32_t counters_leader_of(const struct pm_counters *counters, uint32_t event)
 {
 	for (uint32_t i = 0; i < event; i++)
-		if (is_there(counters, i) && together(counters, i, event))
+		if (has_counter_opened(counters, i) &&
+		    are_counted_together(counters, i, event))
 			return i;
 	return event;
 }
@@ -62,7 +55,7 @@ static uint32_t leader_of(const struct pm_counters *counters, uint32_t event)
 static bool group_has_probe(const struct pm_counters *counters, uint32_t event)
 {
 	for (uint32_t i = 0; i < counters->asked.len; i++)
-		if (together(counters, i, event) &&
+		if (are_counted_together(counters, i, event) &&
 		    pm_perf_is_probe(&counters->asked.data[i].actual))
 			return true;
 	return false;
@@ -70,9 +63,10 @@ static bool group_has_probe(const struct pm_counters *counters, uint32_t event)
 
 /* ---- one descriptor -------------------------------------------------------------------- */
 
-static void fill(const struct pm_counters *counters, const struct pm_counter_place *place,
-		 const struct pm_perf_event *event, bool member,
-		 struct perf_event_attr *attr)
+static void fill_counter_attr(const struct pm_counters *counters,
+			      const struct pm_counter_place *place,
+			      const struct pm_perf_event *event, bool member,
+			      struct perf_event_attr *attr)
 {
 	bool command = counters->options.target == PM_PERF_COMMAND;
 	bool every = place->task == PM_EVERY_TASK;
@@ -90,9 +84,9 @@ static void fill(const struct pm_counters *counters, const struct pm_counter_pla
 	pm_attr_fill_counter(&request, attr);
 }
 
-static int open_at(const struct pm_counters *counters,
-		   const struct pm_counter_place *place,
-		   const struct perf_event_attr *attr, int group_fd)
+static int open_counter_at(const struct pm_counters *counters,
+			   const struct pm_counter_place *place,
+			   const struct perf_event_attr *attr, int group_fd)
 {
 	bool cgroup = counters->options.target == PM_PERF_CGROUP;
 	int fd = pm_sys_perf_event_open(attr, cgroup ? counters->cgroup_fd : place->task,
@@ -103,7 +97,8 @@ static int open_at(const struct pm_counters *counters,
 }
 
 /* Takes over @fd. */
-static int add_fd(struct pm_counters *counters, int fd, uint32_t place, int event)
+static int counters_add_fd(struct pm_counters *counters, int fd, uint32_t place,
+			   int event)
 {
 	int anchor = event == PM_GUARD ? -1 : counters->places.data[place].anchor, r = 0;
 	struct pm_counter_fd entry = { .fd = fd,
@@ -111,7 +106,7 @@ static int add_fd(struct pm_counters *counters, int fd, uint32_t place, int even
 				       .event = event,
 				       .leads = true,
 				       .told = anchor >= 0,
-				       .opened_ns = now_ns() };
+				       .opened_ns = pm_perf_now_ns() };
 
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
 		r = -errno;
@@ -124,7 +119,7 @@ static int add_fd(struct pm_counters *counters, int fd, uint32_t place, int even
 	return r;
 }
 
-static void close_from(struct pm_counters *counters, size_t len)
+static void counters_close_fds_from(struct pm_counters *counters, size_t len)
 {
 	while (counters->fds.len > len)
 		close(counters->fds.data[--counters->fds.len].fd);
@@ -139,7 +134,7 @@ static const struct pm_perf_event dummy = {
 		    .user = true },
 };
 
-static int open_reference(struct pm_counters *counters, uint32_t at)
+static int counters_open_reference(struct pm_counters *counters, uint32_t at)
 {
 	struct pm_counter_place *place = &counters->places.data[at];
 	struct perf_event_attr attr;
@@ -147,12 +142,12 @@ static int open_reference(struct pm_counters *counters, uint32_t at)
 
 	if (place->cpu < 0 || place->task <= 0)
 		return 0;
-	fill(counters, place, &dummy, false, &attr);
+	fill_counter_attr(counters, place, &dummy, false, &attr);
 	attr.task = attr.comm = attr.comm_exec = counters->tell_ended;
-	fd = open_at(counters, place, &attr, -1);
+	fd = open_counter_at(counters, place, &attr, -1);
 	if (fd < 0)
 		return fd;
-	r = add_fd(counters, fd, at, PM_REFERENCE);
+	r = counters_add_fd(counters, fd, at, PM_REFERENCE);
 	if (r == 0)
 		place->reference = (int)counters->fds.len - 1;
 	return r;
@@ -171,7 +166,7 @@ static int open_reference(struct pm_counters *counters, uint32_t at)
  * swapped in between, its leader is in another context, and the kernel refuses the
  * members (EINVAL).
  */
-static int open_guard(struct pm_counters *counters, uint32_t at)
+static int counters_open_guard(struct pm_counters *counters, uint32_t at)
 {
 	struct pm_counter_place place = counters->places.data[at];
 	struct perf_event_attr attr;
@@ -181,12 +176,12 @@ static int open_guard(struct pm_counters *counters, uint32_t at)
 	    (at > 0 && counters->places.data[at - 1].task == place.task))
 		return 0;
 	place.cpu = -1;
-	fill(counters, &place, &dummy, false, &attr);
+	fill_counter_attr(counters, &place, &dummy, false, &attr);
 	attr.inherit = 0;
 	attr.inherit_stat = 0;
 	attr.enable_on_exec = 0;
-	fd = open_at(counters, &place, &attr, -1);
-	return fd < 0 ? fd : add_fd(counters, fd, at, PM_GUARD);
+	fd = open_counter_at(counters, &place, &attr, -1);
+	return fd < 0 ? fd : counters_add_fd(counters, fd, at, PM_GUARD);
 }
 
 /* ---- a group --------------------------------------------------------------------------- */
@@ -201,8 +196,9 @@ struct refused {
 
 /* Opens one event at one place. @group_fd: its leader's descriptor, or -1. Returns 0 or
  * -errno. */
-static int open_event(struct pm_counters *counters, uint32_t event, uint32_t at,
-		      int group_fd, struct refused *refused, struct pm_error *err)
+static int open_counter_at_place(struct pm_counters *counters, uint32_t event,
+				 uint32_t at, int group_fd, struct refused *refused,
+				 struct pm_error *err)
 {
 	const struct pm_perf_event *asked = &counters->asked.data[event];
 	const struct pm_counter_place *place = &counters->places.data[at];
@@ -210,10 +206,10 @@ static int open_event(struct pm_counters *counters, uint32_t event, uint32_t at,
 	int fd, r;
 
 	*refused = (struct refused){ event, place, group_fd >= 0, false };
-	fill(counters, place, asked, group_fd >= 0, &attr);
+	fill_counter_attr(counters, place, asked, group_fd >= 0, &attr);
 	if (group_has_probe(counters, event))
 		attr.inherit = attr.inherit_stat = 0;
-	fd = open_at(counters, place, &attr, group_fd);
+	fd = open_counter_at(counters, place, &attr, group_fd);
 	if (fd < 0)
 		return fd;
 	r = pm_perf_set_filter(&asked->actual, fd, err);
@@ -222,14 +218,15 @@ static int open_event(struct pm_counters *counters, uint32_t event, uint32_t at,
 		close(fd);
 		return r;
 	}
-	r = add_fd(counters, fd, at, (int)event);
+	r = counters_add_fd(counters, fd, at, (int)event);
 	if (r == 0 && !attr.inherit)
 		counters->fds.data[counters->fds.len - 1].told = false;
 	return r;
 }
 
-static int open_group_at(struct pm_counters *counters, uint32_t leader, uint32_t at,
-			 struct refused *refused, struct pm_error *err)
+static int open_counter_group_at(struct pm_counters *counters, uint32_t leader,
+				 uint32_t at, struct refused *refused,
+				 struct pm_error *err)
 {
 	size_t first = counters->fds.len;
 
@@ -237,10 +234,12 @@ static int open_group_at(struct pm_counters *counters, uint32_t leader, uint32_t
 		bool member = i != leader;
 		int r;
 
-		if (!is_there(counters, i) || !together(counters, leader, i))
+		if (!has_counter_opened(counters, i) ||
+		    !are_counted_together(counters, leader, i))
 			continue;
-		r = open_event(counters, i, at,
-			       member ? counters->fds.data[first].fd : -1, refused, err);
+		r = open_counter_at_place(counters, i, at,
+					  member ? counters->fds.data[first].fd : -1,
+					  refused, err);
 		if (r < 0)
 			return r;
 		if (member && pm_counters_read_groups(counters)) {
@@ -251,8 +250,8 @@ static int open_group_at(struct pm_counters *counters, uint32_t leader, uint32_t
 	return 0;
 }
 
-static int open_group(struct pm_counters *counters, uint32_t leader,
-		      struct refused *refused, struct pm_error *err)
+static int open_counter_group(struct pm_counters *counters, uint32_t leader,
+			      struct refused *refused, struct pm_error *err)
 {
 	for (uint32_t at = 0; at < counters->places.len; at++) {
 		struct pm_counter_place *place = &counters->places.data[at];
@@ -262,7 +261,7 @@ static int open_group(struct pm_counters *counters, uint32_t leader,
 		    (place->task == PM_EVERY_TASK &&
 		     !pm_perf_works_on(&counters->asked.data[leader].actual, place->cpu)))
 			continue;
-		r = open_group_at(counters, leader, at, refused, err);
+		r = open_counter_group_at(counters, leader, at, refused, err);
 		/* It is normal that one of many threads has ended. */
 		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
 			place->task = 0;
@@ -274,8 +273,8 @@ static int open_group(struct pm_counters *counters, uint32_t leader,
 
 /* ---- degradations ---------------------------------------------------------------------- */
 
-static int explain(const struct pm_counters *counters, uint32_t event, int code,
-		   struct pm_error *err)
+static int explain_refused_counter(const struct pm_counters *counters, uint32_t event,
+				   int code, struct pm_error *err)
 {
 	const struct pm_perf_event *asked = &counters->asked.data[event];
 	const struct pm_event_spec *spec = &asked->actual;
@@ -296,14 +295,14 @@ static int explain(const struct pm_counters *counters, uint32_t event, int code,
 	return pm_perf_explain_open(&why, err);
 }
 
-static int leave_out(struct pm_counters *counters, uint32_t event,
-		     enum pm_stat_state state, int code)
+static int counters_leave_out(struct pm_counters *counters, uint32_t event,
+			      enum pm_stat_state state, int code)
 {
 	struct pm_counters_event *about = &counters->events.data[event];
 
 	about->state = state;
 	about->kernel_dropped = false;
-	explain(counters, event, code, &about->why);
+	explain_refused_counter(counters, event, code, &about->why);
 	return 0;
 }
 
@@ -317,17 +316,17 @@ static bool may_drop_kernel(const struct pm_event_spec *spec)
 
 /* All events of a group drop the kernel together, so that they count the same code and
  * their counts can be compared. */
-static int drop_kernel(struct pm_counters *counters, uint32_t event, int code)
+static int counters_drop_kernel(struct pm_counters *counters, uint32_t event, int code)
 {
 	struct pm_perf_event *asked = counters->asked.data;
 
 	if (asked[event].kernel_dropped || !asked[event].actual.kernel ||
 	    !may_drop_kernel(&asked[event].actual))
-		return leave_out(counters, event, PM_STAT_NOT_PERMITTED, code);
+		return counters_leave_out(counters, event, PM_STAT_NOT_PERMITTED, code);
 	for (uint32_t i = 0; i < counters->asked.len; i++) {
 		const struct pm_event_spec *spec = &asked[i].actual;
 
-		if (!together(counters, i, event) || !spec->kernel ||
+		if (!are_counted_together(counters, i, event) || !spec->kernel ||
 		    !may_drop_kernel(spec))
 			continue;
 		asked[i].kernel_dropped = true;
@@ -337,21 +336,23 @@ static int drop_kernel(struct pm_counters *counters, uint32_t event, int code)
 	return 0;
 }
 
-static bool opens_alone(struct pm_counters *counters, const struct refused *refused)
+static bool does_counter_open_alone(struct pm_counters *counters,
+				    const struct refused *refused)
 {
 	struct perf_event_attr attr;
 	int fd PM_AUTO_CLOSE = -1;
 
-	fill(counters, refused->place, &counters->asked.data[refused->event], false,
-	     &attr);
-	fd = open_at(counters, refused->place, &attr, -1);
+	fill_counter_attr(counters, refused->place, &counters->asked.data[refused->event],
+			  false, &attr);
+	fd = open_counter_at(counters, refused->place, &attr, -1);
 	return fd >= 0;
 }
 
-static int break_group(struct pm_counters *counters, uint32_t event, struct pm_error *err)
+static int counters_break_group(struct pm_counters *counters, uint32_t event,
+				struct pm_error *err)
 {
 	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
-	uint32_t leader = leader_of(counters, event);
+	uint32_t leader = counters_leader_of(counters, event);
 
 	if (!counters->options.weak_groups) {
 		pm_error_set(err, -EINVAL,
@@ -363,16 +364,16 @@ static int break_group(struct pm_counters *counters, uint32_t event, struct pm_e
 			  "%s cannot be counted together with its group: each of its "
 			  "events is counted for itself.",
 			  spec->requested);
-	/* The leader is last, because together() finds the other members by it. */
+	/* The leader is last, because are_counted_together() finds the other members by it. */
 	for (uint32_t i = (uint32_t)counters->asked.len; i-- > 0;)
-		if (i != leader && together(counters, leader, i))
+		if (i != leader && are_counted_together(counters, leader, i))
 			counters->events.data[i].group_broken = true;
 	counters->events.data[leader].group_broken = true;
 	return 0;
 }
 
 /* A PMU outside of the cores cannot count tasks: perf_invalid_context. */
-static int count_uncore(struct pm_counters *counters, uint32_t event)
+static int counters_count_uncore(struct pm_counters *counters, uint32_t event)
 {
 	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
 
@@ -395,34 +396,35 @@ static int count_uncore(struct pm_counters *counters, uint32_t event)
 }
 
 /* EINVAL does not say what is wrong, so the likely causes are tried in turn. */
-static int settle_invalid(struct pm_counters *counters, const struct refused *refused,
-			  struct pm_error *err)
+static int counters_settle_invalid(struct pm_counters *counters,
+				   const struct refused *refused, struct pm_error *err)
 {
 	uint32_t event = refused->event;
 	struct pm_perf_event *asked = &counters->asked.data[event];
 	const struct pm_event_spec *spec = &asked->actual;
 
-	if (refused->member && opens_alone(counters, refused))
-		return break_group(counters, event, err);
+	if (refused->member && does_counter_open_alone(counters, refused))
+		return counters_break_group(counters, event, err);
 	if (counters->features.exclude_guest && spec->type != PERF_TYPE_SOFTWARE) {
 		counters->features.exclude_guest = false;
 		return 0;
 	}
 	if (spec->cpus && !counters->uncore.data[event] &&
 	    refused->place->task != PM_EVERY_TASK)
-		return count_uncore(counters, event);
+		return counters_count_uncore(counters, event);
 	/* The PMU can only count user space and kernel together
 	 * (PERF_PMU_CAP_NO_EXCLUDE). */
 	if (asked->kernel_dropped) {
 		asked->kernel_dropped = false;
-		return leave_out(counters, event, PM_STAT_NOT_PERMITTED, EACCES);
+		return counters_leave_out(counters, event, PM_STAT_NOT_PERMITTED, EACCES);
 	}
-	return leave_out(counters, event, PM_STAT_NOT_SUPPORTED, EINVAL);
+	return counters_leave_out(counters, event, PM_STAT_NOT_SUPPORTED, EINVAL);
 }
 
 /* 0: try again. */
-static int settle(struct pm_counters *counters, const struct refused *refused, int code,
-		  struct pm_error *err)
+static int counters_settle_refusal(struct pm_counters *counters,
+				   const struct refused *refused, int code,
+				   struct pm_error *err)
 {
 	bool filtered = counters->env.seccomp == PM_SECCOMP_FILTER;
 
@@ -430,34 +432,35 @@ static int settle(struct pm_counters *counters, const struct refused *refused, i
 	case EMFILE:
 		if (pm_perf_raise_nofile(&counters->nofile_raised))
 			return 0;
-		return explain(counters, refused->event, code, err);
+		return explain_refused_counter(counters, refused->event, code, err);
 	case ENFILE:
 	case ENOMEM:
 	case ESRCH:
-		return explain(counters, refused->event, code, err);
+		return explain_refused_counter(counters, refused->event, code, err);
 	case EACCES:
 	case EPERM:
-		return drop_kernel(counters, refused->event, code);
+		return counters_drop_kernel(counters, refused->event, code);
 	case EINVAL:
-		return settle_invalid(counters, refused, err);
+		return counters_settle_invalid(counters, refused, err);
 	default:
-		return leave_out(counters, refused->event,
-				 code == ENOSYS && filtered ? PM_STAT_NOT_PERMITTED
-							    : PM_STAT_NOT_SUPPORTED,
-				 code);
+		return counters_leave_out(counters, refused->event,
+					  code == ENOSYS && filtered
+						  ? PM_STAT_NOT_PERMITTED
+						  : PM_STAT_NOT_SUPPORTED,
+					  code);
 	}
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static int open_helpers(struct pm_counters *counters, struct pm_error *err)
+static int counters_open_helpers(struct pm_counters *counters, struct pm_error *err)
 {
 	for (uint32_t at = 0; at < counters->places.len; at++) {
 		struct pm_counter_place *place = &counters->places.data[at];
-		int r = open_reference(counters, at);
+		int r = counters_open_reference(counters, at);
 
 		if (r == 0)
-			r = open_guard(counters, at);
+			r = counters_open_guard(counters, at);
 		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
 			place->task = 0;
 		else if (r == -EMFILE && pm_perf_raise_nofile(&counters->nofile_raised))
@@ -465,13 +468,13 @@ static int open_helpers(struct pm_counters *counters, struct pm_error *err)
 		else if (r == -EACCES || r == -EPERM || r == -ENOSYS)
 			return 0; /* the events will be refused too, each with a reason */
 		else if (r < 0)
-			return explain(counters, 0, -r, err);
+			return explain_refused_counter(counters, 0, -r, err);
 	}
 	return 0;
 }
 
-static int open_one_group(struct pm_counters *counters, uint32_t event,
-			  struct pm_error *err)
+static int counters_settle_group(struct pm_counters *counters, uint32_t event,
+				 struct pm_error *err)
 {
 	size_t before = counters->fds.len;
 
@@ -480,20 +483,21 @@ static int open_one_group(struct pm_counters *counters, uint32_t event,
 		int r;
 
 		/* The last try left it out, or its group has another leader now. */
-		if (!is_there(counters, event) || leader_of(counters, event) != event)
+		if (!has_counter_opened(counters, event) ||
+		    counters_leader_of(counters, event) != event)
 			return 0;
-		r = open_group(counters, event, &refused, err);
+		r = open_counter_group(counters, event, &refused, err);
 		if (r == 0 || refused.filter)
 			return r;
-		close_from(counters, before);
-		r = settle(counters, &refused, -r, err);
+		counters_close_fds_from(counters, before);
+		r = counters_settle_refusal(counters, &refused, -r, err);
 		if (r < 0)
 			return r;
 	}
 	return pm_error_set(err, -EINVAL, "the kernel takes the events in no form");
 }
 
-static int add_ids(struct pm_counters *counters)
+static int counters_add_ids(struct pm_counters *counters)
 {
 	int r = 0;
 
@@ -502,7 +506,7 @@ static int add_ids(struct pm_counters *counters)
 	return r;
 }
 
-static void note_kernel(struct pm_counters *counters)
+static void counters_note_kernel(struct pm_counters *counters)
 {
 	struct pm_str names PM_CLEANUP(pm_str_release) = { 0 };
 	char level[16] = "unknown";
@@ -528,12 +532,12 @@ static void note_kernel(struct pm_counters *counters)
 		level, names.data);
 }
 
-static void note_probes(struct pm_counters *counters)
+static void counters_note_probes(struct pm_counters *counters)
 {
 	if (pm_counters_wide(counters) || counters->options.no_inherit)
 		return;
 	for (uint32_t i = 0; i < counters->events.len; i++) {
-		if (!is_there(counters, i) || !group_has_probe(counters, i))
+		if (!has_counter_opened(counters, i) || !group_has_probe(counters, i))
 			continue;
 		pm_perf_notes_add(&counters->notes,
 				  "%s is not counted in threads and processes that are "
@@ -544,7 +548,7 @@ static void note_probes(struct pm_counters *counters)
 	}
 }
 
-static int check_alive(const struct pm_counters *counters, struct pm_error *err)
+static int counters_check_alive(const struct pm_counters *counters, struct pm_error *err)
 {
 	for (size_t i = 0; i < counters->places.len; i++)
 		if (counters->places.data[i].task != 0)
@@ -554,24 +558,24 @@ static int check_alive(const struct pm_counters *counters, struct pm_error *err)
 
 int pm_counters_open_all(struct pm_counters *counters, struct pm_error *err)
 {
-	int r = open_helpers(counters, err);
+	int r = counters_open_helpers(counters, err);
 
 	for (uint32_t i = 0; i < counters->events.len && r == 0; i++)
-		if (leader_of(counters, i) == i)
-			r = open_one_group(counters, i, err);
+		if (counters_leader_of(counters, i) == i)
+			r = counters_settle_group(counters, i, err);
 	if (r < 0)
 		return r;
-	r = add_ids(counters);
+	r = counters_add_ids(counters);
 	if (r < 0)
 		return pm_error_set(err, r, "no memory for the counters");
-	note_kernel(counters);
-	note_probes(counters);
-	return check_alive(counters, err);
+	counters_note_kernel(counters);
+	counters_note_probes(counters);
+	return counters_check_alive(counters, err);
 }
 
 void pm_counters_close_all(struct pm_counters *counters)
 {
-	close_from(counters, 0);
+	counters_close_fds_from(counters, 0);
 	pm_event_ids_release(&counters->ids);
 	pm_merge_release(&counters->merge);
 	for (size_t i = 0; i < counters->anchors.len; i++)

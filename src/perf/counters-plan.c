@@ -6,12 +6,13 @@
 #include <string.h>
 
 /* Whether the place is one task on one CPU: see pm_counter_place.reference. */
-static bool has_reference(const struct pm_counter_place *place)
+static bool has_place_reference(const struct pm_counter_place *place)
 {
 	return place->task > 0 && place->cpu >= 0;
 }
 
-static int add_place(struct pm_counters *counters, int cpu, pid_t task, uint32_t row)
+static int counters_add_place(struct pm_counters *counters, int cpu, pid_t task,
+			      uint32_t row)
 {
 	return pm_vec_push(&counters->places, (struct pm_counter_place){ .cpu = cpu,
 									 .task = task,
@@ -20,69 +21,74 @@ static int add_place(struct pm_counters *counters, int cpu, pid_t task, uint32_t
 									 .anchor = -1 });
 }
 
-static int add_row(struct pm_counters *counters, pid_t tid, int cpu)
+static int counters_plan_row(struct pm_counters *counters, pid_t tid, int cpu)
 {
 	return pm_vec_push(&counters->rows,
 			   (struct pm_counters_row){ .tid = tid, .cpu = cpu });
 }
 
 /* Returns the row of @cpu, which is created if needed, or -ENOMEM. */
-static int row_of_cpu(struct pm_counters *counters, int cpu)
+static int counters_row_of_cpu(struct pm_counters *counters, int cpu)
 {
 	if (counters->options.by != PM_COUNTERS_BY_CPU)
 		return 0;
 	for (size_t i = 0; i < counters->rows.len; i++)
 		if (counters->rows.data[i].cpu == cpu)
 			return (int)i;
-	return add_row(counters, 0, cpu) < 0 ? -ENOMEM : (int)counters->rows.len - 1;
+	return counters_plan_row(counters, 0, cpu) < 0 ? -ENOMEM
+						       : (int)counters->rows.len - 1;
 }
 
-static int plan_task(struct pm_counters *counters, pid_t task, const pm_cpu_list *cpus)
+static int counters_plan_task(struct pm_counters *counters, pid_t task,
+			      const pm_cpu_list *cpus)
 {
 	bool by_thread = counters->options.by == PM_COUNTERS_BY_THREAD;
-	int r = by_thread ? add_row(counters, task, -1) : 0;
+	int r = by_thread ? counters_plan_row(counters, task, -1) : 0;
 
 	if (r == 0 && !cpus)
-		r = add_place(counters, -1, task,
-			      by_thread ? (uint32_t)counters->rows.len - 1 : 0);
+		r = counters_add_place(counters, -1, task,
+				       by_thread ? (uint32_t)counters->rows.len - 1 : 0);
 	for (size_t i = 0; cpus && r == 0 && i < cpus->len; i++) {
 		int cpu = (int)cpus->data[i];
 		int row = by_thread ? (int)counters->rows.len - 1
-				    : row_of_cpu(counters, cpu);
+				    : counters_row_of_cpu(counters, cpu);
 
-		r = row < 0 ? row : add_place(counters, cpu, task, (uint32_t)row);
+		r = row < 0 ? row
+			    : counters_add_place(counters, cpu, task, (uint32_t)row);
 	}
 	return r;
 }
 
-static int plan_tasks(struct pm_counters *counters,
-		      const struct pm_counters_options *options, const pm_cpu_list *cpus)
+static int counters_plan_tasks(struct pm_counters *counters,
+			       const struct pm_counters_options *options,
+			       const pm_cpu_list *cpus)
 {
 	int r = 0;
 
 	if (options->target == PM_PERF_COMMAND)
-		return plan_task(counters, options->pid, cpus);
+		return counters_plan_task(counters, options->pid, cpus);
 	for (size_t i = 0; i < options->tids_len && r == 0; i++)
-		r = plan_task(counters, options->tids[i], cpus);
+		r = counters_plan_task(counters, options->tids[i], cpus);
 	return r;
 }
 
-static int plan_cpus(struct pm_counters *counters, const pm_cpu_list *cpus)
+static int counters_plan_cpus(struct pm_counters *counters, const pm_cpu_list *cpus)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < cpus->len && r == 0; i++) {
-		int row = row_of_cpu(counters, (int)cpus->data[i]);
+		int row = counters_row_of_cpu(counters, (int)cpus->data[i]);
 
 		r = row < 0 ? row
-			    : add_place(counters, (int)cpus->data[i], PM_EVERY_TASK,
-					(uint32_t)row);
+			    : counters_add_place(counters, (int)cpus->data[i],
+						 PM_EVERY_TASK, (uint32_t)row);
 	}
 	return r;
 }
 
-static int plan_on(struct pm_counters *counters,
-		   const struct pm_counters_options *options, const pm_cpu_list *cpus)
+static int counters_plan_on_cpus(struct pm_counters *counters,
+				 const struct pm_counters_options *options,
+				 const pm_cpu_list *cpus)
 {
 	bool on_cpus = counters->tell_ended || options->cpus ||
 		       options->by == PM_COUNTERS_BY_CPU;
@@ -91,11 +97,12 @@ static int plan_on(struct pm_counters *counters,
 	pm_vec_clear(&counters->places);
 	pm_vec_clear(&counters->rows);
 	if (options->by == PM_COUNTERS_SUM)
-		r = add_row(counters, 0, -1);
+		r = counters_plan_row(counters, 0, -1);
 	if (r == 0)
 		r = pm_counters_wide(counters)
-			    ? plan_cpus(counters, cpus)
-			    : plan_tasks(counters, options, on_cpus ? cpus : NULL);
+			    ? counters_plan_cpus(counters, cpus)
+			    : counters_plan_tasks(counters, options,
+						  on_cpus ? cpus : NULL);
 	counters->own_rows = counters->rows.len;
 	return r;
 }
@@ -118,7 +125,7 @@ int pm_counters_plan(struct pm_counters *counters,
 			return pm_error_set(err, -errno, "no such cgroup: %s",
 					    strerror(errno));
 	}
-	if (plan_on(counters, options, &cpus) < 0)
+	if (counters_plan_on_cpus(counters, options, &cpus) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the counters");
 	return 0;
 }
@@ -129,7 +136,7 @@ bool pm_counters_plan_fewer(struct pm_counters *counters,
 	if (!counters->tell_ended)
 		return false;
 	counters->tell_ended = false;
-	return plan_on(counters, options, NULL) == 0;
+	return counters_plan_on_cpus(counters, options, NULL) == 0;
 }
 
 int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event)
@@ -146,9 +153,10 @@ int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event)
 				 counters->places.data[k].cpu == cpu;
 		if (known)
 			continue;
-		row = row_of_cpu(counters, cpu);
+		row = counters_row_of_cpu(counters, cpu);
 		r = row < 0 ? row
-			    : add_place(counters, cpu, PM_EVERY_TASK, (uint32_t)row);
+			    : counters_add_place(counters, cpu, PM_EVERY_TASK,
+						 (uint32_t)row);
 		if (r == 0)
 			counters->places.data[counters->places.len - 1].uncore = true;
 	}
@@ -172,7 +180,8 @@ size_t pm_counters_fds_needed(const struct pm_counters *counters)
 	size_t sum = 0;
 
 	for (size_t i = 0; i < counters->places.len; i++)
-		sum += counters->events.len + has_reference(&counters->places.data[i]);
+		sum += counters->events.len +
+		       has_place_reference(&counters->places.data[i]);
 	if (pm_counters_guarded(counters))
 		sum += counters->places.len; /* an upper bound for rings and guards */
 	return sum;

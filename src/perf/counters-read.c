@@ -2,7 +2,6 @@
 #include "counters-state.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
 	GROUP_HEAD = 3, /* nr, time_enabled, time_running */
@@ -12,28 +11,25 @@ enum {
 
 /* ---- descriptors ----------------------------------------------------------------------- */
 
-static uint64_t since(uint64_t begin_ns)
+static uint64_t ns_since(uint64_t begin_ns)
 {
-	struct timespec now;
-	uint64_t now_ns;
+	uint64_t now_ns = pm_perf_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	return now_ns > begin_ns ? now_ns - begin_ns : 0;
+	return PM_SUB_OR_0(now_ns, begin_ns);
 }
 
-static const struct pm_counter_fd *reference_of(const struct pm_counters *counters,
-						const struct pm_counter_fd *entry)
+static const struct pm_counter_fd *find_reference_of_fd(
+	const struct pm_counters *counters, const struct pm_counter_fd *entry)
 {
 	int reference = counters->places.data[entry->place].reference;
 
 	return reference >= 0 ? &counters->fds.data[reference] : NULL;
 }
 
-static void take(struct pm_counters *counters, struct pm_counter_fd *entry,
-		 struct pm_count_read now)
+static void counter_fd_take_read(struct pm_counters *counters,
+				 struct pm_counter_fd *entry, struct pm_count_read now)
 {
-	const struct pm_counter_fd *reference = reference_of(counters, entry);
+	const struct pm_counter_fd *reference = find_reference_of_fd(counters, entry);
 	struct pm_count_read delta;
 
 	if (reference && reference != entry)
@@ -49,16 +45,17 @@ static void take(struct pm_counters *counters, struct pm_counter_fd *entry,
 
 /* A pinned event that found no counter is in an error state, and read(2) returns 0
  * bytes. */
-static void take_nothing(struct pm_counters *counters, struct pm_counter_fd *entry)
+static void counter_fd_take_nothing(struct pm_counters *counters,
+				    struct pm_counter_fd *entry)
 {
 	struct pm_count_read now = entry->last;
 
-	now.enabled_ns = since(entry->opened_ns);
-	take(counters, entry, now);
+	now.enabled_ns = ns_since(entry->opened_ns);
+	counter_fd_take_read(counters, entry, now);
 }
 
-static int read_group(struct pm_counters *counters, size_t leader, uint64_t *words,
-		      struct pm_error *err)
+static int read_counter_group(struct pm_counters *counters, size_t leader,
+			      uint64_t *words, struct pm_error *err)
 {
 	struct pm_counter_fd *entries = &counters->fds.data[leader];
 	size_t len = entries->members + 1;
@@ -67,7 +64,7 @@ static int read_group(struct pm_counters *counters, size_t leader, uint64_t *wor
 
 	if (n == 0) {
 		for (size_t i = 0; i < len; i++)
-			take_nothing(counters, &entries[i]);
+			counter_fd_take_nothing(counters, &entries[i]);
 		return 0;
 	}
 	if (n < (ssize_t)(GROUP_HEAD * sizeof(*words)))
@@ -81,31 +78,33 @@ static int read_group(struct pm_counters *counters, size_t leader, uint64_t *wor
 
 		for (size_t i = 0; i < entries->members + 1u; i++)
 			if (entries[i].id == at[1])
-				take(counters, &entries[i],
-				     (struct pm_count_read){ at[0], words[1], words[2] });
+				counter_fd_take_read(counters, &entries[i],
+						     (struct pm_count_read){
+							     at[0], words[1], words[2] });
 	}
 	return 0;
 }
 
-static int read_single(struct pm_counters *counters, struct pm_counter_fd *entry,
-		       struct pm_error *err)
+static int read_single_counter(struct pm_counters *counters, struct pm_counter_fd *entry,
+			       struct pm_error *err)
 {
 	uint64_t words[SINGLE_WORDS];
 	ssize_t n = read(entry->fd, words, sizeof(words));
 
 	if (n == 0) {
-		take_nothing(counters, entry);
+		counter_fd_take_nothing(counters, entry);
 		return 0;
 	}
 	if (n != (ssize_t)sizeof(words))
 		return pm_error_set(err, n < 0 ? -errno : -EIO,
 				    "a counter cannot be read: %s",
 				    strerror(n < 0 ? errno : EIO));
-	take(counters, entry, (struct pm_count_read){ words[0], words[1], words[2] });
+	counter_fd_take_read(counters, entry,
+			     (struct pm_count_read){ words[0], words[1], words[2] });
 	return 0;
 }
 
-static int read_fds(struct pm_counters *counters, struct pm_error *err)
+static int counters_read_fds(struct pm_counters *counters, struct pm_error *err)
 {
 	PM_AUTO_FREE uint64_t *words = calloc(
 		GROUP_HEAD + GROUP_ROW * (counters->events.len + 1), sizeof(*words));
@@ -119,20 +118,21 @@ static int read_fds(struct pm_counters *counters, struct pm_error *err)
 
 		if (entry->event == PM_GUARD || !entry->leads)
 			continue;
-		r = groups ? read_group(counters, i, words, err)
-			   : read_single(counters, entry, err);
+		r = groups ? read_counter_group(counters, i, words, err)
+			   : read_single_counter(counters, entry, err);
 	}
 	return r;
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static void cut(uint64_t *from, uint64_t what)
+static void subtract_down_to_0(uint64_t *from, uint64_t what)
 {
 	*from -= what < *from ? what : *from;
 }
 
-static void add_fds(const struct pm_counters *counters, struct pm_counters_values *ret)
+static void counters_values_add_fds(const struct pm_counters *counters,
+				    struct pm_counters_values *ret)
 {
 	for (size_t i = 0; i < counters->fds.len; i++) {
 		const struct pm_counter_fd *entry = &counters->fds.data[i];
@@ -148,8 +148,8 @@ static void add_fds(const struct pm_counters *counters, struct pm_counters_value
 	}
 }
 
-static void fill_ended_row(const struct pm_counters *counters, size_t index,
-			   struct pm_counters_values *ret)
+static void fill_row_of_ended_thread(const struct pm_counters *counters, size_t index,
+				     struct pm_counters_values *ret)
 {
 	const struct pm_counter_ended *ended = &counters->ended.data[index];
 	size_t events = counters->events.len;
@@ -165,26 +165,27 @@ static void fill_ended_row(const struct pm_counters *counters, size_t index,
 						  : read.running_ns;
 		ret->reads.data[at] = read;
 		ret->whole.data[at] = pm_count_scale(&read).value;
-		cut(&top->value, read.value);
-		cut(&top->enabled_ns, read.enabled_ns);
-		cut(&top->running_ns, read.running_ns);
+		subtract_down_to_0(&top->value, read.value);
+		subtract_down_to_0(&top->enabled_ns, read.enabled_ns);
+		subtract_down_to_0(&top->running_ns, read.running_ns);
 	}
 }
 
 /* Moves the counts of ended threads out of the row of the thread that they descend
  * from. */
-static void fill_ended_rows(const struct pm_counters *counters,
-			    struct pm_counters_values *ret)
+static void move_counts_of_ended_threads(const struct pm_counters *counters,
+					 struct pm_counters_values *ret)
 {
 	if (!counters->tell_ended)
 		return;
 	for (size_t i = 0; i < counters->ended.len; i++)
-		fill_ended_row(counters, i, ret);
+		fill_row_of_ended_thread(counters, i, ret);
 	for (size_t i = 0; i < counters->own_rows * counters->events.len; i++)
 		ret->whole.data[i] = pm_count_scale(&ret->reads.data[i]).value;
 }
 
-static int make_room(const struct pm_counters *counters, struct pm_counters_values *ret)
+static int counters_values_make_room(const struct pm_counters *counters,
+				     struct pm_counters_values *ret)
 {
 	size_t rows = counters->rows.len, values = rows * counters->events.len;
 
@@ -215,14 +216,14 @@ int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *re
 	 * the row of the thread that it descends from until the next reading, so nothing
 	 * is counted in two rows. */
 	pm_counters_drain(counters);
-	r = read_fds(counters, err);
+	r = counters_read_fds(counters, err);
 	if (r < 0)
 		return r;
 	if (counters->options.by == PM_COUNTERS_BY_THREAD)
 		pm_counters_refresh_names(counters);
-	if (make_room(counters, ret) < 0)
+	if (counters_values_make_room(counters, ret) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the values");
-	add_fds(counters, ret);
-	fill_ended_rows(counters, ret);
+	counters_values_add_fds(counters, ret);
+	move_counts_of_ended_threads(counters, ret);
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 enum {
 	PM_REFERENCE = -1, /* in place of an event's index: see pm_counter_place */
-	PM_GUARD = -2, /* see open_guard() */
+	PM_GUARD = -2, /* see counters_open_guard() */
 };
 
 struct pm_counter_place {
@@ -117,7 +117,7 @@ static inline bool pm_counters_read_groups(const struct pm_counters *counters)
 	       !pm_counters_may_grow(counters);
 }
 
-/* Whether tasks need an event that their threads do not inherit: see open_guard(). */
+/* Whether tasks need an event that their threads do not inherit: see counters_open_guard(). */
 bool pm_counters_guarded(const struct pm_counters *counters);
 
 /* Fills places and rows. */

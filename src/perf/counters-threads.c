@@ -31,7 +31,7 @@ enum {
 /* ---- rings ----------------------------------------------------------------------------- */
 
 /* A dummy event of our own task, since it outlives the target's tasks. */
-static int open_anchor(struct pm_counters *counters, int cpu)
+static int counters_open_anchor(struct pm_counters *counters, int cpu)
 {
 	struct pm_record_layout layout = pm_attr_counter_layout(false);
 	struct perf_event_attr attr = { .size = sizeof(attr),
@@ -59,7 +59,7 @@ static int open_anchor(struct pm_counters *counters, int cpu)
 	return fd;
 }
 
-static int map_ring(struct pm_counters *counters, int fd, int cpu)
+static int counters_map_ring(struct pm_counters *counters, int fd, int cpu)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
 	size_t pages = RING_PAGES;
@@ -72,7 +72,7 @@ static int map_ring(struct pm_counters *counters, int fd, int cpu)
 }
 
 /* The anchor of an earlier place on the same CPU, or -1. */
-static int anchor_before(const struct pm_counters *counters, size_t at)
+static int find_earlier_anchor(const struct pm_counters *counters, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
 		if (counters->places.data[i].cpu == counters->places.data[at].cpu)
@@ -89,12 +89,12 @@ int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err)
 	for (size_t i = 0; i < counters->places.len && r >= 0; i++) {
 		struct pm_counter_place *place = &counters->places.data[i];
 
-		place->anchor = anchor_before(counters, i);
+		place->anchor = find_earlier_anchor(counters, i);
 		if (place->anchor >= 0)
 			continue;
-		r = open_anchor(counters, place->cpu);
+		r = counters_open_anchor(counters, place->cpu);
 		if (r >= 0)
-			r = map_ring(counters, place->anchor = r, place->cpu);
+			r = counters_map_ring(counters, place->anchor = r, place->cpu);
 	}
 	if (r < 0)
 		pm_counters_close_all(counters);
@@ -104,7 +104,7 @@ int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err)
 /* ---- names ----------------------------------------------------------------------------- */
 
 /* /proc/TID/comm also exists for threads. */
-static bool read_comm(pid_t tid, char ret[16])
+static bool read_comm_of_thread(pid_t tid, char ret[16])
 {
 	char path[64];
 	int fd PM_AUTO_CLOSE = -1;
@@ -121,7 +121,7 @@ static bool read_comm(pid_t tid, char ret[16])
 }
 
 /* `Tgid:` of /proc/TID/status; @tid if that cannot be read. */
-static pid_t process_of(pid_t tid)
+static pid_t process_of_thread(pid_t tid)
 {
 	char path[64], text[1024];
 	int fd PM_AUTO_CLOSE = -1;
@@ -138,30 +138,31 @@ static pid_t process_of(pid_t tid)
 	return at ? (pid_t)atoi(at + strlen("\nTgid:")) : tid;
 }
 
-static bool has_tid(const void *table, uint32_t id, const void *key)
+static bool has_counter_task_tid(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_counters *counters = table;
 
 	return counters->tasks.data[id].tid == *(const pid_t *)key;
 }
 
-static uint64_t hash_of(pid_t tid)
+static uint64_t hash_counter_task_tid(pid_t tid)
 {
 	return pm_hash_bytes(&tid, sizeof(tid));
 }
 
-static struct pm_counter_task *find_task(struct pm_counters *counters, pid_t tid)
+static struct pm_counter_task *counters_find_task(struct pm_counters *counters, pid_t tid)
 {
-	uint32_t id = pm_index_find(&counters->task_index, hash_of(tid), has_tid,
-				    counters, &tid);
+	uint32_t id = pm_index_find(&counters->task_index, hash_counter_task_tid(tid),
+				    has_counter_task_tid, counters, &tid);
 
 	return id == PM_INDEX_NONE ? NULL : &counters->tasks.data[id];
 }
 
 /* Replaces an older task with the same number, since numbers are reused. */
-static int add_task(struct pm_counters *counters, const struct pm_counter_task *task)
+static int counters_add_task(struct pm_counters *counters,
+			     const struct pm_counter_task *task)
 {
-	struct pm_counter_task *older = find_task(counters, task->tid);
+	struct pm_counter_task *older = counters_find_task(counters, task->tid);
 	uint32_t id = (uint32_t)counters->tasks.len;
 
 	if (older) {
@@ -170,7 +171,7 @@ static int add_task(struct pm_counters *counters, const struct pm_counter_task *
 	}
 	if (pm_vec_push(&counters->tasks, *task) < 0)
 		return -ENOMEM;
-	return pm_index_add(&counters->task_index, hash_of(task->tid), id);
+	return pm_index_add(&counters->task_index, hash_counter_task_tid(task->tid), id);
 }
 
 int pm_counters_name_rows(struct pm_counters *counters)
@@ -179,10 +180,10 @@ int pm_counters_name_rows(struct pm_counters *counters)
 		struct pm_counters_row *row = &counters->rows.data[i];
 		struct pm_counter_task task = { .tid = row->tid };
 
-		row->pid = task.pid = process_of(row->tid);
-		if (read_comm(row->tid, row->comm))
+		row->pid = task.pid = process_of_thread(row->tid);
+		if (read_comm_of_thread(row->tid, row->comm))
 			memcpy(task.comm, row->comm, sizeof(task.comm));
-		if (add_task(counters, &task) < 0)
+		if (counters_add_task(counters, &task) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -193,26 +194,29 @@ void pm_counters_refresh_names(struct pm_counters *counters)
 	if (counters->tell_ended)
 		return;
 	for (size_t i = 0; i < counters->own_rows; i++)
-		(void)read_comm(counters->rows.data[i].tid, counters->rows.data[i].comm);
+		(void)read_comm_of_thread(counters->rows.data[i].tid,
+					  counters->rows.data[i].comm);
 }
 
 /* ---- records --------------------------------------------------------------------------- */
 
-static int see_fork(struct pm_counters *counters, const struct pm_record *record)
+static int counters_handle_fork(struct pm_counters *counters,
+				const struct pm_record *record)
 {
 	const struct pm_counter_task *parent =
-		find_task(counters, (pid_t)record->fork.parent_tid);
+		counters_find_task(counters, (pid_t)record->fork.parent_tid);
 	struct pm_counter_task task = { .pid = (pid_t)record->pid,
 					.tid = (pid_t)record->tid };
 
 	if (parent)
 		memcpy(task.comm, parent->comm, sizeof(task.comm));
-	return add_task(counters, &task);
+	return counters_add_task(counters, &task);
 }
 
-static int see_comm(struct pm_counters *counters, const struct pm_record *record)
+static int counters_handle_comm(struct pm_counters *counters,
+				const struct pm_record *record)
 {
-	struct pm_counter_task *task = find_task(counters, (pid_t)record->tid);
+	struct pm_counter_task *task = counters_find_task(counters, (pid_t)record->tid);
 
 	if (!task)
 		return 0;
@@ -224,7 +228,8 @@ static int see_comm(struct pm_counters *counters, const struct pm_record *record
 	return 0;
 }
 
-static void see_exit(struct pm_counters *counters, const struct pm_record *record)
+static void counters_handle_exit(struct pm_counters *counters,
+				 const struct pm_record *record)
 {
 	/* A task that was opened keeps its counts in its own row. */
 	for (size_t i = 0; i < counters->own_rows; i++)
@@ -252,8 +257,9 @@ int pm_counters_expect(struct pm_counters *counters)
 }
 
 /* The entry that the record belongs to; NULL if out of memory. */
-static struct pm_counter_ended *find_pending(struct pm_counters *counters,
-					     const struct pm_record *record, uint32_t top)
+static struct pm_counter_ended *counters_find_pending(struct pm_counters *counters,
+						      const struct pm_record *record,
+						      uint32_t top)
 {
 	size_t events = counters->events.len, before = counters->ended_reads.len;
 	struct pm_counter_ended new = { .pid = (pid_t)record->pid,
@@ -279,12 +285,13 @@ static struct pm_counter_ended *find_pending(struct pm_counters *counters,
 }
 
 /* All descriptors have reported the thread, so it gets a row. */
-static int add_row(struct pm_counters *counters, struct pm_counter_ended *pending)
+static int counters_add_row_of_ended(struct pm_counters *counters,
+				     struct pm_counter_ended *pending)
 {
 	struct pm_counters_row row = { .pid = pending->pid,
 				       .tid = pending->tid,
 				       .cpu = -1 };
-	const struct pm_counter_task *task = find_task(counters, pending->tid);
+	const struct pm_counter_task *task = counters_find_task(counters, pending->tid);
 
 	if (task)
 		memcpy(row.comm, task->comm, sizeof(row.comm));
@@ -297,13 +304,14 @@ static int add_row(struct pm_counters *counters, struct pm_counter_ended *pendin
 }
 
 /* @record->event is the index of a descriptor. */
-static int see_read(struct pm_counters *counters, const struct pm_record *record)
+static int counters_handle_read(struct pm_counters *counters,
+				const struct pm_record *record)
 {
 	const struct pm_counter_fd *entry = &counters->fds.data[record->event];
 	struct pm_count_read read = { record->read.value, record->read.enabled_ns,
 				      record->read.running_ns };
 	uint32_t top = counters->places.data[entry->place].row;
-	struct pm_counter_ended *pending = find_pending(counters, record, top);
+	struct pm_counter_ended *pending = counters_find_pending(counters, record, top);
 	const struct pm_counter_expected *expected = &counters->expected.data[top];
 
 	if (!pending)
@@ -318,22 +326,23 @@ static int see_read(struct pm_counters *counters, const struct pm_record *record
 					   .data[pending->reads + (size_t)entry->event],
 				  &read);
 	return pending->seen == expected->len && pending->sum == expected->sum
-		       ? add_row(counters, pending)
+		       ? counters_add_row_of_ended(counters, pending)
 		       : 0;
 }
 
-static int see(struct pm_counters *counters, const struct pm_record *record)
+static int counters_handle_record(struct pm_counters *counters,
+				  const struct pm_record *record)
 {
 	switch (record->type) {
 	case PERF_RECORD_FORK:
-		return see_fork(counters, record);
+		return counters_handle_fork(counters, record);
 	case PERF_RECORD_COMM:
-		return see_comm(counters, record);
+		return counters_handle_comm(counters, record);
 	case PERF_RECORD_EXIT:
-		see_exit(counters, record);
+		counters_handle_exit(counters, record);
 		return 0;
 	case PERF_RECORD_READ:
-		return counters->fds.len > 0 ? see_read(counters, record) : 0;
+		return counters->fds.len > 0 ? counters_handle_read(counters, record) : 0;
 	case PERF_RECORD_LOST:
 		counters->lost_rows += record->lost;
 		return 0;
@@ -351,6 +360,6 @@ void pm_counters_drain(struct pm_counters *counters)
 		return;
 	pm_merge_begin(&counters->merge, UINT64_MAX);
 	while ((r = pm_merge_next(&counters->merge, &record, NULL)) != 0)
-		if (r < 0 || see(counters, &record) < 0)
+		if (r < 0 || counters_handle_record(counters, &record) < 0)
 			counters->lost_rows++;
 }

@@ -15,7 +15,7 @@ int pm_count_delta(const struct pm_count_read *before, const struct pm_count_rea
 }
 
 /* value * enabled / running, rounded, at most UINT64_MAX. */
-static uint64_t scale(const struct pm_count_read *delta)
+static uint64_t scale_count_value(const struct pm_count_read *delta)
 {
 	__uint128_t product = (__uint128_t)delta->value * delta->enabled_ns;
 	__uint128_t ret = (product + delta->running_ns / 2) / delta->running_ns;
@@ -41,7 +41,7 @@ struct pm_count pm_count_scale(const struct pm_count_read *delta)
 		return ret;
 	}
 	ret.state = PM_STAT_MULTIPLEXED;
-	ret.value = scale(delta);
+	ret.value = scale_count_value(delta);
 	return ret;
 }
 
@@ -65,8 +65,9 @@ struct sum {
 };
 
 /* @before NULL: since the start. */
-static struct pm_count count_of(const struct pm_counters *counters, size_t event,
-				const struct sum *before, const struct sum *after)
+static struct pm_count count_between_sums(const struct pm_counters *counters,
+					  size_t event, const struct sum *before,
+					  const struct sum *after)
 {
 	static const struct sum nothing;
 	struct pm_count ret = { .state = counters->events.data[event].state };
@@ -89,9 +90,9 @@ static struct pm_count count_of(const struct pm_counters *counters, size_t event
 	return ret;
 }
 
-static struct sum sum_of(const struct pm_counters *counters,
-			 const struct pm_counters_values *values, size_t row,
-			 size_t event)
+static struct sum counters_sum_of_row(const struct pm_counters *counters,
+				      const struct pm_counters_values *values, size_t row,
+				      size_t event)
 {
 	size_t at = row * counters->events.len + event;
 
@@ -106,19 +107,19 @@ struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 				      const struct pm_counters_values *after, size_t row,
 				      size_t event)
 {
-	struct sum from = sum_of(counters, before, row, event);
-	struct sum to = sum_of(counters, after, row, event);
+	struct sum from = counters_sum_of_row(counters, before, row, event);
+	struct sum to = counters_sum_of_row(counters, after, row, event);
 
-	return count_of(counters, event, before ? &from : NULL, &to);
+	return count_between_sums(counters, event, before ? &from : NULL, &to);
 }
 
-static struct sum total_of(const struct pm_counters *counters,
-			   const struct pm_counters_values *values, size_t event)
+static struct sum counters_total_of(const struct pm_counters *counters,
+				    const struct pm_counters_values *values, size_t event)
 {
 	struct sum total = { 0 };
 
 	for (size_t row = 0; values && row < values->rows.len; row++) {
-		struct sum one = sum_of(counters, values, row, event);
+		struct sum one = counters_sum_of_row(counters, values, row, event);
 
 		pm_count_read_add(&total.read, &one.read);
 		total.whole = pm_count_add(total.whole, one.whole);
@@ -131,10 +132,10 @@ struct pm_count pm_counters_total(const struct pm_counters *counters,
 				  const struct pm_counters_values *before,
 				  const struct pm_counters_values *after, size_t event)
 {
-	struct sum from = total_of(counters, before, event);
-	struct sum to = total_of(counters, after, event);
+	struct sum from = counters_total_of(counters, before, event);
+	struct sum to = counters_total_of(counters, after, event);
 
-	return count_of(counters, event, before ? &from : NULL, &to);
+	return count_between_sums(counters, event, before ? &from : NULL, &to);
 }
 
 void pm_counters_values_release(struct pm_counters_values *values)

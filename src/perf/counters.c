@@ -10,7 +10,7 @@ enum {
 
 /* ---- options --------------------------------------------------------------------------- */
 
-static bool has_target(const struct pm_counters_options *options)
+static bool has_counters_target(const struct pm_counters_options *options)
 {
 	switch (options->target) {
 	case PM_PERF_COMMAND:
@@ -25,9 +25,10 @@ static bool has_target(const struct pm_counters_options *options)
 	return false;
 }
 
-static int check_options(const struct pm_counters_options *options, struct pm_error *err)
+static int counters_check_options(const struct pm_counters_options *options,
+				  struct pm_error *err)
 {
-	if (!has_target(options))
+	if (!has_counters_target(options))
 		return pm_error_set(err, -EINVAL, "no process to count");
 	if (options->specs_len == 0)
 		return pm_error_set(err, -EINVAL, "no event was asked for");
@@ -42,7 +43,7 @@ static int check_options(const struct pm_counters_options *options, struct pm_er
 /* ---- preparing ------------------------------------------------------------------------- */
 
 /* Before Linux 4.13, inherited events could only be read one by one. */
-static bool can_read_groups(void)
+static bool can_kernel_read_groups(void)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_SOFTWARE,
@@ -57,8 +58,8 @@ static bool can_read_groups(void)
 	return fd >= 0 || errno != EINVAL;
 }
 
-static int prepare_events(struct pm_counters *counters,
-			  const struct pm_counters_options *options)
+static int counters_prepare_events(struct pm_counters *counters,
+				   const struct pm_counters_options *options)
 {
 	for (size_t i = 0; i < options->specs_len; i++) {
 		const struct pm_event_spec *spec = &options->specs[i];
@@ -76,8 +77,9 @@ static int prepare_events(struct pm_counters *counters,
 }
 
 /* Uses fewer descriptors by not reporting ended threads. */
-static void do_with_less(struct pm_counters *counters,
-			 const struct pm_counters_options *options, const char *why)
+static void counters_use_fewer_fds(struct pm_counters *counters,
+				   const struct pm_counters_options *options,
+				   const char *why)
 {
 	if (!pm_counters_plan_fewer(counters, options))
 		return;
@@ -87,8 +89,9 @@ static void do_with_less(struct pm_counters *counters,
 			  why);
 }
 
-static int prepare(struct pm_counters *counters,
-		   const struct pm_counters_options *options, struct pm_error *err)
+static int counters_prepare(struct pm_counters *counters,
+			    const struct pm_counters_options *options,
+			    struct pm_error *err)
 {
 	int r;
 
@@ -98,8 +101,8 @@ static int prepare(struct pm_counters *counters,
 	counters->options.specs = NULL;
 	counters->options.tids = NULL;
 	counters->options.cpus = NULL;
-	counters->can_read_groups = can_read_groups();
-	if (prepare_events(counters, options) < 0)
+	counters->can_read_groups = can_kernel_read_groups();
+	if (counters_prepare_events(counters, options) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	r = pm_counters_plan(counters, options, err);
 	if (r < 0)
@@ -108,17 +111,20 @@ static int prepare(struct pm_counters *counters,
 	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
 		pm_perf_raise_nofile(&counters->nofile_raised);
 	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
-		do_with_less(counters, options, "there are too few file descriptors");
+		counters_use_fewer_fds(counters, options,
+				       "there are too few file descriptors");
 	return 0;
 }
 
-static int open_all(struct pm_counters *counters,
-		    const struct pm_counters_options *options, struct pm_error *err)
+static int counters_open_rings_and_all(struct pm_counters *counters,
+				       const struct pm_counters_options *options,
+				       struct pm_error *err)
 {
 	int r = counters->tell_ended ? pm_counters_map_rings(counters, NULL) : 0;
 
 	if (r == -EPERM || r == -ENOMEM || r == -EACCES)
-		do_with_less(counters, options, "there is too little locked memory");
+		counters_use_fewer_fds(counters, options,
+				       "there is too little locked memory");
 	else if (r < 0 && r != -ENOSYS)
 		return pm_error_set(err, r, "no ring for the ends of threads: %s",
 				    strerror(-r));
@@ -132,7 +138,7 @@ static int open_all(struct pm_counters *counters,
 }
 
 /* Starts counting, except events that wait for an exec or for pm_counters_enable(). */
-static int begin(struct pm_counters *counters, struct pm_error *err)
+static int counters_begin(struct pm_counters *counters, struct pm_error *err)
 {
 	int r = 0;
 
@@ -179,7 +185,7 @@ int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options 
 		     struct pm_error *err)
 {
 	struct pm_counters *counters PM_CLEANUP(cleanup_counters) = NULL;
-	int r = check_options(options, err);
+	int r = counters_check_options(options, err);
 
 	if (r < 0)
 		return r;
@@ -187,11 +193,11 @@ int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options 
 	if (!counters)
 		return pm_error_set(err, -ENOMEM, "no memory for the counters");
 	counters->cgroup_fd = -1;
-	r = prepare(counters, options, err);
+	r = counters_prepare(counters, options, err);
 	if (r == 0)
-		r = open_all(counters, options, err);
+		r = counters_open_rings_and_all(counters, options, err);
 	if (r == 0)
-		r = begin(counters, err);
+		r = counters_begin(counters, err);
 	if (r < 0)
 		return r;
 	*ret = PM_TAKE_PTR(counters);

@@ -15,7 +15,7 @@ enum {
 
 #define USAGE "mem:ADDRESS|SYMBOL[/LENGTH][:r|w|rw|x]"
 
-static bool parse_access(const char *text, size_t len, uint32_t *ret)
+static bool parse_breakpoint_access(const char *text, size_t len, uint32_t *ret)
 {
 	static const char letters[] = "rwx";
 	static const uint32_t bits[] = { HW_BREAKPOINT_R, HW_BREAKPOINT_W,
@@ -75,7 +75,7 @@ int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *er
 
 /* Checks what arch_build_bp_info() of arch/x86/kernel/hw_breakpoint.c and the common code
  * refuse with a bare EINVAL. arm64 changes any length of an execution breakpoint to 4. */
-static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
+static int check_breakpoint_access(const struct pm_event_spec *spec, struct pm_error *err)
 {
 	uint64_t len = spec->config2;
 
@@ -103,7 +103,7 @@ static int check_access(const struct pm_event_spec *spec, struct pm_error *err)
 }
 
 /* Removes "/LENGTH" from the end. False: it is not a number. */
-static bool take_length(const char *text, size_t *len, uint64_t *ret)
+static bool take_breakpoint_length(const char *text, size_t *len, uint64_t *ret)
 {
 	const char *slash = memrchr(text, '/', *len);
 	char number[32];
@@ -121,8 +121,9 @@ static bool take_length(const char *text, size_t *len, uint64_t *ret)
 }
 
 /* Sets the address, or a place to be resolved. */
-static int set_place(const struct pm_event_item *item, const char *text, size_t len,
-		     struct pm_event_spec *spec, struct pm_error *err)
+static int set_breakpoint_place(const struct pm_event_item *item, const char *text,
+				size_t len, struct pm_event_spec *spec,
+				struct pm_error *err)
 {
 	const char *plus = memrchr(text, '+', len);
 	char plain[PM_EVENT_NAME_MAX];
@@ -164,27 +165,28 @@ int pm_event_parse_breakpoint(const struct pm_event_item *item, struct pm_error 
 	last = parts.len - 1;
 	if (parts.len == 3 ||
 	    (parts.len == 2 &&
-	     !parse_access(parts.part[1].at, parts.part[1].len, &spec.bp_type))) {
+	     !parse_breakpoint_access(parts.part[1].at, parts.part[1].len,
+				      &spec.bp_type))) {
 		modifiers = parts.part[last].at;
 		name_len = (size_t)(modifiers - 1 - item->text);
 	}
 	if (parts.len == 3 &&
-	    !parse_access(parts.part[1].at, parts.part[1].len, &spec.bp_type))
+	    !parse_breakpoint_access(parts.part[1].at, parts.part[1].len, &spec.bp_type))
 		return pm_error_set(err, -EINVAL,
 				    "\"%.*s\" in \"%s\" is no access: r, w, rw or x",
 				    (int)parts.part[1].len, parts.part[1].at, item->text);
 	memcpy(spec.name, item->text, name_len);
 	len = parts.part[0].len;
-	if (!take_length(place, &len, &spec.config2))
+	if (!take_breakpoint_length(place, &len, &spec.config2))
 		return pm_error_set(err, -EINVAL, "\"%s\" is not of the form " USAGE,
 				    item->text);
-	r = set_place(item, place, len, &spec, err);
+	r = set_breakpoint_place(item, place, len, &spec, err);
 	if (r < 0)
 		return r;
 	if (spec.config2 == 0)
 		spec.config2 =
 			spec.bp_type == HW_BREAKPOINT_X ? sizeof(long) : LENGTH_DEFAULT;
-	r = check_access(&spec, err);
+	r = check_breakpoint_access(&spec, err);
 	if (r == 0)
 		r = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
 					   item->group_modifiers, err);

@@ -31,7 +31,7 @@ static encode_fn *encode;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The library stays loaded, since its tables are needed. */
-static void load(void)
+static void load_libpfm(void)
 {
 	void *library = dlopen("libpfm.so.4", RTLD_NOW | RTLD_LOCAL);
 	initialize_fn *initialize;
@@ -53,7 +53,7 @@ bool pm_event_libpfm(const char *name, struct pm_event_spec *ret)
 	} room;
 	struct pfm_encoding encoding = { .attr = &room.attr, .size = sizeof(encoding) };
 
-	pthread_once(&once, load);
+	pthread_once(&once, load_libpfm);
 	memset(&room, 0, sizeof(room));
 	room.attr.size = sizeof(room.attr);
 	if (!encode || encode(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &encoding) !=

@@ -17,8 +17,8 @@ bool pm_event_are_modifiers(const char *text, size_t len)
 	return true;
 }
 
-static int unknown_modifier(const struct pm_event_spec *spec, char letter,
-			    struct pm_error *err)
+static int set_unknown_modifier_error(const struct pm_event_spec *spec, char letter,
+				      struct pm_error *err)
 {
 	if (letter == 'W')
 		return pm_error_set(err, -EINVAL,
@@ -39,8 +39,8 @@ static int unknown_modifier(const struct pm_event_spec *spec, char letter,
 }
 
 /* Joins the event's own modifiers and those of its group that it does not have yet. */
-static int join(struct pm_event_spec *spec, const char *own, size_t own_len,
-		const char *group, struct pm_error *err)
+static int join_event_modifiers(struct pm_event_spec *spec, const char *own,
+				size_t own_len, const char *group, struct pm_error *err)
 {
 	size_t len = own_len, requested = strlen(spec->requested);
 
@@ -66,7 +66,7 @@ static int join(struct pm_event_spec *spec, const char *own, size_t own_len,
 	return 0;
 }
 
-static void levels(struct pm_event_spec *spec)
+static void set_levels_of_modifiers(struct pm_event_spec *spec)
 {
 	const char *letters = spec->modifiers;
 
@@ -87,13 +87,13 @@ int pm_event_modifiers_set(struct pm_event_spec *spec, const char *own, size_t o
 			   const char *group, struct pm_error *err)
 {
 	unsigned int precise = 0;
-	int r = join(spec, own, own_len, group, err);
+	int r = join_event_modifiers(spec, own, own_len, group, err);
 
 	if (r < 0)
 		return r;
 	for (const char *at = spec->modifiers; *at; at++) {
 		if (!strchr(LETTERS, *at))
-			return unknown_modifier(spec, *at, err);
+			return set_unknown_modifier_error(spec, *at, err);
 		if (*at == 'p')
 			precise++;
 		else if (strchr(at + 1, *at))
@@ -105,7 +105,7 @@ int pm_event_modifiers_set(struct pm_event_spec *spec, const char *own, size_t o
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\" has %u times the modifier \"p\", more than 3",
 				    spec->requested, precise);
-	levels(spec);
+	set_levels_of_modifiers(spec);
 	spec->precise_most = strchr(spec->modifiers, 'P');
 	spec->precise = spec->precise_most ? 3 : (uint8_t)precise;
 	spec->read_group = strchr(spec->modifiers, 'S');

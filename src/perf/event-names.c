@@ -125,7 +125,8 @@ static const char *const results[PERF_COUNT_HW_CACHE_RESULT_MAX][SPELLINGS_MAX] 
  * Length of the longest of @spellings at the start of [at, at+len) that is followed by
  * '-' or the end; 0 if there is none.
  */
-static size_t longest_spelling(const char *const *spellings, const char *at, size_t len)
+static size_t longest_spelling_at(const char *const *spellings, const char *at,
+				  size_t len)
 {
 	size_t longest = 0;
 
@@ -141,13 +142,13 @@ static size_t longest_spelling(const char *const *spellings, const char *at, siz
 
 /* Consumes "-WORD", a spelling in a row of @table, from [*at, *at+*len). Returns the row,
  * or UNSAID. */
-static int take_word(const char *const (*table)[SPELLINGS_MAX], int rows, const char **at,
-		     size_t *len)
+static int take_spelled_word(const char *const (*table)[SPELLINGS_MAX], int rows,
+			     const char **at, size_t *len)
 {
 	if (*len < 2 || (*at)[0] != '-')
 		return UNSAID;
 	for (int i = 0; i < rows; i++) {
-		size_t n = longest_spelling(table[i], *at + 1, *len - 1);
+		size_t n = longest_spelling_at(table[i], *at + 1, *len - 1);
 
 		if (n > 0) {
 			*at += n + 1;
@@ -158,7 +159,8 @@ static int take_word(const char *const (*table)[SPELLINGS_MAX], int rows, const 
 	return UNSAID;
 }
 
-static bool parse_cache(int cache, const char *at, size_t len, struct pm_event_spec *ret)
+static bool parse_cache_event(int cache, const char *at, size_t len,
+			      struct pm_event_spec *ret)
 {
 	int op = UNSAID, result = UNSAID;
 
@@ -167,10 +169,10 @@ static bool parse_cache(int cache, const char *at, size_t len, struct pm_event_s
 		int found = UNSAID;
 
 		if (op == UNSAID)
-			op = found =
-				take_word(ops, PERF_COUNT_HW_CACHE_OP_MAX, &at, &len);
+			op = found = take_spelled_word(ops, PERF_COUNT_HW_CACHE_OP_MAX,
+						       &at, &len);
 		if (found == UNSAID && result == UNSAID)
-			result = found = take_word(
+			result = found = take_spelled_word(
 				results, PERF_COUNT_HW_CACHE_RESULT_MAX, &at, &len);
 		if (found == UNSAID)
 			return false;
@@ -208,10 +210,10 @@ bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret)
 		}
 	}
 	for (int i = 0; i < PERF_COUNT_HW_CACHE_MAX; i++) {
-		size_t n = longest_spelling(caches[i].spellings, name, len);
+		size_t n = longest_spelling_at(caches[i].spellings, name, len);
 
 		if (n > 0)
-			return parse_cache(i, name + n, len - n, ret);
+			return parse_cache_event(i, name + n, len - n, ret);
 	}
 	return false;
 }

@@ -13,7 +13,7 @@ enum {
 
 /* Whether both start alike except for a letter or two: "L1-dcachex" and
  * "L1-dcache-loads". */
-static bool begins_alike(const char *word, const char *name)
+static bool do_names_begin_alike(const char *word, const char *name)
 {
 	size_t same = 0;
 
@@ -24,19 +24,19 @@ static bool begins_alike(const char *word, const char *name)
 }
 
 /* A distance above half of the word's length does not help anybody. */
-static size_t nearness(const char *word, const char *name)
+static size_t nearness_of_event_name(const char *word, const char *name)
 {
 	size_t score = pm_name_distance(word, name), len = strlen(word);
 
 	if (len >= SUBSTRING_MIN && score > SUBSTRING_SCORE &&
-	    (strcasestr(name, word) || begins_alike(word, name)))
+	    (strcasestr(name, word) || do_names_begin_alike(word, name)))
 		return SUBSTRING_SCORE;
 	return score <= (len < 4 ? 1 : len / 2) ? score : SIZE_MAX;
 }
 
 void pm_near_add(struct pm_near *near, const char *name)
 {
-	size_t score = nearness(near->word, name), at = near->len;
+	size_t score = nearness_of_event_name(near->word, name), at = near->len;
 
 	if (score == SIZE_MAX || strlen(name) >= sizeof(near->name[0]))
 		return;
@@ -72,7 +72,8 @@ void pm_event_names_near(const char *word, bool (*wanted)(const char *name), siz
 
 	for (size_t i = 0; names[i]; i++) {
 		/* wanted() may open the event, so it is only called for similar names. */
-		if (nearness(word, names[i]) != SIZE_MAX && (!wanted || wanted(names[i])))
+		if (nearness_of_event_name(word, names[i]) != SIZE_MAX &&
+		    (!wanted || wanted(names[i])))
 			pm_near_add(&near, names[i]);
 	}
 	pm_near_print(&near, max, ret);

@@ -20,13 +20,13 @@ enum {
 /* ---- files ------------------------------------------------------------------------------- */
 
 /* Whether the name is that of one folder or file, and not a path. */
-static bool is_plain_name(const char *name)
+static bool is_plain_file_name(const char *name)
 {
 	return name[0] != '\0' && name[0] != '.' && !strchr(name, '/');
 }
 
 /* Reads the first line of a small file. Returns 0 or -errno. */
-static int read_text(int folder, const char *path, char ret[TEXT_MAX])
+static int read_pmu_text(int folder, const char *path, char ret[TEXT_MAX])
 {
 	int fd PM_AUTO_CLOSE = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat about;
@@ -46,15 +46,15 @@ static int read_text(int folder, const char *path, char ret[TEXT_MAX])
 	return 0;
 }
 
-static int read_in(const struct pm_pmu *pmu, const char *folder, const char *name,
-		   char ret[TEXT_MAX])
+static int read_pmu_file_in(const struct pm_pmu *pmu, const char *folder,
+			    const char *name, char ret[TEXT_MAX])
 {
 	char path[2 * PM_EVENT_NAME_MAX];
 
-	if (!is_plain_name(name) ||
+	if (!is_plain_file_name(name) ||
 	    snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
 		return -ENOENT;
-	return read_text(pmu->folder, path, ret);
+	return read_pmu_text(pmu->folder, path, ret);
 }
 
 /* ---- lists of names ------------------------------------------------------------------------ */
@@ -66,14 +66,14 @@ void pm_pmu_names_release(struct pm_pmu_names *names)
 	pm_vec_release(&names->list);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_pmu_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Besides an event's file, the folder contains files about its unit:
  * "energy-pkg.scale". */
-static bool is_about_another(const char *name)
+static bool is_unit_file_of_event(const char *name)
 {
 	static const char *const suffixes[] = { ".scale", ".unit", ".per-pkg",
 						".snapshot" };
@@ -88,17 +88,17 @@ static bool is_about_another(const char *name)
 	return false;
 }
 
-static void close_folder(DIR **folder)
+static void close_pmu_folder(DIR **folder)
 {
 	if (*folder)
 		closedir(*folder);
 }
 
 /* Takes over @fd. If it is negative, there are no names. */
-static int list_folder(int fd, struct pm_pmu_names *ret)
+static int list_pmu_folder(int fd, struct pm_pmu_names *ret)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
-	DIR *folder PM_CLEANUP(close_folder) = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *folder PM_CLEANUP(close_pmu_folder) = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
 	if (!folder && fd >= 0)
@@ -106,7 +106,8 @@ static int list_folder(int fd, struct pm_pmu_names *ret)
 	while (folder && names.list.len < NAMES_MAX && (entry = readdir(folder))) {
 		char *name;
 
-		if (!is_plain_name(entry->d_name) || is_about_another(entry->d_name))
+		if (!is_plain_file_name(entry->d_name) ||
+		    is_unit_file_of_event(entry->d_name))
 			continue;
 		name = strdup(entry->d_name);
 		if (!name || pm_vec_push(&names.list, name) < 0) {
@@ -115,7 +116,8 @@ static int list_folder(int fd, struct pm_pmu_names *ret)
 		}
 	}
 	if (names.list.len > 0)
-		qsort(names.list.data, names.list.len, sizeof(*names.list.data), by_name);
+		qsort(names.list.data, names.list.len, sizeof(*names.list.data),
+		      compare_pmu_names);
 	*ret = names;
 	names = (struct pm_pmu_names){ 0 };
 	return 0;
@@ -123,14 +125,14 @@ static int list_folder(int fd, struct pm_pmu_names *ret)
 
 int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *ret)
 {
-	return list_folder(open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-			   ret);
+	return list_pmu_folder(open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			       ret);
 }
 
 int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
 		    struct pm_pmu_names *ret)
 {
-	return list_folder(
+	return list_pmu_folder(
 		openat(pmu->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret);
 }
 
@@ -143,14 +145,14 @@ int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
 	char text[TEXT_MAX];
 	uint64_t type;
 
-	if (!is_plain_name(name) || strlen(name) >= sizeof(ret->name))
+	if (!is_plain_file_name(name) || strlen(name) >= sizeof(ret->name))
 		return -ENOENT;
 	devices = open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (devices < 0)
 		return -ENOENT;
 	/* In sysfs these are symbolic links to directories. */
 	folder = openat(devices, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0 || read_text(folder, "type", text) < 0 ||
+	if (folder < 0 || read_pmu_text(folder, "type", text) < 0 ||
 	    !pm_parse_u64(text, &type) || type > UINT32_MAX)
 		return -ENOENT;
 	snprintf(ret->name, sizeof(ret->name), "%s", name);
@@ -177,13 +179,13 @@ void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *ret)
 {
 	char text[TEXT_MAX];
 
-	if (read_text(pmu->folder, "cpus", text) == 0 ||
-	    read_text(pmu->folder, "cpumask", text) == 0)
+	if (read_pmu_text(pmu->folder, "cpus", text) == 0 ||
+	    read_pmu_text(pmu->folder, "cpumask", text) == 0)
 		pm_str_puts(ret, text);
 }
 
 /* "0-7,32-35" or "21". */
-static int parse_bits(const char *text, uint64_t *ret)
+static int parse_format_bits(const char *text, uint64_t *ret)
 {
 	uint64_t mask = 0;
 
@@ -214,14 +216,14 @@ int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_form
 	static const char *const words[] = { "config:", "config1:", "config2:" };
 	char text[TEXT_MAX];
 
-	if (read_in(pmu, "format", term, text) < 0)
+	if (read_pmu_file_in(pmu, "format", term, text) < 0)
 		return -ENOENT;
 	for (unsigned int i = 0; i < PM_ARRAY_LEN(words); i++) {
 		uint64_t mask;
 
 		if (!pm_event_begins(text, strlen(text), words[i]))
 			continue;
-		if (parse_bits(text + strlen(words[i]), &mask) < 0)
+		if (parse_format_bits(text + strlen(words[i]), &mask) < 0)
 			return -ENOTSUP;
 		ret->word = i;
 		ret->mask = mask;
@@ -237,7 +239,7 @@ int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t u
 	double factor = 1;
 
 	snprintf(path, sizeof(path), "%s.scale", name);
-	if (read_in(pmu, "events", path, text) == 0) {
+	if (read_pmu_file_in(pmu, "events", path, text) == 0) {
 		char *end;
 
 		factor = strtod(text, &end);
@@ -245,7 +247,7 @@ int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t u
 			return -EBADMSG;
 	}
 	snprintf(path, sizeof(path), "%s.unit", name);
-	if (read_in(pmu, "events", path, text) < 0)
+	if (read_pmu_file_in(pmu, "events", path, text) < 0)
 		text[0] = '\0';
 	if (strlen(text) >= unit_size)
 		return -EBADMSG;
@@ -259,9 +261,9 @@ int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
 	char text[TEXT_MAX];
 
-	if (is_about_another(name))
+	if (is_unit_file_of_event(name))
 		return -ENOENT;
-	if (read_in(pmu, "events", name, text) == 0) {
+	if (read_pmu_file_in(pmu, "events", name, text) == 0) {
 		pm_str_puts(ret, text);
 		return 0;
 	}
@@ -270,7 +272,7 @@ int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
 		return -ENOENT;
 	for (size_t i = 0; i < names.list.len; i++) {
 		if (strcasecmp(names.list.data[i], name) != 0 ||
-		    read_in(pmu, "events", names.list.data[i], text) < 0)
+		    read_pmu_file_in(pmu, "events", names.list.data[i], text) < 0)
 			continue;
 		pm_str_puts(ret, text);
 		return 0;

@@ -19,7 +19,7 @@ static const struct prefix {
 	{ "kretprobe:", PM_EVENT_KPROBE, true, false, "kretprobe:SYMBOL" },
 };
 
-static const struct prefix *find_prefix(const char *text, size_t len)
+static const struct prefix *find_probe_prefix(const char *text, size_t len)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(prefixes); i++) {
 		if (pm_event_begins(text, len, prefixes[i].text))
@@ -30,7 +30,7 @@ static const struct prefix *find_prefix(const char *text, size_t len)
 
 bool pm_event_is_probe(const char *text, size_t len)
 {
-	return find_prefix(text, len);
+	return find_probe_prefix(text, len);
 }
 
 /* The probe being parsed. */
@@ -41,13 +41,13 @@ struct probe {
 	struct pm_event_spec spec;
 };
 
-static int misspelt(const struct probe *probe, struct pm_error *err)
+static int set_misspelt_probe_error(const struct probe *probe, struct pm_error *err)
 {
 	return pm_error_set(err, -EINVAL, "\"%s\" is not of the form %s",
 			    probe->item->text, probe->prefix->usage);
 }
 
-static const char *keep(struct probe *probe, const char *text, size_t len)
+static const char *probe_keep_text(struct probe *probe, const char *text, size_t len)
 {
 	char plain[PM_EVENT_NAME_MAX];
 
@@ -56,7 +56,7 @@ static const char *keep(struct probe *probe, const char *text, size_t len)
 }
 
 /* Removes "+OFFSET" from the end of [text, *len). */
-static void take_offset(const char *text, size_t *len, uint64_t *ret)
+static void take_probe_offset(const char *text, size_t *len, uint64_t *ret)
 {
 	const char *plus = memrchr(text, '+', *len);
 	char number[32];
@@ -73,26 +73,26 @@ static void take_offset(const char *text, size_t *len, uint64_t *ret)
 		*len = (size_t)(plus - text);
 }
 
-static int set_symbol(struct probe *probe, size_t part, struct pm_error *err)
+static int probe_set_symbol(struct probe *probe, size_t part, struct pm_error *err)
 {
 	const char *text = probe->parts.part[part].at;
 	size_t len = probe->parts.part[part].len;
 	struct pm_event_place *place = &probe->spec.place;
 
-	take_offset(text, &len, &place->offset);
+	take_probe_offset(text, &len, &place->offset);
 	if (place->offset && place->on_return)
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\": a function returns as a whole, so there is "
 				    "no +OFFSET here",
 				    probe->item->text);
-	place->symbol = keep(probe, text, len);
+	place->symbol = probe_keep_text(probe, text, len);
 	if (!place->symbol)
 		return pm_error_set(err, -ENOMEM, "no memory for a probe");
-	return place->symbol[0] ? 0 : misspelt(probe, err);
+	return place->symbol[0] ? 0 : set_misspelt_probe_error(probe, err);
 }
 
 /* SOURCE:LINE; returns 1 if the text is not of that form. */
-static int set_line(struct probe *probe, struct pm_error *err)
+static int probe_set_line(struct probe *probe, struct pm_error *err)
 {
 	struct pm_event_place *place = &probe->spec.place;
 	char number[16];
@@ -109,14 +109,15 @@ static int set_line(struct probe *probe, struct pm_error *err)
 				    "\"%s\": functions return, not lines; write %s",
 				    probe->item->text, probe->prefix->usage);
 	place->line = (uint32_t)line;
-	place->source = keep(probe, probe->parts.part[1].at, probe->parts.part[1].len);
+	place->source =
+		probe_keep_text(probe, probe->parts.part[1].at, probe->parts.part[1].len);
 	if (!place->source)
 		return pm_error_set(err, -ENOMEM, "no memory for a probe");
-	return place->source[0] ? 0 : misspelt(probe, err);
+	return place->source[0] ? 0 : set_misspelt_probe_error(probe, err);
 }
 
 /* PROVIDER:NAME */
-static int set_usdt(struct probe *probe, struct pm_error *err)
+static int probe_set_usdt(struct probe *probe, struct pm_error *err)
 {
 	struct pm_str name PM_CLEANUP(pm_str_release) = { 0 };
 	char plain[PM_EVENT_NAME_MAX];
@@ -125,7 +126,7 @@ static int set_usdt(struct probe *probe, struct pm_error *err)
 		pm_event_unquote(probe->parts.part[i].at, probe->parts.part[i].len,
 				 plain);
 		if (!plain[0])
-			return misspelt(probe, err);
+			return set_misspelt_probe_error(probe, err);
 		pm_str_printf(&name, "%s%s", i > 1 ? ":" : "", plain);
 	}
 	probe->spec.place.symbol =
@@ -136,7 +137,7 @@ static int set_usdt(struct probe *probe, struct pm_error *err)
 		       : pm_error_set(err, -ENOMEM, "no memory for a probe");
 }
 
-static int set_place(struct probe *probe, struct pm_error *err)
+static int probe_set_place(struct probe *probe, struct pm_error *err)
 {
 	struct pm_event_place *place = &probe->spec.place;
 	size_t len = probe->parts.len;
@@ -146,24 +147,26 @@ static int set_place(struct probe *probe, struct pm_error *err)
 	place->on_return = probe->prefix->on_return;
 	place->usdt = probe->prefix->usdt;
 	if (probe->prefix->kind == PM_EVENT_KPROBE)
-		return len == 1 ? set_symbol(probe, 0, err) : misspelt(probe, err);
+		return len == 1 ? probe_set_symbol(probe, 0, err)
+				: set_misspelt_probe_error(probe, err);
 	if (len != (place->usdt ? 3 : 2) && (place->usdt || len != 3))
-		return misspelt(probe, err);
-	place->file = keep(probe, probe->parts.part[0].at, probe->parts.part[0].len);
+		return set_misspelt_probe_error(probe, err);
+	place->file =
+		probe_keep_text(probe, probe->parts.part[0].at, probe->parts.part[0].len);
 	if (!place->file)
 		return pm_error_set(err, -ENOMEM, "no memory for a probe");
 	if (!place->file[0])
-		return misspelt(probe, err);
+		return set_misspelt_probe_error(probe, err);
 	if (place->usdt)
-		return set_usdt(probe, err);
+		return probe_set_usdt(probe, err);
 	if (len == 2)
-		return set_symbol(probe, 1, err);
-	r = set_line(probe, err);
-	return r == 1 ? misspelt(probe, err) : r;
+		return probe_set_symbol(probe, 1, err);
+	r = probe_set_line(probe, err);
+	return r == 1 ? set_misspelt_probe_error(probe, err) : r;
 }
 
 /* The PMU creates probes without writing to tracefs, so nothing is left behind. */
-static int set_type(struct probe *probe, struct pm_error *err)
+static int probe_set_type(struct probe *probe, struct pm_error *err)
 {
 	const char *name = probe->prefix->kind == PM_EVENT_UPROBE ? "uprobe" : "kprobe";
 	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
@@ -187,7 +190,7 @@ static int set_type(struct probe *probe, struct pm_error *err)
 int pm_event_parse_probe(const struct pm_event_item *item, struct pm_error *err)
 {
 	struct probe probe = { .item = item,
-			       .prefix = find_prefix(item->text, item->len) };
+			       .prefix = find_probe_prefix(item->text, item->len) };
 	size_t begin = strlen(probe.prefix->text), name_len = item->len, least, last;
 	const char *modifiers = "";
 	int r;
@@ -206,9 +209,9 @@ int pm_event_parse_probe(const struct pm_event_item *item, struct pm_error *err)
 		probe.parts.len--;
 	}
 	memcpy(probe.spec.name, item->text, name_len);
-	r = set_place(&probe, err);
+	r = probe_set_place(&probe, err);
 	if (r == 0)
-		r = set_type(&probe, err);
+		r = probe_set_type(&probe, err);
 	if (r == 0)
 		r = pm_event_modifiers_set(&probe.spec, modifiers, strlen(modifiers),
 					   item->group_modifiers, err);

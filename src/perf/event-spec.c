@@ -66,14 +66,14 @@ int pm_event_specs_replace(struct pm_event_specs *specs, size_t at,
 	return 0;
 }
 
-static int no_memory(struct pm_error *err)
+static int set_no_memory_for_events(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "no memory for the list of events");
 }
 
 /* Appends @fresh, which is then empty, to @specs. */
-static int append(struct pm_event_specs *specs, struct pm_event_specs *fresh,
-		  struct pm_error *err)
+static int event_specs_append(struct pm_event_specs *specs, struct pm_event_specs *fresh,
+			      struct pm_error *err)
 {
 	size_t before = specs->list.len;
 
@@ -81,7 +81,7 @@ static int append(struct pm_event_specs *specs, struct pm_event_specs *fresh,
 		return pm_error_set(err, -EINVAL, "more than %d events", EVENTS_MAX);
 	if (pm_vec_reserve(&specs->list, before + fresh->list.len) < 0 ||
 	    pm_vec_reserve(&specs->texts, specs->texts.len + fresh->texts.len) < 0)
-		return no_memory(err);
+		return set_no_memory_for_events(err);
 	for (size_t i = 0; i < fresh->list.len; i++) {
 		specs->list.data[before + i] = fresh->list.data[i];
 		specs->list.data[before + i].leader += (uint32_t)before;
@@ -105,7 +105,8 @@ void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec 
 int pm_event_item_add(const struct pm_event_item *item, const struct pm_event_spec *spec,
 		      struct pm_error *err)
 {
-	return pm_vec_push(&item->ret->list, *spec) < 0 ? no_memory(err) : 0;
+	return pm_vec_push(&item->ret->list, *spec) < 0 ? set_no_memory_for_events(err)
+							: 0;
 }
 
 int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
@@ -118,7 +119,7 @@ int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
 	for (const char *const *known = pm_event_names(); *known; known++)
 		pm_near_add(&near, *known);
 	if (pm_pmu_names_read(sources, &pmus) < 0)
-		return no_memory(err);
+		return set_no_memory_for_events(err);
 	for (size_t i = 0; i < pmus.list.len; i++) {
 		struct pm_pmu_names events PM_CLEANUP(pm_pmu_names_release) = { 0 };
 		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
@@ -146,8 +147,8 @@ int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
 }
 
 /* [@text, @end), without surrounding spaces, is one event, or several if it is a glob. */
-static int parse_item(struct pm_event_item *item, const char *text, const char *end,
-		      struct pm_error *err)
+static int parse_event_item(struct pm_event_item *item, const char *text, const char *end,
+			    struct pm_error *err)
 {
 	while (text < end && *text == ' ')
 		text++;
@@ -175,7 +176,8 @@ static int parse_item(struct pm_event_item *item, const char *text, const char *
 
 /* Finds the end of the item at @text: a comma or `}` of its own list. NULL: a quote is
  * not closed. */
-static const char *item_end(const char *text, const char *end, struct pm_error *err)
+static const char *find_event_item_end(const char *text, const char *end,
+				       struct pm_error *err)
 {
 	const char *begin = text + strspn(text, " ");
 	size_t len = (size_t)(end - begin);
@@ -202,16 +204,16 @@ static const char *item_end(const char *text, const char *end, struct pm_error *
 }
 
 /* Parses items from *@at up to a `}` or the end, where *@at is left. */
-static int parse_items(struct pm_event_item *item, const char **at, const char *end,
-		       struct pm_error *err)
+static int parse_event_items(struct pm_event_item *item, const char **at, const char *end,
+			     struct pm_error *err)
 {
 	for (;;) {
-		const char *stop = item_end(*at, end, err);
+		const char *stop = find_event_item_end(*at, end, err);
 		int r;
 
 		if (!stop)
 			return -EINVAL;
-		r = parse_item(item, *at, stop, err);
+		r = parse_event_item(item, *at, stop, err);
 		if (r < 0)
 			return r;
 		*at = stop;
@@ -222,10 +224,11 @@ static int parse_items(struct pm_event_item *item, const char **at, const char *
 }
 
 /* Finds the `}` of the group that starts at @text. */
-static const char *group_end(const char *text, const char *end, struct pm_error *err)
+static const char *find_event_group_end(const char *text, const char *end,
+					struct pm_error *err)
 {
 	for (text++;; text++) {
-		text = item_end(text, end, err);
+		text = find_event_item_end(text, end, err);
 		if (!text || *text == '}')
 			return text;
 		if (text == end) {
@@ -236,12 +239,12 @@ static const char *group_end(const char *text, const char *end, struct pm_error 
 }
 
 /* Parses "{a,b}:modifiers". *@at is left after it. */
-static int parse_group(const struct pm_event_sources *sources,
-		       struct pm_event_specs *fresh, const char **at, const char *end,
-		       struct pm_error *err)
+static int parse_event_group(const struct pm_event_sources *sources,
+			     struct pm_event_specs *fresh, const char **at,
+			     const char *end, struct pm_error *err)
 {
 	struct pm_event_item item = { .sources = sources, .ret = fresh };
-	const char *brace = group_end(*at, end, err), *first = *at + 1;
+	const char *brace = find_event_group_end(*at, end, err), *first = *at + 1;
 	char modifiers[PM_EVENT_MODIFIERS_MAX] = "";
 	size_t leader = fresh->list.len, len;
 	int r;
@@ -260,14 +263,14 @@ static int parse_group(const struct pm_event_sources *sources,
 	}
 	*at += strspn(*at, " ");
 	item.group_modifiers = modifiers;
-	r = parse_items(&item, &first, brace, err);
+	r = parse_event_items(&item, &first, brace, err);
 	for (size_t i = leader; r == 0 && i < fresh->list.len; i++)
 		fresh->list.data[i].leader = (uint32_t)leader;
 	return r;
 }
 
-static int parse_list(const struct pm_event_sources *sources, const char *text,
-		      struct pm_event_specs *fresh, struct pm_error *err)
+static int parse_event_list(const struct pm_event_sources *sources, const char *text,
+			    struct pm_event_specs *fresh, struct pm_error *err)
 {
 	const char *end = text + strlen(text);
 
@@ -277,14 +280,14 @@ static int parse_list(const struct pm_event_sources *sources, const char *text,
 
 		at += strspn(at, " ");
 		if (*at == '{') {
-			r = parse_group(sources, fresh, &at, end, err);
+			r = parse_event_group(sources, fresh, &at, end, err);
 		} else {
 			struct pm_event_item item = { .sources = sources,
 						      .ret = fresh,
 						      .group_modifiers = "" };
-			const char *stop = item_end(at, end, err);
+			const char *stop = find_event_item_end(at, end, err);
 
-			r = stop ? parse_item(&item, at, stop, err) : -EINVAL;
+			r = stop ? parse_event_item(&item, at, stop, err) : -EINVAL;
 			at = stop;
 			for (size_t i = first; r == 0 && i < fresh->list.len; i++)
 				fresh->list.data[i].leader = (uint32_t)i;
@@ -306,9 +309,9 @@ int pm_event_specs_parse_from(const struct pm_event_sources *sources, const char
 			      struct pm_event_specs *specs, struct pm_error *err)
 {
 	struct pm_event_specs fresh PM_CLEANUP(pm_event_specs_release) = { 0 };
-	int r = parse_list(sources, text, &fresh, err);
+	int r = parse_event_list(sources, text, &fresh, err);
 
-	return r < 0 ? r : append(specs, &fresh, err);
+	return r < 0 ? r : event_specs_append(specs, &fresh, err);
 }
 
 int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
@@ -341,9 +344,10 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 }
 
 /* Whether the event belongs to this PMU, which then sets @unit and @scale. */
-static bool unit_of(const struct pm_event_sources *sources, const char *pmu_name,
-		    const struct pm_event_spec *spec, const char *event,
-		    char unit[PM_EVENT_UNIT_MAX], double *scale)
+static bool has_pmu_unit_of_event(const struct pm_event_sources *sources,
+				  const char *pmu_name, const struct pm_event_spec *spec,
+				  const char *event, char unit[PM_EVENT_UNIT_MAX],
+				  double *scale)
 {
 	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
 
@@ -369,7 +373,8 @@ void pm_event_spec_unit_from(const struct pm_event_sources *sources,
 	snprintf(event, sizeof(event), "%s", slash ? slash + 1 : spec->name);
 	event[strcspn(event, "/,")] = '\0';
 	for (size_t i = 0; i < names.list.len; i++)
-		if (unit_of(sources, names.list.data[i], spec, event, unit, scale))
+		if (has_pmu_unit_of_event(sources, names.list.data[i], spec, event, unit,
+					  scale))
 			return;
 }
 

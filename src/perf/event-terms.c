@@ -12,8 +12,8 @@ enum {
 /* ---- reading ----------------------------------------------------------------------------- */
 
 /* @ret: room for sizeof(term->name) bytes. */
-static int copy_part(const char *text, size_t len, const char *requested, char *ret,
-		     struct pm_error *err)
+static int copy_term_part(const char *text, size_t len, const char *requested, char *ret,
+			  struct pm_error *err)
 {
 	char part[PM_EVENT_NAME_MAX];
 
@@ -31,16 +31,17 @@ static int copy_part(const char *text, size_t len, const char *requested, char *
 	return 0;
 }
 
-static int parse_term(const char *text, size_t len, const char *requested,
-		      struct pm_event_term *ret, struct pm_error *err)
+static int parse_event_term(const char *text, size_t len, const char *requested,
+			    struct pm_event_term *ret, struct pm_error *err)
 {
 	const char *equals = memchr(text, '=', len);
 	size_t name_len = equals ? (size_t)(equals - text) : len;
 	int r;
 
-	r = copy_part(text, name_len, requested, ret->name, err);
+	r = copy_term_part(text, name_len, requested, ret->name, err);
 	if (r == 0 && equals)
-		r = copy_part(equals + 1, len - name_len - 1, requested, ret->value, err);
+		r = copy_term_part(equals + 1, len - name_len - 1, requested, ret->value,
+				   err);
 	if (r < 0)
 		return r;
 	ret->has_value = equals;
@@ -73,8 +74,8 @@ int pm_event_terms_parse(const char *text, size_t len, const char *requested,
 			return pm_error_set(err, -EINVAL, "\"%s\" has more than %d terms",
 					    requested, PM_EVENT_TERMS_MAX);
 		memset(&ret->term[ret->len], 0, sizeof(ret->term[0]));
-		r = parse_term(begin, (size_t)(at - begin), requested,
-			       &ret->term[ret->len], err);
+		r = parse_event_term(begin, (size_t)(at - begin), requested,
+				     &ret->term[ret->len], err);
 		if (r < 0)
 			return r;
 		ret->len++;
@@ -86,15 +87,16 @@ int pm_event_terms_parse(const char *text, size_t len, const char *requested,
 
 /* ---- terms of every event ----------------------------------------------------------------- */
 
-static int bad_number(const struct pm_event_spec *spec, const struct pm_event_term *term,
-		      struct pm_error *err)
+static int set_bad_term_number_error(const struct pm_event_spec *spec,
+				     const struct pm_event_term *term,
+				     struct pm_error *err)
 {
 	return pm_error_set(err, -EINVAL, "\"%s\": %s wants a number, not \"%s\"",
 			    spec->requested, term->name, term->value);
 }
 
-static int set_rate(struct pm_event_spec *spec, const struct pm_event_term *term,
-		    bool by_frequency, struct pm_error *err)
+static int set_rate_by_term(struct pm_event_spec *spec, const struct pm_event_term *term,
+			    bool by_frequency, struct pm_error *err)
 {
 	uint64_t rate;
 
@@ -105,7 +107,7 @@ static int set_rate(struct pm_event_spec *spec, const struct pm_event_term *term
 	if (by_frequency && strcmp(term->value, "max") == 0)
 		rate = UINT64_MAX;
 	else if (!pm_parse_u64(term->value, &rate))
-		return bad_number(spec, term, err);
+		return set_bad_term_number_error(spec, term, err);
 	if (rate == 0)
 		return pm_error_set(err, -EINVAL, "\"%s\": a %s of 0 gives no samples",
 				    spec->requested,
@@ -116,15 +118,18 @@ static int set_rate(struct pm_event_spec *spec, const struct pm_event_term *term
 	return 0;
 }
 
-static int set_word(struct pm_event_spec *spec, const struct pm_event_term *term,
-		    uint64_t *word, struct pm_error *err)
+static int set_config_word_by_term(struct pm_event_spec *spec,
+				   const struct pm_event_term *term, uint64_t *word,
+				   struct pm_error *err)
 {
-	return pm_parse_u64(term->value, word) ? 0 : bad_number(spec, term, err);
+	return pm_parse_u64(term->value, word)
+		       ? 0
+		       : set_bad_term_number_error(spec, term, err);
 }
 
 /* 1: it is not a common term. */
-static int common_term(struct pm_event_spec *spec, const struct pm_event_term *term,
-		       struct pm_error *err)
+static int apply_common_term(struct pm_event_spec *spec, const struct pm_event_term *term,
+			     struct pm_error *err)
 {
 	static const struct {
 		const char *term, *option;
@@ -137,15 +142,15 @@ static int common_term(struct pm_event_spec *spec, const struct pm_event_term *t
 
 	if (term->has_value) {
 		if (strcmp(term->name, "freq") == 0)
-			return set_rate(spec, term, true, err);
+			return set_rate_by_term(spec, term, true, err);
 		if (strcmp(term->name, "period") == 0)
-			return set_rate(spec, term, false, err);
+			return set_rate_by_term(spec, term, false, err);
 		if (strcmp(term->name, "config") == 0)
-			return set_word(spec, term, &spec->config, err);
+			return set_config_word_by_term(spec, term, &spec->config, err);
 		if (strcmp(term->name, "config1") == 0)
-			return set_word(spec, term, &spec->config1, err);
+			return set_config_word_by_term(spec, term, &spec->config1, err);
 		if (strcmp(term->name, "config2") == 0)
-			return set_word(spec, term, &spec->config2, err);
+			return set_config_word_by_term(spec, term, &spec->config2, err);
 		if (strcmp(term->name, "name") == 0) {
 			snprintf(spec->name, sizeof(spec->name), "%s", term->value);
 			return 0;
@@ -177,7 +182,7 @@ int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *sp
 						    "\"%s\": term \"%s\" is there twice",
 						    spec->requested, terms->term[i].name);
 		}
-		r = common_term(spec, &terms->term[i], err);
+		r = apply_common_term(spec, &terms->term[i], err);
 		if (r < 0)
 			return r;
 		/* The term stays in the list until all others have been compared with
@@ -201,10 +206,11 @@ struct resolving {
 	int depth;
 };
 
-static int apply_terms(const struct resolving *how, const struct pm_event_terms *terms);
+static int apply_event_terms(const struct resolving *how,
+			     const struct pm_event_terms *terms);
 
 /* Distributes the bits of @value, lowest first, over the bits of @mask. */
-static uint64_t spread(uint64_t value, uint64_t mask)
+static uint64_t spread_over_mask(uint64_t value, uint64_t mask)
 {
 	uint64_t ret = 0;
 
@@ -215,8 +221,9 @@ static uint64_t spread(uint64_t value, uint64_t mask)
 	return ret;
 }
 
-static int set_format(const struct resolving *how, const struct pm_event_term *term,
-		      const struct pm_pmu_format *format)
+static int set_format_by_term(const struct resolving *how,
+			      const struct pm_event_term *term,
+			      const struct pm_pmu_format *format)
 {
 	uint64_t *words[] = { &how->spec->config, &how->spec->config1,
 			      &how->spec->config2 };
@@ -228,7 +235,7 @@ static int set_format(const struct resolving *how, const struct pm_event_term *t
 				    "\"%s\" wants a value: add %s=VALUE",
 				    how->spec->requested, term->name);
 	if (term->has_value && !pm_parse_u64(term->value, &value))
-		return bad_number(how->spec, term, how->err);
+		return set_bad_term_number_error(how->spec, term, how->err);
 	if (!term->has_value && bits > 1)
 		return pm_error_set(how->err, -EINVAL, "\"%s\": %s wants a value",
 				    how->spec->requested, term->name);
@@ -241,12 +248,13 @@ static int set_format(const struct resolving *how, const struct pm_event_term *t
 	/* A typed term overrides the value that the event's name implies. */
 	if (how->depth == 0)
 		*words[format->word] &= ~format->mask;
-	*words[format->word] |= spread(value, format->mask);
+	*words[format->word] |= spread_over_mask(value, format->mask);
 	return 0;
 }
 
-static void list_names(const struct pm_pmu *pmu, const char *folder, const char *word,
-		       struct pm_str *ret, struct pm_near *near)
+static void list_near_pmu_names(const struct pm_pmu *pmu, const char *folder,
+				const char *word, struct pm_str *ret,
+				struct pm_near *near)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
 
@@ -258,15 +266,15 @@ static void list_names(const struct pm_pmu *pmu, const char *folder, const char 
 	}
 }
 
-static int unknown_term(const struct resolving *how, const char *name)
+static int set_unknown_term_error(const struct resolving *how, const char *name)
 {
 	struct pm_str terms PM_CLEANUP(pm_str_release) = { 0 };
 	struct pm_str events PM_CLEANUP(pm_str_release) = { 0 };
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	struct pm_near near = { .word = name };
 
-	list_names(how->pmu, "format", name, &terms, &near);
-	list_names(how->pmu, "events", name, &events, &near);
+	list_near_pmu_names(how->pmu, "format", name, &terms, &near);
+	list_near_pmu_names(how->pmu, "events", name, &events, &near);
 	pm_str_printf(&text, "PMU \"%s\" has no term \"%s\"", how->pmu->name, name);
 	if (near.len > 0) {
 		pm_str_puts(&text, "; near names: ");
@@ -282,7 +290,7 @@ static int unknown_term(const struct resolving *how, const char *name)
 }
 
 /* -ENOENT: the PMU has no event of this name. */
-static int apply_alias(const struct resolving *how, const char *name)
+static int apply_pmu_alias(const struct resolving *how, const char *name)
 {
 	struct resolving inner = *how;
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
@@ -300,15 +308,16 @@ static int apply_alias(const struct resolving *how, const char *name)
 				    how->pmu->name);
 	r = pm_event_terms_parse(text.data ? text.data : "", text.len,
 				 how->spec->requested, terms, how->err);
-	return r < 0 ? r : apply_terms(&inner, terms);
+	return r < 0 ? r : apply_event_terms(&inner, terms);
 }
 
 /* -ENOENT: neither the PMU nor the kernel has an event of this name. */
-static int apply_name(const struct resolving *how, const struct pm_event_term *term)
+static int apply_event_name_term(const struct resolving *how,
+				 const struct pm_event_term *term)
 {
 	struct pm_event_spec legacy = { 0 };
 	uint64_t raw;
-	int r = apply_alias(how, term->name);
+	int r = apply_pmu_alias(how, term->name);
 
 	if (r != -ENOENT || how->depth > 0)
 		return r;
@@ -329,7 +338,8 @@ static int apply_name(const struct resolving *how, const struct pm_event_term *t
 }
 
 /* Whether the term is the name of an event, which implies terms. */
-static bool is_name(const struct resolving *how, const struct pm_event_term *term)
+static bool is_term_an_event_name(const struct resolving *how,
+				  const struct pm_event_term *term)
 {
 	struct pm_pmu_format format;
 
@@ -343,47 +353,49 @@ static bool is_name(const struct resolving *how, const struct pm_event_term *ter
 	       pm_pmu_format(how->pmu, term->name, &format) == -ENOENT;
 }
 
-static int apply_term(const struct resolving *how, const struct pm_event_term *term)
+static int apply_event_term(const struct resolving *how, const struct pm_event_term *term)
 {
 	struct pm_pmu_format format;
 	int r = pm_pmu_format(how->pmu, term->name, &format);
 
 	if (r == 0)
-		return set_format(how, term, &format);
+		return set_format_by_term(how, term, &format);
 	if (r == -ENOTSUP)
 		return pm_error_set(how->err, -EINVAL,
 				    "\"%s\": where term \"%s\" of PMU \"%s\" belongs is "
 				    "not understood",
 				    how->spec->requested, term->name, how->pmu->name);
-	return unknown_term(how, term->name);
+	return set_unknown_term_error(how, term->name);
 }
 
-static int apply_terms(const struct resolving *how, const struct pm_event_terms *terms)
+static int apply_event_terms(const struct resolving *how,
+			     const struct pm_event_terms *terms)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < terms->len && r == 0; i++) {
 		const struct pm_event_term *term = &terms->term[i];
 
-		if (!is_name(how, term))
+		if (!is_term_an_event_name(how, term))
 			continue;
 		if (term->has_value && strcasecmp(term->name, "event") == 0)
-			r = apply_alias(how, term->value);
+			r = apply_pmu_alias(how, term->value);
 		else
-			r = apply_name(how, term);
+			r = apply_event_name_term(how, term);
 		if (r == -ENOENT)
-			r = how->depth > 0 ? common_term(how->spec, term, how->err) : 1;
+			r = how->depth > 0 ? apply_common_term(how->spec, term, how->err)
+					   : 1;
 		if (r == 1)
-			r = unknown_term(how, term->name);
+			r = set_unknown_term_error(how, term->name);
 	}
 	for (size_t i = 0; i < terms->len && r == 0; i++) {
 		const struct pm_event_term *term = &terms->term[i];
 
-		if (is_name(how, term))
+		if (is_term_an_event_name(how, term))
 			continue;
-		r = how->depth > 0 ? common_term(how->spec, term, how->err) : 1;
+		r = how->depth > 0 ? apply_common_term(how->spec, term, how->err) : 1;
 		if (r == 1)
-			r = apply_term(how, term);
+			r = apply_event_term(how, term);
 	}
 	return r;
 }
@@ -397,7 +409,7 @@ int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu
 
 	/* Like perf, combines typed config words with the terms. */
 	fresh.config = fresh.config1 = fresh.config2 = 0;
-	r = apply_terms(&how, terms);
+	r = apply_event_terms(&how, terms);
 	if (r < 0)
 		return r;
 	fresh.config |= spec->config;

@@ -6,7 +6,8 @@
 
 /* Finds the bracket that closes the one at @text; NULL if there is none. A name is at
  * most PM_EVENT_NAME_MAX long, so the search stops there. */
-static const char *closing(const char *text, const char *end, char open, char close)
+static const char *find_closing_bracket(const char *text, const char *end, char open,
+					char close)
 {
 	size_t depth = 0;
 
@@ -28,7 +29,7 @@ bool pm_event_begins(const char *at, size_t len, const char *prefix)
 	return len >= n && memcmp(at, prefix, n) == 0;
 }
 
-static bool ends(const char *begin, const char *end, const char *suffix)
+static bool does_text_end_with(const char *begin, const char *end, const char *suffix)
 {
 	size_t n = strlen(suffix);
 
@@ -45,14 +46,15 @@ size_t pm_event_span(const char *begin, const char *text, const char *end)
 		close = memchr(text + 1, *text, (size_t)(end - text - 1));
 		return close ? (size_t)(close + 1 - text) : 0;
 	case '(':
-		close = closing(text, end, '(', ')');
+		close = find_closing_bracket(text, end, '(', ')');
 		break;
 	case '{':
-		close = closing(text, end, '{', '}');
+		close = find_closing_bracket(text, end, '{', '}');
 		break;
 	case '<':
-		if (!ends(begin, text, "operator") && !ends(begin, text, "operator<"))
-			close = closing(text, end, '<', '>');
+		if (!does_text_end_with(begin, text, "operator") &&
+		    !does_text_end_with(begin, text, "operator<"))
+			close = find_closing_bracket(text, end, '<', '>');
 		break;
 	default:
 		break;

@@ -29,7 +29,8 @@ bool pm_event_raw(const char *text, size_t len, uint64_t *ret)
 }
 
 /* "TYPE:CONFIG" as numbers. */
-static bool parse_numbers(const struct pm_event_parts *parts, struct pm_event_spec *ret)
+static bool parse_event_numbers(const struct pm_event_parts *parts,
+				struct pm_event_spec *ret)
 {
 	char text[2][32];
 	uint64_t type;
@@ -50,7 +51,7 @@ static bool parse_numbers(const struct pm_event_parts *parts, struct pm_event_sp
 }
 
 /* The kernel's generic names, and rNNN. */
-static bool find_word(const char *name, size_t len, struct pm_event_spec *ret)
+static bool find_generic_event(const char *name, size_t len, struct pm_event_spec *ret)
 {
 	if (pm_event_name_find(name, len, ret))
 		return true;
@@ -64,7 +65,7 @@ static bool find_word(const char *name, size_t len, struct pm_event_spec *ret)
 
 /* ---- PMUs ------------------------------------------------------------------------------------- */
 
-static bool is_uncountable(const struct pm_pmu *pmu)
+static bool is_pmu_uncountable(const struct pm_pmu *pmu)
 {
 	/* Their attrs contain addresses, which terms cannot express. */
 	return pmu->type == PERF_TYPE_BREAKPOINT || strcmp(pmu->name, "uprobe") == 0 ||
@@ -113,14 +114,14 @@ struct slashed {
 };
 
 /* Adds the event of an open PMU. */
-static int add_pmu_event(const struct pm_event_item *item, const struct pm_pmu *pmu,
-			 const struct slashed *what, struct pm_error *err)
+static int add_event_of_pmu(const struct pm_event_item *item, const struct pm_pmu *pmu,
+			    const struct slashed *what, struct pm_error *err)
 {
 	struct pm_str cpus PM_CLEANUP(pm_str_release) = { 0 };
 	struct pm_event_spec spec = *what->like;
 	int r;
 
-	if (is_uncountable(pmu))
+	if (is_pmu_uncountable(pmu))
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\": PMU \"%s\" needs a place; write %s",
 				    item->text, pmu->name,
@@ -147,8 +148,8 @@ static int add_pmu_event(const struct pm_event_item *item, const struct pm_pmu *
 	return pm_event_item_add(item, &spec, err);
 }
 
-static int unknown_pmu(const struct pm_pmu_names *pmus, const char *name,
-		       struct pm_error *err)
+static int set_unknown_pmu_error(const struct pm_pmu_names *pmus, const char *name,
+				 struct pm_error *err)
 {
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 
@@ -162,7 +163,7 @@ static int unknown_pmu(const struct pm_pmu_names *pmus, const char *name,
 }
 
 /* Whether @word is "uncore_imc" for PMUs "uncore_imc_0", "uncore_imc_1", ... */
-static bool is_numbered(const char *word, const char *pmu)
+static bool is_pmu_numbered_word(const char *word, const char *pmu)
 {
 	size_t len = strlen(word);
 
@@ -171,16 +172,17 @@ static bool is_numbered(const char *word, const char *pmu)
 }
 
 /* Like perf: accepts globs, and names without the number or without "uncore_". */
-static bool pmu_matches(const char *word, const char *pmu)
+static bool does_pmu_match_word(const char *word, const char *pmu)
 {
 	bool longer = strncmp(pmu, "uncore_", 7) == 0 && strncmp(word, "uncore_", 7) != 0;
 
-	return fnmatch(word, pmu, 0) == 0 || is_numbered(word, pmu) ||
-	       (longer && (fnmatch(word, pmu + 7, 0) == 0 || is_numbered(word, pmu + 7)));
+	return fnmatch(word, pmu, 0) == 0 || is_pmu_numbered_word(word, pmu) ||
+	       (longer &&
+		(fnmatch(word, pmu + 7, 0) == 0 || is_pmu_numbered_word(word, pmu + 7)));
 }
 
-static int parse_pmu(const struct pm_event_item *item, const char *name,
-		     const struct slashed *what, struct pm_error *err)
+static int parse_pmu_event(const struct pm_event_item *item, const char *name,
+			   const struct slashed *what, struct pm_error *err)
 {
 	struct pm_pmu_names pmus PM_CLEANUP(pm_pmu_names_release) = { 0 };
 	size_t before = item->ret->list.len;
@@ -195,15 +197,15 @@ static int parse_pmu(const struct pm_event_item *item, const char *name,
 		int r;
 
 		if (exact ? strcmp(name, pmus.list.data[i]) != 0
-			  : !pmu_matches(name, pmus.list.data[i]))
+			  : !does_pmu_match_word(name, pmus.list.data[i]))
 			continue;
 		if (pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0)
 			continue;
-		r = add_pmu_event(item, &pmu, what, err);
+		r = add_event_of_pmu(item, &pmu, what, err);
 		if (r < 0)
 			return r;
 	}
-	return item->ret->list.len > before ? 0 : unknown_pmu(&pmus, name, err);
+	return item->ret->list.len > before ? 0 : set_unknown_pmu_error(&pmus, name, err);
 }
 
 int pm_event_alias_find(const struct pm_event_item *item, const char *name,
@@ -230,7 +232,7 @@ int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 		if (pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0 ||
 		    pm_pmu_alias(&pmu, name, &text) < 0)
 			continue;
-		r = add_pmu_event(item, &pmu, &what, err);
+		r = add_event_of_pmu(item, &pmu, &what, err);
 		if (r < 0)
 			return r;
 		found = 1;
@@ -241,13 +243,14 @@ int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 /* ---- NAME/terms/modifiers ------------------------------------------------------------------ */
 
 /* An event with a generic name of the kernel, and terms. */
-static int add_legacy(const struct pm_event_item *item, const char *name, size_t len,
-		      const struct slashed *what, struct pm_error *err)
+static int add_generic_event_with_terms(const struct pm_event_item *item,
+					const char *name, size_t len,
+					const struct slashed *what, struct pm_error *err)
 {
 	struct pm_event_spec spec = *what->like, found = { 0 };
 	int r;
 
-	if (!find_word(name, len, &found))
+	if (!find_generic_event(name, len, &found))
 		return -ENOENT;
 	if (what->terms->len > 0)
 		return pm_error_set(err, -EINVAL,
@@ -271,8 +274,8 @@ static int add_legacy(const struct pm_event_item *item, const char *name, size_t
 }
 
 /* SYSTEM:NAME/period=100/ */
-static int add_tracepoints(const struct pm_event_item *item, const char *name,
-			   const struct slashed *what, struct pm_error *err)
+static int add_tracepoint_events(const struct pm_event_item *item, const char *name,
+				 const struct slashed *what, struct pm_error *err)
 {
 	struct pm_event_spec like = *what->like;
 	char system[PM_EVENT_NAME_MAX];
@@ -297,7 +300,7 @@ static int add_tracepoints(const struct pm_event_item *item, const char *name,
 }
 
 /* Finds the second slash of "NAME/terms/"; NULL if there is none. */
-static const char *closing_slash(const char *at, const char *end)
+static const char *find_closing_slash(const char *at, const char *end)
 {
 	const char *begin = at;
 
@@ -313,7 +316,7 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 {
 	struct pm_event_terms *terms PM_AUTO_FREE = calloc(1, sizeof(*terms));
 	const char *end = item->text + item->len, *slash = strchr(item->text, '/');
-	const char *close = closing_slash(slash + 1, end);
+	const char *close = find_closing_slash(slash + 1, end);
 	char name[PM_EVENT_NAME_MAX];
 	struct pm_event_spec like;
 	struct slashed what = { .terms = terms, .like = &like };
@@ -337,18 +340,19 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 	if (r < 0)
 		return r;
 	snprintf(name, sizeof(name), "%.*s", (int)(slash - item->text), item->text);
-	r = add_legacy(item, name, strlen(name), &what, err);
+	r = add_generic_event_with_terms(item, name, strlen(name), &what, err);
 	if (r != -ENOENT)
 		return r;
-	return strchr(name, ':') ? add_tracepoints(item, name, &what, err)
-				 : parse_pmu(item, name, &what, err);
+	return strchr(name, ':') ? add_tracepoint_events(item, name, &what, err)
+				 : parse_pmu_event(item, name, &what, err);
 }
 
 /* ---- NAME[:modifiers] ------------------------------------------------------------------------ */
 
 /* SYSTEM:NAME[:modifiers], or a libpfm4 name with attributes (INST_RETIRED:ANY_P:u). */
-static int parse_colons(const struct pm_event_item *item,
-			const struct pm_event_parts *parts, struct pm_error *err)
+static int parse_event_with_colons(const struct pm_event_item *item,
+				   const struct pm_event_parts *parts,
+				   struct pm_error *err)
 {
 	struct pm_event_terms none = { 0 };
 	char name[PM_EVENT_NAME_MAX];
@@ -365,7 +369,7 @@ static int parse_colons(const struct pm_event_item *item,
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)name_len, item->text);
 	pm_event_item_begin(item, &spec);
-	r = add_tracepoints(item, name, &what, err);
+	r = add_tracepoint_events(item, name, &what, err);
 	if (r == 0 || !item->sources->libpfm || !pm_event_libpfm(name, &spec))
 		return r;
 	r = pm_event_modifiers_set(&spec, what.modifiers, what.modifiers_len,
@@ -373,8 +377,8 @@ static int parse_colons(const struct pm_event_item *item,
 	return r < 0 ? r : pm_event_item_add(item, &spec, err);
 }
 
-static int parse_name(const struct pm_event_item *item, const char *name,
-		      const char *modifiers, struct pm_error *err)
+static int parse_event_name(const struct pm_event_item *item, const char *name,
+			    const char *modifiers, struct pm_error *err)
 {
 	struct pm_event_spec spec;
 	int r;
@@ -382,7 +386,7 @@ static int parse_name(const struct pm_event_item *item, const char *name,
 	pm_event_item_begin(item, &spec);
 	if (!name[0])
 		return pm_event_unknown(item->sources, name, err);
-	if (!find_word(name, strlen(name), &spec)) {
+	if (!find_generic_event(name, strlen(name), &spec)) {
 		r = pm_event_alias_find(item, name, modifiers, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
@@ -404,10 +408,10 @@ int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err)
 	pm_event_split(item->text, item->len, &parts);
 	snprintf(name, sizeof(name), "%.*s", (int)parts.part[0].len, item->text);
 	if (parts.len == 1)
-		return parse_name(item, name, "", err);
+		return parse_event_name(item, name, "", err);
 	modifiers = parts.part[1].at;
 	pm_event_item_begin(item, &spec);
-	if (parse_numbers(&parts, &spec)) {
+	if (parse_event_numbers(&parts, &spec)) {
 		const char *own = parts.len > 2 ? parts.part[2].at : "";
 		int r = pm_event_modifiers_set(&spec, own, strlen(own),
 					       item->group_modifiers, err);
@@ -416,8 +420,8 @@ int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err)
 	}
 	/* If the first word is an event name, it is not a tracepoint's system, whatever
 	 * follows: `cycles:x` has an invalid modifier. */
-	if (find_word(name, strlen(name), &spec) ||
+	if (find_generic_event(name, strlen(name), &spec) ||
 	    (parts.len == 2 && pm_event_are_modifiers(modifiers, strlen(modifiers))))
-		return parse_name(item, name, modifiers, err);
-	return parse_colons(item, &parts, err);
+		return parse_event_name(item, name, modifiers, err);
+	return parse_event_with_colons(item, &parts, err);
 }

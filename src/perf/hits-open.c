@@ -30,7 +30,7 @@ enum {
  * has counted there; otherwise this would be unknown at its next hit on another CPU. A
  * group for all CPUs does not need that.
  */
-static struct pm_perf_event leader_event(const struct pm_hits *hits)
+static struct pm_perf_event hits_leader_event(const struct pm_hits *hits)
 {
 	struct pm_event_spec spec = {
 		.name = "context-switches",
@@ -45,9 +45,9 @@ static struct pm_perf_event leader_event(const struct pm_hits *hits)
 	return (struct pm_perf_event){ .requested = spec, .actual = spec, .rate = 1 };
 }
 
-static void fill_attr(const struct pm_hits *hits, const struct pm_hits_group *group,
-		      const struct pm_perf_event *event, uint32_t stack_bytes,
-		      struct perf_event_attr *ret)
+static void hits_fill_attr(const struct pm_hits *hits, const struct pm_hits_group *group,
+			   const struct pm_perf_event *event, uint32_t stack_bytes,
+			   struct perf_event_attr *ret)
 {
 	bool command = hits->options.target == PM_PERF_COMMAND;
 	bool leads = group->len == 0;
@@ -78,26 +78,26 @@ static void fill_attr(const struct pm_hits *hits, const struct pm_hits_group *gr
 
 /* ---- members ------------------------------------------------------------------------- */
 
-static int leader_fd(const struct pm_hits *hits, const struct pm_hits_group *group)
+static int hits_leader_fd(const struct pm_hits *hits, const struct pm_hits_group *group)
 {
 	return group->len > 0 ? hits->members.data[group->first].fd : -1;
 }
 
 /* Returns a descriptor or -errno. */
-static int try_open(struct pm_hits *hits, const struct pm_hits_group *group,
-		    struct perf_event_attr *attr)
+static int hits_try_open(struct pm_hits *hits, const struct pm_hits_group *group,
+			 struct perf_event_attr *attr)
 {
 	int fd = pm_sys_perf_event_open(attr, group->tid, group->cpu,
-					leader_fd(hits, group), 0);
+					hits_leader_fd(hits, group), 0);
 
 	if (fd < 0 && errno == EMFILE && pm_perf_raise_nofile(&hits->nofile_raised))
 		fd = pm_sys_perf_event_open(attr, group->tid, group->cpu,
-					    leader_fd(hits, group), 0);
+					    hits_leader_fd(hits, group), 0);
 	return fd < 0 ? -errno : fd;
 }
 
-static int explain(const struct pm_hits *hits, const struct pm_event_spec *spec, int code,
-		   struct pm_error *err)
+static int hits_explain_open(const struct pm_hits *hits, const struct pm_event_spec *spec,
+			     int code, struct pm_error *err)
 {
 	struct pm_perf_refusal why = {
 		.code = -code,
@@ -113,8 +113,8 @@ static int explain(const struct pm_hits *hits, const struct pm_event_spec *spec,
 	return pm_perf_explain_open(&why, err);
 }
 
-static int add_member(struct pm_hits *hits, struct pm_hits_group *group, int fd,
-		      int32_t counter, int32_t event, struct pm_error *err)
+static int hits_add_member(struct pm_hits *hits, struct pm_hits_group *group, int fd,
+			   int32_t counter, int32_t event, struct pm_error *err)
 {
 	struct pm_hits_member member = { fd, 0, (uint32_t)hits->groups.len, counter,
 					 event };
@@ -136,11 +136,11 @@ static int add_member(struct pm_hits *hits, struct pm_hits_group *group, int fd,
 	return 0;
 }
 
-static int share_ring(const struct pm_hits *hits, const struct pm_hits_group *group,
-		      int fd, size_t cpu_index, struct pm_error *err)
+static int hits_share_ring(const struct pm_hits *hits, const struct pm_hits_group *group,
+			   int fd, size_t cpu_index, struct pm_error *err)
 {
-	int owner =
-		hits->by_task ? leader_fd(hits, group) : hits->anchors.data[cpu_index];
+	int owner = hits->by_task ? hits_leader_fd(hits, group)
+				  : hits->anchors.data[cpu_index];
 
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0)
 		return 0;
@@ -151,7 +151,7 @@ static int share_ring(const struct pm_hits *hits, const struct pm_hits_group *gr
 /* ---- rings --------------------------------------------------------------------------- */
 
 /* The space for the rings of all tasks, in KiB. */
-static size_t room_kb(const struct pm_hits *hits)
+static size_t hits_rings_room_kb(const struct pm_hits *hits)
 {
 	const struct pm_perf_env *env = &hits->env;
 	uint64_t locked;
@@ -164,9 +164,9 @@ static size_t room_kb(const struct pm_hits *hits)
 						     : RING_KB_TASKS;
 }
 
-static size_t choose_task_kb(const struct pm_hits *hits, size_t rings)
+static size_t hits_choose_task_kb(const struct pm_hits *hits, size_t rings)
 {
-	size_t room = room_kb(hits), kb = RING_KB_TASK;
+	size_t room = hits_rings_room_kb(hits), kb = RING_KB_TASK;
 	size_t least = room < RING_KB_TASKS ? RING_KB_MIN : RING_KB_TASK_MIN;
 
 	while (kb > least && kb * rings > room)
@@ -174,7 +174,7 @@ static size_t choose_task_kb(const struct pm_hits *hits, size_t rings)
 	return kb;
 }
 
-static size_t choose_pages(const struct pm_hits *hits, size_t rings)
+static size_t hits_choose_pages(const struct pm_hits *hits, size_t rings)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), kb = RING_KB_DEFAULT;
 	long memory = sysconf(_SC_PHYS_PAGES);
@@ -182,7 +182,7 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 	if (hits->options.ring_pages > 0)
 		return hits->options.ring_pages;
 	if (hits->by_task)
-		kb = choose_task_kb(hits, rings);
+		kb = hits_choose_task_kb(hits, rings);
 	while (kb > RING_KB_MIN && memory > 0 &&
 	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
 		kb /= 2;
@@ -192,10 +192,10 @@ static size_t choose_pages(const struct pm_hits *hits, size_t rings)
 
 /* Maps the ring of @fd. The more rings there are, the smaller they get. A size reduced by
  * the limits also applies to all later rings. */
-static int map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error *err)
+static int hits_map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error *err)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
-	size_t pages = choose_pages(hits, hits->poll_fds.len + 1);
+	size_t pages = hits_choose_pages(hits, hits->poll_fds.len + 1);
 	int r;
 
 	if (pages > hits->ring_pages)
@@ -214,7 +214,7 @@ static int map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_error 
 }
 
 /* By task, a ring belongs to the group's leader, whose descriptor is its key. */
-static void unmap_ring(struct pm_hits *hits, int fd)
+static void hits_unmap_ring(struct pm_hits *hits, int fd)
 {
 	size_t kept = 0;
 
@@ -227,7 +227,7 @@ static void unmap_ring(struct pm_hits *hits, int fd)
 
 /* The owner of a CPU's ring: a dummy event of our own task, which outlives the target's
  * tasks. */
-static int open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error *err)
+static int hits_open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error *err)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -241,46 +241,46 @@ static int open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error *err)
 		.clockid = CLOCK_MONOTONIC,
 	};
 	struct pm_hits_group self = { .cpu = (int)cpu, .tid = 0 };
-	struct pm_perf_event leader = leader_event(hits);
-	int fd = try_open(hits, &self, &attr);
+	struct pm_perf_event leader = hits_leader_event(hits);
+	int fd = hits_try_open(hits, &self, &attr);
 	int r;
 
 	if (fd < 0)
-		return explain(hits, &leader.actual, fd, err);
+		return hits_explain_open(hits, &leader.actual, fd, err);
 	r = pm_vec_push(&hits->anchors, fd);
 	if (r < 0) {
 		close(fd);
 		return pm_error_set(err, r, "no memory for the rings");
 	}
-	return map_ring(hits, fd, cpu, err);
+	return hits_map_ring(hits, fd, cpu, err);
 }
 
 /* ---- a group ------------------------------------------------------------------------- */
 
-static int open_leader(struct pm_hits *hits, struct pm_hits_group *group,
-		       struct pm_error *err)
+static int hits_open_leader(struct pm_hits *hits, struct pm_hits_group *group,
+			    struct pm_error *err)
 {
-	struct pm_perf_event event = leader_event(hits);
+	struct pm_perf_event event = hits_leader_event(hits);
 	struct perf_event_attr attr;
 	int fd;
 
-	fill_attr(hits, group, &event, 0, &attr);
-	fd = try_open(hits, group, &attr);
+	hits_fill_attr(hits, group, &event, 0, &attr);
+	fd = hits_try_open(hits, group, &attr);
 	if (fd < 0) {
-		explain(hits, &event.actual, fd, err);
+		hits_explain_open(hits, &event.actual, fd, err);
 		return fd;
 	}
-	return add_member(hits, group, fd, -1, -1, err);
+	return hits_add_member(hits, group, fd, -1, -1, err);
 }
 
-static void refuse_counter(struct pm_hits *hits, struct pm_counters_event *counter,
-			   int code)
+static void hits_refuse_counter(struct pm_hits *hits, struct pm_counters_event *counter,
+				int code)
 {
 	switch (code) {
 	case -EACCES:
 	case -EPERM:
 		counter->state = PM_STAT_NOT_PERMITTED;
-		explain(hits, &counter->spec, code, &counter->why);
+		hits_explain_open(hits, &counter->spec, code, &counter->why);
 		return;
 	case -EINVAL:
 		counter->state = PM_STAT_NOT_COUNTED;
@@ -296,8 +296,8 @@ static void refuse_counter(struct pm_hits *hits, struct pm_counters_event *count
 }
 
 /* Returns a descriptor or -errno. Drops what this machine does not support on the way. */
-static int open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
-			   struct pm_counters_event *counter)
+static int hits_open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
+				struct pm_counters_event *counter)
 {
 	struct pm_perf_event event = { .requested = counter->spec,
 				       .actual = counter->spec };
@@ -306,9 +306,9 @@ static int open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
 
 	for (;;) {
 		event.kernel_dropped = counter->kernel_dropped;
-		fill_attr(hits, group, &event, 0, &attr);
+		hits_fill_attr(hits, group, &event, 0, &attr);
 		attr.precise_ip = 0;
-		fd = try_open(hits, group, &attr);
+		fd = hits_try_open(hits, group, &attr);
 		if ((fd == -EACCES || fd == -EPERM) && counter->spec.kernel &&
 		    !counter->kernel_dropped && pm_perf_can_drop_kernel(&counter->spec))
 			counter->kernel_dropped = true;
@@ -321,21 +321,21 @@ static int open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
 
 /* In the first group, failure to open a counter becomes the counter's state and is not an
  * error. */
-static int open_counter(struct pm_hits *hits, struct pm_hits_group *group, uint32_t index,
-			struct pm_error *err)
+static int hits_open_counter(struct pm_hits *hits, struct pm_hits_group *group,
+			     uint32_t index, struct pm_error *err)
 {
 	struct pm_counters_event *counter = &hits->counters.data[index];
 	int fd, r;
 
 	if (counter->state != PM_STAT_OK || !pm_perf_works_on(&counter->spec, group->cpu))
 		return 0;
-	fd = open_counter_fd(hits, group, counter);
+	fd = hits_open_counter_fd(hits, group, counter);
 	if (fd == -ESRCH || fd == -EMFILE || fd == -ENOMEM)
-		return explain(hits, &counter->spec, fd, err);
+		return hits_explain_open(hits, &counter->spec, fd, err);
 	if (fd < 0 && hits->groups.len > 0)
-		return explain(hits, &counter->spec, fd, err);
+		return hits_explain_open(hits, &counter->spec, fd, err);
 	if (fd < 0) {
-		refuse_counter(hits, counter, fd);
+		hits_refuse_counter(hits, counter, fd);
 		return 0;
 	}
 	r = pm_perf_set_filter(&counter->spec, fd, err);
@@ -343,30 +343,31 @@ static int open_counter(struct pm_hits *hits, struct pm_hits_group *group, uint3
 		close(fd);
 		return r;
 	}
-	return add_member(hits, group, fd, (int32_t)index, -1, err);
+	return hits_add_member(hits, group, fd, (int32_t)index, -1, err);
 }
 
-static int open_event(struct pm_hits *hits, struct pm_hits_group *group, size_t cpu_index,
-		      uint32_t index, struct pm_error *err)
+static int hits_open_event(struct pm_hits *hits, struct pm_hits_group *group,
+			   size_t cpu_index, uint32_t index, struct pm_error *err)
 {
 	const struct pm_event_spec *spec = &hits->events.data[index].spec;
 	struct pm_perf_event event = { .requested = *spec, .actual = *spec, .rate = 1 };
 	struct perf_event_attr attr;
 	int fd, r;
 
-	fill_attr(hits, group, &event,
-		  hits->event_stack.data[index] ? hits->options.stack_bytes : 0, &attr);
-	fd = try_open(hits, group, &attr);
+	hits_fill_attr(hits, group, &event,
+		       hits->event_stack.data[index] ? hits->options.stack_bytes : 0,
+		       &attr);
+	fd = hits_try_open(hits, group, &attr);
 	if (fd < 0) {
-		explain(hits, spec, fd, err);
+		hits_explain_open(hits, spec, fd, err);
 		return fd;
 	}
-	r = share_ring(hits, group, fd, cpu_index, err);
+	r = hits_share_ring(hits, group, fd, cpu_index, err);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
-	return add_member(hits, group, fd, -1, (int32_t)index, err);
+	return hits_add_member(hits, group, fd, -1, (int32_t)index, err);
 }
 
 /*
@@ -374,7 +375,7 @@ static int open_event(struct pm_hits *hits, struct pm_hits_group *group, size_t 
  * member a group of its own, which is enabled even if the leader was disabled
  * (perf_group_detach()). Probes would be hit again while they are being removed.
  */
-static void close_members(struct pm_hits *hits, uint32_t first, uint32_t len)
+static void hits_close_members(struct pm_hits *hits, uint32_t first, uint32_t len)
 {
 	for (size_t i = first + len; i-- > first;)
 		if (hits->members.data[i].fd >= 0)
@@ -382,47 +383,48 @@ static void close_members(struct pm_hits *hits, uint32_t first, uint32_t len)
 }
 
 /* @cpu_index: index in `anchors`. */
-static int open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid,
-		      struct pm_error *err)
+static int hits_open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_t tid,
+			   struct pm_error *err)
 {
 	struct pm_hits_group group = { .cpu = cpu,
 				       .tid = tid,
 				       .first = (uint32_t)hits->members.len };
-	int r = open_leader(hits, &group, err);
+	int r = hits_open_leader(hits, &group, err);
 
 	if (r == 0)
-		r = hits->by_task ? map_ring(hits, leader_fd(hits, &group),
-					     (uint32_t)leader_fd(hits, &group), err)
-				  : share_ring(hits, &group, leader_fd(hits, &group),
-					       cpu_index, err);
+		r = hits->by_task
+			    ? hits_map_ring(hits, hits_leader_fd(hits, &group),
+					    (uint32_t)hits_leader_fd(hits, &group), err)
+			    : hits_share_ring(hits, &group, hits_leader_fd(hits, &group),
+					      cpu_index, err);
 	for (uint32_t i = 0; i < hits->counters.len && r == 0; i++)
-		r = open_counter(hits, &group, i, err);
+		r = hits_open_counter(hits, &group, i, err);
 	for (uint32_t i = 0; i < hits->events.len && r == 0; i++)
-		r = open_event(hits, &group, cpu_index, i, err);
+		r = hits_open_event(hits, &group, cpu_index, i, err);
 	if (r == 0)
 		r = pm_vec_push(&hits->groups, group);
 	if (r < 0 && hits->by_task && group.len > 0)
-		unmap_ring(hits, leader_fd(hits, &group));
+		hits_unmap_ring(hits, hits_leader_fd(hits, &group));
 	if (r < 0)
-		close_members(hits, group.first, group.len);
+		hits_close_members(hits, group.first, group.len);
 	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the events") : r;
 }
 
 /* ---- all groups ---------------------------------------------------------------------- */
 
-static int open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
-		     struct pm_error *err)
+static int hits_open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
+			  struct pm_error *err)
 {
 	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	int r = pm_perf_cpus_wanted(NULL, &cpus, NULL, err);
 
 	if (r < 0)
 		return r;
-	hits->ring_pages = choose_pages(hits, cpus.len);
+	hits->ring_pages = hits_choose_pages(hits, cpus.len);
 	for (size_t i = 0; i < cpus.len; i++) {
-		r = open_anchor(hits, cpus.data[i], err);
+		r = hits_open_anchor(hits, cpus.data[i], err);
 		for (size_t k = 0; k < tids_len && r == 0; k++) {
-			r = open_group(hits, (int)cpus.data[i], i, tids[k], err);
+			r = hits_open_group(hits, (int)cpus.data[i], i, tids[k], err);
 			/* One of many threads may have ended. */
 			if (r == -ESRCH && hits->options.target == PM_PERF_TASKS)
 				r = 0;
@@ -433,12 +435,12 @@ static int open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
 	return 0;
 }
 
-static int open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
-		      struct pm_error *err)
+static int hits_open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
+			   struct pm_error *err)
 {
-	hits->ring_pages = choose_pages(hits, tids_len);
+	hits->ring_pages = hits_choose_pages(hits, tids_len);
 	for (size_t i = 0; i < tids_len; i++) {
-		int r = open_group(hits, -1, 0, tids[i], err);
+		int r = hits_open_group(hits, -1, 0, tids[i], err);
 
 		if (r < 0 && !(r == -ESRCH && hits->options.target == PM_PERF_TASKS))
 			return r;
@@ -447,7 +449,7 @@ static int open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_len,
 }
 
 /* Whether a group for each task may be tried instead. */
-static bool fall_back(struct pm_hits *hits, int code)
+static bool hits_fall_back_to_tasks(struct pm_hits *hits, int code)
 {
 	if (hits->by_task ||
 	    (code != -EINVAL && code != -EACCES && code != -EPERM && code != -EMFILE))
@@ -474,9 +476,9 @@ int pm_hits_open_all(struct pm_hits *hits, const struct pm_hits_options *options
 	}
 	hits->by_task = options->follow;
 	do {
-		r = hits->by_task ? open_tasks(hits, tids, len, err)
-				  : open_cpus(hits, tids, len, err);
-	} while (r < 0 && fall_back(hits, r));
+		r = hits->by_task ? hits_open_tasks(hits, tids, len, err)
+				  : hits_open_cpus(hits, tids, len, err);
+	} while (r < 0 && hits_fall_back_to_tasks(hits, r));
 	if (r == 0 && hits->groups.len == 0)
 		return pm_error_set(err, -ESRCH, "all processes to be counted are gone");
 	return r;
@@ -492,22 +494,22 @@ bool pm_hits_has_task(const struct pm_hits *hits, pid_t tid)
 
 int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 {
-	int r = open_group(hits, -1, 0, tid, err);
+	int r = hits_open_group(hits, -1, 0, tid, err);
 
 	/* The leader of a task killed in between is no longer a leader (-ENODEV). On the
 	 * second try the task is gone. */
 	if (r == -ENODEV)
-		r = open_group(hits, -1, 0, tid, err);
+		r = hits_open_group(hits, -1, 0, tid, err);
 	if (r == 0 && hits->enabled &&
-	    ioctl(leader_fd(hits, &hits->groups.data[hits->groups.len - 1]),
+	    ioctl(hits_leader_fd(hits, &hits->groups.data[hits->groups.len - 1]),
 		  PERF_EVENT_IOC_ENABLE, 0) < 0)
 		return pm_error_set(err, -errno, "events cannot be enabled: %s",
 				    strerror(errno));
 	return r;
 }
 
-static void add_read(const struct pm_hits *hits, struct pm_count_read *sum,
-		     const uint64_t *head, uint64_t value)
+static void hits_add_read(const struct pm_hits *hits, struct pm_count_read *sum,
+			  const uint64_t *head, uint64_t value)
 {
 	/* An event of a CPU is also "enabled" while the task runs on other CPUs. Relevant
 	 * is only whether it was displaced while it should have run, which never happens
@@ -526,7 +528,7 @@ int pm_hits_read_group(const struct pm_hits *hits, const struct pm_hits_group *g
 
 	if (!values)
 		return -ENOMEM;
-	if (read(leader_fd(hits, group), values, words * sizeof(*values)) !=
+	if (read(hits_leader_fd(hits, group), values, words * sizeof(*values)) !=
 		    (ssize_t)(words * sizeof(*values)) ||
 	    values[0] != group->len)
 		return -EIO;
@@ -538,16 +540,17 @@ int pm_hits_read_group(const struct pm_hits *hits, const struct pm_hits_group *g
 		if (member->event >= 0)
 			sums->events[member->event] += value;
 		if (member->counter >= 0)
-			add_read(hits, &sums->counters[member->counter], values, value);
+			hits_add_read(hits, &sums->counters[member->counter], values,
+				      value);
 	}
 	return 0;
 }
 
-static void close_group(struct pm_hits *hits, struct pm_hits_group *group)
+static void hits_close_group(struct pm_hits *hits, struct pm_hits_group *group)
 {
 	pm_hits_read_group(hits, group, &hits->closed);
-	unmap_ring(hits, leader_fd(hits, group));
-	close_members(hits, group->first, group->len);
+	hits_unmap_ring(hits, hits_leader_fd(hits, group));
+	hits_close_members(hits, group->first, group->len);
 	group->len = 0;
 }
 
@@ -555,7 +558,7 @@ void pm_hits_close_ended(struct pm_hits *hits)
 {
 	for (size_t i = 0; i < hits->groups.len; i++)
 		if (hits->groups.data[i].ended && hits->groups.data[i].len > 0)
-			close_group(hits, &hits->groups.data[i]);
+			hits_close_group(hits, &hits->groups.data[i]);
 }
 
 void pm_hits_close_all(struct pm_hits *hits)
@@ -563,7 +566,7 @@ void pm_hits_close_all(struct pm_hits *hits)
 	struct pm_record_layout layout = hits->merge.layout;
 
 	pm_hits_disable(hits);
-	close_members(hits, 0, (uint32_t)hits->members.len);
+	hits_close_members(hits, 0, (uint32_t)hits->members.len);
 	for (size_t i = 0; i < hits->anchors.len; i++)
 		close(hits->anchors.data[i]);
 	pm_vec_clear(&hits->members);

@@ -6,15 +6,15 @@
 
 #define LOW(address) ((address) & (PM_HITS_PAGE - 1))
 
-static bool is_probe(const struct pm_event_spec *spec)
+static bool is_spec_a_probe(const struct pm_event_spec *spec)
 {
 	return spec->kind == PM_EVENT_UPROBE;
 }
 
 /* Whether the place can be added to @event: the low bits of its address must be unique
  * there. */
-static bool fits(const struct pm_hits_event *event, const struct pm_event_spec *spec,
-		 uint32_t class)
+static bool can_event_take_place(const struct pm_hits_event *event,
+				 const struct pm_event_spec *spec, uint32_t class)
 {
 	return event->by_low && event->class == class &&
 	       strcmp(event->spec.path, spec->path) == 0 &&
@@ -22,8 +22,8 @@ static bool fits(const struct pm_hits_event *event, const struct pm_event_spec *
 }
 
 /* If two names have the same address, the kernel accepts the address only once. */
-static bool share_address(struct pm_hits *hits, const struct pm_event_spec *specs,
-			  uint32_t place)
+static bool hits_share_address(struct pm_hits *hits, const struct pm_event_spec *specs,
+			       uint32_t place)
 {
 	const struct pm_event_spec *spec = &specs[place];
 
@@ -45,12 +45,12 @@ static bool share_address(struct pm_hits *hits, const struct pm_event_spec *spec
 	return false;
 }
 
-static int add_event(struct pm_hits *hits, const struct pm_event_spec *spec,
-		     uint32_t class, bool with_stack)
+static int hits_add_event(struct pm_hits *hits, const struct pm_event_spec *spec,
+			  uint32_t class, bool with_stack)
 {
 	struct pm_hits_event event = { .spec = *spec, .class = class };
 
-	if (is_probe(spec)) {
+	if (is_spec_a_probe(spec)) {
 		event.by_low = malloc(PM_HITS_PAGE * sizeof(*event.by_low));
 		if (!event.by_low)
 			return -ENOMEM;
@@ -65,8 +65,8 @@ static int add_event(struct pm_hits *hits, const struct pm_event_spec *spec,
 	return 0;
 }
 
-static int add_place(struct pm_hits *hits, const struct pm_hits_options *options,
-		     uint32_t place)
+static int hits_add_place(struct pm_hits *hits, const struct pm_hits_options *options,
+			  uint32_t place)
 {
 	const struct pm_event_spec *spec = &options->places[place];
 	uint32_t class = options->classes ? options->classes[place] : 0;
@@ -75,18 +75,18 @@ static int add_place(struct pm_hits *hits, const struct pm_hits_options *options
 	uint32_t at = 0;
 
 	hits->places.data[place].same = PM_HITS_NO_PLACE;
-	if (is_probe(spec) && share_address(hits, options->places, place)) {
+	if (is_spec_a_probe(spec) && hits_share_address(hits, options->places, place)) {
 		hits->event_stack.data[hits->places.data[place].event] |= stack;
 		return 0;
 	}
 	while (at < hits->events.len &&
-	       !(is_probe(spec) && hits->event_stack.data[at] == stack &&
-		 fits(&hits->events.data[at], spec, class)))
+	       !(is_spec_a_probe(spec) && hits->event_stack.data[at] == stack &&
+		 can_event_take_place(&hits->events.data[at], spec, class)))
 		at++;
-	if (at == hits->events.len && add_event(hits, spec, class, stack) < 0)
+	if (at == hits->events.len && hits_add_event(hits, spec, class, stack) < 0)
 		return -ENOMEM;
 	hits->places.data[place].event = at;
-	if (is_probe(spec))
+	if (is_spec_a_probe(spec))
 		hits->events.data[at].by_low[LOW(spec->config2)] = place;
 	else
 		hits->events.data[at].place = place;
@@ -94,8 +94,8 @@ static int add_place(struct pm_hits *hits, const struct pm_hits_options *options
 }
 
 /* Creates the kernel's event for the places of @event. */
-static int make_event(struct pm_hits *hits, const struct pm_hits_options *options,
-		      struct pm_hits_event *event, struct pm_error *err)
+static int hits_make_event(struct pm_hits *hits, const struct pm_hits_options *options,
+			   struct pm_hits_event *event, struct pm_error *err)
 {
 	PM_VEC(uint64_t) offsets = { 0 };
 	int r = 0;
@@ -125,7 +125,7 @@ int pm_hits_plan(struct pm_hits *hits, const struct pm_hits_options *options,
 		if (pm_vec_push(&hits->places, (struct pm_hits_place){ 0 }) < 0)
 			return pm_error_set(err, -ENOMEM, "no memory for the places");
 	for (size_t i = 0; i < options->places_len; i++)
-		if (add_place(hits, options, (uint32_t)i) < 0)
+		if (hits_add_place(hits, options, (uint32_t)i) < 0)
 			return pm_error_set(err, -ENOMEM, "no memory for the places");
 	if (hits->events.len > PM_HITS_EVENTS_MAX)
 		return pm_error_set(
@@ -133,7 +133,7 @@ int pm_hits_plan(struct pm_hits *hits, const struct pm_hits_options *options,
 			"%zu places need %zu events of the kernel, %d at most",
 			options->places_len, hits->events.len, PM_HITS_EVENTS_MAX);
 	for (size_t i = 0; i < hits->events.len; i++) {
-		int r = make_event(hits, options, &hits->events.data[i], err);
+		int r = hits_make_event(hits, options, &hits->events.data[i], err);
 
 		if (r < 0)
 			return r;

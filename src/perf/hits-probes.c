@@ -35,7 +35,7 @@ enum {
 	HANDLER_NS = 10000000, /* far longer than a handler runs */
 };
 
-static ino_t pid_namespace(void)
+static ino_t read_pid_namespace(void)
 {
 	struct stat st;
 
@@ -48,7 +48,7 @@ void pm_hits_probes_init(struct pm_hits_probes *probes)
 }
 
 /* Returns 0 or -errno. One write(2) is one command. */
-static int command(int tracefs, const char *text)
+static int write_probe_command(int tracefs, const char *text)
 {
 	int fd PM_AUTO_CLOSE =
 		openat(tracefs, PROBE_FILE, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -63,7 +63,7 @@ static int command(int tracefs, const char *text)
 
 /* ---- left-over events ---------------------------------------------------------------- */
 
-static int read_list(int tracefs, struct pm_str *ret)
+static int read_probe_list(int tracefs, struct pm_str *ret)
 {
 	int fd PM_AUTO_CLOSE = openat(tracefs, PROBE_FILE, O_RDONLY | O_CLOEXEC);
 	char chunk[4096];
@@ -83,8 +83,8 @@ static int read_list(int tracefs, struct pm_str *ret)
  * process. (Containers reuse process and namespace numbers all the time.) @line:
  * "p:SYSTEM/EVENT PATH:OFFSET".
  */
-static bool is_left_over(const char *line, ino_t namespace, bool first, char *name,
-			 size_t name_size)
+static bool is_probe_left_over(const char *line, ino_t namespace, bool first, char *name,
+			       size_t name_size)
 {
 	uint64_t inode;
 	int pid, len = 0;
@@ -99,21 +99,21 @@ static bool is_left_over(const char *line, ino_t namespace, bool first, char *na
 	return (size_t)snprintf(name, name_size, "-:%.*s\n", len, line + 2) < name_size;
 }
 
-static void remove_left_overs(int tracefs, bool first)
+static void remove_left_over_probes(int tracefs, bool first)
 {
 	struct pm_str list PM_CLEANUP(pm_str_release) = { 0 };
-	ino_t namespace = pid_namespace();
+	ino_t namespace = read_pid_namespace();
 	char name[LINE_MAX_BYTES];
 
-	if (read_list(tracefs, &list) < 0 || !list.data)
+	if (read_probe_list(tracefs, &list) < 0 || !list.data)
 		return;
 	for (const char *line = list.data; *line;) {
 		const char *end = strchr(line, '\n');
 
 		/* For the second line of an event with two places this fails, since the
 		 * event is gone by then. */
-		if (is_left_over(line, namespace, first, name, sizeof(name)))
-			command(tracefs, name);
+		if (is_probe_left_over(line, namespace, first, name, sizeof(name)))
+			write_probe_command(tracefs, name);
 		if (!end)
 			break;
 		line = end + 1;
@@ -122,7 +122,7 @@ static void remove_left_overs(int tracefs, bool first)
 
 /* ---- our own events ------------------------------------------------------------------ */
 
-static int explain(int code, struct pm_error *err)
+static int explain_probe_refusal(int code, struct pm_error *err)
 {
 	/* If tracefs is not mounted, only root can look into it. */
 	if (code == -ENOENT && geteuid() != 0)
@@ -147,12 +147,12 @@ int pm_hits_probes_check(struct pm_error *err)
 	int fd PM_AUTO_CLOSE = -1;
 
 	if (tracefs < 0)
-		return explain(tracefs, err);
+		return explain_probe_refusal(tracefs, err);
 	fd = openat(tracefs, PROBE_FILE, O_WRONLY | O_APPEND | O_CLOEXEC);
-	return fd < 0 ? explain(-errno, err) : 0;
+	return fd < 0 ? explain_probe_refusal(-errno, err) : 0;
 }
 
-static int begin(struct pm_hits_probes *probes, struct pm_error *err)
+static int hits_probes_begin(struct pm_hits_probes *probes, struct pm_error *err)
 {
 	static unsigned int serial;
 	static pid_t maker; /* the process that already made events */
@@ -162,19 +162,20 @@ static int begin(struct pm_hits_probes *probes, struct pm_error *err)
 		return 0;
 	fd = pm_tracefs_open_writable();
 	if (fd < 0)
-		return explain(fd, err);
+		return explain_probe_refusal(fd, err);
 	probes->tracefs = fd;
 	/* The kernel limits names to 64 bytes of letters, digits and underscores. */
 	snprintf(probes->system, sizeof(probes->system), SYSTEM_START "%ju_%d",
-		 (uintmax_t)pid_namespace(), (int)getpid());
+		 (uintmax_t)read_pid_namespace(), (int)getpid());
 	probes->first = serial;
 	serial += PM_HITS_EVENTS_MAX;
-	remove_left_overs(fd, maker != getpid());
+	remove_left_over_probes(fd, maker != getpid());
 	maker = getpid();
 	return 0;
 }
 
-static int read_id(const struct pm_hits_probes *probes, size_t number, uint64_t *ret)
+static int read_probe_event_id(const struct pm_hits_probes *probes, size_t number,
+			       uint64_t *ret)
 {
 	char path[LINE_MAX_BYTES], text[32];
 	int fd PM_AUTO_CLOSE = -1;
@@ -192,7 +193,7 @@ static int read_id(const struct pm_hits_probes *probes, size_t number, uint64_t 
 }
 
 /* Returns 0 or -errno. */
-static int remove_event(const struct pm_hits_probes *probes, size_t number)
+static int remove_probe_event(const struct pm_hits_probes *probes, size_t number)
 {
 	char text[LINE_MAX_BYTES];
 	int r = -EBUSY;
@@ -200,7 +201,7 @@ static int remove_event(const struct pm_hits_probes *probes, size_t number)
 	snprintf(text, sizeof(text), "-:%s/p%zu\n", probes->system,
 		 probes->first + number);
 	for (int i = 0; i < REMOVE_TRIES && r == -EBUSY; i++) {
-		r = command(probes->tracefs, text);
+		r = write_probe_command(probes->tracefs, text);
 		if (r == -EBUSY)
 			nanosleep(&(struct timespec){ .tv_nsec = REMOVE_PAUSE_NS }, NULL);
 	}
@@ -212,22 +213,22 @@ int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
 		       struct pm_error *err)
 {
 	char text[LINE_MAX_BYTES];
-	int r = begin(probes, err);
+	int r = hits_probes_begin(probes, err);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < len; i++) {
 		snprintf(text, sizeof(text), "p:%s/p%zu %s:0x%" PRIx64 "\n",
 			 probes->system, probes->first + probes->len, path, offsets[i]);
-		r = command(probes->tracefs, text);
+		r = write_probe_command(probes->tracefs, text);
 		if (r < 0)
 			break;
 	}
 	if (r == 0)
-		r = read_id(probes, probes->len, config);
+		r = read_probe_event_id(probes, probes->len, config);
 	if (r < 0) {
-		remove_event(probes, probes->len);
-		return explain(r, err);
+		remove_probe_event(probes, probes->len);
+		return explain_probe_refusal(r, err);
 	}
 	probes->len++;
 	return 0;
@@ -238,7 +239,7 @@ int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
  * This call waits until each CPU has left it (synchronize_rcu()). If the call is not
  * available, the code waits for a fixed time instead.
  */
-static void wait_for_handlers(void)
+static void wait_for_probe_handlers(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
 		nanosleep(&(struct timespec){ .tv_nsec = HANDLER_NS }, NULL);
@@ -247,9 +248,9 @@ static void wait_for_handlers(void)
 void pm_hits_probes_release(struct pm_hits_probes *probes)
 {
 	if (probes->len > 0)
-		wait_for_handlers();
+		wait_for_probe_handlers();
 	while (probes->len > 0)
-		remove_event(probes, --probes->len);
+		remove_probe_event(probes, --probes->len);
 	if (probes->tracefs >= 0)
 		close(pm_take_fd(&probes->tracefs));
 }

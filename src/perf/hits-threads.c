@@ -7,19 +7,19 @@
 
 #include <string.h>
 
-static bool tid_equal(const void *table, uint32_t row, const void *key)
+static bool has_hits_thread_tid(const void *table, uint32_t row, const void *key)
 {
 	const struct pm_hits_threads *threads = table;
 
 	return threads->rows.data[row].tid == *(const pid_t *)key;
 }
 
-static uint64_t hash(pid_t tid)
+static uint64_t hash_hits_tid(pid_t tid)
 {
 	return pm_hash_mix((uint64_t)tid, 0);
 }
 
-static int unused_row(struct pm_hits_threads *threads, uint32_t *ret)
+static int hits_threads_take_row(struct pm_hits_threads *threads, uint32_t *ret)
 {
 	if (threads->unused.len > 0) {
 		*ret = threads->unused.data[--threads->unused.len];
@@ -35,14 +35,14 @@ static int unused_row(struct pm_hits_threads *threads, uint32_t *ret)
 
 struct pm_hits_thread *pm_hits_thread(struct pm_hits_threads *threads, pid_t tid)
 {
-	uint32_t row =
-		pm_index_find(&threads->by_tid, hash(tid), tid_equal, threads, &tid);
+	uint32_t row = pm_index_find(&threads->by_tid, hash_hits_tid(tid),
+				     has_hits_thread_tid, threads, &tid);
 
 	if (row != PM_INDEX_NONE)
 		return &threads->rows.data[row];
-	if (unused_row(threads, &row) < 0)
+	if (hits_threads_take_row(threads, &row) < 0)
 		return NULL;
-	if (pm_index_add(&threads->by_tid, hash(tid), row) < 0) {
+	if (pm_index_add(&threads->by_tid, hash_hits_tid(tid), row) < 0) {
 		threads->unused.data[threads->unused.len++] = row;
 		return NULL;
 	}
@@ -52,19 +52,20 @@ struct pm_hits_thread *pm_hits_thread(struct pm_hits_threads *threads, pid_t tid
 
 void pm_hits_thread_forget(struct pm_hits_threads *threads, pid_t tid)
 {
-	uint32_t row =
-		pm_index_find(&threads->by_tid, hash(tid), tid_equal, threads, &tid);
+	uint32_t row = pm_index_find(&threads->by_tid, hash_hits_tid(tid),
+				     has_hits_thread_tid, threads, &tid);
 
 	if (row == PM_INDEX_NONE)
 		return;
-	pm_index_remove(&threads->by_tid, hash(tid), row);
+	pm_index_remove(&threads->by_tid, hash_hits_tid(tid), row);
 	pm_vec_release(&threads->rows.data[row].seen);
 	threads->rows.data[row] = (struct pm_hits_thread){ 0 };
 	threads->unused.data[threads->unused.len++] = row;
 }
 
 /* Makes the entry of @group in `seen` the current one. */
-static int move(struct pm_hits_thread *thread, uint32_t group, size_t len)
+static int hits_thread_move_to_group(struct pm_hits_thread *thread, uint32_t group,
+				     size_t len)
 {
 	uint32_t to = 0;
 
@@ -91,7 +92,7 @@ int pm_hits_thread_seen(struct pm_hits_thread *thread, uint32_t group,
 
 	if (thread->current >= thread->seen.len ||
 	    thread->seen.data[thread->current].group != group)
-		if (move(thread, group, len) < 0)
+		if (hits_thread_move_to_group(thread, group, len) < 0)
 			return -ENOMEM;
 	seen = &thread->seen.data[thread->current];
 	memcpy(seen->counts, counts, len * sizeof(*counts));

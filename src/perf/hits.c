@@ -11,26 +11,26 @@ enum {
 
 /* ---- opening ------------------------------------------------------------------------- */
 
-static bool is_software(const struct pm_event_spec *spec)
+static bool is_software_event(const struct pm_event_spec *spec)
 {
 	return spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT ||
 	       spec->type == PERF_TYPE_BREAKPOINT;
 }
 
-static int new_sums(const struct pm_hits *hits, struct pm_hits_sums *ret)
+static int hits_sums_init(const struct pm_hits *hits, struct pm_hits_sums *ret)
 {
 	ret->events = calloc(hits->events.len + 1, sizeof(*ret->events));
 	ret->counters = calloc(hits->counters.len + 1, sizeof(*ret->counters));
 	return ret->events && ret->counters ? 0 : -ENOMEM;
 }
 
-static void sums_release(struct pm_hits_sums *sums)
+static void hits_sums_release(struct pm_hits_sums *sums)
 {
 	free(sums->events);
 	free(sums->counters);
 }
 
-static int check_options(const struct pm_hits_options *options, struct pm_error *err)
+static int hits_check_options(const struct pm_hits_options *options, struct pm_error *err)
 {
 	bool command = options->target == PM_PERF_COMMAND && options->pid > 0;
 	bool tasks = options->target == PM_PERF_TASKS && options->tids_len > 0;
@@ -52,8 +52,8 @@ static int check_options(const struct pm_hits_options *options, struct pm_error 
 	return 0;
 }
 
-static int prepare(struct pm_hits *hits, const struct pm_hits_options *options,
-		   struct pm_error *err)
+static int hits_prepare(struct pm_hits *hits, const struct pm_hits_options *options,
+			struct pm_error *err)
 {
 	int r;
 
@@ -73,13 +73,13 @@ static int prepare(struct pm_hits *hits, const struct pm_hits_options *options,
 	for (size_t i = 0; i < options->counters_len; i++) {
 		const struct pm_event_spec *spec = &options->counters[i];
 
-		hits->software_only &= is_software(spec);
+		hits->software_only &= is_software_event(spec);
 		if (pm_vec_push(&hits->counters,
 				(struct pm_counters_event){ .spec = *spec }) < 0)
 			return pm_error_set(err, -ENOMEM, "no memory for the events");
 	}
 	r = pm_hits_plan(hits, options, err);
-	if (r == 0 && new_sums(hits, &hits->closed) < 0)
+	if (r == 0 && hits_sums_init(hits, &hits->closed) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	return r;
 }
@@ -90,7 +90,7 @@ void pm_hits_free(struct pm_hits *hits)
 		return;
 	pm_hits_close_all(hits);
 	pm_hits_probes_release(&hits->probes);
-	sums_release(&hits->closed);
+	hits_sums_release(&hits->closed);
 	for (size_t i = 0; i < hits->events.len; i++)
 		free(hits->events.data[i].by_low);
 	pm_vec_release(&hits->events);
@@ -116,14 +116,14 @@ int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
 		 struct pm_error *err)
 {
 	struct pm_hits *hits PM_CLEANUP(cleanup_hits) = NULL;
-	int r = check_options(options, err);
+	int r = hits_check_options(options, err);
 
 	if (r < 0)
 		return r;
 	hits = calloc(1, sizeof(*hits));
 	if (!hits)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
-	r = prepare(hits, options, err);
+	r = hits_prepare(hits, options, err);
 	if (r == 0)
 		r = pm_hits_open_all(hits, options, err);
 	if (r < 0)
@@ -165,7 +165,7 @@ const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len)
 	return hits->poll_fds.data;
 }
 
-static int switch_all(struct pm_hits *hits, bool on)
+static int hits_switch_events(struct pm_hits *hits, bool on)
 {
 	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 	int r = 0;
@@ -183,12 +183,12 @@ static int switch_all(struct pm_hits *hits, bool on)
 
 int pm_hits_enable(struct pm_hits *hits)
 {
-	return switch_all(hits, true);
+	return hits_switch_events(hits, true);
 }
 
 int pm_hits_disable(struct pm_hits *hits)
 {
-	return switch_all(hits, false);
+	return hits_switch_events(hits, false);
 }
 
 int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err)
@@ -218,9 +218,9 @@ void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid)
 
 /* ---- lost hits ----------------------------------------------------------------------- */
 
-static int sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
+static int hits_sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
 {
-	int r = new_sums(hits, ret);
+	int r = hits_sums_init(hits, ret);
 
 	if (r < 0)
 		return r;
@@ -234,14 +234,14 @@ static int sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
 }
 
 /* @class NULL: all classes. */
-static uint64_t lost(const struct pm_hits *hits, const uint32_t *class)
+static uint64_t hits_count_lost(const struct pm_hits *hits, const uint32_t *class)
 {
-	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
+	struct pm_hits_sums sums PM_CLEANUP(hits_sums_release) = { 0 };
 	uint64_t sum = 0;
 
 	/* If the counts cannot be read, the number that the rings report is a lower
 	 * bound. */
-	if (sum_up(hits, &sums) < 0)
+	if (hits_sum_up(hits, &sums) < 0)
 		return hits->lost_records;
 	for (size_t i = 0; i < hits->events.len; i++) {
 		const struct pm_hits_event *event = &hits->events.data[i];
@@ -254,20 +254,20 @@ static uint64_t lost(const struct pm_hits *hits, const uint32_t *class)
 
 uint64_t pm_hits_lost(const struct pm_hits *hits)
 {
-	return lost(hits, NULL);
+	return hits_count_lost(hits, NULL);
 }
 
 uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class)
 {
-	return lost(hits, &class);
+	return hits_count_lost(hits, &class);
 }
 
 int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret)
 {
-	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
+	struct pm_hits_sums sums PM_CLEANUP(hits_sums_release) = { 0 };
 	uint64_t sum = 0;
 	bool found = false;
-	int r = sum_up(hits, &sums);
+	int r = hits_sum_up(hits, &sums);
 
 	if (r < 0)
 		return r;
@@ -285,8 +285,8 @@ int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret)
 
 int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret)
 {
-	struct pm_hits_sums sums PM_CLEANUP(sums_release) = { 0 };
-	int r = sum_up(hits, &sums);
+	struct pm_hits_sums sums PM_CLEANUP(hits_sums_release) = { 0 };
+	int r = hits_sum_up(hits, &sums);
 
 	if (r == 0)
 		memcpy(ret, sums.counters, hits->counters.len * sizeof(*ret));
@@ -317,7 +317,7 @@ uint64_t pm_hits_lost_records(const struct pm_hits *hits)
 
 /* Opens a task that started while nothing is inherited. Only the first failure is noted,
  * since all later ones have the same cause. */
-static void follow_late(struct pm_hits *hits, pid_t tid)
+static void hits_follow_late_task(struct pm_hits *hits, pid_t tid)
 {
 	struct pm_error why;
 	int r;
@@ -335,15 +335,15 @@ static void follow_late(struct pm_hits *hits, pid_t tid)
 void pm_hits_begin(struct pm_hits *hits, bool final)
 {
 	for (size_t i = 0; i < hits->late.len; i++)
-		follow_late(hits, hits->late.data[i]);
+		hits_follow_late_task(hits, hits->late.data[i]);
 	pm_vec_clear(&hits->late);
 	pm_hits_close_ended(hits);
 	pm_merge_begin_now(&hits->merge, final);
 }
 
 /* PERF_SAMPLE_READ of a group: { u64 nr, enabled, running; { u64 value, id; } [nr]; } */
-static int take_counts(struct pm_hits *hits, const struct pm_record *record,
-		       struct pm_hit *hit, struct pm_error *err)
+static int hits_take_counts(struct pm_hits *hits, const struct pm_record *record,
+			    struct pm_hit *hit, struct pm_error *err)
 {
 	uint32_t at = hits->members.data[record->event].group;
 	const struct pm_hits_group *group = &hits->groups.data[at];
@@ -379,7 +379,7 @@ static int take_counts(struct pm_hits *hits, const struct pm_record *record,
 	return 0;
 }
 
-static uint64_t stack_pointer(const struct pm_user_regs *regs)
+static uint64_t stack_pointer_of_regs(const struct pm_user_regs *regs)
 {
 	const struct pm_regs_arch *arch = pm_regs_native();
 	uint8_t number = regs->abi == PM_REGS_32 ? arch->dwarf_32[arch->sp]
@@ -391,12 +391,12 @@ static uint64_t stack_pointer(const struct pm_user_regs *regs)
 }
 
 /* Returns 1 if @hit is a hit, 0 if the sample only reports the counters. */
-static int take_sample(struct pm_hits *hits, const struct pm_record *record,
-		       struct pm_hit *hit, struct pm_error *err)
+static int hits_take_sample(struct pm_hits *hits, const struct pm_record *record,
+			    struct pm_hit *hit, struct pm_error *err)
 {
 	int32_t index = hits->members.data[record->event].event;
 	struct pm_hits_event *event;
-	int r = take_counts(hits, record, hit, err);
+	int r = hits_take_counts(hits, record, hit, err);
 
 	if (r < 0 || index < 0)
 		return r;
@@ -410,7 +410,7 @@ static int take_sample(struct pm_hits *hits, const struct pm_record *record,
 	hit->tid = (pid_t)record->tid;
 	hit->cpu = record->cpu;
 	hit->ip = record->sample.ip;
-	hit->sp = stack_pointer(&record->sample.regs);
+	hit->sp = stack_pointer_of_regs(&record->sample.regs);
 	hit->flags = pm_regs_native()->flags == PM_NO_REG ? 0 : record->sample.regs.flags;
 	hit->sample = hits->options.stack_bytes > 0 ? &record->sample : NULL;
 	hits->pending = hits->places.data[hit->place].same;
@@ -419,7 +419,7 @@ static int take_sample(struct pm_hits *hits, const struct pm_record *record,
 	return 1;
 }
 
-static void note_missed(struct pm_hits *hits)
+static void hits_note_missed(struct pm_hits *hits)
 {
 	if (hits->missed)
 		return;
@@ -433,7 +433,7 @@ static void note_missed(struct pm_hits *hits)
 			  "places on to new threads, or this user may not have that");
 }
 
-static void see_task(struct pm_hits *hits, const struct pm_record *record)
+static void hits_handle_task_record(struct pm_hits *hits, const struct pm_record *record)
 {
 	pid_t tid = (pid_t)record->tid;
 
@@ -441,7 +441,7 @@ static void see_task(struct pm_hits *hits, const struct pm_record *record)
 	if (record->type == PERF_RECORD_FORK) {
 		if (!pm_hits_finds_threads(hits) || pm_hits_has_task(hits, tid))
 			return;
-		note_missed(hits);
+		hits_note_missed(hits);
 		/* Opened after the round, because that adds rings. */
 		if (pm_vec_push(&hits->late, tid) < 0)
 			pm_perf_notes_add(&hits->notes, "no memory to count thread %d.",
@@ -470,7 +470,7 @@ int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *h
 			return r;
 		switch (record->type) {
 		case PERF_RECORD_SAMPLE:
-			r = take_sample(hits, record, hit, err);
+			r = hits_take_sample(hits, record, hit, err);
 			if (r == 0)
 				continue;
 			*what = PM_HITS_HIT;
@@ -480,7 +480,7 @@ int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *h
 			continue;
 		case PERF_RECORD_FORK:
 		case PERF_RECORD_EXIT:
-			see_task(hits, record);
+			hits_handle_task_record(hits, record);
 			*what = PM_HITS_RECORD;
 			return 1;
 		case PERF_RECORD_COMM:

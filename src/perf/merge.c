@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf-internal.h"
 
-#include <time.h>
-
 /*
  * A k-way merge in place. The heap holds the rings that have a record in this round,
  * keyed by that record's time. Each record in a run of one ring costs two comparisons,
@@ -13,7 +11,7 @@
  * decrease within a ring; the record keeps its true time.
  */
 
-static void swap_entries(struct pm_merge_entry *a, struct pm_merge_entry *b)
+static void swap_merge_entries(struct pm_merge_entry *a, struct pm_merge_entry *b)
 {
 	struct pm_merge_entry saved = *a;
 
@@ -23,12 +21,13 @@ static void swap_entries(struct pm_merge_entry *a, struct pm_merge_entry *b)
 
 /* Equal times are ordered by CPU, so that the result does not depend on the heap's
  * history. */
-static bool earlier(const struct pm_merge_entry *a, const struct pm_merge_entry *b)
+static bool is_entry_earlier(const struct pm_merge_entry *a,
+			     const struct pm_merge_entry *b)
 {
 	return a->time != b->time ? a->time < b->time : a->ring < b->ring;
 }
 
-static void sift_down(struct pm_merge *merge, size_t at)
+static void merge_sift_down(struct pm_merge *merge, size_t at)
 {
 	struct pm_merge_entry *heap = merge->heap;
 
@@ -38,27 +37,27 @@ static void sift_down(struct pm_merge *merge, size_t at)
 		if (child >= merge->heap_len)
 			return;
 		if (child + 1 < merge->heap_len &&
-		    earlier(&heap[child + 1], &heap[child]))
+		    is_entry_earlier(&heap[child + 1], &heap[child]))
 			child++;
-		if (!earlier(&heap[child], &heap[at]))
+		if (!is_entry_earlier(&heap[child], &heap[at]))
 			return;
-		swap_entries(&heap[at], &heap[child]);
+		swap_merge_entries(&heap[at], &heap[child]);
 		at = child;
 	}
 }
 
-static void remove_first(struct pm_merge *merge)
+static void merge_remove_first(struct pm_merge *merge)
 {
 	merge->heap[0] = merge->heap[--merge->heap_len];
-	sift_down(merge, 0);
+	merge_sift_down(merge, 0);
 }
 
 /*
  * Peeks at the next record of @ring; true, with its key, if it belongs to this round. A
  * ring that cannot be read sorts first, so that the failure is reported at once.
  */
-static bool peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
-		     uint64_t *ret)
+static bool merge_peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
+			   uint64_t *ret)
 {
 	uint64_t time;
 	int r;
@@ -85,7 +84,8 @@ static bool peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
  * Returns consumed space to the kernel, at once or by quarters of the ring. A long round
  * then does not fill the ring, and not each record is a write to shared memory.
  */
-static void publish(struct pm_merge *merge, struct pm_merge_ring *ring, bool all)
+static void merge_publish_ring(struct pm_merge *merge, struct pm_merge_ring *ring,
+			       bool all)
 {
 	uint64_t room = ring->ring.tail - ring->published;
 
@@ -96,31 +96,31 @@ static void publish(struct pm_merge *merge, struct pm_merge_ring *ring, bool all
 	ring->published = ring->ring.tail;
 }
 
-static void publish_rings(struct pm_merge *merge, bool all)
+static void merge_publish_rings(struct pm_merge *merge, bool all)
 {
 	for (size_t i = 0; i < merge->rings.len; i++)
-		publish(merge, &merge->rings.data[i], all);
+		merge_publish_ring(merge, &merge->rings.data[i], all);
 }
 
 /* Consumes the record of the last call, which the caller used until now. */
-static void consume_given(struct pm_merge *merge)
+static void merge_consume_given(struct pm_merge *merge)
 {
 	struct pm_merge_ring *ring = &merge->rings.data[merge->heap[0].ring];
 
 	merge->given = false;
 	pm_ring_consume(&ring->ring);
-	publish(merge, ring, false);
+	merge_publish_ring(merge, ring, false);
 }
 
-static int ring_failed(struct pm_merge *merge, struct pm_merge_ring *ring,
-		       struct pm_error *err)
+static int merge_drop_failed_ring(struct pm_merge *merge, struct pm_merge_ring *ring,
+				  struct pm_error *err)
 {
 	const struct perf_event_header *header;
 	struct pm_error why;
 	int r = pm_ring_peek(&ring->ring, &header, &why);
 
 	ring->dead = r == -EBADMSG;
-	remove_first(merge);
+	merge_remove_first(merge);
 	if (r >= 0) /* memory was short; the next round continues */
 		return pm_error_set(err, ring->next_error, "CPU %u: no memory",
 				    ring->cpu);
@@ -150,7 +150,7 @@ void pm_merge_remove(struct pm_merge *merge, uint32_t cpu)
 	size_t at = 0;
 
 	if (merge->given)
-		consume_given(merge);
+		merge_consume_given(merge);
 	merge->heap_len = 0;
 	while (at < merge->rings.len && merge->rings.data[at].cpu != cpu)
 		at++;
@@ -173,8 +173,8 @@ void pm_merge_begin(struct pm_merge *merge, uint64_t limit)
 {
 	merge->held = false;
 	if (merge->given)
-		consume_given(merge);
-	publish_rings(merge, true);
+		merge_consume_given(merge);
+	merge_publish_rings(merge, true);
 	merge->heap_len = 0;
 	merge->limit = limit;
 	/* Read all heads before any record: a record must not be seen without a record on
@@ -184,12 +184,12 @@ void pm_merge_begin(struct pm_merge *merge, uint64_t limit)
 	for (size_t i = 0; i < merge->rings.len; i++) {
 		uint64_t key;
 
-		if (peek_key(merge, &merge->rings.data[i], &key))
+		if (merge_peek_key(merge, &merge->rings.data[i], &key))
 			merge->heap[merge->heap_len++] =
 				(struct pm_merge_entry){ key, (uint32_t)i };
 	}
 	for (size_t i = merge->heap_len / 2; i-- > 0;)
-		sift_down(merge, i);
+		merge_sift_down(merge, i);
 }
 
 void pm_merge_begin_now(struct pm_merge *merge, bool final)
@@ -204,12 +204,8 @@ void pm_merge_begin_now(struct pm_merge *merge, bool final)
 	 * front of the head that we read. If the heads were read first, the cause could
 	 * lie behind its ring's head and the consequence in front of its own.
 	 */
-	if (!final) {
-		struct timespec now;
-
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		limit = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	}
+	if (!final)
+		limit = pm_perf_now_ns();
 	pm_merge_begin(merge, limit);
 }
 
@@ -222,19 +218,19 @@ int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error
 	if (merge->given) {
 		struct pm_merge_entry *first = &merge->heap[0];
 
-		consume_given(merge);
-		if (peek_key(merge, &merge->rings.data[first->ring], &first->time))
-			sift_down(merge, 0);
+		merge_consume_given(merge);
+		if (merge_peek_key(merge, &merge->rings.data[first->ring], &first->time))
+			merge_sift_down(merge, 0);
 		else
-			remove_first(merge);
+			merge_remove_first(merge);
 	}
 	if (merge->heap_len == 0) {
-		publish_rings(merge, true);
+		merge_publish_rings(merge, true);
 		return 0;
 	}
 	ring = &merge->rings.data[merge->heap[0].ring];
 	if (!ring->next)
-		return ring_failed(merge, ring, err);
+		return merge_drop_failed_ring(merge, ring, err);
 	/* A record that cannot be decoded counts as given, too, so that the next call
 	 * steps over it. */
 	merge->given = true;
@@ -248,7 +244,7 @@ int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error
 void pm_merge_hold(struct pm_merge *merge, bool hold)
 {
 	merge->held = hold;
-	publish_rings(merge, merge->heap_len == 0);
+	merge_publish_rings(merge, merge->heap_len == 0);
 }
 
 int pm_merge_stop_backward(struct pm_merge *merge, bool stop, struct pm_error *err)

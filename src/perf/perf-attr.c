@@ -23,7 +23,7 @@ void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
 	*ret = shape;
 }
 
-static struct pm_record_layout hits_layout(bool with_stack)
+static struct pm_record_layout attr_hits_layout(bool with_stack)
 {
 	const struct pm_regs_arch *arch = pm_regs_native();
 	struct pm_record_layout layout = {
@@ -46,7 +46,7 @@ static struct pm_record_layout hits_layout(bool with_stack)
 	return layout;
 }
 
-static struct pm_record_layout sample_layout(const struct pm_attr_shape *shape)
+static struct pm_record_layout attr_sample_layout(const struct pm_attr_shape *shape)
 {
 	struct pm_record_layout layout = {
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
@@ -76,12 +76,12 @@ static struct pm_record_layout sample_layout(const struct pm_attr_shape *shape)
 
 struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
 {
-	return shape->hits ? hits_layout(shape->call_graph == PM_CALL_GRAPH_DWARF)
-			   : sample_layout(shape);
+	return shape->hits ? attr_hits_layout(shape->call_graph == PM_CALL_GRAPH_DWARF)
+			   : attr_sample_layout(shape);
 }
 
 /* The kernel's software events do not distinguish guests. */
-static bool has_guests(const struct pm_event_spec *spec)
+static bool does_event_know_guests(const struct pm_event_spec *spec)
 {
 	if (spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT)
 		return false;
@@ -90,8 +90,8 @@ static bool has_guests(const struct pm_event_spec *spec)
 }
 
 /* Sets which privilege levels count, and which of them have a callchain. */
-static void fill_levels(const struct pm_attr_request *request,
-			struct perf_event_attr *attr)
+static void attr_fill_levels(const struct pm_attr_request *request,
+			     struct perf_event_attr *attr)
 {
 	const struct pm_event_spec *spec = &request->event->actual;
 	bool kernel = spec->kernel && !request->event->kernel_dropped;
@@ -108,7 +108,7 @@ static void fill_levels(const struct pm_attr_request *request,
 		attr->exclude_guest = !spec->guest_only;
 	} else {
 		attr->exclude_guest =
-			has_guests(spec) && request->features->exclude_guest;
+			does_event_know_guests(spec) && request->features->exclude_guest;
 	}
 	attr->exclude_callchain_kernel = !kernel;
 	/* With DWARF, user frames come from the copied stack, and the kernel's own walk
@@ -119,7 +119,8 @@ static void fill_levels(const struct pm_attr_request *request,
 }
 
 /* Sets what the event counts: a counter, or a place in memory or code. */
-static void fill_event(const struct pm_event_spec *spec, struct perf_event_attr *attr)
+static void attr_fill_event(const struct pm_event_spec *spec,
+			    struct perf_event_attr *attr)
 {
 	attr->type = spec->type;
 	attr->config = spec->config;
@@ -136,7 +137,8 @@ static void fill_event(const struct pm_event_spec *spec, struct perf_event_attr 
 		attr->config1 = (uintptr_t)spec->path;
 }
 
-static void fill_rate(const struct pm_attr_request *request, struct perf_event_attr *attr)
+static void attr_fill_rate(const struct pm_attr_request *request,
+			   struct perf_event_attr *attr)
 {
 	const struct pm_perf_event *event = request->event;
 
@@ -167,7 +169,8 @@ uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event)
 
 /* Sets when the event counts and whether it is inherited, for samples and counts
  * alike. */
-static void fill_life(const struct pm_attr_request *request, struct perf_event_attr *attr)
+static void attr_fill_life(const struct pm_attr_request *request,
+			   struct perf_event_attr *attr)
 {
 	const struct pm_event_spec *spec = &request->event->actual;
 
@@ -190,8 +193,8 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 
 	memset(&attr, 0, sizeof(attr));
 	attr.size = sizeof(attr);
-	fill_event(&request->event->actual, &attr);
-	fill_rate(request, &attr);
+	attr_fill_event(&request->event->actual, &attr);
+	attr_fill_rate(request, &attr);
 	attr.sample_type = layout.sample_type;
 	if (pm_attr_unsaid_period(request->event))
 		attr.sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
@@ -202,7 +205,7 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	attr.read_format = layout.read_format;
 	if (request->features->format_lost)
 		attr.read_format |= PERF_FORMAT_LOST;
-	fill_life(request, &attr);
+	attr_fill_life(request, &attr);
 	/* On older kernels, perf_output_read() does not support inherited events. */
 	if (request->shape.read && !request->features->inherit_read)
 		attr.inherit = 0;
@@ -210,7 +213,7 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 	attr.watermark = 1;
 	attr.wakeup_watermark = (uint32_t)(request->ring_bytes / 4);
 	attr.write_backward = request->overwrite;
-	fill_levels(request, &attr);
+	attr_fill_levels(request, &attr);
 	if (request->first) {
 		attr.mmap = 1;
 		attr.mmap2 = 1;
@@ -241,14 +244,14 @@ void pm_attr_fill_counter(const struct pm_attr_request *request,
 
 	memset(&attr, 0, sizeof(attr));
 	attr.size = sizeof(attr);
-	fill_event(&request->event->actual, &attr);
+	attr_fill_event(&request->event->actual, &attr);
 	/* Only samples can be precise, and only sampling events accept the bits. */
 	attr.precise_ip = 0;
 	attr.sample_type = layout.sample_type;
 	attr.read_format = layout.read_format;
-	fill_life(request, &attr);
+	attr_fill_life(request, &attr);
 	attr.inherit_stat = request->tell_ended;
-	fill_levels(request, &attr);
+	attr_fill_levels(request, &attr);
 	attr.exclude_callchain_kernel = 0;
 	*ret = attr;
 }

@@ -23,7 +23,7 @@ struct check {
 	int error; /* -ENOMEM, or 0 */
 };
 
-static struct perf_event_attr clock_attr(void)
+static struct perf_event_attr check_clock_attr(void)
 {
 	return (struct perf_event_attr){ .size = sizeof(struct perf_event_attr),
 					 .type = PERF_TYPE_SOFTWARE,
@@ -36,7 +36,7 @@ static struct perf_event_attr clock_attr(void)
 }
 
 /* Returns 0 or an errno. */
-static int attempt(const struct perf_event_attr *attr, bool wide)
+static int check_try_open(const struct perf_event_attr *attr, bool wide)
 {
 	int fd PM_AUTO_CLOSE =
 		pm_sys_perf_event_open(attr, wide ? -1 : 0, wide ? 0 : -1, -1, 0);
@@ -44,15 +44,15 @@ static int attempt(const struct perf_event_attr *attr, bool wide)
 	return fd < 0 ? errno : 0;
 }
 
-static void put(struct check *check, struct pm_perf_check *row)
+static void checks_put_row(struct check *check, struct pm_perf_check *row)
 {
 	if (pm_vec_push(check->to, *row) < 0)
 		check->error = -ENOMEM;
 }
 
 /* @code: 0 or an errno of perf_event_open(2). */
-static void put_open(struct check *check, struct pm_perf_check *row, int code,
-		     const struct pm_perf_refusal *why)
+static void checks_put_open_row(struct check *check, struct pm_perf_check *row, int code,
+				const struct pm_perf_refusal *why)
 {
 	struct pm_perf_refusal own = *why;
 
@@ -69,14 +69,14 @@ static void put_open(struct check *check, struct pm_perf_check *row, int code,
 			     "virtual machines");
 	else if (code != 0)
 		pm_perf_explain_open(&own, &row->why);
-	put(check, row);
+	checks_put_row(check, row);
 }
 
 /* ---- samples -------------------------------------------------------------------------- */
 
-static void check_samples(struct check *check)
+static void check_perf_samples(struct check *check)
 {
-	struct perf_event_attr attr = clock_attr();
+	struct perf_event_attr attr = check_clock_attr();
 	struct pm_perf_check user = { .name = "own programs",
 				      .use = "samples of user space",
 				      .needed = true };
@@ -91,18 +91,19 @@ static void check_samples(struct check *check)
 			 check->env.paranoid);
 	else
 		user.found[0] = '\0';
-	put_open(check, &user, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
-	put_open(check, &wide, attempt(&attr, true),
-		 &(struct pm_perf_refusal){ .wide = true });
+	checks_put_open_row(check, &user, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &wide, check_try_open(&attr, true),
+			    &(struct pm_perf_refusal){ .wide = true });
 	attr.exclude_kernel = 0;
-	put_open(check, &kernel, attempt(&attr, false),
-		 &(struct pm_perf_refusal){ .kernel = true });
+	checks_put_open_row(check, &kernel, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ .kernel = true });
 }
 
-static void check_stacks(struct check *check)
+static void check_stack_copies(struct check *check)
 {
 	static const uint32_t sizes[] = { PM_STACK_BYTES_MAX & ~7u, STACK_BYTES_SMALL };
-	struct perf_event_attr attr = clock_attr();
+	struct perf_event_attr attr = check_clock_attr();
 	struct pm_perf_check row = { .name = "stack copies",
 				     .use = "--call-graph dwarf",
 				     .needed = true };
@@ -112,15 +113,15 @@ static void check_stacks(struct check *check)
 	attr.sample_regs_user = pm_regs_native() ? pm_regs_native()->mask : 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(sizes) && code != 0; i++) {
 		attr.sample_stack_user = sizes[i];
-		code = attempt(&attr, false);
+		code = check_try_open(&attr, false);
 		if (code == 0)
 			snprintf(row.found, sizeof(row.found), "up to %u bytes",
 				 sizes[i]);
 	}
-	put_open(check, &row, code, &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &row, code, &(struct pm_perf_refusal){ 0 });
 }
 
-static void check_hardware(struct check *check)
+static void check_hardware_events(struct check *check)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_HARDWARE,
@@ -135,35 +136,38 @@ static void check_hardware(struct check *check)
 	struct pm_perf_check branch = { .name = "branch records",
 					.use = "-b, -j, --call-graph lbr" };
 
-	put_open(check, &count, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &count, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ 0 });
 	attr.sample_period = 1000000;
 	attr.sample_type = PERF_SAMPLE_IP;
-	put_open(check, &sample, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &sample, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ 0 });
 	attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 	attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
-	put_open(check, &branch, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &branch, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ 0 });
 }
 
-static void check_software(struct check *check)
+static void check_software_events(struct check *check)
 {
 	static const uint64_t ids[] = { PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK,
 					PERF_COUNT_SW_PAGE_FAULTS };
-	struct perf_event_attr attr = clock_attr();
+	struct perf_event_attr attr = check_clock_attr();
 	struct pm_perf_check row = { .name = "software events",
 				     .use = "cpu-clock, task-clock, page-faults" };
 	int code = 0;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(ids) && code == 0; i++) {
 		attr.config = ids[i];
-		code = attempt(&attr, false);
+		code = check_try_open(&attr, false);
 	}
-	put_open(check, &row, code, &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &row, code, &(struct pm_perf_refusal){ 0 });
 }
 
 /* ---- events at places ----------------------------------------------------------------- */
 
 /* Reads the number in a file below folder @at; false if there is none. */
-static bool read_number(int at, const char *path, uint64_t *ret)
+static bool read_number_file_at(int at, const char *path, uint64_t *ret)
 {
 	int fd PM_AUTO_CLOSE = openat(at, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	char text[NUMBER_BYTES];
@@ -179,7 +183,7 @@ static bool read_number(int at, const char *path, uint64_t *ret)
 static void check_tracepoints(struct check *check)
 {
 	int tracefs PM_AUTO_CLOSE = pm_tracefs_open();
-	struct perf_event_attr attr = clock_attr();
+	struct perf_event_attr attr = check_clock_attr();
 	struct pm_perf_check row = { .name = "tracepoints",
 				     .use = "-e sched:sched_switch and others" };
 	struct pm_perf_refusal why = { .kind = PM_EVENT_TRACEPOINT,
@@ -190,7 +194,8 @@ static void check_tracepoints(struct check *check)
 	attr.sample_type |= PERF_SAMPLE_RAW;
 	attr.sample_period = 1;
 	attr.exclude_kernel = 0;
-	if (tracefs < 0 || !read_number(tracefs, "events/sched/sched_switch/id", &id)) {
+	if (tracefs < 0 ||
+	    !read_number_file_at(tracefs, "events/sched/sched_switch/id", &id)) {
 		bool denied = tracefs == -EACCES ||
 			      (tracefs >= 0 && (errno == EACCES || errno == EPERM));
 
@@ -201,17 +206,17 @@ static void check_tracepoints(struct check *check)
 		/* Root mounts tracefs privately if needed, and only root may use
 		 * tracepoints anyway. */
 		pm_error_fix(&row.why, "sudo");
-		put(check, &row);
+		checks_put_row(check, &row);
 		return;
 	}
 	attr.config = id;
-	put_open(check, &row, attempt(&attr, false), &why);
+	checks_put_open_row(check, &row, check_try_open(&attr, false), &why);
 }
 
 /* Tries a probe on a file that does not exist: the kernel checks permissions before it
  * looks for the file. */
-static void check_probe(struct check *check, const char *name, const char *use,
-			const char *type_file, enum pm_event_kind kind)
+static void check_probe_type(struct check *check, const char *name, const char *use,
+			     const char *type_file, enum pm_event_kind kind)
 {
 	static const char nowhere[] = "/proc/self/no-such-file";
 	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 1 };
@@ -219,17 +224,17 @@ static void check_probe(struct check *check, const char *name, const char *use,
 	uint64_t type;
 	int code = ENOENT;
 
-	if (!read_number(AT_FDCWD, type_file, &type)) {
+	if (!read_number_file_at(AT_FDCWD, type_file, &type)) {
 		pm_error_set(&row.why, -ENOENT, "this kernel was built without it");
-		put(check, &row);
+		checks_put_row(check, &row);
 		return;
 	}
 	attr.type = (uint32_t)type;
 	attr.config1 = (uint64_t)(uintptr_t)nowhere; /* uprobe_path, kprobe_func */
-	code = attempt(&attr, false);
+	code = check_try_open(&attr, false);
 	if (code != EACCES && code != EPERM)
 		code = 0;
-	put_open(check, &row, code, &(struct pm_perf_refusal){ .kind = kind });
+	checks_put_open_row(check, &row, code, &(struct pm_perf_refusal){ .kind = kind });
 }
 
 static void check_breakpoints(struct check *check)
@@ -246,12 +251,13 @@ static void check_breakpoints(struct check *check)
 					.exclude_hv = 1 };
 	struct pm_perf_check row = { .name = "breakpoints", .use = "-e mem:ADDRESS" };
 
-	put_open(check, &row, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &row, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ 0 });
 }
 
 /* ---- limits --------------------------------------------------------------------------- */
 
-static void check_filter(struct check *check)
+static void check_tree_filter(struct check *check)
 {
 	struct pm_perf_check row = { .name = "short threads",
 				     .use = "events of CPUs, filtered by a BPF program" };
@@ -262,10 +268,10 @@ static void check_filter(struct check *check)
 		pm_tree_filter_free(filter);
 	else if (row.why.fix[0] == '\0')
 		pm_error_fix(&row.why, "sudo");
-	put(check, &row);
+	checks_put_row(check, &row);
 }
 
-static void check_realtime(struct check *check)
+static void check_realtime_priority(struct check *check)
 {
 	struct pm_perf_check row = { .name = "real-time reader",
 				     .use = "no losses at high rates, -r" };
@@ -281,10 +287,10 @@ static void check_realtime(struct check *check)
 			     strerror(errno));
 		pm_error_fix(&row.why, "sudo, or ulimit -r 1 in limits.conf");
 	}
-	put(check, &row);
+	checks_put_row(check, &row);
 }
 
-static void check_limits(struct check *check)
+static void check_perf_limits(struct check *check)
 {
 	const struct pm_perf_env *env = &check->env;
 	struct pm_perf_check rings = { .name = "large buffers",
@@ -317,18 +323,18 @@ static void check_limits(struct check *check)
 		}
 	}
 	pm_vec_release(&cpus);
-	put(check, &rings);
+	checks_put_row(check, &rings);
 	if (env->max_hz > 0)
 		snprintf(rate.found, sizeof(rate.found), "up to %llu Hz",
 			 (unsigned long long)env->max_hz);
 	else
 		snprintf(rate.found, sizeof(rate.found), "unknown");
-	put(check, &rate);
+	checks_put_row(check, &rate);
 }
 
-static void check_kernel(struct check *check)
+static void check_kernel_version(struct check *check)
 {
-	struct perf_event_attr attr = clock_attr();
+	struct perf_event_attr attr = check_clock_attr();
 	struct pm_perf_check lost = { .name = "exact losses",
 				      .use = "the kernel's own count, Linux 6.0" };
 	struct pm_perf_check watchdog = { .name = "all counters free",
@@ -337,14 +343,16 @@ static void check_kernel(struct check *check)
 	uint64_t on;
 
 	attr.read_format = 1u << 4; /* PERF_FORMAT_LOST */
-	put_open(check, &lost, attempt(&attr, false), &(struct pm_perf_refusal){ 0 });
-	if (read_number(AT_FDCWD, "/proc/sys/kernel/nmi_watchdog", &on) && on > 0) {
+	checks_put_open_row(check, &lost, check_try_open(&attr, false),
+			    &(struct pm_perf_refusal){ 0 });
+	if (read_number_file_at(AT_FDCWD, "/proc/sys/kernel/nmi_watchdog", &on) &&
+	    on > 0) {
 		watchdog.works = false;
 		pm_error_set(&watchdog.why, -EBUSY,
 			     "kernel.nmi_watchdog=1 takes one hardware counter");
 		pm_error_fix(&watchdog.why, "sudo sysctl kernel.nmi_watchdog=0");
 	}
-	put(check, &watchdog);
+	checks_put_row(check, &watchdog);
 }
 
 int pm_perf_checks_run(pm_perf_checks *ret)
@@ -353,20 +361,20 @@ int pm_perf_checks_run(pm_perf_checks *ret)
 	struct check check = { .to = &list };
 
 	pm_perf_env_read(&check.env);
-	check_samples(&check);
-	check_stacks(&check);
-	check_software(&check);
-	check_hardware(&check);
+	check_perf_samples(&check);
+	check_stack_copies(&check);
+	check_software_events(&check);
+	check_hardware_events(&check);
 	check_tracepoints(&check);
-	check_probe(&check, "probes in programs", "-e uprobe:FILE:SYMBOL, usdt:",
-		    "/sys/bus/event_source/devices/uprobe/type", PM_EVENT_UPROBE);
-	check_probe(&check, "probes in the kernel", "-e kprobe:SYMBOL",
-		    "/sys/bus/event_source/devices/kprobe/type", PM_EVENT_KPROBE);
+	check_probe_type(&check, "probes in programs", "-e uprobe:FILE:SYMBOL, usdt:",
+			 "/sys/bus/event_source/devices/uprobe/type", PM_EVENT_UPROBE);
+	check_probe_type(&check, "probes in the kernel", "-e kprobe:SYMBOL",
+			 "/sys/bus/event_source/devices/kprobe/type", PM_EVENT_KPROBE);
 	check_breakpoints(&check);
-	check_filter(&check);
-	check_realtime(&check);
-	check_limits(&check);
-	check_kernel(&check);
+	check_tree_filter(&check);
+	check_realtime_priority(&check);
+	check_perf_limits(&check);
+	check_kernel_version(&check);
 	if (check.error < 0)
 		pm_vec_release(&list);
 	else

@@ -26,7 +26,7 @@ static bool is_slow_to_close(const struct pm_perf *perf, const struct pm_perf_fd
 	       perf->events.data[entry->event].actual.kind == PM_EVENT_TRACEPOINT;
 }
 
-static int compare_fds(const void *left, const void *right)
+static int compare_fd_numbers(const void *left, const void *right)
 {
 	const int *a = left, *b = right;
 
@@ -58,7 +58,7 @@ static bool close_all_other_fds(const int *fds, size_t len)
  * may have held any lock. @parent_has becomes readable when the parent has closed its
  * descriptors. If the child closed its own before that, the parent would wait.
  */
-static _Noreturn void child_close(const int *fds, size_t len, int parent_has)
+static _Noreturn void close_fds_in_child(const int *fds, size_t len, int parent_has)
 {
 	int error;
 	char byte;
@@ -98,7 +98,7 @@ struct behind {
 };
 
 /* Starts the child for @fds, which must have room for one more entry. Returns its pid, or 0. */
-static pid_t behind_begin(struct behind *behind, int *fds, size_t len)
+static pid_t closing_child_start(struct behind *behind, int *fds, size_t len)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
 	pid_t child;
@@ -107,10 +107,10 @@ static pid_t behind_begin(struct behind *behind, int *fds, size_t len)
 	if (len == 0 || pipe2(behind->ends, O_CLOEXEC) < 0)
 		return 0;
 	fds[len++] = behind->ends[0];
-	qsort(fds, len, sizeof(*fds), compare_fds);
+	qsort(fds, len, sizeof(*fds), compare_fd_numbers);
 	child = fork();
 	if (child == 0)
-		child_close(fds, len, behind->ends[0]);
+		close_fds_in_child(fds, len, behind->ends[0]);
 	/* SCHED_RESET_ON_FORK took a better nice value from the child. But a reader of
 	 * our output waits until the child has closed it. */
 	if (child > 0)
@@ -118,7 +118,7 @@ static pid_t behind_begin(struct behind *behind, int *fds, size_t len)
 	return child > 0 ? child : 0;
 }
 
-static void behind_end(const struct behind *behind)
+static void closing_child_wait(const struct behind *behind)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(behind->ends); i++)
 		if (behind->ends[i] >= 0)
@@ -131,18 +131,18 @@ void pm_perf_free_behind(struct pm_perf *perf)
 	ssize_t len = perf ? list_slow_fds(perf, &fds) : 0;
 	struct behind behind;
 
-	behind_begin(&behind, fds, len > 0 ? (size_t)len : 0);
+	closing_child_start(&behind, fds, len > 0 ? (size_t)len : 0);
 	pm_perf_free(perf);
-	behind_end(&behind);
+	closing_child_wait(&behind);
 }
 
 pid_t pm_perf_close_behind(int fd)
 {
 	int fds[2] = { fd };
 	struct behind behind;
-	pid_t child = behind_begin(&behind, fds, 1);
+	pid_t child = closing_child_start(&behind, fds, 1);
 
 	close(fd);
-	behind_end(&behind);
+	closing_child_wait(&behind);
 	return child;
 }

@@ -19,7 +19,7 @@ enum {
 };
 #define NS_PER_S 1000000000ull
 
-static uint64_t thread_cpu_ns(void)
+static uint64_t cpu_ns_of_this_thread(void)
 {
 	struct timespec now;
 
@@ -28,31 +28,32 @@ static uint64_t thread_cpu_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static __attribute__((noinline)) uint64_t work_ns(void)
+static __attribute__((noinline)) uint64_t measure_work_ns(void)
 {
-	uint64_t begin = thread_cpu_ns();
+	uint64_t begin = cpu_ns_of_this_thread();
 	volatile uint64_t state = 88172645463325252u;
 
 	for (int i = 0; i < WORK_STEPS; i++)
 		state = state * 6364136223846793005u + 1;
-	return thread_cpu_ns() - begin;
+	return cpu_ns_of_this_thread() - begin;
 }
 
 /* Keeps this much stack above the work, so that samples copy it. */
-static __attribute__((noinline)) uint64_t work_below_stack_ns(void)
+static __attribute__((noinline)) uint64_t measure_work_below_stack_ns(void)
 {
 	volatile char stack[COST_STACK_BYTES];
 	uint64_t ret;
 
 	for (size_t i = 0; i < sizeof(stack); i += 64)
 		stack[i] = 1;
-	ret = work_ns();
+	ret = measure_work_ns();
 	return stack[0] == 1 ? ret : 0;
 }
 
 /* Opens a timer with an overwriting ring: the kernel writes every sample although there
  * is no reader. */
-static int open_timer(bool kernel, uint32_t stack_bytes, void **ring, size_t *ring_bytes)
+static int open_cost_timer(bool kernel, uint32_t stack_bytes, void **ring,
+			   size_t *ring_bytes)
 {
 	const struct pm_regs_arch *arch = pm_regs_native();
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -89,17 +90,18 @@ static int open_timer(bool kernel, uint32_t stack_bytes, void **ring, size_t *ri
 	return fd;
 }
 
-static int tick_ns(bool kernel, uint32_t stack_bytes, uint64_t without, double *ret)
+static int measure_tick_ns(bool kernel, uint32_t stack_bytes, uint64_t without,
+			   double *ret)
 {
 	uint64_t with = UINT64_MAX;
 	size_t ring_bytes = 0;
 	void *ring = NULL;
-	int fd = open_timer(kernel, stack_bytes, &ring, &ring_bytes);
+	int fd = open_cost_timer(kernel, stack_bytes, &ring, &ring_bytes);
 
 	if (fd < 0)
 		return fd;
 	for (int i = 0; i < COST_ROUNDS; i++) {
-		uint64_t one = work_below_stack_ns();
+		uint64_t one = measure_work_below_stack_ns();
 
 		with = one < with ? one : with;
 	}
@@ -118,13 +120,13 @@ int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *ret)
 	int r;
 
 	for (int i = 0; i < COST_ROUNDS; i++) {
-		uint64_t one = work_below_stack_ns();
+		uint64_t one = measure_work_below_stack_ns();
 
 		without = one < without ? one : without;
 	}
-	r = tick_ns(kernel, 0, without, &plain);
+	r = measure_tick_ns(kernel, 0, without, &plain);
 	if (r == 0)
-		r = tick_ns(kernel, COST_STACK_BYTES, without, &copied);
+		r = measure_tick_ns(kernel, COST_STACK_BYTES, without, &copied);
 	if (r < 0)
 		return r;
 	ret->sample_ns = plain;

@@ -3,27 +3,18 @@
 #include "perf-state.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
 	TRIES_MAX = 16,
 	CLOCKS_DIFFER_NS = 10000000, /* far more than the time between two readings */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /*
  * The kernel removes the events of a CPU that goes offline from their context and does
  * not put them back (perf_event_exit_cpu()). The events do not report it. But their
  * enabled time stops, which is visible even if the CPU came back before this check.
  */
-static bool has_stopped(struct pm_perf_place *place)
+static bool has_place_stopped(struct pm_perf_place *place)
 {
 	uint64_t values[2]; /* { value; time_enabled; } */
 	uint64_t enabled_before = place->enabled_ns, before = place->watched_ns, passed;
@@ -31,7 +22,7 @@ static bool has_stopped(struct pm_perf_place *place)
 	if (place->watch < 0 ||
 	    read(place->watch, values, sizeof(values)) != (ssize_t)sizeof(values))
 		return false;
-	place->watched_ns = now_ns();
+	place->watched_ns = pm_perf_now_ns();
 	place->enabled_ns = values[1];
 	passed = place->watched_ns - before;
 	return before != 0 &&
@@ -39,7 +30,8 @@ static bool has_stopped(struct pm_perf_place *place)
 }
 
 /* -EAGAIN: the kernel refused something, which is now left out. */
-static int reopen(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+static int perf_retry_reopen_place(struct pm_perf *perf, uint32_t at,
+				   struct pm_error *err)
 {
 	int r = -EAGAIN;
 
@@ -50,9 +42,9 @@ static int reopen(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	return r;
 }
 
-static int come_back(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+static int perf_bring_back_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int r = reopen(perf, at, err);
+	int r = perf_retry_reopen_place(perf, at, err);
 
 	if (r == 0 && perf->enabled)
 		r = pm_perf_switch(perf, (int)at, true);
@@ -65,8 +57,8 @@ static int come_back(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	return r == -ENODEV ? 0 : r;
 }
 
-static int check_place(struct pm_perf *perf, uint32_t at, bool online,
-		       struct pm_error *err)
+static int perf_check_place(struct pm_perf *perf, uint32_t at, bool online,
+			    struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
 	bool was_offline = place->offline;
@@ -79,12 +71,12 @@ static int check_place(struct pm_perf *perf, uint32_t at, bool online,
 	/* Events of tasks on a CPU continue by themselves when it is back. */
 	if (!pm_perf_wide(perf) && !perf->filter)
 		return 0;
-	if (!was_offline && !has_stopped(place))
+	if (!was_offline && !has_place_stopped(place))
 		return 0;
-	return come_back(perf, at, err);
+	return perf_bring_back_place(perf, at, err);
 }
 
-static int add_place(struct pm_perf *perf, uint32_t cpu, struct pm_error *err)
+static int perf_add_cpu_place(struct pm_perf *perf, uint32_t cpu, struct pm_error *err)
 {
 	struct pm_perf_place place = { .cpu = (int)cpu,
 				       .sampled = !perf->some_cpus,
@@ -128,7 +120,7 @@ int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err)
 	if (r < 0)
 		return pm_error_set(err, r, "the list of CPUs cannot be read");
 	for (uint32_t i = 0; i < before; i++) {
-		r = check_place(
+		r = perf_check_place(
 			perf, i,
 			pm_cpu_list_has(&online, (uint32_t)perf->places.data[i].cpu),
 			err);
@@ -142,7 +134,7 @@ int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err)
 			known |= perf->places.data[k].cpu == (int)online.data[i];
 		if (known)
 			continue;
-		r = add_place(perf, online.data[i], err);
+		r = perf_add_cpu_place(perf, online.data[i], err);
 		if (ret >= 0)
 			ret = r;
 	}

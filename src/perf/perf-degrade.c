@@ -33,7 +33,7 @@ void pm_perf_notes_release(struct pm_perf_notes *notes)
 
 /* ---- substitutes ------------------------------------------------------------------------ */
 
-static bool event_exists(const char *name)
+static bool does_kernel_know_event(const char *name)
 {
 	struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
 	struct perf_event_attr attr;
@@ -57,10 +57,11 @@ int pm_perf_explain_missing(const struct pm_event_spec *spec, int code,
 {
 	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
 	bool software = spec->type == PERF_TYPE_SOFTWARE;
-	bool pmu = !software && (event_exists("cycles") || event_exists("instructions"));
+	bool pmu = !software && (does_kernel_know_event("cycles") ||
+				 does_kernel_know_event("instructions"));
 
 	if (software || pmu)
-		pm_event_names_near(spec->name, event_exists, 3, &near);
+		pm_event_names_near(spec->name, does_kernel_know_event, 3, &near);
 	if (near.len == 0)
 		pm_str_puts(&near, "cpu-clock, task-clock, page-faults");
 	pm_error_set(err, -code, "%s (%s); events that work here: %s",
@@ -106,7 +107,7 @@ bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
 }
 
 /* EINVAL does not say what is wrong, so the newest features are dropped first. */
-static bool degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
+static bool perf_degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	if (pm_perf_clamp_rate(perf, event, pm_perf_env_max_hz()))
 		return true;
@@ -132,7 +133,7 @@ bool pm_perf_can_drop_kernel(const struct pm_event_spec *spec)
 
 /* All events of a group drop the kernel together, so that they count the same code and
  * their counts can be compared. */
-static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
+static bool perf_drop_kernel_of_group(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	const struct pm_event_spec *spec = &event->actual;
 	char level[16] = "unknown";
@@ -160,7 +161,8 @@ static bool drop_kernel(struct pm_perf *perf, struct pm_perf_event *event)
 	return true;
 }
 
-static bool substitute(struct pm_perf *perf, struct pm_perf_event *event, int code)
+static bool perf_substitute_event(struct pm_perf *perf, struct pm_perf_event *event,
+				  int code)
 {
 	if (!pm_event_spec_fallback(&event->actual, code, &event->actual))
 		return false;
@@ -199,15 +201,15 @@ bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code
 	case EMFILE:
 		return pm_perf_raise_nofile(&perf->nofile_raised);
 	case EINVAL:
-		return degrade_attr(perf, event);
+		return perf_degrade_attr(perf, event);
 	case EACCES:
 	case EPERM:
-		return drop_kernel(perf, event);
+		return perf_drop_kernel_of_group(perf, event);
 	default:
 		/* At a later place the event is known to exist, so there is no substitute
 		 * then. Nor with branches, which no substitute can record. */
 		return first && perf->shape.branches == 0 &&
-		       substitute(perf, event, code);
+		       perf_substitute_event(perf, event, code);
 	}
 }
 
@@ -215,8 +217,8 @@ bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code
  * have other names for it. */
 static const char branches_path[] = "/sys/bus/event_source/devices/cpu/caps/branches";
 
-static int explain_branches(const struct pm_event_spec *spec, int code,
-			    struct pm_error *err)
+static int explain_no_branches(const struct pm_event_spec *spec, int code,
+			       struct pm_error *err)
 {
 	if (spec->type == PERF_TYPE_SOFTWARE || spec->type == PERF_TYPE_TRACEPOINT ||
 	    spec->kind >= PM_EVENT_BREAKPOINT) {
@@ -257,7 +259,7 @@ int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int
 
 	if (perf->shape.branches != 0 &&
 	    (code == ENOENT || code == ENODEV || code == EOPNOTSUPP || code == EINVAL))
-		return explain_branches(&event->requested, code, err);
+		return explain_no_branches(&event->requested, code, err);
 	if (code == ENOENT || code == ENXIO || code == ENODEV || code == EOPNOTSUPP)
 		return pm_perf_explain_missing(&event->requested, code, err);
 	return pm_perf_explain_open(&why, err);

@@ -15,7 +15,7 @@ enum {
 };
 
 /* Reads the start of a small file as text; false if it cannot be read. */
-static bool read_small(const char *path, char text[SMALL_FILE_MAX])
+static bool read_small_file_text(const char *path, char text[SMALL_FILE_MAX])
 {
 	int fd PM_AUTO_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	ssize_t n;
@@ -31,24 +31,24 @@ static bool read_small(const char *path, char text[SMALL_FILE_MAX])
 	return true;
 }
 
-static uint64_t read_number(const char *path)
+static uint64_t read_number_file(const char *path)
 {
 	char text[SMALL_FILE_MAX];
 	uint64_t value;
 
-	if (!read_small(path, text))
+	if (!read_small_file_text(path, text))
 		return 0;
 	text[strcspn(text, "\n")] = '\0';
 	return pm_parse_u64(text, &value) ? value : 0;
 }
 
-static void read_status(struct pm_perf_env *ret)
+static void env_read_status(struct pm_perf_env *ret)
 {
 	char text[SMALL_FILE_MAX];
 	const char *at;
 
 	ret->seccomp = PM_SECCOMP_UNKNOWN;
-	if (!read_small("/proc/self/status", text))
+	if (!read_small_file_text("/proc/self/status", text))
 		return;
 	at = strstr(text, "\nSeccomp:");
 	if (at)
@@ -62,7 +62,7 @@ static void read_status(struct pm_perf_env *ret)
 
 uint64_t pm_perf_env_max_hz(void)
 {
-	return read_number("/proc/sys/kernel/perf_event_max_sample_rate");
+	return read_number_file("/proc/sys/kernel/perf_event_max_sample_rate");
 }
 
 void pm_perf_env_read(struct pm_perf_env *ret)
@@ -71,15 +71,15 @@ void pm_perf_env_read(struct pm_perf_env *ret)
 	char text[SMALL_FILE_MAX];
 	struct rlimit limit;
 
-	if (read_small("/proc/sys/kernel/perf_event_paranoid", text)) {
+	if (read_small_file_text("/proc/sys/kernel/perf_event_paranoid", text)) {
 		env.paranoid = atoi(text);
 		env.paranoid_known = true;
 	}
-	read_status(&env);
-	env.mlock_kb = read_number("/proc/sys/kernel/perf_event_mlock_kb");
+	env_read_status(&env);
+	env.mlock_kb = read_number_file("/proc/sys/kernel/perf_event_mlock_kb");
 	env.max_hz = pm_perf_env_max_hz();
 	/* "none [integrity] confidentiality" */
-	if (read_small("/sys/kernel/security/lockdown", text))
+	if (read_small_file_text("/sys/kernel/security/lockdown", text))
 		env.lockdown = strstr(text, "[confidentiality]")
 				       ? PM_LOCKDOWN_CONFIDENTIALITY
 			       : strstr(text, "[integrity]") ? PM_LOCKDOWN_INTEGRITY
@@ -92,29 +92,29 @@ void pm_perf_env_read(struct pm_perf_env *ret)
 	*ret = env;
 }
 
-static bool has_cap(const struct pm_perf_env *env, int bit)
+static bool env_has_capability(const struct pm_perf_env *env, int bit)
 {
 	return env->caps_known && (env->caps >> bit & 1);
 }
 
 bool pm_perf_env_admin(const struct pm_perf_env *env)
 {
-	return has_cap(env, CAP_SYS_ADMIN_BIT);
+	return env_has_capability(env, CAP_SYS_ADMIN_BIT);
 }
 
 bool pm_perf_env_perfmon(const struct pm_perf_env *env)
 {
-	return has_cap(env, CAP_PERFMON_BIT) || pm_perf_env_admin(env);
+	return env_has_capability(env, CAP_PERFMON_BIT) || pm_perf_env_admin(env);
 }
 
 bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env)
 {
-	return has_cap(env, CAP_IPC_LOCK_BIT) ||
+	return env_has_capability(env, CAP_IPC_LOCK_BIT) ||
 	       (env->paranoid_known && env->paranoid < 0);
 }
 
 /* Reads a decimal number at *at; false if there is none or it cannot be a CPU. */
-static bool take_cpu(const char **at, uint32_t *ret)
+static bool take_cpu_number(const char **at, uint32_t *ret)
 {
 	uint32_t value = 0;
 
@@ -142,10 +142,10 @@ int pm_cpu_list_parse(const char *text, pm_cpu_list *ret)
 	for (;;) {
 		uint32_t first, last;
 
-		if (!take_cpu(&at, &first))
+		if (!take_cpu_number(&at, &first))
 			return -EINVAL;
 		last = first;
-		if (*at == '-' && (at++, !take_cpu(&at, &last)))
+		if (*at == '-' && (at++, !take_cpu_number(&at, &last)))
 			return -EINVAL;
 		/* CPUs must be in ascending order, which bounds the length of the
 		 * list. */
@@ -171,7 +171,7 @@ int pm_cpu_list_online(pm_cpu_list *ret)
 	pm_cpu_list list = { 0 };
 	long cpus;
 
-	if (read_small("/sys/devices/system/cpu/online", text) &&
+	if (read_small_file_text("/sys/devices/system/cpu/online", text) &&
 	    pm_cpu_list_parse(text, ret) == 0)
 		return 0;
 	/* If a container hides /sys, CPUs are most likely numbered without gaps. */

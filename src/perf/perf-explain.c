@@ -22,7 +22,7 @@ enum {
 	"docker run --cap-add PERFMON ... (or, with older Docker, --security-opt seccomp=" \
 	"unconfined)"
 
-static int by_seccomp(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_by_seccomp(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
 		     "a seccomp filter, as containers have, forbids perf_event_open (%s)",
@@ -34,7 +34,7 @@ static int by_seccomp(const struct pm_perf_refusal *why, struct pm_error *err)
 	return -why->code;
 }
 
-static int by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	int level = why->env->paranoid;
 
@@ -66,7 +66,7 @@ static int by_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
  * middle of an instruction changes what a program does. Since Linux 6.16, and in older
  * versions with the backport, CAP_PERFMON is therefore not enough ("perf: Revert to
  * requiring CAP_SYS_ADMIN for uprobes"). */
-static int by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	bool uprobe = why->kind == PM_EVENT_UPROBE;
 
@@ -82,8 +82,8 @@ static int by_capability(const struct pm_perf_refusal *why, struct pm_error *err
 }
 
 /* perf_allow_cpu() and perf_allow_tracepoint() of linux/perf_event.h. */
-static int by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
-			     const char *what, struct pm_error *err)
+static int explain_by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
+				     const char *what, struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
 		     "kernel.perf_event_paranoid is %d, and above %d only root, or who "
@@ -96,7 +96,8 @@ static int by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
 
 /* Distributions that have a level for "nothing at all" (Debian) exempt only CAP_SYS_ADMIN
  * from it. */
-static int by_highest_paranoid(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_by_highest_paranoid(const struct pm_perf_refusal *why,
+				       struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
 		     "kernel.perf_event_paranoid is %d, where this kernel wants "
@@ -107,7 +108,7 @@ static int by_highest_paranoid(const struct pm_perf_refusal *why, struct pm_erro
 	return -why->code;
 }
 
-static int by_lockdown(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_by_lockdown(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
 		     "the kernel is locked down (%s), which forbids this even to root",
@@ -119,24 +120,24 @@ static int by_lockdown(const struct pm_perf_refusal *why, struct pm_error *err)
 }
 
 /* Explains what users without privileges may not do; 0: no known reason. */
-static int by_privilege(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_by_privilege(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
 	int limit = why->kernel || why->in_kernel_only ? PARANOID_NO_KERNEL
 						       : PARANOID_NOTHING;
 
 	if (why->kind == PM_EVENT_UPROBE || why->kind == PM_EVENT_KPROBE)
-		return by_capability(why, err);
+		return explain_by_capability(why, err);
 	if (!env->paranoid_known)
 		return 0;
 	if (why->kind == PM_EVENT_TRACEPOINT && env->paranoid > -1)
-		return by_lower_paranoid(why, -1, "tracepoints", err);
+		return explain_by_lower_paranoid(why, -1, "tracepoints", err);
 	if (why->wide && env->paranoid > 0)
-		return by_lower_paranoid(why, 0, "whole CPUs", err);
-	return env->paranoid >= limit ? by_paranoid(why, err) : 0;
+		return explain_by_lower_paranoid(why, 0, "whole CPUs", err);
+	return env->paranoid >= limit ? explain_by_paranoid(why, err) : 0;
 }
 
-static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_refused_event(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
 	const char *name = why->code == EPERM ? "EPERM" : "EACCES";
@@ -144,23 +145,23 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 
 	if (why->kind == PM_EVENT_UPROBE && why->code == EACCES &&
 	    pm_perf_env_perfmon(env) && !pm_perf_env_admin(env))
-		return by_capability(why, err);
+		return explain_by_capability(why, err);
 	if (why->code == EACCES && env->paranoid_known && !why->others &&
 	    env->paranoid >= PARANOID_NOTHING && pm_perf_env_perfmon(env) &&
 	    !pm_perf_env_admin(env))
-		return by_highest_paranoid(why, err);
+		return explain_by_highest_paranoid(why, err);
 	/* The kernel answers EACCES because of paranoid, filters answer EPERM. If both
 	 * are possible, the errno decides. */
 	if (!pm_perf_env_perfmon(env) &&
 	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER)) {
-		code = by_privilege(why, err);
+		code = explain_by_privilege(why, err);
 		if (code < 0)
 			return code;
 	}
 	if (env->seccomp == PM_SECCOMP_FILTER)
-		return by_seccomp(why, err);
+		return explain_by_seccomp(why, err);
 	if (env->lockdown != PM_LOCKDOWN_OFF && pm_perf_env_perfmon(env))
-		return by_lockdown(why, err);
+		return explain_by_lockdown(why, err);
 	if (!env->paranoid_known)
 		pm_error_set(err, -why->code,
 			     "the kernel refused the event (%s), and "
@@ -184,7 +185,7 @@ static int refused(const struct pm_perf_refusal *why, struct pm_error *err)
 	return -why->code;
 }
 
-static int no_descriptors(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_no_descriptors(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	unsigned long long want = why->fds + 64; /* reserve for the rest of the program */
 
@@ -208,7 +209,7 @@ static int no_descriptors(const struct pm_perf_refusal *why, struct pm_error *er
 	return -why->code;
 }
 
-static int missing(const struct pm_perf_refusal *why, struct pm_error *err)
+static int explain_missing_event(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	pm_error_set(err, -why->code, "this machine does not have the event (%s)",
 		     strerror(why->code));
@@ -221,21 +222,21 @@ int pm_perf_explain_open(const struct pm_perf_refusal *why, struct pm_error *err
 	switch (why->code) {
 	case EACCES:
 	case EPERM:
-		return refused(why, err);
+		return explain_refused_event(why, err);
 	case ENOSYS:
 		if (why->env->seccomp == PM_SECCOMP_FILTER)
-			return by_seccomp(why, err);
+			return explain_by_seccomp(why, err);
 		return pm_error_set(err, -ENOSYS,
 				    "this kernel has no perf_event_open (built without "
 				    "CONFIG_PERF_EVENTS, or a sandbox such as gVisor)");
 	case EMFILE:
 	case ENFILE:
-		return no_descriptors(why, err);
+		return explain_no_descriptors(why, err);
 	case ENOENT:
 	case ENXIO:
 	case ENODEV:
 	case EOPNOTSUPP:
-		return missing(why, err);
+		return explain_missing_event(why, err);
 	case ESRCH:
 		return pm_error_set(err, -ESRCH, "the process is gone");
 	case EBUSY:

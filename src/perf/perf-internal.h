@@ -5,6 +5,16 @@
 #include "pm/perf.h"
 
 #include <linux/perf_event.h>
+#include <time.h>
+
+/* Reads CLOCK_MONOTONIC, the clock of the times in records. */
+static inline uint64_t pm_perf_now_ns(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* ---- event names ---------------------------------------------------------------------- */
 

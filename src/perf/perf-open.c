@@ -12,7 +12,7 @@ enum {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int open_once(struct pm_perf *perf, struct pm_error *err)
+static int perf_open_once(struct pm_perf *perf, struct pm_error *err)
 {
 	int r = 0;
 
@@ -34,13 +34,13 @@ static int open_once(struct pm_perf *perf, struct pm_error *err)
 	return r;
 }
 
-static int open_all(struct pm_perf *perf, struct pm_error *err)
+static int perf_open_all(struct pm_perf *perf, struct pm_error *err)
 {
 	int r = -EAGAIN;
 
 	pm_perf_close_all(perf);
 	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
-		r = open_once(perf, err);
+		r = perf_open_once(perf, err);
 		if (r == -EMFILE && pm_perf_plan_fewer_fds(perf))
 			r = -EAGAIN;
 	}
@@ -51,7 +51,7 @@ static int open_all(struct pm_perf *perf, struct pm_error *err)
 }
 
 /* Checks whether any of the tasks to be followed still exists. */
-static int check_alive(const struct pm_perf *perf, struct pm_error *err)
+static int perf_check_alive(const struct pm_perf *perf, struct pm_error *err)
 {
 	for (size_t i = 0; i < perf->fds.len; i++)
 		if (perf->fds.data[i].event >= 0)
@@ -61,8 +61,9 @@ static int check_alive(const struct pm_perf *perf, struct pm_error *err)
 
 /* The watermark is a part of the attr, so a smaller ring requires that all events are
  * opened again. */
-static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *options,
-			  struct pm_error *err)
+static int perf_open_with_room(struct pm_perf *perf,
+			       const struct pm_perf_options *options,
+			       struct pm_error *err)
 {
 	size_t explicit_bytes;
 	int r = pm_perf_plan_rings(perf, options, &explicit_bytes, err);
@@ -70,7 +71,7 @@ static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *op
 	if (r < 0)
 		return r;
 	for (;;) {
-		r = open_all(perf, err);
+		r = perf_open_all(perf, err);
 		if (r == 0)
 			break;
 		if (!perf->map_failed || (r != -EPERM && r != -ENOMEM))
@@ -80,12 +81,12 @@ static int open_with_room(struct pm_perf *perf, const struct pm_perf_options *op
 						   perf->places.len, err);
 	}
 	pm_perf_note_rings(perf, options, explicit_bytes);
-	return check_alive(perf, err);
+	return perf_check_alive(perf, err);
 }
 
 /* Starts sampling, except events that wait for an exec or for pm_perf_enable(). */
-static int begin(struct pm_perf *perf, const struct pm_perf_options *options,
-		 struct pm_error *err)
+static int perf_begin(struct pm_perf *perf, const struct pm_perf_options *options,
+		      struct pm_error *err)
 {
 	bool command = options->target == PM_PERF_COMMAND;
 	int r = 0;
@@ -111,7 +112,7 @@ static int begin(struct pm_perf *perf, const struct pm_perf_options *options,
 
 /* ---- public ----------------------------------------------------------------------------------- */
 
-static int check_target(const struct pm_perf_options *options, struct pm_error *err)
+static int perf_check_target(const struct pm_perf_options *options, struct pm_error *err)
 {
 	switch (options->target) {
 	case PM_PERF_COMMAND:
@@ -132,9 +133,9 @@ static int check_target(const struct pm_perf_options *options, struct pm_error *
 	return pm_error_set(err, -EINVAL, "no process to follow");
 }
 
-static int check_options(const struct pm_perf_options *options, struct pm_error *err)
+static int perf_check_options(const struct pm_perf_options *options, struct pm_error *err)
 {
-	int r = check_target(options, err);
+	int r = perf_check_target(options, err);
 
 	if (r < 0)
 		return r;
@@ -160,14 +161,14 @@ static int check_options(const struct pm_perf_options *options, struct pm_error 
 }
 
 /* Whether every hit is sampled by default, as for events at a place in code or memory. */
-static bool is_each_hit(const struct pm_event_spec *spec)
+static bool is_each_hit_sampled(const struct pm_event_spec *spec)
 {
 	return spec->kind == PM_EVENT_TRACEPOINT || spec->kind == PM_EVENT_UPROBE ||
 	       spec->kind == PM_EVENT_KPROBE || spec->kind == PM_EVENT_BREAKPOINT;
 }
 
-static struct pm_perf_event event_of(const struct pm_perf_options *options,
-				     const struct pm_event_spec *spec)
+static struct pm_perf_event perf_event_of_spec(const struct pm_perf_options *options,
+					       const struct pm_event_spec *spec)
 {
 	struct pm_perf_event event = {
 		.requested = *spec,
@@ -179,17 +180,19 @@ static struct pm_perf_event event_of(const struct pm_perf_options *options,
 	if (spec->rate_given) {
 		event.by_frequency = spec->by_frequency;
 		event.rate = spec->rate;
-	} else if (is_each_hit(spec)) {
+	} else if (is_each_hit_sampled(spec)) {
 		event.by_frequency = false;
 		event.rate = 1;
 	}
 	return event;
 }
 
-static int prepare_events(struct pm_perf *perf, const struct pm_perf_options *options)
+static int perf_prepare_events(struct pm_perf *perf,
+			       const struct pm_perf_options *options)
 {
 	for (size_t i = 0; i < options->specs_len; i++) {
-		struct pm_perf_event event = event_of(options, &options->specs[i]);
+		struct pm_perf_event event =
+			perf_event_of_spec(options, &options->specs[i]);
 
 		pm_perf_clamp_rate(perf, &event, perf->env.max_hz);
 		if (pm_perf_in_kernel_only(&event.requested) && !event.requested.kernel)
@@ -204,7 +207,7 @@ static int prepare_events(struct pm_perf *perf, const struct pm_perf_options *op
 	return 0;
 }
 
-static bool can_inherit_threads(void)
+static bool can_kernel_inherit_threads(void)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_SOFTWARE,
@@ -219,18 +222,19 @@ static bool can_inherit_threads(void)
 	return fd >= 0;
 }
 
-static int prepare(struct pm_perf *perf, const struct pm_perf_options *options,
-		   struct pm_error *err)
+static int perf_prepare(struct pm_perf *perf, const struct pm_perf_options *options,
+			struct pm_error *err)
 {
 	int r;
 
 	pm_perf_env_read(&perf->env);
 	perf->features = (struct pm_perf_features){ true, true, true, false };
-	perf->features.inherit_thread = options->threads_only && can_inherit_threads();
+	perf->features.inherit_thread =
+		options->threads_only && can_kernel_inherit_threads();
 	perf->options = *options;
 	perf->options.tids = NULL;
 	perf->options.cpus = NULL;
-	if (prepare_events(perf, options) < 0)
+	if (perf_prepare_events(perf, options) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	pm_attr_shape_of(options->specs, options->specs_len, options->call_graph,
 			 options->branches, &perf->shape);
@@ -273,7 +277,7 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 		 struct pm_error *err)
 {
 	struct pm_perf *perf PM_CLEANUP(cleanup_perf) = NULL;
-	int r = check_options(options, err);
+	int r = perf_check_options(options, err);
 
 	if (r < 0)
 		return r;
@@ -281,11 +285,11 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 	if (!perf)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	perf->cgroup_fd = -1;
-	r = prepare(perf, options, err);
+	r = perf_prepare(perf, options, err);
 	if (r == 0)
-		r = open_with_room(perf, options, err);
+		r = perf_open_with_room(perf, options, err);
 	if (r == 0)
-		r = begin(perf, options, err);
+		r = perf_begin(perf, options, err);
 	if (r < 0)
 		return r;
 	pm_perf_note_probes(perf);

@@ -11,7 +11,7 @@
 
 /* ---- events for records about processes ----------------------------------------------- */
 
-static void fill_dummy(const struct pm_perf *perf, struct perf_event_attr *ret)
+static void fill_dummy_attr(const struct pm_perf *perf, struct perf_event_attr *ret)
 {
 	struct pm_record_layout layout = pm_attr_layout(&(struct pm_attr_shape){ 0 });
 	struct perf_event_attr attr;
@@ -31,7 +31,7 @@ static void fill_dummy(const struct pm_perf *perf, struct perf_event_attr *ret)
 	*ret = attr;
 }
 
-static void fill_side_band(const struct pm_perf *perf, struct perf_event_attr *attr)
+static void fill_side_band_attr(const struct pm_perf *perf, struct perf_event_attr *attr)
 {
 	attr->mmap = 1;
 	attr->mmap2 = 1;
@@ -43,8 +43,8 @@ static void fill_side_band(const struct pm_perf *perf, struct perf_event_attr *a
 
 /* Returns a descriptor or -errno; -EAGAIN after a change that requires another try of
  * everything. */
-static int open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr, pid_t pid,
-		      int cpu, unsigned long flags, struct pm_error *err)
+static int perf_open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr,
+			   pid_t pid, int cpu, unsigned long flags, struct pm_error *err)
 {
 	int fd = pm_sys_perf_event_open(attr, pid, cpu, -1, flags), code = errno;
 
@@ -57,7 +57,8 @@ static int open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr, 
 	return pm_perf_refused(perf, &perf->events.data[0], code, err);
 }
 
-static int add_fd(struct pm_perf *perf, struct pm_perf_fd entry, struct pm_error *err)
+static int perf_add_fd(struct pm_perf *perf, struct pm_perf_fd entry,
+		       struct pm_error *err)
 {
 	int r = pm_vec_push(&perf->fds, entry);
 
@@ -73,7 +74,7 @@ static int add_fd(struct pm_perf *perf, struct pm_perf_fd entry, struct pm_error
 	return r < 0 ? pm_error_set(err, r, "no memory for the events") : 0;
 }
 
-static int share_ring(int fd, int owner, struct pm_error *err)
+static int share_ring_of_fd(int fd, int owner, struct pm_error *err)
 {
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0)
 		return 0;
@@ -81,8 +82,8 @@ static int share_ring(int fd, int owner, struct pm_error *err)
 			    strerror(errno));
 }
 
-static int map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int fd,
-		    bool backward, struct pm_error *err)
+static int perf_map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int fd,
+			 bool backward, struct pm_error *err)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
 	size_t pages = perf->ring_bytes / (size_t)sysconf(_SC_PAGESIZE);
@@ -99,8 +100,8 @@ static int map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int
 }
 
 /* Opens the event that owns the ring and maps the ring, unless they exist. */
-static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
-		       struct pm_error *err)
+static int perf_open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
+			    struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
 	int *anchor = backward ? &place->backward : &place->anchor;
@@ -110,16 +111,16 @@ static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 
 	if (*anchor >= 0)
 		return 0;
-	fill_dummy(perf, &attr);
+	fill_dummy_attr(perf, &attr);
 	attr.write_backward = backward;
 	attr.disabled = place->cpu >= 0;
 	if (place->cpu < 0)
-		fill_side_band(perf, &attr);
-	fd = open_dummy(perf, &attr, place->cpu < 0 ? place->task : 0, place->cpu, 0,
-			err);
+		fill_side_band_attr(perf, &attr);
+	fd = perf_open_dummy(perf, &attr, place->cpu < 0 ? place->task : 0, place->cpu, 0,
+			     err);
 	if (fd < 0)
 		return fd;
-	r = map_ring(perf, place, fd, backward, err);
+	r = perf_map_ring(perf, place, fd, backward, err);
 	if (r == 0 && !backward && pm_vec_push(&perf->poll_fds, fd) < 0)
 		r = pm_error_set(err, -ENOMEM, "no memory for the rings");
 	if (r < 0)
@@ -129,8 +130,8 @@ static int open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 }
 
 /* @task: the task whose records are wanted, or PM_EVERY_TASK. */
-static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
-			  struct pm_error *err)
+static int perf_open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
+			       struct pm_error *err)
 {
 	const struct pm_perf_place *place = &perf->places.data[at];
 	bool cgroup = perf->options.target == PM_PERF_CGROUP;
@@ -139,25 +140,25 @@ static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 	struct perf_event_attr attr;
 	int r;
 
-	fill_dummy(perf, &attr);
-	fill_side_band(perf, &attr);
+	fill_dummy_attr(perf, &attr);
+	fill_side_band_attr(perf, &attr);
 	attr.inherit = task != PM_EVERY_TASK && !perf->options.no_inherit;
 	attr.inherit_thread = attr.inherit && perf->features.inherit_thread;
 	/* Also with begin_disabled: mappings made before the start must be known. */
 	attr.disabled = command;
 	attr.enable_on_exec = command;
-	fd = open_dummy(perf, &attr, cgroup ? perf->cgroup_fd : task, place->cpu,
-			cgroup ? PERF_FLAG_PID_CGROUP : 0, err);
+	fd = perf_open_dummy(perf, &attr, cgroup ? perf->cgroup_fd : task, place->cpu,
+			     cgroup ? PERF_FLAG_PID_CGROUP : 0, err);
 	if (fd < 0)
 		return fd;
-	r = share_ring(fd, place->anchor, err);
+	r = share_ring_of_fd(fd, place->anchor, err);
 	if (r == 0)
-		r = add_fd(perf,
-			   (struct pm_perf_fd){ .fd = fd,
-						.place = at,
-						.event = PM_SIDE_BAND,
-						.task = task },
-			   err);
+		r = perf_add_fd(perf,
+				(struct pm_perf_fd){ .fd = fd,
+						     .place = at,
+						     .event = PM_SIDE_BAND,
+						     .task = task },
+				err);
 	if (r == 0)
 		pm_take_fd(&fd);
 	return r;
@@ -165,15 +166,15 @@ static int open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 
 /* For events of a CPU: opens a dummy event whose enabled time advances as long as they
  * work. */
-static int open_watch(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+static int perf_open_watch(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
 	struct perf_event_attr attr;
 	int fd;
 
-	fill_dummy(perf, &attr);
+	fill_dummy_attr(perf, &attr);
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
-	fd = open_dummy(perf, &attr, PM_EVERY_TASK, place->cpu, 0, err);
+	fd = perf_open_dummy(perf, &attr, PM_EVERY_TASK, place->cpu, 0, err);
 	if (fd < 0)
 		return fd;
 	place->watch = fd;
@@ -189,8 +190,8 @@ struct where {
 	int group_fd; /* the leader's, or -1 */
 };
 
-static void fill_event(const struct pm_perf *perf, const struct where *where,
-		       uint32_t index, struct perf_event_attr *attr)
+static void perf_fill_event_attr(const struct pm_perf *perf, const struct where *where,
+				 uint32_t index, struct perf_event_attr *attr)
 {
 	uint32_t leader = pm_perf_leader(perf, index);
 	bool command = perf->options.target == PM_PERF_COMMAND;
@@ -228,7 +229,7 @@ int pm_perf_set_filter(const struct pm_event_spec *spec, int fd, struct pm_error
 
 /* Whether the kernel refused something that the filter requires; per-task events are then
  * tried instead. */
-static bool give_up_filter(struct pm_perf *perf, uint32_t index, int code)
+static bool perf_give_up_filter(struct pm_perf *perf, uint32_t index, int code)
 {
 	if (!pm_perf_filtered(perf, index) ||
 	    (code != EACCES && code != EPERM && code != EINVAL && code != EEXIST))
@@ -240,8 +241,8 @@ static bool give_up_filter(struct pm_perf *perf, uint32_t index, int code)
 
 /* Returns a descriptor or -errno; -EAGAIN after a change that requires another try of
  * everything. */
-static int open_event(struct pm_perf *perf, const struct where *where, uint32_t index,
-		      struct pm_error *err)
+static int perf_open_event(struct pm_perf *perf, const struct where *where,
+			   uint32_t index, struct pm_error *err)
 {
 	const struct pm_perf_place *place = &perf->places.data[where->place];
 	bool cgroup = perf->options.target == PM_PERF_CGROUP;
@@ -249,7 +250,7 @@ static int open_event(struct pm_perf *perf, const struct where *where, uint32_t 
 	struct perf_event_attr attr;
 	int fd, code;
 
-	fill_event(perf, where, index, &attr);
+	perf_fill_event_attr(perf, where, index, &attr);
 	fd = pm_sys_perf_event_open(&attr, cgroup ? perf->cgroup_fd : where->task,
 				    place->cpu, where->group_fd,
 				    cgroup ? PERF_FLAG_PID_CGROUP : 0);
@@ -258,22 +259,22 @@ static int open_event(struct pm_perf *perf, const struct where *where, uint32_t 
 		return fd;
 	if (code == ESRCH && where->task > 0 && perf->options.target == PM_PERF_TASKS)
 		return -ESRCH;
-	if (code != EINVAL && give_up_filter(perf, index, code))
+	if (code != EINVAL && perf_give_up_filter(perf, index, code))
 		return -EAGAIN;
 	if (pm_perf_degrade(perf, event, code, where->place == 0))
 		return -EAGAIN;
-	if (give_up_filter(perf, index, code))
+	if (perf_give_up_filter(perf, index, code))
 		return -EAGAIN;
 	return pm_perf_refused(perf, event, code, err);
 }
 
 /* Returns the descriptor, which the recording now owns, or -errno. */
-static int add_event(struct pm_perf *perf, const struct where *where, uint32_t index,
-		     struct pm_error *err)
+static int perf_add_event(struct pm_perf *perf, const struct where *where, uint32_t index,
+			  struct pm_error *err)
 {
 	const struct pm_perf_place *place = &perf->places.data[where->place];
 	int owner = perf->options.overwrite ? place->backward : place->anchor;
-	int fd PM_AUTO_CLOSE = open_event(perf, where, index, err);
+	int fd PM_AUTO_CLOSE = perf_open_event(perf, where, index, err);
 	struct pm_perf_fd entry = { fd, where->place, (int)index, where->task, 0 };
 	int r;
 
@@ -283,13 +284,13 @@ static int add_event(struct pm_perf *perf, const struct where *where, uint32_t i
 		r = pm_tree_filter_attach(
 			perf->filter, fd, index,
 			pm_perf_is_probe(&perf->events.data[index].requested));
-		if (r < 0 && give_up_filter(perf, index, -r))
+		if (r < 0 && perf_give_up_filter(perf, index, -r))
 			return -EAGAIN;
 		if (r < 0)
 			return pm_error_set(err, r, "no filter at the event: %s",
 					    strerror(-r));
 	}
-	r = share_ring(fd, owner, err);
+	r = share_ring_of_fd(fd, owner, err);
 	if (r == 0)
 		r = pm_perf_set_filter(&perf->events.data[index].actual, fd, err);
 	if (r < 0)
@@ -297,15 +298,15 @@ static int add_event(struct pm_perf *perf, const struct where *where, uint32_t i
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
 		return pm_error_set(err, -errno, "an event has no id: %s",
 				    strerror(errno));
-	r = add_fd(perf, entry, err);
+	r = perf_add_fd(perf, entry, err);
 	return r < 0 ? r : pm_take_fd(&fd);
 }
 
-static int open_group(struct pm_perf *perf, uint32_t place, uint32_t leader, pid_t task,
-		      struct pm_error *err)
+static int perf_open_group(struct pm_perf *perf, uint32_t place, uint32_t leader,
+			   pid_t task, struct pm_error *err)
 {
 	struct where where = { place, task, -1 };
-	int r = add_event(perf, &where, leader, err);
+	int r = perf_add_event(perf, &where, leader, err);
 
 	if (r < 0)
 		return r;
@@ -313,7 +314,7 @@ static int open_group(struct pm_perf *perf, uint32_t place, uint32_t leader, pid
 	for (uint32_t i = 0; i < perf->events.len; i++) {
 		if (i == leader || pm_perf_leader(perf, i) != leader)
 			continue;
-		r = add_event(perf, &where, i, err);
+		r = perf_add_event(perf, &where, i, err);
 		if (r < 0)
 			return r;
 	}
@@ -329,8 +330,8 @@ bool pm_perf_works_on(const struct pm_event_spec *spec, int cpu)
 }
 
 /* Opens the groups for @task, which may be PM_EVERY_TASK. */
-static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
-		       struct pm_error *err)
+static int perf_open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
+			    struct pm_error *err)
 {
 	bool every = task == PM_EVERY_TASK;
 
@@ -344,7 +345,7 @@ static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 		    !pm_perf_works_on(&perf->events.data[i].actual,
 				      perf->places.data[place].cpu))
 			continue;
-		r = open_group(perf, place, i, task, err);
+		r = perf_open_group(perf, place, i, task, err);
 		if (r < 0)
 			return r;
 	}
@@ -353,15 +354,15 @@ static int open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 
 /* ---- places --------------------------------------------------------------------------- */
 
-static int open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
-		     struct pm_error *err)
+static int perf_open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
+			  struct pm_error *err)
 {
 	int r = 0;
 
 	if (!perf->side_band_wide && perf->places.data[place].cpu >= 0)
-		r = open_side_band(perf, place, *task, err);
+		r = perf_open_side_band(perf, place, *task, err);
 	if (r == 0)
-		r = open_groups(perf, place, *task, err);
+		r = perf_open_groups(perf, place, *task, err);
 	if (r != -ESRCH)
 		return r;
 	/* The task has ended, which is normal for one of many threads. */
@@ -371,28 +372,29 @@ static int open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
 	return 0;
 }
 
-static int open_every_task(struct pm_perf *perf, uint32_t place, struct pm_error *err)
+static int perf_open_every_task(struct pm_perf *perf, uint32_t place,
+				struct pm_error *err)
 {
 	int r = 0;
 
 	if (!pm_perf_wide(perf) && !perf->filter)
 		return 0;
 	if (perf->side_band_wide)
-		r = open_side_band(perf, place, PM_EVERY_TASK, err);
+		r = perf_open_side_band(perf, place, PM_EVERY_TASK, err);
 	if (r == 0)
-		r = open_watch(perf, place, err);
+		r = perf_open_watch(perf, place, err);
 	if (r == 0)
-		r = open_groups(perf, place, PM_EVERY_TASK, err);
+		r = perf_open_groups(perf, place, PM_EVERY_TASK, err);
 	return r;
 }
 
-static int open_task_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
+static int perf_open_task_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
-	int r = place->task > 0 ? open_anchor(perf, at, false, err) : 0;
+	int r = place->task > 0 ? perf_open_anchor(perf, at, false, err) : 0;
 
 	if (r == 0 && place->task > 0)
-		r = open_groups(perf, at, place->task, err);
+		r = perf_open_groups(perf, at, place->task, err);
 	if (r != -ESRCH)
 		return r;
 	place->task = 0;
@@ -401,11 +403,11 @@ static int open_task_place(struct pm_perf *perf, uint32_t at, struct pm_error *e
 
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int r = open_anchor(perf, at, false, err);
+	int r = perf_open_anchor(perf, at, false, err);
 
 	if (r == 0 && perf->options.overwrite)
-		r = open_anchor(perf, at, true, err);
-	return r < 0 ? r : open_every_task(perf, at, err);
+		r = perf_open_anchor(perf, at, true, err);
+	return r < 0 ? r : perf_open_every_task(perf, at, err);
 }
 
 int pm_perf_open_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
@@ -413,15 +415,15 @@ int pm_perf_open_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 	int r;
 
 	if (perf->places.data[at].cpu < 0)
-		return open_task_place(perf, at, err);
+		return perf_open_task_place(perf, at, err);
 	r = pm_perf_reopen_place(perf, at, err);
 	for (size_t i = 0; i < perf->tasks.len && r == 0; i++)
 		if (perf->tasks.data[i] > 0)
-			r = open_task(perf, at, &perf->tasks.data[i], err);
+			r = perf_open_task(perf, at, &perf->tasks.data[i], err);
 	return r;
 }
 
-static void forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
+static void perf_forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
 {
 	pm_perf_sums_keep(perf, entry);
 	close(entry->fd);
@@ -436,7 +438,7 @@ void pm_perf_close_place(struct pm_perf *perf, uint32_t at, bool tasks_too)
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
 
 		if (entry->place == at && (tasks_too || entry->task == PM_EVERY_TASK))
-			forget_fd(perf, entry);
+			perf_forget_fd(perf, entry);
 		else
 			perf->fds.data[kept++] = *entry;
 	}

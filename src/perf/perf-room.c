@@ -29,7 +29,7 @@ static size_t power_of_two_above(size_t value)
 	return power;
 }
 
-static size_t record_bytes(const struct pm_perf_options *options)
+static size_t sample_record_bytes(const struct pm_perf_options *options)
 {
 	size_t bytes = PLAIN_RECORD_BYTES;
 
@@ -40,7 +40,7 @@ static size_t record_bytes(const struct pm_perf_options *options)
 
 static size_t ring_bytes_for(const struct pm_perf_options *options, size_t samples)
 {
-	size_t bytes = power_of_two_above(samples * record_bytes(options));
+	size_t bytes = power_of_two_above(samples * sample_record_bytes(options));
 
 	return bytes > RING_BYTES_MIN ? bytes : RING_BYTES_MIN;
 }
@@ -50,7 +50,7 @@ static size_t ring_bytes_min(const struct pm_perf_options *options)
 	return ring_bytes_for(options, RECORDS_MIN);
 }
 
-static size_t rings_len(const struct pm_perf *perf)
+static size_t perf_rings_len(const struct pm_perf *perf)
 {
 	size_t places = perf->places.len > 0 ? perf->places.len : 1;
 
@@ -63,7 +63,7 @@ static size_t rings_len(const struct pm_perf *perf)
  * both including the control page. The memory used by other recordings of the same user
  * is not known.
  */
-static size_t allowed_bytes(const struct pm_perf *perf)
+static size_t perf_allowed_ring_bytes(const struct pm_perf *perf)
 {
 	const struct pm_perf_env *env = &perf->env;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -71,11 +71,11 @@ static size_t allowed_bytes(const struct pm_perf *perf)
 
 	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX)
 		return RING_BYTES_MOST;
-	share = env->mlock_kb * 1024 + env->memlock_bytes / rings_len(perf);
+	share = env->mlock_kb * 1024 + env->memlock_bytes / perf_rings_len(perf);
 	return share > page ? share - page : 0;
 }
 
-static size_t memory_bytes(void)
+static size_t read_memory_bytes(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
@@ -83,23 +83,24 @@ static size_t memory_bytes(void)
 }
 
 /* One ring's share of the memory that all rings may use. */
-static size_t ring_bytes_share(const struct pm_perf *perf)
+static size_t perf_ring_bytes_share(const struct pm_perf *perf)
 {
-	size_t all = memory_bytes() / MEMORY_SHARE;
+	size_t all = read_memory_bytes() / MEMORY_SHARE;
 
-	return (all < ALL_RINGS_MOST ? all : ALL_RINGS_MOST) / rings_len(perf);
+	return (all < ALL_RINGS_MOST ? all : ALL_RINGS_MOST) / perf_rings_len(perf);
 }
 
-static size_t choose_ring_bytes(const struct pm_perf *perf,
-				const struct pm_perf_options *options)
+static size_t perf_choose_ring_bytes(const struct pm_perf *perf,
+				     const struct pm_perf_options *options)
 {
 	size_t min = ring_bytes_min(options), want = RING_BYTES_DEFAULT;
-	size_t share = ring_bytes_share(perf);
-	size_t allowed = allowed_bytes(perf);
+	size_t share = perf_ring_bytes_share(perf);
+	size_t allowed = perf_allowed_ring_bytes(perf);
 
 	if (pm_perf_env_unlimited_rings(&perf->env) &&
 	    options->call_graph == PM_CALL_GRAPH_DWARF) {
-		size_t roomy = power_of_two_above(RECORDS_WANTED * record_bytes(options));
+		size_t roomy =
+			power_of_two_above(RECORDS_WANTED * sample_record_bytes(options));
 
 		if (roomy > want)
 			want = roomy;
@@ -110,18 +111,20 @@ static size_t choose_ring_bytes(const struct pm_perf *perf,
 }
 
 /* Whether the rings receive everything that happens on a CPU. */
-static bool is_of_cpus(const struct pm_perf *perf)
+static bool are_rings_of_cpus(const struct pm_perf *perf)
 {
 	return perf->filter || pm_perf_wide(perf);
 }
 
 /* The least number of samples that a ring must hold, even if the user asks for less. */
-static size_t samples_min(const struct pm_perf *perf,
-			  const struct pm_perf_options *options)
+static size_t ring_samples_min(const struct pm_perf *perf,
+			       const struct pm_perf_options *options)
 {
-	size_t bytes = power_of_two_above(RECORDS_COMFORTABLE * record_bytes(options));
+	size_t bytes =
+		power_of_two_above(RECORDS_COMFORTABLE * sample_record_bytes(options));
 
-	if (is_of_cpus(perf) && !options->overwrite && bytes <= ring_bytes_share(perf) &&
+	if (are_rings_of_cpus(perf) && !options->overwrite &&
+	    bytes <= perf_ring_bytes_share(perf) &&
 	    pm_perf_env_unlimited_rings(&perf->env))
 		return RECORDS_COMFORTABLE;
 	return RECORDS_MIN;
@@ -135,7 +138,7 @@ int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *optio
 
 	*explicit_bytes = 0;
 	if (pages == 0) {
-		perf->ring_bytes = choose_ring_bytes(perf, options);
+		perf->ring_bytes = perf_choose_ring_bytes(perf, options);
 		return 0;
 	}
 	if ((pages & (pages - 1)) != 0 || pages > RING_BYTES_MOST / page)
@@ -145,7 +148,7 @@ int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *optio
 			"at most %zu",
 			pages, RING_BYTES_MOST / page);
 	perf->ring_bytes = pages * page;
-	samples = samples_min(perf, options);
+	samples = ring_samples_min(perf, options);
 	if (perf->ring_bytes < ring_bytes_for(options, samples)) {
 		perf->ring_bytes = ring_bytes_for(options, samples);
 		pm_perf_note(
@@ -162,7 +165,7 @@ int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *optio
 void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *options,
 			size_t explicit_bytes)
 {
-	size_t fit = perf->ring_bytes / record_bytes(options);
+	size_t fit = perf->ring_bytes / sample_record_bytes(options);
 	size_t wanted = explicit_bytes;
 
 	if (explicit_bytes <= perf->ring_bytes && fit >= RECORDS_COMFORTABLE)
@@ -172,7 +175,7 @@ void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *opti
 		return;
 	if (wanted <= perf->ring_bytes)
 		wanted = power_of_two_above(RECORDS_COMFORTABLE * 4 *
-					    record_bytes(options));
+					    sample_record_bytes(options));
 	pm_perf_note(
 		perf,
 		"the rings are %zu KiB for each CPU, room for %zu samples, because locked "
@@ -190,7 +193,7 @@ bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *op
 }
 
 /* The rate at which an event is sampled on a CPU, in Hz; 0: unknown. */
-static double asked_hz(const struct pm_perf_event *event)
+static double event_asked_hz(const struct pm_perf_event *event)
 {
 	if (event->by_frequency)
 		return (double)event->rate;
@@ -201,11 +204,12 @@ static double asked_hz(const struct pm_perf_event *event)
 
 uint64_t pm_perf_quarter_ns(const struct pm_perf *perf)
 {
-	double records = (double)perf->ring_bytes / (double)record_bytes(&perf->options);
+	double records =
+		(double)perf->ring_bytes / (double)sample_record_bytes(&perf->options);
 	double hz = 0;
 
 	for (size_t i = 0; i < perf->events.len; i++)
-		hz += asked_hz(&perf->events.data[i]);
+		hz += event_asked_hz(&perf->events.data[i]);
 	return hz > 0 ? (uint64_t)(records / 4 / hz * NS_PER_S) : 0;
 }
 
@@ -219,7 +223,7 @@ bool pm_perf_is_paced(const struct pm_perf *perf)
 
 uint32_t pm_perf_wakeup_bytes(const struct pm_perf *perf)
 {
-	bool by_time = is_of_cpus(perf) && pm_perf_quarter_ns(perf) > 0;
+	bool by_time = are_rings_of_cpus(perf) && pm_perf_quarter_ns(perf) > 0;
 
 	return (uint32_t)(perf->ring_bytes / (by_time ? 2 : 4));
 }

@@ -4,8 +4,8 @@
 
 /* PERF_FORMAT_ID, optionally with _LOST and _GROUP (perf_event_open(2), "Reading
  * results"). */
-static int read_sums(const struct pm_perf *perf, const struct pm_perf_fd *entry,
-		     struct pm_perf_sums *ret)
+static int read_sums_of_fd(const struct pm_perf *perf, const struct pm_perf_fd *entry,
+			   struct pm_perf_sums *ret)
 {
 	bool lost = perf->features.format_lost;
 	size_t row = lost ? 3 : 2; /* { value; id; lost; } */
@@ -33,7 +33,7 @@ static int read_sums(const struct pm_perf *perf, const struct pm_perf_fd *entry,
 	return -EIO;
 }
 
-static void add_sums(struct pm_perf_sums *to, const struct pm_perf_sums *more)
+static void add_perf_sums(struct pm_perf_sums *to, const struct pm_perf_sums *more)
 {
 	if (__builtin_add_overflow(to->counted, more->counted, &to->counted))
 		to->counted = UINT64_MAX;
@@ -44,11 +44,12 @@ void pm_perf_sums_keep(struct pm_perf *perf, const struct pm_perf_fd *entry)
 {
 	struct pm_perf_sums sums;
 
-	if (entry->event >= 0 && read_sums(perf, entry, &sums) == 0)
-		add_sums(&perf->before.data[entry->event], &sums);
+	if (entry->event >= 0 && read_sums_of_fd(perf, entry, &sums) == 0)
+		add_perf_sums(&perf->before.data[entry->event], &sums);
 }
 
-static int sums_of(const struct pm_perf *perf, size_t index, struct pm_perf_sums *ret)
+static int perf_sums_of_event(const struct pm_perf *perf, size_t index,
+			      struct pm_perf_sums *ret)
 {
 	struct pm_perf_sums sum;
 
@@ -62,10 +63,10 @@ static int sums_of(const struct pm_perf *perf, size_t index, struct pm_perf_sums
 
 		if (entry->event != (int)index)
 			continue;
-		r = read_sums(perf, entry, &one);
+		r = read_sums_of_fd(perf, entry, &one);
 		if (r < 0)
 			return r;
-		add_sums(&sum, &one);
+		add_perf_sums(&sum, &one);
 	}
 	*ret = sum;
 	return 0;
@@ -78,7 +79,7 @@ int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret)
 
 	if (!perf->features.format_lost)
 		return -ENOTSUP;
-	r = sums_of(perf, index, &sums);
+	r = perf_sums_of_event(perf, index, &sums);
 	if (r == 0)
 		*ret = sums.lost;
 	return r;
@@ -111,7 +112,7 @@ int pm_perf_counted(const struct pm_perf *perf, size_t index, uint64_t *counted,
 		if (r < 0)
 			return r;
 	}
-	r = sums_of(perf, index, &sums);
+	r = perf_sums_of_event(perf, index, &sums);
 	if (r < 0)
 		return r;
 	*counted = sums.counted;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	/* Up to this many tasks get a side-band event each. For more tasks, one side-band
@@ -23,7 +22,7 @@ enum {
  * complete. Not events of which each occurrence counts, and not rare software events with
  * a frequency: occurrences in other tasks would lengthen the period for all.
  */
-static bool fits_cpus(const struct pm_perf_event *event)
+static bool event_fits_cpus(const struct pm_perf_event *event)
 {
 	const struct pm_event_spec *spec = &event->requested;
 
@@ -73,7 +72,7 @@ static bool group_fits_cpus(const struct pm_perf *perf, uint32_t event)
 {
 	for (uint32_t i = 0; i < perf->events.len; i++)
 		if (pm_perf_leader(perf, i) == pm_perf_leader(perf, event) &&
-		    !fits_cpus(&perf->events.data[i]))
+		    !event_fits_cpus(&perf->events.data[i]))
 			return false;
 	return true;
 }
@@ -83,7 +82,7 @@ bool pm_perf_filtered(const struct pm_perf *perf, uint32_t event)
 	return perf->filter && group_fits_cpus(perf, event);
 }
 
-static bool any_fits_cpus(const struct pm_perf *perf)
+static bool any_group_fits_cpus(const struct pm_perf *perf)
 {
 	for (uint32_t i = 0; i < perf->events.len; i++)
 		if (group_fits_cpus(perf, i))
@@ -133,8 +132,8 @@ size_t pm_perf_count_fds(const struct pm_perf *perf)
 
 /* ---- planning ------------------------------------------------------------------------- */
 
-static int check_cpus(const pm_cpu_list *wanted, const pm_cpu_list *online,
-		      struct pm_error *err)
+static int check_cpus_online(const pm_cpu_list *wanted, const pm_cpu_list *online,
+			     struct pm_error *err)
 {
 	for (size_t i = 0; i < wanted->len; i++)
 		if (!pm_cpu_list_has(online, wanted->data[i]))
@@ -161,7 +160,7 @@ int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
 		pm_error_where(err, text ? text : "", -1);
 		return r;
 	}
-	r = text ? check_cpus(&wanted, &all, err) : 0;
+	r = text ? check_cpus_online(&wanted, &all, err) : 0;
 	if (r < 0)
 		return r;
 	*ret = wanted;
@@ -174,7 +173,7 @@ int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
 }
 
 /* Includes CPUs that are not sampled, since processes also fork, map and exit there. */
-static int plan_places(struct pm_perf *perf, const char *cpus, struct pm_error *err)
+static int perf_plan_places(struct pm_perf *perf, const char *cpus, struct pm_error *err)
 {
 	pm_cpu_list wanted PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	pm_cpu_list online PM_CLEANUP(pm_cpu_list_release) = { 0 };
@@ -197,7 +196,7 @@ static int plan_places(struct pm_perf *perf, const char *cpus, struct pm_error *
 	return 0;
 }
 
-static int plan_tasks(struct pm_perf *perf, const struct pm_perf_options *options)
+static int perf_plan_tasks(struct pm_perf *perf, const struct pm_perf_options *options)
 {
 	if (options->target == PM_PERF_COMMAND)
 		return pm_vec_push(&perf->tasks, options->pid);
@@ -209,25 +208,17 @@ static int plan_tasks(struct pm_perf *perf, const struct pm_perf_options *option
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now = { 0 };
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /*
  * The kernel opens and closes tracepoints one at a time (event_mutex). Another recorder that closes
  * its own makes us wait until no CPU is inside of them any more (perf_trace_event_unreg()). On an
  * overloaded machine that takes seconds, and no system call can be told to give up.
  */
-static void follow_by_tracepoints(struct pm_perf *perf, bool inherit)
+static void perf_follow_by_tracepoints(struct pm_perf *perf, bool inherit)
 {
-	uint64_t begin = now_ns(), took;
+	uint64_t begin = pm_perf_now_ns(), took;
 
 	(void)pm_tree_filter_new(&perf->filter, inherit, NULL);
-	took = now_ns() - begin;
+	took = pm_perf_now_ns() - begin;
 	if (took >= SLOW_OPENING_NS)
 		pm_perf_note(
 			perf,
@@ -240,12 +231,12 @@ static void follow_by_tracepoints(struct pm_perf *perf, bool inherit)
 int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *options,
 			 struct pm_error *err)
 {
-	int r = plan_places(perf, options->cpus, err);
+	int r = perf_plan_places(perf, options->cpus, err);
 
 	perf->some_cpus = options->cpus != NULL;
 	if (r < 0)
 		return r;
-	if (plan_tasks(perf, options) < 0)
+	if (perf_plan_tasks(perf, options) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the tasks");
 	if (options->target == PM_PERF_CGROUP) {
 		perf->cgroup_fd = fcntl(options->cgroup_fd, F_DUPFD_CLOEXEC, 0);
@@ -256,14 +247,14 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 	/* If this user may not use the filter, the events are opened per task. That is
 	 * normal without privileges and not worth a note. */
 	if (!pm_perf_wide(perf) && !options->per_task && !perf->no_filter &&
-	    any_fits_cpus(perf) && pm_perf_env_perfmon(&perf->env))
-		follow_by_tracepoints(perf, !options->no_inherit);
+	    any_group_fits_cpus(perf) && pm_perf_env_perfmon(&perf->env))
+		perf_follow_by_tracepoints(perf, !options->no_inherit);
 	perf->no_filter = true;
 	pm_perf_decide_side_band(perf);
 	return 0;
 }
 
-static bool in_group(const struct pm_perf *perf, uint32_t event)
+static bool is_event_in_group(const struct pm_perf *perf, uint32_t event)
 {
 	for (uint32_t i = 0; i < perf->events.len; i++)
 		if (i != event && pm_perf_leader(perf, i) == pm_perf_leader(perf, event))
@@ -285,8 +276,9 @@ void pm_perf_note_probes(struct pm_perf *perf)
 			     "from now on: the kernel does not hand probes on, and "
 			     "events of CPUs, which need CAP_PERFMON with CAP_BPF (or "
 			     "root) and no --per-task, cannot be used%s.",
-			     spec->name, in_group(perf, i) ? ", with its group," : "",
-			     in_group(perf, i) ? " for all of it" : "");
+			     spec->name,
+			     is_event_in_group(perf, i) ? ", with its group," : "",
+			     is_event_in_group(perf, i) ? " for all of it" : "");
 		return;
 	}
 }

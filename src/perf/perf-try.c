@@ -9,8 +9,8 @@ enum {
 	TRY_PERIOD = 1000000, /* arbitrary: the event is never enabled */
 };
 
-static void fill(const struct pm_event_spec *spec, bool samples, bool kernel,
-		 struct perf_event_attr *ret)
+static void fill_attr_to_try(const struct pm_event_spec *spec, bool samples, bool kernel,
+			     struct perf_event_attr *ret)
 {
 	*ret = (struct perf_event_attr){ .size = sizeof(*ret),
 					 .type = spec->type,
@@ -32,13 +32,13 @@ static void fill(const struct pm_event_spec *spec, bool samples, bool kernel,
 
 /* Tries to open the event on this process, or on a CPU if the PMU cannot count processes.
  * Returns 0 or the errno. */
-static int attempt(const struct pm_event_spec *spec, bool samples, bool kernel)
+static int try_open_event(const struct pm_event_spec *spec, bool samples, bool kernel)
 {
 	int cpu = spec->cpus ? (int)strtoul(spec->cpus, NULL, 10) : -1;
 	struct perf_event_attr attr;
 	int fd PM_AUTO_CLOSE = -1;
 
-	fill(spec, samples, kernel, &attr);
+	fill_attr_to_try(spec, samples, kernel, &attr);
 	/* PMUs outside of the cores do not distinguish levels:
 	 * PERF_PMU_CAP_NO_EXCLUDE. */
 	if (spec->kind == PM_EVENT_PMU && spec->user && kernel)
@@ -52,7 +52,8 @@ static int attempt(const struct pm_event_spec *spec, bool samples, bool kernel)
 	return fd < 0 ? errno : 0;
 }
 
-static void explain(const struct pm_event_spec *spec, int code, struct pm_error *err)
+static void explain_event_tried(const struct pm_event_spec *spec, int code,
+				struct pm_error *err)
 {
 	struct pm_perf_env env;
 
@@ -75,23 +76,23 @@ static void explain(const struct pm_event_spec *spec, int code, struct pm_error 
 
 enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_error *err)
 {
-	int code = attempt(spec, true, spec->kernel);
+	int code = try_open_event(spec, true, spec->kernel);
 
 	if (code == 0)
 		return PM_PERF_AVAILABLE;
 	if (spec->kernel && pm_perf_can_drop_kernel(spec) &&
-	    (code == EACCES || code == EPERM) && attempt(spec, true, false) == 0) {
-		explain(spec, code, err);
+	    (code == EACCES || code == EPERM) && try_open_event(spec, true, false) == 0) {
+		explain_event_tried(spec, code, err);
 		return PM_PERF_USER_ONLY;
 	}
 	/* The event may be a counter without an interrupt (PERF_PMU_CAP_NO_INTERRUPT,
 	 * kernel/events/core.c), or its PMU may refuse a period. */
 	if ((code == EINVAL || code == EOPNOTSUPP) &&
-	    attempt(spec, false, spec->kernel) == 0) {
+	    try_open_event(spec, false, spec->kernel) == 0) {
 		pm_error_set(err, -code, "it can be counted, but gives no samples");
 		return PM_PERF_COUNTS_ONLY;
 	}
-	explain(spec, code, err);
+	explain_event_tried(spec, code, err);
 	return PM_PERF_NOT_AVAILABLE;
 }
 

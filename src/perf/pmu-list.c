@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void release_words(struct pm_pmu_words *words)
+static void pmu_words_release(struct pm_pmu_words *words)
 {
 	for (size_t i = 0; i < words->list.len; i++)
 		free(words->list.data[i]);
@@ -17,15 +17,15 @@ void pm_pmus_release(struct pm_pmus *pmus)
 
 		free(about->name);
 		free(about->cpus);
-		release_words(&about->events);
-		release_words(&about->terms);
+		pmu_words_release(&about->events);
+		pmu_words_release(&about->terms);
 	}
 	pm_vec_release(&pmus->list);
 }
 
 /* Moves the names to @ret. */
-static int take_words(const struct pm_pmu *pmu, const char *folder,
-		      struct pm_pmu_words *ret)
+static int pmu_take_words(const struct pm_pmu *pmu, const char *folder,
+			  struct pm_pmu_words *ret)
 {
 	struct pm_pmu_names names = { 0 };
 	int r = pm_pmu_names_of(pmu, folder, &names);
@@ -39,7 +39,7 @@ static int take_words(const struct pm_pmu *pmu, const char *folder,
 	return r;
 }
 
-static int take_pmu(const struct pm_pmu *pmu, struct pm_pmus *ret)
+static int pmus_take_pmu(const struct pm_pmu *pmu, struct pm_pmus *ret)
 {
 	struct pm_pmu_about about = { .name = strdup(pmu->name), .type = pmu->type };
 	struct pm_str cpus = { 0 };
@@ -57,8 +57,8 @@ static int take_pmu(const struct pm_pmu *pmu, struct pm_pmus *ret)
 		return -ENOMEM;
 	}
 	in->cpus = cpus.data;
-	r = take_words(pmu, "events", &in->events);
-	return r < 0 ? r : take_words(pmu, "format", &in->terms);
+	r = pmu_take_words(pmu, "events", &in->events);
+	return r < 0 ? r : pmu_take_words(pmu, "format", &in->terms);
 }
 
 int pm_pmus_read(struct pm_pmus *ret)
@@ -75,7 +75,7 @@ int pm_pmus_read(struct pm_pmus *ret)
 
 		if (pm_pmu_open(&pmu, &sources, names.list.data[i]) < 0)
 			continue; /* it has no type, or it has just been removed */
-		r = take_pmu(&pmu, &pmus);
+		r = pmus_take_pmu(&pmu, &pmus);
 		pm_pmu_release(&pmu);
 	}
 	pm_pmu_names_release(&names);

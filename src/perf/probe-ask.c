@@ -57,7 +57,7 @@ static int open_executable_memory(void)
 	return fd < 0 && errno == EINVAL ? memfd_create("pmrec-probes", MFD_CLOEXEC) : fd;
 }
 
-static int write_instructions(struct asking *asking)
+static int asking_write_instructions(struct asking *asking)
 {
 	asking->file = open_executable_memory();
 	if (asking->file < 0)
@@ -73,8 +73,8 @@ static int write_instructions(struct asking *asking)
 }
 
 /* Opens the probes for this process alone, since no other process maps the file. */
-static int open_probes(struct asking *asking, size_t from, size_t len,
-		       struct pm_error *err)
+static int asking_open_probes(struct asking *asking, size_t from, size_t len,
+			      struct pm_error *err)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_TRACEPOINT,
@@ -99,7 +99,7 @@ static int open_probes(struct asking *asking, size_t from, size_t len,
 	return 0;
 }
 
-static int read_answers(struct asking *asking)
+static int asking_read_answers(struct asking *asking)
 {
 	const uint8_t *memory = mmap(NULL, asking->bytes, PROT_READ | PROT_EXEC,
 				     MAP_PRIVATE, asking->file, 0);
@@ -125,13 +125,13 @@ int pm_hits_ask(struct pm_probed_insn *insns, size_t len, struct pm_error *err)
 	if (len == 0)
 		return 0;
 	pm_hits_probes_init(&asking.probes);
-	r = write_instructions(&asking);
+	r = asking_write_instructions(&asking);
 	for (size_t i = 0; i < len && r == 0; i += EVENT_SLOTS_MAX)
-		r = open_probes(&asking, i,
-				len - i < EVENT_SLOTS_MAX ? len - i : EVENT_SLOTS_MAX,
-				&why);
+		r = asking_open_probes(
+			&asking, i, len - i < EVENT_SLOTS_MAX ? len - i : EVENT_SLOTS_MAX,
+			&why);
 	if (r == 0)
-		r = read_answers(&asking);
+		r = asking_read_answers(&asking);
 	return r == 0 ? 0
 		      : pm_error_set(
 				err, r,

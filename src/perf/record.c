@@ -20,7 +20,7 @@
 
 /* ---- ids ------------------------------------------------------------------------------ */
 
-static bool id_equal(const void *table, uint32_t row, const void *key)
+static bool is_event_id_equal(const void *table, uint32_t row, const void *key)
 {
 	const struct pm_event_ids *ids = table;
 	const uint64_t *id = key;
@@ -48,16 +48,18 @@ void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period)
 }
 
 /* The period of the samples of @id if they do not contain it, else 0. */
-static uint64_t unsaid_period(const struct pm_event_ids *ids, uint64_t id)
+static uint64_t period_without_field(const struct pm_event_ids *ids, uint64_t id)
 {
-	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), id_equal, ids, &id);
+	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), is_event_id_equal,
+				     ids, &id);
 
 	return row == PM_INDEX_NONE ? 0 : ids->list.data[row].period;
 }
 
 uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id)
 {
-	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), id_equal, ids, &id);
+	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), is_event_id_equal,
+				     ids, &id);
 
 	return row == PM_INDEX_NONE ? PM_INDEX_NONE : ids->list.data[row].event;
 }
@@ -76,13 +78,13 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-static inline size_t left(const struct cursor *cursor)
+static inline size_t cursor_bytes_left(const struct cursor *cursor)
 {
 	return (size_t)(cursor->end - cursor->at);
 }
 
 /* Unchecked: the caller has verified that the bytes are there. */
-static inline uint64_t word(struct cursor *cursor)
+static inline uint64_t take_word_unchecked(struct cursor *cursor)
 {
 	uint64_t value;
 
@@ -91,7 +93,8 @@ static inline uint64_t word(struct cursor *cursor)
 	return value;
 }
 
-static inline void two_halves(struct cursor *cursor, uint32_t *first, uint32_t *second)
+static inline void take_two_halves(struct cursor *cursor, uint32_t *first,
+				   uint32_t *second)
 {
 	memcpy(first, cursor->at, sizeof(*first));
 	memcpy(second, cursor->at + sizeof(*first), sizeof(*second));
@@ -100,7 +103,7 @@ static inline void two_halves(struct cursor *cursor, uint32_t *first, uint32_t *
 
 /* 8 bytes for each set bit. Counted by hand, because without -mpopcnt the builtin calls
  * libgcc. */
-static inline size_t words_bytes(uint64_t fields)
+static inline size_t bytes_of_words(uint64_t fields)
 {
 	fields -= fields >> 1 & 0x5555555555555555;
 	fields = (fields & 0x3333333333333333) + (fields >> 2 & 0x3333333333333333);
@@ -108,8 +111,8 @@ static inline size_t words_bytes(uint64_t fields)
 	return (size_t)(fields * 0x0101010101010101 >> 56) * sizeof(uint64_t);
 }
 
-static int malformed(const struct perf_event_header *header, const char *what,
-		     struct pm_error *err)
+static int set_malformed_record_error(const struct perf_event_header *header,
+				      const char *what, struct pm_error *err)
 {
 	return pm_error_set(err, -EBADMSG,
 			    "%s outside of a record of type %u and %u bytes", what,
@@ -123,40 +126,40 @@ struct sample_fixed {
 	uint32_t pid, tid, cpu;
 };
 
-static void read_fixed(struct cursor *in, uint64_t type, struct sample_fixed *ret)
+static void sample_read_fixed(struct cursor *in, uint64_t type, struct sample_fixed *ret)
 {
 	uint32_t reserved;
 
 	*ret = (struct sample_fixed){ 0 };
 	if (type & PERF_SAMPLE_IDENTIFIER)
-		ret->identifier = word(in);
+		ret->identifier = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_IP)
-		ret->ip = word(in);
+		ret->ip = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_TID)
-		two_halves(in, &ret->pid, &ret->tid);
+		take_two_halves(in, &ret->pid, &ret->tid);
 	if (type & PERF_SAMPLE_TIME)
-		ret->time = word(in);
+		ret->time = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_ADDR)
-		ret->address = word(in);
+		ret->address = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_ID)
-		ret->id = word(in);
+		ret->id = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_STREAM_ID)
 		in->at += sizeof(uint64_t);
 	if (type & PERF_SAMPLE_CPU)
-		two_halves(in, &ret->cpu, &reserved);
+		take_two_halves(in, &ret->cpu, &reserved);
 	if (type & PERF_SAMPLE_PERIOD)
-		ret->period = word(in);
+		ret->period = take_word_unchecked(in);
 }
 
 /* { u64 nr; u64 ips[nr]; } */
-static bool read_callchain(struct cursor *in, const uint64_t **chain, size_t *len)
+static bool sample_read_callchain(struct cursor *in, const uint64_t **chain, size_t *len)
 {
 	uint64_t nr;
 
-	if (left(in) < sizeof(nr))
+	if (cursor_bytes_left(in) < sizeof(nr))
 		return false;
-	nr = word(in);
-	if (nr > left(in) / sizeof(uint64_t))
+	nr = take_word_unchecked(in);
+	if (nr > cursor_bytes_left(in) / sizeof(uint64_t))
 		return false;
 	/* Aligned, since the record is and all preceding fields are multiples of 8. */
 	*chain = nr > 0 ? (const void *)in->at : NULL;
@@ -170,21 +173,21 @@ static bool read_callchain(struct cursor *in, const uint64_t **chain, size_t *le
  * { u64 value, [time_enabled], [time_running], [id], [lost]; }
  * { u64 nr, [time_enabled], [time_running]; { u64 value, [id], [lost]; } [nr]; }
  */
-static bool read_counts(struct cursor *in, uint64_t format, struct pm_sample *ret)
+static bool sample_read_counts(struct cursor *in, uint64_t format, struct pm_sample *ret)
 {
-	size_t times = words_bytes(format & (PERF_FORMAT_TOTAL_TIME_ENABLED |
-					     PERF_FORMAT_TOTAL_TIME_RUNNING));
+	size_t times = bytes_of_words(format & (PERF_FORMAT_TOTAL_TIME_ENABLED |
+						PERF_FORMAT_TOTAL_TIME_RUNNING));
 	size_t row = sizeof(uint64_t) +
-		     words_bytes(format & (PERF_FORMAT_ID | PERF_FORMAT_LOST));
+		     bytes_of_words(format & (PERF_FORMAT_ID | PERF_FORMAT_LOST));
 	const uint8_t *start = in->at;
 	uint64_t rows = 1;
 
 	if (format & PERF_FORMAT_GROUP) {
-		if (left(in) < sizeof(rows))
+		if (cursor_bytes_left(in) < sizeof(rows))
 			return false;
-		rows = word(in);
+		rows = take_word_unchecked(in);
 	}
-	if (left(in) < times || rows > (left(in) - times) / row)
+	if (cursor_bytes_left(in) < times || rows > (cursor_bytes_left(in) - times) / row)
 		return false;
 	in->at += times + (size_t)rows * row;
 	ret->counts = (const void *)start;
@@ -193,15 +196,15 @@ static bool read_counts(struct cursor *in, uint64_t format, struct pm_sample *re
 }
 
 /* { u32 size; char data[size]; }, padded by the kernel so that both are a multiple of 8 */
-static bool read_raw(struct cursor *in, struct pm_sample *ret)
+static bool sample_read_raw(struct cursor *in, struct pm_sample *ret)
 {
 	uint32_t size;
 
-	if (left(in) < sizeof(size))
+	if (cursor_bytes_left(in) < sizeof(size))
 		return false;
 	memcpy(&size, in->at, sizeof(size));
 	in->at += sizeof(size);
-	if (size > left(in) || (size + sizeof(size)) % 8 != 0)
+	if (size > cursor_bytes_left(in) || (size + sizeof(size)) % 8 != 0)
 		return false;
 	ret->raw = in->at;
 	ret->raw_len = size;
@@ -210,24 +213,25 @@ static bool read_raw(struct cursor *in, struct pm_sample *ret)
 }
 
 /* { u64 nr; [u64 hw_idx;] struct perf_branch_entry entries[nr]; [u64 counters[nr];] } */
-static bool read_branches(struct cursor *in, uint64_t format, struct pm_sample *ret)
+static bool sample_read_branches(struct cursor *in, uint64_t format,
+				 struct pm_sample *ret)
 {
 	size_t entry = sizeof(struct perf_branch_entry);
 	uint64_t nr;
 
 	_Static_assert(sizeof(struct perf_branch_entry) == 24, "of the ABI");
-	if (left(in) < sizeof(nr))
+	if (cursor_bytes_left(in) < sizeof(nr))
 		return false;
-	nr = word(in);
+	nr = take_word_unchecked(in);
 	if (format & PERF_SAMPLE_BRANCH_HW_INDEX) {
-		if (left(in) < sizeof(uint64_t))
+		if (cursor_bytes_left(in) < sizeof(uint64_t))
 			return false;
 		/* The position of the newest entry in the registers is not needed. */
 		in->at += sizeof(uint64_t);
 	}
 	if (format & BRANCH_COUNTERS)
 		entry += sizeof(uint64_t);
-	if (nr > left(in) / entry)
+	if (nr > cursor_bytes_left(in) / entry)
 		return false;
 	ret->branches = nr > 0 ? (const void *)in->at : NULL;
 	ret->branches_len = (size_t)nr;
@@ -236,44 +240,46 @@ static bool read_branches(struct cursor *in, uint64_t format, struct pm_sample *
 }
 
 /* { u64 abi; u64 regs[weight(mask)]; }, without the registers if abi is NONE */
-static bool read_regs(struct cursor *in, uint64_t mask, uint64_t *abi,
-		      const uint64_t **values)
+static bool sample_read_regs(struct cursor *in, uint64_t mask, uint64_t *abi,
+			     const uint64_t **values)
 {
-	if (left(in) < sizeof(*abi))
+	if (cursor_bytes_left(in) < sizeof(*abi))
 		return false;
-	*abi = word(in);
+	*abi = take_word_unchecked(in);
 	*values = (const void *)in->at;
 	if (*abi == PERF_SAMPLE_REGS_ABI_NONE)
 		return true;
-	if (*abi > PERF_SAMPLE_REGS_ABI_64 || left(in) < words_bytes(mask))
+	if (*abi > PERF_SAMPLE_REGS_ABI_64 ||
+	    cursor_bytes_left(in) < bytes_of_words(mask))
 		return false;
-	in->at += words_bytes(mask);
+	in->at += bytes_of_words(mask);
 	return true;
 }
 
 /* { u64 size; char data[size]; u64 dyn_size; }, only the size if it is 0 */
-static bool read_stack(struct cursor *in, struct pm_sample *ret)
+static bool sample_read_stack(struct cursor *in, struct pm_sample *ret)
 {
 	uint64_t size, used;
 
-	if (left(in) < sizeof(size))
+	if (cursor_bytes_left(in) < sizeof(size))
 		return false;
-	size = word(in);
+	size = take_word_unchecked(in);
 	if (size == 0)
 		return true;
-	if (left(in) < sizeof(used) || size > left(in) - sizeof(used))
+	if (cursor_bytes_left(in) < sizeof(used) ||
+	    size > cursor_bytes_left(in) - sizeof(used))
 		return false;
 	ret->stack = in->at;
 	ret->stack_asked = (size_t)size;
 	in->at += size;
-	used = word(in);
+	used = take_word_unchecked(in);
 	ret->stack_len = (size_t)used;
 	return used <= size;
 }
 
-static int decode_sample(const struct perf_event_header *header,
-			 const struct pm_record_layout *layout, struct pm_record *ret,
-			 struct pm_error *err)
+static int record_decode_sample(const struct perf_event_header *header,
+				const struct pm_record_layout *layout,
+				struct pm_record *ret, struct pm_error *err)
 {
 	const uint8_t *start = (const uint8_t *)header;
 	struct cursor in = { start + sizeof(*header), start + header->size };
@@ -288,28 +294,31 @@ static int decode_sample(const struct perf_event_header *header,
 	uint32_t event = 0;
 
 	if (layout->ids && (type & PERF_SAMPLE_IDENTIFIER) &&
-	    left(&in) >= sizeof(uint64_t))
-		period = unsaid_period(layout->ids,
-				       word(&(struct cursor){ in.at, in.end }));
+	    cursor_bytes_left(&in) >= sizeof(uint64_t))
+		period = period_without_field(
+			layout->ids,
+			take_word_unchecked(&(struct cursor){ in.at, in.end }));
 	if (period)
 		type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
-	if (left(&in) < words_bytes(type & FIXED_FIELDS))
-		return malformed(header, "fixed fields", err);
-	read_fixed(&in, type, &fixed);
-	if ((type & PERF_SAMPLE_READ) && !read_counts(&in, layout->read_format, &found))
-		return malformed(header, "counts", err);
-	if ((type & PERF_SAMPLE_CALLCHAIN) && !read_callchain(&in, &chain, &chain_len))
-		return malformed(header, "callchain", err);
-	if ((type & PERF_SAMPLE_RAW) && !read_raw(&in, &found))
-		return malformed(header, "raw data", err);
+	if (cursor_bytes_left(&in) < bytes_of_words(type & FIXED_FIELDS))
+		return set_malformed_record_error(header, "fixed fields", err);
+	sample_read_fixed(&in, type, &fixed);
+	if ((type & PERF_SAMPLE_READ) &&
+	    !sample_read_counts(&in, layout->read_format, &found))
+		return set_malformed_record_error(header, "counts", err);
+	if ((type & PERF_SAMPLE_CALLCHAIN) &&
+	    !sample_read_callchain(&in, &chain, &chain_len))
+		return set_malformed_record_error(header, "callchain", err);
+	if ((type & PERF_SAMPLE_RAW) && !sample_read_raw(&in, &found))
+		return set_malformed_record_error(header, "raw data", err);
 	if ((type & PERF_SAMPLE_BRANCH_STACK) &&
-	    !read_branches(&in, layout->branch_sample_type, &found))
-		return malformed(header, "branches", err);
+	    !sample_read_branches(&in, layout->branch_sample_type, &found))
+		return set_malformed_record_error(header, "branches", err);
 	if ((type & PERF_SAMPLE_REGS_USER) &&
-	    !read_regs(&in, layout->regs_user, &abi, &regs))
-		return malformed(header, "user registers", err);
-	if ((type & PERF_SAMPLE_STACK_USER) && !read_stack(&in, &found))
-		return malformed(header, "user stack", err);
+	    !sample_read_regs(&in, layout->regs_user, &abi, &regs))
+		return set_malformed_record_error(header, "user registers", err);
+	if ((type & PERF_SAMPLE_STACK_USER) && !sample_read_stack(&in, &found))
+		return set_malformed_record_error(header, "user stack", err);
 	if (layout->ids) {
 		event = pm_event_ids_find(layout->ids, type & PERF_SAMPLE_IDENTIFIER
 							       ? fixed.identifier
@@ -354,25 +363,25 @@ static int decode_sample(const struct perf_event_header *header,
 /* ---- other records -------------------------------------------------------------------- */
 
 /* struct sample_id, which is located from the end of the record. */
-static void read_trailer(const uint8_t *end, const struct pm_record_layout *layout,
-			 struct pm_record *ret)
+static void record_read_trailer(const uint8_t *end, const struct pm_record_layout *layout,
+				struct pm_record *ret)
 {
 	uint64_t type = layout->sample_type, id = 0;
-	struct cursor in = { end - words_bytes(type & TRAILER_FIELDS), end };
+	struct cursor in = { end - bytes_of_words(type & TRAILER_FIELDS), end };
 	uint32_t reserved;
 
 	if (type & PERF_SAMPLE_TID)
-		two_halves(&in, &ret->pid, &ret->tid);
+		take_two_halves(&in, &ret->pid, &ret->tid);
 	if (type & PERF_SAMPLE_TIME)
-		ret->time = word(&in);
+		ret->time = take_word_unchecked(&in);
 	if (type & PERF_SAMPLE_ID)
-		id = word(&in);
+		id = take_word_unchecked(&in);
 	if (type & PERF_SAMPLE_STREAM_ID)
 		in.at += sizeof(uint64_t);
 	if (type & PERF_SAMPLE_CPU)
-		two_halves(&in, &ret->cpu, &reserved);
+		take_two_halves(&in, &ret->cpu, &reserved);
 	if (type & PERF_SAMPLE_IDENTIFIER)
-		id = word(&in);
+		id = take_word_unchecked(&in);
 	if (layout->ids) {
 		uint32_t event = pm_event_ids_find(layout->ids, id);
 
@@ -381,27 +390,27 @@ static void read_trailer(const uint8_t *end, const struct pm_record_layout *layo
 }
 
 /* The NUL-terminated text at the cursor, or NULL. */
-static const char *text(const struct cursor *in)
+static const char *find_text_at_cursor(const struct cursor *in)
 {
-	return memchr(in->at, '\0', left(in)) ? (const char *)in->at : NULL;
+	return memchr(in->at, '\0', cursor_bytes_left(in)) ? (const char *)in->at : NULL;
 }
 
 /* { u32 pid, tid; u64 addr, len, pgoff; char filename[]; } */
-static bool read_mmap(struct cursor *in, struct pm_record *ret)
+static bool record_read_mmap(struct cursor *in, struct pm_record *ret)
 {
 	struct pm_mmap_record *mmap = &ret->mmap;
 
-	if (left(in) < 4 * sizeof(uint64_t))
+	if (cursor_bytes_left(in) < 4 * sizeof(uint64_t))
 		return false;
-	two_halves(in, &ret->pid, &ret->tid);
-	mmap->start = word(in);
-	mmap->len = word(in);
-	mmap->pgoff = word(in);
+	take_two_halves(in, &ret->pid, &ret->tid);
+	mmap->start = take_word_unchecked(in);
+	mmap->len = take_word_unchecked(in);
+	mmap->pgoff = take_word_unchecked(in);
 	/* The record has no protection. Without MMAP_DATA only executable mappings are
 	 * reported. */
 	mmap->prot = ret->misc & PERF_RECORD_MISC_MMAP_DATA ? PROT_READ
 							    : PROT_READ | PROT_EXEC;
-	mmap->path = text(in);
+	mmap->path = find_text_at_cursor(in);
 	return mmap->path != NULL;
 }
 
@@ -415,75 +424,75 @@ static bool read_mmap(struct cursor *in, struct pm_record *ret)
  * program. Likewise, if our events requested build-ids, other programs would read a
  * device as a build-id. perf 6.1 aborts then.
  */
-static bool read_mmap2(struct cursor *in, struct pm_record *ret)
+static bool record_read_mmap2(struct cursor *in, struct pm_record *ret)
 {
 	struct pm_mmap_record *mmap = &ret->mmap;
 	uint32_t flags;
 
-	if (left(in) < 8 * sizeof(uint64_t))
+	if (cursor_bytes_left(in) < 8 * sizeof(uint64_t))
 		return false;
-	two_halves(in, &ret->pid, &ret->tid);
-	mmap->start = word(in);
-	mmap->len = word(in);
-	mmap->pgoff = word(in);
-	two_halves(in, &mmap->major, &mmap->minor);
-	mmap->inode = word(in);
-	mmap->inode_generation = word(in);
+	take_two_halves(in, &ret->pid, &ret->tid);
+	mmap->start = take_word_unchecked(in);
+	mmap->len = take_word_unchecked(in);
+	mmap->pgoff = take_word_unchecked(in);
+	take_two_halves(in, &mmap->major, &mmap->minor);
+	mmap->inode = take_word_unchecked(in);
+	mmap->inode_generation = take_word_unchecked(in);
 	mmap->identified = true;
-	two_halves(in, &mmap->prot, &flags);
-	mmap->path = text(in);
+	take_two_halves(in, &mmap->prot, &flags);
+	mmap->path = find_text_at_cursor(in);
 	return mmap->path != NULL;
 }
 
 /* { u32 pid, tid; char comm[]; } */
-static bool read_comm(struct cursor *in, struct pm_record *ret)
+static bool record_read_comm(struct cursor *in, struct pm_record *ret)
 {
-	if (left(in) < sizeof(uint64_t))
+	if (cursor_bytes_left(in) < sizeof(uint64_t))
 		return false;
-	two_halves(in, &ret->pid, &ret->tid);
+	take_two_halves(in, &ret->pid, &ret->tid);
 	ret->comm.exec = ret->misc & PERF_RECORD_MISC_COMM_EXEC;
-	ret->comm.name = text(in);
+	ret->comm.name = find_text_at_cursor(in);
 	return ret->comm.name != NULL;
 }
 
 /* { u32 pid, ppid; u32 tid, ptid; u64 time; } */
-static bool read_task(struct cursor *in, struct pm_record *ret)
+static bool record_read_task(struct cursor *in, struct pm_record *ret)
 {
-	if (left(in) < 3 * sizeof(uint64_t))
+	if (cursor_bytes_left(in) < 3 * sizeof(uint64_t))
 		return false;
-	two_halves(in, &ret->pid, &ret->fork.parent_pid);
-	two_halves(in, &ret->tid, &ret->fork.parent_tid);
+	take_two_halves(in, &ret->pid, &ret->fork.parent_pid);
+	take_two_halves(in, &ret->tid, &ret->fork.parent_tid);
 	return true;
 }
 
 /* LOST: { u64 id, lost; }, LOST_SAMPLES: { u64 lost; } */
-static bool read_lost(struct cursor *in, struct pm_record *ret)
+static bool record_read_lost(struct cursor *in, struct pm_record *ret)
 {
 	if (ret->type == PERF_RECORD_LOST) {
-		if (left(in) < 2 * sizeof(uint64_t))
+		if (cursor_bytes_left(in) < 2 * sizeof(uint64_t))
 			return false;
 		in->at += sizeof(uint64_t);
 	}
-	if (left(in) < sizeof(uint64_t))
+	if (cursor_bytes_left(in) < sizeof(uint64_t))
 		return false;
-	ret->lost = word(in);
+	ret->lost = take_word_unchecked(in);
 	return true;
 }
 
 /* { u32 pid, tid; struct read_format values; }, of one event with both times. */
-static bool read_ended(struct cursor *in, const struct pm_record_layout *layout,
-		       struct pm_record *ret)
+static bool record_read_ended(struct cursor *in, const struct pm_record_layout *layout,
+			      struct pm_record *ret)
 {
 	uint64_t times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 
 	if ((layout->read_format & (times | PERF_FORMAT_GROUP)) != times)
 		return true;
-	if (left(in) < 4 * sizeof(uint64_t))
+	if (cursor_bytes_left(in) < 4 * sizeof(uint64_t))
 		return false;
-	two_halves(in, &ret->pid, &ret->tid);
-	ret->read.value = word(in);
-	ret->read.enabled_ns = word(in);
-	ret->read.running_ns = word(in);
+	take_two_halves(in, &ret->pid, &ret->tid);
+	ret->read.value = take_word_unchecked(in);
+	ret->read.enabled_ns = take_word_unchecked(in);
+	ret->read.running_ns = take_word_unchecked(in);
 	return true;
 }
 
@@ -492,34 +501,34 @@ static bool read_ended(struct cursor *in, const struct pm_record_layout *layout,
  * moments the task itself is current. This also holds for the CPU_WIDE form, whose body {
  * u32 next_prev_pid, next_prev_tid; } is about the other task.
  */
-static void read_switch(struct pm_record *ret)
+static void record_read_switch(struct pm_record *ret)
 {
 	ret->switched.out = ret->misc & PERF_RECORD_MISC_SWITCH_OUT;
 	ret->switched.preempted =
 		ret->switched.out && (ret->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
 }
 
-static bool read_body(struct cursor *in, const struct pm_record_layout *layout,
-		      struct pm_record *ret)
+static bool record_read_body(struct cursor *in, const struct pm_record_layout *layout,
+			     struct pm_record *ret)
 {
 	switch (ret->type) {
 	case PERF_RECORD_MMAP:
-		return read_mmap(in, ret);
+		return record_read_mmap(in, ret);
 	case PERF_RECORD_MMAP2:
-		return read_mmap2(in, ret);
+		return record_read_mmap2(in, ret);
 	case PERF_RECORD_COMM:
-		return read_comm(in, ret);
+		return record_read_comm(in, ret);
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
-		return read_task(in, ret);
+		return record_read_task(in, ret);
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
-		return read_lost(in, ret);
+		return record_read_lost(in, ret);
 	case PERF_RECORD_READ:
-		return read_ended(in, layout, ret);
+		return record_read_ended(in, layout, ret);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
-		read_switch(ret);
+		record_read_switch(ret);
 		return true;
 	default: /* THROTTLE and similar: header and trailer are complete */
 		return true;
@@ -531,25 +540,25 @@ int pm_record_decode(const struct perf_event_header *header,
 		     struct pm_error *err)
 {
 	const uint8_t *start = (const uint8_t *)header;
-	size_t trailer = words_bytes(layout->sample_type & TRAILER_FIELDS);
+	size_t trailer = bytes_of_words(layout->sample_type & TRAILER_FIELDS);
 	struct pm_record record;
 	struct cursor in;
 
 	if (header->size < sizeof(*header))
-		return malformed(header, "header", err);
+		return set_malformed_record_error(header, "header", err);
 	if (header->type == PERF_RECORD_SAMPLE)
-		return decode_sample(header, layout, ret, err);
+		return record_decode_sample(header, layout, ret, err);
 	if (header->size < sizeof(*header) + trailer)
-		return malformed(header, "sample id", err);
+		return set_malformed_record_error(header, "sample id", err);
 	memset(&record, 0, sizeof(record));
 	record.type = header->type;
 	record.misc = header->misc;
 	/* The trailer first: its pid is the running task. The body then sets the task
 	 * that the record is about. */
-	read_trailer(start + header->size, layout, &record);
+	record_read_trailer(start + header->size, layout, &record);
 	in = (struct cursor){ start + sizeof(*header), start + header->size - trailer };
-	if (!read_body(&in, layout, &record))
-		return malformed(header, "body", err);
+	if (!record_read_body(&in, layout, &record))
+		return set_malformed_record_error(header, "body", err);
 	*ret = record;
 	return 0;
 }
@@ -564,10 +573,11 @@ bool pm_record_time(const struct perf_event_header *header,
 		return false;
 	if (header->type == PERF_RECORD_SAMPLE) {
 		offset = sizeof(*header) +
-			 words_bytes(type & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
-					     PERF_SAMPLE_TID));
+			 bytes_of_words(type & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
+						PERF_SAMPLE_TID));
 	} else {
-		size_t from_end = words_bytes(type & TRAILER_FIELDS & ~PERF_SAMPLE_TID);
+		size_t from_end =
+			bytes_of_words(type & TRAILER_FIELDS & ~PERF_SAMPLE_TID);
 
 		if (header->size < sizeof(*header) + from_end)
 			return false;

@@ -25,8 +25,8 @@ static inline void store_data_tail(struct perf_event_mmap_page *page, uint64_t t
 	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-static int map(struct pm_ring *ring, int fd, size_t data_pages, int prot,
-	       struct pm_error *err)
+static int map_ring_pages(struct pm_ring *ring, int fd, size_t data_pages, int prot,
+			  struct pm_error *err)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	size_t map_bytes;
@@ -57,14 +57,14 @@ static int map(struct pm_ring *ring, int fd, size_t data_pages, int prot,
 
 int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error *err)
 {
-	return map(ring, fd, data_pages, PROT_READ | PROT_WRITE, err);
+	return map_ring_pages(ring, fd, data_pages, PROT_READ | PROT_WRITE, err);
 }
 
 /* Without PROT_WRITE the kernel ignores data_tail and overwrites (perf_mmap()). */
 int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
 			 struct pm_error *err)
 {
-	int r = map(ring, fd, data_pages, PROT_READ, err);
+	int r = map_ring_pages(ring, fd, data_pages, PROT_READ, err);
 
 	if (r == 0)
 		ring->backward = true;
@@ -86,7 +86,8 @@ void pm_ring_refresh(struct pm_ring *ring)
 		ring->head = load_data_head(ring->base);
 }
 
-static const struct perf_event_header *header_at(const struct pm_ring *ring, uint64_t at)
+static const struct perf_event_header *ring_header_at(const struct pm_ring *ring,
+						      uint64_t at)
 {
 	return (const void *)(ring->data + (at & (ring->data_bytes - 1)));
 }
@@ -95,7 +96,7 @@ static const struct perf_event_header *header_at(const struct pm_ring *ring, uin
  * The newest record is at `head`, followed by the older ones. The chain ends where the
  * last reading started or, if that has been overwritten, with the last complete record.
  */
-static int find_starts(struct pm_ring *ring, struct pm_error *err)
+static int ring_find_starts(struct pm_ring *ring, struct pm_error *err)
 {
 	uint64_t there = ring->tail - ring->head, at = 0;
 	bool cut = there > ring->data_bytes;
@@ -108,7 +109,7 @@ static int find_starts(struct pm_ring *ring, struct pm_error *err)
 	if (cut)
 		there = ring->data_bytes;
 	for (; there - at >= sizeof(struct perf_event_header); at += size) {
-		size = header_at(ring, ring->head + at)->size;
+		size = ring_header_at(ring, ring->head + at)->size;
 		if (size < sizeof(struct perf_event_header) || size % 8 != 0)
 			return pm_error_set(err, -EBADMSG,
 					    "a record of %zu bytes in a backward ring",
@@ -136,11 +137,12 @@ int pm_ring_stop(struct pm_ring *ring, bool stop, struct pm_error *err)
 		return 0;
 	}
 	ring->head = load_data_head(ring->base);
-	return find_starts(ring, err);
+	return ring_find_starts(ring, err);
 }
 
 /* Copies a record that wraps to `scratch`. @size bytes must be available. */
-static int unwrap(struct pm_ring *ring, size_t offset, size_t size, struct pm_error *err)
+static int ring_unwrap_record(struct pm_ring *ring, size_t offset, size_t size,
+			      struct pm_error *err)
 {
 	size_t first = ring->data_bytes - offset;
 
@@ -155,14 +157,14 @@ static int unwrap(struct pm_ring *ring, size_t offset, size_t size, struct pm_er
 	return 0;
 }
 
-static int give(struct pm_ring *ring, uint64_t at, const struct perf_event_header **ret,
-		struct pm_error *err)
+static int ring_give_record(struct pm_ring *ring, uint64_t at,
+			    const struct perf_event_header **ret, struct pm_error *err)
 {
 	size_t offset = at & (ring->data_bytes - 1);
-	const struct perf_event_header *header = header_at(ring, at);
+	const struct perf_event_header *header = ring_header_at(ring, at);
 
 	if (header->size > ring->data_bytes - offset) {
-		int r = unwrap(ring, offset, header->size, err);
+		int r = ring_unwrap_record(ring, offset, header->size, err);
 
 		if (r < 0)
 			return r;
@@ -181,8 +183,9 @@ int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 	if (ring->backward) {
 		size_t left = ring->starts.len;
 
-		return left > 0 ? give(ring, ring->head + ring->starts.data[left - 1],
-				       ret, err)
+		return left > 0 ? ring_give_record(
+					  ring, ring->head + ring->starts.data[left - 1],
+					  ret, err)
 				: 0;
 	}
 	if (available == 0)
@@ -196,12 +199,12 @@ int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 			"head %llu and tail %llu do not fit a ring of %zu bytes",
 			(unsigned long long)ring->head, (unsigned long long)ring->tail,
 			ring->data_bytes);
-	size = header_at(ring, ring->tail)->size;
+	size = ring_header_at(ring, ring->tail)->size;
 	if (size < sizeof(**ret) || size % 8 != 0 || size > available)
 		return pm_error_set(err, -EBADMSG,
 				    "a record of %zu bytes where %llu are there", size,
 				    (unsigned long long)available);
-	return give(ring, ring->tail, ret, err);
+	return ring_give_record(ring, ring->tail, ret, err);
 }
 
 void pm_ring_consume(struct pm_ring *ring)
@@ -209,7 +212,7 @@ void pm_ring_consume(struct pm_ring *ring)
 	if (ring->backward)
 		ring->starts.len--;
 	else
-		ring->tail += header_at(ring, ring->tail)->size;
+		ring->tail += ring_header_at(ring, ring->tail)->size;
 }
 
 void pm_ring_publish(struct pm_ring *ring)

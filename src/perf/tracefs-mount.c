@@ -24,7 +24,7 @@
 #define MOUNT_ATTR_NOEXEC 8
 #endif
 
-static int open_dir(const char *path)
+static int open_tracefs_folder(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -32,14 +32,14 @@ static int open_dir(const char *path)
 }
 
 /* Opens a mounted tracefs that contains events; an unmounted mount point is empty. */
-static int open_mounted(bool writable)
+static int open_mounted_tracefs(bool writable)
 {
 	static const char *const places[] = { "/sys/kernel/tracing",
 					      "/sys/kernel/debug/tracing" };
 	int why = -ENOENT;
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
-		int fd PM_AUTO_CLOSE = open_dir(places[i]);
+		int fd PM_AUTO_CLOSE = open_tracefs_folder(places[i]);
 
 		/* Check the effective ids, which may permit more than the user's own. */
 		if (fd >= 0 && faccessat(fd, writable ? "uprobe_events" : "events",
@@ -53,7 +53,7 @@ static int open_mounted(bool writable)
 
 /* Creates a mount that is attached nowhere and lasts as long as its descriptor
  * (fsmount(2), Linux 5.2). */
-static int mount_detached(bool writable)
+static int mount_detached_tracefs(bool writable)
 {
 #ifdef SYS_fsmount
 	int context PM_AUTO_CLOSE = (int)syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC);
@@ -78,7 +78,7 @@ const char *pm_tracefs_own(void)
 	int fd;
 
 	if (path[0] == '\0') {
-		fd = mount_detached(false);
+		fd = mount_detached_tracefs(false);
 		if (fd < 0)
 			return NULL;
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -86,22 +86,22 @@ const char *pm_tracefs_own(void)
 	return path;
 }
 
-static int open_root(bool writable)
+static int open_tracefs_root(bool writable)
 {
-	int fd = open_mounted(writable), detached;
+	int fd = open_mounted_tracefs(writable), detached;
 
 	if (fd >= 0)
 		return fd;
-	detached = mount_detached(writable);
+	detached = mount_detached_tracefs(writable);
 	return detached >= 0 ? detached : fd;
 }
 
 int pm_tracefs_open(void)
 {
-	return open_root(false);
+	return open_tracefs_root(false);
 }
 
 int pm_tracefs_open_writable(void)
 {
-	return open_root(true);
+	return open_tracefs_root(true);
 }

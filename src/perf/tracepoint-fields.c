@@ -67,8 +67,8 @@ void pm_tracepoint_free(struct pm_tracepoint *tracepoint)
 
 /* ---- descriptions -------------------------------------------------------------------- */
 
-static int add_field(struct pm_tracepoint *tracepoint, const char *name,
-		     const struct field *like)
+static int tracepoint_add_field(struct pm_tracepoint *tracepoint, const char *name,
+				const struct field *like)
 {
 	struct field field = *like;
 
@@ -88,7 +88,7 @@ static bool is_char(const char *type)
 	       !strstr(type, "uchar") && !strchr(type, '*');
 }
 
-static enum shape shape_of(const struct tep_format_field *format, uint32_t *element)
+static enum shape shape_of_field(const struct tep_format_field *format, uint32_t *element)
 {
 	if (!(format->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC))) {
 		if (format->size == 1 || format->size == 2 || format->size == 4 ||
@@ -105,8 +105,8 @@ static enum shape shape_of(const struct tep_format_field *format, uint32_t *elem
 }
 
 /* Returns 1 if the field was added, 0 if it cannot be decoded, or a negative errno. */
-static int take_field(struct pm_tracepoint *tracepoint,
-		      const struct tep_format_field *format)
+static int tracepoint_take_field(struct pm_tracepoint *tracepoint,
+				 const struct tep_format_field *format)
 {
 	struct field field = {
 		.is_signed = format->flags & TEP_FIELD_IS_SIGNED,
@@ -125,18 +125,18 @@ static int take_field(struct pm_tracepoint *tracepoint,
 		field.is_signed = false;
 	field.offset = (uint32_t)format->offset;
 	field.size = (uint32_t)format->size;
-	field.shape = shape_of(format, &field.element);
+	field.shape = shape_of_field(format, &field.element);
 	if (!field.dynamic && field.shape != SHAPE_NUMBER)
 		tracepoint->static_bytes += field.size;
 	if (tracepoint->static_bytes > FIELD_BYTES_MAX ||
 	    tracepoint->fields.len >= FIELDS_MAX)
 		return -EBADMSG;
-	r = add_field(tracepoint, format->name, &field);
+	r = tracepoint_add_field(tracepoint, format->name, &field);
 	return r < 0 ? r : 1;
 }
 
 /* Drops the print format, which is not needed and takes longest to parse. */
-static int without_print(const char *format, size_t len, struct pm_str *ret)
+static int drop_print_format(const char *format, size_t len, struct pm_str *ret)
 {
 	const char *print = memmem(format, len, "\nprint fmt:", 11);
 
@@ -145,8 +145,9 @@ static int without_print(const char *format, size_t len, struct pm_str *ret)
 	return ret->failed ? -ENOMEM : 0;
 }
 
-static int read_format(struct pm_tracepoint *tracepoint, struct tep_handle *tep,
-		       const char *system, const struct pm_str *text)
+static int tracepoint_read_format(struct pm_tracepoint *tracepoint,
+				  struct tep_handle *tep, const char *system,
+				  const struct pm_str *text)
 {
 	struct tep_event *event = NULL; /* owned by @tep */
 	int r = 0;
@@ -156,7 +157,7 @@ static int read_format(struct pm_tracepoint *tracepoint, struct tep_handle *tep,
 		return -EBADMSG;
 	for (const struct tep_format_field *at = event->format.fields; at && r >= 0;
 	     at = at->next)
-		r = take_field(tracepoint, at);
+		r = tracepoint_take_field(tracepoint, at);
 	return r < 0 ? r : 0;
 }
 
@@ -171,10 +172,10 @@ int pm_tracepoint_parse(struct pm_tracepoint **ret, const char *system, uint32_t
 	tep_set_loglevel(TEP_LOG_NONE); /* libraries never print */
 	if (tracepoint && tep) {
 		tep_set_long_size(tep, sizeof(long));
-		r = without_print(format, len, &text);
+		r = drop_print_format(format, len, &text);
 	}
 	if (r == 0)
-		r = read_format(tracepoint, tep, system, &text);
+		r = tracepoint_read_format(tracepoint, tep, system, &text);
 	tep_free(tep);
 	if (r < 0) {
 		pm_tracepoint_free(tracepoint);
@@ -188,8 +189,8 @@ int pm_tracepoint_parse(struct pm_tracepoint **ret, const char *system, uint32_t
 	return 0;
 }
 
-static int of_probe(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
-		    struct pm_error *err)
+static int fields_of_probe(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+			   struct pm_error *err)
 {
 	static const char *const on_entry[] = { "ip", NULL };
 	static const char *const on_return[] = { "func", "ret_ip", NULL };
@@ -200,7 +201,7 @@ static int of_probe(struct pm_tracepoint **ret, const struct pm_event_spec *spec
 	for (const char *const *name = spec->config & RETURN_PROBE_BIT ? on_return
 								       : on_entry;
 	     *name && r == 0; name++) {
-		r = add_field(tracepoint, *name, &field);
+		r = tracepoint_add_field(tracepoint, *name, &field);
 		field.offset += field.size;
 	}
 	if (r < 0) {
@@ -221,7 +222,7 @@ int pm_tracepoint_new(struct pm_tracepoint **ret, const struct pm_event_spec *sp
 	int r;
 
 	if (spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE)
-		return of_probe(ret, spec, err);
+		return fields_of_probe(ret, spec, err);
 	if (spec->kind != PM_EVENT_TRACEPOINT || !colon ||
 	    (size_t)(colon - spec->name) >= sizeof(system))
 		return pm_error_set(err, -EINVAL, "\"%s\" is no tracepoint", spec->name);
@@ -272,7 +273,7 @@ int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
 /* ---- values ---------------------------------------------------------------------------- */
 
 /* An unsigned number of @size bytes: 1, 2, 4 or 8. */
-static uint64_t number_at(const uint8_t *at, uint32_t size)
+static uint64_t read_number_of_size(const uint8_t *at, uint32_t size)
 {
 	uint64_t u64;
 	uint32_t u32;
@@ -293,29 +294,30 @@ static uint64_t number_at(const uint8_t *at, uint32_t size)
 	}
 }
 
-static int64_t extended(uint64_t value, uint32_t size)
+static int64_t extend_sign(uint64_t value, uint32_t size)
 {
 	unsigned int shift = 64 - 8 * size;
 
 	return (int64_t)(value << shift) >> shift;
 }
 
-static void put_numbers(struct pm_str *out, const struct field *field, const uint8_t *at,
-			size_t len)
+static void field_put_numbers(struct pm_str *out, const struct field *field,
+			      const uint8_t *at, size_t len)
 {
 	for (size_t i = 0; i + field->element <= len; i += field->element) {
-		uint64_t value = number_at(at + i, field->element);
+		uint64_t value = read_number_of_size(at + i, field->element);
 
 		if (i > 0)
 			pm_str_putc(out, ',');
 		if (field->is_signed)
-			pm_str_printf(out, "%" PRId64, extended(value, field->element));
+			pm_str_printf(out, "%" PRId64,
+				      extend_sign(value, field->element));
 		else
 			pm_str_u64(out, value);
 	}
 }
 
-static void put_hex(struct pm_str *out, const uint8_t *at, size_t len)
+static void field_put_hex(struct pm_str *out, const uint8_t *at, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -326,24 +328,24 @@ static void put_hex(struct pm_str *out, const uint8_t *at, size_t len)
 }
 
 /* Returns the text's position in @out. */
-static const char *put_text(struct pm_str *out, const struct field *field,
-			    const uint8_t *at, size_t len)
+static const char *field_put_text(struct pm_str *out, const struct field *field,
+				  const uint8_t *at, size_t len)
 {
 	size_t begin = out->len;
 
 	if (field->shape == SHAPE_TEXT)
 		pm_str_append(out, (const char *)at, strnlen((const char *)at, len));
 	else if (field->shape == SHAPE_NUMBERS)
-		put_numbers(out, field, at, len);
+		field_put_numbers(out, field, at, len);
 	else
-		put_hex(out, at, len);
+		field_put_hex(out, at, len);
 	pm_str_append(out, "", 1); /* include the NUL */
 	return out->data + begin;
 }
 
 /* Finds the bytes of a field; false if they are not all in the record. */
-static bool locate(const struct field *field, const uint8_t *raw, size_t raw_len,
-		   size_t *at, size_t *len)
+static bool field_find_bytes(const struct field *field, const uint8_t *raw,
+			     size_t raw_len, size_t *at, size_t *len)
 {
 	uint64_t where;
 
@@ -353,7 +355,7 @@ static bool locate(const struct field *field, const uint8_t *raw, size_t raw_len
 		return false;
 	if (!field->dynamic)
 		return true;
-	where = number_at(raw + *at, sizeof(uint32_t));
+	where = read_number_of_size(raw + *at, sizeof(uint32_t));
 	*at = (where & 0xffff) + (field->relative ? field->offset + field->size : 0);
 	*len = where >> 16;
 	return *at <= raw_len && *len <= raw_len - *at;
@@ -368,7 +370,7 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 	pm_str_clear(&ret->texts);
 	if (raw_len < sizeof(uint16_t) || raw_len > FIELD_BYTES_MAX ||
 	    (tracepoint->id_known &&
-	     number_at(raw, sizeof(uint16_t)) != (tracepoint->id & 0xffff)))
+	     read_number_of_size(raw, sizeof(uint16_t)) != (tracepoint->id & 0xffff)))
 		return -EBADMSG;
 	/* Reserve everything at once, so that no text moves. */
 	if (pm_vec_reserve(&ret->list, fields) < 0 ||
@@ -381,7 +383,7 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 		struct pm_event_field *out = &ret->list.data[i];
 		size_t at, len;
 
-		if (!locate(field, raw, raw_len, &at, &len))
+		if (!field_find_bytes(field, raw, raw_len, &at, &len))
 			return -EBADMSG;
 		/* Real arrays follow each other; only forged ones share bytes. */
 		dynamic_bytes += field->dynamic ? len : 0;
@@ -390,14 +392,14 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 		out->name = field->name;
 		if (field->shape != SHAPE_NUMBER) {
 			out->kind = PM_EVENT_FIELD_TEXT;
-			out->text = put_text(&ret->texts, field, raw + at, len);
+			out->text = field_put_text(&ret->texts, field, raw + at, len);
 			continue;
 		}
 		out->kind = field->is_signed ? PM_EVENT_FIELD_SIGNED
 					     : PM_EVENT_FIELD_UNSIGNED;
-		out->number = number_at(raw + at, field->size);
+		out->number = read_number_of_size(raw + at, field->size);
 		if (field->is_signed)
-			out->negative_too = extended(out->number, field->size);
+			out->negative_too = extend_sign(out->number, field->size);
 	}
 	if (ret->texts.failed)
 		return -ENOMEM;

@@ -23,7 +23,7 @@ enum {
 
 /* ---- tracefs ------------------------------------------------------------------------- */
 
-static int unreadable(const char *root, struct pm_error *err)
+static int set_tracefs_unreadable_error(const char *root, struct pm_error *err)
 {
 	struct stat st;
 	unsigned int mode = stat(root, &st) == 0 ? st.st_mode & 07777 : 0;
@@ -60,7 +60,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 		closed = places[i];
 	}
 	if (closed)
-		return unreadable(closed, err);
+		return set_tracefs_unreadable_error(closed, err);
 	own = pm_tracefs_own();
 	if (own) {
 		*ret = own;
@@ -74,7 +74,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 	return -ENOENT;
 }
 
-static int read_all(int fd, size_t max, struct pm_str *ret)
+static int read_tracefs_file(int fd, size_t max, struct pm_str *ret)
 {
 	char chunk[4096];
 
@@ -106,9 +106,9 @@ int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_st
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", root, file) >= sizeof(path))
 		return pm_error_set(err, -ENAMETOOLONG, "the name is too long");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	r = fd < 0 ? -errno : read_all(fd, max, &text);
+	r = fd < 0 ? -errno : read_tracefs_file(fd, max, &text);
 	if (r == -EACCES)
-		return unreadable(root, err);
+		return set_tracefs_unreadable_error(root, err);
 	if (r < 0) {
 		if (r == -EFBIG)
 			pm_error_set(err, r, "has more than %zu bytes", max);
@@ -131,14 +131,14 @@ void pm_tracepoint_names_release(struct pm_tracepoint_names *names)
 	pm_vec_release(&names->list);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_tracepoint_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Whether the text is one component of a path that cannot be misread as something
  * else. */
-static bool good_part(const char *part, size_t len)
+static bool is_good_path_part(const char *part, size_t len)
 {
 	if (len == 0 || len >= PM_TRACEPOINT_NAME_MAX || part[0] == '.')
 		return false;
@@ -149,12 +149,12 @@ static bool good_part(const char *part, size_t len)
 	return true;
 }
 
-static bool good_name(const char *line, size_t len)
+static bool is_good_tracepoint_name(const char *line, size_t len)
 {
 	const char *colon = memchr(line, ':', len);
 
-	return colon && good_part(line, (size_t)(colon - line)) &&
-	       good_part(colon + 1, len - (size_t)(colon - line) - 1);
+	return colon && is_good_path_part(line, (size_t)(colon - line)) &&
+	       is_good_path_part(colon + 1, len - (size_t)(colon - line) - 1);
 }
 
 int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *ret,
@@ -171,13 +171,14 @@ int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *re
 		char *next = line + len + (line[len] != '\0');
 
 		line[len] = '\0';
-		if (good_name(line, len) && pm_vec_push(&names.list, line) < 0)
+		if (is_good_tracepoint_name(line, len) &&
+		    pm_vec_push(&names.list, line) < 0)
 			return pm_error_no_memory(err);
 		line = next;
 	}
 	if (names.list.len > 0)
 		qsort(names.list.data, names.list.len, sizeof(names.list.data[0]),
-		      by_name);
+		      compare_tracepoint_names);
 	pm_tracepoint_names_release(ret);
 	*ret = names;
 	names = (struct pm_tracepoint_names){ 0 };
@@ -195,7 +196,8 @@ int pm_tracepoint_names_read(struct pm_tracepoint_names *ret, struct pm_error *e
 /* ---- unknown names -------------------------------------------------------------------- */
 
 /* The distance of the names; SIZE_MAX: not similar. */
-static size_t nearness(const char *system, const char *name, const char *candidate)
+static size_t nearness_of_tracepoint(const char *system, const char *name,
+				     const char *candidate)
 {
 	const char *other = strchr(candidate, ':') + 1;
 	char whole[2 * PM_TRACEPOINT_NAME_MAX];
@@ -214,14 +216,16 @@ static size_t nearness(const char *system, const char *name, const char *candida
 	return distance <= len / 3 ? distance : SIZE_MAX;
 }
 
-static void near_names(const struct pm_tracepoint_names *names, const char *system,
-		       const char *name, struct pm_str *ret)
+static void list_near_tracepoints(const struct pm_tracepoint_names *names,
+				  const char *system, const char *name,
+				  struct pm_str *ret)
 {
 	const char *near[NEAR_MAX];
 	size_t score[NEAR_MAX], len = 0;
 
 	for (size_t i = 0; i < names->list.len; i++) {
-		size_t this = nearness(system, name, names->list.data[i]), at = len;
+		size_t this = nearness_of_tracepoint(system, name, names->list.data[i]),
+		       at = len;
 
 		while (at > 0 && score[at - 1] > this)
 			at--;
@@ -240,7 +244,7 @@ static void near_names(const struct pm_tracepoint_names *names, const char *syst
 		pm_str_printf(ret, "%s%s", i ? ", " : "", near[i]);
 }
 
-static bool has_system(const struct pm_tracepoint_names *names, const char *system)
+static bool is_system_known(const struct pm_tracepoint_names *names, const char *system)
 {
 	size_t len = strlen(system);
 
@@ -251,8 +255,8 @@ static bool has_system(const struct pm_tracepoint_names *names, const char *syst
 	return false;
 }
 
-static int unknown(const char *root, const char *system, const char *name,
-		   struct pm_error *err)
+static int set_unknown_tracepoint_error(const char *root, const char *system,
+					const char *name, struct pm_error *err)
 {
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
 	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
@@ -261,12 +265,12 @@ static int unknown(const char *root, const char *system, const char *name,
 
 	if (r < 0)
 		return r;
-	near_names(&names, system, name, &near);
+	list_near_tracepoints(&names, system, name, &near);
 	pm_error_set(err, -EINVAL, "%s \"%s:%s\"%s%s",
 		     glob ? "no tracepoint matches" : "unknown tracepoint", system, name,
 		     near.len > 0 && !near.failed ? "; near names: " : "",
 		     near.len > 0 && !near.failed ? near.data : "");
-	if (has_system(&names, system))
+	if (is_system_known(&names, system))
 		pm_error_fix(err, "pmrec --list tracepoint '%s:*'", system);
 	else
 		pm_error_fix(err, "pmrec --list tracepoint");
@@ -275,8 +279,8 @@ static int unknown(const char *root, const char *system, const char *name,
 
 /* ---- from names to specs ---------------------------------------------------------------- */
 
-static int read_id(const char *root, const char *system, const char *name, uint64_t *ret,
-		   struct pm_error *err)
+static int read_tracepoint_id(const char *root, const char *system, const char *name,
+			      uint64_t *ret, struct pm_error *err)
 {
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	char file[2 * PM_TRACEPOINT_NAME_MAX + 16];
@@ -297,12 +301,12 @@ static int read_id(const char *root, const char *system, const char *name, uint6
 	return 0;
 }
 
-static int add(const char *root, const char *system, const char *name,
-	       const struct pm_event_spec *like, struct pm_event_specs *ret,
-	       struct pm_error *err)
+static int add_tracepoint_spec(const char *root, const char *system, const char *name,
+			       const struct pm_event_spec *like,
+			       struct pm_event_specs *ret, struct pm_error *err)
 {
 	struct pm_event_spec spec = *like;
-	int r = read_id(root, system, name, &spec.config, err);
+	int r = read_tracepoint_id(root, system, name, &spec.config, err);
 
 	if (r < 0)
 		return r;
@@ -317,9 +321,9 @@ static int add(const char *root, const char *system, const char *name,
 	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
 }
 
-static int expand_glob(const char *root, const char *system, const char *name,
-		       const struct pm_event_spec *like, struct pm_event_specs *ret,
-		       struct pm_error *err)
+static int expand_tracepoint_glob(const char *root, const char *system, const char *name,
+				  const struct pm_event_spec *like,
+				  struct pm_event_specs *ret, struct pm_error *err)
 {
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
 	size_t matches = 0;
@@ -335,7 +339,7 @@ static int expand_glob(const char *root, const char *system, const char *name,
 			names.list.data[matches++] = line;
 	}
 	if (r == 0 && matches == 0)
-		return unknown(root, system, name, err);
+		return set_unknown_tracepoint_error(root, system, name, err);
 	if (r == 0 && matches > EXPANDED_MAX)
 		return pm_error_set(err, -EINVAL,
 				    "\"%s:%s\" matches %zu tracepoints, more than %d",
@@ -345,7 +349,7 @@ static int expand_glob(const char *root, const char *system, const char *name,
 		const char *line = names.list.data[i], *colon = strchr(line, ':');
 
 		snprintf(of, sizeof(of), "%.*s", (int)(colon - line), line);
-		r = add(root, of, colon + 1, like, ret, err);
+		r = add_tracepoint_spec(root, of, colon + 1, like, ret, err);
 		/* A module that has been unloaded has taken its tracepoints along. */
 		if (r == -ENOENT)
 			r = 0;
@@ -366,13 +370,14 @@ int pm_tracepoints_expand_in(const char *root, const char *system, const char *n
 				    "no tracepoint has a name of %d bytes or more",
 				    PM_TRACEPOINT_NAME_MAX);
 	if (strpbrk(system, "*?[") || strpbrk(name, "*?["))
-		r = expand_glob(root, system, name, like, ret, err);
-	else if (!good_part(system, strlen(system)) || !good_part(name, strlen(name)))
-		r = unknown(root, system, name, err);
+		r = expand_tracepoint_glob(root, system, name, like, ret, err);
+	else if (!is_good_path_part(system, strlen(system)) ||
+		 !is_good_path_part(name, strlen(name)))
+		r = set_unknown_tracepoint_error(root, system, name, err);
 	else
-		r = add(root, system, name, like, ret, err);
+		r = add_tracepoint_spec(root, system, name, like, ret, err);
 	if (r == -ENOENT || (r == 0 && ret->list.len == before))
-		r = unknown(root, system, name, err);
+		r = set_unknown_tracepoint_error(root, system, name, err);
 	if (r < 0)
 		ret->list.len = before;
 	return r;

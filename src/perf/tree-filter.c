@@ -79,7 +79,7 @@ static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 	return r;
 }
 
-static int make_map(const char *name, uint32_t value_bytes, uint32_t len)
+static int make_bpf_map(const char *name, uint32_t value_bytes, uint32_t len)
 {
 	union bpf_attr attr;
 
@@ -93,8 +93,8 @@ static int make_map(const char *name, uint32_t value_bytes, uint32_t len)
 	return sys_bpf_make(BPF_MAP_CREATE, &attr);
 }
 
-static int load(enum bpf_prog_type type, const char *name, const struct bpf_insn *code,
-		size_t len, struct pm_error *err)
+static int load_bpf_program(enum bpf_prog_type type, const char *name,
+			    const struct bpf_insn *code, size_t len, struct pm_error *err)
 {
 	char log[LOG_BYTES] = "";
 	union bpf_attr attr;
@@ -171,14 +171,15 @@ struct code {
 	size_t len;
 };
 
-static void emit(struct code *code, const struct bpf_insn *insns, size_t len)
+static void code_emit_insns(struct code *code, const struct bpf_insn *insns, size_t len)
 {
 	memcpy(&code->insns[code->len], insns, len * sizeof(*insns));
 	code->len += len;
 }
-#define EMIT(code, ...)                                      \
-	emit(code, (const struct bpf_insn[]){ __VA_ARGS__ }, \
-	     sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / sizeof(struct bpf_insn))
+#define EMIT(code, ...)                                                    \
+	code_emit_insns(code, (const struct bpf_insn[]){ __VA_ARGS__ },    \
+			sizeof((const struct bpf_insn[]){ __VA_ARGS__ }) / \
+				sizeof(struct bpf_insn))
 
 /* The result of a program at a tracepoint. After 0 no other user of the tracepoint,
  * neither perf nor another pmrec, would get a record (perf_trace_run_bpf_submit()). */
@@ -187,7 +188,7 @@ static void emit(struct code *code, const struct bpf_insn *insns, size_t len)
 /* r0 := address of the mark of the task in register @task. If there is none, the program
  * ends with @without. Clobbers r1 to r5 and r9. @task must be a register that calls
  * preserve. */
-static void find_mark(struct code *code, int map, uint8_t task, int without)
+static void code_emit_find_mark(struct code *code, int map, uint8_t task, int without)
 {
 	EMIT(code, MOVE(R2, task), /* which chunk: the key … */
 	     SHIFT_RIGHT(R2, CHUNK_SHIFT), /* */
@@ -209,15 +210,15 @@ static void find_mark(struct code *code, int map, uint8_t task, int without)
 /* Runs at a sample: checks whether the running task is marked. The result 0 drops the
  * record; its period is then added to the sum for event @slot, unless @slot is
  * EVENTS_MAX. */
-static int load_sampling(const struct pm_tree_filter *filter, uint32_t slot,
-			 enum bpf_prog_type type, struct pm_error *err)
+static int load_sampling_program(const struct pm_tree_filter *filter, uint32_t slot,
+				 enum bpf_prog_type type, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
 	EMIT(&code, MOVE(R8, R1), /* context of the sample */
 	     CALL(BPF_FUNC_get_current_pid_tgid), /* process << 32 | thread */
 	     MOVE_32(R6, R0)); /* the thread; the upper half becomes 0 */
-	find_mark(&code, filter->map, R6, 0);
+	code_emit_find_mark(&code, filter->map, R6, 0);
 	EMIT(&code, LOAD_8(R1, R0, 0), /* its mark */
 	     SET(R0, 1), /* recorded … */
 	     SKIP_UNLESS(R1, PM_TREE_YES, 1), /* */
@@ -231,12 +232,12 @@ static int load_sampling(const struct pm_tree_filter *filter, uint32_t slot,
 		     ADD_TO_64(R1, R2));
 	EMIT(&code, SET(R0, 0), /* … or dropped */
 	     EXIT());
-	return load(type, "sample", code.insns, code.len, err);
+	return load_bpf_program(type, "sample", code.insns, code.len, err);
 }
 
 /* sched_wakeup_new: the running task has created another one, which has not run yet.
  * Unlike sched_process_fork, it also reports the kernel's io_uring threads. */
-static int load_fork(int map, int child_at, struct pm_error *err)
+static int load_fork_program(int map, int child_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
@@ -244,60 +245,63 @@ static int load_fork(int map, int child_at, struct pm_error *err)
 	     LOAD_32(R7, R1, (int16_t)child_at), /* the new task, from the record */
 	     CALL(BPF_FUNC_get_current_pid_tgid), /* */
 	     MOVE_32(R6, R0)); /* the creator */
-	find_mark(&code, map, R6, GO_ON);
+	code_emit_find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, LOAD_8(R8, R0, 0), /* the creator's mark */
 	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
 	     SET(R0, GO_ON), /* nothing to inherit */
 	     EXIT());
-	find_mark(&code, map, R7, GO_ON);
+	code_emit_find_mark(&code, map, R7, GO_ON);
 	EMIT(&code, STORE_8(R0, R8, 0), /* the new task's mark := its creator's */
 	     SET(R0, GO_ON), /* */
 	     EXIT());
-	return load(BPF_PROG_TYPE_TRACEPOINT, "fork", code.insns, code.len, err);
+	return load_bpf_program(BPF_PROG_TYPE_TRACEPOINT, "fork", code.insns, code.len,
+				err);
 }
 
 /* sched_process_exec: a program starts. In a process with several threads, the calling
  * thread takes over the number of the first thread. */
-static int load_exec(int map, int pid_at, int old_at, struct pm_error *err)
+static int load_exec_program(int map, int pid_at, int old_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
 	EMIT(&code, LOAD_32(R6, R1, (int16_t)old_at), /* the number before */
 	     LOAD_32(R7, R1, (int16_t)pid_at)); /* the number now */
-	find_mark(&code, map, R6, GO_ON);
+	code_emit_find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, LOAD_8(R8, R0, 0), /* its mark */
 	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
 	     SET(R0, GO_ON), /* */
 	     EXIT(), /* */
 	     SET(R1, PM_TREE_NO), /* */
 	     STORE_8(R0, R1, 0)); /* the old number is free … */
-	find_mark(&code, map, R7, GO_ON);
+	code_emit_find_mark(&code, map, R7, GO_ON);
 	EMIT(&code, SET(R1, PM_TREE_YES), /* … and the new one recorded from now on, … */
 	     STORE_8(R0, R1, 0), /* … even if it was waiting for its exec */
 	     SET(R0, GO_ON), /* */
 	     EXIT());
-	return load(BPF_PROG_TYPE_TRACEPOINT, "exec", code.insns, code.len, err);
+	return load_bpf_program(BPF_PROG_TYPE_TRACEPOINT, "exec", code.insns, code.len,
+				err);
 }
 
 /* sched_process_free: a task is gone and its number may be reused. Not at its exit, after
  * which the task still frees its memory: that time belongs to it. */
-static int load_free(int map, int pid_at, struct pm_error *err)
+static int load_free_program(int map, int pid_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
 	EMIT(&code, LOAD_32(R6, R1, (int16_t)pid_at)); /* the task */
-	find_mark(&code, map, R6, GO_ON);
+	code_emit_find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, SET(R1, PM_TREE_NO), /* */
 	     STORE_8(R0, R1, 0), /* no mark */
 	     SET(R0, GO_ON), /* */
 	     EXIT());
-	return load(BPF_PROG_TYPE_TRACEPOINT, "free", code.insns, code.len, err);
+	return load_bpf_program(BPF_PROG_TYPE_TRACEPOINT, "free", code.insns, code.len,
+				err);
 }
 
 /* ---- tracepoints ---------------------------------------------------------------------- */
 
-static int read_event_file(int tracefs, const char *event, const char *name,
-			   char text[FORMAT_BYTES_MAX])
+static int read_tracefs_event_file(int tracefs, const char *event, const char *name,
+				   char text[FORMAT_BYTES_MAX])
 {
 	char path[128];
 	int fd PM_AUTO_CLOSE = -1;
@@ -316,7 +320,7 @@ static int read_event_file(int tracefs, const char *event, const char *name,
 
 /* The offset of the field `pid_t @name` in the record, or -EBADMSG: "\tfield:pid_t
  * pid;\toffset:24;\tsize:4;\tsigned:1;" */
-static int field_offset(const char *format, const char *name)
+static int offset_of_format_field(const char *format, const char *name)
 {
 	char field[64];
 	const char *at;
@@ -341,22 +345,22 @@ static const struct follower followers[FOLLOWERS] = {
 	[FOLLOW_FREE] = { "sched_process_free", { "pid", NULL } },
 };
 
-static int load_follower(const struct pm_tree_filter *filter, int which,
-			 const int offsets[2], struct pm_error *err)
+static int load_follower_program(const struct pm_tree_filter *filter, int which,
+				 const int offsets[2], struct pm_error *err)
 {
 	switch (which) {
 	case FOLLOW_FORK:
-		return load_fork(filter->map, offsets[0], err);
+		return load_fork_program(filter->map, offsets[0], err);
 	case FOLLOW_EXEC:
-		return load_exec(filter->map, offsets[0], offsets[1], err);
+		return load_exec_program(filter->map, offsets[0], offsets[1], err);
 	default:
-		return load_free(filter->map, offsets[0], err);
+		return load_free_program(filter->map, offsets[0], err);
 	}
 }
 
 /* The program at a tracepoint runs on every CPU, whatever CPU the event that holds it
  * belongs to. */
-static int open_tracepoint(uint64_t id)
+static int open_follower_tracepoint(uint64_t id)
 {
 	struct perf_event_attr attr;
 	int fd = -1;
@@ -376,28 +380,28 @@ static int open_tracepoint(uint64_t id)
 	return fd < 0 ? -errno : fd;
 }
 
-static int follow(struct pm_tree_filter *filter, int tracefs, int which,
-		  struct pm_error *err)
+static int follow_tracepoint(struct pm_tree_filter *filter, int tracefs, int which,
+			     struct pm_error *err)
 {
 	const struct follower *it = &followers[which];
 	int program PM_AUTO_CLOSE = -1;
 	char text[FORMAT_BYTES_MAX] = "";
 	int offsets[2] = { 0, 0 };
 	uint64_t id;
-	int r = read_event_file(tracefs, it->event, "format", text);
+	int r = read_tracefs_event_file(tracefs, it->event, "format", text);
 
 	for (size_t i = 0; i < 2 && r >= 0 && it->fields[i]; i++)
-		r = offsets[i] = field_offset(text, it->fields[i]);
+		r = offsets[i] = offset_of_format_field(text, it->fields[i]);
 	if (r >= 0)
-		r = read_event_file(tracefs, it->event, "id", text);
+		r = read_tracefs_event_file(tracefs, it->event, "id", text);
 	text[strcspn(text, "\n")] = '\0';
 	if (r < 0 || !pm_parse_u64(text, &id))
 		return pm_error_set(err, r < 0 ? r : -EBADMSG,
 				    "the tracepoint sched:%s cannot be read", it->event);
-	program = load_follower(filter, which, offsets, err);
+	program = load_follower_program(filter, which, offsets, err);
 	if (program < 0)
 		return program;
-	filter->followers[which] = open_tracepoint(id);
+	filter->followers[which] = open_follower_tracepoint(id);
 	if (filter->followers[which] < 0)
 		return pm_error_set(err, filter->followers[which],
 				    "the tracepoint sched:%s cannot be opened: %s",
@@ -431,12 +435,12 @@ static bool kernel_is_new_enough(void)
 }
 
 /* The filter works without it, too. */
-static void share_left_out(struct pm_tree_filter *filter)
+static void map_left_out_counts(struct pm_tree_filter *filter)
 {
 	void *at;
 
 	filter->left_out_map =
-		make_map("left_out", EVENTS_MAX * sizeof(*filter->left_out), 1);
+		make_bpf_map("left_out", EVENTS_MAX * sizeof(*filter->left_out), 1);
 	if (filter->left_out_map < 0)
 		return;
 	at = mmap(NULL, EVENTS_MAX * sizeof(*filter->left_out), PROT_READ, MAP_SHARED,
@@ -445,7 +449,8 @@ static void share_left_out(struct pm_tree_filter *filter)
 		filter->left_out = at;
 }
 
-static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *err)
+static int build_tree_filter(struct pm_tree_filter *filter, bool inherit,
+			     struct pm_error *err)
 {
 	int tracefs PM_AUTO_CLOSE = -1;
 	void *marks;
@@ -455,7 +460,7 @@ static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *e
 		return pm_error_set(err, -ENOTSUP, "in a PID namespace");
 	if (!kernel_is_new_enough())
 		return pm_error_set(err, -ENOTSUP, "the kernel is older than 5.8");
-	filter->map = make_map("tasks", CHUNK_BYTES, CHUNKS);
+	filter->map = make_bpf_map("tasks", CHUNK_BYTES, CHUNKS);
 	if (filter->map < 0)
 		return pm_error_set(err, filter->map, "BPF is not allowed: %s",
 				    strerror(-filter->map));
@@ -464,19 +469,20 @@ static int build(struct pm_tree_filter *filter, bool inherit, struct pm_error *e
 		return pm_error_set(err, -errno, "the marks cannot be mapped: %s",
 				    strerror(errno));
 	filter->marks = marks;
-	share_left_out(filter);
+	map_left_out_counts(filter);
 	filter->sampling[EVENTS_MAX] =
-		load_sampling(filter, EVENTS_MAX, BPF_PROG_TYPE_PERF_EVENT, err);
+		load_sampling_program(filter, EVENTS_MAX, BPF_PROG_TYPE_PERF_EVENT, err);
 	if (filter->sampling[EVENTS_MAX] < 0)
 		return filter->sampling[EVENTS_MAX];
-	filter->probing = load_sampling(filter, EVENTS_MAX, BPF_PROG_TYPE_KPROBE, NULL);
+	filter->probing =
+		load_sampling_program(filter, EVENTS_MAX, BPF_PROG_TYPE_KPROBE, NULL);
 	tracefs = pm_tracefs_open();
 	if (tracefs < 0)
 		return pm_error_set(err, tracefs, "tracefs cannot be read: %s",
 				    strerror(-tracefs));
 	for (int i = 0; i < FOLLOWERS && r == 0; i++)
 		if (inherit || i != FOLLOW_FORK)
-			r = follow(filter, tracefs, i, err);
+			r = follow_tracepoint(filter, tracefs, i, err);
 	return r;
 }
 
@@ -492,7 +498,7 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 	};
 	for (int i = 0; i <= EVENTS_MAX; i++)
 		filter->sampling[i] = -1;
-	r = build(filter, inherit, err);
+	r = build_tree_filter(filter, inherit, err);
 	if (r < 0)
 		pm_tree_filter_free(filter);
 	else
@@ -536,20 +542,20 @@ size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
 
 /* Returns the program of event @index, which is created on first use, or the one for all
  * other events if that fails. */
-static int program_of(struct pm_tree_filter *filter, uint32_t index)
+static int program_of_event(struct pm_tree_filter *filter, uint32_t index)
 {
 	if (index >= EVENTS_MAX || !filter->left_out)
 		return filter->sampling[EVENTS_MAX];
 	if (filter->sampling[index] < 0)
-		filter->sampling[index] =
-			load_sampling(filter, index, BPF_PROG_TYPE_PERF_EVENT, NULL);
+		filter->sampling[index] = load_sampling_program(
+			filter, index, BPF_PROG_TYPE_PERF_EVENT, NULL);
 	return filter->sampling[filter->sampling[index] < 0 ? EVENTS_MAX : index];
 }
 
 int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
 			  bool probe)
 {
-	int program = probe ? filter->probing : program_of(filter, index);
+	int program = probe ? filter->probing : program_of_event(filter, index);
 
 	if (program < 0)
 		return -EINVAL;
