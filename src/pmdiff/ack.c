@@ -25,33 +25,37 @@ static const char acks_name[] = "pmdiff-acks.json";
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-static int acks_find_path(const struct pmdiff_options *options, char **ret,
+static int acks_find_path(const struct pmdiff_options *options, char **out,
 			  struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL;
-	int r;
+	int ret;
 
-	if (options->acked.file)
-		return pm_stat_text(ret, options->acked.file) < 0
-			       ? pm_error_no_memory(err)
-			       : 0;
-	r = pmdiff_find_top(&top, err);
-	if (r < 0)
-		return r;
-	if (asprintf(ret, "%s%s%s", top ? top : "", top ? "/" : "", acks_name) < 0) {
-		*ret = NULL;
+	if (options->acked.file) {
+		if (pm_stat_text(out, options->acked.file) < 0)
+			return pm_error_no_memory(err);
+		return 0;
+	}
+	ret = pmdiff_find_top(&top, err);
+	if (ret < 0)
+		return ret;
+	if (asprintf(out, "%s%s%s", pm_text_or_empty(top), pm_text_if(top, "/"),
+		     acks_name) < 0) {
+		*out = NULL;
 		return pm_error_no_memory(err);
 	}
 	return 0;
 }
 
-int pmdiff_acks_read(struct pm_acks *ret, const struct pmdiff_options *options,
+int pmdiff_acks_read(struct pm_acks *out, const struct pmdiff_options *options,
 		     struct pm_error *err)
 {
 	PM_AUTO_FREE char *path = NULL;
-	int r = acks_find_path(options, &path, err);
+	int ret = acks_find_path(options, &path, err);
 
-	return r < 0 ? r : pm_acks_read(ret, path, err);
+	if (ret < 0)
+		return ret;
+	return pm_acks_read(out, path, err);
 }
 
 static int acks_write_file(const struct pmdiff_options *options,
@@ -60,20 +64,20 @@ static int acks_write_file(const struct pmdiff_options *options,
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_AUTO_FREE char *path = NULL;
-	int r = acks_find_path(options, &path, err);
+	int ret = acks_find_path(options, &path, err);
 
 	pm_acks_put(&text, acks);
-	if (r == 0 && text.failed)
-		r = pm_error_no_memory(err);
-	if (r == 0)
-		r = pm_sink_open(&sink, path, FILE_MODE, err);
-	if (r < 0)
-		return r;
+	if (ret == 0 && text.failed)
+		ret = pm_error_no_memory(err);
+	if (ret == 0)
+		ret = pm_sink_open(&sink, path, FILE_MODE, err);
+	if (ret < 0)
+		return ret;
 	fwrite(text.data, 1, text.len, sink.file);
-	r = pm_sink_close(&sink, err);
-	if (r == 0)
+	ret = pm_sink_close(&sink, err);
+	if (ret == 0)
 		pmdiff_say(options, "%s: commit it with the change", path);
-	return r;
+	return ret;
 }
 
 /* ---- listing --------------------------------------------------------------------------- */
@@ -83,7 +87,7 @@ static void print_field_printable(FILE *to, const char *before, const char *text
 	PM_CLEANUP(pm_str_release) struct pm_str line = { 0 };
 
 	pm_str_printable(&line, text, strlen(text));
-	fprintf(to, "%s%s", before, line.data ? line.data : "");
+	fprintf(to, "%s%s", before, pm_str_text(&line));
 }
 
 static void acks_print_list(const struct pm_acks *acks, FILE *to)
@@ -121,18 +125,18 @@ static int acks_accept_row(struct accepting *to, const char *row, double from,
 			   double level, struct pm_error *err)
 {
 	struct pm_ack ack = { .from = from, .to = level };
-	int r = 0;
+	int ret = 0;
 
 	if (pm_stat_text(&ack.row, row) < 0 ||
 	    pm_stat_text(&ack.reason, to->options->acked.reason) < 0 ||
 	    pm_stat_text(&ack.commit, to->commit) < 0 ||
 	    pm_stat_text(&ack.created, to->created[0] ? to->created : NULL) < 0)
-		r = pm_error_no_memory(err);
-	if (r == 0)
-		r = pm_acks_set(to->acks, &ack, err);
+		ret = pm_error_no_memory(err);
+	if (ret == 0)
+		ret = pm_acks_set(to->acks, &ack, err);
 	pm_ack_release(&ack);
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	to->accepted++;
 	pmdiff_say(to->options, "accepted: %s up to %.6g", row, level);
 	return 0;
@@ -158,7 +162,7 @@ static int set_row_not_failed_error(const struct pm_diff_result *result,
 		if (!result->rows.data[i].failed)
 			continue;
 		if (told < TOLD_MAX)
-			pm_str_printf(&names, "%s%s", told++ > 0 ? ", " : "",
+			pm_str_printf(&names, "%s%s", pm_text_if(told++ > 0, ", "),
 				      result->rows.data[i].row);
 		failed++;
 	}
@@ -176,26 +180,26 @@ static int acks_accept_rows_of_result(struct accepting *to, struct pm_error *err
 {
 	PM_CLEANUP(pm_diff_result_release) struct pm_diff_result result = { 0 };
 	const struct pmdiff_options *options = to->options;
-	int r = pm_diff_result_read(&result, options->acked.result, err);
+	int ret = pm_diff_result_read(&result, options->acked.result, err);
 
-	if (r < 0) {
+	if (ret < 0) {
 		pm_error_where(err, options->acked.result, -1);
-		return r;
+		return ret;
 	}
 	if (!to->commit)
 		to->commit = result.commit;
-	for (size_t i = 0; i < result.rows.len && r == 0; i++) {
+	for (size_t i = 0; i < result.rows.len && ret == 0; i++) {
 		const struct pm_diff_result_row *row = &result.rows.data[i];
 
 		if (row->failed && isfinite(row->new) &&
 		    pattern_fits_row_or_case(options->acked.row, row->row,
 					     row->case_name))
-			r = acks_accept_row(to, row->row, row->base, row->new, err);
+			ret = acks_accept_row(to, row->row, row->base, row->new, err);
 	}
-	if (r == 0 && to->accepted == 0)
-		r = set_row_not_failed_error(&result, options, err);
+	if (ret == 0 && to->accepted == 0)
+		ret = set_row_not_failed_error(&result, options, err);
 	to->commit = NULL;
-	return r;
+	return ret;
 }
 
 static int acks_accept_changes(const struct pmdiff_options *options, struct pm_acks *acks,
@@ -206,18 +210,20 @@ static int acks_accept_changes(const struct pmdiff_options *options, struct pm_a
 	struct accepting to = { .options = options, .acks = acks };
 	time_t now = time(NULL);
 	struct tm tm;
-	int r = 0;
+	int ret = 0;
 
 	if (gmtime_r(&now, &tm))
 		strftime(to.created, sizeof(to.created), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	if (options->commit) {
-		r = pmdiff_repository_open(&repository, err);
-		if (r == 0)
-			r = pmdiff_commit_find(&commit, &repository, options->commit,
-					       err);
+		ret = pmdiff_repository_open(&repository, err);
+		if (ret == 0)
+			ret = pmdiff_commit_find(&commit, &repository, options->commit,
+						 err);
 		to.commit = commit.hash;
 	}
-	return r < 0 ? r : acks_accept_rows_of_result(&to, err);
+	if (ret < 0)
+		return ret;
+	return acks_accept_rows_of_result(&to, err);
 }
 
 static int acks_remove_row(const struct pmdiff_options *options, struct pm_acks *acks,
@@ -269,17 +275,21 @@ static int acks_check_words(const struct pmdiff_options *options, struct pm_erro
 int pmdiff_ack(const struct pmdiff_options *options, FILE *to, struct pm_error *err)
 {
 	PM_CLEANUP(pm_acks_release) struct pm_acks acks = { 0 };
-	int r = acks_check_words(options, err);
+	int ret = acks_check_words(options, err);
 
-	if (r == 0)
-		r = pmdiff_acks_read(&acks, options, err);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pmdiff_acks_read(&acks, options, err);
+	if (ret < 0)
+		return ret;
 	if (!options->acked.row) {
 		acks_print_list(&acks, to);
 		return 0;
 	}
-	r = options->acked.remove ? acks_remove_row(options, &acks, err)
-				  : acks_accept_changes(options, &acks, err);
-	return r < 0 ? r : acks_write_file(options, &acks, err);
+	if (options->acked.remove)
+		ret = acks_remove_row(options, &acks, err);
+	else
+		ret = acks_accept_changes(options, &acks, err);
+	if (ret < 0)
+		return ret;
+	return acks_write_file(options, &acks, err);
 }

@@ -19,10 +19,10 @@ void pmdiff_moved_release(struct pmdiff_moved *moved);
 /* Finds the row that --row names, or the heaviest row that got worse, between the
  * two sides. -ERANGE: there is none; if functions got worse although the program did
  * not, @err names them. */
-int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],
+int pmdiff_moved_find(struct pmdiff_moved *out, const struct pmdiff_side sides[2],
 		      const struct pmdiff_meter *meter, struct pm_error *err);
 /* Compares two sides without any gate. */
-int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
+int pmdiff_compare_sides(struct pm_comparison *out, const struct pmdiff_side sides[2],
 			 const struct pmdiff_options *options, struct pm_error *err);
 /* The function after @last (NULL: the first) whose @event moved, sorted by its own part
  * of the change, the largest first. @event NULL: functions that got worse in any event.
@@ -47,17 +47,17 @@ struct pmdiff_range {
 };
 
 void pmdiff_range_release(struct pmdiff_range *range);
-int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *bad,
+int pmdiff_range_init(struct pmdiff_range *out, const char *good, const char *bad,
 		      struct pm_error *err);
 /* Chooses the commit that halves the range best, among those that were not
- * skipped. *ret: NULL if none is left. *ret_left: the number of remaining
+ * skipped. *out: NULL if none is left. *ret_left: the number of remaining
  * candidates, including `bad`. */
-int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *range,
+int pmdiff_range_next(char **out, size_t *ret_left, const struct pmdiff_range *range,
 		      struct pm_error *err);
 int pmdiff_range_add(struct pmdiff_hashes *hashes, const char *hash,
 		     struct pm_error *err);
 /* All remaining candidates. */
-int pmdiff_range_left(struct pmdiff_hashes *ret, const struct pmdiff_range *range,
+int pmdiff_range_left(struct pmdiff_hashes *out, const struct pmdiff_range *range,
 		      struct pm_error *err);
 void pmdiff_hashes_release(struct pmdiff_hashes *hashes);
 

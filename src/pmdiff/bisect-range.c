@@ -43,47 +43,50 @@ static bool hashes_contain(const struct pmdiff_hashes *hashes, const char *hash,
 static int range_check_ancestor(const char *good, const char *bad, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str base = { 0 };
-	int status, r;
+	int status, ret;
 
-	r = pmdiff_git_run(
+	ret = pmdiff_git_run(
 		&(const struct pmdiff_git_call){
 			.args = (const char *const[]){ "merge-base", "--is-ancestor",
 						       good, bad, NULL },
 			.status = &status,
 		},
 		NULL, err);
-	if (r < 0 || status == 0)
-		return r;
+	if (ret < 0 || status == 0)
+		return ret;
 	pm_error_set(err, -EINVAL,
 		     PMDIFF_SHORT_HASH " is no ancestor of " PMDIFF_SHORT_HASH
 				       ": nothing leads from good to bad",
 		     good, bad);
-	r = pmdiff_git_run(
+	ret = pmdiff_git_run(
 		&(const struct pmdiff_git_call){
 			.args = (const char *const[]){ "merge-base", good, bad, NULL },
 			.status = &status,
 		},
 		&base, NULL);
-	if (r == 0 && status == 0 && base.len > 0)
+	if (ret == 0 && status == 0 && base.len > 0)
 		pm_error_fix(err, "--good " PMDIFF_SHORT_HASH ", where they parted",
 			     base.data);
 	return -EINVAL;
 }
 
-int pmdiff_range_init(struct pmdiff_range *ret, const char *good, const char *bad,
+int pmdiff_range_init(struct pmdiff_range *out, const char *good, const char *bad,
 		      struct pm_error *err)
 {
 	struct pmdiff_range range = { .bad = strdup(bad) };
-	int r = range.bad ? range_check_ancestor(good, bad, err)
-			  : pm_error_no_memory(err);
+	int ret;
 
-	if (r == 0)
-		r = pmdiff_range_add(&range.good, good, err);
-	if (r < 0) {
+	if (range.bad)
+		ret = range_check_ancestor(good, bad, err);
+	else
+		ret = pm_error_no_memory(err);
+	if (ret == 0)
+		ret = pmdiff_range_add(&range.good, good, err);
+	if (ret < 0) {
 		pmdiff_range_release(&range);
-		return r;
+		return ret;
 	}
-	*ret = range;
+	*out = range;
 	return 0;
 }
 
@@ -107,18 +110,19 @@ static int range_list_commits(struct pm_str *out, const struct pmdiff_range *ran
 	return pmdiff_git_run(&call, out, err);
 }
 
-int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *range,
+int pmdiff_range_next(char **out, size_t *ret_left, const struct pmdiff_range *range,
 		      struct pm_error *err)
 {
-	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	PM_CLEANUP(pm_str_release) struct pm_str commits = { 0 };
 	char *best = NULL;
 	size_t left = 0;
-	int r = range_list_commits(&out, range, "--bisect-all", err);
+	int ret = range_list_commits(&commits, range, "--bisect-all", err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	/* "HASH (dist=N)", the best one first. */
-	for (const char *line = out.data; line && *line; line = strchr(line, '\n') + 1) {
+	for (const char *line = commits.data; line && *line;
+	     line = strchr(line, '\n') + 1) {
 		size_t len = strspn(line, "0123456789abcdef");
 
 		left++;
@@ -128,26 +132,27 @@ int pmdiff_range_next(char **ret, size_t *ret_left, const struct pmdiff_range *r
 		if (!strchr(line, '\n'))
 			break;
 	}
-	*ret = best;
+	*out = best;
 	*ret_left = left;
 	return 0;
 }
 
-int pmdiff_range_left(struct pmdiff_hashes *ret, const struct pmdiff_range *range,
+int pmdiff_range_left(struct pmdiff_hashes *out, const struct pmdiff_range *range,
 		      struct pm_error *err)
 {
-	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
+	PM_CLEANUP(pm_str_release) struct pm_str commits = { 0 };
 	struct pmdiff_hashes hashes = { 0 };
-	char *line, *rest = NULL;
-	int r = range_list_commits(&out, range, "--topo-order", err);
+	char *line = NULL, *rest = NULL;
+	int ret = range_list_commits(&commits, range, "--topo-order", err);
 
-	line = out.data ? strtok_r(out.data, "\n", &rest) : NULL;
-	for (; r == 0 && line; line = strtok_r(NULL, "\n", &rest))
-		r = pmdiff_range_add(&hashes, line, err);
-	if (r < 0) {
+	if (commits.data)
+		line = strtok_r(commits.data, "\n", &rest);
+	for (; ret == 0 && line; line = strtok_r(NULL, "\n", &rest))
+		ret = pmdiff_range_add(&hashes, line, err);
+	if (ret < 0) {
 		pmdiff_hashes_release(&hashes);
-		return r;
+		return ret;
 	}
-	*ret = hashes;
+	*out = hashes;
 	return 0;
 }

@@ -25,35 +25,37 @@ struct documents {
 static int documents_borrow_side(struct documents *documents,
 				 const struct pmdiff_side *side)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < side->stats.len && r == 0; i++)
-		r = pm_vec_push(&documents->list, &side->stats.data[i]);
-	return r;
+	for (size_t i = 0; i < side->stats.len && ret == 0; i++)
+		ret = pm_vec_push(&documents->list, &side->stats.data[i]);
+	return ret;
 }
 
-static int compare_sides_of_step(struct pm_comparison *ret,
+static int compare_sides_of_step(struct pm_comparison *out,
 				 const struct pmdiff_side sides[2],
 				 const struct pm_compare_options *options,
 				 struct pm_error *err)
 {
 	struct documents base = { 0 }, new = { 0 };
-	int r = documents_borrow_side(&base, &sides[0]);
+	int ret = documents_borrow_side(&base, &sides[0]);
 
-	if (r == 0)
-		r = documents_borrow_side(&new, &sides[1]);
-	r = r < 0 ? pm_error_no_memory(err)
-		  : pm_compare_stats(ret, base.list.data, base.list.len, new.list.data,
-				     new.list.len, options, err);
+	if (ret == 0)
+		ret = documents_borrow_side(&new, &sides[1]);
+	if (ret < 0)
+		ret = pm_error_no_memory(err);
+	else
+		ret = pm_compare_stats(out, base.list.data, base.list.len, new.list.data,
+				       new.list.len, options, err);
 	pm_vec_release(&base.list);
 	pm_vec_release(&new.list);
-	return r;
+	return ret;
 }
 
-int pmdiff_compare_sides(struct pm_comparison *ret, const struct pmdiff_side sides[2],
+int pmdiff_compare_sides(struct pm_comparison *out, const struct pmdiff_side sides[2],
 			 const struct pmdiff_options *options, struct pm_error *err)
 {
-	return compare_sides_of_step(ret, sides,
+	return compare_sides_of_step(out, sides,
 				     &(const struct pm_compare_options){
 					     .force = options->force,
 					     .gates_default = { -1, -1, -1 },
@@ -96,13 +98,18 @@ static bool has_row_moved(const struct pm_compare_row *row, bool named)
 		row->verdict == PM_VERDICT_CHANGED);
 }
 
-static int copy_optional_text(char **ret, const char *text)
+static int copy_optional_text(char **out, const char *text)
 {
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? -ENOMEM : 0;
+	*out = NULL;
+	if (!text)
+		return 0;
+	*out = strdup(text);
+	if (!*out)
+		return -ENOMEM;
+	return 0;
 }
 
-static int moved_from_row(struct pmdiff_moved *ret, const struct pm_compare_row *row,
+static int moved_from_row(struct pmdiff_moved *out, const struct pm_compare_row *row,
 			  struct pm_error *err)
 {
 	struct pmdiff_moved moved = {
@@ -119,7 +126,7 @@ static int moved_from_row(struct pmdiff_moved *ret, const struct pm_compare_row 
 		pmdiff_moved_release(&moved);
 		return pm_error_no_memory(err);
 	}
-	*ret = moved;
+	*out = moved;
 	return 0;
 }
 
@@ -139,20 +146,21 @@ static int report_worse_functions(const struct pm_comparison *comparison,
 	}
 	for (const struct pm_compare_row *row = first; row && names.len < NAMES_BYTES;
 	     row = pmdiff_next_function(comparison, NULL, row)) {
-		pm_str_puts(&names, row == first ? "" : ", ");
+		if (row != first)
+			pm_str_puts(&names, ", ");
 		pm_str_printable(&names, row->scope, strnlen(row->scope, NAME_BYTES));
 		pm_str_printf(&names, " %+.2f %%", 100 * row->change);
 	}
 	pm_error_set(err, -ERANGE,
 		     "nothing got worse in the whole program from good to bad; functions "
 		     "that did: %s",
-		     names.data ? names.data : "?");
+		     pm_text_or(names.data, "?"));
 	pm_error_fix(err, "--row 'fn:%.*s:%s'", NAME_BYTES, first->scope, first->event);
 	pm_str_release(&names);
 	return -ERANGE;
 }
 
-static int find_moved_row(struct pmdiff_moved *ret,
+static int find_moved_row(struct pmdiff_moved *out,
 			  const struct pm_comparison *comparison, const char *named,
 			  struct pm_error *err)
 {
@@ -160,7 +168,7 @@ static int find_moved_row(struct pmdiff_moved *ret,
 
 	for (size_t i = 0; i < comparison->rows.len; i++)
 		if (has_row_moved(&comparison->rows.data[i], named != NULL))
-			return moved_from_row(ret, &comparison->rows.data[i], err);
+			return moved_from_row(out, &comparison->rows.data[i], err);
 	for (size_t i = 0; named && i < comparison->rows.len && !measured; i++)
 		measured = is_row_of_option(&comparison->rows.data[i]);
 	if (named && !measured) {
@@ -189,7 +197,7 @@ static int add_gate_for_moved_row(struct pm_gates *gates, const char *row,
 	return pm_gates_parse(gates, text, row_source, err);
 }
 
-int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2],
+int pmdiff_moved_find(struct pmdiff_moved *out, const struct pmdiff_side sides[2],
 		      const struct pmdiff_meter *meter, struct pm_error *err)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison comparison = { 0 };
@@ -202,18 +210,24 @@ int pmdiff_moved_find(struct pmdiff_moved *ret, const struct pmdiff_side sides[2
 		.gates_default = { -1, -1, -1 },
 		.functions_explain = meter->all_functions,
 	};
-	int r = named ? add_gate_for_moved_row(&of_row, named, err) : 0;
+	int ret = 0;
 
-	if (r == 0)
-		r = compare_sides_of_step(&comparison, sides, &how, err);
-	return r < 0 ? r : find_moved_row(ret, &comparison, named, err);
+	if (named)
+		ret = add_gate_for_moved_row(&of_row, named, err);
+	if (ret == 0)
+		ret = compare_sides_of_step(&comparison, sides, &how, err);
+	if (ret < 0)
+		return ret;
+	return find_moved_row(out, &comparison, named, err);
 }
 
 /* ---- the row in other comparisons ---------------------------------------------------- */
 
 static bool are_optional_texts_equal(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 const struct pm_compare_row *pmdiff_moved_in(const struct pmdiff_moved *moved,

@@ -55,7 +55,7 @@ static void append_printable_name(struct pm_str *text, const char *foreign)
 {
 	size_t len = strlen(foreign);
 
-	pm_str_printable(text, foreign, len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
+	pm_str_printable(text, foreign, PM_MIN(len, NAME_MAX_BYTES));
 }
 
 static void append_commit_text(struct pm_str *text, const struct pmdiff_commit *commit)
@@ -71,8 +71,12 @@ static void append_commit_text(struct pm_str *text, const struct pmdiff_commit *
 
 static bool is_function_of_event(const struct pm_compare_row *row, const char *event)
 {
-	bool moved =
-		event ? strcmp(row->event, event) == 0 : row->verdict == PM_VERDICT_WORSE;
+	bool moved;
+
+	if (event)
+		moved = strcmp(row->event, event) == 0;
+	else
+		moved = row->verdict == PM_VERDICT_WORSE;
 
 	return row->subject == PM_COMPARE_SCOPE && row->scope && row->base.known &&
 	       row->new.known &&moved &&pm_compare_own_part(row) > 0;
@@ -109,9 +113,9 @@ static void append_moved_functions(struct pm_str *text,
 		row = pmdiff_next_function(comparison, event, row);
 		if (!row)
 			break;
-		pm_str_puts(text,
-			    i == 0 ? "\nfunctions that moved most, with what they call\n"
-				   : "");
+		if (i == 0)
+			pm_str_puts(text,
+				    "\nfunctions that moved most, with what they call\n");
 		pm_str_puts(text, "    ");
 		append_printable_name(text, row->scope);
 		pm_str_puts(text, ": ");

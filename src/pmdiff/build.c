@@ -14,7 +14,7 @@ enum {
 
 static int start_build_shell(const struct pmdiff_meter *meter,
 			     const struct pmdiff_tree *tree, const char *command,
-			     pid_t *ret)
+			     pid_t *out)
 {
 	PM_AUTO_FREE char *scratch = NULL;
 	PM_AUTO_CLOSE int log = open(
@@ -30,7 +30,7 @@ static int start_build_shell(const struct pmdiff_meter *meter,
 	process.argv = (const char *const[]){ "sh", "-c", command, NULL };
 	process.env = (const char *const[]){ scratch, NULL };
 	process.out = process.err = log;
-	return pmdiff_process_start(&process, ret);
+	return pmdiff_process_start(&process, out);
 }
 
 /* Submodules are not checked out: if the build needs them, only the user can fix that. */
@@ -89,8 +89,10 @@ int pmdiff_meter_set_up(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	const char *command = meter->measured->setup;
 	char whose[PM_ERROR_TEXT_MAX / 2] = "";
 	pid_t pid;
-	int status = command ? start_build_shell(meter, tree, command, &pid) : 0;
+	int status = 0;
 
+	if (command)
+		status = start_build_shell(meter, tree, command, &pid);
 	if (command && status == 0)
 		status = pmdiff_process_wait(pid);
 	if (status == 0)

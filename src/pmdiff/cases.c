@@ -45,7 +45,9 @@ static int move_runs_to_case(struct pmdiff_side_case *to, struct pmdiff_side *fr
 		return 0;
 	free(to->failure);
 	to->failure = strdup(why->text);
-	return to->failure ? 0 : -ENOMEM;
+	if (!to->failure)
+		return -ENOMEM;
+	return 0;
 }
 
 /* After one side has failed, measures only the other one, because a new case
@@ -56,18 +58,18 @@ static int measure_side_that_works(struct measuring *it, struct pmdiff_side of[2
 {
 	struct pmdiff_tree *tree = &it->shop->trees[!failed];
 	struct pmdiff_side *side = &of[!failed];
-	int r;
+	int ret;
 
 	release_side_runs(&of[0]);
 	release_side_runs(&of[1]);
 	pmdiff_tree_forget_missing(tree);
-	r = pmdiff_meter_measure(&it->shop->meter, tree, side, 1, &why[!failed]);
-	if (r == -ENOMEM) {
+	ret = pmdiff_meter_measure(&it->shop->meter, tree, side, 1, &why[!failed]);
+	if (ret == -ENOMEM) {
 		*err = why[!failed];
-		return r;
+		return ret;
 	}
-	tree->failed = r < 0;
-	if (r < 0)
+	tree->failed = ret < 0;
+	if (ret < 0)
 		release_side_runs(side);
 	return 0;
 }
@@ -77,13 +79,13 @@ static int measure_sides_of_case(struct measuring *it, struct pmdiff_side of[2],
 {
 	struct pmdiff_tree *trees = it->shop->trees;
 	struct pm_error first = { .offset = -1 };
-	int r = pmdiff_meter_measure(&it->shop->meter, trees, of, 2, &first);
+	int ret = pmdiff_meter_measure(&it->shop->meter, trees, of, 2, &first);
 
-	if (r == 0)
+	if (ret == 0)
 		return 0;
-	if (r == -ENOMEM) {
+	if (ret == -ENOMEM) {
 		*err = first;
-		return r;
+		return ret;
 	}
 	/* A problem of both sides, such as a function that neither has, is
 	 * not the fault of a tree. */
@@ -114,16 +116,16 @@ static int measure_case_of_sides(struct measuring *it, const char *name,
 	struct pmdiff_meter *meter = &it->shop->meter;
 	struct pmdiff_tree *trees = it->shop->trees;
 	struct pm_error why[2] = { { .offset = -1 }, { .offset = -1 } };
-	int r = 0;
+	int ret = 0;
 
 	clear_trees_attempt(trees);
 	pmdiff_meter_choose(meter, measured, name);
 	pmdiff_meter_explain(meter);
 	if (on[0] && on[1])
-		r = measure_sides_of_case(it, of, why, err);
+		ret = measure_sides_of_case(it, of, why, err);
 	else
-		r = measure_side_that_works(it, of, on[1] ? 0 : 1, why, err);
-	for (size_t i = 0; i < 2 && r == 0; i++) {
+		ret = measure_side_that_works(it, of, !on[1], why, err);
+	for (size_t i = 0; i < 2 && ret == 0; i++) {
 		struct pmdiff_side_case *to =
 			pmdiff_side_add_case(&it->sides[i], name, group);
 		bool gone = !on[i] || (trees[i].absent && !trees[!i].absent);
@@ -136,7 +138,7 @@ static int measure_case_of_sides(struct measuring *it, const char *name,
 		if (to->failure)
 			pmdiff_say(meter->options, "%s: %s", name, to->failure);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- the cases of a harness ------------------------------------------------------------ */
@@ -191,7 +193,7 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	struct pmdiff_measured measured = one->measured;
 	const char *wrong = pm_suite_name_check(name);
 	struct pmdiff_side_case *there = pmdiff_side_find_case(&it->sides[0], name);
-	int r;
+	int ret;
 
 	if (!pmdiff_is_case_wanted(it->shop->meter.options, name, one->name))
 		return 0;
@@ -216,32 +218,32 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	measured.command = (const char *const *)words.list.data;
 	if (measured.part == PM_DIFF_PART_UNSET)
 		measured.marks = pmdiff_harness_marks(harness);
-	r = measure_case_of_sides(it, name, one->name, &measured, on, err);
-	if (r == 0)
+	ret = measure_case_of_sides(it, name, one->name, &measured, on, err);
+	if (ret == 0)
 		keep_case_words(pmdiff_side_find_case(&it->sides[1], name), &words);
-	return r;
+	return ret;
 }
 
 static int measure_listed(struct measuring *it, const struct pmdiff_case *one,
 			  const struct pmdiff_harness *harness,
 			  const struct pmdiff_names lists[2], struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < lists[1].list.len && r == 0; i++) {
+	for (size_t i = 0; i < lists[1].list.len && ret == 0; i++) {
 		const char *name = lists[1].list.data[i];
 		const bool on[] = { names_contain(&lists[0], name), true };
 
-		r = measure_of_harness(it, one, harness, name, on, err);
+		ret = measure_of_harness(it, one, harness, name, on, err);
 	}
-	for (size_t i = 0; i < lists[0].list.len && r == 0; i++) {
+	for (size_t i = 0; i < lists[0].list.len && ret == 0; i++) {
 		const char *name = lists[0].list.data[i];
 
 		if (!names_contain(&lists[1], name))
-			r = measure_of_harness(it, one, harness, name,
-					       (const bool[]){ true, false }, err);
+			ret = measure_of_harness(it, one, harness, name,
+						 (const bool[]){ true, false }, err);
 	}
-	return r;
+	return ret;
 }
 
 static int measure_group(struct measuring *it, const struct pmdiff_case *one,
@@ -251,28 +253,28 @@ static int measure_group(struct measuring *it, const struct pmdiff_case *one,
 	const struct pmdiff_harness *harness = pmdiff_harness_of(&one->measured);
 	struct pmdiff_meter *meter = &it->shop->meter;
 	struct pm_error why[2] = { { .offset = -1 }, { .offset = -1 } };
-	int code[2];
+	int ret[2];
 
 	clear_trees_attempt(it->shop->trees);
 	pmdiff_meter_choose(meter, &one->measured, one->name);
 	/* Ask the head first, because the configuration belongs to it. */
 	for (size_t i = 2; i-- > 0;) {
-		code[i] = pmdiff_harness_list(&lists[i], &harness, meter,
-					      &it->shop->trees[i], &why[i]);
-		if (code[i] == -ENOMEM) {
+		ret[i] = pmdiff_harness_list(&lists[i], &harness, meter,
+					     &it->shop->trees[i], &why[i]);
+		if (ret[i] == -ENOMEM) {
 			*err = why[i];
-			return code[i];
+			return ret[i];
 		}
 	}
-	if (code[0] < 0 && code[1] < 0)
-		return fail_harness_as_case(it, one, why, code, err);
+	if (ret[0] < 0 && ret[1] < 0)
+		return fail_harness_as_case(it, one, why, ret, err);
 	if (!harness)
 		return measure_case_of_sides(it, one->name, one->name, &one->measured,
 					     (const bool[]){ true, true }, err);
 	/* A side that has the program but gives no list has failed. */
 	for (size_t i = 0; i < 2; i++)
-		if (code[i] < 0 && code[i] != -ENOENT)
-			return fail_harness_as_case(it, one, why, code, err);
+		if (ret[i] < 0 && ret[i] != -ENOENT)
+			return fail_harness_as_case(it, one, why, ret, err);
 	pmdiff_say(meter->options, "%s: %zu cases of %s", one->name, lists[1].list.len,
 		   pmdiff_harness_name(harness));
 	return measure_listed(it, one, harness, lists, err);
@@ -285,21 +287,21 @@ int pmdiff_cases_measure(struct pmdiff_workshop *workshop, struct pmdiff_side si
 {
 	struct measuring it = { .shop = workshop, .sides = sides };
 	const struct pmdiff_options *options = workshop->meter.options;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < options->cases.len && r == 0; i++) {
+	for (size_t i = 0; i < options->cases.len && ret == 0; i++) {
 		const struct pmdiff_case *one = &options->cases.data[i];
 
 		if (one->measured.harness > PM_DIFF_HARNESS_NONE) {
-			r = measure_group(&it, one, err);
+			ret = measure_group(&it, one, err);
 		} else if (pmdiff_is_case_wanted(options, one->name, NULL)) {
 			it.wanted++;
-			r = measure_case_of_sides(&it, one->name, NULL, &one->measured,
-						  (const bool[]){ true, true }, err);
+			ret = measure_case_of_sides(&it, one->name, NULL, &one->measured,
+						    (const bool[]){ true, true }, err);
 		}
 	}
-	if (r == 0 && it.wanted == 0)
-		r = pm_error_set(err, -EINVAL, "--case %.200s means none of the cases",
-				 options->case_pattern);
-	return r;
+	if (ret == 0 && it.wanted == 0)
+		ret = pm_error_set(err, -EINVAL, "--case %.200s means none of the cases",
+				   options->case_pattern);
+	return ret;
 }

@@ -28,12 +28,12 @@ const struct pmdiff_harness *pmdiff_harness_of(const struct pmdiff_measured *mea
  * stores the one that answers; it stays NULL if none does. -ENOENT: the command does not
  * exist; -EBADMSG: the answer is not that of the harness; -ENOMEM.
  */
-int pmdiff_harness_list(struct pmdiff_names *ret, const struct pmdiff_harness **harness,
+int pmdiff_harness_list(struct pmdiff_names *out, const struct pmdiff_harness **harness,
 			const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			struct pm_error *err);
 /* The words that run one case: those of the command, and those for the harness. The case
  * borrows them; release them by pmdiff_names_release() afterwards. -ENOMEM. */
-int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
+int pmdiff_harness_words(struct pmdiff_names *out, const struct pmdiff_harness *harness,
 			 const char *const *command, const char *name);
 /* The part of a case that callgrind counts, for --marked of pmstat; NULL: all of it. */
 const char *pmdiff_harness_marks(const struct pmdiff_harness *harness);

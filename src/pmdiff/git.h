@@ -37,12 +37,12 @@ struct pmdiff_repository {
 };
 
 /* Opens the repository of the working directory. -ENOENT: no git; -EIO: no repository. */
-int pmdiff_repository_open(struct pmdiff_repository *ret, struct pm_error *err);
+int pmdiff_repository_open(struct pmdiff_repository *out, struct pm_error *err);
 void pmdiff_repository_release(struct pmdiff_repository *repository);
-/* Until *@ret is closed, no other pmdiff changes data that git does not update
+/* Until *@out is closed, no other pmdiff changes data that git does not update
  * safely in parallel: the list of worktrees, and notes. -EBUSY: another process held
  * the lock for too long. */
-int pmdiff_repository_lock(int *ret, const char *common_dir, struct pm_error *err);
+int pmdiff_repository_lock(int *out, const char *common_dir, struct pm_error *err);
 
 struct pmdiff_commit {
 	char *hash; /* full */
@@ -52,7 +52,7 @@ struct pmdiff_commit {
 
 /* Finds the commit that @rev, as typed, refers to. -ENOENT: there is none; with the
  * remedy for a shallow clone. */
-int pmdiff_commit_find(struct pmdiff_commit *ret,
+int pmdiff_commit_find(struct pmdiff_commit *out,
 		       const struct pmdiff_repository *repository, const char *rev,
 		       struct pm_error *err);
 void pmdiff_commit_release(struct pmdiff_commit *commit);

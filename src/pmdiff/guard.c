@@ -42,12 +42,16 @@ static pid_t read_parent_pid(const char *pid)
 	if (snprintf(path, sizeof(path), "/proc/%s/stat", pid) >= (int)sizeof(path))
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (fd < 0)
+		return 0;
+	len = read(fd, line, sizeof(line) - 1);
 	if (len <= 0)
 		return 0;
 	line[len] = '\0';
 	at = strrchr(line, ')'); /* ") S PPID", see proc_pid_stat(5) */
-	return at && sscanf(at, ") %*c %d", &parent) == 1 ? parent : 0;
+	if (at && sscanf(at, ") %*c %d", &parent) == 1)
+		return parent;
+	return 0;
 }
 
 static void read_family(struct family *family)
@@ -197,12 +201,12 @@ static int become_worker(pid_t guard, const sigset_t *mask)
 }
 
 /* Only returns in the worker. */
-static int run_guard_process(struct pmdiff_folder *ret, const char *common_dir,
+static int run_guard_process(struct pmdiff_folder *out, const char *common_dir,
 			     int life_fd, const sigset_t *mask, struct pm_error *err)
 {
 	struct pmdiff_folder folder = { 0 };
 	pid_t us = getpid(), worker;
-	int r, status, signal_fd;
+	int ret, status, signal_fd;
 	sigset_t all;
 
 	/* Leave the terminal's session, and the process group and name that kill(1)
@@ -215,20 +219,24 @@ static int run_guard_process(struct pmdiff_folder *ret, const char *common_dir,
 	sigemptyset(&all);
 	sigaddset(&all, SIGCHLD);
 	signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-	r = signal_fd < 0 ? pm_error_set(err, -errno, "signals: %s", strerror(errno))
-			  : pmdiff_folder_make(&folder, common_dir, err);
+	if (signal_fd < 0)
+		ret = pm_error_set(err, -errno, "signals: %s", strerror(errno));
+	else
+		ret = pmdiff_folder_make(&folder, common_dir, err);
 	worker = fork();
 	if (worker == 0) {
 		close(life_fd);
 		close(signal_fd);
 		become_worker(us, mask);
-		*ret = folder;
-		return r;
+		*out = folder;
+		return ret;
 	}
 	if (worker < 0)
 		print_guard_error(-EAGAIN, "cannot fork");
-	status = worker > 0 ? watch_worker_and_user(worker, life_fd, signal_fd)
-			    : PM_STATUS_FAILED;
+	if (worker > 0)
+		status = watch_worker_and_user(worker, life_fd, signal_fd);
+	else
+		status = PM_STATUS_FAILED;
 	clean_up_guarded_folder(&folder);
 	_exit(status);
 }
@@ -285,11 +293,11 @@ static void fill_waited_signals(sigset_t *waited)
 			sigaddset(waited, wishes[i]);
 }
 
-int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
+int pmdiff_guard_enter(struct pmdiff_folder *out, const char *common_dir,
 		       struct pm_error *err)
 {
 	sigset_t waited, mask;
-	int life[2], code;
+	int life[2], ret;
 	pid_t pid;
 
 	if (pipe2(life, O_CLOEXEC) < 0)
@@ -306,11 +314,11 @@ int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
 	}
 	if (pid == 0) {
 		close(life[1]);
-		return run_guard_process(ret, common_dir, life[0], &mask, err);
+		return run_guard_process(out, common_dir, life[0], &mask, err);
 	}
-	code = errno;
+	ret = errno;
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	close(life[0]);
 	close(life[1]);
-	return pm_error_set(err, -code, "cannot fork: %s", strerror(code));
+	return pm_error_set(err, -ret, "cannot fork: %s", strerror(ret));
 }

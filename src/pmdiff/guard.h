@@ -15,5 +15,5 @@
  * the worker's exit status, or by the signal that ended it. No other thread may run yet.
  * On failure, which may return in either process, nothing is left to be removed.
  */
-int pmdiff_guard_enter(struct pmdiff_folder *ret, const char *common_dir,
+int pmdiff_guard_enter(struct pmdiff_folder *out, const char *common_dir,
 		       struct pm_error *err);

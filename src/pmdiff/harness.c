@@ -98,11 +98,11 @@ static int names_add_copy(struct pmdiff_names *words, const char *word)
 
 static int names_add_copies(struct pmdiff_names *words, const char *const *list)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (; *list && r == 0; list++)
-		r = names_add_copy(words, *list);
-	return r;
+	for (; *list && ret == 0; list++)
+		ret = names_add_copy(words, *list);
+	return ret;
 }
 
 /* google-benchmark expects an extended regular expression, so these
@@ -118,21 +118,25 @@ static int names_add_exact_filter(struct pmdiff_names *words, const char *name)
 		pm_str_putc(&filter, *c);
 	}
 	pm_str_putc(&filter, '$');
-	return filter.failed ? -ENOMEM : names_add_copy(words, filter.data);
+	if (filter.failed)
+		return -ENOMEM;
+	return names_add_copy(words, filter.data);
 }
 
-int pmdiff_harness_words(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
+int pmdiff_harness_words(struct pmdiff_names *out, const struct pmdiff_harness *harness,
 			 const char *const *command, const char *name)
 {
-	int r = names_add_copies(ret, command);
+	int ret = names_add_copies(out, command);
 
-	if (r == 0 && harness->which == PM_DIFF_HARNESS_GOOGLE_BENCHMARK)
-		r = names_add_exact_filter(ret, name);
-	else if (r == 0)
-		r = names_add_copy(ret, name);
-	if (r == 0)
-		r = names_add_copies(ret, harness->once);
-	return r < 0 ? r : pm_vec_push(&ret->list, NULL);
+	if (ret == 0 && harness->which == PM_DIFF_HARNESS_GOOGLE_BENCHMARK)
+		ret = names_add_exact_filter(out, name);
+	else if (ret == 0)
+		ret = names_add_copy(out, name);
+	if (ret == 0)
+		ret = names_add_copies(out, harness->once);
+	if (ret < 0)
+		return ret;
+	return pm_vec_push(&out->list, NULL);
 }
 
 /* ---- lists ----------------------------------------------------------------------------- */
@@ -147,7 +151,7 @@ static uint64_t list_timeout_ns(const struct pmdiff_meter *meter)
 
 /* Runs the program with @more words, and stores its output. Its
  * status, or negative errno. */
-static int run_harness_program(struct pmdiff_output_text *ret,
+static int run_harness_program(struct pmdiff_output_text *out,
 			       const struct pmdiff_meter *meter,
 			       const struct pmdiff_tree *tree, const char *const *more)
 {
@@ -155,32 +159,35 @@ static int run_harness_program(struct pmdiff_output_text *ret,
 	PM_AUTO_FREE char *scratch = NULL;
 	struct pmdiff_process process = { .dir = tree->path,
 					  .timeout_ns = list_timeout_ns(meter) };
-	int r = names_add_copies(&words, meter->measured->command);
+	int ret = names_add_copies(&words, meter->measured->command);
 
-	if (r == 0)
-		r = names_add_copies(&words, more);
-	if (r == 0)
-		r = pm_vec_push(&words.list, NULL);
-	if (r == 0 && asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0) {
+	if (ret == 0)
+		ret = names_add_copies(&words, more);
+	if (ret == 0)
+		ret = pm_vec_push(&words.list, NULL);
+	if (ret == 0 && asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0) {
 		scratch = NULL;
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	process.argv = (const char *const *)words.list.data;
 	process.env = (const char *const[]){ scratch, NULL };
-	return pmdiff_process_read(&process, NULL, 0, ret);
+	return pmdiff_process_read(&process, NULL, 0, out);
 }
 
 static bool line_ends_in(const char *line, size_t len, const char *end)
 {
-	size_t own = end ? strlen(end) : 0;
+	size_t own;
 
-	return end && len > own && memcmp(line + len - own, end, own) == 0;
+	if (!end)
+		return false;
+	own = strlen(end);
+	return len > own && memcmp(line + len - own, end, own) == 0;
 }
 
 /* False: the line does not belong to a list. */
-static bool parse_case_line(struct pmdiff_names *ret,
+static bool parse_case_line(struct pmdiff_names *out,
 			    const struct pmdiff_harness *harness, const char *line,
 			    size_t len, int *failed)
 {
@@ -192,10 +199,10 @@ static bool parse_case_line(struct pmdiff_names *ret,
 		len -= strlen(harness->old_end);
 	else
 		return false;
-	if (ret->list.len == NAMES_MAX)
+	if (out->list.len == NAMES_MAX)
 		return false;
 	name = strndup(line, len);
-	if (!name || pm_vec_push(&ret->list, name) < 0) {
+	if (!name || pm_vec_push(&out->list, name) < 0) {
 		free(name);
 		*failed = -ENOMEM;
 	}
@@ -203,25 +210,28 @@ static bool parse_case_line(struct pmdiff_names *ret,
 }
 
 /* 1: the output is a list, which may be empty; 0: it is not. */
-static int parse_case_list(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
-			   const struct pm_str *out)
+static int parse_case_list(struct pmdiff_names *out, const struct pmdiff_harness *harness,
+			   const struct pm_str *output)
 {
-	const char *at = out->data, *end = at ? at + out->len : NULL;
+	const char *at = output->data, *end = at ? at + output->len : NULL;
 	int failed = 0;
 
-	if (out->len > 0 && memchr(at, '\0', out->len))
+	if (output->len > 0 && memchr(at, '\0', output->len))
 		return 0;
 	while (at < end && failed == 0) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t len = (size_t)((newline ? newline : end) - at);
+		const char *line_end = pm_text_or(newline, end);
+		size_t len = (size_t)(line_end - at);
 
 		while (len > 0 && at[len - 1] == '\r')
 			len--;
-		if (len > 0 && !parse_case_line(ret, harness, at, len, &failed))
+		if (len > 0 && !parse_case_line(out, harness, at, len, &failed))
 			return 0;
-		at = newline ? newline + 1 : end;
+		at = line_end + (newline != NULL);
 	}
-	return failed < 0 ? failed : 1;
+	if (failed < 0)
+		return failed;
+	return 1;
 }
 
 /* 1: the program knows the options. Otherwise its output is the same with a filter
@@ -230,34 +240,39 @@ static int knows_filter(const struct pmdiff_harness *harness,
 			const struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
 	PM_CLEANUP(pmdiff_output_text_release) struct pmdiff_output_text text = { 0 };
-	int r;
+	int ret;
 
 	if (!harness->list_none)
 		return 1;
-	r = run_harness_program(&text, meter, tree, harness->list_none);
-	return r < 0 ? r : text.out.len == 0;
+	ret = run_harness_program(&text, meter, tree, harness->list_none);
+	if (ret < 0)
+		return ret;
+	return text.out.len == 0;
 }
 
 /* 1: the program has answered; 0: it does not use this harness. */
-static int try_harness(struct pmdiff_names *ret, const struct pmdiff_harness *harness,
+static int try_harness(struct pmdiff_names *out, const struct pmdiff_harness *harness,
 		       const struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
 	PM_CLEANUP(pmdiff_output_text_release) struct pmdiff_output_text text = { 0 };
 	PM_CLEANUP(pmdiff_names_release) struct pmdiff_names names = { 0 };
-	int r = run_harness_program(&text, meter, tree, harness->list);
+	int ret = run_harness_program(&text, meter, tree, harness->list);
 
-	if (r < 0)
-		return r;
-	r = r > 0 ? 0 : parse_case_list(&names, harness, &text.out);
-	if (r > 0 && names.list.len == 0)
-		r = 0;
-	if (r > 0)
-		r = knows_filter(harness, meter, tree);
-	if (r > 0) {
-		*ret = names;
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
+		ret = 0;
+	else
+		ret = parse_case_list(&names, harness, &text.out);
+	if (ret > 0 && names.list.len == 0)
+		ret = 0;
+	if (ret > 0)
+		ret = knows_filter(harness, meter, tree);
+	if (ret > 0) {
+		*out = names;
 		names = (struct pmdiff_names){ 0 };
 	}
-	return r;
+	return ret;
 }
 
 static int set_error_of_command(struct pm_error *err, int code,
@@ -269,32 +284,32 @@ static int set_error_of_command(struct pm_error *err, int code,
 			    command, what);
 }
 
-int pmdiff_harness_list(struct pmdiff_names *ret, const struct pmdiff_harness **harness,
+int pmdiff_harness_list(struct pmdiff_names *out, const struct pmdiff_harness **harness,
 			const struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			struct pm_error *err)
 {
 	const char *command = meter->measured->command[0];
 	bool named = *harness != NULL;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(harnesses) && r == 0; i++) {
+	for (size_t i = 0; i < PM_ARRAY_LEN(harnesses) && ret == 0; i++) {
 		if (named && *harness != &harnesses[i])
 			continue;
-		r = try_harness(ret, &harnesses[i], meter, tree);
-		if (r > 0)
+		ret = try_harness(out, &harnesses[i], meter, tree);
+		if (ret > 0)
 			*harness = &harnesses[i];
 	}
-	if (r > 0 || (r == 0 && !named))
+	if (ret > 0 || (ret == 0 && !named))
 		return 0;
-	if (r == -ENOENT)
-		return set_error_of_command(err, r, tree, command,
+	if (ret == -ENOENT)
+		return set_error_of_command(err, ret, tree, command,
 					    "is not in its worktree");
-	if (r == -ETIMEDOUT)
+	if (ret == -ETIMEDOUT)
 		return set_error_of_command(
-			err, r, tree, command,
+			err, ret, tree, command,
 			"did not list its cases in time (--timeout, or else 30 s)");
-	if (r < 0)
-		return set_error_of_command(err, r, tree, command, strerror(-r));
+	if (ret < 0)
+		return set_error_of_command(err, ret, tree, command, strerror(-ret));
 	return set_error_of_command(err, -EBADMSG, tree, command,
 				    "does not list its cases");
 }

@@ -14,7 +14,7 @@ static int set_unexpected_output_error(struct pm_error *err)
 int pmdiff_notes_check(const char *ref, struct pm_error *err)
 {
 	PM_AUTO_FREE char *full = NULL;
-	int status, r;
+	int status, ret;
 
 	/* Checks the name as git completes it; also covers names
 	 * that start with a dash. */
@@ -22,14 +22,14 @@ int pmdiff_notes_check(const char *ref, struct pm_error *err)
 		full = NULL;
 		return pm_error_no_memory(err);
 	}
-	r = pmdiff_git_run(
+	ret = pmdiff_git_run(
 		&(const struct pmdiff_git_call){
 			.args = (const char *const[]){ "check-ref-format", full, NULL },
 			.status = &status,
 		},
 		NULL, err);
-	if (r < 0 || status == 0)
-		return r;
+	if (ret < 0 || status == 0)
+		return ret;
 	return pm_error_set(err, -EINVAL, "this cannot be the name of a ref: %s", ref);
 }
 
@@ -40,7 +40,9 @@ static char *make_ref_option(const char *ref)
 {
 	char *option;
 
-	return asprintf(&option, "--ref=%s", ref) < 0 ? NULL : option;
+	if (asprintf(&option, "--ref=%s", ref) < 0)
+		return NULL;
+	return option;
 }
 
 /* One line of the list: the note's blob, and the annotated object. */
@@ -51,7 +53,7 @@ struct note {
 
 /* Takes the line at *@at. False at the end, or if the line has another form; *@at
  * is not at the end then. */
-static bool next_note(const char **at, struct note *ret)
+static bool next_note(const char **at, struct note *out)
 {
 	const char *space = strchr(*at, ' '), *end = strchr(*at, '\n');
 
@@ -59,7 +61,7 @@ static bool next_note(const char **at, struct note *ret)
 	    !pmdiff_is_hash(*at, (size_t)(space - *at)) ||
 	    !pmdiff_is_hash(space + 1, (size_t)(end - space - 1)))
 		return false;
-	*ret = (struct note){ .blob = *at,
+	*out = (struct note){ .blob = *at,
 			      .commit = space + 1,
 			      .len = (size_t)(end - space - 1) };
 	*at = end + 1;
@@ -96,7 +98,7 @@ static int add_note_to_history(struct pmdiff_history *history, const char *ref,
 {
 	PM_AUTO_FREE char *commit = strndup(note->commit, note->len), *name = NULL;
 	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
-	int r;
+	int ret;
 
 	if (!commit || asprintf(&name, "the note of %.12s in %s", commit, ref) < 0) {
 		name = NULL;
@@ -111,9 +113,9 @@ static int add_note_to_history(struct pmdiff_history *history, const char *ref,
 	}
 	if (fd < 0 || lseek(fd, 0, SEEK_CUR) != (off_t)len ||
 	    lseek(fd, 0, SEEK_SET) < 0) {
-		r = -errno;
-		return pm_error_set(err, r, "cannot keep a note in memory: %s",
-				    strerror(-r));
+		ret = -errno;
+		return pm_error_set(err, ret, "cannot keep a note in memory: %s",
+				    strerror(-ret));
 	}
 	return pmdiff_history_add(history, commit, fd, name, err);
 }
@@ -127,11 +129,13 @@ static bool next_blob(const struct pm_str *blobs, size_t *at, const char **bytes
 		      size_t *len)
 {
 	const char *line = blobs->data + *at, *end = memchr(line, '\n', blobs->len - *at);
-	const char *space = end ? memchr(line, ' ', (size_t)(end - line)) : NULL;
+	const char *space = NULL;
 	size_t left;
 	unsigned long long size;
 	char type[16];
 
+	if (end)
+		space = memchr(line, ' ', (size_t)(end - line));
 	if (!space)
 		return false;
 	*bytes = NULL;
@@ -158,28 +162,28 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
 	const char *at;
 	struct note note;
 	size_t blob_at = 0;
-	int r;
+	int ret;
 
 	if (!option)
 		return pm_error_no_memory(err);
-	r = pmdiff_notes_check(ref, err);
-	if (r == 0)
-		r = pmdiff_git(NULL, &list, err, "notes", option, "list");
-	at = list.data ? list.data : "";
-	if (r == 0)
-		r = read_note_blobs(at, &blobs, err);
-	while (r == 0 && next_note(&at, &note)) {
+	ret = pmdiff_notes_check(ref, err);
+	if (ret == 0)
+		ret = pmdiff_git(NULL, &list, err, "notes", option, "list");
+	at = pm_str_text(&list);
+	if (ret == 0)
+		ret = read_note_blobs(at, &blobs, err);
+	while (ret == 0 && next_note(&at, &note)) {
 		const char *bytes;
 		size_t len;
 
 		if (!blobs.data || !next_blob(&blobs, &blob_at, &bytes, &len))
-			r = set_unexpected_output_error(err);
+			ret = set_unexpected_output_error(err);
 		else if (!bytes)
 			history->foreign++;
 		else
-			r = add_note_to_history(history, ref, &note, bytes, len, err);
+			ret = add_note_to_history(history, ref, &note, bytes, len, err);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -189,12 +193,14 @@ int pmdiff_notes_read(struct pmdiff_history *history, const char *ref,
  * another process has moved it meanwhile: of two simultaneous writes one would be lost.
  * Instances of pmdiff therefore wait for each other.
  */
-static int lock_repository(int *ret, struct pm_error *err)
+static int lock_repository(int *out, struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
-	int r = pmdiff_repository_open(&repository, err);
+	int ret = pmdiff_repository_open(&repository, err);
 
-	return r < 0 ? r : pmdiff_repository_lock(ret, repository.common_dir, err);
+	if (ret < 0)
+		return ret;
+	return pmdiff_repository_lock(out, repository.common_dir, err);
 }
 
 /* Stores the contents of @fd as a blob, and returns its name. */
@@ -202,14 +208,16 @@ static int store_note_blob(int fd, struct pm_str *blob, struct pm_error *err)
 {
 	off_t len = lseek(fd, 0, SEEK_END);
 	char *bytes;
-	int r;
+	int ret;
 
-	bytes = len > 0 ? mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0)
-			: MAP_FAILED;
+	if (len > 0)
+		bytes = mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0);
+	else
+		bytes = MAP_FAILED;
 	if (bytes == MAP_FAILED)
 		return pm_error_set(err, -errno, "cannot read the counts again: %s",
 				    strerror(errno));
-	r = pmdiff_git_run(
+	ret = pmdiff_git_run(
 		&(const struct pmdiff_git_call){
 			.args = (const char *const[]){ "hash-object", "-w", "--stdin",
 						       NULL },
@@ -218,8 +226,8 @@ static int store_note_blob(int fd, struct pm_str *blob, struct pm_error *err)
 		},
 		blob, err);
 	munmap(bytes, (size_t)len);
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (blob->len == 0 || !pmdiff_is_hash(blob->data, blob->len - 1))
 		return set_unexpected_output_error(err);
 	blob->data[--blob->len] = '\0';
@@ -238,15 +246,15 @@ int pmdiff_notes_write(const char *ref, const char *commit, int fd, struct pm_er
 	PM_CLEANUP(pm_str_release) struct pm_str blob = { 0 };
 	PM_AUTO_FREE char *option = make_ref_option(ref);
 	PM_AUTO_CLOSE int lock = -1;
-	int r;
+	int ret;
 
 	if (!option)
 		return pm_error_no_memory(err);
-	r = lock_repository(&lock, err);
-	if (r == 0)
-		r = store_note_blob(fd, &blob, err);
-	if (r < 0)
-		return r;
+	ret = lock_repository(&lock, err);
+	if (ret == 0)
+		ret = store_note_blob(fd, &blob, err);
+	if (ret < 0)
+		return ret;
 	if (has_git_identity())
 		return pmdiff_git(NULL, NULL, err, "notes", option, "add", "-f", "-C",
 				  blob.data, commit);

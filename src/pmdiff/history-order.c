@@ -28,8 +28,9 @@ static int64_t stat_created_time(const struct pm_stat *stat)
 		return stat->subjects.data[0].commit_time;
 	if (stat->created && strptime(stat->created, "%Y-%m-%dT%H:%M:%S", &tm))
 		return (int64_t)timegm(&tm);
-	return stat->runs.len > 0 ? (int64_t)(stat->runs.data[0].begin_ns / 1000000000)
-				  : 0;
+	if (stat->runs.len > 0)
+		return (int64_t)(stat->runs.data[0].begin_ns / 1000000000);
+	return 0;
 }
 
 /* ---- queries of git -------------------------------------------------------------------- */
@@ -65,7 +66,7 @@ static int run_git_on_places(const struct places *places, const char *const *arg
 			     bool all, struct pm_str *out)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str input = { 0 };
-	int r, status;
+	int ret, status;
 
 	for (size_t i = 0; i < places->list.len; i++) {
 		const struct place *place = &places->list.data[i];
@@ -79,37 +80,41 @@ static int run_git_on_places(const struct places *places, const char *const *arg
 		return -ENOMEM;
 	if (input.len == 0)
 		return 0;
-	r = pmdiff_git_run(&(const struct pmdiff_git_call){ .args = args,
-							    .input = input.data,
-							    .input_len = input.len,
-							    .status = &status },
-			   out, NULL);
-	if (r == 0 && status != 0)
+	ret = pmdiff_git_run(&(const struct pmdiff_git_call){ .args = args,
+							      .input = input.data,
+							      .input_len = input.len,
+							      .status = &status },
+			     out, NULL);
+	if (ret == 0 && status != 0)
 		pm_str_clear(out);
-	return r == -ENOMEM ? r : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static const char *find_next_line(const char *at)
 {
 	const char *end = strchr(at, '\n');
 
-	return end ? end + 1 : at + strlen(at);
+	if (end)
+		return end + 1;
+	return at + strlen(at);
 }
 
 static int find_known_places(struct places *places)
 {
 	static const char *const args[] = { "cat-file", "--batch-check", NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = run_git_on_places(places, args, true, &out);
+	int ret = run_git_on_places(places, args, true, &out);
 
-	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
+	for (const char *at = pm_str_text(&out); ret == 0 && *at;
 	     at = find_next_line(at)) {
 		struct place *place = find_place_of_line(places, &at);
 
 		if (place && strncmp(at, " commit ", 8) == 0)
 			place->known = true;
 	}
-	return r;
+	return ret;
 }
 
 static int find_place_positions(struct places *places)
@@ -118,10 +123,10 @@ static int find_place_positions(struct places *places)
 					    "--stdin", NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	size_t position = 0;
-	int r = run_git_on_places(places, args, false, &out);
+	int ret = run_git_on_places(places, args, false, &out);
 
 	/* 0 means that the commit was not listed. */
-	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
+	for (const char *at = pm_str_text(&out); ret == 0 && *at;
 	     at = find_next_line(at)) {
 		struct place *place = find_place_of_line(places, &at);
 
@@ -131,7 +136,7 @@ static int find_place_positions(struct places *places)
 	}
 	for (size_t i = 0; i < places->list.len; i++)
 		places->list.data[i].known = places->list.data[i].position > 0;
-	return r;
+	return ret;
 }
 
 /* "HASH TIME SUBJECT". */
@@ -145,9 +150,9 @@ static int find_place_subjects(struct places *places)
 					    "--stdin",
 					    NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = run_git_on_places(places, args, false, &out);
+	int ret = run_git_on_places(places, args, false, &out);
 
-	for (const char *at = out.len ? out.data : ""; r == 0 && *at;
+	for (const char *at = pm_str_text(&out); ret == 0 && *at;
 	     at = find_next_line(at)) {
 		struct place *place = find_place_of_line(places, &at);
 		char *end;
@@ -158,9 +163,9 @@ static int find_place_subjects(struct places *places)
 		at = end + (*end == ' ');
 		place->commit->subject = strndup(at, strcspn(at, "\n"));
 		if (!place->commit->subject)
-			r = -ENOMEM;
+			ret = -ENOMEM;
 	}
-	return r;
+	return ret;
 }
 
 /* ---- the order ------------------------------------------------------------------------- */
@@ -171,11 +176,11 @@ static int compare_places_by_position(const void *a, const void *b)
 	const struct place *x = a, *y = b;
 
 	if (x->known != y->known)
-		return x->known ? -1 : 1;
+		return PM_COMPARE(y->known, x->known);
 	if (x->known)
-		return x->position < y->position ? -1 : x->position > y->position;
+		return PM_COMPARE(x->position, y->position);
 	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
+		return PM_COMPARE(x->time, y->time);
 	return compare_places_by_hash(a, b);
 }
 
@@ -207,28 +212,30 @@ static int sort_history_by_places(struct pmdiff_history *history, struct places 
 int pmdiff_history_order(struct pmdiff_history *history, struct pm_error *err)
 {
 	struct places places = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; r == 0 && i < history->commits.len; i++) {
+	for (size_t i = 0; ret == 0 && i < history->commits.len; i++) {
 		struct pmdiff_history_commit *commit = &history->commits.data[i];
 
-		r = pm_vec_push(
+		ret = pm_vec_push(
 			&places.list,
 			(struct place){ .commit = commit,
 					.time = stat_created_time(
 						&commit->suite.cases.data[0].stat) });
 	}
-	if (r == 0 && places.list.len > 0) {
+	if (ret == 0 && places.list.len > 0) {
 		qsort(places.list.data, places.list.len, sizeof(*places.list.data),
 		      compare_places_by_hash);
-		r = find_known_places(&places);
-		if (r == 0)
-			r = find_place_positions(&places);
-		if (r == 0)
-			r = find_place_subjects(&places);
-		if (r == 0)
-			r = sort_history_by_places(history, &places);
+		ret = find_known_places(&places);
+		if (ret == 0)
+			ret = find_place_positions(&places);
+		if (ret == 0)
+			ret = find_place_subjects(&places);
+		if (ret == 0)
+			ret = sort_history_by_places(history, &places);
 	}
 	pm_vec_release(&places.list);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }

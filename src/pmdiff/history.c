@@ -91,11 +91,11 @@ int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int f
 	struct pmdiff_history_commit entry = { 0 };
 	struct pm_error why = { 0 };
 	const char *fault;
-	int r = pm_suite_read(&entry.suite, fd, name, &why);
+	int ret = pm_suite_read(&entry.suite, fd, name, &why);
 
-	if (r == -ENOMEM)
+	if (ret == -ENOMEM)
 		return pm_error_no_memory(err);
-	if (r < 0)
+	if (ret < 0)
 		return history_add_warning(history, err,
 					   "%s is left out of the history: it %s.", name,
 					   why.text);
@@ -119,7 +119,7 @@ int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int f
 static int history_add_file(struct pmdiff_history *history, const char *folder,
 			    int folder_fd, const char *name, struct pm_error *err)
 {
-	size_t len = strlen(name), hash_len = len > SUFFIX ? len - SUFFIX : 0;
+	size_t len = strlen(name), hash_len = PM_SUB_OR_0(len, SUFFIX);
 	PM_AUTO_FREE char *commit = strndup(name, hash_len), *path = NULL;
 	PM_AUTO_CLOSE int fd = -1;
 	struct stat stat_buf;
@@ -155,30 +155,32 @@ static int history_read_folder(struct pmdiff_history *history, const char *where
 			       struct pm_error *err)
 {
 	PM_CLEANUP(close_history_folder) DIR *folder = opendir(where);
-	int r = folder ? 0 : -errno;
+	int ret = 0;
 
-	while (folder && r == 0) {
+	if (!folder)
+		ret = -errno;
+	while (folder && ret == 0) {
 		const struct dirent *entry;
 
 		errno = 0;
 		entry = readdir(folder);
 		if (!entry) {
-			r = -errno;
+			ret = -errno;
 			break;
 		}
 		/* Hidden files are not part of the history: .git, and files
 		 * that are being written. */
 		if (entry->d_name[0] == '.')
 			continue;
-		r = history_add_file(history, where, dirfd(folder), entry->d_name, err);
-		if (r < 0)
-			return r;
+		ret = history_add_file(history, where, dirfd(folder), entry->d_name, err);
+		if (ret < 0)
+			return ret;
 	}
-	if (r < 0) {
-		pm_error_set(err, r, "cannot read the history: %s", strerror(-r));
+	if (ret < 0) {
+		pm_error_set(err, ret, "cannot read the history: %s", strerror(-ret));
 		pm_error_where(err, where, -1);
 	}
-	return r;
+	return ret;
 }
 
 static int write_history_file(const char *where, const char *commit,
@@ -186,25 +188,25 @@ static int write_history_file(const char *where, const char *commit,
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_AUTO_FREE char *path = NULL;
-	int r;
+	int ret;
 
 	if (mkdir(where, 0777) < 0 && errno != EEXIST) {
-		r = pm_error_set(err, -errno, "cannot make this directory: %s",
-				 strerror(errno));
+		ret = pm_error_set(err, -errno, "cannot make this directory: %s",
+				   strerror(errno));
 		pm_error_where(err, where, -1);
-		return r;
+		return ret;
 	}
 	if (asprintf(&path, "%s/%s%s", where, commit, suffix) < 0) {
 		path = NULL;
 		return pm_error_no_memory(err);
 	}
-	r = pm_sink_open(&sink, path, 0666, err);
-	if (r < 0)
-		return r;
-	r = pm_suite_write(suite, fileno(sink.file), err);
-	if (r < 0) {
+	ret = pm_sink_open(&sink, path, 0666, err);
+	if (ret < 0)
+		return ret;
+	ret = pm_suite_write(suite, fileno(sink.file), err);
+	if (ret < 0) {
 		pm_error_where(err, path, -1);
-		return r;
+		return ret;
 	}
 	return pm_sink_close(&sink, err);
 }
@@ -219,7 +221,9 @@ static bool is_notes(const char *where, const char **ref)
 
 	if (strncmp(where, notes, len) != 0 || (where[len] != '\0' && where[len] != ':'))
 		return false;
-	*ref = where[len] ? where + len + 1 : PMDIFF_NOTES_REF;
+	*ref = PMDIFF_NOTES_REF;
+	if (where[len])
+		*ref = where + len + 1;
 	return true;
 }
 
@@ -250,14 +254,13 @@ static int history_warn_of_dirty(struct pmdiff_history *history, struct pm_error
 
 	for (size_t i = 0; i < history->commits.len; i++)
 		dirty += is_suite_dirty(&history->commits.data[i].suite);
-	return dirty == 0
-		       ? 0
-		       : history_add_warning(
-				 history, err,
-				 "%zu of the history's %zu commits %s measured with changes "
-				 "that were not committed.",
-				 dirty, history->commits.len,
-				 dirty == 1 ? "was" : "were");
+	if (dirty == 0)
+		return 0;
+	return history_add_warning(
+		history, err,
+		"%zu of the history's %zu commits %s measured with changes "
+		"that were not committed.",
+		dirty, history->commits.len, pm_plural(dirty, "was", "were"));
 }
 
 /* Compares commands; the program may be in another directory on each machine. */
@@ -272,8 +275,11 @@ static bool are_commands_equal(const struct pm_stat *a, const struct pm_stat *b)
 	for (size_t i = 0; i < x->argv.len; i++) {
 		const char *word = x->argv.data[i], *other = y->argv.data[i];
 
-		if (strcmp(i > 0 ? word : basename(word),
-			   i > 0 ? other : basename(other)) != 0)
+		if (i == 0) {
+			word = basename(word);
+			other = basename(other);
+		}
+		if (strcmp(word, other) != 0)
 			return false;
 	}
 	return true;
@@ -303,40 +309,39 @@ static int history_warn_of_commands(struct pmdiff_history *history, struct pm_er
 	for (size_t i = 0; i < len; i++)
 		other += !are_suite_commands_equal(&history->commits.data[i].suite,
 						   &history->commits.data[len - 1].suite);
-	return other == 0
-		       ? 0
-		       : history_add_warning(
-				 history, err,
-				 "%zu of the history's %zu commits ran another command "
-				 "than the last one: their numbers say nothing of it. "
-				 "Each command wants a history of its own.",
-				 other, len);
+	if (other == 0)
+		return 0;
+	return history_add_warning(history, err,
+				   "%zu of the history's %zu commits ran another command "
+				   "than the last one: their numbers say nothing of it. "
+				   "Each command wants a history of its own.",
+				   other, len);
 }
 
-int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
+int pmdiff_history_read(struct pmdiff_history *out, const char *where,
 			struct pm_error *err)
 {
 	struct pmdiff_history history = { 0 };
 	const char *ref;
-	int r;
+	int ret;
 
 	if (!is_notes(where, &ref))
-		r = history_read_folder(&history, where, err);
+		ret = history_read_folder(&history, where, err);
 	else if (*ref)
-		r = pmdiff_notes_read(&history, ref, err);
+		ret = pmdiff_notes_read(&history, ref, err);
 	else
-		r = set_no_ref_error(where, err);
-	if (r == 0)
-		r = pmdiff_history_order(&history, err);
-	if (r == 0)
-		r = history_warn_of_dirty(&history, err);
-	if (r == 0)
-		r = history_warn_of_commands(&history, err);
-	if (r < 0)
+		ret = set_no_ref_error(where, err);
+	if (ret == 0)
+		ret = pmdiff_history_order(&history, err);
+	if (ret == 0)
+		ret = history_warn_of_dirty(&history, err);
+	if (ret == 0)
+		ret = history_warn_of_commands(&history, err);
+	if (ret < 0)
 		pmdiff_history_release(&history);
 	else
-		*ret = history;
-	return r;
+		*out = history;
+	return ret;
 }
 
 /* -1 if git does not know the commit. */
@@ -350,8 +355,9 @@ static int64_t find_commit_time(const char *commit)
 	    out.len == 0)
 		return -1;
 	out.data[strcspn(out.data, "\n")] = '\0';
-	return pm_parse_u64(out.data, &seconds) && seconds <= INT64_MAX ? (int64_t)seconds
-									: -1;
+	if (pm_parse_u64(out.data, &seconds) && seconds <= INT64_MAX)
+		return (int64_t)seconds;
+	return -1;
 }
 
 /* Sets the commit of a joined document, borrowing @commit like all its contents. Values
@@ -382,15 +388,17 @@ static int write_suite_as_note(const char *ref, const char *commit,
 			       const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = memfd_create("note", MFD_CLOEXEC);
-	int r;
+	int ret;
 
 	if (fd < 0)
 		return pm_error_set(err, -errno, "cannot make a file in memory: %s",
 				    strerror(errno));
-	r = pm_suite_write(suite, fd, err);
-	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
-		r = -errno;
-	return r < 0 ? r : pmdiff_notes_write(ref, commit, fd, err);
+	ret = pm_suite_write(suite, fd, err);
+	if (ret == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		ret = -errno;
+	if (ret < 0)
+		return ret;
+	return pmdiff_notes_write(ref, commit, fd, err);
 }
 
 /* The directory in which @path will be created; modifies @path. */
@@ -413,23 +421,23 @@ static int check_history_folder(const char *where, struct pm_error *err)
 	PM_AUTO_FREE char *copy = strdup(where);
 	const char *folder = where;
 	struct stat found;
-	int r = 0;
+	int ret = 0;
 
 	if (!copy)
 		return pm_error_no_memory(err);
 	if (stat(where, &found) < 0 && errno == ENOENT)
 		folder = cut_to_parent_path(copy);
 	if (stat(folder, &found) < 0)
-		r = -errno;
+		ret = -errno;
 	else if (!S_ISDIR(found.st_mode))
-		r = -ENOTDIR;
+		ret = -ENOTDIR;
 	else if (access(folder, W_OK | X_OK) < 0)
-		r = -errno;
-	if (r == 0)
+		ret = -errno;
+	if (ret == 0)
 		return 0;
-	pm_error_set(err, r, "cannot keep a history here: %s", strerror(-r));
+	pm_error_set(err, ret, "cannot keep a history here: %s", strerror(-ret));
 	pm_error_where(err, where, -1);
-	return r;
+	return ret;
 }
 
 int pmdiff_history_check(const char *where, struct pm_error *err)
@@ -438,7 +446,9 @@ int pmdiff_history_check(const char *where, struct pm_error *err)
 
 	if (!is_notes(where, &ref))
 		return check_history_folder(where, err);
-	return *ref ? pmdiff_notes_check(ref, err) : set_no_ref_error(where, err);
+	if (*ref)
+		return pmdiff_notes_check(ref, err);
+	return set_no_ref_error(where, err);
 }
 
 static void release_borrowed(struct pm_suite *suite)
@@ -449,23 +459,23 @@ static void release_borrowed(struct pm_suite *suite)
 }
 
 /* A copy that borrows everything except its arrays, and names the commit. */
-static int borrow_suite(struct pm_suite *ret, const struct pm_suite *suite, char *commit,
+static int borrow_suite(struct pm_suite *out, const struct pm_suite *suite, char *commit,
 			struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < suite->cases.len && r == 0; i++) {
+	for (size_t i = 0; i < suite->cases.len && ret == 0; i++) {
 		struct pm_suite_case one = { .name = suite->cases.data[i].name };
 
-		r = pm_stat_join(&one.stat, &suite->cases.data[i].stat, 1, err);
-		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
+		ret = pm_stat_join(&one.stat, &suite->cases.data[i].stat, 1, err);
+		if (ret == 0 && pm_vec_push(&out->cases, one) < 0) {
 			pm_stat_join_release(&one.stat);
-			r = pm_error_no_memory(err);
+			ret = pm_error_no_memory(err);
 		}
-		if (r == 0)
-			r = set_joined_commit(&ret->cases.data[i].stat, commit, err);
+		if (ret == 0)
+			ret = set_joined_commit(&out->cases.data[i].stat, commit, err);
 	}
-	return r;
+	return ret;
 }
 
 int pmdiff_history_write_suite(const char *where, const char *commit,
@@ -474,20 +484,21 @@ int pmdiff_history_write_suite(const char *where, const char *commit,
 	PM_CLEANUP(release_borrowed) struct pm_suite borrowed = { 0 };
 	PM_AUTO_FREE char *name = strdup(commit);
 	const char *ref;
-	int r;
+	int ret;
 
 	if (!name)
 		return pm_error_no_memory(err);
 	if (!pmdiff_is_hash(commit, strlen(commit)))
 		return pm_error_set(err, -EINVAL, "not the full hash of a commit: %s",
 				    commit);
-	r = borrow_suite(&borrowed, suite, name, err);
-	if (r < 0)
-		return r;
+	ret = borrow_suite(&borrowed, suite, name, err);
+	if (ret < 0)
+		return ret;
 	if (!is_notes(where, &ref))
 		return write_history_file(where, commit, &borrowed, err);
-	return *ref ? write_suite_as_note(ref, commit, &borrowed, err)
-		    : set_no_ref_error(where, err);
+	if (*ref)
+		return write_suite_as_note(ref, commit, &borrowed, err);
+	return set_no_ref_error(where, err);
 }
 
 int pmdiff_history_write(const char *where, const char *commit,
@@ -495,10 +506,10 @@ int pmdiff_history_write(const char *where, const char *commit,
 {
 	PM_CLEANUP(release_borrowed) struct pm_suite suite = { 0 };
 	struct pm_suite_case one = { 0 };
-	int r = pm_stat_join(&one.stat, stats, len, err);
+	int ret = pm_stat_join(&one.stat, stats, len, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (pm_vec_push(&suite.cases, one) < 0) {
 		pm_stat_join_release(&one.stat);
 		return pm_error_no_memory(err);

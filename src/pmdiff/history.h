@@ -27,7 +27,7 @@ struct pmdiff_history {
 
 /* @where: a directory, or in the form of PMDIFF_HISTORY_NOTES. An empty history has 0
  * commits; a missing directory is -ENOENT. Else -EBADMSG or errors of system calls. */
-int pmdiff_history_read(struct pmdiff_history *ret, const char *where,
+int pmdiff_history_read(struct pmdiff_history *out, const char *where,
 			struct pm_error *err);
 /* Checks that @where can be written to, as far as that is known in advance; creates
  * nothing. -EINVAL: not a valid name of a ref; else errors of system calls. */

@@ -18,8 +18,9 @@ static void report_import_warnings(const struct pmdiff_options *options,
 		const struct pm_suite_case *one = &suite->cases.data[i];
 
 		for (size_t j = 0; j < one->stat.warnings.len; j++)
-			pmdiff_say(options, "warning: %s%s%s", one->name ? one->name : "",
-				   one->name ? ": " : "", one->stat.warnings.data[j]);
+			pmdiff_say(
+				options, "warning: %s%s%s", pm_text_or_empty(one->name),
+				pm_text_if(one->name, ": "), one->stat.warnings.data[j]);
 	}
 }
 
@@ -27,59 +28,64 @@ static int write_imported_suite(const struct pmdiff_options *options,
 				const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
-	int r = pm_sink_open(&sink, options->imported.path, FILE_MODE, err);
+	int ret = pm_sink_open(&sink, options->imported.path, FILE_MODE, err);
 
-	if (r == 0)
-		r = pm_suite_write(suite, fileno(sink.file), err);
-	return r < 0 ? r : pm_sink_close(&sink, err);
+	if (ret == 0)
+		ret = pm_suite_write(suite, fileno(sink.file), err);
+	if (ret < 0)
+		return ret;
+	return pm_sink_close(&sink, err);
 }
 
 /* The commit that the numbers belong to: from the user, else from the tool. */
 static int find_imported_commit(const struct pmdiff_options *options,
-				const struct pm_suite *suite, char **ret,
+				const struct pm_suite *suite, char **out,
 				struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_repository_release) struct pmdiff_repository repository = { 0 };
 	PM_CLEANUP(pmdiff_commit_release) struct pmdiff_commit commit = { 0 };
 	const char *known = suite->cases.data[0].stat.subjects.data[0].commit;
-	int r;
+	int ret;
 
 	if (!options->commit && known)
-		return pm_stat_text(ret, known);
+		return pm_stat_text(out, known);
 	if (!options->commit) {
 		pm_error_set(err, -EINVAL, "the file does not say of which commit it is");
 		pm_error_where(err, options->imported.file, -1);
 		pm_error_fix(err, "--commit HEAD");
 		return -EINVAL;
 	}
-	r = pmdiff_repository_open(&repository, err);
-	if (r == 0)
-		r = pmdiff_commit_find(&commit, &repository, options->commit, err);
-	return r < 0 ? r : pm_stat_text(ret, commit.hash);
+	ret = pmdiff_repository_open(&repository, err);
+	if (ret == 0)
+		ret = pmdiff_commit_find(&commit, &repository, options->commit, err);
+	if (ret < 0)
+		return ret;
+	return pm_stat_text(out, commit.hash);
 }
 
 static int keep_imported_suite(const struct pmdiff_options *options,
 			       const struct pm_suite *suite, struct pm_error *err)
 {
 	PM_AUTO_FREE char *commit = NULL;
-	int r = find_imported_commit(options, suite, &commit, err);
+	int ret = find_imported_commit(options, suite, &commit, err);
 
-	return r < 0 ? r
-		     : pmdiff_history_write_suite(options->history, commit, suite, err);
+	if (ret < 0)
+		return ret;
+	return pmdiff_history_write_suite(options->history, commit, suite, err);
 }
 
 int pmdiff_import(const struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
-	int r = pm_import_read(&suite, options->imported.file, options->imported.format,
-			       err);
+	int ret = pm_import_read(&suite, options->imported.file, options->imported.format,
+				 err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	report_import_warnings(options, &suite);
 	if (options->history)
-		r = keep_imported_suite(options, &suite, err);
-	if (r == 0 && (!options->history || options->imported.path))
-		r = write_imported_suite(options, &suite, err);
-	return r;
+		ret = keep_imported_suite(options, &suite, err);
+	if (ret == 0 && (!options->history || options->imported.path))
+		ret = write_imported_suite(options, &suite, err);
+	return ret;
 }

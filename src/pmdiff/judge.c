@@ -68,45 +68,45 @@ static void earlier_release(struct earlier *earlier)
 	pmdiff_history_release(&earlier->history);
 }
 
-static int earlier_add_case(struct earlier *ret, const struct pm_suite_case *one)
+static int earlier_add_case(struct earlier *out, const struct pm_suite_case *one)
 {
 	size_t at = 0;
 
 	if (!one->name)
-		return pm_vec_push(&ret->stats, &one->stat);
-	while (at < ret->cases.len && strcmp(ret->cases.data[at].name, one->name) != 0)
+		return pm_vec_push(&out->stats, &one->stat);
+	while (at < out->cases.len && strcmp(out->cases.data[at].name, one->name) != 0)
 		at++;
-	if (at == ret->cases.len &&
-	    pm_vec_push(&ret->cases, (struct earlier_case){ .name = one->name }) < 0)
+	if (at == out->cases.len &&
+	    pm_vec_push(&out->cases, (struct earlier_case){ .name = one->name }) < 0)
 		return -ENOMEM;
-	return pm_vec_push(&ret->cases.data[at].list, &one->stat);
+	return pm_vec_push(&out->cases.data[at].list, &one->stat);
 }
 
-static int read_earlier_documents(struct earlier *ret, const struct pmdiff_inputs *inputs,
+static int read_earlier_documents(struct earlier *out, const struct pmdiff_inputs *inputs,
 				  const struct pmdiff_options *options,
 				  struct pm_error *err)
 {
-	const struct pmdiff_history *history = &ret->history;
-	int r;
+	const struct pmdiff_history *history = &out->history;
+	int ret;
 
 	if (!options->history || inputs->recordings)
 		return 0;
-	r = pmdiff_history_read(&ret->history, options->history, err);
+	ret = pmdiff_history_read(&out->history, options->history, err);
 	/* The first run creates the history. */
-	if (r == -ENOENT && options->action == PMDIFF_RUN)
+	if (ret == -ENOENT && options->action == PMDIFF_RUN)
 		return 0;
-	if (r == 0)
+	if (ret == 0)
 		report_history_warnings(history, options);
-	for (size_t i = 0; i < history->commits.len && r == 0; i++) {
+	for (size_t i = 0; i < history->commits.len && ret == 0; i++) {
 		const struct pmdiff_history_commit *commit = &history->commits.data[i];
 
 		if (is_commit_judged(inputs, commit->commit))
 			continue;
-		for (size_t j = 0; j < commit->suite.cases.len && r == 0; j++)
-			if (earlier_add_case(ret, &commit->suite.cases.data[j]) < 0)
-				r = pm_error_no_memory(err);
+		for (size_t j = 0; j < commit->suite.cases.len && ret == 0; j++)
+			if (earlier_add_case(out, &commit->suite.cases.data[j]) < 0)
+				ret = pm_error_no_memory(err);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- comparing --------------------------------------------------------------------------- */
@@ -120,10 +120,10 @@ static void pointers_release(struct pointers *pointers)
 	pm_vec_release(&pointers->list);
 }
 
-static int point_at_stats(struct pointers *ret, const struct pm_stat *stats, size_t len)
+static int point_at_stats(struct pointers *out, const struct pm_stat *stats, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (pm_vec_push(&ret->list, &stats[i]) < 0)
+		if (pm_vec_push(&out->list, &stats[i]) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -144,7 +144,7 @@ static void compared_release(struct compared *compared)
 
 /* The list is valid as long as @compared. */
 static int compared_add_list(struct compared *compared, const struct pm_stat *stats,
-			     size_t len, const struct pm_stat *const **ret,
+			     size_t len, const struct pm_stat *const **out,
 			     size_t *ret_len)
 {
 	struct pointers list = { 0 };
@@ -154,7 +154,7 @@ static int compared_add_list(struct compared *compared, const struct pm_stat *st
 		pointers_release(&list);
 		return -ENOMEM;
 	}
-	*ret = list.list.data;
+	*out = list.list.data;
 	*ret_len = list.list.len;
 	return 0;
 }
@@ -230,7 +230,7 @@ static int compared_add_only_input(struct compared *compared,
 	return pm_vec_push(&compared->inputs, input);
 }
 
-static int compare_counts_of_sides(struct pm_comparison *ret,
+static int compare_counts_of_sides(struct pm_comparison *out,
 				   const struct pmdiff_side sides[2],
 				   const struct pmdiff_options *options,
 				   const struct earlier *earlier,
@@ -239,15 +239,19 @@ static int compare_counts_of_sides(struct pm_comparison *ret,
 {
 	PM_CLEANUP(compared_release) struct compared compared = { 0 };
 	bool cases = sides[0].cases.len + sides[1].cases.len > 0;
-	int r = cases ? compared_add_cases(&compared, sides, options, earlier)
-		      : compared_add_only_input(&compared, sides, how);
+	int ret;
 
-	if (r < 0)
+	if (cases)
+		ret = compared_add_cases(&compared, sides, options, earlier);
+	else
+		ret = compared_add_only_input(&compared, sides, how);
+
+	if (ret < 0)
 		return pm_error_no_memory(err);
 	if (compared.inputs.len == 0)
 		return pm_error_set(err, -EINVAL, "--case %.200s means none of the cases",
 				    options->case_pattern);
-	return pm_compare_cases(ret, compared.inputs.data, compared.inputs.len, how, err);
+	return pm_compare_cases(out, compared.inputs.data, compared.inputs.len, how, err);
 }
 
 /* Replaces the names in the numbers by better ones that we know. */
@@ -261,10 +265,11 @@ static int set_compared_names(struct pm_compare_of *of, const struct pmdiff_side
 		      { &of->subject, side->subject } };
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(texts); i++) {
-		char *copy = texts[i].text ? strdup(texts[i].text) : NULL;
+		char *copy;
 
 		if (!texts[i].text)
 			continue;
+		copy = strdup(texts[i].text);
 		if (!copy)
 			return -ENOMEM;
 		free(*texts[i].to);
@@ -276,16 +281,18 @@ static int set_compared_names(struct pm_compare_of *of, const struct pmdiff_side
 static int set_names_of_sides(struct pm_comparison *comparison,
 			      const struct pmdiff_inputs *inputs)
 {
-	int r = set_compared_names(&comparison->base, &inputs->sides[0]);
+	int ret = set_compared_names(&comparison->base, &inputs->sides[0]);
 
-	return r < 0 ? r : set_compared_names(&comparison->new, &inputs->sides[1]);
+	if (ret < 0)
+		return ret;
+	return set_compared_names(&comparison->new, &inputs->sides[1]);
 }
 
 /* Makes paths of sources relative to the repository: the worktree is
  * gone when they are read. */
 static void shorten_paths_below(struct pm_comparison *comparison, const char *root)
 {
-	size_t len = root ? strlen(root) : 0;
+	size_t len = strlen(pm_text_or_empty(root));
 
 	for (size_t i = 0; i < comparison->rows.len && len > 0; i++) {
 		char *file = comparison->rows.data[i].file;
@@ -301,17 +308,17 @@ static int shorten_compared_paths(struct pm_comparison *comparison,
 				  struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL;
-	int r;
+	int ret;
 
 	for (size_t side = 0; side < PM_ARRAY_LEN(inputs->sides); side++)
 		shorten_paths_below(comparison, inputs->sides[side].root);
-	r = pmdiff_find_top(&top, err);
-	if (r == 0)
+	ret = pmdiff_find_top(&top, err);
+	if (ret == 0)
 		shorten_paths_below(comparison, top);
-	return r;
+	return ret;
 }
 
-int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
+int pmdiff_judge(struct pm_comparison *out, const struct pmdiff_inputs *inputs,
 		 const struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_CLEANUP(earlier_release) struct earlier earlier = { 0 };
@@ -324,23 +331,27 @@ int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
 		.acks = &options->acks,
 		.cases_left_out = options->case_pattern != NULL,
 	};
-	int r = read_earlier_documents(&earlier, inputs, options, err);
+	int ret = read_earlier_documents(&earlier, inputs, options, err);
 
-	*ret = (struct pm_comparison){ 0 };
-	if (r < 0)
-		return r;
+	*out = (struct pm_comparison){ 0 };
+	if (ret < 0)
+		return ret;
 	how.history = earlier.stats.data;
 	how.history_len = earlier.stats.len;
-	r = inputs->recordings ? pm_compare_profiles(ret, inputs->profiles[0],
-						     inputs->profiles[1], &how, err)
-			       : compare_counts_of_sides(ret, inputs->sides, options,
-							 &earlier, &how, err);
+	if (inputs->recordings)
+		ret = pm_compare_profiles(out, inputs->profiles[0], inputs->profiles[1],
+					  &how, err);
+	else
+		ret = compare_counts_of_sides(out, inputs->sides, options, &earlier, &how,
+					      err);
 	/* Files that have nothing in common are not a usage error. */
-	if (r == -EINVAL)
-		r = -EXDEV;
-	if ((r == 0 || r == -EXDEV) && set_names_of_sides(ret, inputs) < 0)
-		r = pm_error_no_memory(err);
-	return r < 0 ? r : shorten_compared_paths(ret, inputs, err);
+	if (ret == -EINVAL)
+		ret = -EXDEV;
+	if ((ret == 0 || ret == -EXDEV) && set_names_of_sides(out, inputs) < 0)
+		ret = pm_error_no_memory(err);
+	if (ret < 0)
+		return ret;
+	return shorten_compared_paths(out, inputs, err);
 }
 
 int pmdiff_check_gates(const struct pmdiff_side sides[2],
@@ -352,10 +363,10 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 					  .gates_default = { -1, -1, -1 },
 					  .seed = SEED };
 	struct pm_error why = { .offset = -1 };
-	int r = compare_counts_of_sides(&comparison, sides, options, NULL, &how, &why);
+	int ret = compare_counts_of_sides(&comparison, sides, options, NULL, &how, &why);
 
 	/* Other problems will be reported when all runs are compared. */
-	if (r != -ENOENT)
+	if (ret != -ENOENT)
 		return 0;
 	*err = why;
 	return -EINVAL; /* as for any invalid option */
@@ -381,48 +392,51 @@ static void release_joined_suite(struct pm_suite *suite)
 
 /* Joins the runs of each case into one document. Everything except the arrays
  * is borrowed from @side. */
-static int join_runs_of_side(struct pm_suite *ret, const struct pmdiff_side *side,
+static int join_runs_of_side(struct pm_suite *out, const struct pmdiff_side *side,
 			     struct pm_error *err)
 {
 	bool cases = side->cases.len > 0;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < (cases ? side->cases.len : 1) && r == 0; i++) {
+	for (size_t i = 0; i < (cases ? side->cases.len : 1) && ret == 0; i++) {
 		const struct pmdiff_side_case *of = cases ? &side->cases.data[i] : NULL;
 		struct pm_suite_case one = { .name = of ? of->name : NULL };
 
 		if (of && of->stats.len == 0)
 			continue;
-		r = of ? pm_stat_join(&one.stat, of->stats.data, of->stats.len, err)
-		       : pm_stat_join(&one.stat, side->stats.data, side->stats.len, err);
-		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
+		if (of)
+			ret = pm_stat_join(&one.stat, of->stats.data, of->stats.len, err);
+		else
+			ret = pm_stat_join(&one.stat, side->stats.data, side->stats.len,
+					   err);
+		if (ret == 0 && pm_vec_push(&out->cases, one) < 0) {
 			pm_stat_join_release(&one.stat);
-			r = pm_error_no_memory(err);
+			ret = pm_error_no_memory(err);
 		}
 	}
-	return r;
+	return ret;
 }
 
 /* Cases that --case has left out keep their entry in the history.
  * Borrowed like the others. */
-static int add_left_out_cases(struct pm_suite *ret, const struct pm_suite *kept,
+static int add_left_out_cases(struct pm_suite *out, const struct pm_suite *kept,
 			      struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < kept->cases.len && r == 0; i++) {
+	for (size_t i = 0; i < kept->cases.len && ret == 0; i++) {
 		const struct pm_suite_case *of = &kept->cases.data[i];
 		struct pm_suite_case one = { .name = of->name };
 
-		if (!of->name || pm_suite_find(ret, of->name))
+		if (!of->name || pm_suite_find(out, of->name))
 			continue;
-		r = pm_stat_join(&one.stat, &of->stat, 1, err);
-		if (r == 0 && pm_vec_push(&ret->cases, one) < 0) {
+		ret = pm_stat_join(&one.stat, &of->stat, 1, err);
+		if (ret == 0 && pm_vec_push(&out->cases, one) < 0) {
 			pm_stat_join_release(&one.stat);
-			r = pm_error_no_memory(err);
+			ret = pm_error_no_memory(err);
 		}
 	}
-	return r;
+	return ret;
 }
 
 /* @kept: the commit's entry in the history; NULL: none. */
@@ -432,36 +446,35 @@ static int keep_side_in_history(const struct pmdiff_side *side,
 				struct pm_error *err)
 {
 	PM_CLEANUP(release_joined_suite) struct pm_suite suite = { 0 };
-	int r = join_runs_of_side(&suite, side, err);
+	int ret = join_runs_of_side(&suite, side, err);
 
-	if (r == 0 && kept && options->case_pattern && suite.cases.len > 0)
-		r = add_left_out_cases(&suite, kept, err);
-	return r < 0 || suite.cases.len == 0
-		       ? r
-		       : pmdiff_history_write_suite(options->history, side->commit,
-						    &suite, err);
+	if (ret == 0 && kept && options->case_pattern && suite.cases.len > 0)
+		ret = add_left_out_cases(&suite, kept, err);
+	if (ret < 0 || suite.cases.len == 0)
+		return ret;
+	return pmdiff_history_write_suite(options->history, side->commit, &suite, err);
 }
 
 int pmdiff_keep(const struct pmdiff_inputs *inputs, const struct pmdiff_options *options,
 		struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_history_release) struct pmdiff_history history = { 0 };
-	int r;
+	int ret;
 
 	if (!options->history)
 		return 0;
-	r = pmdiff_history_read(&history, options->history, err);
-	if (r == -ENOENT)
-		r = 0;
-	for (size_t i = 0; i < PM_ARRAY_LEN(inputs->sides) && r == 0; i++) {
+	ret = pmdiff_history_read(&history, options->history, err);
+	if (ret == -ENOENT)
+		ret = 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(inputs->sides) && ret == 0; i++) {
 		const struct pmdiff_side *side = &inputs->sides[i];
 		const struct pm_suite *kept =
 			find_suite_of_commit(&history, side->commit);
 
 		if (i > 0 || !kept)
-			r = keep_side_in_history(side, kept, options, err);
+			ret = keep_side_in_history(side, kept, options, err);
 	}
-	return r;
+	return ret;
 }
 
 enum pmdiff_status pmdiff_status_of(const struct pm_comparison *comparison,

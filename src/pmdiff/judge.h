@@ -16,9 +16,9 @@ enum pmdiff_status {
 	PMDIFF_STATUS_FAILED = PM_STATUS_FAILED, /* also: a case failed on the new side */
 };
 
-/* Compares the sides, using the gates and the noise of the history. Release @ret even on
+/* Compares the sides, using the gates and the noise of the history. Release @out even on
  * failure: it contains the differences of sides that cannot be compared. */
-int pmdiff_judge(struct pm_comparison *ret, const struct pmdiff_inputs *inputs,
+int pmdiff_judge(struct pm_comparison *out, const struct pmdiff_inputs *inputs,
 		 const struct pmdiff_options *options, struct pm_error *err);
 /* Checks that each gate matches something that @sides have. One run of each
  * side is sufficient, so that a user who mistyped a gate does not wait for

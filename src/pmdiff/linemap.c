@@ -56,15 +56,15 @@ static bool parse_hunk_range(const char **at, uint32_t *from, uint32_t *len)
 }
 
 /* "@@ -12,3 +12 @@" */
-static bool parse_hunk_header(const char *line, struct hunk *ret)
+static bool parse_hunk_header(const char *line, struct hunk *out)
 {
 	const char *at = line + strlen("@@ -");
 
-	if (!parse_hunk_range(&at, &ret->base, &ret->base_len) ||
+	if (!parse_hunk_range(&at, &out->base, &out->base_len) ||
 	    strncmp(at, " +", 2) != 0)
 		return false;
 	at += 2;
-	return parse_hunk_range(&at, &ret->head, &ret->head_len);
+	return parse_hunk_range(&at, &out->head, &out->head_len);
 }
 
 static int linemap_add_file(struct pmdiff_linemap *map, const char *name)
@@ -98,55 +98,58 @@ static int linemap_parse_diff(struct pmdiff_linemap *map, char *text)
 
 	while ((line = strsep(&text, "\n"))) {
 		struct hunk hunk;
-		int r = 0;
+		int ret = 0;
 
 		if (skip > 0 && (line[0] == '+' || line[0] == '-')) {
 			skip--;
 			continue;
 		}
 		if (strncmp(line, "--- a/", 6) == 0)
-			r = linemap_take_file_name(map, line + 6);
+			ret = linemap_take_file_name(map, line + 6);
 		else if (strncmp(line, "--- ", 4) == 0)
-			r = linemap_add_file(map, "");
+			ret = linemap_add_file(map, "");
 		else if (strncmp(line, "@@ -", 4) == 0 && map->files.len > 0 &&
 			 parse_hunk_header(line, &hunk)) {
 			struct file *file = &map->files.data[map->files.len - 1];
 
 			skip = (uint64_t)hunk.base_len + hunk.head_len;
-			r = pm_vec_push(&file->hunks, hunk);
+			ret = pm_vec_push(&file->hunks, hunk);
 		}
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
 
-int pmdiff_linemap_parse(struct pmdiff_linemap **ret, char *text)
+int pmdiff_linemap_parse(struct pmdiff_linemap **out, char *text)
 {
 	struct pmdiff_linemap *map = calloc(1, sizeof(*map));
-	int r = map ? linemap_parse_diff(map, text) : -ENOMEM;
+	int ret = -ENOMEM;
 
-	if (r < 0)
+	if (map)
+		ret = linemap_parse_diff(map, text);
+
+	if (ret < 0)
 		pmdiff_linemap_free(map);
 	else
-		*ret = map;
-	return r;
+		*out = map;
+	return ret;
 }
 
-int pmdiff_linemap_new(struct pmdiff_linemap **ret, const char *base, const char *head,
+int pmdiff_linemap_new(struct pmdiff_linemap **out, const char *base, const char *head,
 		       struct pm_error *err)
 {
-	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = pmdiff_git(NULL, &out, err, "-c", "core.quotePath=false", "diff",
-			   "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
-			   "--src-prefix=a/", "--dst-prefix=b/", "-U0",
-			   "--inter-hunk-context=0", base, head);
+	PM_CLEANUP(pm_str_release) struct pm_str patch = { 0 };
+	int ret = pmdiff_git(NULL, &patch, err, "-c", "core.quotePath=false", "diff",
+			     "--no-color", "--no-ext-diff", "--no-textconv",
+			     "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "-U0",
+			     "--inter-hunk-context=0", base, head);
 
-	if (r < 0)
-		return r;
-	pm_str_puts(&out, "");
-	if (out.failed ||
-	    pmdiff_linemap_parse(ret, out.data ? out.data : (char[]){ "" }) < 0)
+	if (ret < 0)
+		return ret;
+	pm_str_puts(&patch, "");
+	if (patch.failed ||
+	    pmdiff_linemap_parse(out, patch.data ? patch.data : (char[]){ "" }) < 0)
 		return pm_error_no_memory(err);
 	return 0;
 }
@@ -169,12 +172,13 @@ static uint32_t map_line_in_file(const struct file *file, uint32_t line)
 
 			if (hunk->head_len == 0)
 				return 0;
-			return hunk->head +
-			       (at < hunk->head_len ? at : hunk->head_len - 1);
+			return hunk->head + PM_MIN(at, hunk->head_len - 1);
 		}
 		shift += (int64_t)hunk->head_len - hunk->base_len;
 	}
-	return line + shift > 0 ? (uint32_t)(line + shift) : 0;
+	if (line + shift > 0)
+		return (uint32_t)(line + shift);
+	return 0;
 }
 
 uint32_t pmdiff_linemap_of(void *of, const char *file, uint32_t line)

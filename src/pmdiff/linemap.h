@@ -6,7 +6,7 @@
 
 struct pmdiff_linemap;
 /* 0 or negative with @err. */
-int pmdiff_linemap_new(struct pmdiff_linemap **ret, const char *base, const char *head,
+int pmdiff_linemap_new(struct pmdiff_linemap **out, const char *base, const char *head,
 		       struct pm_error *err);
 void pmdiff_linemap_free(struct pmdiff_linemap *map);
 /* The line in the head; the lines of a changed block are mapped in
@@ -14,4 +14,4 @@ void pmdiff_linemap_free(struct pmdiff_linemap *map);
 uint32_t pmdiff_linemap_of(void *map, const char *file, uint32_t line);
 /* The same as pmdiff_linemap_new(), from the output of `git diff -U0`.
  * Modifies @text. -ENOMEM. */
-int pmdiff_linemap_parse(struct pmdiff_linemap **ret, char *text);
+int pmdiff_linemap_parse(struct pmdiff_linemap **out, char *text);

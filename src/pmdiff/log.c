@@ -45,8 +45,7 @@ void pmdiff_log_show(const char *path, size_t lines)
 		     (tab = memchr(tab, '\t', (size_t)(line + len - tab)));)
 			*tab = ' ';
 		pm_str_puts(&text, "  ");
-		pm_str_printable(&text, line,
-				 len > LINE_BYTES_MAX ? LINE_BYTES_MAX : (size_t)len);
+		pm_str_printable(&text, line, PM_MIN((size_t)len, LINE_BYTES_MAX));
 		if (!text.failed)
 			fprintf(stderr, "%s\n", text.data);
 	}

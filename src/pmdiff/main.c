@@ -116,8 +116,9 @@ static int compare_given_files(const struct pmdiff_options *options)
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_read(&inputs, options, &err);
 
-	return ret < 0 ? write_early_failure(options, &err, status_of_error(ret))
-		       : judge_and_print(&inputs, options, NULL);
+	if (ret < 0)
+		return write_early_failure(options, &err, status_of_error(ret));
+	return judge_and_print(&inputs, options, NULL);
 }
 
 /* -EINVAL: the request is impossible. By default, something is wrong with the repository,
@@ -153,7 +154,9 @@ static int measure_and_compare(const struct pmdiff_options *options)
 	/* Results are printed before this, because a full disk must not cost the
 	 * user a long measurement. */
 	ret = pmdiff_keep(&inputs, options, &err);
-	return ret < 0 ? print_error_for_status(&err, PM_STATUS_FAILED) : status;
+	if (ret < 0)
+		return print_error_for_status(&err, PM_STATUS_FAILED);
+	return status;
 }
 
 static int bisect_and_print(const struct pmdiff_options *options)
@@ -166,7 +169,9 @@ static int bisect_and_print(const struct pmdiff_options *options)
 		return print_error_for_status(&err, status_of_run(found));
 	if (pm_sink_close(&sink, &err) < 0)
 		return print_error_for_status(&err, PM_STATUS_FAILED);
-	return found == 0 ? PMDIFF_STATUS_FINE : PMDIFF_STATUS_INCONCLUSIVE;
+	if (found == 0)
+		return PMDIFF_STATUS_FINE;
+	return PMDIFF_STATUS_INCONCLUSIVE;
 }
 
 static int judge_and_print_trend(const struct pmdiff_options *options)
@@ -177,9 +182,9 @@ static int judge_and_print_trend(const struct pmdiff_options *options)
 
 	if (ret < 0)
 		return print_error_for_status(&err, status_of_error(ret));
-	return pmdiff_print_trends(options, &trends, &err) < 0
-		       ? print_error_for_status(&err, PM_STATUS_FAILED)
-		       : PMDIFF_STATUS_FINE;
+	if (pmdiff_print_trends(options, &trends, &err) < 0)
+		return print_error_for_status(&err, PM_STATUS_FAILED);
+	return PMDIFF_STATUS_FINE;
 }
 
 static int accept_and_print(const struct pmdiff_options *options)
@@ -190,9 +195,9 @@ static int accept_and_print(const struct pmdiff_options *options)
 
 	if (ret < 0)
 		return print_error_for_status(&err, status_of_error(ret));
-	return pm_sink_close(&sink, &err) < 0
-		       ? print_error_for_status(&err, PM_STATUS_FAILED)
-		       : PMDIFF_STATUS_FINE;
+	if (pm_sink_close(&sink, &err) < 0)
+		return print_error_for_status(&err, PM_STATUS_FAILED);
+	return PMDIFF_STATUS_FINE;
 }
 
 static int import_foreign_result(const struct pmdiff_options *options)
@@ -200,8 +205,9 @@ static int import_foreign_result(const struct pmdiff_options *options)
 	struct pm_error err = { .offset = -1 };
 	int ret = pmdiff_import(options, &err);
 
-	return ret < 0 ? print_error_for_status(&err, status_of_error(ret))
-		       : PMDIFF_STATUS_FINE;
+	if (ret < 0)
+		return print_error_for_status(&err, status_of_error(ret));
+	return PMDIFF_STATUS_FINE;
 }
 
 static int perform_action(const struct pmdiff_options *options)
@@ -242,13 +248,17 @@ int main(int argc, char **argv)
 	if (ret == 0 &&
 	    (options.action == PMDIFF_HELP || options.action == PMDIFF_TELL_VERSION)) {
 		ret = pmdiff_print_usage(options.action, &err);
-		status = ret < 0 ? print_error_for_status(&err, PM_STATUS_FAILED)
-				 : PMDIFF_STATUS_FINE;
+		if (ret < 0)
+			status = print_error_for_status(&err, PM_STATUS_FAILED);
+		else
+			status = PMDIFF_STATUS_FINE;
 	} else {
 		if (ret == 0)
 			ret = pmdiff_options_complete(&options, &err);
-		status = ret < 0 ? print_error_for_status(&err, status_of_error(ret))
-				 : perform_action(&options);
+		if (ret < 0)
+			status = print_error_for_status(&err, status_of_error(ret));
+		else
+			status = perform_action(&options);
 	}
 	pmdiff_options_release(&options);
 	return status;

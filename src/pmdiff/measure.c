@@ -35,23 +35,23 @@ struct words {
 static int words_add_option_texts(struct words *words, const char *option,
 				  const struct pmdiff_texts *texts)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < texts->list.len && r == 0; i++) {
-		r = pm_vec_push(&words->list, option);
-		if (r == 0)
-			r = pm_vec_push(&words->list, texts->list.data[i]);
+	for (size_t i = 0; i < texts->list.len && ret == 0; i++) {
+		ret = pm_vec_push(&words->list, option);
+		if (ret == 0)
+			ret = pm_vec_push(&words->list, texts->list.data[i]);
 	}
-	return r;
+	return ret;
 }
 
 static int words_add_list(struct words *words, const char *const *list)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (; *list && r == 0; list++)
-		r = pm_vec_push(&words->list, *list);
-	return r;
+	for (; *list && ret == 0; list++)
+		ret = pm_vec_push(&words->list, *list);
+	return ret;
 }
 
 static bool is_function_missing(const struct pmdiff_tree *tree, const char *name)
@@ -65,11 +65,13 @@ static bool is_function_missing(const struct pmdiff_tree *tree, const char *name
 static int tree_add_missing(struct pmdiff_tree *tree, const char *name, const char *more)
 {
 	struct pmdiff_missing missing = { name, strdup(more) };
-	int r = missing.more ? pm_vec_push(&tree->missing, missing) : -ENOMEM;
+	int ret = -ENOMEM;
 
-	if (r < 0)
+	if (missing.more)
+		ret = pm_vec_push(&tree->missing, missing);
+	if (ret < 0)
 		free(missing.more);
-	return r;
+	return ret;
 }
 
 void pmdiff_tree_forget_missing(struct pmdiff_tree *tree)
@@ -83,18 +85,18 @@ static int words_add_functions(struct words *words, const struct pmdiff_meter *m
 			       const struct pmdiff_tree *tree)
 {
 	const struct pmdiff_texts *functions = &meter->measured->functions;
-	int r = 0;
+	int ret = 0;
 
 	if (meter->all_functions)
 		return words_add_list(words, (const char *const[]){ "--fn", "*", NULL });
-	for (size_t i = 0; i < functions->list.len && r == 0; i++) {
+	for (size_t i = 0; i < functions->list.len && ret == 0; i++) {
 		const char *name = functions->list.data[i];
 
 		if (!is_function_missing(tree, name))
-			r = words_add_list(words,
-					   (const char *const[]){ "--fn", name, NULL });
+			ret = words_add_list(words,
+					     (const char *const[]){ "--fn", name, NULL });
 	}
-	return r;
+	return ret;
 }
 
 static int fill_pmstat_words(struct words *words, const struct pmdiff_meter *meter,
@@ -102,29 +104,31 @@ static int fill_pmstat_words(struct words *words, const struct pmdiff_meter *met
 			     const char *marked)
 {
 	const struct pmdiff_measured *measured = meter->measured;
-	int r = words_add_list(words,
-			       (const char *const[]){ meter->pmstat, "--json", "-q", "-o",
-						      meter->document, NULL });
+	int ret = words_add_list(words,
+				 (const char *const[]){ meter->pmstat, "--json", "-q",
+							"-o", meter->document, NULL });
 
-	if (r == 0 && meter->engine)
-		r = words_add_list(
+	if (ret == 0 && meter->engine)
+		ret = words_add_list(
 			words, (const char *const[]){ "--engine", meter->engine, NULL });
-	if (r == 0 && marked)
-		r = pm_vec_push(&words->list, marked);
-	if (r == 0 && timeout)
-		r = words_add_list(words,
-				   (const char *const[]){ "--timeout", timeout, NULL });
-	if (r == 0)
-		r = words_add_option_texts(words, "-e", &measured->events);
-	if (r == 0)
-		r = words_add_functions(words, meter, tree);
-	if (r == 0)
-		r = words_add_option_texts(words, "--range", &measured->ranges);
-	if (r == 0)
-		r = pm_vec_push(&words->list, "--");
-	if (r == 0)
-		r = words_add_list(words, measured->command);
-	return r < 0 ? r : pm_vec_push(&words->list, NULL);
+	if (ret == 0 && marked)
+		ret = pm_vec_push(&words->list, marked);
+	if (ret == 0 && timeout)
+		ret = words_add_list(words,
+				     (const char *const[]){ "--timeout", timeout, NULL });
+	if (ret == 0)
+		ret = words_add_option_texts(words, "-e", &measured->events);
+	if (ret == 0)
+		ret = words_add_functions(words, meter, tree);
+	if (ret == 0)
+		ret = words_add_option_texts(words, "--range", &measured->ranges);
+	if (ret == 0)
+		ret = pm_vec_push(&words->list, "--");
+	if (ret == 0)
+		ret = words_add_list(words, measured->command);
+	if (ret < 0)
+		return ret;
+	return pm_vec_push(&words->list, NULL);
 }
 
 /* "PMDIFF_PADDING=xxx…": the length of the environment affects the position of data on
@@ -145,17 +149,17 @@ static char *make_padding_variable(struct pmdiff_meter *meter)
 	return text;
 }
 
-int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter)
+int pmdiff_meter_marked(char **out, const struct pmdiff_meter *meter)
 {
 	const struct pmdiff_measured *measured = meter->measured;
 	bool functions = measured->marks && meter->simulated;
 
-	*ret = NULL;
+	*out = NULL;
 	if (measured->part != PM_DIFF_PART_MARKED && !functions)
 		return 0;
-	if (asprintf(ret, "--marked%s%s", functions ? "=" : "",
-		     functions ? measured->marks : "") < 0) {
-		*ret = NULL;
+	if (asprintf(out, "--marked%s%s", pm_text_if(functions, "="),
+		     pm_text_if(functions, measured->marks)) < 0) {
+		*out = NULL;
 		return -ENOMEM;
 	}
 	return 0;
@@ -173,28 +177,32 @@ static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree
 	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
 	struct words words = { 0 };
 	pid_t pid;
-	int r = log < 0 ? -errno : 0;
+	int ret = 0;
 
+	if (log < 0)
+		ret = -errno;
 	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
 		scratch = NULL;
 	if (timeout_ns &&
 	    asprintf(&timeout, "%llums",
 		     (unsigned long long)(timeout_ns + NS_PER_MS - 1) / NS_PER_MS) < 0)
 		timeout = NULL;
-	if (r == 0 && (!scratch || !pad || (timeout_ns && !timeout)))
-		r = -ENOMEM;
-	if (r == 0)
-		r = pmdiff_meter_marked(&marked, meter);
-	if (r == 0)
-		r = fill_pmstat_words(&words, meter, tree, timeout, marked);
-	if (r == 0) {
+	if (ret == 0 && (!scratch || !pad || (timeout_ns && !timeout)))
+		ret = -ENOMEM;
+	if (ret == 0)
+		ret = pmdiff_meter_marked(&marked, meter);
+	if (ret == 0)
+		ret = fill_pmstat_words(&words, meter, tree, timeout, marked);
+	if (ret == 0) {
 		process.argv = words.list.data;
 		process.env = (const char *const[]){ scratch, pad, NULL };
 		process.out = process.err = log;
-		r = pmdiff_process_start(&process, &pid);
+		ret = pmdiff_process_start(&process, &pid);
 	}
 	pm_vec_release(&words.list);
-	return r < 0 ? r : pmdiff_process_wait(pid);
+	if (ret < 0)
+		return ret;
+	return pmdiff_process_wait(pid);
 }
 
 /* ---- failures ------------------------------------------------------------------------ */
@@ -237,7 +245,8 @@ static int set_pmstat_error(struct pm_error *err, const struct pmdiff_meter *met
 
 	if (!why && !meter->brief)
 		pmdiff_log_show(meter->log, RUN_LINES);
-	snprintf(what, sizeof(what), "pmstat: %.400s", why ? why : "failed, see above");
+	snprintf(what, sizeof(what), "pmstat: %.400s",
+		 pm_text_or(why, "failed, see above"));
 	set_bad_commit_error(err, tree, what);
 	if (fix)
 		pm_error_fix(err, "%s", fix);
@@ -278,7 +287,8 @@ static int set_path_of_user(char **path, const char *tree, const char *top)
 
 	if (!*path || strncmp(*path, tree, len) != 0 || (*path)[len] != '/')
 		return 0;
-	if (asprintf(&own, "%s%s", top ? top : "", *path + len + (top ? 0 : 1)) < 0)
+	if (asprintf(&own, "%s%s", pm_text_or_empty(top), *path + len + (top ? 0 : 1)) <
+	    0)
 		return -ENOMEM;
 	free(*path);
 	*path = own;
@@ -287,16 +297,16 @@ static int set_path_of_user(char **path, const char *tree, const char *top)
 
 static int set_stat_paths(struct pm_stat *stat, const char *tree, const char *top)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < stat->scopes.len && r == 0; i++) {
+	for (size_t i = 0; i < stat->scopes.len && ret == 0; i++) {
 		struct pm_stat_scope *scope = &stat->scopes.data[i];
 
-		r = set_path_of_user(&scope->module, tree, top);
-		if (r == 0)
-			r = set_path_of_user(&scope->file, tree, top);
+		ret = set_path_of_user(&scope->module, tree, top);
+		if (ret == 0)
+			ret = set_path_of_user(&scope->file, tree, top);
 	}
-	return r;
+	return ret;
 }
 
 static int set_stat_commit(struct pm_stat *stat, const struct pmdiff_commit *commit)
@@ -314,32 +324,32 @@ static int set_stat_commit(struct pm_stat *stat, const struct pmdiff_commit *com
 	return 0;
 }
 
-static int read_pmstat_document(struct pm_stat *ret, const struct pmdiff_meter *meter,
+static int read_pmstat_document(struct pm_stat *out, const struct pmdiff_meter *meter,
 				const struct pmdiff_tree *tree, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(meter->document, O_RDONLY | O_CLOEXEC);
 	struct pm_stat stat;
-	int r;
+	int ret;
 
 	if (fd < 0)
 		return pm_error_set(err, -errno, "no document of pmstat: %s",
 				    strerror(errno));
-	r = pm_stat_read(&stat, fd, meter->document, err);
-	if (r < 0)
-		return r;
+	ret = pm_stat_read(&stat, fd, meter->document, err);
+	if (ret < 0)
+		return ret;
 	if (stat.runs.len == 0)
-		r = set_bad_commit_error(err, tree, "pmstat has not run it");
+		ret = set_bad_commit_error(err, tree, "pmstat has not run it");
 	else if (!pm_stat_run_ended_well(&stat.runs.data[0]))
-		r = set_run_error(err, meter, tree, &stat.runs.data[0]);
+		ret = set_run_error(err, meter, tree, &stat.runs.data[0]);
 	else if (set_stat_paths(&stat, tree->path, meter->top) < 0 ||
 		 set_stat_commit(&stat, tree->commit) < 0)
-		r = pm_error_no_memory(err);
-	if (r < 0) {
+		ret = pm_error_no_memory(err);
+	if (ret < 0) {
 		pm_stat_release(&stat);
-		return r;
+		return ret;
 	}
 	stat.warmups = (uint32_t)meter->warmups;
-	*ret = stat;
+	*out = stat;
 	return 0;
 }
 
@@ -363,7 +373,10 @@ static bool learn_missing_function(struct pmdiff_meter *meter, struct pmdiff_tre
 		if (asprintf(&said, "no function \"%.*s\"", (int)strcspn(name, "@"),
 			     name) < 0)
 			said = NULL;
-		at = said ? strstr(why, said) : NULL;
+		if (said)
+			at = strstr(why, said);
+		else
+			at = NULL;
 		if (at && !is_function_missing(tree, name))
 			return tree_add_missing(tree, name, at + strlen(said)) == 0;
 	}
@@ -371,29 +384,30 @@ static bool learn_missing_function(struct pmdiff_meter *meter, struct pmdiff_tre
 }
 
 /* Without a document, pmstat has not started the command, or has failed itself. */
-static int measure_tree_once(struct pm_stat *ret, struct pmdiff_meter *meter,
+static int measure_tree_once(struct pm_stat *out, struct pmdiff_meter *meter,
 			     struct pmdiff_tree *tree, struct pm_error *err)
 {
 	int status;
 
 	do {
-		int r = pmdiff_meter_set_up(meter, tree, err);
+		int ret = pmdiff_meter_set_up(meter, tree, err);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		unlink(meter->document);
 		status = run_pmstat(meter, tree);
 		if (status < 0)
 			return pm_error_set(err, status, "cannot run %s: %s",
 					    meter->pmstat, strerror(-status));
 		if (access(meter->document, F_OK) == 0)
-			return read_pmstat_document(ret, meter, tree, err);
+			return read_pmstat_document(out, meter, tree, err);
 	} while (status != PM_STATUS_NOT_FOUND && learn_missing_function(meter, tree));
 	pmdiff_progress_clear(&meter->progress);
 	if (status != PM_STATUS_NOT_FOUND && meter->all_functions)
 		meter->no_functions = pmdiff_log_find(meter->log, "pmstat: ");
-	return status == PM_STATUS_NOT_FOUND ? set_command_missing_error(err, meter, tree)
-					     : set_pmstat_error(err, meter, tree);
+	if (status == PM_STATUS_NOT_FOUND)
+		return set_command_missing_error(err, meter, tree);
+	return set_pmstat_error(err, meter, tree);
 }
 
 /* ---- all runs ------------------------------------------------------------------------ */
@@ -403,23 +417,25 @@ static int measure_tree_into_side(struct pmdiff_meter *meter, struct pmdiff_tree
 				  struct pm_error *err)
 {
 	struct pm_stat stat;
-	int r;
+	int ret;
 
 	pmdiff_progress_show(&meter->progress, "pmdiff: %s%s%s %llu of %llu: %s",
-			     meter->case_name ? meter->case_name : "",
-			     meter->case_name ? ", " : "",
+			     pm_text_or_empty(meter->case_name),
+			     pm_text_if(meter->case_name, ", "),
 			     warmup ? "warm-up, run" : "run",
 			     (unsigned long long)meter->progress.done + 1,
 			     (unsigned long long)meter->progress.runs,
-			     tree->role ? tree->role : tree->commit->subject);
-	r = measure_tree_once(&stat, meter, tree, err);
-	if (r < 0)
-		return r;
+			     pm_text_or(tree->role, tree->commit->subject));
+	ret = measure_tree_once(&stat, meter, tree, err);
+	if (ret < 0)
+		return ret;
 	pmdiff_progress_step(&meter->progress);
 	if (!warmup && pm_vec_push(&side->stats, stat) == 0)
 		return 0;
 	pm_stat_release(&stat);
-	return warmup ? 0 : pm_error_no_memory(err);
+	if (!warmup)
+		return pm_error_no_memory(err);
+	return 0;
 }
 
 /* Measures each tree once. The order is random, so that periodic activity of the machine
@@ -428,16 +444,18 @@ static int measure_trees_once(struct pmdiff_meter *meter, struct pmdiff_tree *tr
 			      struct pmdiff_side *sides, size_t len, bool warmup,
 			      struct pm_error *err)
 {
-	size_t first = len > 1 ? next_random_number(meter) % len : 0;
-	int r = 0;
+	size_t first = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && r == 0; i++) {
+	if (len > 1)
+		first = next_random_number(meter) % len;
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		size_t at = (first + i) % len;
 
-		r = measure_tree_into_side(meter, &trees[at], &sides[at], warmup, err);
-		trees[at].failed = r < 0;
+		ret = measure_tree_into_side(meter, &trees[at], &sides[at], warmup, err);
+		trees[at].failed = ret < 0;
 	}
-	return r;
+	return ret;
 }
 
 static void report_missing_function(const struct pmdiff_meter *meter,
@@ -471,19 +489,20 @@ static int measure_all_rounds(struct pmdiff_meter *meter, struct pmdiff_tree *tr
 			      struct pmdiff_side *sides, size_t len, struct pm_error *err)
 {
 	uint64_t rounds = meter->warmups + meter->runs;
-	int r = 0;
+	int ret = 0;
 
 	pmdiff_progress_begin(&meter->progress, rounds * len);
-	for (uint64_t i = 0; i < rounds && r == 0; i++) {
-		r = measure_trees_once(meter, trees, sides, len, i < meter->warmups, err);
-		if (r == 0 && i == 0 && trees[0].role && len == 2)
-			r = check_missing_functions(meter, trees, err);
-		if (r == 0 && i == meter->warmups && trees[0].role && len == 2 &&
+	for (uint64_t i = 0; i < rounds && ret == 0; i++) {
+		ret = measure_trees_once(meter, trees, sides, len, i < meter->warmups,
+					 err);
+		if (ret == 0 && i == 0 && trees[0].role && len == 2)
+			ret = check_missing_functions(meter, trees, err);
+		if (ret == 0 && i == meter->warmups && trees[0].role && len == 2 &&
 		    !meter->case_name)
-			r = pmdiff_check_gates(sides, meter->options, err);
+			ret = pmdiff_check_gates(sides, meter->options, err);
 	}
 	pmdiff_progress_clear(&meter->progress);
-	return r;
+	return ret;
 }
 
 static void clear_side_runs(struct pmdiff_side *side)
@@ -496,20 +515,20 @@ static void clear_side_runs(struct pmdiff_side *side)
 int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 			 struct pmdiff_side *sides, size_t len, struct pm_error *err)
 {
-	int r = measure_all_rounds(meter, trees, sides, len, err);
+	int ret = measure_all_rounds(meter, trees, sides, len, err);
 
-	if (r == 0 || !meter->all_functions || !meter->no_functions)
-		return r;
+	if (ret == 0 || !meter->all_functions || !meter->no_functions)
+		return ret;
 	/* The functions of only one side would be useless. */
 	meter->all_functions = false;
 	for (size_t i = 0; i < len; i++) {
 		trees[i].failed = trees[i].absent = false;
 		clear_side_runs(&sides[i]);
 	}
-	r = measure_all_rounds(meter, trees, sides, len, err);
-	if (r == 0)
+	ret = measure_all_rounds(meter, trees, sides, len, err);
+	if (ret == 0)
 		pmdiff_say(meter->options, "%s%sfunctions are not measured: %s",
-			   meter->case_name ? meter->case_name : "",
-			   meter->case_name ? ": " : "", meter->no_functions);
-	return r;
+			   pm_text_or_empty(meter->case_name),
+			   pm_text_if(meter->case_name, ": "), meter->no_functions);
+	return ret;
 }

@@ -68,7 +68,7 @@ int pmdiff_meter_build(struct pmdiff_meter *meter, const struct pmdiff_tree *tre
 void pmdiff_meter_explain(struct pmdiff_meter *meter);
 /* The option of pmstat for the part of the current case that is counted,
  * NULL: all of it. -ENOMEM. */
-int pmdiff_meter_marked(char **ret, const struct pmdiff_meter *meter);
+int pmdiff_meter_marked(char **out, const struct pmdiff_meter *meter);
 /* Runs the set-up command of the current case. */
 int pmdiff_meter_set_up(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			struct pm_error *err);

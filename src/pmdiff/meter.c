@@ -17,39 +17,42 @@ enum {
 
 /* ---- finding pmstat ------------------------------------------------------------------ */
 
-static int set_path_if_runnable(char **ret, const char *dir, size_t len, const char *name)
+static int set_path_if_runnable(char **out, const char *dir, size_t len, const char *name)
 {
 	char *path;
 
 	if (asprintf(&path, "%.*s/%s", (int)len, dir, name) < 0)
 		return -ENOMEM;
 	if (access(path, X_OK) == 0)
-		*ret = path;
+		*out = path;
 	else
 		free(path);
 	return 0;
 }
 
 /* Searches beside pmdiff, where it is installed or where it was built; then in PATH. */
-static int find_pmstat(char **ret, struct pm_error *err)
+static int find_pmstat(char **out, struct pm_error *err)
 {
 	PM_AUTO_FREE char *us = realpath("/proc/self/exe", NULL);
 	char *end = us ? strrchr(us, '/') : NULL;
-	int r = 0;
+	int ret = 0;
 
 	if (end)
-		r = set_path_if_runnable(ret, us, (size_t)(end - us), "pmstat");
-	if (r == 0 && end && !*ret)
-		r = set_path_if_runnable(ret, us, (size_t)(end - us), "../pmstat/pmstat");
-	if (r == 0 && !*ret && pm_child_is_runnable("pmstat")) {
-		*ret = strdup("pmstat");
-		r = *ret ? 0 : -ENOMEM;
+		ret = set_path_if_runnable(out, us, (size_t)(end - us), "pmstat");
+	if (ret == 0 && end && !*out)
+		ret = set_path_if_runnable(out, us, (size_t)(end - us),
+					   "../pmstat/pmstat");
+	if (ret == 0 && !*out && pm_child_is_runnable("pmstat")) {
+		*out = strdup("pmstat");
+		if (!*out)
+			ret = -ENOMEM;
 	}
-	if (r < 0)
+	if (ret < 0)
 		return pm_error_no_memory(err);
-	return *ret ? 0
-		    : pm_error_set(err, -ENOENT,
-				   "pmstat is neither beside pmdiff nor in PATH");
+	if (!*out)
+		return pm_error_set(err, -ENOENT,
+				    "pmstat is neither beside pmdiff nor in PATH");
+	return 0;
 }
 
 /* ---- choosing the engine ------------------------------------------------------------- */
@@ -63,9 +66,11 @@ static int run_counter_probe(const struct pmdiff_meter *meter, int log)
 		.argv = argv, .in = -1, .out = log, .err = log
 	};
 	pid_t pid;
-	int r = pmdiff_process_start(&process, &pid);
+	int ret = pmdiff_process_start(&process, &pid);
 
-	return r < 0 ? r : pmdiff_process_wait(pid);
+	if (ret < 0)
+		return ret;
+	return pmdiff_process_wait(pid);
 }
 
 /* Whether the processor has counters that we may use. */
@@ -111,7 +116,7 @@ static bool wants_simulation(struct pmdiff_meter *meter)
 void pmdiff_meter_choose(struct pmdiff_meter *meter,
 			 const struct pmdiff_measured *measured, const char *case_name)
 {
-	const char *wish = measured->engine ? measured->engine : "auto";
+	const char *wish = pm_text_or(measured->engine, "auto");
 
 	meter->measured = measured;
 	meter->case_name = case_name;
@@ -123,10 +128,14 @@ void pmdiff_meter_choose(struct pmdiff_meter *meter,
 	else if (strcmp(wish, "count") != 0)
 		meter->engine = wish;
 	meter->simulated = meter->engine && strcmp(meter->engine, "callgrind") == 0;
-	meter->runs = measured->runs ? measured->runs
-				     : (meter->simulated ? RUNS_SIMULATED : RUNS_COUNTED);
-	meter->warmups =
-		measured->warmups != UINT64_MAX ? measured->warmups : !meter->simulated;
+	if (measured->runs)
+		meter->runs = measured->runs;
+	else
+		meter->runs = meter->simulated ? RUNS_SIMULATED : RUNS_COUNTED;
+	if (measured->warmups != UINT64_MAX)
+		meter->warmups = measured->warmups;
+	else
+		meter->warmups = !meter->simulated;
 }
 
 /* A simulation sees every instruction anyway. */
@@ -168,28 +177,28 @@ static int name_meter_files(struct pmdiff_meter *meter, struct pm_error *err)
 	return 0;
 }
 
-int pmdiff_meter_init(struct pmdiff_meter *ret, const struct pmdiff_options *options,
+int pmdiff_meter_init(struct pmdiff_meter *out, const struct pmdiff_options *options,
 		      const struct pmdiff_folder *folder, const char *top,
 		      struct pm_error *err)
 {
 	struct pmdiff_meter meter = {
 		.options = options, .folder = folder, .top = top, .counters = -1
 	};
-	int r;
+	int ret;
 
 	pmdiff_progress_init(&meter.progress, options);
-	r = find_pmstat(&meter.pmstat, err);
-	if (r == 0)
-		r = name_meter_files(&meter, err);
-	if (r == 0 && getrandom(&meter.seed, sizeof(meter.seed), 0) < 0)
-		r = pm_error_set(err, -errno, "chance: %s", strerror(errno));
-	if (r < 0) {
+	ret = find_pmstat(&meter.pmstat, err);
+	if (ret == 0)
+		ret = name_meter_files(&meter, err);
+	if (ret == 0 && getrandom(&meter.seed, sizeof(meter.seed), 0) < 0)
+		ret = pm_error_set(err, -errno, "chance: %s", strerror(errno));
+	if (ret < 0) {
 		pmdiff_meter_release(&meter);
-		return r;
+		return ret;
 	}
 	meter.seed &= UINT32_MAX; /* short enough to be read aloud */
 	meter.random = meter.seed;
 	pmdiff_meter_choose(&meter, &options->measured, NULL);
-	*ret = meter;
+	*out = meter;
 	return 0;
 }

@@ -42,7 +42,8 @@ static int options_parse_gate(struct pm_gates *gates, const struct pm_diff_gate 
 	int ret;
 
 	if (asprintf(&text, "%s%s%s", gate->row,
-		     strncmp(gate->limit, "<=", 2) == 0 ? "" : "=", gate->limit) < 0) {
+		     pm_text_if(strncmp(gate->limit, "<=", 2) != 0, "="),
+		     gate->limit) < 0) {
 		text = NULL;
 		return pm_error_no_memory(err);
 	}
@@ -181,10 +182,11 @@ static int measured_add_command(struct pmdiff_measured *measured,
 {
 	if (measured->command || from->command.len == 0)
 		return 0;
-	for (size_t i = 0; i <= from->command.len; i++)
-		if (pm_vec_push(&words->list,
-				i < from->command.len ? from->command.data[i] : NULL) < 0)
+	for (size_t i = 0; i < from->command.len; i++)
+		if (pm_vec_push(&words->list, from->command.data[i]) < 0)
 			return pm_error_no_memory(err);
+	if (pm_vec_push(&words->list, NULL) < 0)
+		return pm_error_no_memory(err);
 	measured->command = words->list.data;
 	return 0;
 }
@@ -220,7 +222,9 @@ static int measured_add_defaults(struct pmdiff_measured *measured,
 	if (ret == 0)
 		ret = texts_add_if_empty(&measured->ranges, from->ranges.data,
 					 from->ranges.len, err);
-	return ret < 0 ? ret : measured_add_command(measured, words, from, err);
+	if (ret < 0)
+		return ret;
+	return measured_add_command(measured, words, from, err);
 }
 
 static int texts_copy(struct pmdiff_texts *to, const struct pmdiff_texts *from,
@@ -243,7 +247,9 @@ static int measured_copy(struct pmdiff_measured *to, const struct pmdiff_measure
 	ret = texts_copy(&to->events, &from->events, err);
 	if (ret == 0)
 		ret = texts_copy(&to->functions, &from->functions, err);
-	return ret < 0 ? ret : texts_copy(&to->ranges, &from->ranges, err);
+	if (ret < 0)
+		return ret;
+	return texts_copy(&to->ranges, &from->ranges, err);
 }
 
 static int options_add_case(struct pmdiff_options *options,
@@ -371,9 +377,9 @@ static int options_check_cases(struct pmdiff_options *options, struct pm_error *
 		      pmdiff_is_case_wanted(options, options->cases.data[i].name, NULL);
 	if (!any)
 		return set_no_case_error(options, err);
-	return options->action == PMDIFF_BISECT && options->cases.len > 0
-		       ? options_choose_case(options, err)
-		       : 0;
+	if (options->action == PMDIFF_BISECT && options->cases.len > 0)
+		return options_choose_case(options, err);
+	return 0;
 }
 
 static int options_check_measured(struct pmdiff_options *options, struct pm_error *err)
@@ -386,12 +392,16 @@ static int options_check_measured(struct pmdiff_options *options, struct pm_erro
 		return ret;
 
 	if (!measured->revs[0]) {
-		pm_error_set(err, -EINVAL, "%s",
-			     run ? "nothing to compare with: --base is missing"
-				 : "--good is missing: a commit that was fine");
-		pm_error_fix(err, "%s",
-			     run ? "pmdiff run --base main -- COMMAND"
-				 : "pmdiff bisect --good v1.0 --bad HEAD -- COMMAND");
+		if (run) {
+			pm_error_set(err, -EINVAL,
+				     "nothing to compare with: --base is missing");
+			pm_error_fix(err, "pmdiff run --base main -- COMMAND");
+		} else {
+			pm_error_set(err, -EINVAL,
+				     "--good is missing: a commit that was fine");
+			pm_error_fix(err,
+				     "pmdiff bisect --good v1.0 --bad HEAD -- COMMAND");
+		}
 		return -EINVAL;
 	}
 	if (!measured->revs[1])
@@ -403,7 +413,7 @@ static int options_check_measured(struct pmdiff_options *options, struct pm_erro
 	if (measured->command || options->cases.len > 0)
 		return 0;
 	pm_error_set(err, -EINVAL, "no command to measure, and no \"command\" in %s",
-		     options->config.path ? options->config.path : config_name);
+		     pm_text_or(options->config.path, config_name));
 	pm_error_fix(err, "pmdiff %s … -- COMMAND", run ? "run" : "bisect");
 	return -EINVAL;
 }
@@ -413,9 +423,11 @@ static int options_check_measured(struct pmdiff_options *options, struct pm_erro
 static int options_add_history(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pm_diff_config *config = &options->config;
-	const char *end = config->path ? strrchr(config->path, '/') : NULL;
+	const char *end = NULL;
 	char *path;
 
+	if (config->path)
+		end = strrchr(config->path, '/');
 	if (options->history || !config->history)
 		return 0;
 	/* import only writes to the history if the user has named a commit. */

@@ -19,10 +19,10 @@ enum pmdiff_mode {
 };
 
 /* Parsers of option values: 0, or negative with one clear line. */
-int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err);
-int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
+int pmdiff_parse_engine(const char **out, const char *text, struct pm_error *err);
+int pmdiff_parse_format(enum pm_import_format *out, const char *text,
 			struct pm_error *err);
-int pmdiff_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err);
+int pmdiff_parse_warmups(uint64_t *out, const char *text, struct pm_error *err);
 int pmdiff_add_text(struct pmdiff_texts *texts, const char *text, struct pm_error *err);
 /* @path NULL: standard output. */
 int pmdiff_add_output(struct pmdiff_options *options, enum pmdiff_form form,

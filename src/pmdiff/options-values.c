@@ -10,14 +10,14 @@ enum {
 
 static const char separator[] = ":::"; /* same as for pmstat ab */
 
-int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err)
+int pmdiff_parse_engine(const char **out, const char *text, struct pm_error *err)
 {
 	static const char *const names[] = { "auto", "count", "uprobe", "ptrace",
 					     "callgrind" };
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++) {
 		if (strcmp(names[i], text) == 0) {
-			*ret = text;
+			*out = text;
 			return 0;
 		}
 	}
@@ -27,7 +27,7 @@ int pmdiff_parse_engine(const char **ret, const char *text, struct pm_error *err
 			    text);
 }
 
-int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
+int pmdiff_parse_format(enum pm_import_format *out, const char *text,
 			struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
@@ -36,23 +36,23 @@ int pmdiff_parse_format(enum pm_import_format *ret, const char *text,
 		const char *name = pm_import_format_name(i);
 
 		if (strcmp(name, text) == 0) {
-			*ret = i;
+			*out = i;
 			return 0;
 		}
-		pm_str_printf(&names, "%s%s", i > 0 ? ", " : "", name);
+		pm_str_printf(&names, "%s%s", pm_text_if(i > 0, ", "), name);
 	}
-	return names.failed ? pm_error_no_memory(err)
-			    : pmdiff_usage(err, "--format %s: expected one of %s", text,
-					   names.data);
+	if (names.failed)
+		return pm_error_no_memory(err);
+	return pmdiff_usage(err, "--format %s: expected one of %s", text, names.data);
 }
 
-int pmdiff_parse_warmups(uint64_t *ret, const char *text, struct pm_error *err)
+int pmdiff_parse_warmups(uint64_t *out, const char *text, struct pm_error *err)
 {
 	uint64_t value;
 
 	if (!pm_parse_u64(text, &value) || value > WARMUPS_MAX)
 		return pmdiff_usage(err, "-w %s: expected a number of runs", text);
-	*ret = value;
+	*out = value;
 	return 0;
 }
 
@@ -185,7 +185,9 @@ static int options_take_files(struct pmdiff_options *options, char **rest,
 	}
 	if (ret == 0)
 		ret = options_check_files(options, parted, err);
-	return ret < 0 || parted ? ret : options_part_files(options, err);
+	if (ret < 0 || parted)
+		return ret;
+	return options_part_files(options, err);
 }
 
 /* import takes one word; ack takes a row and optionally a result. */
@@ -220,7 +222,10 @@ int pmdiff_take_words(struct pmdiff_options *options, char **rest, struct pm_err
 	case PMDIFF_BISECT:
 		if (*rest && **rest == '\0')
 			return pmdiff_usage(err, "the command has no name");
-		options->measured.command = *rest ? (const char *const *)rest : NULL;
+		if (*rest)
+			options->measured.command = (const char *const *)rest;
+		else
+			options->measured.command = NULL;
 		return 0;
 	case PMDIFF_TREND:
 		if (*rest)

@@ -328,7 +328,9 @@ static int apply_long_option(struct pmdiff_options *options, int option, const c
 		ret = apply_keeping_option(options, option, err);
 	if (ret > 0)
 		ret = apply_showing_option(options, option, err);
-	return ret > 0 ? pm_usage_option(err, "pmdiff", long_options, option, word) : ret;
+	if (ret <= 0)
+		return ret;
+	return pm_usage_option(err, "pmdiff", long_options, option, word);
 }
 
 static int parse_option_words(struct pmdiff_options *options, int argc, char **argv,

@@ -59,8 +59,9 @@ static int write_comparison_as(const struct pmdiff_options *options, const void 
 	case PMDIFF_SARIF:
 		return pm_output_compare_sarif(&report, to, err);
 	case PMDIFF_HTML:
-		return shown->new ? write_profile_page(shown, to, err)
-				  : pm_output_compare_html(&report, to, err);
+		if (shown->new)
+			return write_profile_page(shown, to, err);
+		return pm_output_compare_html(&report, to, err);
 	case PMDIFF_TEXT:
 	case PMDIFF_FORMS:
 		break;
@@ -105,7 +106,9 @@ static int print_one_output(const struct pmdiff_options *options, enum pmdiff_fo
 
 	if (ret == 0)
 		ret = write(options, what, form, sink.file, err);
-	return ret < 0 ? ret : pm_sink_close(&sink, err);
+	if (ret < 0)
+		return ret;
+	return pm_sink_close(&sink, err);
 }
 
 static int print_all_outputs(const struct pmdiff_options *options, write_fn write,
@@ -143,17 +146,25 @@ static const char *why_path_is_kept(const struct pmdiff_options *options,
 		for (size_t i = 0; i < options->files[side].list.len; i++)
 			if (are_paths_one_file(path, options->files[side].list.data[i]))
 				return "it is compared";
-	return are_paths_one_file(path, options->config.path) ? "it has the settings"
-							      : NULL;
+	if (!are_paths_one_file(path, options->config.path))
+		return NULL;
+	return "it has the settings";
 }
 
 /* Stats the directory that a file will be in. */
-static int stat_folder_of_path(struct stat *ret, const char *path)
+static int stat_folder_of_path(struct stat *out, const char *path)
 {
 	size_t len = (size_t)(basename(path) - path);
-	PM_AUTO_FREE char *folder = len > 0 ? strndup(path, len) : strdup(".");
+	PM_AUTO_FREE char *folder = NULL;
 
-	return folder ? stat(folder, ret) : -1;
+	if (len > 0)
+		folder = strndup(path, len);
+	else
+		folder = strdup(".");
+
+	if (!folder)
+		return -1;
+	return stat(folder, out);
 }
 
 /* Refuses two results with the same file, however its name is written, because the
@@ -192,8 +203,10 @@ int pmdiff_print_check(const struct pmdiff_options *options, struct pm_error *er
 {
 	for (enum pmdiff_form form = 0; form < PMDIFF_FORMS; form++) {
 		const char *path = options->outputs[form].path;
-		int ret = path ? check_one_output(options, path, err) : 0;
+		int ret = 0;
 
+		if (path)
+			ret = check_one_output(options, path, err);
 		for (size_t other = 0; path && other < form && ret == 0; other++)
 			if (options->outputs[other].path)
 				ret = check_outputs_apart(
@@ -214,8 +227,9 @@ static char *copy_side_name(const struct pmdiff_options *options, size_t side)
 {
 	const struct pmdiff_texts *files = &options->files[side];
 
-	return strdup(options->action == PMDIFF_COMPARE ? files->list.data[0]
-							: options->measured.revs[side]);
+	if (options->action == PMDIFF_COMPARE)
+		return strdup(files->list.data[0]);
+	return strdup(options->measured.revs[side]);
 }
 
 int pmdiff_print_failure(const struct pmdiff_options *options,
@@ -229,8 +243,8 @@ int pmdiff_print_failure(const struct pmdiff_options *options,
 	struct pmdiff_shown shown = { .comparison = &told, .failure = failure };
 
 	snprintf(failure, sizeof(failure), "%s%s%s%s%s", why->source,
-		 why->source[0] ? ": " : "", why->text, why->fix[0] ? "; try: " : "",
-		 why->fix);
+		 pm_text_if(why->source[0], ": "), why->text,
+		 pm_text_if(why->fix[0], "; try: "), why->fix);
 	if (!told.base.name)
 		told.base.name = base;
 	if (!told.new.name)

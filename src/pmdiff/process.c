@@ -65,27 +65,31 @@ struct environment {
 };
 
 /* Sets PWD: a program that trusts $PWD would otherwise work in our directory. */
-static int environment_add_pwd(struct environment *ret, const char *dir)
+static int environment_add_pwd(struct environment *out, const char *dir)
 {
-	if (asprintf(&ret->pwd, "PWD=%s", dir) < 0) {
-		ret->pwd = NULL;
+	if (asprintf(&out->pwd, "PWD=%s", dir) < 0) {
+		out->pwd = NULL;
 		return -ENOMEM;
 	}
-	return pm_vec_push(&ret->list, ret->pwd);
+	return pm_vec_push(&out->list, out->pwd);
 }
 
-static int environment_fill(struct environment *ret, const char *dir,
+static int environment_fill(struct environment *out, const char *dir,
 			    const char *const *more)
 {
-	int r = dir ? environment_add_pwd(ret, dir) : 0;
+	int ret = 0;
 
-	for (char **old = environ; old && *old && r == 0; old++)
+	if (dir)
+		ret = environment_add_pwd(out, dir);
+	for (char **old = environ; old && *old && ret == 0; old++)
 		if (!is_variable_left_out(*old, more) &&
 		    !(dir && is_variable_named(*old, "PWD")))
-			r = pm_vec_push(&ret->list, *old);
-	for (; more && *more && r == 0; more++)
-		r = pm_vec_push(&ret->list, *more);
-	return r < 0 ? r : pm_vec_push(&ret->list, NULL);
+			ret = pm_vec_push(&out->list, *old);
+	for (; more && *more && ret == 0; more++)
+		ret = pm_vec_push(&out->list, *more);
+	if (ret < 0)
+		return ret;
+	return pm_vec_push(&out->list, NULL);
 }
 
 static int add_stream_action(posix_spawn_file_actions_t *actions, int fd, int as)
@@ -99,41 +103,41 @@ static int add_stream_action(posix_spawn_file_actions_t *actions, int fd, int as
 static int fill_spawn_actions(posix_spawn_file_actions_t *actions,
 			      const struct pmdiff_process *process)
 {
-	int code = add_stream_action(actions, process->in, STDIN_FILENO);
+	int ret = add_stream_action(actions, process->in, STDIN_FILENO);
 
-	if (code == 0)
-		code = add_stream_action(actions, process->out, STDOUT_FILENO);
-	if (code == 0)
-		code = add_stream_action(actions, process->err, STDERR_FILENO);
-	if (code == 0 && process->dir)
-		code = posix_spawn_file_actions_addchdir_np(actions, process->dir);
-	return code;
+	if (ret == 0)
+		ret = add_stream_action(actions, process->out, STDOUT_FILENO);
+	if (ret == 0)
+		ret = add_stream_action(actions, process->err, STDERR_FILENO);
+	if (ret == 0 && process->dir)
+		ret = posix_spawn_file_actions_addchdir_np(actions, process->dir);
+	return ret;
 }
 
-int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret)
+int pmdiff_process_start(const struct pmdiff_process *process, pid_t *out)
 {
 	struct environment environment = { 0 };
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
-	int code;
+	int ret;
 
-	code = posix_spawn_file_actions_init(&actions);
-	if (code != 0)
-		return -code;
-	code = -environment_fill(&environment, process->dir, process->env);
-	if (code == 0)
-		code = fill_spawn_actions(&actions, process);
+	ret = posix_spawn_file_actions_init(&actions);
+	if (ret != 0)
+		return -ret;
+	ret = -environment_fill(&environment, process->dir, process->env);
+	if (ret == 0)
+		ret = fill_spawn_actions(&actions, process);
 	/* Both lists are only read, see posix_spawn(3p). */
-	if (code == 0)
-		code = posix_spawnp(&pid, process->argv[0], &actions, NULL,
-				    (char *const *)(uintptr_t)process->argv,
-				    (char *const *)(uintptr_t)environment.list.data);
+	if (ret == 0)
+		ret = posix_spawnp(&pid, process->argv[0], &actions, NULL,
+				   (char *const *)(uintptr_t)process->argv,
+				   (char *const *)(uintptr_t)environment.list.data);
 	posix_spawn_file_actions_destroy(&actions);
 	pm_vec_release(&environment.list);
 	free(environment.pwd);
-	if (code == 0)
-		*ret = pid;
-	return -code;
+	if (ret == 0)
+		*out = pid;
+	return -ret;
 }
 
 int pmdiff_process_wait(pid_t pid)
@@ -256,41 +260,43 @@ static int exchange_streams(struct ends *ends, const char *input, size_t left,
 		if (fds[2].revents)
 			read_stream_part(&ends->err, &text->err);
 	}
-	return text->out.failed || text->err.failed ? -ENOMEM : 0;
+	if (text->out.failed || text->err.failed)
+		return -ENOMEM;
+	return 0;
 }
 
 int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
-			size_t input_len, struct pmdiff_output_text *ret)
+			size_t input_len, struct pmdiff_output_text *out)
 {
 	struct ends ours = { -1, -1, -1 }, theirs = { -1, -1, -1 };
 	struct pmdiff_output_text text = { 0 };
 	struct pmdiff_process mine = *process;
 	uint64_t until_ns = process->timeout_ns ? pm_now_ns() + process->timeout_ns : 0;
 	pid_t pid = -1;
-	int r, status = 0;
+	int ret, status = 0;
 
-	r = open_stream_ends(&ours, &theirs);
-	if (r == 0) {
+	ret = open_stream_ends(&ours, &theirs);
+	if (ret == 0) {
 		mine.in = theirs.in;
 		mine.out = theirs.out;
 		mine.err = theirs.err;
-		r = pmdiff_process_start(&mine, &pid);
+		ret = pmdiff_process_start(&mine, &pid);
 	}
 	close_stream_ends(&theirs);
-	if (r == 0) {
-		r = exchange_streams(&ours, input, input_len, until_ns, &text);
+	if (ret == 0) {
+		ret = exchange_streams(&ours, input, input_len, until_ns, &text);
 		close_stream_ends(&ours);
-		if (r == -ETIMEDOUT)
+		if (ret == -ETIMEDOUT)
 			kill(pid, SIGKILL);
 		status = pmdiff_process_wait(pid);
 	}
 	close_stream_ends(&ours);
-	if (r == 0 && status < 0)
-		r = status;
-	if (r < 0) {
+	if (ret == 0 && status < 0)
+		ret = status;
+	if (ret < 0) {
 		pmdiff_output_text_release(&text);
-		return r;
+		return ret;
 	}
-	*ret = text;
+	*out = text;
 	return status;
 }

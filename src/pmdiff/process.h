@@ -18,7 +18,7 @@ struct pmdiff_process {
 /* Starts the program. Environment variables with which git's hooks select a repository
  * are removed, because they would also apply to every other one. 0 or negative errno:
  * -ENOENT: @dir or the program does not exist. */
-int pmdiff_process_start(const struct pmdiff_process *process, pid_t *ret);
+int pmdiff_process_start(const struct pmdiff_process *process, pid_t *out);
 /* Waits for the program. Its status in the convention of shells, or negative errno. */
 int pmdiff_process_wait(pid_t pid);
 
@@ -31,4 +31,4 @@ void pmdiff_output_text_release(struct pmdiff_output_text *text);
  * fds of @process. Its status, or negative errno: -ETIMEDOUT: it took longer than its
  * timeout, and was killed. */
 int pmdiff_process_read(const struct pmdiff_process *process, const char *input,
-			size_t input_len, struct pmdiff_output_text *ret);
+			size_t input_len, struct pmdiff_output_text *out);

@@ -47,31 +47,35 @@ struct words {
 
 static int append_words(struct words *words, const char *const *list)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (; *list && r == 0; list++)
-		r = pm_vec_push(&words->list, *list);
-	return r;
+	for (; *list && ret == 0; list++)
+		ret = pm_vec_push(&words->list, *list);
+	return ret;
 }
 
 /* Searches beside pmstat. */
-static int find_pmrec_program(char **ret, const struct pmdiff_meter *meter)
+static int find_pmrec_program(char **out, const struct pmdiff_meter *meter)
 {
 	const char *slash = strrchr(meter->pmstat, '/');
-	int len = slash ? (int)(slash - meter->pmstat) : 0;
+	int len = 0;
 
+	if (slash)
+		len = (int)(slash - meter->pmstat);
 	for (size_t i = 0; i < 2 && slash; i++) {
-		if (asprintf(ret, "%.*s/%s", len, meter->pmstat,
+		if (asprintf(out, "%.*s/%s", len, meter->pmstat,
 			     i == 0 ? "pmrec" : "../pmrec/pmrec") < 0) {
-			*ret = NULL;
+			*out = NULL;
 			return -ENOMEM;
 		}
-		if (access(*ret, X_OK) == 0)
+		if (access(*out, X_OK) == 0)
 			return 0;
-		free(PM_TAKE_PTR(*ret));
+		free(PM_TAKE_PTR(*out));
 	}
-	*ret = strdup("pmrec");
-	return *ret ? 0 : -ENOMEM;
+	*out = strdup("pmrec");
+	if (!*out)
+		return -ENOMEM;
+	return 0;
 }
 
 static int fill_profiler_words(struct words *words, const struct pmdiff_meter *meter,
@@ -83,18 +87,20 @@ static int fill_profiler_words(struct words *words, const struct pmdiff_meter *m
 					 "callgrind",   "--stacks",      file,
 					 NULL };
 	const char *const sampling[] = { pmrec, "-q", "-o", file, NULL };
-	int r = append_words(words, meter->simulated ? counting : sampling);
+	int ret = append_words(words, meter->simulated ? counting : sampling);
 
-	if (r == 0 && meter->simulated && marked)
-		r = pm_vec_push(&words->list, marked);
-	if (r == 0 && meter->simulated)
-		r = append_words(words,
-				 (const char *const[]){ "--timeout", timeout, NULL });
-	if (r == 0)
-		r = pm_vec_push(&words->list, "--");
-	if (r == 0)
-		r = append_words(words, meter->measured->command);
-	return r < 0 ? r : pm_vec_push(&words->list, NULL);
+	if (ret == 0 && meter->simulated && marked)
+		ret = pm_vec_push(&words->list, marked);
+	if (ret == 0 && meter->simulated)
+		ret = append_words(words,
+				   (const char *const[]){ "--timeout", timeout, NULL });
+	if (ret == 0)
+		ret = pm_vec_push(&words->list, "--");
+	if (ret == 0)
+		ret = append_words(words, meter->measured->command);
+	if (ret < 0)
+		return ret;
+	return pm_vec_push(&words->list, NULL);
 }
 
 /* Counting each chain of callers separately takes longer than plain counting. */
@@ -102,7 +108,9 @@ static uint64_t profiler_timeout_ms(const struct pmdiff_meter *meter)
 {
 	uint64_t ns = meter->measured->timeout_ns;
 
-	return ns > 0 ? (ns + NS_PER_MS - 1) / NS_PER_MS : TIMEOUT_MS;
+	if (ns == 0)
+		return TIMEOUT_MS;
+	return (ns + NS_PER_MS - 1) / NS_PER_MS;
 }
 
 /* Whether callgrind ran the command to its end. */
@@ -130,22 +138,24 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 	struct pmdiff_process process = { .dir = tree->path, .in = -1 };
 	struct words words = { 0 };
 	pid_t pid;
-	int r = log < 0 ? -errno : 0;
+	int ret = 0;
 
-	if (r == 0)
-		r = find_pmrec_program(&pmrec, meter);
-	if (r == 0)
-		r = pmdiff_meter_marked(&marked, meter);
+	if (log < 0)
+		ret = -errno;
+	if (ret == 0)
+		ret = find_pmrec_program(&pmrec, meter);
+	if (ret == 0)
+		ret = pmdiff_meter_marked(&marked, meter);
 	if (asprintf(&scratch, "TMPDIR=%s", meter->scratch) < 0)
 		scratch = NULL;
 	if (asprintf(&timeout, "%llums", (unsigned long long)profiler_timeout_ms(meter)) <
 	    0)
 		timeout = NULL;
-	if (r == 0 && (!scratch || !timeout))
-		r = -ENOMEM;
-	if (r == 0)
-		r = fill_profiler_words(&words, meter, pmrec, file, timeout, marked);
-	if (r == 0) {
+	if (ret == 0 && (!scratch || !timeout))
+		ret = -ENOMEM;
+	if (ret == 0)
+		ret = fill_profiler_words(&words, meter, pmrec, file, timeout, marked);
+	if (ret == 0) {
 		process.argv = words.list.data;
 		/* A program that profiles itself would be profiled together
 		 * with its own profiler. */
@@ -153,10 +163,12 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 			scratch, meter->simulated ? "PMDIFF_PADDING=" : "PMSELF=off", NULL
 		};
 		process.out = process.err = log;
-		r = pmdiff_process_start(&process, &pid);
+		ret = pmdiff_process_start(&process, &pid);
 	}
 	pm_vec_release(&words.list);
-	return r < 0 ? r : pmdiff_process_wait(pid);
+	if (ret < 0)
+		return ret;
+	return pmdiff_process_wait(pid);
 }
 
 static void free_file_reader(struct pm_file_reader **reader)
@@ -164,14 +176,16 @@ static void free_file_reader(struct pm_file_reader **reader)
 	pm_file_reader_free(*reader);
 }
 
-static int load_profile_of_file(struct pm_profile **ret, const char *file, bool samples,
+static int load_profile_of_file(struct pm_profile **out, const char *file, bool samples,
 				struct pm_error *err)
 {
 	struct pm_profile_options how = { .no_starts = true, .keep_samples = samples };
 	PM_CLEANUP(free_file_reader) struct pm_file_reader *reader = NULL;
-	int r = pm_file_reader_open(&reader, file, err);
+	int ret = pm_file_reader_open(&reader, file, err);
 
-	return r < 0 ? r : pm_profile_load(ret, reader, &how, err);
+	if (ret < 0)
+		return ret;
+	return pm_profile_load(out, reader, &how, err);
 }
 
 static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
@@ -180,18 +194,18 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 	const struct pmdiff_tree *tree = &it->shop->trees[side];
 	bool samples = meter->options->outputs[PMDIFF_HTML].wanted;
 	PM_AUTO_FREE char *file = NULL, *why = NULL;
-	int r = pmdiff_meter_set_up(meter, tree, err), status;
+	int ret = pmdiff_meter_set_up(meter, tree, err), status;
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (asprintf(&file, "%s/profile.json", it->shop->folder.path) < 0) {
 		file = NULL;
 		return pm_error_no_memory(err);
 	}
 	unlink(meter->document);
 	pmdiff_progress_show(&meter->progress, "pmdiff: %s%sprofile of %s",
-			     it->case_name ? it->case_name : "",
-			     it->case_name ? ", " : "", tree->role);
+			     pm_text_or_empty(it->case_name),
+			     pm_text_if(it->case_name, ", "), tree->role);
 	status = run_profiler(meter, tree, file);
 	pmdiff_progress_clear(&meter->progress);
 	if (status == -ENOMEM)
@@ -199,19 +213,19 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 	if (status != 0) {
 		why = pmdiff_log_find(meter->log,
 				      meter->simulated ? "pmstat: " : "pmrec: ");
+		if (!why && status < 0)
+			why = strerror(-status);
 		return pm_error_set(err, -ECANCELED, "%s: %s", tree->role,
-				    why          ? why
-				    : status < 0 ? strerror(-status)
-						 : "the profiler failed");
+				    pm_text_or(why, "the profiler failed"));
 	}
 	if (meter->simulated && !has_callgrind_ended_well(meter)) {
 		unlink(file);
 		return pm_error_set(err, -ECANCELED, "%s: the run was stopped, or failed",
 				    tree->role);
 	}
-	r = load_profile_of_file(&it->profiles[side], file, samples, err);
+	ret = load_profile_of_file(&it->profiles[side], file, samples, err);
 	unlink(file);
-	return r;
+	return ret;
 }
 
 /* ---- the page -------------------------------------------------------------------------- */
@@ -227,11 +241,12 @@ static char *make_page_path(const struct profiling *it, size_t number)
 	PM_CLEANUP(pm_str_release) struct pm_str path = { 0 };
 	bool odd = false;
 
-	pm_str_append(&path, html, slash ? (size_t)(slash + 1 - html) : 0);
+	if (slash)
+		pm_str_append(&path, html, (size_t)(slash + 1 - html));
 	pm_str_puts(&path, page_prefix);
 	if (it->case_name)
 		pm_str_putc(&path, '-');
-	for (const char *c = it->case_name ? it->case_name : ""; *c; c++) {
+	for (const char *c = pm_text_or_empty(it->case_name); *c; c++) {
 		odd = odd || !strchr(plain, *c);
 		pm_str_putc(&path, strchr(plain, *c) ? *c : '_');
 	}
@@ -239,7 +254,9 @@ static char *make_page_path(const struct profiling *it, size_t number)
 	if (odd)
 		pm_str_printf(&path, "=%zu", number);
 	pm_str_puts(&path, ".html");
-	return path.failed ? NULL : strdup(path.data);
+	if (path.failed)
+		return NULL;
+	return strdup(path.data);
 }
 
 static int write_profile_page_file(struct profiling *it, size_t number,
@@ -257,21 +274,21 @@ static int write_profile_page_file(struct profiling *it, size_t number,
 	};
 	PM_CLEANUP(pm_sink_release) struct pm_sink sink = { 0 };
 	PM_AUTO_FREE char *path = NULL;
-	int r;
+	int ret;
 
 	if (!html->wanted || !html->path)
 		return 0;
 	path = make_page_path(it, number);
 	if (!path)
 		return pm_error_no_memory(err);
-	r = pm_sink_open(&sink, path, FILE_MODE, err);
-	if (r == 0)
-		r = pm_output_html(&report, sink.file, err);
-	if (r == 0)
-		r = pm_sink_close(&sink, err);
-	if (r == 0)
+	ret = pm_sink_open(&sink, path, FILE_MODE, err);
+	if (ret == 0)
+		ret = pm_output_html(&report, sink.file, err);
+	if (ret == 0)
+		ret = pm_sink_close(&sink, err);
+	if (ret == 0)
 		(*it->hot)->page = PM_TAKE_PTR(path);
-	return r;
+	return ret;
 }
 
 /* ---- one case -------------------------------------------------------------------------- */
@@ -282,8 +299,8 @@ static int add_profile_warning(struct profiling *it, const struct pm_error *why,
 	char *text;
 
 	if (asprintf(&text, "%s%sWhere the added cost is cannot be told: %s%s%s.",
-		     it->case_name ? it->case_name : "", it->case_name ? ": " : "",
-		     why->source, why->source[0] ? ": " : "", why->text) < 0)
+		     pm_text_or_empty(it->case_name), pm_text_if(it->case_name, ": "),
+		     why->source, pm_text_if(why->source[0], ": "), why->text) < 0)
 		return pm_error_no_memory(err);
 	if (pm_vec_push(&it->comparison->warnings, text) == 0)
 		return 0;
@@ -299,30 +316,34 @@ static int find_hot_and_write_page(struct profiling *it, size_t number,
 						 it->shop->trees[1].path },
 				      .line_of = it->lines ? pmdiff_linemap_of : NULL,
 				      .user = (void *)(uintptr_t)it->lines };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t side = 0; side < 2 && r == 0; side++)
-		r = profile_side(it, side, err);
-	if (r == 0)
-		r = pm_hot_find(it->hot, it->profiles[0], it->profiles[1], &how, err);
-	return r < 0 ? r : write_profile_page_file(it, number, err);
+	for (size_t side = 0; side < 2 && ret == 0; side++)
+		ret = profile_side(it, side, err);
+	if (ret == 0)
+		ret = pm_hot_find(it->hot, it->profiles[0], it->profiles[1], &how, err);
+	if (ret < 0)
+		return ret;
+	return write_profile_page_file(it, number, err);
 }
 
 static int profile_one_case(struct profiling *it, const struct pmdiff_measured *measured,
 			    size_t number, struct pm_error *err)
 {
 	struct pm_error why = { .offset = -1 };
-	int r;
+	int ret;
 
 	pmdiff_meter_choose(&it->shop->meter, measured, it->case_name);
-	r = find_hot_and_write_page(it, number, &why);
+	ret = find_hot_and_write_page(it, number, &why);
 	for (size_t side = 0; side < 2; side++) {
 		pm_profile_free(it->profiles[side]);
 		it->profiles[side] = NULL;
 	}
-	if (r == -ENOMEM)
+	if (ret == -ENOMEM)
 		return pm_error_no_memory(err);
-	return r < 0 ? add_profile_warning(it, &why, err) : 0;
+	if (ret < 0)
+		return add_profile_warning(it, &why, err);
+	return 0;
 }
 
 static int profile_compared_cases(struct profiling *it, const struct pmdiff_side *side,
@@ -330,9 +351,9 @@ static int profile_compared_cases(struct profiling *it, const struct pmdiff_side
 {
 	struct pm_comparison *comparison = it->comparison;
 	size_t number = 0;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < comparison->cases.len && r == 0; i++) {
+	for (size_t i = 0; i < comparison->cases.len && ret == 0; i++) {
 		struct pm_compare_case *one = &comparison->cases.data[i];
 		const struct pmdiff_side_case *of =
 			pmdiff_side_find_case(side, one->name);
@@ -348,9 +369,9 @@ static int profile_compared_cases(struct profiling *it, const struct pmdiff_side
 		}
 		it->case_name = one->name;
 		it->hot = &one->hot;
-		r = profile_one_case(it, &of->measured, number, err);
+		ret = profile_one_case(it, &of->measured, number, err);
 	}
-	return r;
+	return ret;
 }
 
 int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *workshop,
@@ -361,7 +382,7 @@ int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *wor
 				.shop = workshop,
 				.hot = &comparison->hot };
 	struct pmdiff_linemap *lines = NULL;
-	int r;
+	int ret;
 
 	if (comparison->verdict != PM_VERDICT_WORSE || !is_profile_wanted(options))
 		return 0;
@@ -370,8 +391,10 @@ int pmdiff_profile(struct pm_comparison *comparison, struct pmdiff_workshop *wor
 			       workshop->commits[1].hash, NULL) == -ENOMEM)
 		return pm_error_no_memory(err);
 	it.lines = lines;
-	r = comparison->cases.len > 0 ? profile_compared_cases(&it, &sides[1], err)
-				      : profile_one_case(&it, &options->measured, 0, err);
+	if (comparison->cases.len > 0)
+		ret = profile_compared_cases(&it, &sides[1], err);
+	else
+		ret = profile_one_case(&it, &options->measured, 0, err);
 	pmdiff_linemap_free(lines);
-	return r;
+	return ret;
 }

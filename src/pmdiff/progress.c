@@ -59,7 +59,7 @@ void pmdiff_progress_show(const struct pmdiff_progress *progress, const char *fo
 	va_start(args, format);
 	len = (size_t)vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	pm_str_printable(&text, what, len < sizeof(what) ? len : sizeof(what) - 1);
+	pm_str_printable(&text, what, PM_MIN(len, sizeof(what) - 1));
 	append_time_left(&text, progress);
 	if (text.failed)
 		return;
@@ -68,7 +68,7 @@ void pmdiff_progress_show(const struct pmdiff_progress *progress, const char *fo
 	for (size_t columns = 0; len < text.len && columns < width; columns++) {
 		size_t one = pm_utf8_char(text.data + len, text.len - len);
 
-		len += one ? one : 1;
+		len += PM_MAX(one, 1);
 	}
 	pm_str_puts(&line, "\r\033[K");
 	pm_str_append(&line, text.data, len);

@@ -75,17 +75,19 @@ static int copy_pipe_to_memory(struct input *input, char *buffer, size_t cap, si
 {
 	PM_AUTO_CLOSE int memory = memfd_create("pmdiff", MFD_CLOEXEC);
 	ssize_t n = (ssize_t)len;
-	int r = memory < 0 ? -errno : 0;
+	int ret = 0;
 
-	while (r == 0 && n > 0) {
-		r = write_full_copy(memory, buffer, (size_t)n);
-		if (r == 0)
+	if (memory < 0)
+		ret = -errno;
+	while (ret == 0 && n > 0) {
+		ret = write_full_copy(memory, buffer, (size_t)n);
+		if (ret == 0)
 			n = read_full_head(input->fd, buffer, cap);
 	}
-	if (r == 0 && n < 0)
-		r = (int)n;
-	if (r < 0)
-		return r;
+	if (ret == 0 && n < 0)
+		ret = (int)n;
+	if (ret < 0)
+		return ret;
 	close(input->fd);
 	input->fd = pm_take_fd(&memory);
 	snprintf(input->fd_path, sizeof(input->fd_path), "/proc/self/fd/%d", input->fd);
@@ -98,7 +100,7 @@ static int find_kind_of_input(struct input *input, const struct stat *st,
 {
 	PM_AUTO_FREE char *head = malloc(PM_FILE_HEAD_BYTES);
 	ssize_t n;
-	int r = 0;
+	int ret = 0;
 
 	if (!head)
 		return set_unreadable_error(err, input->name, -ENOMEM);
@@ -116,36 +118,40 @@ static int find_kind_of_input(struct input *input, const struct stat *st,
 		return -EBADMSG;
 	}
 	if (!S_ISREG(st->st_mode))
-		r = copy_pipe_to_memory(input, head, PM_FILE_HEAD_BYTES, (size_t)n);
-	if (r == 0 && lseek(input->fd, 0, SEEK_SET) < 0)
-		r = -errno;
-	return r < 0 ? set_unreadable_error(err, input->name, r) : 0;
+		ret = copy_pipe_to_memory(input, head, PM_FILE_HEAD_BYTES, (size_t)n);
+	if (ret == 0 && lseek(input->fd, 0, SEEK_SET) < 0)
+		ret = -errno;
+	if (ret < 0)
+		return set_unreadable_error(err, input->name, ret);
+	return 0;
 }
 
 static int open_input(struct input *input, const char *path, struct pm_error *err)
 {
 	bool standard = strcmp(path, "-") == 0;
 	struct stat st;
-	int code;
+	int ret;
 
 	*input = (struct input){ .name = standard ? "standard input" : path,
 				 .path = path };
-	input->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-			     : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (standard)
+		input->fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	else
+		input->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (input->fd >= 0 && fstat(input->fd, &st) == 0) {
 		/* A shell may already have read from it. */
 		if (standard && S_ISREG(st.st_mode))
 			st.st_mode = S_IFIFO;
-		return S_ISDIR(st.st_mode)
-			       ? set_unreadable_error(err, input->name, -EISDIR)
-			       : find_kind_of_input(input, &st, err);
+		if (S_ISDIR(st.st_mode))
+			return set_unreadable_error(err, input->name, -EISDIR);
+		return find_kind_of_input(input, &st, err);
 	}
-	code = -errno;
-	set_unreadable_error(err, input->name, code);
-	if (code == -ENOENT)
+	ret = -errno;
+	set_unreadable_error(err, input->name, ret);
+	if (ret == -ENOENT)
 		pm_error_fix(err, "pmstat --json -o %s -- COMMAND, which writes it",
 			     path);
-	return code;
+	return ret;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -154,17 +160,20 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 static int side_take_case(struct pmdiff_side *side, struct pm_suite_case *from)
 {
 	struct pmdiff_side_case *to;
-	int r;
+	int ret;
 
 	if (!from->name) {
-		r = pm_vec_push(&side->stats, from->stat);
+		ret = pm_vec_push(&side->stats, from->stat);
 	} else {
 		to = pmdiff_side_add_case(side, from->name, NULL);
-		r = to ? pm_vec_push(&to->stats, from->stat) : -ENOMEM;
+		if (to)
+			ret = pm_vec_push(&to->stats, from->stat);
+		else
+			ret = -ENOMEM;
 	}
-	if (r == 0)
+	if (ret == 0)
 		from->stat = (struct pm_stat){ 0 };
-	return r;
+	return ret;
 }
 
 static int set_mixed_cases_error(const struct input *input, struct pm_error *err)
@@ -179,10 +188,10 @@ static int side_read_counts(struct pmdiff_side *side, struct input *input,
 			    struct pm_error *err)
 {
 	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
-	int r = pm_suite_read(&suite, input->fd, input->name, err);
+	int ret = pm_suite_read(&suite, input->fd, input->name, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	input->cases = suite.cases.data[0].name != NULL;
 	for (size_t i = 0; i < suite.cases.len; i++)
 		if (side_take_case(side, &suite.cases.data[i]) < 0)
@@ -195,7 +204,7 @@ static void free_recording_reader(struct pm_file_reader **reader)
 	pm_file_reader_free(*reader);
 }
 
-static int read_recording(struct pm_profile **ret, const struct pmdiff_options *options,
+static int read_recording(struct pm_profile **out, const struct pmdiff_options *options,
 			  const struct input *input, struct pm_error *err)
 {
 	struct pm_profile_options how = {
@@ -203,13 +212,13 @@ static int read_recording(struct pm_profile **ret, const struct pmdiff_options *
 		.keep_samples = options->outputs[PMDIFF_HTML].wanted,
 	};
 	PM_CLEANUP(free_recording_reader) struct pm_file_reader *reader = NULL;
-	int r = pm_file_reader_open(&reader, input->path, err);
+	int ret = pm_file_reader_open(&reader, input->path, err);
 
-	if (r == 0)
-		r = pm_profile_load(ret, reader, &how, err);
-	if (r < 0 && err)
+	if (ret == 0)
+		ret = pm_profile_load(out, reader, &how, err);
+	if (ret < 0 && err)
 		pm_error_where(err, input->name, err->offset);
-	return r;
+	return ret;
 }
 
 /* Sets the name of the side. */
@@ -237,10 +246,11 @@ static int side_set_name(struct pmdiff_side *side, const struct pmdiff_options *
 static int set_other_kind_error(struct pm_error *err, const struct pmdiff_inputs *inputs,
 				const char *name)
 {
+	static const char *const kinds[] = { "a document of pmstat",
+					     "a recording of pmrec" };
+
 	pm_error_set(err, -EXDEV, "is %s, and what came before %s: they do not compare",
-		     inputs->recordings ? "a document of pmstat" : "a recording of pmrec",
-		     inputs->recordings ? "a recording of pmrec"
-					: "a document of pmstat");
+		     kinds[!inputs->recordings], kinds[inputs->recordings]);
 	pm_error_where(err, name, -1);
 	return -EXDEV;
 }
@@ -251,20 +261,20 @@ static int read_one_input(struct pmdiff_inputs *inputs,
 {
 	PM_CLEANUP(close_input) struct input input = { .fd = -1 };
 	bool first = side == 0 && index == 0;
-	int r = open_input(&input, options->files[side].list.data[index], err);
+	int ret = open_input(&input, options->files[side].list.data[index], err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (first)
 		inputs->recordings = input.kind == PM_FILE_RECORDING;
 	else if (inputs->recordings != (input.kind == PM_FILE_RECORDING))
 		return set_other_kind_error(err, inputs, input.name);
 	if (!inputs->recordings) {
-		r = side_read_counts(&inputs->sides[side], &input, err);
-		if (r == 0 && !first && inputs->cases != input.cases)
+		ret = side_read_counts(&inputs->sides[side], &input, err);
+		if (ret == 0 && !first && inputs->cases != input.cases)
 			return set_mixed_cases_error(&input, err);
 		inputs->cases = input.cases;
-		return r;
+		return ret;
 	}
 	if (options->files[side].list.len == 1 && !options->ab)
 		return read_recording(&inputs->profiles[side], options, &input, err);
@@ -313,28 +323,28 @@ static int check_runs_of_stat(const struct pm_stat *stat, const char *name,
 static int check_documents_of_case(const struct pmdiff_side_case *of, const char *name,
 				   struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < of->stats.len && r == 0; i++) {
+	for (size_t i = 0; i < of->stats.len && ret == 0; i++) {
 		if (of->stats.data[i].subjects.len > 1) {
-			r = pm_error_set(
+			ret = pm_error_set(
 				err, -EXDEV,
 				"the case \"%.200s\" is of `pmstat ab`: it has both "
 				"sides in it",
 				of->name);
 			pm_error_where(err, name, -1);
 		} else {
-			r = check_runs_of_stat(&of->stats.data[i], name, err);
+			ret = check_runs_of_stat(&of->stats.data[i], name, err);
 		}
 	}
-	return r;
+	return ret;
 }
 
 /* A suite contains one side. */
 static int check_cases_of_sides(const struct pmdiff_options *options,
 				const struct pmdiff_inputs *inputs, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (options->ab) {
 		pm_error_set(err, -EXDEV, "is one side alone: what is it compared with?");
@@ -345,18 +355,18 @@ static int check_cases_of_sides(const struct pmdiff_options *options,
 	for (size_t side = 0; side < 2; side++) {
 		const struct pmdiff_side *of = &inputs->sides[side];
 
-		for (size_t i = 0; i < of->cases.len && r == 0; i++)
-			r = check_documents_of_case(&of->cases.data[i],
-						    options->files[side].list.data[0],
-						    err);
+		for (size_t i = 0; i < of->cases.len && ret == 0; i++)
+			ret = check_documents_of_case(&of->cases.data[i],
+						      options->files[side].list.data[0],
+						      err);
 	}
-	return r;
+	return ret;
 }
 
 static int check_counts_of_sides(const struct pmdiff_options *options,
 				 const struct pmdiff_inputs *inputs, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (inputs->cases)
 		return check_cases_of_sides(options, inputs, err);
@@ -364,19 +374,19 @@ static int check_counts_of_sides(const struct pmdiff_options *options,
 		return pm_error_set(err, -EINVAL, "--case %.200s: there are no cases",
 				    options->case_pattern);
 
-	for (size_t side = 0; side < 2 && r == 0; side++) {
+	for (size_t side = 0; side < 2 && ret == 0; side++) {
 		const struct pmdiff_side *of = &inputs->sides[side];
 
-		for (size_t i = 0; i < of->stats.len && r == 0; i++) {
+		for (size_t i = 0; i < of->stats.len && ret == 0; i++) {
 			const char *name = options->files[side].list.data[i];
 
-			r = check_variants_of_stat(options, name, &of->stats.data[i],
-						   err);
-			if (r == 0)
-				r = check_runs_of_stat(&of->stats.data[i], name, err);
+			ret = check_variants_of_stat(options, name, &of->stats.data[i],
+						     err);
+			if (ret == 0)
+				ret = check_runs_of_stat(&of->stats.data[i], name, err);
 		}
 	}
-	return r;
+	return ret;
 }
 
 static int check_recordings_of_sides(const struct pmdiff_options *options,
@@ -396,23 +406,24 @@ static int check_recordings_of_sides(const struct pmdiff_options *options,
 	return 0;
 }
 
-int pmdiff_read(struct pmdiff_inputs *ret, const struct pmdiff_options *options,
+int pmdiff_read(struct pmdiff_inputs *out, const struct pmdiff_options *options,
 		struct pm_error *err)
 {
 	/* The only document of `ab` is read once, and belongs to the base. */
 	size_t sides = options->ab ? 1 : 2;
-	int r = 0;
+	int ret = 0;
 
-	*ret = (struct pmdiff_inputs){ 0 };
-	for (size_t side = 0; side < 2 && r == 0; side++)
-		r = side_set_name(&ret->sides[side], options, side, err);
+	*out = (struct pmdiff_inputs){ 0 };
+	for (size_t side = 0; side < 2 && ret == 0; side++)
+		ret = side_set_name(&out->sides[side], options, side, err);
 	for (size_t side = 0; side < sides; side++)
-		for (size_t i = 0; i < options->files[side].list.len && r == 0; i++)
-			r = read_one_input(ret, options, side, i, err);
-	if (r < 0)
-		return r;
-	return ret->recordings ? check_recordings_of_sides(options, ret, err)
-			       : check_counts_of_sides(options, ret, err);
+		for (size_t i = 0; i < options->files[side].list.len && ret == 0; i++)
+			ret = read_one_input(out, options, side, i, err);
+	if (ret < 0)
+		return ret;
+	if (out->recordings)
+		return check_recordings_of_sides(options, out, err);
+	return check_counts_of_sides(options, out, err);
 }
 
 void pmdiff_inputs_release(struct pmdiff_inputs *inputs)

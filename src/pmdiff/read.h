@@ -16,6 +16,6 @@ struct pmdiff_inputs {
 
 /* Reads all of them. -EXDEV: they are not two sides of the same kind; else negative with
  * the file that cannot be read. Release in both cases. */
-int pmdiff_read(struct pmdiff_inputs *ret, const struct pmdiff_options *options,
+int pmdiff_read(struct pmdiff_inputs *out, const struct pmdiff_options *options,
 		struct pm_error *err);
 void pmdiff_inputs_release(struct pmdiff_inputs *inputs);

@@ -17,7 +17,9 @@ static int side_set_commit_names(struct pmdiff_side *side, const char *rev,
 	side->name = strdup(rev);
 	side->commit = strdup(commit->hash);
 	side->subject = strdup(commit->subject);
-	return side->name && side->commit && side->subject ? 0 : -ENOMEM;
+	if (!side->name || !side->commit || !side->subject)
+		return -ENOMEM;
+	return 0;
 }
 
 static int measure_command(struct pmdiff_workshop *workshop, struct pmdiff_side *sides,
@@ -28,8 +30,8 @@ static int measure_command(struct pmdiff_workshop *workshop, struct pmdiff_side 
 	pmdiff_say(
 		meter->options,
 		"%llu run%s of each side%s%s, in turns, in an order by chance (seed %llu)",
-		(unsigned long long)meter->runs, meter->runs == 1 ? "" : "s",
-		meter->engine ? " by " : "", meter->engine ? meter->engine : "",
+		(unsigned long long)meter->runs, pm_plural_s(meter->runs),
+		pm_text_if(meter->engine, " by "), pm_text_or_empty(meter->engine),
 		(unsigned long long)meter->seed);
 	pmdiff_meter_explain(meter);
 	for (size_t i = 0; i < 2; i++)
@@ -45,7 +47,7 @@ static int measure_cases(struct pmdiff_workshop *workshop, struct pmdiff_side *s
 	pmdiff_say(meter->options,
 		   "%zu case%s, both sides of each in turns, in an order by chance (seed "
 		   "%llu)",
-		   meter->options->cases.len, meter->options->cases.len == 1 ? "" : "s",
+		   meter->options->cases.len, pm_plural_s(meter->options->cases.len),
 		   (unsigned long long)meter->seed);
 	return pmdiff_cases_measure(workshop, sides, err);
 }
@@ -54,39 +56,42 @@ static int build_and_measure_sides(struct pmdiff_workshop *workshop,
 				   struct pmdiff_side *sides, struct pm_error *err)
 {
 	struct pmdiff_meter *meter = &workshop->meter;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < 2 && r == 0; i++)
+	for (size_t i = 0; i < 2 && ret == 0; i++)
 		if (side_set_commit_names(&sides[i], meter->options->measured.revs[i],
 					  meter->top, &workshop->commits[i]) < 0)
-			r = pm_error_no_memory(err);
-	for (size_t i = 0; i < 2 && r == 0; i++)
-		r = pmdiff_meter_build(meter, &workshop->trees[i], err);
-	if (r < 0)
-		return r;
-	return meter->options->cases.len > 0 ? measure_cases(workshop, sides, err)
-					     : measure_command(workshop, sides, err);
+			ret = pm_error_no_memory(err);
+	for (size_t i = 0; i < 2 && ret == 0; i++)
+		ret = pmdiff_meter_build(meter, &workshop->trees[i], err);
+	if (ret < 0)
+		return ret;
+	if (meter->options->cases.len > 0)
+		return measure_cases(workshop, sides, err);
+	return measure_command(workshop, sides, err);
 }
 
-int pmdiff_measure(struct pmdiff_side ret[2], struct pmdiff_workshop *workshop,
+int pmdiff_measure(struct pmdiff_side out[2], struct pmdiff_workshop *workshop,
 		   const struct pmdiff_options *options, struct pm_error *err)
 {
 	static const char *const roles[] = { "base", "head" };
 	struct pmdiff_side sides[2] = { 0 };
-	/* Check this first, because measuring takes long. */
-	int r = options->history ? pmdiff_history_check(options->history, err) : 0;
+	int ret = 0;
 
-	if (r == 0)
-		r = pmdiff_workshop_open(workshop, options, roles, err);
-	if (r < 0)
-		return r;
-	r = build_and_measure_sides(workshop, sides, err);
-	if (r < 0)
+	/* Check this first, because measuring takes long. */
+	if (options->history)
+		ret = pmdiff_history_check(options->history, err);
+	if (ret == 0)
+		ret = pmdiff_workshop_open(workshop, options, roles, err);
+	if (ret < 0)
+		return ret;
+	ret = build_and_measure_sides(workshop, sides, err);
+	if (ret < 0)
 		pmdiff_workshop_release(workshop);
 	for (size_t i = 0; i < 2; i++)
-		if (r < 0)
+		if (ret < 0)
 			pmdiff_side_release(&sides[i]);
 		else
-			ret[i] = sides[i];
-	return r;
+			out[i] = sides[i];
+	return ret;
 }

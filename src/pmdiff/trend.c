@@ -26,8 +26,8 @@ static int trends_take_warnings(struct pm_trends *trends, struct pmdiff_history 
 
 		if (asprintf(&text, "%zu %s of the history %s left out: not of a commit.",
 			     history->foreign,
-			     history->foreign == 1 ? "entry" : "entries",
-			     history->foreign == 1 ? "was" : "were") < 0)
+			     pm_plural(history->foreign, "entry", "entries"),
+			     pm_plural(history->foreign, "was", "were")) < 0)
 			return -ENOMEM;
 		if (trends_add_warning(trends, text) < 0) {
 			free(text);
@@ -47,17 +47,17 @@ static int trends_take_warnings(struct pm_trends *trends, struct pmdiff_history 
 	return 0;
 }
 
-int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
+int pmdiff_trend(struct pm_trends *out, const struct pmdiff_options *options,
 		 struct pm_error *err)
 {
 	PM_CLEANUP(pmdiff_history_release) struct pmdiff_history history = { 0 };
 	struct pm_trends trends = { 0 };
 	PM_AUTO_FREE struct pm_trend_of *commits = NULL;
 	size_t len = 0, documents = 0;
-	int r = pmdiff_history_read(&history, options->history, err);
+	int ret = pmdiff_history_read(&history, options->history, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < history.commits.len; i++)
 		documents += history.commits.data[i].suite.cases.len;
 	commits = calloc(documents + 1, sizeof(*commits));
@@ -74,13 +74,13 @@ int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
 				.subject = commit->subject,
 			};
 	}
-	r = pm_trends_find(&trends, commits, len, err);
-	if (r < 0)
-		return r;
+	ret = pm_trends_find(&trends, commits, len, err);
+	if (ret < 0)
+		return ret;
 	if (trends_take_warnings(&trends, &history) < 0) {
 		pm_trends_release(&trends);
 		return pm_error_no_memory(err);
 	}
-	*ret = trends;
+	*out = trends;
 	return 0;
 }

@@ -6,5 +6,5 @@
 
 /* Reads the history that options->history names, and computes its trends; the history's
  * own warnings are added to theirs. 0 or negative. */
-int pmdiff_trend(struct pm_trends *ret, const struct pmdiff_options *options,
+int pmdiff_trend(struct pm_trends *out, const struct pmdiff_options *options,
 		 struct pm_error *err);

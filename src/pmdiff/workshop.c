@@ -15,7 +15,7 @@ static int set_nothing_to_compare_error(struct pm_error *err,
 		     "%.100s and %.100s are the same commit, " PMDIFF_SHORT_HASH
 		     ": there is nothing to compare%s",
 		     revs[0], revs[1], workshop->commits[0].hash,
-		     dirty ? ", for what is not committed is left out" : "");
+		     pm_text_if(dirty, ", for what is not committed is left out"));
 	if (dirty)
 		pm_error_fix(err, "git commit, then --base HEAD~1");
 	else
@@ -37,8 +37,10 @@ static bool word_names_own_file(const char *word, const char *top)
 	static const char of_names[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		"0123456789._-";
-	PM_AUTO_FREE char *path = word[0] == '/' ? realpath(word, NULL) : NULL;
+	PM_AUTO_FREE char *path = NULL;
 
+	if (word[0] == '/')
+		path = realpath(word, NULL);
 	if (path && is_path_below(path, top))
 		return true;
 	for (const char *at = word; (at = strstr(at, top)); at++)
@@ -84,13 +86,13 @@ static int workshop_find_commits(struct pmdiff_workshop *workshop,
 				 const struct pmdiff_options *options,
 				 struct pm_error *err)
 {
-	int r = pmdiff_repository_open(&workshop->repository, err), dirty;
+	int ret = pmdiff_repository_open(&workshop->repository, err), dirty;
 
-	for (size_t i = 0; i < 2 && r == 0; i++)
-		r = pmdiff_commit_find(&workshop->commits[i], &workshop->repository,
-				       options->measured.revs[i], err);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < 2 && ret == 0; i++)
+		ret = pmdiff_commit_find(&workshop->commits[i], &workshop->repository,
+					 options->measured.revs[i], err);
+	if (ret < 0)
+		return ret;
 	dirty = pmdiff_repository_is_dirty(&workshop->repository, err);
 	if (dirty < 0)
 		return dirty;
@@ -109,9 +111,9 @@ static int workshop_check_out(struct pmdiff_workshop *workshop,
 {
 	/* Equal lengths, because paths are also on the stack. */
 	static const char *const names[] = { "base", "head" };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < 2 && r == 0; i++) {
+	for (size_t i = 0; i < 2 && ret == 0; i++) {
 		struct pmdiff_tree *tree = &workshop->trees[i];
 
 		tree->role = roles[i];
@@ -119,11 +121,11 @@ static int workshop_check_out(struct pmdiff_workshop *workshop,
 		pmdiff_progress_show(&workshop->meter.progress,
 				     "pmdiff: checking %s out, " PMDIFF_SHORT_HASH,
 				     tree->role, tree->commit->hash);
-		r = pmdiff_worktree_add(&tree->path, &workshop->folder, names[i],
-					tree->commit->hash, err);
+		ret = pmdiff_worktree_add(&tree->path, &workshop->folder, names[i],
+					  tree->commit->hash, err);
 	}
 	pmdiff_progress_clear(&workshop->meter.progress);
-	return r;
+	return ret;
 }
 
 void pmdiff_workshop_release(struct pmdiff_workshop *workshop)
@@ -139,24 +141,24 @@ void pmdiff_workshop_release(struct pmdiff_workshop *workshop)
 	*workshop = (struct pmdiff_workshop){ 0 };
 }
 
-int pmdiff_workshop_open(struct pmdiff_workshop *ret,
+int pmdiff_workshop_open(struct pmdiff_workshop *out,
 			 const struct pmdiff_options *options, const char *const roles[2],
 			 struct pm_error *err)
 {
-	int r;
+	int ret;
 
-	*ret = (struct pmdiff_workshop){ 0 };
-	r = workshop_find_commits(ret, options, err);
-	if (r == 0)
-		r = pmdiff_guard_enter(&ret->folder, ret->repository.common_dir, err);
-	if (r == 0) {
-		pmdiff_folders_sweep(ret->repository.common_dir);
-		r = pmdiff_meter_init(&ret->meter, options, &ret->folder,
-				      ret->repository.top, err);
+	*out = (struct pmdiff_workshop){ 0 };
+	ret = workshop_find_commits(out, options, err);
+	if (ret == 0)
+		ret = pmdiff_guard_enter(&out->folder, out->repository.common_dir, err);
+	if (ret == 0) {
+		pmdiff_folders_sweep(out->repository.common_dir);
+		ret = pmdiff_meter_init(&out->meter, options, &out->folder,
+					out->repository.top, err);
 	}
-	if (r == 0)
-		r = workshop_check_out(ret, roles, err);
-	if (r < 0)
-		pmdiff_workshop_release(ret);
-	return r;
+	if (ret == 0)
+		ret = workshop_check_out(out, roles, err);
+	if (ret < 0)
+		pmdiff_workshop_release(out);
+	return ret;
 }

@@ -15,7 +15,7 @@ struct pmdiff_workshop {
 
 /* Finds the revisions, enters the guard, and checks both out. @roles:
  * their names for people. */
-int pmdiff_workshop_open(struct pmdiff_workshop *ret,
+int pmdiff_workshop_open(struct pmdiff_workshop *out,
 			 const struct pmdiff_options *options, const char *const roles[2],
 			 struct pm_error *err);
 /* The directory is left to the guard. */

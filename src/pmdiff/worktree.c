@@ -29,12 +29,14 @@ struct owner {
 #define OWNER_PRINTED "pmdiff-%08x-%08x-%07d-%012llu-"
 
 /* Reads up to @size - 1 bytes of a file; "" if it cannot be read. */
-static void read_small_file(const char *path, char *ret, size_t size)
+static void read_small_file(const char *path, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t len = fd < 0 ? -1 : read(fd, ret, size - 1);
+	ssize_t len = 0;
 
-	ret[len < 0 ? 0 : len] = '\0';
+	if (fd >= 0)
+		len = read(fd, out, size - 1);
+	out[PM_MAX(len, 0)] = '\0';
 }
 
 /* 0: there is no such process. */
@@ -47,7 +49,9 @@ static uint64_t read_start_of_process(pid_t pid)
 	at = strrchr(line, ')'); /* the comm may contain anything */
 	for (int field = 0; at && field < START_FIELD; field++)
 		at = strchr(at + 1, ' ');
-	return at ? strtoull(at + 1, NULL, 10) : 0;
+	if (at)
+		return strtoull(at + 1, NULL, 10);
+	return 0;
 }
 
 static struct owner describe_own_process(void)
@@ -68,16 +72,16 @@ static struct owner describe_own_process(void)
 }
 
 /* The length of the directory's name at the start of @name; 0: it is not ours. */
-static size_t parse_owner(const char *name, struct owner *ret)
+static size_t parse_owner(const char *name, struct owner *out)
 {
 	unsigned long long start;
 	unsigned chance;
 	int len = 0;
 
-	if (sscanf(name, OWNER_FORMAT "%8x%n", &ret->host, &ret->boot, &ret->pid, &start,
+	if (sscanf(name, OWNER_FORMAT "%8x%n", &out->host, &out->boot, &out->pid, &start,
 		   &chance, &len) != 5)
 		return 0;
-	ret->start = start;
+	out->start = start;
 	return (size_t)len;
 }
 
@@ -228,7 +232,9 @@ static const char *find_temporary_dir(void)
 {
 	const char *dir = getenv("TMPDIR");
 
-	return dir && *dir ? dir : "/tmp";
+	if (dir && *dir)
+		return dir;
+	return "/tmp";
 }
 
 void pmdiff_folders_sweep(const char *common_dir)
@@ -271,31 +277,31 @@ static int set_no_folder_error(struct pm_error *err, int code)
 	return code;
 }
 
-int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
+int pmdiff_folder_make(struct pmdiff_folder *out, const char *common_dir,
 		       struct pm_error *err)
 {
 	struct pmdiff_folder folder = { .common_dir = strdup(common_dir) };
 	PM_AUTO_FREE char *dir = realpath(find_temporary_dir(), NULL);
 	struct owner us = describe_own_process();
 	uint32_t chance = 0;
-	int r = 0;
+	int ret = 0;
 
 	if (!dir)
-		r = -errno;
+		ret = -errno;
 	else if (getrandom(&chance, sizeof(chance), 0) < 0)
-		r = -errno;
+		ret = -errno;
 	else if (!folder.common_dir ||
 		 asprintf(&folder.path, "%s/" OWNER_PRINTED "%08x", dir, us.host, us.boot,
 			  us.pid, (unsigned long long)us.start, chance) < 0)
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	else if (mkdir(folder.path, 0700) < 0)
-		r = -errno;
-	if (r < 0) {
+		ret = -errno;
+	if (ret < 0) {
 		pmdiff_folder_release(&folder);
-		return set_no_folder_error(err, r);
+		return set_no_folder_error(err, ret);
 	}
 	folder.name = strrchr(folder.path, '/') + 1;
-	*ret = folder;
+	*out = folder;
 	return 0;
 }
 
@@ -307,39 +313,41 @@ static int make_worktree(const struct pmdiff_folder *folder, const char *path,
 			 const char *commit, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int lock = -1;
-	int r = pmdiff_repository_lock(&lock, folder->common_dir, err);
+	int ret = pmdiff_repository_lock(&lock, folder->common_dir, err);
 
-	return r < 0 ? r
-		     : pmdiff_git(NULL, NULL, err, "worktree", "add", "--no-checkout",
-				  "--detach", path, commit);
+	if (ret < 0)
+		return ret;
+	return pmdiff_git(NULL, NULL, err, "worktree", "add", "--no-checkout", "--detach",
+			  path, commit);
 }
 
-int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *name,
+int pmdiff_worktree_add(char **out, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err)
 {
 	PM_AUTO_FREE char *path = NULL;
-	int r;
+	int ret;
 
 	if (asprintf(&path, "%s/%s-%s", folder->path, folder->name, name) < 0) {
 		path = NULL;
 		return pm_error_no_memory(err);
 	}
-	r = make_worktree(folder, path, commit, err);
-	if (r == 0)
-		r = pmdiff_git(path, NULL, err, "reset", "--hard", "--quiet");
-	if (r == 0)
-		*ret = PM_TAKE_PTR(path);
-	return r;
+	ret = make_worktree(folder, path, commit, err);
+	if (ret == 0)
+		ret = pmdiff_git(path, NULL, err, "reset", "--hard", "--quiet");
+	if (ret == 0)
+		*out = PM_TAKE_PTR(path);
+	return ret;
 }
 
 int pmdiff_worktree_move(const char *path, const char *commit, bool clean,
 			 struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (clean)
-		r = pmdiff_git(path, NULL, err, "clean", "-ffdxq");
-	return r < 0 ? r
-		     : pmdiff_git(path, NULL, err, "checkout", "--quiet", "--force",
-				  "--detach", commit);
+		ret = pmdiff_git(path, NULL, err, "clean", "-ffdxq");
+	if (ret < 0)
+		return ret;
+	return pmdiff_git(path, NULL, err, "checkout", "--quiet", "--force", "--detach",
+			  commit);
 }

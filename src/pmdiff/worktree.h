@@ -16,7 +16,7 @@ struct pmdiff_folder {
 };
 
 /* Creates the directory in $TMPDIR, owned by this process. */
-int pmdiff_folder_make(struct pmdiff_folder *ret, const char *common_dir,
+int pmdiff_folder_make(struct pmdiff_folder *out, const char *common_dir,
 		       struct pm_error *err);
 /* Removes the directory with its worktrees, and the repository's records of them. Does
  * not need git. Removes as much as possible, also on failure. */
@@ -28,7 +28,7 @@ void pmdiff_folders_sweep(const char *common_dir);
 
 /* Checks a commit out into the directory. Each @name gets a path of its own, of the same
  * length for names of the same length. */
-int pmdiff_worktree_add(char **ret, const struct pmdiff_folder *folder, const char *name,
+int pmdiff_worktree_add(char **out, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err);
 /* Switches an existing worktree to another commit. Untracked files stay, so that a build
  * can reuse them; with @clean they are removed. */
