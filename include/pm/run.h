@@ -144,17 +144,17 @@ int pm_targets_again(struct pm_targets *targets, struct pm_error *err);
 pid_t pm_targets_foreign(const struct pm_targets *targets);
 /* The user that all roots run as; false if they run as several users, or that is
  * unknown. */
-bool pm_targets_user(const struct pm_targets *targets, uid_t *ret);
+bool pm_targets_user(const struct pm_targets *targets, uid_t *out);
 /* Checks which roots have ended. True if all have. */
 bool pm_targets_ended(struct pm_targets *targets);
 /* CPU time of the roots since _begin(). False: unknown. */
-bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret);
+bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *out);
 
 /* ---- named places -------------------------------------------------------------------- */
 
 /* Where to look for places: in the targets, otherwise in the command. @ids holds data of
- * @ret, and is released by the caller. 0 or -ENOMEM. */
-int pm_places_context(struct pm_probe_context *ret, struct pm_task_list *ids,
+ * @out, and is released by the caller. 0 or -ENOMEM. */
+int pm_places_context(struct pm_probe_context *out, struct pm_task_list *ids,
 		      const struct pm_targets_request *request, char *const *command);
 /* pm_probes_resolve() with that context. */
 int pm_places_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
@@ -179,9 +179,9 @@ void pm_host_read(struct pm_host *host);
  * perf's clocks include this time; CPU time of getrusage(2) excludes it with
  * CONFIG_PARAVIRT_TIME_ACCOUNTING. False: unknown.
  */
-bool pm_stolen_ns(const char *cpus, uint64_t *ret);
+bool pm_stolen_ns(const char *cpus, uint64_t *out);
 /* The same for one line of /proc/stat; false also if the line's CPU is not in @cpus. */
-bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint64_t *ret);
+bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint64_t *out);
 /* A sentence for a warning that @stolen_ns were stolen while the event @clock counted
  * @clock_ns. False, and no text: too little to warn about. */
 bool pm_stolen_text(char *text, size_t size, const char *clock, uint64_t clock_ns,
@@ -203,8 +203,8 @@ int pm_usage(struct pm_error *err, const char *program, const char *format, ...)
 int pm_usage_option(struct pm_error *err, const char *program,
 		    const struct option *options, int result, const char *word);
 /* The number before a comma or the end of the text; *text is advanced to there. */
-bool pm_parse_u64_part(const char **text, uint64_t *ret);
-int pm_parse_count(uint64_t *ret, const char *option, const char *text,
+bool pm_parse_u64_part(const char **text, uint64_t *out);
+int pm_parse_count(uint64_t *out, const char *option, const char *text,
 		   const char *program, struct pm_error *err);
 /* "1.5s", "500ms", "2m", "1h"; a bare number is in seconds. */
 int pm_parse_duration(uint64_t *ret_ns, const char *option, const char *text,
@@ -216,7 +216,7 @@ int pm_parse_size(uint64_t *ret_bytes, const char *option, const char *text,
 int pm_parse_name(const char *option, const char *what, const char *text,
 		  const char *program, struct pm_error *err);
 /* A separator of fields; `\t` is a tab. */
-int pm_parse_separator(const char **ret, const char *text, const char *program,
+int pm_parse_separator(const char **out, const char *text, const char *program,
 		       struct pm_error *err);
 
 enum pm_color_wish {
@@ -224,7 +224,7 @@ enum pm_color_wish {
 	PM_COLOR_ALWAYS,
 	PM_COLOR_NEVER,
 };
-int pm_parse_color(enum pm_color_wish *ret, const char *text, const char *program,
+int pm_parse_color(enum pm_color_wish *out, const char *text, const char *program,
 		   struct pm_error *err);
 /* AUTO: on a terminal, unless NO_COLOR or TERM forbid it. */
 bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
@@ -256,7 +256,7 @@ struct pm_sink {
 };
 
 /* @path NULL or "-": standard output. A new file gets @mode, subject to the umask. */
-int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode,
+int pm_sink_open(struct pm_sink *out, const char *path, mode_t mode,
 		 struct pm_error *err);
 /* Flushes, closes, and gives the file its name. Reports the first write error. */
 int pm_sink_close(struct pm_sink *sink, struct pm_error *err);

@@ -77,10 +77,9 @@ static int fork_command(struct pm_child *child, char **command, const char *user
 	const struct pm_launch_signals *signals =
 		child->signal_fd >= 0 ? &child->signals : NULL;
 
-	return data_on_stdout
-		       ? prepare_with_stderr(&child->launch, command, user, signals, err)
-		       : pm_launch_prepare_as(&child->launch, command, user, signals,
-					      err);
+	if (data_on_stdout)
+		return prepare_with_stderr(&child->launch, command, user, signals, err);
+	return pm_launch_prepare_as(&child->launch, command, user, signals, err);
 }
 
 int pm_child_prepare(struct pm_child *child, char **command, const char *user,
@@ -165,9 +164,10 @@ static int await_exec_of_command(struct pm_child *child, struct pm_error *err)
 
 int pm_child_go(struct pm_child *child, struct pm_error *err)
 {
-	child->launch_error = child->signal_fd >= 0 && !child->launch.begun
-				      ? await_exec_of_command(child, err)
-				      : 0;
+	if (child->signal_fd >= 0 && !child->launch.begun)
+		child->launch_error = await_exec_of_command(child, err);
+	else
+		child->launch_error = 0;
 	if (child->launch_error == 0)
 		child->launch_error = pm_launch_go(&child->launch, err);
 	/* A tracer may have seen its end by now. */
@@ -191,11 +191,11 @@ bool pm_child_is_runnable(const char *name)
 
 	if (strchr(name, '/'))
 		return is_program_file(name);
-	for (rest = rest ? rest : "/bin:/usr/bin";; rest++) {
+	for (rest = pm_text_or(rest, "/bin:/usr/bin");; rest++) {
 		size_t len = strcspn(rest, ":");
 		PM_AUTO_FREE char *path = NULL;
 
-		if (asprintf(&path, "%.*s%s%s", (int)len, rest, len > 0 ? "/" : "",
+		if (asprintf(&path, "%.*s%s%s", (int)len, rest, pm_text_if(len > 0, "/"),
 			     name) < 0) {
 			path = NULL;
 			return true;
@@ -235,7 +235,9 @@ void pm_child_reap(struct pm_child *child)
 		return;
 	child->running = false;
 	child->status_known = ended > 0;
-	child->wait_error = ended < 0 ? -errno : 0;
+	child->wait_error = 0;
+	if (ended < 0)
+		child->wait_error = -errno;
 }
 
 /* A thread in an uninterruptible sleep, and how often it has slept. */
@@ -245,11 +247,11 @@ struct sleeper {
 };
 
 /*
- * Sets @ret->tid to 0 if the thread is not in an uninterruptible sleep. Returns false if
+ * Sets @out->tid to 0 if the thread is not in an uninterruptible sleep. Returns false if
  * the process writes a core dump: its threads wait for that in such a sleep, and it ends
  * by itself. proc_pid_status(5).
  */
-static bool read_sleep_of_thread(pid_t pid, pid_t tid, struct sleeper *ret)
+static bool read_sleep_of_thread(pid_t pid, pid_t tid, struct sleeper *out)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	PM_AUTO_FREE char *line = NULL;
@@ -257,15 +259,15 @@ static bool read_sleep_of_thread(pid_t pid, pid_t tid, struct sleeper *ret)
 	unsigned int dumps = 0;
 	size_t cap = 0;
 
-	*ret = (struct sleeper){ 0 };
+	*out = (struct sleeper){ 0 };
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
 	file = fopen(path, "re");
 	while (file && getline(&line, &cap, file) > 0) {
 		(void)sscanf(line, "State: %c", &state);
 		(void)sscanf(line, "CoreDumping: %u", &dumps);
-		(void)sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &ret->sleeps);
+		(void)sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &out->sleeps);
 	}
-	ret->tid = state == 'D' ? tid : 0;
+	out->tid = state == 'D' ? tid : 0;
 	return dumps == 0;
 }
 
@@ -292,7 +294,9 @@ static struct sleeper find_sleeping_thread(pid_t pid, struct sleeper before)
 	}
 	if (folder)
 		closedir(folder);
-	return ends ? (struct sleeper){ 0 } : found;
+	if (!ends)
+		return found;
+	return (struct sleeper){ 0 };
 }
 
 bool pm_child_give_up_stuck(struct pm_child *child, const char *program)

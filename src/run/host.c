@@ -6,7 +6,7 @@
 
 #include "pm/run.h"
 
-static void read_cpu_model(char *ret, size_t size)
+static void read_cpu_model(char *out, size_t size)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/cpuinfo", "re");
 	char line[512];
@@ -17,7 +17,7 @@ static void read_cpu_model(char *ret, size_t size)
 		if (strncmp(line, "model name", 10) != 0 || !value)
 			continue;
 		value += 1 + strspn(value + 1, " \t");
-		snprintf(ret, size, "%.*s", (int)strcspn(value, "\n"), value);
+		snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
 		return;
 	}
 }
@@ -27,7 +27,7 @@ static void read_cpu_model(char *ret, size_t size)
  * 0x40000000 has the hypervisor's signature if bit 31 of ECX of leaf 1 is set (Linux
  * Documentation/virt/kvm/x86/cpuid.rst).
  */
-static void read_virtualization(char *ret, size_t size)
+static void read_virtualization(char *out, size_t size)
 {
 #if defined(__x86_64__)
 	static const struct {
@@ -48,11 +48,11 @@ static void read_virtualization(char *ret, size_t size)
 	memcpy(signature + 8, &d, 4);
 	for (size_t i = 0; i < PM_ARRAY_LEN(known); i++) {
 		if (strcmp(signature, known[i].signature) == 0) {
-			snprintf(ret, size, "%s", known[i].name);
+			snprintf(out, size, "%s", known[i].name);
 			return;
 		}
 	}
-	snprintf(ret, size, "vm");
+	snprintf(out, size, "vm");
 #endif
 }
 

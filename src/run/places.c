@@ -2,7 +2,7 @@
 /* Resolves the places that a command line names. */
 #include "pm/run.h"
 
-int pm_places_context(struct pm_probe_context *ret, struct pm_task_list *ids,
+int pm_places_context(struct pm_probe_context *out, struct pm_task_list *ids,
 		      const struct pm_targets_request *request, char *const *command)
 {
 	const struct pm_task_list *const lists[] = { &request->pids, &request->tids };
@@ -12,10 +12,10 @@ int pm_places_context(struct pm_probe_context *ret, struct pm_task_list *ids,
 		for (size_t j = 0; j < lists[i]->list.len; j++)
 			if (pm_vec_push(&ids->list, lists[i]->list.data[j]) < 0)
 				return -ENOMEM;
-	*ret = (struct pm_probe_context){ .pids = ids->list.data,
+	*out = (struct pm_probe_context){ .pids = ids->list.data,
 					  .pids_len = ids->list.len };
 	if (command && !pm_targets_request_any(request))
-		ret->command = command[0];
+		out->command = command[0];
 	return 0;
 }
 

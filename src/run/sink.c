@@ -17,7 +17,7 @@ enum {
 static int set_write_error(struct pm_error *err, int code, const char *path)
 {
 	pm_error_set(err, -code, "cannot write: %s", strerror(code));
-	pm_error_where(err, path ? path : "standard output", -1);
+	pm_error_where(err, pm_text_or(path, "standard output"), -1);
 	return -code;
 }
 
@@ -30,9 +30,9 @@ static mode_t mode_without_mask(mode_t mode)
 }
 
 /* Where the kernel shows an open file, which linkat(2) gives a name. */
-static void make_fd_path(int fd, char ret[32])
+static void make_fd_path(int fd, char out[32])
 {
-	snprintf(ret, 32, "/proc/self/fd/%d", fd);
+	snprintf(out, 32, "/proc/self/fd/%d", fd);
 }
 
 /* A file without a name, of which nothing is left if this process is killed. Negative: the file
@@ -48,7 +48,9 @@ static int open_unnamed_file(const char *target)
 	if (folder)
 		fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	make_fd_path(fd, shown);
-	return fd >= 0 && access(shown, F_OK) == 0 ? pm_take_fd(&fd) : -1;
+	if (fd >= 0 && access(shown, F_OK) == 0)
+		return pm_take_fd(&fd);
+	return -1;
 }
 
 static int sink_open_named(struct pm_sink *sink)
@@ -73,19 +75,19 @@ static int sink_open_temporary(struct pm_sink *sink, const struct stat *old, mod
 {
 	PM_AUTO_CLOSE int fd = open_unnamed_file(sink->target);
 	mode_t mode = old ? old->st_mode & 07777 : mode_without_mask(usual);
-	int code;
+	int ret;
 
 	if (fd < 0)
 		fd = sink_open_named(sink);
 	if (fd < 0)
 		return set_write_error(err, -fd, sink->path);
 	if (fchmod(fd, mode) < 0 || !(sink->file = fdopen(fd, "w"))) {
-		code = errno;
+		ret = errno;
 		if (sink->temporary)
 			unlink(sink->temporary);
 		free(sink->temporary);
 		sink->temporary = NULL;
-		return set_write_error(err, code, sink->path);
+		return set_write_error(err, ret, sink->path);
 	}
 	pm_take_fd(&fd);
 	return 0;
@@ -95,23 +97,24 @@ static int sink_open_temporary(struct pm_sink *sink, const struct stat *old, mod
 static int sink_name_temporary(struct pm_sink *sink)
 {
 	char shown[32];
-	int code = EEXIST;
+	int ret = EEXIST;
 
 	make_fd_path(fileno(sink->file), shown);
-	for (int i = 0; i < NAMES_MAX && code == EEXIST; i++) {
+	for (int i = 0; i < NAMES_MAX && ret == EEXIST; i++) {
 		char *name;
 
 		if (asprintf(&name, "%s.%d.%d", sink->target, (int)getpid(), i) < 0)
 			return ENOMEM;
-		code = linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0
-			       ? errno
-			       : 0;
-		if (code == 0)
+		if (linkat(AT_FDCWD, shown, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0)
+			ret = errno;
+		else
+			ret = 0;
+		if (ret == 0)
 			sink->temporary = name;
 		else
 			free(name);
 	}
-	return code;
+	return ret;
 }
 
 static int sink_open_directly(struct pm_sink *sink, mode_t mode, struct pm_error *err)
@@ -140,52 +143,54 @@ static char *find_target_of_path(const char *path, struct stat *stat_buf, bool *
 	return realpath(path, NULL);
 }
 
-int pm_sink_open(struct pm_sink *ret, const char *path, mode_t mode, struct pm_error *err)
+int pm_sink_open(struct pm_sink *out, const char *path, mode_t mode, struct pm_error *err)
 {
 	struct pm_sink sink = { .path = path };
 	struct stat stat_buf;
 	bool exists;
-	int r;
+	int ret;
 
 	if (!path || strcmp(path, "-") == 0) {
-		*ret = (struct pm_sink){ .file = stdout };
+		*out = (struct pm_sink){ .file = stdout };
 		return 0;
 	}
 	sink.target = find_target_of_path(path, &stat_buf, &exists);
-	r = sink.target ? sink_open_temporary(&sink, exists ? &stat_buf : NULL, mode, err)
-			: sink_open_directly(&sink, mode, err);
-	if (r < 0) {
+	if (sink.target)
+		ret = sink_open_temporary(&sink, exists ? &stat_buf : NULL, mode, err);
+	else
+		ret = sink_open_directly(&sink, mode, err);
+	if (ret < 0) {
 		free(sink.target);
-		return r;
+		return ret;
 	}
-	*ret = sink;
+	*out = sink;
 	return 0;
 }
 
 int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 {
-	int code = 0;
+	int ret = 0;
 
 	/* ferror() alone loses the reason; the write that failed last fails again. */
 	errno = 0;
 	if (fflush(sink->file) != 0)
-		code = errno;
-	if (code == 0 && ferror(sink->file))
-		code = errno ? errno : EIO;
-	if (code == 0 && sink->target && !sink->temporary)
-		code = sink_name_temporary(sink);
-	if (sink->path || code == 0) {
-		if (fclose(sink->file) != 0 && code == 0)
-			code = errno;
+		ret = errno;
+	if (ret == 0 && ferror(sink->file))
+		ret = errno ? errno : EIO;
+	if (ret == 0 && sink->target && !sink->temporary)
+		ret = sink_name_temporary(sink);
+	if (sink->path || ret == 0) {
+		if (fclose(sink->file) != 0 && ret == 0)
+			ret = errno;
 		sink->file = NULL;
 	}
-	if (code == 0 && sink->temporary && rename(sink->temporary, sink->target) < 0)
-		code = errno;
-	if (code != 0) {
+	if (ret == 0 && sink->temporary && rename(sink->temporary, sink->target) < 0)
+		ret = errno;
+	if (ret != 0) {
 		const char *path = sink->path;
 
 		pm_sink_release(sink);
-		return set_write_error(err, code, path);
+		return set_write_error(err, ret, path);
 	}
 	free(sink->temporary);
 	free(sink->target);
@@ -199,7 +204,7 @@ unsigned pm_sink_width(int fd)
 
 	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
 		return WIDTH_DEFAULT;
-	return size.ws_col > WIDTH_LEAST ? size.ws_col : WIDTH_LEAST;
+	return PM_MAX(size.ws_col, WIDTH_LEAST);
 }
 
 bool pm_sink_is_ascii(void)

@@ -29,7 +29,7 @@ static bool is_cpu_in_list(const char *list, uint32_t cpu)
 	return false;
 }
 
-bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint64_t *ret)
+bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint64_t *out)
 {
 	uint64_t ticks, ns;
 	uint32_t cpu;
@@ -47,11 +47,11 @@ bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint6
 		return false;
 	if (__builtin_mul_overflow(ticks, NS_PER_S / (uint64_t)ticks_per_s, &ns))
 		return false;
-	*ret = ns;
+	*out = ns;
 	return true;
 }
 
-bool pm_stolen_ns(const char *cpus, uint64_t *ret)
+bool pm_stolen_ns(const char *cpus, uint64_t *out)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/stat", "re");
 	long ticks_per_s = sysconf(_SC_CLK_TCK);
@@ -67,7 +67,7 @@ bool pm_stolen_ns(const char *cpus, uint64_t *ret)
 		known = true;
 	}
 	if (known)
-		*ret = sum;
+		*out = sum;
 	return known;
 }
 

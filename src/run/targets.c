@@ -25,17 +25,17 @@ enum {
 /* ---- /proc -------------------------------------------------------------------------------- */
 
 /* Reads the whole file, NUL-terminated. Length or negative errno. */
-static ssize_t read_proc_file(const char *name, char *ret, size_t size)
+static ssize_t read_proc_file(const char *name, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
 	ssize_t len;
 
 	if (fd < 0)
 		return -errno;
-	len = read(fd, ret, size - 1);
+	len = read(fd, out, size - 1);
 	if (len < 0)
 		return -errno;
-	ret[len] = '\0';
+	out[len] = '\0';
 	return len;
 }
 
@@ -60,7 +60,9 @@ static int read_stat_of_thread(pid_t pid, pid_t tid, char *state, uint64_t *bega
 	if (!rest)
 		return -EBADMSG;
 	snprintf(number, sizeof(number), "%.*s", (int)strcspn(rest + 1, " "), rest + 1);
-	return pm_parse_u64(number, began) ? 0 : -EBADMSG;
+	if (!pm_parse_u64(number, began))
+		return -EBADMSG;
+	return 0;
 }
 
 /* A thread's process, and its effective user. 0, or -ESRCH. */
@@ -89,44 +91,49 @@ static int compare_target_tids(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
 
-	return (x > y) - (x < y);
+	return PM_COMPARE(x, y);
 }
 
 /* Appends the numbers that are names in a directory. An ended process has none. */
-static int list_numbers_in_folder(const char *folder, struct pm_task_list *ret)
+static int list_numbers_in_folder(const char *folder, struct pm_task_list *out)
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
 	uint64_t number;
-	int error = 0;
+	int ret = 0;
 
-	if (!dir)
-		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
-	while (error == 0 && (entry = readdir(dir)))
+	if (!dir) {
+		if (errno == ENOENT || errno == ESRCH)
+			return 0;
+		return -errno;
+	}
+	while (ret == 0 && (entry = readdir(dir)))
 		if (pm_parse_u64(entry->d_name, &number) && number > 0 &&
 		    number <= INT32_MAX)
-			error = pm_vec_push(&ret->list, (pid_t)number);
+			ret = pm_vec_push(&out->list, (pid_t)number);
 	closedir(dir);
-	return error;
+	return ret;
 }
 
 /* All threads of the roots, sorted. */
-static int scan_root_threads(const struct pm_targets *targets, struct pm_task_list *ret)
+static int scan_root_threads(const struct pm_targets *targets, struct pm_task_list *out)
 {
 	char folder[64];
-	int error = 0;
+	int ret = 0;
 
-	pm_vec_clear(&ret->list);
-	for (size_t i = 0; i < targets->roots.len && error == 0; i++) {
+	pm_vec_clear(&out->list);
+	for (size_t i = 0; i < targets->roots.len && ret == 0; i++) {
 		const struct pm_root *root = &targets->roots.data[i];
 
 		snprintf(folder, sizeof(folder), "/proc/%d/task", (int)root->pid);
-		error = root->tid > 0 ? pm_vec_push(&ret->list, root->tid)
-				      : list_numbers_in_folder(folder, ret);
+		if (root->tid > 0)
+			ret = pm_vec_push(&out->list, root->tid);
+		else
+			ret = list_numbers_in_folder(folder, out);
 	}
-	if (ret->list.len > 0)
-		qsort(ret->list.data, ret->list.len, sizeof(pid_t), compare_target_tids);
-	return error;
+	if (out->list.len > 0)
+		qsort(out->list.data, out->list.len, sizeof(pid_t), compare_target_tids);
+	return ret;
 }
 
 static pid_t parent_of_process(pid_t pid)
@@ -139,7 +146,9 @@ static pid_t parent_of_process(pid_t pid)
 	if (read_proc_file(name, text, sizeof(text)) < 0)
 		return 0;
 	rest = strrchr(text, ')');
-	return rest && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
+	if (rest && sscanf(rest + 1, " %*c %d", &parent) == 1)
+		return parent;
+	return 0;
 }
 
 /* Repeats until no thread is created or ends during a scan, or up to a limit. */
@@ -170,10 +179,19 @@ static int scan_threads_until_stable(struct pm_targets *targets)
 
 /* ---- roots -------------------------------------------------------------------------------- */
 
+/* The thread that a root is about; of a process its main thread. */
+static pid_t main_tid_of_root(const struct pm_root *root)
+{
+	if (root->tid > 0)
+		return root->tid;
+	return root->pid;
+}
+
 static int open_pidfd(const struct pm_root *root)
 {
-	return (int)syscall(SYS_pidfd_open, root->tid > 0 ? root->tid : root->pid,
-			    root->tid > 0 ? THREAD_PIDFD : 0);
+	if (root->tid > 0)
+		return (int)syscall(SYS_pidfd_open, root->tid, THREAD_PIDFD);
+	return (int)syscall(SYS_pidfd_open, root->pid, 0);
 }
 
 /* A pidfd refers to the current owner of the id; the start time is read after opening
@@ -259,23 +277,26 @@ static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
 }
 
 /* All processes except ourselves: recording our own work would cause more work. */
-static int read_kin(struct kin_list *ret)
+static int read_kin(struct kin_list *out)
 {
 	struct pm_task_list pids = { 0 };
-	int r = list_numbers_in_folder("/proc", &pids);
+	int ret = list_numbers_in_folder("/proc", &pids);
 
-	for (size_t i = 0; i < pids.list.len && r == 0; i++) {
+	for (size_t i = 0; i < pids.list.len && ret == 0; i++) {
 		struct kin kin = { .pid = pids.list.data[i] };
 
-		kin.parent = kin.pid == getpid() ? 0 : parent_of_process(kin.pid);
+		if (kin.pid == getpid())
+			kin.parent = 0;
+		else
+			kin.parent = parent_of_process(kin.pid);
 		if (kin.parent > 0)
-			r = pm_vec_push(&ret->list, kin);
+			ret = pm_vec_push(&out->list, kin);
 	}
 	pm_vec_release(&pids.list);
-	if (ret->list.len > 0)
-		qsort(ret->list.data, ret->list.len, sizeof(struct kin),
+	if (out->list.len > 0)
+		qsort(out->list.data, out->list.len, sizeof(struct kin),
 		      compare_kin_by_pid);
-	return r;
+	return ret;
 }
 
 /* Marks descendants of roots. Each pass except the last marks at least one more. */
@@ -293,9 +314,10 @@ static void mark_descendants(const struct pm_targets *targets, struct kin_list *
 		more = false;
 		for (size_t i = 0; i < kin->list.len; i++) {
 			struct kin *one = &kin->list.data[i];
-			const struct kin *parent =
-				one->ours ? NULL : find_kin(kin, one->parent);
+			const struct kin *parent = NULL;
 
+			if (!one->ours)
+				parent = find_kin(kin, one->parent);
 			if (parent && parent->ours)
 				one->ours = more = true;
 		}
@@ -309,10 +331,10 @@ static int targets_add_children(struct pm_targets *targets,
 	struct kin_list kin = { 0 };
 	bool any = may_record_any();
 	size_t forbidden = 0, left_out = 0;
-	int r = read_kin(&kin), added = 0;
+	int ret = read_kin(&kin), added = 0;
 
 	mark_descendants(targets, &kin);
-	for (size_t i = 0; i < kin.list.len && r == 0; i++) {
+	for (size_t i = 0; i < kin.list.len && ret == 0; i++) {
 		const struct kin *one = &kin.list.data[i];
 		char state;
 
@@ -323,15 +345,17 @@ static int targets_add_children(struct pm_targets *targets,
 		} else if (!any && !may_record_process(one->pid)) {
 			forbidden++;
 		} else {
-			r = targets_add_root(targets, one->pid, 0, true, &state);
-			added += r == 0;
-			r = r == -ENOMEM ? r : 0; /* it has ended in the meantime */
+			ret = targets_add_root(targets, one->pid, 0, true, &state);
+			added += ret == 0;
+			ret = ret == -ENOMEM ? ret : 0; /* it has ended in the meantime */
 		}
 	}
 	targets->forbidden = forbidden;
 	targets->children_left_out = left_out;
 	pm_vec_release(&kin.list);
-	return r < 0 ? r : added;
+	if (ret < 0)
+		return ret;
+	return added;
 }
 
 /* Repeats until a whole pass over /proc finds no new process. After that, every process
@@ -349,7 +373,9 @@ static int targets_find_children(struct pm_targets *targets,
 		if (added <= 0)
 			break;
 	}
-	return added < 0 ? added : 0;
+	if (added < 0)
+		return added;
+	return 0;
 }
 
 static int set_not_there_error(struct pm_error *err, const char *what, pid_t id,
@@ -420,8 +446,9 @@ static int targets_add_thread(struct pm_targets *targets, pid_t tid, struct pm_e
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
 		return set_not_there_error(err, "thread", tid, "ps -eL");
-	return state == 'Z' || state == 'X' ? set_target_ended_error(err, "thread", tid)
-					    : 0;
+	if (state == 'Z' || state == 'X')
+		return set_target_ended_error(err, "thread", tid);
+	return 0;
 }
 
 static int targets_add_user(struct pm_targets *targets, const char *name,
@@ -438,7 +465,10 @@ static int targets_add_user(struct pm_targets *targets, const char *name,
 		pm_error_fix(err, "getent passwd");
 		return -ENOENT;
 	}
-	uid = user ? user->pw_uid : (uid_t)number;
+	if (user)
+		uid = user->pw_uid;
+	else
+		uid = (uid_t)number;
 	ret = list_numbers_in_folder("/proc", &pids);
 	for (size_t i = 0; i < pids.list.len && ret == 0; i++) {
 		pid_t pid = pids.list.data[i], tgid;
@@ -560,9 +590,14 @@ static int targets_describe(struct pm_targets *targets,
 		pm_str_puts(&str, " -i");
 	if (request->only_pid)
 		pm_str_puts(&str, " --only-pid");
-	targets->text = str.failed || !str.data ? NULL : strdup(str.data);
+	if (str.failed || !str.data)
+		targets->text = NULL;
+	else
+		targets->text = strdup(str.data);
 	pm_str_release(&str);
-	return targets->text ? 0 : -ENOMEM;
+	if (!targets->text)
+		return -ENOMEM;
+	return 0;
 }
 
 static int targets_find_tasks(struct pm_targets *targets,
@@ -592,16 +627,19 @@ static int targets_find_tasks(struct pm_targets *targets,
 int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request *request,
 		    struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	targets->kind = PM_PERF_COMMAND;
 	if (!pm_targets_request_any(request))
 		return 0;
 	if (targets_describe(targets, request) < 0)
 		return pm_error_no_memory(err);
-	targets->kind = request->cgroup     ? PM_PERF_CGROUP
-			: request->all_cpus ? PM_PERF_CPUS
-					    : PM_PERF_TASKS;
+	if (request->cgroup)
+		targets->kind = PM_PERF_CGROUP;
+	else if (request->all_cpus)
+		targets->kind = PM_PERF_CPUS;
+	else
+		targets->kind = PM_PERF_TASKS;
 	targets->cpus = request->cpus;
 	if (targets->kind == PM_PERF_TASKS)
 		return targets_find_tasks(targets, request, err);
@@ -610,10 +648,10 @@ int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request 
 	targets->cgroup_fd = open_cgroup_folder(request->cgroup, err);
 	if (targets->cgroup_fd < 0)
 		return targets->cgroup_fd;
-	r = pm_perf_check_cgroup(targets->cgroup_fd, err);
-	if (r < 0)
+	ret = pm_perf_check_cgroup(targets->cgroup_fd, err);
+	if (ret < 0)
 		pm_error_where(err, request->cgroup, -1);
-	return r;
+	return ret;
 }
 
 void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf)
@@ -626,7 +664,7 @@ void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *p
 }
 
 /* CPU time used so far. For a process it includes threads that have ended. */
-static bool read_cpu_ns_of_thread(const struct pm_root *root, uint64_t *ret)
+static bool read_cpu_ns_of_thread(const struct pm_root *root, uint64_t *out)
 {
 	struct timespec used;
 	char name[64], text[128], number[24];
@@ -636,7 +674,7 @@ static bool read_cpu_ns_of_thread(const struct pm_root *root, uint64_t *ret)
 		if (clock_getcpuclockid(root->pid, &clock) != 0 ||
 		    clock_gettime(clock, &used) < 0)
 			return false;
-		*ret = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+		*out = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 		return true;
 	}
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/schedstat", (int)root->pid,
@@ -644,7 +682,7 @@ static bool read_cpu_ns_of_thread(const struct pm_root *root, uint64_t *ret)
 	if (read_proc_file(name, text, sizeof(text)) <= 0)
 		return false;
 	snprintf(number, sizeof(number), "%.*s", (int)strcspn(text, " \n"), text);
-	return pm_parse_u64(number, ret);
+	return pm_parse_u64(number, out);
 }
 
 static bool is_thread_late(const struct pm_targets *targets, pid_t tid)
@@ -659,8 +697,10 @@ int pm_targets_again(struct pm_targets *targets, struct pm_error *err)
 {
 	struct pm_task_list now = { 0 };
 	size_t before = targets->late.len;
-	int ret = targets->with_children ? targets_add_children(targets, NULL) : 0;
+	int ret = 0;
 
+	if (targets->with_children)
+		ret = targets_add_children(targets, NULL);
 	if (ret >= 0)
 		ret = scan_root_threads(targets, &now);
 	for (size_t i = 0; i < now.list.len && ret == 0; i++)
@@ -686,7 +726,9 @@ int pm_targets_begin(struct pm_targets *targets, struct pm_error *err)
 
 		root->cpu_known = read_cpu_ns_of_thread(root, &root->cpu_ns);
 	}
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 /* Whether the id still belongs to the original process or thread. */
@@ -695,8 +737,8 @@ static bool is_root_same_process(const struct pm_root *root)
 	uint64_t began;
 	char state;
 
-	return read_stat_of_thread(root->pid, root->tid > 0 ? root->tid : root->pid,
-				   &state, &began) == 0 &&
+	return read_stat_of_thread(root->pid, main_tid_of_root(root), &state, &began) ==
+		       0 &&
 	       began == root->began;
 }
 
@@ -711,8 +753,8 @@ static bool has_root_ended(const struct pm_root *root)
 
 		return poll(&fd, 1, 0) > 0;
 	}
-	return read_stat_of_thread(root->pid, root->tid > 0 ? root->tid : root->pid,
-				   &state, &began) < 0 ||
+	return read_stat_of_thread(root->pid, main_tid_of_root(root), &state, &began) <
+		       0 ||
 	       began != root->began || state == 'Z' || state == 'X';
 }
 
@@ -738,7 +780,7 @@ bool pm_targets_ended(struct pm_targets *targets)
 	return targets->living == 0;
 }
 
-bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret)
+bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *out)
 {
 	uint64_t sum = 0, now;
 
@@ -752,11 +794,11 @@ bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *ret)
 			return false;
 		sum += now - root->cpu_ns;
 	}
-	*ret = sum;
+	*out = sum;
 	return true;
 }
 
-bool pm_targets_user(const struct pm_targets *targets, uid_t *ret)
+bool pm_targets_user(const struct pm_targets *targets, uid_t *out)
 {
 	uid_t first = 0, euid;
 	pid_t tgid;
@@ -771,7 +813,7 @@ bool pm_targets_user(const struct pm_targets *targets, uid_t *ret)
 		if (euid != first)
 			return false;
 	}
-	*ret = first;
+	*out = first;
 	return true;
 }
 

@@ -67,7 +67,7 @@ int pm_usage_option(struct pm_error *err, const char *program,
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-bool pm_parse_u64_part(const char **text, uint64_t *ret)
+bool pm_parse_u64_part(const char **text, uint64_t *out)
 {
 	size_t len = strcspn(*text, ",");
 	char part[24];
@@ -77,10 +77,10 @@ bool pm_parse_u64_part(const char **text, uint64_t *ret)
 	memcpy(part, *text, len);
 	part[len] = '\0';
 	*text += len;
-	return pm_parse_u64(part, ret);
+	return pm_parse_u64(part, out);
 }
 
-int pm_parse_count(uint64_t *ret, const char *option, const char *text,
+int pm_parse_count(uint64_t *out, const char *option, const char *text,
 		   const char *program, struct pm_error *err)
 {
 	uint64_t value;
@@ -88,12 +88,12 @@ int pm_parse_count(uint64_t *ret, const char *option, const char *text,
 	if (!pm_parse_u64(text, &value) || value == 0 || value > INT64_MAX)
 		return pm_usage(err, program, "%s %s: expected a number, at least 1",
 				option, text);
-	*ret = value;
+	*out = value;
 	return 0;
 }
 
 /* A number that may have a point, without sign or exponent. @rest: the text after it. */
-static bool parse_decimal_word(const char *text, double *ret, const char **rest)
+static bool parse_decimal_word(const char *text, double *out, const char **rest)
 {
 	size_t whole = strspn(text, "0123456789");
 	size_t len = whole;
@@ -113,7 +113,7 @@ static bool parse_decimal_word(const char *text, double *ret, const char **rest)
 		else
 			value = value * 10 + (text[i] - '0');
 	}
-	*ret = value;
+	*out = value;
 	*rest = text + len;
 	return true;
 }
@@ -172,16 +172,18 @@ int pm_parse_name(const char *option, const char *what, const char *text,
 	return pm_usage(err, program, "%s: expected the name of %s", option, what);
 }
 
-int pm_parse_separator(const char **ret, const char *text, const char *program,
+int pm_parse_separator(const char **out, const char *text, const char *program,
 		       struct pm_error *err)
 {
 	if (text[0] == '\0' || strpbrk(text, "\"\n"))
 		return pm_usage(err, program, "'%s' cannot separate fields", text);
-	*ret = strcmp(text, "\\t") == 0 ? "\t" : text;
+	*out = text;
+	if (strcmp(text, "\\t") == 0)
+		*out = "\t";
 	return 0;
 }
 
-int pm_parse_color(enum pm_color_wish *ret, const char *text, const char *program,
+int pm_parse_color(enum pm_color_wish *out, const char *text, const char *program,
 		   struct pm_error *err)
 {
 	static const char *const words[] = {
@@ -192,7 +194,7 @@ int pm_parse_color(enum pm_color_wish *ret, const char *text, const char *progra
 
 	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++) {
 		if (strcmp(words[i], text) == 0) {
-			*ret = (enum pm_color_wish)i;
+			*out = (enum pm_color_wish)i;
 			return 0;
 		}
 	}
@@ -211,7 +213,7 @@ bool pm_color_is_wanted(enum pm_color_wish wish, int fd)
 
 /* ---- targets ------------------------------------------------------------------------------ */
 
-static int parse_task_list(struct pm_task_list *ret, int option, const char *text,
+static int parse_task_list(struct pm_task_list *out, int option, const char *text,
 			   const char *program, struct pm_error *err)
 {
 	const char *rest = text;
@@ -219,11 +221,11 @@ static int parse_task_list(struct pm_task_list *ret, int option, const char *tex
 
 	for (;; rest++) {
 		if (!pm_parse_u64_part(&rest, &number) || number == 0 ||
-		    number > INT32_MAX || ret->list.len == TASKS_MAX)
+		    number > INT32_MAX || out->list.len == TASKS_MAX)
 			return pm_usage(err, program,
 					"-%c %s: expected the number of a %s", option,
 					text, option == 'p' ? "process" : "thread");
-		if (pm_vec_push(&ret->list, (pid_t)number) < 0)
+		if (pm_vec_push(&out->list, (pid_t)number) < 0)
 			return pm_error_no_memory(err);
 		if (*rest == '\0')
 			return 0;
