@@ -6,8 +6,10 @@
 
 void pm_put_hot_source(struct pm_str *str, const struct pm_hot *hot)
 {
-	pm_str_puts(str, hot->exact ? "exact counts of callgrind, "
-				    : "samples of pmrec, one run a side, ");
+	if (hot->exact)
+		pm_str_puts(str, "exact counts of callgrind, ");
+	else
+		pm_str_puts(str, "samples of pmrec, one run a side, ");
 	pm_str_printable(str, hot->event, strlen(hot->event));
 }
 

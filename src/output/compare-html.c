@@ -83,9 +83,12 @@ static void compare_html_put_text_list(struct pm_str *out, const char *title,
 				       char *const *lines, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		pm_str_printf(out, "%s<li>%s: ", i == 0 ? "<ul>\n" : "", title);
+		pm_str_printf(out, "%s<li>%s: ", pm_text_if(i == 0, "<ul>\n"), title);
 		pm_put_markup(out, lines[i]);
-		pm_str_puts(out, i + 1 == len ? "</li>\n</ul>\n" : "</li>\n");
+		if (i + 1 == len)
+			pm_str_puts(out, "</li>\n</ul>\n");
+		else
+			pm_str_puts(out, "</li>\n");
 	}
 }
 
@@ -143,8 +146,10 @@ static void plot_include_side(struct plot *plot, const struct pm_compare_side *s
 static double plot_x_of_value(const struct plot *plot, double value)
 {
 	double span = plot->to - plot->from;
-	double part = span > 0 ? (value - plot->from) / span : 0.5;
+	double part = 0.5;
 
+	if (span > 0)
+		part = (value - plot->from) / span;
 	return PLOT_EDGE + part * (PLOT_WIDTH - 2 * PLOT_EDGE);
 }
 
@@ -152,7 +157,7 @@ static void compare_html_put_dots(struct pm_str *out, const struct plot *plot,
 				  const struct pm_compare_side *side, const char *class,
 				  int lane)
 {
-	size_t shown = side->len < DOTS_MAX ? side->len : DOTS_MAX;
+	size_t shown = PM_MIN(side->len, DOTS_MAX);
 
 	if (!side->known)
 		return;
@@ -239,11 +244,12 @@ static void compare_html_put_name(struct pm_str *out, const struct pm_compare_ro
 	pm_str_puts(out, "</code>");
 	pm_put_compare_place(&text, row, true);
 	if (row->module) {
-		pm_str_puts(&text, text.len > 0 ? " in " : "");
+		if (text.len > 0)
+			pm_str_puts(&text, " in ");
 		pm_str_puts(&text, row->module);
 	}
 	if (inlined[0])
-		pm_str_printf(&text, "%s%s", text.len > 0 ? ", " : "", inlined);
+		pm_str_printf(&text, "%s%s", pm_text_if(text.len > 0, ", "), inlined);
 	if (text.len > 0) {
 		pm_str_puts(out, "<small>");
 		pm_put_markup_str(out, &text);
@@ -307,7 +313,8 @@ static void compare_html_put_table(struct pm_str *out,
 	pm_str_puts(out, "<div class=\"wide\"><table>\n<thead><tr><th>number</th>"
 			 "<th class=\"number\">base</th><th class=\"number\">new</th>"
 			 "<th class=\"number\">change</th>");
-	pm_str_puts(out, comparison->recordings ? "" : "<th class=\"runs\">runs</th>");
+	if (!comparison->recordings)
+		pm_str_puts(out, "<th class=\"runs\">runs</th>");
 	pm_str_puts(out, "<th>verdict</th></tr></thead>\n<tbody>\n");
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
@@ -337,13 +344,14 @@ static void compare_html_put_section(struct pm_str *out,
 
 	if (folded)
 		pm_str_printf(out, "<details%s><summary>%s: %zu</summary>\n",
-			      report->all ? " open" : "",
+			      pm_text_if(report->all, " open"),
 			      pm_compare_section_words(section), len);
 	else
 		pm_str_printf(out, "<h2>%s: %zu</h2>\n",
 			      pm_compare_section_words(section), len);
 	compare_html_put_table(out, report->comparison, section, to);
-	pm_str_puts(out, folded ? "</details>\n" : "");
+	if (folded)
+		pm_str_puts(out, "</details>\n");
 }
 
 /* ---- where the additional cost is ------------------------------------------------------ */
@@ -453,10 +461,10 @@ int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 
 	pm_str_printf(&title, "%s: %s against %s – pmdiff",
 		      pm_verdict_name(pm_compare_verdict_of(report)),
-		      comparison->new.name ? comparison->new.name : "?",
-		      comparison->base.name ? comparison->base.name : "?");
+		      pm_text_or(comparison->new.name, "?"),
+		      pm_text_or(comparison->base.name, "?"));
 	out.failed |= title.failed;
-	pm_put_plain_page(&out, title.data ? title.data : "");
+	pm_put_plain_page(&out, pm_str_text(&title));
 	pm_str_release(&title);
 	compare_html_put_heading(&out, report);
 	if (comparison->cases.len == 0)

@@ -30,7 +30,7 @@ static void compare_json_put_texts(struct pm_str *out, const char *key,
 {
 	pm_str_puts(out, key);
 	for (size_t i = 0; i < len; i++)
-		pm_put_compare_json_text(out, i == 0 ? "" : ",", texts[i]);
+		pm_put_compare_json_text(out, pm_text_if(i > 0, ","), texts[i]);
 	pm_str_putc(out, ']');
 }
 
@@ -66,7 +66,7 @@ static void compare_json_put_side(struct pm_str *out, const char *key,
 	pm_put_compare_json(out, ",\"max\":", side->max);
 	pm_str_puts(out, ",\"values\":[");
 	for (size_t i = 0; i < side->len; i++)
-		pm_put_compare_json(out, i == 0 ? "" : ",", side->values[i]);
+		pm_put_compare_json(out, pm_text_if(i > 0, ","), side->values[i]);
 	pm_str_puts(out, "]");
 	if (row->subject == PM_COMPARE_FUNCTION) {
 		pm_str_puts(out, ",\"samples\":");
@@ -228,12 +228,16 @@ int pm_output_compare_json(const struct pm_compare_report *report, FILE *to,
 	compare_json_put_hot(&out, ",\n\"hot\":", comparison->hot);
 	pm_str_puts(&out, ",\n\"cases\":[");
 	for (size_t i = 0; i < comparison->cases.len; i++) {
-		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
+		if (i > 0)
+			pm_str_putc(&out, ',');
+		pm_str_putc(&out, '\n');
 		compare_json_put_case(&out, &comparison->cases.data[i]);
 	}
 	pm_str_puts(&out, "],\n\"rows\":[");
 	for (size_t i = 0; i < comparison->rows.len; i++) {
-		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
+		if (i > 0)
+			pm_str_putc(&out, ',');
+		pm_str_putc(&out, '\n');
 		compare_json_put_row(&out, &comparison->rows.data[i]);
 		pm_flush_some(&out, to);
 	}

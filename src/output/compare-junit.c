@@ -24,7 +24,7 @@ static void junit_put_attribute_str(struct pm_str *out, const char *name,
 				    struct pm_str *value)
 {
 	out->failed |= value->failed;
-	junit_put_attribute(out, name, value->failed || !value->data ? "" : value->data);
+	junit_put_attribute(out, name, pm_text_if(!value->failed, pm_str_text(value)));
 	pm_str_clear(value);
 }
 
@@ -83,7 +83,10 @@ static void junit_put_result(struct pm_str *out, const struct pm_compare_row *ro
 {
 	struct pm_str text = { 0 };
 
-	pm_str_puts(out, failed ? ">\n<failure" : ">\n<skipped");
+	if (failed)
+		pm_str_puts(out, ">\n<failure");
+	else
+		pm_str_puts(out, ">\n<skipped");
 	junit_put_summary(&text, row);
 	if (!failed) {
 		pm_str_clear(&text);
@@ -107,7 +110,8 @@ static void junit_put_result(struct pm_str *out, const struct pm_compare_row *ro
 		if (*end)
 			*end++ = '\0';
 		pm_put_markup(out, line);
-		pm_str_puts(out, *end ? "\n" : "");
+		if (*end)
+			pm_str_puts(out, "\n");
 	}
 	if (row->why) {
 		pm_str_putc(out, '\n');
@@ -125,7 +129,7 @@ static void junit_put_case(struct pm_str *out, const struct pm_compare_row *row)
 	pm_str_puts(out, "<testcase");
 	pm_put_compare_name(&text, row, 0, false);
 	junit_put_attribute_str(out, "name", &text);
-	junit_put_attribute(out, "classname", row->module ? row->module : "program");
+	junit_put_attribute(out, "classname", pm_text_or(row->module, "program"));
 	pm_str_puts(out, " time=\"0\"");
 	/* Accepted regressions are skipped, with their reason. */
 	if (section == PM_COMPARED_FAILED || section == PM_COMPARED_OPEN ||
@@ -192,7 +196,9 @@ static void junit_put_suite(struct pm_str *out, const struct pm_compare_report *
 			view.warnings.len = comparison->warnings.len;
 		}
 		comparison = &view;
-		failure = one->verdict == PM_VERDICT_UNKNOWN ? one->why : NULL;
+		failure = NULL;
+		if (one->verdict == PM_VERDICT_UNKNOWN)
+			failure = one->why;
 		pm_put_compare_case(&verdict, report, one);
 	} else {
 		pm_put_compare_verdict(&verdict, report);
@@ -207,7 +213,7 @@ static void junit_put_suite(struct pm_str *out, const struct pm_compare_report *
 		pm_flush_some(out, to);
 	}
 	pm_str_puts(out, "<system-out>");
-	pm_put_markup(out, verdict.data ? verdict.data : "");
+	pm_put_markup(out, pm_str_text(&verdict));
 	pm_str_puts(out, "</system-out>\n<system-err/>\n</testsuite>\n");
 	out->failed |= verdict.failed;
 	pm_str_release(&verdict);

@@ -42,7 +42,7 @@ static void markdown_put_clean_text(struct pm_str *str, const char *text)
 
 	pm_put_plain(&markup, text);
 	str->failed |= markup.failed;
-	for (const char *c = markup.failed || !markup.data ? "" : markup.data; *c; c++)
+	for (const char *c = pm_text_if(!markup.failed, pm_str_text(&markup)); *c; c++)
 		if (c[0] == '\\' && c[1] == '|')
 			pm_str_puts(str, "＼");
 		else
@@ -60,22 +60,24 @@ static void markdown_put_code(struct pm_str *str, const char *text, bool in_tabl
 
 	markdown_put_clean_text(&clean, text);
 	str->failed |= clean.failed;
-	words = clean.failed || !clean.data ? "" : clean.data;
+	words = pm_text_if(!clean.failed, pm_str_text(&clean));
 	for (const char *c = words; *c; c++) {
 		run = *c == '`' ? run + 1 : 0;
-		longest = run > longest ? run : longest;
+		longest = PM_MAX(run, longest);
 	}
 	pad = longest > 0 || words[0] == '\0';
 	for (size_t i = 0; i <= longest; i++)
 		pm_str_putc(str, '`');
-	pm_str_puts(str, pad ? " " : "");
+	if (pad)
+		pm_str_puts(str, " ");
 	for (const char *c = words; *c; c++) {
 		/* A pipe ends the cell of a table, even in code (GFM §4.10). */
 		if (*c == '|' && in_table)
 			pm_str_putc(str, '\\');
 		pm_str_putc(str, *c);
 	}
-	pm_str_puts(str, pad ? " " : "");
+	if (pad)
+		pm_str_puts(str, " ");
 	for (size_t i = 0; i <= longest; i++)
 		pm_str_putc(str, '`');
 	pm_str_release(&clean);
@@ -90,7 +92,7 @@ static void markdown_put_words(struct pm_str *str, const char *text, size_t widt
 	if (!cut.failed && cut.data)
 		markdown_put_clean_text(&clean, cut.data);
 	str->failed |= cut.failed || clean.failed;
-	for (const char *c = clean.failed || !clean.data ? "" : clean.data; *c; c++) {
+	for (const char *c = pm_text_if(!clean.failed, pm_str_text(&clean)); *c; c++) {
 		bool links = (*c == ':' && c[1] == '/') ||
 			     (*c == '.' && isalpha((unsigned char)c[1]));
 
@@ -151,7 +153,7 @@ static void markdown_put_lines(struct markdown *to, const char *title, char *con
 			       size_t len)
 {
 	for (size_t i = 0; i < len && i < LINES_MAX; i++) {
-		pm_str_printf(&to->out, "%s- %s: ", i == 0 ? "\n" : "", title);
+		pm_str_printf(&to->out, "%s- %s: ", pm_text_if(i == 0, "\n"), title);
 		markdown_put_words(&to->out, lines[i], LINE_COLUMNS);
 		pm_str_putc(&to->out, '\n');
 	}
@@ -178,7 +180,7 @@ static void markdown_put_heading(struct markdown *to)
 	if (comparison->engine)
 		pm_str_puts(&words, comparison->engine);
 	if (comparison->cpu_model)
-		pm_str_printf(&words, "%s%s", words.len > 0 ? ", " : "",
+		pm_str_printf(&words, "%s%s", pm_text_if(words.len > 0, ", "),
 			      comparison->cpu_model);
 	if (words.len > 0 && !words.failed) {
 		pm_str_puts(&to->out, "  \nEngine and CPU: ");
@@ -252,9 +254,10 @@ static void markdown_put_row(struct pm_str *line, const struct pm_compare_row *r
 		pm_str_putc(&cell, ')');
 	}
 	markdown_put_cell(line, &cell);
-	pm_str_puts(&cell, pm_compare_section_of(row) == PM_COMPARED_WITHIN
-				   ? pm_compare_section_words(PM_COMPARED_WITHIN)
-				   : pm_verdict_name(row->verdict));
+	if (pm_compare_section_of(row) == PM_COMPARED_WITHIN)
+		pm_str_puts(&cell, pm_compare_section_words(PM_COMPARED_WITHIN));
+	else
+		pm_str_puts(&cell, pm_verdict_name(row->verdict));
 	markdown_put_cell(line, &cell);
 	if (row->gated)
 		pm_put_compare_gate(&cell, row, false);
@@ -337,7 +340,7 @@ static void markdown_put_folded_table(struct markdown *to, const char *title,
 		return;
 	}
 	pm_str_printf(&to->out, "\n<details%s><summary>%zu %s</summary>\n",
-		      to->all ? " open" : "", len, title);
+		      pm_text_if(to->all, " open"), len, title);
 	pm_str_puts(&to->out, table_head);
 	to->limit -= sizeof(end);
 	markdown_put_table(to, first, last);

@@ -20,7 +20,9 @@ static bool is_sarif_result(const struct pm_compare_row *row)
 
 static const char *sarif_level_of_row(const struct pm_compare_row *row)
 {
-	return pm_compare_section_of(row) == PM_COMPARED_FAILED ? "error" : "note";
+	if (pm_compare_section_of(row) == PM_COMPARED_FAILED)
+		return "error";
+	return "note";
 }
 
 static void sarif_put_message(struct pm_str *out, const struct pm_compare_row *row)
@@ -44,8 +46,7 @@ static void sarif_put_message(struct pm_str *out, const struct pm_compare_row *r
 	if (row->why)
 		pm_str_printf(&text, " %s", row->why);
 	out->failed |= text.failed;
-	pm_put_compare_json_text(out,
-				 "\"message\":{\"text\":", text.data ? text.data : "");
+	pm_put_compare_json_text(out, "\"message\":{\"text\":", pm_str_text(&text));
 	pm_str_putc(out, '}');
 	pm_str_release(&text);
 }
@@ -53,7 +54,7 @@ static void sarif_put_message(struct pm_str *out, const struct pm_compare_row *r
 /* RFC 3986: relative to the root of the sources, or absolute on this machine. */
 static void sarif_put_uri(struct pm_str *out, const char *file, const char *root)
 {
-	size_t len = root ? strlen(root) : 0;
+	size_t len = strlen(pm_text_or_empty(root));
 
 	while (len > 1 && root[len - 1] == '/')
 		len--;
@@ -109,12 +110,19 @@ static void sarif_put_fingerprint(struct pm_str *out, const struct pm_compare_ro
 		      (unsigned long long)hash);
 }
 
+static double median_of_side(const struct pm_compare_side *side)
+{
+	if (side->known)
+		return side->median;
+	return NAN;
+}
+
 static void sarif_put_number(struct pm_str *out, const struct pm_compare_row *row)
 {
 	pm_put_compare_json_text(out, ",\"properties\":{\"event\":", row->event);
 	pm_put_compare_json_text(out, ",\"unit\":", row->unit);
-	pm_put_compare_json(out, ",\"base\":", row->base.known ? row->base.median : NAN);
-	pm_put_compare_json(out, ",\"new\":", row->new.known ? row->new.median : NAN);
+	pm_put_compare_json(out, ",\"base\":", median_of_side(&row->base));
+	pm_put_compare_json(out, ",\"new\":", median_of_side(&row->new));
 	pm_put_compare_json(out, ",\"change\":", row->change);
 	pm_put_compare_json(out, ",\"gate\":", row->gate);
 	pm_str_putc(out, '}');
@@ -147,7 +155,7 @@ static void sarif_put_results(struct pm_str *out, const struct pm_compare_report
 		pm_str_printf(out,
 			      "%s\n{\"ruleId\":\"regression\",\"ruleIndex\":0,"
 			      "\"level\":\"%s\",",
-			      first ? "" : ",", sarif_level_of_row(row));
+			      pm_text_if(!first, ","), sarif_level_of_row(row));
 		first = false;
 		sarif_put_message(out, row);
 		sarif_put_location(out, row, report->root);
@@ -176,7 +184,7 @@ static void sarif_put_notifications(struct pm_str *out,
 
 		if (!is_sarif_result(row) || row->file)
 			continue;
-		pm_str_printf(out, "%s\n{\"level\":\"%s\",", first ? "" : ",",
+		pm_str_printf(out, "%s\n{\"level\":\"%s\",", pm_text_if(!first, ","),
 			      sarif_level_of_row(row));
 		first = false;
 		sarif_put_message(out, row);
@@ -192,16 +200,16 @@ static void sarif_put_notifications(struct pm_str *out,
 		pm_str_printable(&text, one->name, strlen(one->name));
 		pm_str_puts(&text, ": ");
 		pm_put_compare_case(&text, report, one);
-		pm_str_printf(out, "%s\n{\"level\":\"error\"", first ? "" : ",");
+		pm_str_printf(out, "%s\n{\"level\":\"error\"", pm_text_if(!first, ","));
 		first = false;
-		pm_put_compare_json_text(
-			out, ",\"message\":{\"text\":", text.data ? text.data : "");
+		pm_put_compare_json_text(out,
+					 ",\"message\":{\"text\":", pm_str_text(&text));
 		pm_str_puts(out, "}}");
 		out->failed |= text.failed;
 		pm_str_release(&text);
 	}
 	for (size_t i = 0; i < comparison->warnings.len; i++) {
-		pm_str_printf(out, "%s\n{\"level\":\"warning\"", first ? "" : ",");
+		pm_str_printf(out, "%s\n{\"level\":\"warning\"", pm_text_if(!first, ","));
 		first = false;
 		pm_put_compare_json_text(
 			out, ",\"message\":{\"text\":", comparison->warnings.data[i]);
@@ -241,8 +249,8 @@ int pm_output_compare_sarif(const struct pm_compare_report *report, FILE *to,
 		      "\"executionSuccessful\":%s,\"toolExecutionNotifications\":[",
 		      report->failure ? "false" : "true");
 	sarif_put_notifications(&out, report);
-	pm_put_compare_json_text(&out, "]}],\n\"properties\":{\"verdict\":",
-				 verdict.data ? verdict.data : "");
+	pm_put_compare_json_text(
+		&out, "]}],\n\"properties\":{\"verdict\":", pm_str_text(&verdict));
 	pm_put_compare_json_text(&out, ",\"base\":", comparison->base.name);
 	pm_put_compare_json_text(&out, ",\"new\":", comparison->new.name);
 	pm_str_puts(&out, "},\n\"results\":[");

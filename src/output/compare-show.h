@@ -34,7 +34,7 @@ struct pm_compare_counts {
 	size_t gated;
 	size_t gated_new; /* of these: neither a base value nor a limit */
 };
-void pm_compare_count(struct pm_compare_counts *ret,
+void pm_compare_count(struct pm_compare_counts *out,
 		      const struct pm_comparison *comparison);
 
 /* ---- words ----------------------------------------------------------------------------- */

@@ -94,7 +94,10 @@ static void compare_text_put_machine(struct text *to)
 		pm_str_printable(&line, comparison->engine, strlen(comparison->engine));
 	}
 	if (comparison->cpu_model) {
-		pm_str_puts(&line, line.len > 0 ? "  CPU " : "CPU ");
+		if (line.len > 0)
+			pm_str_puts(&line, "  CPU ");
+		else
+			pm_str_puts(&line, "CPU ");
 		pm_str_printable(&line, comparison->cpu_model,
 				 strlen(comparison->cpu_model));
 	}
@@ -161,9 +164,11 @@ static void compare_text_measure_row(struct text *to, const struct pm_compare_ro
 
 	row_cells_make(to, row, &cells);
 	for (size_t i = 0; i < CELLS; i++) {
-		size_t columns = cells.of[i].len > 0 ? pm_columns(cells.of[i].data) : 0;
+		size_t columns = 0;
 
-		to->widths[i] = columns > to->widths[i] ? columns : to->widths[i];
+		if (cells.of[i].len > 0)
+			columns = pm_columns(cells.of[i].data);
+		to->widths[i] = PM_MAX(columns, to->widths[i]);
 		to->failed |= cells.of[i].failed;
 	}
 }
@@ -178,9 +183,10 @@ static void compare_text_fit_width(struct text *to)
 	if (width == 0 || sum <= width)
 		return;
 	over = sum - width;
-	to->widths[0] = to->widths[0] > over + EVENT_LEAST ? to->widths[0] - over
-			: to->widths[0] > EVENT_LEAST      ? EVENT_LEAST
-							   : to->widths[0];
+	if (to->widths[0] > over + EVENT_LEAST)
+		to->widths[0] -= over;
+	else if (to->widths[0] > EVENT_LEAST)
+		to->widths[0] = EVENT_LEAST;
 }
 
 /* @blanks are pending from previous cells. Returns the blanks that are pending now, so
@@ -189,13 +195,15 @@ static size_t compare_text_put_cell(const struct text *to, enum pm_color color,
 				    const char *cell, size_t width, bool left,
 				    size_t blanks)
 {
-	size_t columns = pm_columns(cell), rest = width > columns ? width - columns : 0;
+	size_t columns = pm_columns(cell), rest = PM_SUB_OR_0(width, columns);
 
 	if (cell[0] == '\0')
 		return blanks + width;
 	fprintf(to->text.to, "%*s", (int)(blanks + (left ? 0 : rest)), "");
 	pm_text_put(&to->text, color, cell);
-	return left ? rest : 0;
+	if (left)
+		return rest;
+	return 0;
 }
 
 static void compare_text_put_numbers(struct text *to, const struct pm_compare_row *row,
@@ -211,11 +219,10 @@ static void compare_text_put_numbers(struct text *to, const struct pm_compare_ro
 		to->failed |= cells.of[i].failed;
 		if (cells.of[i].failed)
 			return;
-		blanks =
-			compare_text_put_cell(to, i == 3 ? color : PM_COLOR_PLAIN,
-					      cells.of[i].len > 0 ? cells.of[i].data : "",
-					      to->widths[i], i == 0 || i == 4, blanks) +
-			GAP;
+		blanks = compare_text_put_cell(to, i == 3 ? color : PM_COLOR_PLAIN,
+					       pm_str_text(&cells.of[i]), to->widths[i],
+					       i == 0 || i == 4, blanks) +
+			 GAP;
 	}
 	fputc('\n', to->text.to);
 }
@@ -232,11 +239,12 @@ static void compare_text_put_location(const struct text *to,
 	if (place->len > 0)
 		used += pm_columns(place->data);
 	if (row->module && (width == 0 || used + pm_columns(row->module) <= width)) {
-		pm_str_puts(place, place->len > 0 ? "  " : "");
+		if (place->len > 0)
+			pm_str_puts(place, "  ");
 		pm_str_printable(place, row->module, strlen(row->module));
 	}
 	if (inlined[0])
-		pm_str_printf(place, "%s(%s)", place->len > 0 ? "  " : "", inlined);
+		pm_str_printf(place, "%s(%s)", pm_text_if(place->len > 0, "  "), inlined);
 }
 
 /* Writes the subject of the rows below. */
@@ -246,9 +254,11 @@ static void compare_text_put_subject(struct text *to, const struct pm_compare_ro
 	struct pm_str name = { 0 }, place = { 0 };
 
 	compare_text_put_location(to, row, &place);
-	used = INDENT + (place.len > 0 ? pm_columns(place.data) + GAP : 0);
+	used = INDENT;
+	if (place.len > 0)
+		used += pm_columns(place.data) + GAP;
 	if (width > 0)
-		width = width > used + NAME_LEAST ? width - used : NAME_LEAST;
+		width = PM_MAX(PM_SUB_OR_0(width, used), NAME_LEAST);
 	if (row->scope)
 		pm_put_name(&name, row->scope, width, to->report->ascii);
 	else
@@ -269,7 +279,9 @@ static void compare_text_put_subject(struct text *to, const struct pm_compare_ro
 
 static bool are_row_texts_equal(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 static bool have_rows_same_subject(const struct pm_compare_row *a,
@@ -318,7 +330,9 @@ static size_t compare_text_rows_shown(const struct text *to,
 		return SIZE_MAX;
 	if (section == PM_COMPARED_SAME || section == PM_COMPARED_UNKNOWN)
 		return 0;
-	return section == PM_COMPARED_UNDECIDED ? ROWS_ALONE : ROWS_MAX;
+	if (section == PM_COMPARED_UNDECIDED)
+		return ROWS_ALONE;
+	return ROWS_MAX;
 }
 
 static void compare_text_put_section(struct text *to, enum pm_compare_section section)
@@ -392,12 +406,18 @@ static void compare_text_put_unknown(struct text *to)
 		}
 		if (at == len)
 			first[len++] = row;
-		pm_str_puts(&lines[at], lines[at].len > 0 ? ", " : "unknown: ");
+		if (lines[at].len > 0)
+			pm_str_puts(&lines[at], ", ");
+		else
+			pm_str_puts(&lines[at], "unknown: ");
 		pm_put_compare_row(&lines[at], row, 0, to->report->ascii);
 	}
 	for (size_t i = 0; i < len; i++) {
 		if (first[i]->why) {
-			pm_str_puts(&lines[i], to->report->ascii ? " - " : " – ");
+			if (to->report->ascii)
+				pm_str_puts(&lines[i], " - ");
+			else
+				pm_str_puts(&lines[i], " – ");
 			pm_str_printable(&lines[i], first[i]->why, strlen(first[i]->why));
 		}
 		compare_text_put_line(to, PM_COLOR_DIM, 0, &lines[i]);
@@ -419,7 +439,19 @@ static void compare_text_put_rest(struct text *to)
 	compare_text_put_unknown(to);
 	if (same > 0)
 		fprintf(to->text.to, "unchanged: %zu number%s (--all shows %s)\n", same,
-			same == 1 ? "" : "s", same == 1 ? "it" : "them");
+			pm_plural_s(same), pm_plural(same, "it", "them"));
+}
+
+static const char *words_of_hot_list(size_t number)
+{
+	switch (number) {
+	case 0:
+		return "itself";
+	case 1:
+		return "with what it calls";
+	default:
+		return "this line";
+	}
 }
 
 /* Writes the first row of each list; the other documents contain all of them. */
@@ -447,10 +479,7 @@ static void compare_text_put_hot(struct text *to)
 			pm_str_puts(&line, ", ");
 			pm_put_hot_place(&line, row);
 		}
-		pm_str_printf(&line, " (%s)",
-			      i == 0   ? "itself"
-			      : i == 1 ? "with what it calls"
-				       : "this line");
+		pm_str_printf(&line, " (%s)", words_of_hot_list(i));
 		compare_text_put_line(to, PM_COLOR_PLAIN, INDENT, &line);
 	}
 	if (hot->page)
@@ -516,5 +545,7 @@ int pm_output_compare_text(const struct pm_compare_report *report, FILE *to,
 	for (size_t i = 0; i < comparison->cases.len; i++)
 		compare_text_put_case(report, &comparison->cases.data[i], to,
 				      &text.failed);
-	return text.failed ? pm_error_no_memory(err) : 0;
+	if (text.failed)
+		return pm_error_no_memory(err);
+	return 0;
 }

@@ -27,9 +27,13 @@ enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 {
 	switch (row->verdict) {
 	case PM_VERDICT_SAME:
-		return is_change_within_gate(row) ? PM_COMPARED_WITHIN : PM_COMPARED_SAME;
+		if (is_change_within_gate(row))
+			return PM_COMPARED_WITHIN;
+		return PM_COMPARED_SAME;
 	case PM_VERDICT_WORSE:
-		return row->gated ? PM_COMPARED_FAILED : PM_COMPARED_WORSE;
+		if (row->gated)
+			return PM_COMPARED_FAILED;
+		return PM_COMPARED_WORSE;
 	case PM_VERDICT_ACCEPTED:
 		return PM_COMPARED_ACCEPTED;
 	case PM_VERDICT_BETTER:
@@ -37,13 +41,19 @@ enum pm_compare_section pm_compare_section_of(const struct pm_compare_row *row)
 	case PM_VERDICT_CHANGED:
 		return PM_COMPARED_CHANGED;
 	case PM_VERDICT_INCONCLUSIVE:
-		return row->gated ? PM_COMPARED_OPEN : PM_COMPARED_UNDECIDED;
+		if (row->gated)
+			return PM_COMPARED_OPEN;
+		return PM_COMPARED_UNDECIDED;
 	case PM_VERDICT_UNKNOWN:
-		return row->gated ? PM_COMPARED_OPEN : PM_COMPARED_UNKNOWN;
+		if (row->gated)
+			return PM_COMPARED_OPEN;
+		return PM_COMPARED_UNKNOWN;
 	case PM_VERDICT_NEW:
 		return PM_COMPARED_NEW;
 	case PM_VERDICT_GONE:
-		return row->gated ? PM_COMPARED_OPEN : PM_COMPARED_GONE;
+		if (row->gated)
+			return PM_COMPARED_OPEN;
+		return PM_COMPARED_GONE;
 	}
 	return PM_COMPARED_UNKNOWN;
 }
@@ -68,16 +78,16 @@ const char *pm_compare_section_words(enum pm_compare_section section)
 	return words[section];
 }
 
-void pm_compare_count(struct pm_compare_counts *ret,
+void pm_compare_count(struct pm_compare_counts *out,
 		      const struct pm_comparison *comparison)
 {
-	*ret = (struct pm_compare_counts){ 0 };
+	*out = (struct pm_compare_counts){ 0 };
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 
-		ret->of[pm_compare_section_of(row)]++;
-		ret->gated += row->gated;
-		ret->gated_new += row->gated && row->verdict == PM_VERDICT_NEW &&
+		out->of[pm_compare_section_of(row)]++;
+		out->gated += row->gated;
+		out->gated_new += row->gated && row->verdict == PM_VERDICT_NEW &&
 				  isnan(row->at_most);
 	}
 }
@@ -118,7 +128,7 @@ static void put_first_row_of_section(struct pm_str *str,
 
 static const char *number_is_or_are(size_t count)
 {
-	return count == 1 ? "number is" : "numbers are";
+	return pm_plural(count, "number is", "numbers are");
 }
 
 static void put_first_finding(struct pm_str *str, const struct pm_comparison *comparison,
@@ -146,13 +156,16 @@ static void put_first_finding(struct pm_str *str, const struct pm_comparison *co
 			      number_is_or_are(of[PM_COMPARED_BETTER]));
 		put_first_row_of_section(str, comparison, PM_COMPARED_BETTER);
 	} else if (changed > 0) {
-		pm_str_printf(str, ", %zu %s not as before", changed,
-			      counts->gated == 0 ? number_is_or_are(changed)
-			      : changed == 1     ? "number without a gate is"
-						 : "numbers without a gate are");
-		put_first_row_of_section(str, comparison,
-					 of[PM_COMPARED_WORSE] > 0 ? PM_COMPARED_WORSE
-								   : PM_COMPARED_CHANGED);
+		const char *words = number_is_or_are(changed);
+		enum pm_compare_section first = PM_COMPARED_CHANGED;
+
+		if (counts->gated > 0)
+			words = pm_plural(changed, "number without a gate is",
+					  "numbers without a gate are");
+		if (of[PM_COMPARED_WORSE] > 0)
+			first = PM_COMPARED_WORSE;
+		pm_str_printf(str, ", %zu %s not as before", changed, words);
+		put_first_row_of_section(str, comparison, first);
 	} else if (of[PM_COMPARED_WITHIN] > 0) {
 		pm_str_printf(str, ", %zu of %zu gated numbers changed within it",
 			      of[PM_COMPARED_WITHIN], counts->gated);
@@ -167,7 +180,9 @@ static void put_first_finding(struct pm_str *str, const struct pm_comparison *co
 
 enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report)
 {
-	return report->failure ? PM_VERDICT_UNKNOWN : report->comparison->verdict;
+	if (report->failure)
+		return PM_VERDICT_UNKNOWN;
+	return report->comparison->verdict;
 }
 
 /* Values may have changed even if all gates hold. */
@@ -177,7 +192,9 @@ static const char *words_for_no_finding(const struct pm_compare_counts *counts)
 	size_t differing = of[PM_COMPARED_WORSE] + of[PM_COMPARED_CHANGED] +
 			   of[PM_COMPARED_BETTER] + of[PM_COMPARED_WITHIN];
 
-	return differing > 0 ? "nothing beyond the gate" : "no change";
+	if (differing > 0)
+		return "nothing beyond the gate";
+	return "no change";
 }
 
 /* If every case is new or gone, "no change" would be wrong. */
@@ -190,11 +207,25 @@ static bool has_no_common_case(const struct pm_comparison *comparison)
 	return comparison->cases.len > 0;
 }
 
+static void put_count_of_cases(struct pm_str *str, size_t count, const char *what,
+			       bool *first)
+{
+	if (count == 0)
+		return;
+	if (*first)
+		pm_str_puts(str, ": ");
+	else
+		pm_str_puts(str, ", ");
+	pm_str_printf(str, "%zu %s", count, what);
+	*first = false;
+}
+
 /* "; 5 cases: 1 failed, 2 new". */
 static void put_counts_of_cases(struct pm_str *str,
 				const struct pm_comparison *comparison)
 {
-	size_t failed = 0, new = 0, gone = 0, told = 0;
+	size_t failed = 0, new = 0, gone = 0;
+	bool first = true;
 
 	for (size_t i = 0; i < comparison->cases.len; i++) {
 		const struct pm_compare_case *one = &comparison->cases.data[i];
@@ -206,13 +237,10 @@ static void put_counts_of_cases(struct pm_str *str,
 	if (comparison->cases.len == 0)
 		return;
 	pm_str_printf(str, "; %zu case%s", comparison->cases.len,
-		      comparison->cases.len == 1 ? "" : "s");
-	if (failed > 0)
-		pm_str_printf(str, "%s%zu failed", told++ == 0 ? ": " : ", ", failed);
-	if (new > 0)
-		pm_str_printf(str, "%s%zu new", told++ == 0 ? ": " : ", ", new);
-	if (gone > 0)
-		pm_str_printf(str, "%s%zu gone", told++ == 0 ? ": " : ", ", gone);
+		      pm_plural_s(comparison->cases.len));
+	put_count_of_cases(str, failed, "failed", &first);
+	put_count_of_cases(str, new, "new", &first);
+	put_count_of_cases(str, gone, "gone", &first);
 }
 
 void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *report)
@@ -226,11 +254,12 @@ void pm_put_compare_verdict(struct pm_str *str, const struct pm_compare_report *
 		return;
 	}
 	pm_compare_count(&counts, comparison);
-	pm_str_puts(str, comparison->verdict != PM_VERDICT_SAME
-				 ? pm_verdict_name(comparison->verdict)
-			 : has_no_common_case(comparison)
-				 ? "no case is on both sides"
-				 : words_for_no_finding(&counts));
+	if (comparison->verdict != PM_VERDICT_SAME)
+		pm_str_puts(str, pm_verdict_name(comparison->verdict));
+	else if (has_no_common_case(comparison))
+		pm_str_puts(str, "no case is on both sides");
+	else
+		pm_str_puts(str, words_for_no_finding(&counts));
 	put_first_finding(str, comparison, &counts);
 	put_counts_of_cases(str, comparison);
 	if (comparison->forced && comparison->differences.len > 0)
@@ -304,7 +333,9 @@ const char *pm_compare_inlined_words(const struct pm_compare_row *row)
 	if (row->inlined_base == row->inlined_new || row->verdict == PM_VERDICT_NEW ||
 	    row->verdict == PM_VERDICT_GONE)
 		return "";
-	return row->inlined_new ? "inlined now" : "no longer inlined";
+	if (row->inlined_new)
+		return "inlined now";
+	return "no longer inlined";
 }
 
 const char *pm_compare_class_words(enum pm_stat_class class)
@@ -325,9 +356,10 @@ void pm_put_compare_side(struct pm_str *str, const struct pm_compare_of *of, boo
 	bool by_hash = of->name && of->commit && strcmp(of->name, of->commit) == 0;
 
 	if (!by_hash)
-		pm_put_cut(str, of->name ? of->name : "?", SUBJECT_COLUMNS, true, ascii);
+		pm_put_cut(str, pm_text_or(of->name, "?"), SUBJECT_COLUMNS, true, ascii);
 	if (of->commit) {
-		pm_str_puts(str, by_hash ? "" : "  ");
+		if (!by_hash)
+			pm_str_puts(str, "  ");
 		pm_str_printable(str, of->commit, strnlen(of->commit, COMMIT_DIGITS));
 	}
 	if (of->subject) {
@@ -335,7 +367,7 @@ void pm_put_compare_side(struct pm_str *str, const struct pm_compare_of *of, boo
 		pm_put_cut(str, of->subject, SUBJECT_COLUMNS, false, ascii);
 	}
 	if (of->runs > 0)
-		pm_str_printf(str, "  %zu run%s", of->runs, of->runs == 1 ? "" : "s");
+		pm_str_printf(str, "  %zu run%s", of->runs, pm_plural_s(of->runs));
 	if (of->documents > 1 && of->documents != of->runs)
 		pm_str_printf(str, " in %zu documents", of->documents);
 	if (of->left_out > 0)
@@ -371,12 +403,17 @@ static void put_row_number(struct pm_str *str, const struct pm_compare_row *row,
 	}
 }
 
+static double size_of_side(const struct pm_compare_side *side)
+{
+	if (side->known)
+		return fabs(side->median);
+	return 0;
+}
+
 void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
 			   const struct pm_compare_side *side, bool ascii)
 {
-	double base = row->base.known ? fabs(row->base.median) : 0;
-	double new = row->new.known ? fabs(row->new.median) : 0;
-	double larger = fmax(base, new);
+	double larger = fmax(size_of_side(&row->base), size_of_side(&row->new));
 
 	if (!side->known || !isfinite(side->median)) {
 		pm_str_putc(str, '-');
@@ -426,7 +463,10 @@ void pm_put_compare_interval(struct pm_str *str, const struct pm_compare_row *ro
 	if (!isfinite(row->low) || !isfinite(row->high) || row->low == row->high)
 		return;
 	put_signed_percent(str, 100 * row->low);
-	pm_str_puts(str, ascii ? " .. " : " … ");
+	if (ascii)
+		pm_str_puts(str, " .. ");
+	else
+		pm_str_puts(str, " … ");
 	put_signed_percent(str, 100 * row->high);
 	if (!is_row_a_share(row))
 		pm_str_puts(str, " %");
@@ -439,13 +479,18 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, b
 		return;
 	}
 	if (isfinite(row->gate)) {
-		if (row->both)
-			pm_str_puts(str, ascii ? "+-" : "±");
+		if (row->both && ascii)
+			pm_str_puts(str, "+-");
+		else if (row->both)
+			pm_str_puts(str, "±");
 		pm_str_printf(str, "%.3g %s", 100 * row->gate,
 			      is_row_a_share(row) ? "points" : "%");
 	}
 	if (!isnan(row->at_most)) {
-		pm_str_puts(str, isfinite(row->gate) ? ", at most " : "at most ");
+		if (isfinite(row->gate))
+			pm_str_puts(str, ", at most ");
+		else
+			pm_str_puts(str, "at most ");
 		put_row_number(str, row, row->at_most, row->at_most, ascii);
 	}
 	if (!row->gate_source)
@@ -469,7 +514,7 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 {
 	bool samples = row->base.samples > 0 || row->new.samples > 0;
 
-	pm_str_puts(str, row->method ? row->method : pm_compare_class_words(row->class));
+	pm_str_puts(str, pm_text_or(row->method, pm_compare_class_words(row->class)));
 	if (samples) {
 		pm_str_puts(str, ", ");
 		pm_put_count(str, row->base.samples);
@@ -483,8 +528,8 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 			pm_str_printf(str, "commits and %zu ", row->new.len);
 		else if (row->base.len != row->new.len)
 			pm_str_printf(str, "and %zu ", row->new.len);
-		pm_str_printf(str, "run%s%s", row->new.len == 1 ? "" : "s",
-			      row->of_history ? "" : " a side");
+		pm_str_printf(str, "run%s%s", pm_plural_s(row->new.len),
+			      pm_text_if(!row->of_history, " a side"));
 	}
 	/* No probability is 0; that of many samples may be too small for a double. */
 	if (isfinite(row->p_holm) && row->p_holm < P_LEAST)
@@ -523,8 +568,10 @@ void pm_put_compare_case(struct pm_str *str, const struct pm_compare_report *rep
 	of.comparison = &view;
 	of.failure = NULL;
 	if (one->verdict == PM_VERDICT_UNKNOWN) {
-		pm_str_puts(str, one->failed_new || one->failed_base ? "failed"
-								     : "not compared");
+		if (one->failed_new || one->failed_base)
+			pm_str_puts(str, "failed");
+		else
+			pm_str_puts(str, "not compared");
 	} else {
 		pm_put_compare_verdict(str, &of);
 	}

@@ -118,7 +118,9 @@ static const struct pm_ack *find_ack_of_trend(const struct pm_trend_report *repo
 		return NULL;
 	pm_trend_row(&row, trend);
 	pm_compare_row_name(&name, &row);
-	return name.failed ? NULL : pm_acks_find(report->acks, name.data);
+	if (name.failed)
+		return NULL;
+	return pm_acks_find(report->acks, name.data);
 }
 
 /* Whether @ack applies to this step: it names the commit, or its
@@ -139,8 +141,9 @@ static const char *css_class_of_step(const struct pm_ack *ack,
 				     const struct pm_trends *trends,
 				     const struct pm_trend_step *step)
 {
-	return is_step_accepted(ack, trends, step) ? "accepted"
-						   : pm_verdict_name(step->verdict);
+	if (is_step_accepted(ack, trends, step))
+		return "accepted";
+	return pm_verdict_name(step->verdict);
 }
 
 /* The tooltip of a step: "worse +3.00 %: 3f2a1bc0  Make it slower". */
@@ -187,10 +190,15 @@ static void trend_html_put_summary(struct pm_str *out,
 	}
 	pm_str_puts(out, "</dl>\n");
 	for (size_t i = 0; i < trends->warnings.len; i++) {
-		pm_str_puts(out, i == 0 ? "<ul>\n<li>" : "<li>");
+		if (i == 0)
+			pm_str_puts(out, "<ul>\n<li>");
+		else
+			pm_str_puts(out, "<li>");
 		pm_put_markup(out, trends->warnings.data[i]);
-		pm_str_puts(out,
-			    i + 1 == trends->warnings.len ? "</li>\n</ul>\n" : "</li>\n");
+		if (i + 1 == trends->warnings.len)
+			pm_str_puts(out, "</li>\n</ul>\n");
+		else
+			pm_str_puts(out, "</li>\n");
 	}
 	if (trends->list.len > 0)
 		pm_str_puts(
@@ -238,14 +246,18 @@ static double trend_plot_x(const struct plot *plot, size_t commit, double whole)
 {
 	size_t last = plot->trend->points.len - 1;
 
-	return last > 0 ? whole * (double)commit / (double)last : whole / 2;
+	if (last > 0)
+		return whole * (double)commit / (double)last;
+	return whole / 2;
 }
 
 static double trend_plot_y(const struct plot *plot, double value)
 {
 	double height = plot->to - plot->from;
 
-	return height > 0 ? PLOT_HEIGHT * (plot->to - value) / height : PLOT_HEIGHT / 2.0;
+	if (height > 0)
+		return PLOT_HEIGHT * (plot->to - value) / height;
+	return PLOT_HEIGHT / 2.0;
 }
 
 static bool trend_plot_has_value(const struct plot *plot, size_t commit)
@@ -277,7 +289,8 @@ static void trend_html_put_band(struct pm_str *out, const struct plot *plot)
 					     points[i].max);
 		for (size_t i = end; i > begin; i--)
 			trend_html_put_point(out, plot, 'L', i - 1, points[i - 1].min);
-		pm_str_puts(out, end > begin ? "Z" : "");
+		if (end > begin)
+			pm_str_puts(out, "Z");
 	}
 	pm_str_puts(out, "\"/>");
 }
@@ -316,11 +329,13 @@ static void trend_html_put_levels(struct pm_str *out, const struct plot *plot)
 		return;
 	pm_str_puts(out, "<path class=\"level\" d=\"");
 	for (size_t i = 0; i <= trend->steps.len; i++) {
-		size_t begin = i > 0 ? trend->steps.data[i - 1].at : 0;
+		size_t begin = 0;
 		bool last = i == trend->steps.len;
 		double value = last ? trend->steps.data[i - 1].after
 				    : trend->steps.data[i].before;
 
+		if (i > 0)
+			begin = trend->steps.data[i - 1].at;
 		trend_html_put_point(out, plot, 'M', begin, value);
 		pm_str_printf(out, "H%.1f",
 			      trend_plot_x(plot,
@@ -436,7 +451,7 @@ static void trend_html_put_step(struct pm_str *out, const struct pm_trends *tren
 		pm_str_printf(out,
 			      "<small>or one of the %zu commit%s before it, which %s no "
 			      "value</small>",
-			      gap, gap == 1 ? "" : "s", gap == 1 ? "has" : "have");
+			      gap, pm_plural_s(gap), pm_plural(gap, "has", "have"));
 	if (is_step_accepted(ack, trends, step)) {
 		pm_str_puts(out, "<small>accepted: ");
 		pm_put_markup(out, ack->reason);
@@ -459,7 +474,10 @@ static void trend_html_put_steps(struct pm_str *out, const struct pm_trends *tre
 	pm_str_puts(out, "<ol>\n");
 	for (size_t i = 0; i < trend->steps.len; i++)
 		trend_html_put_step(out, trends, trend, &trend->steps.data[i], ack);
-	pm_str_puts(out, folded ? "</ol></details>\n" : "</ol>\n");
+	if (folded)
+		pm_str_puts(out, "</ol></details>\n");
+	else
+		pm_str_puts(out, "</ol>\n");
 }
 
 static void trend_html_put_fact(struct pm_str *out, const char *text)
@@ -513,7 +531,7 @@ static double spark_plot_y(const struct plot *plot, double value)
 static void trend_html_put_spark(struct pm_str *out, const struct pm_trends *trends,
 				 const struct pm_trend *trend, const struct pm_ack *ack)
 {
-	size_t len = trend->points.len, columns = len < SPARK_POINTS ? len : SPARK_POINTS;
+	size_t len = trend->points.len, columns = PM_MIN(len, SPARK_POINTS);
 	bool joined = false;
 	struct plot plot;
 
@@ -634,7 +652,8 @@ static void trend_html_put_data_points(struct pm_str *out, const struct pm_trend
 	for (size_t i = 0; i < trend->points.len; i++) {
 		const struct pm_trend_point *point = &trend->points.data[i];
 
-		pm_str_puts(out, i == 0 ? "" : ",");
+		if (i > 0)
+			pm_str_puts(out, ",");
 		if (isfinite(point->median))
 			pm_str_printf(out, "[%.15g,%.15g,%.15g,%zu]", point->median,
 				      point->min, point->max, point->runs);
@@ -652,7 +671,9 @@ static void trend_html_put_data(struct pm_str *out, const struct pm_trends *tren
 	for (size_t i = 0; i < trends->commits.len; i++) {
 		const struct pm_trend_commit *commit = &trends->commits.data[i];
 
-		pm_str_puts(out, i == 0 ? "[" : ",[");
+		if (i > 0)
+			pm_str_putc(out, ',');
+		pm_str_putc(out, '[');
 		trend_html_put_json_text(out, commit->commit);
 		pm_str_putc(out, ',');
 		trend_html_put_json_text(out, commit->subject);
@@ -662,7 +683,8 @@ static void trend_html_put_data(struct pm_str *out, const struct pm_trends *tren
 	}
 	pm_str_puts(out, "],\"series\":[");
 	for (size_t i = 0; i < trends->list.len; i++) {
-		pm_str_puts(out, i == 0 ? "" : ",\n");
+		if (i > 0)
+			pm_str_puts(out, ",\n");
 		trend_html_put_data_points(out, &trends->list.data[i]);
 		pm_flush_some(out, to);
 	}

@@ -28,7 +28,8 @@ static void trend_json_put_points(struct pm_str *out, const struct pm_trend *tre
 	for (size_t i = 0; i < trend->points.len; i++) {
 		const struct pm_trend_point *point = &trend->points.data[i];
 
-		pm_str_puts(out, i == 0 ? "" : ",");
+		if (i > 0)
+			pm_str_puts(out, ",");
 		if (!isfinite(point->median)) {
 			pm_str_puts(out, "null");
 			continue;
@@ -65,6 +66,8 @@ static void trend_json_put_steps(struct pm_str *out, const struct pm_trends *tre
 static void trend_json_put_trend(struct pm_str *out, const struct pm_trends *trends,
 				 const struct pm_trend *trend)
 {
+	const char *better = NULL;
+
 	pm_put_compare_json_text(out, "{\"case\":", trend->case_name);
 	pm_put_compare_json_text(out, ",\"scope\":", trend->scope);
 	pm_put_compare_json_text(out, ",\"module\":", trend->module);
@@ -72,10 +75,11 @@ static void trend_json_put_trend(struct pm_str *out, const struct pm_trends *tre
 	pm_put_compare_json_text(out, ",\"unit\":", trend->unit);
 	pm_put_compare_json_text(out, ",\"machine\":", trend->machine);
 	pm_put_compare_json_text(out, ",\"class\":", pm_stat_class_name(trend->class));
-	pm_put_compare_json_text(out, ",\"better\":",
-				 trend->better < 0   ? "less"
-				 : trend->better > 0 ? "more"
-						     : NULL);
+	if (trend->better < 0)
+		better = "less";
+	else if (trend->better > 0)
+		better = "more";
+	pm_put_compare_json_text(out, ",\"better\":", better);
 	trend_json_put_steps(out, trends, trend);
 	trend_json_put_points(out, trend);
 	pm_str_putc(out, '}');
@@ -91,13 +95,15 @@ int pm_output_trend_json(const struct pm_trend_report *report, FILE *to,
 		      SCHEMA_VERSION);
 	pm_str_puts(&out, ",\n\"warnings\":[");
 	for (size_t i = 0; i < trends->warnings.len; i++)
-		pm_put_compare_json_text(&out, i == 0 ? "" : ",",
+		pm_put_compare_json_text(&out, pm_text_if(i > 0, ","),
 					 trends->warnings.data[i]);
 	pm_str_putc(&out, ']');
 	trend_json_put_commits(&out, trends);
 	pm_str_puts(&out, ",\n\"series\":[");
 	for (size_t i = 0; i < trends->list.len; i++) {
-		pm_str_puts(&out, i == 0 ? "\n" : ",\n");
+		if (i > 0)
+			pm_str_putc(&out, ',');
+		pm_str_putc(&out, '\n');
 		trend_json_put_trend(&out, trends, &trends->list.data[i]);
 		pm_flush_some(&out, to);
 	}

@@ -6,9 +6,9 @@
 
 /* A trend as a row of a comparison, for functions that print those. Borrows from
  * @trend. */
-void pm_trend_row(struct pm_compare_row *ret, const struct pm_trend *trend);
+void pm_trend_row(struct pm_compare_row *out, const struct pm_trend *trend);
 /* The same, with the levels around @step as its sides. */
-void pm_trend_step_row(struct pm_compare_row *ret, const struct pm_trend *trend,
+void pm_trend_step_row(struct pm_compare_row *out, const struct pm_trend *trend,
 		       const struct pm_trend_step *step);
 /* A number of the series, in a suitable unit. */
 void pm_put_trend_value(struct pm_str *str, const struct pm_trend *trend, double value,

@@ -45,7 +45,7 @@ static void trend_text_put_spark(struct pm_str *str, const struct pm_trend *tren
 							  "▅", "▆", "▇", "█" };
 	static const char *const signs[SPARK_LEVELS] = { "_", "_", ".", "-",
 							 "-", "=", "^", "^" };
-	size_t len = trend->points.len, columns = len < SPARK_MAX ? len : SPARK_MAX;
+	size_t len = trend->points.len, columns = PM_MIN(len, SPARK_MAX);
 	double low = INFINITY, high = -INFINITY, least;
 
 	for (size_t i = 0; i < columns; i++) {
@@ -63,9 +63,13 @@ static void trend_text_put_spark(struct pm_str *str, const struct pm_trend *tren
 	for (size_t i = 0; i < columns; i++) {
 		double mean =
 			pm_trend_mean(trend, i * len / columns, (i + 1) * len / columns);
-		double part = high > low ? (mean - low) / (high - low) : 0;
-		size_t level = isnan(part) ? 0 : (size_t)(part * (SPARK_LEVELS - 0.01));
+		double part = 0;
+		size_t level = 0;
 
+		if (high > low)
+			part = (mean - low) / (high - low);
+		if (!isnan(part))
+			level = (size_t)(part * (SPARK_LEVELS - 0.01));
 		if (!isfinite(mean))
 			pm_str_putc(str, ' ');
 		else
@@ -133,16 +137,20 @@ static void step_cells_make(const struct text *to, const struct pm_trend *trend,
 
 static enum pm_color color_of_step(enum pm_verdict verdict)
 {
-	return verdict == PM_VERDICT_WORSE    ? PM_COLOR_HOT
-	       : verdict == PM_VERDICT_BETTER ? PM_COLOR_WARM
-					      : PM_COLOR_PLAIN;
+	if (verdict == PM_VERDICT_WORSE)
+		return PM_COLOR_HOT;
+	if (verdict == PM_VERDICT_BETTER)
+		return PM_COLOR_WARM;
+	return PM_COLOR_PLAIN;
 }
 
 static int blanks_before_cell(const struct pm_str *cell, size_t width)
 {
 	size_t columns = pm_columns(cell->data);
 
-	return width > columns ? (int)(width - columns) : 0;
+	if (width > columns)
+		return (int)(width - columns);
+	return 0;
 }
 
 static void trend_text_put_step(struct text *to, const struct pm_trend *trend,
@@ -159,7 +167,7 @@ static void trend_text_put_step(struct text *to, const struct pm_trend *trend,
 		used += widths[i];
 	used += 10; /* short hash and gap */
 	if (width > 0)
-		width = width > used + SUBJECT_LEAST ? width - used : SUBJECT_LEAST;
+		width = PM_MAX(PM_SUB_OR_0(width, used), SUBJECT_LEAST);
 	pm_put_trend_commit(&commit, &trends->commits.data[step->at], width,
 			    to->report->ascii);
 	to->failed |= cells.of[0].failed || commit.failed;
@@ -181,8 +189,8 @@ static void trend_text_put_step(struct text *to, const struct pm_trend *trend,
 	if (gap > 0)
 		fprintf(stream,
 			"%*sor by one of the %zu commit%s before it, which %s no value\n",
-			2 * INDENT, "", gap, gap == 1 ? "" : "s",
-			gap == 1 ? "has" : "have");
+			2 * INDENT, "", gap, pm_plural_s(gap),
+			pm_plural(gap, "has", "have"));
 }
 
 static void trend_text_put_steps(struct text *to, const struct pm_trend *trend)
@@ -199,12 +207,12 @@ static void trend_text_put_steps(struct text *to, const struct pm_trend *trend)
 		for (size_t j = 0; j < CELLS && !to->failed; j++) {
 			size_t columns = pm_columns(cells.of[j].data);
 
-			widths[j] = columns > widths[j] ? columns : widths[j];
+			widths[j] = PM_MAX(columns, widths[j]);
 		}
 	}
 	if (first > 0)
 		fprintf(to->text.to, "%*s%zu earlier step%s\n", INDENT, "", first,
-			first == 1 ? "" : "s");
+			pm_plural_s(first));
 	for (size_t i = first; i < len && !to->failed; i++)
 		trend_text_put_step(to, trend, &trend->steps.data[i], widths);
 }
@@ -250,10 +258,10 @@ int pm_output_trend_text(const struct pm_trend_report *report, FILE *to,
 			  .ascii = report->ascii,
 			  .width = report->width },
 	};
-	size_t moved = pm_trends_moved(trends), shown = report->all ? trends->list.len
-							: moved > SERIES_MAX ? SERIES_MAX
-									     : moved;
+	size_t moved = pm_trends_moved(trends), shown = PM_MIN(moved, SERIES_MAX);
 
+	if (report->all)
+		shown = trends->list.len;
 	text.text = (struct pm_text){ .report = &text.shim, .to = to };
 	trend_text_put_summary(&text);
 	for (size_t i = 0; i < shown && !text.failed; i++) {
@@ -264,5 +272,7 @@ int pm_output_trend_text(const struct pm_trend_report *report, FILE *to,
 		fprintf(to, "\n%zu more have moved (--all)\n", moved - shown);
 	if (!report->quiet && !report->all && trends->list.len > moved)
 		fprintf(to, "\n%zu without a step (--all)\n", trends->list.len - moved);
-	return text.failed || text.text.failed ? pm_error_no_memory(err) : 0;
+	if (text.failed || text.text.failed)
+		return pm_error_no_memory(err);
+	return 0;
 }

@@ -8,9 +8,9 @@ enum {
 	COMMIT_DIGITS = 8,
 };
 
-void pm_trend_row(struct pm_compare_row *ret, const struct pm_trend *trend)
+void pm_trend_row(struct pm_compare_row *out, const struct pm_trend *trend)
 {
-	*ret = (struct pm_compare_row){
+	*out = (struct pm_compare_row){
 		.subject = trend->scope ? PM_COMPARE_SCOPE : PM_COMPARE_PROGRAM,
 		.case_name = trend->case_name,
 		.scope = trend->scope,
@@ -28,15 +28,15 @@ void pm_trend_row(struct pm_compare_row *ret, const struct pm_trend *trend)
 	};
 }
 
-void pm_trend_step_row(struct pm_compare_row *ret, const struct pm_trend *trend,
+void pm_trend_step_row(struct pm_compare_row *out, const struct pm_trend *trend,
 		       const struct pm_trend_step *step)
 {
-	pm_trend_row(ret, trend);
-	ret->base.known = ret->new.known = true;
-	ret->base.median = step->before;
-	ret->new.median = step->after;
-	ret->change = step->change;
-	ret->verdict = step->verdict;
+	pm_trend_row(out, trend);
+	out->base.known = out->new.known = true;
+	out->base.median = step->before;
+	out->new.median = step->after;
+	out->change = step->change;
+	out->verdict = step->verdict;
 }
 
 void pm_put_trend_value(struct pm_str *str, const struct pm_trend *trend, double value,
@@ -74,9 +74,9 @@ void pm_put_trend_verdict(struct pm_str *str, const struct pm_trends *trends)
 		pm_str_printf(str, "none of %zu numbers has moved", trends->list.len);
 	else
 		pm_str_printf(str, "%zu of %zu numbers %s moved", moved, trends->list.len,
-			      moved == 1 ? "has" : "have");
+			      pm_plural(moved, "has", "have"));
 	pm_str_printf(str, " over %zu commit%s", trends->commits.len,
-		      trends->commits.len == 1 ? "" : "s");
+		      pm_plural_s(trends->commits.len));
 }
 
 size_t pm_trends_moved(const struct pm_trends *trends)
@@ -94,7 +94,9 @@ size_t pm_trend_last(const struct pm_trend *trend)
 
 	while (i > 0 && !isfinite(trend->points.data[i - 1].median))
 		i--;
-	return i > 0 ? i - 1 : trend->points.len;
+	if (i > 0)
+		return i - 1;
+	return trend->points.len;
 }
 
 double pm_trend_mean(const struct pm_trend *trend, size_t begin, size_t end)
@@ -108,5 +110,7 @@ double pm_trend_mean(const struct pm_trend *trend, size_t begin, size_t end)
 		sum += trend->points.data[i].median;
 		len++;
 	}
-	return len > 0 ? sum / (double)len : NAN;
+	if (len == 0)
+		return NAN;
+	return sum / (double)len;
 }
