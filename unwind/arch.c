@@ -71,5 +71,7 @@ uint64_t pm_unw_regs_sp(const struct pm_unw_regs *regs)
 {
 	uint8_t sp = pm_unw_arch_infos[regs->arch].sp;
 
-	return regs->known >> sp & 1 ? regs->value[sp] : 0;
+	if (regs->known >> sp & 1)
+		return regs->value[sp];
+	return 0;
 }

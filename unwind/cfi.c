@@ -348,8 +348,11 @@ static int cfi_run_program(struct machine *machine, const uint8_t *program,
 			return -EDQUOT;
 		pm_unw_take_work(&machine->work_left, PM_UNW_COST_INSTRUCTION);
 		cfi_run_instruction(machine);
-		if (machine->reader.failed || i == INSTRUCTIONS_MAX)
-			return machine->no_memory ? -ENOMEM : -EBADMSG;
+		if (machine->reader.failed || i == INSTRUCTIONS_MAX) {
+			if (machine->no_memory)
+				return -ENOMEM;
+			return -EBADMSG;
+		}
 		if (machine->location > svma)
 			return 0;
 	}
@@ -370,12 +373,12 @@ void pm_unw_row_keep_popped(const struct pm_unw_arch_info *arch, struct pm_unw_r
 }
 
 int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
-			  uint32_t *work_left, struct pm_unw_row *ret)
+			  uint32_t *work_left, struct pm_unw_row *out)
 {
 	struct machine machine = { .fde = fde,
 				   .work_left = work_left ? *work_left : UINT32_MAX };
 	struct pm_unw_row initial;
-	int rc;
+	int ret;
 
 	memset(&machine.row, 0, sizeof(machine.row));
 	if (fde->ra_reg >= fde->arch->regs)
@@ -383,24 +386,24 @@ int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
 	machine.row.ra_reg = fde->ra_reg;
 	machine.row.signal = fde->signal;
 	machine.location = fde->start;
-	rc = cfi_run_program(&machine, fde->initial, fde->initial_end, UINT64_MAX);
-	if (rc == 0) {
+	ret = cfi_run_program(&machine, fde->initial, fde->initial_end, UINT64_MAX);
+	if (ret == 0) {
 		memcpy(&initial, &machine.row, sizeof(initial));
 		machine.initial = &initial;
 		machine.location = fde->start;
-		rc = cfi_run_program(&machine, fde->program, fde->program_end, svma);
+		ret = cfi_run_program(&machine, fde->program, fde->program_end, svma);
 	}
 	free(machine.remembered);
 	if (work_left)
 		*work_left = machine.work_left;
-	if (rc == 0)
-		memcpy(ret, &machine.row, sizeof(*ret));
-	return rc;
+	if (ret == 0)
+		memcpy(out, &machine.row, sizeof(*out));
+	return ret;
 }
 
-int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret)
+int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *out)
 {
-	return pm_unw_cfi_row_within(fde, svma, NULL, ret);
+	return pm_unw_cfi_row_within(fde, svma, NULL, out);
 }
 
 /* Whether the return address is in the place that the pair has, and all slots can be
@@ -434,7 +437,7 @@ static void count_return_address_pair(const struct pm_unw_arch_info *arch,
 /* The row after the instruction at @svma, if that is a hint, which changes nothing. */
 static int find_row_behind_hint(struct pm_unw_module *module,
 				const struct pm_unw_fde *fde, uint64_t svma,
-				uint32_t *work_left, struct pm_unw_row *ret)
+				uint32_t *work_left, struct pm_unw_row *out)
 {
 	uint32_t code;
 
@@ -442,7 +445,7 @@ static int find_row_behind_hint(struct pm_unw_module *module,
 	if (!pm_unw_module_read(module, svma, &code, sizeof(code)) ||
 	    (code & 0xfffff01f) != 0xd503201f || fde->end - svma <= sizeof(code))
 		return -ENOENT;
-	return pm_unw_cfi_row_within(fde, svma + sizeof(code), work_left, ret);
+	return pm_unw_cfi_row_within(fde, svma + sizeof(code), work_left, out);
 }
 
 int pm_unw_row_count_pair(struct pm_unw_module *module, const struct pm_unw_fde *fde,
@@ -450,16 +453,18 @@ int pm_unw_row_count_pair(struct pm_unw_module *module, const struct pm_unw_fde 
 {
 	const struct pm_unw_arch_info *arch = fde->arch;
 	struct pm_unw_row next;
-	int rc = 0;
+	int ret = 0;
 
 	if (!arch->ra_is_link)
 		return 0;
 	if (svma == fde->start && row->regs[arch->ra].kind == PM_UNW_RULE_UNSPECIFIED) {
-		rc = find_row_behind_hint(module, fde, svma, work_left, &next);
-		if (rc == 0 && does_row_lack_pair(arch, &next))
+		ret = find_row_behind_hint(module, fde, svma, work_left, &next);
+		if (ret == 0 && does_row_lack_pair(arch, &next))
 			memcpy(row, &next, sizeof(*row));
 	}
 	if (does_row_lack_pair(arch, row))
 		count_return_address_pair(arch, row);
-	return rc == -EDQUOT ? rc : 0;
+	if (ret == -EDQUOT)
+		return ret;
+	return 0;
 }

@@ -98,8 +98,12 @@ static bool copy_debug_frame(struct pm_unw_module *module, Elf *elf)
 
 void pm_unw_unpack_own(struct pm_unw_module *module)
 {
-	Elf *elf = module->image ? elf_memory((char *)module->image, module->image_len)
-				 : elf_begin(module->fd, ELF_C_READ, NULL);
+	Elf *elf;
+
+	if (module->image)
+		elf = elf_memory((char *)module->image, module->image_len);
+	else
+		elf = elf_begin(module->fd, ELF_C_READ, NULL);
 
 	if (elf)
 		copy_debug_frame(module, elf);
@@ -135,7 +139,7 @@ static Elf *open_debug_elf(const struct pm_unw_module *module, int fd,
 int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_error *err)
 {
 	Elf *elf;
-	int rc = 0;
+	int ret = 0;
 
 	if (module->debug_frame.len > 0 || module->debug_packed)
 		return pm_error_set(err, -EEXIST, "it has a .debug_frame already");
@@ -143,13 +147,13 @@ int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_erro
 	if (!elf)
 		return -ENOEXEC;
 	if (!copy_debug_frame(module, elf))
-		rc = pm_error_set(err, -ENODATA, "without a .debug_frame to be read");
+		ret = pm_error_set(err, -ENODATA, "without a .debug_frame to be read");
 	elf_end(elf);
-	if (rc == 0) {
+	if (ret == 0) {
 		pm_unw_fde_table_release(&module->debug_scanned);
 		pm_unw_module_renew(module);
 	}
-	return rc;
+	return ret;
 }
 
 void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from)
@@ -177,8 +181,9 @@ static uint64_t debug_frame_cost(int fd)
 
 	/* In a separate debug file, a twentieth of the bytes is that section, which may
 	 * be compressed. */
-	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size / 4
-						     : UINT64_MAX;
+	if (fstat(fd, &st) == 0 && st.st_size > 0)
+		return (uint64_t)st.st_size / 4;
+	return UINT64_MAX;
 }
 
 /* Looks for CFI in the file itself. Returns as pm_unw_module_fill_gap() does. */

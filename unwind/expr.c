@@ -85,7 +85,9 @@ static void eval_deref(struct evaluation *eval, uint64_t size)
 
 static int64_t eval_as_signed(const struct evaluation *eval, uint64_t value)
 {
-	return eval->arch->word_bytes == 4 ? (int32_t)value : (int64_t)value;
+	if (eval->arch->word_bytes == 4)
+		return (int32_t)value;
+	return (int64_t)value;
 }
 
 static uint64_t eval_divide(struct evaluation *eval, uint64_t a, uint64_t b)
@@ -96,7 +98,9 @@ static uint64_t eval_divide(struct evaluation *eval, uint64_t a, uint64_t b)
 		eval_fail(eval, PM_UNW_STOP_BAD_CFI);
 		return 0;
 	}
-	return sb == -1 ? 0 - a : (uint64_t)(sa / sb);
+	if (sb == -1)
+		return 0 - a;
+	return (uint64_t)(sa / sb);
 }
 
 static uint64_t eval_modulo(struct evaluation *eval, uint64_t a, uint64_t b)
@@ -149,9 +153,13 @@ static uint64_t eval_arithmetic(struct evaluation *eval, uint8_t op, uint64_t a,
 	case DW_OP_mod:
 		return eval_modulo(eval, a, b);
 	case DW_OP_shl:
-		return b < bits ? a << b : 0;
+		if (b < bits)
+			return a << b;
+		return 0;
 	case DW_OP_shr:
-		return b < bits ? a >> b : 0;
+		if (b < bits)
+			return a >> b;
+		return 0;
 	default: /* DW_OP_shra */
 		return (uint64_t)(eval_as_signed(eval, a) >> (b < bits ? b : bits - 1));
 	}
@@ -161,10 +169,11 @@ static void eval_binary_op(struct evaluation *eval, uint8_t op)
 {
 	uint64_t b = eval_pop(eval), a = eval_pop(eval);
 
-	eval_push(eval, op >= DW_OP_eq && op <= DW_OP_ne
-				? compare_operands(op, eval_as_signed(eval, a),
-						   eval_as_signed(eval, b))
-				: eval_arithmetic(eval, op, a, b));
+	if (op >= DW_OP_eq && op <= DW_OP_ne)
+		eval_push(eval, compare_operands(op, eval_as_signed(eval, a),
+						 eval_as_signed(eval, b)));
+	else
+		eval_push(eval, eval_arithmetic(eval, op, a, b));
 }
 
 static void eval_rotate(struct evaluation *eval)
@@ -317,7 +326,7 @@ static bool take_expression_work(uint32_t *left)
 	return true;
 }
 
-bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
+bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *out,
 		      enum pm_unw_stop *stop)
 {
 	struct evaluation eval = { .input = input,
@@ -341,6 +350,6 @@ bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
 	if (eval.failed)
 		*stop = eval.stop;
 	else
-		*ret = top;
+		*out = top;
 	return !eval.failed;
 }

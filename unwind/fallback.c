@@ -8,22 +8,22 @@
 /* ---- code ----------------------------------------------------------------------------- */
 
 /* Reads bytes of the code at avma @address; false if there is no file to read from. */
-static bool read_code_at(const struct pm_unw_map *map, uint64_t address, void *ret,
+static bool read_code_at(const struct pm_unw_map *map, uint64_t address, void *out,
 			 size_t len)
 {
 	return map && map->module &&
-	       pm_unw_module_read(map->module, address - map->bias, ret, len);
+	       pm_unw_module_read(map->module, address - map->bias, out, len);
 }
 
-bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *ret,
+bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *out,
 		      size_t len)
 {
 	const struct pm_unw_map *map = pm_unw_space_find(space, address);
 
 	if (map && !map->module)
 		return space->read_code &&
-		       space->read_code(space->read_code_user, address, ret, len);
-	return read_code_at(map, address, ret, len);
+		       space->read_code(space->read_code_user, address, out, len);
+	return read_code_at(map, address, out, len);
 }
 
 enum {
@@ -102,8 +102,9 @@ static bool does_call_precede(enum pm_unw_arch arch, const struct pm_unw_map *ma
 	/* Memory without a file cannot be read; assume a call. */
 	if (!map || !map->module)
 		return map;
-	return arch == PM_UNW_AARCH64 ? does_a64_call_precede(map, address)
-				      : does_x86_call_precede(map, address);
+	if (arch == PM_UNW_AARCH64)
+		return does_a64_call_precede(map, address);
+	return does_x86_call_precede(map, address);
 }
 
 bool pm_unw_ends_with_call(struct pm_unw_module *module, uint64_t svma)
@@ -128,12 +129,12 @@ enum a64_link {
 };
 
 /* @code was executed last. False: it does not show the state of x30. */
-static bool a64_link_after(uint32_t code, enum a64_link *ret)
+static bool a64_link_after(uint32_t code, enum a64_link *out)
 {
 	if (a64_is_call(code) || (code & 0xff8003ff) == 0x910003fd)
-		*ret = A64_LINK_SAVED; /* add x29, sp, #n */
+		*out = A64_LINK_SAVED; /* add x29, sp, #n */
 	else if (code == 0xa9bf7bf0) /* stp x16, x30, [sp, #-16]! */
-		*ret = A64_LINK_PAIRED;
+		*out = A64_LINK_PAIRED;
 	else if ((code & 0xffc07fff) == 0xa9807bfd || /* stp x29, x30, [sp, #n]! */
 		 (code & 0xffc07fff) == 0xa9007bfd || /* stp x29, x30, [sp, #n] */
 		 (code & 0xffe00fff) == 0xf8000ffe || /* str x30, [sp, #n]! */
@@ -141,13 +142,13 @@ static bool a64_link_after(uint32_t code, enum a64_link *ret)
 		 (code & 0xffe0ffff) == 0xcb2063ff || /* sub sp, sp, xN */
 		 (code & 0xffc07fff) == 0xa9407bfd || /* ldp x29, x30, [sp, #n] */
 		 (code & 0xffc003ff) == 0xf94003fe) /* ldr x30, [sp, #n] */
-		*ret = A64_LINK_PUSHED;
+		*out = A64_LINK_PUSHED;
 	else if ((code & 0xffc07fff) == 0xa8c07bfd || /* ldp x29, x30, [sp], #n */
 		 (code & 0xffe00fff) == 0xf84007fe || /* ldr x30, [sp], #n */
 		 code == 0xd65f03c0 || code == 0xd65f0bff || code == 0xd65f0fff ||
 		 code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
 		 code == 0xd61f0220)
-		*ret = A64_LINK_LIVE; /* ret, retaa, retab, paciasp, pacibsp, bti c, br x17 */
+		*out = A64_LINK_LIVE; /* ret, retaa, retab, paciasp, pacibsp, bti c, br x17 */
 	else
 		return false;
 	return true;
@@ -365,7 +366,10 @@ static bool step_leaf_function(struct pm_unw_state *state)
 	to = pm_unw_space_find(state->space, pc - 1);
 	if (!to || !to->module || !is_address_after_call(state, pc))
 		return false;
-	regs->value[arch->sp] = link == A64_LINK_PAIRED ? sp + PM_UNW_PAIR_BYTES : sp;
+	if (link == A64_LINK_PAIRED)
+		regs->value[arch->sp] = sp + PM_UNW_PAIR_BYTES;
+	else
+		regs->value[arch->sp] = sp;
 	regs->value[arch->pc] = pc;
 	regs->known &= arch->callee_saved;
 	regs->known |= (uint64_t)1 << arch->pc;
@@ -442,21 +446,21 @@ static bool step_frame_pointer(struct pm_unw_state *state, enum pm_unw_stop *sto
 
 static bool read_trampoline_context(const struct trampoline *trampoline,
 				    const struct pm_unw_state *state, uint64_t at,
-				    struct pm_unw_regs *ret)
+				    struct pm_unw_regs *out)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
 	enum pm_unw_stop ignored;
 
-	ret->known = 0;
+	out->known = 0;
 	for (size_t i = 0; i < trampoline->words; i++) {
 		uint8_t reg = trampoline->context[i];
 
 		if (reg == NO_REG)
 			continue;
 		if (!pm_unw_stack_word(arch, state->stack, at + i * arch->word_bytes,
-				       &ret->value[reg], &ignored))
+				       &out->value[reg], &ignored))
 			return false;
-		ret->known |= (uint64_t)1 << reg;
+		out->known |= (uint64_t)1 << reg;
 	}
 	return true;
 }

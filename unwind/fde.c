@@ -9,7 +9,9 @@
 static uint64_t read_reader_word(const struct pm_unw_arch_info *arch,
 				 struct pm_reader *reader)
 {
-	return arch->word_bytes == 4 ? pm_reader_u32(reader) : pm_reader_u64(reader);
+	if (arch->word_bytes == 4)
+		return pm_reader_u32(reader);
+	return pm_reader_u64(reader);
 }
 
 uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
@@ -59,7 +61,9 @@ uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
 	}
 	if (encoding & DW_EH_PE_indirect)
 		reader->failed = true; /* only for personalities */
-	return reader->failed ? 0 : value & arch->address_mask;
+	if (reader->failed)
+		return 0;
+	return value & arch->address_mask;
 }
 
 /* ---- one entry ------------------------------------------------------------------------ */
@@ -105,20 +109,25 @@ static bool is_debug_region(const struct pm_unw_module *module,
  * and if the length is invalid.
  */
 static int read_fde_entry(struct pm_unw_module *module, struct pm_unw_region *region,
-			  size_t offset, size_t len_max, size_t *next, struct entry *ret)
+			  size_t offset, size_t len_max, size_t *next, struct entry *out)
 {
 	bool debug = is_debug_region(module, region), is_64 = false;
 	const uint8_t *bytes = pm_unw_region_need(region, offset, 4);
 	struct pm_reader reader;
 	uint64_t length, id;
 
-	if (!bytes)
-		return offset == region->len ? 1 : -EBADMSG;
+	if (!bytes) {
+		if (offset != region->len)
+			return -EBADMSG;
+		return 1;
+	}
 	pm_reader_init(&reader, bytes, 4);
 	length = pm_reader_u32(&reader);
 	if (length == 0) {
 		*next = offset + 4;
-		return region->open_ended ? 1 : -ENOENT;
+		if (!region->open_ended)
+			return -ENOENT;
+		return 1;
 	}
 	offset += 4;
 	if (length == 0xffffffff) {
@@ -139,13 +148,19 @@ static int read_fde_entry(struct pm_unw_module *module, struct pm_unw_region *re
 	pm_reader_init(&reader, bytes, length);
 	/* In .eh_frame, the id has four bytes in both formats and is an offset backward
 	 * from here. */
-	id = debug && is_64 ? pm_reader_u64(&reader) : pm_reader_u32(&reader);
+	if (debug && is_64)
+		id = pm_reader_u64(&reader);
+	else
+		id = pm_reader_u32(&reader);
 	if (reader.failed)
 		return -EBADMSG;
-	ret->is_cie = debug ? id == (is_64 ? UINT64_MAX : UINT32_MAX) : id == 0;
-	ret->cie = debug ? id : offset - id;
-	ret->body = bytes + reader.pos;
-	ret->end = bytes + length;
+	if (debug)
+		out->is_cie = id == (is_64 ? UINT64_MAX : UINT32_MAX);
+	else
+		out->is_cie = id == 0;
+	out->cie = debug ? id : offset - id;
+	out->body = bytes + reader.pos;
+	out->end = bytes + length;
 	return 0;
 }
 
@@ -164,21 +179,21 @@ static void skip_personality(const struct pm_unw_arch_info *arch,
 
 /* Reads the data of a 'z' augmentation (LSB 10.6.1.1.1), which is at @svma. */
 static bool read_cie_augmentation(const char *letters, struct pm_reader *data,
-				  uint64_t svma, struct pm_unw_fde *ret)
+				  uint64_t svma, struct pm_unw_fde *out)
 {
 	for (; *letters && !data->failed; letters++) {
 		switch (*letters) {
 		case 'R':
-			ret->encoding = pm_reader_u8(data);
+			out->encoding = pm_reader_u8(data);
 			break;
 		case 'L':
 			pm_reader_u8(data);
 			break;
 		case 'P':
-			skip_personality(ret->arch, data, svma);
+			skip_personality(out->arch, data, svma);
 			break;
 		case 'S':
-			ret->signal = true;
+			out->signal = true;
 			break;
 		case 'B': /* aarch64: PACs use key B; they are stripped in the same way */
 			break;
@@ -200,9 +215,9 @@ struct cie {
 	bool sized; /* the augmentation data is preceded by its length */
 };
 
-/* Reads the CIE's part of @ret. @sized: as in struct cie. */
+/* Reads the CIE's part of @out. @sized: as in struct cie. */
 static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *region,
-		       size_t offset, struct pm_unw_fde *ret, bool *sized)
+		       size_t offset, struct pm_unw_fde *out, bool *sized)
 {
 	struct pm_reader reader, data;
 	struct entry entry;
@@ -216,8 +231,7 @@ static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *regio
 	    !entry.is_cie)
 		return -EBADMSG;
 	len = (size_t)(entry.end - entry.body);
-	pm_reader_init(&reader, entry.body,
-		       len < CIE_HEAD_BYTES_MAX ? len : CIE_HEAD_BYTES_MAX);
+	pm_reader_init(&reader, entry.body, PM_MIN(len, CIE_HEAD_BYTES_MAX));
 	version = pm_reader_u8(&reader);
 	letters = pm_reader_cstr(&reader);
 	if (!letters || strlen(letters) > AUGMENTATION_MAX ||
@@ -225,17 +239,19 @@ static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *regio
 		return -EBADMSG;
 	*sized = letters[0] == 'z';
 	if (strcmp(letters, "eh") == 0)
-		read_reader_word(ret->arch, &reader); /* g++ 2's exception table */
+		read_reader_word(out->arch, &reader); /* g++ 2's exception table */
 	else if (letters[0] != '\0' && !*sized)
 		return -EBADMSG;
-	if (version == 4 && (pm_reader_u8(&reader) != ret->arch->word_bytes ||
+	if (version == 4 && (pm_reader_u8(&reader) != out->arch->word_bytes ||
 			     pm_reader_u8(&reader) != 0))
 		return -EBADMSG; /* sizes of an address and of a segment selector */
-	ret->code_align = pm_reader_uleb(&reader);
-	ret->data_align = pm_reader_sleb(&reader);
-	ret->ra_reg =
-		version == 1 ? pm_reader_u8(&reader) : (uint32_t)pm_reader_uleb(&reader);
-	ret->encoding = DW_EH_PE_absptr;
+	out->code_align = pm_reader_uleb(&reader);
+	out->data_align = pm_reader_sleb(&reader);
+	if (version == 1)
+		out->ra_reg = pm_reader_u8(&reader);
+	else
+		out->ra_reg = (uint32_t)pm_reader_uleb(&reader);
+	out->encoding = DW_EH_PE_absptr;
 	if (*sized) {
 		size = pm_reader_uleb(&reader);
 		at = pm_reader_bytes(&reader, size);
@@ -244,12 +260,14 @@ static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *regio
 		pm_reader_init(&data, at, size);
 		if (!read_cie_augmentation(letters + 1, &data,
 					   region->svma + (uint64_t)(at - region->data),
-					   ret))
+					   out))
 			return -EBADMSG;
 	}
-	ret->initial = reader.data + reader.pos;
-	ret->initial_end = entry.end;
-	return reader.failed ? -EBADMSG : 0;
+	out->initial = reader.data + reader.pos;
+	out->initial_end = entry.end;
+	if (reader.failed)
+		return -EBADMSG;
+	return 0;
 }
 
 static void use_cie_of_fde(struct pm_unw_module *module, struct pm_unw_region *region,
@@ -265,19 +283,19 @@ static void use_cie_of_fde(struct pm_unw_module *module, struct pm_unw_region *r
 	cie->rc = read_cie_at(module, region, offset, &cie->fde, &cie->sized);
 }
 
-/* Reads the FDE at @offset into @ret; -ENOENT if it is a CIE. @cie: the last one used. */
+/* Reads the FDE at @offset into @out; -ENOENT if it is a CIE. @cie: the last one used. */
 static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *region,
-			 size_t offset, struct cie *cie, struct pm_unw_fde *ret,
+			 size_t offset, struct cie *cie, struct pm_unw_fde *out,
 			 size_t *next)
 {
 	struct pm_unw_fde fde;
 	struct pm_reader reader;
 	struct entry entry;
 	uint64_t size;
-	int rc = read_fde_entry(module, region, offset, region->len, next, &entry);
+	int ret = read_fde_entry(module, region, offset, region->len, next, &entry);
 
-	if (rc != 0)
-		return rc;
+	if (ret != 0)
+		return ret;
 	if (entry.is_cie)
 		return -ENOENT;
 	use_cie_of_fde(module, region, entry.cie, cie);
@@ -296,16 +314,16 @@ static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *reg
 		return -EBADMSG;
 	fde.program = reader.data + reader.pos;
 	fde.program_end = entry.end;
-	*ret = fde;
+	*out = fde;
 	return 0;
 }
 
 static int read_fde_at(struct pm_unw_module *module, struct pm_unw_region *region,
-		       size_t offset, struct pm_unw_fde *ret, size_t *next)
+		       size_t offset, struct pm_unw_fde *out, size_t *next)
 {
 	struct cie cie = { 0 };
 
-	return read_next_fde(module, region, offset, &cie, ret, next);
+	return read_next_fde(module, region, offset, &cie, out, next);
 }
 
 /* ---- tables --------------------------------------------------------------------------- */
@@ -368,7 +386,7 @@ static bool fde_table_push_place(struct pm_unw_fde_table *table,
 	table->places.data[table->places.len++] = (struct pm_unw_fde_place){
 		.start = fde->start,
 		.offset = (uint32_t)offset,
-		.len = len < UINT32_MAX ? (uint32_t)len : UINT32_MAX,
+		.len = (uint32_t)PM_MIN(len, UINT32_MAX),
 	};
 	return true;
 }
@@ -377,7 +395,7 @@ static int compare_places_by_start(const void *a, const void *b)
 {
 	const struct pm_unw_fde_place *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return PM_COMPARE(x->start, y->start);
 }
 
 /*
@@ -405,19 +423,22 @@ static void scan_region_for_fdes(struct pm_unw_module *module,
 	while (offset < region->len) {
 		size_t len = table->places.len;
 		struct pm_unw_fde fde;
-		int rc = read_next_fde(module, region, offset, &cie, &fde, &next);
+		int ret = read_next_fde(module, region, offset, &cie, &fde, &next);
 
-		if (rc == 0 && fde.end > fde.start &&
+		if (ret == 0 && fde.end > fde.start &&
 		    !(is_debug_region(module, region) &&
 		      is_function_dropped(&code, &fde))) {
 			sorted &= len == 0 ||
 				  table->places.data[len - 1].start <= fde.start;
 			table->too_large = !fde_table_push_place(table, &fde, offset);
 		}
-		if (rc == 1 || next <= offset || table->too_large ||
+		if (ret == 1 || next <= offset || table->too_large ||
 		    (++entries % CANCEL_EVERY == 0 && pm_unw_is_cancelled(module)))
 			break;
-		terminators = rc == -ENOENT && next - offset == 4 ? terminators + 1 : 0;
+		if (ret == -ENOENT && next - offset == 4)
+			terminators++;
+		else
+			terminators = 0;
 		if (terminators > TERMINATORS_MAX)
 			break;
 		offset = next;
@@ -460,10 +481,10 @@ void pm_unw_fde_scan_debug(struct pm_unw_module *module)
 
 static int find_fde_in_scanned(struct pm_unw_module *module, struct pm_unw_region *region,
 			       struct pm_unw_fde_table *table, uint64_t svma,
-			       struct pm_unw_fde *ret)
+			       struct pm_unw_fde *out)
 {
 	size_t low = 0, high, next;
-	int rc;
+	int ret;
 
 	if (region->len == 0)
 		return -ENOENT;
@@ -487,11 +508,11 @@ static int find_fde_in_scanned(struct pm_unw_module *module, struct pm_unw_regio
 	}
 	if (low == 0)
 		return -ENOENT;
-	rc = read_fde_at(module, region, table->places.data[low - 1].offset, ret, &next);
+	ret = read_fde_at(module, region, table->places.data[low - 1].offset, out, &next);
 	/* The file may have changed since the other thread read it. */
-	if (rc == 0 && (svma < ret->start || svma >= ret->end))
+	if (ret == 0 && (svma < out->start || svma >= out->end))
 		return -ENOENT;
-	return rc;
+	return ret;
 }
 
 /*
@@ -513,7 +534,7 @@ static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
 
 /* Returns the FDE of a row of the header's table if it covers @svma. */
 static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
-			struct pm_unw_fde *ret)
+			struct pm_unw_fde *out)
 {
 	struct pm_unw_region *hdr = &module->eh_frame_hdr;
 	const uint8_t *pair;
@@ -541,13 +562,13 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 	}
 	if (svma < fde.start || svma >= fde.end)
 		return -ENOENT;
-	*ret = fde;
+	*out = fde;
 	return 0;
 }
 
 /* Searches the sorted table of .eh_frame_hdr: pairs of 32-bit offsets from the header. */
 static int find_fde_in_hdr(struct pm_unw_module *module, uint64_t svma,
-			   struct pm_unw_fde *ret)
+			   struct pm_unw_fde *out)
 {
 	struct pm_unw_region *hdr = &module->eh_frame_hdr;
 	size_t low = 0, high = module->hdr_count;
@@ -566,7 +587,9 @@ static int find_fde_in_hdr(struct pm_unw_module *module, uint64_t svma,
 		else
 			high = middle;
 	}
-	return low == 0 ? -ENOENT : read_hdr_row(module, low - 1, svma, ret);
+	if (low == 0)
+		return -ENOENT;
+	return read_hdr_row(module, low - 1, svma, out);
 }
 
 /* Checks some rows of the table, among them the first and the last. Such a table would
@@ -608,14 +631,14 @@ static bool is_table_sound(struct pm_unw_module *module)
  * whole section is scanned.
  */
 static int find_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
-				struct pm_unw_fde *ret)
+				struct pm_unw_fde *out)
 {
-	int rc = -ENOENT, scan_rc;
+	int ret = -ENOENT, scan_rc;
 
 	if (module->hdr_table) {
-		rc = find_fde_in_hdr(module, svma, ret);
-		if (rc == 0 || (rc == -ENOENT && is_table_sound(module)))
-			return rc;
+		ret = find_fde_in_hdr(module, svma, out);
+		if (ret == 0 || (ret == -ENOENT && is_table_sound(module)))
+			return ret;
 		/* The table may be correct: memory was too short to read it. */
 		if (pm_unw_budget_is_short())
 			return -ENOBUFS;
@@ -625,8 +648,10 @@ static int find_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 		pm_unw_module_renew(module);
 	}
 	scan_rc = find_fde_in_scanned(module, &module->eh_frame, &module->eh_scanned,
-				      svma, ret);
-	return scan_rc == -ENOENT ? rc : scan_rc;
+				      svma, out);
+	if (scan_rc == -ENOENT)
+		return ret;
+	return scan_rc;
 }
 
 /* Returns the offset after the last entry to which the header's table refers. */
@@ -649,9 +674,9 @@ static size_t hdr_end(struct pm_unw_module *module)
 		if (offset < region->len && offset > last)
 			last = offset;
 	}
-	return read_fde_entry(module, region, last, region->len, &next, &entry) == 0
-		       ? next
-		       : last;
+	if (read_fde_entry(module, region, last, region->len, &next, &entry) == 0)
+		return next;
+	return last;
 }
 
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
@@ -667,7 +692,7 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 		offset = next;
 	/* The table may refer to entries after a terminator in the middle. */
 	by_hdr = hdr_end(module);
-	return by_hdr > offset ? by_hdr : offset;
+	return PM_MAX(by_hdr, offset);
 }
 
 /* Whether result @rc of one part of the file means that no other part is searched. */
@@ -677,31 +702,33 @@ static bool is_final_answer(int rc)
 }
 
 static int find_fde_in_module(struct pm_unw_module *module, uint64_t svma,
-			      struct pm_unw_fde *ret)
+			      struct pm_unw_fde *out)
 {
-	int rc = find_fde_in_eh_frame(module, svma, ret), filled, debug_rc;
+	int ret = find_fde_in_eh_frame(module, svma, out), filled, debug_rc;
 
-	if (is_final_answer(rc))
-		return rc;
+	if (is_final_answer(ret))
+		return ret;
 	filled = pm_unw_module_fill_gap(module);
 	if (filled == -EINPROGRESS)
 		return filled;
 	if (filled == 1) {
-		rc = find_fde_in_eh_frame(module, svma, ret);
-		if (is_final_answer(rc))
-			return rc;
+		ret = find_fde_in_eh_frame(module, svma, out);
+		if (is_final_answer(ret))
+			return ret;
 	}
 	debug_rc = find_fde_in_scanned(module, &module->debug_frame,
-				       &module->debug_scanned, svma, ret);
-	return debug_rc == -ENOENT ? rc : debug_rc;
+				       &module->debug_scanned, svma, out);
+	if (debug_rc == -ENOENT)
+		return ret;
+	return debug_rc;
 }
 
-int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret)
+int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *out)
 {
-	int rc;
+	int ret;
 
 	pm_unw_task_settle(module);
-	rc = find_fde_in_module(module, svma, ret);
-	module->was_pending |= rc == -EINPROGRESS;
-	return rc;
+	ret = find_fde_in_module(module, svma, out);
+	module->was_pending |= ret == -EINPROGRESS;
+	return ret;
 }

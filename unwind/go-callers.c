@@ -59,10 +59,10 @@ static uint64_t find_function_loaded(struct pm_unw_module *module, const uint8_t
 	address = svma + LEA_BYTES + (uint64_t)(int64_t)read_displacement(code + 3);
 	if (is_go_function_entry(&module->go->table, address))
 		return address;
-	return pm_unw_module_read(module, address, &value, sizeof(value)) &&
-			       is_go_function_entry(&module->go->table, value)
-		       ? value
-		       : 0;
+	if (pm_unw_module_read(module, address, &value, sizeof(value)) &&
+	    is_go_function_entry(&module->go->table, value))
+		return value;
+	return 0;
 }
 
 /*
@@ -103,7 +103,9 @@ static uint64_t find_go_call(struct pm_unw_module *module,
 	}
 	if (loaded_calls == 1)
 		return last_loaded;
-	return is_certain && calls == 1 ? last : 0;
+	if (is_certain && calls == 1)
+		return last;
+	return 0;
 }
 
 /* ---- the function that called systemstack ------------------------------------------------- */
@@ -117,15 +119,15 @@ static size_t len_of_outer_name(const char *name)
 	if (!dot)
 		return 0;
 	digits = strncmp(dot, ".func", 5) == 0 ? dot + 5 : dot + 1;
-	return *digits != '\0' && strspn(digits, "0123456789") == strlen(digits)
-		       ? (size_t)(dot - name)
-		       : 0;
+	if (*digits != '\0' && strspn(digits, "0123456789") == strlen(digits))
+		return (size_t)(dot - name);
+	return 0;
 }
 
 /* Finds the function of the runtime in which @run is defined. */
 static bool find_outer_function(const struct pm_go_table *table,
 				const struct pm_go_function *run,
-				struct pm_go_function *ret)
+				struct pm_go_function *out)
 {
 	const char *name = pm_go_name(table, run);
 	size_t len = name ? len_of_outer_name(name) : 0;
@@ -135,9 +137,9 @@ static bool find_outer_function(const struct pm_go_table *table,
 	for (uint64_t i = 0; i < table->functions_len && i < FUNCTIONS_MAX; i++) {
 		const char *other;
 
-		if (pm_go_function_at(table, i, ret) < 0)
+		if (pm_go_function_at(table, i, out) < 0)
 			return false;
-		other = pm_go_name(table, ret);
+		other = pm_go_name(table, out);
 		if (other && strncmp(other, name, len) == 0 && other[len] == '\0')
 			return true;
 	}
@@ -218,7 +220,9 @@ static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *re
 /* The return address in @module, whose mapping is @map, as svma; 0: it lies outside. */
 static uint64_t svma_in_map(const struct pm_unw_map *map, uint64_t address)
 {
-	return address - map->start < map->end - map->start ? address - map->bias : 0;
+	if (address - map->start < map->end - map->start)
+		return address - map->bias;
+	return 0;
 }
 
 static struct pm_unw_frame make_go_frame(const struct pm_unw_map *map, uint64_t svma,
@@ -252,7 +256,7 @@ static uint64_t find_hidden_return(const struct pm_unw_map *map, uint64_t to,
 
 size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
 			 const uint64_t *returns, size_t returns_len,
-			 struct pm_unw_frame *ret, size_t max, bool *rooted)
+			 struct pm_unw_frame *out, size_t max, bool *rooted)
 {
 	const struct pm_unw_frame *last = &frames[len - 1];
 	const struct pm_unw_map *map = last->map;
@@ -280,11 +284,11 @@ size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
 			if (call == 0 ||
 			    pm_go_find(&module->go->table, call - 1, &callee) < 0)
 				return 0;
-			ret[count++] = make_go_frame(map, call, PM_UNW_HOW_CODE);
+			out[count++] = make_go_frame(map, call, PM_UNW_HOW_CODE);
 		}
 		if (!is_last && !may_instruction_call(module, svma, callee.entry))
 			return 0;
-		ret[count++] = make_go_frame(map, svma, PM_UNW_HOW_FP);
+		out[count++] = make_go_frame(map, svma, PM_UNW_HOW_FP);
 		callee = function;
 	}
 	*rooted = is_last;

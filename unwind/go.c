@@ -18,8 +18,9 @@ static const uint8_t *read_module_file_bytes(void *user, uint64_t offset, size_t
 {
 	struct pm_unw_go *go = user;
 
-	return offset <= SIZE_MAX ? pm_unw_region_need(&go->file, (size_t)offset, len)
-				  : NULL;
+	if (offset > SIZE_MAX)
+		return NULL;
+	return pm_unw_region_need(&go->file, (size_t)offset, len);
 }
 
 void pm_unw_go_free(struct pm_unw_go *go)
@@ -36,9 +37,9 @@ static uint64_t find_go_file_len(const struct pm_unw_module *module)
 
 	if (module->image)
 		return module->image_len;
-	return module->fd >= 0 && fstat(module->fd, &st) == 0 && st.st_size > 0
-		       ? (uint64_t)st.st_size
-		       : 0;
+	if (module->fd >= 0 && fstat(module->fd, &st) == 0 && st.st_size > 0)
+		return (uint64_t)st.st_size;
+	return 0;
 }
 
 bool pm_unw_go_open(struct pm_unw_module *module)
@@ -61,8 +62,7 @@ bool pm_unw_go_open(struct pm_unw_module *module)
 static uint64_t find_relocs_bytes(const struct pm_unw_module *module)
 {
 	Elf64_Dyn entries[256];
-	size_t len = module->dynamic_bytes < sizeof(entries) ? module->dynamic_bytes
-							     : sizeof(entries);
+	size_t len = PM_MIN(module->dynamic_bytes, sizeof(entries));
 
 	if (module->fd < 0 ||
 	    !pm_unw_read_fully(module->fd, entries, len, module->dynamic_offset))
@@ -79,15 +79,16 @@ uint64_t pm_unw_go_cost(const struct pm_unw_module *module)
 
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
-		uint64_t bytes = load->filesz < UINT32_MAX ? load->filesz : UINT32_MAX;
+		uint64_t bytes = PM_MIN(load->filesz, UINT32_MAX);
 
 		searched += bytes;
-		data += load->writable && !load->executable ? bytes : 0;
+		if (load->writable && !load->executable)
+			data += bytes;
 	}
 	/* The search covers the header of the table and the data that point to it, which
 	 * relocations may fill. A word costs less than an FDE does. */
 	return (module->no_sections ? searched : data) / 4 +
-	       (relocs < UINT32_MAX ? relocs : UINT32_MAX) / 2;
+	       PM_MIN(relocs, UINT32_MAX) / 2;
 }
 
 void pm_unw_go_set_fd(struct pm_unw_go *go, int fd)
@@ -213,7 +214,7 @@ static bool does_a64_code_write_sp(const uint8_t *code)
 
 /* Examines the code in [@from, @to). False: it cannot be read. */
 static bool find_sp_writes(struct pm_unw_module *module, uint64_t from, uint64_t to,
-			   struct sp_writes *ret)
+			   struct sp_writes *out)
 {
 	enum {
 		CODE_BYTES_MAX = 2048, /* all such functions are short assembly */
@@ -226,13 +227,14 @@ static bool find_sp_writes(struct pm_unw_module *module, uint64_t from, uint64_t
 	if (to < from || to - from > CODE_BYTES_MAX ||
 	    !pm_unw_module_read(module, from, code, len))
 		return false;
-	*ret = (struct sp_writes){ 0 };
-	for (size_t i = 0; i < len && !ret->is_switched; i += is_a64 ? 4 : 1) {
-		ret->is_switched =
-			is_a64 ? does_a64_code_write_sp(code + i)
-			       : does_x86_code_write_sp(code + i,
-							module->arch == PM_UNW_X86_64);
-		ret->has_fp |=
+	*out = (struct sp_writes){ 0 };
+	for (size_t i = 0; i < len && !out->is_switched; i += is_a64 ? 4 : 1) {
+		if (is_a64)
+			out->is_switched = does_a64_code_write_sp(code + i);
+		else
+			out->is_switched = does_x86_code_write_sp(
+				code + i, module->arch == PM_UNW_X86_64);
+		out->has_fp |=
 			module->arch == PM_UNW_X86_64 && does_x86_code_set_fp(code + i);
 	}
 	return true;
@@ -258,38 +260,38 @@ static void set_saved_slot(const struct pm_unw_arch_info *arch, struct pm_unw_ru
  * return address is in its register.
  */
 static bool make_rule_of_frame_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
-				     struct pm_unw_rule *ret)
+				     struct pm_unw_rule *out)
 {
 	int64_t words = bytes / arch->word_bytes;
 
 	if (bytes < 0 || bytes % arch->word_bytes != 0 ||
 	    bytes > INT32_MAX - arch->word_bytes)
 		return false;
-	ret->cfa_reg = arch->sp;
+	out->cfa_reg = arch->sp;
 	if (arch->ra_is_link) {
-		ret->cfa_offset = bytes;
+		out->cfa_offset = bytes;
 		if (words == 0)
 			return true;
 		if (words >= INT16_MAX)
 			return false;
-		set_saved_slot(arch, ret, arch->ra, -words);
-		set_saved_slot(arch, ret, arch->fp, -words - 1);
+		set_saved_slot(arch, out, arch->ra, -words);
+		set_saved_slot(arch, out, arch->fp, -words - 1);
 		return true;
 	}
-	ret->cfa_offset = bytes + arch->word_bytes;
-	set_saved_slot(arch, ret, arch->ra, -1);
+	out->cfa_offset = bytes + arch->word_bytes;
+	set_saved_slot(arch, out, arch->ra, -1);
 	if (words > 0 && arch->word_bytes == 8)
-		set_saved_slot(arch, ret, arch->fp, -2);
+		set_saved_slot(arch, out, arch->fp, -2);
 	return true;
 }
 
 /* After a switch of stacks: uses the frame pointer, which is still on the first stack. */
-static void make_rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *ret)
+static void make_rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *out)
 {
-	ret->cfa_reg = arch->fp;
-	ret->cfa_offset = 2 * arch->word_bytes;
-	set_saved_slot(arch, ret, arch->ra, -1);
-	set_saved_slot(arch, ret, arch->fp, -2);
+	out->cfa_reg = arch->fp;
+	out->cfa_offset = 2 * arch->word_bytes;
+	set_saved_slot(arch, out, arch->ra, -1);
+	set_saved_slot(arch, out, arch->fp, -2);
 }
 
 /* Decodes by @function, the one at @svma. */
@@ -302,7 +304,7 @@ static int decode_go_function(struct pm_unw_module *module, uint64_t svma,
 	struct sp_writes writes = { 0 };
 	uint32_t steps = work_left ? *work_left / PM_UNW_COST_OPERATION : 0;
 	int32_t bytes;
-	int rc;
+	int ret;
 
 	/* Code of another language, which Go's linker has placed between Go's
 	 * functions. */
@@ -319,21 +321,24 @@ static int decode_go_function(struct pm_unw_module *module, uint64_t svma,
 	    !find_sp_writes(module, function->entry, svma, &writes))
 		writes.is_switched = true;
 	if (writes.is_switched) {
-		*found = is_go_name(name, "runtime.mcall") ? PM_UNW_FOUND_ROOT
-			 : writes.has_fp                   ? PM_UNW_FOUND_RULE
-							   : PM_UNW_FOUND_OTHER_STACK;
+		if (is_go_name(name, "runtime.mcall"))
+			*found = PM_UNW_FOUND_ROOT;
+		else if (writes.has_fp)
+			*found = PM_UNW_FOUND_RULE;
+		else
+			*found = PM_UNW_FOUND_OTHER_STACK;
 		make_rule_of_fp(arch, rule);
 		return 0;
 	}
-	rc = pm_go_stack_bytes(&module->go->table, function, svma,
-			       work_left ? &steps : NULL, &bytes);
+	ret = pm_go_stack_bytes(&module->go->table, function, svma,
+				work_left ? &steps : NULL, &bytes);
 	if (work_left)
 		pm_unw_take_work(work_left, *work_left - steps * PM_UNW_COST_OPERATION);
-	if (rc == -EDQUOT)
-		return rc;
+	if (ret == -EDQUOT)
+		return ret;
 	/* For calls injected on aarch64, the interrupted function's return address is
 	 * below it. */
-	if (rc < 0 || (is_go_injected_call(name) && arch->ra_is_link) ||
+	if (ret < 0 || (is_go_injected_call(name) && arch->ra_is_link) ||
 	    !make_rule_of_frame_bytes(arch, bytes, rule))
 		return 0;
 	rule->signal = is_go_injected_call(name);

@@ -311,9 +311,9 @@ static bool lane_enter_any_frame(struct pm_unwinder *unwinder, struct lane *lane
 	hot->sp = regs->value[PM_UNW_X86_64_RSP];
 	hot->fp = regs->value[PM_UNW_X86_64_RBP];
 	hot->fp_saved = false;
-	lane->places = (regs->known & needed) == needed && lane->job->stack.len >= 8
-			       ? lane->job->stack.len - 7
-			       : 0;
+	lane->places = 0;
+	if ((regs->known & needed) == needed && lane->job->stack.len >= 8)
+		lane->places = lane->job->stack.len - 7;
 	hot->places = lane->places;
 	lane->base = (size_t)(hot->next - lane->job->frames);
 	lookup = lane->state.first || lane->state.interrupted ? pc : pc - 1;
@@ -354,9 +354,9 @@ static bool lane_step_whole(struct pm_unwinder *unwinder, struct lane *lane, boo
 		      : pm_unw_step_without_cfi(state, &how, &stop))) {
 		if (state->uncalled)
 			hot->next[-1].lookup = frame->pc;
-		return lane_end(lane, !state->map && stop == PM_UNW_STOP_NO_CFI
-					      ? PM_UNW_STOP_NO_MODULE
-					      : stop);
+		if (!state->map && stop == PM_UNW_STOP_NO_CFI)
+			stop = PM_UNW_STOP_NO_MODULE;
+		return lane_end(lane, stop);
 	}
 	if (!pm_unw_progressed(state, hot->sp, frame->pc, was_interrupted))
 		return lane_end(lane, PM_UNW_STOP_NO_PROGRESS);

@@ -25,7 +25,7 @@ struct head {
 	uint32_t phnum, shnum, names;
 };
 
-static bool read_elf_head(int fd, struct head *ret)
+static bool read_elf_head(int fd, struct head *out)
 {
 	union {
 		unsigned char ident[EI_NIDENT];
@@ -37,32 +37,32 @@ static bool read_elf_head(int fd, struct head *ret)
 	    header.ident[EI_DATA] != ELFDATA2LSB)
 		return false;
 	if (header.ident[EI_CLASS] == ELFCLASS32) {
-		*ret = (struct head){ true, header.h32.e_shoff, header.h32.e_phnum,
+		*out = (struct head){ true, header.h32.e_shoff, header.h32.e_phnum,
 				      header.h32.e_shnum, header.h32.e_shstrndx };
 		return true;
 	}
 	if (!pm_unw_read_fully(fd, &header.h64, sizeof(header.h64), 0))
 		return false;
-	*ret = (struct head){ false, header.h64.e_shoff, header.h64.e_phnum,
+	*out = (struct head){ false, header.h64.e_shoff, header.h64.e_phnum,
 			      header.h64.e_shnum, header.h64.e_shstrndx };
 	return true;
 }
 
-/* If the file does not have it, libelf will not find it either, and @ret is all zeros. */
+/* If the file does not have it, libelf will not find it either, and @out is all zeros. */
 static void read_section_header_at(int fd, const struct head *head, uint64_t index,
-				   Elf64_Shdr *ret)
+				   Elf64_Shdr *out)
 {
 	Elf32_Shdr small;
 
-	*ret = (Elf64_Shdr){ 0 };
+	*out = (Elf64_Shdr){ 0 };
 	if (!head->is_32) {
-		if (!pm_unw_read_fully(fd, ret, sizeof(*ret),
-				       head->shoff + index * sizeof(*ret)))
-			*ret = (Elf64_Shdr){ 0 };
+		if (!pm_unw_read_fully(fd, out, sizeof(*out),
+				       head->shoff + index * sizeof(*out)))
+			*out = (Elf64_Shdr){ 0 };
 	} else if (pm_unw_read_fully(fd, &small, sizeof(small),
 				     head->shoff + index * sizeof(small))) {
-		ret->sh_size = small.sh_size;
-		ret->sh_link = small.sh_link;
+		out->sh_size = small.sh_size;
+		out->sh_link = small.sh_link;
 	}
 }
 
@@ -160,7 +160,7 @@ static void module_use_header_table(struct pm_unw_module *module)
 	const uint8_t *bytes;
 	size_t head;
 
-	head = hdr->len < 64 ? hdr->len : 64;
+	head = PM_MIN(hdr->len, 64);
 	bytes = pm_unw_region_need(hdr, 0, head);
 	if (head < 4 || !bytes || bytes[0] != 1 || bytes[1] == OMIT)
 		return;
@@ -233,7 +233,7 @@ static int module_read_elf(struct pm_unw_module *module, Elf *elf, struct pm_err
 	GElf_Phdr eh_hdr = { .p_type = PT_NULL };
 	GElf_Ehdr ehdr;
 	unsigned int arch;
-	int rc;
+	int ret;
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr))
 		return pm_error_set(err, -ENOEXEC, "not an ELF file");
@@ -245,9 +245,9 @@ static int module_read_elf(struct pm_unw_module *module, Elf *elf, struct pm_err
 		return pm_error_set(err, -ENOEXEC, "an ELF file of another machine");
 	module->arch = (enum pm_unw_arch)arch;
 	module->entry = ehdr.e_entry;
-	rc = module_read_loads(module, elf, &eh_hdr);
-	if (rc < 0)
-		return pm_error_set(err, rc, "out of memory");
+	ret = module_read_loads(module, elf, &eh_hdr);
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
 	module_find_svma_low(module);
 	module_read_sections(module, elf);
 	if (eh_hdr.p_type == PT_GNU_EH_FRAME) {
@@ -289,11 +289,11 @@ static void cleanup_module(struct pm_unw_module **module)
 	pm_unw_module_free(*module);
 }
 
-int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
+int pm_unw_module_open(struct pm_unw_module **out, int fd, struct pm_error *err)
 {
 	PM_CLEANUP(cleanup_module) struct pm_unw_module *module = module_new();
 	PM_CLEANUP(cleanup_elf) Elf *elf = NULL;
-	int rc;
+	int ret;
 
 	if (!module)
 		return pm_error_no_memory(err);
@@ -307,22 +307,22 @@ int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err)
 	elf = elf_begin(module->fd, ELF_C_READ, NULL);
 	if (!elf)
 		return pm_error_set(err, -ENOEXEC, "not an ELF file");
-	rc = module_read_elf(module, elf, err);
-	if (rc == 0)
-		*ret = PM_TAKE_PTR(module);
-	return rc;
+	ret = module_read_elf(module, elf, err);
+	if (ret == 0)
+		*out = PM_TAKE_PTR(module);
+	return ret;
 }
 
 static int copy_part_to_region(struct pm_unw_region *region,
 			       const struct pm_unw_part *part)
 {
-	return part->len == 0 || pm_unw_region_copy(region, part->svma, part->data,
-						    part->len)
-		       ? 0
-		       : -ENOMEM;
+	if (part->len == 0 ||
+	    pm_unw_region_copy(region, part->svma, part->data, part->len))
+		return 0;
+	return -ENOMEM;
 }
 
-int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
+int pm_unw_module_from_parts(struct pm_unw_module **out, const struct pm_unw_parts *parts,
 			     struct pm_error *err)
 {
 	PM_CLEANUP(cleanup_module) struct pm_unw_module *module = module_new();
@@ -338,7 +338,9 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 		return pm_error_set(err, -ENOMEM, "more code than is kept in memory");
 	module->arch = parts->arch;
 	module->entry = parts->entry;
-	module->page_bytes = parts->page_bytes ? parts->page_bytes : 4096;
+	module->page_bytes = 4096;
+	if (parts->page_bytes)
+		module->page_bytes = parts->page_bytes;
 	for (size_t i = 0; i < parts->loads_len; i++)
 		if (pm_vec_push(&module->loads,
 				(struct pm_unw_load){
@@ -350,16 +352,16 @@ int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_par
 	module_find_svma_low(module);
 	if (module->eh_frame_hdr.len > 0)
 		module_use_header_table(module);
-	*ret = PM_TAKE_PTR(module);
+	*out = PM_TAKE_PTR(module);
 	return 0;
 }
 
-int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
+int pm_unw_module_from_memory(struct pm_unw_module **out, const void *image, size_t len,
 			      struct pm_error *err)
 {
 	PM_CLEANUP(cleanup_module) struct pm_unw_module *module = module_new();
 	PM_CLEANUP(cleanup_elf) Elf *elf = NULL;
-	int rc;
+	int ret;
 
 	if (!module || !(module->image = malloc(len ? len : 1)))
 		return pm_error_no_memory(err);
@@ -369,10 +371,10 @@ int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, siz
 	elf = elf_memory((char *)module->image, len);
 	if (!elf)
 		return pm_error_set(err, -ENOEXEC, "not an ELF image");
-	rc = module_read_elf(module, elf, err);
-	if (rc == 0)
-		*ret = PM_TAKE_PTR(module);
-	return rc;
+	ret = module_read_elf(module, elf, err);
+	if (ret == 0)
+		*out = PM_TAKE_PTR(module);
+	return ret;
 }
 
 void pm_unw_module_close(struct pm_unw_module *module)
@@ -399,10 +401,10 @@ int pm_unw_module_reopen(struct pm_unw_module *module, int fd, struct pm_error *
 {
 	PM_CLEANUP(cleanup_module) struct pm_unw_module *fresh = NULL;
 	struct pm_unw_module closed = *module;
-	int rc = pm_unw_module_open(&fresh, fd, err);
+	int ret = pm_unw_module_open(&fresh, fd, err);
 
-	if (rc < 0)
-		return rc;
+	if (ret < 0)
+		return ret;
 	*module = *fresh;
 	module->helper = closed.helper;
 	module->open_debug = closed.open_debug;
@@ -423,7 +425,7 @@ void pm_unw_module_free(struct pm_unw_module *module)
 }
 
 int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint64_t pgoff,
-		       uint64_t *ret)
+		       uint64_t *out)
 {
 	const struct pm_unw_load *found = NULL;
 
@@ -442,7 +444,7 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 	}
 	if (!found)
 		return -ENOENT;
-	*ret = start - pgoff + found->offset - found->vaddr;
+	*out = start - pgoff + found->offset - found->vaddr;
 	return 0;
 }
 
@@ -457,13 +459,13 @@ struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *modu
 		if (!load->executable ||
 		    __builtin_add_overflow(load->vaddr, load->filesz, &end))
 			continue;
-		ret.start = load->vaddr < ret.start ? load->vaddr : ret.start;
-		ret.end = end > ret.end ? end : ret.end;
+		ret.start = PM_MIN(load->vaddr, ret.start);
+		ret.end = PM_MAX(end, ret.end);
 	}
 	return ret;
 }
 
-bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
+bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *out,
 			size_t len)
 {
 	struct pm_unw_load *load = find_load_of_svma(module, svma);
@@ -471,14 +473,14 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 	const uint8_t *bytes;
 
 	if (module->code.len > 0)
-		return pm_unw_code_read(module, svma, ret, len);
+		return pm_unw_code_read(module, svma, out, len);
 	if (!load || load->filesz - skip < len)
 		return false;
 	offset = load->offset + skip;
 	if (module->image) {
 		if (offset > module->image_len || len > module->image_len - offset)
 			return false;
-		memcpy(ret, module->image + offset, len);
+		memcpy(out, module->image + offset, len);
 		return true;
 	}
 	if (!load->opened) {
@@ -488,13 +490,13 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
 	}
 	bytes = pm_unw_region_need(&load->region, skip, len);
 	if (bytes) {
-		memcpy(ret, bytes, len);
+		memcpy(out, bytes, len);
 		return true;
 	}
 	/* The segment is too large to keep, or the file is shorter than the header says:
 	 * read only the requested bytes. */
 	pm_unw_region_release(&load->region);
-	return pm_unw_read_fully(module->fd, ret, len, offset);
+	return pm_unw_read_fully(module->fd, out, len, offset);
 }
 
 bool pm_unw_module_has_go_callers(const struct pm_unw_module *module)

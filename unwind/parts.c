@@ -34,7 +34,7 @@ static int compare_parts_by_svma(const void *a, const void *b)
 {
 	const struct pm_unw_part *x = a, *y = b;
 
-	return (x->svma > y->svma) - (x->svma < y->svma);
+	return PM_COMPARE(x->svma, y->svma);
 }
 
 /*
@@ -92,7 +92,7 @@ int pm_unw_code_add(struct pm_unw_module *module, const struct pm_unw_part *part
 	return 0;
 }
 
-bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *out,
 		      size_t len)
 {
 	size_t low = 0, high = module->code.len;
@@ -111,7 +111,7 @@ bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *r
 	part = &module->code.data[low - 1];
 	if (svma - part->svma > part->len || len > part->len - (svma - part->svma))
 		return false;
-	memcpy(ret, (const uint8_t *)part->data + (svma - part->svma), len);
+	memcpy(out, (const uint8_t *)part->data + (svma - part->svma), len);
 	return true;
 }
 
@@ -129,7 +129,7 @@ static struct pm_unw_part make_part_of_region(struct pm_unw_region *region, size
 	return (struct pm_unw_part){ region->svma, data, data ? len : 0 };
 }
 
-int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
+int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *out)
 {
 	struct pm_unw_part_load *loads = calloc(module->loads.len + 1, sizeof(*loads));
 	const struct pm_unw_helper *helper = module->helper;
@@ -149,7 +149,7 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret)
 	module->helper = NULL;
 	pm_unw_module_fill_gap(module);
 	module->helper = helper;
-	*ret = (struct pm_unw_parts){
+	*out = (struct pm_unw_parts){
 		.arch = module->arch,
 		.entry = module->entry,
 		.page_bytes = module->page_bytes,

@@ -66,9 +66,9 @@ extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip
 					      unw_dyn_info_t *di, unw_proc_info_t *pi,
 					      int need_unwind_info, void *arg);
 
-static bool read_bytes_of_task(pid_t tid, uint64_t address, void *ret, size_t len)
+static bool read_bytes_of_task(pid_t tid, uint64_t address, void *out, size_t len)
 {
-	struct iovec local = { ret, len }, remote = { (void *)(uintptr_t)address, len };
+	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)address, len };
 
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
 }
@@ -79,7 +79,7 @@ struct mapped {
 	uint64_t start, offset, header;
 };
 
-static bool find_mapping_around(pid_t tid, uint64_t address, struct mapped *ret)
+static bool find_mapping_around(pid_t tid, uint64_t address, struct mapped *out)
 {
 	char path[64], line[512];
 	PM_AUTO_FCLOSE FILE *maps = NULL;
@@ -99,7 +99,7 @@ static bool find_mapping_around(pid_t tid, uint64_t address, struct mapped *ret)
 		}
 		if (address < start || address >= end)
 			continue;
-		*ret = (struct mapped){ start, offset, header };
+		*out = (struct mapped){ start, offset, header };
 		return inode != 0 && inode == of;
 	}
 	return false;
@@ -119,21 +119,21 @@ static bool is_segment_around(const Elf64_Phdr *segment, const struct mapped *ma
 }
 
 /* Returns the number of segments; 0: they cannot be read. */
-static size_t read_segments_of_task(pid_t tid, uint64_t header, Elf64_Phdr *ret)
+static size_t read_segments_of_task(pid_t tid, uint64_t header, Elf64_Phdr *out)
 {
 	Elf64_Ehdr elf;
 
 	if (!read_bytes_of_task(tid, header, &elf, sizeof(elf)) ||
 	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_phentsize != sizeof(*ret) ||
+	    elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_phentsize != sizeof(*out) ||
 	    elf.e_phnum > SEGMENTS_MAX ||
-	    !read_bytes_of_task(tid, header + elf.e_phoff, ret,
-				elf.e_phnum * sizeof(*ret)))
+	    !read_bytes_of_task(tid, header + elf.e_phoff, out,
+				elf.e_phnum * sizeof(*out)))
 		return 0;
 	return elf.e_phnum;
 }
 
-static bool read_unwind_table(pid_t tid, uint64_t address, struct table *ret)
+static bool read_unwind_table(pid_t tid, uint64_t address, struct table *out)
 {
 	struct {
 		uint8_t version, ptr, count, table;
@@ -144,10 +144,10 @@ static bool read_unwind_table(pid_t tid, uint64_t address, struct table *ret)
 	struct mapped mapped;
 	Elf64_Phdr segments[SEGMENTS_MAX];
 	uint64_t bias = 0;
-	size_t len = find_mapping_around(tid, address, &mapped)
-			     ? read_segments_of_task(tid, mapped.header, segments)
-			     : 0;
+	size_t len = 0;
 
+	if (find_mapping_around(tid, address, &mapped))
+		len = read_segments_of_task(tid, mapped.header, segments);
 	for (size_t i = 0; i < len; i++) {
 		if (is_segment_around(&segments[i], &mapped, address, &bias)) {
 			found.start = bias + segments[i].p_vaddr;
@@ -164,7 +164,7 @@ static bool read_unwind_table(pid_t tid, uint64_t address, struct table *ret)
 	    hdr.count != COUNT_UDATA4 || hdr.table != TABLE_DATAREL_SDATA4)
 		return false;
 	found.count = hdr.entries;
-	*ret = found;
+	*out = found;
 	return true;
 }
 
@@ -173,7 +173,7 @@ static bool read_unwind_table(pid_t tid, uint64_t address, struct table *ret)
  * by lld it does not; libunwind then finds no CFI, or that of another function. If there
  * is a table, this function passes its address to libunwind.
  */
-static int find_unwind_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret,
+static int find_unwind_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *out,
 				 int need, void *arg)
 {
 	struct ptrace_session *session = arg;
@@ -182,14 +182,14 @@ static int find_unwind_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_in
 
 	if ((ip < table->start || ip >= table->end) &&
 	    !read_unwind_table(session->tid, ip, table))
-		return _UPT_find_proc_info(as, ip, ret, need, session->upt);
+		return _UPT_find_proc_info(as, ip, out, need, session->upt);
 	info.start_ip = table->start;
 	info.end_ip = table->end;
 	info.u.rti.segbase = table->hdr;
 	info.u.rti.table_data = table->hdr + HDR_BYTES;
 	info.u.rti.table_len =
 		(uint64_t)table->count * TABLE_ENTRY_BYTES / sizeof(unw_word_t);
-	return UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret, need, arg);
+	return UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, out, need, arg);
 }
 
 /* ---- the rest, by libunwind itself --------------------------------------------------------- */
@@ -204,27 +204,27 @@ static void put_unwind_proc_info(unw_addr_space_t as, unw_proc_info_t *info, voi
 	_UPT_put_unwind_info(as, info, upt_of_session(arg));
 }
 
-static int get_dyn_info_list(unw_addr_space_t as, unw_word_t *ret, void *arg)
+static int get_dyn_info_list(unw_addr_space_t as, unw_word_t *out, void *arg)
 {
-	return _UPT_get_dyn_info_list_addr(as, ret, upt_of_session(arg));
+	return _UPT_get_dyn_info_list_addr(as, out, upt_of_session(arg));
 }
 
 /* False: only ptrace(2) can read it, or it cannot be read at all. */
 static bool session_read_word(struct ptrace_session *session, uint64_t at,
-			      unw_word_t *ret)
+			      unw_word_t *out)
 {
 	uint64_t in = at % BLOCK_BYTES;
 	struct block *block = &session->blocks[at / BLOCK_BYTES % BLOCKS];
 
-	if (in > BLOCK_BYTES - sizeof(*ret))
+	if (in > BLOCK_BYTES - sizeof(*out))
 		return false;
 	if (!block->known || block->at != at - in) {
-		block->at = at - in;
+		block->at -= in;
 		block->known = read_bytes_of_task(session->tid, block->at, block->bytes,
 						  sizeof(block->bytes));
 	}
 	if (block->known)
-		memcpy(ret, block->bytes + in, sizeof(*ret));
+		memcpy(out, block->bytes + in, sizeof(*out));
 	return block->known;
 }
 
@@ -273,10 +273,10 @@ static int check_task_stopped(pid_t tid, struct pm_error *err)
 
 static int set_libunwind_error(struct pm_error *err, int unw, pid_t tid, const char *what)
 {
-	int code = unw == -UNW_ENOMEM ? -ENOMEM : -EIO;
+	int ret = unw == -UNW_ENOMEM ? -ENOMEM : -EIO;
 
-	return pm_error_set(err, code, "libunwind cannot %s thread %d: %s", what,
-			    (int)tid, unw_strerror(unw));
+	return pm_error_set(err, ret, "libunwind cannot %s thread %d: %s", what, (int)tid,
+			    unw_strerror(unw));
 }
 
 static int ptrace_session_start(struct ptrace_session *session, unw_cursor_t *cursor,
@@ -303,14 +303,14 @@ ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_erro
 	unw_word_t last_pc = 0;
 	unw_word_t last_sp = 0;
 	size_t len = 0;
-	int rc;
+	int ret;
 
-	rc = check_task_stopped(tid, err);
-	if (rc < 0)
-		return rc;
-	rc = ptrace_session_start(&session, &cursor, tid, err);
-	if (rc < 0)
-		return rc;
+	ret = check_task_stopped(tid, err);
+	if (ret < 0)
+		return ret;
+	ret = ptrace_session_start(&session, &cursor, tid, err);
+	if (ret < 0)
+		return ret;
 	while (len < max) {
 		unw_word_t pc;
 		unw_word_t sp;

@@ -59,7 +59,7 @@ bool pm_unw_read_fully(int fd, void *to, size_t len, uint64_t offset)
 static bool region_read_piece(struct pm_unw_region *region, size_t piece)
 {
 	size_t from = piece * PIECE_BYTES;
-	size_t len = region->len - from < PIECE_BYTES ? region->len - from : PIECE_BYTES;
+	size_t len = PM_MIN(region->len - from, PIECE_BYTES);
 
 	if (region->missing[piece / 64] >> piece % 64 & 1 ||
 	    region->budget + len > REGION_RESIDENT_BYTES_MAX || !pm_unw_budget_take(len))

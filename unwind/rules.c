@@ -12,20 +12,20 @@ enum {
 };
 
 static bool find_plain_slot(const struct pm_unw_arch_info *arch,
-			    const struct pm_unw_reg_rule *rule, int16_t *ret)
+			    const struct pm_unw_reg_rule *rule, int16_t *out)
 {
 	int64_t slot = rule->value / arch->word_bytes;
 
 	if (rule->kind != PM_UNW_RULE_OFFSET || rule->value % arch->word_bytes != 0 ||
 	    slot < INT16_MIN || slot > INT16_MAX)
 		return false;
-	*ret = (int16_t)slot;
+	*out = (int16_t)slot;
 	return true;
 }
 
-/* Whether a rule can hold all of @row; @ret is then that rule. */
+/* Whether a rule can hold all of @row; @out is then that rule. */
 static bool reduce_row_to_rule(const struct pm_unw_arch_info *arch,
-			       const struct pm_unw_row *row, struct pm_unw_rule *ret)
+			       const struct pm_unw_row *row, struct pm_unw_rule *out)
 {
 	struct pm_unw_rule rule;
 	uint64_t handled = 0;
@@ -53,7 +53,7 @@ static bool reduce_row_to_rule(const struct pm_unw_arch_info *arch,
 		if (!(handled >> i & 1) && row->regs[i].kind != PM_UNW_RULE_UNSPECIFIED &&
 		    (row->regs[i].kind != PM_UNW_RULE_UNDEFINED || i == arch->sp))
 			return false;
-	*ret = rule;
+	*out = rule;
 	return true;
 }
 
@@ -69,45 +69,45 @@ static bool is_row_equal(const void *table, uint32_t id, const void *key)
 		      sizeof(struct pm_unw_row)) == 0;
 }
 
-/* Finds the entry that equals @key in a table of @len entries. Sets @ret to @len if the
+/* Finds the entry that equals @key in a table of @len entries. Sets @out to @len if the
  * caller has to append @key. */
 static bool intern_entry(struct pm_index *index, pm_index_equal_fn equal,
 			 const void *table, size_t len, const void *key, size_t key_bytes,
-			 uint32_t *ret)
+			 uint32_t *out)
 {
 	uint64_t hash = pm_hash_bytes(key, key_bytes);
 
-	*ret = pm_index_find(index, hash, equal, table, key);
-	if (*ret != PM_INDEX_NONE)
+	*out = pm_index_find(index, hash, equal, table, key);
+	if (*out != PM_INDEX_NONE)
 		return true;
-	*ret = (uint32_t)len;
-	return pm_index_add(index, hash, *ret) == 0;
+	*out = (uint32_t)len;
+	return pm_index_add(index, hash, *out) == 0;
 }
 
 static bool intern_rule(struct pm_unwinder *unwinder, const struct pm_unw_rule *rule,
-			uint32_t *ret)
+			uint32_t *out)
 {
 	size_t len = unwinder->rules.len;
 
 	if (pm_vec_reserve(&unwinder->rules, len + 1) != 0 ||
 	    !intern_entry(&unwinder->rules_index, is_rule_equal, unwinder->rules.data,
-			  len, rule, sizeof(*rule), ret))
+			  len, rule, sizeof(*rule), out))
 		return false;
-	if (*ret == len)
+	if (*out == len)
 		memcpy(&unwinder->rules.data[unwinder->rules.len++], rule, sizeof(*rule));
 	return true;
 }
 
 static bool intern_row(struct pm_unwinder *unwinder, const struct pm_unw_row *row,
-		       uint32_t *ret)
+		       uint32_t *out)
 {
 	size_t len = unwinder->rows.len;
 
 	if (pm_vec_reserve(&unwinder->rows, len + 1) != 0 ||
 	    !intern_entry(&unwinder->rows_index, is_row_equal, unwinder->rows.data, len,
-			  row, sizeof(*row), ret))
+			  row, sizeof(*row), out))
 		return false;
-	if (*ret == len)
+	if (*out == len)
 		memcpy(&unwinder->rows.data[unwinder->rows.len++], row, sizeof(*row));
 	return true;
 }
@@ -157,88 +157,95 @@ static uint32_t make_quick_rule(const struct pm_unw_rule *rule)
 
 static bool keep_rule_in_slot(struct pm_unwinder *unwinder,
 			      const struct pm_unw_module *module,
-			      const struct pm_unw_rule *rule, struct pm_unw_lookup *ret)
+			      const struct pm_unw_rule *rule, struct pm_unw_lookup *out)
 {
-	if (!intern_rule(unwinder, rule, &ret->index))
+	if (!intern_rule(unwinder, rule, &out->index))
 		return false;
-	ret->found = PM_UNW_FOUND_RULE;
-	if (module->arch == PM_UNW_X86_64 && !ret->is_last)
-		ret->quick = make_quick_rule(rule);
+	out->found = PM_UNW_FOUND_RULE;
+	if (module->arch == PM_UNW_X86_64 && !out->is_last)
+		out->quick = make_quick_rule(rule);
 	return true;
 }
 
 static void set_no_cfi_reason(struct pm_unw_module *module, uint64_t svma,
-			      struct pm_unw_lookup *ret)
+			      struct pm_unw_lookup *out)
 {
-	ret->found = PM_UNW_FOUND_NO_CFI;
-	ret->index = pm_unw_is_near_trampoline(module, svma) ? 0 : PM_UNW_OFF_TRAMPOLINE;
+	out->found = PM_UNW_FOUND_NO_CFI;
+	if (pm_unw_is_near_trampoline(module, svma))
+		out->index = 0;
+	else
+		out->index = PM_UNW_OFF_TRAMPOLINE;
 }
 
 /* Decodes by Go's table. Returns 0; -ENOENT: the table has no row for @svma; other
  * errors: unknown for now. */
 static int decode_go_row(struct pm_unwinder *unwinder, struct pm_unw_module *module,
-			 uint64_t svma, struct pm_unw_lookup *ret)
+			 uint64_t svma, struct pm_unw_lookup *out)
 {
 	struct pm_unw_rule rule;
-	int rc = pm_unw_go_decode(module, svma, unwinder->work_left, &ret->found, &rule);
+	int ret = pm_unw_go_decode(module, svma, unwinder->work_left, &out->found, &rule);
 
-	if (rc == 0 && ret->found == PM_UNW_FOUND_RULE &&
-	    !keep_rule_in_slot(unwinder, module, &rule, ret))
+	if (ret == 0 && out->found == PM_UNW_FOUND_RULE &&
+	    !keep_rule_in_slot(unwinder, module, &rule, out))
 		return -ENOMEM;
-	if (rc == 0 && ret->found == PM_UNW_FOUND_NO_CFI)
-		set_no_cfi_reason(module, svma, ret);
-	return rc;
+	if (ret == 0 && out->found == PM_UNW_FOUND_NO_CFI)
+		set_no_cfi_reason(module, svma, out);
+	return ret;
 }
 
 /* False: unknown for now, because memory or the chain's work has run out. */
 static bool decode_lookup(struct pm_unwinder *unwinder, struct pm_unw_module *module,
-			  uint64_t svma, struct pm_unw_lookup *ret)
+			  uint64_t svma, struct pm_unw_lookup *out)
 {
 	const struct pm_unw_arch_info *arch = &pm_unw_arch_infos[module->arch];
 	struct pm_unw_fde fde;
 	struct pm_unw_row row;
 	struct pm_unw_rule rule;
-	int rc;
+	int ret;
 
-	*ret = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
+	*out = (struct pm_unw_lookup){ .found = PM_UNW_FOUND_BAD_CFI };
 	pm_unw_take_work(unwinder->work_left, PM_UNW_COST_LOOKUP);
-	rc = decode_go_row(unwinder, module, svma, ret);
-	if (rc == -EINPROGRESS)
-		ret->found = PM_UNW_FOUND_PENDING;
-	if (rc != -ENOENT)
-		return rc == 0 || rc == -EINPROGRESS;
-	rc = pm_unw_fde_find(module, svma, &fde);
-	if (rc == -EINPROGRESS || rc == -EFBIG) {
-		ret->found = rc == -EFBIG ? PM_UNW_FOUND_TOO_LARGE : PM_UNW_FOUND_PENDING;
+	ret = decode_go_row(unwinder, module, svma, out);
+	if (ret == -EINPROGRESS)
+		out->found = PM_UNW_FOUND_PENDING;
+	if (ret != -ENOENT)
+		return ret == 0 || ret == -EINPROGRESS;
+	ret = pm_unw_fde_find(module, svma, &fde);
+	if (ret == -EINPROGRESS || ret == -EFBIG) {
+		if (ret == -EFBIG)
+			out->found = PM_UNW_FOUND_TOO_LARGE;
+		else
+			out->found = PM_UNW_FOUND_PENDING;
 		return true;
 	}
 	/* The search for an FDE may have found Go's table. */
-	if (rc == -ENOENT && module->go) {
-		rc = decode_go_row(unwinder, module, svma, ret);
-		if (rc != -ENOENT)
-			return rc == 0;
+	if (ret == -ENOENT && module->go) {
+		ret = decode_go_row(unwinder, module, svma, out);
+		if (ret != -ENOENT)
+			return ret == 0;
 	}
-	if (rc == -ENOENT) {
-		set_no_cfi_reason(module, svma, ret);
+	if (ret == -ENOENT) {
+		set_no_cfi_reason(module, svma, out);
 		return true;
 	}
-	if (rc == 0)
-		rc = pm_unw_cfi_row_within(&fde, svma, unwinder->work_left, &row);
-	if (rc == 0)
-		rc = pm_unw_row_count_pair(module, &fde, svma, unwinder->work_left, &row);
-	if (rc != 0)
-		return rc == -EBADMSG;
+	if (ret == 0)
+		ret = pm_unw_cfi_row_within(&fde, svma, unwinder->work_left, &row);
+	if (ret == 0)
+		ret = pm_unw_row_count_pair(module, &fde, svma, unwinder->work_left,
+					    &row);
+	if (ret != 0)
+		return ret == -EBADMSG;
 	pm_unw_row_keep_popped(arch, &row);
-	ret->is_last = fde.end == svma + 1 && !pm_unw_ends_with_call(module, svma);
+	out->is_last = fde.end == svma + 1 && !pm_unw_ends_with_call(module, svma);
 	if (row.regs[row.ra_reg].kind == PM_UNW_RULE_UNDEFINED) {
-		ret->found = PM_UNW_FOUND_ROOT;
+		out->found = PM_UNW_FOUND_ROOT;
 		return true;
 	}
 	if (reduce_row_to_rule(arch, &row, &rule))
-		return keep_rule_in_slot(unwinder, module, &rule, ret);
-	if (!intern_row(unwinder, &row, &ret->index))
+		return keep_rule_in_slot(unwinder, module, &rule, out);
+	if (!intern_row(unwinder, &row, &out->index))
 		return false;
-	ret->found = PM_UNW_FOUND_ROW;
+	out->found = PM_UNW_FOUND_ROW;
 	return true;
 }
 
@@ -272,7 +279,9 @@ static const struct pm_unw_cache_slot *find_filled_slot(
 	const struct pm_unw_cache_slot *slot =
 		pm_unw_rule_slot(unwinder, module, svma, false);
 
-	return slot && slot->found != PM_UNW_FOUND_NOT_YET ? slot : NULL;
+	if (slot && slot->found != PM_UNW_FOUND_NOT_YET)
+		return slot;
+	return NULL;
 }
 
 static struct pm_unw_lookup make_lookup_from_slot(const struct pm_unw_cache_slot *slot)
@@ -326,12 +335,13 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 {
 	const struct pm_unw_cache_slot *slot = find_filled_slot(unwinder, module, svma);
 
-	return slot ? make_lookup_from_slot(slot)
-		    : decode_and_keep_lookup(unwinder, module, svma);
+	if (slot)
+		return make_lookup_from_slot(slot);
+	return decode_and_keep_lookup(unwinder, module, svma);
 }
 
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
-				  struct pm_unw_row *ret)
+				  struct pm_unw_row *out)
 {
 	struct pm_unwinder *unwinder = state->unwinder;
 	const struct pm_unw_map *map = state->map;
@@ -348,15 +358,15 @@ enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 	else
 		slot = NULL;
 	if (kept > PM_UNW_EXIT_BY_ROW) {
-		*ret = unwinder->rows.data[kept - 1 - PM_UNW_EXIT_BY_ROW];
+		*out = unwinder->rows.data[kept - 1 - PM_UNW_EXIT_BY_ROW];
 		return PM_UNW_EXIT_BY_ROW;
 	}
 	if (kept > 0)
 		return (enum pm_unw_exit)(kept - 1);
 	exit = pm_unw_x86_find_exit(state->space, state->regs.value[state->arch->pc],
-				    state->work_left, ret);
+				    state->work_left, out);
 	kept = 0;
-	if (slot && (exit != PM_UNW_EXIT_BY_ROW || intern_row(unwinder, ret, &kept)))
+	if (slot && (exit != PM_UNW_EXIT_BY_ROW || intern_row(unwinder, out, &kept)))
 		slot->index |= (1 + exit + kept) << PM_UNW_EXIT_SHIFT & 0x1ffffff;
 	return exit;
 }

@@ -146,8 +146,9 @@ static bool is_start_context(const struct pm_unw_frame *frame)
 
 enum pm_unw_stop pm_unw_stop_outside(const struct pm_unw_frame *frame, uint64_t pc)
 {
-	return pm_unw_is_end_mark(pc) || is_start_context(frame) ? PM_UNW_STOP_ROOT
-								 : PM_UNW_STOP_NO_MODULE;
+	if (pm_unw_is_end_mark(pc) || is_start_context(frame))
+		return PM_UNW_STOP_ROOT;
+	return PM_UNW_STOP_NO_MODULE;
 }
 
 bool pm_unw_is_uncalled(const struct pm_unw_state *state)
@@ -208,7 +209,7 @@ bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop)
 	const struct pm_unw_arch_info *arch = state->arch;
 	const struct pm_unw_map *map = state->map;
 	struct pm_unw_cache_slot *slot;
-	int rc;
+	int ret;
 
 	/* psABI 3.4.1, AAPCS64 6.2.3: a frame pointer of 0 ends the chain. If the frame
 	 * was not found by a frame pointer, the register may hold anything. */
@@ -228,9 +229,9 @@ bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop)
 		*stop = PM_UNW_STOP_ROOT;
 		return false;
 	}
-	rc = scan_for_start(state);
-	if (rc != 0)
-		return rc > 0;
+	ret = scan_for_start(state);
+	if (ret != 0)
+		return ret > 0;
 	/* Code that is called from the start of threads is rarely called from elsewhere.
 	 * The slot is looked up again, because the scan may have made others. */
 	slot = pm_unw_rule_slot(state->unwinder, map->module, state->lookup - map->bias,

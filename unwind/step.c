@@ -112,7 +112,7 @@ static bool is_reg_popped(const struct pm_unw_row *row, uint32_t reg,
 
 /* Applies the general rule of one register. False: it is not known in the caller. */
 static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
-			    const struct pm_unw_state *state, uint64_t cfa, uint64_t *ret,
+			    const struct pm_unw_state *state, uint64_t cfa, uint64_t *out,
 			    enum pm_unw_stop *stop)
 {
 	const struct pm_unw_reg_rule *rule = &row->regs[reg];
@@ -132,18 +132,18 @@ static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
 		return false;
 	case PM_UNW_RULE_OFFSET:
 		return pm_unw_stack_word(state->arch, state->stack,
-					 cfa + (uint64_t)rule->value, ret, stop);
+					 cfa + (uint64_t)rule->value, out, stop);
 	case PM_UNW_RULE_VAL_OFFSET:
-		*ret = (cfa + (uint64_t)rule->value) & state->arch->address_mask;
+		*out = (cfa + (uint64_t)rule->value) & state->arch->address_mask;
 		return true;
 	case PM_UNW_RULE_EXPRESSION:
-		if (!pm_unw_expr_eval(&input, ret, stop))
+		if (!pm_unw_expr_eval(&input, out, stop))
 			return false;
-		if (is_reg_popped(row, reg, state, cfa, *ret))
+		if (is_reg_popped(row, reg, state, cfa, *out))
 			break;
-		return pm_unw_stack_word(state->arch, state->stack, *ret, ret, stop);
+		return pm_unw_stack_word(state->arch, state->stack, *out, out, stop);
 	case PM_UNW_RULE_VAL_EXPRESSION:
-		return pm_unw_expr_eval(&input, ret, stop);
+		return pm_unw_expr_eval(&input, out, stop);
 	case PM_UNW_RULE_REGISTER:
 		if (rule->value < 0 || rule->value >= state->arch->regs)
 			return false;
@@ -151,7 +151,7 @@ static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
 		break;
 	case PM_UNW_RULE_UNSPECIFIED:
 		if (reg == state->arch->sp) {
-			*ret = cfa;
+			*out = cfa;
 			return true;
 		}
 		if (!(state->arch->callee_saved >> reg & 1) && reg != row->ra_reg)
@@ -160,7 +160,7 @@ static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
 	case PM_UNW_RULE_SAME:
 		break;
 	}
-	*ret = regs->value[from];
+	*out = regs->value[from];
 	return regs->known >> from & 1;
 }
 
@@ -173,15 +173,15 @@ static bool does_row_return_here(const struct pm_unw_row *row,
 {
 	const struct pm_unw_reg_rule *rule = &row->regs[row->ra_reg];
 
-	return rule->kind == PM_UNW_RULE_REGISTER
-		       ? rule->value == arch->pc
-		       : (rule->kind == PM_UNW_RULE_UNSPECIFIED ||
-			  rule->kind == PM_UNW_RULE_SAME) &&
-				 row->ra_reg == arch->pc;
+	if (rule->kind == PM_UNW_RULE_REGISTER)
+		return rule->value == arch->pc;
+	return (rule->kind == PM_UNW_RULE_UNSPECIFIED ||
+		rule->kind == PM_UNW_RULE_SAME) &&
+	       row->ra_reg == arch->pc;
 }
 
 static bool find_cfa_of_row(const struct pm_unw_row *row,
-			    const struct pm_unw_state *state, uint64_t *ret,
+			    const struct pm_unw_state *state, uint64_t *out,
 			    enum pm_unw_stop *stop)
 {
 	struct pm_unw_expr_input input = { .expr = row->cfa_expr,
@@ -192,9 +192,9 @@ static bool find_cfa_of_row(const struct pm_unw_row *row,
 					   .work_left = state->work_left };
 
 	if (row->cfa_is_expr)
-		return pm_unw_expr_eval(&input, ret, stop);
+		return pm_unw_expr_eval(&input, out, stop);
 	*stop = PM_UNW_STOP_NO_REGISTER;
-	*ret = (state->regs.value[row->cfa_reg] + (uint64_t)row->cfa_offset) &
+	*out = (state->regs.value[row->cfa_reg] + (uint64_t)row->cfa_offset) &
 	       state->arch->address_mask;
 	return state->regs.known >> row->cfa_reg & 1;
 }
@@ -360,7 +360,7 @@ bool pm_unw_step_by(struct pm_unwinder *unwinder, struct pm_unw_lookup found,
 	case PM_UNW_FOUND_NO_CFI:
 		break;
 	}
-	return found.index & PM_UNW_OFF_TRAMPOLINE
-		       ? pm_unw_step_off_trampoline(state, how, stop)
-		       : pm_unw_step_without_cfi(state, how, stop);
+	if (found.index & PM_UNW_OFF_TRAMPOLINE)
+		return pm_unw_step_off_trampoline(state, how, stop);
+	return pm_unw_step_without_cfi(state, how, stop);
 }

@@ -20,7 +20,7 @@ bool pm_unw_may_now(const struct pm_unw_module *module, uint64_t bytes)
 {
 	return !module->helper || module->fd < 0 ||
 	       module->helper->may_now(module->helper->user,
-				       bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX);
+				       (size_t)PM_MIN(bytes, SIZE_MAX));
 }
 
 void pm_unw_task_unref(struct pm_unw_task *task)

@@ -232,7 +232,7 @@ uint64_t pm_unw_eh_frame_search_cost(const struct pm_unw_module *module);
 /* Keeps copies. 0 or -ENOMEM. */
 int pm_unw_code_add(struct pm_unw_module *module, const struct pm_unw_part *parts,
 		    size_t len);
-bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *ret,
+bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *out,
 		      size_t len);
 void pm_unw_code_release(struct pm_unw_module *module);
 
@@ -267,7 +267,7 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
 /* 0; -ENOENT: no FDE covers @svma; -EBADMSG: the entry is not valid; -ENOBUFS: unknown
  * for now, because regions hold too much already; -EINPROGRESS: unknown while a table is
  * made; -EFBIG: the table would be too large, and is not made. */
-int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *ret);
+int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *out);
 
 /*
  * Reads a pointer of @encoding (LSB 10.5.1) at @reader->pos; @svma is the address of
@@ -319,8 +319,8 @@ struct pm_unw_row {
  * limit).
  */
 int pm_unw_cfi_row_within(const struct pm_unw_fde *fde, uint64_t svma,
-			  uint32_t *work_left, struct pm_unw_row *ret);
-int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *ret);
+			  uint32_t *work_left, struct pm_unw_row *out);
+int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_row *out);
 
 /*
  * Compilers do not say when an epilogue pops a register. CFI then still names a slot
@@ -367,7 +367,7 @@ struct pm_unw_expr_input {
 };
 
 /* When it returns false, @stop is set. */
-bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *ret,
+bool pm_unw_expr_eval(const struct pm_unw_expr_input *input, uint64_t *out,
 		      enum pm_unw_stop *stop);
 
 /* ---- memory -------------------------------------------------------------------------- */
@@ -400,31 +400,31 @@ static inline const uint8_t *pm_unw_stack_find(const struct pm_unw_stack *stack,
 /* Reads 8 bytes of the stack. False: they are missing, and @stop says TRUNCATED or
  * BAD_MEMORY. */
 static inline bool pm_unw_stack_u64(const struct pm_unw_stack *stack, uint64_t address,
-				    uint64_t *ret, enum pm_unw_stop *stop)
+				    uint64_t *out, enum pm_unw_stop *stop)
 {
 	const uint8_t *bytes = pm_unw_stack_find(stack, address, 8, stop);
 
 	if (!bytes)
 		return false;
-	__builtin_memcpy(ret, bytes, 8);
+	__builtin_memcpy(out, bytes, 8);
 	return true;
 }
 
 /* The same for a word of the architecture; @address wraps as its addresses do. */
 static inline bool pm_unw_stack_word(const struct pm_unw_arch_info *arch,
 				     const struct pm_unw_stack *stack, uint64_t address,
-				     uint64_t *ret, enum pm_unw_stop *stop)
+				     uint64_t *out, enum pm_unw_stop *stop)
 {
 	const uint8_t *bytes;
 	uint32_t half;
 
 	if (arch->word_bytes == 8)
-		return pm_unw_stack_u64(stack, address, ret, stop);
+		return pm_unw_stack_u64(stack, address, out, stop);
 	bytes = pm_unw_stack_find(stack, address & arch->address_mask, 4, stop);
 	if (!bytes)
 		return false;
 	__builtin_memcpy(&half, bytes, 4);
-	*ret = half;
+	*out = half;
 	return true;
 }
 
@@ -441,10 +441,10 @@ enum pm_unw_exit {
 	PM_UNW_EXIT_BY_ROW,
 };
 
-/* Finds the exit of x86-64 code that was interrupted at avma @pc; sets @ret for _BY_ROW
+/* Finds the exit of x86-64 code that was interrupted at avma @pc; sets @out for _BY_ROW
  * alone. Subtracts the work from @work_left (NULL: no limit). */
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
-				      uint32_t *work_left, struct pm_unw_row *ret);
+				      uint32_t *work_left, struct pm_unw_row *out);
 
 /* ---- rules.c ------------------------------------------------------------------------- */
 
@@ -700,7 +700,7 @@ static inline bool pm_unw_map_has_cfi(const struct pm_unw_map *map, enum pm_unw_
  * of a call and the start of an instruction; each therefore has only one result.
  */
 enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
-				  struct pm_unw_row *ret);
+				  struct pm_unw_row *out);
 /* Whether the search has already run for the place of @found, and leaves it to the frame
  * pointer. */
 static inline bool pm_unw_exit_leads_to_fp(struct pm_unw_lookup found)
@@ -758,7 +758,7 @@ bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop);
 
 /* Reads all @len bytes of code at avma @address, from a module or through the space's
  * owner. False: not all can be read. */
-bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *ret,
+bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *out,
 		      size_t len);
 
 /* The ladder below CFI; as pm_unw_step(). */

@@ -64,10 +64,10 @@ void pm_unwinder_free(struct pm_unwinder *unwinder)
 	free(unwinder);
 }
 
-void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *ret)
+void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *out)
 {
-	*ret = unwinder->stats;
-	ret->table_bytes = PM_UNW_CACHE_SETS * sizeof(*unwinder->cache) +
+	*out = unwinder->stats;
+	out->table_bytes = PM_UNW_CACHE_SETS * sizeof(*unwinder->cache) +
 			   unwinder->rules.cap * sizeof(*unwinder->rules.data) +
 			   unwinder->rows.cap * sizeof(*unwinder->rows.data) +
 			   (unwinder->rules_index.cap + unwinder->rows_index.cap) *
@@ -96,7 +96,10 @@ static void enter_frame(struct pm_unw_state *state)
 	uint64_t pc = state->regs.value[state->arch->pc];
 	const struct pm_unw_map *map = state->map;
 
-	state->lookup = state->first || state->interrupted ? pc : pc - 1;
+	if (state->first || state->interrupted)
+		state->lookup = pc;
+	else
+		state->lookup = pc - 1;
 	if (!map || state->lookup - map->start >= map->end - map->start)
 		state->map = pm_unw_space_find(state->space, state->lookup);
 }

@@ -180,39 +180,39 @@ struct prefixes {
 };
 
 static void decode_modrm(struct cursor *cursor, struct prefixes bits,
-			 struct instruction *ret)
+			 struct instruction *out)
 {
 	uint8_t modrm = cursor_next_byte(cursor), rm = modrm & 7;
 
-	ret->has_modrm = true;
-	ret->mod = modrm >> 6;
-	ret->selector = modrm >> 3 & 7;
-	ret->reg = (uint8_t)(ret->selector | bits.r << 3);
-	ret->rm = (uint8_t)(rm | bits.b << 3);
-	if (ret->mod == 3)
+	out->has_modrm = true;
+	out->mod = modrm >> 6;
+	out->selector = modrm >> 3 & 7;
+	out->reg = (uint8_t)(out->selector | bits.r << 3);
+	out->rm = (uint8_t)(rm | bits.b << 3);
+	if (out->mod == 3)
 		return;
-	ret->base = ret->rm;
+	out->base = out->rm;
 	if (rm == 4) {
 		uint8_t sib = cursor_next_byte(cursor);
 
 		rm = sib & 7;
-		ret->base = (uint8_t)(rm | bits.b << 3);
-		ret->index = (uint8_t)((sib >> 3 & 7) | bits.x << 3);
-		if (ret->index == RSP)
-			ret->index = NONE;
+		out->base = (uint8_t)(rm | bits.b << 3);
+		out->index = (uint8_t)((sib >> 3 & 7) | bits.x << 3);
+		if (out->index == RSP)
+			out->index = NONE;
 	}
-	if (ret->mod == 0 && rm == 5) {
-		ret->base = NONE;
-		ret->displacement = (int32_t)cursor_next_signed(cursor, 4);
-	} else if (ret->mod != 0) {
-		ret->displacement =
-			(int32_t)cursor_next_signed(cursor, ret->mod == 1 ? 1 : 4);
+	if (out->mod == 0 && rm == 5) {
+		out->base = NONE;
+		out->displacement = (int32_t)cursor_next_signed(cursor, 4);
+	} else if (out->mod != 0) {
+		out->displacement =
+			(int32_t)cursor_next_signed(cursor, out->mod == 1 ? 1 : 4);
 	}
 }
 
 /* Decodes after the first byte of a VEX prefix. False: there is no such instruction. */
 static bool decode_vex(struct cursor *cursor, bool is_long, struct prefixes *bits,
-		       struct instruction *ret)
+		       struct instruction *out)
 {
 	uint8_t byte = cursor_next_byte(cursor), map = 1;
 
@@ -222,13 +222,13 @@ static bool decode_vex(struct cursor *cursor, bool is_long, struct prefixes *bit
 		bits->b = !(byte & 0x20);
 		map = byte & 0x1f;
 		byte = cursor_next_byte(cursor);
-		ret->wide = byte & 0x80;
+		out->wide = byte & 0x80;
 	}
-	ret->vex = true;
-	ret->vvvv = ~byte >> 3 & 15;
-	ret->repeated = (byte & 3) == 2;
-	ret->map = (enum map)map;
-	ret->opcode = cursor_next_byte(cursor);
+	out->vex = true;
+	out->vvvv = ~byte >> 3 & 15;
+	out->repeated = (byte & 3) == 2;
+	out->map = (enum map)map;
+	out->opcode = cursor_next_byte(cursor);
 	return map >= MAP_0F && map <= MAP_0F3A;
 }
 
@@ -247,69 +247,79 @@ static uint8_t immediate_form_of(const struct instruction *instruction)
 	return 0;
 }
 
-static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruction *ret)
+/* Of group 3, "test rm, immediate". */
+static unsigned int bytes_of_test_immediate(const struct instruction *in)
 {
-	bool is_branch = ret->map == MAP_0F || (ret->opcode & 0xfe) == 0xe8;
+	if (in->opcode == 0xf6)
+		return 1;
+	if (in->is_16)
+		return 2;
+	return 4;
+}
 
-	if (ret->map == MAP_ONE && ret->opcode == 0xc2)
-		ret->immediate = (uint16_t)cursor_next_signed(cursor, 2);
-	else if (ret->map == MAP_ONE && (ret->opcode & 0xf8) == 0xb8 && ret->wide)
+static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruction *out)
+{
+	bool is_branch = out->map == MAP_0F || (out->opcode & 0xfe) == 0xe8;
+
+	if (out->map == MAP_ONE && out->opcode == 0xc2)
+		out->immediate = (uint16_t)cursor_next_signed(cursor, 2);
+	else if (out->map == MAP_ONE && (out->opcode & 0xf8) == 0xb8 && out->wide)
 		cursor_next_signed(cursor, 8);
 	else if ((form & IMM8) == IMM8)
-		ret->immediate = cursor_next_signed(cursor, 1);
+		out->immediate = cursor_next_signed(cursor, 1);
 	else if ((form & IMM) == IMM)
-		ret->immediate =
-			cursor_next_signed(cursor, ret->is_16 && !is_branch ? 2 : 4);
+		out->immediate =
+			cursor_next_signed(cursor, out->is_16 && !is_branch ? 2 : 4);
 	/* test has an immediate, unlike the other instructions of its opcode */
-	else if (ret->map == MAP_ONE && (ret->opcode & 0xfe) == 0xf6 && ret->selector < 2)
-		cursor_next_signed(cursor, ret->opcode == 0xf6 ? 1 : ret->is_16 ? 2 : 4);
+	else if (out->map == MAP_ONE && (out->opcode & 0xfe) == 0xf6 && out->selector < 2)
+		cursor_next_signed(cursor, bytes_of_test_immediate(out));
 }
 
 /* False: the instruction is not known here, or not all of it can be read. */
-static bool decode_instruction(const uint8_t *code, size_t have, struct instruction *ret)
+static bool decode_instruction(const uint8_t *code, size_t have, struct instruction *out)
 {
 	struct cursor cursor = { .code = code, .have = have };
 	struct prefixes bits = { 0 };
 	uint8_t byte, form;
 
-	*ret = (struct instruction){ .base = NONE, .index = NONE };
+	*out = (struct instruction){ .base = NONE, .index = NONE };
 	for (;;) {
 		byte = cursor_next_byte(&cursor);
 		if (byte == 0x66)
-			ret->is_16 = true;
+			out->is_16 = true;
 		else if (byte == 0xf3 || byte == 0xf2)
-			ret->repeated = true;
+			out->repeated = true;
 		else if (byte != 0x2e && byte != 0x36 && byte != 0x3e && byte != 0x26 &&
 			 byte != 0x64 && byte != 0x65 && byte != 0xf0)
 			break;
 	}
 	if ((byte & 0xf0) == 0x40) {
-		ret->rex = true;
-		ret->wide = byte & 8;
+		out->rex = true;
+		out->wide = byte & 8;
 		bits = (struct prefixes){ byte & 4, byte & 2, byte & 1 };
 		byte = cursor_next_byte(&cursor);
 	}
 	if (byte == 0xc4 || byte == 0xc5) {
-		if (!decode_vex(&cursor, byte == 0xc4, &bits, ret))
+		if (!decode_vex(&cursor, byte == 0xc4, &bits, out))
 			return false;
 	} else if (byte == 0x0f) {
-		ret->map = MAP_0F;
-		ret->opcode = cursor_next_byte(&cursor);
-		if (ret->opcode == 0x38 || ret->opcode == 0x3a) {
-			ret->map = ret->opcode == 0x38 ? MAP_0F38 : MAP_0F3A;
-			ret->opcode = cursor_next_byte(&cursor);
+		out->map = MAP_0F;
+		out->opcode = cursor_next_byte(&cursor);
+		if (out->opcode == 0x38 || out->opcode == 0x3a) {
+			out->map = out->opcode == 0x38 ? MAP_0F38 : MAP_0F3A;
+			out->opcode = cursor_next_byte(&cursor);
 		}
 	} else {
-		ret->opcode = byte;
+		out->opcode = byte;
 	}
-	form = immediate_form_of(ret);
+	form = immediate_form_of(out);
 	if (!(form & KNOWN))
 		return false;
-	ret->low = (uint8_t)((ret->opcode & 7) | bits.b << 3);
+	out->low = (uint8_t)((out->opcode & 7) | bits.b << 3);
 	if ((form & MODRM) == MODRM)
-		decode_modrm(&cursor, bits, ret);
-	decode_immediate(&cursor, form, ret);
-	ret->len = (unsigned int)cursor.at;
+		decode_modrm(&cursor, bits, out);
+	decode_immediate(&cursor, form, out);
+	out->len = (unsigned int)cursor.at;
 	return !cursor.failed && cursor.at <= INSTRUCTION_MAX;
 }
 
@@ -323,7 +333,9 @@ static uint32_t bit_of_reg(uint8_t reg)
 /* Without a REX prefix, the numbers 4 to 7 are ah, ch, dh and bh. */
 static uint8_t reg_of_byte_operand(const struct instruction *in, uint8_t reg)
 {
-	return !in->rex && reg >= 4 && reg < 8 ? reg - 4 : reg;
+	if (!in->rex && reg >= 4 && reg < 8)
+		return reg - 4;
+	return reg;
 }
 
 static uint32_t rm_bit_of_instruction(const struct instruction *in, bool is_byte)
@@ -342,13 +354,23 @@ static uint32_t regs_written_by_map_one(const struct instruction *in)
 	if (op < 0x40) {
 		if (op >> 3 == 7)
 			return 0; /* cmp */
-		return (op & 7) < 2 ? rm : (op & 7) < 4 ? reg : bit_of_reg(RAX);
+		if ((op & 7) < 2)
+			return rm;
+		if ((op & 7) < 4)
+			return reg;
+		return bit_of_reg(RAX);
 	}
 	if (op == 0x63 || op == 0x69 || op == 0x6b || op == 0x8a || op == 0x8b ||
-	    op == 0x8d)
-		return op == 0x8a ? reg : bit_of_reg(in->reg);
-	if (op >= 0x80 && op <= 0x83)
-		return in->selector == 7 ? 0 : rm;
+	    op == 0x8d) {
+		if (op == 0x8a)
+			return reg;
+		return bit_of_reg(in->reg);
+	}
+	if (op >= 0x80 && op <= 0x83) {
+		if (in->selector == 7)
+			return 0;
+		return rm;
+	}
 	if (op == 0x86 || op == 0x87)
 		return reg | rm;
 	if (op == 0x88 || op == 0x89 || (op >= 0xc0 && op <= 0xc1) || op == 0xc6 ||
@@ -362,10 +384,13 @@ static uint32_t regs_written_by_map_one(const struct instruction *in)
 		return bit_of_reg(reg_of_byte_operand(in, in->low));
 	if (op >= 0xb8 && op <= 0xbf)
 		return bit_of_reg(in->low);
-	if ((op & 0xfe) == 0xf6)
-		return in->selector < 2   ? 0
-		       : in->selector < 4 ? rm
-					  : bit_of_reg(RAX) | bit_of_reg(RDX);
+	if ((op & 0xfe) == 0xf6) {
+		if (in->selector < 2)
+			return 0;
+		if (in->selector < 4)
+			return rm;
+		return bit_of_reg(RAX) | bit_of_reg(RDX);
+	}
 	if ((op & 0xfe) == 0xfe)
 		return rm;
 	if (op == 0x98 || op == 0x9f || op == 0xd7 || op == 0xdf)
@@ -375,7 +400,9 @@ static uint32_t regs_written_by_map_one(const struct instruction *in)
 	if ((op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf))
 		return bit_of_reg(RAX) | bit_of_reg(RCX) | bit_of_reg(RSI) |
 		       bit_of_reg(RDI);
-	return op >= 0xe0 && op <= 0xe3 ? bit_of_reg(RCX) : 0;
+	if (op >= 0xe0 && op <= 0xe3)
+		return bit_of_reg(RCX);
+	return 0;
 }
 
 static uint32_t regs_written_by_map_0f(const struct instruction *in)
@@ -393,15 +420,21 @@ static uint32_t regs_written_by_map_0f(const struct instruction *in)
 	    op == 0x2d || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
 	    (op >= 0xbc && op <= 0xbf) || op == 0xc5 || op == 0xd7)
 		return bit_of_reg(in->reg);
-	if (op == 0x7e)
-		return in->repeated ? 0 : rm_bit_of_instruction(in, false);
+	if (op == 0x7e) {
+		if (in->repeated)
+			return 0;
+		return rm_bit_of_instruction(in, false);
+	}
 	if (op >= 0x90 && op <= 0x9f)
 		return rm_bit_of_instruction(in, true);
 	if (op == 0xa4 || op == 0xa5 || op == 0xab || op == 0xac || op == 0xad ||
 	    op == 0xae || op == 0xb3 || op == 0xbb)
 		return rm_bit_of_instruction(in, false);
-	if (op == 0xba)
-		return in->selector == 4 ? 0 : rm_bit_of_instruction(in, false);
+	if (op == 0xba) {
+		if (in->selector == 4)
+			return 0;
+		return rm_bit_of_instruction(in, false);
+	}
 	if (op == 0xb0 || op == 0xb1)
 		return bit_of_reg(RAX) | rm_bit_of_instruction(in, op == 0xb0);
 	if (op == 0xc0 || op == 0xc1)
@@ -411,7 +444,9 @@ static uint32_t regs_written_by_map_0f(const struct instruction *in)
 	if (op == 0xc7)
 		return bit_of_reg(RAX) | bit_of_reg(RDX) |
 		       rm_bit_of_instruction(in, false);
-	return op >= 0xc8 && op <= 0xcf ? bit_of_reg(in->low) : 0;
+	if (op >= 0xc8 && op <= 0xcf)
+		return bit_of_reg(in->low);
+	return 0;
 }
 
 /* All general registers that may be written; rather too many than too few. */
@@ -433,7 +468,9 @@ static uint32_t regs_written_by_instruction(const struct instruction *in)
 			return rm_bit_of_instruction(in, false);
 		if (op >= 0x60 && op <= 0x63)
 			return bit_of_reg(RCX);
-		return op == 0xf0 ? bit_of_reg(in->reg) : 0;
+		if (op == 0xf0)
+			return bit_of_reg(in->reg);
+		return 0;
 	}
 	return 0;
 }
@@ -539,9 +576,9 @@ static bool way_move_sp(struct way *way, int64_t by)
 
 static enum outcome way_push_stack_word(struct way *way, struct value value)
 {
-	return !way->is_aligned && way_move_sp(way, -8)
-		       ? way_store_stack_word(way, way->sp, value)
-		       : OUTCOME_LOST;
+	if (!way->is_aligned && way_move_sp(way, -8))
+		return way_store_stack_word(way, way->sp, value);
+	return OUTCOME_LOST;
 }
 
 static enum outcome way_pop_reg(struct way *way, uint8_t reg)
@@ -577,13 +614,17 @@ static enum outcome way_set_sp_from_fp(struct way *way, int64_t offset)
 			way_count_from_fp(way);
 		way->sp = 0;
 		way->is_aligned = false;
-		return way_move_sp(way, offset) ? OUTCOME_ON : OUTCOME_LOST;
+		if (way_move_sp(way, offset))
+			return OUTCOME_ON;
+		return OUTCOME_LOST;
 	}
 	if (fp->kind != VALUE_PLACE)
 		return OUTCOME_LOST;
 	way->sp = 0;
 	way->is_aligned = false;
-	return way_move_sp(way, fp->offset + offset) ? OUTCOME_ON : OUTCOME_LOST;
+	if (way_move_sp(way, fp->offset + offset))
+		return OUTCOME_ON;
+	return OUTCOME_LOST;
 }
 
 /* Instructions that write the stack pointer. */
@@ -598,13 +639,16 @@ static enum outcome way_change_sp(struct way *way, const struct instruction *in)
 		way->is_aligned = true;
 		return OUTCOME_ON;
 	}
-	if ((op == 0x81 || op == 0x83) && (in->selector == 0 || in->selector == 5))
-		return way_move_sp(way,
-				   in->selector == 0 ? in->immediate : -in->immediate)
-			       ? OUTCOME_ON
-			       : OUTCOME_LOST;
-	if (op == 0x8d && in->index == NONE && in->base == RSP)
-		return way_move_sp(way, in->displacement) ? OUTCOME_ON : OUTCOME_LOST;
+	if ((op == 0x81 || op == 0x83) && (in->selector == 0 || in->selector == 5)) {
+		if (way_move_sp(way, in->selector == 0 ? in->immediate : -in->immediate))
+			return OUTCOME_ON;
+		return OUTCOME_LOST;
+	}
+	if (op == 0x8d && in->index == NONE && in->base == RSP) {
+		if (way_move_sp(way, in->displacement))
+			return OUTCOME_ON;
+		return OUTCOME_LOST;
+	}
 	if (op == 0x8d && in->index == NONE && in->base == RBP)
 		return way_set_sp_from_fp(way, in->displacement);
 	if ((op == 0x89 && in->reg == RBP) ||
@@ -684,16 +728,20 @@ static enum outcome way_follow_stack_op(struct way *way, const struct instructio
 		return way_push_stack_word(way, lost);
 	if (op == 0x9d)
 		return way_pop_reg(way, NONE);
-	if (op == 0x8f)
-		return in->selector == 0 ? way_pop_reg(way, in->mod == 3 ? in->rm : NONE)
-					 : OUTCOME_LOST;
+	if (op == 0x8f) {
+		if (in->selector != 0)
+			return OUTCOME_LOST;
+		return way_pop_reg(way, in->mod == 3 ? in->rm : NONE);
+	}
 	if (is_jump_to_continuation(in))
 		return OUTCOME_ELSEWHERE;
 	if (op == 0xff && in->selector > 1)
 		return OUTCOME_LOST; /* a call, or a jump to an unknown target */
 	if (op == 0xc9) {
 		ret = way_set_sp_from_fp(way, 0);
-		return ret == OUTCOME_ON ? way_pop_reg(way, RBP) : ret;
+		if (ret != OUTCOME_ON)
+			return ret;
+		return way_pop_reg(way, RBP);
 	}
 	return way_change_regs(way, in);
 }
@@ -795,7 +843,9 @@ static enum outcome search_follow_instruction(struct search *search, struct way 
 			return OUTCOME_LOST;
 		if (is_one_of_equal_calls(search, way, in))
 			return OUTCOME_ENDED;
-		return way_follow_call(way) ? OUTCOME_ON : OUTCOME_ENDED;
+		if (way_follow_call(way))
+			return OUTCOME_ON;
+		return OUTCOME_ENDED;
 	}
 	if (way->is_behind_call && is_padding_after_call(in))
 		return OUTCOME_ENDED;
@@ -821,12 +871,12 @@ static enum outcome search_follow_instruction(struct search *search, struct way 
 
 /* Fetches the next instruction of @way. */
 static bool search_fetch_instruction(struct search *search, const struct way *way,
-				     struct instruction *ret)
+				     struct instruction *out)
 {
 	uint64_t skip = way->pc - search->window_at;
 
 	if (skip < search->window_len &&
-	    decode_instruction(search->window + skip, search->window_len - skip, ret))
+	    decode_instruction(search->window + skip, search->window_len - skip, out))
 		return true;
 	search->window_at = way->pc;
 	/* Fewer bytes are readable at the end of the code. */
@@ -835,7 +885,7 @@ static bool search_fetch_instruction(struct search *search, const struct way *wa
 		if (pm_unw_read_code(search->space, way->pc, search->window,
 				     search->window_len))
 			break;
-	return decode_instruction(search->window, search->window_len, ret);
+	return decode_instruction(search->window, search->window_len, out);
 }
 
 /* Whether the return address is right above the word that the frame pointer points at. */
@@ -848,7 +898,7 @@ static bool is_return_above_fp(const struct way *way)
 
 /* Returns false unless the return address is a word that was on the stack when the
  * thread was interrupted. */
-static bool way_make_row(const struct way *way, int64_t popped, struct pm_unw_row *ret)
+static bool way_make_row(const struct way *way, int64_t popped, struct pm_unw_row *out)
 {
 	/* rbx, rbp, r12 to r15 in instructions and in DWARF */
 	static const uint8_t saved[][2] = { { 3, 3 },   { 5, 6 },   { 12, 12 },
@@ -863,24 +913,27 @@ static bool way_make_row(const struct way *way, int64_t popped, struct pm_unw_ro
 	/* See way_follow_call(): a return address is at an odd multiple of 8. */
 	if (way->has_called && (address.offset - way->call_sp) % STACK_ALIGNMENT == 0)
 		return false;
-	*ret = (struct pm_unw_row){ .cfa_reg = way->by_fp ? PM_UNW_X86_64_RBP
+	*out = (struct pm_unw_row){ .cfa_reg = way->by_fp ? PM_UNW_X86_64_RBP
 							  : PM_UNW_X86_64_RSP,
 				    .cfa_offset = way->sp + 8 + popped,
 				    .ra_reg = PM_UNW_X86_64_RIP };
-	ret->regs[PM_UNW_X86_64_RIP] =
+	out->regs[PM_UNW_X86_64_RIP] =
 		(struct pm_unw_reg_rule){ .kind = PM_UNW_RULE_OFFSET,
-					  .value = address.offset - ret->cfa_offset };
+					  .value = address.offset - out->cfa_offset };
 	for (size_t i = 0; i < PM_ARRAY_LEN(saved); i++) {
 		const struct value *value = &way->regs[saved[i][0]];
-		struct pm_unw_reg_rule *rule = &ret->regs[saved[i][1]];
+		struct pm_unw_reg_rule *rule = &out->regs[saved[i][1]];
 
 		if (value->kind == VALUE_OWN)
 			continue;
-		rule->kind = value->kind == VALUE_WORD    ? PM_UNW_RULE_OFFSET
-			     : value->kind == VALUE_PLACE ? PM_UNW_RULE_VAL_OFFSET
-							  : PM_UNW_RULE_UNDEFINED;
+		if (value->kind == VALUE_WORD)
+			rule->kind = PM_UNW_RULE_OFFSET;
+		else if (value->kind == VALUE_PLACE)
+			rule->kind = PM_UNW_RULE_VAL_OFFSET;
+		else
+			rule->kind = PM_UNW_RULE_UNDEFINED;
 		if (value->kind != VALUE_LOST)
-			rule->value = value->offset - ret->cfa_offset;
+			rule->value = value->offset - out->cfa_offset;
 	}
 	return true;
 }
@@ -895,19 +948,19 @@ static bool does_way_end_in_trap(const struct search *search, const struct way *
 	       ((code[0] == 0x0f && code[1] == 0x0b) || code[0] == 0xf4);
 }
 
-/* Whether both have the return address at the same place. @ret keeps the registers on
+/* Whether both have the return address at the same place. @out keeps the registers on
  * which both agree. */
-static bool do_exit_rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *other)
+static bool do_exit_rows_agree(struct pm_unw_row *out, const struct pm_unw_row *other)
 {
 	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
-	const struct pm_unw_reg_rule *own_ra = &ret->regs[PM_UNW_X86_64_RIP];
+	const struct pm_unw_reg_rule *own_ra = &out->regs[PM_UNW_X86_64_RIP];
 	const struct pm_unw_reg_rule *other_ra = &other->regs[PM_UNW_X86_64_RIP];
 
-	if (ret->cfa_reg != other->cfa_reg || ret->cfa_offset != other->cfa_offset ||
+	if (out->cfa_reg != other->cfa_reg || out->cfa_offset != other->cfa_offset ||
 	    own_ra->value != other_ra->value)
 		return false;
 	for (size_t i = 0; i < PM_ARRAY_LEN(saved); i++) {
-		struct pm_unw_reg_rule *rule = &ret->regs[saved[i]];
+		struct pm_unw_reg_rule *rule = &out->regs[saved[i]];
 
 		if (rule->kind != other->regs[saved[i]].kind ||
 		    rule->value != other->regs[saved[i]].value)
@@ -918,7 +971,7 @@ static bool do_exit_rows_agree(struct pm_unw_row *ret, const struct pm_unw_row *
 
 /* Returns the first result of a path without calls, or the result on which all paths
  * agree. */
-static enum pm_unw_exit search_find_exit(struct search *search, struct pm_unw_row *ret)
+static enum pm_unw_exit search_find_exit(struct search *search, struct pm_unw_row *out)
 {
 	unsigned int left = INSTRUCTIONS_MAX;
 	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
@@ -956,20 +1009,22 @@ static enum pm_unw_exit search_find_exit(struct search *search, struct pm_unw_ro
 		if (found != PM_UNW_EXIT_UNKNOWN && exit != found)
 			return PM_UNW_EXIT_UNKNOWN;
 		if (exit == PM_UNW_EXIT_BY_ROW && found == exit &&
-		    !do_exit_rows_agree(ret, &row))
+		    !do_exit_rows_agree(out, &row))
 			return PM_UNW_EXIT_UNKNOWN;
 		if (exit == PM_UNW_EXIT_BY_ROW && found != exit)
-			*ret = row;
+			*out = row;
 		found = exit;
 		if (!search->over_calls)
 			return found;
 	}
 	/* A path that was not followed could have disagreed. */
-	return search->cut ? PM_UNW_EXIT_UNKNOWN : found;
+	if (search->cut)
+		return PM_UNW_EXIT_UNKNOWN;
+	return found;
 }
 
 enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t pc,
-				      uint32_t *work_left, struct pm_unw_row *ret)
+				      uint32_t *work_left, struct pm_unw_row *out)
 {
 	const struct pm_unw_map *map = pm_unw_space_find(space, pc);
 	/* Functions generated at run time may pop words that their caller has pushed. */
@@ -988,7 +1043,7 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 		search.window_len = 0;
 		search.ways[0] = (struct way){ .pc = pc };
 		search.starts[0] = pc;
-		found = search_find_exit(&search, ret);
+		found = search_find_exit(&search, out);
 	}
 	return found;
 }

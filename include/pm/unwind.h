@@ -102,8 +102,8 @@ struct pm_unw_module;
  * unwind information is also created; the unwinder then uses its steps below CFI.
  * -ENOEXEC: not an ELF file of a known architecture; @err says why.
  */
-int pm_unw_module_open(struct pm_unw_module **ret, int fd, struct pm_error *err);
-int pm_unw_module_from_memory(struct pm_unw_module **ret, const void *image, size_t len,
+int pm_unw_module_open(struct pm_unw_module **out, int fd, struct pm_error *err);
+int pm_unw_module_from_memory(struct pm_unw_module **out, const void *image, size_t len,
 			      struct pm_error *err);
 
 /* Unwind information that is not in an ELF file: from a corpus, or of generated code. */
@@ -128,17 +128,17 @@ struct pm_unw_parts {
 	size_t code_len;
 };
 /* Returns 0 or -ENOMEM, also if this exceeds the limit for all modules together. */
-int pm_unw_module_from_parts(struct pm_unw_module **ret, const struct pm_unw_parts *parts,
+int pm_unw_module_from_parts(struct pm_unw_module **out, const struct pm_unw_parts *parts,
 			     struct pm_error *err);
 /*
  * The reverse: returns everything except code, which pm_unw_module_read() returns. The
  * bytes are borrowed from @module; the caller frees ret->loads. Reads all CFI of the file
  * into memory. A part whose bytes cannot be read has length 0. Returns 0 or -ENOMEM.
  */
-int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *ret);
+int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *out);
 /* Copies @len bytes of the file as they are mapped at @svma; false: the file does not
  * have them. */
-bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *ret,
+bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *out,
 			size_t len);
 void pm_unw_module_free(struct pm_unw_module *module);
 /* Closes the file and releases everything read from it; not during unwinding. The
@@ -207,7 +207,7 @@ struct pm_unw_module_tables pm_unw_module_tables(const struct pm_unw_module *mod
  * Returns 0, or -ENOENT if no PT_LOAD does.
  */
 int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint64_t pgoff,
-		       uint64_t *ret);
+		       uint64_t *out);
 
 /* ---- address spaces ------------------------------------------------------------------ */
 
@@ -224,7 +224,7 @@ struct pm_unw_map {
  * false unless all of them can be read. The unwinder calls it for code that the thread
  * has just executed.
  */
-typedef bool (*pm_unw_read_code_fn)(void *user, uint64_t address, void *ret, size_t len);
+typedef bool (*pm_unw_read_code_fn)(void *user, uint64_t address, void *out, size_t len);
 
 /* Sorted by start, without overlap. Owned by the caller. */
 struct pm_unw_space {
@@ -287,7 +287,7 @@ struct pm_unwinder;
 
 struct pm_unwinder *pm_unwinder_new(void); /* NULL: out of memory */
 void pm_unwinder_free(struct pm_unwinder *unwinder);
-void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *ret);
+void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *out);
 
 /*
  * Fills @frames (room for PM_UNW_FRAMES_MAX), leaf first, and returns their number; @stop
@@ -304,13 +304,13 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
  * The callers of a chain of @len frames that ended where Go's runtime had switched stacks
  * (PM_UNW_STOP_OTHER_STACK). @returns are the return addresses that the kernel found
  * along frame pointers for the same sample, leaf first, without the interrupted place.
- * Fills @ret, leaf first, and returns the number of callers; 0: the addresses are
+ * Fills @out, leaf first, and returns the number of callers; 0: the addresses are
  * inconsistent, or the code is not Go's. The stack pointers of the callers are unknown.
  * x86-64.
  */
 size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
 			 const uint64_t *returns, size_t returns_len,
-			 struct pm_unw_frame *ret, size_t max, bool *rooted);
+			 struct pm_unw_frame *out, size_t max, bool *rooted);
 
 /* One chain to be found. The pointers are borrowed; the results are as of pm_unwind(). */
 struct pm_unw_job {
