@@ -25,9 +25,9 @@ struct pm_count {
 };
 
 /* Returns @after - @before, member by member. -ERANGE if one would be negative (a counter
- * was closed in between); @ret is unchanged then. */
+ * was closed in between); @out is unchanged then. */
 int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
-		   struct pm_count_read *ret);
+		   struct pm_count_read *out);
 /* A counter that ran 0 of its N ns is NOT_COUNTED; one that was never enabled (none of
  * its tasks ran) is OK with 0. Saturates. Pure. */
 struct pm_count pm_count_scale(const struct pm_count_read *delta);
@@ -89,7 +89,7 @@ struct pm_counters;
  * Uncore PMUs, which belong to a socket, are counted on one CPU of each socket
  * (pm_event_spec.cpus), whatever the target is.
  */
-int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options *options,
+int pm_counters_open(struct pm_counters **out, const struct pm_counters_options *options,
 		     struct pm_error *err);
 void pm_counters_free(struct pm_counters *counters);
 const struct pm_counters_event *pm_counters_events(const struct pm_counters *counters,
@@ -122,7 +122,7 @@ void pm_counters_values_release(struct pm_counters_values *values);
  * 0. By thread, also collects the counts of ended threads from the rings. Returns 0 or a
  * negative error.
  */
-int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *ret,
+int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *out,
 		     struct pm_error *err);
 /*
  * The count between two readings, of one row or of all rows together. @before NULL: since
@@ -207,7 +207,7 @@ struct pm_hits;
 
 /* Checks whether this user may use hits of uprobes here; @err says what is missing. */
 int pm_hits_check(struct pm_error *err);
-int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
+int pm_hits_open(struct pm_hits **out, const struct pm_hits_options *options,
 		 struct pm_error *err);
 void pm_hits_free(struct pm_hits *hits);
 /* States of the counters, in order of the options. Those that are not OK are not in the
@@ -244,10 +244,10 @@ uint64_t pm_hits_lost(const struct pm_hits *hits);
 uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class);
 /* How often the kernel saw hits of a class, lost ones included: the true number of
  * calls. */
-int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret);
+int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *out);
 /* The counts of the whole target, by index in `counters`; 0 for counters that are not
  * OK. */
-int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret);
+int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *out);
 /* Whether other events used the processor's counters for some of the time. Hits were
  * missed then, and the totals are too small. */
 bool pm_hits_crowded(const struct pm_hits *hits);

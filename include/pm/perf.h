@@ -133,7 +133,7 @@ const char *const *pm_event_names(void);
 /* The substitute for an event on a machine without a PMU: `cycles` becomes
  * `cpu-clock`. */
 bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
-			    struct pm_event_spec *ret);
+			    struct pm_event_spec *out);
 
 /* ---- tracepoints --------------------------------------------------------------------- */
 
@@ -144,7 +144,7 @@ struct pm_tracepoint_names {
 };
 /* -ENOENT: tracefs is not mounted; -EACCES: this user may not read it. @err names the
  * remedy. */
-int pm_tracepoint_names_read(struct pm_tracepoint_names *ret, struct pm_error *err);
+int pm_tracepoint_names_read(struct pm_tracepoint_names *out, struct pm_error *err);
 void pm_tracepoint_names_release(struct pm_tracepoint_names *names);
 
 enum pm_event_field_kind {
@@ -181,13 +181,13 @@ void pm_event_fields_release(struct pm_event_fields *fields);
  */
 struct pm_tracepoint;
 /* -EINVAL: this kind of event has no fields. */
-int pm_tracepoint_new(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+int pm_tracepoint_new(struct pm_tracepoint **out, const struct pm_event_spec *spec,
 		      struct pm_error *err);
 void pm_tracepoint_free(struct pm_tracepoint *tracepoint);
 /* -EBADMSG if a field would lie outside of @raw or if @raw belongs to another event;
  * -ENOMEM. */
 int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *raw,
-			 size_t raw_len, struct pm_event_fields *ret);
+			 size_t raw_len, struct pm_event_fields *out);
 
 /* ---- what this machine offers -------------------------------------------------------- */
 
@@ -219,7 +219,7 @@ struct pm_pmus {
 	PM_VEC(struct pm_pmu_about) list; /* sorted by name */
 };
 /* The list is empty if there is no sysfs. Returns 0 or -ENOMEM. */
-int pm_pmus_read(struct pm_pmus *ret);
+int pm_pmus_read(struct pm_pmus *out);
 void pm_pmus_release(struct pm_pmus *pmus);
 
 /* ---- records ------------------------------------------------------------------------- */
@@ -334,12 +334,12 @@ struct pm_record_layout {
 
 /*
  * Decodes one record of header.size bytes, all of which must be readable at the 8-byte
- * aligned @header. Returns -EBADMSG if a field would lie outside of the record; @ret is
+ * aligned @header. Returns -EBADMSG if a field would lie outside of the record; @out is
  * unchanged then. Record types unknown to this version are accepted: only type, misc,
  * time and the ids are set.
  */
 int pm_record_decode(const struct perf_event_header *header,
-		     const struct pm_record_layout *layout, struct pm_record *ret,
+		     const struct pm_record_layout *layout, struct pm_record *out,
 		     struct pm_error *err);
 
 /* ---- ring ---------------------------------------------------------------------------- */
@@ -386,9 +386,9 @@ void pm_ring_refresh(struct pm_ring *ring);
  * Returns the record at the tail without consuming it. Returns 1; 0 if none is left
  * before `head`; -EBADMSG if its size is below 8, not a multiple of 8, or more than is
  * available (the ring is then unusable); -ENOMEM if the record wraps and there is no
- * scratch buffer. @ret is valid until pm_ring_consume().
+ * scratch buffer. @out is valid until pm_ring_consume().
  */
-int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
+int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **out,
 		 struct pm_error *err);
 /* Steps over the peeked record. The next publish returns its space to the kernel. */
 void pm_ring_consume(struct pm_ring *ring);
@@ -474,7 +474,7 @@ struct pm_perf;
  * mlock and file descriptors is the cause, the value found, and the fix. Returns -ESRCH
  * if the target is gone, -ENODEV for a CPU that is not online.
  */
-int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
+int pm_perf_open(struct pm_perf **out, const struct pm_perf_options *options,
 		 struct pm_error *err);
 void pm_perf_free(struct pm_perf *perf);
 /*
@@ -507,7 +507,7 @@ bool pm_perf_is_paced(const struct pm_perf *perf);
 struct pm_perf_cost {
 	double sample_ns, byte_ns;
 };
-int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *ret);
+int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *out);
 
 /* The file descriptors of the rings, to be polled along with the caller's own. A ring
  * wakes the caller when it is a quarter full, or half full if pm_perf_quarter_ns() is
@@ -569,14 +569,14 @@ void pm_perf_begin(struct pm_perf *perf, bool final);
  * step back by microseconds if an NMI wrote a record after another record got its
  * timestamp and before that one was written.
  */
-int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err);
+int pm_perf_next(struct pm_perf *perf, struct pm_record *out, struct pm_error *err);
 /*
  * Returns the count of event @index at the time of the sample, in the sample's task and
  * on its CPU, if that event is in the group of the sampling event (`S`). -ENOENT: it is
  * not in the group; -ENOTSUP: no event has an `S`.
  */
 int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,
-		  size_t index, uint64_t *ret);
+		  size_t index, uint64_t *out);
 /*
  * While held, records stay where they are: those returned since pm_perf_hold(true) are
  * borrowed until pm_perf_hold(false) or the next round. This includes a record that
@@ -591,7 +591,7 @@ void pm_perf_hold(struct pm_perf *perf, bool hold);
  * Linux 6.0). It is correct even if the last PERF_RECORD_LOST never fitted into the ring.
  * -ENOTSUP on older kernels, where only the sum of the records is known.
  */
-int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret);
+int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *out);
 
 /*
  * @counted is the kernel's count of event @index while it sampled; the periods of its
@@ -616,5 +616,5 @@ struct pm_perf_check {
 
 typedef PM_VEC(struct pm_perf_check) pm_perf_checks;
 
-/* Leaves nothing behind. Release @ret with pm_vec_release(). Returns 0 or -ENOMEM. */
-int pm_perf_checks_run(pm_perf_checks *ret);
+/* Leaves nothing behind. Release @out with pm_vec_release(). Returns 0 or -ENOMEM. */
+int pm_perf_checks_run(pm_perf_checks *out);

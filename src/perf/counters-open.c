@@ -21,9 +21,9 @@ static uint32_t counters_group_of(const struct pm_counters *counters, uint32_t e
 {
 	uint32_t leader = counters->asked.data[event].requested.leader;
 
-	return leader >= counters->asked.len || counters->events.data[event].group_broken
-		       ? event
-		       : leader;
+	if (leader >= counters->asked.len || counters->events.data[event].group_broken)
+		return event;
+	return leader;
 }
 
 static bool has_counter_opened(const struct pm_counters *counters, uint32_t event)
@@ -93,30 +93,35 @@ static int open_counter_at(const struct pm_counters *counters,
 					place->cpu, group_fd,
 					cgroup ? PERF_FLAG_PID_CGROUP : 0);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 /* Takes over @fd. */
 static int counters_add_fd(struct pm_counters *counters, int fd, uint32_t place,
 			   int event)
 {
-	int anchor = event == PM_GUARD ? -1 : counters->places.data[place].anchor, r = 0;
+	int anchor = -1, ret = 0;
 	struct pm_counter_fd entry = { .fd = fd,
 				       .place = place,
 				       .event = event,
 				       .leads = true,
-				       .told = anchor >= 0,
 				       .opened_ns = pm_perf_now_ns() };
 
+	if (event != PM_GUARD)
+		anchor = counters->places.data[place].anchor;
+	entry.told = anchor >= 0;
+
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
-		r = -errno;
-	if (r == 0 && anchor >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, anchor) < 0)
-		r = -errno;
-	if (r == 0)
-		r = pm_vec_push(&counters->fds, entry);
-	if (r < 0)
+		ret = -errno;
+	if (ret == 0 && anchor >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, anchor) < 0)
+		ret = -errno;
+	if (ret == 0)
+		ret = pm_vec_push(&counters->fds, entry);
+	if (ret < 0)
 		close(fd);
-	return r;
+	return ret;
 }
 
 static void counters_close_fds_from(struct pm_counters *counters, size_t len)
@@ -138,7 +143,7 @@ static int counters_open_reference(struct pm_counters *counters, uint32_t at)
 {
 	struct pm_counter_place *place = &counters->places.data[at];
 	struct perf_event_attr attr;
-	int fd, r;
+	int fd, ret;
 
 	if (place->cpu < 0 || place->task <= 0)
 		return 0;
@@ -147,10 +152,10 @@ static int counters_open_reference(struct pm_counters *counters, uint32_t at)
 	fd = open_counter_at(counters, place, &attr, -1);
 	if (fd < 0)
 		return fd;
-	r = counters_add_fd(counters, fd, at, PM_REFERENCE);
-	if (r == 0)
+	ret = counters_add_fd(counters, fd, at, PM_REFERENCE);
+	if (ret == 0)
 		place->reference = (int)counters->fds.len - 1;
-	return r;
+	return ret;
 }
 
 /*
@@ -181,7 +186,9 @@ static int counters_open_guard(struct pm_counters *counters, uint32_t at)
 	attr.inherit_stat = 0;
 	attr.enable_on_exec = 0;
 	fd = open_counter_at(counters, &place, &attr, -1);
-	return fd < 0 ? fd : counters_add_fd(counters, fd, at, PM_GUARD);
+	if (fd < 0)
+		return fd;
+	return counters_add_fd(counters, fd, at, PM_GUARD);
 }
 
 /* ---- a group --------------------------------------------------------------------------- */
@@ -203,7 +210,7 @@ static int open_counter_at_place(struct pm_counters *counters, uint32_t event,
 	const struct pm_perf_event *asked = &counters->asked.data[event];
 	const struct pm_counter_place *place = &counters->places.data[at];
 	struct perf_event_attr attr;
-	int fd, r;
+	int fd, ret;
 
 	*refused = (struct refused){ event, place, group_fd >= 0, false };
 	fill_counter_attr(counters, place, asked, group_fd >= 0, &attr);
@@ -212,16 +219,16 @@ static int open_counter_at_place(struct pm_counters *counters, uint32_t event,
 	fd = open_counter_at(counters, place, &attr, group_fd);
 	if (fd < 0)
 		return fd;
-	r = pm_perf_set_filter(&asked->actual, fd, err);
-	if (r < 0) {
+	ret = pm_perf_set_filter(&asked->actual, fd, err);
+	if (ret < 0) {
 		refused->filter = true;
 		close(fd);
-		return r;
+		return ret;
 	}
-	r = counters_add_fd(counters, fd, at, (int)event);
-	if (r == 0 && !attr.inherit)
+	ret = counters_add_fd(counters, fd, at, (int)event);
+	if (ret == 0 && !attr.inherit)
 		counters->fds.data[counters->fds.len - 1].told = false;
-	return r;
+	return ret;
 }
 
 static int open_counter_group_at(struct pm_counters *counters, uint32_t leader,
@@ -232,16 +239,16 @@ static int open_counter_group_at(struct pm_counters *counters, uint32_t leader,
 
 	for (uint32_t i = leader; i < counters->asked.len; i++) {
 		bool member = i != leader;
-		int r;
+		int ret;
 
 		if (!has_counter_opened(counters, i) ||
 		    !are_counted_together(counters, leader, i))
 			continue;
-		r = open_counter_at_place(counters, i, at,
-					  member ? counters->fds.data[first].fd : -1,
-					  refused, err);
-		if (r < 0)
-			return r;
+		ret = open_counter_at_place(counters, i, at,
+					    member ? counters->fds.data[first].fd : -1,
+					    refused, err);
+		if (ret < 0)
+			return ret;
 		if (member && pm_counters_read_groups(counters)) {
 			counters->fds.data[first].members++;
 			counters->fds.data[counters->fds.len - 1].leads = false;
@@ -255,18 +262,18 @@ static int open_counter_group(struct pm_counters *counters, uint32_t leader,
 {
 	for (uint32_t at = 0; at < counters->places.len; at++) {
 		struct pm_counter_place *place = &counters->places.data[at];
-		int r;
+		int ret;
 
 		if (place->task == 0 || place->uncore != counters->uncore.data[leader] ||
 		    (place->task == PM_EVERY_TASK &&
 		     !pm_perf_works_on(&counters->asked.data[leader].actual, place->cpu)))
 			continue;
-		r = open_counter_group_at(counters, leader, at, refused, err);
+		ret = open_counter_group_at(counters, leader, at, refused, err);
 		/* It is normal that one of many threads has ended. */
-		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
+		if (ret == -ESRCH && counters->options.target == PM_PERF_TASKS)
 			place->task = 0;
-		else if (r < 0)
-			return r;
+		else if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -443,10 +450,10 @@ static int counters_settle_refusal(struct pm_counters *counters,
 	case EINVAL:
 		return counters_settle_invalid(counters, refused, err);
 	default:
-		return counters_leave_out(counters, refused->event,
-					  code == ENOSYS && filtered
-						  ? PM_STAT_NOT_PERMITTED
-						  : PM_STAT_NOT_SUPPORTED,
+		if (code == ENOSYS && filtered)
+			return counters_leave_out(counters, refused->event,
+						  PM_STAT_NOT_PERMITTED, code);
+		return counters_leave_out(counters, refused->event, PM_STAT_NOT_SUPPORTED,
 					  code);
 	}
 }
@@ -457,18 +464,18 @@ static int counters_open_helpers(struct pm_counters *counters, struct pm_error *
 {
 	for (uint32_t at = 0; at < counters->places.len; at++) {
 		struct pm_counter_place *place = &counters->places.data[at];
-		int r = counters_open_reference(counters, at);
+		int ret = counters_open_reference(counters, at);
 
-		if (r == 0)
-			r = counters_open_guard(counters, at);
-		if (r == -ESRCH && counters->options.target == PM_PERF_TASKS)
+		if (ret == 0)
+			ret = counters_open_guard(counters, at);
+		if (ret == -ESRCH && counters->options.target == PM_PERF_TASKS)
 			place->task = 0;
-		else if (r == -EMFILE && pm_perf_raise_nofile(&counters->nofile_raised))
+		else if (ret == -EMFILE && pm_perf_raise_nofile(&counters->nofile_raised))
 			at--;
-		else if (r == -EACCES || r == -EPERM || r == -ENOSYS)
+		else if (ret == -EACCES || ret == -EPERM || ret == -ENOSYS)
 			return 0; /* the events will be refused too, each with a reason */
-		else if (r < 0)
-			return explain_refused_counter(counters, 0, -r, err);
+		else if (ret < 0)
+			return explain_refused_counter(counters, 0, -ret, err);
 	}
 	return 0;
 }
@@ -480,30 +487,30 @@ static int counters_settle_group(struct pm_counters *counters, uint32_t event,
 
 	for (int i = 0; i < TRIES_MAX; i++) {
 		struct refused refused;
-		int r;
+		int ret;
 
 		/* The last try left it out, or its group has another leader now. */
 		if (!has_counter_opened(counters, event) ||
 		    counters_leader_of(counters, event) != event)
 			return 0;
-		r = open_counter_group(counters, event, &refused, err);
-		if (r == 0 || refused.filter)
-			return r;
+		ret = open_counter_group(counters, event, &refused, err);
+		if (ret == 0 || refused.filter)
+			return ret;
 		counters_close_fds_from(counters, before);
-		r = counters_settle_refusal(counters, &refused, -r, err);
-		if (r < 0)
-			return r;
+		ret = counters_settle_refusal(counters, &refused, -ret, err);
+		if (ret < 0)
+			return ret;
 	}
 	return pm_error_set(err, -EINVAL, "the kernel takes the events in no form");
 }
 
 static int counters_add_ids(struct pm_counters *counters)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; i < counters->fds.len && r == 0; i++)
-		r = pm_event_ids_add(&counters->ids, counters->fds.data[i].id, i);
-	return r;
+	for (uint32_t i = 0; i < counters->fds.len && ret == 0; i++)
+		ret = pm_event_ids_add(&counters->ids, counters->fds.data[i].id, i);
+	return ret;
 }
 
 static void counters_note_kernel(struct pm_counters *counters)
@@ -558,16 +565,16 @@ static int counters_check_alive(const struct pm_counters *counters, struct pm_er
 
 int pm_counters_open_all(struct pm_counters *counters, struct pm_error *err)
 {
-	int r = counters_open_helpers(counters, err);
+	int ret = counters_open_helpers(counters, err);
 
-	for (uint32_t i = 0; i < counters->events.len && r == 0; i++)
+	for (uint32_t i = 0; i < counters->events.len && ret == 0; i++)
 		if (counters_leader_of(counters, i) == i)
-			r = counters_settle_group(counters, i, err);
-	if (r < 0)
-		return r;
-	r = counters_add_ids(counters);
-	if (r < 0)
-		return pm_error_set(err, r, "no memory for the counters");
+			ret = counters_settle_group(counters, i, err);
+	if (ret < 0)
+		return ret;
+	ret = counters_add_ids(counters);
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory for the counters");
 	counters_note_kernel(counters);
 	counters_note_probes(counters);
 	return counters_check_alive(counters, err);
@@ -587,9 +594,9 @@ void pm_counters_close_all(struct pm_counters *counters)
 
 int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
 {
-	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	unsigned long what = pm_perf_switch_request(on);
 	size_t len = counters->fds.len;
-	int r = 0;
+	int ret = 0;
 
 	/* References, which come first in `fds`, must be enabled for a slightly
 	 * shorter time than the events that they measure; otherwise these would look
@@ -603,7 +610,7 @@ int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
 		     counters->places.data[entry->place].task != PM_EVERY_TASK))
 			continue;
 		if (ioctl(entry->fd, what, 0) < 0)
-			r = -errno;
+			ret = -errno;
 	}
-	return r;
+	return ret;
 }

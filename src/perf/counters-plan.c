@@ -35,55 +35,64 @@ static int counters_row_of_cpu(struct pm_counters *counters, int cpu)
 	for (size_t i = 0; i < counters->rows.len; i++)
 		if (counters->rows.data[i].cpu == cpu)
 			return (int)i;
-	return counters_plan_row(counters, 0, cpu) < 0 ? -ENOMEM
-						       : (int)counters->rows.len - 1;
+	if (counters_plan_row(counters, 0, cpu) < 0)
+		return -ENOMEM;
+	return (int)counters->rows.len - 1;
 }
 
 static int counters_plan_task(struct pm_counters *counters, pid_t task,
 			      const pm_cpu_list *cpus)
 {
 	bool by_thread = counters->options.by == PM_COUNTERS_BY_THREAD;
-	int r = by_thread ? counters_plan_row(counters, task, -1) : 0;
+	int ret = 0, task_row = 0;
 
-	if (r == 0 && !cpus)
-		r = counters_add_place(counters, -1, task,
-				       by_thread ? (uint32_t)counters->rows.len - 1 : 0);
-	for (size_t i = 0; cpus && r == 0 && i < cpus->len; i++) {
-		int cpu = (int)cpus->data[i];
-		int row = by_thread ? (int)counters->rows.len - 1
-				    : counters_row_of_cpu(counters, cpu);
-
-		r = row < 0 ? row
-			    : counters_add_place(counters, cpu, task, (uint32_t)row);
+	if (by_thread) {
+		ret = counters_plan_row(counters, task, -1);
+		task_row = (int)counters->rows.len - 1;
 	}
-	return r;
+	if (ret == 0 && !cpus)
+		ret = counters_add_place(counters, -1, task, (uint32_t)task_row);
+	for (size_t i = 0; cpus && ret == 0 && i < cpus->len; i++) {
+		int cpu = (int)cpus->data[i];
+		int row = task_row;
+
+		if (!by_thread)
+			row = counters_row_of_cpu(counters, cpu);
+		if (row < 0)
+			ret = row;
+		else
+			ret = counters_add_place(counters, cpu, task, (uint32_t)row);
+	}
+	return ret;
 }
 
 static int counters_plan_tasks(struct pm_counters *counters,
 			       const struct pm_counters_options *options,
 			       const pm_cpu_list *cpus)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (options->target == PM_PERF_COMMAND)
 		return counters_plan_task(counters, options->pid, cpus);
-	for (size_t i = 0; i < options->tids_len && r == 0; i++)
-		r = counters_plan_task(counters, options->tids[i], cpus);
-	return r;
+	for (size_t i = 0; i < options->tids_len && ret == 0; i++)
+		ret = counters_plan_task(counters, options->tids[i], cpus);
+	return ret;
 }
 
 static int counters_plan_cpus(struct pm_counters *counters, const pm_cpu_list *cpus)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < cpus->len && r == 0; i++) {
+	for (size_t i = 0; i < cpus->len && ret == 0; i++) {
 		int row = counters_row_of_cpu(counters, (int)cpus->data[i]);
 
-		r = row < 0 ? row
-			    : counters_add_place(counters, (int)cpus->data[i],
+		if (row < 0)
+			ret = row;
+		else
+			ret = counters_add_place(counters, (int)cpus->data[i],
 						 PM_EVERY_TASK, (uint32_t)row);
 	}
-	return r;
+	return ret;
 }
 
 static int counters_plan_on_cpus(struct pm_counters *counters,
@@ -92,29 +101,31 @@ static int counters_plan_on_cpus(struct pm_counters *counters,
 {
 	bool on_cpus = counters->tell_ended || options->cpus ||
 		       options->by == PM_COUNTERS_BY_CPU;
-	int r = 0;
+	int ret = 0;
 
 	pm_vec_clear(&counters->places);
 	pm_vec_clear(&counters->rows);
 	if (options->by == PM_COUNTERS_SUM)
-		r = counters_plan_row(counters, 0, -1);
-	if (r == 0)
-		r = pm_counters_wide(counters)
-			    ? counters_plan_cpus(counters, cpus)
-			    : counters_plan_tasks(counters, options,
+		ret = counters_plan_row(counters, 0, -1);
+	if (ret == 0) {
+		if (pm_counters_wide(counters))
+			ret = counters_plan_cpus(counters, cpus);
+		else
+			ret = counters_plan_tasks(counters, options,
 						  on_cpus ? cpus : NULL);
+	}
 	counters->own_rows = counters->rows.len;
-	return r;
+	return ret;
 }
 
 int pm_counters_plan(struct pm_counters *counters,
 		     const struct pm_counters_options *options, struct pm_error *err)
 {
 	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
-	int r = pm_perf_cpus_wanted(options->cpus, &cpus, NULL, err);
+	int ret = pm_perf_cpus_wanted(options->cpus, &cpus, NULL, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	/* A thread's end can only be reported if all CPUs that it may have run on are
 	 * opened. */
 	counters->tell_ended = options->by == PM_COUNTERS_BY_THREAD &&
@@ -142,9 +153,9 @@ bool pm_counters_plan_fewer(struct pm_counters *counters,
 int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event)
 {
 	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
-	int r = pm_cpu_list_parse(counters->asked.data[event].actual.cpus, &cpus);
+	int ret = pm_cpu_list_parse(counters->asked.data[event].actual.cpus, &cpus);
 
-	for (size_t i = 0; i < cpus.len && r == 0; i++) {
+	for (size_t i = 0; i < cpus.len && ret == 0; i++) {
 		int cpu = (int)cpus.data[i], row;
 		bool known = false;
 
@@ -154,14 +165,16 @@ int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event)
 		if (known)
 			continue;
 		row = counters_row_of_cpu(counters, cpu);
-		r = row < 0 ? row
-			    : counters_add_place(counters, cpu, PM_EVERY_TASK,
+		if (row < 0)
+			ret = row;
+		else
+			ret = counters_add_place(counters, cpu, PM_EVERY_TASK,
 						 (uint32_t)row);
-		if (r == 0)
+		if (ret == 0)
 			counters->places.data[counters->places.len - 1].uncore = true;
 	}
 	counters->own_rows = counters->rows.len;
-	return r;
+	return ret;
 }
 
 bool pm_counters_guarded(const struct pm_counters *counters)

@@ -63,12 +63,14 @@ static int counters_map_ring(struct pm_counters *counters, int fd, int cpu)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
 	size_t pages = RING_PAGES;
-	int r;
+	int ret;
 
 	do
-		r = pm_ring_map(&ring, fd, pages, NULL);
-	while (r == -EPERM && (pages /= 2) >= RING_PAGES_MIN);
-	return r < 0 ? r : pm_merge_add(&counters->merge, &ring, (uint32_t)cpu);
+		ret = pm_ring_map(&ring, fd, pages, NULL);
+	while (ret == -EPERM && (pages /= 2) >= RING_PAGES_MIN);
+	if (ret < 0)
+		return ret;
+	return pm_merge_add(&counters->merge, &ring, (uint32_t)cpu);
 }
 
 /* The anchor of an earlier place on the same CPU, or -1. */
@@ -82,29 +84,32 @@ static int find_earlier_anchor(const struct pm_counters *counters, size_t at)
 
 int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	counters->merge.layout = pm_attr_counter_layout(false);
 	counters->merge.layout.ids = &counters->ids;
-	for (size_t i = 0; i < counters->places.len && r >= 0; i++) {
+	for (size_t i = 0; i < counters->places.len && ret >= 0; i++) {
 		struct pm_counter_place *place = &counters->places.data[i];
 
 		place->anchor = find_earlier_anchor(counters, i);
 		if (place->anchor >= 0)
 			continue;
-		r = counters_open_anchor(counters, place->cpu);
-		if (r >= 0)
-			r = counters_map_ring(counters, place->anchor = r, place->cpu);
+		ret = counters_open_anchor(counters, place->cpu);
+		if (ret >= 0)
+			ret = counters_map_ring(counters, place->anchor = ret,
+						place->cpu);
 	}
-	if (r < 0)
+	if (ret < 0)
 		pm_counters_close_all(counters);
-	return r < 0 ? r : 0;
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------- */
 
 /* /proc/TID/comm also exists for threads. */
-static bool read_comm_of_thread(pid_t tid, char ret[16])
+static bool read_comm_of_thread(pid_t tid, char out[16])
 {
 	char path[64];
 	int fd PM_AUTO_CLOSE = -1;
@@ -112,11 +117,14 @@ static bool read_comm_of_thread(pid_t tid, char ret[16])
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret, 15);
+	if (fd < 0)
+		n = -1;
+	else
+		n = read(fd, out, 15);
 	if (n <= 0)
 		return false;
-	ret[n] = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
+	out[n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
 	return true;
 }
 
@@ -130,12 +138,17 @@ static pid_t process_of_thread(pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd < 0)
+		n = -1;
+	else
+		n = read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return tid;
 	text[n] = '\0';
 	at = strstr(text, "\nTgid:");
-	return at ? (pid_t)atoi(at + strlen("\nTgid:")) : tid;
+	if (!at)
+		return tid;
+	return (pid_t)atoi(at + strlen("\nTgid:"));
 }
 
 static bool has_counter_task_tid(const void *table, uint32_t id, const void *key)
@@ -155,7 +168,9 @@ static struct pm_counter_task *counters_find_task(struct pm_counters *counters, 
 	uint32_t id = pm_index_find(&counters->task_index, hash_counter_task_tid(tid),
 				    has_counter_task_tid, counters, &tid);
 
-	return id == PM_INDEX_NONE ? NULL : &counters->tasks.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return &counters->tasks.data[id];
 }
 
 /* Replaces an older task with the same number, since numbers are reused. */
@@ -325,9 +340,9 @@ static int counters_handle_read(struct pm_counters *counters,
 		pm_count_read_add(&counters->ended_reads
 					   .data[pending->reads + (size_t)entry->event],
 				  &read);
-	return pending->seen == expected->len && pending->sum == expected->sum
-		       ? counters_add_row_of_ended(counters, pending)
-		       : 0;
+	if (pending->seen == expected->len && pending->sum == expected->sum)
+		return counters_add_row_of_ended(counters, pending);
+	return 0;
 }
 
 static int counters_handle_record(struct pm_counters *counters,
@@ -342,7 +357,9 @@ static int counters_handle_record(struct pm_counters *counters,
 		counters_handle_exit(counters, record);
 		return 0;
 	case PERF_RECORD_READ:
-		return counters->fds.len > 0 ? counters_handle_read(counters, record) : 0;
+		if (counters->fds.len > 0)
+			return counters_handle_read(counters, record);
+		return 0;
 	case PERF_RECORD_LOST:
 		counters->lost_rows += record->lost;
 		return 0;
@@ -354,12 +371,12 @@ static int counters_handle_record(struct pm_counters *counters,
 void pm_counters_drain(struct pm_counters *counters)
 {
 	struct pm_record record;
-	int r;
+	int ret;
 
 	if (counters->anchors.len == 0)
 		return;
 	pm_merge_begin(&counters->merge, UINT64_MAX);
-	while ((r = pm_merge_next(&counters->merge, &record, NULL)) != 0)
-		if (r < 0 || counters_handle_record(counters, &record) < 0)
+	while ((ret = pm_merge_next(&counters->merge, &record, NULL)) != 0)
+		if (ret < 0 || counters_handle_record(counters, &record) < 0)
 			counters->lost_rows++;
 }

@@ -3,12 +3,12 @@
 #include "counters-state.h"
 
 int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
-		   struct pm_count_read *ret)
+		   struct pm_count_read *out)
 {
 	if (after->value < before->value || after->enabled_ns < before->enabled_ns ||
 	    after->running_ns < before->running_ns)
 		return -ERANGE;
-	*ret = (struct pm_count_read){ after->value - before->value,
+	*out = (struct pm_count_read){ after->value - before->value,
 				       after->enabled_ns - before->enabled_ns,
 				       after->running_ns - before->running_ns };
 	return 0;
@@ -20,7 +20,9 @@ static uint64_t scale_count_value(const struct pm_count_read *delta)
 	__uint128_t product = (__uint128_t)delta->value * delta->enabled_ns;
 	__uint128_t ret = (product + delta->running_ns / 2) / delta->running_ns;
 
-	return ret > UINT64_MAX ? UINT64_MAX : (uint64_t)ret;
+	if (ret > UINT64_MAX)
+		return UINT64_MAX;
+	return (uint64_t)ret;
 }
 
 struct pm_count pm_count_scale(const struct pm_count_read *delta)
@@ -49,7 +51,9 @@ struct pm_count pm_count_scale(const struct pm_count_read *delta)
 
 uint64_t pm_count_add(uint64_t a, uint64_t b)
 {
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+	if (a > UINT64_MAX - b)
+		return UINT64_MAX;
+	return a + b;
 }
 
 void pm_count_read_add(struct pm_count_read *sum, const struct pm_count_read *more)

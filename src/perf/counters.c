@@ -93,7 +93,7 @@ static int counters_prepare(struct pm_counters *counters,
 			    const struct pm_counters_options *options,
 			    struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	pm_perf_env_read(&counters->env);
 	counters->features = (struct pm_perf_features){ true, true };
@@ -104,9 +104,9 @@ static int counters_prepare(struct pm_counters *counters,
 	counters->can_read_groups = can_kernel_read_groups();
 	if (counters_prepare_events(counters, options) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
-	r = pm_counters_plan(counters, options, err);
-	if (r < 0)
-		return r;
+	ret = pm_counters_plan(counters, options, err);
+	if (ret < 0)
+		return ret;
 	/* Raise the limit now, and not in the middle of opening thousands. */
 	if (pm_counters_fds_needed(counters) + FDS_OF_THE_REST > pm_perf_nofile())
 		pm_perf_raise_nofile(&counters->nofile_raised);
@@ -120,34 +120,40 @@ static int counters_open_rings_and_all(struct pm_counters *counters,
 				       const struct pm_counters_options *options,
 				       struct pm_error *err)
 {
-	int r = counters->tell_ended ? pm_counters_map_rings(counters, NULL) : 0;
+	int ret = 0;
 
-	if (r == -EPERM || r == -ENOMEM || r == -EACCES)
+	if (counters->tell_ended)
+		ret = pm_counters_map_rings(counters, NULL);
+
+	if (ret == -EPERM || ret == -ENOMEM || ret == -EACCES)
 		counters_use_fewer_fds(counters, options,
 				       "there is too little locked memory");
-	else if (r < 0 && r != -ENOSYS)
-		return pm_error_set(err, r, "no ring for the ends of threads: %s",
-				    strerror(-r));
-	r = pm_counters_open_all(counters, err);
-	if (r < 0 || options->by != PM_COUNTERS_BY_THREAD)
-		return r;
-	r = pm_counters_expect(counters);
-	if (r == 0)
-		r = pm_counters_name_rows(counters);
-	return r < 0 ? pm_error_set(err, r, "no memory for the threads") : 0;
+	else if (ret < 0 && ret != -ENOSYS)
+		return pm_error_set(err, ret, "no ring for the ends of threads: %s",
+				    strerror(-ret));
+	ret = pm_counters_open_all(counters, err);
+	if (ret < 0 || options->by != PM_COUNTERS_BY_THREAD)
+		return ret;
+	ret = pm_counters_expect(counters);
+	if (ret == 0)
+		ret = pm_counters_name_rows(counters);
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory for the threads");
+	return 0;
 }
 
 /* Starts counting, except events that wait for an exec or for pm_counters_enable(). */
 static int counters_begin(struct pm_counters *counters, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (!counters->options.begin_disabled)
-		r = pm_counters_switch(counters, true,
-				       counters->options.target == PM_PERF_COMMAND);
-	return r < 0 ? pm_error_set(err, r, "an event cannot be enabled: %s",
-				    strerror(-r))
-		     : 0;
+		ret = pm_counters_switch(counters, true,
+					 counters->options.target == PM_PERF_COMMAND);
+	if (ret < 0)
+		return pm_error_set(err, ret, "an event cannot be enabled: %s",
+				    strerror(-ret));
+	return 0;
 }
 
 /* ---- public ---------------------------------------------------------------------------- */
@@ -181,26 +187,26 @@ static void cleanup_counters(struct pm_counters **counters)
 	pm_counters_free(*counters);
 }
 
-int pm_counters_open(struct pm_counters **ret, const struct pm_counters_options *options,
+int pm_counters_open(struct pm_counters **out, const struct pm_counters_options *options,
 		     struct pm_error *err)
 {
 	struct pm_counters *counters PM_CLEANUP(cleanup_counters) = NULL;
-	int r = counters_check_options(options, err);
+	int ret = counters_check_options(options, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	counters = calloc(1, sizeof(*counters));
 	if (!counters)
 		return pm_error_set(err, -ENOMEM, "no memory for the counters");
 	counters->cgroup_fd = -1;
-	r = counters_prepare(counters, options, err);
-	if (r == 0)
-		r = counters_open_rings_and_all(counters, options, err);
-	if (r == 0)
-		r = counters_begin(counters, err);
-	if (r < 0)
-		return r;
-	*ret = PM_TAKE_PTR(counters);
+	ret = counters_prepare(counters, options, err);
+	if (ret == 0)
+		ret = counters_open_rings_and_all(counters, options, err);
+	if (ret == 0)
+		ret = counters_begin(counters, err);
+	if (ret < 0)
+		return ret;
+	*out = PM_TAKE_PTR(counters);
 	return 0;
 }
 
@@ -235,7 +241,7 @@ const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len)
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters)
 {
 	uint64_t told = counters->ended.len + counters->pending.len;
-	uint64_t untold = counters->ends > told ? counters->ends - told : 0;
+	uint64_t untold = PM_SUB_OR_0(counters->ends, told);
 
 	return counters->lost_rows + counters->pending.len + untold;
 }

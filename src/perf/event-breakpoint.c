@@ -15,7 +15,7 @@ enum {
 
 #define USAGE "mem:ADDRESS|SYMBOL[/LENGTH][:r|w|rw|x]"
 
-static bool parse_breakpoint_access(const char *text, size_t len, uint32_t *ret)
+static bool parse_breakpoint_access(const char *text, size_t len, uint32_t *out)
 {
 	static const char letters[] = "rwx";
 	static const uint32_t bits[] = { HW_BREAKPOINT_R, HW_BREAKPOINT_W,
@@ -23,7 +23,10 @@ static bool parse_breakpoint_access(const char *text, size_t len, uint32_t *ret)
 	uint32_t access = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		const char *found = text[i] ? strchr(letters, text[i]) : NULL;
+		const char *found = NULL;
+
+		if (text[i])
+			found = strchr(letters, text[i]);
 
 		if (!found || (access & bits[found - letters]))
 			return false;
@@ -31,7 +34,7 @@ static bool parse_breakpoint_access(const char *text, size_t len, uint32_t *ret)
 	}
 	if (access == 0)
 		return false;
-	*ret = access;
+	*out = access;
 	return true;
 }
 
@@ -99,11 +102,13 @@ static int check_breakpoint_access(const struct pm_event_spec *spec, struct pm_e
 				    "\"%s\": a breakpoint on execution has no length, or "
 				    "%zu",
 				    spec->requested, sizeof(long));
-	return spec->place.wanted ? 0 : pm_event_check_address(spec, err);
+	if (spec->place.wanted)
+		return 0;
+	return pm_event_check_address(spec, err);
 }
 
 /* Removes "/LENGTH" from the end. False: it is not a number. */
-static bool take_breakpoint_length(const char *text, size_t *len, uint64_t *ret)
+static bool take_breakpoint_length(const char *text, size_t *len, uint64_t *out)
 {
 	const char *slash = memrchr(text, '/', *len);
 	char number[32];
@@ -117,7 +122,7 @@ static bool take_breakpoint_length(const char *text, size_t *len, uint64_t *ret)
 	memcpy(number, slash + 1, digits);
 	number[digits] = '\0';
 	*len = (size_t)(slash - text);
-	return pm_parse_u64(number, ret) && *ret != 0;
+	return pm_parse_u64(number, out) && *out != 0;
 }
 
 /* Sets the address, or a place to be resolved. */
@@ -142,8 +147,10 @@ static int set_breakpoint_place(const struct pm_event_item *item, const char *te
 		return pm_error_set(err, -EINVAL, "\"%s\" is not of the form " USAGE,
 				    item->text);
 	spec->place.wanted = true;
-	spec->place.symbol = pm_event_specs_keep(item->ret, plain, strlen(plain));
-	return spec->place.symbol ? 0 : pm_error_set(err, -ENOMEM, "no memory for it");
+	spec->place.symbol = pm_event_specs_keep(item->specs, plain, strlen(plain));
+	if (!spec->place.symbol)
+		return pm_error_set(err, -ENOMEM, "no memory for it");
+	return 0;
 }
 
 int pm_event_parse_breakpoint(const struct pm_event_item *item, struct pm_error *err)
@@ -152,7 +159,7 @@ int pm_event_parse_breakpoint(const struct pm_event_item *item, struct pm_error 
 	struct pm_event_spec spec;
 	const char *place = item->text + strlen("mem:"), *modifiers = "";
 	size_t begin = strlen("mem:"), len, last, name_len = item->len;
-	int r;
+	int ret;
 
 	pm_event_item_begin(item, &spec);
 	spec.kind = PM_EVENT_BREAKPOINT;
@@ -180,15 +187,20 @@ int pm_event_parse_breakpoint(const struct pm_event_item *item, struct pm_error 
 	if (!take_breakpoint_length(place, &len, &spec.config2))
 		return pm_error_set(err, -EINVAL, "\"%s\" is not of the form " USAGE,
 				    item->text);
-	r = set_breakpoint_place(item, place, len, &spec, err);
-	if (r < 0)
-		return r;
-	if (spec.config2 == 0)
-		spec.config2 =
-			spec.bp_type == HW_BREAKPOINT_X ? sizeof(long) : LENGTH_DEFAULT;
-	r = check_breakpoint_access(&spec, err);
-	if (r == 0)
-		r = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
-					   item->group_modifiers, err);
-	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+	ret = set_breakpoint_place(item, place, len, &spec, err);
+	if (ret < 0)
+		return ret;
+	if (spec.config2 == 0) {
+		if (spec.bp_type == HW_BREAKPOINT_X)
+			spec.config2 = sizeof(long);
+		else
+			spec.config2 = LENGTH_DEFAULT;
+	}
+	ret = check_breakpoint_access(&spec, err);
+	if (ret == 0)
+		ret = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
+					     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
+	return pm_event_item_add(item, &spec, err);
 }

@@ -44,7 +44,7 @@ static void load_libpfm(void)
 	encode = (encode_fn *)dlsym(library, "pfm_get_os_event_encoding");
 }
 
-bool pm_event_libpfm(const char *name, struct pm_event_spec *ret)
+bool pm_event_libpfm(const char *name, struct pm_event_spec *out)
 {
 	/* A library that knows a larger version of the struct may write beyond ours. */
 	union {
@@ -63,11 +63,11 @@ bool pm_event_libpfm(const char *name, struct pm_event_spec *ret)
 	 * looked up already. */
 	if (room.attr.type < PERF_TYPE_MAX && room.attr.type != PERF_TYPE_RAW)
 		return false;
-	ret->kind = PM_EVENT_PMU;
-	ret->type = room.attr.type;
-	ret->config = room.attr.config;
-	ret->config1 = room.attr.config1;
-	ret->config2 = room.attr.config2;
-	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	out->kind = PM_EVENT_PMU;
+	out->type = room.attr.type;
+	out->config = room.attr.config;
+	out->config1 = room.attr.config1;
+	out->config2 = room.attr.config2;
+	snprintf(out->name, sizeof(out->name), "%s", name);
 	return true;
 }

@@ -87,10 +87,10 @@ int pm_event_modifiers_set(struct pm_event_spec *spec, const char *own, size_t o
 			   const char *group, struct pm_error *err)
 {
 	unsigned int precise = 0;
-	int r = join_event_modifiers(spec, own, own_len, group, err);
+	int ret = join_event_modifiers(spec, own, own_len, group, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (const char *at = spec->modifiers; *at; at++) {
 		if (!strchr(LETTERS, *at))
 			return set_unknown_modifier_error(spec, *at, err);
@@ -107,7 +107,10 @@ int pm_event_modifiers_set(struct pm_event_spec *spec, const char *own, size_t o
 				    spec->requested, precise);
 	set_levels_of_modifiers(spec);
 	spec->precise_most = strchr(spec->modifiers, 'P');
-	spec->precise = spec->precise_most ? 3 : (uint8_t)precise;
+	if (spec->precise_most)
+		spec->precise = 3;
+	else
+		spec->precise = (uint8_t)precise;
 	spec->read_group = strchr(spec->modifiers, 'S');
 	spec->pinned = strchr(spec->modifiers, 'D');
 	spec->exclusive = strchr(spec->modifiers, 'e');

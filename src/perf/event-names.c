@@ -160,9 +160,9 @@ static int take_spelled_word(const char *const (*table)[SPELLINGS_MAX], int rows
 }
 
 static bool parse_cache_event(int cache, const char *at, size_t len,
-			      struct pm_event_spec *ret)
+			      struct pm_event_spec *out)
 {
-	int op = UNSAID, result = UNSAID;
+	int op = UNSAID, ret = UNSAID;
 
 	/* perf accepts the two words in either order: "L1-dcache-misses-load". */
 	while (len > 0) {
@@ -171,41 +171,43 @@ static bool parse_cache_event(int cache, const char *at, size_t len,
 		if (op == UNSAID)
 			op = found = take_spelled_word(ops, PERF_COUNT_HW_CACHE_OP_MAX,
 						       &at, &len);
-		if (found == UNSAID && result == UNSAID)
-			result = found = take_spelled_word(
+		if (found == UNSAID && ret == UNSAID)
+			ret = found = take_spelled_word(
 				results, PERF_COUNT_HW_CACHE_RESULT_MAX, &at, &len);
 		if (found == UNSAID)
 			return false;
 	}
 	if (op == UNSAID)
 		op = PERF_COUNT_HW_CACHE_OP_READ;
-	if (result == UNSAID)
-		result = PERF_COUNT_HW_CACHE_RESULT_ACCESS;
+	if (ret == UNSAID)
+		ret = PERF_COUNT_HW_CACHE_RESULT_ACCESS;
 	if (!(caches[cache].ops & 1u << op))
 		return false;
-	ret->kind = PM_EVENT_CACHE;
-	ret->type = PERF_TYPE_HW_CACHE;
-	ret->config = (uint64_t)cache | (uint64_t)op << 8 | (uint64_t)result << 16;
-	if (result == PERF_COUNT_HW_CACHE_RESULT_ACCESS)
-		snprintf(ret->name, sizeof(ret->name), "%s-%s",
+	out->kind = PM_EVENT_CACHE;
+	out->type = PERF_TYPE_HW_CACHE;
+	out->config = (uint64_t)cache | (uint64_t)op << 8 | (uint64_t)ret << 16;
+	if (ret == PERF_COUNT_HW_CACHE_RESULT_ACCESS)
+		snprintf(out->name, sizeof(out->name), "%s-%s",
 			 caches[cache].spellings[0], ops[op][1]);
 	else
-		snprintf(ret->name, sizeof(ret->name), "%s-%s-%s",
-			 caches[cache].spellings[0], ops[op][0], results[result][0]);
+		snprintf(out->name, sizeof(out->name), "%s-%s-%s",
+			 caches[cache].spellings[0], ops[op][0], results[ret][0]);
 	return true;
 }
 
-bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret)
+bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *out)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(plain_events); i++) {
 		const struct plain_event *event = &plain_events[i];
 
 		if (strlen(event->name) == len && memcmp(event->name, name, len) == 0) {
-			snprintf(ret->name, sizeof(ret->name), "%s", event->canonical);
-			ret->kind = event->type == PERF_TYPE_SOFTWARE ? PM_EVENT_SOFTWARE
-								      : PM_EVENT_HARDWARE;
-			ret->type = event->type;
-			ret->config = event->config;
+			snprintf(out->name, sizeof(out->name), "%s", event->canonical);
+			if (event->type == PERF_TYPE_SOFTWARE)
+				out->kind = PM_EVENT_SOFTWARE;
+			else
+				out->kind = PM_EVENT_HARDWARE;
+			out->type = event->type;
+			out->config = event->config;
 			return true;
 		}
 	}
@@ -213,7 +215,7 @@ bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret)
 		size_t n = longest_spelling_at(caches[i].spellings, name, len);
 
 		if (n > 0)
-			return parse_cache_event(i, name + n, len - n, ret);
+			return parse_cache_event(i, name + n, len - n, out);
 	}
 	return false;
 }

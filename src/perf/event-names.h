@@ -9,4 +9,4 @@
  * canonical name, type and config. False if there is no such event, or if the hardware
  * has no such cache operation.
  */
-bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *ret);
+bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *out);

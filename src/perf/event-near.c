@@ -31,7 +31,9 @@ static size_t nearness_of_event_name(const char *word, const char *name)
 	if (len >= SUBSTRING_MIN && score > SUBSTRING_SCORE &&
 	    (strcasestr(name, word) || do_names_begin_alike(word, name)))
 		return SUBSTRING_SCORE;
-	return score <= (len < 4 ? 1 : len / 2) ? score : SIZE_MAX;
+	if (score <= (len < 4 ? 1 : len / 2))
+		return score;
+	return SIZE_MAX;
 }
 
 void pm_near_add(struct pm_near *near, const char *name)
@@ -58,14 +60,14 @@ void pm_near_add(struct pm_near *near, const char *name)
 	snprintf(near->name[at], sizeof(near->name[at]), "%s", name);
 }
 
-void pm_near_print(const struct pm_near *near, size_t max, struct pm_str *ret)
+void pm_near_print(const struct pm_near *near, size_t max, struct pm_str *out)
 {
 	for (size_t i = 0; i < near->len && i < max; i++)
-		pm_str_printf(ret, "%s%s", i ? ", " : "", near->name[i]);
+		pm_str_printf(out, "%s%s", pm_text_if(i > 0, ", "), near->name[i]);
 }
 
 void pm_event_names_near(const char *word, bool (*wanted)(const char *name), size_t max,
-			 struct pm_str *ret)
+			 struct pm_str *out)
 {
 	const char *const *names = pm_event_names();
 	struct pm_near near = { .word = word };
@@ -76,5 +78,5 @@ void pm_event_names_near(const char *word, bool (*wanted)(const char *name), siz
 		    (!wanted || wanted(names[i])))
 			pm_near_add(&near, names[i]);
 	}
-	pm_near_print(&near, max, ret);
+	pm_near_print(&near, max, out);
 }

@@ -20,8 +20,8 @@ enum {
 size_t pm_event_span(const char *begin, const char *text, const char *end);
 /* Whether [at, at+len) starts with @prefix. */
 bool pm_event_begins(const char *at, size_t len, const char *prefix);
-/* Removes the quotes. @ret has room for PM_EVENT_NAME_MAX bytes. */
-void pm_event_unquote(const char *text, size_t len, char *ret);
+/* Removes the quotes. @out has room for PM_EVENT_NAME_MAX bytes. */
+void pm_event_unquote(const char *text, size_t len, char *out);
 
 /* Splits @text at single colons. `::`, and colons in quotes or brackets, belong to
  * names. */
@@ -32,7 +32,7 @@ struct pm_event_parts {
 	} part[4];
 	size_t len; /* 5: more than fit */
 };
-void pm_event_split(const char *text, size_t len, struct pm_event_parts *ret);
+void pm_event_split(const char *text, size_t len, struct pm_event_parts *out);
 
 /* ---- modifiers (event-modifiers.c) --------------------------------------------------- */
 
@@ -65,27 +65,27 @@ void pm_pmu_names_release(struct pm_pmu_names *names);
 
 /* The names of all PMUs; those of a PMU's terms ("format") or events ("events"). The list
  * is empty if there is no such folder. Returns 0 or -ENOMEM. */
-int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *ret);
+int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *out);
 int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
-		    struct pm_pmu_names *ret);
+		    struct pm_pmu_names *out);
 /* Returns 0, or -ENOENT if there is no such PMU. */
-int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
+int pm_pmu_open(struct pm_pmu *out, const struct pm_event_sources *sources,
 		const char *name);
 void pm_pmu_release(struct pm_pmu *pmu);
 /* Whether the PMU counts the work of a core, so that the kernel's generic events belong
  * to it. */
 bool pm_pmu_is_core(const struct pm_pmu *pmu);
 /* -ENOENT: no such term. -ENOTSUP: it belongs to a config word that is not supported. */
-int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *ret);
+int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *out);
 /* Unit of the event according to sysfs: value * @scale is in @unit; "" and 1 if sysfs has
  * none. -EBADMSG: invalid. */
 int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t unit_size,
 		double *scale);
 /* Appends the definition of event @name, "event=0x3c,umask=0x1". -ENOENT: no such
  * event. */
-int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret);
+int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *out);
 /* Appends a list such as "0-3" if the PMU works on some CPUs only. */
-void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *ret);
+void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *out);
 
 /* ---- terms (event-terms.c) ------------------------------------------------------------ */
 
@@ -99,7 +99,7 @@ struct pm_event_terms {
 };
 
 int pm_event_terms_parse(const char *text, size_t len, const char *requested,
-			 struct pm_event_terms *ret, struct pm_error *err);
+			 struct pm_event_terms *out, struct pm_error *err);
 /*
  * Removes the terms that every event may have (freq, period, name, config, config1,
  * config2) and sets them in @spec. The remaining terms are the PMU's.
@@ -124,7 +124,7 @@ struct pm_near {
 
 void pm_near_add(struct pm_near *near, const char *name);
 /* Prints "a, b, c", the most similar first; nothing if no name is similar. */
-void pm_near_print(const struct pm_near *near, size_t max, struct pm_str *ret);
+void pm_near_print(const struct pm_near *near, size_t max, struct pm_str *out);
 
 /* ---- one event --------------------------------------------------------------------------- */
 
@@ -134,7 +134,7 @@ struct pm_event_item {
 	char text[PM_EVENT_NAME_MAX]; /* as typed, trimmed */
 	size_t len;
 	const char *group_modifiers; /* "" outside of groups */
-	struct pm_event_specs *ret; /* the result is appended to it */
+	struct pm_event_specs *specs; /* the result is appended to it */
 };
 
 /* uprobe:, uretprobe:, usdt:, kprobe:, kretprobe: */
@@ -148,16 +148,16 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err);
 
 /* "r1a8": the hexadecimal number after the r. */
-bool pm_event_raw(const char *text, size_t len, uint64_t *ret);
+bool pm_event_raw(const char *text, size_t len, uint64_t *out);
 /* Appends the events called @name, one for each PMU that has it. Returns 0 if none has
  * it, else 1. */
 int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 			const char *modifiers, struct pm_error *err);
 /* Fills type and configs from libpfm4. False: not installed, or name unknown. */
-bool pm_event_libpfm(const char *name, struct pm_event_spec *ret);
+bool pm_event_libpfm(const char *name, struct pm_event_spec *out);
 
 /* Copies the item's text into `requested`; all else is zero. */
-void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *ret);
+void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *out);
 int pm_event_item_add(const struct pm_event_item *item, const struct pm_event_spec *spec,
 		      struct pm_error *err);
 int pm_event_unknown(const struct pm_event_sources *sources, const char *name,

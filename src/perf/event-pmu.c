@@ -26,7 +26,7 @@ static bool is_plain_file_name(const char *name)
 }
 
 /* Reads the first line of a small file. Returns 0 or -errno. */
-static int read_pmu_text(int folder, const char *path, char ret[TEXT_MAX])
+static int read_pmu_text(int folder, const char *path, char out[TEXT_MAX])
 {
 	int fd PM_AUTO_CLOSE = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat about;
@@ -38,23 +38,23 @@ static int read_pmu_text(int folder, const char *path, char ret[TEXT_MAX])
 		return -errno;
 	if (!S_ISREG(about.st_mode))
 		return -EINVAL;
-	n = read(fd, ret, TEXT_MAX - 1);
+	n = read(fd, out, TEXT_MAX - 1);
 	if (n < 0)
 		return -errno;
-	ret[n] = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
+	out[n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
 	return 0;
 }
 
 static int read_pmu_file_in(const struct pm_pmu *pmu, const char *folder,
-			    const char *name, char ret[TEXT_MAX])
+			    const char *name, char out[TEXT_MAX])
 {
 	char path[2 * PM_EVENT_NAME_MAX];
 
 	if (!is_plain_file_name(name) ||
 	    snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
 		return -ENOENT;
-	return read_pmu_text(pmu->folder, path, ret);
+	return read_pmu_text(pmu->folder, path, out);
 }
 
 /* ---- lists of names ------------------------------------------------------------------------ */
@@ -95,7 +95,7 @@ static void close_pmu_folder(DIR **folder)
 }
 
 /* Takes over @fd. If it is negative, there are no names. */
-static int list_pmu_folder(int fd, struct pm_pmu_names *ret)
+static int list_pmu_folder(int fd, struct pm_pmu_names *out)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
 	DIR *folder PM_CLEANUP(close_pmu_folder) = fd >= 0 ? fdopendir(fd) : NULL;
@@ -118,34 +118,34 @@ static int list_pmu_folder(int fd, struct pm_pmu_names *ret)
 	if (names.list.len > 0)
 		qsort(names.list.data, names.list.len, sizeof(*names.list.data),
 		      compare_pmu_names);
-	*ret = names;
+	*out = names;
 	names = (struct pm_pmu_names){ 0 };
 	return 0;
 }
 
-int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *ret)
+int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *out)
 {
 	return list_pmu_folder(open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-			       ret);
+			       out);
 }
 
 int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
-		    struct pm_pmu_names *ret)
+		    struct pm_pmu_names *out)
 {
 	return list_pmu_folder(
-		openat(pmu->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret);
+		openat(pmu->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), out);
 }
 
 /* ---- one PMU ----------------------------------------------------------------------------- */
 
-int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
+int pm_pmu_open(struct pm_pmu *out, const struct pm_event_sources *sources,
 		const char *name)
 {
 	int devices PM_AUTO_CLOSE = -1, folder PM_AUTO_CLOSE = -1;
 	char text[TEXT_MAX];
 	uint64_t type;
 
-	if (!is_plain_file_name(name) || strlen(name) >= sizeof(ret->name))
+	if (!is_plain_file_name(name) || strlen(name) >= sizeof(out->name))
 		return -ENOENT;
 	devices = open(sources->devices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (devices < 0)
@@ -155,9 +155,9 @@ int pm_pmu_open(struct pm_pmu *ret, const struct pm_event_sources *sources,
 	if (folder < 0 || read_pmu_text(folder, "type", text) < 0 ||
 	    !pm_parse_u64(text, &type) || type > UINT32_MAX)
 		return -ENOENT;
-	snprintf(ret->name, sizeof(ret->name), "%s", name);
-	ret->type = (uint32_t)type;
-	ret->folder = pm_take_fd(&folder);
+	snprintf(out->name, sizeof(out->name), "%s", name);
+	out->type = (uint32_t)type;
+	out->folder = pm_take_fd(&folder);
 	return 0;
 }
 
@@ -175,17 +175,17 @@ bool pm_pmu_is_core(const struct pm_pmu *pmu)
 	       faccessat(pmu->folder, "cpus", F_OK, 0) == 0;
 }
 
-void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *ret)
+void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *out)
 {
 	char text[TEXT_MAX];
 
 	if (read_pmu_text(pmu->folder, "cpus", text) == 0 ||
 	    read_pmu_text(pmu->folder, "cpumask", text) == 0)
-		pm_str_puts(ret, text);
+		pm_str_puts(out, text);
 }
 
 /* "0-7,32-35" or "21". */
-static int parse_format_bits(const char *text, uint64_t *ret)
+static int parse_format_bits(const char *text, uint64_t *out)
 {
 	uint64_t mask = 0;
 
@@ -207,11 +207,11 @@ static int parse_format_bits(const char *text, uint64_t *ret)
 			return -EBADMSG;
 		text = end + 1;
 	}
-	*ret = mask;
+	*out = mask;
 	return 0;
 }
 
-int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *ret)
+int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *out)
 {
 	static const char *const words[] = { "config:", "config1:", "config2:" };
 	char text[TEXT_MAX];
@@ -225,8 +225,8 @@ int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_form
 			continue;
 		if (parse_format_bits(text + strlen(words[i]), &mask) < 0)
 			return -ENOTSUP;
-		ret->word = i;
-		ret->mask = mask;
+		out->word = i;
+		out->mask = mask;
 		return 0;
 	}
 	return -ENOTSUP;
@@ -256,7 +256,7 @@ int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t u
 	return 0;
 }
 
-int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
+int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *out)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
 	char text[TEXT_MAX];
@@ -264,7 +264,7 @@ int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
 	if (is_unit_file_of_event(name))
 		return -ENOENT;
 	if (read_pmu_file_in(pmu, "events", name, text) == 0) {
-		pm_str_puts(ret, text);
+		pm_str_puts(out, text);
 		return 0;
 	}
 	/* Like perf, ignores case. */
@@ -274,7 +274,7 @@ int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *ret)
 		if (strcasecmp(names.list.data[i], name) != 0 ||
 		    read_pmu_file_in(pmu, "events", names.list.data[i], text) < 0)
 			continue;
-		pm_str_puts(ret, text);
+		pm_str_puts(out, text);
 		return 0;
 	}
 	return -ENOENT;

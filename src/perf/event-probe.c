@@ -52,11 +52,11 @@ static const char *probe_keep_text(struct probe *probe, const char *text, size_t
 	char plain[PM_EVENT_NAME_MAX];
 
 	pm_event_unquote(text, len, plain);
-	return pm_event_specs_keep(probe->item->ret, plain, strlen(plain));
+	return pm_event_specs_keep(probe->item->specs, plain, strlen(plain));
 }
 
 /* Removes "+OFFSET" from the end of [text, *len). */
-static void take_probe_offset(const char *text, size_t *len, uint64_t *ret)
+static void take_probe_offset(const char *text, size_t *len, uint64_t *out)
 {
 	const char *plus = memrchr(text, '+', *len);
 	char number[32];
@@ -69,7 +69,7 @@ static void take_probe_offset(const char *text, size_t *len, uint64_t *ret)
 		return;
 	memcpy(number, plus + 1, digits);
 	number[digits] = '\0';
-	if (pm_parse_u64(number, ret))
+	if (pm_parse_u64(number, out))
 		*len = (size_t)(plus - text);
 }
 
@@ -88,7 +88,9 @@ static int probe_set_symbol(struct probe *probe, size_t part, struct pm_error *e
 	place->symbol = probe_keep_text(probe, text, len);
 	if (!place->symbol)
 		return pm_error_set(err, -ENOMEM, "no memory for a probe");
-	return place->symbol[0] ? 0 : set_misspelt_probe_error(probe, err);
+	if (!place->symbol[0])
+		return set_misspelt_probe_error(probe, err);
+	return 0;
 }
 
 /* SOURCE:LINE; returns 1 if the text is not of that form. */
@@ -113,7 +115,9 @@ static int probe_set_line(struct probe *probe, struct pm_error *err)
 		probe_keep_text(probe, probe->parts.part[1].at, probe->parts.part[1].len);
 	if (!place->source)
 		return pm_error_set(err, -ENOMEM, "no memory for a probe");
-	return place->source[0] ? 0 : set_misspelt_probe_error(probe, err);
+	if (!place->source[0])
+		return set_misspelt_probe_error(probe, err);
+	return 0;
 }
 
 /* PROVIDER:NAME */
@@ -127,28 +131,32 @@ static int probe_set_usdt(struct probe *probe, struct pm_error *err)
 				 plain);
 		if (!plain[0])
 			return set_misspelt_probe_error(probe, err);
-		pm_str_printf(&name, "%s%s", i > 1 ? ":" : "", plain);
+		pm_str_printf(&name, "%s%s", pm_text_if(i > 1, ":"), plain);
 	}
-	probe->spec.place.symbol =
-		name.failed ? NULL
-			    : pm_event_specs_keep(probe->item->ret, name.data, name.len);
-	return probe->spec.place.symbol
-		       ? 0
-		       : pm_error_set(err, -ENOMEM, "no memory for a probe");
+	if (name.failed)
+		probe->spec.place.symbol = NULL;
+	else
+		probe->spec.place.symbol =
+			pm_event_specs_keep(probe->item->specs, name.data, name.len);
+	if (!probe->spec.place.symbol)
+		return pm_error_set(err, -ENOMEM, "no memory for a probe");
+	return 0;
 }
 
 static int probe_set_place(struct probe *probe, struct pm_error *err)
 {
 	struct pm_event_place *place = &probe->spec.place;
 	size_t len = probe->parts.len;
-	int r;
+	int ret;
 
 	place->wanted = true;
 	place->on_return = probe->prefix->on_return;
 	place->usdt = probe->prefix->usdt;
-	if (probe->prefix->kind == PM_EVENT_KPROBE)
-		return len == 1 ? probe_set_symbol(probe, 0, err)
-				: set_misspelt_probe_error(probe, err);
+	if (probe->prefix->kind == PM_EVENT_KPROBE) {
+		if (len == 1)
+			return probe_set_symbol(probe, 0, err);
+		return set_misspelt_probe_error(probe, err);
+	}
 	if (len != (place->usdt ? 3 : 2) && (place->usdt || len != 3))
 		return set_misspelt_probe_error(probe, err);
 	place->file =
@@ -161,23 +169,28 @@ static int probe_set_place(struct probe *probe, struct pm_error *err)
 		return probe_set_usdt(probe, err);
 	if (len == 2)
 		return probe_set_symbol(probe, 1, err);
-	r = probe_set_line(probe, err);
-	return r == 1 ? set_misspelt_probe_error(probe, err) : r;
+	ret = probe_set_line(probe, err);
+	if (ret != 1)
+		return ret;
+	return set_misspelt_probe_error(probe, err);
 }
 
 /* The PMU creates probes without writing to tracefs, so nothing is left behind. */
 static int probe_set_type(struct probe *probe, struct pm_error *err)
 {
-	const char *name = probe->prefix->kind == PM_EVENT_UPROBE ? "uprobe" : "kprobe";
+	const char *name = "kprobe", *config = "KPROBE";
 	struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
 	struct pm_pmu_format format;
 
+	if (probe->prefix->kind == PM_EVENT_UPROBE) {
+		name = "uprobe";
+		config = "UPROBE";
+	}
 	if (pm_pmu_open(&pmu, probe->item->sources, name) < 0)
 		return pm_error_set(err, -ENODEV,
 				    "\"%s\": this kernel has no %s PMU (it was built "
 				    "without CONFIG_%s_EVENTS, or is before Linux 4.17)",
-				    probe->item->text, name,
-				    name[0] == 'u' ? "UPROBE" : "KPROBE");
+				    probe->item->text, name, config);
 	probe->spec.type = pmu.type;
 	if (!probe->prefix->on_return)
 		return 0;
@@ -193,12 +206,15 @@ int pm_event_parse_probe(const struct pm_event_item *item, struct pm_error *err)
 			       .prefix = find_probe_prefix(item->text, item->len) };
 	size_t begin = strlen(probe.prefix->text), name_len = item->len, least, last;
 	const char *modifiers = "";
-	int r;
+	int ret;
 
 	pm_event_item_begin(item, &probe.spec);
 	probe.spec.kind = probe.prefix->kind;
 	pm_event_split(item->text + begin, item->len - begin, &probe.parts);
-	least = probe.prefix->kind == PM_EVENT_KPROBE ? 1 : probe.prefix->usdt ? 3 : 2;
+	if (probe.prefix->kind == PM_EVENT_KPROBE)
+		least = 1;
+	else
+		least = probe.prefix->usdt ? 3 : 2;
 	last = probe.parts.len - 1;
 	if (probe.parts.len > least &&
 	    probe.parts.len <= PM_ARRAY_LEN(probe.parts.part) &&
@@ -209,11 +225,13 @@ int pm_event_parse_probe(const struct pm_event_item *item, struct pm_error *err)
 		probe.parts.len--;
 	}
 	memcpy(probe.spec.name, item->text, name_len);
-	r = probe_set_place(&probe, err);
-	if (r == 0)
-		r = probe_set_type(&probe, err);
-	if (r == 0)
-		r = pm_event_modifiers_set(&probe.spec, modifiers, strlen(modifiers),
-					   item->group_modifiers, err);
-	return r < 0 ? r : pm_event_item_add(item, &probe.spec, err);
+	ret = probe_set_place(&probe, err);
+	if (ret == 0)
+		ret = probe_set_type(&probe, err);
+	if (ret == 0)
+		ret = pm_event_modifiers_set(&probe.spec, modifiers, strlen(modifiers),
+					     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
+	return pm_event_item_add(item, &probe.spec, err);
 }

@@ -59,7 +59,10 @@ int pm_event_specs_replace(struct pm_event_specs *specs, size_t at,
 
 		for (size_t j = 0; j < behind; j++)
 			grouped |= list[at + len + j].leader == at;
-		fresh.leader = grouped ? with[i].leader : (uint32_t)(at + i);
+		if (grouped)
+			fresh.leader = with[i].leader;
+		else
+			fresh.leader = (uint32_t)(at + i);
 		list[at + i] = fresh;
 	}
 	specs->list.len += len - 1;
@@ -96,17 +99,18 @@ static int event_specs_append(struct pm_event_specs *specs, struct pm_event_spec
 
 /* ---- one event ------------------------------------------------------------------------------- */
 
-void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *ret)
+void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *out)
 {
-	memset(ret, 0, sizeof(*ret));
-	memcpy(ret->requested, item->text, item->len);
+	memset(out, 0, sizeof(*out));
+	memcpy(out->requested, item->text, item->len);
 }
 
 int pm_event_item_add(const struct pm_event_item *item, const struct pm_event_spec *spec,
 		      struct pm_error *err)
 {
-	return pm_vec_push(&item->ret->list, *spec) < 0 ? set_no_memory_for_events(err)
-							: 0;
+	if (pm_vec_push(&item->specs->list, *spec) < 0)
+		return set_no_memory_for_events(err);
+	return 0;
 }
 
 int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
@@ -140,7 +144,7 @@ int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
 		pm_str_puts(&text, "; near names: ");
 		pm_near_print(&near, PM_NEAR_MAX, &text);
 	}
-	pm_error_set(err, -EINVAL, "%s", text.failed ? "unknown event" : text.data);
+	pm_error_set(err, -EINVAL, "%s", pm_str_text_or(&text, "unknown event"));
 	if (near.len == 0)
 		pm_error_fix(err, "pmrec --list");
 	return -EINVAL;
@@ -209,13 +213,13 @@ static int parse_event_items(struct pm_event_item *item, const char **at, const 
 {
 	for (;;) {
 		const char *stop = find_event_item_end(*at, end, err);
-		int r;
+		int ret;
 
 		if (!stop)
 			return -EINVAL;
-		r = parse_event_item(item, *at, stop, err);
-		if (r < 0)
-			return r;
+		ret = parse_event_item(item, *at, stop, err);
+		if (ret < 0)
+			return ret;
 		*at = stop;
 		if (stop == end || *stop == '}')
 			return 0;
@@ -243,11 +247,11 @@ static int parse_event_group(const struct pm_event_sources *sources,
 			     struct pm_event_specs *fresh, const char **at,
 			     const char *end, struct pm_error *err)
 {
-	struct pm_event_item item = { .sources = sources, .ret = fresh };
+	struct pm_event_item item = { .sources = sources, .specs = fresh };
 	const char *brace = find_event_group_end(*at, end, err), *first = *at + 1;
 	char modifiers[PM_EVENT_MODIFIERS_MAX] = "";
 	size_t leader = fresh->list.len, len;
-	int r;
+	int ret;
 
 	if (!brace)
 		return -EINVAL;
@@ -263,10 +267,10 @@ static int parse_event_group(const struct pm_event_sources *sources,
 	}
 	*at += strspn(*at, " ");
 	item.group_modifiers = modifiers;
-	r = parse_event_items(&item, &first, brace, err);
-	for (size_t i = leader; r == 0 && i < fresh->list.len; i++)
+	ret = parse_event_items(&item, &first, brace, err);
+	for (size_t i = leader; ret == 0 && i < fresh->list.len; i++)
 		fresh->list.data[i].leader = (uint32_t)leader;
-	return r;
+	return ret;
 }
 
 static int parse_event_list(const struct pm_event_sources *sources, const char *text,
@@ -276,24 +280,27 @@ static int parse_event_list(const struct pm_event_sources *sources, const char *
 
 	for (const char *at = text;; at++) {
 		size_t first = fresh->list.len;
-		int r;
+		int ret;
 
 		at += strspn(at, " ");
 		if (*at == '{') {
-			r = parse_event_group(sources, fresh, &at, end, err);
+			ret = parse_event_group(sources, fresh, &at, end, err);
 		} else {
 			struct pm_event_item item = { .sources = sources,
-						      .ret = fresh,
+						      .specs = fresh,
 						      .group_modifiers = "" };
 			const char *stop = find_event_item_end(at, end, err);
 
-			r = stop ? parse_event_item(&item, at, stop, err) : -EINVAL;
+			if (stop)
+				ret = parse_event_item(&item, at, stop, err);
+			else
+				ret = -EINVAL;
 			at = stop;
-			for (size_t i = first; r == 0 && i < fresh->list.len; i++)
+			for (size_t i = first; ret == 0 && i < fresh->list.len; i++)
 				fresh->list.data[i].leader = (uint32_t)i;
 		}
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		if (fresh->list.len > EVENTS_MAX)
 			return pm_error_set(err, -EINVAL, "more than %d events",
 					    EVENTS_MAX);
@@ -309,9 +316,11 @@ int pm_event_specs_parse_from(const struct pm_event_sources *sources, const char
 			      struct pm_event_specs *specs, struct pm_error *err)
 {
 	struct pm_event_specs fresh PM_CLEANUP(pm_event_specs_release) = { 0 };
-	int r = parse_event_list(sources, text, &fresh, err);
+	int ret = parse_event_list(sources, text, &fresh, err);
 
-	return r < 0 ? r : event_specs_append(specs, &fresh, err);
+	if (ret < 0)
+		return ret;
+	return event_specs_append(specs, &fresh, err);
 }
 
 int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
@@ -321,7 +330,7 @@ int pm_event_specs_parse(const char *text, struct pm_event_specs *specs,
 }
 
 bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
-			    struct pm_event_spec *ret)
+			    struct pm_event_spec *out)
 {
 	struct pm_event_spec substitute = *spec;
 
@@ -339,7 +348,7 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 		return false;
 	substitute.precise = 0;
 	substitute.precise_most = false;
-	*ret = substitute;
+	*out = substitute;
 	return true;
 }
 

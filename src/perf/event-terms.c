@@ -11,8 +11,8 @@ enum {
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* @ret: room for sizeof(term->name) bytes. */
-static int copy_term_part(const char *text, size_t len, const char *requested, char *ret,
+/* @out: room for sizeof(term->name) bytes. */
+static int copy_term_part(const char *text, size_t len, const char *requested, char *out,
 			  struct pm_error *err)
 {
 	char part[PM_EVENT_NAME_MAX];
@@ -27,25 +27,25 @@ static int copy_term_part(const char *text, size_t len, const char *requested, c
 	if (strlen(part) >= sizeof(((struct pm_event_term *)0)->name))
 		return pm_error_set(err, -EINVAL, "a term of \"%s\" is too long",
 				    requested);
-	strcpy(ret, part);
+	strcpy(out, part);
 	return 0;
 }
 
 static int parse_event_term(const char *text, size_t len, const char *requested,
-			    struct pm_event_term *ret, struct pm_error *err)
+			    struct pm_event_term *out, struct pm_error *err)
 {
 	const char *equals = memchr(text, '=', len);
 	size_t name_len = equals ? (size_t)(equals - text) : len;
-	int r;
+	int ret;
 
-	r = copy_term_part(text, name_len, requested, ret->name, err);
-	if (r == 0 && equals)
-		r = copy_term_part(equals + 1, len - name_len - 1, requested, ret->value,
-				   err);
-	if (r < 0)
-		return r;
-	ret->has_value = equals;
-	if (ret->name[0] == '\0' || (equals && ret->value[0] == '\0'))
+	ret = copy_term_part(text, name_len, requested, out->name, err);
+	if (ret == 0 && equals)
+		ret = copy_term_part(equals + 1, len - name_len - 1, requested,
+				     out->value, err);
+	if (ret < 0)
+		return ret;
+	out->has_value = equals;
+	if (out->name[0] == '\0' || (equals && out->value[0] == '\0'))
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\": between the slashes there are TERM=VALUE, "
 				    "separated by commas",
@@ -54,31 +54,31 @@ static int parse_event_term(const char *text, size_t len, const char *requested,
 }
 
 int pm_event_terms_parse(const char *text, size_t len, const char *requested,
-			 struct pm_event_terms *ret, struct pm_error *err)
+			 struct pm_event_terms *out, struct pm_error *err)
 {
 	const char *end = text + len;
 
-	ret->len = 0;
+	out->len = 0;
 	if (strspn(text, " ") >= len)
 		return 0;
 	for (const char *at = text;;) {
 		const char *begin = at;
-		int r;
+		int ret;
 
 		while (at < end && *at != ',') {
 			size_t span = pm_event_span(begin, at, end);
 
-			at += span ? span : 1;
+			at += PM_MAX(span, 1);
 		}
-		if (ret->len == PM_EVENT_TERMS_MAX)
+		if (out->len == PM_EVENT_TERMS_MAX)
 			return pm_error_set(err, -EINVAL, "\"%s\" has more than %d terms",
 					    requested, PM_EVENT_TERMS_MAX);
-		memset(&ret->term[ret->len], 0, sizeof(ret->term[0]));
-		r = parse_event_term(begin, (size_t)(at - begin), requested,
-				     &ret->term[ret->len], err);
-		if (r < 0)
-			return r;
-		ret->len++;
+		memset(&out->term[out->len], 0, sizeof(out->term[0]));
+		ret = parse_event_term(begin, (size_t)(at - begin), requested,
+				       &out->term[out->len], err);
+		if (ret < 0)
+			return ret;
+		out->len++;
 		if (at == end)
 			return 0;
 		at++;
@@ -122,9 +122,9 @@ static int set_config_word_by_term(struct pm_event_spec *spec,
 				   const struct pm_event_term *term, uint64_t *word,
 				   struct pm_error *err)
 {
-	return pm_parse_u64(term->value, word)
-		       ? 0
-		       : set_bad_term_number_error(spec, term, err);
+	if (pm_parse_u64(term->value, word))
+		return 0;
+	return set_bad_term_number_error(spec, term, err);
 }
 
 /* 1: it is not a common term. */
@@ -174,7 +174,7 @@ int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *sp
 	size_t kept = 0;
 
 	for (size_t i = 0; i < terms->len; i++) {
-		int r;
+		int ret;
 
 		for (size_t j = 0; j < i; j++) {
 			if (strcmp(terms->term[i].name, terms->term[j].name) == 0)
@@ -182,12 +182,12 @@ int pm_event_terms_common(struct pm_event_terms *terms, struct pm_event_spec *sp
 						    "\"%s\": term \"%s\" is there twice",
 						    spec->requested, terms->term[i].name);
 		}
-		r = apply_common_term(spec, &terms->term[i], err);
-		if (r < 0)
-			return r;
+		ret = apply_common_term(spec, &terms->term[i], err);
+		if (ret < 0)
+			return ret;
 		/* The term stays in the list until all others have been compared with
 		 * it. */
-		terms->term[i].taken = r == 0;
+		terms->term[i].taken = ret == 0;
 	}
 	for (size_t i = 0; i < terms->len; i++) {
 		if (!terms->term[i].taken)
@@ -253,7 +253,7 @@ static int set_format_by_term(const struct resolving *how,
 }
 
 static void list_near_pmu_names(const struct pm_pmu *pmu, const char *folder,
-				const char *word, struct pm_str *ret,
+				const char *word, struct pm_str *out,
 				struct pm_near *near)
 {
 	struct pm_pmu_names names PM_CLEANUP(pm_pmu_names_release) = { 0 };
@@ -261,7 +261,8 @@ static void list_near_pmu_names(const struct pm_pmu *pmu, const char *folder,
 	if (pm_pmu_names_of(pmu, folder, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.list.len; i++) {
-		pm_str_printf(ret, "%s%s", ret->len ? ", " : "", names.list.data[i]);
+		pm_str_printf(out, "%s%s", pm_text_if(out->len > 0, ", "),
+			      names.list.data[i]);
 		pm_near_add(near, names.list.data[i]);
 	}
 }
@@ -286,7 +287,7 @@ static int set_unknown_term_error(const struct resolving *how, const char *name)
 	if (events.len > 0)
 		pm_str_printf(&text, "; its events: %s", events.data);
 	return pm_error_set(how->err, -EINVAL, "%s",
-			    text.failed ? "unknown term" : text.data);
+			    pm_str_text_or(&text, "unknown term"));
 }
 
 /* -ENOENT: the PMU has no event of this name. */
@@ -295,10 +296,10 @@ static int apply_pmu_alias(const struct resolving *how, const char *name)
 	struct resolving inner = *how;
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	struct pm_event_terms *terms PM_AUTO_FREE = NULL;
-	int r = pm_pmu_alias(how->pmu, name, &text);
+	int ret = pm_pmu_alias(how->pmu, name, &text);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	terms = calloc(1, sizeof(*terms));
 	if (!terms || text.failed)
 		return pm_error_set(how->err, -ENOMEM, "no memory for an event");
@@ -306,9 +307,11 @@ static int apply_pmu_alias(const struct resolving *how, const char *name)
 		return pm_error_set(how->err, -EINVAL,
 				    "event \"%s\" of PMU \"%s\" stands for itself", name,
 				    how->pmu->name);
-	r = pm_event_terms_parse(text.data ? text.data : "", text.len,
-				 how->spec->requested, terms, how->err);
-	return r < 0 ? r : apply_event_terms(&inner, terms);
+	ret = pm_event_terms_parse(pm_str_text(&text), text.len, how->spec->requested,
+				   terms, how->err);
+	if (ret < 0)
+		return ret;
+	return apply_event_terms(&inner, terms);
 }
 
 /* -ENOENT: neither the PMU nor the kernel has an event of this name. */
@@ -317,10 +320,10 @@ static int apply_event_name_term(const struct resolving *how,
 {
 	struct pm_event_spec legacy = { 0 };
 	uint64_t raw;
-	int r = apply_pmu_alias(how, term->name);
+	int ret = apply_pmu_alias(how, term->name);
 
-	if (r != -ENOENT || how->depth > 0)
-		return r;
+	if (ret != -ENOENT || how->depth > 0)
+		return ret;
 	if (term->name[0] == 'r' && pm_event_raw(term->name, strlen(term->name), &raw)) {
 		how->spec->config |= raw;
 		return 0;
@@ -356,11 +359,11 @@ static bool is_term_an_event_name(const struct resolving *how,
 static int apply_event_term(const struct resolving *how, const struct pm_event_term *term)
 {
 	struct pm_pmu_format format;
-	int r = pm_pmu_format(how->pmu, term->name, &format);
+	int ret = pm_pmu_format(how->pmu, term->name, &format);
 
-	if (r == 0)
+	if (ret == 0)
 		return set_format_by_term(how, term, &format);
-	if (r == -ENOTSUP)
+	if (ret == -ENOTSUP)
 		return pm_error_set(how->err, -EINVAL,
 				    "\"%s\": where term \"%s\" of PMU \"%s\" belongs is "
 				    "not understood",
@@ -371,33 +374,39 @@ static int apply_event_term(const struct resolving *how, const struct pm_event_t
 static int apply_event_terms(const struct resolving *how,
 			     const struct pm_event_terms *terms)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < terms->len && r == 0; i++) {
+	for (size_t i = 0; i < terms->len && ret == 0; i++) {
 		const struct pm_event_term *term = &terms->term[i];
 
 		if (!is_term_an_event_name(how, term))
 			continue;
 		if (term->has_value && strcasecmp(term->name, "event") == 0)
-			r = apply_pmu_alias(how, term->value);
+			ret = apply_pmu_alias(how, term->value);
 		else
-			r = apply_event_name_term(how, term);
-		if (r == -ENOENT)
-			r = how->depth > 0 ? apply_common_term(how->spec, term, how->err)
-					   : 1;
-		if (r == 1)
-			r = set_unknown_term_error(how, term->name);
+			ret = apply_event_name_term(how, term);
+		if (ret == -ENOENT) {
+			if (how->depth > 0)
+				ret = apply_common_term(how->spec, term, how->err);
+			else
+				ret = 1;
+		}
+		if (ret == 1)
+			ret = set_unknown_term_error(how, term->name);
 	}
-	for (size_t i = 0; i < terms->len && r == 0; i++) {
+	for (size_t i = 0; i < terms->len && ret == 0; i++) {
 		const struct pm_event_term *term = &terms->term[i];
 
 		if (is_term_an_event_name(how, term))
 			continue;
-		r = how->depth > 0 ? apply_common_term(how->spec, term, how->err) : 1;
-		if (r == 1)
-			r = apply_event_term(how, term);
+		if (how->depth > 0)
+			ret = apply_common_term(how->spec, term, how->err);
+		else
+			ret = 1;
+		if (ret == 1)
+			ret = apply_event_term(how, term);
 	}
-	return r;
+	return ret;
 }
 
 int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu *pmu,
@@ -405,13 +414,13 @@ int pm_event_terms_apply(const struct pm_event_terms *terms, const struct pm_pmu
 {
 	struct pm_event_spec fresh = *spec;
 	struct resolving how = { .pmu = pmu, .spec = &fresh, .err = err };
-	int r;
+	int ret;
 
 	/* Like perf, combines typed config words with the terms. */
 	fresh.config = fresh.config1 = fresh.config2 = 0;
-	r = apply_event_terms(&how, terms);
-	if (r < 0)
-		return r;
+	ret = apply_event_terms(&how, terms);
+	if (ret < 0)
+		return ret;
 	fresh.config |= spec->config;
 	fresh.config1 |= spec->config1;
 	fresh.config2 |= spec->config2;

@@ -44,7 +44,9 @@ size_t pm_event_span(const char *begin, const char *text, const char *end)
 	case '\'':
 	case '"':
 		close = memchr(text + 1, *text, (size_t)(end - text - 1));
-		return close ? (size_t)(close + 1 - text) : 0;
+		if (close)
+			return (size_t)(close + 1 - text);
+		return 0;
 	case '(':
 		close = find_closing_bracket(text, end, '(', ')');
 		break;
@@ -59,10 +61,12 @@ size_t pm_event_span(const char *begin, const char *text, const char *end)
 	default:
 		break;
 	}
-	return close ? (size_t)(close + 1 - text) : 1;
+	if (!close)
+		return 1;
+	return (size_t)(close + 1 - text);
 }
 
-void pm_event_unquote(const char *text, size_t len, char *ret)
+void pm_event_unquote(const char *text, size_t len, char *out)
 {
 	size_t n = 0;
 	char quote = '\0';
@@ -73,33 +77,33 @@ void pm_event_unquote(const char *text, size_t len, char *ret)
 		else if (quote && text[i] == quote)
 			quote = '\0';
 		else
-			ret[n++] = text[i];
+			out[n++] = text[i];
 	}
-	ret[n] = '\0';
+	out[n] = '\0';
 }
 
-void pm_event_split(const char *text, size_t len, struct pm_event_parts *ret)
+void pm_event_split(const char *text, size_t len, struct pm_event_parts *out)
 {
 	const char *end = text + len, *begin = text;
 
-	ret->len = 0;
+	out->len = 0;
 	for (const char *at = text;;) {
 		if (at < end && *at == ':' && at + 1 < end && at[1] == ':') {
 			at += 2;
 		} else if (at == end || *at == ':') {
-			if (ret->len == PM_ARRAY_LEN(ret->part)) {
-				ret->len++;
+			if (out->len == PM_ARRAY_LEN(out->part)) {
+				out->len++;
 				return;
 			}
-			ret->part[ret->len].at = begin;
-			ret->part[ret->len++].len = (size_t)(at - begin);
+			out->part[out->len].at = begin;
+			out->part[out->len++].len = (size_t)(at - begin);
 			if (at == end)
 				return;
 			begin = ++at;
 		} else {
 			size_t span = pm_event_span(begin, at, end);
 
-			at += span ? span : 1;
+			at += PM_MAX(span, 1);
 		}
 	}
 }

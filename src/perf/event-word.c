@@ -6,7 +6,17 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-bool pm_event_raw(const char *text, size_t len, uint64_t *ret)
+/* @c: in lower case; -1: no digit. */
+static int value_of_hex_digit(int c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+bool pm_event_raw(const char *text, size_t len, uint64_t *out)
 {
 	uint64_t value = 0;
 
@@ -14,9 +24,7 @@ bool pm_event_raw(const char *text, size_t len, uint64_t *ret)
 		return false;
 	for (size_t i = 1; i < len; i++) {
 		int c = text[i] | 0x20;
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-						   : -1;
+		int digit = value_of_hex_digit(c);
 
 		/* The bit 0x20 also turns control characters into digits: exclude
 		 * these. */
@@ -24,13 +32,13 @@ bool pm_event_raw(const char *text, size_t len, uint64_t *ret)
 			return false;
 		value = value << 4 | (uint64_t)digit;
 	}
-	*ret = value;
+	*out = value;
 	return true;
 }
 
 /* "TYPE:CONFIG" as numbers. */
 static bool parse_event_numbers(const struct pm_event_parts *parts,
-				struct pm_event_spec *ret)
+				struct pm_event_spec *out)
 {
 	char text[2][32];
 	uint64_t type;
@@ -42,24 +50,24 @@ static bool parse_event_numbers(const struct pm_event_parts *parts,
 		text[i][parts->part[i].len] = '\0';
 	}
 	if (!pm_parse_u64(text[0], &type) || type > UINT32_MAX ||
-	    !pm_parse_u64(text[1], &ret->config))
+	    !pm_parse_u64(text[1], &out->config))
 		return false;
-	ret->kind = PM_EVENT_RAW;
-	ret->type = (uint32_t)type;
-	snprintf(ret->name, sizeof(ret->name), "%s:%s", text[0], text[1]);
+	out->kind = PM_EVENT_RAW;
+	out->type = (uint32_t)type;
+	snprintf(out->name, sizeof(out->name), "%s:%s", text[0], text[1]);
 	return true;
 }
 
 /* The kernel's generic names, and rNNN. */
-static bool find_generic_event(const char *name, size_t len, struct pm_event_spec *ret)
+static bool find_generic_event(const char *name, size_t len, struct pm_event_spec *out)
 {
-	if (pm_event_name_find(name, len, ret))
+	if (pm_event_name_find(name, len, out))
 		return true;
-	if (!pm_event_raw(name, len, &ret->config))
+	if (!pm_event_raw(name, len, &out->config))
 		return false;
-	ret->kind = PM_EVENT_RAW;
-	ret->type = PERF_TYPE_RAW;
-	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)len, name);
+	out->kind = PM_EVENT_RAW;
+	out->type = PERF_TYPE_RAW;
+	snprintf(out->name, sizeof(out->name), "%.*s", (int)len, name);
 	return true;
 }
 
@@ -74,7 +82,7 @@ static bool is_pmu_uncountable(const struct pm_pmu *pmu)
 
 /* Puts the remaining terms into the name, so that the name can be parsed again. */
 static void name_pmu_event(const struct pm_event_terms *terms, const char *prefix,
-			   const struct pm_event_spec *spec, char *ret, size_t size)
+			   const struct pm_event_spec *spec, char *out, size_t size)
 {
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	bool any = false;
@@ -84,25 +92,25 @@ static void name_pmu_event(const struct pm_event_terms *terms, const char *prefi
 		const struct pm_event_term *term = &terms->term[i];
 		bool quoted = strpbrk(term->value, ",/' ");
 
-		pm_str_printf(&text, "%s%s", any ? "," : "", term->name);
+		pm_str_printf(&text, "%s%s", pm_text_if(any, ","), term->name);
 		if (term->has_value)
 			pm_str_printf(&text, quoted ? "=\"%s\"" : "=%s", term->value);
 		any = true;
 	}
 	if (spec->config)
-		pm_str_printf(&text, "%sconfig=0x%llx", any ? "," : "",
+		pm_str_printf(&text, "%sconfig=0x%llx", pm_text_if(any, ","),
 			      (unsigned long long)spec->config);
 	any |= spec->config != 0;
 	if (spec->config1)
-		pm_str_printf(&text, "%sconfig1=0x%llx", any ? "," : "",
+		pm_str_printf(&text, "%sconfig1=0x%llx", pm_text_if(any, ","),
 			      (unsigned long long)spec->config1);
 	any |= spec->config1 != 0;
 	if (spec->config2)
-		pm_str_printf(&text, "%sconfig2=0x%llx", any ? "," : "",
+		pm_str_printf(&text, "%sconfig2=0x%llx", pm_text_if(any, ","),
 			      (unsigned long long)spec->config2);
 	pm_str_putc(&text, '/');
 	if (!text.failed)
-		snprintf(ret, size, "%s", text.data);
+		snprintf(out, size, "%s", text.data);
 }
 
 /* The parts between and after the slashes. */
@@ -113,35 +121,41 @@ struct slashed {
 	size_t modifiers_len;
 };
 
+static const char *usage_of_uncountable_pmu(const struct pm_pmu *pmu)
+{
+	if (pmu->type == PERF_TYPE_BREAKPOINT)
+		return "mem:ADDRESS";
+	if (pmu->name[0] == 'u')
+		return "uprobe:FILE:SYMBOL";
+	return "kprobe:SYMBOL";
+}
+
 /* Adds the event of an open PMU. */
 static int add_event_of_pmu(const struct pm_event_item *item, const struct pm_pmu *pmu,
 			    const struct slashed *what, struct pm_error *err)
 {
 	struct pm_str cpus PM_CLEANUP(pm_str_release) = { 0 };
 	struct pm_event_spec spec = *what->like;
-	int r;
+	int ret;
 
 	if (is_pmu_uncountable(pmu))
 		return pm_error_set(err, -EINVAL,
 				    "\"%s\": PMU \"%s\" needs a place; write %s",
-				    item->text, pmu->name,
-				    pmu->type == PERF_TYPE_BREAKPOINT ? "mem:ADDRESS"
-				    : pmu->name[0] == 'u' ? "uprobe:FILE:SYMBOL"
-							  : "kprobe:SYMBOL");
+				    item->text, pmu->name, usage_of_uncountable_pmu(pmu));
 	spec.kind = PM_EVENT_PMU;
 	spec.type = pmu->type;
 	if (!spec.name[0])
 		name_pmu_event(what->terms, pmu->name, what->like, spec.name,
 			       sizeof(spec.name));
-	r = pm_event_terms_apply(what->terms, pmu, &spec, err);
-	if (r == 0)
-		r = pm_event_modifiers_set(&spec, what->modifiers, what->modifiers_len,
-					   item->group_modifiers, err);
-	if (r < 0)
-		return r;
+	ret = pm_event_terms_apply(what->terms, pmu, &spec, err);
+	if (ret == 0)
+		ret = pm_event_modifiers_set(&spec, what->modifiers, what->modifiers_len,
+					     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
 	pm_pmu_cpus(pmu, &cpus);
 	if (cpus.len > 0) {
-		spec.cpus = pm_event_specs_keep(item->ret, cpus.data, cpus.len);
+		spec.cpus = pm_event_specs_keep(item->specs, cpus.data, cpus.len);
 		if (!spec.cpus)
 			return pm_error_set(err, -ENOMEM, "no memory for an event");
 	}
@@ -156,10 +170,10 @@ static int set_unknown_pmu_error(const struct pm_pmu_names *pmus, const char *na
 	pm_str_printf(&text,
 		      "neither an event nor a PMU is called \"%s\"; PMUs here: ", name);
 	for (size_t i = 0; i < pmus->list.len; i++)
-		pm_str_printf(&text, "%s%s", i ? ", " : "", pmus->list.data[i]);
+		pm_str_printf(&text, "%s%s", pm_text_if(i > 0, ", "), pmus->list.data[i]);
 	if (pmus->list.len == 0)
 		pm_str_puts(&text, "none");
-	return pm_error_set(err, -EINVAL, "%s", text.failed ? "unknown PMU" : text.data);
+	return pm_error_set(err, -EINVAL, "%s", pm_str_text_or(&text, "unknown PMU"));
 }
 
 /* Whether @word is "uncore_imc" for PMUs "uncore_imc_0", "uncore_imc_1", ... */
@@ -185,7 +199,7 @@ static int parse_pmu_event(const struct pm_event_item *item, const char *name,
 			   const struct slashed *what, struct pm_error *err)
 {
 	struct pm_pmu_names pmus PM_CLEANUP(pm_pmu_names_release) = { 0 };
-	size_t before = item->ret->list.len;
+	size_t before = item->specs->list.len;
 	bool exact = false;
 
 	if (pm_pmu_names_read(item->sources, &pmus) < 0)
@@ -194,18 +208,20 @@ static int parse_pmu_event(const struct pm_event_item *item, const char *name,
 		exact |= strcmp(name, pmus.list.data[i]) == 0;
 	for (size_t i = 0; i < pmus.list.len; i++) {
 		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
-		int r;
+		int ret;
 
 		if (exact ? strcmp(name, pmus.list.data[i]) != 0
 			  : !does_pmu_match_word(name, pmus.list.data[i]))
 			continue;
 		if (pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0)
 			continue;
-		r = add_event_of_pmu(item, &pmu, what, err);
-		if (r < 0)
-			return r;
+		ret = add_event_of_pmu(item, &pmu, what, err);
+		if (ret < 0)
+			return ret;
 	}
-	return item->ret->list.len > before ? 0 : set_unknown_pmu_error(&pmus, name, err);
+	if (item->specs->list.len > before)
+		return 0;
+	return set_unknown_pmu_error(&pmus, name, err);
 }
 
 int pm_event_alias_find(const struct pm_event_item *item, const char *name,
@@ -227,14 +243,14 @@ int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 	for (size_t i = 0; i < pmus.list.len; i++) {
 		struct pm_pmu pmu PM_CLEANUP(pm_pmu_release) = { .folder = -1 };
 		struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
-		int r;
+		int ret;
 
 		if (pm_pmu_open(&pmu, item->sources, pmus.list.data[i]) < 0 ||
 		    pm_pmu_alias(&pmu, name, &text) < 0)
 			continue;
-		r = add_event_of_pmu(item, &pmu, &what, err);
-		if (r < 0)
-			return r;
+		ret = add_event_of_pmu(item, &pmu, &what, err);
+		if (ret < 0)
+			return ret;
 		found = 1;
 	}
 	return found;
@@ -248,7 +264,7 @@ static int add_generic_event_with_terms(const struct pm_event_item *item,
 					const struct slashed *what, struct pm_error *err)
 {
 	struct pm_event_spec spec = *what->like, found = { 0 };
-	int r;
+	int ret;
 
 	if (!find_generic_event(name, len, &found))
 		return -ENOENT;
@@ -268,9 +284,11 @@ static int add_generic_event_with_terms(const struct pm_event_item *item,
 			       sizeof(spec.name));
 	if (!spec.config)
 		spec.config = found.config;
-	r = pm_event_modifiers_set(&spec, what->modifiers, what->modifiers_len,
-				   item->group_modifiers, err);
-	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+	ret = pm_event_modifiers_set(&spec, what->modifiers, what->modifiers_len,
+				     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
+	return pm_event_item_add(item, &spec, err);
 }
 
 /* SYSTEM:NAME/period=100/ */
@@ -280,7 +298,7 @@ static int add_tracepoint_events(const struct pm_event_item *item, const char *n
 	struct pm_event_spec like = *what->like;
 	char system[PM_EVENT_NAME_MAX];
 	const char *colon = strchr(name, ':');
-	int r;
+	int ret;
 
 	if (what->terms->len > 0)
 		return pm_error_set(err, -EINVAL,
@@ -289,14 +307,14 @@ static int add_tracepoint_events(const struct pm_event_item *item, const char *n
 				    item->text, what->terms->term[0].name);
 	like.kind = PM_EVENT_TRACEPOINT;
 	like.type = PERF_TYPE_TRACEPOINT;
-	r = pm_event_modifiers_set(&like, what->modifiers, what->modifiers_len,
-				   item->group_modifiers, err);
-	if (r < 0)
-		return r;
+	ret = pm_event_modifiers_set(&like, what->modifiers, what->modifiers_len,
+				     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
 	if (!item->sources->tracefs)
 		return pm_error_set(err, -EINVAL, "unknown event \"%s\"", name);
 	snprintf(system, sizeof(system), "%.*s", (int)(colon - name), name);
-	return pm_tracepoints_expand(system, colon + 1, &like, item->ret, err);
+	return pm_tracepoints_expand(system, colon + 1, &like, item->specs, err);
 }
 
 /* Finds the second slash of "NAME/terms/"; NULL if there is none. */
@@ -307,9 +325,11 @@ static const char *find_closing_slash(const char *at, const char *end)
 	while (at < end && *at != '/') {
 		size_t span = pm_event_span(begin, at, end);
 
-		at += span ? span : 1;
+		at += PM_MAX(span, 1);
 	}
-	return at < end ? at : NULL;
+	if (at >= end)
+		return NULL;
+	return at;
 }
 
 int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *err)
@@ -320,7 +340,7 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 	char name[PM_EVENT_NAME_MAX];
 	struct pm_event_spec like;
 	struct slashed what = { .terms = terms, .like = &like };
-	int r;
+	int ret;
 
 	if (!terms)
 		return pm_error_set(err, -ENOMEM, "no memory for an event");
@@ -333,18 +353,19 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 		what.modifiers++;
 	what.modifiers_len = (size_t)(end - what.modifiers);
 	pm_event_item_begin(item, &like);
-	r = pm_event_terms_parse(slash + 1, (size_t)(close - slash - 1), item->text,
-				 terms, err);
-	if (r == 0)
-		r = pm_event_terms_common(terms, &like, err);
-	if (r < 0)
-		return r;
+	ret = pm_event_terms_parse(slash + 1, (size_t)(close - slash - 1), item->text,
+				   terms, err);
+	if (ret == 0)
+		ret = pm_event_terms_common(terms, &like, err);
+	if (ret < 0)
+		return ret;
 	snprintf(name, sizeof(name), "%.*s", (int)(slash - item->text), item->text);
-	r = add_generic_event_with_terms(item, name, strlen(name), &what, err);
-	if (r != -ENOENT)
-		return r;
-	return strchr(name, ':') ? add_tracepoint_events(item, name, &what, err)
-				 : parse_pmu_event(item, name, &what, err);
+	ret = add_generic_event_with_terms(item, name, strlen(name), &what, err);
+	if (ret != -ENOENT)
+		return ret;
+	if (strchr(name, ':'))
+		return add_tracepoint_events(item, name, &what, err);
+	return parse_pmu_event(item, name, &what, err);
 }
 
 /* ---- NAME[:modifiers] ------------------------------------------------------------------------ */
@@ -359,7 +380,7 @@ static int parse_event_with_colons(const struct pm_event_item *item,
 	struct pm_event_spec spec;
 	struct slashed what = { .terms = &none, .like = &spec, .modifiers = "" };
 	size_t last = parts->len - 1, name_len = item->len;
-	int r;
+	int ret;
 
 	if (parts->len > 2 && parts->len <= PM_ARRAY_LEN(parts->part) &&
 	    pm_event_are_modifiers(parts->part[last].at, parts->part[last].len)) {
@@ -369,33 +390,39 @@ static int parse_event_with_colons(const struct pm_event_item *item,
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)name_len, item->text);
 	pm_event_item_begin(item, &spec);
-	r = add_tracepoint_events(item, name, &what, err);
-	if (r == 0 || !item->sources->libpfm || !pm_event_libpfm(name, &spec))
-		return r;
-	r = pm_event_modifiers_set(&spec, what.modifiers, what.modifiers_len,
-				   item->group_modifiers, err);
-	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+	ret = add_tracepoint_events(item, name, &what, err);
+	if (ret == 0 || !item->sources->libpfm || !pm_event_libpfm(name, &spec))
+		return ret;
+	ret = pm_event_modifiers_set(&spec, what.modifiers, what.modifiers_len,
+				     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
+	return pm_event_item_add(item, &spec, err);
 }
 
 static int parse_event_name(const struct pm_event_item *item, const char *name,
 			    const char *modifiers, struct pm_error *err)
 {
 	struct pm_event_spec spec;
-	int r;
+	int ret;
 
 	pm_event_item_begin(item, &spec);
 	if (!name[0])
 		return pm_event_unknown(item->sources, name, err);
 	if (!find_generic_event(name, strlen(name), &spec)) {
-		r = pm_event_alias_find(item, name, modifiers, err);
-		if (r != 0)
-			return r < 0 ? r : 0;
+		ret = pm_event_alias_find(item, name, modifiers, err);
+		if (ret < 0)
+			return ret;
+		if (ret > 0)
+			return 0;
 		if (!item->sources->libpfm || !pm_event_libpfm(name, &spec))
 			return pm_event_unknown(item->sources, name, err);
 	}
-	r = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
-				   item->group_modifiers, err);
-	return r < 0 ? r : pm_event_item_add(item, &spec, err);
+	ret = pm_event_modifiers_set(&spec, modifiers, strlen(modifiers),
+				     item->group_modifiers, err);
+	if (ret < 0)
+		return ret;
+	return pm_event_item_add(item, &spec, err);
 }
 
 int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err)
@@ -413,10 +440,12 @@ int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err)
 	pm_event_item_begin(item, &spec);
 	if (parse_event_numbers(&parts, &spec)) {
 		const char *own = parts.len > 2 ? parts.part[2].at : "";
-		int r = pm_event_modifiers_set(&spec, own, strlen(own),
-					       item->group_modifiers, err);
+		int ret = pm_event_modifiers_set(&spec, own, strlen(own),
+						 item->group_modifiers, err);
 
-		return r < 0 ? r : pm_event_item_add(item, &spec, err);
+		if (ret < 0)
+			return ret;
+		return pm_event_item_add(item, &spec, err);
 	}
 	/* If the first word is an event name, it is not a tracepoint's system, whatever
 	 * follows: `cycles:x` has an invalid modifier. */

@@ -47,7 +47,7 @@ static struct pm_perf_event hits_leader_event(const struct pm_hits *hits)
 
 static void hits_fill_attr(const struct pm_hits *hits, const struct pm_hits_group *group,
 			   const struct pm_perf_event *event, uint32_t stack_bytes,
-			   struct perf_event_attr *ret)
+			   struct perf_event_attr *out)
 {
 	bool command = hits->options.target == PM_PERF_COMMAND;
 	bool leads = group->len == 0;
@@ -65,22 +65,24 @@ static void hits_fill_attr(const struct pm_hits *hits, const struct pm_hits_grou
 				     group->tid != hits->options.pid,
 	};
 
-	pm_attr_fill(&request, ret);
+	pm_attr_fill(&request, out);
 	if (!leads)
 		return;
-	ret->task = 1;
-	ret->comm = 1;
-	ret->comm_exec = 1;
-	ret->mmap = ret->mmap2 = hits->options.stack_bytes > 0;
+	out->task = 1;
+	out->comm = 1;
+	out->comm_exec = 1;
+	out->mmap = out->mmap2 = hits->options.stack_bytes > 0;
 	if (hits->by_task)
-		ret->sample_period = 0;
+		out->sample_period = 0;
 }
 
 /* ---- members ------------------------------------------------------------------------- */
 
 static int hits_leader_fd(const struct pm_hits *hits, const struct pm_hits_group *group)
 {
-	return group->len > 0 ? hits->members.data[group->first].fd : -1;
+	if (group->len == 0)
+		return -1;
+	return hits->members.data[group->first].fd;
 }
 
 /* Returns a descriptor or -errno. */
@@ -93,7 +95,9 @@ static int hits_try_open(struct pm_hits *hits, const struct pm_hits_group *group
 	if (fd < 0 && errno == EMFILE && pm_perf_raise_nofile(&hits->nofile_raised))
 		fd = pm_sys_perf_event_open(attr, group->tid, group->cpu,
 					    hits_leader_fd(hits, group), 0);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int hits_explain_open(const struct pm_hits *hits, const struct pm_event_spec *spec,
@@ -101,7 +105,7 @@ static int hits_explain_open(const struct pm_hits *hits, const struct pm_event_s
 {
 	struct pm_perf_refusal why = {
 		.code = -code,
-		.event = spec->requested[0] ? spec->requested : spec->name,
+		.event = pm_event_shown_name(spec),
 		.kernel = spec->kernel,
 		.kind = spec->kind,
 		.others = hits->options.target == PM_PERF_TASKS,
@@ -119,18 +123,22 @@ static int hits_add_member(struct pm_hits *hits, struct pm_hits_group *group, in
 	struct pm_hits_member member = { fd, 0, (uint32_t)hits->groups.len, counter,
 					 event };
 	uint32_t index = (uint32_t)hits->members.len;
-	int r = ioctl(fd, PERF_EVENT_IOC_ID, &member.id) < 0 ? -errno : 0;
+	int ret = 0;
 
-	if (r == 0)
-		r = pm_vec_push(&hits->members, member);
-	if (r == 0) {
-		r = pm_event_ids_add(&hits->ids, member.id, index);
-		if (r < 0)
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &member.id) < 0)
+		ret = -errno;
+
+	if (ret == 0)
+		ret = pm_vec_push(&hits->members, member);
+	if (ret == 0) {
+		ret = pm_event_ids_add(&hits->ids, member.id, index);
+		if (ret < 0)
 			hits->members.len--;
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		close(fd);
-		return pm_error_set(err, r, "an event cannot be used: %s", strerror(-r));
+		return pm_error_set(err, ret, "an event cannot be used: %s",
+				    strerror(-ret));
 	}
 	group->len++;
 	return 0;
@@ -139,8 +147,12 @@ static int hits_add_member(struct pm_hits *hits, struct pm_hits_group *group, in
 static int hits_share_ring(const struct pm_hits *hits, const struct pm_hits_group *group,
 			   int fd, size_t cpu_index, struct pm_error *err)
 {
-	int owner = hits->by_task ? hits_leader_fd(hits, group)
-				  : hits->anchors.data[cpu_index];
+	int owner;
+
+	if (hits->by_task)
+		owner = hits_leader_fd(hits, group);
+	else
+		owner = hits->anchors.data[cpu_index];
 
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0)
 		return 0;
@@ -160,8 +172,9 @@ static size_t hits_rings_room_kb(const struct pm_hits *hits)
 		return RING_KB_TASKS;
 	locked = env->mlock_kb * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) +
 		 env->memlock_bytes / 1024;
-	return locked / LOCKED_SHARE < RING_KB_TASKS ? (size_t)locked / LOCKED_SHARE
-						     : RING_KB_TASKS;
+	if (locked / LOCKED_SHARE >= RING_KB_TASKS)
+		return RING_KB_TASKS;
+	return (size_t)locked / LOCKED_SHARE;
 }
 
 static size_t hits_choose_task_kb(const struct pm_hits *hits, size_t rings)
@@ -187,7 +200,9 @@ static size_t hits_choose_pages(const struct pm_hits *hits, size_t rings)
 	       kb * 1024 / page * rings > (size_t)memory / MEMORY_SHARE)
 		kb /= 2;
 	/* Pages of arm64 may have 64 KiB. */
-	return kb * 1024 < page ? 1 : kb * 1024 / page;
+	if (kb * 1024 < page)
+		return 1;
+	return kb * 1024 / page;
 }
 
 /* Maps the ring of @fd. The more rings there are, the smaller they get. A size reduced by
@@ -196,21 +211,23 @@ static int hits_map_ring(struct pm_hits *hits, int fd, uint32_t key, struct pm_e
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
 	size_t pages = hits_choose_pages(hits, hits->poll_fds.len + 1);
-	int r;
+	int ret;
 
 	if (pages > hits->ring_pages)
 		pages = hits->ring_pages;
 	for (;;) {
-		r = pm_ring_map(&ring, fd, pages, err);
-		if ((r != -EPERM && r != -ENOMEM) || pages <= 1)
+		ret = pm_ring_map(&ring, fd, pages, err);
+		if ((ret != -EPERM && ret != -ENOMEM) || pages <= 1)
 			break;
 		hits->ring_pages = pages /= 2;
 	}
-	if (r == 0)
-		r = pm_merge_add(&hits->merge, &ring, key);
-	if (r == 0)
-		r = pm_vec_push(&hits->poll_fds, fd);
-	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the rings") : r;
+	if (ret == 0)
+		ret = pm_merge_add(&hits->merge, &ring, key);
+	if (ret == 0)
+		ret = pm_vec_push(&hits->poll_fds, fd);
+	if (ret != -ENOMEM)
+		return ret;
+	return pm_error_set(err, ret, "no memory for the rings");
 }
 
 /* By task, a ring belongs to the group's leader, whose descriptor is its key. */
@@ -243,14 +260,14 @@ static int hits_open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error 
 	struct pm_hits_group self = { .cpu = (int)cpu, .tid = 0 };
 	struct pm_perf_event leader = hits_leader_event(hits);
 	int fd = hits_try_open(hits, &self, &attr);
-	int r;
+	int ret;
 
 	if (fd < 0)
 		return hits_explain_open(hits, &leader.actual, fd, err);
-	r = pm_vec_push(&hits->anchors, fd);
-	if (r < 0) {
+	ret = pm_vec_push(&hits->anchors, fd);
+	if (ret < 0) {
 		close(fd);
-		return pm_error_set(err, r, "no memory for the rings");
+		return pm_error_set(err, ret, "no memory for the rings");
 	}
 	return hits_map_ring(hits, fd, cpu, err);
 }
@@ -325,7 +342,7 @@ static int hits_open_counter(struct pm_hits *hits, struct pm_hits_group *group,
 			     uint32_t index, struct pm_error *err)
 {
 	struct pm_counters_event *counter = &hits->counters.data[index];
-	int fd, r;
+	int fd, ret;
 
 	if (counter->state != PM_STAT_OK || !pm_perf_works_on(&counter->spec, group->cpu))
 		return 0;
@@ -338,10 +355,10 @@ static int hits_open_counter(struct pm_hits *hits, struct pm_hits_group *group,
 		hits_refuse_counter(hits, counter, fd);
 		return 0;
 	}
-	r = pm_perf_set_filter(&counter->spec, fd, err);
-	if (r < 0) {
+	ret = pm_perf_set_filter(&counter->spec, fd, err);
+	if (ret < 0) {
 		close(fd);
-		return r;
+		return ret;
 	}
 	return hits_add_member(hits, group, fd, (int32_t)index, -1, err);
 }
@@ -352,7 +369,7 @@ static int hits_open_event(struct pm_hits *hits, struct pm_hits_group *group,
 	const struct pm_event_spec *spec = &hits->events.data[index].spec;
 	struct pm_perf_event event = { .requested = *spec, .actual = *spec, .rate = 1 };
 	struct perf_event_attr attr;
-	int fd, r;
+	int fd, ret;
 
 	hits_fill_attr(hits, group, &event,
 		       hits->event_stack.data[index] ? hits->options.stack_bytes : 0,
@@ -362,10 +379,10 @@ static int hits_open_event(struct pm_hits *hits, struct pm_hits_group *group,
 		hits_explain_open(hits, spec, fd, err);
 		return fd;
 	}
-	r = hits_share_ring(hits, group, fd, cpu_index, err);
-	if (r < 0) {
+	ret = hits_share_ring(hits, group, fd, cpu_index, err);
+	if (ret < 0) {
 		close(fd);
-		return r;
+		return ret;
 	}
 	return hits_add_member(hits, group, fd, -1, (int32_t)index, err);
 }
@@ -389,25 +406,29 @@ static int hits_open_group(struct pm_hits *hits, int cpu, size_t cpu_index, pid_
 	struct pm_hits_group group = { .cpu = cpu,
 				       .tid = tid,
 				       .first = (uint32_t)hits->members.len };
-	int r = hits_open_leader(hits, &group, err);
+	int ret = hits_open_leader(hits, &group, err);
 
-	if (r == 0)
-		r = hits->by_task
-			    ? hits_map_ring(hits, hits_leader_fd(hits, &group),
-					    (uint32_t)hits_leader_fd(hits, &group), err)
-			    : hits_share_ring(hits, &group, hits_leader_fd(hits, &group),
-					      cpu_index, err);
-	for (uint32_t i = 0; i < hits->counters.len && r == 0; i++)
-		r = hits_open_counter(hits, &group, i, err);
-	for (uint32_t i = 0; i < hits->events.len && r == 0; i++)
-		r = hits_open_event(hits, &group, cpu_index, i, err);
-	if (r == 0)
-		r = pm_vec_push(&hits->groups, group);
-	if (r < 0 && hits->by_task && group.len > 0)
+	if (ret == 0) {
+		int leader = hits_leader_fd(hits, &group);
+
+		if (hits->by_task)
+			ret = hits_map_ring(hits, leader, (uint32_t)leader, err);
+		else
+			ret = hits_share_ring(hits, &group, leader, cpu_index, err);
+	}
+	for (uint32_t i = 0; i < hits->counters.len && ret == 0; i++)
+		ret = hits_open_counter(hits, &group, i, err);
+	for (uint32_t i = 0; i < hits->events.len && ret == 0; i++)
+		ret = hits_open_event(hits, &group, cpu_index, i, err);
+	if (ret == 0)
+		ret = pm_vec_push(&hits->groups, group);
+	if (ret < 0 && hits->by_task && group.len > 0)
 		hits_unmap_ring(hits, hits_leader_fd(hits, &group));
-	if (r < 0)
+	if (ret < 0)
 		hits_close_members(hits, group.first, group.len);
-	return r == -ENOMEM ? pm_error_set(err, r, "no memory for the events") : r;
+	if (ret != -ENOMEM)
+		return ret;
+	return pm_error_set(err, ret, "no memory for the events");
 }
 
 /* ---- all groups ---------------------------------------------------------------------- */
@@ -416,21 +437,21 @@ static int hits_open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_l
 			  struct pm_error *err)
 {
 	pm_cpu_list cpus PM_CLEANUP(pm_cpu_list_release) = { 0 };
-	int r = pm_perf_cpus_wanted(NULL, &cpus, NULL, err);
+	int ret = pm_perf_cpus_wanted(NULL, &cpus, NULL, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	hits->ring_pages = hits_choose_pages(hits, cpus.len);
 	for (size_t i = 0; i < cpus.len; i++) {
-		r = hits_open_anchor(hits, cpus.data[i], err);
-		for (size_t k = 0; k < tids_len && r == 0; k++) {
-			r = hits_open_group(hits, (int)cpus.data[i], i, tids[k], err);
+		ret = hits_open_anchor(hits, cpus.data[i], err);
+		for (size_t k = 0; k < tids_len && ret == 0; k++) {
+			ret = hits_open_group(hits, (int)cpus.data[i], i, tids[k], err);
 			/* One of many threads may have ended. */
-			if (r == -ESRCH && hits->options.target == PM_PERF_TASKS)
-				r = 0;
+			if (ret == -ESRCH && hits->options.target == PM_PERF_TASKS)
+				ret = 0;
 		}
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -440,10 +461,10 @@ static int hits_open_tasks(struct pm_hits *hits, const pid_t *tids, size_t tids_
 {
 	hits->ring_pages = hits_choose_pages(hits, tids_len);
 	for (size_t i = 0; i < tids_len; i++) {
-		int r = hits_open_group(hits, -1, 0, tids[i], err);
+		int ret = hits_open_group(hits, -1, 0, tids[i], err);
 
-		if (r < 0 && !(r == -ESRCH && hits->options.target == PM_PERF_TASKS))
-			return r;
+		if (ret < 0 && !(ret == -ESRCH && hits->options.target == PM_PERF_TASKS))
+			return ret;
 	}
 	return 0;
 }
@@ -468,7 +489,7 @@ int pm_hits_open_all(struct pm_hits *hits, const struct pm_hits_options *options
 {
 	const pid_t *tids = options->tids;
 	size_t len = options->tids_len;
-	int r;
+	int ret;
 
 	if (options->target == PM_PERF_COMMAND) {
 		tids = &options->pid;
@@ -476,12 +497,14 @@ int pm_hits_open_all(struct pm_hits *hits, const struct pm_hits_options *options
 	}
 	hits->by_task = options->follow;
 	do {
-		r = hits->by_task ? hits_open_tasks(hits, tids, len, err)
-				  : hits_open_cpus(hits, tids, len, err);
-	} while (r < 0 && hits_fall_back_to_tasks(hits, r));
-	if (r == 0 && hits->groups.len == 0)
+		if (hits->by_task)
+			ret = hits_open_tasks(hits, tids, len, err);
+		else
+			ret = hits_open_cpus(hits, tids, len, err);
+	} while (ret < 0 && hits_fall_back_to_tasks(hits, ret));
+	if (ret == 0 && hits->groups.len == 0)
 		return pm_error_set(err, -ESRCH, "all processes to be counted are gone");
-	return r;
+	return ret;
 }
 
 bool pm_hits_has_task(const struct pm_hits *hits, pid_t tid)
@@ -494,18 +517,18 @@ bool pm_hits_has_task(const struct pm_hits *hits, pid_t tid)
 
 int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 {
-	int r = hits_open_group(hits, -1, 0, tid, err);
+	int ret = hits_open_group(hits, -1, 0, tid, err);
 
 	/* The leader of a task killed in between is no longer a leader (-ENODEV). On the
 	 * second try the task is gone. */
-	if (r == -ENODEV)
-		r = hits_open_group(hits, -1, 0, tid, err);
-	if (r == 0 && hits->enabled &&
+	if (ret == -ENODEV)
+		ret = hits_open_group(hits, -1, 0, tid, err);
+	if (ret == 0 && hits->enabled &&
 	    ioctl(hits_leader_fd(hits, &hits->groups.data[hits->groups.len - 1]),
 		  PERF_EVENT_IOC_ENABLE, 0) < 0)
 		return pm_error_set(err, -errno, "events cannot be enabled: %s",
 				    strerror(errno));
-	return r;
+	return ret;
 }
 
 static void hits_add_read(const struct pm_hits *hits, struct pm_count_read *sum,
@@ -516,7 +539,10 @@ static void hits_add_read(const struct pm_hits *hits, struct pm_count_read *sum,
 	 * to software events. */
 	sum->value += value;
 	sum->running_ns += head[2];
-	sum->enabled_ns += hits->software_only || !hits->by_task ? head[2] : head[1];
+	if (hits->software_only || !hits->by_task)
+		sum->enabled_ns += head[2];
+	else
+		sum->enabled_ns += head[1];
 }
 
 /* { u64 nr, enabled, running; { u64 value, id; } [nr]; } (perf_event_open(2)) */

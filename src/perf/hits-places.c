@@ -98,20 +98,20 @@ static int hits_make_event(struct pm_hits *hits, const struct pm_hits_options *o
 			   struct pm_hits_event *event, struct pm_error *err)
 {
 	PM_VEC(uint64_t) offsets = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; event->by_low && i < PM_HITS_PAGE && r == 0; i++)
+	for (size_t i = 0; event->by_low && i < PM_HITS_PAGE && ret == 0; i++)
 		if (event->by_low[i] != PM_HITS_NO_PLACE)
-			r = pm_vec_push(&offsets,
-					options->places[event->by_low[i]].config2);
-	if (r < 0)
-		pm_error_set(err, r, "no memory for the places");
+			ret = pm_vec_push(&offsets,
+					  options->places[event->by_low[i]].config2);
+	if (ret < 0)
+		pm_error_set(err, ret, "no memory for the places");
 	else if (event->by_low)
-		r = pm_hits_probes_add(&hits->probes, event->spec.path, offsets.data,
-				       offsets.len, &event->spec.config, err);
+		ret = pm_hits_probes_add(&hits->probes, event->spec.path, offsets.data,
+					 offsets.len, &event->spec.config, err);
 	pm_vec_release(&offsets);
-	if (r < 0 || !event->by_low)
-		return r;
+	if (ret < 0 || !event->by_low)
+		return ret;
 	event->spec.kind = PM_EVENT_TRACEPOINT;
 	event->spec.type = PERF_TYPE_TRACEPOINT;
 	event->spec.config1 = event->spec.config2 = 0;
@@ -133,15 +133,17 @@ int pm_hits_plan(struct pm_hits *hits, const struct pm_hits_options *options,
 			"%zu places need %zu events of the kernel, %d at most",
 			options->places_len, hits->events.len, PM_HITS_EVENTS_MAX);
 	for (size_t i = 0; i < hits->events.len; i++) {
-		int r = hits_make_event(hits, options, &hits->events.data[i], err);
+		int ret = hits_make_event(hits, options, &hits->events.data[i], err);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
 
 uint32_t pm_hits_place_at(const struct pm_hits_event *event, uint64_t ip)
 {
-	return event->by_low ? event->by_low[LOW(ip)] : event->place;
+	if (event->by_low)
+		return event->by_low[LOW(ip)];
+	return event->place;
 }

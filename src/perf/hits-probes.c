@@ -39,7 +39,9 @@ static ino_t read_pid_namespace(void)
 {
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+	if (stat("/proc/self/ns/pid", &st) == 0)
+		return st.st_ino;
+	return 0;
 }
 
 void pm_hits_probes_init(struct pm_hits_probes *probes)
@@ -58,23 +60,29 @@ static int write_probe_command(int tracefs, const char *text)
 	if (fd < 0)
 		return -errno;
 	n = write(fd, text, len);
-	return n < 0 ? -errno : (size_t)n == len ? 0 : -EIO;
+	if (n < 0)
+		return -errno;
+	if ((size_t)n != len)
+		return -EIO;
+	return 0;
 }
 
 /* ---- left-over events ---------------------------------------------------------------- */
 
-static int read_probe_list(int tracefs, struct pm_str *ret)
+static int read_probe_list(int tracefs, struct pm_str *out)
 {
 	int fd PM_AUTO_CLOSE = openat(tracefs, PROBE_FILE, O_RDONLY | O_CLOEXEC);
 	char chunk[4096];
 	ssize_t n = fd < 0 ? -1 : 1;
 
-	while (n > 0 && ret->len < LIST_MAX) {
+	while (n > 0 && out->len < LIST_MAX) {
 		n = read(fd, chunk, sizeof(chunk));
 		if (n > 0)
-			pm_str_append(ret, chunk, (size_t)n);
+			pm_str_append(out, chunk, (size_t)n);
 	}
-	return n < 0 || ret->failed ? -1 : 0;
+	if (n < 0 || out->failed)
+		return -1;
+	return 0;
 }
 
 /*
@@ -88,12 +96,16 @@ static bool is_probe_left_over(const char *line, ino_t namespace, bool first, ch
 {
 	uint64_t inode;
 	int pid, len = 0;
+	bool is_ours;
 
 	if (sscanf(line, "p:" SYSTEM_START "%" SCNu64 "_%d/%n", &inode, &pid, &len) !=
 		    2 ||
 	    len == 0 || inode != (uint64_t) namespace || pid <= 0)
 		return false;
-	if (pid == getpid() ? !first : kill(pid, 0) == 0 || errno != ESRCH)
+	is_ours = pid == getpid();
+	if (is_ours && !first)
+		return false;
+	if (!is_ours && (kill(pid, 0) == 0 || errno != ESRCH))
 		return false;
 	len = (int)strcspn(line + 2, " \t\n");
 	return (size_t)snprintf(name, name_size, "-:%.*s\n", len, line + 2) < name_size;
@@ -149,7 +161,9 @@ int pm_hits_probes_check(struct pm_error *err)
 	if (tracefs < 0)
 		return explain_probe_refusal(tracefs, err);
 	fd = openat(tracefs, PROBE_FILE, O_WRONLY | O_APPEND | O_CLOEXEC);
-	return fd < 0 ? explain_probe_refusal(-errno, err) : 0;
+	if (fd < 0)
+		return explain_probe_refusal(-errno, err);
+	return 0;
 }
 
 static int hits_probes_begin(struct pm_hits_probes *probes, struct pm_error *err)
@@ -175,7 +189,7 @@ static int hits_probes_begin(struct pm_hits_probes *probes, struct pm_error *err
 }
 
 static int read_probe_event_id(const struct pm_hits_probes *probes, size_t number,
-			       uint64_t *ret)
+			       uint64_t *out)
 {
 	char path[LINE_MAX_BYTES], text[32];
 	int fd PM_AUTO_CLOSE = -1;
@@ -184,28 +198,36 @@ static int read_probe_event_id(const struct pm_hits_probes *probes, size_t numbe
 	snprintf(path, sizeof(path), "events/%s/p%zu/id", probes->system,
 		 probes->first + number);
 	fd = openat(probes->tracefs, path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return fd < 0 ? -errno : -EIO;
+	if (fd < 0)
+		n = -1;
+	else
+		n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0) {
+		if (fd >= 0)
+			return -EIO;
+		return -errno;
+	}
 	text[n] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return pm_parse_u64(text, ret) ? 0 : -EBADMSG;
+	if (!pm_parse_u64(text, out))
+		return -EBADMSG;
+	return 0;
 }
 
 /* Returns 0 or -errno. */
 static int remove_probe_event(const struct pm_hits_probes *probes, size_t number)
 {
 	char text[LINE_MAX_BYTES];
-	int r = -EBUSY;
+	int ret = -EBUSY;
 
 	snprintf(text, sizeof(text), "-:%s/p%zu\n", probes->system,
 		 probes->first + number);
-	for (int i = 0; i < REMOVE_TRIES && r == -EBUSY; i++) {
-		r = write_probe_command(probes->tracefs, text);
-		if (r == -EBUSY)
+	for (int i = 0; i < REMOVE_TRIES && ret == -EBUSY; i++) {
+		ret = write_probe_command(probes->tracefs, text);
+		if (ret == -EBUSY)
 			nanosleep(&(struct timespec){ .tv_nsec = REMOVE_PAUSE_NS }, NULL);
 	}
-	return r;
+	return ret;
 }
 
 int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
@@ -213,22 +235,22 @@ int pm_hits_probes_add(struct pm_hits_probes *probes, const char *path,
 		       struct pm_error *err)
 {
 	char text[LINE_MAX_BYTES];
-	int r = hits_probes_begin(probes, err);
+	int ret = hits_probes_begin(probes, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < len; i++) {
 		snprintf(text, sizeof(text), "p:%s/p%zu %s:0x%" PRIx64 "\n",
 			 probes->system, probes->first + probes->len, path, offsets[i]);
-		r = write_probe_command(probes->tracefs, text);
-		if (r < 0)
+		ret = write_probe_command(probes->tracefs, text);
+		if (ret < 0)
 			break;
 	}
-	if (r == 0)
-		r = read_probe_event_id(probes, probes->len, config);
-	if (r < 0) {
+	if (ret == 0)
+		ret = read_probe_event_id(probes, probes->len, config);
+	if (ret < 0) {
 		remove_probe_event(probes, probes->len);
-		return explain_probe_refusal(r, err);
+		return explain_probe_refusal(ret, err);
 	}
 	probes->len++;
 	return 0;

@@ -19,17 +19,17 @@ static uint64_t hash_hits_tid(pid_t tid)
 	return pm_hash_mix((uint64_t)tid, 0);
 }
 
-static int hits_threads_take_row(struct pm_hits_threads *threads, uint32_t *ret)
+static int hits_threads_take_row(struct pm_hits_threads *threads, uint32_t *out)
 {
 	if (threads->unused.len > 0) {
-		*ret = threads->unused.data[--threads->unused.len];
+		*out = threads->unused.data[--threads->unused.len];
 		return 0;
 	}
 	/* Reserve the entry for giving the row back, so that forgetting never fails. */
 	if (pm_vec_reserve(&threads->unused, threads->rows.len + 1) < 0 ||
 	    pm_vec_push(&threads->rows, (struct pm_hits_thread){ 0 }) < 0)
 		return -ENOMEM;
-	*ret = (uint32_t)threads->rows.len - 1;
+	*out = (uint32_t)threads->rows.len - 1;
 	return 0;
 }
 

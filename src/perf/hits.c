@@ -17,11 +17,13 @@ static bool is_software_event(const struct pm_event_spec *spec)
 	       spec->type == PERF_TYPE_BREAKPOINT;
 }
 
-static int hits_sums_init(const struct pm_hits *hits, struct pm_hits_sums *ret)
+static int hits_sums_init(const struct pm_hits *hits, struct pm_hits_sums *out)
 {
-	ret->events = calloc(hits->events.len + 1, sizeof(*ret->events));
-	ret->counters = calloc(hits->counters.len + 1, sizeof(*ret->counters));
-	return ret->events && ret->counters ? 0 : -ENOMEM;
+	out->events = calloc(hits->events.len + 1, sizeof(*out->events));
+	out->counters = calloc(hits->counters.len + 1, sizeof(*out->counters));
+	if (!out->events || !out->counters)
+		return -ENOMEM;
+	return 0;
 }
 
 static void hits_sums_release(struct pm_hits_sums *sums)
@@ -55,7 +57,7 @@ static int hits_check_options(const struct pm_hits_options *options, struct pm_e
 static int hits_prepare(struct pm_hits *hits, const struct pm_hits_options *options,
 			struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	hits->options = *options;
 	hits->pending = PM_HITS_NO_PLACE;
@@ -78,10 +80,10 @@ static int hits_prepare(struct pm_hits *hits, const struct pm_hits_options *opti
 				(struct pm_counters_event){ .spec = *spec }) < 0)
 			return pm_error_set(err, -ENOMEM, "no memory for the events");
 	}
-	r = pm_hits_plan(hits, options, err);
-	if (r == 0 && hits_sums_init(hits, &hits->closed) < 0)
+	ret = pm_hits_plan(hits, options, err);
+	if (ret == 0 && hits_sums_init(hits, &hits->closed) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
-	return r;
+	return ret;
 }
 
 void pm_hits_free(struct pm_hits *hits)
@@ -112,32 +114,32 @@ static void cleanup_hits(struct pm_hits **hits)
 	pm_hits_free(*hits);
 }
 
-int pm_hits_open(struct pm_hits **ret, const struct pm_hits_options *options,
+int pm_hits_open(struct pm_hits **out, const struct pm_hits_options *options,
 		 struct pm_error *err)
 {
 	struct pm_hits *hits PM_CLEANUP(cleanup_hits) = NULL;
-	int r = hits_check_options(options, err);
+	int ret = hits_check_options(options, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	hits = calloc(1, sizeof(*hits));
 	if (!hits)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
-	r = hits_prepare(hits, options, err);
-	if (r == 0)
-		r = pm_hits_open_all(hits, options, err);
-	if (r < 0)
-		return r;
+	ret = hits_prepare(hits, options, err);
+	if (ret == 0)
+		ret = pm_hits_open_all(hits, options, err);
+	if (ret < 0)
+		return ret;
 	hits->options.tids = NULL;
 	hits->options.places = hits->options.counters = NULL;
 	hits->enabled = !options->begin_disabled;
 	if (hits->enabled && options->target == PM_PERF_TASKS) {
-		r = pm_hits_enable(hits);
-		if (r < 0)
-			return pm_error_set(err, r, "events cannot be enabled: %s",
-					    strerror(-r));
+		ret = pm_hits_enable(hits);
+		if (ret < 0)
+			return pm_error_set(err, ret, "events cannot be enabled: %s",
+					    strerror(-ret));
 	}
-	*ret = PM_TAKE_PTR(hits);
+	*out = PM_TAKE_PTR(hits);
 	return 0;
 }
 
@@ -167,8 +169,8 @@ const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len)
 
 static int hits_switch_events(struct pm_hits *hits, bool on)
 {
-	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
-	int r = 0;
+	unsigned long what = pm_perf_switch_request(on);
+	int ret = 0;
 
 	hits->enabled = on;
 	for (size_t i = 0; i < hits->groups.len; i++) {
@@ -176,9 +178,9 @@ static int hits_switch_events(struct pm_hits *hits, bool on)
 
 		if (group->len > 0 &&
 		    ioctl(hits->members.data[group->first].fd, what, 0) < 0)
-			r = -errno;
+			ret = -errno;
 	}
-	return r;
+	return ret;
 }
 
 int pm_hits_enable(struct pm_hits *hits)
@@ -218,19 +220,19 @@ void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid)
 
 /* ---- lost hits ----------------------------------------------------------------------- */
 
-static int hits_sum_up(const struct pm_hits *hits, struct pm_hits_sums *ret)
+static int hits_sum_up(const struct pm_hits *hits, struct pm_hits_sums *out)
 {
-	int r = hits_sums_init(hits, ret);
+	int ret = hits_sums_init(hits, out);
 
-	if (r < 0)
-		return r;
-	memcpy(ret->events, hits->closed.events, hits->events.len * sizeof(*ret->events));
-	memcpy(ret->counters, hits->closed.counters,
-	       hits->counters.len * sizeof(*ret->counters));
-	for (size_t i = 0; i < hits->groups.len && r == 0; i++)
+	if (ret < 0)
+		return ret;
+	memcpy(out->events, hits->closed.events, hits->events.len * sizeof(*out->events));
+	memcpy(out->counters, hits->closed.counters,
+	       hits->counters.len * sizeof(*out->counters));
+	for (size_t i = 0; i < hits->groups.len && ret == 0; i++)
 		if (hits->groups.data[i].len > 0)
-			r = pm_hits_read_group(hits, &hits->groups.data[i], ret);
-	return r;
+			ret = pm_hits_read_group(hits, &hits->groups.data[i], out);
+	return ret;
 }
 
 /* @class NULL: all classes. */
@@ -262,15 +264,15 @@ uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class)
 	return hits_count_lost(hits, &class);
 }
 
-int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret)
+int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *out)
 {
 	struct pm_hits_sums sums PM_CLEANUP(hits_sums_release) = { 0 };
 	uint64_t sum = 0;
 	bool found = false;
-	int r = hits_sum_up(hits, &sums);
+	int ret = hits_sum_up(hits, &sums);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < hits->events.len; i++) {
 		if (hits->events.data[i].class != class)
 			continue;
@@ -279,18 +281,18 @@ int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *ret)
 	}
 	if (!found)
 		return -ENOENT;
-	*ret = sum;
+	*out = sum;
 	return 0;
 }
 
-int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *ret)
+int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *out)
 {
 	struct pm_hits_sums sums PM_CLEANUP(hits_sums_release) = { 0 };
-	int r = hits_sum_up(hits, &sums);
+	int ret = hits_sum_up(hits, &sums);
 
-	if (r == 0)
-		memcpy(ret, sums.counters, hits->counters.len * sizeof(*ret));
-	return r;
+	if (ret == 0)
+		memcpy(out, sums.counters, hits->counters.len * sizeof(*out));
+	return ret;
 }
 
 bool pm_hits_crowded(const struct pm_hits *hits)
@@ -320,12 +322,12 @@ uint64_t pm_hits_lost_records(const struct pm_hits *hits)
 static void hits_follow_late_task(struct pm_hits *hits, pid_t tid)
 {
 	struct pm_error why;
-	int r;
+	int ret;
 
 	if (pm_hits_has_task(hits, tid))
 		return;
-	r = pm_hits_open_task(hits, tid, &why);
-	if (r == 0 || r == -ESRCH || hits->missed_noted)
+	ret = pm_hits_open_task(hits, tid, &why);
+	if (ret == 0 || ret == -ESRCH || hits->missed_noted)
 		return;
 	hits->missed_noted = true;
 	pm_perf_notes_add(&hits->notes, "thread %d, and maybe others, is not counted: %s",
@@ -371,7 +373,10 @@ static int hits_take_counts(struct pm_hits *hits, const struct pm_record *record
 		hit->counts[i] = thread->counts[i] + counts[i];
 	/* A task's event is enabled while the task runs, on whatever CPU. */
 	hit->enabled_ns = words[1];
-	hit->running_ns = hits->software_only ? words[1] : thread->running_ns + words[2];
+	if (hits->software_only)
+		hit->running_ns = words[1];
+	else
+		hit->running_ns = thread->running_ns + words[2];
 	/* A thread runs for about a microsecond after its last values on a CPU are
 	 * written. */
 	if (hit->running_ns < hit->enabled_ns - hit->enabled_ns / CROWDED_PART)
@@ -385,9 +390,9 @@ static uint64_t stack_pointer_of_regs(const struct pm_user_regs *regs)
 	uint8_t number = regs->abi == PM_REGS_32 ? arch->dwarf_32[arch->sp]
 						 : arch->dwarf_64[arch->sp];
 
-	return number < PM_DWARF_REGS_MAX && (regs->known >> number & 1)
-		       ? regs->value[number]
-		       : 0;
+	if (number < PM_DWARF_REGS_MAX && (regs->known >> number & 1))
+		return regs->value[number];
+	return 0;
 }
 
 /* Returns 1 if @hit is a hit, 0 if the sample only reports the counters. */
@@ -396,10 +401,10 @@ static int hits_take_sample(struct pm_hits *hits, const struct pm_record *record
 {
 	int32_t index = hits->members.data[record->event].event;
 	struct pm_hits_event *event;
-	int r = hits_take_counts(hits, record, hit, err);
+	int ret = hits_take_counts(hits, record, hit, err);
 
-	if (r < 0 || index < 0)
-		return r;
+	if (ret < 0 || index < 0)
+		return ret;
 	event = &hits->events.data[index];
 	event->given++;
 	hit->place = pm_hits_place_at(event, record->sample.ip);
@@ -411,8 +416,14 @@ static int hits_take_sample(struct pm_hits *hits, const struct pm_record *record
 	hit->cpu = record->cpu;
 	hit->ip = record->sample.ip;
 	hit->sp = stack_pointer_of_regs(&record->sample.regs);
-	hit->flags = pm_regs_native()->flags == PM_NO_REG ? 0 : record->sample.regs.flags;
-	hit->sample = hits->options.stack_bytes > 0 ? &record->sample : NULL;
+	if (pm_regs_native()->flags == PM_NO_REG)
+		hit->flags = 0;
+	else
+		hit->flags = record->sample.regs.flags;
+	if (hits->options.stack_bytes > 0)
+		hit->sample = &record->sample;
+	else
+		hit->sample = NULL;
 	hits->pending = hits->places.data[hit->place].same;
 	if (hits->pending != PM_HITS_NO_PLACE)
 		hits->last = *hit;
@@ -464,17 +475,17 @@ int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *h
 		return 1;
 	}
 	for (;;) {
-		int r = pm_merge_next(&hits->merge, record, err);
+		int ret = pm_merge_next(&hits->merge, record, err);
 
-		if (r <= 0)
-			return r;
+		if (ret <= 0)
+			return ret;
 		switch (record->type) {
 		case PERF_RECORD_SAMPLE:
-			r = hits_take_sample(hits, record, hit, err);
-			if (r == 0)
+			ret = hits_take_sample(hits, record, hit, err);
+			if (ret == 0)
 				continue;
 			*what = PM_HITS_HIT;
-			return r;
+			return ret;
 		case PERF_RECORD_LOST:
 			hits->lost_records += record->lost;
 			continue;

@@ -24,7 +24,9 @@ static void swap_merge_entries(struct pm_merge_entry *a, struct pm_merge_entry *
 static bool is_entry_earlier(const struct pm_merge_entry *a,
 			     const struct pm_merge_entry *b)
 {
-	return a->time != b->time ? a->time < b->time : a->ring < b->ring;
+	if (a->time != b->time)
+		return a->time < b->time;
+	return a->ring < b->ring;
 }
 
 static void merge_sift_down(struct pm_merge *merge, size_t at)
@@ -57,26 +59,26 @@ static void merge_remove_first(struct pm_merge *merge)
  * ring that cannot be read sorts first, so that the failure is reported at once.
  */
 static bool merge_peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
-			   uint64_t *ret)
+			   uint64_t *out)
 {
 	uint64_t time;
-	int r;
+	int ret;
 
 	ring->next = NULL;
 	if (ring->dead)
 		return false;
-	r = pm_ring_peek(&ring->ring, &ring->next, NULL);
-	if (r == 0)
+	ret = pm_ring_peek(&ring->ring, &ring->next, NULL);
+	if (ret == 0)
 		return false;
-	ring->next_error = r;
-	if (r < 0) {
-		*ret = 0;
+	ring->next_error = ret;
+	if (ret < 0) {
+		*out = 0;
 		return true;
 	}
 	/* A record without a time stays right after its predecessor. */
 	if (pm_record_time(ring->next, &merge->layout, &time) && time > ring->order)
 		ring->order = time;
-	*ret = ring->order;
+	*out = ring->order;
 	return ring->order <= merge->limit;
 }
 
@@ -117,14 +119,14 @@ static int merge_drop_failed_ring(struct pm_merge *merge, struct pm_merge_ring *
 {
 	const struct perf_event_header *header;
 	struct pm_error why;
-	int r = pm_ring_peek(&ring->ring, &header, &why);
+	int ret = pm_ring_peek(&ring->ring, &header, &why);
 
-	ring->dead = r == -EBADMSG;
+	ring->dead = ret == -EBADMSG;
 	merge_remove_first(merge);
-	if (r >= 0) /* memory was short; the next round continues */
+	if (ret >= 0) /* memory was short; the next round continues */
 		return pm_error_set(err, ring->next_error, "CPU %u: no memory",
 				    ring->cpu);
-	return pm_error_set(err, r, "the ring of CPU %u is unreadable: %s", ring->cpu,
+	return pm_error_set(err, ret, "the ring of CPU %u is unreadable: %s", ring->cpu,
 			    why.text);
 }
 
@@ -132,17 +134,17 @@ int pm_merge_add(struct pm_merge *merge, struct pm_ring *ring, uint32_t cpu)
 {
 	struct pm_merge_entry *heap =
 		realloc(merge->heap, (merge->rings.len + 1) * sizeof(*heap));
-	int r;
+	int ret;
 
 	if (!heap)
 		return -ENOMEM;
 	merge->heap = heap;
-	r = pm_vec_push(&merge->rings, (struct pm_merge_ring){ .ring = *ring,
-							       .cpu = cpu,
-							       .published = ring->tail });
-	if (r == 0)
+	ret = pm_vec_push(&merge->rings,
+			  (struct pm_merge_ring){
+				  .ring = *ring, .cpu = cpu, .published = ring->tail });
+	if (ret == 0)
 		*ring = (struct pm_ring){ 0 };
-	return r;
+	return ret;
 }
 
 void pm_merge_remove(struct pm_merge *merge, uint32_t cpu)
@@ -209,11 +211,11 @@ void pm_merge_begin_now(struct pm_merge *merge, bool final)
 	pm_merge_begin(merge, limit);
 }
 
-int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err)
+int pm_merge_next(struct pm_merge *merge, struct pm_record *out, struct pm_error *err)
 {
 	struct pm_merge_ring *ring;
 	struct pm_error why; /* a kilobyte: only initialized on failure */
-	int r;
+	int ret;
 
 	if (merge->given) {
 		struct pm_merge_entry *first = &merge->heap[0];
@@ -234,9 +236,9 @@ int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error
 	/* A record that cannot be decoded counts as given, too, so that the next call
 	 * steps over it. */
 	merge->given = true;
-	r = pm_record_decode(ring->next, &merge->layout, ret, &why);
-	if (r < 0)
-		return pm_error_set(err, r, "a record of CPU %u is unreadable: %s",
+	ret = pm_record_decode(ring->next, &merge->layout, out, &why);
+	if (ret < 0)
+		return pm_error_set(err, ret, "a record of CPU %u is unreadable: %s",
 				    ring->cpu, why.text);
 	return 1;
 }
@@ -249,16 +251,17 @@ void pm_merge_hold(struct pm_merge *merge, bool hold)
 
 int pm_merge_stop_backward(struct pm_merge *merge, bool stop, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < merge->rings.len; i++) {
 		struct pm_merge_ring *ring = &merge->rings.data[i];
 		struct pm_error why;
 		int one = pm_ring_stop(&ring->ring, stop, &why);
 
-		if (one < 0 && r == 0)
-			r = pm_error_set(err, one, "the ring of CPU %u is unreadable: %s",
-					 ring->cpu, why.text);
+		if (one < 0 && ret == 0)
+			ret = pm_error_set(err, one,
+					   "the ring of CPU %u is unreadable: %s",
+					   ring->cpu, why.text);
 	}
-	return r;
+	return ret;
 }

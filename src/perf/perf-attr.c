@@ -6,7 +6,7 @@
 
 void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
 		      enum pm_call_graph call_graph, uint64_t branches,
-		      struct pm_attr_shape *ret)
+		      struct pm_attr_shape *out)
 {
 	struct pm_attr_shape shape = { .call_graph = call_graph, .branches = branches };
 
@@ -20,7 +20,7 @@ void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
 				 (spec->precise > 0 && strstr(spec->name, "mem-"));
 		shape.read |= spec->read_group;
 	}
-	*ret = shape;
+	*out = shape;
 }
 
 static struct pm_record_layout attr_hits_layout(bool with_stack)
@@ -38,7 +38,10 @@ static struct pm_record_layout attr_hits_layout(bool with_stack)
 	if (!arch)
 		return layout;
 	layout.sample_type |= PERF_SAMPLE_REGS_USER;
-	layout.regs_user = with_stack ? arch->mask : (uint64_t)1 << arch->sp;
+	if (with_stack)
+		layout.regs_user = arch->mask;
+	else
+		layout.regs_user = (uint64_t)1 << arch->sp;
 	if (arch->flags != PM_NO_REG)
 		layout.regs_user |= (uint64_t)1 << arch->flags;
 	if (with_stack)
@@ -76,8 +79,9 @@ static struct pm_record_layout attr_sample_layout(const struct pm_attr_shape *sh
 
 struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape)
 {
-	return shape->hits ? attr_hits_layout(shape->call_graph == PM_CALL_GRAPH_DWARF)
-			   : attr_sample_layout(shape);
+	if (shape->hits)
+		return attr_hits_layout(shape->call_graph == PM_CALL_GRAPH_DWARF);
+	return attr_sample_layout(shape);
 }
 
 /* The kernel's software events do not distinguish guests. */
@@ -162,9 +166,9 @@ uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event)
 			 spec->kind == PM_EVENT_BREAKPOINT ||
 			 spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE;
 
-	return of_kernel && !clock && !event->by_frequency && event->rate > 1
-		       ? event->rate
-		       : 0;
+	if (of_kernel && !clock && !event->by_frequency && event->rate > 1)
+		return event->rate;
+	return 0;
 }
 
 /* Sets when the event counts and whether it is inherited, for samples and counts
@@ -186,7 +190,7 @@ static void attr_fill_life(const struct pm_attr_request *request,
 	attr->clockid = CLOCK_MONOTONIC;
 }
 
-void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret)
+void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *out)
 {
 	struct pm_record_layout layout = pm_attr_layout(&request->shape);
 	struct perf_event_attr attr;
@@ -222,7 +226,7 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 		attr.task = 1;
 		attr.context_switch = request->switches;
 	}
-	*ret = attr;
+	*out = attr;
 }
 
 struct pm_record_layout pm_attr_counter_layout(bool read_group)
@@ -237,7 +241,7 @@ struct pm_record_layout pm_attr_counter_layout(bool read_group)
 }
 
 void pm_attr_fill_counter(const struct pm_attr_request *request,
-			  struct perf_event_attr *ret)
+			  struct perf_event_attr *out)
 {
 	struct pm_record_layout layout = pm_attr_counter_layout(request->read_group);
 	struct perf_event_attr attr;
@@ -253,5 +257,5 @@ void pm_attr_fill_counter(const struct pm_attr_request *request,
 	attr.inherit_stat = request->tell_ended;
 	attr_fill_levels(request, &attr);
 	attr.exclude_callchain_kernel = 0;
-	*ret = attr;
+	*out = attr;
 }

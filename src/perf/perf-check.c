@@ -38,10 +38,17 @@ static struct perf_event_attr check_clock_attr(void)
 /* Returns 0 or an errno. */
 static int check_try_open(const struct perf_event_attr *attr, bool wide)
 {
-	int fd PM_AUTO_CLOSE =
-		pm_sys_perf_event_open(attr, wide ? -1 : 0, wide ? 0 : -1, -1, 0);
+	int pid = 0, cpu = -1;
+	int fd PM_AUTO_CLOSE = -1;
 
-	return fd < 0 ? errno : 0;
+	if (wide) {
+		pid = -1;
+		cpu = 0;
+	}
+	fd = pm_sys_perf_event_open(attr, pid, cpu, -1, 0);
+	if (fd < 0)
+		return errno;
+	return 0;
 }
 
 static void checks_put_row(struct check *check, struct pm_perf_check *row)
@@ -107,18 +114,21 @@ static void check_stack_copies(struct check *check)
 	struct pm_perf_check row = { .name = "stack copies",
 				     .use = "--call-graph dwarf",
 				     .needed = true };
-	int code = ENOSYS;
+	int ret = ENOSYS;
 
 	attr.sample_type |= PERF_SAMPLE_STACK_USER | PERF_SAMPLE_REGS_USER;
-	attr.sample_regs_user = pm_regs_native() ? pm_regs_native()->mask : 0;
-	for (size_t i = 0; i < PM_ARRAY_LEN(sizes) && code != 0; i++) {
+	if (pm_regs_native())
+		attr.sample_regs_user = pm_regs_native()->mask;
+	else
+		attr.sample_regs_user = 0;
+	for (size_t i = 0; i < PM_ARRAY_LEN(sizes) && ret != 0; i++) {
 		attr.sample_stack_user = sizes[i];
-		code = check_try_open(&attr, false);
-		if (code == 0)
+		ret = check_try_open(&attr, false);
+		if (ret == 0)
 			snprintf(row.found, sizeof(row.found), "up to %u bytes",
 				 sizes[i]);
 	}
-	checks_put_open_row(check, &row, code, &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &row, ret, &(struct pm_perf_refusal){ 0 });
 }
 
 static void check_hardware_events(struct check *check)
@@ -155,19 +165,19 @@ static void check_software_events(struct check *check)
 	struct perf_event_attr attr = check_clock_attr();
 	struct pm_perf_check row = { .name = "software events",
 				     .use = "cpu-clock, task-clock, page-faults" };
-	int code = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(ids) && code == 0; i++) {
+	for (size_t i = 0; i < PM_ARRAY_LEN(ids) && ret == 0; i++) {
 		attr.config = ids[i];
-		code = check_try_open(&attr, false);
+		ret = check_try_open(&attr, false);
 	}
-	checks_put_open_row(check, &row, code, &(struct pm_perf_refusal){ 0 });
+	checks_put_open_row(check, &row, ret, &(struct pm_perf_refusal){ 0 });
 }
 
 /* ---- events at places ----------------------------------------------------------------- */
 
 /* Reads the number in a file below folder @at; false if there is none. */
-static bool read_number_file_at(int at, const char *path, uint64_t *ret)
+static bool read_number_file_at(int at, const char *path, uint64_t *out)
 {
 	int fd PM_AUTO_CLOSE = openat(at, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	char text[NUMBER_BYTES];
@@ -177,7 +187,7 @@ static bool read_number_file_at(int at, const char *path, uint64_t *ret)
 		return false;
 	text[len] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return pm_parse_u64(text, ret);
+	return pm_parse_u64(text, out);
 }
 
 static void check_tracepoints(struct check *check)
@@ -199,10 +209,13 @@ static void check_tracepoints(struct check *check)
 		bool denied = tracefs == -EACCES ||
 			      (tracefs >= 0 && (errno == EACCES || errno == EPERM));
 
-		pm_error_set(&row.why, denied ? -EACCES : -ENOENT,
-			     denied ? "this user may not read /sys/kernel/tracing"
-				    : "/sys/kernel/tracing is not mounted, or has no "
-				      "events");
+		if (denied)
+			pm_error_set(&row.why, -EACCES,
+				     "this user may not read /sys/kernel/tracing");
+		else
+			pm_error_set(
+				&row.why, -ENOENT,
+				"/sys/kernel/tracing is not mounted, or has no events");
 		/* Root mounts tracefs privately if needed, and only root may use
 		 * tracepoints anyway. */
 		pm_error_fix(&row.why, "sudo");
@@ -222,7 +235,7 @@ static void check_probe_type(struct check *check, const char *name, const char *
 	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 1 };
 	struct pm_perf_check row = { .name = name, .use = use };
 	uint64_t type;
-	int code = ENOENT;
+	int ret = ENOENT;
 
 	if (!read_number_file_at(AT_FDCWD, type_file, &type)) {
 		pm_error_set(&row.why, -ENOENT, "this kernel was built without it");
@@ -231,10 +244,10 @@ static void check_probe_type(struct check *check, const char *name, const char *
 	}
 	attr.type = (uint32_t)type;
 	attr.config1 = (uint64_t)(uintptr_t)nowhere; /* uprobe_path, kprobe_func */
-	code = check_try_open(&attr, false);
-	if (code != EACCES && code != EPERM)
-		code = 0;
-	checks_put_open_row(check, &row, code, &(struct pm_perf_refusal){ .kind = kind });
+	ret = check_try_open(&attr, false);
+	if (ret != EACCES && ret != EPERM)
+		ret = 0;
+	checks_put_open_row(check, &row, ret, &(struct pm_perf_refusal){ .kind = kind });
 }
 
 static void check_breakpoints(struct check *check)
@@ -355,7 +368,7 @@ static void check_kernel_version(struct check *check)
 	checks_put_row(check, &watchdog);
 }
 
-int pm_perf_checks_run(pm_perf_checks *ret)
+int pm_perf_checks_run(pm_perf_checks *out)
 {
 	pm_perf_checks list = { 0 };
 	struct check check = { .to = &list };
@@ -378,6 +391,6 @@ int pm_perf_checks_run(pm_perf_checks *ret)
 	if (check.error < 0)
 		pm_vec_release(&list);
 	else
-		*ret = list;
+		*out = list;
 	return check.error;
 }

@@ -60,22 +60,22 @@ static bool close_all_other_fds(const int *fds, size_t len)
  */
 static _Noreturn void close_fds_in_child(const int *fds, size_t len, int parent_has)
 {
-	int error;
+	int ret;
 	char byte;
 
 	prctl(PR_SET_NAME, "pmrec-close");
 	(void)setsid();
-	error = chdir("/");
+	ret = chdir("/");
 	if (!close_all_other_fds(fds, len))
 		_exit(1);
 	do
-		error = read(parent_has, &byte, 1) < 0 ? errno : 0;
-	while (error == EINTR);
+		ret = read(parent_has, &byte, 1) < 0 ? errno : 0;
+	while (ret == EINTR);
 	_exit(0); /* closes the remaining descriptors */
 }
 
 /* Lists the descriptors that the child closes; returns -1 if out of memory. */
-static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
+static ssize_t list_slow_fds(const struct pm_perf *perf, int **out)
 {
 	int *fds = calloc(perf->fds.len + PM_TREE_FOLLOWERS + 1, sizeof(*fds));
 	size_t len = 0;
@@ -87,7 +87,7 @@ static ssize_t list_slow_fds(const struct pm_perf *perf, int **ret)
 	for (size_t i = 0; i < perf->fds.len; i++)
 		if (is_slow_to_close(perf, &perf->fds.data[i]))
 			fds[len++] = perf->fds.data[i].fd;
-	*ret = fds;
+	*out = fds;
 	return (ssize_t)len;
 }
 
@@ -115,7 +115,9 @@ static pid_t closing_child_start(struct behind *behind, int *fds, size_t len)
 	 * our output waits until the child has closed it. */
 	if (child > 0)
 		setpriority(PRIO_PROCESS, (id_t)child, nice);
-	return child > 0 ? child : 0;
+	if (child < 0)
+		return 0;
+	return child;
 }
 
 static void closing_child_wait(const struct behind *behind)

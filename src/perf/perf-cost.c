@@ -47,7 +47,9 @@ static __attribute__((noinline)) uint64_t measure_work_below_stack_ns(void)
 	for (size_t i = 0; i < sizeof(stack); i += 64)
 		stack[i] = 1;
 	ret = measure_work_ns();
-	return stack[0] == 1 ? ret : 0;
+	if (stack[0] == 1)
+		return ret;
+	return 0;
 }
 
 /* Opens a timer with an overwriting ring: the kernel writes every sample although there
@@ -82,16 +84,16 @@ static int open_cost_timer(bool kernel, uint32_t stack_bytes, void **ring,
 	*ring_bytes = (COST_RING_PAGES + 1) * page;
 	*ring = mmap(NULL, *ring_bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (*ring == MAP_FAILED) {
-		int code = -errno;
+		int ret = -errno;
 
 		close(fd);
-		return code;
+		return ret;
 	}
 	return fd;
 }
 
 static int measure_tick_ns(bool kernel, uint32_t stack_bytes, uint64_t without,
-			   double *ret)
+			   double *out)
 {
 	uint64_t with = UINT64_MAX;
 	size_t ring_bytes = 0;
@@ -103,33 +105,36 @@ static int measure_tick_ns(bool kernel, uint32_t stack_bytes, uint64_t without,
 	for (int i = 0; i < COST_ROUNDS; i++) {
 		uint64_t one = measure_work_below_stack_ns();
 
-		with = one < with ? one : with;
+		with = PM_MIN(one, with);
 	}
 	munmap(ring, ring_bytes);
 	close(fd);
 	if (with <= without)
 		return -EAGAIN;
-	*ret = (double)(with - without) / ((double)with * COST_HZ / (double)NS_PER_S);
+	*out = (double)(with - without) / ((double)with * COST_HZ / (double)NS_PER_S);
 	return 0;
 }
 
-int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *ret)
+int pm_perf_measure_cost(bool kernel, struct pm_perf_cost *out)
 {
 	uint64_t without = UINT64_MAX;
 	double plain = 0, copied = 0;
-	int r;
+	int ret;
 
 	for (int i = 0; i < COST_ROUNDS; i++) {
 		uint64_t one = measure_work_below_stack_ns();
 
-		without = one < without ? one : without;
+		without = PM_MIN(one, without);
 	}
-	r = measure_tick_ns(kernel, 0, without, &plain);
-	if (r == 0)
-		r = measure_tick_ns(kernel, COST_STACK_BYTES, without, &copied);
-	if (r < 0)
-		return r;
-	ret->sample_ns = plain;
-	ret->byte_ns = copied > plain ? (copied - plain) / COST_STACK_BYTES : 0;
+	ret = measure_tick_ns(kernel, 0, without, &plain);
+	if (ret == 0)
+		ret = measure_tick_ns(kernel, COST_STACK_BYTES, without, &copied);
+	if (ret < 0)
+		return ret;
+	out->sample_ns = plain;
+	if (copied > plain)
+		out->byte_ns = (copied - plain) / COST_STACK_BYTES;
+	else
+		out->byte_ns = 0;
 	return 0;
 }

@@ -33,28 +33,30 @@ static bool has_place_stopped(struct pm_perf_place *place)
 static int perf_retry_reopen_place(struct pm_perf *perf, uint32_t at,
 				   struct pm_error *err)
 {
-	int r = -EAGAIN;
+	int ret = -EAGAIN;
 
-	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
+	for (int i = 0; i < TRIES_MAX && ret == -EAGAIN; i++) {
 		pm_perf_close_place(perf, at, false);
-		r = pm_perf_reopen_place(perf, at, err);
+		ret = pm_perf_reopen_place(perf, at, err);
 	}
-	return r;
+	return ret;
 }
 
 static int perf_bring_back_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int r = perf_retry_reopen_place(perf, at, err);
+	int ret = perf_retry_reopen_place(perf, at, err);
 
-	if (r == 0 && perf->enabled)
-		r = pm_perf_switch(perf, (int)at, true);
-	if (r == 0)
+	if (ret == 0 && perf->enabled)
+		ret = pm_perf_switch(perf, (int)at, true);
+	if (ret == 0)
 		return 1;
 	pm_perf_close_place(perf, at, false);
 	/* If the CPU is offline again, the next check tries again. Other errors are
 	 * reported once. */
-	perf->places.data[at].offline = r == -ENODEV;
-	return r == -ENODEV ? 0 : r;
+	perf->places.data[at].offline = ret == -ENODEV;
+	if (ret == -ENODEV)
+		return 0;
+	return ret;
 }
 
 static int perf_check_place(struct pm_perf *perf, uint32_t at, bool online,
@@ -84,21 +86,24 @@ static int perf_add_cpu_place(struct pm_perf *perf, uint32_t cpu, struct pm_erro
 				       .backward = -1,
 				       .watch = -1 };
 	uint32_t at = (uint32_t)perf->places.len;
-	int r = -EAGAIN;
+	int ret = -EAGAIN;
 
 	if (pm_vec_push(&perf->places, place) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the CPUs");
-	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
+	for (int i = 0; i < TRIES_MAX && ret == -EAGAIN; i++) {
 		pm_perf_close_place(perf, at, true);
-		r = pm_perf_open_place(perf, at, err);
+		ret = pm_perf_open_place(perf, at, err);
 	}
-	if (r == 0 && perf->enabled)
-		r = pm_perf_switch(perf, (int)at, true);
+	if (ret == 0 && perf->enabled)
+		ret = pm_perf_switch(perf, (int)at, true);
 	/* If the CPU is offline again, the next check tries again. After other errors,
 	 * what was opened stays, and there is no new attempt each second. */
-	perf->places.data[at].offline = r == -ENODEV;
-	if (r < 0)
-		return r == -ENODEV ? 1 : r;
+	perf->places.data[at].offline = ret == -ENODEV;
+	if (ret < 0) {
+		if (ret == -ENODEV)
+			return 1;
+		return ret;
+	}
 	if (!pm_perf_wide(perf) && !perf->filter)
 		pm_perf_note(
 			perf,
@@ -112,20 +117,20 @@ int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err)
 {
 	pm_cpu_list online PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	size_t before = perf->places.len;
-	int ret = 0, r;
+	int ret = 0, status;
 
 	if (before == 0 || perf->places.data[0].cpu < 0)
 		return 0;
-	r = pm_cpu_list_online(&online);
-	if (r < 0)
-		return pm_error_set(err, r, "the list of CPUs cannot be read");
+	status = pm_cpu_list_online(&online);
+	if (status < 0)
+		return pm_error_set(err, status, "the list of CPUs cannot be read");
 	for (uint32_t i = 0; i < before; i++) {
-		r = perf_check_place(
+		status = perf_check_place(
 			perf, i,
 			pm_cpu_list_has(&online, (uint32_t)perf->places.data[i].cpu),
 			err);
-		if (r != 0 && ret >= 0)
-			ret = r;
+		if (status != 0 && ret >= 0)
+			ret = status;
 	}
 	for (size_t i = 0; i < online.len; i++) {
 		bool known = false;
@@ -134,9 +139,9 @@ int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err)
 			known |= perf->places.data[k].cpu == (int)online.data[i];
 		if (known)
 			continue;
-		r = perf_add_cpu_place(perf, online.data[i], err);
+		status = perf_add_cpu_place(perf, online.data[i], err);
 		if (ret >= 0)
-			ret = r;
+			ret = status;
 	}
 	return ret;
 }

@@ -59,17 +59,17 @@ int pm_perf_explain_missing(const struct pm_event_spec *spec, int code,
 	bool software = spec->type == PERF_TYPE_SOFTWARE;
 	bool pmu = !software && (does_kernel_know_event("cycles") ||
 				 does_kernel_know_event("instructions"));
+	const char *missing = "this machine does not have the event";
 
 	if (software || pmu)
 		pm_event_names_near(spec->name, does_kernel_know_event, 3, &near);
 	if (near.len == 0)
 		pm_str_puts(&near, "cpu-clock, task-clock, page-faults");
-	pm_error_set(err, -code, "%s (%s); events that work here: %s",
-		     software || pmu
-			     ? "this machine does not have the event"
-			     : "this machine has no hardware counters, as is usual in "
-			       "virtual machines",
-		     strerror(code), near.failed ? "cpu-clock" : near.data);
+	if (!software && !pmu)
+		missing = "this machine has no hardware counters, as is usual in "
+			  "virtual machines";
+	pm_error_set(err, -code, "%s (%s); events that work here: %s", missing,
+		     strerror(code), pm_str_text_or(&near, "cpu-clock"));
 	pm_error_where(err, spec->requested, -1);
 	return -code;
 }
@@ -170,7 +170,7 @@ static bool perf_substitute_event(struct pm_perf *perf, struct pm_perf_event *ev
 		     "this machine has no hardware counter for %s (%s): %s is sampled "
 		     "instead%s.",
 		     event->requested.requested, strerror(code), event->actual.name,
-		     event->by_frequency ? "" : ", its period counts nanoseconds");
+		     pm_text_if(!event->by_frequency, ", its period counts nanoseconds"));
 	return true;
 }
 
@@ -178,7 +178,9 @@ uint64_t pm_perf_nofile(void)
 {
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : UINT64_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return limit.rlim_cur;
+	return UINT64_MAX;
 }
 
 bool pm_perf_raise_nofile(bool *raised)

@@ -39,24 +39,26 @@ static uint64_t read_number_file(const char *path)
 	if (!read_small_file_text(path, text))
 		return 0;
 	text[strcspn(text, "\n")] = '\0';
-	return pm_parse_u64(text, &value) ? value : 0;
+	if (pm_parse_u64(text, &value))
+		return value;
+	return 0;
 }
 
-static void env_read_status(struct pm_perf_env *ret)
+static void env_read_status(struct pm_perf_env *out)
 {
 	char text[SMALL_FILE_MAX];
 	const char *at;
 
-	ret->seccomp = PM_SECCOMP_UNKNOWN;
+	out->seccomp = PM_SECCOMP_UNKNOWN;
 	if (!read_small_file_text("/proc/self/status", text))
 		return;
 	at = strstr(text, "\nSeccomp:");
 	if (at)
-		ret->seccomp = atoi(at + strlen("\nSeccomp:"));
+		out->seccomp = atoi(at + strlen("\nSeccomp:"));
 	at = strstr(text, "\nCapEff:");
 	if (at) {
-		ret->caps = strtoull(at + strlen("\nCapEff:"), NULL, 16);
-		ret->caps_known = true;
+		out->caps = strtoull(at + strlen("\nCapEff:"), NULL, 16);
+		out->caps_known = true;
 	}
 }
 
@@ -65,7 +67,7 @@ uint64_t pm_perf_env_max_hz(void)
 	return read_number_file("/proc/sys/kernel/perf_event_max_sample_rate");
 }
 
-void pm_perf_env_read(struct pm_perf_env *ret)
+void pm_perf_env_read(struct pm_perf_env *out)
 {
 	struct pm_perf_env env = { 0 };
 	char text[SMALL_FILE_MAX];
@@ -79,17 +81,23 @@ void pm_perf_env_read(struct pm_perf_env *ret)
 	env.mlock_kb = read_number_file("/proc/sys/kernel/perf_event_mlock_kb");
 	env.max_hz = pm_perf_env_max_hz();
 	/* "none [integrity] confidentiality" */
-	if (read_small_file_text("/sys/kernel/security/lockdown", text))
-		env.lockdown = strstr(text, "[confidentiality]")
-				       ? PM_LOCKDOWN_CONFIDENTIALITY
-			       : strstr(text, "[integrity]") ? PM_LOCKDOWN_INTEGRITY
-							     : PM_LOCKDOWN_OFF;
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
-		env.memlock_bytes =
-			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+	if (read_small_file_text("/sys/kernel/security/lockdown", text)) {
+		if (strstr(text, "[confidentiality]"))
+			env.lockdown = PM_LOCKDOWN_CONFIDENTIALITY;
+		else if (strstr(text, "[integrity]"))
+			env.lockdown = PM_LOCKDOWN_INTEGRITY;
+		else
+			env.lockdown = PM_LOCKDOWN_OFF;
+	}
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
+		if (limit.rlim_cur == RLIM_INFINITY)
+			env.memlock_bytes = UINT64_MAX;
+		else
+			env.memlock_bytes = limit.rlim_cur;
+	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 		env.nofile_hard = limit.rlim_max;
-	*ret = env;
+	*out = env;
 }
 
 static bool env_has_capability(const struct pm_perf_env *env, int bit)
@@ -114,7 +122,7 @@ bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env)
 }
 
 /* Reads a decimal number at *at; false if there is none or it cannot be a CPU. */
-static bool take_cpu_number(const char **at, uint32_t *ret)
+static bool take_cpu_number(const char **at, uint32_t *out)
 {
 	uint32_t value = 0;
 
@@ -125,7 +133,7 @@ static bool take_cpu_number(const char **at, uint32_t *ret)
 		if (value >= CPUS_MAX)
 			return false;
 	}
-	*ret = value;
+	*out = value;
 	return true;
 }
 
@@ -134,7 +142,7 @@ void pm_cpu_list_release(pm_cpu_list *list)
 	pm_vec_release(list);
 }
 
-int pm_cpu_list_parse(const char *text, pm_cpu_list *ret)
+int pm_cpu_list_parse(const char *text, pm_cpu_list *out)
 {
 	pm_cpu_list list PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	const char *at = text;
@@ -160,19 +168,19 @@ int pm_cpu_list_parse(const char *text, pm_cpu_list *ret)
 		if (*at++ != ',')
 			return -EINVAL;
 	}
-	*ret = list;
+	*out = list;
 	list = (pm_cpu_list){ 0 };
 	return 0;
 }
 
-int pm_cpu_list_online(pm_cpu_list *ret)
+int pm_cpu_list_online(pm_cpu_list *out)
 {
 	char text[SMALL_FILE_MAX];
 	pm_cpu_list list = { 0 };
 	long cpus;
 
 	if (read_small_file_text("/sys/devices/system/cpu/online", text) &&
-	    pm_cpu_list_parse(text, ret) == 0)
+	    pm_cpu_list_parse(text, out) == 0)
 		return 0;
 	/* If a container hides /sys, CPUs are most likely numbered without gaps. */
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -182,6 +190,6 @@ int pm_cpu_list_online(pm_cpu_list *ret)
 			return -ENOMEM;
 		}
 	}
-	*ret = list;
+	*out = list;
 	return 0;
 }

@@ -22,13 +22,23 @@ enum {
 	"docker run --cap-add PERFMON ... (or, with older Docker, --security-opt seccomp=" \
 	"unconfined)"
 
+static const char *name_of_refusal(int code)
+{
+	switch (code) {
+	case ENOSYS:
+		return "ENOSYS";
+	case EPERM:
+		return "EPERM";
+	default:
+		return "EACCES";
+	}
+}
+
 static int explain_by_seccomp(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	pm_error_set(err, -why->code,
 		     "a seccomp filter, as containers have, forbids perf_event_open (%s)",
-		     why->code == ENOSYS  ? "ENOSYS"
-		     : why->code == EPERM ? "EPERM"
-					  : "EACCES");
+		     name_of_refusal(why->code));
 	pm_error_where(err, why->event, -1);
 	pm_error_fix(err, FIX_CONTAINER);
 	return -why->code;
@@ -68,14 +78,16 @@ static int explain_by_paranoid(const struct pm_perf_refusal *why, struct pm_erro
  * requiring CAP_SYS_ADMIN for uprobes"). */
 static int explain_by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
 {
-	bool uprobe = why->kind == PM_EVENT_UPROBE;
+	const char *where = "the kernel", *capability = "CAP_PERFMON";
 
+	if (why->kind == PM_EVENT_UPROBE) {
+		where = "programs";
+		capability = "CAP_SYS_ADMIN (on older kernels CAP_PERFMON)";
+	}
 	pm_error_set(err, -why->code,
 		     "probes in %s are for root and for programs with %s, whatever "
 		     "kernel.perf_event_paranoid is",
-		     uprobe ? "programs" : "the kernel",
-		     uprobe ? "CAP_SYS_ADMIN (on older kernels CAP_PERFMON)"
-			    : "CAP_PERFMON");
+		     where, capability);
 	pm_error_where(err, why->event, -1);
 	pm_error_fix(err, "sudo");
 	return -why->code;
@@ -123,8 +135,7 @@ static int explain_by_lockdown(const struct pm_perf_refusal *why, struct pm_erro
 static int explain_by_privilege(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
-	int limit = why->kernel || why->in_kernel_only ? PARANOID_NO_KERNEL
-						       : PARANOID_NOTHING;
+	int limit = PARANOID_NOTHING;
 
 	if (why->kind == PM_EVENT_UPROBE || why->kind == PM_EVENT_KPROBE)
 		return explain_by_capability(why, err);
@@ -134,14 +145,18 @@ static int explain_by_privilege(const struct pm_perf_refusal *why, struct pm_err
 		return explain_by_lower_paranoid(why, -1, "tracepoints", err);
 	if (why->wide && env->paranoid > 0)
 		return explain_by_lower_paranoid(why, 0, "whole CPUs", err);
-	return env->paranoid >= limit ? explain_by_paranoid(why, err) : 0;
+	if (why->kernel || why->in_kernel_only)
+		limit = PARANOID_NO_KERNEL;
+	if (env->paranoid >= limit)
+		return explain_by_paranoid(why, err);
+	return 0;
 }
 
 static int explain_refused_event(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
-	const char *name = why->code == EPERM ? "EPERM" : "EACCES";
-	int code;
+	const char *name = name_of_refusal(why->code);
+	int ret;
 
 	if (why->kind == PM_EVENT_UPROBE && why->code == EACCES &&
 	    pm_perf_env_perfmon(env) && !pm_perf_env_admin(env))
@@ -154,9 +169,9 @@ static int explain_refused_event(const struct pm_perf_refusal *why, struct pm_er
 	 * are possible, the errno decides. */
 	if (!pm_perf_env_perfmon(env) &&
 	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER)) {
-		code = explain_by_privilege(why, err);
-		if (code < 0)
-			return code;
+		ret = explain_by_privilege(why, err);
+		if (ret < 0)
+			return ret;
 	}
 	if (env->seccomp == PM_SECCOMP_FILTER)
 		return explain_by_seccomp(why, err);

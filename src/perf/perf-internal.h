@@ -16,6 +16,30 @@ static inline uint64_t pm_perf_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The text, or @otherwise if memory was short. */
+static inline const char *pm_str_text_or(const struct pm_str *str, const char *otherwise)
+{
+	if (str->failed || !str->data)
+		return otherwise;
+	return str->data;
+}
+
+/* The name of an event in messages: as typed, if it was. */
+static inline const char *pm_event_shown_name(const struct pm_event_spec *spec)
+{
+	if (spec->requested[0])
+		return spec->requested;
+	return spec->name;
+}
+
+/* For ioctl(2). */
+static inline unsigned long pm_perf_switch_request(bool on)
+{
+	if (on)
+		return PERF_EVENT_IOC_ENABLE;
+	return PERF_EVENT_IOC_DISABLE;
+}
+
 /* ---- event names ---------------------------------------------------------------------- */
 
 /*
@@ -23,7 +47,7 @@ static inline uint64_t pm_perf_now_ns(void)
  * c". If @wanted is given, it decides whether a candidate may be used.
  */
 void pm_event_names_near(const char *word, bool (*wanted)(const char *name), size_t max,
-			 struct pm_str *ret);
+			 struct pm_str *out);
 
 /* ---- ids of events -------------------------------------------------------------------- */
 
@@ -49,7 +73,7 @@ void pm_event_ids_release(struct pm_event_ids *ids);
 
 /* The count of @event in PERF_SAMPLE_READ of a group. -ENOENT, -ENOTSUP. */
 int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layout *layout,
-		    uint32_t event, uint64_t *ret);
+		    uint32_t event, uint64_t *out);
 
 /* ---- registers ------------------------------------------------------------------------ */
 
@@ -70,13 +94,13 @@ const struct pm_regs_arch *pm_regs_native(void);
 
 /* @values: one value for each bit of @mask, lowest bit first. */
 void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint64_t mask,
-		     const uint64_t *values, struct pm_user_regs *ret);
+		     const uint64_t *values, struct pm_user_regs *out);
 
 /* ---- merge ---------------------------------------------------------------------------- */
 
 /* Reads the time of a record without decoding it; false if its field lies outside. */
 bool pm_record_time(const struct perf_event_header *header,
-		    const struct pm_record_layout *layout, uint64_t *ret);
+		    const struct pm_record_layout *layout, uint64_t *out);
 
 struct pm_merge_ring {
 	struct pm_ring ring;
@@ -112,7 +136,7 @@ void pm_merge_release(struct pm_merge *merge);
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
 /* Uses the current time; @final: no limit. */
 void pm_merge_begin_now(struct pm_merge *merge, bool final);
-int pm_merge_next(struct pm_merge *merge, struct pm_record *ret, struct pm_error *err);
+int pm_merge_next(struct pm_merge *merge, struct pm_record *out, struct pm_error *err);
 void pm_merge_hold(struct pm_merge *merge, bool hold);
 /* Calls pm_ring_stop() for each backward ring. Other rings can be read at any time. */
 int pm_merge_stop_backward(struct pm_merge *merge, bool stop, struct pm_error *err);
@@ -142,7 +166,7 @@ struct pm_perf_env {
 	} lockdown; /* /sys/kernel/security/lockdown */
 };
 
-void pm_perf_env_read(struct pm_perf_env *ret);
+void pm_perf_env_read(struct pm_perf_env *out);
 /* Reads perf_event_max_sample_rate again: the kernel lowers it when samples take too
  * long. */
 uint64_t pm_perf_env_max_hz(void);
@@ -154,8 +178,8 @@ bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env);
 
 typedef PM_VEC(uint32_t) pm_cpu_list;
 /* A list such as "0-3,8" (Documentation/admin-guide/cputopology.rst). 0 or -EINVAL. */
-int pm_cpu_list_parse(const char *text, pm_cpu_list *ret);
-int pm_cpu_list_online(pm_cpu_list *ret);
+int pm_cpu_list_parse(const char *text, pm_cpu_list *out);
+int pm_cpu_list_online(pm_cpu_list *out);
 void pm_cpu_list_release(pm_cpu_list *list);
 
 /* ---- why the kernel refused -------------------------------------------------------------- */
@@ -208,7 +232,7 @@ struct pm_attr_shape {
 
 void pm_attr_shape_of(const struct pm_event_spec *specs, size_t len,
 		      enum pm_call_graph call_graph, uint64_t branches,
-		      struct pm_attr_shape *ret);
+		      struct pm_attr_shape *out);
 
 struct pm_attr_request {
 	const struct pm_perf_event *event;
@@ -227,10 +251,10 @@ struct pm_attr_request {
 	bool tell_ended; /* PERF_RECORD_READ for each thread that ends */
 };
 
-void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *ret);
+void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr *out);
 /* The attr of an event that counts and gives no samples. */
 void pm_attr_fill_counter(const struct pm_attr_request *request,
-			  struct perf_event_attr *ret);
+			  struct perf_event_attr *out);
 /* The layout of its records, which are not samples, and of its read(2). */
 struct pm_record_layout pm_attr_counter_layout(bool read_group);
 /*
@@ -246,13 +270,13 @@ struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape);
 /* ---- tracepoints --------------------------------------------------------------------------- */
 
 /*
- * For each tracepoint that matches the globs @system and @name, appends to @ret a copy of
+ * For each tracepoint that matches the globs @system and @name, appends to @out a copy of
  * @like with the name, type, config and kind of that tracepoint. `leader` keeps the value
  * of @like. -EINVAL, with similar names and where to look, if none matches; -EACCES or
- * -ENOENT if tracefs cannot be read. On failure @ret is unchanged.
+ * -ENOENT if tracefs cannot be read. On failure @out is unchanged.
  */
 int pm_tracepoints_expand(const char *system, const char *name,
-			  const struct pm_event_spec *like, struct pm_event_specs *ret,
+			  const struct pm_event_spec *like, struct pm_event_specs *out,
 			  struct pm_error *err);
 
 /* ---- event specifications ------------------------------------------------------------------ */

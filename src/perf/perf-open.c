@@ -14,7 +14,7 @@ enum {
 
 static int perf_open_once(struct pm_perf *perf, struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	perf->map_failed = false;
 	/* Clearing a ring of 16 MiB takes the kernel 5 ms and more, so the rings of CPUs
@@ -29,25 +29,25 @@ static int perf_open_once(struct pm_perf *perf, struct pm_error *err)
 	perf->merge.layout.branch_sample_type = perf->shape.branches;
 	perf->merge.layout.ids = &perf->ids;
 	perf->fds_needed = pm_perf_count_fds(perf);
-	for (size_t i = 0; i < perf->places.len && r == 0; i++)
-		r = pm_perf_open_place(perf, (uint32_t)i, err);
-	return r;
+	for (size_t i = 0; i < perf->places.len && ret == 0; i++)
+		ret = pm_perf_open_place(perf, (uint32_t)i, err);
+	return ret;
 }
 
 static int perf_open_all(struct pm_perf *perf, struct pm_error *err)
 {
-	int r = -EAGAIN;
+	int ret = -EAGAIN;
 
 	pm_perf_close_all(perf);
-	for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
-		r = perf_open_once(perf, err);
-		if (r == -EMFILE && pm_perf_plan_fewer_fds(perf))
-			r = -EAGAIN;
+	for (int i = 0; i < TRIES_MAX && ret == -EAGAIN; i++) {
+		ret = perf_open_once(perf, err);
+		if (ret == -EMFILE && pm_perf_plan_fewer_fds(perf))
+			ret = -EAGAIN;
 	}
-	if (r == -EAGAIN)
+	if (ret == -EAGAIN)
 		return pm_error_set(err, -EINVAL,
 				    "the kernel takes the events in no form");
-	return r;
+	return ret;
 }
 
 /* Checks whether any of the tasks to be followed still exists. */
@@ -66,18 +66,18 @@ static int perf_open_with_room(struct pm_perf *perf,
 			       struct pm_error *err)
 {
 	size_t explicit_bytes;
-	int r = pm_perf_plan_rings(perf, options, &explicit_bytes, err);
+	int ret = pm_perf_plan_rings(perf, options, &explicit_bytes, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (;;) {
-		r = perf_open_all(perf, err);
-		if (r == 0)
+		ret = perf_open_all(perf, err);
+		if (ret == 0)
 			break;
-		if (!perf->map_failed || (r != -EPERM && r != -ENOMEM))
-			return r;
+		if (!perf->map_failed || (ret != -EPERM && ret != -ENOMEM))
+			return ret;
 		if (!pm_perf_shrink_rings(perf, options))
-			return pm_perf_explain_map(-r, &perf->env, perf->ring_bytes,
+			return pm_perf_explain_map(-ret, &perf->env, perf->ring_bytes,
 						   perf->places.len, err);
 	}
 	pm_perf_note_rings(perf, options, explicit_bytes);
@@ -89,7 +89,7 @@ static int perf_begin(struct pm_perf *perf, const struct pm_perf_options *option
 		      struct pm_error *err)
 {
 	bool command = options->target == PM_PERF_COMMAND;
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; perf->filter && i < perf->tasks.len; i++)
 		pm_tree_filter_mark(perf->filter, perf->tasks.data[i],
@@ -97,17 +97,17 @@ static int perf_begin(struct pm_perf *perf, const struct pm_perf_options *option
 	if (options->begin_disabled)
 		return 0;
 	perf->enabled = true;
-	for (size_t i = 0; i < perf->fds.len && r == 0; i++) {
+	for (size_t i = 0; i < perf->fds.len && ret == 0; i++) {
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
 
 		/* A command's own events start with its exec. */
 		if (entry->event < 0 || (command && entry->task != PM_EVERY_TASK))
 			continue;
 		if (ioctl(entry->fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-			r = pm_error_set(err, -errno, "an event cannot be enabled: %s",
-					 strerror(errno));
+			ret = pm_error_set(err, -errno, "an event cannot be enabled: %s",
+					   strerror(errno));
 	}
-	return r;
+	return ret;
 }
 
 /* ---- public ----------------------------------------------------------------------------------- */
@@ -135,10 +135,10 @@ static int perf_check_target(const struct pm_perf_options *options, struct pm_er
 
 static int perf_check_options(const struct pm_perf_options *options, struct pm_error *err)
 {
-	int r = perf_check_target(options, err);
+	int ret = perf_check_target(options, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (options->specs_len == 0)
 		return pm_error_set(err, -EINVAL, "no event was asked for");
 	if (options->rate == 0)
@@ -225,7 +225,7 @@ static bool can_kernel_inherit_threads(void)
 static int perf_prepare(struct pm_perf *perf, const struct pm_perf_options *options,
 			struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	pm_perf_env_read(&perf->env);
 	perf->features = (struct pm_perf_features){ true, true, true, false };
@@ -239,9 +239,9 @@ static int perf_prepare(struct pm_perf *perf, const struct pm_perf_options *opti
 	pm_attr_shape_of(options->specs, options->specs_len, options->call_graph,
 			 options->branches, &perf->shape);
 	perf->shape.returns = options->returns;
-	r = pm_perf_plan_targets(perf, options, err);
-	if (r < 0)
-		return r;
+	ret = pm_perf_plan_targets(perf, options, err);
+	if (ret < 0)
+		return ret;
 	/* Raise the limit now, and not in the middle of opening thousands. */
 	if (pm_perf_count_fds(perf) + FDS_OF_THE_REST > pm_perf_nofile())
 		pm_perf_raise_nofile(&perf->nofile_raised);
@@ -273,25 +273,25 @@ static void cleanup_perf(struct pm_perf **perf)
 	pm_perf_free(*perf);
 }
 
-int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
+int pm_perf_open(struct pm_perf **out, const struct pm_perf_options *options,
 		 struct pm_error *err)
 {
 	struct pm_perf *perf PM_CLEANUP(cleanup_perf) = NULL;
-	int r = perf_check_options(options, err);
+	int ret = perf_check_options(options, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	perf = calloc(1, sizeof(*perf));
 	if (!perf)
 		return pm_error_set(err, -ENOMEM, "no memory for the events");
 	perf->cgroup_fd = -1;
-	r = perf_prepare(perf, options, err);
-	if (r == 0)
-		r = perf_open_with_room(perf, options, err);
-	if (r == 0)
-		r = perf_begin(perf, options, err);
-	if (r < 0)
-		return r;
+	ret = perf_prepare(perf, options, err);
+	if (ret == 0)
+		ret = perf_open_with_room(perf, options, err);
+	if (ret == 0)
+		ret = perf_begin(perf, options, err);
+	if (ret < 0)
+		return ret;
 	pm_perf_note_probes(perf);
 	pm_perf_note_counts(perf);
 	if (!perf->features.format_lost)
@@ -300,7 +300,7 @@ int pm_perf_open(struct pm_perf **ret, const struct pm_perf_options *options,
 			"this kernel (before Linux 6.0) does not count the lost samples "
 			"of each event: the last ones of a recording may be missing in "
 			"the count.");
-	*ret = PM_TAKE_PTR(perf);
+	*out = PM_TAKE_PTR(perf);
 	return 0;
 }
 
@@ -369,7 +369,9 @@ int pm_perf_snapshot(struct pm_perf *perf, bool stop)
 		if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, stop) < 0)
 			return -errno;
 	}
-	return stop ? pm_merge_stop_backward(&perf->merge, true, NULL) : 0;
+	if (stop)
+		return pm_merge_stop_backward(&perf->merge, true, NULL);
+	return 0;
 }
 
 void pm_perf_begin(struct pm_perf *perf, bool final)
@@ -378,15 +380,15 @@ void pm_perf_begin(struct pm_perf *perf, bool final)
 }
 
 int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,
-		  size_t index, uint64_t *ret)
+		  size_t index, uint64_t *out)
 {
 	return pm_sample_count(&record->sample, &perf->merge.layout, (uint32_t)index,
-			       ret);
+			       out);
 }
 
-int pm_perf_next(struct pm_perf *perf, struct pm_record *ret, struct pm_error *err)
+int pm_perf_next(struct pm_perf *perf, struct pm_record *out, struct pm_error *err)
 {
-	return pm_merge_next(&perf->merge, ret, err);
+	return pm_merge_next(&perf->merge, out, err);
 }
 
 void pm_perf_hold(struct pm_perf *perf, bool hold)

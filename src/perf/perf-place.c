@@ -11,7 +11,7 @@
 
 /* ---- events for records about processes ----------------------------------------------- */
 
-static void fill_dummy_attr(const struct pm_perf *perf, struct perf_event_attr *ret)
+static void fill_dummy_attr(const struct pm_perf *perf, struct perf_event_attr *out)
 {
 	struct pm_record_layout layout = pm_attr_layout(&(struct pm_attr_shape){ 0 });
 	struct perf_event_attr attr;
@@ -28,7 +28,7 @@ static void fill_dummy_attr(const struct pm_perf *perf, struct perf_event_attr *
 	attr.clockid = CLOCK_MONOTONIC;
 	attr.watermark = 1;
 	attr.wakeup_watermark = pm_perf_wakeup_bytes(perf);
-	*ret = attr;
+	*out = attr;
 }
 
 static void fill_side_band_attr(const struct pm_perf *perf, struct perf_event_attr *attr)
@@ -46,32 +46,34 @@ static void fill_side_band_attr(const struct pm_perf *perf, struct perf_event_at
 static int perf_open_dummy(struct pm_perf *perf, const struct perf_event_attr *attr,
 			   pid_t pid, int cpu, unsigned long flags, struct pm_error *err)
 {
-	int fd = pm_sys_perf_event_open(attr, pid, cpu, -1, flags), code = errno;
+	int fd = pm_sys_perf_event_open(attr, pid, cpu, -1, flags), ret = errno;
 
 	if (fd >= 0)
 		return fd;
-	if (code == ESRCH)
+	if (ret == ESRCH)
 		return -ESRCH;
-	if (code == EMFILE && pm_perf_raise_nofile(&perf->nofile_raised))
+	if (ret == EMFILE && pm_perf_raise_nofile(&perf->nofile_raised))
 		return -EAGAIN;
-	return pm_perf_refused(perf, &perf->events.data[0], code, err);
+	return pm_perf_refused(perf, &perf->events.data[0], ret, err);
 }
 
 static int perf_add_fd(struct pm_perf *perf, struct pm_perf_fd entry,
 		       struct pm_error *err)
 {
-	int r = pm_vec_push(&perf->fds, entry);
+	int ret = pm_vec_push(&perf->fds, entry);
 
-	if (r == 0 && entry.event >= 0) {
-		r = pm_event_ids_add(&perf->ids, entry.id, (uint32_t)entry.event);
-		if (r < 0)
+	if (ret == 0 && entry.event >= 0) {
+		ret = pm_event_ids_add(&perf->ids, entry.id, (uint32_t)entry.event);
+		if (ret < 0)
 			perf->fds.len--;
 		else
 			pm_event_ids_period(
 				&perf->ids,
 				pm_attr_unsaid_period(&perf->events.data[entry.event]));
 	}
-	return r < 0 ? pm_error_set(err, r, "no memory for the events") : 0;
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory for the events");
+	return 0;
 }
 
 static int share_ring_of_fd(int fd, int owner, struct pm_error *err)
@@ -87,16 +89,23 @@ static int perf_map_ring(struct pm_perf *perf, const struct pm_perf_place *place
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
 	size_t pages = perf->ring_bytes / (size_t)sysconf(_SC_PAGESIZE);
-	int r = backward ? pm_ring_map_backward(&ring, fd, pages, err)
-			 : pm_ring_map(&ring, fd, pages, err);
+	uint32_t key = (uint32_t)place->cpu;
+	int ret;
 
-	if (r < 0) {
+	if (backward)
+		ret = pm_ring_map_backward(&ring, fd, pages, err);
+	else
+		ret = pm_ring_map(&ring, fd, pages, err);
+	if (ret < 0) {
 		perf->map_failed = true;
-		return r;
+		return ret;
 	}
-	r = pm_merge_add(&perf->merge, &ring,
-			 place->cpu < 0 ? (uint32_t)place->task : (uint32_t)place->cpu);
-	return r < 0 ? pm_error_set(err, r, "no memory for the rings") : 0;
+	if (place->cpu < 0)
+		key = (uint32_t)place->task;
+	ret = pm_merge_add(&perf->merge, &ring, key);
+	if (ret < 0)
+		return pm_error_set(err, ret, "no memory for the rings");
+	return 0;
 }
 
 /* Opens the event that owns the ring and maps the ring, unless they exist. */
@@ -107,7 +116,7 @@ static int perf_open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 	int *anchor = backward ? &place->backward : &place->anchor;
 	int fd PM_AUTO_CLOSE = -1;
 	struct perf_event_attr attr;
-	int r;
+	int ret;
 
 	if (*anchor >= 0)
 		return 0;
@@ -120,12 +129,27 @@ static int perf_open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 			     err);
 	if (fd < 0)
 		return fd;
-	r = perf_map_ring(perf, place, fd, backward, err);
-	if (r == 0 && !backward && pm_vec_push(&perf->poll_fds, fd) < 0)
-		r = pm_error_set(err, -ENOMEM, "no memory for the rings");
-	if (r < 0)
-		return r;
+	ret = perf_map_ring(perf, place, fd, backward, err);
+	if (ret == 0 && !backward && pm_vec_push(&perf->poll_fds, fd) < 0)
+		ret = pm_error_set(err, -ENOMEM, "no memory for the rings");
+	if (ret < 0)
+		return ret;
 	*anchor = pm_take_fd(&fd);
+	return 0;
+}
+
+/* The second argument of perf_event_open(2). */
+static int perf_pid_of_task(const struct pm_perf *perf, pid_t task)
+{
+	if (perf->options.target == PM_PERF_CGROUP)
+		return perf->cgroup_fd;
+	return task;
+}
+
+static unsigned long perf_open_flags(const struct pm_perf *perf)
+{
+	if (perf->options.target == PM_PERF_CGROUP)
+		return PERF_FLAG_PID_CGROUP;
 	return 0;
 }
 
@@ -134,11 +158,10 @@ static int perf_open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 			       struct pm_error *err)
 {
 	const struct pm_perf_place *place = &perf->places.data[at];
-	bool cgroup = perf->options.target == PM_PERF_CGROUP;
 	bool command = perf->options.target == PM_PERF_COMMAND;
 	int fd PM_AUTO_CLOSE = -1;
 	struct perf_event_attr attr;
-	int r;
+	int ret;
 
 	fill_dummy_attr(perf, &attr);
 	fill_side_band_attr(perf, &attr);
@@ -147,21 +170,21 @@ static int perf_open_side_band(struct pm_perf *perf, uint32_t at, pid_t task,
 	/* Also with begin_disabled: mappings made before the start must be known. */
 	attr.disabled = command;
 	attr.enable_on_exec = command;
-	fd = perf_open_dummy(perf, &attr, cgroup ? perf->cgroup_fd : task, place->cpu,
-			     cgroup ? PERF_FLAG_PID_CGROUP : 0, err);
+	fd = perf_open_dummy(perf, &attr, perf_pid_of_task(perf, task), place->cpu,
+			     perf_open_flags(perf), err);
 	if (fd < 0)
 		return fd;
-	r = share_ring_of_fd(fd, place->anchor, err);
-	if (r == 0)
-		r = perf_add_fd(perf,
-				(struct pm_perf_fd){ .fd = fd,
-						     .place = at,
-						     .event = PM_SIDE_BAND,
-						     .task = task },
-				err);
-	if (r == 0)
+	ret = share_ring_of_fd(fd, place->anchor, err);
+	if (ret == 0)
+		ret = perf_add_fd(perf,
+				  (struct pm_perf_fd){ .fd = fd,
+						       .place = at,
+						       .event = PM_SIDE_BAND,
+						       .task = task },
+				  err);
+	if (ret == 0)
 		pm_take_fd(&fd);
-	return r;
+	return ret;
 }
 
 /* For events of a CPU: opens a dummy event whose enabled time advances as long as they
@@ -245,27 +268,25 @@ static int perf_open_event(struct pm_perf *perf, const struct where *where,
 			   uint32_t index, struct pm_error *err)
 {
 	const struct pm_perf_place *place = &perf->places.data[where->place];
-	bool cgroup = perf->options.target == PM_PERF_CGROUP;
 	struct pm_perf_event *event = &perf->events.data[index];
 	struct perf_event_attr attr;
-	int fd, code;
+	int fd, ret;
 
 	perf_fill_event_attr(perf, where, index, &attr);
-	fd = pm_sys_perf_event_open(&attr, cgroup ? perf->cgroup_fd : where->task,
-				    place->cpu, where->group_fd,
-				    cgroup ? PERF_FLAG_PID_CGROUP : 0);
-	code = errno;
+	fd = pm_sys_perf_event_open(&attr, perf_pid_of_task(perf, where->task),
+				    place->cpu, where->group_fd, perf_open_flags(perf));
+	ret = errno;
 	if (fd >= 0)
 		return fd;
-	if (code == ESRCH && where->task > 0 && perf->options.target == PM_PERF_TASKS)
+	if (ret == ESRCH && where->task > 0 && perf->options.target == PM_PERF_TASKS)
 		return -ESRCH;
-	if (code != EINVAL && perf_give_up_filter(perf, index, code))
+	if (ret != EINVAL && perf_give_up_filter(perf, index, ret))
 		return -EAGAIN;
-	if (pm_perf_degrade(perf, event, code, where->place == 0))
+	if (pm_perf_degrade(perf, event, ret, where->place == 0))
 		return -EAGAIN;
-	if (perf_give_up_filter(perf, index, code))
+	if (perf_give_up_filter(perf, index, ret))
 		return -EAGAIN;
-	return pm_perf_refused(perf, event, code, err);
+	return pm_perf_refused(perf, event, ret, err);
 }
 
 /* Returns the descriptor, which the recording now owns, or -errno. */
@@ -276,47 +297,49 @@ static int perf_add_event(struct pm_perf *perf, const struct where *where, uint3
 	int owner = perf->options.overwrite ? place->backward : place->anchor;
 	int fd PM_AUTO_CLOSE = perf_open_event(perf, where, index, err);
 	struct pm_perf_fd entry = { fd, where->place, (int)index, where->task, 0 };
-	int r;
+	int ret;
 
 	if (fd < 0)
 		return fd;
 	if (pm_perf_filtered(perf, index)) {
-		r = pm_tree_filter_attach(
+		ret = pm_tree_filter_attach(
 			perf->filter, fd, index,
 			pm_perf_is_probe(&perf->events.data[index].requested));
-		if (r < 0 && perf_give_up_filter(perf, index, -r))
+		if (ret < 0 && perf_give_up_filter(perf, index, -ret))
 			return -EAGAIN;
-		if (r < 0)
-			return pm_error_set(err, r, "no filter at the event: %s",
-					    strerror(-r));
+		if (ret < 0)
+			return pm_error_set(err, ret, "no filter at the event: %s",
+					    strerror(-ret));
 	}
-	r = share_ring_of_fd(fd, owner, err);
-	if (r == 0)
-		r = pm_perf_set_filter(&perf->events.data[index].actual, fd, err);
-	if (r < 0)
-		return r;
+	ret = share_ring_of_fd(fd, owner, err);
+	if (ret == 0)
+		ret = pm_perf_set_filter(&perf->events.data[index].actual, fd, err);
+	if (ret < 0)
+		return ret;
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &entry.id) < 0)
 		return pm_error_set(err, -errno, "an event has no id: %s",
 				    strerror(errno));
-	r = perf_add_fd(perf, entry, err);
-	return r < 0 ? r : pm_take_fd(&fd);
+	ret = perf_add_fd(perf, entry, err);
+	if (ret < 0)
+		return ret;
+	return pm_take_fd(&fd);
 }
 
 static int perf_open_group(struct pm_perf *perf, uint32_t place, uint32_t leader,
 			   pid_t task, struct pm_error *err)
 {
 	struct where where = { place, task, -1 };
-	int r = perf_add_event(perf, &where, leader, err);
+	int ret = perf_add_event(perf, &where, leader, err);
 
-	if (r < 0)
-		return r;
-	where.group_fd = r;
+	if (ret < 0)
+		return ret;
+	where.group_fd = ret;
 	for (uint32_t i = 0; i < perf->events.len; i++) {
 		if (i == leader || pm_perf_leader(perf, i) != leader)
 			continue;
-		r = perf_add_event(perf, &where, i, err);
-		if (r < 0)
-			return r;
+		ret = perf_add_event(perf, &where, i, err);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -338,16 +361,16 @@ static int perf_open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 	if (!perf->places.data[place].sampled)
 		return 0;
 	for (uint32_t i = 0; i < perf->events.len; i++) {
-		int r;
+		int ret;
 
 		if (pm_perf_leader(perf, i) != i ||
 		    (pm_perf_wide(perf) || pm_perf_filtered(perf, i)) != every ||
 		    !pm_perf_works_on(&perf->events.data[i].actual,
 				      perf->places.data[place].cpu))
 			continue;
-		r = perf_open_group(perf, place, i, task, err);
-		if (r < 0)
-			return r;
+		ret = perf_open_group(perf, place, i, task, err);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -357,14 +380,14 @@ static int perf_open_groups(struct pm_perf *perf, uint32_t place, pid_t task,
 static int perf_open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
 			  struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (!perf->side_band_wide && perf->places.data[place].cpu >= 0)
-		r = perf_open_side_band(perf, place, *task, err);
-	if (r == 0)
-		r = perf_open_groups(perf, place, *task, err);
-	if (r != -ESRCH)
-		return r;
+		ret = perf_open_side_band(perf, place, *task, err);
+	if (ret == 0)
+		ret = perf_open_groups(perf, place, *task, err);
+	if (ret != -ESRCH)
+		return ret;
 	/* The task has ended, which is normal for one of many threads. */
 	if (perf->options.target != PM_PERF_TASKS)
 		return pm_error_set(err, -ESRCH, "the process is gone");
@@ -375,52 +398,57 @@ static int perf_open_task(struct pm_perf *perf, uint32_t place, pid_t *task,
 static int perf_open_every_task(struct pm_perf *perf, uint32_t place,
 				struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	if (!pm_perf_wide(perf) && !perf->filter)
 		return 0;
 	if (perf->side_band_wide)
-		r = perf_open_side_band(perf, place, PM_EVERY_TASK, err);
-	if (r == 0)
-		r = perf_open_watch(perf, place, err);
-	if (r == 0)
-		r = perf_open_groups(perf, place, PM_EVERY_TASK, err);
-	return r;
+		ret = perf_open_side_band(perf, place, PM_EVERY_TASK, err);
+	if (ret == 0)
+		ret = perf_open_watch(perf, place, err);
+	if (ret == 0)
+		ret = perf_open_groups(perf, place, PM_EVERY_TASK, err);
+	return ret;
 }
 
 static int perf_open_task_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
-	int r = place->task > 0 ? perf_open_anchor(perf, at, false, err) : 0;
+	int ret = 0;
 
-	if (r == 0 && place->task > 0)
-		r = perf_open_groups(perf, at, place->task, err);
-	if (r != -ESRCH)
-		return r;
+	if (place->task > 0)
+		ret = perf_open_anchor(perf, at, false, err);
+
+	if (ret == 0 && place->task > 0)
+		ret = perf_open_groups(perf, at, place->task, err);
+	if (ret != -ESRCH)
+		return ret;
 	place->task = 0;
 	return 0;
 }
 
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int r = perf_open_anchor(perf, at, false, err);
+	int ret = perf_open_anchor(perf, at, false, err);
 
-	if (r == 0 && perf->options.overwrite)
-		r = perf_open_anchor(perf, at, true, err);
-	return r < 0 ? r : perf_open_every_task(perf, at, err);
+	if (ret == 0 && perf->options.overwrite)
+		ret = perf_open_anchor(perf, at, true, err);
+	if (ret < 0)
+		return ret;
+	return perf_open_every_task(perf, at, err);
 }
 
 int pm_perf_open_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int r;
+	int ret;
 
 	if (perf->places.data[at].cpu < 0)
 		return perf_open_task_place(perf, at, err);
-	r = pm_perf_reopen_place(perf, at, err);
-	for (size_t i = 0; i < perf->tasks.len && r == 0; i++)
+	ret = pm_perf_reopen_place(perf, at, err);
+	for (size_t i = 0; i < perf->tasks.len && ret == 0; i++)
 		if (perf->tasks.data[i] > 0)
-			r = perf_open_task(perf, at, &perf->tasks.data[i], err);
-	return r;
+			ret = perf_open_task(perf, at, &perf->tasks.data[i], err);
+	return ret;
 }
 
 static void perf_forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
@@ -475,8 +503,8 @@ void pm_perf_close_all(struct pm_perf *perf)
 
 int pm_perf_switch(struct pm_perf *perf, int place, bool on)
 {
-	unsigned long what = on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
-	int r = 0;
+	unsigned long what = pm_perf_switch_request(on);
+	int ret = 0;
 
 	for (size_t i = 0; i < perf->fds.len; i++) {
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
@@ -484,7 +512,7 @@ int pm_perf_switch(struct pm_perf *perf, int place, bool on)
 		if (entry->event < 0 || (place >= 0 && entry->place != (uint32_t)place))
 			continue;
 		if (ioctl(entry->fd, what, 0) < 0)
-			r = -errno;
+			ret = -errno;
 	}
-	return r;
+	return ret;
 }

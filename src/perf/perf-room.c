@@ -35,14 +35,14 @@ static size_t sample_record_bytes(const struct pm_perf_options *options)
 
 	if (options->call_graph == PM_CALL_GRAPH_DWARF)
 		bytes += options->stack_bytes;
-	return bytes < RECORD_BYTES_MAX ? bytes : RECORD_BYTES_MAX;
+	return PM_MIN(bytes, RECORD_BYTES_MAX);
 }
 
 static size_t ring_bytes_for(const struct pm_perf_options *options, size_t samples)
 {
 	size_t bytes = power_of_two_above(samples * sample_record_bytes(options));
 
-	return bytes > RING_BYTES_MIN ? bytes : RING_BYTES_MIN;
+	return PM_MAX(bytes, RING_BYTES_MIN);
 }
 
 static size_t ring_bytes_min(const struct pm_perf_options *options)
@@ -52,9 +52,11 @@ static size_t ring_bytes_min(const struct pm_perf_options *options)
 
 static size_t perf_rings_len(const struct pm_perf *perf)
 {
-	size_t places = perf->places.len > 0 ? perf->places.len : 1;
+	size_t places = PM_MAX(perf->places.len, 1);
 
-	return perf->options.overwrite ? 2 * places : places;
+	if (perf->options.overwrite)
+		return 2 * places;
+	return places;
 }
 
 /*
@@ -72,14 +74,18 @@ static size_t perf_allowed_ring_bytes(const struct pm_perf *perf)
 	if (pm_perf_env_unlimited_rings(env) || env->memlock_bytes == UINT64_MAX)
 		return RING_BYTES_MOST;
 	share = env->mlock_kb * 1024 + env->memlock_bytes / perf_rings_len(perf);
-	return share > page ? share - page : 0;
+	if (share > page)
+		return share - page;
+	return 0;
 }
 
 static size_t read_memory_bytes(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
-	return pages > 0 ? (size_t)pages * (size_t)page : RING_BYTES_MOST;
+	if (pages <= 0)
+		return RING_BYTES_MOST;
+	return (size_t)pages * (size_t)page;
 }
 
 /* One ring's share of the memory that all rings may use. */
@@ -87,7 +93,7 @@ static size_t perf_ring_bytes_share(const struct pm_perf *perf)
 {
 	size_t all = read_memory_bytes() / MEMORY_SHARE;
 
-	return (all < ALL_RINGS_MOST ? all : ALL_RINGS_MOST) / perf_rings_len(perf);
+	return PM_MIN(all, ALL_RINGS_MOST) / perf_rings_len(perf);
 }
 
 static size_t perf_choose_ring_bytes(const struct pm_perf *perf,
@@ -107,7 +113,7 @@ static size_t perf_choose_ring_bytes(const struct pm_perf *perf,
 	}
 	while (want > min && (want > share || want > allowed))
 		want /= 2;
-	return want > min ? want : min;
+	return PM_MAX(want, min);
 }
 
 /* Whether the rings receive everything that happens on a CPU. */
@@ -197,9 +203,9 @@ static double event_asked_hz(const struct pm_perf_event *event)
 {
 	if (event->by_frequency)
 		return (double)event->rate;
-	return pm_perf_is_clock(&event->actual) && event->rate > 0
-		       ? NS_PER_S / (double)event->rate
-		       : 0;
+	if (pm_perf_is_clock(&event->actual) && event->rate > 0)
+		return NS_PER_S / (double)event->rate;
+	return 0;
 }
 
 uint64_t pm_perf_quarter_ns(const struct pm_perf *perf)
@@ -210,7 +216,9 @@ uint64_t pm_perf_quarter_ns(const struct pm_perf *perf)
 
 	for (size_t i = 0; i < perf->events.len; i++)
 		hz += event_asked_hz(&perf->events.data[i]);
-	return hz > 0 ? (uint64_t)(records / 4 / hz * NS_PER_S) : 0;
+	if (hz > 0)
+		return (uint64_t)(records / 4 / hz * NS_PER_S);
+	return 0;
 }
 
 bool pm_perf_is_paced(const struct pm_perf *perf)

@@ -85,7 +85,7 @@ void pm_perf_notes_add(struct pm_perf_notes *notes, const char *format, ...)
 	PM_PRINTF(2, 3);
 void pm_perf_notes_release(struct pm_perf_notes *notes);
 /* The CPUs of @text, which must be online; NULL: all online CPUs. @online may be NULL. */
-int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
+int pm_perf_cpus_wanted(const char *text, pm_cpu_list *out, pm_cpu_list *online,
 			struct pm_error *err);
 /* A PMU may belong to some CPUs only, as on processors with two kinds of cores. */
 bool pm_perf_works_on(const struct pm_event_spec *spec, int cpu);

@@ -5,7 +5,7 @@
 /* PERF_FORMAT_ID, optionally with _LOST and _GROUP (perf_event_open(2), "Reading
  * results"). */
 static int read_sums_of_fd(const struct pm_perf *perf, const struct pm_perf_fd *entry,
-			   struct pm_perf_sums *ret)
+			   struct pm_perf_sums *out)
 {
 	bool lost = perf->features.format_lost;
 	size_t row = lost ? 3 : 2; /* { value; id; lost; } */
@@ -21,13 +21,13 @@ static int read_sums_of_fd(const struct pm_perf *perf, const struct pm_perf_fd *
 	if (n < (ssize_t)(row * sizeof(*values)))
 		return -EIO;
 	if (perf->shape.read) {
-		rows = values[0] < (len - 1) / row ? values[0] : (len - 1) / row;
+		rows = PM_MIN(values[0], (len - 1) / row);
 		at = values + 1;
 	}
 	for (size_t i = 0; i < rows; i++, at += row) {
 		if (at[1] != entry->id)
 			continue;
-		*ret = (struct pm_perf_sums){ at[0], lost ? at[2] : 0 };
+		*out = (struct pm_perf_sums){ at[0], lost ? at[2] : 0 };
 		return 0;
 	}
 	return -EIO;
@@ -49,7 +49,7 @@ void pm_perf_sums_keep(struct pm_perf *perf, const struct pm_perf_fd *entry)
 }
 
 static int perf_sums_of_event(const struct pm_perf *perf, size_t index,
-			      struct pm_perf_sums *ret)
+			      struct pm_perf_sums *out)
 {
 	struct pm_perf_sums sum;
 
@@ -59,30 +59,30 @@ static int perf_sums_of_event(const struct pm_perf *perf, size_t index,
 	for (size_t i = 0; i < perf->fds.len; i++) {
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
 		struct pm_perf_sums one;
-		int r;
+		int ret;
 
 		if (entry->event != (int)index)
 			continue;
-		r = read_sums_of_fd(perf, entry, &one);
-		if (r < 0)
-			return r;
+		ret = read_sums_of_fd(perf, entry, &one);
+		if (ret < 0)
+			return ret;
 		add_perf_sums(&sum, &one);
 	}
-	*ret = sum;
+	*out = sum;
 	return 0;
 }
 
-int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *ret)
+int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *out)
 {
 	struct pm_perf_sums sums;
-	int r;
+	int ret;
 
 	if (!perf->features.format_lost)
 		return -ENOTSUP;
-	r = perf_sums_of_event(perf, index, &sums);
-	if (r == 0)
-		*ret = sums.lost;
-	return r;
+	ret = perf_sums_of_event(perf, index, &sums);
+	if (ret == 0)
+		*out = sums.lost;
+	return ret;
 }
 
 /* Whether the clock counts time of which it has no samples: perf_swevent_hrtimer(). */
@@ -101,20 +101,20 @@ int pm_perf_counted(const struct pm_perf *perf, size_t index, uint64_t *counted,
 {
 	struct pm_perf_sums sums;
 	uint64_t left_out = 0;
-	int r;
+	int ret;
 
 	if (index >= perf->events.len)
 		return -EINVAL;
 	if (is_clock_of_a_part(perf, (uint32_t)index))
 		return -ENOTSUP;
 	if (pm_perf_filtered(perf, (uint32_t)index)) {
-		r = pm_tree_filter_left_out(perf->filter, (uint32_t)index, &left_out);
-		if (r < 0)
-			return r;
+		ret = pm_tree_filter_left_out(perf->filter, (uint32_t)index, &left_out);
+		if (ret < 0)
+			return ret;
 	}
-	r = perf_sums_of_event(perf, index, &sums);
-	if (r < 0)
-		return r;
+	ret = perf_sums_of_event(perf, index, &sums);
+	if (ret < 0)
+		return ret;
 	*counted = sums.counted;
 	*others = left_out;
 	return 0;

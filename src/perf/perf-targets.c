@@ -122,10 +122,12 @@ size_t pm_perf_count_fds(const struct pm_perf *perf)
 			sum += pm_perf_wide(perf) || perf->filter; /* watch */
 		}
 		for (uint32_t event = 0; place->sampled && event < perf->events.len;
-		     event++)
-			sum += pm_perf_wide(perf) || pm_perf_filtered(perf, event)
-				       ? 1
-				       : tasks;
+		     event++) {
+			if (pm_perf_wide(perf) || pm_perf_filtered(perf, event))
+				sum += 1;
+			else
+				sum += tasks;
+		}
 	}
 	return sum;
 }
@@ -144,26 +146,33 @@ static int check_cpus_online(const pm_cpu_list *wanted, const pm_cpu_list *onlin
 	return 0;
 }
 
-int pm_perf_cpus_wanted(const char *text, pm_cpu_list *ret, pm_cpu_list *online,
+int pm_perf_cpus_wanted(const char *text, pm_cpu_list *out, pm_cpu_list *online,
 			struct pm_error *err)
 {
 	pm_cpu_list wanted PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	pm_cpu_list all PM_CLEANUP(pm_cpu_list_release) = { 0 };
-	int r = pm_cpu_list_online(&all);
+	int ret = pm_cpu_list_online(&all);
 
-	if (r < 0 || all.len == 0)
-		return pm_error_set(err, r < 0 ? r : -ENODEV,
-				    "the list of CPUs cannot be read");
-	r = text ? pm_cpu_list_parse(text, &wanted) : pm_cpu_list_online(&wanted);
-	if (r < 0) {
-		pm_error_set(err, r, "no list of CPUs, such as 0-3,8");
-		pm_error_where(err, text ? text : "", -1);
-		return r;
+	if (ret == 0 && all.len == 0)
+		ret = -ENODEV;
+	if (ret < 0)
+		return pm_error_set(err, ret, "the list of CPUs cannot be read");
+	if (text)
+		ret = pm_cpu_list_parse(text, &wanted);
+	else
+		ret = pm_cpu_list_online(&wanted);
+	if (ret < 0) {
+		pm_error_set(err, ret, "no list of CPUs, such as 0-3,8");
+		pm_error_where(err, pm_text_or_empty(text), -1);
+		return ret;
 	}
-	r = text ? check_cpus_online(&wanted, &all, err) : 0;
-	if (r < 0)
-		return r;
-	*ret = wanted;
+	if (text)
+		ret = check_cpus_online(&wanted, &all, err);
+	else
+		ret = 0;
+	if (ret < 0)
+		return ret;
+	*out = wanted;
 	wanted = (pm_cpu_list){ 0 };
 	if (online) {
 		*online = all;
@@ -177,10 +186,10 @@ static int perf_plan_places(struct pm_perf *perf, const char *cpus, struct pm_er
 {
 	pm_cpu_list wanted PM_CLEANUP(pm_cpu_list_release) = { 0 };
 	pm_cpu_list online PM_CLEANUP(pm_cpu_list_release) = { 0 };
-	int r = pm_perf_cpus_wanted(cpus, &wanted, &online, err);
+	int ret = pm_perf_cpus_wanted(cpus, &wanted, &online, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < online.len; i++) {
 		struct pm_perf_place place = {
 			.cpu = (int)online.data[i],
@@ -231,11 +240,11 @@ static void perf_follow_by_tracepoints(struct pm_perf *perf, bool inherit)
 int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *options,
 			 struct pm_error *err)
 {
-	int r = perf_plan_places(perf, options->cpus, err);
+	int ret = perf_plan_places(perf, options->cpus, err);
 
 	perf->some_cpus = options->cpus != NULL;
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (perf_plan_tasks(perf, options) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the tasks");
 	if (options->target == PM_PERF_CGROUP) {
@@ -277,8 +286,8 @@ void pm_perf_note_probes(struct pm_perf *perf)
 			     "events of CPUs, which need CAP_PERFMON with CAP_BPF (or "
 			     "root) and no --per-task, cannot be used%s.",
 			     spec->name,
-			     is_event_in_group(perf, i) ? ", with its group," : "",
-			     is_event_in_group(perf, i) ? " for all of it" : "");
+			     pm_text_if(is_event_in_group(perf, i), ", with its group,"),
+			     pm_text_if(is_event_in_group(perf, i), " for all of it"));
 		return;
 	}
 }

@@ -10,9 +10,9 @@ enum {
 };
 
 static void fill_attr_to_try(const struct pm_event_spec *spec, bool samples, bool kernel,
-			     struct perf_event_attr *ret)
+			     struct perf_event_attr *out)
 {
-	*ret = (struct perf_event_attr){ .size = sizeof(*ret),
+	*out = (struct perf_event_attr){ .size = sizeof(*out),
 					 .type = spec->type,
 					 .config = spec->config,
 					 .config1 = spec->config1,
@@ -24,32 +24,37 @@ static void fill_attr_to_try(const struct pm_event_spec *spec, bool samples, boo
 					 .exclude_kernel = !kernel,
 					 .exclude_hv = 1 };
 	if (spec->path)
-		ret->config1 = (uint64_t)(uintptr_t)spec->path;
+		out->config1 = (uint64_t)(uintptr_t)spec->path;
 	/* The samples of a tracepoint contain its fields. */
 	if (samples && spec->kind == PM_EVENT_TRACEPOINT)
-		ret->sample_type = PERF_SAMPLE_RAW;
+		out->sample_type = PERF_SAMPLE_RAW;
 }
 
 /* Tries to open the event on this process, or on a CPU if the PMU cannot count processes.
  * Returns 0 or the errno. */
 static int try_open_event(const struct pm_event_spec *spec, bool samples, bool kernel)
 {
-	int cpu = spec->cpus ? (int)strtoul(spec->cpus, NULL, 10) : -1;
+	int pid = 0, cpu = -1;
 	struct perf_event_attr attr;
 	int fd PM_AUTO_CLOSE = -1;
 
+	if (spec->cpus) {
+		pid = -1;
+		cpu = (int)strtoul(spec->cpus, NULL, 10);
+	}
 	fill_attr_to_try(spec, samples, kernel, &attr);
 	/* PMUs outside of the cores do not distinguish levels:
 	 * PERF_PMU_CAP_NO_EXCLUDE. */
 	if (spec->kind == PM_EVENT_PMU && spec->user && kernel)
 		attr.exclude_hv = 0;
-	fd = (int)syscall(SYS_perf_event_open, &attr, spec->cpus ? -1 : 0, cpu, -1,
-			  PERF_FLAG_FD_CLOEXEC);
+	fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	/* A core PMU may cover only some CPUs and still be able to count processes. */
 	if (fd < 0 && spec->cpus && (errno == EACCES || errno == EPERM))
 		fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1,
 				  PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? errno : 0;
+	if (fd < 0)
+		return errno;
+	return 0;
 }
 
 static void explain_event_tried(const struct pm_event_spec *spec, int code,
@@ -61,38 +66,38 @@ static void explain_event_tried(const struct pm_event_spec *spec, int code,
 		return;
 	pm_perf_env_read(&env);
 	pm_perf_explain_open(
-		&(struct pm_perf_refusal){
-			.code = code,
-			.event = spec->requested[0] ? spec->requested : spec->name,
-			.kernel = spec->kernel,
-			.kind = spec->kind,
-			.in_kernel_only = spec->kind == PM_EVENT_TRACEPOINT ||
-					  spec->kind == PM_EVENT_KPROBE ||
-					  pm_perf_in_kernel_only(spec),
-			.fds = 1,
-			.env = &env },
+		&(struct pm_perf_refusal){ .code = code,
+					   .event = pm_event_shown_name(spec),
+					   .kernel = spec->kernel,
+					   .kind = spec->kind,
+					   .in_kernel_only =
+						   spec->kind == PM_EVENT_TRACEPOINT ||
+						   spec->kind == PM_EVENT_KPROBE ||
+						   pm_perf_in_kernel_only(spec),
+					   .fds = 1,
+					   .env = &env },
 		err);
 }
 
 enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_error *err)
 {
-	int code = try_open_event(spec, true, spec->kernel);
+	int ret = try_open_event(spec, true, spec->kernel);
 
-	if (code == 0)
+	if (ret == 0)
 		return PM_PERF_AVAILABLE;
 	if (spec->kernel && pm_perf_can_drop_kernel(spec) &&
-	    (code == EACCES || code == EPERM) && try_open_event(spec, true, false) == 0) {
-		explain_event_tried(spec, code, err);
+	    (ret == EACCES || ret == EPERM) && try_open_event(spec, true, false) == 0) {
+		explain_event_tried(spec, ret, err);
 		return PM_PERF_USER_ONLY;
 	}
 	/* The event may be a counter without an interrupt (PERF_PMU_CAP_NO_INTERRUPT,
 	 * kernel/events/core.c), or its PMU may refuse a period. */
-	if ((code == EINVAL || code == EOPNOTSUPP) &&
+	if ((ret == EINVAL || ret == EOPNOTSUPP) &&
 	    try_open_event(spec, false, spec->kernel) == 0) {
-		pm_error_set(err, -code, "it can be counted, but gives no samples");
+		pm_error_set(err, -ret, "it can be counted, but gives no samples");
 		return PM_PERF_COUNTS_ONLY;
 	}
-	explain_event_tried(spec, code, err);
+	explain_event_tried(spec, ret, err);
 	return PM_PERF_NOT_AVAILABLE;
 }
 

@@ -54,7 +54,9 @@ static int open_executable_memory(void)
 {
 	int fd = memfd_create("pmrec-probes", MFD_CLOEXEC | MFD_EXEC);
 
-	return fd < 0 && errno == EINVAL ? memfd_create("pmrec-probes", MFD_CLOEXEC) : fd;
+	if (fd < 0 && errno == EINVAL)
+		return memfd_create("pmrec-probes", MFD_CLOEXEC);
+	return fd;
 }
 
 static int asking_write_instructions(struct asking *asking)
@@ -81,13 +83,14 @@ static int asking_open_probes(struct asking *asking, size_t from, size_t len,
 					.sample_period = 1,
 					.disabled = 1 };
 	uint64_t offsets[EVENT_SLOTS_MAX], config;
-	int fd, r;
+	int fd, ret;
 
 	for (size_t i = 0; i < len; i++)
 		offsets[i] = (from + i) * SLOT_BYTES;
-	r = pm_hits_probes_add(&asking->probes, asking->path, offsets, len, &config, err);
-	if (r < 0)
-		return r;
+	ret = pm_hits_probes_add(&asking->probes, asking->path, offsets, len, &config,
+				 err);
+	if (ret < 0)
+		return ret;
 	attr.config = config;
 	fd = pm_sys_perf_event_open(&attr, 0, -1, -1, 0);
 	if (fd < 0)
@@ -120,22 +123,21 @@ int pm_hits_ask(struct pm_probed_insn *insns, size_t len, struct pm_error *err)
 		.insns = insns, .len = len, .bytes = len * SLOT_BYTES, .file = -1
 	};
 	struct pm_error why = { 0 };
-	int r;
+	int ret;
 
 	if (len == 0)
 		return 0;
 	pm_hits_probes_init(&asking.probes);
-	r = asking_write_instructions(&asking);
-	for (size_t i = 0; i < len && r == 0; i += EVENT_SLOTS_MAX)
-		r = asking_open_probes(
-			&asking, i, len - i < EVENT_SLOTS_MAX ? len - i : EVENT_SLOTS_MAX,
-			&why);
-	if (r == 0)
-		r = asking_read_answers(&asking);
-	return r == 0 ? 0
-		      : pm_error_set(
-				err, r,
-				"the kernel could not be asked which instructions it "
-				"takes probes on: %s",
-				why.code != 0 ? why.text : strerror(-r));
+	ret = asking_write_instructions(&asking);
+	for (size_t i = 0; i < len && ret == 0; i += EVENT_SLOTS_MAX)
+		ret = asking_open_probes(&asking, i, PM_MIN(len - i, EVENT_SLOTS_MAX),
+					 &why);
+	if (ret == 0)
+		ret = asking_read_answers(&asking);
+	if (ret == 0)
+		return 0;
+	return pm_error_set(err, ret,
+			    "the kernel could not be asked which instructions it "
+			    "takes probes on: %s",
+			    why.code != 0 ? why.text : strerror(-ret));
 }

@@ -31,14 +31,14 @@ static bool is_event_id_equal(const void *table, uint32_t row, const void *key)
 int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event)
 {
 	uint32_t row = (uint32_t)ids->list.len;
-	int r = pm_vec_push(&ids->list, (struct pm_event_id){ id, event, 0 });
+	int ret = pm_vec_push(&ids->list, (struct pm_event_id){ id, event, 0 });
 
-	if (r < 0)
-		return r;
-	r = pm_index_add(&ids->index, pm_hash_mix(id, 0), row);
-	if (r < 0)
+	if (ret < 0)
+		return ret;
+	ret = pm_index_add(&ids->index, pm_hash_mix(id, 0), row);
+	if (ret < 0)
 		ids->list.len--;
-	return r;
+	return ret;
 }
 
 void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period)
@@ -53,7 +53,9 @@ static uint64_t period_without_field(const struct pm_event_ids *ids, uint64_t id
 	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), is_event_id_equal,
 				     ids, &id);
 
-	return row == PM_INDEX_NONE ? 0 : ids->list.data[row].period;
+	if (row == PM_INDEX_NONE)
+		return 0;
+	return ids->list.data[row].period;
 }
 
 uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id)
@@ -61,7 +63,9 @@ uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id)
 	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), is_event_id_equal,
 				     ids, &id);
 
-	return row == PM_INDEX_NONE ? PM_INDEX_NONE : ids->list.data[row].event;
+	if (row == PM_INDEX_NONE)
+		return PM_INDEX_NONE;
+	return ids->list.data[row].event;
 }
 
 void pm_event_ids_release(struct pm_event_ids *ids)
@@ -126,29 +130,29 @@ struct sample_fixed {
 	uint32_t pid, tid, cpu;
 };
 
-static void sample_read_fixed(struct cursor *in, uint64_t type, struct sample_fixed *ret)
+static void sample_read_fixed(struct cursor *in, uint64_t type, struct sample_fixed *out)
 {
 	uint32_t reserved;
 
-	*ret = (struct sample_fixed){ 0 };
+	*out = (struct sample_fixed){ 0 };
 	if (type & PERF_SAMPLE_IDENTIFIER)
-		ret->identifier = take_word_unchecked(in);
+		out->identifier = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_IP)
-		ret->ip = take_word_unchecked(in);
+		out->ip = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_TID)
-		take_two_halves(in, &ret->pid, &ret->tid);
+		take_two_halves(in, &out->pid, &out->tid);
 	if (type & PERF_SAMPLE_TIME)
-		ret->time = take_word_unchecked(in);
+		out->time = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_ADDR)
-		ret->address = take_word_unchecked(in);
+		out->address = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_ID)
-		ret->id = take_word_unchecked(in);
+		out->id = take_word_unchecked(in);
 	if (type & PERF_SAMPLE_STREAM_ID)
 		in->at += sizeof(uint64_t);
 	if (type & PERF_SAMPLE_CPU)
-		take_two_halves(in, &ret->cpu, &reserved);
+		take_two_halves(in, &out->cpu, &reserved);
 	if (type & PERF_SAMPLE_PERIOD)
-		ret->period = take_word_unchecked(in);
+		out->period = take_word_unchecked(in);
 }
 
 /* { u64 nr; u64 ips[nr]; } */
@@ -162,7 +166,10 @@ static bool sample_read_callchain(struct cursor *in, const uint64_t **chain, siz
 	if (nr > cursor_bytes_left(in) / sizeof(uint64_t))
 		return false;
 	/* Aligned, since the record is and all preceding fields are multiples of 8. */
-	*chain = nr > 0 ? (const void *)in->at : NULL;
+	if (nr > 0)
+		*chain = (const void *)in->at;
+	else
+		*chain = NULL;
 	*len = (size_t)nr;
 	in->at += (size_t)nr * sizeof(uint64_t);
 	return true;
@@ -173,7 +180,7 @@ static bool sample_read_callchain(struct cursor *in, const uint64_t **chain, siz
  * { u64 value, [time_enabled], [time_running], [id], [lost]; }
  * { u64 nr, [time_enabled], [time_running]; { u64 value, [id], [lost]; } [nr]; }
  */
-static bool sample_read_counts(struct cursor *in, uint64_t format, struct pm_sample *ret)
+static bool sample_read_counts(struct cursor *in, uint64_t format, struct pm_sample *out)
 {
 	size_t times = bytes_of_words(format & (PERF_FORMAT_TOTAL_TIME_ENABLED |
 						PERF_FORMAT_TOTAL_TIME_RUNNING));
@@ -190,13 +197,13 @@ static bool sample_read_counts(struct cursor *in, uint64_t format, struct pm_sam
 	if (cursor_bytes_left(in) < times || rows > (cursor_bytes_left(in) - times) / row)
 		return false;
 	in->at += times + (size_t)rows * row;
-	ret->counts = (const void *)start;
-	ret->counts_len = (size_t)(in->at - start) / sizeof(uint64_t);
+	out->counts = (const void *)start;
+	out->counts_len = (size_t)(in->at - start) / sizeof(uint64_t);
 	return true;
 }
 
 /* { u32 size; char data[size]; }, padded by the kernel so that both are a multiple of 8 */
-static bool sample_read_raw(struct cursor *in, struct pm_sample *ret)
+static bool sample_read_raw(struct cursor *in, struct pm_sample *out)
 {
 	uint32_t size;
 
@@ -206,15 +213,15 @@ static bool sample_read_raw(struct cursor *in, struct pm_sample *ret)
 	in->at += sizeof(size);
 	if (size > cursor_bytes_left(in) || (size + sizeof(size)) % 8 != 0)
 		return false;
-	ret->raw = in->at;
-	ret->raw_len = size;
+	out->raw = in->at;
+	out->raw_len = size;
 	in->at += size;
 	return true;
 }
 
 /* { u64 nr; [u64 hw_idx;] struct perf_branch_entry entries[nr]; [u64 counters[nr];] } */
 static bool sample_read_branches(struct cursor *in, uint64_t format,
-				 struct pm_sample *ret)
+				 struct pm_sample *out)
 {
 	size_t entry = sizeof(struct perf_branch_entry);
 	uint64_t nr;
@@ -233,8 +240,11 @@ static bool sample_read_branches(struct cursor *in, uint64_t format,
 		entry += sizeof(uint64_t);
 	if (nr > cursor_bytes_left(in) / entry)
 		return false;
-	ret->branches = nr > 0 ? (const void *)in->at : NULL;
-	ret->branches_len = (size_t)nr;
+	if (nr > 0)
+		out->branches = (const void *)in->at;
+	else
+		out->branches = NULL;
+	out->branches_len = (size_t)nr;
 	in->at += (size_t)nr * entry;
 	return true;
 }
@@ -257,7 +267,7 @@ static bool sample_read_regs(struct cursor *in, uint64_t mask, uint64_t *abi,
 }
 
 /* { u64 size; char data[size]; u64 dyn_size; }, only the size if it is 0 */
-static bool sample_read_stack(struct cursor *in, struct pm_sample *ret)
+static bool sample_read_stack(struct cursor *in, struct pm_sample *out)
 {
 	uint64_t size, used;
 
@@ -269,24 +279,24 @@ static bool sample_read_stack(struct cursor *in, struct pm_sample *ret)
 	if (cursor_bytes_left(in) < sizeof(used) ||
 	    size > cursor_bytes_left(in) - sizeof(used))
 		return false;
-	ret->stack = in->at;
-	ret->stack_asked = (size_t)size;
+	out->stack = in->at;
+	out->stack_asked = (size_t)size;
 	in->at += size;
 	used = take_word_unchecked(in);
-	ret->stack_len = (size_t)used;
+	out->stack_len = (size_t)used;
 	return used <= size;
 }
 
 static int record_decode_sample(const struct perf_event_header *header,
 				const struct pm_record_layout *layout,
-				struct pm_record *ret, struct pm_error *err)
+				struct pm_record *out, struct pm_error *err)
 {
 	const uint8_t *start = (const uint8_t *)header;
 	struct cursor in = { start + sizeof(*header), start + header->size };
 	const struct pm_regs_arch *arch = pm_regs_native();
 	uint64_t type = layout->sample_type, abi = PERF_SAMPLE_REGS_ABI_NONE;
 	const uint64_t *chain = NULL, *regs = NULL;
-	/* The variable fields, since @ret must not change on failure. */
+	/* The variable fields, since @out must not change on failure. */
 	struct pm_sample found = { 0 };
 	struct sample_fixed fixed;
 	size_t chain_len = 0;
@@ -328,34 +338,34 @@ static int record_decode_sample(const struct perf_event_header *header,
 					    "a sample of an unknown event");
 	}
 
-	ret->type = header->type;
-	ret->misc = header->misc;
-	ret->time = fixed.time;
-	ret->pid = fixed.pid;
-	ret->tid = fixed.tid;
-	ret->cpu = fixed.cpu;
-	ret->event = event;
-	ret->sample.ip = fixed.ip;
-	ret->sample.period = period ? period : fixed.period;
-	ret->sample.callchain = chain;
-	ret->sample.callchain_len = chain_len;
-	ret->sample.address = fixed.address;
-	ret->sample.counts = found.counts;
-	ret->sample.counts_len = found.counts_len;
-	ret->sample.raw = found.raw;
-	ret->sample.raw_len = found.raw_len;
-	ret->sample.branches = found.branches;
-	ret->sample.branches_len = found.branches_len;
-	ret->sample.stack = found.stack;
-	ret->sample.stack_len = found.stack_len;
-	ret->sample.stack_asked = found.stack_asked;
-	ret->sample.stack_below = 0;
+	out->type = header->type;
+	out->misc = header->misc;
+	out->time = fixed.time;
+	out->pid = fixed.pid;
+	out->tid = fixed.tid;
+	out->cpu = fixed.cpu;
+	out->event = event;
+	out->sample.ip = fixed.ip;
+	out->sample.period = period ? period : fixed.period;
+	out->sample.callchain = chain;
+	out->sample.callchain_len = chain_len;
+	out->sample.address = fixed.address;
+	out->sample.counts = found.counts;
+	out->sample.counts_len = found.counts_len;
+	out->sample.raw = found.raw;
+	out->sample.raw_len = found.raw_len;
+	out->sample.branches = found.branches;
+	out->sample.branches_len = found.branches_len;
+	out->sample.stack = found.stack;
+	out->sample.stack_len = found.stack_len;
+	out->sample.stack_asked = found.stack_asked;
+	out->sample.stack_below = 0;
 	if (arch) {
 		pm_regs_convert(arch, (enum pm_regs_abi)abi, layout->regs_user, regs,
-				&ret->sample.regs);
+				&out->sample.regs);
 	} else {
-		ret->sample.regs.abi = PM_REGS_NONE;
-		ret->sample.regs.known = 0;
+		out->sample.regs.abi = PM_REGS_NONE;
+		out->sample.regs.known = 0;
 	}
 	return 0;
 }
@@ -364,52 +374,56 @@ static int record_decode_sample(const struct perf_event_header *header,
 
 /* struct sample_id, which is located from the end of the record. */
 static void record_read_trailer(const uint8_t *end, const struct pm_record_layout *layout,
-				struct pm_record *ret)
+				struct pm_record *out)
 {
 	uint64_t type = layout->sample_type, id = 0;
 	struct cursor in = { end - bytes_of_words(type & TRAILER_FIELDS), end };
 	uint32_t reserved;
 
 	if (type & PERF_SAMPLE_TID)
-		take_two_halves(&in, &ret->pid, &ret->tid);
+		take_two_halves(&in, &out->pid, &out->tid);
 	if (type & PERF_SAMPLE_TIME)
-		ret->time = take_word_unchecked(&in);
+		out->time = take_word_unchecked(&in);
 	if (type & PERF_SAMPLE_ID)
 		id = take_word_unchecked(&in);
 	if (type & PERF_SAMPLE_STREAM_ID)
 		in.at += sizeof(uint64_t);
 	if (type & PERF_SAMPLE_CPU)
-		take_two_halves(&in, &ret->cpu, &reserved);
+		take_two_halves(&in, &out->cpu, &reserved);
 	if (type & PERF_SAMPLE_IDENTIFIER)
 		id = take_word_unchecked(&in);
 	if (layout->ids) {
 		uint32_t event = pm_event_ids_find(layout->ids, id);
 
-		ret->event = event == PM_INDEX_NONE ? 0 : event;
+		out->event = event == PM_INDEX_NONE ? 0 : event;
 	}
 }
 
 /* The NUL-terminated text at the cursor, or NULL. */
 static const char *find_text_at_cursor(const struct cursor *in)
 {
-	return memchr(in->at, '\0', cursor_bytes_left(in)) ? (const char *)in->at : NULL;
+	if (!memchr(in->at, '\0', cursor_bytes_left(in)))
+		return NULL;
+	return (const char *)in->at;
 }
 
 /* { u32 pid, tid; u64 addr, len, pgoff; char filename[]; } */
-static bool record_read_mmap(struct cursor *in, struct pm_record *ret)
+static bool record_read_mmap(struct cursor *in, struct pm_record *out)
 {
-	struct pm_mmap_record *mmap = &ret->mmap;
+	struct pm_mmap_record *mmap = &out->mmap;
 
 	if (cursor_bytes_left(in) < 4 * sizeof(uint64_t))
 		return false;
-	take_two_halves(in, &ret->pid, &ret->tid);
+	take_two_halves(in, &out->pid, &out->tid);
 	mmap->start = take_word_unchecked(in);
 	mmap->len = take_word_unchecked(in);
 	mmap->pgoff = take_word_unchecked(in);
 	/* The record has no protection. Without MMAP_DATA only executable mappings are
 	 * reported. */
-	mmap->prot = ret->misc & PERF_RECORD_MISC_MMAP_DATA ? PROT_READ
-							    : PROT_READ | PROT_EXEC;
+	if (out->misc & PERF_RECORD_MISC_MMAP_DATA)
+		mmap->prot = PROT_READ;
+	else
+		mmap->prot = PROT_READ | PROT_EXEC;
 	mmap->path = find_text_at_cursor(in);
 	return mmap->path != NULL;
 }
@@ -424,14 +438,14 @@ static bool record_read_mmap(struct cursor *in, struct pm_record *ret)
  * program. Likewise, if our events requested build-ids, other programs would read a
  * device as a build-id. perf 6.1 aborts then.
  */
-static bool record_read_mmap2(struct cursor *in, struct pm_record *ret)
+static bool record_read_mmap2(struct cursor *in, struct pm_record *out)
 {
-	struct pm_mmap_record *mmap = &ret->mmap;
+	struct pm_mmap_record *mmap = &out->mmap;
 	uint32_t flags;
 
 	if (cursor_bytes_left(in) < 8 * sizeof(uint64_t))
 		return false;
-	take_two_halves(in, &ret->pid, &ret->tid);
+	take_two_halves(in, &out->pid, &out->tid);
 	mmap->start = take_word_unchecked(in);
 	mmap->len = take_word_unchecked(in);
 	mmap->pgoff = take_word_unchecked(in);
@@ -445,43 +459,43 @@ static bool record_read_mmap2(struct cursor *in, struct pm_record *ret)
 }
 
 /* { u32 pid, tid; char comm[]; } */
-static bool record_read_comm(struct cursor *in, struct pm_record *ret)
+static bool record_read_comm(struct cursor *in, struct pm_record *out)
 {
 	if (cursor_bytes_left(in) < sizeof(uint64_t))
 		return false;
-	take_two_halves(in, &ret->pid, &ret->tid);
-	ret->comm.exec = ret->misc & PERF_RECORD_MISC_COMM_EXEC;
-	ret->comm.name = find_text_at_cursor(in);
-	return ret->comm.name != NULL;
+	take_two_halves(in, &out->pid, &out->tid);
+	out->comm.exec = out->misc & PERF_RECORD_MISC_COMM_EXEC;
+	out->comm.name = find_text_at_cursor(in);
+	return out->comm.name != NULL;
 }
 
 /* { u32 pid, ppid; u32 tid, ptid; u64 time; } */
-static bool record_read_task(struct cursor *in, struct pm_record *ret)
+static bool record_read_task(struct cursor *in, struct pm_record *out)
 {
 	if (cursor_bytes_left(in) < 3 * sizeof(uint64_t))
 		return false;
-	take_two_halves(in, &ret->pid, &ret->fork.parent_pid);
-	take_two_halves(in, &ret->tid, &ret->fork.parent_tid);
+	take_two_halves(in, &out->pid, &out->fork.parent_pid);
+	take_two_halves(in, &out->tid, &out->fork.parent_tid);
 	return true;
 }
 
 /* LOST: { u64 id, lost; }, LOST_SAMPLES: { u64 lost; } */
-static bool record_read_lost(struct cursor *in, struct pm_record *ret)
+static bool record_read_lost(struct cursor *in, struct pm_record *out)
 {
-	if (ret->type == PERF_RECORD_LOST) {
+	if (out->type == PERF_RECORD_LOST) {
 		if (cursor_bytes_left(in) < 2 * sizeof(uint64_t))
 			return false;
 		in->at += sizeof(uint64_t);
 	}
 	if (cursor_bytes_left(in) < sizeof(uint64_t))
 		return false;
-	ret->lost = take_word_unchecked(in);
+	out->lost = take_word_unchecked(in);
 	return true;
 }
 
 /* { u32 pid, tid; struct read_format values; }, of one event with both times. */
 static bool record_read_ended(struct cursor *in, const struct pm_record_layout *layout,
-			      struct pm_record *ret)
+			      struct pm_record *out)
 {
 	uint64_t times = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 
@@ -489,10 +503,10 @@ static bool record_read_ended(struct cursor *in, const struct pm_record_layout *
 		return true;
 	if (cursor_bytes_left(in) < 4 * sizeof(uint64_t))
 		return false;
-	take_two_halves(in, &ret->pid, &ret->tid);
-	ret->read.value = take_word_unchecked(in);
-	ret->read.enabled_ns = take_word_unchecked(in);
-	ret->read.running_ns = take_word_unchecked(in);
+	take_two_halves(in, &out->pid, &out->tid);
+	out->read.value = take_word_unchecked(in);
+	out->read.enabled_ns = take_word_unchecked(in);
+	out->read.running_ns = take_word_unchecked(in);
 	return true;
 }
 
@@ -501,34 +515,34 @@ static bool record_read_ended(struct cursor *in, const struct pm_record_layout *
  * moments the task itself is current. This also holds for the CPU_WIDE form, whose body {
  * u32 next_prev_pid, next_prev_tid; } is about the other task.
  */
-static void record_read_switch(struct pm_record *ret)
+static void record_read_switch(struct pm_record *out)
 {
-	ret->switched.out = ret->misc & PERF_RECORD_MISC_SWITCH_OUT;
-	ret->switched.preempted =
-		ret->switched.out && (ret->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+	out->switched.out = out->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	out->switched.preempted =
+		out->switched.out && (out->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
 }
 
 static bool record_read_body(struct cursor *in, const struct pm_record_layout *layout,
-			     struct pm_record *ret)
+			     struct pm_record *out)
 {
-	switch (ret->type) {
+	switch (out->type) {
 	case PERF_RECORD_MMAP:
-		return record_read_mmap(in, ret);
+		return record_read_mmap(in, out);
 	case PERF_RECORD_MMAP2:
-		return record_read_mmap2(in, ret);
+		return record_read_mmap2(in, out);
 	case PERF_RECORD_COMM:
-		return record_read_comm(in, ret);
+		return record_read_comm(in, out);
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
-		return record_read_task(in, ret);
+		return record_read_task(in, out);
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
-		return record_read_lost(in, ret);
+		return record_read_lost(in, out);
 	case PERF_RECORD_READ:
-		return record_read_ended(in, layout, ret);
+		return record_read_ended(in, layout, out);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
-		record_read_switch(ret);
+		record_read_switch(out);
 		return true;
 	default: /* THROTTLE and similar: header and trailer are complete */
 		return true;
@@ -536,7 +550,7 @@ static bool record_read_body(struct cursor *in, const struct pm_record_layout *l
 }
 
 int pm_record_decode(const struct perf_event_header *header,
-		     const struct pm_record_layout *layout, struct pm_record *ret,
+		     const struct pm_record_layout *layout, struct pm_record *out,
 		     struct pm_error *err)
 {
 	const uint8_t *start = (const uint8_t *)header;
@@ -547,7 +561,7 @@ int pm_record_decode(const struct perf_event_header *header,
 	if (header->size < sizeof(*header))
 		return set_malformed_record_error(header, "header", err);
 	if (header->type == PERF_RECORD_SAMPLE)
-		return record_decode_sample(header, layout, ret, err);
+		return record_decode_sample(header, layout, out, err);
 	if (header->size < sizeof(*header) + trailer)
 		return set_malformed_record_error(header, "sample id", err);
 	memset(&record, 0, sizeof(record));
@@ -559,12 +573,12 @@ int pm_record_decode(const struct perf_event_header *header,
 	in = (struct cursor){ start + sizeof(*header), start + header->size - trailer };
 	if (!record_read_body(&in, layout, &record))
 		return set_malformed_record_error(header, "body", err);
-	*ret = record;
+	*out = record;
 	return 0;
 }
 
 bool pm_record_time(const struct perf_event_header *header,
-		    const struct pm_record_layout *layout, uint64_t *ret)
+		    const struct pm_record_layout *layout, uint64_t *out)
 {
 	uint64_t type = layout->sample_type;
 	size_t offset;
@@ -583,14 +597,14 @@ bool pm_record_time(const struct perf_event_header *header,
 			return false;
 		offset = header->size - from_end;
 	}
-	if (offset + sizeof(*ret) > header->size)
+	if (offset + sizeof(*out) > header->size)
 		return false;
-	memcpy(ret, (const uint8_t *)header + offset, sizeof(*ret));
+	memcpy(out, (const uint8_t *)header + offset, sizeof(*out));
 	return true;
 }
 
 int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layout *layout,
-		    uint32_t event, uint64_t *ret)
+		    uint32_t event, uint64_t *out)
 {
 	uint64_t format = layout->read_format;
 	size_t row = 2 + !!(format & PERF_FORMAT_LOST), skip = 0;
@@ -603,7 +617,7 @@ int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layou
 	for (size_t at = skip; at + row <= sample->counts_len; at += row) {
 		if (pm_event_ids_find(layout->ids, sample->counts[at + 1]) != event)
 			continue;
-		*ret = sample->counts[at];
+		*out = sample->counts[at];
 		return 0;
 	}
 	return -ENOENT;

@@ -49,13 +49,13 @@ const struct pm_regs_arch *pm_regs_native(void)
 }
 
 void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint64_t mask,
-		     const uint64_t *values, struct pm_user_regs *ret)
+		     const uint64_t *values, struct pm_user_regs *out)
 {
 	const uint8_t *dwarf = abi == PM_REGS_32 ? arch->dwarf_32 : arch->dwarf_64;
 	uint64_t width = abi == PM_REGS_32 ? UINT32_MAX : UINT64_MAX;
 	uint64_t known = 0;
 
-	ret->abi = abi;
+	out->abi = abi;
 	if (abi == PM_REGS_NONE)
 		mask = 0;
 	for (; mask; mask &= mask - 1) {
@@ -64,13 +64,13 @@ void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint
 
 		if (number == PM_NO_REG) {
 			if (perf == arch->flags)
-				ret->flags = value;
+				out->flags = value;
 			continue;
 		}
-		ret->value[number] = value & width;
+		out->value[number] = value & width;
 		known |= (uint64_t)1 << number;
 	}
 	/* Other values stay as they were: clearing them would cost more than everything
 	 * above. */
-	ret->known = known;
+	out->known = known;
 }

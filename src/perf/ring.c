@@ -41,10 +41,10 @@ static int map_ring_pages(struct pm_ring *ring, int fd, size_t data_pages, int p
 	map_bytes = (data_pages + 1) * page_bytes;
 	base = mmap(NULL, map_bytes, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
-		int code = -errno;
+		int ret = -errno;
 
-		return pm_error_set(err, code, "cannot map a ring of %zu KiB: %s",
-				    data_pages * page_bytes / 1024, strerror(-code));
+		return pm_error_set(err, ret, "cannot map a ring of %zu KiB: %s",
+				    data_pages * page_bytes / 1024, strerror(-ret));
 	}
 	*ring = (struct pm_ring){
 		.base = base,
@@ -64,11 +64,11 @@ int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error
 int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
 			 struct pm_error *err)
 {
-	int r = map_ring_pages(ring, fd, data_pages, PROT_READ, err);
+	int ret = map_ring_pages(ring, fd, data_pages, PROT_READ, err);
 
-	if (r == 0)
+	if (ret == 0)
 		ring->backward = true;
-	return r;
+	return ret;
 }
 
 void pm_ring_release(struct pm_ring *ring)
@@ -158,23 +158,23 @@ static int ring_unwrap_record(struct pm_ring *ring, size_t offset, size_t size,
 }
 
 static int ring_give_record(struct pm_ring *ring, uint64_t at,
-			    const struct perf_event_header **ret, struct pm_error *err)
+			    const struct perf_event_header **out, struct pm_error *err)
 {
 	size_t offset = at & (ring->data_bytes - 1);
 	const struct perf_event_header *header = ring_header_at(ring, at);
 
 	if (header->size > ring->data_bytes - offset) {
-		int r = ring_unwrap_record(ring, offset, header->size, err);
+		int ret = ring_unwrap_record(ring, offset, header->size, err);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		header = (const void *)ring->scratch;
 	}
-	*ret = header;
+	*out = header;
 	return 1;
 }
 
-int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
+int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **out,
 		 struct pm_error *err)
 {
 	uint64_t available = ring->head - ring->tail;
@@ -183,16 +183,16 @@ int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 	if (ring->backward) {
 		size_t left = ring->starts.len;
 
-		return left > 0 ? ring_give_record(
-					  ring, ring->head + ring->starts.data[left - 1],
-					  ret, err)
-				: 0;
+		if (left > 0)
+			return ring_give_record(
+				ring, ring->head + ring->starts.data[left - 1], out, err);
+		return 0;
 	}
 	if (available == 0)
 		return 0;
 	/* The sizes of records and of the ring are multiples of 8, so a header never
 	 * wraps. */
-	if (available > ring->data_bytes || available < sizeof(**ret) ||
+	if (available > ring->data_bytes || available < sizeof(**out) ||
 	    ring->tail % 8 != 0)
 		return pm_error_set(
 			err, -EBADMSG,
@@ -200,11 +200,11 @@ int pm_ring_peek(struct pm_ring *ring, const struct perf_event_header **ret,
 			(unsigned long long)ring->head, (unsigned long long)ring->tail,
 			ring->data_bytes);
 	size = ring_header_at(ring, ring->tail)->size;
-	if (size < sizeof(**ret) || size % 8 != 0 || size > available)
+	if (size < sizeof(**out) || size % 8 != 0 || size > available)
 		return pm_error_set(err, -EBADMSG,
 				    "a record of %zu bytes where %llu are there", size,
 				    (unsigned long long)available);
-	return ring_give_record(ring, ring->tail, ret, err);
+	return ring_give_record(ring, ring->tail, out, err);
 }
 
 void pm_ring_consume(struct pm_ring *ring)

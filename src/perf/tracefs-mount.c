@@ -28,7 +28,9 @@ static int open_tracefs_folder(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 /* Opens a mounted tracefs that contains events; an unmounted mount point is empty. */
@@ -36,14 +38,18 @@ static int open_mounted_tracefs(bool writable)
 {
 	static const char *const places[] = { "/sys/kernel/tracing",
 					      "/sys/kernel/debug/tracing" };
-	int why = -ENOENT;
+	const char *name = "events";
+	int mode = R_OK, why = -ENOENT;
 
+	if (writable) {
+		name = "uprobe_events";
+		mode = R_OK | W_OK;
+	}
 	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
 		int fd PM_AUTO_CLOSE = open_tracefs_folder(places[i]);
 
 		/* Check the effective ids, which may permit more than the user's own. */
-		if (fd >= 0 && faccessat(fd, writable ? "uprobe_events" : "events",
-					 writable ? R_OK | W_OK : R_OK, AT_EACCESS) == 0)
+		if (fd >= 0 && faccessat(fd, name, mode, AT_EACCESS) == 0)
 			return pm_take_fd(&fd);
 		if (fd == -EACCES || (fd >= 0 && errno == EACCES))
 			why = -EACCES;
@@ -65,7 +71,9 @@ static int mount_detached_tracefs(bool writable)
 	fd = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
 			  (writable ? 0 : MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NOSUID |
 				  MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 #else
 	(void)writable;
 	return -ENOSYS;
@@ -93,7 +101,9 @@ static int open_tracefs_root(bool writable)
 	if (fd >= 0)
 		return fd;
 	detached = mount_detached_tracefs(writable);
-	return detached >= 0 ? detached : fd;
+	if (detached >= 0)
+		return detached;
+	return fd;
 }
 
 int pm_tracefs_open(void)

@@ -113,7 +113,7 @@ static int tracepoint_take_field(struct pm_tracepoint *tracepoint,
 		.dynamic = format->flags & TEP_FIELD_IS_DYNAMIC,
 		.relative = format->flags & TEP_FIELD_IS_RELATIVE,
 	};
-	int r;
+	int ret;
 
 	if (format->offset < 0 || format->size < 0 || format->offset > FIELD_BYTES_MAX ||
 	    format->size > FIELD_BYTES_MAX)
@@ -131,18 +131,22 @@ static int tracepoint_take_field(struct pm_tracepoint *tracepoint,
 	if (tracepoint->static_bytes > FIELD_BYTES_MAX ||
 	    tracepoint->fields.len >= FIELDS_MAX)
 		return -EBADMSG;
-	r = tracepoint_add_field(tracepoint, format->name, &field);
-	return r < 0 ? r : 1;
+	ret = tracepoint_add_field(tracepoint, format->name, &field);
+	if (ret < 0)
+		return ret;
+	return 1;
 }
 
 /* Drops the print format, which is not needed and takes longest to parse. */
-static int drop_print_format(const char *format, size_t len, struct pm_str *ret)
+static int drop_print_format(const char *format, size_t len, struct pm_str *out)
 {
 	const char *print = memmem(format, len, "\nprint fmt:", 11);
 
-	pm_str_append(ret, format, print ? (size_t)(print - format) : len);
-	pm_str_puts(ret, "\nprint fmt: \"\"\n");
-	return ret->failed ? -ENOMEM : 0;
+	pm_str_append(out, format, print ? (size_t)(print - format) : len);
+	pm_str_puts(out, "\nprint fmt: \"\"\n");
+	if (out->failed)
+		return -ENOMEM;
+	return 0;
 }
 
 static int tracepoint_read_format(struct pm_tracepoint *tracepoint,
@@ -150,94 +154,99 @@ static int tracepoint_read_format(struct pm_tracepoint *tracepoint,
 				  const struct pm_str *text)
 {
 	struct tep_event *event = NULL; /* owned by @tep */
-	int r = 0;
+	int ret = 0;
 
 	if (tep_parse_format(tep, &event, text->data, text->len, system) != 0 || !event ||
 	    event->flags & TEP_EVENT_FL_FAILED)
 		return -EBADMSG;
-	for (const struct tep_format_field *at = event->format.fields; at && r >= 0;
+	for (const struct tep_format_field *at = event->format.fields; at && ret >= 0;
 	     at = at->next)
-		r = tracepoint_take_field(tracepoint, at);
-	return r < 0 ? r : 0;
+		ret = tracepoint_take_field(tracepoint, at);
+	if (ret < 0)
+		return ret;
+	return 0;
 }
 
-int pm_tracepoint_parse(struct pm_tracepoint **ret, const char *system, uint32_t id,
+int pm_tracepoint_parse(struct pm_tracepoint **out, const char *system, uint32_t id,
 			const char *format, size_t len, struct pm_error *err)
 {
 	struct pm_tracepoint *tracepoint = calloc(1, sizeof(*tracepoint));
 	struct tep_handle *tep = tep_alloc();
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
-	int r = -ENOMEM;
+	int ret = -ENOMEM;
 
 	tep_set_loglevel(TEP_LOG_NONE); /* libraries never print */
 	if (tracepoint && tep) {
 		tep_set_long_size(tep, sizeof(long));
-		r = drop_print_format(format, len, &text);
+		ret = drop_print_format(format, len, &text);
 	}
-	if (r == 0)
-		r = tracepoint_read_format(tracepoint, tep, system, &text);
+	if (ret == 0)
+		ret = tracepoint_read_format(tracepoint, tep, system, &text);
 	tep_free(tep);
-	if (r < 0) {
+	if (ret < 0) {
 		pm_tracepoint_free(tracepoint);
-		return pm_error_set(err, r,
-				    r == -ENOMEM ? "out of memory"
-						 : "its description cannot be read");
+		return pm_error_set(err, ret,
+				    ret == -ENOMEM ? "out of memory"
+						   : "its description cannot be read");
 	}
 	tracepoint->id = id;
 	tracepoint->id_known = true;
-	*ret = tracepoint;
+	*out = tracepoint;
 	return 0;
 }
 
-static int fields_of_probe(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+static int fields_of_probe(struct pm_tracepoint **out, const struct pm_event_spec *spec,
 			   struct pm_error *err)
 {
 	static const char *const on_entry[] = { "ip", NULL };
 	static const char *const on_return[] = { "func", "ret_ip", NULL };
 	struct pm_tracepoint *tracepoint = calloc(1, sizeof(*tracepoint));
 	struct field field = { .offset = PROBE_FIELDS_AT, .size = sizeof(long) };
-	int r = tracepoint ? 0 : -ENOMEM;
+	const char *const *name = on_entry;
+	int ret = 0;
 
-	for (const char *const *name = spec->config & RETURN_PROBE_BIT ? on_return
-								       : on_entry;
-	     *name && r == 0; name++) {
-		r = tracepoint_add_field(tracepoint, *name, &field);
+	if (!tracepoint)
+		return pm_error_no_memory(err);
+	if (spec->config & RETURN_PROBE_BIT)
+		name = on_return;
+	for (; *name && ret == 0; name++) {
+		ret = tracepoint_add_field(tracepoint, *name, &field);
 		field.offset += field.size;
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		pm_tracepoint_free(tracepoint);
-		return pm_error_set(err, r, "out of memory");
+		return pm_error_set(err, ret, "out of memory");
 	}
-	*ret = tracepoint;
+	*out = tracepoint;
 	return 0;
 }
 
-int pm_tracepoint_new(struct pm_tracepoint **ret, const struct pm_event_spec *spec,
+int pm_tracepoint_new(struct pm_tracepoint **out, const struct pm_event_spec *spec,
 		      struct pm_error *err)
 {
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	char file[PM_EVENT_NAME_MAX + 32];
 	const char *colon = strchr(spec->name, ':'), *root;
 	char system[PM_TRACEPOINT_NAME_MAX];
-	int r;
+	int ret;
 
 	if (spec->kind == PM_EVENT_UPROBE || spec->kind == PM_EVENT_KPROBE)
-		return fields_of_probe(ret, spec, err);
+		return fields_of_probe(out, spec, err);
 	if (spec->kind != PM_EVENT_TRACEPOINT || !colon ||
 	    (size_t)(colon - spec->name) >= sizeof(system))
 		return pm_error_set(err, -EINVAL, "\"%s\" is no tracepoint", spec->name);
 	snprintf(system, sizeof(system), "%.*s", (int)(colon - spec->name), spec->name);
 	snprintf(file, sizeof(file), "events/%s/%s/format", system, colon + 1);
-	r = pm_tracefs_find(&root, err);
-	if (r == 0)
-		r = pm_tracefs_read(root, file, FORMAT_FILE_MAX, &text, err);
-	if (r == 0) {
-		r = pm_tracepoint_parse(ret, system, (uint32_t)spec->config, text.data,
-					text.len, err);
-		if (r < 0)
+	ret = pm_tracefs_find(&root, err);
+	if (ret == 0)
+		ret = pm_tracefs_read(root, file, FORMAT_FILE_MAX, &text, err);
+	if (ret == 0) {
+		ret = pm_tracepoint_parse(out, system, (uint32_t)spec->config, text.data,
+					  text.len, err);
+		if (ret < 0)
 			pm_error_where(err, spec->name, -1);
 	}
-	return r;
+	return ret;
 }
 
 int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
@@ -248,11 +257,11 @@ int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
 
 	if (code == EINVAL && pm_tracepoint_new(&tracepoint, spec, NULL) == 0)
 		for (size_t i = 0; i < tracepoint->fields.len; i++)
-			pm_str_printf(&fields, "%s%s%s", i ? ", " : "",
-				      tracepoint->fields.data[i].name,
-				      tracepoint->fields.data[i].shape == SHAPE_TEXT
-					      ? " (text)"
-					      : "");
+			pm_str_printf(
+				&fields, "%s%s%s", pm_text_if(i > 0, ", "),
+				tracepoint->fields.data[i].name,
+				pm_text_if(tracepoint->fields.data[i].shape == SHAPE_TEXT,
+					   " (text)"));
 	pm_tracepoint_free(tracepoint);
 	if (fields.len > 0 && !fields.failed) {
 		pm_error_set(
@@ -362,47 +371,50 @@ static bool field_find_bytes(const struct field *field, const uint8_t *raw,
 }
 
 int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *raw,
-			 size_t raw_len, struct pm_event_fields *ret)
+			 size_t raw_len, struct pm_event_fields *out)
 {
 	size_t dynamic_bytes = 0, fields = tracepoint->fields.len;
 
-	pm_vec_clear(&ret->list);
-	pm_str_clear(&ret->texts);
+	pm_vec_clear(&out->list);
+	pm_str_clear(&out->texts);
 	if (raw_len < sizeof(uint16_t) || raw_len > FIELD_BYTES_MAX ||
 	    (tracepoint->id_known &&
 	     read_number_of_size(raw, sizeof(uint16_t)) != (tracepoint->id & 0xffff)))
 		return -EBADMSG;
 	/* Reserve everything at once, so that no text moves. */
-	if (pm_vec_reserve(&ret->list, fields) < 0 ||
-	    pm_vec_reserve(&ret->texts,
+	if (pm_vec_reserve(&out->list, fields) < 0 ||
+	    pm_vec_reserve(&out->texts,
 			   TEXT_PER_BYTE * (tracepoint->static_bytes + raw_len) + fields +
 				   1) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < fields; i++) {
 		const struct field *field = &tracepoint->fields.data[i];
-		struct pm_event_field *out = &ret->list.data[i];
+		struct pm_event_field *decoded = &out->list.data[i];
 		size_t at, len;
 
 		if (!field_find_bytes(field, raw, raw_len, &at, &len))
 			return -EBADMSG;
 		/* Real arrays follow each other; only forged ones share bytes. */
-		dynamic_bytes += field->dynamic ? len : 0;
+		if (field->dynamic)
+			dynamic_bytes += len;
 		if (dynamic_bytes > raw_len)
 			return -EBADMSG;
-		out->name = field->name;
+		decoded->name = field->name;
 		if (field->shape != SHAPE_NUMBER) {
-			out->kind = PM_EVENT_FIELD_TEXT;
-			out->text = field_put_text(&ret->texts, field, raw + at, len);
+			decoded->kind = PM_EVENT_FIELD_TEXT;
+			decoded->text = field_put_text(&out->texts, field, raw + at, len);
 			continue;
 		}
-		out->kind = field->is_signed ? PM_EVENT_FIELD_SIGNED
-					     : PM_EVENT_FIELD_UNSIGNED;
-		out->number = read_number_of_size(raw + at, field->size);
 		if (field->is_signed)
-			out->negative_too = extend_sign(out->number, field->size);
+			decoded->kind = PM_EVENT_FIELD_SIGNED;
+		else
+			decoded->kind = PM_EVENT_FIELD_UNSIGNED;
+		decoded->number = read_number_of_size(raw + at, field->size);
+		if (field->is_signed)
+			decoded->negative_too = extend_sign(decoded->number, field->size);
 	}
-	if (ret->texts.failed)
+	if (out->texts.failed)
 		return -ENOMEM;
-	ret->list.len = fields;
+	out->list.len = fields;
 	return 0;
 }

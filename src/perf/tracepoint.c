@@ -41,7 +41,7 @@ static int set_tracefs_unreadable_error(const char *root, struct pm_error *err)
 	return -EACCES;
 }
 
-int pm_tracefs_find(const char **ret, struct pm_error *err)
+int pm_tracefs_find(const char **out, struct pm_error *err)
 {
 	static const char *const places[] = { "/sys/kernel/tracing",
 					      "/sys/kernel/debug/tracing" };
@@ -54,7 +54,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 			continue;
 		/* Check the effective ids, which may permit more than the user's own. */
 		if (faccessat(AT_FDCWD, places[i], R_OK | X_OK, AT_EACCESS) == 0) {
-			*ret = places[i];
+			*out = places[i];
 			return 0;
 		}
 		closed = places[i];
@@ -63,7 +63,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 		return set_tracefs_unreadable_error(closed, err);
 	own = pm_tracefs_own();
 	if (own) {
-		*ret = own;
+		*out = own;
 		return 0;
 	}
 	pm_error_set(err, -ENOENT,
@@ -74,7 +74,7 @@ int pm_tracefs_find(const char **ret, struct pm_error *err)
 	return -ENOENT;
 }
 
-static int read_tracefs_file(int fd, size_t max, struct pm_str *ret)
+static int read_tracefs_file(int fd, size_t max, struct pm_str *out)
 {
 	char chunk[4096];
 
@@ -87,38 +87,43 @@ static int read_tracefs_file(int fd, size_t max, struct pm_str *ret)
 			return -errno;
 		if (n == 0)
 			break;
-		if ((size_t)n > max - ret->len)
+		if ((size_t)n > max - out->len)
 			return -EFBIG;
-		pm_str_append(ret, chunk, (size_t)n);
+		pm_str_append(out, chunk, (size_t)n);
 	}
-	pm_str_append(ret, "", 0);
-	return ret->failed ? -ENOMEM : 0;
+	pm_str_append(out, "", 0);
+	if (out->failed)
+		return -ENOMEM;
+	return 0;
 }
 
-int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_str *ret,
+int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_str *out,
 		    struct pm_error *err)
 {
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	char path[PATH_MAX];
 	int fd PM_AUTO_CLOSE = -1;
-	int r;
+	int ret;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", root, file) >= sizeof(path))
 		return pm_error_set(err, -ENAMETOOLONG, "the name is too long");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	r = fd < 0 ? -errno : read_tracefs_file(fd, max, &text);
-	if (r == -EACCES)
+	if (fd < 0)
+		ret = -errno;
+	else
+		ret = read_tracefs_file(fd, max, &text);
+	if (ret == -EACCES)
 		return set_tracefs_unreadable_error(root, err);
-	if (r < 0) {
-		if (r == -EFBIG)
-			pm_error_set(err, r, "has more than %zu bytes", max);
+	if (ret < 0) {
+		if (ret == -EFBIG)
+			pm_error_set(err, ret, "has more than %zu bytes", max);
 		else
-			pm_error_set(err, r, "%s", strerror(-r));
+			pm_error_set(err, ret, "%s", strerror(-ret));
 		pm_error_where(err, path, -1);
-		return r;
+		return ret;
 	}
-	pm_str_release(ret);
-	*ret = text;
+	pm_str_release(out);
+	*out = text;
 	text = (struct pm_str){ 0 };
 	return 0;
 }
@@ -157,15 +162,15 @@ static bool is_good_tracepoint_name(const char *line, size_t len)
 	       is_good_path_part(colon + 1, len - (size_t)(colon - line) - 1);
 }
 
-int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *ret,
+int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *out,
 				struct pm_error *err)
 {
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
-	int r = pm_tracefs_read(root, "available_events", NAMES_FILE_MAX, &names.text,
-				err);
+	int ret = pm_tracefs_read(root, "available_events", NAMES_FILE_MAX, &names.text,
+				  err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (char *line = names.text.data; *line;) {
 		size_t len = strcspn(line, "\n");
 		char *next = line + len + (line[len] != '\0');
@@ -179,18 +184,20 @@ int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *re
 	if (names.list.len > 0)
 		qsort(names.list.data, names.list.len, sizeof(names.list.data[0]),
 		      compare_tracepoint_names);
-	pm_tracepoint_names_release(ret);
-	*ret = names;
+	pm_tracepoint_names_release(out);
+	*out = names;
 	names = (struct pm_tracepoint_names){ 0 };
 	return 0;
 }
 
-int pm_tracepoint_names_read(struct pm_tracepoint_names *ret, struct pm_error *err)
+int pm_tracepoint_names_read(struct pm_tracepoint_names *out, struct pm_error *err)
 {
 	const char *root;
-	int r = pm_tracefs_find(&root, err);
+	int ret = pm_tracefs_find(&root, err);
 
-	return r < 0 ? r : pm_tracepoint_names_read_in(root, ret, err);
+	if (ret < 0)
+		return ret;
+	return pm_tracepoint_names_read_in(root, out, err);
 }
 
 /* ---- unknown names -------------------------------------------------------------------- */
@@ -211,14 +218,19 @@ static size_t nearness_of_tracepoint(const char *system, const char *name,
 	distance = pm_name_distance(whole, candidate);
 	if (distance <= 2)
 		return distance;
-	if (strlen(name) >= NEAR_NAME_MIN && strstr(other, name))
-		return strncmp(system, candidate, strlen(system)) == 0 ? 2 : 4;
-	return distance <= len / 3 ? distance : SIZE_MAX;
+	if (strlen(name) >= NEAR_NAME_MIN && strstr(other, name)) {
+		if (strncmp(system, candidate, strlen(system)) == 0)
+			return 2;
+		return 4;
+	}
+	if (distance <= len / 3)
+		return distance;
+	return SIZE_MAX;
 }
 
 static void list_near_tracepoints(const struct pm_tracepoint_names *names,
 				  const char *system, const char *name,
-				  struct pm_str *ret)
+				  struct pm_str *out)
 {
 	const char *near[NEAR_MAX];
 	size_t score[NEAR_MAX], len = 0;
@@ -241,7 +253,7 @@ static void list_near_tracepoints(const struct pm_tracepoint_names *names,
 		score[at] = this;
 	}
 	for (size_t i = 0; i < len; i++)
-		pm_str_printf(ret, "%s%s", i ? ", " : "", near[i]);
+		pm_str_printf(out, "%s%s", pm_text_if(i > 0, ", "), near[i]);
 }
 
 static bool is_system_known(const struct pm_tracepoint_names *names, const char *system)
@@ -261,15 +273,17 @@ static int set_unknown_tracepoint_error(const char *root, const char *system,
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
 	struct pm_str near PM_CLEANUP(pm_str_release) = { 0 };
 	bool glob = strpbrk(system, "*?[") || strpbrk(name, "*?[");
-	int r = pm_tracepoint_names_read_in(root, &names, err);
+	bool is_near_known;
+	int ret = pm_tracepoint_names_read_in(root, &names, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	list_near_tracepoints(&names, system, name, &near);
+	is_near_known = near.len > 0 && !near.failed;
 	pm_error_set(err, -EINVAL, "%s \"%s:%s\"%s%s",
 		     glob ? "no tracepoint matches" : "unknown tracepoint", system, name,
-		     near.len > 0 && !near.failed ? "; near names: " : "",
-		     near.len > 0 && !near.failed ? near.data : "");
+		     pm_text_if(is_near_known, "; near names: "),
+		     pm_text_if(is_near_known, near.data));
 	if (is_system_known(&names, system))
 		pm_error_fix(err, "pmrec --list tracepoint '%s:*'", system);
 	else
@@ -280,57 +294,59 @@ static int set_unknown_tracepoint_error(const char *root, const char *system,
 /* ---- from names to specs ---------------------------------------------------------------- */
 
 static int read_tracepoint_id(const char *root, const char *system, const char *name,
-			      uint64_t *ret, struct pm_error *err)
+			      uint64_t *out, struct pm_error *err)
 {
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	char file[2 * PM_TRACEPOINT_NAME_MAX + 16];
 	uint64_t id;
-	int r;
+	int ret;
 
 	snprintf(file, sizeof(file), "events/%s/%s/id", system, name);
-	r = pm_tracefs_read(root, file, ID_FILE_MAX, &text, err);
-	if (r < 0)
-		return r;
+	ret = pm_tracefs_read(root, file, ID_FILE_MAX, &text, err);
+	if (ret < 0)
+		return ret;
 	text.data[strcspn(text.data, "\n")] = '\0';
 	if (!pm_parse_u64(text.data, &id) || id > UINT32_MAX) {
 		pm_error_set(err, -EBADMSG, "the id of %s:%s is no number", system, name);
 		pm_error_where(err, root, -1);
 		return -EBADMSG;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
 static int add_tracepoint_spec(const char *root, const char *system, const char *name,
 			       const struct pm_event_spec *like,
-			       struct pm_event_specs *ret, struct pm_error *err)
+			       struct pm_event_specs *out, struct pm_error *err)
 {
 	struct pm_event_spec spec = *like;
-	int r = read_tracepoint_id(root, system, name, &spec.config, err);
+	int ret = read_tracepoint_id(root, system, name, &spec.config, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	snprintf(spec.name, sizeof(spec.name), "%s:%s", system, name);
 	/* Each tracepoint that matches a glob gets its own name as the requested one. */
 	snprintf(spec.requested, sizeof(spec.requested), "%s:%s%s%s", system, name,
-		 spec.modifiers[0] ? ":" : "", spec.modifiers);
+		 pm_text_if(spec.modifiers[0], ":"), spec.modifiers);
 	spec.kind = PM_EVENT_TRACEPOINT;
 	spec.type = PERF_TYPE_TRACEPOINT;
 	spec.config1 = spec.config2 = 0;
-	r = pm_vec_push(&ret->list, spec);
-	return r < 0 ? pm_error_set(err, r, "out of memory") : 0;
+	ret = pm_vec_push(&out->list, spec);
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
+	return 0;
 }
 
 static int expand_tracepoint_glob(const char *root, const char *system, const char *name,
 				  const struct pm_event_spec *like,
-				  struct pm_event_specs *ret, struct pm_error *err)
+				  struct pm_event_specs *out, struct pm_error *err)
 {
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
 	size_t matches = 0;
-	int r = pm_tracepoint_names_read_in(root, &names, err);
+	int ret = pm_tracepoint_names_read_in(root, &names, err);
 
 	/* Move the matching names to the front; the others are not needed any more. */
-	for (size_t i = 0; r == 0 && i < names.list.len; i++) {
+	for (size_t i = 0; ret == 0 && i < names.list.len; i++) {
 		char of[PM_TRACEPOINT_NAME_MAX];
 		const char *line = names.list.data[i], *colon = strchr(line, ':');
 
@@ -338,31 +354,31 @@ static int expand_tracepoint_glob(const char *root, const char *system, const ch
 		if (fnmatch(system, of, 0) == 0 && fnmatch(name, colon + 1, 0) == 0)
 			names.list.data[matches++] = line;
 	}
-	if (r == 0 && matches == 0)
+	if (ret == 0 && matches == 0)
 		return set_unknown_tracepoint_error(root, system, name, err);
-	if (r == 0 && matches > EXPANDED_MAX)
+	if (ret == 0 && matches > EXPANDED_MAX)
 		return pm_error_set(err, -EINVAL,
 				    "\"%s:%s\" matches %zu tracepoints, more than %d",
 				    system, name, matches, EXPANDED_MAX);
-	for (size_t i = 0; r == 0 && i < matches; i++) {
+	for (size_t i = 0; ret == 0 && i < matches; i++) {
 		char of[PM_TRACEPOINT_NAME_MAX];
 		const char *line = names.list.data[i], *colon = strchr(line, ':');
 
 		snprintf(of, sizeof(of), "%.*s", (int)(colon - line), line);
-		r = add_tracepoint_spec(root, of, colon + 1, like, ret, err);
+		ret = add_tracepoint_spec(root, of, colon + 1, like, out, err);
 		/* A module that has been unloaded has taken its tracepoints along. */
-		if (r == -ENOENT)
-			r = 0;
+		if (ret == -ENOENT)
+			ret = 0;
 	}
-	return r;
+	return ret;
 }
 
 int pm_tracepoints_expand_in(const char *root, const char *system, const char *name,
-			     const struct pm_event_spec *like, struct pm_event_specs *ret,
+			     const struct pm_event_spec *like, struct pm_event_specs *out,
 			     struct pm_error *err)
 {
-	size_t before = ret->list.len;
-	int r;
+	size_t before = out->list.len;
+	int ret;
 
 	if (strlen(system) >= PM_TRACEPOINT_NAME_MAX ||
 	    strlen(name) >= PM_TRACEPOINT_NAME_MAX)
@@ -370,25 +386,27 @@ int pm_tracepoints_expand_in(const char *root, const char *system, const char *n
 				    "no tracepoint has a name of %d bytes or more",
 				    PM_TRACEPOINT_NAME_MAX);
 	if (strpbrk(system, "*?[") || strpbrk(name, "*?["))
-		r = expand_tracepoint_glob(root, system, name, like, ret, err);
+		ret = expand_tracepoint_glob(root, system, name, like, out, err);
 	else if (!is_good_path_part(system, strlen(system)) ||
 		 !is_good_path_part(name, strlen(name)))
-		r = set_unknown_tracepoint_error(root, system, name, err);
+		ret = set_unknown_tracepoint_error(root, system, name, err);
 	else
-		r = add_tracepoint_spec(root, system, name, like, ret, err);
-	if (r == -ENOENT || (r == 0 && ret->list.len == before))
-		r = set_unknown_tracepoint_error(root, system, name, err);
-	if (r < 0)
-		ret->list.len = before;
-	return r;
+		ret = add_tracepoint_spec(root, system, name, like, out, err);
+	if (ret == -ENOENT || (ret == 0 && out->list.len == before))
+		ret = set_unknown_tracepoint_error(root, system, name, err);
+	if (ret < 0)
+		out->list.len = before;
+	return ret;
 }
 
 int pm_tracepoints_expand(const char *system, const char *name,
-			  const struct pm_event_spec *like, struct pm_event_specs *ret,
+			  const struct pm_event_spec *like, struct pm_event_specs *out,
 			  struct pm_error *err)
 {
 	const char *root;
-	int r = pm_tracefs_find(&root, err);
+	int ret = pm_tracefs_find(&root, err);
 
-	return r < 0 ? r : pm_tracepoints_expand_in(root, system, name, like, ret, err);
+	if (ret < 0)
+		return ret;
+	return pm_tracepoints_expand_in(root, system, name, like, out, err);
 }

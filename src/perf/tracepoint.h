@@ -15,21 +15,21 @@ enum {
  * this process sees is created (root, Linux 5.2). -ENOENT: there is none; -EACCES: this
  * user may not read it. @err names the remedy for both.
  */
-int pm_tracefs_find(const char **ret, struct pm_error *err);
+int pm_tracefs_find(const char **out, struct pm_error *err);
 /* Reads at most @max bytes of a file below @root. -EFBIG if it is longer. */
-int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_str *ret,
+int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_str *out,
 		    struct pm_error *err);
 
 /* The same as the functions without `_in`, for tracefs mounted at @root. */
 int pm_tracepoints_expand_in(const char *root, const char *system, const char *name,
-			     const struct pm_event_spec *like, struct pm_event_specs *ret,
+			     const struct pm_event_spec *like, struct pm_event_specs *out,
 			     struct pm_error *err);
-int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *ret,
+int pm_tracepoint_names_read_in(const char *root, struct pm_tracepoint_names *out,
 				struct pm_error *err);
 /* Explains why PERF_EVENT_IOC_SET_FILTER failed with errno @code: names the filter, and
  * the fields that it may use. Returns -code. */
 int pm_tracepoint_explain_filter(const struct pm_event_spec *spec, int code,
 				 struct pm_error *err);
 /* Parses the text of a `format` file. @id: the `common_type` that samples must have. */
-int pm_tracepoint_parse(struct pm_tracepoint **ret, const char *system, uint32_t id,
+int pm_tracepoint_parse(struct pm_tracepoint **out, const char *system, uint32_t id,
 			const char *format, size_t len, struct pm_error *err);

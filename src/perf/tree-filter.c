@@ -52,9 +52,11 @@ struct pm_tree_filter {
 
 static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
 {
-	int r = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
+	int ret = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
 
-	return r < 0 ? -errno : r;
+	if (ret < 0)
+		return -errno;
+	return ret;
 }
 
 /*
@@ -66,17 +68,17 @@ static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 {
 	static const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
 	struct rlimit before, most;
-	int r = sys_bpf(command, attr);
+	int ret = sys_bpf(command, attr);
 
-	if (r != -EPERM || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
-		return r;
+	if (ret != -EPERM || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
+		return ret;
 	/* Without CAP_SYS_RESOURCE, the hard limit is the most. */
 	most = (struct rlimit){ before.rlim_max, before.rlim_max };
 	if (setrlimit(RLIMIT_MEMLOCK, &none) < 0 && setrlimit(RLIMIT_MEMLOCK, &most) < 0)
-		return r;
-	r = sys_bpf(command, attr);
+		return ret;
+	ret = sys_bpf(command, attr);
 	(void)setrlimit(RLIMIT_MEMLOCK, &before);
-	return r;
+	return ret;
 }
 
 static int make_bpf_map(const char *name, uint32_t value_bytes, uint32_t len)
@@ -107,19 +109,21 @@ static int load_bpf_program(enum bpf_prog_type type, const char *name,
 	attr.license = (uintptr_t) "MIT";
 	snprintf(attr.prog_name, sizeof(attr.prog_name), "pmrec_%s", name);
 	fd = sys_bpf_make(BPF_PROG_LOAD, &attr);
-	if (fd != -EINVAL && fd != -EACCES)
-		return fd >= 0 ? fd
-			       : pm_error_set(err, fd, "BPF is not allowed: %s",
-					      strerror(-fd));
+	if (fd != -EINVAL && fd != -EACCES) {
+		if (fd >= 0)
+			return fd;
+		return pm_error_set(err, fd, "BPF is not allowed: %s", strerror(-fd));
+	}
 	/* Load it again to get the verifier's message. */
 	attr.log_buf = (uintptr_t)log;
 	attr.log_size = sizeof(log);
 	attr.log_level = 1;
 	fd = sys_bpf(BPF_PROG_LOAD, &attr);
 	log[strcspn(log, "\n")] = '\0';
-	return fd >= 0 ? fd
-		       : pm_error_set(err, fd, "the kernel refuses a BPF program: %s: %s",
-				      strerror(-fd), log);
+	if (fd >= 0)
+		return fd;
+	return pm_error_set(err, fd, "the kernel refuses a BPF program: %s: %s",
+			    strerror(-fd), log);
 }
 
 /* ---- programs ------------------------------------------------------------------------- */
@@ -331,7 +335,9 @@ static int offset_of_format_field(const char *format, const char *name)
 	if (!at ||
 	    sscanf(at + strlen(field), " offset:%u; size:%u;", &offset, &size) != 2)
 		return -EBADMSG;
-	return size == sizeof(uint32_t) && offset < 1024 ? (int)offset : -EBADMSG;
+	if (size == sizeof(uint32_t) && offset < 1024)
+		return (int)offset;
+	return -EBADMSG;
 }
 
 struct follower {
@@ -377,7 +383,9 @@ static int open_follower_tracepoint(uint64_t id)
 		if (fd < 0 && errno != ENODEV)
 			break;
 	}
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int follow_tracepoint(struct pm_tree_filter *filter, int tracefs, int which,
@@ -388,16 +396,18 @@ static int follow_tracepoint(struct pm_tree_filter *filter, int tracefs, int whi
 	char text[FORMAT_BYTES_MAX] = "";
 	int offsets[2] = { 0, 0 };
 	uint64_t id;
-	int r = read_tracefs_event_file(tracefs, it->event, "format", text);
+	int ret = read_tracefs_event_file(tracefs, it->event, "format", text);
 
-	for (size_t i = 0; i < 2 && r >= 0 && it->fields[i]; i++)
-		r = offsets[i] = offset_of_format_field(text, it->fields[i]);
-	if (r >= 0)
-		r = read_tracefs_event_file(tracefs, it->event, "id", text);
+	for (size_t i = 0; i < 2 && ret >= 0 && it->fields[i]; i++)
+		ret = offsets[i] = offset_of_format_field(text, it->fields[i]);
+	if (ret >= 0)
+		ret = read_tracefs_event_file(tracefs, it->event, "id", text);
 	text[strcspn(text, "\n")] = '\0';
-	if (r < 0 || !pm_parse_u64(text, &id))
-		return pm_error_set(err, r < 0 ? r : -EBADMSG,
-				    "the tracepoint sched:%s cannot be read", it->event);
+	if (ret >= 0 && !pm_parse_u64(text, &id))
+		ret = -EBADMSG;
+	if (ret < 0)
+		return pm_error_set(err, ret, "the tracepoint sched:%s cannot be read",
+				    it->event);
 	program = load_follower_program(filter, which, offsets, err);
 	if (program < 0)
 		return program;
@@ -454,7 +464,7 @@ static int build_tree_filter(struct pm_tree_filter *filter, bool inherit,
 {
 	int tracefs PM_AUTO_CLOSE = -1;
 	void *marks;
-	int r = 0;
+	int ret = 0;
 
 	if (!numbers_are_the_kernels())
 		return pm_error_set(err, -ENOTSUP, "in a PID namespace");
@@ -480,16 +490,16 @@ static int build_tree_filter(struct pm_tree_filter *filter, bool inherit,
 	if (tracefs < 0)
 		return pm_error_set(err, tracefs, "tracefs cannot be read: %s",
 				    strerror(-tracefs));
-	for (int i = 0; i < FOLLOWERS && r == 0; i++)
+	for (int i = 0; i < FOLLOWERS && ret == 0; i++)
 		if (inherit || i != FOLLOW_FORK)
-			r = follow_tracepoint(filter, tracefs, i, err);
-	return r;
+			ret = follow_tracepoint(filter, tracefs, i, err);
+	return ret;
 }
 
-int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_error *err)
+int pm_tree_filter_new(struct pm_tree_filter **out, bool inherit, struct pm_error *err)
 {
 	struct pm_tree_filter *filter = malloc(sizeof(*filter));
-	int r;
+	int ret;
 
 	if (!filter)
 		return pm_error_set(err, -ENOMEM, "no memory");
@@ -498,12 +508,12 @@ int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_erro
 	};
 	for (int i = 0; i <= EVENTS_MAX; i++)
 		filter->sampling[i] = -1;
-	r = build_tree_filter(filter, inherit, err);
-	if (r < 0)
+	ret = build_tree_filter(filter, inherit, err);
+	if (ret < 0)
 		pm_tree_filter_free(filter);
 	else
-		*ret = filter;
-	return r;
+		*out = filter;
+	return ret;
 }
 
 void pm_tree_filter_free(struct pm_tree_filter *filter)
@@ -530,13 +540,13 @@ void pm_tree_filter_free(struct pm_tree_filter *filter)
 }
 
 size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
-				int ret[PM_TREE_FOLLOWERS])
+				int out[PM_TREE_FOLLOWERS])
 {
 	size_t len = 0;
 
 	for (int i = 0; i < FOLLOWERS; i++)
 		if (filter->followers[i] >= 0)
-			ret[len++] = filter->followers[i];
+			out[len++] = filter->followers[i];
 	return len;
 }
 
@@ -555,19 +565,24 @@ static int program_of_event(struct pm_tree_filter *filter, uint32_t index)
 int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
 			  bool probe)
 {
-	int program = probe ? filter->probing : program_of_event(filter, index);
+	int program = filter->probing;
+
+	if (!probe)
+		program = program_of_event(filter, index);
 
 	if (program < 0)
 		return -EINVAL;
-	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0)
+		return -errno;
+	return 0;
 }
 
 int pm_tree_filter_left_out(const struct pm_tree_filter *filter, uint32_t index,
-			    uint64_t *ret)
+			    uint64_t *out)
 {
 	if (index >= EVENTS_MAX || filter->sampling[index] < 0)
 		return -ENOTSUP;
-	*ret = __atomic_load_n(&filter->left_out[index], __ATOMIC_RELAXED);
+	*out = __atomic_load_n(&filter->left_out[index], __ATOMIC_RELAXED);
 	return 0;
 }
 

@@ -28,7 +28,7 @@ enum pm_tree_mark {
  * CAP_PERFMON (or root), Linux 5.8, tracefs, and that our process numbers are the
  * kernel's (-ENOTSUP in a PID namespace). @err says what is missing.
  */
-int pm_tree_filter_new(struct pm_tree_filter **ret, bool inherit, struct pm_error *err);
+int pm_tree_filter_new(struct pm_tree_filter **out, bool inherit, struct pm_error *err);
 /* Only what events that are still open need stays in the kernel. */
 void pm_tree_filter_free(struct pm_tree_filter *filter);
 
@@ -38,7 +38,7 @@ enum {
 /* Fills the descriptors of the tracepoint events, which are slow to close; returns their
  * number. */
 size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
-				int ret[PM_TREE_FOLLOWERS]);
+				int out[PM_TREE_FOLLOWERS]);
 
 /* Filters the event @fd, which must not be a tracepoint. @probe: the event belongs to the
  * uprobe or kprobe PMU, so no other program shares it. @index is chosen by the caller.
@@ -48,7 +48,7 @@ int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
 /* Sums the periods of samples that were dropped, over all events of @index. -ENOTSUP if
  * that is not known. */
 int pm_tree_filter_left_out(const struct pm_tree_filter *filter, uint32_t index,
-			    uint64_t *ret);
+			    uint64_t *out);
 
 /* To be called before the work to be recorded starts. A number that no task can have is
  * ignored. */
