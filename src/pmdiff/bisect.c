@@ -52,12 +52,13 @@ static int bisection_build_step(struct bisection *it, const struct pmdiff_commit
 	tree->commit = commit;
 	tree->role = NULL;
 	pmdiff_tree_forget_missing(tree);
-	ret = pmdiff_worktree_move(tree->path, commit->hash, false, err);
+	ret = pmdiff_worktree_move(tree->path, commit->hash, PMDIFF_KEEP_UNTRACKED, err);
 	if (ret == 0)
 		ret = pmdiff_meter_build(&it->shop.meter, tree, err);
 	if (ret != PMDIFF_BAD_COMMIT)
 		return ret;
-	ret = pmdiff_worktree_move(tree->path, commit->hash, true, err);
+	ret = pmdiff_worktree_move(tree->path, commit->hash, PMDIFF_REMOVE_UNTRACKED,
+				   err);
 	if (ret < 0)
 		return ret;
 	return pmdiff_meter_build(&it->shop.meter, tree, err);

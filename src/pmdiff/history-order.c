@@ -60,10 +60,15 @@ static struct place *find_place_of_line(const struct places *places, const char 
 		       compare_places_by_hash);
 }
 
-/* Appends git's output for the commits that it knows (@all: for all), one per line;
- * nothing without git or a repository. -ENOMEM. */
+enum which_places {
+	KNOWN_PLACES, /* commits that git knows */
+	ALL_PLACES,
+};
+
+/* Appends git's output for commits, one per line; nothing without git or a repository.
+ * Returns 0 or -ENOMEM. */
 static int run_git_on_places(const struct places *places, const char *const *args,
-			     bool all, struct pm_str *out)
+			     enum which_places which, struct pm_str *out)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str input = { 0 };
 	int ret, status;
@@ -71,7 +76,7 @@ static int run_git_on_places(const struct places *places, const char *const *arg
 	for (size_t i = 0; i < places->list.len; i++) {
 		const struct place *place = &places->list.data[i];
 
-		if (!all && !place->known)
+		if (which == KNOWN_PLACES && !place->known)
 			continue;
 		pm_str_puts(&input, place->commit->commit);
 		pm_str_putc(&input, '\n');
@@ -105,7 +110,7 @@ static int find_known_places(struct places *places)
 {
 	static const char *const args[] = { "cat-file", "--batch-check", NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int ret = run_git_on_places(places, args, true, &out);
+	int ret = run_git_on_places(places, args, ALL_PLACES, &out);
 
 	for (const char *at = pm_str_text(&out); ret == 0 && *at;
 	     at = find_next_line(at)) {
@@ -123,7 +128,7 @@ static int find_place_positions(struct places *places)
 					    "--stdin", NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	size_t position = 0;
-	int ret = run_git_on_places(places, args, false, &out);
+	int ret = run_git_on_places(places, args, KNOWN_PLACES, &out);
 
 	/* 0 means that the commit was not listed. */
 	for (const char *at = pm_str_text(&out); ret == 0 && *at;
@@ -150,7 +155,7 @@ static int find_place_subjects(struct places *places)
 					    "--stdin",
 					    NULL };
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int ret = run_git_on_places(places, args, false, &out);
+	int ret = run_git_on_places(places, args, KNOWN_PLACES, &out);
 
 	for (const char *at = pm_str_text(&out); ret == 0 && *at;
 	     at = find_next_line(at)) {

@@ -339,12 +339,12 @@ int pmdiff_worktree_add(char **out, const struct pmdiff_folder *folder, const ch
 	return ret;
 }
 
-int pmdiff_worktree_move(const char *path, const char *commit, bool clean,
-			 struct pm_error *err)
+int pmdiff_worktree_move(const char *path, const char *commit,
+			 enum pmdiff_untracked untracked, struct pm_error *err)
 {
 	int ret = 0;
 
-	if (clean)
+	if (untracked == PMDIFF_REMOVE_UNTRACKED)
 		ret = pmdiff_git(path, NULL, err, "clean", "-ffdxq");
 	if (ret < 0)
 		return ret;

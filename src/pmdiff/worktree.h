@@ -30,7 +30,10 @@ void pmdiff_folders_sweep(const char *common_dir);
  * length for names of the same length. */
 int pmdiff_worktree_add(char **out, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err);
-/* Switches an existing worktree to another commit. Untracked files stay, so that a build
- * can reuse them; with @clean they are removed. */
-int pmdiff_worktree_move(const char *path, const char *commit, bool clean,
-			 struct pm_error *err);
+enum pmdiff_untracked {
+	PMDIFF_KEEP_UNTRACKED, /* a build can use these files again */
+	PMDIFF_REMOVE_UNTRACKED,
+};
+/* Switches an existing worktree to another commit. */
+int pmdiff_worktree_move(const char *path, const char *commit,
+			 enum pmdiff_untracked untracked, struct pm_error *err);
