@@ -50,8 +50,13 @@ static void markdown_put_clean_text(struct pm_str *str, const char *text)
 	pm_str_release(&markup);
 }
 
+enum code_place {
+	CODE_IN_TEXT,
+	CODE_IN_TABLE, /* where "|" ends a cell */
+};
+
 /* CommonMark §6.1: the fence is longer than any run of backticks in the text. */
-static void markdown_put_code(struct pm_str *str, const char *text, bool in_table)
+static void markdown_put_code(struct pm_str *str, const char *text, enum code_place place)
 {
 	struct pm_str clean = { 0 };
 	size_t run = 0, longest = 0;
@@ -72,7 +77,7 @@ static void markdown_put_code(struct pm_str *str, const char *text, bool in_tabl
 		pm_str_puts(str, " ");
 	for (const char *c = words; *c; c++) {
 		/* A pipe ends the cell of a table, even in code (GFM §4.10). */
-		if (*c == '|' && in_table)
+		if (*c == '|' && place == CODE_IN_TABLE)
 			pm_str_putc(str, '\\');
 		pm_str_putc(str, *c);
 	}
@@ -108,11 +113,12 @@ static void markdown_put_words(struct pm_str *str, const char *text, size_t widt
 	pm_str_release(&clean);
 }
 
-static void markdown_put_code_str(struct pm_str *str, struct pm_str *code, bool in_table)
+static void markdown_put_code_str(struct pm_str *str, struct pm_str *code,
+				  enum code_place place)
 {
 	str->failed |= code->failed;
 	if (!code->failed && code->len > 0)
-		markdown_put_code(str, code->data, in_table);
+		markdown_put_code(str, code->data, place);
 	pm_str_clear(code);
 }
 
@@ -145,7 +151,7 @@ static void markdown_put_side(struct markdown *to, const char *title,
 
 	pm_put_compare_side(&side, of, false);
 	pm_str_printf(&to->out, "%s: ", title);
-	markdown_put_code_str(&to->out, &side, false);
+	markdown_put_code_str(&to->out, &side, CODE_IN_TEXT);
 	pm_str_release(&side);
 }
 
@@ -184,7 +190,7 @@ static void markdown_put_heading(struct markdown *to)
 			      comparison->cpu_model);
 	if (words.len > 0 && !words.failed) {
 		pm_str_puts(&to->out, "  \nEngine and CPU: ");
-		markdown_put_code_str(&to->out, &words, false);
+		markdown_put_code_str(&to->out, &words, CODE_IN_TEXT);
 	}
 	pm_str_clear(&words);
 	pm_put_compare_deciding(&words, comparison);
@@ -208,7 +214,7 @@ static void markdown_put_name(struct pm_str *line, const struct pm_compare_row *
 	struct pm_str text = { 0 };
 
 	pm_put_compare_row(&text, row, NAME_COLUMNS, false);
-	markdown_put_code_str(line, &text, true);
+	markdown_put_code_str(line, &text, CODE_IN_TABLE);
 	if (row->file) {
 		pm_put_compare_place(&text, row, false);
 		if (!text.failed && text.data) {
@@ -216,7 +222,7 @@ static void markdown_put_name(struct pm_str *line, const struct pm_compare_row *
 
 			pm_put_cut(&place, text.data, PLACE_COLUMNS, true, false);
 			pm_str_puts(line, " ");
-			markdown_put_code_str(line, &place, true);
+			markdown_put_code_str(line, &place, CODE_IN_TABLE);
 			pm_str_release(&place);
 		}
 	}
@@ -358,10 +364,10 @@ static void markdown_put_hot_row(struct pm_str *line, const struct pm_hot *hot,
 
 	pm_str_puts(line, "| ");
 	pm_put_hot_name(&cell, row, NAME_COLUMNS);
-	markdown_put_code_str(line, &cell, true);
+	markdown_put_code_str(line, &cell, CODE_IN_TABLE);
 	pm_str_puts(line, " | ");
 	pm_put_hot_place(&cell, row);
-	markdown_put_code_str(line, &cell, true);
+	markdown_put_code_str(line, &cell, CODE_IN_TABLE);
 	pm_str_puts(line, " | ");
 	for (size_t i = 0; i < PM_ARRAY_LEN(numbers); i++) {
 		pm_put_hot_number(&cell, hot, numbers[i], i == 2);
@@ -405,7 +411,7 @@ static void markdown_put_hot(struct markdown *to)
 		markdown_put_words(&out, words.data, LINE_COLUMNS);
 	if (hot->page) {
 		pm_str_puts(&out, "; flame graph: ");
-		markdown_put_code(&out, pm_basename(hot->page), false);
+		markdown_put_code(&out, pm_basename(hot->page), CODE_IN_TEXT);
 	}
 	pm_str_puts(&out, "\n");
 	for (size_t i = 0; (rows = pm_hot_list(hot, i, &title)); i++)
@@ -451,7 +457,7 @@ static void markdown_put_case_line(struct markdown *to, const struct pm_compare_
 
 	pm_put_compare_case(&words, to->report, one);
 	pm_str_printf(&line, "| %s | ", markdown_mark_of_verdict(one->verdict));
-	markdown_put_code(&line, one->name, true);
+	markdown_put_code(&line, one->name, CODE_IN_TABLE);
 	pm_str_puts(&line, " | ");
 	if (!words.failed && words.data)
 		markdown_put_words(&line, words.data, WHY_COLUMNS);
@@ -478,7 +484,7 @@ static void markdown_put_case(struct markdown *to, const struct pm_compare_case 
 	struct pm_str title = { 0 };
 
 	pm_str_printf(&title, "\n#### %s ", markdown_mark_of_verdict(one->verdict));
-	markdown_put_code(&title, one->name, false);
+	markdown_put_code(&title, one->name, CODE_IN_TEXT);
 	pm_str_putc(&title, '\n');
 	to->out.failed |= title.failed;
 	if (title.failed || !markdown_has_room(to, title.len)) {

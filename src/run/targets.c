@@ -194,12 +194,19 @@ static int open_pidfd(const struct pm_root *root)
 	return (int)syscall(SYS_pidfd_open, root->pid, 0);
 }
 
+enum root_origin {
+	ROOT_REQUESTED,
+	ROOT_CHILD, /* of a requested process */
+};
+
 /* A pidfd refers to the current owner of the id; the start time is read after opening
  * it. */
-static int targets_add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bool child,
-			    char *state)
+static int targets_add_root(struct pm_targets *targets, pid_t pid, pid_t tid,
+			    enum root_origin origin, char *state)
 {
-	struct pm_root root = { .pid = pid, .tid = tid, .pidfd = -1, .child = child };
+	struct pm_root root = {
+		.pid = pid, .tid = tid, .pidfd = -1, .child = origin == ROOT_CHILD
+	};
 	struct epoll_event event = { .events = EPOLLIN };
 	int ret;
 
@@ -207,7 +214,7 @@ static int targets_add_root(struct pm_targets *targets, pid_t pid, pid_t tid, bo
 		if (targets->roots.data[i].pid == pid &&
 		    targets->roots.data[i].tid == tid)
 			return 0; /* typed twice */
-	if (targets->roots.len < PIDFDS_MAX && !child)
+	if (targets->roots.len < PIDFDS_MAX && !root.child)
 		root.pidfd = open_pidfd(&root);
 	ret = read_stat_of_thread(pid, tid > 0 ? tid : pid, state, &root.began);
 	if (ret == 0)
@@ -345,7 +352,7 @@ static int targets_add_children(struct pm_targets *targets,
 		} else if (!any && !may_record_process(one->pid)) {
 			forbidden++;
 		} else {
-			ret = targets_add_root(targets, one->pid, 0, true, &state);
+			ret = targets_add_root(targets, one->pid, 0, ROOT_CHILD, &state);
 			added += ret == 0;
 			ret = ret == -ENOMEM ? ret : 0; /* it has ended in the meantime */
 		}
@@ -411,7 +418,7 @@ static int targets_add_process(struct pm_targets *targets, pid_t pid,
 			     (int)tgid, (int)pid);
 		return -ESRCH;
 	}
-	ret = targets_add_root(targets, pid, 0, false, &state);
+	ret = targets_add_root(targets, pid, 0, ROOT_REQUESTED, &state);
 	if (ret == -ENOMEM)
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
@@ -441,7 +448,7 @@ static int targets_add_thread(struct pm_targets *targets, pid_t tid, struct pm_e
 
 	if (read_owner_of_thread(tid, &tgid, &euid) < 0)
 		return set_not_there_error(err, "thread", tid, "ps -eL");
-	ret = targets_add_root(targets, tgid, tid, false, &state);
+	ret = targets_add_root(targets, tgid, tid, ROOT_REQUESTED, &state);
 	if (ret == -ENOMEM)
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
@@ -479,7 +486,7 @@ static int targets_add_user(struct pm_targets *targets, const char *name,
 		if (pid == getpid() || read_owner_of_thread(pid, &tgid, &euid) < 0 ||
 		    euid != uid)
 			continue;
-		ret = targets_add_root(targets, pid, 0, false, &state);
+		ret = targets_add_root(targets, pid, 0, ROOT_REQUESTED, &state);
 		if (ret == -ENOMEM)
 			pm_error_set(err, ret, "out of memory");
 		else if (ret == 0 && (state == 'Z' || state == 'X'))
