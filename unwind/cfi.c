@@ -84,18 +84,18 @@ static void cfi_set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 	row->cfa_offset = offset;
 }
 
-/* Changes the register or the offset of a CFA that is "register + offset". */
-static void cfi_change_cfa(struct machine *machine, bool has_reg, uint64_t reg,
-			   int64_t offset)
+/* A register after an expression is combined with the last offset that was given.
+ * libgcc and binutils interpret the assembly of libgcrypt in the same way. */
+static void cfi_change_cfa_reg(struct machine *machine, uint64_t reg)
 {
-	/* A register after an expression is combined with the last offset that was given.
-	 * libgcc and binutils interpret the assembly of libgcrypt in the same way. */
-	if (machine->row.cfa_is_expr && !has_reg) {
+	cfi_set_cfa(machine, reg, machine->row.cfa_offset);
+}
+
+/* Requires a CFA that is "register + offset". */
+static void cfi_change_cfa_offset(struct machine *machine, int64_t offset)
+{
+	if (machine->row.cfa_is_expr)
 		machine->reader.failed = true;
-		return;
-	}
-	if (has_reg)
-		cfi_set_cfa(machine, reg, machine->row.cfa_offset);
 	else
 		cfi_set_cfa(machine, machine->row.cfa_reg, offset);
 }
@@ -198,14 +198,14 @@ static bool cfi_run_cfa(struct machine *machine, uint8_t opcode)
 			    multiply_wrapping(pm_reader_sleb(reader), data_align));
 		return true;
 	case DW_CFA_def_cfa_register:
-		cfi_change_cfa(machine, true, pm_reader_uleb(reader), 0);
+		cfi_change_cfa_reg(machine, pm_reader_uleb(reader));
 		return true;
 	case DW_CFA_def_cfa_offset:
-		cfi_change_cfa(machine, false, 0, (int64_t)pm_reader_uleb(reader));
+		cfi_change_cfa_offset(machine, (int64_t)pm_reader_uleb(reader));
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		cfi_change_cfa(machine, false, 0,
-			       multiply_wrapping(pm_reader_sleb(reader), data_align));
+		cfi_change_cfa_offset(
+			machine, multiply_wrapping(pm_reader_sleb(reader), data_align));
 		return true;
 	case DW_CFA_def_cfa_expression:
 		cfi_set_cfa_expression(machine);

@@ -592,7 +592,8 @@ void pm_counters_close_all(struct pm_counters *counters)
 		counters->places.data[i].reference = counters->places.data[i].anchor = -1;
 }
 
-int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
+int pm_counters_switch(struct pm_counters *counters, bool on,
+		       enum pm_counters_switched which)
 {
 	unsigned long what = pm_perf_switch_request(on);
 	size_t len = counters->fds.len;
@@ -606,7 +607,7 @@ int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide)
 			&counters->fds.data[on ? len - 1 - i : i];
 
 		if (entry->event == PM_GUARD ||
-		    (only_wide &&
+		    (which == PM_SWITCH_WIDE &&
 		     counters->places.data[entry->place].task != PM_EVERY_TASK))
 			continue;
 		if (ioctl(entry->fd, what, 0) < 0)

@@ -136,8 +136,13 @@ bool pm_counters_plan_fewer(struct pm_counters *counters,
 /* Opens every event that can be opened; the others get a state that says why not. */
 int pm_counters_open_all(struct pm_counters *counters, struct pm_error *err);
 void pm_counters_close_all(struct pm_counters *counters);
-/* Returns 0 or -errno. @only_wide: only events that do not wait for an exec. */
-int pm_counters_switch(struct pm_counters *counters, bool on, bool only_wide);
+enum pm_counters_switched {
+	PM_SWITCH_ALL,
+	PM_SWITCH_WIDE, /* events that do not wait for an exec */
+};
+/* Returns 0 or -errno. */
+int pm_counters_switch(struct pm_counters *counters, bool on,
+		       enum pm_counters_switched which);
 
 /* ---- counters-threads.c ----------------------------------------------------------------- */
 

@@ -145,11 +145,13 @@ static int counters_open_rings_and_all(struct pm_counters *counters,
 /* Starts counting, except events that wait for an exec or for pm_counters_enable(). */
 static int counters_begin(struct pm_counters *counters, struct pm_error *err)
 {
+	enum pm_counters_switched which = PM_SWITCH_ALL;
 	int ret = 0;
 
+	if (counters->options.target == PM_PERF_COMMAND)
+		which = PM_SWITCH_WIDE;
 	if (!counters->options.begin_disabled)
-		ret = pm_counters_switch(counters, true,
-					 counters->options.target == PM_PERF_COMMAND);
+		ret = pm_counters_switch(counters, true, which);
 	if (ret < 0)
 		return pm_error_set(err, ret, "an event cannot be enabled: %s",
 				    strerror(-ret));
@@ -224,12 +226,12 @@ const struct pm_perf_notes *pm_counters_notes(const struct pm_counters *counters
 
 int pm_counters_enable(struct pm_counters *counters)
 {
-	return pm_counters_switch(counters, true, false);
+	return pm_counters_switch(counters, true, PM_SWITCH_ALL);
 }
 
 int pm_counters_disable(struct pm_counters *counters)
 {
-	return pm_counters_switch(counters, false, false);
+	return pm_counters_switch(counters, false, PM_SWITCH_ALL);
 }
 
 const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len)

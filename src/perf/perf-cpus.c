@@ -36,7 +36,7 @@ static int perf_retry_reopen_place(struct pm_perf *perf, uint32_t at,
 	int ret = -EAGAIN;
 
 	for (int i = 0; i < TRIES_MAX && ret == -EAGAIN; i++) {
-		pm_perf_close_place(perf, at, false);
+		pm_perf_close_place(perf, at, PM_CLOSE_EVERY_TASK);
 		ret = pm_perf_reopen_place(perf, at, err);
 	}
 	return ret;
@@ -50,7 +50,7 @@ static int perf_bring_back_place(struct pm_perf *perf, uint32_t at, struct pm_er
 		ret = pm_perf_switch(perf, (int)at, true);
 	if (ret == 0)
 		return 1;
-	pm_perf_close_place(perf, at, false);
+	pm_perf_close_place(perf, at, PM_CLOSE_EVERY_TASK);
 	/* If the CPU is offline again, the next check tries again. Other errors are
 	 * reported once. */
 	perf->places.data[at].offline = ret == -ENODEV;
@@ -91,7 +91,7 @@ static int perf_add_cpu_place(struct pm_perf *perf, uint32_t cpu, struct pm_erro
 	if (pm_vec_push(&perf->places, place) < 0)
 		return pm_error_set(err, -ENOMEM, "no memory for the CPUs");
 	for (int i = 0; i < TRIES_MAX && ret == -EAGAIN; i++) {
-		pm_perf_close_place(perf, at, true);
+		pm_perf_close_place(perf, at, PM_CLOSE_ALL);
 		ret = pm_perf_open_place(perf, at, err);
 	}
 	if (ret == 0 && perf->enabled)

@@ -84,15 +84,20 @@ static int share_ring_of_fd(int fd, int owner, struct pm_error *err)
 			    strerror(errno));
 }
 
+enum ring_direction {
+	RING_FORWARD,
+	RING_BACKWARD, /* overwritten */
+};
+
 static int perf_map_ring(struct pm_perf *perf, const struct pm_perf_place *place, int fd,
-			 bool backward, struct pm_error *err)
+			 enum ring_direction direction, struct pm_error *err)
 {
 	struct pm_ring ring PM_CLEANUP(pm_ring_release) = { 0 };
 	size_t pages = perf->ring_bytes / (size_t)sysconf(_SC_PAGESIZE);
 	uint32_t key = (uint32_t)place->cpu;
 	int ret;
 
-	if (backward)
+	if (direction == RING_BACKWARD)
 		ret = pm_ring_map_backward(&ring, fd, pages, err);
 	else
 		ret = pm_ring_map(&ring, fd, pages, err);
@@ -109,10 +114,11 @@ static int perf_map_ring(struct pm_perf *perf, const struct pm_perf_place *place
 }
 
 /* Opens the event that owns the ring and maps the ring, unless they exist. */
-static int perf_open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
-			    struct pm_error *err)
+static int perf_open_anchor(struct pm_perf *perf, uint32_t at,
+			    enum ring_direction direction, struct pm_error *err)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
+	bool backward = direction == RING_BACKWARD;
 	int *anchor = backward ? &place->backward : &place->anchor;
 	int fd PM_AUTO_CLOSE = -1;
 	struct perf_event_attr attr;
@@ -129,7 +135,7 @@ static int perf_open_anchor(struct pm_perf *perf, uint32_t at, bool backward,
 			     err);
 	if (fd < 0)
 		return fd;
-	ret = perf_map_ring(perf, place, fd, backward, err);
+	ret = perf_map_ring(perf, place, fd, direction, err);
 	if (ret == 0 && !backward && pm_vec_push(&perf->poll_fds, fd) < 0)
 		ret = pm_error_set(err, -ENOMEM, "no memory for the rings");
 	if (ret < 0)
@@ -417,7 +423,7 @@ static int perf_open_task_place(struct pm_perf *perf, uint32_t at, struct pm_err
 	int ret = 0;
 
 	if (place->task > 0)
-		ret = perf_open_anchor(perf, at, false, err);
+		ret = perf_open_anchor(perf, at, RING_FORWARD, err);
 
 	if (ret == 0 && place->task > 0)
 		ret = perf_open_groups(perf, at, place->task, err);
@@ -429,10 +435,10 @@ static int perf_open_task_place(struct pm_perf *perf, uint32_t at, struct pm_err
 
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t at, struct pm_error *err)
 {
-	int ret = perf_open_anchor(perf, at, false, err);
+	int ret = perf_open_anchor(perf, at, RING_FORWARD, err);
 
 	if (ret == 0 && perf->options.overwrite)
-		ret = perf_open_anchor(perf, at, true, err);
+		ret = perf_open_anchor(perf, at, RING_BACKWARD, err);
 	if (ret < 0)
 		return ret;
 	return perf_open_every_task(perf, at, err);
@@ -457,7 +463,7 @@ static void perf_forget_fd(struct pm_perf *perf, const struct pm_perf_fd *entry)
 	close(entry->fd);
 }
 
-void pm_perf_close_place(struct pm_perf *perf, uint32_t at, bool tasks_too)
+void pm_perf_close_place(struct pm_perf *perf, uint32_t at, enum pm_perf_closed which)
 {
 	struct pm_perf_place *place = &perf->places.data[at];
 	size_t kept = 0;
@@ -465,7 +471,8 @@ void pm_perf_close_place(struct pm_perf *perf, uint32_t at, bool tasks_too)
 	for (size_t i = 0; i < perf->fds.len; i++) {
 		const struct pm_perf_fd *entry = &perf->fds.data[i];
 
-		if (entry->place == at && (tasks_too || entry->task == PM_EVERY_TASK))
+		if (entry->place == at &&
+		    (which == PM_CLOSE_ALL || entry->task == PM_EVERY_TASK))
 			perf_forget_fd(perf, entry);
 		else
 			perf->fds.data[kept++] = *entry;

@@ -155,8 +155,12 @@ void pm_perf_decide_side_band(struct pm_perf *perf);
 int pm_perf_open_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
 /* Opens the place's events of every task again, after they were closed. */
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
-/* Closes the events of every task, or all events; the rings stay. */
-void pm_perf_close_place(struct pm_perf *perf, uint32_t place, bool tasks_too);
+enum pm_perf_closed {
+	PM_CLOSE_EVERY_TASK, /* events of every task */
+	PM_CLOSE_ALL, /* those of single tasks, too */
+};
+/* Closes events; the rings stay. */
+void pm_perf_close_place(struct pm_perf *perf, uint32_t place, enum pm_perf_closed which);
 /* Closes everything but the rings and the events that own them. */
 void pm_perf_close_events(struct pm_perf *perf);
 void pm_perf_close_all(struct pm_perf *perf);
