@@ -25,7 +25,7 @@
 
 enum {
 	HZ = 4000,
-	/* Required by issue 2, acceptance criterion C. */
+	/* Among fewer samples, a rare difference would hardly occur. */
 	SAMPLES_MIN = 5000,
 	/* Where perf gives few samples, the last program is run again. */
 	ROUNDS_MAX = 8,
