@@ -171,8 +171,8 @@ static int name_event(struct pm_export *export, uint32_t event)
 		else
 			ret = pm_strings_add(&export->events, name.data, name.len, &id);
 	}
-	/* Names that look like numbered ones: a hostile file, whose names need not look
-	 * good. */
+	/* The number may be part of another event's name. Only hostile files have such
+	 * names, and these need not be pretty. */
 	while (ret == 0 && id != wanted) {
 		pm_str_putc(&name, '#');
 		if (name.failed)

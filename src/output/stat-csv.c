@@ -38,7 +38,7 @@ enum field {
 	P50,
 	P99,
 	MAX,
-	/* For two programs. */
+	/* Of a comparison of two programs (`pmstat ab`): */
 	RUNS_A,
 	RUNS_B,
 	MEDIAN_A,

@@ -144,7 +144,7 @@ int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *opt
 /* Changes the plan to need fewer file descriptors. False if there is no such way. */
 bool pm_perf_plan_fewer_fds(struct pm_perf *perf);
 size_t pm_perf_count_fds(const struct pm_perf *perf);
-/* Whether each place is a task. */
+/* Whether events are opened for tasks, not for CPUs. */
 bool pm_perf_by_task(const struct pm_perf *perf);
 /* To be called after each change of what is opened where. */
 void pm_perf_decide_side_band(struct pm_perf *perf);
