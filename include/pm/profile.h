@@ -423,7 +423,7 @@ struct pm_table {
 };
 
 enum {
-	/* More rows would need gigabytes, and nobody would read them. */
+	/* More rows would need gigabytes, and would not be read. */
 	PM_TABLE_ROWS_MAX = 4 << 20,
 };
 

@@ -95,7 +95,8 @@ void pm_up_cost_release(struct pm_up_cost *cost);
 /* To be called once the hits are open and before the command starts. Returns 0 also if
  * threads cannot be held; that is reported only if a thread was missed. */
 int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err);
-/* The command is on its way to its exec: returns 0 when it has executed or ended. */
+/* For a command that is about to execute its program: returns 0 when it has done so or has
+ * ended. */
 int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err);
 /* Handles pending events, after SIGCHLD; for a command also its end. */
 int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err);

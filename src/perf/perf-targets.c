@@ -220,7 +220,7 @@ static int perf_plan_tasks(struct pm_perf *perf, const struct pm_perf_options *o
 /*
  * The kernel opens and closes tracepoints one at a time (event_mutex). Another recorder that closes
  * its own makes us wait until no CPU is inside of them any more (perf_trace_event_unreg()). On an
- * overloaded machine that takes seconds, and no system call can be told to give up.
+ * overloaded machine that takes seconds, and no system call can be made to give up.
  */
 static void perf_follow_by_tracepoints(struct pm_perf *perf, bool inherit)
 {

@@ -13,8 +13,8 @@ bool pm_self_is_off(void);
 bool pm_self_is_automatic(void);
 /* -EINVAL: PMSELF has another value, which has no effect. */
 int pm_self_check(struct pm_error *err);
-/* Sets an environment variable that tells programs executed by this one that they are not
- * the first ones profiled. */
+/* Sets an environment variable, from which programs executed by this one see that they are
+ * not the first ones profiled. */
 void pm_self_tell_children(void);
 /* What scopes count. */
 enum pm_self_scopes {
