@@ -26,9 +26,11 @@ static int set_unknown_modifier_error(const struct pm_event_spec *spec, char let
 				    "the braces when the events may be apart",
 				    spec->requested);
 	if (letter == 'b')
-		return pm_error_set(err, -EINVAL,
-				    "modifier \"b\" in \"%s\" is for counting only",
-				    spec->requested);
+		return pm_error_set(
+			err, -EINVAL,
+			"modifier \"b\" (counters that BPF programs share) in "
+			"\"%s\": leave it out, the count is the same",
+			spec->requested);
 	return pm_error_set(
 		err, -EINVAL,
 		"unknown modifier \"%c\" in \"%s\"; there are u (user space), "

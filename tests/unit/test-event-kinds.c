@@ -305,7 +305,7 @@ static void test_all_modifiers(void **state)
 	assert_false(spec->hypervisor);
 	refuse("cycles:pppp", "4 times the modifier \"p\"");
 	refuse("cycles:uW", "a weak group");
-	refuse("cycles:b", "for counting only");
+	refuse("cycles:b", "leave it out, the count is the same");
 	refuse("cs:G", "software events know no guests");
 }
 
