@@ -179,13 +179,11 @@ void pm_merge_begin(struct pm_merge *merge, uint64_t limit)
 	merge_publish_rings(merge, true);
 	merge->heap_len = 0;
 	merge->limit = limit;
-	/* Read all heads before any record: a record must not be seen without a record on
-	 * another ring that caused it. */
-	for (size_t i = 0; i < merge->rings.len; i++)
-		pm_ring_refresh(&merge->rings.data[i].ring);
+	/* The order in which heads are read does not matter: see pm_merge_begin_now(). */
 	for (size_t i = 0; i < merge->rings.len; i++) {
 		uint64_t key;
 
+		pm_ring_refresh(&merge->rings.data[i].ring);
 		if (merge_peek_key(merge, &merge->rings.data[i], &key))
 			merge->heap[merge->heap_len++] =
 				(struct pm_merge_entry){ key, (uint32_t)i };
