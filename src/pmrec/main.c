@@ -5,6 +5,22 @@
 #include "session.h"
 #include "stacks.h"
 
+/* Prints the help or the version. Standard output may be full. */
+static int print_information(enum pm_rec_action action)
+{
+	struct pm_sink sink = { .file = stdout };
+	struct pm_error err = { 0 };
+
+	if (action == PM_REC_HELP)
+		pm_rec_options_help();
+	else
+		puts("pmrec " PMREC_VERSION);
+	if (pm_sink_close(&sink, &err) == 0)
+		return 0;
+	pm_error_print(&err, "pmrec", stderr);
+	return PM_STATUS_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	struct pm_rec_options options;
@@ -18,10 +34,8 @@ int main(int argc, char **argv)
 			       options.command, &err) < 0)) {
 		pm_error_print(&err, "pmrec", stderr);
 		status = PM_STATUS_FAILED;
-	} else if (options.action == PM_REC_HELP) {
-		pm_rec_options_help();
-	} else if (options.action == PM_REC_VERSION) {
-		puts("pmrec " PMREC_VERSION);
+	} else if (options.action == PM_REC_HELP || options.action == PM_REC_VERSION) {
+		status = print_information(options.action);
 	} else if (options.action == PM_REC_DOCTOR) {
 		status = pm_rec_doctor_run(&options);
 	} else if (options.action == PM_REC_STACKS) {

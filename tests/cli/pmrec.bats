@@ -518,6 +518,15 @@ wrong() {
 @test "a missing folder is told before the command runs" {
 	run --separate-stderr "$PMREC" -o missing/s.json -- touch ran
 	[ "$status" = 125 ]
+@test "help and version that cannot be written are no success" {
+	for word in --help --version; do
+		status=0
+		"$PMREC" "$word" >/dev/full 2>err || status=$?
+		[ "$status" = 125 ]
+		grep -q 'standard output: .*No space left' err
+	done
+}
+
 	[[ $stderr == *"missing/s.json"*"no folder missing"*"mkdir -p missing"* ]]
 	[ ! -e ran ]
 }
