@@ -115,6 +115,7 @@ is_cut() {
 	is_cut p.json
 	# The command has the signal as before.
 	run sh -c 'ulimit -f 20; exec "$0" -q -o /dev/null -- sh -c "head -c 100000 /dev/zero >big"' "$PMREC"
+	[ "$status" = $((128 + $(kill -l XFSZ))) ]
 	[ "$(stat -c %s big)" -lt 100000 ]
 }
 

@@ -58,6 +58,12 @@ many_libraries() {
 	"$PMREC" -q --call-graph none -o none.json -- "$PROGRAMS/split" 0.2
 	holds fp.json 'header["options"]["call_graph"] == "fp"' 'split_is_true()' \
 		'"root" not in footer["stops"]'
+	# A call that never returns is the last instruction of its function.
+	"$PMREC" -q --call-graph fp -o callers.json -- "$PROGRAMS/noreturn-fp" 200
+	local callers='[c[c.index("leave") + 1:][:2] for c in map(chain, samples) if "leave" in c]'
+	holds callers.json "len($callers) > 50" \
+		"$callers.count(['give_up', 'main']) >= 0.98 * len($callers)" \
+		'not any("neighbour" in chain(s)[1:] for s in samples)'
 	holds none.json 'header["options"]["call_graph"] == "none"' \
 		'split_is_true()' 'all(parent is None for parent, _ in stacks)'
 }

@@ -136,7 +136,7 @@ untold() {
 # bats test_tags=guest
 @test "--per thread: each has its own, and all sum to the whole" {
 	measure 0 --per thread -e page-faults,task-clock -- "$WHOLE" 1000 5 20 4
-	! untold 4 || return 0
+	! untold 4 || skip "this kernel does not report what threads had counted"
 	all 'len(rows) == 5' \
 		'rows[0]["comm"] == "count-whole" and rows[0]["pid"] == rows[0]["tid"]' \
 		'about(rows[0]["value"]["page-faults"], 1000)' \
@@ -162,7 +162,7 @@ for_nobody() {
 	NOBODY+=(env HOME=/)
 	nobody ./pmstat --json -o - --per thread -e page-faults:u -- \
 		sh -c './whole 700 >/dev/null; ./whole 1500 >/dev/null; :' >result.json
-	! untold 2 || return 0
+	! untold 2 || skip "this kernel does not report what threads had counted"
 	all 'len(rows) == 3' \
 		'[r["comm"] for r in rows] == ["sh", "whole", "whole"]' \
 		'about(rows[1]["value"]["page-faults"], 700)' \
@@ -211,9 +211,13 @@ for_nobody() {
 }
 
 @test "-D leaves out the beginning" {
+	local all_ns
+	all_ns=$(date +%s%N)
 	measure 0 -D 400 -e page-faults -- \
 		sh -c "'$WHOLE' 3000 >/dev/null; sleep 0.8; exec '$WHOLE' 500"
-	all 'value["page-faults"] < 3000' 'about(value["page-faults"], 500)'
+	all_ns=$(($(date +%s%N) - all_ns))
+	all 'value["page-faults"] < 3000' 'about(value["page-faults"], 500)' \
+		"0 < value['wall-time'] <= $all_ns - 400e6"
 }
 
 @test "-I begins when the delay of -D is over" {

@@ -550,8 +550,20 @@ static void rows_of_who_runs_already_are_whole(void **state)
 		open_run(&run);
 		touch(PAGES);
 		read_run(&run);
-		assert_int_equal(total(&run, 0).state, PM_STAT_OK);
-		assert_int_equal(total(&run, 1).state, PM_STAT_OK);
+		for (size_t event = 0; event < 2; event++) {
+			uint64_t sum = 0;
+
+			for (size_t row = 0; row < run.values.rows.len; row++) {
+				struct pm_count count = pm_counters_row_count(
+					run.counters, NULL, &run.values, row, event);
+
+				assert_int_not_equal(count.state, PM_STAT_MULTIPLEXED);
+				sum += count.value;
+			}
+			assert_int_equal(total(&run, event).state, PM_STAT_OK);
+			assert_int_equal(total(&run, event).value, sum);
+			assert_about(sum, PAGES);
+		}
 		release(&run);
 	}
 }

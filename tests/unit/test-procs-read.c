@@ -8,6 +8,7 @@
 
 #include "pm/proc.h"
 
+#include <dirent.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,8 +18,23 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+static size_t descriptors; /* that were open before the test */
+
+static size_t count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
 static int make_procs(void **state)
 {
+	descriptors = count_descriptors();
 	*state = pm_procs_new(NULL);
 	return *state ? 0 : -1;
 }
@@ -26,6 +42,7 @@ static int make_procs(void **state)
 static int free_procs(void **state)
 {
 	pm_procs_free(*state);
+	assert_int_equal(count_descriptors(), descriptors);
 	return 0;
 }
 
