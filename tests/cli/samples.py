@@ -4,8 +4,8 @@
 
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
-modules, self_share(function) in percent, split_is_true() of tests/programs/split.c,
-clock_error(), chain(sample) as names, `[START]` or addresses, leaf first, and
+modules, self_share(function) and jit_share(function) in percent, mostly_in(function),
+split_is_true() of tests/programs/split.c, clock_error(), chain(sample) as names, `[START]` or addresses, leaf first, and
 chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
@@ -78,6 +78,22 @@ def self_share(function, within=None):
     total = sum(s["period"] for s in samples if within is None or within in chain(s))
     own = sum(s["period"] for s in samples if chain(s)[:1] == [function])
     return 100 * own / total
+
+
+def jit_share(function):
+    """Of the samples in generated code, those in the function, in percent. The rest of a program's
+    time, in the loader and in the kernel, has no upper limit on a slow machine."""
+    leaves = [s for s in samples if s["stack"] is not None]
+    modules_of = [(s, frames[stacks[s["stack"]][1]]["module"]) for s in leaves]
+    made = [s for s, m in modules_of if m is None or modules[m]["kind"] == "jit"]
+    own = sum(s["period"] for s in made if chain(s)[:1] == [function])
+    return 100 * own / max(1, sum(s["period"] for s in made))
+
+
+def mostly_in(function, least=100):
+    """Whether so many samples have the function in their stacks, and most of these are in itself."""
+    return (sum(function in chain(s) for s in samples) >= least
+            and self_share(function, function) > 50)
 
 
 def clock_error():
