@@ -17,17 +17,7 @@
 #include "pm/symbol-crew.h"
 #include "src/symbol/sandbox.h"
 #include "src/symbol/wire.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "tests/unit/sanitized.h"
 
 #define MEMORY_BYTES ((uint64_t)64 << 20)
 
@@ -131,7 +121,7 @@ static void test_what_is_left(void **state)
 {
 	assert_int_equal(status_of(reads_what_it_had), 0);
 	/* A sanitizer's reports need files. */
-	if (!SANITIZED) {
+	if (!PM_SANITIZED) {
 		assert_int_equal(status_of(opens_nothing), 0);
 		assert_int_equal(status_of(starts_nothing), 0);
 		assert_int_equal(status_of(leaves_others_alone), 0);
@@ -185,7 +175,7 @@ static void test_rights_are_gone(void **state)
 	assert_non_null(strstr(text, "\nCapEff:\t0000000000000000\n"));
 	assert_non_null(strstr(text, "\nCapPrm:\t0000000000000000\n"));
 	assert_non_null(strstr(text, "\nNoNewPrivs:\t1\n"));
-	if (!SANITIZED)
+	if (!PM_SANITIZED)
 		assert_non_null(strstr(text, "\nSeccomp:\t2\n"));
 }
 

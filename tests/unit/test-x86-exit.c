@@ -4,6 +4,7 @@
  * the same place: at every instruction of the libraries that this program has loaded.
  */
 #include "unwind/unwind-internal.h"
+#include "tests/unit/sanitized.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +24,8 @@ struct counts {
 enum {
 	SHOWN_MAX = 20,
 	FUNCTION_MAX = 1 << 16,
-	FDES_MAX = 1500, /* of one library; compilers repeat themselves */
+	/* Of one library; compilers repeat themselves. */
+	FDES_MAX = PM_SANITIZED ? 200 : 1500,
 };
 
 static struct pm_unw_map map;
