@@ -208,7 +208,7 @@ wrong() {
 
 @test "Ctrl-C on a terminal reaches the command once" {
 	run python3 "$SOURCE_DIR/tests/cli/tty-interrupt.py" up "$PMSTAT" -r 5 --json -o file -- \
-		sh -c 'echo "\"type\":\"sample\"" >up; exec sleep 60'
+		sh -c 'yes "\"type\":\"sample\"" | head -n 101 >up; exec sleep 60'
 	[ "$status" = 130 ]
 	json file 'len(runs) == 1' 'runs[0]["stopped"]' 'runs[0]["signal"] == 2'
 }

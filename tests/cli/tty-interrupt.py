@@ -4,6 +4,7 @@
 Ctrl-C as soon as FILE holds a hundred samples, and exits with the command's status."""
 import os
 import pty
+import signal
 import sys
 import time
 
@@ -18,6 +19,9 @@ for _ in range(300):
     except FileNotFoundError:
         pass
     time.sleep(0.1)
+else:
+    os.kill(pid, signal.SIGKILL)
+    sys.exit(sys.argv[1] + " has too few samples")
 os.write(terminal, b"\x03")
 try:
     while os.read(terminal, 4096):
