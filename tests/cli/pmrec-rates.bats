@@ -40,3 +40,15 @@ teardown() {
 		"$0" 0.3' "$PROGRAMS/split"
 	holds s.json 'any("from 100000 to 1000 Hz" in n["text"] for n in notes)'
 }
+
+# Not the usual maximum: 100,000 interrupts a second on each CPU leave no time for anything else
+# where they are a virtual machine's timer.
+@test "-F max is the kernel's maximum, and more is lowered to it, with a warning" {
+	echo 8000 >"$RATE_FILE"
+	"$PMREC" -q -e cpu-clock -F max --stack-bytes 256 -o s.json -- "$PROGRAMS/split" 0.05
+	holds s.json "events[0]['freq'] == 8000" 'len(samples) > 50'
+	run --separate-stderr "$PMREC" -e cpu-clock -F 4000000000 -o s.json -- true
+	[ "$status" = 0 ]
+	[[ $stderr == *"pmrec: warning: "*"4000000000"* ]]
+	holds s.json "events[0]['freq'] == 8000"
+}
