@@ -105,6 +105,7 @@ ends_alike() {
 	grep -q " in [123] threads\?, " table
 }
 
+# bats test_tags=plain
 @test "threads that all end by pthread_exit end a program under LD_PRELOAD" {
 	need_plain
 	cc -DPLAIN -pthread "$SOURCE_DIR/tests/programs/self-ends.c" -o plain
@@ -145,6 +146,7 @@ ends_alike() {
 	[[ $stderr == *"(perf)"*"(timer)"*"sampled by timers, not by the kernel: "* ]]
 }
 
+# bats test_tags=plain
 @test "libraries that come and go, also those that another thread maps" {
 	need_plain
 	local name
@@ -194,6 +196,7 @@ ends_alike() {
 
 # What was mapped when is seen from time to time, here. The names of who calls are the truth: code
 # that is not sure to be one's has no name at all.
+# bats test_tags=plain
 @test "by timers, libraries that take each other's place" {
 	need_plain
 	local name
@@ -253,6 +256,7 @@ ends_alike() {
 		'sum("via_two" in chain(s) and "work_two" in chain(s) for s in samples) > 10'
 }
 
+# bats test_tags=plain
 @test "names that were found once are there the next time, whatever came of the files" {
 	need_plain
 	cat >own.c <<-'END'
@@ -289,6 +293,7 @@ ends_alike() {
 	[ "$(grep -c "  \[0x$spin\]  own$" table)" = 2 ]
 }
 
+# bats test_tags=both
 @test "again and again while four threads allocate, without a trace" {
 	# Names of libc take long to read with sanitizers.
 	local cycles=250
@@ -390,6 +395,7 @@ ends_alike() {
 	holds t.json 'not any(m["kind"] == "kernel" for m in modules)'
 }
 
+# bats test_tags=plain
 @test "python3 is profiled from its first to its last moment by LD_PRELOAD" {
 	need_plain
 	local python
@@ -411,6 +417,7 @@ for name in "dwarf_begin", "elf_begin", "json_dumps", "pm_perf_open":
 		'any("_PyEval_EvalFrameDefault" in chain(s) for s in samples)'
 }
 
+# bats test_tags=plain
 @test "python3 is profiled by timers, too" {
 	need_plain
 	local python
@@ -427,6 +434,7 @@ for i in range(20):
 		'any("deflate" in chain(s) for s in samples)'
 }
 
+# bats test_tags=plain
 @test "a shell's children have profiles of their own, and what has no tick says nothing" {
 	need_plain
 	run --separate-stderr env "LD_PRELOAD=$SELF/libpmself.so.1" PMSELF_OUTPUT=t-%p.json \
@@ -448,6 +456,7 @@ for i in range(20):
 	[ -z "$(find . -name 'none*')" ]
 }
 
+# bats test_tags=plain
 @test "Rust under LD_PRELOAD" {
 	need_plain
 	mkdir lines
@@ -482,6 +491,7 @@ for i in range(20):
 	holds t.json 'sum("spin::spin" in chain(s) for s in samples) > 0.8 * len(samples) > 20'
 }
 
+# bats test_tags=plain
 @test "a C and a C++ program outside of the tree build against what is installed" {
 	need_plain
 	meson install -C "$BUILD_DIR" --no-rebuild --destdir "$PWD/dest" --quiet \
