@@ -124,6 +124,11 @@ static void test_other_work_counts(void **state)
 	pm_chain_budget_spend(budget, GREEDY, 1000 * MS);
 	assert_int_equal(sample(budget, GREEDY, 600 * MS, 1000), 0);
 	assert_int_equal(sample(budget, GREEDY, 900 * MS, 1000), 1000);
+	/* After half a minute within its share the pauses are short again. */
+	assert_int_equal(sample(budget, GREEDY, 60000 * MS, 1000), 1000);
+	pm_chain_budget_spend(budget, GREEDY, 1000 * MS);
+	assert_int_equal(sample(budget, GREEDY, 60200 * MS, 1000), 0);
+	assert_int_equal(sample(budget, GREEDY, 60300 * MS, 1000), 1000);
 	pm_chain_budget_free(budget);
 }
 

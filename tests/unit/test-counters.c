@@ -57,6 +57,17 @@ static void scales_what_was_multiplexed(void **state)
 	assert_true(scaled(UINT64_MAX, 3, 2).value == UINT64_MAX);
 }
 
+static void sums_end_at_the_largest_number(void **state)
+{
+	struct pm_count_read sum = { UINT64_MAX - 1, 2, 3 };
+
+	(void)state;
+	pm_count_read_add(&sum, &(struct pm_count_read){ 2, 5, 7 });
+	assert_true(sum.value == UINT64_MAX);
+	assert_int_equal(sum.enabled_ns, 7);
+	assert_int_equal(sum.running_ns, 10);
+}
+
 static void tells_what_is_not_known(void **state)
 {
 	(void)state;
@@ -912,6 +923,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scales_what_was_multiplexed),
+		cmocka_unit_test(sums_end_at_the_largest_number),
 		cmocka_unit_test(tells_what_is_not_known),
 		cmocka_unit_test(subtracts_all_three),
 		cmocka_unit_test(readings_do_not_change_the_whole),

@@ -467,6 +467,25 @@ static void a_thread_that_execs_becomes_the_leader(void **state)
 	assert_int_equal(users_freed, 1);
 }
 
+/* A record of another thread shows that the process goes on. */
+static void a_process_with_a_new_thread_has_not_ended(void **state)
+{
+	enum {
+		OTHERS = 3000
+	};
+	struct pm_procs *procs = *state;
+
+	pm_procs_get(procs, 10)->user = malloc(1);
+	assert_int_equal(pm_procs_comm(procs, 10, 10, "shell", false), 0);
+	pm_procs_exit(procs, 10, 10);
+	assert_string_equal(pm_procs_thread(procs, 10, 11)->comm, "shell");
+	for (pid_t pid = 100; pid < 100 + OTHERS; pid++) {
+		assert_int_equal(pm_procs_fork(procs, pid, pid, 9, 9), 0);
+		pm_procs_exit(procs, pid, pid);
+	}
+	assert_int_equal(users_freed, 0);
+}
+
 static void late_samples_still_know_who_exited(void **state)
 {
 	struct pm_procs *procs = *state;
@@ -642,6 +661,7 @@ int main(void)
 		TEST(fork_of_an_unknown_parent_is_empty),
 		TEST(exec_begins_a_new_generation),
 		TEST(a_thread_that_execs_becomes_the_leader),
+		TEST(a_process_with_a_new_thread_has_not_ended),
 		TEST(late_samples_still_know_who_exited),
 		TEST(pid_that_is_used_again_is_a_new_process),
 		TEST(short_processes_do_not_pile_up),
