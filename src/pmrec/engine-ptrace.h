@@ -15,8 +15,7 @@
 #include "session.h"
 
 enum {
-	PM_REC_PTRACE_HZ =
-		99, /* default; each sample costs two context switches */
+	PM_REC_PTRACE_HZ = 99, /* default; each sample costs two context switches */
 	PM_REC_PTRACE_HZ_MAX = 1000,
 };
 
