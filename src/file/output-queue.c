@@ -147,13 +147,19 @@ static void *queue_run_thread(void *user)
 
 static int queue_init(struct pm_file_queue *queue)
 {
+	pthread_mutexattr_t inherits;
 	pthread_condattr_t attr;
 	int error;
 
 	queue->ring = malloc(QUEUE_BYTES);
 	if (!queue->ring)
 		return -ENOMEM;
-	pthread_mutex_init(&queue->lock, NULL);
+	/* The thread holds the lock for a few instructions, and may have to wait for its
+	 * CPU meanwhile: then it inherits the priority of the caller. */
+	pthread_mutexattr_init(&inherits);
+	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&queue->lock, &inherits);
+	pthread_mutexattr_destroy(&inherits);
 	pthread_cond_init(&queue->to_do, NULL);
 	error = pthread_condattr_init(&attr);
 	if (error == 0) {
