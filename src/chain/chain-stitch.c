@@ -102,14 +102,29 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 }
 
 /*
- * Whether a stack that ended with @stop continues in memory that was not copied. If it
- * continues on another stack, this is known only if a signal interrupted the last frame:
- * @left_with then distinguishes one run of the handler from another.
+ * Whether CFI of the last frame puts its caller into memory that is far from the copied
+ * stack, as the CFI of __morestack does (libgcc, split stacks): the first stack is far from
+ * the mapped ones.
  */
-static bool goes_on(uint32_t stop, uint64_t left_with)
+static bool is_elsewhere(const struct pm_chains *chains, const struct pm_unw_regs *regs,
+			 uint32_t stop)
+{
+	/* On aarch64, the place of a return address does not show the caller's stack
+	 * pointer. */
+	return stop == PM_UNW_STOP_BAD_MEMORY && chains->missed != 0 &&
+	       regs->arch != PM_UNW_AARCH64;
+}
+
+/*
+ * Whether a stack that ended with @stop continues in memory that was not copied. If it
+ * continues on another stack, this is known only if the place is known (@elsewhere), or
+ * if a signal interrupted the last frame: @left_with then distinguishes one run of the
+ * handler from another.
+ */
+static bool goes_on(uint32_t stop, uint64_t left_with, bool elsewhere)
 {
 	return stop == PM_UNW_STOP_TRUNCATED || stop == PM_CHAIN_STOP_NO_PAGE ||
-	       (stop == PM_UNW_STOP_OTHER_STACK && left_with != 0);
+	       elsewhere || (stop == PM_UNW_STOP_OTHER_STACK && left_with != 0);
 }
 
 /*
@@ -149,14 +164,13 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 {
 	const struct pm_chain_frame *frames = chains->frames + chains->frames_len - len;
 	uint64_t left_with = hash_left_with(chains, stack, len);
+	bool elsewhere = is_elsewhere(chains, regs, *stop);
 	struct pm_chain_stitch_sample sample = {
 		.pid = record->pid,
 		.tid = record->tid,
 		.frames = chains->known,
 		.len = len,
-		.end = *stop == PM_UNW_STOP_ROOT   ? PM_CHAIN_STITCH_ROOTED
-		       : goes_on(*stop, left_with) ? PM_CHAIN_STITCH_TRUNCATED
-						   : PM_CHAIN_STITCH_OTHER,
+		.end = PM_CHAIN_STITCH_OTHER,
 		.time = record->time,
 		.stack = stack->data,
 		.stack_start = stack->start,
@@ -166,10 +180,15 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 				? chains->missed + (regs->arch == PM_UNW_I386 ? 4 : 8)
 				: 0,
 		.left_with = left_with,
+		.elsewhere = elsewhere,
 	};
 	struct pm_chain_stitched stitched;
 	int error;
 
+	if (*stop == PM_UNW_STOP_ROOT)
+		sample.end = PM_CHAIN_STITCH_ROOTED;
+	else if (goes_on(*stop, left_with, elsewhere))
+		sample.end = PM_CHAIN_STITCH_TRUNCATED;
 	/* The kernel gives no id for a thread that has ended; all of them would look like
 	 * one thread. */
 	if (record->tid == PM_FILE_NONE)
@@ -235,6 +254,7 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	/* Only above the copied part of this stack: the thread has continued and changed
 	 * the rest. */
 	if (chains->own_stop != PM_UNW_STOP_OTHER_STACK &&
+	    chains->own_stop != PM_UNW_STOP_BAD_MEMORY &&
 	    wanted < copy->start + copy->len)
 		return false;
 	if (start - copy->start < copy->len)
@@ -297,8 +317,11 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 		memory.above = &piece[pieces++];
 	}
 	time = now_ns();
-	/* The memory may not match the known frames. */
+	/* The memory may not match the known frames. A place that is far away may be
+	 * nonsense, from which no chain leads to a root. */
 	if (found <= len + outer ||
+	    (is_elsewhere(chains, regs, chains->own_stop) &&
+	     reason != PM_UNW_STOP_ROOT) ||
 	    (outer > 0 && chains->outermost_sp != chains->found[len + outer - 1].sp))
 		found = 0;
 	for (size_t i = len + outer; error == 0 && i < found; i++) {

@@ -196,7 +196,7 @@ static bool is_large(const struct pm_chain_stitch_sample *sample)
 	uint64_t sp = sample->frames[sample->len - 1].sp;
 
 	return sample->end == PM_CHAIN_STITCH_TRUNCATED && sp != 0 &&
-	       sample->caller_sp > sp &&
+	       (sample->caller_sp > sp || sample->elsewhere) &&
 	       sample->caller_sp - sp >= PM_CHAIN_LARGE_FRAME_BYTES;
 }
 
@@ -224,17 +224,22 @@ static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *
 }
 
 /*
- * Returns the index in a chain of the last frame of a truncated stack, whose caller's
- * stack pointer is @caller_sp, or the chain's length. A large frame also counts as the
- * same if its function has moved on.
+ * Returns the index in a chain of the last frame of @sample, a truncated stack, or the
+ * chain's length. A large frame also counts as the same if its function has moved on. A
+ * frame whose caller is elsewhere counts as the same only if the caller has the same
+ * stack pointer, because another caller may have moved to the same place.
  */
 static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t *chain,
-			size_t len, const struct pm_chain_node *last, uint64_t caller_sp)
+			size_t len, const struct pm_chain_node *last,
+			const struct pm_chain_stitch_sample *sample)
 {
+	uint64_t caller_sp = sample->caller_sp;
 	size_t at = find_in(stitches, chain, len, last);
 
-	if (at < len || caller_sp < last->sp ||
-	    caller_sp - last->sp < PM_CHAIN_LARGE_FRAME_BYTES)
+	if (at > 0 && at < len && sample->elsewhere &&
+	    stitches->nodes.data[chain[at - 1]].sp != caller_sp)
+		at = len;
+	if (at < len || !is_large(sample))
 		return at;
 	for (at = 1; at < len; at++) {
 		const struct pm_chain_node *node = &stitches->nodes.data[chain[at]];
@@ -372,7 +377,7 @@ static void drop_doubted(struct pm_chain_stitches *stitches,
 		return;
 	thread->doubt_time = 0;
 	doubted = find_in(stitches, thread->nodes.data, len, &key);
-	at = find_last(stitches, thread->nodes.data, len, last, sample->caller_sp);
+	at = find_last(stitches, thread->nodes.data, len, last, sample);
 	if (doubted >= at)
 		return;
 	doubted++;
@@ -395,8 +400,8 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 {
 	struct pm_chain_node node = node_of(thread, sample, sample->len - 1);
 	const struct pm_chain_node *last = &node;
-	size_t at = find_last(stitches, thread->nodes.data, thread->nodes.len, last,
-			      sample->caller_sp);
+	size_t at =
+		find_last(stitches, thread->nodes.data, thread->nodes.len, last, sample);
 	size_t len = thread->nodes.len;
 	uint32_t caller;
 	int error = save_before(stitches, thread);
@@ -704,8 +709,8 @@ static bool has_stayed(const struct pm_chain_stitches *stitches,
 	struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
 	return sample->end == PM_CHAIN_STITCH_TRUNCATED && last.sp != 0 &&
-	       find_last(stitches, thread->nodes.data, thread->nodes.len, &last,
-			 sample->caller_sp) < thread->nodes.len;
+	       find_last(stitches, thread->nodes.data, thread->nodes.len, &last, sample) <
+		       thread->nodes.len;
 }
 
 /* Adds the result of a look on top of the last chain, drops it, or leaves it for
@@ -723,6 +728,8 @@ static int take_offer(struct pm_chain_stitches *stitches,
 	if (stayed && sample->time < thread->offer_time)
 		return 0;
 	thread->offer.len = 0;
+	if (stayed && sample->elsewhere)
+		stayed = thread->offer.data[0].sp == sample->caller_sp;
 	if (!stayed || len > max || thread->nodes.len > max - len)
 		return 0;
 	while (len-- > 0) {

@@ -60,6 +60,9 @@ struct pm_chain_stitch_sample {
 	/* With _TRUNCATED: a hash of the state of the last frame when the thread switched
 	 * to another stack, e.g. its registers. 0: unknown, or on the same stack. */
 	uint64_t left_with;
+	/* With _TRUNCATED: the callers are on another stack, to which no signal has
+	 * switched; caller_sp is known. */
+	bool elsewhere;
 };
 
 /* The callers above the chain's last frame. */

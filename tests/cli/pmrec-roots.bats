@@ -121,11 +121,14 @@ alt_stack() {
 # nor from the last look on until the next caller is seen.
 @test "callers on other segments of a split stack are found" {
 	[ -e "$PROGRAMS/split-stack" ] || skip "not built by gcc with ld.gold"
+	# clang's threads move to one other segment only, right at their start.
+	local segments=2
+	! grep -q 'clang version' "$PROGRAMS/split-stack" || segments=0
 	"$PMREC" -q -F 999 -o s.json -- "$PROGRAMS/split-stack" 900
 	work='[(chain(s), s.get("stop")) for s in samples if {"work_of_a", "work_of_b"} & set(chain(s))]'
 	holds s.json "len($work) > 200" \
 		"all({'work_of_a', 'called_by_b'} - set(c) and {'work_of_b', 'called_by_a'} - set(c) for c, _ in $work)" \
-		"sum(c.count('__morestack') > 2 for c, _ in $work) > 0.9 * len($work) - 60" \
+		"sum(c.count('__morestack') > $segments for c, _ in $work) > 0.9 * len($work) - 60" \
 		"sum(not stop for _, stop in $work) > 0.8 * len($work) - 60" \
 		"all(c[-1] in ('_start', 'clone3', '__clone') for c, stop in $work if not stop)" \
 		"{stop for _, stop in $work} <= {None, 'truncated', 'no_page', 'other_stack'}"
