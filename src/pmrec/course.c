@@ -449,10 +449,11 @@ static int begin_evidence(struct pm_rec_session *session)
 	return session->evidence ? 0 : -ENOMEM;
 }
 
-static int begin(struct course *course)
+static int begin(struct course *course, struct pm_error *err)
 {
 	const struct pm_rec_options *options = course->session->options;
 	uint64_t now = pm_now_ns();
+	int ret;
 
 	course->second_at = now + SECOND_NS;
 	course->session->hurry_until_ns = now + POLL_MS * MS_NS;
@@ -465,19 +466,25 @@ static int begin(struct course *course)
 				 ? now + options->duration_ns
 				 : NEVER;
 	if (begin_evidence(course->session) < 0)
-		return -ENOMEM;
+		return pm_error_set(err, -ENOMEM, "out of memory");
 	plan_rounds(course);
-	return poll_init(course);
+	if (poll_init(course) < 0)
+		return pm_error_set(err, -ENOMEM, "out of memory");
+	if (!course->begun || !options->attach)
+		return 0;
+	course->session->begin_ns = now;
+	ret = pm_perf_enable(course->session->perf);
+	return ret == 0 ? 0
+			: pm_error_set(err, ret, "an event cannot be enabled: %s",
+				       strerror(-ret));
 }
 
 int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct course course = { .session = session };
 	struct pm_child *child = &session->child;
-	int error = begin(&course);
+	int error = begin(&course, err);
 
-	if (error < 0)
-		pm_error_set(err, error, "out of memory");
 	while (error == 0 && session->end == PM_REC_END_NONE)
 		error = step(&course, err);
 	pm_vec_release(&course.fds);

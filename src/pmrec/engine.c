@@ -49,7 +49,9 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.no_inherit = options->targets.no_inherit,
 		.per_task = options->per_task,
 		.overwrite = options->overwrite,
-		.begin_disabled = options->delay_ms > 0 || options->wait_for_control,
+		/* Attached events start last of all: no sample is older than the recording. */
+		.begin_disabled = options->attach || options->delay_ms > 0 ||
+				  options->wait_for_control,
 	};
 	int ret;
 

@@ -6,6 +6,15 @@ load attach
 
 # ---- -p -----------------------------------------------------------------------------------
 
+@test "no sample is from before the recording or after it" {
+	"$PROGRAMS/split" 60 3>&- &
+	target=$! pids=$!
+	"$PMREC" -q -e cpu-clock -F 20000 --stack-bytes 4096 -p "$target" --duration 0.3s -o s.json
+	kill "$target"
+	holds s.json 'len(samples) > 1' \
+		'samples[-1]["time"] - samples[0]["time"] <= footer["duration_ns"]'
+}
+
 @test "-p sees threads and libraries from before and after, and the truth of their time" {
 	start
 	"$PMREC" -q -F 5000 --stack-bytes 4096 -o s.json -p "$target" 3>&- &
