@@ -59,9 +59,11 @@ struct pm_symbol_crew_calls {
 	int wake_fd;
 	const char *process_name; /* of the helpers, up to 15 bytes */
 	/* For this many nanoseconds of CPU time, counted over all helpers, they have this
-	 * nice value instead of the normal one, if the caller may set it. 0: never. */
+	 * nice value instead of the normal one, if the caller may set it, and real-time
+	 * priority if hurry_realtime. 0: never. */
 	uint64_t hurry_ns;
 	int hurry_nice;
+	bool hurry_realtime;
 	/* A helper that neither ran nor waited for a CPU for this long, as on a file
 	 * system that does not answer, loses the file at hand. 0: 15 s. */
 	uint64_t wait_ns;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "course.h"
+#include "cpu-waits.h"
 #include "engine.h"
 #include "fields.h"
 #include "follow.h"
@@ -203,6 +204,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 	pm_rec_generation_warn(session);
 	pm_rec_fields_tell(session->fields, session);
 	pm_rec_off_cpu_tell_end(session);
+	pm_rec_cpu_waits_warn(session);
 	if (ret == 0)
 		ret = pm_rec_summary_footer(session);
 	if (ret == 0)

@@ -26,7 +26,7 @@ enum {
 #endif
 
 struct pm_rec_realtime {
-	int priority; /* of SCHED_FIFO; 0: not set by us */
+	int priority; /* of SCHED_FIFO while the rings are read; 0: not set by us */
 	int nice_before, nice; /* equal: not changed by us */
 	int policy_before;
 	struct sched_param param_before;
@@ -34,7 +34,7 @@ struct pm_rec_realtime {
 	timer_t watchdog;
 	bool watched;
 	bool policy_is_ours; /* we may change the policy */
-	bool hurried;
+	bool hurried, hurried_by_fifo;
 	unsigned int times_given_up;
 	bool is_given_up; /* given up at present, and counted */
 	uint64_t again_ms; /* see AGAIN_MS_FIRST */
@@ -130,6 +130,12 @@ static int refuse(const struct pm_rec_realtime *realtime, int priority,
 	return -EPERM;
 }
 
+static void restore_policy(const struct pm_rec_realtime *realtime)
+{
+	sched_setscheduler(0, realtime->policy_before | SCHED_RESET_ON_FORK,
+			   &realtime->param_before);
+}
+
 static void restore_nice(struct pm_rec_realtime *realtime)
 {
 	if (realtime->nice != realtime->nice_before)
@@ -139,6 +145,7 @@ static void restore_nice(struct pm_rec_realtime *realtime)
 
 int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err)
 {
+	const struct sched_param param = { .sched_priority = DEFAULT_PRIORITY };
 	struct pm_rec_realtime *realtime;
 
 	if (session->options->realtime < 0)
@@ -158,6 +165,9 @@ int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err)
 	if (!realtime->hurried)
 		return 0;
 	raise_nice(realtime);
+	/* Without SCHED_RESET_ON_FORK, because the end of a recording waits for the
+	 * threads that write the file, which are made meanwhile. */
+	realtime->hurried_by_fifo = sched_setscheduler(0, SCHED_FIFO, &param) == 0;
 	set_watchdog(realtime, ROUND_MS_MAX);
 	return 0;
 }
@@ -174,6 +184,8 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 	set_watchdog(realtime, 0);
 	given_up = 0;
 	if (!session->perf) {
+		if (realtime->hurried)
+			restore_policy(realtime);
 		restore_nice(realtime);
 		realtime->hurried = false;
 		return 0;
@@ -266,17 +278,18 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 		return;
 	set_watchdog(realtime, 0);
 	if (realtime->priority > 0) {
-		sched_setscheduler(0, realtime->policy_before | SCHED_RESET_ON_FORK,
-				   &realtime->param_before);
-		realtime->priority = 0;
 		realtime->times_given_up += given_up && !realtime->is_given_up;
 		if (realtime->times_given_up > 0)
 			warn_given_up(session);
 	}
-	if (given_up || !realtime->hurried)
+	if (given_up || !realtime->hurried) {
+		if (realtime->priority > 0)
+			restore_policy(realtime);
 		restore_nice(realtime);
-	else
+	} else {
 		set_watchdog(realtime, ROUND_MS_MAX);
+	}
+	realtime->priority = 0;
 }
 
 bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret)
@@ -287,6 +300,18 @@ bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret)
 		return false;
 	*ret = realtime->nice;
 	return true;
+}
+
+bool pm_rec_realtime_is_refused(const struct pm_rec_session *session)
+{
+	return session->realtime && session->realtime->refused != 0;
+}
+
+bool pm_rec_realtime_hurries(const struct pm_rec_session *session)
+{
+	const struct pm_rec_realtime *realtime = session->realtime;
+
+	return realtime && realtime->hurried && realtime->hurried_by_fifo && !given_up;
 }
 
 void pm_rec_realtime_print(const struct pm_rec_session *session)

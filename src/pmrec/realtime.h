@@ -2,14 +2,15 @@
 /*
  * Priority of the thread that empties the rings. A target that keeps all CPUs busy also
  * keeps the recorder from running, and then the rings overflow. That thread therefore
- * runs with SCHED_FIFO or, if that is denied, with the best nice value allowed, but only
- * while it records. Processes forked meanwhile do not inherit the priority, and the
- * command was forked before.
+ * runs with SCHED_FIFO or, if that is denied, with the best nice value allowed.
+ * Processes forked meanwhile do not inherit the priority, and the command was forked
+ * before.
  *
  * The work before and after the recording, opening events and naming functions, usually
  * takes a tenth of a second of CPU time. Beside a hundred busy threads it would take ten
- * seconds or more at the usual priority. It therefore runs with the best nice value
- * allowed, for half a second of CPU time each.
+ * seconds or more at the usual priority. A nice value is not enough, because it counts
+ * only among the tasks of the same cgroup or session (sched(7), autogroup). Therefore
+ * this work also has SCHED_FIFO, for half a second of CPU time each.
  */
 #pragma once
 
@@ -17,11 +18,14 @@
 
 struct pm_rec_realtime;
 
-/* Sets the best nice value for half a second of CPU time. Call this before the events are
- * opened and after the command was forked. Fails only without memory. */
+/* Raises the priority for half a second of CPU time. Call this before the events are
+ * opened and after the command was forked. Threads that are made until
+ * pm_rec_realtime_begin() inherit the priority for good. Fails only without memory. */
 int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err);
 /* The nice value for work that has to be finished soon; false: the usual one. */
 bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret);
+/* Whether that work also has real-time priority. */
+bool pm_rec_realtime_hurries(const struct pm_rec_session *session);
 /* Raises the priority of the calling thread. Fails only if -r asks for a priority that is
  * denied; @err then gives the remedy. */
 int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
@@ -32,9 +36,11 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
  * of the round.
  */
 void pm_rec_realtime_round(struct pm_rec_session *session);
-/* Ends the real-time priority, and reports if it had to be given up. A better nice
- * value stays for another half a second of CPU time. */
+/* The rings are read no more: reports if the priority had to be given up. It stays for
+ * another half a second of CPU time. */
 void pm_rec_realtime_end(struct pm_rec_session *session);
+/* Whether this user may not have real-time priority. */
+bool pm_rec_realtime_is_refused(const struct pm_rec_session *session);
 /* One line for --verbose. */
 void pm_rec_realtime_print(const struct pm_rec_session *session);
 void pm_rec_realtime_free(struct pm_rec_realtime *realtime);

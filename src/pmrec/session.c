@@ -9,6 +9,7 @@
 #include "clock-evidence.h"
 #include "course.h"
 #include "coverage.h"
+#include "cpu-waits.h"
 #include "early-names.h"
 #include "engine-ptrace.h"
 #include "engine.h"
@@ -122,9 +123,10 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 		if (!session->follow || pm_rec_follow_begin(session) < 0)
 			ret = pm_error_set(err, -ENOMEM, "out of memory");
 	}
+	/* First the file: the threads that write it inherit the priority of now. */
 	if (ret == 0)
-		ret = pm_rec_realtime_begin(session, err);
-	return ret < 0 ? ret : pm_rec_output_open(session, err);
+		ret = pm_rec_output_open(session, err);
+	return ret < 0 ? ret : pm_rec_realtime_begin(session, err);
 }
 
 static int go(struct pm_rec_session *session, struct pm_error *err)
@@ -192,12 +194,14 @@ static int run(struct pm_rec_session *session)
 		pm_rec_realtime_print(session);
 	}
 	pm_rec_coverage_begin(session);
+	pm_rec_cpu_waits_begin(session);
 	session->begin_ns = session->end_ns = pm_now_ns();
 	ret = go(session, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
 	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
 			      : pm_rec_course_run(session, &err);
+	pm_rec_cpu_waits_end(session);
 	pm_rec_realtime_end(session);
 	if (ret == 0)
 		ret = pm_rec_output_finish(session, &err);

@@ -73,6 +73,9 @@ struct pm_rec_session {
 	struct pm_rec_clock_evidence *evidence; /* NULL if no event is of CPUs */
 	uint64_t begin_ns,
 		end_ns; /* of the command or of the recording, CLOCK_MONOTONIC */
+	struct {
+		uint64_t before_ns, end_ns; /* see cpu-waits.c */
+	} cpu_waits;
 	uint64_t cpu_ns; /* with `attach`: CPU time of the targets, if known */
 	bool cpu_known;
 	uint64_t newest_ns; /* time of the newest record so far */

@@ -340,6 +340,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 
 	if (pm_rec_realtime_hurry_nice(session, &calls.hurry_nice))
 		calls.hurry_ns = HURRY_NS;
+	calls.hurry_realtime = pm_rec_realtime_hurries(session);
 
 	/* The thread that reads them continues while the helpers work. */
 	pm_rec_kernel_names_hurry(session);

@@ -128,6 +128,17 @@ static size_t crew_count_next_jobs(const struct crew *crew)
 	return len;
 }
 
+/* SCHED_RR and not SCHED_FIFO, because this thread may have to share the CPU with the
+ * helper that it limits. */
+static void crew_hurry_worker(const struct crew *crew, pid_t pid)
+{
+	const struct sched_param lowest = { .sched_priority = 1 };
+
+	setpriority(PRIO_PROCESS, (id_t)pid, crew->calls->hurry_nice);
+	if (crew->calls->hurry_realtime)
+		sched_setscheduler(pid, SCHED_RR, &lowest);
+}
+
 static int crew_start_worker(struct crew *crew, struct worker *worker)
 {
 	const struct pm_symbol_job *job = &crew->jobs[worker->job];
@@ -150,8 +161,7 @@ static int crew_start_worker(struct crew *crew, struct worker *worker)
 	worker_note_progress(worker, worker->begun_ns);
 	worker->cpu_before_ns = worker->cpu_ns;
 	if (crew->hurries)
-		setpriority(PRIO_PROCESS, (id_t)worker->process.pid,
-			    crew->calls->hurry_nice);
+		crew_hurry_worker(crew, worker->process.pid);
 	crew->cost->processes++;
 	return 0;
 }
@@ -505,10 +515,18 @@ static bool has_hurried_enough(const struct crew *crew)
 
 static void crew_end_hurry(struct crew *crew)
 {
+	const struct sched_param none = { 0 };
+
 	crew->hurries = false;
-	for (size_t i = 0; i < crew->workers_max; i++)
-		if (crew->workers[i].process.pid > 0)
-			setpriority(PRIO_PROCESS, (id_t)crew->workers[i].process.pid, 0);
+	for (size_t i = 0; i < crew->workers_max; i++) {
+		pid_t pid = crew->workers[i].process.pid;
+
+		if (pid <= 0)
+			continue;
+		if (crew->calls->hurry_realtime)
+			sched_setscheduler(pid, SCHED_OTHER, &none);
+		setpriority(PRIO_PROCESS, (id_t)pid, 0);
+	}
 }
 
 static int crew_poll_workers(struct crew *crew)

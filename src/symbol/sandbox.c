@@ -175,9 +175,9 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	uint64_t mapped = mapped_bytes();
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, ret;
 
-	/* Only a reader of rings needs real-time priority. A priority below the normal
-	 * one was set on purpose and stays. */
-	if (policy == SCHED_FIFO || policy == SCHED_RR)
+	/* Of the parent's priorities, only those below the normal one stay: they were set
+	 * on purpose. A hurried helper has its own. */
+	if (!sandbox->hurried && (policy == SCHED_FIFO || policy == SCHED_RR))
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	if (!sandbox->hurried && getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);

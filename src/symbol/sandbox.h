@@ -10,7 +10,7 @@
 struct pm_sandbox {
 	uint64_t memory_bytes; /* may be mapped in addition to what is mapped now */
 	pid_t parent; /* this process ends with it */
-	bool hurried; /* keep a nice value below 0, which the parent has set */
+	bool hurried; /* keep a better priority, which the parent has set */
 };
 
 /*

@@ -150,6 +150,21 @@ line() {
 	holds s.json 'any(n["text"].startswith("the recording began ") for n in notes)'
 }
 
+# The end waits for the thread that writes the file, which therefore inherits the priority of
+# the one that makes it.
+@test "real-time priority is taken before the events are opened, and inherited by the writer" {
+	need_root
+	strace -f -qq -o calls -e trace=perf_event_open,sched_setscheduler,clone,clone3,/^exit \
+		"$PMREC" -q -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.1
+	local main
+	main=$(grep -m 1 perf_event_open calls | cut -d ' ' -f 1)
+	[ "$(line "^$main +sched_setscheduler\\(0, SCHED_FIFO, \\[1\\]\\) += 0")" -lt "$(line perf_event_open)" ]
+	[ "$(line "^$main +clone3?\\(.*CLONE_THREAD")" -lt \
+		"$(line "^$main +sched_setscheduler\\(0, (SCHED_FIFO\\|SCHED_RESET_ON_FORK|0x40000001)[^,]*, \\[1\\]\\) += 0")" ]
+	# It is not given up for what comes after the recording.
+	run -1 grep -E "^$main +sched_setscheduler\\(0, SCHED_OTHER" calls
+}
+
 @test "pmstat closes probes before their leader, and removes them when no handler runs" {
 	[ "$(id -u)" = 0 ] || skip "probes need root"
 	strace -qq -o calls -e trace=perf_event_open,close,ioctl,membarrier,write \
