@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock-evidence.h"
+#include "follow.h"
 
 enum {
 	COVERED_PERCENT = 90, /* below this share, time was missed */
@@ -214,6 +215,12 @@ static void warn_too_much(struct pm_rec_session *session,
 			&text,
 			"samples wake pmrec, which then runs in the program's time, so "
 			"that shares may be wrong, too; try: a larger -m");
+	else if (pm_rec_follow_forked(session))
+		/* wait4(2): neither with SIGCHLD ignored, nor after the parent's end. */
+		pm_str_puts(&text,
+			    "the kernel adds up no CPU time of processes for which "
+			    "their parent did not wait; if there were none, the cause "
+			    "is not known, and shares may be wrong, too");
 	else
 		pm_str_puts(&text,
 			    "the cause is not known, and shares may be wrong, too");

@@ -358,6 +358,24 @@ storm() {
 	grep -q 'hardly ever sampled; try: sudo' err
 }
 
+# The kernel adds the CPU time of a process to that of its parent when the parent waits for it.
+@test "a process for which nobody waits may explain why CPU time is missing" {
+	need_root
+	"$PMREC" -e cpu-clock -F 1493 --stack-bytes 4096 -o out.json -- python3 -c 'if True:
+		import os, signal, sys
+		signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+		if os.fork() == 0:
+		    os.execv(sys.argv[1], [sys.argv[1], "0.5"])
+		try:
+		    os.wait()
+		except ChildProcessError:
+		    pass' "$PROGRAMS/split" 2>err
+	cat err
+	holds out.json '"split" in comms' \
+		'footer["events"][0]["period"] - footer["cpu_ns"] > 4e8' \
+		'any("for which their parent did not wait" in n["text"] or "the host took" in n["text"] for n in notes)'
+}
+
 # unwarned OPTION... -- MODE NUMBERS: a host that stops a virtual CPU makes its timers late, and
 # then the warning is right, but not three times in a row.
 unwarned() {
