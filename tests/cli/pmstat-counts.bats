@@ -69,6 +69,8 @@ teardown() {
 	python3 "$SOURCE_DIR/tests/cli/counts-like-perf.py" "$PMSTAT" "$WHOLE" 3000 50 100
 }
 
+# The program computes for 60 ms by its CPU clock. That clock goes on during context switches,
+# while the kernel has stopped the event: up to 60 us each were left out on a slow machine.
 @test "faults, sleeps and times are what the program does" {
 	need_root
 	measure 0 -e page-faults,minor-faults,major-faults,context-switches,task-clock -- \
@@ -77,7 +79,7 @@ teardown() {
 	all 'about(value["page-faults"], 3000)' \
 		'value["minor-faults"] + value["major-faults"] == value["page-faults"]' \
 		'value["context-switches"] >= 50' \
-		'value["task-clock"] >= 59e6' \
+		'value["task-clock"] >= 60e6 - 60e3 * value["context-switches"]' \
 		'value["wall-time"] >= value["task-clock"]' \
 		'value["user-time"] + value["system-time"] >= 50e6' \
 		'value["max-rss"] >= 3000 * 4096' \
