@@ -53,6 +53,12 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t module, uint64_t address,
 		       enum pm_unw_how how, uint64_t time_ns, uint32_t frame);
 
-/* At the end of a recording: adds names that were written only later, and warns of what
- * was wrong. */
-int pm_chain_jit_finish(struct pm_chain_jit *jit);
+/* How long the rest of the names may be read: if the recording ended with its command; if
+ * the user stopped it; while samples wait. */
+#define PM_CHAIN_JIT_END_NS  UINT64_C(10000000000)
+#define PM_CHAIN_JIT_STOP_NS UINT64_C(1500000000)
+#define PM_CHAIN_JIT_DROP_NS UINT64_C(100000000)
+
+/* At the end of a recording: adds names that were written only later, for about @max_ns at
+ * most, and warns of what was wrong. */
+int pm_chain_jit_finish(struct pm_chain_jit *jit, uint64_t max_ns);

@@ -27,11 +27,6 @@ enum {
 /* Above it, a new process replaces the least recently used one. */
 #define PM_CHAIN_JIT_BYTES_FULL ((size_t)320 << 20)
 
-/* How long the rest of the names may be read: when the recording ends, for all processes
- * together; when a process ends earlier, while samples wait, for that process. */
-#define PM_CHAIN_JIT_END_NS  UINT64_C(1500000000)
-#define PM_CHAIN_JIT_DROP_NS UINT64_C(100000000)
-
 /* The time that reading may take while samples wait; it refills. */
 struct pm_chain_jit_time {
 	uint64_t left_ns, filled_ns;

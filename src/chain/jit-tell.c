@@ -75,11 +75,9 @@ static void tell_limits(struct pm_chain_jit *jit)
 		     (unsigned long long)jit->dumps_left, PM_CHAIN_JIT_DUMPS_MAX);
 	if (jit->files_unread > 0)
 		tell(jit,
-		     "%llu perf maps and jitdumps were not read to their end, which may take "
-		     "%llu ms when the recording ends, and %llu ms when a process ends",
-		     (unsigned long long)jit->files_unread,
-		     (unsigned long long)(PM_CHAIN_JIT_END_NS / 1000000),
-		     (unsigned long long)(PM_CHAIN_JIT_DROP_NS / 1000000));
+		     "%llu perf maps and jitdumps were not read to their end, because that "
+		     "took too long",
+		     (unsigned long long)jit->files_unread);
 	if (jit->forks_left > 0)
 		tell(jit,
 		     "%llu processes lack the names of code that was made before they "

@@ -361,9 +361,9 @@ int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t file_id, uint64_t addr
 		time_ns, frame);
 }
 
-int pm_chain_jit_finish(struct pm_chain_jit *jit)
+int pm_chain_jit_finish(struct pm_chain_jit *jit, uint64_t max_ns)
 {
-	uint64_t until_ns = pm_chain_jit_now_ns() + PM_CHAIN_JIT_END_NS;
+	uint64_t until_ns = pm_chain_jit_now_ns() + max_ns;
 	int ret = 0;
 
 	while (ret == 0 && jit->processes.len > 0)

@@ -329,7 +329,7 @@ static int renew(struct pm_rec_session *session)
 	int ret = pm_rec_hold_release(session, UINT64_MAX);
 
 	if (ret == 0 && session->options->symbols)
-		ret = pm_chain_jit_finish(session->jit);
+		ret = pm_chain_jit_finish(session->jit, PM_CHAIN_JIT_DROP_NS);
 	if (ret == 0)
 		ret = pm_file_writer_flush(session->writer);
 	if (ret < 0)

@@ -178,6 +178,14 @@ static void note_nameless(struct pm_rec_session *session, const char *why)
 	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
 }
 
+/* How long names of generated code may be read. A recording that was stopped ends soon. */
+static uint64_t jit_names_max_ns(const struct pm_rec_session *session)
+{
+	if (session->end == PM_REC_END_COMMAND && session->child.interrupts == 0)
+		return PM_CHAIN_JIT_END_NS;
+	return PM_CHAIN_JIT_STOP_NS;
+}
+
 int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 {
 	int ret = pm_rec_off_cpu_finish(session);
@@ -193,7 +201,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 	if (!session->options->symbols)
 		note_nameless(session, "--no-symbols");
 	else if (ret == 0 && session->child.interrupts < 2)
-		ret = pm_chain_jit_finish(session->jit);
+		ret = pm_chain_jit_finish(session->jit, jit_names_max_ns(session));
 	if (ret == 0 && session->options->symbols && session->child.interrupts < 2)
 		ret = pm_rec_symbols_write(session);
 	if (session->options->symbols && session->child.interrupts > 1)

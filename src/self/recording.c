@@ -371,7 +371,7 @@ static int recording_complete(struct pm_self_recording *recording, uint64_t end_
 	int ret = recording_drain(recording, true, err);
 
 	if (ret == 0)
-		ret = pm_chain_jit_finish(recording->jit);
+		ret = pm_chain_jit_finish(recording->jit, PM_CHAIN_JIT_END_NS);
 	if (ret == 0)
 		ret = pm_self_write_names(recording);
 	note_refusal(recording);

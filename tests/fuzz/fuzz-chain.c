@@ -336,7 +336,7 @@ static void end(struct world *world)
 		.events_len = 1,
 	};
 
-	if (pm_chain_jit_finish(world->jit) < 0 ||
+	if (pm_chain_jit_finish(world->jit, PM_CHAIN_JIT_END_NS) < 0 ||
 	    pm_file_write_footer(world->writer, &footer) < 0 ||
 	    pm_file_writer_close(world->writer, NULL) < 0 ||
 	    pm_chain_raw_close(world->raw, true, NULL) < 0)
