@@ -331,7 +331,8 @@ calls() {
 	[ "$(calls ".address == \"$api/statuses/$head\" and .body.state == \"failed\"")" = 2 ]
 }
 
-@test "installing builds pmrec from where the script is, and makes it found" {
+# sources: of a pmrec that is installed quickly, and the action's step that installs it.
+sources() {
 	mkdir source
 	# shellcheck disable=SC2016 # make's
 	printf 'install:\n\tmkdir -p $(PREFIX)/bin && cp bench $(PREFIX)/bin/pmdiff\n' >source/Makefile
@@ -339,7 +340,42 @@ calls() {
 	step Install >step
 	export GITHUB_ACTION_PATH=$action GITHUB_PATH=$PWD/path RUNNER_TEMP=$PWD PREFIX=$PWD/prefix
 	export PMREC_SOURCE=$PWD/source PMREC_URL='' PMREC_REF=main
+}
+
+@test "installing builds pmrec from where the script is, and makes it found" {
+	sources
 	bash -e step
 	[ "$(cat path)" = "$PWD/prefix/bin" ]
 	[ "$(prefix/bin/pmdiff)" = installed ]
+}
+
+@test "installing installs make and the programs of a run that are missing" {
+	local program bash
+	bash=$(command -v bash)
+	sources
+	mkdir few
+	for program in sh env id dirname cat mkdir cp ln valgrind; do
+		ln -s "$(command -v "$program")" few
+	done
+	printf '#!/bin/sh\nexec "$@"\n' >few/sudo
+	# As in the image of a container: without `update`, no package is known.
+	cat >few/apt-get <<-END
+		#!/bin/sh
+		echo "\$*" >>$PWD/asked
+		if [ "\$1" = update ]; then
+			mkdir $PWD/lists
+		elif [ -e $PWD/lists ]; then
+			ln -s $(command -v make) $(command -v jq) $PWD/few
+		fi
+	END
+	chmod +x few/*
+	PATH=$PWD/few run "$bash" -e step
+	[ "$status" = 0 ] || { echo "$output"; return 1; }
+	[ "$(cat asked)" = "$(printf 'update -qq\ninstall -y -qq --no-install-recommends make jq')" ]
+	[ "$(prefix/bin/pmdiff)" = installed ]
+	# Without a way to install them, one line names them.
+	rm few/make few/apt-get
+	PATH=$PWD/few run "$bash" -e step
+	[ "$status" = 2 ]
+	[ "$output" = 'pmdiff-ci: missing: make; there is no apt-get: install them before this step' ]
 }
