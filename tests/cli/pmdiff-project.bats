@@ -27,7 +27,7 @@ rust_source() {
 		#[inline(never)]
 		fn checksum(rounds: u32) -> u32 {
 		    let mut sum = 7u32;
-		    for i in 0..std::hint::black_box(rounds) {
+		    for i in 0..unsafe { std::ptr::read_volatile(&rounds) } {
 		        sum = sum.wrapping_mul(31) ^ i;
 		    }
 		    sum

@@ -480,10 +480,10 @@ for i in range(20):
 	command -v rustc >/dev/null || return 0
 	cat >spin.rs <<-'END'
 		#[inline(never)]
-		fn spin(n: u64) -> u64 { (0..n).fold(7, |a, i| std::hint::black_box(a * 31 + i)) }
+		fn spin(n: u64) -> u64 { (0..n).fold(7, |a, i| unsafe { std::ptr::read_volatile(&(a * 31 + i)) }) }
 		fn main() {
 		    let all: Vec<_> = (0..2).map(|_| std::thread::spawn(|| spin(100_000_000))).collect();
-		    for one in all { std::hint::black_box(one.join().unwrap()); }
+		    for one in all { one.join().unwrap(); }
 		}
 	END
 	rustc -O -g -C overflow-checks=off spin.rs

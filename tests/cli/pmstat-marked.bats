@@ -101,7 +101,7 @@ simulated() {
 	cat >marked.rs <<-'END'
 		extern "C" { fn perf_start() -> i32; fn perf_stop() -> i32; }
 		#[inline(never)]
-		fn work(n: u32) -> u32 { (0..n).fold(0, |a, i| std::hint::black_box(a ^ i)) }
+		fn work(n: u32) -> u32 { (0..n).fold(0, |a, i| unsafe { std::ptr::read_volatile(&(a ^ i)) }) }
 		fn main() {
 			let mut all = work(100000);
 			unsafe { assert_eq!(perf_start(), 0) };
