@@ -32,7 +32,7 @@ void pm_acks_release(struct pm_acks *acks)
 /* ---- the list -------------------------------------------------------------------------- */
 
 /* Returns the index of @row, or where it would be inserted. */
-static size_t place_of(const struct pm_acks *acks, const char *row, bool *found)
+static size_t acks_find_place(const struct pm_acks *acks, const char *row, bool *found)
 {
 	size_t low = 0, high = acks->list.len;
 
@@ -51,7 +51,7 @@ static size_t place_of(const struct pm_acks *acks, const char *row, bool *found)
 const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row)
 {
 	bool found;
-	size_t at = place_of(acks, row, &found);
+	size_t at = acks_find_place(acks, row, &found);
 
 	return found ? &acks->list.data[at] : NULL;
 }
@@ -68,7 +68,7 @@ static int check_length(const char *what, const char *text, struct pm_error *err
 int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err)
 {
 	bool found;
-	size_t at = place_of(acks, ack->row, &found);
+	size_t at = acks_find_place(acks, ack->row, &found);
 	int r = check_length("the row", ack->row, err);
 
 	if (r == 0)
@@ -95,7 +95,7 @@ int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err)
 bool pm_acks_remove(struct pm_acks *acks, const char *row)
 {
 	bool found;
-	size_t at = place_of(acks, row, &found);
+	size_t at = acks_find_place(acks, row, &found);
 
 	if (!found)
 		return false;
@@ -108,7 +108,7 @@ bool pm_acks_remove(struct pm_acks *acks, const char *row)
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-static void put_number(struct pm_str *out, const char *key, double number)
+static void put_ack_number(struct pm_str *out, const char *key, double number)
 {
 	pm_str_puts(out, key);
 	/* Readers turn "-0" into an integer. */
@@ -118,7 +118,7 @@ static void put_number(struct pm_str *out, const char *key, double number)
 		pm_str_puts(out, "null");
 }
 
-static void put_text(struct pm_str *out, const char *key, const char *text)
+static void put_ack_text(struct pm_str *out, const char *key, const char *text)
 {
 	pm_str_puts(out, key);
 	pm_str_json(out, text);
@@ -131,12 +131,12 @@ void pm_acks_put(struct pm_str *out, const struct pm_acks *acks)
 	for (size_t i = 0; i < acks->list.len; i++) {
 		const struct pm_ack *ack = &acks->list.data[i];
 
-		put_text(out, i == 0 ? "\n{\"row\":" : ",\n{\"row\":", ack->row);
-		put_number(out, ",\"from\":", ack->from);
-		put_number(out, ",\"to\":", ack->to);
-		put_text(out, ",\"reason\":", ack->reason);
-		put_text(out, ",\"commit\":", ack->commit);
-		put_text(out, ",\"created\":", ack->created);
+		put_ack_text(out, i == 0 ? "\n{\"row\":" : ",\n{\"row\":", ack->row);
+		put_ack_number(out, ",\"from\":", ack->from);
+		put_ack_number(out, ",\"to\":", ack->to);
+		put_ack_text(out, ",\"reason\":", ack->reason);
+		put_ack_text(out, ",\"commit\":", ack->commit);
+		put_ack_text(out, ",\"created\":", ack->created);
 		pm_str_putc(out, '}');
 	}
 	pm_str_puts(out, "\n]}\n");
@@ -144,7 +144,7 @@ void pm_acks_put(struct pm_str *out, const struct pm_acks *acks)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static double number_or_nan(struct fields *fields, const char *key)
+static double get_ack_number(struct fields *fields, const char *key)
 {
 	const json_t *value = json_object_get(fields->object, key);
 
@@ -155,7 +155,7 @@ static double number_or_nan(struct fields *fields, const char *key)
 	return json_number_value(value);
 }
 
-static char *copy_text(struct fields *fields, const char *key, const char *text)
+static char *copy_ack_text(struct fields *fields, const char *key, const char *text)
 {
 	char *copy = NULL;
 
@@ -168,13 +168,14 @@ static char *copy_text(struct fields *fields, const char *key, const char *text)
 
 static void read_ack(struct pm_acks *acks, struct fields *fields)
 {
-	struct pm_ack ack = { .from = number_or_nan(fields, "from"),
-			      .to = number_or_nan(fields, "to") };
+	struct pm_ack ack = { .from = get_ack_number(fields, "from"),
+			      .to = get_ack_number(fields, "to") };
 
-	ack.row = copy_text(fields, "row", get_text(fields, "row"));
-	ack.reason = copy_text(fields, "reason", get_text(fields, "reason"));
-	ack.commit = copy_text(fields, "commit", get_text_or_null(fields, "commit"));
-	ack.created = copy_text(fields, "created", get_text_or_null(fields, "created"));
+	ack.row = copy_ack_text(fields, "row", get_text(fields, "row"));
+	ack.reason = copy_ack_text(fields, "reason", get_text(fields, "reason"));
+	ack.commit = copy_ack_text(fields, "commit", get_text_or_null(fields, "commit"));
+	ack.created =
+		copy_ack_text(fields, "created", get_text_or_null(fields, "created"));
 	if (fields->failed == 0 && !isfinite(ack.to))
 		fail(fields, "to", "expected a number: the level that was accepted");
 	if (fields->failed == 0 && ack.row[0] == '\0')
@@ -189,8 +190,8 @@ static void read_ack(struct pm_acks *acks, struct fields *fields)
 }
 
 /* Loads the object of a file with this format and version. -ENOENT: there is no file. */
-static int load(json_t **ret, const char *path, const char *format, uint64_t version,
-		struct pm_error *err)
+static int load_json_file(json_t **ret, const char *path, const char *format,
+			  uint64_t version, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -227,7 +228,7 @@ int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err)
 	struct fields fields = { .err = err, .name = "document" };
 	json_t *root = NULL;
 	const json_t *list;
-	int r = load(&root, path, "pmdiff-acks", PM_ACKS_VERSION, err);
+	int r = load_json_file(&root, path, "pmdiff-acks", PM_ACKS_VERSION, err);
 
 	if (r == -ENOENT)
 		return 0;
@@ -264,7 +265,7 @@ void pm_diff_result_release(struct pm_diff_result *result)
 	*result = (struct pm_diff_result){ 0 };
 }
 
-static double median_of(struct fields *fields, const char *key)
+static double get_side_median(struct fields *fields, const char *key)
 {
 	struct fields side = { .object = json_object_get(fields->object, key),
 			       .err = fields->err };
@@ -275,7 +276,7 @@ static double median_of(struct fields *fields, const char *key)
 		fail(fields, key, "expected an object or null");
 		return NAN;
 	}
-	return number_or_nan(&side, "median");
+	return get_ack_number(&side, "median");
 }
 
 static void read_result_row(struct pm_diff_result *result, struct fields *fields)
@@ -285,14 +286,14 @@ static void read_result_row(struct pm_diff_result *result, struct fields *fields
 	bool history = json_is_true(json_object_get(fields->object, "history"));
 	const char *event = get_text(fields, "event"),
 		   *verdict = get_text(fields, "verdict");
-	struct pm_diff_result_row row = { .base = median_of(fields, "base"),
-					  .new = median_of(fields, "new") };
+	struct pm_diff_result_row row = { .base = get_side_median(fields, "base"),
+					  .new = get_side_median(fields, "new") };
 
 	if (fields->failed != 0)
 		return;
 	row.failed = json_is_true(json_object_get(fields->object, "gated")) &&
 		     strcmp(verdict, "worse") == 0;
-	row.case_name = copy_text(fields, "case", case_name);
+	row.case_name = copy_ack_text(fields, "case", case_name);
 	if (fields->failed == 0 &&
 	    asprintf(&row.row, "%s%s%s%s%s%s%s", case_name ? case_name : "",
 		     case_name ? "//" : "", history ? "history:" : "", scope ? "fn:" : "",
@@ -314,14 +315,14 @@ int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
 	struct fields fields = { .err = err, .name = "document" };
 	json_t *root = NULL;
 	const json_t *rows;
-	int r = load(&root, path, "pmdiff", 1, err);
+	int r = load_json_file(&root, path, "pmdiff", 1, err);
 
 	fields.object = root;
 	fields.failed = r;
 	if (r == 0) {
 		struct fields side = get_object(&fields, "new");
 
-		result.commit = copy_text(
+		result.commit = copy_ack_text(
 			&side, "commit",
 			side.failed == 0 ? get_text_or_null(&side, "commit") : NULL);
 		fields.failed = side.failed;

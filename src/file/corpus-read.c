@@ -192,8 +192,8 @@ int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
 
 /* ---- version 2 --------------------------------------------------------------------------- */
 
-static void parse_module(struct pm_corpus *corpus, struct pm_reader *reader,
-			 struct pm_corpus_module *ret)
+static void corpus_parse_module(struct pm_corpus *corpus, struct pm_reader *reader,
+				struct pm_corpus_module *ret)
 {
 	struct pm_corpus_part *parts[] = { &ret->eh_frame_hdr, &ret->eh_frame,
 					   &ret->debug_frame };
@@ -232,7 +232,7 @@ static void parse_code(struct pm_reader *reader, struct pm_corpus_code *ret)
 	pm_corpus_take_part(reader, &ret->part, len);
 }
 
-static void parse_sample(struct pm_reader *reader, struct pm_corpus_sample *ret)
+static void corpus_parse_sample(struct pm_reader *reader, struct pm_corpus_sample *ret)
 {
 	uint32_t regs, stack_len;
 
@@ -306,7 +306,7 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		switch (type) {
 		case PM_CORPUS_WIRE_MODULE:
 			record.type = PM_CORPUS_MODULE;
-			parse_module(corpus, &reader, &record.module);
+			corpus_parse_module(corpus, &reader, &record.module);
 			break;
 		case PM_CORPUS_WIRE_SPACE:
 			record.type = PM_CORPUS_SPACE;
@@ -321,7 +321,7 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 			break;
 		case PM_CORPUS_WIRE_SAMPLE:
 			record.type = PM_CORPUS_SAMPLE;
-			parse_sample(&reader, &record.sample);
+			corpus_parse_sample(&reader, &record.sample);
 			break;
 		case PM_CORPUS_WIRE_END:
 			return parse_end(corpus, &reader, err);
@@ -348,7 +348,7 @@ static int start_2(struct pm_corpus *corpus, struct pm_reader *reader,
 
 /* ---- public ------------------------------------------------------------------------------ */
 
-static int start(struct pm_corpus *corpus, struct pm_error *err)
+static int corpus_read_start(struct pm_corpus *corpus, struct pm_error *err)
 {
 	struct pm_reader reader;
 	const uint8_t *bytes;
@@ -386,7 +386,7 @@ static int corpus_new(struct pm_corpus **ret, struct pm_file_source *source,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	corpus->source = *source;
-	error = start(corpus, err);
+	error = corpus_read_start(corpus, err);
 	if (error < 0) {
 		pm_corpus_free(corpus);
 		return error;

@@ -19,7 +19,7 @@ struct pm_corpus_writer {
 	uint8_t buffer[BUFFER_BYTES];
 };
 
-static void flush(struct pm_corpus_writer *writer)
+static void corpus_flush_buffer(struct pm_corpus_writer *writer)
 {
 	pm_file_output_write(&writer->output, (const char *)writer->buffer, writer->len);
 	writer->len = 0;
@@ -29,12 +29,13 @@ static void flush(struct pm_corpus_writer *writer)
 }
 
 /* Failures are kept in writer->output. */
-static void put(struct pm_corpus_writer *writer, const void *data, size_t len)
+static void corpus_put_bytes(struct pm_corpus_writer *writer, const void *data,
+			     size_t len)
 {
 	if (len == 0)
 		return;
 	if (len > BUFFER_BYTES - writer->len)
-		flush(writer);
+		corpus_flush_buffer(writer);
 	if (len > BUFFER_BYTES) {
 		pm_file_output_write(&writer->output, data, len);
 		return;
@@ -47,26 +48,26 @@ static void put_padded(struct pm_corpus_writer *writer, const void *data, size_t
 {
 	static const uint8_t zeros[8];
 
-	put(writer, data, len);
-	put(writer, zeros, (size_t)(pm_corpus_pad(len) - len));
+	corpus_put_bytes(writer, data, len);
+	corpus_put_bytes(writer, zeros, (size_t)(pm_corpus_pad(len) - len));
 }
 
 static void put_u32(struct pm_corpus_writer *writer, uint32_t value)
 {
-	put(writer, &value, sizeof(value));
+	corpus_put_bytes(writer, &value, sizeof(value));
 }
 
-static void put_u64(struct pm_corpus_writer *writer, uint64_t value)
+static void corpus_put_u64(struct pm_corpus_writer *writer, uint64_t value)
 {
-	put(writer, &value, sizeof(value));
+	corpus_put_bytes(writer, &value, sizeof(value));
 }
 
-static void put_head(struct pm_corpus_writer *writer, enum pm_corpus_wire_type type,
-		     uint64_t body_bytes)
+static void corpus_put_head(struct pm_corpus_writer *writer,
+			    enum pm_corpus_wire_type type, uint64_t body_bytes)
 {
 	put_u32(writer, (uint32_t)type);
 	put_u32(writer, 0);
-	put_u64(writer, PM_CORPUS_RECORD_HEAD_BYTES + body_bytes);
+	corpus_put_u64(writer, PM_CORPUS_RECORD_HEAD_BYTES + body_bytes);
 }
 
 int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
@@ -87,11 +88,11 @@ int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
 		free(writer);
 		return error;
 	}
-	put(writer, PM_CORPUS_MAGIC_2, PM_CORPUS_MAGIC_BYTES);
+	corpus_put_bytes(writer, PM_CORPUS_MAGIC_2, PM_CORPUS_MAGIC_BYTES);
 	put_u32(writer, PM_CORPUS_HEADER_BYTES);
 	put_u32(writer, header->stack_bytes);
-	put_u64(writer, header->created_s);
-	put(writer, zeros, PM_CORPUS_HEADER_BYTES - writer->len);
+	corpus_put_u64(writer, header->created_s);
+	corpus_put_bytes(writer, zeros, PM_CORPUS_HEADER_BYTES - writer->len);
 	*ret = writer;
 	return 0;
 }
@@ -117,20 +118,20 @@ int pm_corpus_write_module(struct pm_corpus_writer *writer,
 	memcpy(build_id, module->build_id, module->build_id_len);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
 		bytes += pm_corpus_pad(parts[i]->len);
-	put_head(writer, PM_CORPUS_WIRE_MODULE, bytes);
+	corpus_put_head(writer, PM_CORPUS_WIRE_MODULE, bytes);
 	put_u32(writer, module->machine);
 	put_u32(writer, module->flags);
-	put_u64(writer, module->entry);
+	corpus_put_u64(writer, module->entry);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
-		put_u64(writer, parts[i]->svma);
-		put_u64(writer, parts[i]->len);
+		corpus_put_u64(writer, parts[i]->svma);
+		corpus_put_u64(writer, parts[i]->len);
 	}
 	put_u32(writer, (uint32_t)module->loads_len);
 	put_u32(writer, (uint32_t)path_len);
 	put_u32(writer, module->build_id_len);
 	put_u32(writer, 0);
-	put(writer, build_id, sizeof(build_id));
-	put(writer, module->loads, module->loads_len * PM_CORPUS_LOAD_BYTES);
+	corpus_put_bytes(writer, build_id, sizeof(build_id));
+	corpus_put_bytes(writer, module->loads, module->loads_len * PM_CORPUS_LOAD_BYTES);
 	put_padded(writer, module->path, path_len + 1);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
 		put_padded(writer, parts[i]->data, parts[i]->len);
@@ -146,10 +147,11 @@ int pm_corpus_write_space(struct pm_corpus_writer *writer,
 	if (pm_corpus_check_space(space, &writer->counts) ||
 	    writer->counts.spaces >= UINT32_MAX)
 		return -EINVAL;
-	put_head(writer, PM_CORPUS_WIRE_SPACE, 8 + space->maps_len * PM_CORPUS_MAP_BYTES);
+	corpus_put_head(writer, PM_CORPUS_WIRE_SPACE,
+			8 + space->maps_len * PM_CORPUS_MAP_BYTES);
 	put_u32(writer, space->pid);
 	put_u32(writer, (uint32_t)space->maps_len);
-	put(writer, space->maps, space->maps_len * PM_CORPUS_MAP_BYTES);
+	corpus_put_bytes(writer, space->maps, space->maps_len * PM_CORPUS_MAP_BYTES);
 	if (ret_id)
 		*ret_id = (uint32_t)writer->counts.spaces;
 	writer->counts.spaces++;
@@ -161,10 +163,10 @@ int pm_corpus_write_code(struct pm_corpus_writer *writer,
 {
 	if (pm_corpus_check_code(code, &writer->counts))
 		return -EINVAL;
-	put_head(writer, PM_CORPUS_WIRE_CODE, 16 + pm_corpus_pad(code->part.len));
+	corpus_put_head(writer, PM_CORPUS_WIRE_CODE, 16 + pm_corpus_pad(code->part.len));
 	put_u32(writer, code->module);
 	put_u32(writer, (uint32_t)code->part.len);
-	put_u64(writer, code->part.svma);
+	corpus_put_u64(writer, code->part.svma);
 	put_padded(writer, code->part.data, code->part.len);
 	return writer->output.failed;
 }
@@ -176,20 +178,20 @@ int pm_corpus_write_sample(struct pm_corpus_writer *writer,
 
 	if (pm_corpus_check_sample(sample, &writer->counts))
 		return -EINVAL;
-	put_head(writer, PM_CORPUS_WIRE_SAMPLE,
-		 64 + regs * 8 + pm_corpus_pad(sample->stack_len));
+	corpus_put_head(writer, PM_CORPUS_WIRE_SAMPLE,
+			64 + regs * 8 + pm_corpus_pad(sample->stack_len));
 	put_u32(writer, sample->space);
 	put_u32(writer, sample->pid);
 	put_u32(writer, sample->tid);
 	put_u32(writer, sample->machine);
-	put_u64(writer, sample->index);
-	put_u64(writer, sample->time);
-	put_u64(writer, sample->ip);
-	put_u64(writer, sample->known);
-	put_u64(writer, sample->stack_start);
+	corpus_put_u64(writer, sample->index);
+	corpus_put_u64(writer, sample->time);
+	corpus_put_u64(writer, sample->ip);
+	corpus_put_u64(writer, sample->known);
+	corpus_put_u64(writer, sample->stack_start);
 	put_u32(writer, regs);
 	put_u32(writer, (uint32_t)sample->stack_len);
-	put(writer, sample->regs, regs * 8);
+	corpus_put_bytes(writer, sample->regs, regs * 8);
 	put_padded(writer, sample->stack, sample->stack_len);
 	writer->counts.samples++;
 	return writer->output.failed;
@@ -208,10 +210,10 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 	if (!writer)
 		return 0;
 	if (complete) {
-		put_head(writer, PM_CORPUS_WIRE_END, sizeof(writer->counts));
-		put(writer, &writer->counts, sizeof(writer->counts));
+		corpus_put_head(writer, PM_CORPUS_WIRE_END, sizeof(writer->counts));
+		corpus_put_bytes(writer, &writer->counts, sizeof(writer->counts));
 	}
-	flush(writer);
+	corpus_flush_buffer(writer);
 	/* A corpus without samples does not replace another file, as with recordings. */
 	if (writer->counts.samples > 0 ||
 	    (complete && !pm_file_partial_replaces(writer->path)))

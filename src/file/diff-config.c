@@ -65,8 +65,8 @@ static bool scan_on(struct scan *scan, char *ret)
 
 /* Returns the line of the key @key of an object at depth @depth, from @from on; -1: it is
  * written with escapes. The parser does not keep lines, but messages need them. */
-static int64_t line_of(const struct pm_str *text, const char *key, size_t depth,
-		       size_t from)
+static int64_t config_line_of_key(const struct pm_str *text, const char *key,
+				  size_t depth, size_t from)
 {
 	struct scan scan = { .text = text, .line = 1 };
 	size_t len = strlen(key), end;
@@ -105,8 +105,9 @@ static size_t find_case(const struct pm_str *text, size_t index)
 
 /* The message names the key, which explains more than a line, but the line helps to find
  * it. */
-static int PM_PRINTF(4, 5) refuse(const struct config_file *file, const char *key,
-				  size_t depth, const char *format, ...)
+static int PM_PRINTF(4, 5)
+	refuse_config_key(const struct config_file *file, const char *key, size_t depth,
+			  const char *format, ...)
 {
 	char what[256];
 	va_list args;
@@ -116,11 +117,11 @@ static int PM_PRINTF(4, 5) refuse(const struct config_file *file, const char *ke
 	va_end(args);
 	pm_error_set(file->err, -EBADMSG, "\"%.64s\": %s", key, what);
 	pm_error_where(file->err, file->path,
-		       line_of(&file->text, key, depth, file->from));
+		       config_line_of_key(&file->text, key, depth, file->from));
 	return -EBADMSG;
 }
 
-static int no_memory(const struct config_file *file)
+static int config_no_memory(const struct config_file *file)
 {
 	pm_error_set(file->err, -ENOMEM, "out of memory");
 	pm_error_where(file->err, file->path, -1);
@@ -129,14 +130,14 @@ static int no_memory(const struct config_file *file)
 
 /* ---- kinds of values ------------------------------------------------------------------- */
 
-static int take_text(const struct config_file *file, const char *key, size_t depth,
-		     const json_t *value, const char *expected, char **ret)
+static int take_config_text(const struct config_file *file, const char *key, size_t depth,
+			    const json_t *value, const char *expected, char **ret)
 {
 	if (!json_is_string(value) || json_string_length(value) == 0)
-		return refuse(file, key, depth, "expected %s", expected);
+		return refuse_config_key(file, key, depth, "expected %s", expected);
 	free(*ret);
 	*ret = strdup(json_string_value(value));
-	return *ret ? 0 : no_memory(file);
+	return *ret ? 0 : config_no_memory(file);
 }
 
 /* Equals the vectors of texts in the configuration. */
@@ -149,14 +150,14 @@ static int take_texts(const struct config_file *file, const char *key,
 		      const json_t *value, const char *expected, struct text_vec *ret)
 {
 	if (!json_is_array(value))
-		return refuse(file, key, file->depth, "expected %s", expected);
+		return refuse_config_key(file, key, file->depth, "expected %s", expected);
 	for (size_t i = 0; i < json_array_size(value); i++) {
 		char *text = NULL;
-		int r = take_text(file, key, file->depth, json_array_get(value, i),
-				  expected, &text);
+		int r = take_config_text(file, key, file->depth, json_array_get(value, i),
+					 expected, &text);
 
 		if (r == 0 && pm_vec_push(ret, text) < 0)
-			r = no_memory(file);
+			r = config_no_memory(file);
 		if (r < 0) {
 			free(text);
 			return r;
@@ -182,9 +183,9 @@ static int take_count(const struct config_file *file, const char *key,
 
 	if (!json_is_integer(value) || count < (json_int_t)least ||
 	    count > CONFIG_RUNS_MAX)
-		return refuse(file, key, file->depth,
-			      "expected a number of runs, %llu to %d",
-			      (unsigned long long)least, CONFIG_RUNS_MAX);
+		return refuse_config_key(file, key, file->depth,
+					 "expected a number of runs, %llu to %d",
+					 (unsigned long long)least, CONFIG_RUNS_MAX);
 	*ret = (uint64_t)count;
 	return 0;
 }
@@ -196,17 +197,18 @@ static int take_gate(const struct config_file *file, const char *row, const json
 		     size_t len, struct pm_diff_gate *ret)
 {
 	size_t depth = file->depth + 1;
-	struct pm_diff_gate gate = { .line = line_of(&file->text, row, depth,
-						     file->from) };
+	struct pm_diff_gate gate = { .line = config_line_of_key(&file->text, row, depth,
+								file->from) };
 	int r;
 
 	if (row[0] == '\0')
-		return refuse(file, row, depth, "expected a row, as \"fn:parse:sim.Ir\"");
+		return refuse_config_key(file, row, depth,
+					 "expected a row, as \"fn:parse:sim.Ir\"");
 	if (len == CONFIG_GATES_MAX)
-		return refuse(file, "gates", file->depth, "expected at most %d",
-			      CONFIG_GATES_MAX);
-	r = take_text(file, row, depth, value, "how much it may change, as \"1%\"",
-		      &gate.limit);
+		return refuse_config_key(file, "gates", file->depth,
+					 "expected at most %d", CONFIG_GATES_MAX);
+	r = take_config_text(file, row, depth, value, "how much it may change, as \"1%\"",
+			     &gate.limit);
 	if (r < 0)
 		return r;
 	gate.row = strdup(row);
@@ -215,32 +217,33 @@ static int take_gate(const struct config_file *file, const char *row, const json
 		return 0;
 	}
 	free(gate.limit);
-	return no_memory(file);
+	return config_no_memory(file);
 }
 
-#define TAKE_GATES(file, key, value, vec)                                                \
-	({                                                                               \
-		int gates_ = 0;                                                          \
-		const char *row_;                                                        \
-		json_t *limit_;                                                          \
-                                                                                         \
-		if (!json_is_object(value))                                              \
-			gates_ = refuse((file), (key), (file)->depth,                    \
-					"expected an object, as {\"sim.Ir\": \"1%%\"}"); \
-		json_object_foreach((value), row_, limit_)                               \
-		{                                                                        \
-			struct pm_diff_gate gate_ = { 0 };                               \
-                                                                                         \
-			if (gates_ == 0)                                                 \
-				gates_ = take_gate((file), row_, limit_, (vec)->len,     \
-						   &gate_);                              \
-			if (gates_ == 0 && pm_vec_push((vec), gate_) < 0) {              \
-				free(gate_.row);                                         \
-				free(gate_.limit);                                       \
-				gates_ = no_memory(file);                                \
-			}                                                                \
-		}                                                                        \
-		gates_;                                                                  \
+#define TAKE_GATES(file, key, value, vec)                                            \
+	({                                                                           \
+		int gates_ = 0;                                                      \
+		const char *row_;                                                    \
+		json_t *limit_;                                                      \
+                                                                                     \
+		if (!json_is_object(value))                                          \
+			gates_ = refuse_config_key(                                  \
+				(file), (key), (file)->depth,                        \
+				"expected an object, as {\"sim.Ir\": \"1%%\"}");     \
+		json_object_foreach((value), row_, limit_)                           \
+		{                                                                    \
+			struct pm_diff_gate gate_ = { 0 };                           \
+                                                                                     \
+			if (gates_ == 0)                                             \
+				gates_ = take_gate((file), row_, limit_, (vec)->len, \
+						   &gate_);                          \
+			if (gates_ == 0 && pm_vec_push((vec), gate_) < 0) {          \
+				free(gate_.row);                                     \
+				free(gate_.limit);                                   \
+				gates_ = config_no_memory(file);                     \
+			}                                                            \
+		}                                                                    \
+		gates_;                                                              \
 	})
 
 static int take_gates(const struct config_file *file, const char *key, json_t *value)
@@ -256,21 +259,21 @@ static int take_history_gates(const struct config_file *file, const char *key,
 
 static int take_history(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, file->depth, value, "a directory, or \"git-notes\"",
-			 &file->config->history);
+	return take_config_text(file, key, file->depth, value,
+				"a directory, or \"git-notes\"", &file->config->history);
 }
 
 static int take_build(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, file->depth, value,
-			 "a command for the shell, as \"make -j2\"",
-			 &file->config->build);
+	return take_config_text(file, key, file->depth, value,
+				"a command for the shell, as \"make -j2\"",
+				&file->config->build);
 }
 
 static int take_engine(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, file->depth, value, "a name, as \"auto\"",
-			 &file->measure->engine);
+	return take_config_text(file, key, file->depth, value, "a name, as \"auto\"",
+				&file->measure->engine);
 }
 
 static int take_command(const struct config_file *file, const char *key, json_t *value)
@@ -279,7 +282,7 @@ static int take_command(const struct config_file *file, const char *key, json_t 
 	int r = TAKE_TEXTS(file, key, value, expected, &file->measure->command);
 
 	if (r == 0 && file->measure->command.len == 0)
-		return refuse(file, key, file->depth, "expected %s", expected);
+		return refuse_config_key(file, key, file->depth, "expected %s", expected);
 	return r;
 }
 
@@ -314,15 +317,15 @@ static int take_ranges(const struct config_file *file, const char *key, json_t *
 
 static int take_setup(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, file->depth, value,
-			 "a command for the shell, as \"./make-input\"",
-			 &file->measure->setup);
+	return take_config_text(file, key, file->depth, value,
+				"a command for the shell, as \"./make-input\"",
+				&file->measure->setup);
 }
 
 static int take_timeout(const struct config_file *file, const char *key, json_t *value)
 {
-	return take_text(file, key, file->depth, value, "a time, as \"10s\"",
-			 &file->measure->timeout);
+	return take_config_text(file, key, file->depth, value, "a time, as \"10s\"",
+				&file->measure->timeout);
 }
 
 /* Sets *ret to the index of the text in @words, counted from 1. */
@@ -336,7 +339,7 @@ static int take_word(const struct config_file *file, const char *key, json_t *va
 			*ret = i + 1;
 			return 0;
 		}
-	return refuse(file, key, file->depth, "expected %s", expected);
+	return refuse_config_key(file, key, file->depth, "expected %s", expected);
 }
 
 static int take_harness(const struct config_file *file, const char *key, json_t *value)
@@ -365,22 +368,24 @@ static int take_measured(const struct config_file *file, const char *key, json_t
 static int take_profile(const struct config_file *file, const char *key, json_t *value)
 {
 	if (!json_is_boolean(value))
-		return refuse(file, key, file->depth, "expected true or false");
+		return refuse_config_key(file, key, file->depth,
+					 "expected true or false");
 	file->config->profile = json_is_true(value);
 	return 0;
 }
 
-static int take_name(const struct config_file *file, const char *key, json_t *value)
+static int take_case_name(const struct config_file *file, const char *key, json_t *value)
 {
 	const char *wrong = NULL;
-	int r = take_text(file, key, file->depth, value, "a name, as \"parse/small\"",
-			  &file->of_case->name);
+	int r = take_config_text(file, key, file->depth, value,
+				 "a name, as \"parse/small\"", &file->of_case->name);
 
 	if (r == 0)
 		wrong = pm_suite_name_check(file->of_case->name);
 	if (wrong)
-		return refuse(file, key, file->depth, "%s", wrong);
-	file->of_case->line = line_of(&file->text, key, file->depth, file->from);
+		return refuse_config_key(file, key, file->depth, "%s", wrong);
+	file->of_case->line =
+		config_line_of_key(&file->text, key, file->depth, file->from);
 	return r;
 }
 
@@ -408,7 +413,7 @@ static const struct config_key {
 	{ "timeout", take_timeout, KEY_OF_ALL | KEY_OF_CASE },
 	{ "harness", take_harness, KEY_OF_ALL | KEY_OF_CASE },
 	{ "measured", take_measured, KEY_OF_ALL | KEY_OF_CASE },
-	{ "name", take_name, KEY_OF_CASE },
+	{ "name", take_case_name, KEY_OF_CASE },
 	{ "cases", take_cases, KEY_OF_ALL },
 	{ "build", take_build, KEY_OF_ALL },
 	{ "history", take_history, KEY_OF_ALL },
@@ -435,9 +440,10 @@ static int refuse_key(const struct config_file *file, const char *key)
 		}
 	}
 	if (best)
-		return refuse(file, key, file->depth,
-			      "there is no such key; did you mean \"%s\"?", best);
-	return refuse(file, key, file->depth, "there is no such key");
+		return refuse_config_key(file, key, file->depth,
+					 "there is no such key; did you mean \"%s\"?",
+					 best);
+	return refuse_config_key(file, key, file->depth, "there is no such key");
 }
 
 static int take_key(const struct config_file *file, const char *key, json_t *value)
@@ -465,7 +471,7 @@ static int take_object(const struct config_file *file, json_t *object)
 	return r;
 }
 
-static int take_case(const struct config_file *outer, json_t *value, size_t index)
+static int take_config_case(const struct config_file *outer, json_t *value, size_t index)
 {
 	struct pm_diff_config *config = outer->config;
 	struct pm_diff_case *one = &config->cases.data[index];
@@ -480,11 +486,12 @@ static int take_case(const struct config_file *outer, json_t *value, size_t inde
 	if (r < 0)
 		return r;
 	if (!one->name)
-		return refuse(outer, "cases", 1, "a case has no \"name\"");
+		return refuse_config_key(outer, "cases", 1, "a case has no \"name\"");
 	for (size_t i = 0; i < index; i++)
 		if (strcmp(config->cases.data[i].name, one->name) == 0)
-			return refuse(&file, "name", 3, "two cases are called \"%.100s\"",
-				      one->name);
+			return refuse_config_key(&file, "name", 3,
+						 "two cases are called \"%.100s\"",
+						 one->name);
 	return 0;
 }
 
@@ -494,27 +501,29 @@ static int take_cases(const struct config_file *file, const char *key, json_t *v
 	int r = 0;
 
 	if (!json_is_array(value) || len == 0)
-		return refuse(file, key, 1,
-			      "expected an array of objects, as [{\"name\": \"small\", "
-			      "\"command\": [\"./bench\"]}]");
+		return refuse_config_key(
+			file, key, 1,
+			"expected an array of objects, as [{\"name\": \"small\", "
+			"\"command\": [\"./bench\"]}]");
 	if (len > CONFIG_CASES_MAX)
-		return refuse(file, key, 1, "expected at most %d", CONFIG_CASES_MAX);
+		return refuse_config_key(file, key, 1, "expected at most %d",
+					 CONFIG_CASES_MAX);
 	for (size_t i = 0; i < len && r == 0; i++) {
 		json_t *one = json_array_get(value, i);
 
 		if (!json_is_object(one))
-			return refuse(file, key, 1, "expected objects");
+			return refuse_config_key(file, key, 1, "expected objects");
 		if (pm_vec_push(&file->config->cases,
 				(struct pm_diff_case){ .line = -1 }) < 0)
-			return no_memory(file);
-		r = take_case(file, one, i);
+			return config_no_memory(file);
+		r = take_config_case(file, one, i);
 	}
 	return r;
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-static int parse(const struct config_file *file)
+static int parse_config_file(const struct config_file *file)
 {
 	json_error_t why;
 	json_t *root;
@@ -523,7 +532,7 @@ static int parse(const struct config_file *file)
 	root = json_loadb(file->text.data ? file->text.data : "", file->text.len,
 			  JSON_REJECT_DUPLICATES, &why);
 	if (!root && json_error_code(&why) == json_error_out_of_memory)
-		return no_memory(file);
+		return config_no_memory(file);
 	if (!root) {
 		pm_error_set(file->err, -EBADMSG, "cannot be read as JSON: %s", why.text);
 		pm_error_where(file->err, file->path, why.line);
@@ -539,7 +548,7 @@ static int parse(const struct config_file *file)
 	return r;
 }
 
-static int read_file(const struct config_file *file, struct pm_str *text)
+static int read_config_file(const struct config_file *file, struct pm_str *text)
 {
 	PM_AUTO_CLOSE int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	char buffer[16 << 10];
@@ -552,7 +561,7 @@ static int read_file(const struct config_file *file, struct pm_str *text)
 		if (n < 0)
 			break;
 		if (n == 0)
-			return text->failed ? no_memory(file) : 0;
+			return text->failed ? config_no_memory(file) : 0;
 		if (text->len + (size_t)n > CONFIG_BYTES_MAX) {
 			pm_error_set(file->err, -EFBIG, "is larger than %d KiB",
 				     CONFIG_BYTES_MAX >> 10);
@@ -582,10 +591,11 @@ int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
 				    .depth = 1,
 				    .path = path,
 				    .err = err };
-	int r = config.path ? read_file(&file, &file.text) : no_memory(&file);
+	int r = config.path ? read_config_file(&file, &file.text)
+			    : config_no_memory(&file);
 
 	if (r == 0)
-		r = parse(&file);
+		r = parse_config_file(&file);
 	if (r < 0)
 		pm_diff_config_release(&config);
 	else

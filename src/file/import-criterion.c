@@ -92,7 +92,8 @@ static int add_estimate(struct pm_importing *to, struct pm_stat *stat, const jso
 			       "in sample.json beside it.");
 }
 
-static int add_benchmark(struct pm_importing *to, const char *name, const json_t *root)
+static int criterion_add_benchmark(struct pm_importing *to, const char *name,
+				   const json_t *root)
 {
 	struct pm_stat *stat;
 	int r = pm_import_add_case(to, name, "criterion", "the benchmark", &stat);
@@ -171,7 +172,7 @@ static int add_folder(struct pm_importing *to, const char *folder, const char *r
 		return r;
 	r = name_benchmark(to, folder, relative, &name);
 	if (r == 0)
-		r = add_benchmark(to, name, json_array_get(root, 0));
+		r = criterion_add_benchmark(to, name, json_array_get(root, 0));
 	if (r == -EBADMSG) {
 		char why[sizeof(to->err->text)];
 
@@ -188,7 +189,7 @@ struct walk {
 };
 
 /* Whether @path is a folder and not a link to one: links may form cycles. */
-static bool is_folder(const char *path)
+static bool criterion_is_folder(const char *path)
 {
 	struct stat found;
 
@@ -196,7 +197,7 @@ static bool is_folder(const char *path)
 }
 
 /* `base` and `change` belong to earlier runs, `report` is for people. */
-static bool is_wanted(const char *name)
+static bool criterion_is_wanted_folder(const char *name)
 {
 	return name[0] != '.' && strcmp(name, "report") != 0 &&
 	       strcmp(name, "base") != 0 && strcmp(name, "change") != 0;
@@ -213,12 +214,12 @@ static int walk_entry(struct walk *walk, const char *folder, const char *relativ
 	if (++walk->seen > PM_IMPORT_FILES_MAX)
 		return pm_error_set(walk->to->err, -EFBIG, "has more than %d files below",
 				    PM_IMPORT_FILES_MAX);
-	if (!is_wanted(name))
+	if (!criterion_is_wanted_folder(name))
 		return 0;
 	if (asprintf(&path, "%s/%s", folder, name) < 0 ||
 	    asprintf(&inner, "%s%s%s", relative, relative[0] ? "/" : "", name) < 0)
 		return pm_import_no_memory(walk->to);
-	if (!is_folder(path))
+	if (!criterion_is_folder(path))
 		return 0;
 	if (strcmp(name, newest) == 0)
 		return add_folder(walk->to, path, relative[0] ? relative : name);
@@ -282,7 +283,8 @@ int pm_import_criterion_file(struct pm_importing *to, const json_t *root)
 					 &sample);
 	}
 	if (r == 0)
-		r = add_benchmark(to, name, json_array_get(sample ? sample : root, 0));
+		r = criterion_add_benchmark(to, name,
+					    json_array_get(sample ? sample : root, 0));
 	json_decref(sample);
 	return r;
 }

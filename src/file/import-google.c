@@ -36,16 +36,16 @@ static void release_google(struct google *google)
 
 /* ---- benchmarks and their entries ------------------------------------------------------ */
 
-static bool is_called(const void *table, uint32_t id, const void *key)
+static bool is_google_case_called(const void *table, uint32_t id, const void *key)
 {
 	return strcmp(((const struct google *)table)->cases.data[id].name, key) == 0;
 }
 
-static int find_or_add(struct google *google, const char *name, uint32_t *ret)
+static int google_find_or_add_case(struct google *google, const char *name, uint32_t *ret)
 {
 	uint64_t hash = pm_hash_bytes(name, strlen(name));
 
-	*ret = pm_index_find(&google->index, hash, is_called, google, name);
+	*ret = pm_index_find(&google->index, hash, is_google_case_called, google, name);
 	if (*ret != PM_INDEX_NONE)
 		return 0;
 	*ret = (uint32_t)google->cases.len;
@@ -90,7 +90,7 @@ static int sort_entries(struct google *google, struct fields *fields)
 			aggregates++;
 			continue;
 		}
-		if (find_or_add(google, name, &id) < 0)
+		if (google_find_or_add_case(google, name, &id) < 0)
 			return -ENOMEM;
 		if (pm_vec_push(&google->cases.data[id].entries, i) < 0)
 			return pm_import_no_memory(google->to);
@@ -106,7 +106,7 @@ static int sort_entries(struct google *google, struct fields *fields)
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-static bool is_counter(const char *key, const json_t *value)
+static bool is_google_counter(const char *key, const json_t *value)
 {
 	static const char *const others[] = {
 		"repetitions", "repetition_index", "threads",
@@ -160,7 +160,8 @@ static int add_counters(struct pm_importing *to, struct pm_stat *stat, json_t *e
 		struct pm_import_event event = counter_event(key);
 		int r;
 
-		if (!is_counter(key, value) || find_event(stat, key) < stat->events.len)
+		if (!is_google_counter(key, value) ||
+		    find_event(stat, key) < stat->events.len)
 			continue;
 		if (stat->events.len >= GOOGLE_TIMES + GOOGLE_COUNTERS_MAX)
 			return pm_error_set(to->err, -EFBIG,
@@ -173,8 +174,8 @@ static int add_counters(struct pm_importing *to, struct pm_stat *stat, json_t *e
 	return 0;
 }
 
-static int add_events(struct google *google, const struct google_case *of,
-		      struct pm_stat *stat)
+static int google_add_events(struct google *google, const struct google_case *of,
+			     struct pm_stat *stat)
 {
 	static const struct pm_import_event times[GOOGLE_TIMES] = {
 		{ "wall-time", "ns", "tool", PM_IMPORT_FINE, PM_STAT_NOISY, -1, true,
@@ -235,8 +236,8 @@ static int set_counters(struct pm_importing *to, struct pm_stat *stat,
 
 	json_object_foreach(entry, key, value)
 	{
-		size_t event =
-			is_counter(key, value) ? find_event(stat, key) : stat->events.len;
+		size_t event = is_google_counter(key, value) ? find_event(stat, key)
+							     : stat->events.len;
 
 		if (event >= stat->events.len || json_is_null(value) ||
 		    pm_import_set_value(&run->values[event], json_number_value(value),
@@ -325,8 +326,8 @@ static int set_context(struct google *google, struct pm_stat *stat)
 	return r;
 }
 
-static int add_benchmark(struct google *google, struct fields *fields,
-			 const struct google_case *of)
+static int google_add_benchmark(struct google *google, struct fields *fields,
+				const struct google_case *of)
 {
 	char place[NAME_BYTES];
 	struct pm_stat *stat;
@@ -337,7 +338,7 @@ static int add_benchmark(struct google *google, struct fields *fields,
 	if (r == 0)
 		r = set_context(google, stat);
 	if (r == 0)
-		r = add_events(google, of, stat);
+		r = google_add_events(google, of, stat);
 	for (size_t i = 0; i < of->entries.len && r == 0; i++) {
 		struct fields entry = get_element(
 			fields, "benchmarks", google->benchmarks, of->entries.data[i]);
@@ -363,6 +364,6 @@ int pm_import_google_benchmark(struct pm_importing *to, const json_t *root)
 	if (r == 0)
 		r = sort_entries(&google, &fields);
 	for (size_t i = 0; i < google.cases.len && r == 0; i++)
-		r = add_benchmark(&google, &fields, &google.cases.data[i]);
+		r = google_add_benchmark(&google, &fields, &google.cases.data[i]);
 	return r;
 }

@@ -27,7 +27,7 @@ static const char *sim_name(const char *kind)
 
 /* The counts of caches and predictors depend on addresses, which differ from build to
  * build. */
-static enum pm_stat_class class_of(const char *kind)
+static enum pm_stat_class iai_class_of_kind(const char *kind)
 {
 	static const char *const exact[] = { "Ir", "Dr", "Dw",       "Bc",
 					     "Bi", "Ge", "SysCount", "TotalRW" };
@@ -58,8 +58,8 @@ static const struct iai_tool *find_tool(const char *name)
 	return NULL;
 }
 
-static int add_event(struct pm_importing *to, struct pm_stat *stat,
-		     const struct iai_tool *tool, const char *kind)
+static int iai_add_event(struct pm_importing *to, struct pm_stat *stat,
+			 const struct iai_tool *tool, const char *kind)
 {
 	PM_AUTO_FREE char *name = NULL;
 	bool bytes = strstr(kind, "Bytes") != NULL;
@@ -67,7 +67,7 @@ static int add_event(struct pm_importing *to, struct pm_stat *stat,
 		.unit = bytes ? "bytes" : "",
 		.source = "simulated",
 		.scale = 1,
-		.class = tool->simulates ? class_of(kind) : PM_STAT_EXACT,
+		.class = tool->simulates ? iai_class_of_kind(kind) : PM_STAT_EXACT,
 		.better = -1,
 	};
 
@@ -101,7 +101,7 @@ static void release_found(struct iai_found *found)
 }
 
 /* {"Left": NEW}, {"Both": [NEW, OLD]}; NULL: there is no new value. */
-static const json_t *newest_of(const json_t *metrics)
+static const json_t *iai_newest_metrics(const json_t *metrics)
 {
 	const json_t *left = json_object_get(metrics, "Left");
 
@@ -114,7 +114,7 @@ static const json_t *count_of(const json_t *metric)
 {
 	const json_t *metrics = json_object_get(metric, "metrics");
 	const json_t *value =
-		metrics ? newest_of(metrics) : json_object_get(metric, "new");
+		metrics ? iai_newest_metrics(metrics) : json_object_get(metric, "new");
 
 	if (json_is_object(value))
 		value = json_object_get(value, "Int");
@@ -174,8 +174,8 @@ static int find_in_tools(struct pm_importing *to, struct fields *fields, const c
 	return r;
 }
 
-static int add_events(struct pm_importing *to, struct pm_stat *stat,
-		      const struct iai_found *found)
+static int iai_add_events(struct pm_importing *to, struct pm_stat *stat,
+			  const struct iai_found *found)
 {
 	int r = 0;
 
@@ -185,7 +185,7 @@ static int add_events(struct pm_importing *to, struct pm_stat *stat,
 
 		json_object_foreach(found->list.data[i].object, kind,
 				    metric) if (r == 0 && count_of(metric)) r =
-			add_event(to, stat, found->list.data[i].tool, kind);
+			iai_add_event(to, stat, found->list.data[i].tool, kind);
 	}
 	return r;
 }
@@ -236,7 +236,7 @@ static int add_document(struct pm_importing *to, struct fields *fields, const ch
 	if (r == 0 && program)
 		r = pm_import_set_command(to, stat, program);
 	if (r == 0)
-		r = add_events(to, stat, found);
+		r = iai_add_events(to, stat, found);
 	if (r == 0 && stat->events.len == 0) {
 		fail(fields, "profiles", "there is no number of this run in it");
 		r = fields->failed;
@@ -381,7 +381,7 @@ static int make_out(struct callgrind_out *out)
 	if (r == 0 && out->command && out->command[0])
 		r = pm_import_set_command(to, stat, out->command);
 	for (size_t i = 0; i < out->len && r == 0; i++)
-		r = add_event(to, stat, &tools[0], out->columns[i]);
+		r = iai_add_event(to, stat, &tools[0], out->columns[i]);
 	if (r == 0)
 		r = pm_import_add_run(to, stat, &run);
 	for (size_t i = 0; i < out->len && r == 0; i++)

@@ -25,7 +25,7 @@ static const char *bare_name(const char *event, char *ret, size_t size)
 }
 
 /* The same classes as for pmstat's own events. */
-static enum pm_stat_class class_of(const char *event)
+static enum pm_stat_class perf_class_of_event(const char *event)
 {
 	static const char *const steady[] = { "instructions", "branches", "page-faults",
 					      "faults", "minor-faults" };
@@ -59,14 +59,15 @@ static bool is_user_only(const char *event)
 
 /* perf reports clocks in milliseconds; ours are in ns. @ret_factor converts perf's values
  * to ours. */
-static struct pm_import_event describe(const struct perf_line *line, double *ret_factor)
+static struct pm_import_event describe_perf_event(const struct perf_line *line,
+						  double *ret_factor)
 {
 	struct pm_import_event event = {
 		.name = line->event,
 		.unit = line->unit ? line->unit : "",
 		.source = "perf",
 		.scale = 1,
-		.class = class_of(line->event),
+		.class = perf_class_of_event(line->event),
 		.better = better_of(line->event),
 		.user_only = is_user_only(line->event),
 	};
@@ -146,8 +147,8 @@ static void release_lines(struct perf_lines *lines)
 	pm_vec_release(&lines->numbers);
 }
 
-static int add_line(struct pm_importing *to, struct perf_lines *lines,
-		    const struct perf_line *line, size_t number)
+static int perf_lines_add(struct pm_importing *to, struct perf_lines *lines,
+			  const struct perf_line *line, size_t number)
 {
 	if (lines->list.len >= PM_STAT_EVENTS_MAX)
 		return pm_error_set(to->err, -EFBIG, "has more than %d events",
@@ -165,7 +166,7 @@ static int make_events(struct pm_importing *to, struct pm_stat *stat,
 
 	for (size_t i = 0; i < lines->list.len && r == 0; i++) {
 		struct pm_import_event event =
-			describe(&lines->list.data[i], &factors[i]);
+			describe_perf_event(&lines->list.data[i], &factors[i]);
 
 		r = pm_import_add_event(to, stat, &event);
 	}
@@ -232,7 +233,7 @@ static int make_document(struct pm_importing *to, const struct perf_lines *lines
 
 /* ---- JSON ------------------------------------------------------------------------------ */
 
-static double number_or_nan(const struct fields *fields, const char *key)
+static double perf_number_or_nan(const struct fields *fields, const char *key)
 {
 	const json_t *value = json_object_get(fields->object, key);
 
@@ -266,9 +267,9 @@ int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
 	for (size_t i = 0; i < json_array_size(root) && r == 0; i++) {
 		struct fields line = get_element(&fields, "line", root, i);
 		struct perf_line found = {
-			.running_ns = number_or_nan(&line, "event-runtime"),
-			.percent = number_or_nan(&line, "pcnt-running"),
-			.metric = number_or_nan(&line, "metric-value"),
+			.running_ns = perf_number_or_nan(&line, "event-runtime"),
+			.percent = perf_number_or_nan(&line, "pcnt-running"),
+			.metric = perf_number_or_nan(&line, "metric-value"),
 			.mean = json_object_get(line.object, "variance") != NULL,
 		};
 
@@ -283,7 +284,7 @@ int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
 		found.unit = get_text_or_null(&line, "unit");
 		r = line.failed;
 		if (r == 0)
-			r = add_line(to, &lines, &found, i + 1);
+			r = perf_lines_add(to, &lines, &found, i + 1);
 	}
 	return r < 0 ? r : make_document(to, &lines, "event");
 }
@@ -315,7 +316,7 @@ static double parse_or_nan(const char *text)
 }
 
 /* VALUE,UNIT,EVENT[,VARIANCE%],RUNTIME,PERCENT[,METRIC,UNIT] */
-static bool take_fields(char *text, char separator, struct perf_line *ret)
+static bool perf_split_fields(char *text, char separator, struct perf_line *ret)
 {
 	char *fields[PERF_FIELDS_MAX] = { NULL };
 	size_t len = 0, at = 3;
@@ -360,7 +361,7 @@ int pm_import_perf_table(struct pm_importing *to, const struct pm_str *text)
 
 		if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0')
 			continue;
-		if (separator == '\0' || !take_fields(line, separator, &found)) {
+		if (separator == '\0' || !perf_split_fields(line, separator, &found)) {
 			r = pm_error_set(
 				to->err, -EBADMSG,
 				"line %zu: neither JSON, nor fields of perf stat "
@@ -368,7 +369,7 @@ int pm_import_perf_table(struct pm_importing *to, const struct pm_str *text)
 				number);
 			continue;
 		}
-		r = add_line(to, &lines, &found, number);
+		r = perf_lines_add(to, &lines, &found, number);
 	}
 	return r < 0 ? r : make_document(to, &lines, "line");
 }

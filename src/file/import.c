@@ -384,7 +384,7 @@ int pm_import_read_bytes(const char *path, struct pm_str *text, struct pm_error 
 
 /* ---- recognising the tool -------------------------------------------------------------- */
 
-static bool has(const json_t *object, const char *key)
+static bool has_json_key(const json_t *object, const char *key)
 {
 	return json_object_get(object, key) != NULL;
 }
@@ -395,17 +395,17 @@ static enum pm_import_format find_format(const json_t *first)
 {
 	if (json_is_array(first))
 		first = json_array_get(first, 0);
-	if (has(first, "benchmarks"))
-		return has(first, "context") ? PM_IMPORT_GOOGLE_BENCHMARK
-					     : PM_IMPORT_PYTEST_BENCHMARK;
-	if (has(first, "results"))
+	if (has_json_key(first, "benchmarks"))
+		return has_json_key(first, "context") ? PM_IMPORT_GOOGLE_BENCHMARK
+						      : PM_IMPORT_PYTEST_BENCHMARK;
+	if (has_json_key(first, "results"))
 		return PM_IMPORT_HYPERFINE;
-	if (has(first, "counter-value") || has(first, "metric-value"))
+	if (has_json_key(first, "counter-value") || has_json_key(first, "metric-value"))
 		return PM_IMPORT_PERF_STAT;
-	if (has(first, "iters") || has(first, "median_abs_dev"))
+	if (has_json_key(first, "iters") || has_json_key(first, "median_abs_dev"))
 		return PM_IMPORT_CRITERION;
-	if (has(first, "profiles") || has(first, "tool_summaries") ||
-	    has(first, "callgrind_summary"))
+	if (has_json_key(first, "profiles") || has_json_key(first, "tool_summaries") ||
+	    has_json_key(first, "callgrind_summary"))
 		return PM_IMPORT_IAI_CALLGRIND;
 	return PM_IMPORT_AUTO;
 }
@@ -489,7 +489,7 @@ static int take_file(struct pm_importing *to, enum pm_import_format format)
 	return r;
 }
 
-static bool is_folder(const char *path)
+static bool is_import_folder(const char *path)
 {
 	struct stat found;
 
@@ -504,7 +504,7 @@ int pm_import_read(struct pm_suite *ret, const char *path, enum pm_import_format
 	struct pm_importing to = { .path = path, .err = err ? err : &own };
 	int r;
 
-	if (is_folder(path) &&
+	if (is_import_folder(path) &&
 	    (format == PM_IMPORT_AUTO || format == PM_IMPORT_CRITERION))
 		r = pm_import_criterion_folder(&to);
 	else

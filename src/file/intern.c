@@ -21,8 +21,8 @@ static bool frame_equal(const void *table, uint32_t id, const void *key)
 	       (row->how == frame->how || strcmp(row->how, frame->how) == 0);
 }
 
-static int add_frame(struct pm_file_writer *writer, struct pm_file_frame *frame,
-		     uint64_t hash)
+static int intern_add_frame(struct pm_file_writer *writer, struct pm_file_frame *frame,
+			    uint64_t hash)
 {
 	int result;
 
@@ -56,7 +56,7 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 	id = pm_index_find(&writer->frame_index, hash, frame_equal, writer->frames.data,
 			   &frame);
 	if (id == PM_INDEX_NONE) {
-		result = add_frame(writer, &frame, hash);
+		result = intern_add_frame(writer, &frame, hash);
 		if (result < 0)
 			return result;
 		*ret = frame.id;
@@ -67,8 +67,8 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 }
 
 /* Returns the slot of @key, or the free one where it belongs. The table is never full. */
-static struct pm_file_stack_slot *slot_of(struct pm_file_stack_slot *slots, size_t cap,
-					  uint64_t key)
+static struct pm_file_stack_slot *stack_slot_of_key(struct pm_file_stack_slot *slots,
+						    size_t cap, uint64_t key)
 {
 	size_t i = pm_hash_mix(key, 0) & (cap - 1);
 
@@ -88,7 +88,7 @@ static int grow_stacks(struct pm_file_writer *writer)
 		const struct pm_file_stack_slot *old = &writer->stack_slots[i];
 
 		if (old->id_plus_1 != 0)
-			*slot_of(slots, cap, old->key) = *old;
+			*stack_slot_of_key(slots, cap, old->key) = *old;
 	}
 	free(writer->stack_slots);
 	writer->stack_slots = slots;
@@ -126,7 +126,7 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 	writer->run.frames[writer->run.len++] = frame;
 	writer->stack_rows.data[row] = (struct pm_file_stack_row){ parent, frame };
 	writer->stack_rows.len = row + 1;
-	*slot_of(writer->stack_slots, writer->stack_cap, key) =
+	*stack_slot_of_key(writer->stack_slots, writer->stack_cap, key) =
 		(struct pm_file_stack_slot){ .key = key, .id_plus_1 = id + 1 };
 	writer->stacks++;
 	stack = (struct pm_file_stack){ .id = id, .parent = parent, .frame = frame };
@@ -142,8 +142,8 @@ int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_
 	if (result < 0)
 		return result;
 	if (writer->stack_cap > 0)
-		id_plus_1 = slot_of(writer->stack_slots, writer->stack_cap,
-				    (uint64_t)parent << 32 | frame)
+		id_plus_1 = stack_slot_of_key(writer->stack_slots, writer->stack_cap,
+					      (uint64_t)parent << 32 | frame)
 				    ->id_plus_1;
 	if (id_plus_1 == 0) {
 		result = add_stack(writer, parent, frame);

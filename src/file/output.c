@@ -187,7 +187,7 @@ int pm_file_output_background(struct pm_file_output *output,
 				 output->partial, wants_end, user);
 }
 
-static int write_all(struct pm_file_output *output, const char *data, size_t len)
+static int output_write_bytes(struct pm_file_output *output, const char *data, size_t len)
 {
 	if (output->failed != 0)
 		return output->failed;
@@ -201,8 +201,8 @@ static int write_all(struct pm_file_output *output, const char *data, size_t len
 	return output->failed;
 }
 
-static int compress(struct pm_file_output *output, const char *data, size_t len,
-		    ZSTD_EndDirective how)
+static int output_compress(struct pm_file_output *output, const char *data, size_t len,
+			   ZSTD_EndDirective how)
 {
 	ZSTD_inBuffer in = { .src = data, .size = len };
 	size_t left;
@@ -215,7 +215,7 @@ static int compress(struct pm_file_output *output, const char *data, size_t len,
 		if (ZSTD_isError(left))
 			output->failed = -ENOMEM; /* the only way it can fail */
 		else
-			write_all(output, output->compressed, out.pos);
+			output_write_bytes(output, output->compressed, out.pos);
 	} while (output->failed == 0 &&
 		 (how == ZSTD_e_continue ? in.pos < in.size : left > 0));
 	return output->failed;
@@ -226,8 +226,8 @@ int pm_file_output_write(struct pm_file_output *output, const char *data, size_t
 	if (output->failed != 0 || len == 0 || output->fd < 0)
 		return output->failed;
 	if (output->zstd)
-		return compress(output, data, len, ZSTD_e_continue);
-	return write_all(output, data, len);
+		return output_compress(output, data, len, ZSTD_e_continue);
+	return output_write_bytes(output, data, len);
 }
 
 int pm_file_output_flush(struct pm_file_output *output)
@@ -236,13 +236,13 @@ int pm_file_output_flush(struct pm_file_output *output)
 		output->failed = pm_file_queue_failed(output->queue);
 	if (output->failed != 0 || !output->zstd)
 		return output->failed;
-	return compress(output, NULL, 0, ZSTD_e_flush);
+	return output_compress(output, NULL, 0, ZSTD_e_flush);
 }
 
 /* Takes over the result of publishing. The thread, if there is one, no longer needs the
  * name. */
-static void take_name(struct pm_file_output *output,
-		      const struct pm_file_published *published)
+static void output_take_published(struct pm_file_output *output,
+				  const struct pm_file_published *published)
 {
 	output->kept_old |= published->kept_old;
 	if (published->given)
@@ -265,7 +265,7 @@ void pm_file_output_publish(struct pm_file_output *output)
 		return;
 	}
 	pm_file_partial_publish(output->path, output->partial, &published);
-	take_name(output, &published);
+	output_take_published(output, &published);
 }
 
 void pm_file_output_explain_unpublished(const struct pm_file_output *output,
@@ -286,7 +286,7 @@ int pm_file_output_settle(struct pm_file_output *output)
 	if (!output->queue)
 		return output->failed;
 	failed = pm_file_queue_settle(output->queue, &published);
-	take_name(output, &published);
+	output_take_published(output, &published);
 	if (output->failed == 0)
 		output->failed = failed;
 	return output->failed;
@@ -323,7 +323,7 @@ int pm_file_output_close(struct pm_file_output *output)
 	int failed;
 
 	if (output->fd >= 0 && output->failed == 0 && output->zstd)
-		compress(output, NULL, 0, ZSTD_e_end);
+		output_compress(output, NULL, 0, ZSTD_e_end);
 	ended = end_queue(output);
 	/* Network file systems report a full disk only here. On Linux the descriptor is
 	 * closed whatever close(2) returns, also with EINTR. */

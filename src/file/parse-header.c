@@ -17,7 +17,7 @@ static uint32_t get_group(const struct pm_file_parsed *parsed, struct fields *in
 	return leader;
 }
 
-static void parse_events(struct pm_file_parsed *parsed, struct fields *fields)
+static void parse_header_events(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	const json_t *array = get_array(fields, "events");
 
@@ -120,7 +120,7 @@ void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields)
 		header->uid = get_u32_or_null(fields, "uid");
 	header->uid_known = header->uid != PM_FILE_NONE;
 	header->owner = PM_FILE_NONE;
-	parse_events(parsed, fields);
+	parse_header_events(parsed, fields);
 	parse_options(header, fields);
 	header->command = parsed->command.data;
 	header->command_len = parsed->command.len;

@@ -12,7 +12,7 @@ enum {
 
 /* ---- simple types -------------------------------------------------------------------- */
 
-static void parse_module(struct pm_file_parsed *parsed, struct fields *fields)
+static void parse_module_json(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_module *module = &parsed->record.module;
 
@@ -32,7 +32,7 @@ static void parse_thread(struct pm_file_parsed *parsed, struct fields *fields)
 	thread->time = get_u64(fields, "time");
 }
 
-static void parse_frame(struct pm_file_parsed *parsed, struct fields *fields)
+static void parse_frame_json(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_frame *frame = &parsed->record.frame;
 
@@ -42,7 +42,7 @@ static void parse_frame(struct pm_file_parsed *parsed, struct fields *fields)
 	frame->how = get_text(fields, "how");
 }
 
-static void parse_stack(struct pm_file_parsed *parsed, struct fields *fields)
+static void parse_stack_json(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_stack *stack = &parsed->record.stack;
 	const json_t *array;
@@ -162,7 +162,7 @@ static void parse_branches(struct pm_file_parsed *parsed, struct fields *fields)
 	parsed->record.sample.branches_len = parsed->branches.len;
 }
 
-static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
+static void parse_sample_json(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_sample *sample = &parsed->record.sample;
 
@@ -179,7 +179,7 @@ static void parse_sample(struct pm_file_parsed *parsed, struct fields *fields)
 	parse_branches(parsed, fields);
 }
 
-static void parse_symbol(struct pm_file_parsed *parsed, struct fields *fields)
+static void parse_symbol_json(struct pm_file_parsed *parsed, struct fields *fields)
 {
 	struct pm_file_symbol *symbol = &parsed->record.symbol;
 	const json_t *array;
@@ -332,12 +332,12 @@ static const struct {
 	parse_fn parse;
 } types[] = {
 	{ "header", PM_FILE_HEADER, pm_file_parse_header },
-	{ "module", PM_FILE_MODULE, parse_module },
+	{ "module", PM_FILE_MODULE, parse_module_json },
 	{ "thread", PM_FILE_THREAD, parse_thread },
-	{ "frame", PM_FILE_FRAME, parse_frame },
-	{ "stack", PM_FILE_STACK, parse_stack },
-	{ "sample", PM_FILE_SAMPLE, parse_sample },
-	{ "symbol", PM_FILE_SYMBOL, parse_symbol },
+	{ "frame", PM_FILE_FRAME, parse_frame_json },
+	{ "stack", PM_FILE_STACK, parse_stack_json },
+	{ "sample", PM_FILE_SAMPLE, parse_sample_json },
+	{ "symbol", PM_FILE_SYMBOL, parse_symbol_json },
 	{ "lost", PM_FILE_LOST, parse_lost },
 	{ "note", PM_FILE_NOTE, parse_note },
 	{ "title", PM_FILE_TITLE, parse_title },

@@ -113,7 +113,7 @@ int pm_file_check_replaceable(const char *path, struct pm_error *err)
 	return code;
 }
 
-static bool has_name(int fd, const char *name)
+static bool is_fd_named(int fd, const char *name)
 {
 	struct stat by_name, by_fd;
 
@@ -132,7 +132,7 @@ static void remove_left_over(const char *name)
 	PM_AUTO_CLOSE int fd = open_regular(name, &st);
 
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-	    is_recording_or_empty(fd, &st) && has_name(fd, name))
+	    is_recording_or_empty(fd, &st) && is_fd_named(fd, name))
 		unlink(name);
 }
 
@@ -143,7 +143,7 @@ static bool lock_own(int fd, const char *name)
 	 * file system without locks, only the warning of a second recorder is lost. */
 	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
 		;
-	return has_name(fd, name);
+	return is_fd_named(fd, name);
 }
 
 int pm_file_partial_create(const char *path, char **ret_partial)

@@ -31,7 +31,7 @@ struct pm_file_reader {
 
 /* ---- lines --------------------------------------------------------------------------- */
 
-static int make_room(struct pm_file_reader *reader, struct pm_error *err)
+static int reader_make_room(struct pm_file_reader *reader, struct pm_error *err)
 {
 	char *grown;
 	size_t cap;
@@ -81,7 +81,7 @@ static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, boo
 			return 1;
 		}
 		looked = have;
-		result = make_room(reader, err);
+		result = reader_make_room(reader, err);
 		if (result < 0)
 			return result;
 		result =
@@ -103,8 +103,8 @@ static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, boo
 
 /* ---- checks -------------------------------------------------------------------------- */
 
-static int bad(struct pm_error *err, const char *what, uint32_t got, uint32_t count,
-	       const char *things)
+static int report_undefined_id(struct pm_error *err, const char *what, uint32_t got,
+			       uint32_t count, const char *things)
 {
 	return pm_error_set(err, -EBADMSG, "%s: %u is not defined yet (%u %s are)", what,
 			    got, count, things);
@@ -128,11 +128,13 @@ static int check_stack(struct pm_file_reader *reader, struct pm_error *err)
 	if (result < 0)
 		return result;
 	if (stack->parent != PM_FILE_NONE && stack->parent >= reader->stacks)
-		return bad(err, "stack.parent", stack->parent, reader->stacks, "stacks");
+		return report_undefined_id(err, "stack.parent", stack->parent,
+					   reader->stacks, "stacks");
 	for (size_t i = 0; i < len; i++)
 		if (reader->parsed.run.data[i] >= reader->frames)
-			return bad(err, "stack.frames", reader->parsed.run.data[i],
-				   reader->frames, "frames");
+			return report_undefined_id(err, "stack.frames",
+						   reader->parsed.run.data[i],
+						   reader->frames, "frames");
 	if (len >= PM_FILE_NONE - reader->stacks)
 		return pm_error_set(err, -EBADMSG, "stack.id: too many stacks");
 	reader->stacks += (uint32_t)len;
@@ -148,8 +150,8 @@ static int check_frame(struct pm_file_reader *reader, struct pm_error *err)
 	if (result < 0)
 		return result;
 	if (frame->module != PM_FILE_NONE && frame->module >= reader->modules)
-		return bad(err, "frame.module", frame->module, reader->modules,
-			   "modules");
+		return report_undefined_id(err, "frame.module", frame->module,
+					   reader->modules, "modules");
 	reader->frames++;
 	return 0;
 }
@@ -159,26 +161,29 @@ static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
 	const struct pm_file_sample *sample = &reader->parsed.record.sample;
 
 	if (sample->event >= reader->events)
-		return bad(err, "sample.event", sample->event, reader->events, "events");
+		return report_undefined_id(err, "sample.event", sample->event,
+					   reader->events, "events");
 	if (sample->stack != PM_FILE_NONE && sample->stack >= reader->stacks)
-		return bad(err, "sample.stack", sample->stack, reader->stacks, "stacks");
+		return report_undefined_id(err, "sample.stack", sample->stack,
+					   reader->stacks, "stacks");
 	for (size_t i = 0; i < sample->counts_len; i++)
 		if (sample->counts[i].event >= reader->events)
-			return bad(err, "sample.counts", sample->counts[i].event,
-				   reader->events, "events");
+			return report_undefined_id(err, "sample.counts",
+						   sample->counts[i].event,
+						   reader->events, "events");
 	for (size_t i = 0; i < sample->branches_len; i++) {
 		const struct pm_file_branch *branch = &sample->branches[i];
 		uint32_t last = branch->from > branch->to ? branch->from : branch->to;
 
 		if (last >= reader->frames)
-			return bad(err, "sample.branches", last, reader->frames,
-				   "frames");
+			return report_undefined_id(err, "sample.branches", last,
+						   reader->frames, "frames");
 	}
 	return 0;
 }
 
 /* Checks the current record against those before it. */
-static int check(struct pm_file_reader *reader, struct pm_error *err)
+static int check_record_order(struct pm_file_reader *reader, struct pm_error *err)
 {
 	const struct pm_file_record *record = &reader->parsed.record;
 	int result;
@@ -199,8 +204,9 @@ static int check(struct pm_file_reader *reader, struct pm_error *err)
 		return check_sample(reader, err);
 	case PM_FILE_SYMBOL:
 		if (record->symbol.frame >= reader->frames)
-			return bad(err, "symbol.frame", record->symbol.frame,
-				   reader->frames, "frames");
+			return report_undefined_id(err, "symbol.frame",
+						   record->symbol.frame, reader->frames,
+						   "frames");
 		return 0;
 	case PM_FILE_FOOTER:
 		if (record->footer.events_len > reader->events)
@@ -248,7 +254,7 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 			if (result < 0)
 				return result;
 		}
-		result = check(reader, err);
+		result = check_record_order(reader, err);
 		return result < 0 ? result : 1;
 	}
 }

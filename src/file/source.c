@@ -60,7 +60,7 @@ static ssize_t read_some(struct pm_file_source *source, void *buffer, size_t cap
 	return n < 0 ? -errno : n;
 }
 
-static int refill(struct pm_file_source *source, struct pm_error *err)
+static int source_refill(struct pm_file_source *source, struct pm_error *err)
 {
 	ssize_t n = read_some(source, source->in, IN_BYTES);
 
@@ -121,7 +121,7 @@ static int refuse_foreign(const struct pm_file_source *source, struct pm_error *
 	return 0;
 }
 
-static int start(struct pm_file_source *source, struct pm_error *err)
+static int source_start(struct pm_file_source *source, struct pm_error *err)
 {
 	source->in = malloc(IN_BYTES);
 	if (!source->in)
@@ -152,10 +152,10 @@ static int start(struct pm_file_source *source, struct pm_error *err)
 	return refuse_foreign(source, err);
 }
 
-static int started(struct pm_file_source *ret, struct pm_file_source *source,
-		   struct pm_error *err)
+static int source_start_or_release(struct pm_file_source *ret,
+				   struct pm_file_source *source, struct pm_error *err)
 {
-	int result = start(source, err);
+	int result = source_start(source, err);
 
 	if (result < 0) {
 		pm_file_source_release(source);
@@ -182,7 +182,7 @@ int pm_file_source_open(struct pm_file_source *ret, const char *path,
 			pm_error_fix(err, "pmrec -- PROGRAM, which records one");
 		return error;
 	}
-	return started(ret, &source, err);
+	return source_start_or_release(ret, &source, err);
 }
 
 int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, size_t len,
@@ -190,7 +190,7 @@ int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, siz
 {
 	struct pm_file_source source = { .fd = -1, .memory = data, .memory_len = len };
 
-	return started(ret, &source, err);
+	return source_start_or_release(ret, &source, err);
 }
 
 static int read_plain(struct pm_file_source *source, char *buffer, size_t cap,
@@ -254,7 +254,7 @@ static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, si
 		if (source->end)
 			return 0;
 		if (in.pos == in.size) {
-			int result = refill(source, err);
+			int result = source_refill(source, err);
 
 			if (result < 0)
 				return result;

@@ -9,7 +9,7 @@ static int too_large(struct pm_error *err)
 	return pm_error_set(err, -EFBIG, "is larger than %d MiB", PM_STAT_FILE_MAX >> 20);
 }
 
-static int read_all(int fd, struct pm_str *text, struct pm_error *err)
+static int read_stat_bytes(int fd, struct pm_str *text, struct pm_error *err)
 {
 	char buffer[64 << 10];
 
@@ -33,7 +33,7 @@ static int read_all(int fd, struct pm_str *text, struct pm_error *err)
 }
 
 /* Replaces @text by its decompressed bytes, if it is compressed. */
-static int inflate(struct pm_str *text, struct pm_error *err)
+static int inflate_stat_text(struct pm_str *text, struct pm_error *err)
 {
 	PM_CLEANUP(pm_file_source_release) struct pm_file_source source = { .fd = -1 };
 	PM_CLEANUP(pm_str_release) struct pm_str plain = { 0 };
@@ -64,7 +64,7 @@ static int inflate(struct pm_str *text, struct pm_error *err)
 
 int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err)
 {
-	int r = read_all(fd, text, err);
+	int r = read_stat_bytes(fd, text, err);
 
-	return r < 0 ? r : inflate(text, err);
+	return r < 0 ? r : inflate_stat_text(text, err);
 }

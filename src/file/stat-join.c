@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_stat_text(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -12,7 +12,7 @@ static bool same_text(const char *a, const char *b)
 /* Returns NULL, or the difference because of which @b cannot be joined to @a. */
 static const char *find_difference(const struct pm_stat *a, const struct pm_stat *b)
 {
-	if (!same_text(a->engine, b->engine))
+	if (!is_same_stat_text(a->engine, b->engine))
 		return "engines";
 	if (a->subjects.len != b->subjects.len)
 		return "numbers of subjects";
@@ -22,9 +22,9 @@ static const char *find_difference(const struct pm_stat *a, const struct pm_stat
 		const struct pm_stat_event *x = &a->events.data[i],
 					   *y = &b->events.data[i];
 
-		if (!same_text(x->name, y->name) ||
-		    !same_text(x->requested, y->requested) ||
-		    !same_text(x->unit, y->unit) || x->scale != y->scale ||
+		if (!is_same_stat_text(x->name, y->name) ||
+		    !is_same_stat_text(x->requested, y->requested) ||
+		    !is_same_stat_text(x->unit, y->unit) || x->scale != y->scale ||
 		    x->user_only != y->user_only)
 			return "events";
 	}
@@ -37,7 +37,8 @@ static int join_warnings(struct pm_stat *to, const struct pm_stat *from)
 		char *warning = from->warnings.data[i];
 		size_t j = 0;
 
-		while (j < to->warnings.len && !same_text(to->warnings.data[j], warning))
+		while (j < to->warnings.len &&
+		       !is_same_stat_text(to->warnings.data[j], warning))
 			j++;
 		if (j == to->warnings.len && pm_vec_push(&to->warnings, warning) < 0)
 			return -ENOMEM;

@@ -9,7 +9,7 @@
 /* ---- kinds of values ------------------------------------------------------------------- */
 
 /* Returns a copy of the text @key; NULL stays NULL if @may_be_null. */
-static char *take_text(struct fields *fields, const char *key, bool may_be_null)
+static char *take_stat_text(struct fields *fields, const char *key, bool may_be_null)
 {
 	const char *text =
 		may_be_null ? get_text_or_null(fields, key) : get_text(fields, key);
@@ -90,7 +90,7 @@ static const char *class_name(unsigned int i)
 	return pm_stat_class_name((enum pm_stat_class)i);
 }
 
-static const char *kind_name(unsigned int i)
+static const char *scope_kind_name(unsigned int i)
 {
 	return pm_stat_kind_name((enum pm_stat_scope_kind)i);
 }
@@ -190,14 +190,14 @@ static struct pm_stat_value *read_values(struct reading *reading, struct fields 
 
 static void read_host(struct fields *fields, struct pm_stat_host *host)
 {
-	host->hostname = take_text(fields, "hostname", true);
-	host->kernel = take_text(fields, "kernel", true);
-	host->arch = take_text(fields, "arch", true);
+	host->hostname = take_stat_text(fields, "hostname", true);
+	host->kernel = take_stat_text(fields, "kernel", true);
+	host->arch = take_stat_text(fields, "arch", true);
 	host->cpus = is_null(fields, "cpus")
 			     ? 0
 			     : (uint32_t)get_up_to(fields, "cpus", UINT32_MAX);
-	host->cpu_model = take_text(fields, "cpu_model", true);
-	host->virt = take_text(fields, "virt", true);
+	host->cpu_model = take_stat_text(fields, "cpu_model", true);
+	host->virt = take_stat_text(fields, "virt", true);
 	host->paranoid = INT32_MIN;
 	if (!is_null(fields, "paranoid")) {
 		const json_t *paranoid = get(fields, "paranoid");
@@ -210,7 +210,7 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 			host->paranoid =
 				(int32_t)get_up_to(fields, "paranoid", INT32_MAX);
 	}
-	host->governor = take_text(fields, "governor", true);
+	host->governor = take_stat_text(fields, "governor", true);
 	host->smt = is_null(fields, "smt") ? -1 : get_bool(fields, "smt");
 }
 
@@ -243,10 +243,10 @@ static void read_subject(struct reading *reading, struct fields *fields, void *i
 
 	read_texts(fields, "argv", &subject->argv.data, &subject->argv.len,
 		   &subject->argv.cap);
-	subject->build_id = take_text(fields, "build_id", true);
+	subject->build_id = take_stat_text(fields, "build_id", true);
 	if (is_null(fields, "commit"))
 		return;
-	subject->commit = take_text(fields, "commit", false);
+	subject->commit = take_stat_text(fields, "commit", false);
 	subject->commit_time =
 		is_null(fields, "commit_time")
 			? -1
@@ -259,17 +259,17 @@ static void read_event(struct reading *reading, struct fields *fields, void *ite
 	struct pm_stat_event *event = item;
 	const char *better = get_text_or_null(fields, "better");
 
-	event->name = take_text(fields, "name", false);
-	event->requested = take_text(fields, "requested", false);
-	event->unit = take_text(fields, "unit", false);
+	event->name = take_stat_text(fields, "name", false);
+	event->requested = take_stat_text(fields, "requested", false);
+	event->unit = take_stat_text(fields, "unit", false);
 	event->scale = get_real(fields, "scale");
-	event->source = take_text(fields, "source", false);
+	event->source = take_stat_text(fields, "source", false);
 	event->class = (enum pm_stat_class)get_word(fields, "class", class_name);
 	event->group = get_i32_or(fields, "group", -1);
 	event->user_only = get_bool(fields, "user_only");
 	event->default_set = get_bool(fields, "default");
 	event->state = (enum pm_stat_state)get_word(fields, "status", state_name);
-	event->why = take_text(fields, "why", true);
+	event->why = take_stat_text(fields, "why", true);
 	if (better && strcmp(better, "less") == 0)
 		event->better = -1;
 	else if (better && strcmp(better, "more") == 0)
@@ -286,7 +286,7 @@ static void read_row(struct reading *reading, struct fields *fields, void *item)
 
 	row->pid = get_i32_or(fields, "pid", 0);
 	row->tid = get_i32_or(fields, "tid", 0);
-	row->comm = take_text(fields, "comm", true);
+	row->comm = take_stat_text(fields, "comm", true);
 	row->cpu = get_i32_or(fields, "cpu", -1);
 	row->values = read_values(reading, fields, "counts");
 }
@@ -362,7 +362,7 @@ static void read_thread(struct reading *reading, struct fields *fields, void *it
 
 	thread->pid = get_i32_or(fields, "pid", 0);
 	thread->tid = get_i32_or(fields, "tid", 0);
-	thread->comm = take_text(fields, "comm", true);
+	thread->comm = take_stat_text(fields, "comm", true);
 	thread->calls = get_count(fields, "calls");
 	thread->values = read_values(reading, fields, "counts");
 }
@@ -371,10 +371,10 @@ static void read_frame(struct reading *reading, struct fields *fields, void *ite
 {
 	struct pm_stat_frame *frame = item;
 
-	frame->function = take_text(fields, "function", true);
-	frame->file = take_text(fields, "file", true);
+	frame->function = take_stat_text(fields, "function", true);
+	frame->file = take_stat_text(fields, "file", true);
 	frame->line = (uint32_t)get_i32_or(fields, "line", 0);
-	frame->module = take_text(fields, "module", true);
+	frame->module = take_stat_text(fields, "module", true);
 	frame->address = get_address(fields, "address");
 }
 
@@ -392,12 +392,12 @@ static void read_scope(struct reading *reading, struct fields *fields, void *ite
 	struct pm_stat_scope *scope = item;
 
 	scope->run = (uint32_t)get_up_to(fields, "run", UINT32_MAX);
-	scope->kind = (enum pm_stat_scope_kind)get_word(fields, "kind", kind_name);
-	scope->name = take_text(fields, "name", false);
-	scope->symbol = take_text(fields, "symbol", true);
-	scope->module = take_text(fields, "module", true);
-	scope->build_id = take_text(fields, "build_id", true);
-	scope->file = take_text(fields, "file", true);
+	scope->kind = (enum pm_stat_scope_kind)get_word(fields, "kind", scope_kind_name);
+	scope->name = take_stat_text(fields, "name", false);
+	scope->symbol = take_stat_text(fields, "symbol", true);
+	scope->module = take_stat_text(fields, "module", true);
+	scope->build_id = take_stat_text(fields, "build_id", true);
+	scope->file = take_stat_text(fields, "file", true);
 	scope->line = (uint32_t)get_i32_or(fields, "line", 0);
 	scope->line_end = (uint32_t)get_i32_or(fields, "line_end", 0);
 	scope->low = get_address(fields, "low");
@@ -425,9 +425,9 @@ static void read_metric(struct reading *reading, struct fields *fields, void *it
 {
 	struct pm_stat_metric *metric = item;
 
-	metric->name = take_text(fields, "name", false);
-	metric->unit = take_text(fields, "unit", false);
-	metric->formula = take_text(fields, "formula", false);
+	metric->name = take_stat_text(fields, "name", false);
+	metric->unit = take_stat_text(fields, "unit", false);
+	metric->formula = take_stat_text(fields, "formula", false);
 	metric->variant = (uint32_t)get_up_to(fields, "variant", UINT32_MAX);
 	metric->scope = get_i32_or(fields, "scope", -1);
 	metric->event = (uint32_t)get_up_to(fields, "event", UINT32_MAX);
@@ -439,8 +439,8 @@ static void read_setting(struct reading *reading, struct fields *fields, void *i
 {
 	struct pm_stat_setting *setting = item;
 
-	setting->name = take_text(fields, "name", false);
-	setting->value = take_text(fields, "value", true);
+	setting->name = take_stat_text(fields, "name", false);
+	setting->value = take_stat_text(fields, "value", true);
 }
 
 static void read_overhead(struct reading *reading, struct fields *fields)
@@ -465,10 +465,10 @@ static void read_document(struct reading *reading, struct fields *fields)
 	struct pm_stat *stat = &reading->stat;
 	struct fields host;
 
-	stat->version = take_text(fields, "pmstat", false);
-	stat->created = take_text(fields, "created", true);
-	stat->engine = take_text(fields, "engine", false);
-	stat->target = take_text(fields, "target", true);
+	stat->version = take_stat_text(fields, "pmstat", false);
+	stat->created = take_stat_text(fields, "created", true);
+	stat->engine = take_stat_text(fields, "engine", false);
+	stat->target = take_stat_text(fields, "target", true);
 	host = get_object(fields, "host");
 	if (host.failed == 0)
 		read_host(&host, &stat->host);
@@ -500,8 +500,8 @@ bool pm_stat_has_too_many_values(const struct pm_str *text)
 	return values > PM_STAT_VALUES_MAX;
 }
 
-static int refuse(const struct pm_str *text, const json_error_t *why,
-		  struct pm_error *err)
+static int refuse_stat_text(const struct pm_str *text, const json_error_t *why,
+			    struct pm_error *err)
 {
 	static const char recording[] = "\"format\":\"pmrec\"";
 	size_t head = text->len < 256 ? text->len : 256;
@@ -515,7 +515,8 @@ static int refuse(const struct pm_str *text, const json_error_t *why,
 			    why->line, why->text);
 }
 
-static int parse(struct reading *reading, const json_t *root, struct pm_error *err)
+static int parse_stat_root(struct reading *reading, const json_t *root,
+			   struct pm_error *err)
 {
 	struct fields fields = { .object = root, .err = err, .name = "document" };
 	const char *wrong;
@@ -538,7 +539,7 @@ static int parse(struct reading *reading, const json_t *root, struct pm_error *e
 int pm_stat_parse(struct pm_stat *ret, const json_t *root, struct pm_error *err)
 {
 	struct reading reading = { 0 };
-	int r = parse(&reading, root, err);
+	int r = parse_stat_root(&reading, root, err);
 
 	if (r < 0)
 		pm_stat_release(&reading.stat);
@@ -560,7 +561,7 @@ int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *
 	if (!root && json_error_code(&why) == json_error_out_of_memory)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (!root)
-		return refuse(text, &why, err);
+		return refuse_stat_text(text, &why, err);
 	*ret = root;
 	return 0;
 }

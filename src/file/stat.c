@@ -91,7 +91,7 @@ struct pm_stat_value *pm_stat_values_new(size_t len)
 
 /* ---- release --------------------------------------------------------------------------- */
 
-static void release_rows(struct pm_stat_row *rows, size_t len)
+static void release_stat_rows(struct pm_stat_row *rows, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		free(rows[i].comm);
@@ -103,12 +103,12 @@ static void release_rows(struct pm_stat_row *rows, size_t len)
 static void release_run(struct pm_stat_run *run)
 {
 	free(run->values);
-	release_rows(run->rows.data, run->rows.len);
+	release_stat_rows(run->rows.data, run->rows.len);
 	for (size_t i = 0; i < run->intervals.len; i++) {
 		struct pm_stat_interval *interval = &run->intervals.data[i];
 
 		free(interval->values);
-		release_rows(interval->rows.data, interval->rows.len);
+		release_stat_rows(interval->rows.data, interval->rows.len);
 	}
 	pm_vec_release(&run->intervals);
 }

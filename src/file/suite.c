@@ -204,7 +204,8 @@ static int parse_plain(struct pm_suite *suite, const json_t *root, struct pm_err
 	return r;
 }
 
-static int parse(struct pm_suite *suite, const json_t *root, struct pm_error *err)
+static int parse_suite_root(struct pm_suite *suite, const json_t *root,
+			    struct pm_error *err)
 {
 	const char *format = json_string_value(json_object_get(root, "format"));
 
@@ -225,7 +226,7 @@ int pm_suite_read(struct pm_suite *ret, int fd, const char *name, struct pm_erro
 	if (r == 0)
 		r = pm_stat_load_json(&root, &text, err);
 	if (r == 0)
-		r = parse(&suite, root, err);
+		r = parse_suite_root(&suite, root, err);
 	json_decref(root);
 	if (r < 0) {
 		pm_error_where(err, name, -1);

@@ -15,7 +15,7 @@ enum {
 #define PUT_TEXT(at, literal) \
 	((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
 
-static inline char *put_u64(char *at, uint64_t value)
+static inline char *put_line_u64(char *at, uint64_t value)
 {
 	char digits[NUMBER_MAX];
 	size_t first = NUMBER_MAX;
@@ -30,11 +30,11 @@ static inline char *put_u64(char *at, uint64_t value)
 
 static inline char *put_u32_or_null(char *at, uint32_t value)
 {
-	return value == PM_FILE_NONE ? PUT_TEXT(at, "null") : put_u64(at, value);
+	return value == PM_FILE_NONE ? PUT_TEXT(at, "null") : put_line_u64(at, value);
 }
 
 /* Reserves @more bytes at the end of the buffer. NULL: out of memory. */
-static char *room(struct pm_str *out, size_t more)
+static char *line_reserve(struct pm_str *out, size_t more)
 {
 	char *grown = pm_vec_grow(out->data, &out->cap, 1, out->len + more + 1);
 
@@ -69,7 +69,8 @@ static void key_text(struct pm_str *out, const char *key, const char *text)
 
 /* ---- the header ---------------------------------------------------------------------- */
 
-static void put_event(struct pm_str *out, uint32_t id, const struct pm_file_event *event)
+static void put_header_event(struct pm_str *out, uint32_t id,
+			     const struct pm_file_event *event)
 {
 	key_u64(out, id > 0 ? ",{\"id\":" : "{\"id\":", id);
 	key_text(out, ",\"name\":", event->name);
@@ -149,7 +150,7 @@ int pm_file_write_header(struct pm_file_writer *writer,
 		key_u64(out, ",\"uid\":", header->uid);
 	pm_str_puts(out, ",\"events\":[");
 	for (size_t i = 0; i < header->events_len; i++)
-		put_event(out, (uint32_t)i, &header->events[i]);
+		put_header_event(out, (uint32_t)i, &header->events[i]);
 	key_text(out, "],\"options\":{\"call_graph\":", header->options.call_graph);
 	key_u64(out, ",\"stack_bytes\":", header->options.stack_bytes);
 	key_u64(out, ",\"ring_bytes\":", header->options.ring_bytes);
@@ -209,16 +210,16 @@ int pm_file_write_run(struct pm_file_writer *writer)
 
 	if (writer->run.len == 0)
 		return 0;
-	at = room(&writer->buffer, RUN_MAX);
+	at = line_reserve(&writer->buffer, RUN_MAX);
 	if (at) {
 		at = PUT_TEXT(at, "{\"type\":\"stack\",\"id\":");
-		at = put_u64(at, writer->run.id);
+		at = put_line_u64(at, writer->run.id);
 		at = PUT_TEXT(at, ",\"parent\":");
 		at = put_u32_or_null(at, writer->run.parent);
 		at = PUT_TEXT(at, ",\"frames\":");
 		for (uint32_t i = 0; i < writer->run.len; i++) {
 			*at++ = i == 0 ? '[' : ',';
-			at = put_u64(at, writer->run.frames[i]);
+			at = put_line_u64(at, writer->run.frames[i]);
 		}
 		at = PUT_TEXT(at, "]}");
 		writer->buffer.len = (size_t)(at - writer->buffer.data);
@@ -359,10 +360,10 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	if (result < 0)
 		return result;
 	start = writer->buffer.len;
-	at = room(&writer->buffer, SAMPLE_MAX);
+	at = line_reserve(&writer->buffer, SAMPLE_MAX);
 	if (at) {
 		at = PUT_TEXT(at, "{\"type\":\"sample\",\"time\":");
-		at = put_u64(at, sample->time);
+		at = put_line_u64(at, sample->time);
 		at = PUT_TEXT(at, ",\"pid\":");
 		at = put_u32_or_null(at, sample->pid);
 		at = PUT_TEXT(at, ",\"tid\":");
@@ -370,9 +371,9 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 		at = PUT_TEXT(at, ",\"cpu\":");
 		at = put_u32_or_null(at, sample->cpu);
 		at = PUT_TEXT(at, ",\"event\":");
-		at = put_u64(at, sample->event);
+		at = put_line_u64(at, sample->event);
 		at = PUT_TEXT(at, ",\"period\":");
-		at = put_u64(at, sample->period);
+		at = put_line_u64(at, sample->period);
 		at = PUT_TEXT(at, ",\"stack\":");
 		at = put_u32_or_null(at, sample->stack);
 		writer->buffer.len = (size_t)(at - writer->buffer.data);

@@ -158,7 +158,7 @@ uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer)
 	return writer->output.bytes;
 }
 
-static void explain(struct pm_error *err, int code, const char *path)
+static void explain_write_failure(struct pm_error *err, int code, const char *path)
 {
 	pm_error_set(err, code, "could not be written to its end: %s", strerror(-code));
 	if (code == -EPIPE)
@@ -239,7 +239,7 @@ int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 	result = pm_file_output_close(&writer->output);
 	/* Where the file is matters more than why it ends early. */
 	if (result < 0 && unpublished == 0)
-		explain(err, result, writer->path);
+		explain_write_failure(err, result, writer->path);
 	writer_free(writer);
 	return result < 0 ? result : unpublished;
 }
