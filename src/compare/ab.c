@@ -30,7 +30,7 @@ struct work {
 	PM_VEC(struct row) rows; /* as stat->differences */
 };
 
-static void work_release(struct work *work)
+static void ab_work_release(struct work *work)
 {
 	for (size_t i = 0; i < work->rows.len; i++)
 		pm_compare_row_free(&work->rows.data[i].of);
@@ -41,7 +41,7 @@ static void work_release(struct work *work)
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-static bool varies(const struct pm_compare_side *side)
+static bool does_ab_side_vary(const struct pm_compare_side *side)
 {
 	return side->min < side->max;
 }
@@ -74,13 +74,14 @@ static enum pm_stat_state state_of(const struct work *work, const struct row *ro
 }
 
 /* Functions have no value of events that the tool knows only for whole programs. */
-static bool is_missed(const struct row *row, const struct pm_scope_group *group)
+static bool is_ab_row_missed(const struct row *row, const struct pm_scope_group *group)
 {
 	return !group || !row->event || row->of.base.known || row->of.new.known ||
 	       strcmp(row->event->source, "tool") != 0;
 }
 
-static int add_row(struct work *work, const struct pm_scope_group *group, uint32_t event)
+static int add_ab_row(struct work *work, const struct pm_scope_group *group,
+		      uint32_t event)
 {
 	uint32_t events = (uint32_t)work->stat->events.len, pair = event;
 	struct pm_stat_difference difference = { .event = event };
@@ -101,7 +102,7 @@ static int add_row(struct work *work, const struct pm_scope_group *group, uint32
 	difference.scope = group ? (int32_t)group->members.data[0].scope : -1;
 	r = pm_compare_row_fill(&row.of, work->sides, group, &work->pairs, pair);
 	difference.state = r == 0 ? state_of(work, &row, group, event) : PM_STAT_OK;
-	if (r == 0 && is_missed(&row, group)) {
+	if (r == 0 && is_ab_row_missed(&row, group)) {
 		r = pm_vec_push(&work->stat->differences, difference);
 		if (r == 0)
 			r = pm_vec_push(&work->rows, row);
@@ -123,17 +124,17 @@ static bool program_is_known(const struct work *work)
 	return stat->scopes.len == 0;
 }
 
-static int add_rows(struct work *work)
+static int add_ab_rows(struct work *work)
 {
 	uint32_t events = (uint32_t)work->stat->events.len;
 
 	for (uint32_t e = 0; program_is_known(work) && e < events; e++)
-		if (add_row(work, NULL, e) < 0)
+		if (add_ab_row(work, NULL, e) < 0)
 			return -ENOMEM;
 	for (size_t g = 0; g < work->groups.list.len; g++)
 		for (uint32_t e = 0; e <= events; e++)
-			if (add_row(work, &work->groups.list.data[g],
-				    (events + e) % (events + 1)) < 0)
+			if (add_ab_row(work, &work->groups.list.data[g],
+				       (events + e) % (events + 1)) < 0)
 				return -ENOMEM;
 	return 0;
 }
@@ -142,7 +143,7 @@ static int add_rows(struct work *work)
 
 /* Measuring functions takes time itself: only simulated numbers of the program decide
  * then. */
-static bool is_undisturbed(const struct work *work, const struct row *row)
+static bool is_ab_row_undisturbed(const struct work *work, const struct row *row)
 {
 	return row->of.scope || strcmp(work->stat->engine, "count") == 0 ||
 	       (row->event && strcmp(row->event->source, "simulated") == 0);
@@ -150,7 +151,7 @@ static bool is_undisturbed(const struct work *work, const struct row *row)
 
 static bool may_decide(const struct work *work, const struct row *row)
 {
-	return row->of.base.known && row->of.new.known &&is_undisturbed(work, row);
+	return row->of.base.known && row->of.new.known &&is_ab_row_undisturbed(work, row);
 }
 
 static bool is_asked_for(const struct row *row)
@@ -191,12 +192,12 @@ static void choose_deciding(struct work *work)
 /* Values that are equal in all runs need no test. */
 static bool is_certain(const struct row *row)
 {
-	return !varies(&row->of.base) && !varies(&row->of.new) &&
+	return !does_ab_side_vary(&row->of.base) && !does_ab_side_vary(&row->of.new) &&
 	       (!row->event || row->event->class == PM_STAT_EXACT ||
 		row->of.base.min == row->of.new.min);
 }
 
-static bool is_in_family(const struct work *work, size_t i)
+static bool is_ab_row_in_family(const struct work *work, size_t i)
 {
 	return work->stat->differences.data[i].decides &&
 	       !is_certain(&work->rows.data[i]);
@@ -206,7 +207,7 @@ static void choose_tested(struct work *work, size_t family)
 {
 	for (size_t i = 0; i < work->rows.len; i++) {
 		struct row *row = &work->rows.data[i];
-		size_t of = is_in_family(work, i) ? family : 1;
+		size_t of = is_ab_row_in_family(work, i) ? family : 1;
 		double least =
 			pm_compare_least_p_of_values(row->of.base.len, row->of.new.len);
 
@@ -245,10 +246,10 @@ static int measure_row(struct work *work, size_t i, size_t family)
 
 static bool is_corrected(const struct work *work, size_t i)
 {
-	return is_in_family(work, i) && work->rows.data[i].tested;
+	return is_ab_row_in_family(work, i) && work->rows.data[i].tested;
 }
 
-static int measure(struct work *work)
+static int measure_ab_rows(struct work *work)
 {
 	PM_AUTO_FREE double *p = calloc(work->rows.len + 1, sizeof(*p));
 	size_t family = 0, at = 0;
@@ -256,10 +257,10 @@ static int measure(struct work *work)
 	if (!p)
 		return -ENOMEM;
 	for (size_t i = 0; i < work->rows.len; i++)
-		family += is_in_family(work, i);
+		family += is_ab_row_in_family(work, i);
 	choose_tested(work, family);
 	for (size_t i = 0; i < work->rows.len; i++) {
-		if (measure_row(work, i, is_in_family(work, i) ? family : 1) < 0)
+		if (measure_row(work, i, is_ab_row_in_family(work, i) ? family : 1) < 0)
 			return -ENOMEM;
 		if (is_corrected(work, i))
 			p[at++] = work->stat->differences.data[i].p;
@@ -290,7 +291,7 @@ static enum pm_stat_outcome outcome_of(const struct row *row,
 
 /* ---- the whole ----------------------------------------------------------------------- */
 
-static int compare(struct work *work)
+static int compare_variants(struct work *work)
 {
 	uint32_t ended = pm_stat_variants_ended(work->stat);
 
@@ -300,10 +301,10 @@ static int compare(struct work *work)
 						      .variant = side,
 						      .ended = ended >> side & 1 };
 	if (pm_event_pairs_find(&work->pairs, work->sides) < 0 ||
-	    pm_scope_groups_find(&work->groups, work->sides) < 0 || add_rows(work) < 0)
+	    pm_scope_groups_find(&work->groups, work->sides) < 0 || add_ab_rows(work) < 0)
 		return -ENOMEM;
 	choose_deciding(work);
-	if (measure(work) < 0)
+	if (measure_ab_rows(work) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < work->rows.len; i++)
 		work->stat->differences.data[i].outcome =
@@ -313,8 +314,8 @@ static int compare(struct work *work)
 
 int pm_compare_ab(struct pm_stat *stat)
 {
-	struct work work PM_CLEANUP(work_release) = { .stat = stat, .doc = stat };
+	struct work work PM_CLEANUP(ab_work_release) = { .stat = stat, .doc = stat };
 
 	stat->differences.len = 0;
-	return compare(&work);
+	return compare_variants(&work);
 }

@@ -52,7 +52,7 @@ static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *
 }
 
 /* The new value may be worse than the accepted level by the gate of the row. */
-static bool covers(const struct pm_ack *ack, const struct pm_compare_row *row)
+static bool does_ack_cover_row(const struct pm_ack *ack, const struct pm_compare_row *row)
 {
 	double gate = isfinite(row->gate) ? row->gate : 0;
 	double by = row->new.median - ack->to, far = gate *fabs(ack->to);
@@ -101,7 +101,7 @@ int pm_compare_accept(struct pm_comparison *comparison, const struct pm_acks *ac
 		ack = find_ack(acks, row, &name);
 		if (name.failed)
 			return -ENOMEM;
-		if (ack && covers(ack, row) && accept_row(row, ack) < 0)
+		if (ack && does_ack_cover_row(ack, row) && accept_row(row, ack) < 0)
 			return -ENOMEM;
 		if (ack && row->verdict == PM_VERDICT_WORSE &&
 		    pm_compare_warn(comparison,

@@ -34,7 +34,7 @@ static double weight_of(const struct pm_compare_row *row)
 	return fabs(row->change) / fmax(noise, 1e-9);
 }
 
-static int compare_texts(const char *a, const char *b)
+static int compare_row_texts(const char *a, const char *b)
 {
 	return strcmp(a ? a : "", b ? b : "");
 }
@@ -67,10 +67,10 @@ static int compare_rows(const void *first, const void *second)
 		return rank;
 	if (x < y || x > y)
 		return x > y ? -1 : 1;
-	rank = compare_texts(a->scope, b->scope);
+	rank = compare_row_texts(a->scope, b->scope);
 	if (rank == 0)
-		rank = compare_texts(a->module, b->module);
-	return rank != 0 ? rank : compare_texts(a->event, b->event);
+		rank = compare_row_texts(a->module, b->module);
+	return rank != 0 ? rank : compare_row_texts(a->event, b->event);
 }
 
 /* A function that a gate names and that is gone, or a number that is missing: whether it

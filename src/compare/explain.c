@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* A function that does not exist on one side costs nothing there. */
-static double change_of(const struct pm_compare_row *row)
+static double change_of_scope(const struct pm_compare_row *row)
 {
 	if (row->verdict == PM_VERDICT_NEW)
 		return row->new.median;
@@ -17,7 +17,7 @@ static double change_of(const struct pm_compare_row *row)
 
 double pm_compare_own_part(const struct pm_compare_row *row)
 {
-	double by = fabs(change_of(row)), most = 0;
+	double by = fabs(change_of_scope(row)), most = 0;
 
 	if (row->base.known)
 		most = fabs(row->base.median);
@@ -36,7 +36,7 @@ static const struct pm_compare_row *find_origin(const struct pm_comparison *comp
 
 		if (row->subject != PM_COMPARE_SCOPE || row->case_at != whole->case_at ||
 		    strcmp(row->event, whole->event) != 0 ||
-		    !(change_of(row) / change_of(whole) > 0.5))
+		    !(change_of_scope(row) / change_of_scope(whole) > 0.5))
 			continue;
 		if (!best || pm_compare_own_part(row) > pm_compare_own_part(best))
 			best = row;
@@ -44,7 +44,8 @@ static const struct pm_compare_row *find_origin(const struct pm_comparison *comp
 	return best;
 }
 
-static int explain(struct pm_compare_row *whole, const struct pm_compare_row *origin)
+static int explain_whole_by_origin(struct pm_compare_row *whole,
+				   const struct pm_compare_row *origin)
 {
 	const char *name = origin->scope ? origin->scope : "?";
 
@@ -67,7 +68,7 @@ int pm_compare_explain(struct pm_comparison *comparison)
 		     row->verdict != PM_VERDICT_CHANGED))
 			continue;
 		origin = find_origin(comparison, row);
-		if (origin && explain(row, origin) < 0)
+		if (origin && explain_whole_by_origin(row, origin) < 0)
 			return -ENOMEM;
 	}
 	return 0;

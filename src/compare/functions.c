@@ -30,7 +30,7 @@ static bool is_function(const void *table, uint32_t id, const void *key)
 }
 
 /* Modules with the same name count as one. */
-static uint32_t module_id(const struct pm_merged *merged, uint32_t module)
+static uint32_t first_module_of_name(const struct pm_merged *merged, uint32_t module)
 {
 	for (uint32_t i = 0; module != PM_PROFILE_NONE && i < module; i++)
 		if (strcmp(merged->modules.data[i].name,
@@ -39,7 +39,7 @@ static uint32_t module_id(const struct pm_merged *merged, uint32_t module)
 	return module;
 }
 
-static int group(struct pm_functions *functions, uint32_t *group_of)
+static int group_functions(struct pm_functions *functions, uint32_t *group_of)
 {
 	struct pm_index index PM_CLEANUP(pm_index_release) = { 0 };
 	const struct pm_merged *merged = &functions->merged;
@@ -49,7 +49,7 @@ static int group(struct pm_functions *functions, uint32_t *group_of)
 	if (!modules)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < merged->modules.len; i++)
-		modules[i] = module_id(merged, i);
+		modules[i] = first_module_of_name(merged, i);
 	for (size_t i = 0; i < merged->functions.len; i++) {
 		const struct pm_merged_function *from = &merged->functions.data[i];
 		struct pm_function key = {
@@ -188,7 +188,7 @@ int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
 	if (r < 0)
 		return r;
 	group_of = calloc(functions.merged.functions.len + 1, sizeof(*group_of));
-	if (!group_of || group(&functions, group_of) < 0)
+	if (!group_of || group_functions(&functions, group_of) < 0)
 		return -ENOMEM;
 	for (unsigned int side = 0; side < PM_PROFILES; side++) {
 		const struct pm_profile *of = functions.merged.of[side];
@@ -220,7 +220,7 @@ struct walk {
 	uint64_t *heaviest; /* by function: the weight at its place */
 };
 
-static void enter(struct walk *walk, uint32_t stack)
+static void enter_stack(struct walk *walk, uint32_t stack)
 {
 	const struct pm_profile *profile = walk->view->profile;
 	const struct pm_weight *self = &walk->view->self[stack];
@@ -249,7 +249,7 @@ static void enter(struct walk *walk, uint32_t stack)
 			      self);
 }
 
-static void leave(struct walk *walk, uint32_t stack)
+static void leave_stack(struct walk *walk, uint32_t stack)
 {
 	const struct pm_profile *profile = walk->view->profile;
 
@@ -266,17 +266,17 @@ static void walk_stacks(struct walk *walk)
 	while (at != PM_PROFILE_NONE) {
 		const struct pm_profile_stack *stack = &profile->stacks.data[at];
 
-		enter(walk, at);
+		enter_stack(walk, at);
 		if (stack->first_child != PM_PROFILE_NONE) {
 			at = stack->first_child;
 			continue;
 		}
-		leave(walk, at);
+		leave_stack(walk, at);
 		while (stack->next == PM_PROFILE_NONE &&
 		       stack->parent != PM_PROFILE_NONE) {
 			at = stack->parent;
 			stack = &profile->stacks.data[at];
-			leave(walk, at);
+			leave_stack(walk, at);
 		}
 		at = stack->next;
 	}

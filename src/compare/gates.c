@@ -16,7 +16,7 @@ static const char scope_prefix[] = "fn:";
 
 /* ---- one gate ----------------------------------------------------------------------- */
 
-static bool skip(const char **at, const char *word)
+static bool skip_word(const char **at, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -42,7 +42,7 @@ static bool parse_suffix(const char **at, double *ret)
 	*ret = 1;
 	*at += strspn(*at, " ");
 	for (size_t i = 0; i < PM_ARRAY_LEN(suffixes); i++)
-		if (skip(at, suffixes[i].name)) {
+		if (skip_word(at, suffixes[i].name)) {
 			*ret = suffixes[i].factor;
 			break;
 		}
@@ -57,7 +57,7 @@ static bool parse_at_most(const char *at, struct pm_gate *gate, const char **ret
 	double number, factor;
 	char *end;
 
-	if (!skip(&at, "<="))
+	if (!skip_word(&at, "<="))
 		return false;
 	digits = strspn(at, "0123456789.");
 	if (digits == 0)
@@ -81,7 +81,7 @@ static bool parse_limit(const char *at, struct pm_gate *gate, const char **ret_e
 	char *end;
 
 	gate->at_most = NAN;
-	gate->both = skip(&at, "±") || skip(&at, "+-");
+	gate->both = skip_word(&at, "±") || skip_word(&at, "+-");
 	/* strtod(3) also accepts hexadecimal digits and "nan". */
 	if (strspn(at, "0123456789.") == 0)
 		return false;
@@ -135,14 +135,14 @@ static size_t event_at(const char *text, size_t len)
 		       : last;
 }
 
-static int copy(char **ret, const char *text, size_t len)
+static int copy_gate_text(char **ret, const char *text, size_t len)
 {
 	*ret = strndup(text, len);
 	return *ret ? 0 : -ENOMEM;
 }
 
 /* Moves @text behind the name of the case, if there is one. */
-static int take_case(struct pm_gate *gate, const char **text, size_t *len)
+static int gate_take_case(struct pm_gate *gate, const char **text, size_t *len)
 {
 	PM_AUTO_FREE char *whole = strndup(*text, *len);
 	const char *row = whole ? pm_case_row(whole) : NULL;
@@ -153,32 +153,32 @@ static int take_case(struct pm_gate *gate, const char **text, size_t *len)
 	*text += before;
 	*len -= before;
 	return before == 0 ? 0
-			   : copy(&gate->case_name, whole,
-				  before - strlen(PM_CASE_SEPARATOR));
+			   : copy_gate_text(&gate->case_name, whole,
+					    before - strlen(PM_CASE_SEPARATOR));
 }
 
-static int fill(struct pm_gate *gate, const char *text, size_t len, const char *source,
-		struct pm_error *err)
+static int fill_gate(struct pm_gate *gate, const char *text, size_t len,
+		     const char *source, struct pm_error *err)
 {
 	size_t at = 0;
 
-	if (take_case(gate, &text, &len) < 0)
+	if (gate_take_case(gate, &text, &len) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	if (len >= strlen(scope_prefix) && skip(&text, scope_prefix)) {
+	if (len >= strlen(scope_prefix) && skip_word(&text, scope_prefix)) {
 		len -= strlen(scope_prefix);
 		at = event_at(text, len);
 		if (at == 0 || at >= len)
 			return pm_error_set(err, -EINVAL,
 					    "the gate of function '%.*s' names no event",
 					    (int)len, text);
-		if (copy(&gate->scope, text, at - 1) < 0)
+		if (copy_gate_text(&gate->scope, text, at - 1) < 0)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	if (len == at)
 		return pm_error_set(err, -EINVAL, "a gate names no event");
 	if (len == 4 && memcmp(text, "wall", 4) == 0 && at == 0)
 		gate->event = strdup("wall-time");
-	else if (copy(&gate->event, text + at, len - at) < 0)
+	else if (copy_gate_text(&gate->event, text + at, len - at) < 0)
 		gate->event = NULL;
 	gate->source = strdup(source);
 	return gate->event && gate->source ? 0
@@ -225,7 +225,7 @@ int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 				     "EVENT=N%%, fn:NAME:EVENT=N%% or EVENT<=NUMBER");
 			return -EINVAL;
 		}
-		r = fill(&gate, text, (size_t)(limit - text), source, err);
+		r = fill_gate(&gate, text, (size_t)(limit - text), source, err);
 		if (r == 0 && pm_vec_push(&more.list, gate) < 0)
 			r = pm_error_set(err, -ENOMEM, "out of memory");
 		if (r < 0)
@@ -251,7 +251,7 @@ void pm_gates_release(struct pm_gates *gates)
 
 /* ---- matching rows ------------------------------------------------------------------ */
 
-static bool fits(const char *pattern, const char *text)
+static bool fits_gate_pattern(const char *pattern, const char *text)
 {
 	/* C++ names may contain brackets and stars. */
 	return text && (strcmp(pattern, text) == 0 || fnmatch(pattern, text, 0) == 0);
@@ -271,7 +271,7 @@ static bool fits_scope(const char *pattern, const char *scope, const char *symbo
 {
 	size_t bare = pm_bare_name_len(scope);
 
-	return fits(pattern, scope) || fits(pattern, symbol) ||
+	return fits_gate_pattern(pattern, scope) || fits_gate_pattern(pattern, symbol) ||
 	       ends_so(pattern, scope, bare) || ends_so(pattern, scope, strlen(scope));
 }
 
@@ -283,8 +283,9 @@ static bool fits_event(const char *pattern, const struct pm_gate_target *target)
 	size_t bare = modifiers > 0 ? len - modifiers - 1 : len;
 	PM_AUTO_FREE char *name = strndup(event, bare);
 
-	if (fits(pattern, event) || fits(pattern, target->requested[0]) ||
-	    fits(pattern, target->requested[1]))
+	if (fits_gate_pattern(pattern, event) ||
+	    fits_gate_pattern(pattern, target->requested[0]) ||
+	    fits_gate_pattern(pattern, target->requested[1]))
 		return true;
 	if (!name)
 		return false;
@@ -294,7 +295,7 @@ static bool fits_event(const char *pattern, const struct pm_gate_target *target)
 		return own == bare + 2 && strncmp(pattern, name, bare) == 0 &&
 		       strcmp(pattern + bare, ":u") == 0;
 	}
-	return fits(pattern, name);
+	return fits_gate_pattern(pattern, name);
 }
 
 bool pm_gate_fits_case(const struct pm_gate *gate, const char *name, const char *group)
@@ -304,8 +305,8 @@ bool pm_gate_fits_case(const struct pm_gate *gate, const char *name, const char 
 	if (strcmp(gate->case_name, name) == 0 ||
 	    (group && strcmp(gate->case_name, group) == 0))
 		return true;
-	return !gate->case_exact &&
-	       (fits(gate->case_name, name) || fits(gate->case_name, group));
+	return !gate->case_exact && (fits_gate_pattern(gate->case_name, name) ||
+				     fits_gate_pattern(gate->case_name, group));
 }
 
 bool pm_gate_fits(const struct pm_gate *gate, const struct pm_gate_target *target)
@@ -326,8 +327,9 @@ bool pm_gate_is_default(const struct pm_compare_row *row)
 
 /* If @gate's event matches @row, returns the row's scope; if its scope matches, the row's
  * event; else NULL. Sets *ret_typed to the gate's other part. */
-static const char *candidate(const struct pm_gate *gate, const struct pm_compare_row *row,
-			     const char **ret_typed)
+static const char *find_gate_candidate(const struct pm_gate *gate,
+				       const struct pm_compare_row *row,
+				       const char **ret_typed)
 {
 	struct pm_gate_target target = {
 		row->scope, row->symbol, row->event, { NULL }, false
@@ -353,7 +355,8 @@ const char *pm_gate_near(const struct pm_gate *gate,
 
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		const char *typed = NULL;
-		const char *name = candidate(gate, &comparison->rows.data[i], &typed);
+		const char *name =
+			find_gate_candidate(gate, &comparison->rows.data[i], &typed);
 		size_t distance = name ? pm_name_distance(typed, name) : best;
 
 		/* Nearly every name is similar to a short one. */
@@ -433,7 +436,7 @@ static void tell_names(const struct pm_gate *gate, const struct pm_comparison *c
 	for (size_t i = 0; i < comparison->rows.len && told < TOLD_MAX; i++) {
 		const char *typed, *name;
 
-		name = candidate(gate, &comparison->rows.data[i], &typed);
+		name = find_gate_candidate(gate, &comparison->rows.data[i], &typed);
 		if (!name || (names.data && strstr(names.data, name)))
 			continue;
 		pm_str_printf(&names, "%s%s", told++ > 0 ? ", " : "", name);

@@ -28,16 +28,16 @@ struct level {
 	double median, noise;
 };
 
-static int compare_doubles(const void *a, const void *b)
+static int compare_level_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static double median_of(double *values, size_t len)
+static double sort_and_find_median(double *values, size_t len)
 {
-	qsort(values, len, sizeof(*values), compare_doubles);
+	qsort(values, len, sizeof(*values), compare_level_values);
 	return pm_stats_quantile(values, len, 0.5);
 }
 
@@ -65,9 +65,9 @@ static int find_level(struct level *ret, const struct pm_compare_row *row,
 		return 0;
 	for (size_t i = 0; i + 1 < ret->len; i++)
 		room[i] = fabs(ret->values[i + 1] - ret->values[i]);
-	ret->noise = SIGMA_OF_MEDIAN * median_of(room, ret->len - 1);
+	ret->noise = SIGMA_OF_MEDIAN * sort_and_find_median(room, ret->len - 1);
 	memcpy(room, ret->values, ret->len * sizeof(*room));
-	ret->median = median_of(room, ret->len);
+	ret->median = sort_and_find_median(room, ret->len);
 	for (size_t i = 0; i < ret->len / 2; i++) {
 		double value = ret->values[i];
 
@@ -156,9 +156,10 @@ static int judge_row(struct pm_compare_row *row, const struct level *level)
 			      level->len);
 }
 
-static int add_row(struct pm_comparison *comparison, size_t at,
-		   const struct pm_gate *gate, const struct pm_stat *const *history,
-		   size_t history_len, const struct pm_stat *like)
+static int add_history_row(struct pm_comparison *comparison, size_t at,
+			   const struct pm_gate *gate,
+			   const struct pm_stat *const *history, size_t history_len,
+			   const struct pm_stat *like)
 {
 	const struct pm_compare_row *row = &comparison->rows.data[at];
 	struct pm_compare_row added;
@@ -209,7 +210,8 @@ static const struct pm_gate *find_gate(const struct pm_gates *gates, bool *used,
 /* Whether a row has to say that the gate decides nothing, because the new side has no
  * number. As with direct gates, some rows that a pattern matches may be gone, and a case
  * that is gone has its own verdict. */
-static bool is_missed(const struct pm_compare_row *row, const struct pm_gate *gate)
+static bool is_missed_by_history_gate(const struct pm_compare_row *row,
+				      const struct pm_gate *gate)
 {
 	bool pattern = gate->scope && strpbrk(gate->scope, "*?") &&
 		       (!row->scope || strcmp(gate->scope, row->scope) != 0);
@@ -249,10 +251,10 @@ int pm_history_rows_add(struct pm_comparison *comparison,
 		const struct pm_gate *gate = find_gate(gates, used, row, input->group);
 
 		/* The only document of `ab` is both sides. */
-		if (gate && (row->new.known || is_missed(row, gate)))
-			r = add_row(comparison, i, gate, input->history,
-				    input->history_len,
-				    input->new_len > 0 ? input->new[0] : input->base[0]);
+		if (gate && (row->new.known || is_missed_by_history_gate(row, gate)))
+			r = add_history_row(
+				comparison, i, gate, input->history, input->history_len,
+				input->new_len > 0 ? input->new[0] : input->base[0]);
 	}
 	if (!used || r < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");

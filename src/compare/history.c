@@ -11,16 +11,17 @@ enum {
 };
 #define FAR_RANGES 3.0
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_history_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 bool pm_history_is_like(const struct pm_stat *a, const struct pm_stat *b)
 {
-	return same_text(a->engine, b->engine) && same_text(a->host.arch, b->host.arch) &&
-	       same_text(a->host.cpu_model, b->host.cpu_model) &&
-	       same_text(a->host.virt, b->host.virt);
+	return is_same_history_text(a->engine, b->engine) &&
+	       is_same_history_text(a->host.arch, b->host.arch) &&
+	       is_same_history_text(a->host.cpu_model, b->host.cpu_model) &&
+	       is_same_history_text(a->host.virt, b->host.virt);
 }
 
 static bool is_module_of(const char *path, const char *name)

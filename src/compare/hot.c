@@ -18,13 +18,13 @@ struct work {
 	struct pm_view *views[SIDES];
 };
 
-static void work_release(struct work *work)
+static void hot_work_release(struct work *work)
 {
 	for (size_t i = 0; i < SIDES; i++)
 		pm_view_free(work->views[i]);
 }
 
-static void release_rows(struct pm_hot_rows *rows)
+static void release_hot_rows(struct pm_hot_rows *rows)
 {
 	for (size_t i = 0; i < rows->list.len; i++) {
 		free(rows->list.data[i].function);
@@ -40,9 +40,9 @@ void pm_hot_free(struct pm_hot *hot)
 		return;
 	free(hot->event);
 	free(hot->page);
-	release_rows(&hot->self);
-	release_rows(&hot->total);
-	release_rows(&hot->lines);
+	release_hot_rows(&hot->self);
+	release_hot_rows(&hot->total);
+	release_hot_rows(&hot->lines);
 	free(hot);
 }
 
@@ -240,7 +240,7 @@ static int weigh_lines(struct work *work, struct lines *lines, unsigned int side
 	return r;
 }
 
-static int add_line(struct work *work, const struct line *line)
+static int add_hot_line(struct work *work, const struct line *line)
 {
 	struct pm_hot_row row = { .line = line->line,
 				  .base = line->weight[PM_BASE],
@@ -275,7 +275,7 @@ static int find_lines(struct work *work)
 	work->hot->lines.more =
 		added.list.len > PM_HOT_ROWS ? added.list.len - PM_HOT_ROWS : 0;
 	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && r == 0; i++)
-		r = add_line(work, &lines.list.data[added.list.data[i].id]);
+		r = add_hot_line(work, &lines.list.data[added.list.data[i].id]);
 	pm_vec_release(&added.list);
 	pm_vec_release(&lines.list);
 	pm_index_release(&lines.index);
@@ -316,8 +316,8 @@ int pm_hot_find(struct pm_hot **ret, const struct pm_profile *base,
 		const struct pm_profile *new, const struct pm_hot_options *options,
 		struct pm_error *err)
 {
-	struct work work PM_CLEANUP(work_release) = { .of = { base, new },
-						      .options = options };
+	struct work work PM_CLEANUP(hot_work_release) = { .of = { base, new },
+							  .options = options };
 	int r;
 
 	work.hot = calloc(1, sizeof(*work.hot));

@@ -29,7 +29,7 @@ enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double ch
 /* ---- one row ------------------------------------------------------------------------ */
 
 /* @by as a fraction of @of; infinite if @of is 0. */
-static double fraction(double by, double of)
+static double signed_fraction(double by, double of)
 {
 	return by == 0 ? 0 : of == 0 ? copysign(INFINITY, by) : by / fabs(of);
 }
@@ -74,7 +74,7 @@ static int judge_steady(struct pm_compare_row *row, const struct pm_stats_summar
 			const struct pm_stats_summary *new)
 {
 	row->change = row->low = row->high =
-		fraction(new->median - base->median, base->median);
+		signed_fraction(new->median - base->median, base->median);
 	if (!is_beyond(row, row->change)) {
 		row->verdict = PM_VERDICT_SAME;
 	} else if (row->class != PM_STAT_EXACT &&
@@ -95,10 +95,10 @@ static void set_interval(struct pm_compare_row *row, const struct pm_stats_shift
 	row->difference = shift->shift;
 	row->difference_low = shift->low;
 	row->difference_high = shift->high;
-	row->change = fraction(shift->shift, row->base.median);
+	row->change = signed_fraction(shift->shift, row->base.median);
 	if (isnan(shift->ratio_low)) {
-		row->low = fraction(shift->low, row->base.median);
-		row->high = fraction(shift->high, row->base.median);
+		row->low = signed_fraction(shift->low, row->base.median);
+		row->high = signed_fraction(shift->high, row->base.median);
 	} else {
 		row->low = shift->ratio_low - 1;
 		row->high = shift->ratio_high - 1;
@@ -206,7 +206,7 @@ static bool has_only_hard_limit(const struct pm_compare_row *row)
 	return !isnan(row->at_most) && isinf(row->gate);
 }
 
-static bool is_tested(const struct pm_compare_row *row)
+static bool is_counted_row_tested(const struct pm_compare_row *row)
 {
 	return row->class == PM_STAT_NOISY && row->base.known && row->new.known &&
 	       !has_only_hard_limit(row);
@@ -239,9 +239,9 @@ double pm_compare_least_p(const struct pm_compare_row *row)
 }
 
 /* The rows that are corrected for one another: those that decide, or all if none does. */
-static bool is_in_family(const struct pm_compare_row *row, bool any_gated)
+static bool is_counted_row_in_family(const struct pm_compare_row *row, bool any_gated)
 {
-	return is_tested(row) && (row->gated || !any_gated);
+	return is_counted_row_tested(row) && (row->gated || !any_gated);
 }
 
 struct family {
@@ -256,17 +256,19 @@ static struct family find_family(const struct pm_comparison *comparison)
 	for (size_t i = 0; i < comparison->rows.len; i++)
 		family.any_gated = family.any_gated || comparison->rows.data[i].gated;
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		family.len += is_in_family(&comparison->rows.data[i], family.any_gated);
+		family.len += is_counted_row_in_family(&comparison->rows.data[i],
+						       family.any_gated);
 	return family;
 }
 
 /* Returns the number of rows for which @row is corrected. */
 static size_t family_len(const struct family *family, const struct pm_compare_row *row)
 {
-	return is_in_family(row, family->any_gated) ? family->len : 1;
+	return is_counted_row_in_family(row, family->any_gated) ? family->len : 1;
 }
 
-static int correct(struct pm_comparison *comparison, const struct family *family)
+static int correct_case_rows(struct pm_comparison *comparison,
+			     const struct family *family)
 {
 	PM_AUTO_FREE double *p = calloc(comparison->rows.len + 1, sizeof(*p));
 	size_t len = 0, at = 0;
@@ -277,13 +279,14 @@ static int correct(struct pm_comparison *comparison, const struct family *family
 		struct pm_compare_row *row = &comparison->rows.data[i];
 
 		row->p_holm = row->p;
-		if (is_in_family(row, family->any_gated))
+		if (is_counted_row_in_family(row, family->any_gated))
 			p[len++] = row->p;
 	}
 	if (pm_stats_holm(p, len) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		if (is_in_family(&comparison->rows.data[i], family->any_gated))
+		if (is_counted_row_in_family(&comparison->rows.data[i],
+					     family->any_gated))
 			comparison->rows.data[i].p_holm = p[at++];
 	return 0;
 }
@@ -377,12 +380,13 @@ int pm_compare_judge(struct pm_comparison *comparison, uint64_t seed)
 		if (judge_first(row, family_len(&family, row), seed) < 0)
 			return -ENOMEM;
 	}
-	if (correct(comparison, &family) < 0)
+	if (correct_case_rows(comparison, &family) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < comparison->rows.len; i++) {
 		struct pm_compare_row *row = &comparison->rows.data[i];
 
-		if (is_tested(row) && judge_noisy(row, family_len(&family, row)) < 0)
+		if (is_counted_row_tested(row) &&
+		    judge_noisy(row, family_len(&family, row)) < 0)
 			return -ENOMEM;
 		if (doubt_lost(row) < 0 || judge_limit(row) < 0)
 			return -ENOMEM;

@@ -43,7 +43,7 @@ struct work {
 	bool *used; /* by gate */
 };
 
-static void work_release(struct work *work)
+static void profiles_work_release(struct work *work)
 {
 	pm_functions_release(&work->functions);
 	free(work->used);
@@ -85,8 +85,8 @@ static int pair_init(struct pair *pair, struct work *work,
 
 /* ---- one row ------------------------------------------------------------------------ */
 
-static int set_gate(struct work *work, struct pm_compare_row *row,
-		    const struct pm_profile_event *event, const char *which)
+static int set_function_gate(struct work *work, struct pm_compare_row *row,
+			     const struct pm_profile_event *event, const char *which)
 {
 	const struct pm_gates *gates = work->options->gates;
 	struct pm_gate_target target = {
@@ -113,8 +113,8 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 	return 0;
 }
 
-static int fill_side(struct pm_compare_side *side, const struct pm_weight *weight,
-		     const struct pm_view *view, bool absolute)
+static int fill_weight_side(struct pm_compare_side *side, const struct pm_weight *weight,
+			    const struct pm_view *view, bool absolute)
 {
 	side->values = malloc(sizeof(*side->values));
 	if (!side->values)
@@ -192,9 +192,9 @@ static void judge_shares(struct pm_compare_row *row, const struct pair *pair)
 	row->high = row->change + (two.high - two.difference);
 }
 
-static int add_row(struct work *work, const struct pair *pair, size_t function,
-		   const struct pm_weight *base, const struct pm_weight *new,
-		   const char *which)
+static int add_function_row(struct work *work, const struct pair *pair, size_t function,
+			    const struct pm_weight *base, const struct pm_weight *new,
+			    const char *which)
 {
 	const struct pm_profile_event *event = pair->of[PM_NEW];
 	struct pm_compare_row row = {
@@ -215,9 +215,9 @@ static int add_row(struct work *work, const struct pair *pair, size_t function,
 				    : ns            ? "ns"
 						    : "") < 0 ||
 	    fill_names(&row, work, function, pair) < 0 ||
-	    fill_side(&row.base, base, pair->views[PM_BASE], pair->absolute) < 0 ||
-	    fill_side(&row.new, new, pair->views[PM_NEW], pair->absolute) < 0 ||
-	    set_gate(work, &row, event, which) < 0)
+	    fill_weight_side(&row.base, base, pair->views[PM_BASE], pair->absolute) < 0 ||
+	    fill_weight_side(&row.new, new, pair->views[PM_NEW], pair->absolute) < 0 ||
+	    set_function_gate(work, &row, event, which) < 0)
 		goto no_memory;
 	if (pair->absolute)
 		judge_weights(&row, pair);
@@ -250,11 +250,11 @@ static int add_total(struct work *work, const struct pair *pair)
 		return 0;
 	if (pm_stat_text(&row.event, pair->of[PM_NEW]->actual) < 0 ||
 	    pm_stat_text(&row.unit, ns ? "ns" : "") < 0 ||
-	    fill_side(&row.base, &pair->views[PM_BASE]->total, pair->views[PM_BASE],
-		      true) < 0 ||
-	    fill_side(&row.new, &pair->views[PM_NEW]->total, pair->views[PM_NEW], true) <
-		    0 ||
-	    set_gate(work, &row, pair->of[PM_NEW], NULL) < 0)
+	    fill_weight_side(&row.base, &pair->views[PM_BASE]->total,
+			     pair->views[PM_BASE], true) < 0 ||
+	    fill_weight_side(&row.new, &pair->views[PM_NEW]->total, pair->views[PM_NEW],
+			     true) < 0 ||
+	    set_function_gate(work, &row, pair->of[PM_NEW], NULL) < 0)
 		goto no_memory;
 	judge_weights(&row, pair);
 	if (pm_vec_push(&work->comparison->rows, row) == 0)
@@ -273,9 +273,11 @@ static int add_pair(struct work *work, const struct pair *pair)
 	for (size_t i = 0; i < work->functions.list.len && r == 0; i++) {
 		if (base[i].total.samples + new[i].total.samples == 0)
 			continue;
-		r = add_row(work, pair, i, &base[i].total, &new[i].total, "total");
+		r = add_function_row(work, pair, i, &base[i].total, &new[i].total,
+				     "total");
 		if (r == 0 && base[i].self.samples + new[i].self.samples > 0)
-			r = add_row(work, pair, i, &base[i].self, &new[i].self, "self");
+			r = add_function_row(work, pair, i, &base[i].self, &new[i].self,
+					     "self");
 	}
 	return r;
 }
@@ -287,12 +289,12 @@ static int add_pair(struct work *work, const struct pair *pair)
  * not take part in the correction. This choice depends on how rare rows are, not on how
  * much they differ.
  */
-static bool is_tested(const struct pm_compare_row *row)
+static bool is_function_row_tested(const struct pm_compare_row *row)
 {
 	return row->gated || row->base.share + row->new.share >= 100 * GATE_POINTS;
 }
 
-static int correct(struct pm_comparison *comparison)
+static int correct_function_rows(struct pm_comparison *comparison)
 {
 	PM_AUTO_FREE double *p = calloc(comparison->rows.len + 1, sizeof(*p));
 	size_t len = 0;
@@ -300,19 +302,19 @@ static int correct(struct pm_comparison *comparison)
 	if (!p)
 		return -ENOMEM;
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		if (is_tested(&comparison->rows.data[i]))
+		if (is_function_row_tested(&comparison->rows.data[i]))
 			p[len++] = comparison->rows.data[i].p;
 	if (pm_stats_holm(p, len) < 0)
 		return -ENOMEM;
 	len = 0;
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		if (is_tested(&comparison->rows.data[i]))
+		if (is_function_row_tested(&comparison->rows.data[i]))
 			comparison->rows.data[i].p_holm = p[len++];
 	return 0;
 }
 
 /* For a default gate: whether the change is large relative to everything. */
-static bool is_large(const struct pm_compare_row *row)
+static bool is_change_large(const struct pm_compare_row *row)
 {
 	double whole = 100, difference;
 
@@ -341,7 +343,7 @@ static int judge_gated(struct pm_compare_row *row, bool significant)
 	return 0;
 }
 
-static int judge(struct pm_compare_row *row)
+static int judge_function_row(struct pm_compare_row *row)
 {
 	enum pm_verdict only = row->verdict; /* on one side only, or SAME */
 	bool significant = row->p_holm < ALPHA;
@@ -349,7 +351,7 @@ static int judge(struct pm_compare_row *row)
 	row->verdict = PM_VERDICT_SAME;
 	if (row->gated && only == PM_VERDICT_SAME)
 		return judge_gated(row, significant);
-	if (fabs(row->change) <= row->gate || !is_large(row))
+	if (fabs(row->change) <= row->gate || !is_change_large(row))
 		return 0;
 	if (significant)
 		row->verdict = only != PM_VERDICT_SAME
@@ -364,7 +366,7 @@ static int judge(struct pm_compare_row *row)
 }
 
 /* Gates of a repository may be for counting: warns in one sentence for all of them. */
-static int check_gates(struct work *work, struct pm_error *err)
+static int check_recording_gates(struct work *work, struct pm_error *err)
 {
 	const struct pm_gates *gates = work->options->gates;
 	struct pm_str names = { 0 };
@@ -393,17 +395,17 @@ static int check_gates(struct work *work, struct pm_error *err)
 	return r;
 }
 
-static int finish(struct work *work, struct pm_error *err)
+static int finish_recordings(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
-	int r = check_gates(work, err);
+	int r = check_recording_gates(work, err);
 
 	if (r < 0)
 		return r;
-	if (correct(comparison) < 0)
+	if (correct_function_rows(comparison) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < comparison->rows.len; i++)
-		if (judge(&comparison->rows.data[i]) < 0)
+		if (judge_function_row(&comparison->rows.data[i]) < 0)
 			return pm_error_set(err, -ENOMEM, "out of memory");
 	pm_compare_conclude(comparison);
 	return 0;
@@ -411,7 +413,7 @@ static int finish(struct work *work, struct pm_error *err)
 
 /* ---- the whole ---------------------------------------------------------------------- */
 
-static int add_events(struct work *work, struct pm_error *err)
+static int add_profile_events(struct work *work, struct pm_error *err)
 {
 	size_t pairs = 0;
 	int r = 0;
@@ -435,7 +437,7 @@ static int add_events(struct work *work, struct pm_error *err)
 	return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
 }
 
-static int check(struct work *work, struct pm_error *err)
+static int check_recordings(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
 	int r = pm_recordings_check(comparison, work->of);
@@ -454,10 +456,10 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 {
 	struct pm_comparison comparison PM_CLEANUP(
 		pm_comparison_release) = { .recordings = true };
-	struct work work PM_CLEANUP(work_release) = { .comparison = &comparison,
-						      .options = options,
-						      .of = { base, new } };
-	int r = check(&work, err);
+	struct work work PM_CLEANUP(profiles_work_release) = { .comparison = &comparison,
+							       .options = options,
+							       .of = { base, new } };
+	int r = check_recordings(&work, err);
 
 	if (r == 0) {
 		work.used = calloc((options->gates ? options->gates->list.len : 0) + 1,
@@ -468,9 +470,9 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 			pm_error_set(err, r, "out of memory");
 	}
 	if (r == 0)
-		r = add_events(&work, err);
+		r = add_profile_events(&work, err);
 	if (r == 0)
-		r = finish(&work, err);
+		r = finish_recordings(&work, err);
 	/* On refusal, the comparison has the reasons. */
 	if (r < 0 && r != -EXDEV)
 		return r;

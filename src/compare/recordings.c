@@ -13,7 +13,8 @@ struct check {
 
 /* ---- hosts and programs ------------------------------------------------------------- */
 
-static int differ(struct check *check, const char *what, const char *a, const char *b)
+static int recordings_differ(struct check *check, const char *what, const char *a,
+			     const char *b)
 {
 	if (!a || !b || strcmp(a, b) == 0)
 		return 0;
@@ -21,7 +22,8 @@ static int differ(struct check *check, const char *what, const char *a, const ch
 				 "%s: %s on the base, %s on the new side", what, a, b);
 }
 
-static int doubt(struct check *check, const char *what, const char *a, const char *b)
+static int recordings_doubt(struct check *check, const char *what, const char *a,
+			    const char *b)
 {
 	if (!a || !b || strcmp(a, b) == 0)
 		return 0;
@@ -30,7 +32,7 @@ static int doubt(struct check *check, const char *what, const char *a, const cha
 			       what, a, b);
 }
 
-static int describe(struct pm_compare_of *of, const struct pm_profile *profile)
+static int describe_recording(struct pm_compare_of *of, const struct pm_profile *profile)
 {
 	struct pm_str command = { 0 };
 	int r = 0;
@@ -74,17 +76,17 @@ static int check_hosts(struct check *check)
 	const struct pm_profile_info *a = &check->of[0]->info, *b = &check->of[1]->info;
 	struct pm_comparison *comparison = check->comparison;
 
-	if (describe(&comparison->base, check->of[0]) < 0 ||
-	    describe(&comparison->new, check->of[1]) < 0 ||
+	if (describe_recording(&comparison->base, check->of[0]) < 0 ||
+	    describe_recording(&comparison->new, check->of[1]) < 0 ||
 	    pm_stat_text(&comparison->cpu_model, b->cpu_model) < 0 ||
-	    differ(check, "architecture", a->arch, b->arch) < 0 ||
-	    differ(check, "cpu", a->cpu_model, b->cpu_model) < 0 ||
-	    differ(check, "virtualisation", a->virt, b->virt) < 0 ||
-	    doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
-	    doubt(check, "machine", a->hostname, b->hostname) < 0 ||
-	    doubt(check, "kind of stacks", a->call_graph, b->call_graph) < 0 ||
-	    doubt(check, "command", comparison->base.command, comparison->new.command) <
-		    0)
+	    recordings_differ(check, "architecture", a->arch, b->arch) < 0 ||
+	    recordings_differ(check, "cpu", a->cpu_model, b->cpu_model) < 0 ||
+	    recordings_differ(check, "virtualisation", a->virt, b->virt) < 0 ||
+	    recordings_doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
+	    recordings_doubt(check, "machine", a->hostname, b->hostname) < 0 ||
+	    recordings_doubt(check, "kind of stacks", a->call_graph, b->call_graph) < 0 ||
+	    recordings_doubt(check, "command", comparison->base.command,
+			     comparison->new.command) < 0)
 		return -ENOMEM;
 	if (check->of[0]->latency != check->of[1]->latency &&
 	    pm_compare_differ(comparison,
@@ -95,7 +97,7 @@ static int check_hosts(struct check *check)
 
 /* ---- events ------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_recording_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -105,10 +107,10 @@ static int check_events(struct check *check, const struct pm_profile_event *a,
 {
 	struct pm_comparison *comparison = check->comparison;
 
-	if (differ(check, a->name, a->actual, b->actual) < 0 ||
-	    differ(check, a->name, a->unit, b->unit) < 0)
+	if (recordings_differ(check, a->name, a->actual, b->actual) < 0 ||
+	    recordings_differ(check, a->name, a->unit, b->unit) < 0)
 		return -ENOMEM;
-	if (!same_text(a->filter, b->filter) &&
+	if (!is_same_recording_text(a->filter, b->filter) &&
 	    pm_compare_differ(comparison,
 			      "%s: only where %s on the base, only where %s on "
 			      "the new side",

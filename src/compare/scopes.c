@@ -30,7 +30,8 @@ struct key {
 	bool details; /* if several have the same name: also by symbol and file */
 };
 
-static struct key key_of(const struct pm_side *side, const struct pm_scope_member *member)
+static struct key scope_key_of_member(const struct pm_side *side,
+				      const struct pm_scope_member *member)
 {
 	const struct pm_stat *doc = side->docs[member->doc];
 	const struct pm_stat_scope *scope = &doc->scopes.data[member->scope];
@@ -49,7 +50,7 @@ static struct key key_of(const struct pm_side *side, const struct pm_scope_membe
 	return key;
 }
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_scope_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -71,7 +72,7 @@ static bool same_key(const struct key *a, const struct key *b)
 	       a->name_len == b->name_len && a->module_len == b->module_len &&
 	       memcmp(a->scope->name, b->scope->name, a->name_len) == 0 &&
 	       memcmp(a->module, b->module, a->module_len) == 0 &&
-	       (!a->details || (same_text(a->scope->symbol, b->scope->symbol) &&
+	       (!a->details || (is_same_scope_text(a->scope->symbol, b->scope->symbol) &&
 				same_file(a->scope->file, b->scope->file)));
 }
 
@@ -97,15 +98,16 @@ static bool is_group_of(const void *table, uint32_t id, const void *wanted)
 	const struct finder *finder = table;
 	const struct pm_scope_member *first =
 		&finder->groups->list.data[id].members.data[0];
-	struct key key = key_of(&finder->sides[first->side], first);
+	struct key key = scope_key_of_member(&finder->sides[first->side], first);
 
 	key.details = finder->details;
 	return same_key(&key, wanted);
 }
 
-static int add(struct finder *finder, const struct pm_scope_member *member)
+static int add_member_to_group(struct finder *finder,
+			       const struct pm_scope_member *member)
 {
-	struct key key = key_of(&finder->sides[member->side], member);
+	struct key key = scope_key_of_member(&finder->sides[member->side], member);
 	struct pm_scope_group *group;
 	uint64_t hash;
 	uint32_t id;
@@ -148,7 +150,7 @@ static int add_all(struct finder *finder)
 
 				if (!is_part(scope) &&
 				    pm_side_counts(of, &stat->runs.data[scope->run]) &&
-				    add(finder, &member) < 0)
+				    add_member_to_group(finder, &member) < 0)
 					return -ENOMEM;
 			}
 		}
@@ -156,7 +158,8 @@ static int add_all(struct finder *finder)
 	return 0;
 }
 
-static uint32_t run_of(const struct finder *finder, const struct pm_scope_member *member)
+static uint32_t run_of_member(const struct finder *finder,
+			      const struct pm_scope_member *member)
 {
 	return finder->sides[member->side]
 		.docs[member->doc]
@@ -168,7 +171,7 @@ static bool in_one_run(const struct finder *finder, const struct pm_scope_member
 		       const struct pm_scope_member *b)
 {
 	return a->side == b->side && a->doc == b->doc &&
-	       run_of(finder, a) == run_of(finder, b);
+	       run_of_member(finder, a) == run_of_member(finder, b);
 }
 
 /* Documents have scopes run by run: two of the same run are adjacent. */
@@ -185,7 +188,7 @@ static void mark_repeated(const struct finder *finder, size_t from)
 
 /* Divides groups with several scopes of one name in a run: symbol and file may
  * distinguish them. */
-static int divide(struct finder *finder)
+static int divide_groups(struct finder *finder)
 {
 	size_t len = finder->groups->list.len, kept = 0;
 
@@ -203,8 +206,9 @@ static int divide(struct finder *finder)
 			continue;
 		}
 		for (size_t j = 0; j < group.members.len; j++)
-			if (add(finder, &finder->groups->list.data[i].members.data[j]) <
-			    0)
+			if (add_member_to_group(
+				    finder,
+				    &finder->groups->list.data[i].members.data[j]) < 0)
 				return -ENOMEM;
 		pm_vec_release(&finder->groups->list.data[i].members);
 	}
@@ -232,7 +236,7 @@ static struct key loose_key(const struct finder *finder, uint32_t group)
 {
 	const struct pm_scope_member *first =
 		&finder->groups->list.data[group].members.data[0];
-	struct key key = key_of(&finder->sides[first->side], first);
+	struct key key = scope_key_of_member(&finder->sides[first->side], first);
 
 	if (key.scope->kind != PM_STAT_RANGE)
 		key.name_len = pm_base_name_len(key.scope->name);
@@ -270,7 +274,8 @@ static int add_lonely(struct lonely *lonely, uint32_t group, unsigned int side)
 }
 
 /* Leaves the group of the new side empty. */
-static int join(struct pm_scope_groups *groups, const struct lonely_row *row)
+static int join_lonely_groups(struct pm_scope_groups *groups,
+			      const struct lonely_row *row)
 {
 	struct pm_scope_group *base = &groups->list.data[row->group[PM_BASE]];
 	struct pm_scope_group *other = &groups->list.data[row->group[PM_NEW]];
@@ -311,7 +316,7 @@ static int pair_lonely(struct finder *finder)
 	for (size_t i = 0; i < lonely.rows.len && r == 0; i++)
 		if (lonely.rows.data[i].count[PM_BASE] == 1 &&
 		    lonely.rows.data[i].count[PM_NEW] == 1)
-			r = join(groups, &lonely.rows.data[i]);
+			r = join_lonely_groups(groups, &lonely.rows.data[i]);
 	if (r == 0)
 		drop_empty(groups);
 	pm_vec_release(&lonely.rows);
@@ -326,7 +331,7 @@ int pm_scope_groups_find(struct pm_scope_groups *groups, const struct pm_side *s
 
 	if (r == 0) {
 		mark_repeated(&finder, 0);
-		r = divide(&finder);
+		r = divide_groups(&finder);
 	}
 	if (r == 0)
 		r = pair_lonely(&finder);

@@ -25,17 +25,17 @@ struct finder {
 	struct pm_index index;
 };
 
-static bool is_called(const void *table, uint32_t id, const void *key)
+static bool is_pair_called(const void *table, uint32_t id, const void *key)
 {
 	return strcmp(((const struct pm_event_pairs *)table)->list.data[id].name, key) ==
 	       0;
 }
 
-static int find_or_add(struct finder *finder, char **name, uint32_t *ret)
+static int find_or_add_pair(struct finder *finder, char **name, uint32_t *ret)
 {
 	uint64_t hash = pm_hash_bytes(*name, strlen(*name));
 	uint32_t id =
-		pm_index_find(&finder->index, hash, is_called, finder->pairs, *name);
+		pm_index_find(&finder->index, hash, is_pair_called, finder->pairs, *name);
 
 	if (id == PM_INDEX_NONE) {
 		id = (uint32_t)finder->pairs->list.len;
@@ -50,15 +50,15 @@ static int find_or_add(struct finder *finder, char **name, uint32_t *ret)
 	return 0;
 }
 
-static int add_event(struct finder *finder, unsigned int side, const struct pm_stat *stat,
-		     uint32_t event, uint32_t *ids)
+static int add_event_to_pair(struct finder *finder, unsigned int side,
+			     const struct pm_stat *stat, uint32_t event, uint32_t *ids)
 {
 	PM_AUTO_FREE char *name = NULL;
 	struct pm_event_pair *pair;
 	uint32_t id;
 
 	if (pm_event_shown(&name, &stat->events.data[event]) < 0 ||
-	    find_or_add(finder, &name, &id) < 0)
+	    find_or_add_pair(finder, &name, &id) < 0)
 		return -ENOMEM;
 	pair = &finder->pairs->list.data[id];
 	if (!pair->of[side])
@@ -68,7 +68,8 @@ static int add_event(struct finder *finder, unsigned int side, const struct pm_s
 }
 
 /* Maps the events of each document to pairs; turn_round() then maps pairs to events. */
-static int add_events(struct finder *finder, const struct pm_side *sides, uint32_t ***ids)
+static int add_events_to_pairs(struct finder *finder, const struct pm_side *sides,
+			       uint32_t ***ids)
 {
 	for (unsigned int side = 0; side < PM_SIDES; side++) {
 		for (size_t i = 0; i < sides[side].len; i++) {
@@ -78,7 +79,8 @@ static int add_events(struct finder *finder, const struct pm_side *sides, uint32
 			if (!ids[side][i])
 				return -ENOMEM;
 			for (uint32_t e = 0; e < stat->events.len; e++)
-				if (add_event(finder, side, stat, e, ids[side][i]) < 0)
+				if (add_event_to_pair(finder, side, stat, e,
+						      ids[side][i]) < 0)
 					return -ENOMEM;
 		}
 	}
@@ -116,7 +118,7 @@ int pm_event_pairs_find(struct pm_event_pairs *pairs, const struct pm_side *side
 			r = -ENOMEM;
 	}
 	if (r == 0)
-		r = add_events(&finder, sides, ids);
+		r = add_events_to_pairs(&finder, sides, ids);
 	for (unsigned int side = 0; side < PM_SIDES && r == 0; side++)
 		r = turn_round(pairs, &sides[side], pairs->at[side], ids[side]);
 	for (unsigned int side = 0; side < PM_SIDES; side++) {
@@ -151,8 +153,8 @@ static int add_value(struct gathering *to, const struct pm_stat_run *run, double
 	return r < 0 ? r : pm_vec_push(&to->begins, run->begin_ns);
 }
 
-static int gather(struct gathering *to, const struct pm_stat *stat, uint32_t event,
-		  const struct pm_stat_run *run, const struct pm_stat_value *values)
+static int gather_value(struct gathering *to, const struct pm_stat *stat, uint32_t event,
+			const struct pm_stat_run *run, const struct pm_stat_value *values)
 {
 	const struct pm_stat_event *of;
 
@@ -183,8 +185,8 @@ static int gather_program(struct gathering *to, const struct pm_side *side,
 
 		for (size_t r = 0; r < stat->runs.len; r++)
 			if (pm_side_counts(side, &stat->runs.data[r]) &&
-			    gather(to, stat, at[i][to->event], &stat->runs.data[r],
-				   stat->runs.data[r].values) < 0)
+			    gather_value(to, stat, at[i][to->event], &stat->runs.data[r],
+					 stat->runs.data[r].values) < 0)
 				return -ENOMEM;
 	}
 	return 0;
@@ -216,15 +218,15 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 							       (double)scope->calls));
 		run = &stat->runs.data[scope->run];
 		if (!calls)
-			r = gather(to, stat, at[member->doc][to->event], run,
-				   scope->values);
+			r = gather_value(to, stat, at[member->doc][to->event], run,
+					 scope->values);
 		else if (!scope->calls_unknown)
 			r = add_value(to, run, (double)scope->calls);
 	}
 	return r;
 }
 
-static void give(struct gathering *from, struct pm_compare_side *to)
+static void give_gathered_values(struct gathering *from, struct pm_compare_side *to)
 {
 	to->known = from->values.len > 0;
 	to->values = from->values.data;
@@ -265,7 +267,7 @@ static int tell_missing(struct pm_compare_row *row, const struct gathering *gath
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-static int text(char **ret, const char *from)
+static int copy_series_text(char **ret, const char *from)
 {
 	return pm_stat_text(ret, from);
 }
@@ -285,9 +287,9 @@ static int fill_scope(struct pm_compare_row *row, const struct pm_scope_group *g
 		group->of[PM_NEW] && group->of[PM_NEW]->kind == PM_STAT_INLINED;
 	if (scope->module && !(row->module = strdup(module)))
 		return -ENOMEM;
-	return text(&row->scope, scope->name) == 0 &&
-			       text(&row->symbol, scope->symbol) == 0
-		       ? text(&row->file, scope->file)
+	return copy_series_text(&row->scope, scope->name) == 0 &&
+			       copy_series_text(&row->symbol, scope->symbol) == 0
+		       ? copy_series_text(&row->file, scope->file)
 		       : -ENOMEM;
 }
 
@@ -300,17 +302,21 @@ static int fill_event(struct pm_compare_row *row, const struct pm_event_pairs *p
 	if (event == pairs->list.len) {
 		row->class = PM_STAT_EXACT;
 		row->better = -1;
-		return text(&row->event, "calls") == 0 ? text(&row->unit, "") : -ENOMEM;
+		return copy_series_text(&row->event, "calls") == 0
+			       ? copy_series_text(&row->unit, "")
+			       : -ENOMEM;
 	}
 	pair = &pairs->list.data[event];
 	of = pair->of[PM_NEW] ? pair->of[PM_NEW] : pair->of[PM_BASE];
 	row->class = of->class;
 	row->better = of->better;
-	return text(&row->event, pair->name) == 0 ? text(&row->unit, of->unit) : -ENOMEM;
+	return copy_series_text(&row->event, pair->name) == 0
+		       ? copy_series_text(&row->unit, of->unit)
+		       : -ENOMEM;
 }
 
 /* A value that was scaled, or is a lower bound, is less exact than its class says. */
-static void lower_class(struct pm_compare_row *row, const struct gathering *gathering)
+static void lower_row_class(struct pm_compare_row *row, const struct gathering *gathering)
 {
 	if (gathering->multiplexed)
 		row->class = PM_STAT_NOISY;
@@ -318,9 +324,9 @@ static void lower_class(struct pm_compare_row *row, const struct gathering *gath
 		row->class = PM_STAT_LOW_NOISE;
 }
 
-static int fill_side(struct pm_compare_row *row, const struct pm_side *sides,
-		     unsigned int which, const struct pm_scope_group *group,
-		     const struct pm_event_pairs *pairs, size_t event)
+static int fill_gathered_side(struct pm_compare_row *row, const struct pm_side *sides,
+			      unsigned int which, const struct pm_scope_group *group,
+			      const struct pm_event_pairs *pairs, size_t event)
 {
 	struct gathering gathering = { .row = row, .pairs = pairs, .event = event };
 	struct pm_compare_side *to = which == PM_BASE ? &row->base : &row->new;
@@ -332,8 +338,8 @@ static int fill_side(struct pm_compare_row *row, const struct pm_side *sides,
 		r = gather_scope(&gathering, &sides[which], which, pairs->at[which],
 				 group);
 	if (r == 0)
-		lower_class(row, &gathering);
-	give(&gathering, to);
+		lower_row_class(row, &gathering);
+	give_gathered_values(&gathering, to);
 	if (r == 0 && !to->known && !(group && !group->of[which]))
 		r = tell_missing(row, &gathering, which == PM_BASE ? "base" : "new side");
 	return r;
@@ -371,9 +377,9 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 		return pm_compare_why(row,
 				      "Several of this name are in one run: which of "
 				      "them is which cannot be told.");
-	r = fill_side(row, sides, PM_BASE, group, pairs, event);
+	r = fill_gathered_side(row, sides, PM_BASE, group, pairs, event);
 	if (r == 0)
-		r = fill_side(row, sides, PM_NEW, group, pairs, event);
+		r = fill_gathered_side(row, sides, PM_NEW, group, pairs, event);
 	/* A value that varies is not exact, whatever its class. */
 	if (row->class == PM_STAT_EXACT &&
 	    (row->base.min < row->base.max || row->new.min < row->new.max))

@@ -8,7 +8,7 @@
 
 /* ---- sentences ---------------------------------------------------------------------- */
 
-static char *PM_PRINTF(1, 0) print(const char *format, va_list arguments)
+static char *PM_PRINTF(1, 0) format_text(const char *format, va_list arguments)
 {
 	char *ret;
 
@@ -21,7 +21,7 @@ int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...)
 	char *text;
 
 	va_start(arguments, format);
-	text = print(format, arguments);
+	text = format_text(format, arguments);
 	va_end(arguments);
 	for (size_t i = 0; text && i < comparison->warnings.len; i++) {
 		if (strcmp(comparison->warnings.data[i], text) == 0) {
@@ -41,7 +41,7 @@ int pm_compare_differ(struct pm_comparison *comparison, const char *format, ...)
 	char *text;
 
 	va_start(arguments, format);
-	text = print(format, arguments);
+	text = format_text(format, arguments);
 	va_end(arguments);
 	for (size_t i = 0; text && i < comparison->differences.len; i++) {
 		if (strcmp(comparison->differences.data[i], text) == 0) {
@@ -61,7 +61,7 @@ int pm_compare_why(struct pm_compare_row *row, const char *format, ...)
 	char *text;
 
 	va_start(arguments, format);
-	text = print(format, arguments);
+	text = format_text(format, arguments);
 	va_end(arguments);
 	if (!text)
 		return -ENOMEM;
@@ -95,8 +95,8 @@ struct check {
 	bool only_exact;
 };
 
-static int differ(const struct check *check, const char *what, const char *a,
-		  const char *b)
+static int sides_differ(const struct check *check, const char *what, const char *a,
+			const char *b)
 {
 	if (!a || !b || strcmp(a, b) == 0)
 		return 0;
@@ -104,8 +104,8 @@ static int differ(const struct check *check, const char *what, const char *a,
 				 a, b, check->whose);
 }
 
-static int doubt(const struct check *check, const char *what, const char *a,
-		 const char *b)
+static int sides_doubt(const struct check *check, const char *what, const char *a,
+		       const char *b)
 {
 	if (!a || !b || strcmp(a, b) == 0)
 		return 0;
@@ -118,10 +118,10 @@ static int check_host(const struct check *check)
 {
 	const struct pm_stat_host *a = &check->first->host, *b = &check->other->host;
 
-	if (differ(check, "architecture", a->arch, b->arch) < 0 ||
-	    differ(check, "cpu", a->cpu_model, b->cpu_model) < 0 ||
-	    differ(check, "virtualisation", a->virt, b->virt) < 0 ||
-	    differ(check, "engine", check->first->engine, check->other->engine) < 0)
+	if (sides_differ(check, "architecture", a->arch, b->arch) < 0 ||
+	    sides_differ(check, "cpu", a->cpu_model, b->cpu_model) < 0 ||
+	    sides_differ(check, "virtualisation", a->virt, b->virt) < 0 ||
+	    sides_differ(check, "engine", check->first->engine, check->other->engine) < 0)
 		return -ENOMEM;
 	if (check->only_exact)
 		return 0;
@@ -130,15 +130,16 @@ static int check_host(const struct check *check)
 			    "The number of CPUs differs: %u on the base, %u on %s.",
 			    a->cpus, b->cpus, check->whose) < 0)
 		return -ENOMEM;
-	return doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
-			       doubt(check, "machine", a->hostname, b->hostname) < 0 ||
-			       doubt(check, "CPU's governor", a->governor, b->governor) <
-				       0
+	return sides_doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
+			       sides_doubt(check, "machine", a->hostname, b->hostname) <
+				       0 ||
+			       sides_doubt(check, "CPU's governor", a->governor,
+					   b->governor) < 0
 		       ? -ENOMEM
 		       : 0;
 }
 
-static const char *setting(const struct pm_stat *stat, const char *name)
+static const char *find_stat_setting(const struct pm_stat *stat, const char *name)
 {
 	for (size_t i = 0; i < stat->settings.len; i++)
 		if (strcmp(stat->settings.data[i].name, name) == 0)
@@ -155,8 +156,9 @@ static int check_settings(const struct check *check)
 	if (!check->first->engine || strcmp(check->first->engine, "callgrind") != 0)
 		return 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(names); i++)
-		if (differ(check, names[i], setting(check->first, names[i]),
-			   setting(check->other, names[i])) < 0)
+		if (sides_differ(check, names[i],
+				 find_stat_setting(check->first, names[i]),
+				 find_stat_setting(check->other, names[i])) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -182,7 +184,7 @@ static int check_command(const struct check *check, uint32_t a_variant,
 	if (a.failed || b.failed)
 		r = -ENOMEM;
 	else
-		r = doubt(check, "command", a.data, b.data);
+		r = sides_doubt(check, "command", a.data, b.data);
 	pm_str_release(&a);
 	pm_str_release(&b);
 	return r;
@@ -190,7 +192,7 @@ static int check_command(const struct check *check, uint32_t a_variant,
 
 /* ---- events ------------------------------------------------------------------------- */
 
-static const char *whom(bool user_only)
+static const char *counted_space_name(bool user_only)
 {
 	return user_only ? "user space only" : "with the kernel";
 }
@@ -203,7 +205,8 @@ static int check_pair(struct pm_comparison *comparison, const struct pm_event_pa
 		return 0;
 	if (a->user_only != b->user_only &&
 	    pm_compare_differ(comparison, "%s: %s on the base, %s on the new side",
-			      pair->name, whom(a->user_only), whom(b->user_only)) < 0)
+			      pair->name, counted_space_name(a->user_only),
+			      counted_space_name(b->user_only)) < 0)
 		return -ENOMEM;
 	if (strcmp(a->source, b->source) != 0 &&
 	    pm_compare_differ(comparison, "%s: %s on the base, %s on the new side",

@@ -33,13 +33,13 @@ struct work {
 	bool gates_mean_nothing; /* no gate matches: rows decide as without gates */
 };
 
-static void work_release(struct work *work)
+static void case_work_release(struct work *work)
 {
 	pm_event_pairs_release(&work->pairs);
 	pm_scope_groups_release(&work->groups);
 }
 
-static int no_memory(struct pm_error *err)
+static int compare_no_memory(struct pm_error *err)
 {
 	return pm_error_set(err, -ENOMEM, "out of memory");
 }
@@ -86,14 +86,14 @@ static int set_sides(struct work *work, struct pm_error *err)
 
 /* Returns the first document of the new side, or of the base if only the base has
  * documents. */
-static const struct pm_stat *newest_of(const struct work *work)
+static const struct pm_stat *newest_document(const struct work *work)
 {
 	const struct pm_side *side = &work->sides[PM_NEW];
 
 	return side->len > 0 ? side->docs[0] : work->sides[PM_BASE].docs[0];
 }
 
-static int describe(struct pm_compare_of *of, const struct pm_side *side)
+static int describe_side(struct pm_compare_of *of, const struct pm_side *side)
 {
 	const struct pm_stat *first = side->len > 0 ? side->docs[0] : NULL;
 	struct pm_str command = { 0 };
@@ -154,7 +154,7 @@ static int warn_of_sides(struct work *work)
 /* ---- gates -------------------------------------------------------------------------- */
 
 /* Measuring functions, or simulating, takes most of the time itself. */
-static bool is_undisturbed(const struct work *work)
+static bool is_engine_undisturbed(const struct work *work)
 {
 	return strcmp(work->comparison->engine, "count") == 0;
 }
@@ -178,7 +178,7 @@ static bool depends_on_others(const struct pm_stat_event *event)
 static bool is_trusted(const struct work *work, const struct pm_stat_event *event)
 {
 	if (strcmp(event->name, "wall-time") == 0)
-		return work->turns && is_undisturbed(work);
+		return work->turns && is_engine_undisturbed(work);
 	/* Clocks also measure the machine: pmstat's, and that of google-benchmark. */
 	if ((strcmp(event->name, "task-clock") == 0 ||
 	     strcmp(event->name, "cpu-time") == 0) &&
@@ -187,8 +187,8 @@ static bool is_trusted(const struct work *work, const struct pm_stat_event *even
 	return !depends_on_others(event);
 }
 
-static bool decides(const struct work *work, const struct pm_compare_row *row,
-		    const struct pm_stat_event *event)
+static bool does_row_decide(const struct work *work, const struct pm_compare_row *row,
+			    const struct pm_stat_event *event)
 {
 	if (!event || row->class == PM_STAT_EXACT)
 		return true;
@@ -233,7 +233,7 @@ static int find_deciding(struct work *work)
 {
 	size_t best = PM_COMPARE_DECIDERS, at = 0;
 
-	if (are_events_asked_for(work) || !is_undisturbed(work))
+	if (are_events_asked_for(work) || !is_engine_undisturbed(work))
 		return 0;
 	for (size_t i = 0; i < work->pairs.list.len; i++) {
 		const struct pm_event_pair *pair = &work->pairs.list.data[i];
@@ -258,7 +258,7 @@ static int find_deciding(struct work *work)
 							  work->pairs.list.data[at].name);
 }
 
-static bool varies(const struct pm_compare_side *side)
+static bool does_exact_side_vary(const struct pm_compare_side *side)
 {
 	return side->max - side->min > GATE_EXACT * fabs(side->min);
 }
@@ -268,8 +268,8 @@ static bool is_nearly_exact(const struct pm_compare_row *row,
 			    const struct pm_stat_event *event)
 {
 	return row->class == PM_STAT_LOW_NOISE &&
-	       (!event || event->class == PM_STAT_EXACT) && !varies(&row->base) &&
-	       !varies(&row->new);
+	       (!event || event->class == PM_STAT_EXACT) &&
+	       !does_exact_side_vary(&row->base) && !does_exact_side_vary(&row->new);
 }
 
 static double default_gate(const struct work *work, const struct pm_compare_row *row,
@@ -297,10 +297,10 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 	row->gate = default_gate(work, row, event);
 	row->gate_source = "default";
 	row->gated = (work->gates == 0 || work->gates_mean_nothing) &&
-		     decides(work, row, event);
+		     does_row_decide(work, row, event);
 	if (row->class == PM_STAT_LOW_NOISE && work->options->history_len > 0) {
-		int r = pm_history_gate(work->options, newest_of(work), row, &of_history,
-					&known);
+		int r = pm_history_gate(work->options, newest_document(work), row,
+					&of_history, &known);
 
 		if (r < 0)
 			return r;
@@ -350,8 +350,8 @@ static void apply_gate(const struct work *work, struct pm_compare_row *row,
 	row->gate_source = gate->source;
 }
 
-static int set_gate(struct work *work, struct pm_compare_row *row,
-		    const struct pm_event_pair *pair)
+static int set_counted_gate(struct work *work, struct pm_compare_row *row,
+			    const struct pm_event_pair *pair)
 {
 	const struct pm_gates *gates = work->options->gates;
 	const struct pm_stat_event *event = NULL;
@@ -385,7 +385,8 @@ static int set_gate(struct work *work, struct pm_compare_row *row,
 
 /* A function never has the values of wait4(2) and clocks. An event that was not requested
  * is not missed if the machine does not have it. */
-static bool is_missed(const struct pm_compare_row *row, const struct pm_event_pair *pair)
+static bool is_value_missed(const struct pm_compare_row *row,
+			    const struct pm_event_pair *pair)
 {
 	const struct pm_stat_event *event =
 		pair->of[PM_NEW] ? pair->of[PM_NEW] : pair->of[PM_BASE];
@@ -416,7 +417,8 @@ static void set_lonely(const struct work *work, struct pm_compare_row *row)
 	free(PM_TAKE_PTR(row->why));
 }
 
-static int add_row(struct work *work, const struct pm_scope_group *group, size_t event)
+static int add_counted_row(struct work *work, const struct pm_scope_group *group,
+			   size_t event)
 {
 	const struct pm_event_pair *pair =
 		event < work->pairs.list.len ? &work->pairs.list.data[event] : NULL;
@@ -426,7 +428,7 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 	if (r == 0)
 		set_lonely(work, &row);
 	if (r == 0)
-		r = set_gate(work, &row, pair);
+		r = set_counted_gate(work, &row, pair);
 	/* Rows that decide by default do not decide without a value; nor do functions
 	 * that only explain. */
 	if (r == 0 && pm_gate_is_default(&row) && group &&
@@ -437,7 +439,7 @@ static int add_row(struct work *work, const struct pm_scope_group *group, size_t
 		r = warn_of_lack(work, &row);
 		row.gated = false;
 	}
-	if (r == 0 && (!pair || is_missed(&row, pair))) {
+	if (r == 0 && (!pair || is_value_missed(&row, pair))) {
 		r = pm_vec_push(&work->comparison->rows, row);
 		if (r == 0)
 			return 0;
@@ -464,17 +466,17 @@ static bool program_is_shown(const struct work *work)
 	return false;
 }
 
-static int add_rows(struct work *work)
+static int add_counted_rows(struct work *work)
 {
 	size_t events = work->pairs.list.len;
 
 	for (size_t e = 0; program_is_shown(work) && e < events; e++)
-		if (add_row(work, NULL, e) < 0)
+		if (add_counted_row(work, NULL, e) < 0)
 			return -ENOMEM;
 	for (size_t g = 0; g < work->groups.list.len; g++)
 		for (size_t e = 0; e <= events; e++)
-			if (add_row(work, &work->groups.list.data[g],
-				    (events + e) % (events + 1)) < 0)
+			if (add_counted_row(work, &work->groups.list.data[g],
+					    (events + e) % (events + 1)) < 0)
 				return -ENOMEM;
 	return 0;
 }
@@ -494,24 +496,24 @@ static int gate_by_default(struct work *work)
 	work->gates_mean_nothing = true;
 	return pm_compare_warn(comparison, "No gate means anything that was measured "
 					   "here: those by default decide.") < 0 ||
-			       add_rows(work) < 0
+			       add_counted_rows(work) < 0
 		       ? -ENOMEM
 		       : 0;
 }
 
-static int begin(struct work *work)
+static int begin_case(struct work *work)
 {
 	struct pm_comparison *comparison = work->comparison;
 	const struct pm_gates *gates = work->options->gates;
-	const struct pm_stat *newest = newest_of(work);
+	const struct pm_stat *newest = newest_document(work);
 
 	for (size_t i = 0; gates && i < gates->list.len; i++)
 		work->gates += pm_gate_fits_case(&gates->list.data[i], work->input->name,
 						 work->input->group);
 	work->one_machine = pm_sides_ran_on_one_machine(work->sides);
 	if (pm_sides_took_turns(work->sides, &work->turns) < 0 ||
-	    describe(&comparison->base, &work->sides[PM_BASE]) < 0 ||
-	    describe(&comparison->new, &work->sides[PM_NEW]) < 0 ||
+	    describe_side(&comparison->base, &work->sides[PM_BASE]) < 0 ||
+	    describe_side(&comparison->new, &work->sides[PM_NEW]) < 0 ||
 	    pm_stat_text(&comparison->engine, newest->engine) < 0 ||
 	    pm_stat_text(&comparison->cpu_model, newest->host.cpu_model) < 0 ||
 	    pm_event_pairs_find(&work->pairs, work->sides) < 0 ||
@@ -529,7 +531,7 @@ static int warn_of_turns(const struct work *work)
 		const struct pm_compare_row *row = &work->comparison->rows.data[i];
 
 		if (row->class == PM_STAT_NOISY && row->base.known && row->new.known &&
-		    (row->gated || is_undisturbed(work)))
+		    (row->gated || is_engine_undisturbed(work)))
 			return pm_compare_warn(
 				work->comparison,
 				"The sides did not run in turns: what changed on the machine "
@@ -554,21 +556,21 @@ static int fill_case(struct work *work, struct pm_error *err)
 	struct pm_comparison *comparison = work->comparison;
 	bool both = work->sides[PM_BASE].len > 0 && work->sides[PM_NEW].len > 0;
 
-	if (begin(work) < 0)
-		return no_memory(err);
+	if (begin_case(work) < 0)
+		return compare_no_memory(err);
 	comparison->forced = comparison->differences.len > 0 && work->options->force;
 	if (comparison->differences.len > 0 && !work->options->force)
 		return pm_compare_refuse(comparison, err);
-	if (add_rows(work) < 0)
-		return no_memory(err);
+	if (add_counted_rows(work) < 0)
+		return compare_no_memory(err);
 	if (both && !have_common(comparison))
 		return pm_error_set(
 			err, -EINVAL,
 			"nothing was measured on both sides: there is nothing to "
 			"compare");
 	if (work->gates > 0 && work->used_here == 0 && both && gate_by_default(work) < 0)
-		return no_memory(err);
-	return both && warn_of_turns(work) < 0 ? no_memory(err) : 0;
+		return compare_no_memory(err);
+	return both && warn_of_turns(work) < 0 ? compare_no_memory(err) : 0;
 }
 
 /* ---- all cases ---------------------------------------------------------------------- */
@@ -678,7 +680,7 @@ static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gat
 }
 
 /* A mistyped gate is an error. A repository's gates may be for different machines. */
-static int check_gates(struct whole *whole, struct pm_error *err)
+static int check_gates_used(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_gates *gates = whole->options->gates;
 	struct pm_comparison *comparison = whole->comparison;
@@ -694,7 +696,7 @@ static int check_gates(struct whole *whole, struct pm_error *err)
 			return pm_gate_no_case(gate, comparison, err);
 		if (for_none && !whole->options->cases_left_out &&
 		    warn_of_no_case(comparison, gate) < 0)
-			return no_memory(err);
+			return compare_no_memory(err);
 		if (first_case_of(whole, gate, true) < whole->len &&
 		    pm_gate_is_slip(gate, comparison))
 			return pm_gate_not_found(gate, comparison, err);
@@ -705,7 +707,7 @@ static int check_gates(struct whole *whole, struct pm_error *err)
 
 		if (!whole->used[i] && at < whole->len &&
 		    add_unknown(comparison, gate, at) < 0)
-			return no_memory(err);
+			return compare_no_memory(err);
 	}
 	return 0;
 }
@@ -798,10 +800,10 @@ static int add_case(struct whole *whole, size_t at, struct pm_error *err)
 {
 	PM_CLEANUP(pm_comparison_release) struct pm_comparison of = { 0 };
 	struct pm_compare_options options = *whole->options;
-	struct work work PM_CLEANUP(work_release) = { .comparison = &of,
-						      .options = &options,
-						      .input = &whole->inputs[at],
-						      .used = whole->used };
+	struct work work PM_CLEANUP(case_work_release) = { .comparison = &of,
+							   .options = &options,
+							   .input = &whole->inputs[at],
+							   .used = whole->used };
 	struct pm_compare_case *one = &whole->comparison->cases.data[at];
 	const struct pm_compare_input *input = work.input;
 	bool any = !input->failed_new && (input->base_len > 0 || input->new_len > 0);
@@ -815,17 +817,17 @@ static int add_case(struct whole *whole, size_t at, struct pm_error *err)
 	if (r == 0 && any)
 		r = fill_case(&work, &why);
 	if (r == -ENOMEM)
-		return no_memory(err);
+		return compare_no_memory(err);
 	if (add_to_side(&whole->comparison->base, &of.base) < 0 ||
 	    add_to_side(&whole->comparison->new, &of.new) < 0 ||
 	    add_engine(whole->comparison, &of, at == 0) < 0 ||
 	    move_sentences(whole->comparison, &of, one->name) < 0 ||
 	    describe_case(one, &of, input) < 0)
-		return no_memory(err);
+		return compare_no_memory(err);
 	whole->comparison->forced = whole->comparison->forced || of.forced;
 	if (r < 0)
-		return refuse_case(whole, one, &why) < 0 ? no_memory(err) : 0;
-	return move_rows(whole->comparison, &of, at) < 0 ? no_memory(err) : 0;
+		return refuse_case(whole, one, &why) < 0 ? compare_no_memory(err) : 0;
+	return move_rows(whole->comparison, &of, at) < 0 ? compare_no_memory(err) : 0;
 }
 
 static int name_cases(struct whole *whole)
@@ -844,7 +846,7 @@ static int name_cases(struct whole *whole)
 
 static int add_cases(struct whole *whole, struct pm_error *err)
 {
-	int r = name_cases(whole) < 0 ? no_memory(err) : 0;
+	int r = name_cases(whole) < 0 ? compare_no_memory(err) : 0;
 
 	for (size_t i = 0; i < whole->len && r == 0; i++)
 		r = add_case(whole, i, err);
@@ -862,10 +864,11 @@ static int add_only(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_compare_input *input = &whole->inputs[0];
 	struct pm_compare_options options = *whole->options;
-	struct work work PM_CLEANUP(work_release) = { .comparison = whole->comparison,
-						      .options = &options,
-						      .input = input,
-						      .used = whole->used };
+	struct work work PM_CLEANUP(case_work_release) = { .comparison =
+								   whole->comparison,
+							   .options = &options,
+							   .input = input,
+							   .used = whole->used };
 	int r;
 
 	options.history = input->history;
@@ -880,19 +883,19 @@ static int add_only(struct whole *whole, struct pm_error *err)
 static int judge_all(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_compare_options *options = whole->options;
-	int r = check_gates(whole, err);
+	int r = check_gates_used(whole, err);
 
 	if (r < 0)
 		return r;
 	if (pm_compare_judge(whole->comparison, whole->options->seed) < 0 ||
 	    pm_compare_explain(whole->comparison) < 0)
-		return no_memory(err);
+		return compare_no_memory(err);
 	r = pm_history_rows_add(whole->comparison, whole->inputs, options->history_gates,
 				err);
 	if (r < 0)
 		return r;
 	if (pm_compare_accept(whole->comparison, options->acks) < 0)
-		return no_memory(err);
+		return compare_no_memory(err);
 	pm_compare_conclude(whole->comparison);
 	return 0;
 }
@@ -913,7 +916,7 @@ int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *i
 	whole.used = calloc((options->gates ? options->gates->list.len : 0) + 1,
 			    sizeof(*whole.used));
 	if (!whole.used)
-		return no_memory(err);
+		return compare_no_memory(err);
 	r = inputs[0].name ? add_cases(&whole, err) : add_only(&whole, err);
 	if (r == 0)
 		r = judge_all(&whole, err);

@@ -53,7 +53,7 @@ struct making {
 
 /* ---- machines -------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_trend_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
@@ -61,10 +61,10 @@ static bool same_text(const char *a, const char *b)
 static bool is_like(const struct machine *machine, const char *engine,
 		    const struct pm_stat_host *host)
 {
-	return same_text(machine->engine, engine) &&
-	       same_text(machine->host->arch, host->arch) &&
-	       same_text(machine->host->cpu_model, host->cpu_model) &&
-	       same_text(machine->host->virt, host->virt);
+	return is_same_trend_text(machine->engine, engine) &&
+	       is_same_trend_text(machine->host->arch, host->arch) &&
+	       is_same_trend_text(machine->host->cpu_model, host->cpu_model) &&
+	       is_same_trend_text(machine->host->virt, host->virt);
 }
 
 static int add_to_machine(struct machines *machines, const struct pm_trend_of *of,
@@ -74,7 +74,7 @@ static int add_to_machine(struct machines *machines, const struct pm_trend_of *o
 	size_t i = 0;
 
 	while (i < machines->list.len &&
-	       !(same_text(machines->list.data[i].case_name, of->case_name) &&
+	       !(is_same_trend_text(machines->list.data[i].case_name, of->case_name) &&
 		 is_like(&machines->list.data[i], stat->engine, &stat->host)))
 		i++;
 	if (i == machines->list.len &&
@@ -104,7 +104,7 @@ static size_t count_machines(const struct machines *machines)
 	return len;
 }
 
-static int PM_PRINTF(2, 3) warn(struct pm_trends *to, const char *format, ...)
+static int PM_PRINTF(2, 3) warn_of_trend(struct pm_trends *to, const char *format, ...)
 {
 	va_list args;
 	char *text;
@@ -135,15 +135,15 @@ static uint32_t event_of(struct making *making, size_t doc)
 		return at;
 	event = &making->of->sides[PM_BASE].docs[doc]->events.data[at];
 	if (event->user_only == like->user_only && event->scale >= like->scale &&
-	    event->scale <= like->scale && same_text(event->unit, like->unit) &&
-	    same_text(event->source, like->source))
+	    event->scale <= like->scale && is_same_trend_text(event->unit, like->unit) &&
+	    is_same_trend_text(event->source, like->source))
 		return at;
 	making->unlike = true;
 	return PM_INDEX_NONE;
 }
 
-static int take(struct making *making, const struct pm_stat_event *event,
-		const struct pm_stat_value *value)
+static int take_trend_value(struct making *making, const struct pm_stat_event *event,
+			    const struct pm_stat_value *value)
 {
 	double scaled = (double)value->value * event->scale;
 
@@ -192,8 +192,8 @@ static int take_program(struct making *making)
 			continue;
 		for (size_t i = 0; i < stat->runs.len && r == 0; i++)
 			if (pm_side_counts(side, &stat->runs.data[i]))
-				r = take(making, &stat->events.data[event],
-					 &stat->runs.data[i].values[event]);
+				r = take_trend_value(making, &stat->events.data[event],
+						     &stat->runs.data[i].values[event]);
 		if (r == 0)
 			r = finish_point(making, doc);
 	}
@@ -217,7 +217,7 @@ static int take_member(struct making *making, const struct pm_scope_member *memb
 	if (event == PM_INDEX_NONE)
 		return 0;
 	making->at_least = making->at_least || scope->lost > 0;
-	return take(making, &stat->events.data[event], &scope->values[event]);
+	return take_trend_value(making, &stat->events.data[event], &scope->values[event]);
 }
 
 /* Members are in the order of their documents. */
@@ -240,7 +240,8 @@ static int take_group(struct making *making, const struct pm_scope_group *group)
 
 /* Returns the event as in the latest document, whose description may have been
  * corrected. */
-static const struct pm_stat_event *youngest(const struct collecting *of, size_t event)
+static const struct pm_stat_event *find_youngest_event(const struct collecting *of,
+						       size_t event)
 {
 	for (size_t doc = of->sides[PM_BASE].len; doc-- > 0;) {
 		uint32_t at = of->pairs.at[PM_BASE][doc][event];
@@ -296,7 +297,7 @@ static int init_points(struct making *making)
 
 /* A value that was scaled, is a lower bound, or varies, is less exact than its class
  * says. */
-static void lower_class(struct making *making)
+static void lower_trend_class(struct making *making)
 {
 	struct pm_trend *trend = &making->trend;
 
@@ -314,22 +315,23 @@ static int add_series(const struct collecting *of, const struct pm_scope_group *
 	int r = init_points(&making);
 
 	if (event < of->pairs.list.len)
-		making.like = youngest(of, event);
+		making.like = find_youngest_event(of, event);
 	if (r == 0)
 		r = group ? take_group(&making, group) : take_program(&making);
 	if (r == 0 && making.known >= 2) {
 		r = name_series(&making, group);
-		lower_class(&making);
+		lower_trend_class(&making);
 		if (r == 0)
 			r = pm_vec_push(&of->to->list, making.trend);
 		if (r == 0)
 			making.trend = (struct pm_trend){ 0 };
 	}
 	if (r == 0 && making.unlike && !group)
-		r = warn(of->to,
-			 "%s was counted in another way, unit or part of the machine in "
-			 "some commits than in the last: those have no value of it.",
-			 of->pairs.list.data[event].name);
+		r = warn_of_trend(
+			of->to,
+			"%s was counted in another way, unit or part of the machine in "
+			"some commits than in the last: those have no value of it.",
+			of->pairs.list.data[event].name);
 	pm_trend_release(&making.trend);
 	pm_vec_release(&making.values);
 	return r;
@@ -345,10 +347,11 @@ static int add_all_series(const struct collecting *of)
 		const struct pm_scope_group *group = &of->groups.list.data[i];
 
 		if (group->repeated) {
-			r = warn(of->to,
-				 "%s has no series: several of this name are in one run, "
-				 "and which is which cannot be told.",
-				 group->of[PM_BASE]->name);
+			r = warn_of_trend(
+				of->to,
+				"%s has no series: several of this name are in one run, "
+				"and which is which cannot be told.",
+				group->of[PM_BASE]->name);
 			continue;
 		}
 		for (size_t event = 0; event <= of->pairs.list.len && r == 0; event++)
@@ -401,7 +404,7 @@ static int collect_machine(struct pm_trends *to, const struct machine *machine,
 static bool is_same_commit(const struct pm_trend_of *before, const struct pm_trend_of *of)
 {
 	return of->case_name && before->case_name && of->commit &&
-	       same_text(before->commit, of->commit);
+	       is_same_trend_text(before->commit, of->commit);
 }
 
 static int add_commit(struct pm_trends *to, const struct pm_trend_of *of)
@@ -434,10 +437,11 @@ int pm_trends_collect(struct pm_trends *ret, const struct pm_trend_of *commits,
 	}
 	kinds = count_machines(&machines);
 	if (r == 0 && kinds > 1)
-		r = warn(ret,
-			 "The commits were measured by %zu kinds of machines or engines, "
-			 "whose numbers do not compare: each has series of its own.",
-			 kinds);
+		r = warn_of_trend(
+			ret,
+			"The commits were measured by %zu kinds of machines or engines, "
+			"whose numbers do not compare: each has series of its own.",
+			kinds);
 	for (size_t i = 0; i < machines.list.len && r == 0; i++)
 		r = collect_machine(ret, &machines.list.data[i], kinds > 1);
 	return r;

@@ -98,7 +98,7 @@ static int find_known(struct known *ret, const struct pm_trend *trend)
 	return 0;
 }
 
-static int compare_doubles(const void *a, const void *b)
+static int compare_trend_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -108,12 +108,12 @@ static int compare_doubles(const void *a, const void *b)
 /* Changes the order of @values. @len > 0. */
 static double median_in_place(double *values, size_t len)
 {
-	qsort(values, len, sizeof(*values), compare_doubles);
+	qsort(values, len, sizeof(*values), compare_trend_values);
 	return pm_stats_quantile(values, len, 0.5);
 }
 
 /* @room: space for @len values. */
-static double median_of(const double *values, size_t len, double *room)
+static double median_of_copy(const double *values, size_t len, double *room)
 {
 	memcpy(room, values, len * sizeof(*room));
 	return median_in_place(room, len);
@@ -178,7 +178,7 @@ static int find_levels(struct levels *ret, const struct known *known)
 	if (!values)
 		return -ENOMEM;
 	memcpy(values, known->values, known->len * sizeof(*values));
-	qsort(values, known->len, sizeof(*values), compare_doubles);
+	qsort(values, known->len, sizeof(*values), compare_trend_values);
 	for (size_t i = 0; i < known->len; i++)
 		if (unique == 0 || values[i] > values[unique - 1])
 			values[unique++] = values[i];
@@ -235,7 +235,7 @@ static void add_point(struct line *line, size_t point, double value, double sigm
 }
 
 /* Marks where levels start, including the first. */
-static int draw(const struct known *known, double sigma, bool *begins)
+static int mark_level_starts(const struct known *known, double sigma, bool *begins)
 {
 	PM_CLEANUP(release_line) struct line line = { 0 };
 	size_t level;
@@ -267,7 +267,7 @@ struct pieces {
 };
 
 /* Any change from 0 is infinite. */
-static double change_of(double before, double after)
+static double fraction_of_change(double before, double after)
 {
 	if (before == after)
 		return 0;
@@ -277,7 +277,9 @@ static double change_of(double before, double after)
 /* Returns a fraction; 0: below the event's floor. */
 static double size_of_step(const struct trend_least *least, double before, double after)
 {
-	return fabs(after - before) < least->floor ? 0 : fabs(change_of(before, after));
+	return fabs(after - before) < least->floor
+		       ? 0
+		       : fabs(fraction_of_change(before, after));
 }
 
 static int find_pieces(struct pieces *ret, const struct known *known, const bool *begins,
@@ -288,7 +290,7 @@ static int find_pieces(struct pieces *ret, const struct known *known, const bool
 
 		while (piece.end < known->len && !begins[piece.end])
 			piece.end++;
-		piece.median = median_of(known->values + i, piece.end - i, room);
+		piece.median = median_of_copy(known->values + i, piece.end - i, room);
 		if (pm_vec_push(&ret->list, piece) < 0)
 			return -ENOMEM;
 		i = piece.end;
@@ -318,15 +320,15 @@ static void join_pieces(struct pieces *pieces, const struct known *known,
 			return;
 		list[smallest].end = list[smallest + 1].end;
 		list[smallest].median =
-			median_of(known->values + list[smallest].begin,
-				  list[smallest].end - list[smallest].begin, room);
+			median_of_copy(known->values + list[smallest].begin,
+				       list[smallest].end - list[smallest].begin, room);
 		memmove(&list[smallest + 1], &list[smallest + 2],
 			(pieces->list.len - smallest - 2) * sizeof(*list));
 		pieces->list.len--;
 	}
 }
 
-static enum pm_verdict judge(int8_t better, double change)
+static enum pm_verdict judge_step(int8_t better, double change)
 {
 	if (better == 0)
 		return PM_VERDICT_CHANGED;
@@ -337,7 +339,7 @@ static enum pm_verdict judge(int8_t better, double change)
 static int add_step(struct pm_trend *trend, const size_t *place, double before,
 		    double after, double noise)
 {
-	double change = change_of(before, after);
+	double change = fraction_of_change(before, after);
 	struct pm_trend_step step = {
 		.at = place[0],
 		.from = place[-1],
@@ -345,7 +347,7 @@ static int add_step(struct pm_trend *trend, const size_t *place, double before,
 		.after = after,
 		.change = change,
 		.noise = noise,
-		.verdict = judge(trend->better, change),
+		.verdict = judge_step(trend->better, change),
 	};
 
 	return pm_vec_push(&trend->steps, step);
@@ -392,7 +394,7 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 		return -ENOMEM;
 	if (!(sigma > 0) || !isfinite(sigma)) /* all are equal */
 		return 0;
-	r = draw(known, sigma, begins);
+	r = mark_level_starts(known, sigma, begins);
 	if (r == 0)
 		r = find_pieces(&pieces, known, begins, room);
 	if (r == 0) {

@@ -44,7 +44,7 @@ static double size_of_last(const struct pm_trend *trend)
 				    : -1;
 }
 
-static int compare_texts(const char *a, const char *b)
+static int compare_trend_texts(const char *a, const char *b)
 {
 	if (!a || !b)
 		return a ? 1 : b ? -1 : 0;
@@ -59,14 +59,14 @@ static int largest_first(const void *a, const void *b)
 
 	if (size_x != size_y)
 		return size_x > size_y ? -1 : 1;
-	r = compare_texts(x->case_name, y->case_name);
+	r = compare_trend_texts(x->case_name, y->case_name);
 	if (r == 0)
-		r = compare_texts(x->scope, y->scope);
+		r = compare_trend_texts(x->scope, y->scope);
 	if (r == 0)
-		r = compare_texts(x->event, y->event);
+		r = compare_trend_texts(x->event, y->event);
 	if (r == 0)
-		r = compare_texts(x->module, y->module);
-	return r != 0 ? r : compare_texts(x->machine, y->machine);
+		r = compare_trend_texts(x->module, y->module);
+	return r != 0 ? r : compare_trend_texts(x->machine, y->machine);
 }
 
 int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
