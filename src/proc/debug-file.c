@@ -56,7 +56,7 @@ static bool has_crc(int fd, uint64_t size, uint32_t want)
 	return piece && ~crc == want;
 }
 
-static bool fits(int fd, const struct wanted *wanted)
+static bool is_wanted_debug_file(int fd, const struct wanted *wanted)
 {
 	uint8_t id[PM_ELF_BUILD_ID_MAX], id_len;
 	uint64_t size;
@@ -93,7 +93,7 @@ static int try_path(pid_t pid, const struct pm_str *path, const struct wanted *w
 	fd = pm_open_regular(handle);
 	if (fd < 0)
 		return fd;
-	return fits(fd, wanted) ? pm_take_fd(&fd) : -ENOENT;
+	return is_wanted_debug_file(fd, wanted) ? pm_take_fd(&fd) : -ENOENT;
 }
 
 static const char *debug_dir(const struct pm_debug_search *search)
@@ -106,7 +106,7 @@ static const char *debug_dir(const struct pm_debug_search *search)
  * map it, too, and a debug file from the root of one process could be a forgery that
  * affects all of them.
  */
-static bool is_ours(const char *path, const struct stat *original)
+static bool is_file_of_our_root(const char *path, const struct stat *original)
 {
 	PM_AUTO_CLOSE int handle = -1;
 	struct stat st;
@@ -193,7 +193,7 @@ int pm_debug_find(int fd, const struct pm_debug_search *asked)
 		wanted.id_len = id_len;
 	if (fstat(fd, &st) == 0)
 		wanted.original = &st;
-	if (own.pid > 0 && is_ours(own.path, wanted.original))
+	if (own.pid > 0 && is_file_of_our_root(own.path, wanted.original))
 		own.pid = 0;
 	found = by_id(&wanted, search);
 	if (found >= 0 || pm_elf_file_init(&elf, fd) < 0 ||

@@ -19,7 +19,7 @@ enum {
 };
 #define SECOND_NS INT64_C(1000000000)
 
-static int64_t clock_ns(clockid_t clock)
+static int64_t jit_clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
@@ -28,7 +28,8 @@ static int64_t clock_ns(clockid_t clock)
 }
 
 /* Field @index of a line of /proc/PID/status, counted from 0; SIZE_MAX: the last one. */
-static bool field(const char *line, const char *key, size_t index, uint64_t *ret)
+static bool read_status_field(const char *line, const char *key, size_t index,
+			      uint64_t *ret)
 {
 	size_t len = strlen(key);
 	bool found = false;
@@ -51,7 +52,7 @@ static bool field(const char *line, const char *key, size_t index, uint64_t *ret
 }
 
 /* Reads euid and the pid in the innermost namespace. False if the process has ended. */
-static bool read_status(struct pm_jit_files *files)
+static bool read_jit_status(struct pm_jit_files *files)
 {
 	char path[32];
 	PM_AUTO_FCLOSE FILE *status = NULL;
@@ -65,10 +66,10 @@ static bool read_status(struct pm_jit_files *files)
 		uint64_t value;
 
 		/* Uid: real, effective, saved set, file system. */
-		if (field(line, "Uid:", 1, &value)) {
+		if (read_status_field(line, "Uid:", 1, &value)) {
 			files->euid = (uid_t)value;
 			uid = true;
-		} else if (field(line, "NSpid:", SIZE_MAX, &value)) {
+		} else if (read_status_field(line, "NSpid:", SIZE_MAX, &value)) {
 			files->ns_pid = (pid_t)value;
 		}
 	}
@@ -98,7 +99,7 @@ static int64_t started_ns(pid_t pid)
 	if (!at || hz <= 0)
 		return 0;
 	ticks = strtoll(at, NULL, 10);
-	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+	return jit_clock_ns(CLOCK_REALTIME) - jit_clock_ns(CLOCK_BOOTTIME) +
 	       ticks / hz * SECOND_NS + ticks % hz * (SECOND_NS / hz);
 }
 
@@ -109,7 +110,7 @@ void pm_jit_files_init(struct pm_jit_files *files, pid_t pid, int64_t since_ns)
 					.euid = geteuid(),
 					.since_ns = since_ns,
 					.tmp_fd = -1 };
-	files->alive = pid > 0 && read_status(files);
+	files->alive = pid > 0 && read_jit_status(files);
 	if (files->alive) {
 		int64_t started = started_ns(pid);
 
@@ -131,8 +132,8 @@ void pm_jit_files_release(struct pm_jit_files *files)
 
 /* Whether the process may have written the file: no other user may provide
  * names for its functions. */
-static int check(const struct pm_jit_files *files, const struct stat *st,
-		 struct pm_error *err)
+static int check_jit_writer(const struct pm_jit_files *files, const struct stat *st,
+			    struct pm_error *err)
 {
 	if (S_ISLNK(st->st_mode))
 		return pm_error_set(err, -ELOOP, "it is a symbolic link");
@@ -180,7 +181,7 @@ static int open_checked(const struct pm_jit_files *files, int handle, const char
 	else if (mapped && mapped->inode != 0 && !is_mapped(mapped, &st))
 		ret = pm_error_set(err, -ESTALE, "it is not the file that was mapped");
 	else
-		ret = check(files, &st, err);
+		ret = check_jit_writer(files, &st, err);
 	if (ret == 0) {
 		ret = pm_open_regular(owned);
 		if (ret < 0)

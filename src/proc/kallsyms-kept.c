@@ -42,7 +42,7 @@ struct head {
 /* ---- ownership and place of the file ------------------------------------------------- */
 
 /* Whether only the effective user and root can have written it. */
-static bool is_ours(int fd, mode_t kind, struct stat *st)
+static bool is_written_only_by_us(int fd, mode_t kind, struct stat *st)
 {
 	return fstat(fd, st) == 0 && (st->st_mode & S_IFMT) == kind &&
 	       st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -91,7 +91,7 @@ static int open_folder(const char *path)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -1;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || !is_ours(fd, S_IFDIR, &st))
+	if (fd < 0 || !is_written_only_by_us(fd, S_IFDIR, &st))
 		return -1;
 	ret = fd;
 	fd = -1;
@@ -100,7 +100,7 @@ static int open_folder(const char *path)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-static bool read_all(int fd, void *ret, size_t len)
+static bool read_kept_bytes(int fd, void *ret, size_t len)
 {
 	size_t done = 0;
 
@@ -143,7 +143,7 @@ static bool is_valid(const struct pm_kallsyms *kallsyms)
 	return true;
 }
 
-static void cleanup(struct pm_kallsyms **kallsyms)
+static void cleanup_kept_kallsyms(struct pm_kallsyms **kallsyms)
 {
 	pm_kallsyms_free(*kallsyms);
 }
@@ -153,13 +153,13 @@ static struct pm_kallsyms *read_kept(int folder, const struct head *wanted)
 {
 	PM_AUTO_CLOSE int fd =
 		openat(folder, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup) = NULL;
+	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup_kept_kallsyms) = NULL;
 	const size_t each = sizeof(*kallsyms->symbols.data);
 	struct head head;
 	struct stat st;
 
-	if (fd < 0 || !is_ours(fd, S_IFREG, &st) || st.st_size > FILE_BYTES_MAX ||
-	    !read_all(fd, &head, sizeof(head)) ||
+	if (fd < 0 || !is_written_only_by_us(fd, S_IFREG, &st) ||
+	    st.st_size > FILE_BYTES_MAX || !read_kept_bytes(fd, &head, sizeof(head)) ||
 	    memcmp(head.magic, wanted->magic, sizeof(head.magic)) != 0 ||
 	    memcmp(head.boot_id, wanted->boot_id, sizeof(head.boot_id)) != 0 ||
 	    head.modules != wanted->modules || head.first != wanted->first ||
@@ -172,8 +172,8 @@ static struct pm_kallsyms *read_kept(int folder, const struct head *wanted)
 		return NULL;
 	kallsyms->names.data = malloc(head.names_len + 1);
 	if (!kallsyms->names.data ||
-	    !read_all(fd, kallsyms->symbols.data, head.symbols_len * each) ||
-	    !read_all(fd, kallsyms->names.data, head.names_len))
+	    !read_kept_bytes(fd, kallsyms->symbols.data, head.symbols_len * each) ||
+	    !read_kept_bytes(fd, kallsyms->names.data, head.names_len))
 		return NULL;
 	kallsyms->symbols.len = head.symbols_len;
 	kallsyms->names.len = head.names_len;
@@ -185,7 +185,7 @@ static struct pm_kallsyms *read_kept(int folder, const struct head *wanted)
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *bytes, size_t len)
+static bool write_kept_bytes(int fd, const void *bytes, size_t len)
 {
 	size_t done = 0;
 
@@ -244,9 +244,9 @@ static void keep_table(int folder, struct head *head, const struct pm_kallsyms *
 	head->symbols_len = kallsyms->symbols.len;
 	head->names_len = kallsyms->names.len;
 	head->sum = sum_of(kallsyms);
-	if (!write_all(fd, head, sizeof(*head)) ||
-	    !write_all(fd, kallsyms->symbols.data, bytes) ||
-	    !write_all(fd, kallsyms->names.data, kallsyms->names.len) ||
+	if (!write_kept_bytes(fd, head, sizeof(*head)) ||
+	    !write_kept_bytes(fd, kallsyms->symbols.data, bytes) ||
+	    !write_kept_bytes(fd, kallsyms->names.data, kallsyms->names.len) ||
 	    renameat(folder, NEW_NAME, folder, FILE_NAME) < 0)
 		unlinkat(folder, NEW_NAME, 0);
 }

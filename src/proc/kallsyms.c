@@ -93,7 +93,7 @@ static uint32_t put_name(struct pm_kallsyms *kallsyms, const char *name, size_t 
 	return kallsyms->names.failed || offset >= HOLE ? HOLE : (uint32_t)offset;
 }
 
-static int add_line(struct parser *parser, const struct line *line)
+static int kallsyms_add_line(struct parser *parser, const struct line *line)
 {
 	struct pm_kallsyms *kallsyms = parser->kallsyms;
 	struct pm_kallsyms_symbol symbol = { .address = line->address, .name = HOLE };
@@ -129,7 +129,7 @@ static int add_line(struct parser *parser, const struct line *line)
 
 /* ---- the table ----------------------------------------------------------------------- */
 
-static int compare(const void *left, const void *right)
+static int compare_kallsyms_symbols(const void *left, const void *right)
 {
 	const struct pm_kallsyms_symbol *a = left, *b = right;
 
@@ -157,7 +157,7 @@ static bool is_better(const struct pm_kallsyms *kallsyms,
 }
 
 /* Sorts the symbols, and keeps one per address. */
-static void finish(struct pm_kallsyms *kallsyms)
+static void kallsyms_sort_symbols(struct pm_kallsyms *kallsyms)
 {
 	struct pm_kallsyms_symbol *symbols = kallsyms->symbols.data;
 	size_t len = kallsyms->symbols.len, kept = 0;
@@ -166,7 +166,7 @@ static void finish(struct pm_kallsyms *kallsyms)
 	for (size_t i = 1; i < len && sorted; i++)
 		sorted = symbols[i - 1].address <= symbols[i].address;
 	if (!sorted)
-		qsort(symbols, len, sizeof(*symbols), compare);
+		qsort(symbols, len, sizeof(*symbols), compare_kallsyms_symbols);
 	for (size_t i = 0; i < len; i++) {
 		if (kept > 0 && symbols[kept - 1].address == symbols[i].address) {
 			if (is_better(kallsyms, &symbols[i], &symbols[kept - 1]))
@@ -180,7 +180,7 @@ static void finish(struct pm_kallsyms *kallsyms)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-static int read_file(const char *path, struct pm_str *text, struct pm_error *err)
+static int read_kallsyms_file(const char *path, struct pm_str *text, struct pm_error *err)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
@@ -251,8 +251,8 @@ static int explain_zeros(struct pm_error *err)
 	return -EACCES;
 }
 
-static int parse(struct pm_kallsyms *kallsyms, const struct pm_str *text,
-		 struct pm_error *err)
+static int parse_kallsyms_text(struct pm_kallsyms *kallsyms, const struct pm_str *text,
+			       struct pm_error *err)
 {
 	struct parser parser = { .kallsyms = kallsyms, .module = "" };
 	const char *at = text->data, *end = text->data + text->len;
@@ -267,7 +267,8 @@ static int parse(struct pm_kallsyms *kallsyms, const struct pm_str *text,
 
 		if (!newline)
 			newline = end;
-		if (parse_line(at, newline, &line) && add_line(&parser, &line) < 0)
+		if (parse_line(at, newline, &line) &&
+		    kallsyms_add_line(&parser, &line) < 0)
 			return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 		at = newline + 1;
 	}
@@ -278,14 +279,15 @@ static int parse(struct pm_kallsyms *kallsyms, const struct pm_str *text,
 	return 0;
 }
 
-static void cleanup(struct pm_kallsyms **kallsyms)
+static void cleanup_kallsyms(struct pm_kallsyms **kallsyms)
 {
 	pm_kallsyms_free(*kallsyms);
 }
 
 int pm_kallsyms_load(struct pm_kallsyms **ret, const char *path, struct pm_error *err)
 {
-	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup) = calloc(1, sizeof(*kallsyms));
+	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup_kallsyms) =
+		calloc(1, sizeof(*kallsyms));
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
 	int rc;
 
@@ -294,14 +296,14 @@ int pm_kallsyms_load(struct pm_kallsyms **ret, const char *path, struct pm_error
 	if (!kallsyms)
 		rc = pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	else
-		rc = read_file(path, &text, err);
+		rc = read_kallsyms_file(path, &text, err);
 	if (rc == 0)
-		rc = parse(kallsyms, &text, err);
+		rc = parse_kallsyms_text(kallsyms, &text, err);
 	if (rc < 0) {
 		pm_error_where(err, path, -1);
 		return rc;
 	}
-	finish(kallsyms);
+	kallsyms_sort_symbols(kallsyms);
 	*ret = PM_TAKE_PTR(kallsyms);
 	return 0;
 }

@@ -30,7 +30,7 @@ static size_t read_whole(const char *path, void *ret, size_t size)
 	return len;
 }
 
-static size_t padded(uint32_t len)
+static size_t pad_note_len(uint32_t len)
 {
 	return ((size_t)len + 3) & ~(size_t)3;
 }
@@ -47,8 +47,8 @@ static void read_build_id(const char *path, struct pm_kernel_identity *ret)
 		uint32_t name_len = pm_reader_u32(&reader);
 		uint32_t len = pm_reader_u32(&reader);
 		uint32_t type = pm_reader_u32(&reader);
-		const char *name = pm_reader_bytes(&reader, padded(name_len));
-		const void *id = pm_reader_bytes(&reader, padded(len));
+		const char *name = pm_reader_bytes(&reader, pad_note_len(name_len));
+		const void *id = pm_reader_bytes(&reader, pad_note_len(len));
 
 		if (reader.failed)
 			return;

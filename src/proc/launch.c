@@ -117,7 +117,7 @@ static bool is_script(const char *path)
 }
 
 /* Returns the most informative errno. */
-static int run(const struct pm_launch_plan *plan)
+static int plan_exec_paths(const struct pm_launch_plan *plan)
 {
 	bool explicit = strchr(plan->argv[0], '/');
 	int found = ENOENT;
@@ -161,7 +161,7 @@ static void reset_handlers(const struct pm_launch_plan *plan)
 }
 
 /* 0 or an errno. Sets the groups first, because only root may change them. */
-static int become(const struct pm_user *user)
+static int become_user(const struct pm_user *user)
 {
 	if (setgroups(user->groups_len, user->groups) < 0 ||
 	    setresgid(user->gid, user->gid, user->gid) < 0 ||
@@ -170,7 +170,8 @@ static int become(const struct pm_user *user)
 	return 0;
 }
 
-static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int error_fd)
+static _Noreturn void run_child_until_exec(const struct pm_launch_plan *plan, int go_fd,
+					   int error_fd)
 {
 	char go;
 	ssize_t n;
@@ -188,9 +189,9 @@ static _Noreturn void child(const struct pm_launch_plan *plan, int go_fd, int er
 	failure = n < 0 ? errno : 0;
 	/* A negative number means that the exec was not reached. */
 	if (failure == 0 && plan->other_user)
-		failure = -become(&plan->user);
+		failure = -become_user(&plan->user);
 	if (failure == 0)
-		failure = run(plan);
+		failure = plan_exec_paths(plan);
 	do
 		n = write(error_fd, &failure, sizeof(failure));
 	while (n < 0 && errno == EINTR);
@@ -319,7 +320,8 @@ static int explain_denied(const struct pm_launch_plan *plan, struct pm_error *er
 	return pm_error_set(err, -EACCES, "permission denied");
 }
 
-static int explain(const struct pm_launch_plan *plan, int failure, struct pm_error *err)
+static int explain_exec_failure(const struct pm_launch_plan *plan, int failure,
+				struct pm_error *err)
 {
 	const char *name = plan->argv[0];
 	int rc;
@@ -354,7 +356,7 @@ static void plan_cleanup(struct pm_launch_plan **plan)
 }
 
 /* Waits for the end of @pid, which has ended or is about to. 0 or negative errno. */
-static int reap(pid_t pid, int *status)
+static int reap_child(pid_t pid, int *status)
 {
 	pid_t rc;
 
@@ -413,7 +415,7 @@ static pid_t fork_child(struct pm_launch_plan *plan,
 	if (pid == 0) {
 		/* With our end open, the child would not notice our death. */
 		close(channel->near_go);
-		child(plan, channel->far_go, channel->far_error);
+		run_child_until_exec(plan, channel->far_go, channel->far_error);
 	}
 	saved = errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -510,7 +512,8 @@ int pm_launch_begin(struct pm_launch *launch, struct pm_error *err)
 /* Explains why the child did not reach its exec. */
 static int explain_end(const struct pm_launch *launch, struct pm_error *err)
 {
-	int status = launch->status, rc = launch->ended ? 0 : reap(launch->pid, &status);
+	int status = launch->status,
+	    rc = launch->ended ? 0 : reap_child(launch->pid, &status);
 
 	if (rc < 0)
 		pm_error_set(err, -ECANCELED,
@@ -532,7 +535,7 @@ static int kill_unknown(struct pm_launch *launch, int code, struct pm_error *err
 {
 	kill(launch->pid, SIGKILL);
 	if (!launch->ended)
-		reap(launch->pid, &launch->status);
+		reap_child(launch->pid, &launch->status);
 	pm_error_set(err, code, "whether the command has started is not known: read: %s",
 		     strerror(-code));
 	pm_error_where(err, launch->plan->argv[0], -1);
@@ -550,7 +553,7 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
 	sent = launch->begun ? 1 : send_go(launch, go_fd, err);
 	if (sent < 0) {
-		reap(launch->pid, &failure);
+		reap_child(launch->pid, &failure);
 		return sent;
 	}
 	if (sent == 1)
@@ -566,8 +569,8 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 	if (n != sizeof(failure) || failure == 0)
 		return explain_end(launch, err);
 	if (!launch->ended)
-		reap(launch->pid, &launch->status);
-	return explain(launch->plan, failure, err);
+		reap_child(launch->pid, &launch->status);
+	return explain_exec_failure(launch->plan, failure, err);
 }
 
 int pm_launch_abandon(struct pm_launch *launch, struct pm_error *err)
@@ -591,7 +594,7 @@ void pm_launch_release(struct pm_launch *launch)
 		kill(launch->pid, SIGKILL);
 		close(launch->go_fd);
 		close(launch->error_fd);
-		reap(launch->pid, &launch->status);
+		reap_child(launch->pid, &launch->status);
 	}
 	if (launch->pidfd >= 0)
 		close(launch->pidfd);

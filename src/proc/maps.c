@@ -91,7 +91,7 @@ int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret)
 }
 
 /* The kernel writes a newline in a name as \012 here, and escapes nothing else. */
-static void unescape(struct pm_str *to, const char *path, size_t len)
+static void unescape_maps_path(struct pm_str *to, const char *path, size_t len)
 {
 	pm_str_clear(to);
 	pm_str_append(to, "", 0);
@@ -137,7 +137,7 @@ int pm_maps_find(const struct pm_module *module, bool *named)
 		if (line.inode != identity->inode || line.major != identity->major ||
 		    line.minor != identity->minor)
 			return -ENOENT;
-		unescape(&path, line.path, line.path_len);
+		unescape_maps_path(&path, line.path, line.path_len);
 		*named = !path.failed && strcmp(path.data, identity->path) == 0;
 		return 0;
 	}
@@ -147,7 +147,7 @@ int pm_maps_find(const struct pm_module *module, bool *named)
 /* ---- reading a process --------------------------------------------------------------- */
 
 /* Explains why /proc/PID cannot be read. */
-static int explain(pid_t pid, int code, struct pm_error *err)
+static int explain_unreadable_maps(pid_t pid, int code, struct pm_error *err)
 {
 	if (code == -ENOENT || code == -ESRCH)
 		return pm_error_set(err, -ESRCH, "no process %d", (int)pid);
@@ -161,7 +161,7 @@ static int explain(pid_t pid, int code, struct pm_error *err)
 	return code;
 }
 
-static bool exists(pid_t pid, const struct pm_str *path)
+static bool is_path_in_roots(pid_t pid, const struct pm_str *path)
 {
 	PM_AUTO_CLOSE int in_root = -1;
 	PM_AUTO_CLOSE int here = -1;
@@ -177,13 +177,13 @@ static bool exists(pid_t pid, const struct pm_str *path)
  * existing file decides. */
 static void choose_name(pid_t pid, const struct pm_maps_line *line, struct pm_str *path)
 {
-	unescape(path, line->path, line->path_len);
-	if (path->len == line->path_len || exists(pid, path))
+	unescape_maps_path(path, line->path, line->path_len);
+	if (path->len == line->path_len || is_path_in_roots(pid, path))
 		return;
 	pm_str_clear(path);
 	pm_str_append(path, line->path, line->path_len);
-	if (!exists(pid, path))
-		unescape(path, line->path, line->path_len);
+	if (!is_path_in_roots(pid, path))
+		unescape_maps_path(path, line->path, line->path_len);
 }
 
 static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_line *line,
@@ -241,7 +241,7 @@ static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
 	snprintf(name, sizeof(name), "/proc/%d/maps", (int)tid);
 	file = open_text(name);
 	if (!file)
-		rc = explain(tid, -errno, err);
+		rc = explain_unreadable_maps(tid, -errno, err);
 	while (file && rc == 0 && (errno = 0, (len = getline(&line, &cap, file)) > 0)) {
 		struct pm_maps_line parsed;
 
@@ -258,7 +258,7 @@ static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
 			rc = pm_error_set(err, rc, "%s", strerror(-rc));
 	}
 	if (file && rc == 0 && ferror(file))
-		rc = explain(tid, errno ? -errno : -EIO, err);
+		rc = explain_unreadable_maps(tid, errno ? -errno : -EIO, err);
 	if (rc < 0)
 		pm_error_where(err, name, -1);
 	return rc;
@@ -345,7 +345,7 @@ static int read_tasks(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
 	folder = opendir(name);
 	if (!folder) {
-		rc = explain(pid, -errno, err);
+		rc = explain_unreadable_maps(pid, -errno, err);
 		pm_error_where(err, name, -1);
 		return rc;
 	}

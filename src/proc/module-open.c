@@ -108,8 +108,8 @@ static bool is_same_process(const struct pm_module *module)
 }
 
 /* Whether @fd is the mapped file. 0, -ESTALE, or the errno of reading it. */
-static int verify(const struct pm_module *module, int fd, const struct statx *st,
-		  bool by_range)
+static int verify_mapped_file(const struct pm_module *module, int fd,
+			      const struct statx *st, bool by_range)
 {
 	const struct pm_module_identity *identity = &module->identity;
 
@@ -163,7 +163,7 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 		return -1;
 	}
 	if (rc == 0) {
-		rc = verify(module, fd, &st, by_range);
+		rc = verify_mapped_file(module, fd, &st, by_range);
 		if (rc == 0)
 			return pm_take_fd(&fd);
 	}
@@ -236,7 +236,7 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 	return fd;
 }
 
-static int explain(const struct attempts *attempts, struct pm_error *err)
+static int explain_attempts(const struct attempts *attempts, struct pm_error *err)
 {
 	if (attempts->stale)
 		return pm_error_set(
@@ -277,7 +277,7 @@ int pm_module_open(const struct pm_module *module, struct pm_error *err)
 		fd = try_all(module, &attempts);
 		if (fd >= 0)
 			return fd;
-		rc = explain(&attempts, err);
+		rc = explain_attempts(&attempts, err);
 	}
 	pm_error_where(err, module->identity.path, -1);
 	return rc;

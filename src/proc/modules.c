@@ -19,7 +19,7 @@ static bool starts_with(const char *path, size_t len, const char *prefix)
 	return len >= prefix_len && memcmp(path, prefix, prefix_len) == 0;
 }
 
-static bool is(const char *path, size_t len, const char *other)
+static bool is_path_equal(const char *path, size_t len, const char *other)
 {
 	return len == strlen(other) && memcmp(path, other, len) == 0;
 }
@@ -43,14 +43,15 @@ enum pm_module_kind pm_module_kind_of(const char *path, size_t *path_len)
 		len -= suffix;
 	if (path_len)
 		*path_len = len;
-	if (is(path, len, "[vdso]") || is(path, len, PM_VDSO32_PATH))
+	if (is_path_equal(path, len, "[vdso]") ||
+	    is_path_equal(path, len, PM_VDSO32_PATH))
 		return PM_MODULE_VDSO;
 	if (starts_with(path, len, "[kernel"))
 		return PM_MODULE_KERNEL;
 	/* Shared memory without a name has a file inside the kernel. */
-	if (is(path, len, "//anon") || is(path, len, "/dev/zero") ||
-	    is(path, len, "/anon_hugepage") || is(path, len, "/[aio]") ||
-	    is_sysv_segment(path, len))
+	if (is_path_equal(path, len, "//anon") || is_path_equal(path, len, "/dev/zero") ||
+	    is_path_equal(path, len, "/anon_hugepage") ||
+	    is_path_equal(path, len, "/[aio]") || is_sysv_segment(path, len))
 		return PM_MODULE_ANON;
 	/* A file outside its process's root has this prefix. All other names, such as
 	 * "[heap]", "[anon:…]", "anon_inode:…" or "", are not files. */
@@ -159,7 +160,7 @@ static uint64_t hash_inode(const struct pm_module_identity *identity)
 			   (uint64_t)identity->major << 32 | identity->minor);
 }
 
-static uint32_t find(const struct pm_modules *modules, const struct key *key)
+static uint32_t find_module_id(const struct pm_modules *modules, const struct key *key)
 {
 	const struct pm_module_identity *identity = &key->identity;
 	uint32_t id = PM_INDEX_NONE;
@@ -202,7 +203,7 @@ static int64_t realtime_ns(void)
 }
 
 /* Records use "//anon" where /proc has no name. */
-static struct key key_of(const struct pm_module_identity *identity)
+static struct key module_key_of(const struct pm_module_identity *identity)
 {
 	struct key wanted = { .identity = *identity };
 	struct pm_module_identity *key = &wanted.identity;
@@ -219,11 +220,11 @@ static struct key key_of(const struct pm_module_identity *identity)
 uint32_t pm_modules_find(const struct pm_modules *modules,
 			 const struct pm_module_identity *identity)
 {
-	struct key wanted = key_of(identity);
+	struct key wanted = module_key_of(identity);
 
 	return identity->build_id_len > sizeof(identity->build_id)
 		       ? PM_INDEX_NONE
-		       : find(modules, &wanted);
+		       : find_module_id(modules, &wanted);
 }
 
 void pm_modules_retire(struct pm_modules *modules, uint32_t id)
@@ -235,7 +236,7 @@ void pm_modules_retire(struct pm_modules *modules, uint32_t id)
 int64_t pm_modules_intern(struct pm_modules *modules,
 			  const struct pm_module_identity *identity)
 {
-	struct key wanted = key_of(identity);
+	struct key wanted = module_key_of(identity);
 	struct pm_module_identity *key = &wanted.identity;
 	PM_AUTO_FREE struct row *row = NULL;
 	size_t path_len;
@@ -244,7 +245,7 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 
 	if (key->build_id_len > sizeof(key->build_id))
 		return -EINVAL;
-	id = find(modules, &wanted);
+	id = find_module_id(modules, &wanted);
 	if (id != PM_INDEX_NONE) {
 		struct pm_module_identity *known = &modules->rows.data[id]->identity;
 
@@ -261,7 +262,7 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 		modules->refused++;
 		*key = (struct pm_module_identity){ .kind = PM_MODULE_ANON,
 						    .path = PM_MODULES_REFUSED_PATH };
-		id = find(modules, &wanted);
+		id = find_module_id(modules, &wanted);
 		if (id != PM_INDEX_NONE)
 			return id;
 	}

@@ -113,7 +113,7 @@ int pm_file_open(pid_t pid, const char *path)
 
 /* The system call changes only this thread; the C library's
  * function changes all threads. */
-static int set_groups(size_t len, const gid_t *groups)
+static int set_thread_groups(size_t len, const gid_t *groups)
 {
 	return syscall(SYS_setgroups, len, groups) == 0 ? 0 : -errno;
 }
@@ -157,10 +157,10 @@ int pm_file_open_as(const struct pm_user *user, const char *path)
 	len = getgroups(len, own);
 	if (len < 0)
 		return -errno;
-	if (set_groups(user->groups_len, user->groups) < 0)
+	if (set_thread_groups(user->groups_len, user->groups) < 0)
 		return -EPERM;
 	fd = open_with_rights(user, path);
-	if (set_groups((size_t)len, own) == 0)
+	if (set_thread_groups((size_t)len, own) == 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);

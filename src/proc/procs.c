@@ -67,7 +67,7 @@ static uint64_t hash_thread(pid_t pid, pid_t tid)
 	return pm_hash_mix((uint32_t)pid, (uint32_t)tid);
 }
 
-static bool equal_process(const void *table, uint32_t id, const void *key)
+static bool equal_process_row(const void *table, uint32_t id, const void *key)
 {
 	const struct rows *rows = table;
 	const struct process_row *row = rows->data.data[id];
@@ -75,7 +75,7 @@ static bool equal_process(const void *table, uint32_t id, const void *key)
 	return row->process.pid == *(const pid_t *)key;
 }
 
-static bool equal_thread(const void *table, uint32_t id, const void *key)
+static bool equal_thread_row(const void *table, uint32_t id, const void *key)
 {
 	const struct rows *rows = table;
 	const struct thread_row *row = rows->data.data[id];
@@ -125,18 +125,18 @@ static void rows_release(struct rows *rows)
 
 /* ---- processes ----------------------------------------------------------------------- */
 
-static struct process_row *find_process(const struct pm_procs *procs, pid_t pid)
+static struct process_row *find_process_row(const struct pm_procs *procs, pid_t pid)
 {
 	uint32_t id =
 		pm_index_find(&procs->processes.index, pm_hash_mix((uint32_t)pid, 0),
-			      equal_process, &procs->processes, &pid);
+			      equal_process_row, &procs->processes, &pid);
 
 	return id == PM_INDEX_NONE ? NULL : procs->processes.data.data[id];
 }
 
 static struct process_row *get_process(struct pm_procs *procs, pid_t pid)
 {
-	struct process_row *row = find_process(procs, pid);
+	struct process_row *row = find_process_row(procs, pid);
 
 	if (row)
 		return row;
@@ -200,12 +200,12 @@ static struct thread_row *find_thread(const struct pm_procs *procs, pid_t pid, p
 {
 	struct pm_thread key = { .pid = pid, .tid = tid };
 	uint32_t id = pm_index_find(&procs->threads.index, hash_thread(pid, tid),
-				    equal_thread, &procs->threads, &key);
+				    equal_thread_row, &procs->threads, &key);
 
 	return id == PM_INDEX_NONE ? NULL : procs->threads.data.data[id];
 }
 
-static struct thread_row *get_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
+static struct thread_row *get_thread_row(struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	struct thread_row *row = find_thread(procs, pid, tid);
 	struct process_row *process;
@@ -314,7 +314,7 @@ struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid)
 
 struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
 {
-	struct thread_row *row = get_thread(procs, pid, tid);
+	struct thread_row *row = get_thread_row(procs, pid, tid);
 
 	return row ? &row->thread : NULL;
 }
@@ -333,7 +333,7 @@ static void note_seen(struct pm_procs *procs, pid_t pid, pid_t tid,
 		      const struct pm_mapping *mapping)
 {
 	struct pm_module *module = procs->modules.rows.data[mapping->module];
-	const struct process_row *row = find_process(procs, module->seen_pid);
+	const struct process_row *row = find_process_row(procs, module->seen_pid);
 
 	if (module->seen_pid > 0 && row && row->exit_serial == 0 &&
 	    (tid == pid || module->seen_pid != pid)) {
@@ -438,7 +438,7 @@ int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space
 static const char *inherited_comm(const struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	const struct thread_row *thread = find_thread(procs, pid, tid);
-	const struct process_row *process = thread ? NULL : find_process(procs, pid);
+	const struct process_row *process = thread ? NULL : find_process_row(procs, pid);
 
 	return thread ? thread->thread.comm : process ? process->comm : "";
 }
@@ -466,7 +466,7 @@ static int copy_space(struct pm_procs *procs, struct process_row *to,
 int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid,
 		  pid_t parent_tid)
 {
-	bool is_new = pid != parent_pid && !find_process(procs, pid);
+	bool is_new = pid != parent_pid && !find_process_row(procs, pid);
 	struct process_row *process = get_process(procs, pid);
 	struct thread_row *thread;
 	char comm[16];
@@ -477,7 +477,7 @@ int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid
 	if (pid != parent_pid) {
 		if (!is_new)
 			renew_process(procs, process);
-		if (copy_space(procs, process, find_process(procs, parent_pid)) < 0)
+		if (copy_space(procs, process, find_process_row(procs, parent_pid)) < 0)
 			return -ENOMEM;
 		set_comm(process->comm, comm);
 	}
@@ -489,7 +489,7 @@ int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid
 			process->live_threads++;
 		thread->exit_serial = 0;
 	} else {
-		thread = get_thread(procs, pid, tid);
+		thread = get_thread_row(procs, pid, tid);
 		if (!thread)
 			return -ENOMEM;
 	}
@@ -501,8 +501,8 @@ int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid
 int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm,
 		  bool exec)
 {
-	struct thread_row *thread = get_thread(procs, pid, tid);
-	struct process_row *process = find_process(procs, pid);
+	struct thread_row *thread = get_thread_row(procs, pid, tid);
+	struct process_row *process = find_process_row(procs, pid);
 
 	if (!thread || !process)
 		return -ENOMEM;
@@ -557,7 +557,7 @@ static void end_process(struct pm_procs *procs, struct process_row *process)
 void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	struct thread_row *thread = find_thread(procs, pid, tid);
-	struct process_row *process = find_process(procs, pid);
+	struct process_row *process = find_process_row(procs, pid);
 
 	if (process && pid == tid)
 		process->leader_exited = true;
@@ -581,7 +581,7 @@ void pm_procs_sweep(struct pm_procs *procs)
 		struct thread_row *row = procs->threads.data.data[i];
 
 		if (row && row->exit_serial == 0 && pm_task_is_gone(row->thread.tid))
-			end_thread(procs, row, find_process(procs, row->thread.pid));
+			end_thread(procs, row, find_process_row(procs, row->thread.pid));
 	}
 	for (size_t i = 0; i < procs->processes.data.len; i++) {
 		struct process_row *row = procs->processes.data.data[i];

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The number in a one-line file, or -1. */
-static long read_number(const char *path)
+static long read_one_number(const char *path)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	long value;
@@ -17,7 +17,7 @@ static long read_number(const char *path)
 }
 
 /* Reads a field of /proc/PID/status; false if it is missing. */
-static bool read_status(pid_t pid, const char *format, long *ret)
+static bool read_trace_status(pid_t pid, const char *format, long *ret)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	char line[256];
@@ -38,7 +38,8 @@ bool pm_trace_is_ours(pid_t tid)
 {
 	long tracer;
 
-	return read_status(tid, "TracerPid: %ld", &tracer) && tracer == (long)gettid();
+	return read_trace_status(tid, "TracerPid: %ld", &tracer) &&
+	       tracer == (long)gettid();
 }
 
 static int by_yama(long scope, int code, struct pm_error *err)
@@ -64,7 +65,7 @@ int pm_trace_explain(pid_t tid, int code, struct pm_error *err)
 {
 	char source[32];
 	long tracer = 0, uid = -1, seccomp = 0;
-	long scope = read_number("/proc/sys/kernel/yama/ptrace_scope");
+	long scope = read_one_number("/proc/sys/kernel/yama/ptrace_scope");
 
 	snprintf(source, sizeof(source), "process %d", (int)tid);
 	if (code == ESRCH) {
@@ -73,17 +74,18 @@ int pm_trace_explain(pid_t tid, int code, struct pm_error *err)
 	}
 	if (code != EPERM && code != EACCES) {
 		pm_error_set(err, -code, "cannot be traced: %s", strerror(code));
-	} else if (read_status(tid, "TracerPid: %ld", &tracer) && tracer != 0) {
+	} else if (read_trace_status(tid, "TracerPid: %ld", &tracer) && tracer != 0) {
 		pm_error_set(err, -code, "process %ld traces it already (a debugger?)",
 			     tracer);
-	} else if (read_status(tid, "Uid: %*d %ld", &uid) && uid != (long)geteuid() &&
-		   geteuid() != 0) {
+	} else if (read_trace_status(tid, "Uid: %*d %ld", &uid) &&
+		   uid != (long)geteuid() && geteuid() != 0) {
 		pm_error_set(err, -code, "not permitted to trace a process of user %ld",
 			     uid);
 		pm_error_fix(err, "run as root or as the user of that process");
 	} else if (scope > 0 && geteuid() != 0) {
 		by_yama(scope, code, err);
-	} else if (read_status(getpid(), "Seccomp: %ld", &seccomp) && seccomp == 2) {
+	} else if (read_trace_status(getpid(), "Seccomp: %ld", &seccomp) &&
+		   seccomp == 2) {
 		pm_error_set(err, -code,
 			     "a seccomp filter, as containers have, forbids ptrace");
 		pm_error_fix(err, "docker run --cap-add SYS_PTRACE ...");

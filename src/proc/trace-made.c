@@ -101,7 +101,7 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 }
 
 /* The first thread that has waited in this way for too long; 0: none. */
-static pid_t overdue(struct pm_trace *trace, enum pm_trace_waits waits)
+static pid_t find_overdue_thread(struct pm_trace *trace, enum pm_trace_waits waits)
 {
 	uint64_t now, oldest = UINT64_MAX;
 
@@ -126,12 +126,13 @@ static pid_t overdue(struct pm_trace *trace, enum pm_trace_waits waits)
 
 pid_t pm_trace_overdue_maker(struct pm_trace *trace)
 {
-	return overdue(trace, PM_TRACE_WAITS_FOR_CHILD);
+	return find_overdue_thread(trace, PM_TRACE_WAITS_FOR_CHILD);
 }
 
 bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret)
 {
-	pid_t tid = trace->met ? trace->met : overdue(trace, PM_TRACE_WAITS_FOR_MAKER);
+	pid_t tid = trace->met ? trace->met
+			       : find_overdue_thread(trace, PM_TRACE_WAITS_FOR_MAKER);
 	uint32_t row = tid != 0 ? pm_trace_find_thread(trace, tid) : PM_INDEX_NONE;
 	struct pm_trace_made made;
 

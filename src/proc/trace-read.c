@@ -89,8 +89,9 @@ static ssize_t read_once(int fd, char *ret, size_t size)
 /* Reads a file of the thread through *@fd, which is opened if necessary, and
  * kept open unless there are too many. /proc/TID/… is not used: it would show
  * sums for the whole process. */
-static ssize_t read_file(struct pm_trace *trace, const struct pm_trace_thread *thread,
-			 int *fd, const char *name, char *ret, size_t size)
+static ssize_t read_thread_file(struct pm_trace *trace,
+				const struct pm_trace_thread *thread, int *fd,
+				const char *name, char *ret, size_t size)
 {
 	PM_AUTO_CLOSE int opened = -1;
 	char path[64];
@@ -121,8 +122,8 @@ void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread)
 int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread)
 {
 	char text[PM_STAT_BYTES];
-	ssize_t len =
-		read_file(trace, thread, &thread->stat_fd, "stat", text, sizeof(text));
+	ssize_t len = read_thread_file(trace, thread, &thread->stat_fd, "stat", text,
+				       sizeof(text));
 
 	if (len < 0)
 		return (int)len;
@@ -144,8 +145,8 @@ bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thr
 
 	return trace->schedstat &&
 	       parse_schedstat(text,
-			       read_file(trace, thread, &thread->schedstat_fd,
-					 "schedstat", text, sizeof(text)),
+			       read_thread_file(trace, thread, &thread->schedstat_fd,
+						"schedstat", text, sizeof(text)),
 			       ret);
 }
 

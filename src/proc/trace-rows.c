@@ -2,37 +2,38 @@
 /* Tables of the traced threads and processes, by number. */
 #include "trace-internal.h"
 
-static bool equal_thread(const void *table, uint32_t id, const void *key)
+static bool equal_traced_thread(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_trace *trace = table;
 
 	return trace->threads.data[id].tid == *(const pid_t *)key;
 }
 
-static bool equal_process(const void *table, uint32_t id, const void *key)
+static bool equal_traced_process(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_trace *trace = table;
 
 	return trace->processes.data[id].pid == *(const pid_t *)key;
 }
 
-static uint64_t hash(pid_t id)
+static uint64_t hash_trace_id(pid_t id)
 {
 	return pm_hash_mix((uint32_t)id, 0);
 }
 
 uint32_t pm_trace_find_thread(const struct pm_trace *trace, pid_t tid)
 {
-	return pm_index_find(&trace->threads_index, hash(tid), equal_thread, trace, &tid);
+	return pm_index_find(&trace->threads_index, hash_trace_id(tid),
+			     equal_traced_thread, trace, &tid);
 }
 
 uint32_t pm_trace_find_process(const struct pm_trace *trace, pid_t pid)
 {
-	return pm_index_find(&trace->processes_index, hash(pid), equal_process, trace,
-			     &pid);
+	return pm_index_find(&trace->processes_index, hash_trace_id(pid),
+			     equal_traced_process, trace, &pid);
 }
 
-static int add_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
+static int add_traced_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
 {
 	uint32_t row;
 
@@ -48,7 +49,7 @@ static int add_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
 		trace->free_processes.data[trace->free_processes.len++] = row;
 	}
 	row = trace->free_processes.data[trace->free_processes.len - 1];
-	if (pm_index_add(&trace->processes_index, hash(pid), row) < 0)
+	if (pm_index_add(&trace->processes_index, hash_trace_id(pid), row) < 0)
 		return -ENOMEM;
 	trace->free_processes.len--;
 	trace->processes.data[row] = (struct pm_trace_process){ .pid = pid };
@@ -62,7 +63,7 @@ static void drop_process_if_empty(struct pm_trace *trace, uint32_t row)
 
 	if (process->threads > 0)
 		return;
-	pm_index_remove(&trace->processes_index, hash(process->pid), row);
+	pm_index_remove(&trace->processes_index, hash_trace_id(process->pid), row);
 	process->pid = 0;
 	trace->free_processes.data[trace->free_processes.len++] = row;
 }
@@ -70,7 +71,7 @@ static void drop_process_if_empty(struct pm_trace *trace, uint32_t row)
 int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret)
 {
 	uint32_t row, process;
-	int rc = add_process(trace, pid, &process);
+	int rc = add_traced_process(trace, pid, &process);
 
 	if (rc < 0)
 		return rc;
@@ -83,7 +84,7 @@ int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *
 		trace->free_threads.data[trace->free_threads.len++] = row;
 	}
 	row = trace->free_threads.data[trace->free_threads.len - 1];
-	if (pm_index_add(&trace->threads_index, hash(tid), row) < 0)
+	if (pm_index_add(&trace->threads_index, hash_trace_id(tid), row) < 0)
 		goto failed;
 	trace->free_threads.len--;
 	trace->threads.data[row] = (struct pm_trace_thread){
@@ -103,7 +104,7 @@ void pm_trace_drop_thread(struct pm_trace *trace, uint32_t row)
 	struct pm_trace_thread *thread = &trace->threads.data[row];
 
 	pm_trace_close(trace, thread);
-	pm_index_remove(&trace->threads_index, hash(thread->tid), row);
+	pm_index_remove(&trace->threads_index, hash_trace_id(thread->tid), row);
 	thread->tid = 0;
 	trace->free_threads.data[trace->free_threads.len++] = row;
 	trace->len--;

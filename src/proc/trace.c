@@ -39,7 +39,7 @@ enum {
 
 /* ---- resuming ------------------------------------------------------------------------ */
 
-static void detach(struct pm_trace *trace, uint32_t row)
+static void detach_thread(struct pm_trace *trace, uint32_t row)
 {
 	const struct pm_trace_thread *thread = &trace->threads.data[row];
 
@@ -53,12 +53,12 @@ static void detach(struct pm_trace *trace, uint32_t row)
 /* Resumes the thread of @row. If it was killed, its end is reported soon. No other
  * thread may be left stopped: one that cannot be resumed is detached, and the
  * caller gets an error. */
-static void resume(struct pm_trace *trace, uint32_t row)
+static void resume_thread(struct pm_trace *trace, uint32_t row)
 {
 	struct pm_trace_thread *thread = &trace->threads.data[row];
 
 	if (trace->detaching) {
-		detach(trace, row);
+		detach_thread(trace, row);
 		return;
 	}
 	if (thread->waits != PM_TRACE_WAITS_NOT)
@@ -67,7 +67,7 @@ static void resume(struct pm_trace *trace, uint32_t row)
 		   (long)thread->signal) != 0 &&
 	    errno != ESRCH) {
 		trace->error = -errno;
-		detach(trace, row);
+		detach_thread(trace, row);
 		return;
 	}
 	thread->stopped = thread->listening;
@@ -86,7 +86,7 @@ static void end_wait(struct pm_trace *trace, pid_t tid)
 		return;
 	thread->waits = PM_TRACE_WAITS_NOT;
 	if (!thread->kept)
-		resume(trace, row);
+		resume_thread(trace, row);
 }
 
 void pm_trace_go_on(struct pm_trace *trace)
@@ -97,11 +97,11 @@ void pm_trace_go_on(struct pm_trace *trace)
 	trace->held = PM_INDEX_NONE;
 	trace->maker = 0;
 	if (row != PM_INDEX_NONE && !trace->threads.data[row].kept)
-		resume(trace, row);
+		resume_thread(trace, row);
 	end_wait(trace, maker);
 }
 
-static void ask(struct pm_trace_thread *thread, bool ticked)
+static void interrupt_thread(struct pm_trace_thread *thread, bool ticked)
 {
 	thread->ticked = ticked;
 	if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
@@ -217,7 +217,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	/* A thread that waits for its child answers only after the child is reported, so
 	 * ask again. A stop by a tick is reported at once. */
 	if (asked && !thread->ticked && thread->waits == PM_TRACE_WAITS_FOR_CHILD) {
-		ask(thread, false);
+		interrupt_thread(thread, false);
 		asked = false;
 	}
 	if (event == PTRACE_EVENT_EXEC) {
@@ -307,7 +307,7 @@ void pm_trace_set_signal(struct pm_trace *trace, int signal)
 void pm_trace_let_go(struct pm_trace *trace)
 {
 	if (trace->held != PM_INDEX_NONE)
-		detach(trace, trace->held);
+		detach_thread(trace, trace->held);
 }
 
 void pm_trace_keep(struct pm_trace *trace)
@@ -320,7 +320,7 @@ void pm_trace_keep(struct pm_trace *trace)
 
 /* Such a thread is a zombie: a leader whose other threads still
  * exist. It cannot be traced. */
-static bool has_ended(pid_t pid, pid_t tid)
+static bool has_thread_ended(pid_t pid, pid_t tid)
 {
 	PM_AUTO_CLOSE int fd = -1;
 	struct pm_stat_line line;
@@ -345,7 +345,8 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 
 	if (trace->kill_with_us)
 		options |= PTRACE_O_EXITKILL;
-	if (pm_trace_find_thread(trace, tid) != PM_INDEX_NONE || has_ended(pid, tid))
+	if (pm_trace_find_thread(trace, tid) != PM_INDEX_NONE ||
+	    has_thread_ended(pid, tid))
 		return 0;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, options) != 0) {
 		int code = errno;
@@ -445,7 +446,7 @@ void pm_trace_interrupt(struct pm_trace *trace)
 		     thread->waits == PM_TRACE_WAITS_NOT))
 			continue;
 		pm_trace_read_stat(trace, thread);
-		ask(thread, false);
+		interrupt_thread(thread, false);
 	}
 }
 
@@ -489,7 +490,7 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 		if (rc < 0 || thread->seen.state != 'R')
 			continue;
 		thread->due_ns = due_ns;
-		ask(thread, true);
+		interrupt_thread(thread, true);
 		asked += thread->asked;
 	}
 	return asked;
@@ -507,9 +508,9 @@ void pm_trace_detach(struct pm_trace *trace)
 			continue;
 		/* A listening thread has to stop once more before it can be detached. */
 		if (thread->stopped && !(thread->listening && !thread->kept))
-			resume(trace, i);
+			resume_thread(trace, i);
 		else if (!thread->asked)
-			ask(thread, false);
+			interrupt_thread(thread, false);
 	}
 }
 

@@ -65,7 +65,7 @@ static int find_groups(const char *name, struct pm_user *user)
 }
 
 /* The groups of the user, or only the one that was given. */
-static int set_groups(const char *name, bool group_given, struct pm_user *user)
+static int set_user_groups(const char *name, bool group_given, struct pm_user *user)
 {
 	if (name && !group_given)
 		return find_groups(name, user);
@@ -77,8 +77,8 @@ static int set_groups(const char *name, bool group_given, struct pm_user *user)
 	return 0;
 }
 
-static int find(const char *name, const char *group, struct pm_user *user,
-		struct pm_error *err)
+static int read_user_entry(const char *name, const char *group, struct pm_user *user,
+			   struct pm_error *err)
 {
 	PM_AUTO_FREE char *bytes = malloc(ENTRY_BYTES);
 	struct passwd entry, *found = NULL;
@@ -103,7 +103,7 @@ static int find(const char *name, const char *group, struct pm_user *user,
 	code = group ? find_group(group, user, err) : 0;
 	if (code < 0)
 		return code;
-	code = set_groups(found ? found->pw_name : NULL, group != NULL, user);
+	code = set_user_groups(found ? found->pw_name : NULL, group != NULL, user);
 	return code < 0 ? pm_error_set(err, code, "the groups of user '%s': %s", name,
 				       strerror(-code))
 			: 0;
@@ -123,7 +123,7 @@ int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err)
 	colon = strchr(name, ':');
 	if (colon)
 		*colon++ = '\0';
-	code = find(name, colon, &user, err);
+	code = read_user_entry(name, colon, &user, err);
 	if (code < 0)
 		pm_user_release(&user);
 	else
