@@ -36,7 +36,7 @@ struct bucket {
 };
 
 /* The budget of one process. If there are too many processes, several share a row: see
- * find_row(). */
+ * budget_find_row(). */
 struct row {
 	uint32_t pid; /* 0: unused */
 	/* What is left for the chains in progress; they subtract from it. */
@@ -116,8 +116,8 @@ static uint64_t take_from_bucket(struct bucket *bucket, uint64_t ns)
  * no information and may be given to another process. If there is no such row, two
  * processes share one.
  */
-static struct row *find_row(struct pm_chain_budget *budget, uint32_t pid,
-			    uint64_t time_ns)
+static struct row *budget_find_row(struct pm_chain_budget *budget, uint32_t pid,
+				   uint64_t time_ns)
 {
 	size_t first = pm_hash_mix(pid, 0);
 	struct row *idle = NULL, *row = NULL;
@@ -160,7 +160,7 @@ static bool is_scarce(const struct pm_chain_budget *budget)
 	return budget->all.left_ns < BURST_NS / 2;
 }
 
-static void spend(struct pm_chain_budget *budget, struct row *row, uint64_t ns)
+static void budget_spend(struct pm_chain_budget *budget, struct row *row, uint64_t ns)
 {
 	uint64_t free_ns = ns < row->free_ns ? ns : row->free_ns, short_ns;
 	bool is_over;
@@ -183,13 +183,13 @@ static void settle_row(struct pm_chain_budget *budget, struct row *row)
 
 	row->given = row->allowance = 0;
 	if (used > 0)
-		spend(budget, row, used);
+		budget_spend(budget, row, used);
 }
 
 uint32_t *pm_chain_budget_begin(struct pm_chain_budget *budget, uint32_t pid,
 				uint64_t time_ns)
 {
-	struct row *row = find_row(budget, pid, time_ns);
+	struct row *row = budget_find_row(budget, pid, time_ns);
 	uint64_t left;
 
 	if (budget->open_len == OPEN_MAX)
@@ -218,10 +218,10 @@ void pm_chain_budget_settle(struct pm_chain_budget *budget)
 
 void pm_chain_budget_spend(struct pm_chain_budget *budget, uint32_t pid, uint64_t ns)
 {
-	struct row *row = find_row(budget, pid, 0);
+	struct row *row = budget_find_row(budget, pid, 0);
 
 	if (row->pid == pid)
-		spend(budget, row, ns);
+		budget_spend(budget, row, ns);
 }
 
 const struct pm_chain_cut *pm_chain_budget_cut(const struct pm_chain_budget *budget)

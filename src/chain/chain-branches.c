@@ -12,8 +12,8 @@ static bool in_kernel(uint64_t address)
 	return address >> 63 != 0;
 }
 
-static int push(struct pm_chains *chains, const struct pm_unw_space *space,
-		uint64_t address, uint32_t how)
+static int push_branch_end(struct pm_chains *chains, const struct pm_unw_space *space,
+			   uint64_t address, uint32_t how)
 {
 	if (in_kernel(address))
 		return pm_chains_push_kernel(chains, address, how);
@@ -34,7 +34,7 @@ int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 		uint64_t from = sample->branches[i].from;
 
 		if (from != 0 && !in_kernel(from))
-			error = push(chains, space, from, PM_CHAIN_HOW_LBR);
+			error = push_branch_end(chains, space, from, PM_CHAIN_HOW_LBR);
 	}
 	return error;
 }
@@ -46,7 +46,7 @@ static int frame_of(struct pm_chains *chains, const struct pm_unw_space *space,
 	int error;
 
 	chains->frames_len = 0;
-	error = push(chains, space, address, PM_CHAIN_HOW_BRANCH);
+	error = push_branch_end(chains, space, address, PM_CHAIN_HOW_BRANCH);
 	return error < 0 ? error : pm_chains_frame(chains, &chains->frames[0], ret);
 }
 

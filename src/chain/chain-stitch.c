@@ -20,7 +20,8 @@ enum {
 	LOOK_TOGETHER_BYTES = 4096,
 };
 
-static void push(struct pm_chains *chains, const struct pm_chain_stitch_frame *frame)
+static void push_stitched_frame(struct pm_chains *chains,
+				const struct pm_chain_stitch_frame *frame)
 {
 	if (chains->frames_len < PM_CHAIN_FRAMES_MAX)
 		chains->frames[chains->frames_len++] =
@@ -29,7 +30,7 @@ static void push(struct pm_chains *chains, const struct pm_chain_stitch_frame *f
 						 .how = PM_UNW_HOW_STITCHED };
 }
 
-static uint64_t now_ns(void)
+static uint64_t look_clock_ns(void)
 {
 	struct timespec now;
 
@@ -64,8 +65,9 @@ static uint64_t return_address(const struct pm_unw_regs *regs,
  * none of the frames above it is known to have stayed, because the code that runs now was
  * called in another way. Memory that cannot be read shows nothing.
  */
-static void check(struct pm_chains *chains, const struct pm_record *record,
-		  size_t word_len, const struct pm_chain_stitched *stitched)
+static void check_stitched_returns(struct pm_chains *chains,
+				   const struct pm_record *record, size_t word_len,
+				   const struct pm_chain_stitched *stitched)
 {
 	const struct pm_chain_stitch_frame *frames = stitched->frames;
 	uint8_t bytes[LOOK_TOGETHER_BYTES];
@@ -98,7 +100,8 @@ static void check(struct pm_chains *chains, const struct pm_record *record,
 	}
 	if (got < word_len)
 		i = SIZE_MAX;
-	pm_chain_stitches_seen(chains->stitches, record->pid, record->tid, i, now_ns());
+	pm_chain_stitches_seen(chains->stitches, record->pid, record->tid, i,
+			       look_clock_ns());
 }
 
 /*
@@ -158,9 +161,11 @@ static uint64_t hash_left_with(const struct pm_chains *chains,
 }
 
 /* Adds to a truncated stack the callers that earlier stacks had there. */
-static int stitch(struct pm_chains *chains, const struct pm_record *record,
-		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
-		  size_t len, uint32_t *stop)
+static int stitch_truncated_stack(struct pm_chains *chains,
+				  const struct pm_record *record,
+				  const struct pm_unw_regs *regs,
+				  const struct pm_unw_stack *stack, size_t len,
+				  uint32_t *stop)
 {
 	const struct pm_chain_frame *frames = chains->frames + chains->frames_len - len;
 	uint64_t left_with = hash_left_with(chains, stack, len);
@@ -210,21 +215,22 @@ static int stitch(struct pm_chains *chains, const struct pm_record *record,
 	if (stitched.len > 0)
 		chains->outermost_sp = stitched.frames[stitched.len - 1].sp;
 	for (size_t i = 0; i < stitched.len; i++)
-		push(chains, &stitched.frames[i]);
+		push_stitched_frame(chains, &stitched.frames[i]);
 	chains->stitched = stitched.len > 0;
 	chains->wanting = stitched.wanting;
 	chains->promise = stitched.promise;
 	if (stitched.rooted)
 		*stop = PM_UNW_STOP_ROOT;
 	if (stitched.unseen && chains->from.look)
-		check(chains, record, regs->arch == PM_UNW_I386 ? 4 : 8, &stitched);
+		check_stitched_returns(chains, record, regs->arch == PM_UNW_I386 ? 4 : 8,
+				       &stitched);
 	return 0;
 }
 
 /* Whether the budget allows another look at process @pid; if it does, counts the look. */
 static bool may_look(struct pm_chains *chains, uint32_t pid)
 {
-	uint64_t second = now_ns() / 1000000000u;
+	uint64_t second = look_clock_ns() / 1000000000u;
 	struct pm_chain_looks *all = &chains->looks;
 	struct pm_chain_looks *of =
 		&chains->process_looks[pm_hash_mix(pid, 0) % PM_CHAIN_LOOK_PROCESSES];
@@ -289,9 +295,11 @@ static bool may_go_on(enum pm_unw_stop reason)
  * meanwhile, but its outer frames usually stay; the samples after this look show whether
  * they did. @len frames were found, and @outer frames above them are known.
  */
-static int look(struct pm_chains *chains, const struct pm_record *record,
-		const struct pm_unw_space *space, const struct pm_unw_regs *regs,
-		const struct pm_unw_stack *copy, size_t len, size_t outer)
+static int look_for_outer_frames(struct pm_chains *chains, const struct pm_record *record,
+				 const struct pm_unw_space *space,
+				 const struct pm_unw_regs *regs,
+				 const struct pm_unw_stack *copy, size_t len,
+				 size_t outer)
 {
 	size_t frames_len = chains->frames_len, found = 0, known = 0, pieces = 0;
 	size_t reopened = 0;
@@ -316,7 +324,7 @@ static int look(struct pm_chains *chains, const struct pm_record *record,
 		piece[pieces].above = memory.above;
 		memory.above = &piece[pieces++];
 	}
-	time = now_ns();
+	time = look_clock_ns();
 	/* The memory may not match the known frames. A place that is far away may be
 	 * nonsense, from which no chain leads to a root. */
 	if (found <= len + outer ||
@@ -359,9 +367,9 @@ int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 	/* A stack that the work limit ended has no callers to stitch or to remember. */
 	if (!chains->stitches || *stop == PM_UNW_STOP_WORK_LIMIT)
 		return 0;
-	error = stitch(chains, record, regs, stack, len, stop);
+	error = stitch_truncated_stack(chains, record, regs, stack, len, stop);
 	if (error == 0 && chains->wanting && chains->from.look)
-		error = look(chains, record, space, regs, stack, len,
-			     chains->frames_len - frames_len);
+		error = look_for_outer_frames(chains, record, space, regs, stack, len,
+					      chains->frames_len - frames_len);
 	return error;
 }

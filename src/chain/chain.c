@@ -157,8 +157,8 @@ static int get_space(struct pm_chains *chains, struct pm_process *process,
 	return 0;
 }
 
-static void push(struct pm_chains *chains, uint64_t address, uint32_t module,
-		 uint32_t how)
+static void push_chain_frame(struct pm_chains *chains, uint64_t address, uint32_t module,
+			     uint32_t how)
 {
 	if (chains->frames_len < PM_CHAIN_FRAMES_MAX)
 		chains->frames[chains->frames_len++] = (struct pm_chain_frame){
@@ -182,7 +182,7 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 					    (enum pm_unw_how)how, record->time, &module);
 		if (error < 0)
 			return error;
-		push(chains, lookup, module, how);
+		push_chain_frame(chains, lookup, module, how);
 		return 0;
 	}
 	if (map) {
@@ -196,7 +196,7 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 				return error;
 		}
 	}
-	push(chains, map ? lookup - map->bias : lookup, module, how);
+	push_chain_frame(chains, map ? lookup - map->bias : lookup, module, how);
 	return 0;
 }
 
@@ -207,7 +207,7 @@ int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t ho
 					       &module);
 	if (error < 0)
 		return error;
-	push(chains, lookup, module, how);
+	push_chain_frame(chains, lookup, module, how);
 	return 0;
 }
 
@@ -368,9 +368,9 @@ bool pm_chains_reopen_closed(struct pm_chains *chains, size_t len)
 }
 
 /* Unwinds into chains->found. Information about generated code may change the space. */
-static int unwind(struct pm_chains *chains, struct pm_unw_space *space,
-		  const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
-		  enum pm_unw_stop *reason, size_t *len)
+static int unwind_sample(struct pm_chains *chains, struct pm_unw_space *space,
+			 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
+			 enum pm_unw_stop *reason, size_t *len)
 {
 	enum {
 		TRIES = 8 /* each goes further than the previous one */
@@ -521,7 +521,7 @@ static const uint64_t *find_returns(const struct pm_sample *sample, size_t *len)
 	return *len > 0 ? chain + at : NULL;
 }
 
-static uint64_t own_cpu_ns(void)
+static uint64_t unwinding_cpu_ns(void)
 {
 	struct timespec now = { 0 };
 
@@ -543,10 +543,10 @@ static int push_go_callers(struct pm_chains *chains, const struct pm_sample *sam
 
 	if (returns_len == 0 || len == 0)
 		return 0;
-	begun_ns = own_cpu_ns();
+	begun_ns = unwinding_cpu_ns();
 	count = pm_unw_go_callers(chains->found, len, returns, returns_len,
 				  chains->found + len, PM_UNW_FRAMES_MAX - len, &rooted);
-	pm_chains_spend(chains, own_cpu_ns() - begun_ns);
+	pm_chains_spend(chains, unwinding_cpu_ns() - begun_ns);
 	for (size_t i = 0; error == 0 && i < count; i++) {
 		const struct pm_unw_frame *frame = &chains->found[len + i];
 
@@ -578,7 +578,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		.len = sample->stack_len - sample->stack_below
 	};
 	whole.missed = &chains->missed;
-	error = unwind(chains, space, &regs, &whole, &reason, &len);
+	error = unwind_sample(chains, space, &regs, &whole, &reason, &len);
 	if (error < 0)
 		return error;
 	error = keep_raw(chains, record, space, &regs, &whole, len);
@@ -646,8 +646,8 @@ static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *samp
 	return error;
 }
 
-static int collect(struct pm_chains *chains, const struct pm_record *record,
-		   uint32_t *stop)
+static int collect_sample_frames(struct pm_chains *chains, const struct pm_record *record,
+				 uint32_t *stop)
 {
 	const struct pm_sample *sample = &record->sample;
 	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
@@ -723,7 +723,8 @@ int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame
 	return intern_frame(chains, frame, chains->record->time, ret);
 }
 
-static int intern(struct pm_chains *chains, const struct pm_record *record, uint32_t *ret)
+static int intern_sample_chain(struct pm_chains *chains, const struct pm_record *record,
+			       uint32_t *ret)
 {
 	struct pm_chain_slot *slot =
 		&chains->slots[pm_hash_mix(record->pid, record->tid) &
@@ -830,11 +831,11 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 	chains->stitched = false;
 	chains->wanting = false;
 	chains->promise = 0;
-	error = collect(chains, record, &chain.stop);
+	error = collect_sample_frames(chains, record, &chain.stop);
 	if (chains->budget)
 		pm_chain_budget_settle(chains->budget);
 	if (error == 0)
-		error = intern(chains, record, &chain.stack);
+		error = intern_sample_chain(chains, record, &chain.stack);
 	chain.own_stop = chains->promise != 0 ? chains->own_stop : chain.stop;
 	chain.stitched = chains->stitched;
 	chain.promise = chains->promise;

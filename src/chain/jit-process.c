@@ -61,7 +61,8 @@ void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
 	take_time(&process->time, took_ns);
 }
 
-static void look(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
+static void jit_process_init_files(struct pm_chain_jit *jit,
+				   struct pm_chain_jit_process *process)
 {
 	if (!process->looked)
 		pm_jit_files_init(&process->files, process->pid, jit->since_ns);
@@ -112,8 +113,8 @@ static int write_symbol(struct pm_chain_jit *jit, uint32_t frame,
 							   .functions_len = 1 });
 }
 
-static void describe(const struct pm_jit_function *function, uint64_t address,
-		     struct pm_file_function *ret)
+static void describe_jit_function(const struct pm_jit_function *function,
+				  uint64_t address, struct pm_file_function *ret)
 {
 	ret->name = function->name;
 	pm_jit_function_place(function, address, &ret->file, &ret->line);
@@ -126,7 +127,7 @@ int pm_chain_jit_name(struct pm_chain_jit *jit, uint32_t frame,
 
 	if (!function->name)
 		return 0;
-	describe(function, address, &text);
+	describe_jit_function(function, address, &text);
 	return write_symbol(jit, frame, &text);
 }
 
@@ -245,7 +246,7 @@ int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process
 		process->more_dumps = true;
 		return 0;
 	}
-	look(jit, process);
+	jit_process_init_files(jit, process);
 	dump.fd = pm_jit_files_jitdump(&process->files, mapped, &err);
 	dump.unusable = dump.fd < 0;
 	if (dump.unusable)
@@ -263,7 +264,7 @@ int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process
 	return 0;
 }
 
-static void peek(struct pm_chain_jit_dump *dump)
+static void jit_dump_peek(struct pm_chain_jit_dump *dump)
 {
 	if (dump->unusable || !pm_jitdump_peek(dump->reader, dump->fd, &dump->waits_ns))
 		dump->waits_ns = UINT64_MAX;
@@ -277,7 +278,7 @@ static uint64_t peek_all(struct pm_chain_jit_process *process)
 	for (size_t i = 0; i < process->dumps.len; i++) {
 		struct pm_chain_jit_dump *dump = &process->dumps.data[i];
 
-		peek(dump);
+		jit_dump_peek(dump);
 		if (dump->waits_ns < next_ns)
 			next_ns = dump->waits_ns;
 	}
@@ -313,7 +314,7 @@ static int read_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 		pm_error_where(&err, dump->path, -1);
 		count_unusable(jit, &err);
 	}
-	peek(dump);
+	jit_dump_peek(dump);
 	return 0;
 }
 
@@ -357,7 +358,7 @@ static int keep_candidate(struct candidate *to, const struct pm_jit_function *fu
 {
 	struct pm_file_function text;
 
-	describe(function, address, &text);
+	describe_jit_function(function, address, &text);
 	to->name = strdup(text.name);
 	to->file = text.file ? strdup(text.file) : NULL;
 	to->line = text.line;
@@ -366,8 +367,8 @@ static int keep_candidate(struct candidate *to, const struct pm_jit_function *fu
 
 /* Called at the last time of @miss: names it if the function was the same at its first
  * time. */
-static int decide(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
-		  const struct candidate *first, const struct pm_jit_function *last)
+static int decide_miss(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
+		       const struct candidate *first, const struct pm_jit_function *last)
 {
 	struct pm_file_function text = { .name = first->name,
 					 .file = first->file,
@@ -403,8 +404,8 @@ static void missed_release(struct missed *missed)
 
 /* Collects the misses to whose times a record at @from_ns or later can apply; nothing
  * more will be known about the others. */
-static int collect(const struct pm_chain_jit_process *process, uint64_t from_ns,
-		   struct missed *ret)
+static int collect_misses(const struct pm_chain_jit_process *process, uint64_t from_ns,
+			  struct missed *ret)
 {
 	for (uint32_t i = 0; i < process->misses.len; i++) {
 		const struct pm_chain_jit_miss *miss = &process->misses.data[i];
@@ -429,8 +430,8 @@ static int collect(const struct pm_chain_jit_process *process, uint64_t from_ns,
 	return 0;
 }
 
-static int on_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		    const struct event *event, struct candidate *candidate)
+static int on_miss_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
+			 const struct event *event, struct candidate *candidate)
 {
 	struct pm_chain_jit_miss *miss = &process->misses.data[event->miss];
 	const struct pm_jit_function *function =
@@ -443,7 +444,8 @@ static int on_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 	}
 	/* The function may be of a later generation by now: then it is another
 	 * function. */
-	return decide(jit, miss, candidate, function && function->name ? function : NULL);
+	return decide_miss(jit, miss, candidate,
+			   function && function->name ? function : NULL);
 }
 
 /* Only reads dumps that have a record up to that time: there may be many events. */
@@ -470,7 +472,7 @@ static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 		    uint64_t from_ns, uint64_t until_ns, struct reads *reads)
 {
 	PM_CLEANUP(missed_release) struct missed missed = { 0 };
-	int ret = collect(process, from_ns, &missed);
+	int ret = collect_misses(process, from_ns, &missed);
 
 	for (size_t i = 0; i < missed.events.len && ret == 0; i++) {
 		const struct event *event = &missed.events.data[i];
@@ -481,8 +483,8 @@ static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *proce
 		if (ret == 0 && reads->left == 0)
 			break;
 		if (ret == 0)
-			ret = on_event(jit, process, event,
-				       &missed.candidates.data[event->candidate]);
+			ret = on_miss_event(jit, process, event,
+					    &missed.candidates.data[event->candidate]);
 	}
 	return ret;
 }
@@ -525,7 +527,7 @@ static void open_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 	struct pm_error err = { 0 };
 	int fd;
 
-	look(jit, process);
+	jit_process_init_files(jit, process);
 	/* A map that was written under another name and moved here replaces the previous
 	 * one. */
 	if (process->map_fd >= 0 &&

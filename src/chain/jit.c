@@ -79,7 +79,8 @@ static void process_free(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 	free(process);
 }
 
-static void unref(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
+static void jit_process_unref(struct pm_chain_jit *jit,
+			      struct pm_chain_jit_process *process)
 {
 	while (process && --process->refs == 0) {
 		struct pm_chain_jit_process *parent = process->parent;
@@ -91,7 +92,8 @@ static void unref(struct pm_chain_jit *jit, struct pm_chain_jit_process *process
 
 /* Returns the process from which children of @process inherit names: the first one, from
  * @process upwards, that has a source of names; or NULL. */
-static struct pm_chain_jit_process *heritage(struct pm_chain_jit_process *process)
+static struct pm_chain_jit_process *find_jit_heritage(
+	struct pm_chain_jit_process *process)
 {
 	for (; process; process = process->parent) {
 		struct pm_jit_table_stats stats;
@@ -123,7 +125,7 @@ void pm_chain_jit_free(struct pm_chain_jit *jit)
 	if (!jit)
 		return;
 	for (size_t i = 0; i < jit->processes.len; i++)
-		unref(jit, jit->processes.data[i]);
+		jit_process_unref(jit, jit->processes.data[i]);
 	for (size_t i = 0; i < jit->unwind_modules.len; i++)
 		pm_unw_module_free(jit->unwind_modules.data[i]);
 	pm_vec_release(&jit->processes);
@@ -134,7 +136,7 @@ void pm_chain_jit_free(struct pm_chain_jit *jit)
 	free(jit);
 }
 
-static struct pm_chain_jit_process *find(struct pm_chain_jit *jit, pid_t pid)
+static struct pm_chain_jit_process *jit_find_process(struct pm_chain_jit *jit, pid_t pid)
 {
 	/* The last one is usually the one wanted. */
 	for (size_t i = jit->processes.len; i-- > 0;) {
@@ -160,14 +162,15 @@ static int process_drop(struct pm_chain_jit *jit, size_t index, uint64_t until_n
 		(jit->processes.len - 1 - index) * sizeof(*jit->processes.data));
 	jit->processes.len--;
 	process_end(process);
-	unref(jit, process);
+	jit_process_unref(jit, process);
 	return ret;
 }
 
 /* Returns the process, which is created if it is not known. */
-static int get(struct pm_chain_jit *jit, pid_t pid, struct pm_chain_jit_process **ret)
+static int jit_get_process(struct pm_chain_jit *jit, pid_t pid,
+			   struct pm_chain_jit_process **ret)
 {
-	struct pm_chain_jit_process *process = find(jit, pid);
+	struct pm_chain_jit_process *process = jit_find_process(jit, pid);
 	int error = 0;
 
 	if (process) {
@@ -187,7 +190,7 @@ static int get(struct pm_chain_jit *jit, pid_t pid, struct pm_chain_jit_process 
 		return -ENOMEM;
 	error = pm_vec_push(&jit->processes, process);
 	if (error < 0) {
-		unref(jit, process);
+		jit_process_unref(jit, process);
 		return error;
 	}
 	*ret = process;
@@ -202,13 +205,13 @@ int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
 
 	if (!jit || !pm_is_jitdump_path(mapped->path))
 		return 0;
-	ret = get(jit, pid, &process);
+	ret = jit_get_process(jit, pid, &process);
 	return ret < 0 ? ret : pm_chain_jit_open_dump(jit, process, mapped);
 }
 
 int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid)
 {
-	if (!jit || !find(jit, pid))
+	if (!jit || !jit_find_process(jit, pid))
 		return 0;
 	return process_drop(jit, jit->processes.len - 1,
 			    pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
@@ -221,18 +224,19 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 
 	/* A process without names is not held; its ancestor is held instead, so that the
 	 * chain of parents does not grow. */
-	parent = jit && ret == 0 ? heritage(find(jit, parent_pid)) : NULL;
+	parent = jit && ret == 0 ? find_jit_heritage(jit_find_process(jit, parent_pid))
+				 : NULL;
 	if (parent && parent->depth >= PM_CHAIN_JIT_DEPTH_MAX) {
 		jit->forks_left++;
 		parent = NULL;
 	}
 	if (!parent)
 		return ret;
-	/* Hold the parent first: get() may drop processes to make room. */
+	/* Hold the parent first: jit_get_process() may drop processes to make room. */
 	parent->refs++;
-	ret = get(jit, pid, &process);
+	ret = jit_get_process(jit, pid, &process);
 	if (ret < 0) {
-		unref(jit, parent);
+		jit_process_unref(jit, parent);
 		return ret;
 	}
 	process->parent = parent;
@@ -256,8 +260,9 @@ static int new_module(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 }
 
 /* Returns the module of a generation; nearly every process has only one or two. */
-static int module_of(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		     uint32_t generation, uint32_t *ret)
+static int jit_module_of_generation(struct pm_chain_jit *jit,
+				    struct pm_chain_jit_process *process,
+				    uint32_t generation, uint32_t *ret)
 {
 	while (process->file_ids.len <= generation)
 		if (pm_vec_push(&process->file_ids, PM_FILE_NONE) < 0)
@@ -275,7 +280,8 @@ static int module_of(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 
 /* Opens dumps of code that was generated before the recording, and dumps whose mapping no
  * record reports. */
-static int scan(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
+static int jit_scan_mappings(struct pm_chain_jit *jit,
+			     struct pm_chain_jit_process *process)
 {
 	struct pm_procs *procs = jit->from.procs;
 	struct pm_process *of = pm_procs_get(procs, process->pid);
@@ -319,10 +325,10 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 	struct pm_chain_jit_process *process, *owner;
 	const struct pm_jit_function *function;
 	struct pm_jit_table_stats stats;
-	int error = get(jit, pid, &process);
+	int error = jit_get_process(jit, pid, &process);
 
 	if (error == 0)
-		error = scan(jit, process);
+		error = jit_scan_mappings(jit, process);
 	if (error == 0)
 		error = pm_chain_jit_refresh(jit, process, time_ns);
 	if (error < 0)
@@ -334,13 +340,14 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 		function = pm_jit_table_use(owner->table, address);
 	}
 	if (function)
-		return module_of(jit, owner, function->generation, ret);
+		return jit_module_of_generation(jit, owner, function->generation, ret);
 	pm_jit_table_stats(process->table, &stats);
 	error = pm_chain_jit_miss(
 		jit, process,
 		(struct pm_chain_jit_place){ address, stats.generation, (uint32_t)how },
 		time_ns, PM_FILE_NONE);
-	return error < 0 ? error : module_of(jit, process, stats.generation, ret);
+	return error < 0 ? error
+			 : jit_module_of_generation(jit, process, stats.generation, ret);
 }
 
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t file_id, uint64_t address,
@@ -436,8 +443,9 @@ static bool find_covered(const struct pm_chain_jit_process *process, uint64_t st
 	       process->covered.data[low].map.start == start;
 }
 
-static bool cover(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		  const struct pm_jit_function *function)
+static bool jit_cover_function(struct pm_chain_jit *jit,
+			       struct pm_chain_jit_process *process,
+			       const struct pm_jit_function *function)
 {
 	struct pm_unw_module *module;
 	size_t at;
@@ -462,7 +470,7 @@ static bool cover(struct pm_chain_jit *jit, struct pm_chain_jit_process *process
 }
 
 /* Removes functions that other code has replaced. */
-static bool uncover(struct pm_chain_jit_process *process)
+static bool jit_uncover_replaced(struct pm_chain_jit_process *process)
 {
 	size_t kept = 0, before = process->covered.len;
 
@@ -495,7 +503,7 @@ static bool show_covered(struct pm_chain_jit_process *process, struct pm_process
 bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *to,
 			const struct pm_unw_frame *frames, size_t len, uint64_t time_ns)
 {
-	struct pm_chain_jit_process *process = find(jit, to->pid);
+	struct pm_chain_jit_process *process = jit_find_process(jit, to->pid);
 	struct pm_jit_table_stats stats;
 	bool changed = false;
 
@@ -504,7 +512,7 @@ bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *to,
 		return false;
 	pm_jit_table_stats(process->table, &stats);
 	if (stats.changes != process->covered_changes)
-		changed = uncover(process);
+		changed = jit_uncover_replaced(process);
 	process->covered_changes = stats.changes;
 	for (size_t i = 0; i < len && stats.with_eh_frame > 0; i++) {
 		const struct pm_unw_map *map = frames[i].map;
@@ -514,7 +522,7 @@ bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *to,
 				: NULL;
 
 		if (function && function->eh_frame && function->code)
-			changed |= cover(jit, process, function);
+			changed |= jit_cover_function(jit, process, function);
 	}
 	return changed && show_covered(process, to);
 }

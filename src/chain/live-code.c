@@ -20,7 +20,7 @@ struct pm_chain_live_page {
 	uint8_t bytes[PAGE_BYTES];
 };
 
-static uint64_t now_ns(void)
+static uint64_t live_code_clock_ns(void)
 {
 	struct timespec now;
 
@@ -54,7 +54,7 @@ static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *
 		modules->live_pages_left--;
 		page->address = address;
 		page->pid = pid;
-		page->read_ns = now_ns();
+		page->read_ns = live_code_clock_ns();
 		page->len = pm_trace_read(pid, address, page->bytes, PAGE_BYTES);
 	}
 	return page;

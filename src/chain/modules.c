@@ -237,8 +237,8 @@ static void open_module(struct pm_chain_modules *modules, const struct pm_module
 
 /* Generated code is in anonymous memory, which may have a name from prctl(2), or in a
  * memfd if a JIT maps its code twice. */
-static bool is_generated(const struct pm_module_identity *identity,
-			 const struct pm_chain_module *module)
+static bool is_generated_module(const struct pm_module_identity *identity,
+				const struct pm_chain_module *module)
 {
 	if (identity->kind == PM_MODULE_ANON)
 		return strcmp(identity->path, "//anon") == 0 ||
@@ -264,8 +264,8 @@ struct pm_chain_module *pm_chain_modules_touch(struct pm_chain_modules *modules,
 	if (!module->opened) {
 		module->opened = true;
 		open_module(modules, pm_procs_module(procs, id), module);
-		module->generated =
-			is_generated(&pm_procs_module(procs, id)->identity, module);
+		module->generated = is_generated_module(
+			&pm_procs_module(procs, id)->identity, module);
 	}
 	return module;
 }
@@ -312,7 +312,7 @@ static void close_file(struct pm_chain_modules *modules, struct pm_chain_module 
 
 /* Closes some files, but none that the current stack needs. If memory is short, closes
  * nothing. */
-static void make_room(struct pm_chain_modules *modules)
+static void close_some_modules(struct pm_chain_modules *modules)
 {
 	PM_AUTO_FREE struct candidate *open =
 		reallocarray(NULL, modules->fds + 1, sizeof(*open));
@@ -349,7 +349,7 @@ bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 		return false;
 	module->error = try_file(modules, of, module);
 	if (is_for_want_of_descriptors(module->error)) {
-		make_room(modules);
+		close_some_modules(modules);
 		module->error = try_file(modules, of, module);
 	}
 	/* The next stack tries again. */
@@ -357,7 +357,7 @@ bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 		return false;
 	module->closed = false;
 	modules->closed_len--;
-	module->generated = is_generated(&of->identity, module);
+	module->generated = is_generated_module(&of->identity, module);
 	modules->version += !known && module->unwind;
 	return true;
 }
@@ -383,7 +383,7 @@ static void build_id_hex(const struct pm_chain_module *module,
 	put_hex(id, len, ret);
 }
 
-static const char *kind_name(enum pm_module_kind kind)
+static const char *module_kind_name(enum pm_module_kind kind)
 {
 	switch (kind) {
 	case PM_MODULE_FILE:
@@ -467,7 +467,7 @@ int pm_chain_modules_file_id(struct pm_chain_modules *modules,
 					.id = file_id,
 					.path = identity->path,
 					.build_id = build_id[0] ? build_id : NULL,
-					.kind = kind_name(identity->kind) });
+					.kind = module_kind_name(identity->kind) });
 		if (error < 0)
 			return error;
 	}

@@ -34,7 +34,7 @@ struct pm_chain_raw {
 	struct pm_procs *procs; /* borrowed */
 	struct pm_chain_modules *modules; /* borrowed */
 	struct {
-		uint64_t print; /* fingerprint() of the written space; 0: free */
+		uint64_t print; /* fingerprint_space() of the written space; 0: free */
 		pid_t pid;
 		uint32_t id;
 	} spaces[SPACES];
@@ -130,8 +130,8 @@ static bool same_code(const void *table, uint32_t id, const void *key)
 }
 
 /* Returns whether this piece of code is new, and remembers it. */
-static bool remember(struct pm_chain_raw *raw, uint32_t module, uint64_t svma,
-		     uint32_t len)
+static bool remember_raw_code(struct pm_chain_raw *raw, uint32_t module, uint64_t svma,
+			      uint32_t len)
 {
 	struct code_key key = { .svma = svma, .module = module, .len = len };
 	uint64_t hash = pm_hash_mix(svma, (uint64_t)len << 32 | module);
@@ -232,7 +232,7 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 }
 
 /* Returns the module's id in the corpus; memory without a file has none. */
-static int module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
+static int raw_module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 {
 	enum pm_module_kind kind = pm_procs_module(raw->procs, id)->identity.kind;
 	uint32_t none = (uint32_t)PM_CORPUS_NO_MODULE;
@@ -288,12 +288,12 @@ static int generated_id(struct pm_chain_raw *raw, struct pm_unw_module *unwind,
 	return 0;
 }
 
-static int module_of(struct pm_chain_raw *raw, const struct pm_unw_map *map,
-		     uint32_t *ret)
+static int raw_module_of_map(struct pm_chain_raw *raw, const struct pm_unw_map *map,
+			     uint32_t *ret)
 {
 	if (map->module && raw->modules->list.data[map->tag].unwind != map->module)
 		return generated_id(raw, map->module, ret);
-	return module_id(raw, map->tag, ret);
+	return raw_module_id(raw, map->tag, ret);
 }
 
 /* @mapping is the process's mapping there; generated code counts as a separate file. */
@@ -305,7 +305,7 @@ static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 				     .prot = PROT_READ | PROT_EXEC };
 	bool generated =
 		from->module && raw->modules->list.data[from->tag].unwind != from->module;
-	int error = module_of(raw, from, &map.module);
+	int error = raw_module_of_map(raw, from, &map.module);
 
 	if (error < 0)
 		return error;
@@ -336,8 +336,8 @@ static int write_space(struct pm_chain_raw *raw, const struct pm_process *proces
 
 /* Identifies the content of a space: generated code changes without a new epoch. Never
  * 0. */
-static uint64_t fingerprint(const struct pm_process *process,
-			    const struct pm_unw_space *shown)
+static uint64_t fingerprint_space(const struct pm_process *process,
+				  const struct pm_unw_space *shown)
 {
 	uint64_t print = process->space.epoch;
 
@@ -356,7 +356,7 @@ static int space_id(struct pm_chain_raw *raw, pid_t pid, const struct pm_unw_spa
 
 	if (!process)
 		return -ENOMEM;
-	print = fingerprint(process, shown);
+	print = fingerprint_space(process, shown);
 	at = pm_hash_mix(print, (uint64_t)pid) & (SPACES - 1);
 	if (raw->spaces[at].print != print || raw->spaces[at].pid != pid) {
 		int error = write_space(raw, process, shown, &raw->spaces[at].id);
@@ -382,10 +382,10 @@ static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame
 
 	if (!map || !map->module)
 		return 0;
-	error = module_of(raw, map, &module);
+	error = raw_module_of_map(raw, map, &module);
 	svma = frame->pc - map->bias;
 	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE ||
-	    !remember(raw, module, svma, 0))
+	    !remember_raw_code(raw, module, svma, 0))
 		return error;
 	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
 	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
@@ -401,14 +401,14 @@ static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame
 
 	if (!map || !map->module)
 		return 0;
-	error = module_of(raw, map, &module);
+	error = raw_module_of_map(raw, map, &module);
 	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE)
 		return error;
 	start = ((frame->pc - map->bias) & -(uint64_t)EXIT_PIECE_BYTES) -
 		EXIT_BYTES_BEFORE;
 	for (uint64_t at = 0; at < EXIT_BYTES_BEFORE + EXIT_BYTES_BEHIND && error == 0;
 	     at += EXIT_PIECE_BYTES)
-		if (remember(raw, module, start + at, EXIT_PIECE_BYTES))
+		if (remember_raw_code(raw, module, start + at, EXIT_PIECE_BYTES))
 			error = write_code(raw, module, map->module, start + at,
 					   EXIT_PIECE_BYTES);
 	return error;

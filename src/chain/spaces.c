@@ -20,9 +20,9 @@ struct view {
  * If the ELF headers do not give a bias, the file offset serves as svma. Memory without a
  * file keeps the process's addresses.
  */
-static struct pm_unw_map convert(const struct pm_mapping *mapping,
-				 const struct pm_chain_module *module,
-				 enum pm_module_kind kind)
+static struct pm_unw_map convert_mapping(const struct pm_mapping *mapping,
+					 const struct pm_chain_module *module,
+					 enum pm_module_kind kind)
 {
 	struct pm_unw_map map = { .start = mapping->start,
 				  .end = mapping->end,
@@ -80,8 +80,8 @@ static void widen_uprobes(const struct view *view, const struct pm_module *modul
 		map->start--;
 }
 
-static int rebuild(struct view *view, const struct pm_space *space,
-		   struct pm_chain_modules *modules, const struct pm_procs *procs)
+static int rebuild_view(struct view *view, const struct pm_space *space,
+			struct pm_chain_modules *modules, const struct pm_procs *procs)
 {
 	if (pm_vec_reserve(&view->maps, space->maps.len) < 0)
 		return -ENOMEM;
@@ -96,8 +96,9 @@ static int rebuild(struct view *view, const struct pm_space *space,
 
 		if (!module)
 			return -ENOMEM;
-		map = convert(mapping, module,
-			      pm_procs_module(procs, mapping->module)->identity.kind);
+		map = convert_mapping(
+			mapping, module,
+			pm_procs_module(procs, mapping->module)->identity.kind);
 		widen_uprobes(view, pm_procs_module(procs, mapping->module), &map);
 		if (map.module || view->overlay.len == 0)
 			ret = pm_vec_push(&view->maps, map);
@@ -135,7 +136,7 @@ int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modu
 	view->pid = process->pid;
 	if (!view->built || view->epoch != process->space.epoch ||
 	    view->modules_version != modules->version) {
-		int error = rebuild(view, &process->space, modules, procs);
+		int error = rebuild_view(view, &process->space, modules, procs);
 
 		if (error < 0)
 			return error;

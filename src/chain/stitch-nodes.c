@@ -12,8 +12,8 @@ enum {
 	CROWDED_MUL = 3,
 };
 
-static uint32_t *slot_of(const struct pm_chain_stitches *stitches,
-			 const struct pm_chain_node *key)
+static uint32_t *node_slot_of(const struct pm_chain_stitches *stitches,
+			      const struct pm_chain_node *key)
 {
 	size_t mask = stitches->slots_cap - 1;
 	size_t at = pm_hash_mix(pm_hash_mix(key->thread, key->module) ^ key->address,
@@ -33,10 +33,10 @@ static uint32_t *slot_of(const struct pm_chain_stitches *stitches,
 	}
 }
 
-static void remember(struct pm_chain_stitches *stitches, uint32_t id)
+static void remember_node(struct pm_chain_stitches *stitches, uint32_t id)
 {
 	const struct pm_chain_node *node = &stitches->nodes.data[id];
-	uint32_t *slot = slot_of(stitches, node);
+	uint32_t *slot = node_slot_of(stitches, node);
 
 	if (*slot == 0 || node->parent != PM_CHAIN_NODE_UNKNOWN)
 		*slot = id + 1;
@@ -60,7 +60,7 @@ static int slots_make(struct pm_chain_stitches *stitches, size_t nodes)
 		memset(stitches->slots, 0, cap * sizeof(*stitches->slots));
 	}
 	for (size_t i = 0; i < stitches->nodes.len; i++)
-		remember(stitches, (uint32_t)i);
+		remember_node(stitches, (uint32_t)i);
 	return 0;
 }
 
@@ -84,7 +84,8 @@ static void forget_all(struct pm_chain_stitches *stitches)
 		       stitches->slots_cap * sizeof(*stitches->slots));
 }
 
-static void keep(const struct pm_chain_stitches *stitches, uint32_t *kept, uint32_t node)
+static void mark_kept_nodes(const struct pm_chain_stitches *stitches, uint32_t *kept,
+			    uint32_t node)
 {
 	while (node < PM_CHAIN_NODE_ROOT && !kept[node]) {
 		kept[node] = 1;
@@ -93,7 +94,7 @@ static void keep(const struct pm_chain_stitches *stitches, uint32_t *kept, uint3
 }
 
 /* Moves the kept nodes together. They only move down, so none is overwritten. */
-static void compact(struct pm_chain_stitches *stitches, uint32_t *moved)
+static void compact_nodes(struct pm_chain_stitches *stitches, uint32_t *moved)
 {
 	struct pm_chain_node *nodes = stitches->nodes.data;
 	size_t len = 0;
@@ -129,16 +130,16 @@ static int forget_old(struct pm_chain_stitches *stitches)
 	if (!kept)
 		return -ENOMEM;
 	for (size_t i = stitches->nodes.len / 2; i < stitches->nodes.len; i++)
-		keep(stitches, kept, (uint32_t)i);
+		mark_kept_nodes(stitches, kept, (uint32_t)i);
 	for (size_t i = 0; i < stitches->threads.len; i++) {
 		const struct pm_chain_stitch_thread *thread = &stitches->threads.data[i];
 
 		for (size_t j = 0; j < thread->nodes.len; j++)
-			keep(stitches, kept, thread->nodes.data[j]);
+			mark_kept_nodes(stitches, kept, thread->nodes.data[j]);
 		for (size_t j = 0; j < thread->hidden_len; j++)
-			keep(stitches, kept, thread->hidden[j].joint);
+			mark_kept_nodes(stitches, kept, thread->hidden[j].joint);
 	}
-	compact(stitches, kept);
+	compact_nodes(stitches, kept);
 	if (stitches->nodes.len > PM_CHAIN_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)
 		forget_all(stitches);
 	return slots_make(stitches, stitches->nodes.len);
@@ -169,7 +170,7 @@ uint32_t pm_chain_nodes_add(struct pm_chain_stitches *stitches,
 	uint32_t id = (uint32_t)stitches->nodes.len;
 
 	stitches->nodes.data[stitches->nodes.len++] = *node;
-	remember(stitches, id);
+	remember_node(stitches, id);
 	return id;
 }
 
@@ -177,13 +178,13 @@ void pm_chain_nodes_set_parent(struct pm_chain_stitches *stitches, uint32_t id,
 			       uint32_t parent)
 {
 	stitches->nodes.data[id].parent = parent;
-	remember(stitches, id);
+	remember_node(stitches, id);
 }
 
 uint32_t pm_chain_nodes_find(const struct pm_chain_stitches *stitches,
 			     const struct pm_chain_node *key)
 {
-	uint32_t slot = stitches->slots_cap > 0 ? *slot_of(stitches, key) : 0;
+	uint32_t slot = stitches->slots_cap > 0 ? *node_slot_of(stitches, key) : 0;
 
 	return slot > 0 ? slot - 1 : PM_CHAIN_NODE_UNKNOWN;
 }

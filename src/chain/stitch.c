@@ -191,7 +191,7 @@ static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 }
 
 /* Whether the stack is truncated and its last frame is a large one. */
-static bool is_large(const struct pm_chain_stitch_sample *sample)
+static bool is_large_outer_frame(const struct pm_chain_stitch_sample *sample)
 {
 	uint64_t sp = sample->frames[sample->len - 1].sp;
 
@@ -239,7 +239,7 @@ static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t
 	if (at > 0 && at < len && sample->elsewhere &&
 	    stitches->nodes.data[chain[at - 1]].sp != caller_sp)
 		at = len;
-	if (at < len || !is_large(sample))
+	if (at < len || !is_large_outer_frame(sample))
 		return at;
 	for (at = 1; at < len; at++) {
 		const struct pm_chain_node *node = &stitches->nodes.data[chain[at]];
@@ -275,8 +275,8 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 }
 
 /* Adds @id and its callers, outermost first, to the front of the thread's chain. */
-static int prepend(struct pm_chain_stitches *stitches,
-		   struct pm_chain_stitch_thread *thread, uint32_t id, size_t max)
+static int prepend_callers(struct pm_chain_stitches *stitches,
+			   struct pm_chain_stitch_thread *thread, uint32_t id, size_t max)
 {
 	size_t len = 0;
 
@@ -298,8 +298,8 @@ static int prepend(struct pm_chain_stitches *stitches,
 
 /* Extends a chain whose outermost caller is unknown towards its root, as far as
  * possible. */
-static int extend(struct pm_chain_stitches *stitches,
-		  struct pm_chain_stitch_thread *thread, size_t max)
+static int extend_to_root(struct pm_chain_stitches *stitches,
+			  struct pm_chain_stitch_thread *thread, size_t max)
 {
 	for (;;) {
 		uint32_t outermost = thread->nodes.data[0];
@@ -317,7 +317,7 @@ static int extend(struct pm_chain_stitches *stitches,
 		     at = stitches->nodes.data[at].parent)
 			if (at == outermost)
 				return 0;
-		error = prepend(stitches, thread, parent, max);
+		error = prepend_callers(stitches, thread, parent, max);
 		if (error < 0)
 			return error == -E2BIG ? 0 : error;
 		thread->rejoined = true;
@@ -395,8 +395,10 @@ static void drop_doubted(struct pm_chain_stitches *stitches,
  * Makes the thread's chain start with the callers of the outermost frame of @sample, a
  * truncated stack. Sets @outer to the number of known callers, at most @max.
  */
-static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_thread *thread,
-		const struct pm_chain_stitch_sample *sample, size_t max, size_t *outer)
+static int join_sample_callers(struct pm_chain_stitches *stitches,
+			       struct pm_chain_stitch_thread *thread,
+			       const struct pm_chain_stitch_sample *sample, size_t max,
+			       size_t *outer)
 {
 	struct pm_chain_node node = node_of(thread, sample, sample->len - 1);
 	const struct pm_chain_node *last = &node;
@@ -414,12 +416,12 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 		 * too. */
 		if (at > max)
 			return 0;
-		error = extend(stitches, thread, max);
+		error = extend_to_root(stitches, thread, max);
 		*outer = at + thread->nodes.len - len;
 		return error;
 	}
 	caller = find_caller(stitches, last);
-	if (caller == PM_CHAIN_NODE_UNKNOWN && is_large(sample)) {
+	if (caller == PM_CHAIN_NODE_UNKNOWN && is_large_outer_frame(sample)) {
 		struct pm_chain_node joint = joint_of(thread, sample);
 
 		caller = find_caller(stitches, &joint);
@@ -427,9 +429,9 @@ static int join(struct pm_chain_stitches *stitches, struct pm_chain_stitch_threa
 	if (caller == PM_CHAIN_NODE_UNKNOWN)
 		return 0;
 	thread->nodes.len = 0;
-	error = prepend(stitches, thread, caller, max);
+	error = prepend_callers(stitches, thread, caller, max);
 	if (error == 0)
-		error = extend(stitches, thread, max);
+		error = extend_to_root(stitches, thread, max);
 	*outer = thread->nodes.len;
 	thread->rejoined = true;
 	return error == -E2BIG ? 0 : error;
@@ -660,16 +662,16 @@ static size_t put_joint(struct pm_chain_stitches *stitches,
  * Replaces the thread's chain from index @at on by the sample's frames, outermost first;
  * the part before it stays. Existing nodes are reused if they match.
  */
-static int follow(struct pm_chain_stitches *stitches,
-		  struct pm_chain_stitch_thread *thread,
-		  const struct pm_chain_stitch_sample *sample, size_t at)
+static int follow_whole_sample(struct pm_chain_stitches *stitches,
+			       struct pm_chain_stitch_thread *thread,
+			       const struct pm_chain_stitch_sample *sample, size_t at)
 {
 	size_t reached = find_reached(stitches, thread, sample, at);
 	uint32_t unknown = reached > 0 ? thread->nodes.data[0] : PM_CHAIN_NODE_UNKNOWN;
 
 	if (pm_vec_reserve(&thread->nodes, at + sample->len + 1) < 0)
 		return -ENOMEM;
-	if (at == 0 && is_large(sample))
+	if (at == 0 && is_large_outer_frame(sample))
 		at = put_joint(stitches, thread, sample);
 	for (size_t i = sample->len; i-- > 0; at++) {
 		struct pm_chain_node node = node_of(thread, sample, i);
@@ -745,7 +747,7 @@ static int take_offer(struct pm_chain_stitches *stitches,
 		parent = pm_chain_nodes_add(stitches, &node);
 	}
 	pm_chain_nodes_set_parent(stitches, thread->nodes.data[0], parent);
-	return prepend(stitches, thread, parent, max);
+	return prepend_callers(stitches, thread, parent, max);
 }
 
 int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
@@ -908,12 +910,13 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 
 		drop_doubted(stitches, thread, &last, sample);
 		hide_joint(stitches, thread, sample);
-		error = join(stitches, thread, sample, max - sample->len, &outer);
+		error = join_sample_callers(stitches, thread, sample, max - sample->len,
+					    &outer);
 		if (error == 0 && outer > 0)
 			error = give_outer(stitches, thread, outer, &stitched);
 	}
 	if (error == 0)
-		error = follow(stitches, thread, sample, outer);
+		error = follow_whole_sample(stitches, thread, sample, outer);
 	if (error < 0)
 		return error;
 	find_hidden(stitches, thread, sample->time);

@@ -37,7 +37,7 @@ struct pm_chain_tables {
 	uint64_t now_bytes, filled_ns; /* see NOW_BYTES_A_SECOND */
 };
 
-static uint64_t clock_ns(clockid_t clock)
+static uint64_t tables_clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
@@ -116,7 +116,8 @@ static bool begin_thread(struct pm_chain_tables *tables)
 
 	if (tables->begun)
 		return true;
-	if (clock_ns(CLOCK_MONOTONIC) < tables->retry_ns || pthread_attr_init(&attr) != 0)
+	if (tables_clock_ns(CLOCK_MONOTONIC) < tables->retry_ns ||
+	    pthread_attr_init(&attr) != 0)
 		return false;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
@@ -129,7 +130,7 @@ static bool begin_thread(struct pm_chain_tables *tables)
 	tables->begun = error == 0;
 	tables->error = -error;
 	/* Otherwise each sample in such a file would try again. */
-	tables->retry_ns = clock_ns(CLOCK_MONOTONIC) + SECOND_NS;
+	tables->retry_ns = tables_clock_ns(CLOCK_MONOTONIC) + SECOND_NS;
 	return tables->begun;
 }
 
@@ -138,7 +139,8 @@ static bool begin_thread(struct pm_chain_tables *tables)
 static bool may_now(void *user, size_t bytes)
 {
 	struct pm_chain_tables *tables = user;
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), passed = now_ns - tables->filled_ns;
+	uint64_t now_ns = tables_clock_ns(CLOCK_MONOTONIC),
+		 passed = now_ns - tables->filled_ns;
 
 	if (passed > 2 * SECOND_NS)
 		passed = 2 * SECOND_NS;
@@ -211,7 +213,7 @@ int pm_chain_tables_error(const struct pm_chain_tables *tables)
 
 void pm_chain_tables_free(struct pm_chain_tables *tables)
 {
-	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + END_MS * 1000000ull;
+	uint64_t until_ns = tables_clock_ns(CLOCK_MONOTONIC) + END_MS * 1000000ull;
 	const struct timespec until = { .tv_sec = (time_t)(until_ns / SECOND_NS),
 					.tv_nsec = (long)(until_ns % SECOND_NS) };
 	struct exchange *exchange;

@@ -148,7 +148,8 @@ static int on_comm(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	return ret;
 }
 
-static int on_fork(const struct pm_chain_tasks *tasks, const struct pm_record *record)
+static int on_fork_record(const struct pm_chain_tasks *tasks,
+			  const struct pm_record *record)
 {
 	pid_t parent = (pid_t)record->fork.parent_pid;
 	int ret;
@@ -173,7 +174,7 @@ int pm_chain_tasks_record(const struct pm_chain_tasks *tasks,
 	case PERF_RECORD_COMM:
 		return on_comm(tasks, record);
 	case PERF_RECORD_FORK:
-		return on_fork(tasks, record);
+		return on_fork_record(tasks, record);
 	case PERF_RECORD_EXIT:
 		pm_chains_forget_thread(tasks->chains, record->pid, record->tid);
 		pm_procs_exit(tasks->procs, (pid_t)record->pid, (pid_t)record->tid);

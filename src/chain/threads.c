@@ -5,7 +5,7 @@
 
 #define SECOND_NS 1000000000ull
 
-static bool equal(const void *table, uint32_t id, const void *key)
+static bool equal_chain_thread(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_chain_thread *row =
 		&((const struct pm_chain_threads *)table)->list.data[id];
@@ -28,12 +28,13 @@ size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads)
 
 /* Returns the row of the thread. If the thread is not known, a row is created with the
  * name "". NULL: out of memory. */
-static struct pm_chain_thread *get_thread(struct pm_chain_threads *threads, uint32_t pid,
-					  uint32_t tid)
+static struct pm_chain_thread *get_chain_thread(struct pm_chain_threads *threads,
+						uint32_t pid, uint32_t tid)
 {
 	struct pm_chain_thread key = { .pid = pid, .tid = tid };
 	uint64_t hash = pm_hash_mix(pid, tid);
-	uint32_t id = pm_index_find(&threads->index, hash, equal, threads, &key);
+	uint32_t id =
+		pm_index_find(&threads->index, hash, equal_chain_thread, threads, &key);
 
 	if (id != PM_INDEX_NONE)
 		return &threads->list.data[id];
@@ -83,12 +84,12 @@ static int write_name(struct pm_chain_threads *threads, struct pm_file_writer *w
 	return pm_file_write_thread(writer, &line);
 }
 
-static int name_thread(struct pm_chain_threads *threads, struct pm_file_writer *writer,
-		       uint32_t pid, uint32_t tid, const struct pm_chain_name *name,
-		       uint64_t time)
+static int name_chain_thread(struct pm_chain_threads *threads,
+			     struct pm_file_writer *writer, uint32_t pid, uint32_t tid,
+			     const struct pm_chain_name *name, uint64_t time)
 {
 	size_t len = threads->list.len;
-	struct pm_chain_thread *row = get_thread(threads, pid, tid);
+	struct pm_chain_thread *row = get_chain_thread(threads, pid, tid);
 	bool is_new = threads->list.len != len;
 
 	if (!row)
@@ -105,10 +106,10 @@ int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_write
 	int ret = 0;
 
 	if (names->leader.comm[0] != '\0')
-		ret = name_thread(threads, writer, pid, pid, &names->leader, time);
+		ret = name_chain_thread(threads, writer, pid, pid, &names->leader, time);
 	/* Otherwise it may have been any thread of its process: the only known fact is
 	 * that it was ending and no longer in the kernel's tables. */
 	if (names->known && ret == 0)
-		ret = name_thread(threads, writer, pid, tid, &names->thread, time);
+		ret = name_chain_thread(threads, writer, pid, tid, &names->thread, time);
 	return ret;
 }
