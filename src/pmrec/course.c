@@ -233,7 +233,7 @@ void pm_rec_course_tell_end(struct pm_rec_session *session)
 /* ---- the recording loop ------------------------------------------------------------------- */
 
 /* No record has reported what happened while the events were disabled. */
-static int enable(struct course *course, uint64_t now)
+static int enable_events(struct course *course, uint64_t now)
 {
 	struct pm_rec_session *session = course->session;
 	int ret;
@@ -256,7 +256,7 @@ static int enable(struct course *course, uint64_t now)
 }
 
 /* Blocked time ends here, and tasks that are off CPU may come back at any time. */
-static int disable(struct course *course, struct pm_error *err)
+static int disable_events(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
 	int ret;
@@ -272,8 +272,8 @@ static int disable(struct course *course, struct pm_error *err)
 	return ret < 0 ? ret : pm_rec_off_cpu_pause(session);
 }
 
-static int obey(struct course *course, enum pm_rec_command command, uint64_t now,
-		struct pm_error *err)
+static int obey_command(struct course *course, enum pm_rec_command command, uint64_t now,
+			struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
 	struct pm_str text = { 0 };
@@ -281,10 +281,10 @@ static int obey(struct course *course, enum pm_rec_command command, uint64_t now
 
 	switch (command) {
 	case PM_REC_CONTROL_ENABLE:
-		ret = enable(course, now);
+		ret = enable_events(course, now);
 		break;
 	case PM_REC_CONTROL_DISABLE:
-		ret = disable(course, err);
+		ret = disable_events(course, err);
 		break;
 	case PM_REC_CONTROL_SNAPSHOT:
 		if (session->options->overwrite)
@@ -311,7 +311,8 @@ static int obey(struct course *course, enum pm_rec_command command, uint64_t now
 	return ret;
 }
 
-static int control(struct course *course, uint64_t now, struct pm_error *err)
+static int read_control_commands(struct course *course, uint64_t now,
+				 struct pm_error *err)
 {
 	struct pm_rec_control *from = &course->session->control;
 	enum pm_rec_command command;
@@ -321,7 +322,7 @@ static int control(struct course *course, uint64_t now, struct pm_error *err)
 	pm_rec_control_read(from);
 	course->fds.data[FD_CONTROL].fd = from->fd;
 	while ((command = pm_rec_control_next(from)) != PM_REC_CONTROL_NONE) {
-		int ret = obey(course, command, now, err);
+		int ret = obey_command(course, command, now, err);
 
 		if (ret < 0)
 			return ret;
@@ -377,7 +378,7 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 	return ret < 0 ? ret : poll_init(course);
 }
 
-static int step(struct course *course, struct pm_error *err)
+static int run_round(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
 	struct pm_child *child = &session->child;
@@ -397,9 +398,9 @@ static int step(struct course *course, struct pm_error *err)
 	now = pm_now_ns();
 	poll_drop_ended(course);
 	if (now >= course->enable_at)
-		ret = enable(course, now);
+		ret = enable_events(course, now);
 	if (ret == 0)
-		ret = control(course, now, err);
+		ret = read_control_commands(course, now, err);
 	if (ret == 0 && child->snapshots > 0) {
 		child->snapshots = 0;
 		ret = pm_rec_snapshot(session, err);
@@ -449,7 +450,7 @@ static int begin_evidence(struct pm_rec_session *session)
 	return session->evidence ? 0 : -ENOMEM;
 }
 
-static int begin(struct course *course, struct pm_error *err)
+static int begin_course(struct course *course, struct pm_error *err)
 {
 	const struct pm_rec_options *options = course->session->options;
 	uint64_t now = pm_now_ns();
@@ -483,10 +484,10 @@ int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct course course = { .session = session };
 	struct pm_child *child = &session->child;
-	int error = begin(&course, err);
+	int error = begin_course(&course, err);
 
 	while (error == 0 && session->end == PM_REC_END_NONE)
-		error = step(&course, err);
+		error = run_round(&course, err);
 	pm_vec_release(&course.fds);
 	pm_rec_progress_end(session);
 	session->cpu_known = session->options->attach && !pm_rec_follow_forked(session) &&

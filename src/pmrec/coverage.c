@@ -24,7 +24,7 @@ enum {
  * (__exit_signal() of the kernel): 3 to 6 us were measured. */
 #define UNACCOUNTED_NS 10000u
 
-static uint64_t timeval_ns(const struct timeval *time)
+static uint64_t coverage_timeval_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
 }
@@ -126,21 +126,23 @@ static bool stolen_meanwhile(const struct pm_rec_session *session, uint64_t *ret
 	return true;
 }
 
-static void know(const struct pm_rec_session *session, const struct pm_perf_event *event,
-		 const struct pm_rec_event_counts *counts, struct pm_rec_coverage *ret)
+static void compute_coverage(const struct pm_rec_session *session,
+			     const struct pm_perf_event *event,
+			     const struct pm_rec_event_counts *counts,
+			     struct pm_rec_coverage *ret)
 {
 	const struct rusage *usage = &session->child.usage;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	*ret = (struct pm_rec_coverage){
-		.cpu_ns = timeval_ns(&usage->ru_utime),
+		.cpu_ns = coverage_timeval_ns(&usage->ru_utime),
 		.user_only = !event->actual.kernel || event->kernel_dropped,
 		.period_ns = event->by_frequency ? NS_PER_S / event->rate : event->rate,
 		.threads = session->counts.threads,
 		.cpus = cpus > 0 ? (uint64_t)cpus : 1,
 	};
 	if (!ret->user_only)
-		ret->cpu_ns += timeval_ns(&usage->ru_stime);
+		ret->cpu_ns += coverage_timeval_ns(&usage->ru_stime);
 	ret->sampled_ns = counts->period;
 	if (counts->lost_known &&
 	    __builtin_mul_overflow(counts->lost, ret->period_ns, &ret->lost_ns))
@@ -245,7 +247,7 @@ bool pm_rec_coverage_warn(struct pm_rec_session *session)
 		if (!pm_rec_is_clock(&events[i]) || !events[i].actual.user ||
 		    events[i].rate == 0)
 			continue;
-		know(session, &events[i], &session->counts.events[i], &known);
+		compute_coverage(session, &events[i], &session->counts.events[i], &known);
 		cover = pm_rec_coverage_judge(&known);
 		if (cover == PM_REC_COVER_TOO_MUCH) {
 			warn_too_much(session, &events[i], &known);
@@ -576,7 +578,7 @@ static bool clock_differs_from_cpu_time(const struct pm_rec_session *session,
 	if (!pm_rec_is_clock(event) || !event->actual.user || event->rate == 0 ||
 	    session->counts.events[index].samples < EVIDENCE_SAMPLES_MIN)
 		return false;
-	know(session, event, &session->counts.events[index], &known);
+	compute_coverage(session, event, &session->counts.events[index], &known);
 	return add_saturating(known.sampled_ns, known.lost_ns) / COUNTED_PERCENT <
 		       known.cpu_ns / 100 ||
 	       known.sampled_ns / TOO_MUCH_PERCENT > known.cpu_ns / 100;

@@ -19,7 +19,7 @@ enum {
 /* ---- checks beside perf_event_open
  * ---------------------------------------------------- */
 
-static long read_number(const char *path)
+static long read_sysctl_number(const char *path)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	long value;
@@ -84,7 +84,7 @@ static void check_debug_info(struct pm_perf_check *row)
 
 static void check_ptrace(struct pm_perf_check *own, struct pm_perf_check *others)
 {
-	long scope = read_number("/proc/sys/kernel/yama/ptrace_scope");
+	long scope = read_sysctl_number("/proc/sys/kernel/yama/ptrace_scope");
 
 	*own = (struct pm_perf_check){ .name = "ptrace",
 				       .use = "--engine ptrace, where perf is denied",
@@ -109,7 +109,7 @@ static void check_ptrace(struct pm_perf_check *own, struct pm_perf_check *others
 	}
 }
 
-static int collect(pm_perf_checks *checks)
+static int collect_checks(pm_perf_checks *checks)
 {
 	struct pm_perf_check rows[4];
 
@@ -127,7 +127,7 @@ static int collect(pm_perf_checks *checks)
 /* ---- text ----------------------------------------------------------------------------- */
 
 /* Appends the words of @text from @column on, wrapped before WIDTH, and ends the line. */
-static void put_wrapped(struct pm_str *out, size_t column, const char *text)
+static void put_wrapped_words(struct pm_str *out, size_t column, const char *text)
 {
 	struct pm_str safe PM_CLEANUP(pm_str_release) = { 0 };
 	bool first = true;
@@ -153,7 +153,7 @@ static void put_wrapped(struct pm_str *out, size_t column, const char *text)
 	pm_str_putc(out, '\n');
 }
 
-static void put_row(struct pm_str *out, const struct pm_perf_check *row)
+static void put_check_row(struct pm_str *out, const struct pm_perf_check *row)
 {
 	struct pm_str line PM_CLEANUP(pm_str_release) = { 0 };
 
@@ -161,24 +161,24 @@ static void put_row(struct pm_str *out, const struct pm_perf_check *row)
 	pm_str_puts(&line, row->use);
 	if (row->found[0])
 		pm_str_printf(&line, " (%s)", row->found);
-	put_wrapped(out, INDENT, line.data ? line.data : "");
+	put_wrapped_words(out, INDENT, line.data ? line.data : "");
 	if (row->works)
 		return;
 	pm_str_printf(out, "%*s", INDENT, "");
-	put_wrapped(out, INDENT, row->why.text);
+	put_wrapped_words(out, INDENT, row->why.text);
 	if (row->why.fix[0]) {
 		pm_str_clear(&line);
 		pm_str_printf(&line, "try: %s", row->why.fix);
 		pm_str_printf(out, "%*s", INDENT, "");
-		put_wrapped(out, INDENT, line.data ? line.data : "");
+		put_wrapped_words(out, INDENT, line.data ? line.data : "");
 	}
 }
 
-static void put_text(struct pm_str *out, const pm_perf_checks *checks, bool works,
-		     bool ptrace)
+static void put_checks_text(struct pm_str *out, const pm_perf_checks *checks, bool works,
+			    bool ptrace)
 {
 	for (size_t i = 0; i < checks->len; i++)
-		put_row(out, &checks->data[i]);
+		put_check_row(out, &checks->data[i]);
 	pm_str_printf(out, "\n%s\n",
 		      works    ? "pmrec COMMAND works here."
 		      : ptrace ? "pmrec COMMAND does not work here, "
@@ -222,7 +222,7 @@ int pm_rec_doctor_run(const struct pm_rec_options *options)
 	pm_perf_checks checks = { 0 };
 	bool works = true, ptrace = false;
 
-	if (collect(&checks) < 0) {
+	if (collect_checks(&checks) < 0) {
 		pm_vec_release(&checks);
 		fputs("pmrec: out of memory\n", stderr);
 		return PM_STATUS_FAILED;
@@ -235,7 +235,7 @@ int pm_rec_doctor_run(const struct pm_rec_options *options)
 	if (options->json)
 		put_json(&out, &checks, works);
 	else
-		put_text(&out, &checks, works, ptrace);
+		put_checks_text(&out, &checks, works, ptrace);
 	pm_vec_release(&checks);
 	if (out.failed || fwrite(out.data, 1, out.len, stdout) != out.len ||
 	    fflush(stdout) != 0) {

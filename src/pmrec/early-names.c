@@ -49,7 +49,7 @@ static bool descriptors_are_scarce(void)
 }
 
 /* struct pm_symbol_crew_calls */
-static void on_open(void *user, size_t id, struct pm_symbol_input *ret)
+static void on_early_open(void *user, size_t id, struct pm_symbol_input *ret)
 {
 	pm_rec_symbols_open(user, (uint32_t)id, ret);
 }
@@ -58,7 +58,7 @@ static void start_helper(struct pm_rec_session *session, uint32_t id)
 {
 	const struct pm_symbol_crew_calls calls = {
 		.user = session,
-		.open = on_open,
+		.open = on_early_open,
 		.process_name = "pmrec-names",
 	};
 	struct pm_rec_early_names *names = session->early_names;

@@ -63,7 +63,7 @@ struct pm_rec_ptrace {
 
 /* ---- samples ---------------------------------------------------------------------------- */
 
-static int feed(struct pm_rec_session *session, const struct queued *queued)
+static int feed_queued_sample(struct pm_rec_session *session, const struct queued *queued)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	const struct pm_trace_regs *regs = &queued->regs;
@@ -112,7 +112,7 @@ static int feed_all(struct pm_rec_session *session)
 	int ret = 0;
 
 	for (size_t i = 0; i < ptrace->queue_len && ret == 0; i++)
-		ret = feed(session, &ptrace->queue[i]);
+		ret = feed_queued_sample(session, &ptrace->queue[i]);
 	ptrace->queue_len = ptrace->arena_len = 0;
 	return ret;
 }
@@ -155,7 +155,7 @@ static int refresh_maps(struct pm_rec_session *session,
 	return ret == -ENOMEM ? ret : 0;
 }
 
-static int name_thread(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
+static int name_tracee(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
 		       const char *comm, bool exec, uint64_t time)
 {
 	struct pm_record record = { .type = PERF_RECORD_COMM,
@@ -244,7 +244,7 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 	    QUEUE_BYTES - ptrace->arena_len < tracee->stack_bytes)
 		ret = feed_all(session);
 	if (ret == 0)
-		ret = name_thread(session, tracee, seen->comm, false, now);
+		ret = name_tracee(session, tracee, seen->comm, false, now);
 	tracee->sampled_signals = event->signals;
 	return ret < 0 ? ret : copy_sample(session, tracee, &regs, now, cpu_ns);
 }
@@ -286,7 +286,7 @@ static int on_exec(struct pm_rec_session *session, const struct pm_trace_event *
 	file = fopen(path, "re");
 	if (file && fgets(comm, sizeof(comm), file))
 		comm[strcspn(comm, "\n")] = '\0';
-	return name_thread(session, tracee, comm, true, pm_now_ns());
+	return name_tracee(session, tracee, comm, true, pm_now_ns());
 }
 
 static int on_exit_of(struct pm_rec_session *session, const struct pm_trace_event *event)
@@ -315,7 +315,8 @@ static int on_exit_of(struct pm_rec_session *session, const struct pm_trace_even
 	return ret;
 }
 
-static int on_event(struct pm_rec_session *session, const struct pm_trace_event *event)
+static int on_trace_event(struct pm_rec_session *session,
+			  const struct pm_trace_event *event)
 {
 	switch (event->what) {
 	case PM_TRACE_NEW:
@@ -336,7 +337,8 @@ static int on_event(struct pm_rec_session *session, const struct pm_trace_event 
  * when nothing else is left. Only an exit, an exec, new mappings and a full queue cause
  * queued samples to be unwound at once.
  */
-static int service(struct pm_rec_session *session, bool recording, struct pm_error *err)
+static int service_trace(struct pm_rec_session *session, bool recording,
+			 struct pm_error *err)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	uint64_t begin = pm_now_ns();
@@ -350,7 +352,7 @@ static int service(struct pm_rec_session *session, bool recording, struct pm_err
 		/* Once the recording is over, only exits matter. No thread may be left
 		 * stopped, whatever happened to the file. */
 		if (event.what == PM_TRACE_EXIT || (recording && failed == 0)) {
-			int error = on_event(session, &event);
+			int error = on_trace_event(session, &event);
 
 			if (error < 0 && recording)
 				failed = error;
@@ -508,7 +510,7 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 	while (ret == 0 && fds[1].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
-		ret = service(session, true, err);
+		ret = service_trace(session, true, err);
 		/* The program's file may be on a file system that does not respond. */
 		if (ret == 0 && pm_child_give_up_stuck(&session->child, "pmrec"))
 			return pm_launch_abandon(launch, err);
@@ -529,17 +531,18 @@ static void stop_recording(struct pm_rec_session *session)
 }
 
 /* One round of a recording in progress. 0 or negative errno. */
-static int turn(struct pm_rec_session *session, bool tick, struct pm_error *err)
+static int run_ptrace_round(struct pm_rec_session *session, bool tick,
+			    struct pm_error *err)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	uint64_t ticks, period = 1000000000u / ptrace->hz;
-	int ret = service(session, true, err);
+	int ret = service_trace(session, true, err);
 
 	if (ret == 0 && tick && session->child.running &&
 	    read(ptrace->timer_fd, &ticks, sizeof(ticks)) > 0) {
 		ptrace->tick_ns += ticks * period;
 		pm_trace_tick(ptrace->trace, ptrace->tick_ns);
-		ret = service(session, true, err);
+		ret = service_trace(session, true, err);
 	}
 	return ret;
 }
@@ -579,7 +582,7 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 		     : letting_go          ? DETACH_MS
 					   : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
-		ret = service(session, false, &err);
+		ret = service_trace(session, false, &err);
 	}
 }
 
@@ -596,7 +599,7 @@ int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
 		pm_child_signals(child);
-		error = turn(session, fds[1].revents != 0, err);
+		error = run_ptrace_round(session, fds[1].revents != 0, err);
 		now = pm_now_ns();
 		if (error == 0 && now - flushed_ns >= FLUSH_NS) {
 			error = pm_rec_hold_release(session, pm_rec_hold_until(now));

@@ -22,8 +22,8 @@ static bool has_fields(const struct pm_event_spec *spec)
 }
 
 /* The description of @spec's event. If it cannot be read, warns and returns NULL. */
-static struct pm_tracepoint *describe(struct pm_rec_session *session,
-				      const struct pm_event_spec *spec)
+static struct pm_tracepoint *describe_tracepoint(struct pm_rec_session *session,
+						 const struct pm_event_spec *spec)
 {
 	struct pm_tracepoint *tracepoint = NULL;
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
@@ -54,7 +54,7 @@ struct pm_rec_fields *pm_rec_fields_new(struct pm_rec_session *session)
 	for (size_t i = 0; i < len; i++) {
 		fields->events.data[fields->events.len++] =
 			has_fields(&events[i].actual)
-				? describe(session, &events[i].actual)
+				? describe_tracepoint(session, &events[i].actual)
 				: NULL;
 		fields->grouped.data[fields->grouped.len++] =
 			events[i].requested.read_group;
@@ -76,7 +76,7 @@ void pm_rec_fields_free(struct pm_rec_fields *fields)
 	free(fields);
 }
 
-static struct pm_file_field line_of(const struct pm_event_field *field)
+static struct pm_file_field field_line_of(const struct pm_event_field *field)
 {
 	switch (field->kind) {
 	case PM_EVENT_FIELD_UNSIGNED:
@@ -118,7 +118,7 @@ int pm_rec_fields_of(struct pm_rec_fields *fields, const struct pm_record *recor
 	pm_vec_clear(&fields->lines);
 	for (size_t i = 0; i < fields->decoded.list.len; i++)
 		fields->lines.data[fields->lines.len++] =
-			line_of(&fields->decoded.list.data[i]);
+			field_line_of(&fields->decoded.list.data[i]);
 	*ret = fields->lines.data;
 	*len = fields->lines.len;
 	return 0;

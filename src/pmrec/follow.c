@@ -45,7 +45,7 @@ static bool row_equal(const void *table, uint32_t id, const void *key)
 	return ((const struct rows *)table)->list.data[id].id == *(const pid_t *)key;
 }
 
-static struct row *find_row(struct rows *rows, pid_t id)
+static struct row *find_followed_row(struct rows *rows, pid_t id)
 {
 	uint32_t at = pm_index_find(&rows->index, pm_hash_mix((uint32_t)id, 0), row_equal,
 				    rows, &id);
@@ -82,7 +82,7 @@ static void rows_sweep(struct rows *rows)
 /* Creates the row if it is new. NULL without memory. Valid until the next creation. */
 static struct row *get_row(struct rows *rows, pid_t id)
 {
-	struct row *row = find_row(rows, id);
+	struct row *row = find_followed_row(rows, id);
 
 	if (row)
 		return row;
@@ -120,7 +120,7 @@ void pm_rec_follow_free(struct pm_rec_follow *follow)
 static struct row *process_row(struct pm_rec_session *session, pid_t pid)
 {
 	struct pm_rec_follow *follow = session->follow;
-	struct row *row = find_row(&follow->processes, pid);
+	struct row *row = find_followed_row(&follow->processes, pid);
 	bool ours;
 
 	if (row)
@@ -133,7 +133,7 @@ static struct row *process_row(struct pm_rec_session *session, pid_t pid)
 }
 
 /* 1, 0 or -ENOMEM. */
-static int is_ours(struct pm_rec_session *session, pid_t pid, pid_t tid)
+static int is_task_followed(struct pm_rec_session *session, pid_t pid, pid_t tid)
 {
 	struct pm_rec_follow *follow = session->follow;
 	const struct row *row;
@@ -141,7 +141,7 @@ static int is_ours(struct pm_rec_session *session, pid_t pid, pid_t tid)
 	if (!follow->filter)
 		return 1;
 	if (follow->by_thread) {
-		row = find_row(&follow->threads, tid);
+		row = find_followed_row(&follow->threads, tid);
 		return row ? row->ours : pm_perf_follows(session->perf, tid);
 	}
 	row = process_row(session, pid);
@@ -278,11 +278,12 @@ int pm_rec_follow_begin(struct pm_rec_session *session)
 }
 
 /* A new task is ours if its creator is. */
-static int on_fork(struct pm_rec_session *session, const struct pm_record *record)
+static int on_followed_fork(struct pm_rec_session *session,
+			    const struct pm_record *record)
 {
 	struct pm_rec_follow *follow = session->follow;
 	pid_t parent_pid = (pid_t)record->fork.parent_pid;
-	int ours = is_ours(session, parent_pid, (pid_t)record->fork.parent_tid);
+	int ours = is_task_followed(session, parent_pid, (pid_t)record->fork.parent_tid);
 	bool inherits = !session->options->targets.no_inherit ||
 			session->targets.kind == PM_PERF_CPUS;
 	struct row *row;
@@ -322,7 +323,7 @@ static int on_fork(struct pm_rec_session *session, const struct pm_record *recor
 /* Reads the names and mappings of the process, which the task's records need. */
 static int admit_task(struct pm_rec_session *session, pid_t pid, pid_t tid)
 {
-	int ours = is_ours(session, pid, tid);
+	int ours = is_task_followed(session, pid, tid);
 
 	if (ours <= 0 || pid < 0)
 		return ours;
@@ -339,7 +340,7 @@ int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *
 		return 1;
 	switch (record->type) {
 	case PERF_RECORD_FORK:
-		return on_fork(session, record);
+		return on_followed_fork(session, record);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		/* A thread that has ended is reported as -1; 0 is the idle task. */

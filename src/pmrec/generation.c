@@ -324,7 +324,7 @@ static bool modules_are_full(struct pm_rec_session *session)
 	return now >= session->tables.renewed_ns + MODULES_EVERY_S * SECOND_NS;
 }
 
-static int renew(struct pm_rec_session *session)
+static int renew_generation(struct pm_rec_session *session)
 {
 	int ret = pm_rec_hold_release(session, UINT64_MAX);
 
@@ -353,7 +353,7 @@ int pm_rec_generation_check(struct pm_rec_session *session)
 			kill_names(session->naming);
 		if (session->naming)
 			return pm_rec_generation_collect(session);
-		return renew(session);
+		return renew_generation(session);
 	}
 	if (!pm_file_writer_stacks_full(session->writer))
 		return 0;

@@ -39,7 +39,7 @@ static void read_table_anew(struct pm_rec_kernel_names *names)
 	names->result = pm_kallsyms_load(&names->kallsyms, NULL, &names->err);
 }
 
-static void *read_in_thread(void *user)
+static void *read_kernel_names_in_thread(void *user)
 {
 	struct pm_rec_kernel_names *names = user;
 
@@ -51,7 +51,7 @@ static void *read_in_thread(void *user)
 /* Blocks signals in the new thread: the first thread reads them from a descriptor.
  * SCHED_RESET_ON_FORK keeps the new thread from getting real-time priority
  * (realtime.c). */
-static bool start_thread(struct pm_rec_kernel_names *names)
+static bool start_kernel_names_thread(struct pm_rec_kernel_names *names)
 {
 	sigset_t all, before;
 	int error;
@@ -59,7 +59,7 @@ static bool start_thread(struct pm_rec_kernel_names *names)
 	sigfillset(&all);
 	if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
 		return false;
-	error = pthread_create(&names->thread, NULL, read_in_thread, names);
+	error = pthread_create(&names->thread, NULL, read_kernel_names_in_thread, names);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error == 0;
 }
@@ -81,7 +81,7 @@ void pm_rec_kernel_names_begin(struct pm_rec_session *session)
 	names = calloc(1, sizeof(*names));
 	if (!names)
 		return;
-	names->running = start_thread(names);
+	names->running = start_kernel_names_thread(names);
 	if (names->running)
 		session->kernel_names = names;
 	else

@@ -20,8 +20,8 @@ static const char *const states[] = { [PM_PERF_AVAILABLE] = "yes",
 /* ---- text ------------------------------------------------------------------------------- */
 
 /* Appends the words of @text, indented by @indent and wrapped at COLUMNS. */
-static void put_wrapped(struct pm_str *out, const char *text, size_t indent,
-			size_t column)
+static void put_list_wrapped(struct pm_str *out, const char *text, size_t indent,
+			     size_t column)
 {
 	while (*text) {
 		size_t len = strcspn(text, " ");
@@ -40,7 +40,7 @@ static void put_wrapped(struct pm_str *out, const char *text, size_t indent,
 	pm_str_putc(out, '\n');
 }
 
-static void put_row(struct pm_str *out, const struct pm_rec_list_row *row)
+static void put_list_row(struct pm_str *out, const struct pm_rec_list_row *row)
 {
 	pm_str_printf(out, "  %c ", marks[row->available]);
 	pm_str_printable(out, row->name, strlen(row->name));
@@ -52,7 +52,7 @@ static void put_row(struct pm_str *out, const struct pm_rec_list_row *row)
 			column = NAME_COLUMNS;
 		}
 		pm_str_puts(out, "  ");
-		put_wrapped(out, row->aliases, NAME_COLUMNS + 2, NAME_COLUMNS + 2);
+		put_list_wrapped(out, row->aliases, NAME_COLUMNS + 2, NAME_COLUMNS + 2);
 	} else {
 		pm_str_putc(out, '\n');
 	}
@@ -70,8 +70,8 @@ static void find_rows(const struct pm_rec_list *list, enum pm_rec_list_kind kind
 			break;
 }
 
-static void put_heading(struct pm_str *out, const char *kind, size_t works, size_t all,
-			bool color)
+static void put_list_heading(struct pm_str *out, const char *kind, size_t works,
+			     size_t all, bool color)
 {
 	pm_str_printf(out, "%s%s%s%s", out->len ? "\n" : "", color ? "\033[1m" : "", kind,
 		      color ? "\033[0m" : "");
@@ -102,7 +102,7 @@ static void put_reasons(const struct pm_rec_list *list, size_t first, size_t end
 				continue;
 			last = row->reason;
 			pm_str_printf(out, "  %c = ", marks[kinds[k]]);
-			put_wrapped(out, row->reason, 6, 6);
+			put_list_wrapped(out, row->reason, 6, 6);
 			if (row->fix) {
 				pm_str_puts(out, "      try: ");
 				pm_str_printable(out, row->fix, strlen(row->fix));
@@ -131,7 +131,7 @@ static void put_systems(const struct pm_rec_list *list, size_t first, size_t end
 		i = same > i ? same : i + 1;
 	}
 	pm_str_puts(out, "    ");
-	put_wrapped(out, systems.data ? systems.data : "", 4, 4);
+	put_list_wrapped(out, systems.data ? systems.data : "", 4, 4);
 	pm_str_puts(out, "    pmrec --list tracepoint ['SYSTEM:*'] lists them.\n");
 	if (systems.failed)
 		out->failed = true;
@@ -154,7 +154,7 @@ static void put_pmus(const struct pm_rec_list *list, struct pm_str *out)
 		pm_str_printf(&text, "/%s%s", pmu->cpus ? " on CPU " : "",
 			      pmu->cpus ? pmu->cpus : "");
 		pm_str_puts(out, "    ");
-		put_wrapped(out, text.data ? text.data : "", 6, 4);
+		put_list_wrapped(out, text.data ? text.data : "", 6, 4);
 		pm_str_release(&text);
 	}
 }
@@ -173,10 +173,11 @@ void pm_rec_list_print_text(const struct pm_rec_list *list, bool color,
 			continue;
 		for (size_t at = first; at < end; at++)
 			works += list->rows.data[at].available <= PM_PERF_USER_ONLY;
-		put_heading(ret, pm_rec_list_kind_names[kind], works, end - first, color);
+		put_list_heading(ret, pm_rec_list_kind_names[kind], works, end - first,
+				 color);
 		if (kind == PM_REC_LIST_TRACEPOINT && list->no_tracepoints) {
 			pm_str_puts(ret, "  - = ");
-			put_wrapped(ret, list->no_tracepoints, 6, 6);
+			put_list_wrapped(ret, list->no_tracepoints, 6, 6);
 			if (list->no_tracepoints_fix)
 				pm_str_printf(ret, "      try: %s\n",
 					      list->no_tracepoints_fix);
@@ -185,7 +186,7 @@ void pm_rec_list_print_text(const struct pm_rec_list *list, bool color,
 			put_systems(list, first, end, ret);
 		} else {
 			for (size_t at = first; at < end; at++)
-				put_row(ret, &list->rows.data[at]);
+				put_list_row(ret, &list->rows.data[at]);
 		}
 		if (kind == PM_REC_LIST_PMU && !list->glob)
 			put_pmus(list, ret);

@@ -27,7 +27,7 @@ static void list_release(struct pm_rec_list *list)
 }
 
 /* A copy of @text owned by the list, each text once. NULL for "" and without memory. */
-static const char *keep(struct pm_rec_list *list, const char *text)
+static const char *list_keep_text(struct pm_rec_list *list, const char *text)
 {
 	char *copy;
 
@@ -44,14 +44,14 @@ static const char *keep(struct pm_rec_list *list, const char *text)
 	return copy;
 }
 
-static bool matches(const struct pm_rec_list *list, const char *name)
+static bool list_matches_name(const struct pm_rec_list *list, const char *name)
 {
 	return !list->glob || fnmatch(list->glob, name, FNM_CASEFOLD) == 0;
 }
 
-static int add(struct pm_rec_list *list, enum pm_rec_list_kind kind, const char *name,
-	       const char *aliases, enum pm_perf_available available,
-	       const struct pm_error *err)
+static int list_add_row(struct pm_rec_list *list, enum pm_rec_list_kind kind,
+			const char *name, const char *aliases,
+			enum pm_perf_available available, const struct pm_error *err)
 {
 	struct pm_rec_list_row row = { .kind = kind,
 				       .name = strdup(name),
@@ -59,8 +59,8 @@ static int add(struct pm_rec_list *list, enum pm_rec_list_kind kind, const char 
 				       .available = available };
 
 	if (available != PM_PERF_AVAILABLE) {
-		row.reason = keep(list, err->text);
-		row.fix = keep(list, err->fix);
+		row.reason = list_keep_text(list, err->text);
+		row.fix = list_keep_text(list, err->fix);
 	}
 	if (row.name && (row.aliases || !aliases) && pm_vec_push(&list->rows, row) == 0)
 		return 0;
@@ -70,24 +70,24 @@ static int add(struct pm_rec_list *list, enum pm_rec_list_kind kind, const char 
 }
 
 /* Parses @text, the name of one event; false if that fails. */
-static bool parse(const char *text, struct pm_event_specs *ret)
+static bool parse_one_event(const char *text, struct pm_event_specs *ret)
 {
 	return pm_event_specs_parse(text, ret, NULL) == 0 && ret->list.len > 0;
 }
 
-static int add_event(struct pm_rec_list *list, enum pm_rec_list_kind kind,
-		     const char *name, const char *aliases,
-		     const struct pm_event_spec *spec)
+static int list_add_event(struct pm_rec_list *list, enum pm_rec_list_kind kind,
+			  const char *name, const char *aliases,
+			  const struct pm_event_spec *spec)
 {
 	struct pm_error err = { 0 };
 	enum pm_perf_available available = pm_perf_try(spec, &err);
 
-	return add(list, kind, name, aliases, available, &err);
+	return list_add_row(list, kind, name, aliases, available, &err);
 }
 
 /* ---- the kernel's own names ------------------------------------------------------------- */
 
-static enum pm_rec_list_kind kind_of(const struct pm_event_spec *spec)
+static enum pm_rec_list_kind list_kind_of_spec(const struct pm_event_spec *spec)
 {
 	return spec->kind == PM_EVENT_SOFTWARE ? PM_REC_LIST_SOFTWARE
 	       : spec->kind == PM_EVENT_CACHE  ? PM_REC_LIST_CACHE
@@ -100,15 +100,16 @@ static bool other_names(const struct pm_rec_list *list, const char *canonical,
 			struct pm_str *ret)
 {
 	const char *const *names = pm_event_names();
-	bool wanted = matches(list, canonical);
+	bool wanted = list_matches_name(list, canonical);
 
 	for (size_t i = 0; names[i]; i++) {
 		struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
 
-		if (strcmp(names[i], canonical) == 0 || !parse(names[i], &specs) ||
+		if (strcmp(names[i], canonical) == 0 ||
+		    !parse_one_event(names[i], &specs) ||
 		    strcmp(specs.list.data[0].name, canonical) != 0)
 			continue;
-		wanted = wanted || matches(list, names[i]);
+		wanted = wanted || list_matches_name(list, names[i]);
 		pm_str_printf(ret, "%s%s", ret->len ? " " : "", names[i]);
 	}
 	return wanted;
@@ -123,12 +124,13 @@ static int add_kernels(struct pm_rec_list *list, enum pm_rec_list_kind kind)
 		struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
 		struct pm_str aliases PM_CLEANUP(pm_str_release) = { 0 };
 
-		if (!parse(names[i], &specs) || kind_of(&specs.list.data[0]) != kind ||
+		if (!parse_one_event(names[i], &specs) ||
+		    list_kind_of_spec(&specs.list.data[0]) != kind ||
 		    strcmp(specs.list.data[0].name, names[i]) != 0)
 			continue;
 		if (other_names(list, names[i], &aliases))
-			r = add_event(list, kind, names[i], aliases.data,
-				      &specs.list.data[0]);
+			r = list_add_event(list, kind, names[i], aliases.data,
+					   &specs.list.data[0]);
 	}
 	return r;
 }
@@ -136,7 +138,7 @@ static int add_kernels(struct pm_rec_list *list, enum pm_rec_list_kind kind)
 /* ---- PMUs -------------------------------------------------------------------------------- */
 
 /* False for PMUs that only implement the kernel's other kinds of events. */
-static bool is_counter(const struct pm_pmu_about *pmu)
+static bool is_counting_pmu(const struct pm_pmu_about *pmu)
 {
 	static const char *const others[] = { "software", "tracepoint", "breakpoint",
 					      "uprobe", "kprobe" };
@@ -154,8 +156,8 @@ static int add_pmus(struct pm_rec_list *list)
 	for (size_t i = 0; i < list->pmus.list.len; i++) {
 		const struct pm_pmu_about *pmu = &list->pmus.list.data[i];
 
-		for (size_t j = 0; is_counter(pmu) && j < pmu->events.list.len && r == 0;
-		     j++) {
+		for (size_t j = 0;
+		     is_counting_pmu(pmu) && j < pmu->events.list.len && r == 0; j++) {
 			struct pm_event_specs specs PM_CLEANUP(
 				pm_event_specs_release) = { 0 };
 			struct pm_error err = { 0 };
@@ -163,15 +165,15 @@ static int add_pmus(struct pm_rec_list *list)
 
 			snprintf(name, sizeof(name), "%s/%s/", pmu->name,
 				 pmu->events.list.data[j]);
-			if (!matches(list, name) &&
-			    !matches(list, pmu->events.list.data[j]))
+			if (!list_matches_name(list, name) &&
+			    !list_matches_name(list, pmu->events.list.data[j]))
 				continue;
 			if (pm_event_specs_parse(name, &specs, &err) < 0)
-				r = add(list, PM_REC_LIST_PMU, name, NULL,
-					PM_PERF_NOT_AVAILABLE, &err);
+				r = list_add_row(list, PM_REC_LIST_PMU, name, NULL,
+						 PM_PERF_NOT_AVAILABLE, &err);
 			else
-				r = add_event(list, PM_REC_LIST_PMU, name, NULL,
-					      &specs.list.data[0]);
+				r = list_add_event(list, PM_REC_LIST_PMU, name, NULL,
+						   &specs.list.data[0]);
 		}
 	}
 	return r;
@@ -192,8 +194,8 @@ static int add_tracepoints(struct pm_rec_list *list)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
-		list->no_tracepoints = keep(list, err.text);
-		list->no_tracepoints_fix = keep(list, err.fix);
+		list->no_tracepoints = list_keep_text(list, err.text);
+		list->no_tracepoints_fix = list_keep_text(list, err.fix);
 		return 0;
 	}
 	for (size_t i = 0; i < names.list.len && specs.list.len == 0; i++)
@@ -201,9 +203,9 @@ static int add_tracepoints(struct pm_rec_list *list)
 	if (specs.list.len > 0)
 		available = pm_perf_try(&specs.list.data[0], &err);
 	for (size_t i = 0; i < names.list.len && r == 0; i++)
-		if (matches(list, names.list.data[i]))
-			r = add(list, PM_REC_LIST_TRACEPOINT, names.list.data[i], NULL,
-				available, &err);
+		if (list_matches_name(list, names.list.data[i]))
+			r = list_add_row(list, PM_REC_LIST_TRACEPOINT, names.list.data[i],
+					 NULL, available, &err);
 	return r;
 }
 
@@ -284,7 +286,7 @@ static int add_probes(struct pm_rec_list *list)
 	for (size_t i = 0; i < PM_ARRAY_LEN(probes) && r == 0; i++) {
 		const struct pm_pmu_about *pmu = find_pmu(list, probes[i].pmu);
 
-		if (!matches(list, probes[i].form))
+		if (!list_matches_name(list, probes[i].form))
 			continue;
 		/* Try each PMU once: the kernel waits for all CPUs to remove a probe. */
 		if (tried && strcmp(tried, probes[i].pmu) == 0)
@@ -297,17 +299,18 @@ static int add_probes(struct pm_rec_list *list)
 				     probes[i].pmu);
 		}
 		tried = probes[i].pmu;
-		r = add(list, PM_REC_LIST_PROBE, probes[i].form, NULL, available, &err);
+		r = list_add_row(list, PM_REC_LIST_PROBE, probes[i].form, NULL, available,
+				 &err);
 	}
-	if (r == 0 && matches(list, "mem:ADDRESS[/LENGTH][:rwx]"))
-		r = add(list, PM_REC_LIST_PROBE, "mem:ADDRESS[/LENGTH][:rwx]", NULL,
-			try_breakpoint(&err), &err);
+	if (r == 0 && list_matches_name(list, "mem:ADDRESS[/LENGTH][:rwx]"))
+		r = list_add_row(list, PM_REC_LIST_PROBE, "mem:ADDRESS[/LENGTH][:rwx]",
+				 NULL, try_breakpoint(&err), &err);
 	return r;
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-static int collect(struct pm_rec_list *list)
+static int list_collect(struct pm_rec_list *list)
 {
 	int r = pm_pmus_read(&list->pmus);
 
@@ -346,7 +349,7 @@ static bool wants_color(void)
 }
 
 /* An empty list is an error: most likely the glob contains a typing mistake. */
-static int nothing(const struct pm_rec_list *list, const char *kind)
+static int explain_empty_list(const struct pm_rec_list *list, const char *kind)
 {
 	struct pm_error err = { 0 };
 
@@ -373,9 +376,9 @@ int pm_rec_list_run(const struct pm_rec_options *options)
 			!options->list_kind ||
 			strcmp(options->list_kind, pm_rec_list_kind_names[i]) == 0;
 	list.sum_up_tracepoints = !options->list_kind && !options->list_glob;
-	r = collect(&list);
+	r = list_collect(&list);
 	if (r == 0 && list.rows.len == 0 && list.glob && !options->json)
-		return nothing(&list, options->list_kind);
+		return explain_empty_list(&list, options->list_kind);
 	if (r == 0 && options->json)
 		pm_rec_list_print_json(&list, &out);
 	else if (r == 0)

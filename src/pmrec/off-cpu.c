@@ -144,7 +144,7 @@ void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off)
 
 /* ---- tasks -------------------------------------------------------------------------------- */
 
-static bool equal(const void *table, uint32_t id, const void *key)
+static bool equal_off_cpu_task(const void *table, uint32_t id, const void *key)
 {
 	const struct task *row = &((const struct pm_rec_off_cpu *)table)->tasks.data[id];
 	const struct task *wanted = key;
@@ -156,7 +156,8 @@ static struct task *find_task(const struct pm_rec_off_cpu *off, uint32_t pid,
 			      uint32_t tid)
 {
 	struct task key = { .pid = pid, .tid = tid };
-	uint32_t id = pm_index_find(&off->index, pm_hash_mix(pid, tid), equal, off, &key);
+	uint32_t id = pm_index_find(&off->index, pm_hash_mix(pid, tid),
+				    equal_off_cpu_task, off, &key);
 
 	return id == PM_INDEX_NONE ? NULL : &off->tasks.data[id];
 }
@@ -212,7 +213,8 @@ void pm_rec_off_cpu_sweep(struct pm_rec_off_cpu *off)
 	}
 }
 
-static bool has_ended(const struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
+static bool has_off_cpu_task_ended(const struct pm_rec_off_cpu *off, uint32_t pid,
+				   uint32_t tid)
 {
 	if (find_task(off, pid, tid))
 		return false;
@@ -275,14 +277,16 @@ static int write_blocked(struct pm_rec_session *session, const struct task *task
 		&(struct pm_rec_said){ .fields = &open, .fields_len = still });
 }
 
-static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
+static int on_off_cpu_sample(struct pm_rec_session *session,
+			     const struct pm_record *record)
 {
 	struct pm_rec_off_cpu *off = session->off_cpu;
 	struct pm_chain chain;
 	struct task *task;
 	int ret;
 
-	if (record->time >= off->end_ns || has_ended(off, record->pid, record->tid))
+	if (record->time >= off->end_ns ||
+	    has_off_cpu_task_ended(off, record->pid, record->tid))
 		return 0;
 	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret < 0)
@@ -324,7 +328,7 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 	if (record->tid == 0 || record->tid == PM_FILE_NONE)
 		return 0; /* the idle task and ended tasks are not blocked */
 	if (record->time < off->begin_ns || record->time >= off->end_ns ||
-	    has_ended(off, record->pid, record->tid))
+	    has_off_cpu_task_ended(off, record->pid, record->tid))
 		return 0;
 	task = get_task(off, record->pid, record->tid);
 	if (!task)
@@ -349,7 +353,7 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 }
 
 /* A task starts in the kernel and waits for its first CPU: it is not blocked. */
-static int on_fork(struct pm_rec_off_cpu *off, const struct pm_record *record)
+static int on_off_cpu_fork(struct pm_rec_off_cpu *off, const struct pm_record *record)
 {
 	struct task *task;
 
@@ -375,14 +379,14 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 	case PERF_RECORD_SAMPLE:
 		if (record->event != off->event)
 			return 0;
-		ret = on_sample(session, record);
+		ret = on_off_cpu_sample(session, record);
 		return ret < 0 ? ret : 1;
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		ret = on_switch(session, record);
 		return ret < 0 ? ret : 1;
 	case PERF_RECORD_FORK:
-		return on_fork(off, record);
+		return on_off_cpu_fork(off, record);
 	case PERF_RECORD_EXIT:
 		on_end(off, record);
 		return 0;
@@ -463,7 +467,7 @@ void pm_rec_off_cpu_resume(struct pm_rec_session *session, uint64_t begin_ns)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-static void note(struct pm_rec_session *session, const char *text)
+static void write_off_cpu_note(struct pm_rec_session *session, const char *text)
 {
 	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
 }
@@ -522,7 +526,7 @@ void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
 			 " threads were away when the recording began or went on: "
 			 "how long, and where, is not known until they came back",
 			 off->begun);
-		note(session, text);
+		write_off_cpu_note(session, text);
 	}
 	if (off->preempted > 0) {
 		/* A short time should not be shown as 0.000 s. */
@@ -534,13 +538,13 @@ void pm_rec_off_cpu_tell_end(struct pm_rec_session *session)
 			"on and others had the CPU (preempted %" PRIu64 " times)",
 			(double)off->preempted_ns / (seconds ? 1e9 : 1e6),
 			seconds ? "s" : "ms", off->preempted);
-		note(session, text);
+		write_off_cpu_note(session, text);
 	}
 	if (off->open > 0) {
 		snprintf(text, sizeof(text),
 			 "off-CPU: %" PRIu64 " threads were blocked when the recording "
 			 "ended or was interrupted; their time up to then counts",
 			 off->open);
-		note(session, text);
+		write_off_cpu_note(session, text);
 	}
 }

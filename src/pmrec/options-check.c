@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static int refuse(struct pm_error *err, const char *wrong)
+static int refuse_options(struct pm_error *err, const char *wrong)
 {
 	return pm_rec_usage(err, "%s", wrong);
 }
@@ -12,12 +12,13 @@ static int refuse(struct pm_error *err, const char *wrong)
 static int check_branches(const struct pm_rec_options *options, struct pm_error *err)
 {
 	if (options->lbr && options->branches)
-		return refuse(err,
-			      "--call-graph lbr and -b or -j exclude each other: the "
-			      "CPU records calls or branches");
+		return refuse_options(
+			err, "--call-graph lbr and -b or -j exclude each other: the "
+			     "CPU records calls or branches");
 	if (options->off_cpu && (options->lbr || options->branches))
-		return refuse(err, "--off-cpu has none of -b, -j and --call-graph lbr: "
-				   "no CPU counts what does not run");
+		return refuse_options(
+			err, "--off-cpu has none of -b, -j and --call-graph lbr: "
+			     "no CPU counts what does not run");
 	return 0;
 }
 
@@ -26,17 +27,18 @@ static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
 	if (!options->raw)
 		return 0;
 	if (options->raw[0] == '\0')
-		return refuse(err, "--raw: the file needs a name");
+		return refuse_options(err, "--raw: the file needs a name");
 	if (strcmp(options->raw, options->output) == 0)
-		return refuse(err, "--raw and -o cannot be the same file");
+		return refuse_options(err, "--raw and -o cannot be the same file");
 	if (options->call_graph != PM_CALL_GRAPH_DWARF || options->lbr)
-		return refuse(err, "--raw keeps copied stacks, which only --call-graph "
-				   "dwarf has");
+		return refuse_options(
+			err, "--raw keeps copied stacks, which only --call-graph "
+			     "dwarf has");
 	if (options->overwrite)
-		return refuse(err, "--raw and --overwrite exclude each other");
+		return refuse_options(err, "--raw and --overwrite exclude each other");
 	/* The samples are written when a thread comes back, the stacks when it left. */
 	if (options->off_cpu)
-		return refuse(err, "--raw and --off-cpu exclude each other");
+		return refuse_options(err, "--raw and --off-cpu exclude each other");
 	return 0;
 }
 
@@ -77,7 +79,7 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 		wrong = "--json belongs to --list and --doctor; samples are JSON "
 			"anyway";
 	if (wrong || !ptrace)
-		return wrong ? refuse(err, wrong) : 0;
+		return wrong ? refuse_options(err, wrong) : 0;
 	if (options->attach)
 		wrong = "--engine ptrace records a command that it starts; for running "
 			"processes see --stacks";
@@ -96,7 +98,7 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 		wrong = "--engine ptrace has none of -b, -D, -i, -j, --control, "
 			"--duration, --max-samples, --max-size, --off-cpu, --overwrite, "
 			"--per-task";
-	return wrong ? refuse(err, wrong) : 0;
+	return wrong ? refuse_options(err, wrong) : 0;
 }
 
 static int check_target(struct pm_rec_options *options, struct pm_error *err)
@@ -108,32 +110,35 @@ static int check_target(struct pm_rec_options *options, struct pm_error *err)
 	options->attach = pm_targets_request_any(&options->targets);
 	options->targets.with_children = options->targets.pids.list.len > 0;
 	if (options->targets.only_pid && !options->targets.with_children)
-		return refuse(err, "--only-pid limits -p");
+		return refuse_options(err, "--only-pid limits -p");
 	if (options->user && (options->attach || options->action != PM_REC_RECORD))
-		return refuse(err, "--user is for a command that pmrec starts; -u is for "
-				   "what runs already");
+		return refuse_options(
+			err, "--user is for a command that pmrec starts; -u is for "
+			     "what runs already");
 	return 0;
 }
 
 static int check_course(const struct pm_rec_options *options, struct pm_error *err)
 {
 	if (options->wait_for_control && !options->control)
-		return refuse(err, "-D -1 begins when --control says enable, and there "
-				   "is no --control");
+		return refuse_options(
+			err, "-D -1 begins when --control says enable, and there "
+			     "is no --control");
 	if (options->overwrite && strcmp(options->output, "-") == 0)
-		return refuse(err, "--overwrite writes several files; -o - is one "
-				   "stream");
+		return refuse_options(err,
+				      "--overwrite writes several files; -o - is one "
+				      "stream");
 	/* With --overwrite, overwritten records are not reported as lost. A thread whose
 	 * return was overwritten would seem to be off CPU until the next time that it
 	 * leaves. */
 	if (options->overwrite && options->off_cpu)
-		return refuse(err,
-			      "--overwrite and --off-cpu exclude each other: blocked "
-			      "time takes all switches, not only the newest");
+		return refuse_options(
+			err, "--overwrite and --off-cpu exclude each other: blocked "
+			     "time takes all switches, not only the newest");
 	if (options->overwrite && (options->max_samples > 0 || options->max_bytes > 0))
-		return refuse(err,
-			      "--overwrite keeps what the buffers hold: --max-samples "
-			      "and --max-size do not go with it");
+		return refuse_options(
+			err, "--overwrite keeps what the buffers hold: --max-samples "
+			     "and --max-size do not go with it");
 	return 0;
 }
 
@@ -144,7 +149,7 @@ static int check_record(struct pm_rec_options *options, char **rest, struct pm_e
 	if (ret == 0)
 		ret = check_engine(options, err);
 	if (ret == 0 && options->output[0] == '\0')
-		ret = refuse(err, "-o: the file needs a name");
+		ret = refuse_options(err, "-o: the file needs a name");
 	if (ret == 0)
 		ret = check_raw(options, err);
 	if (ret == 0)
@@ -171,10 +176,10 @@ int pm_rec_check(struct pm_rec_options *options, char **rest, struct pm_error *e
 	case PM_REC_LIST:
 	case PM_REC_DOCTOR:
 		if (rest[0])
-			return refuse(err,
-				      options->action == PM_REC_LIST
-					      ? "--list takes a kind and a glob, no more"
-					      : "--doctor runs no command");
+			return refuse_options(
+				err, options->action == PM_REC_LIST
+					     ? "--list takes a kind and a glob, no more"
+					     : "--doctor runs no command");
 		return 0;
 	case PM_REC_HELP:
 	case PM_REC_VERSION:

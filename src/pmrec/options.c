@@ -211,8 +211,8 @@ struct seen {
 	size_t last_events; /* index of the first event of the last -e */
 };
 
-static int parse_events(struct pm_rec_options *options, struct seen *seen,
-			struct pm_error *err)
+static int parse_event_option(struct pm_rec_options *options, struct seen *seen,
+			      struct pm_error *err)
 {
 	options->event_given = true;
 	seen->last_events = options->specs.list.len;
@@ -224,7 +224,7 @@ static int apply_event(struct pm_rec_options *options, struct seen *seen, int op
 {
 	switch (option) {
 	case 'e':
-		return parse_events(options, seen, err);
+		return parse_event_option(options, seen, err);
 	case 'F':
 		seen->rate = options->rate_given = true;
 		return parse_rate(options, optarg, true, err);
@@ -345,8 +345,8 @@ static bool action_of(int option, enum pm_rec_action *ret)
 	}
 }
 
-static int apply(struct pm_rec_options *options, struct seen *seen, int option,
-		 const char *word, struct pm_error *err)
+static int apply_rec_option(struct pm_rec_options *options, struct seen *seen, int option,
+			    const char *word, struct pm_error *err)
 {
 	bool *on = switch_of(options, option);
 	int ret;
@@ -396,8 +396,8 @@ static int take_options(struct pm_rec_options *options, struct seen *seen, int a
 
 		if (option == -1)
 			return 0;
-		ret = apply(options, seen, option, argv[optind > at ? optind - 1 : at],
-			    err);
+		ret = apply_rec_option(options, seen, option,
+				       argv[optind > at ? optind - 1 : at], err);
 		if (ret < 0 || options->action == PM_REC_HELP ||
 		    options->action == PM_REC_VERSION)
 			return ret;

@@ -50,7 +50,7 @@ static int check_replaceable(const struct pm_rec_options *options, struct pm_err
 }
 
 /* pm_chain_jit_source.warn */
-static void warn(void *user, const char *text)
+static void warn_of_output(void *user, const char *text)
 {
 	pm_rec_warn(user, text);
 }
@@ -84,7 +84,7 @@ int pm_rec_output_chains(struct pm_rec_session *session)
 					       .modules = &session->modules,
 					       .writer = session->writer,
 					       .symbols = session->options->symbols,
-					       .warn = warn,
+					       .warn = warn_of_output,
 					       .user = session });
 	session->chains = session->jit ? pm_chains_new(&source) : NULL;
 	return session->chains ? 0 : -ENOMEM;
@@ -140,7 +140,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 }
 
 /* Does not ask the server of a network file system. */
-static bool has_name(int fd)
+static bool has_fd_name(int fd)
 {
 	struct statx st;
 
@@ -154,7 +154,7 @@ void pm_rec_output_let_go(struct pm_rec_session *session, bool ends)
 		session->closer = 0;
 	if (session->replaced_fd < 0)
 		return;
-	if (!has_name(session->replaced_fd))
+	if (!has_fd_name(session->replaced_fd))
 		session->closer = pm_perf_close_behind(session->replaced_fd);
 	else if (ends)
 		close(session->replaced_fd);

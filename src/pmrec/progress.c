@@ -6,7 +6,7 @@
 /* ECMA-48: erase from here to the end of the line. */
 #define ERASE_LINE "\033[K"
 
-static bool is_wanted(const struct pm_rec_session *session)
+static bool is_progress_wanted(const struct pm_rec_session *session)
 {
 	return session->options->verbose && !session->options->quiet &&
 	       isatty(STDERR_FILENO);
@@ -14,7 +14,7 @@ static bool is_wanted(const struct pm_rec_session *session)
 
 void pm_rec_progress(struct pm_rec_session *session, uint64_t now_ns)
 {
-	if (!is_wanted(session))
+	if (!is_progress_wanted(session))
 		return;
 	fprintf(stderr,
 		"\rpmrec: %" PRIu64 " samples, %" PRIu64 " lost, %.1f MB, %" PRIu64

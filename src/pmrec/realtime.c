@@ -111,8 +111,8 @@ static void raise_nice(struct pm_rec_realtime *realtime)
 		}
 }
 
-static int refuse(const struct pm_rec_realtime *realtime, int priority,
-		  struct pm_error *err)
+static int explain_no_realtime(const struct pm_rec_realtime *realtime, int priority,
+			       struct pm_error *err)
 {
 	struct rlimit limit;
 
@@ -201,12 +201,12 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err)
 	}
 	realtime->refused = errno;
 	if (wanted > 0)
-		return refuse(realtime, wanted, err);
+		return explain_no_realtime(realtime, wanted, err);
 	raise_nice(realtime);
 	return 0;
 }
 
-static uint64_t own_cpu_ns(void)
+static uint64_t thread_cpu_time_ns(void)
 {
 	struct timespec now = { 0 };
 
@@ -221,7 +221,7 @@ static uint64_t own_cpu_ns(void)
 static void try_again(struct pm_rec_realtime *realtime)
 {
 	const struct sched_param param = { .sched_priority = realtime->priority };
-	uint64_t cpu_ns = own_cpu_ns(), now_ns = pm_now_ns();
+	uint64_t cpu_ns = thread_cpu_time_ns(), now_ns = pm_now_ns();
 	bool was_short = cpu_ns - realtime->round_ns < SHORT_ROUND_MS * 1000000ull;
 
 	realtime->round_ns = cpu_ns;

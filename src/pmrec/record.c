@@ -17,7 +17,7 @@ enum {
 
 /* Numbers in the file do not exceed 2^63 - 1 (docs/format.md §2). A larger value comes
  * from garbage in a ring, and should not invalidate the records that follow. */
-static uint64_t storable(struct pm_rec_counts *counts, uint64_t value)
+static uint64_t clamp_to_storable(struct pm_rec_counts *counts, uint64_t value)
 {
 	if (value <= INT64_MAX)
 		return value;
@@ -26,7 +26,7 @@ static uint64_t storable(struct pm_rec_counts *counts, uint64_t value)
 }
 
 /* Sums saturate. */
-static void add(uint64_t *sum, uint64_t more)
+static void add_saturated(uint64_t *sum, uint64_t more)
 {
 	*sum = more > INT64_MAX - *sum ? INT64_MAX : *sum + more;
 }
@@ -59,7 +59,7 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 			 const struct pm_chain *chain, const struct pm_rec_said *said)
 {
 	struct pm_rec_counts *counts = &session->counts;
-	uint64_t period = storable(counts, record->sample.period);
+	uint64_t period = clamp_to_storable(counts, record->sample.period);
 	struct pm_chain_tasks tasks = tasks_of(session);
 	struct pm_chain_names names;
 	int ret = pm_chain_tasks_names(&tasks, record, &names);
@@ -77,12 +77,12 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 	counts->samples++;
 	pm_rec_hold_count(counts, chain, true);
 	counts->events[record->event].samples++;
-	add(&counts->events[record->event].period, period);
+	add_saturated(&counts->events[record->event].period, period);
 	if (period > counts->events[record->event].largest)
 		counts->events[record->event].largest = period;
 	return pm_rec_hold_add(session,
 			       &(struct pm_file_sample){
-				       .time = storable(counts, record->time),
+				       .time = clamp_to_storable(counts, record->time),
 				       .pid = record->pid,
 				       .tid = record->tid,
 				       .cpu = record->cpu,
@@ -118,7 +118,8 @@ static int name_command(struct pm_rec_session *session, const struct pm_record *
 					       record->time);
 }
 
-static int on_sample(struct pm_rec_session *session, const struct pm_record *record)
+static int on_sample_record(struct pm_rec_session *session,
+			    const struct pm_record *record)
 {
 	struct pm_rec_said said = { 0 };
 	struct pm_chain chain;
@@ -126,7 +127,7 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 
 	if (record->event >= session->counts.events_len)
 		return 0; /* an event that we did not open */
-	add(&session->counts.copied_bytes, record->sample.stack_len);
+	add_saturated(&session->counts.copied_bytes, record->sample.stack_len);
 	ret = pm_chains_add(session->chains, record, &chain);
 	if (ret >= 0)
 		ret = pm_rec_fields_of(session->fields, record, &said.fields,
@@ -143,11 +144,11 @@ static int on_sample(struct pm_rec_session *session, const struct pm_record *rec
 static int on_lost(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_rec_counts *counts = &session->counts;
-	struct pm_file_lost line = { .time = storable(counts, record->time),
+	struct pm_file_lost line = { .time = clamp_to_storable(counts, record->time),
 				     .cpu = record->cpu,
-				     .count = storable(counts, record->lost) };
+				     .count = clamp_to_storable(counts, record->lost) };
 
-	add(&counts->lost, line.count);
+	add_saturated(&counts->lost, line.count);
 	return pm_file_write_lost(session->writer, &line);
 }
 
@@ -163,7 +164,7 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 		return ret < 0 ? ret : 0;
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
-		return on_sample(session, record);
+		return on_sample_record(session, record);
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return on_lost(session, record);

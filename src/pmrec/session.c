@@ -47,7 +47,7 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 				   &(struct pm_file_note){ .text = text });
 }
 
-static int fail(const struct pm_error *err, int status)
+static int fail_with_error(const struct pm_error *err, int status)
 {
 	pm_error_print(err, "pmrec", stderr);
 	return status;
@@ -63,7 +63,7 @@ static int launch_failed(struct pm_rec_session *session, int error, struct pm_er
 		error = pm_error_set(err, -EAGAIN, "%s appeared just now",
 				     session->options->command[0]);
 	}
-	return fail(err, pm_child_launch_status(error));
+	return fail_with_error(err, pm_child_launch_status(error));
 }
 
 static int prepare_child(struct pm_rec_session *session, struct pm_error *err)
@@ -129,7 +129,7 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 	return ret < 0 ? ret : pm_rec_realtime_begin(session, err);
 }
 
-static int go(struct pm_rec_session *session, struct pm_error *err)
+static int start_command(struct pm_rec_session *session, struct pm_error *err)
 {
 	if (!session->options->command)
 		return 0;
@@ -140,7 +140,7 @@ static int go(struct pm_rec_session *session, struct pm_error *err)
 }
 
 /* The file is complete; only the command and its exit status remain. */
-static int end(struct pm_rec_session *session)
+static int end_command(struct pm_rec_session *session)
 {
 	struct pm_child *child = &session->child;
 	bool timer = session->options->attach;
@@ -162,7 +162,7 @@ static int end(struct pm_rec_session *session)
 	return child->status_known ? pm_exit_status(child->status) : PM_STATUS_FAILED;
 }
 
-static int run(struct pm_rec_session *session)
+static int run_session(struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
 	struct pm_child *child = &session->child;
@@ -187,7 +187,7 @@ static int run(struct pm_rec_session *session)
 		/* Nothing has run, so an empty file would be useless. */
 		if (session->writer)
 			pm_rec_output_remove(session);
-		return fail(&err, PM_STATUS_FAILED);
+		return fail_with_error(&err, PM_STATUS_FAILED);
 	}
 	if (options->verbose && !options->quiet) {
 		pm_rec_engine_print(session);
@@ -196,7 +196,7 @@ static int run(struct pm_rec_session *session)
 	pm_rec_coverage_begin(session);
 	pm_rec_cpu_waits_begin(session);
 	session->begin_ns = session->end_ns = pm_now_ns();
-	ret = go(session, &err);
+	ret = start_command(session, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
 	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
@@ -207,9 +207,9 @@ static int run(struct pm_rec_session *session)
 		ret = pm_rec_output_finish(session, &err);
 	ret = pm_rec_output_close(session, ret, &err);
 	if (ret < 0)
-		return fail(&err, PM_STATUS_FAILED);
+		return fail_with_error(&err, PM_STATUS_FAILED);
 	pm_rec_summary_print(session);
-	return end(session);
+	return end_command(session);
 }
 
 int pm_rec_session_run(const struct pm_rec_options *options)
@@ -227,7 +227,7 @@ int pm_rec_session_run(const struct pm_rec_options *options)
 	pm_rec_control_init(&session.control);
 	session.hold = pm_rec_hold_new();
 	if (session.procs && session.hold) {
-		status = run(&session);
+		status = run_session(&session);
 	} else {
 		struct pm_error err = { 0 };
 

@@ -10,7 +10,7 @@ struct work {
 	bool failed; /* out of memory */
 };
 
-static int compare(const void *left, const void *right)
+static int compare_stack_names(const void *left, const void *right)
 {
 	const struct pm_rec_name *a = left, *b = right;
 
@@ -27,15 +27,15 @@ int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t addre
 			   (struct pm_rec_name){ .module = module, .address = address });
 }
 
-static bool copy_text(char **ret, const char *text)
+static bool copy_name_text(char **ret, const char *text)
 {
 	*ret = text ? strdup(text) : NULL;
 	return !text || *ret;
 }
 
 /* pm_symbol_emit_fn */
-static int emit(void *user, size_t index, const struct pm_symbol_function *functions,
-		size_t len)
+static int emit_stack_name(void *user, size_t index,
+			   const struct pm_symbol_function *functions, size_t len)
 {
 	struct work *work = user;
 	struct pm_rec_name *name = &work->first[index];
@@ -48,8 +48,8 @@ static int emit(void *user, size_t index, const struct pm_symbol_function *funct
 	name->functions_len = len;
 	for (size_t i = 0; i < len; i++) {
 		name->functions[i].line = functions[i].line;
-		if (!copy_text(&name->functions[i].name, functions[i].name) ||
-		    !copy_text(&name->functions[i].file, functions[i].file))
+		if (!copy_name_text(&name->functions[i].name, functions[i].name) ||
+		    !copy_name_text(&name->functions[i].file, functions[i].file))
 			goto failed;
 	}
 	return 0;
@@ -58,8 +58,9 @@ failed:
 	return -ENOMEM;
 }
 
-static int resolve(struct pm_rec_name *first, size_t len,
-		   struct pm_chain_modules *modules, const struct pm_procs *procs)
+static int resolve_module_names(struct pm_rec_name *first, size_t len,
+				struct pm_chain_modules *modules,
+				const struct pm_procs *procs)
 {
 	static const struct pm_symbol_options options = { .inlines = true,
 							  .lines = true };
@@ -77,12 +78,12 @@ static int resolve(struct pm_rec_name *first, size_t len,
 		addresses[i] = first[i].address;
 	if (kind == PM_MODULE_VDSO && vdso->image)
 		pm_symbols_resolve_memory(vdso->image, vdso->len, addresses, len,
-					  &options, emit, &work, NULL);
+					  &options, emit_stack_name, &work, NULL);
 	if (kind == PM_MODULE_FILE) {
 		fd = pm_chain_modules_open_file(modules, procs, id);
 		if (fd >= 0)
-			pm_symbols_resolve(fd, addresses, len, &options, emit, &work,
-					   NULL);
+			pm_symbols_resolve(fd, addresses, len, &options, emit_stack_name,
+					   &work, NULL);
 		if (fd >= 0 && fd != modules->list.data[id].fd)
 			close(fd);
 	}
@@ -97,16 +98,16 @@ int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_chain_modules *mo
 	int ret = 0;
 
 	if (names->list.len > 0)
-		qsort(list, names->list.len, sizeof(*list), compare);
+		qsort(list, names->list.len, sizeof(*list), compare_stack_names);
 	for (size_t i = 0; i < names->list.len; i++)
-		if (i == 0 || compare(&list[i], &list[len - 1]) != 0)
+		if (i == 0 || compare_stack_names(&list[i], &list[len - 1]) != 0)
 			list[len++] = list[i];
 	names->list.len = len;
 	for (size_t begin = 0, end; begin < len && ret == 0; begin = end) {
 		for (end = begin + 1;
 		     end < len && list[end].module == list[begin].module;)
 			end++;
-		ret = resolve(&list[begin], end - begin, modules, procs);
+		ret = resolve_module_names(&list[begin], end - begin, modules, procs);
 	}
 	return ret;
 }
@@ -116,7 +117,8 @@ const struct pm_rec_name *pm_rec_names_find(const struct pm_rec_names *names,
 {
 	struct pm_rec_name key = { .module = module, .address = address };
 
-	return bsearch(&key, names->list.data, names->list.len, sizeof(key), compare);
+	return bsearch(&key, names->list.data, names->list.len, sizeof(key),
+		       compare_stack_names);
 }
 
 void pm_rec_names_release(struct pm_rec_names *names)

@@ -41,7 +41,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static void put(struct pm_str *to, const char *text)
+static void put_printable(struct pm_str *to, const char *text)
 {
 	pm_str_printable(to, text, strlen(text));
 }
@@ -74,7 +74,7 @@ static void put_file(struct line *line, const char *path, uint32_t number, size_
 {
 	struct pm_str source = { 0 };
 
-	put(&source, path);
+	put_printable(&source, path);
 	if (number > 0)
 		pm_str_printf(&source, ":%" PRIu32, number);
 	pm_put_cut(&line->source, source.data ? source.data : "", width, true, ascii);
@@ -83,9 +83,10 @@ static void put_file(struct line *line, const char *path, uint32_t number, size_
 }
 
 /* Describes line @level of @frame. The last level is the function itself. */
-static void describe(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
-		     const struct pm_rec_stack_frame *frame, size_t level,
-		     const struct widths *widths, struct line *line)
+static void describe_frame_line(const struct pm_rec_stacks *stacks,
+				const struct pm_procs *procs,
+				const struct pm_rec_stack_frame *frame, size_t level,
+				const struct widths *widths, struct line *line)
 {
 	static const char inlined[] = " (inlined)";
 	bool ascii = pm_sink_is_ascii();
@@ -122,8 +123,8 @@ static void describe(const struct pm_rec_stacks *stacks, const struct pm_procs *
 			 function->line, widths->source, ascii);
 }
 
-static size_t levels(const struct pm_rec_stacks *stacks,
-		     const struct pm_rec_stack_frame *frame)
+static size_t count_frame_levels(const struct pm_rec_stacks *stacks,
+				 const struct pm_rec_stack_frame *frame)
 {
 	const struct pm_rec_name *name =
 		frame->module == PM_FILE_NONE
@@ -134,14 +135,14 @@ static size_t levels(const struct pm_rec_stacks *stacks,
 	return name && name->functions_len > 0 ? name->functions_len : 1;
 }
 
-static size_t columns(const struct pm_str *text)
+static size_t count_text_columns(const struct pm_str *text)
 {
 	return text->data ? pm_columns(text->data) : 0;
 }
 
-static void pad(struct pm_str *to, const struct pm_str *text, size_t width)
+static void put_padded_text(struct pm_str *to, const struct pm_str *text, size_t width)
 {
-	size_t len = columns(text);
+	size_t len = count_text_columns(text);
 
 	pm_str_append(to, text->data ? text->data : "", text->len);
 	pm_str_printf(to, "%*s", (int)(width > len ? width - len : 0) + GAP, "");
@@ -153,15 +154,15 @@ static bool same_words(const struct pm_rec_stacks *stacks, const struct pm_procs
 		       const struct pm_rec_stack_frame *b)
 {
 	static const struct widths whole;
-	size_t all = levels(stacks, a);
-	bool same = all == levels(stacks, b) && a->module == b->module;
+	size_t all = count_frame_levels(stacks, a);
+	bool same = all == count_frame_levels(stacks, b) && a->module == b->module;
 
 	for (size_t level = 0; same && level < all; level++) {
 		struct line one PM_CLEANUP(line_release) = { 0 };
 		struct line other PM_CLEANUP(line_release) = { 0 };
 
-		describe(stacks, procs, a, level, &whole, &one);
-		describe(stacks, procs, b, level, &whole, &other);
+		describe_frame_line(stacks, procs, a, level, &whole, &one);
+		describe_frame_line(stacks, procs, b, level, &whole, &other);
 		same = one.function.len == other.function.len &&
 		       one.source.len == other.source.len &&
 		       memcmp(one.function.data, other.function.data, one.function.len) ==
@@ -173,8 +174,9 @@ static bool same_words(const struct pm_rec_stacks *stacks, const struct pm_procs
 }
 
 /* The number of frames from @first on to be shown as one. */
-static size_t run_of(const struct pm_rec_stacks *stacks, const struct pm_procs *procs,
-		     const struct pm_rec_stack_thread *thread, size_t first)
+static size_t run_of_same_frames(const struct pm_rec_stacks *stacks,
+				 const struct pm_procs *procs,
+				 const struct pm_rec_stack_thread *thread, size_t first)
 {
 	size_t end = first + 1;
 
@@ -192,8 +194,8 @@ static void put_line(const struct pm_rec_stacks *stacks, const struct line *line
 {
 	if (stacks->verbose)
 		pm_str_printf(out, "%016" PRIx64 "  ", pc);
-	pad(out, &line->function, widths->function);
-	pad(out, &line->module, widths->module);
+	put_padded_text(out, &line->function, widths->function);
+	put_padded_text(out, &line->module, widths->module);
 	pm_str_append(out, line->source.data ? line->source.data : "", line->source.len);
 	out->failed |=
 		line->function.failed || line->module.failed || line->source.failed;
@@ -202,9 +204,9 @@ static void put_line(const struct pm_rec_stacks *stacks, const struct line *line
 	pm_str_putc(out, '\n');
 }
 
-static void widen(size_t *width, const struct pm_str *text)
+static void widen_to_text(size_t *width, const struct pm_str *text)
 {
-	size_t len = columns(text);
+	size_t len = count_text_columns(text);
 
 	if (len > *width)
 		*width = len;
@@ -217,7 +219,7 @@ static void keep_below(size_t *width, size_t max)
 }
 
 /* Limits the widths. Functions get the space that the other columns leave. */
-static void limit(const struct pm_rec_stacks *stacks, struct widths *widths)
+static void limit_widths(const struct pm_rec_stacks *stacks, struct widths *widths)
 {
 	size_t screen = pm_sink_width(STDOUT_FILENO), taken;
 
@@ -241,18 +243,19 @@ static void each_line(const struct pm_rec_stacks *stacks, const struct pm_procs 
 
 	for (size_t i = 0, run; i < thread->frames.len; i += run) {
 		const struct pm_rec_stack_frame *frame = &thread->frames.data[i];
-		size_t all = levels(stacks, frame);
+		size_t all = count_frame_levels(stacks, frame);
 
-		run = run_of(stacks, procs, thread, i);
+		run = run_of_same_frames(stacks, procs, thread, i);
 		for (size_t level = 0; level < all; level++) {
 			struct line line PM_CLEANUP(line_release) = { 0 };
 
-			describe(stacks, procs, frame, level,
-				 out && !stacks->verbose ? widths : &whole, &line);
+			describe_frame_line(stacks, procs, frame, level,
+					    out && !stacks->verbose ? widths : &whole,
+					    &line);
 			if (!out) {
-				widen(&widths->function, &line.function);
-				widen(&widths->module, &line.module);
-				widen(&widths->source, &line.source);
+				widen_to_text(&widths->function, &line.function);
+				widen_to_text(&widths->module, &line.module);
+				widen_to_text(&widths->source, &line.source);
 				continue;
 			}
 			if (level == 0)
@@ -283,8 +286,8 @@ static bool same_stack(const struct pm_rec_stack_thread *a,
 }
 
 /* thread 12 "name", running   or   3 threads 12 "a", 13 "b", 14 "b", sleeping */
-static void put_heading(struct pm_str *out, const struct pm_rec_stacks *stacks,
-			const bool *members, size_t first)
+static void put_threads_heading(struct pm_str *out, const struct pm_rec_stacks *stacks,
+				const bool *members, size_t first)
 {
 	size_t len = 0;
 
@@ -300,7 +303,7 @@ static void put_heading(struct pm_str *out, const struct pm_rec_stacks *stacks,
 		if (!members[i])
 			continue;
 		pm_str_printf(out, " %d \"", (int)thread->tid);
-		put(out, thread->seen.comm);
+		put_printable(out, thread->seen.comm);
 		pm_str_puts(out, "\",");
 	}
 	pm_str_printf(out, " %s\n", state_word(stacks->threads.data[first].seen.state));
@@ -319,7 +322,7 @@ static void put_thread(struct pm_str *out, const struct pm_rec_stacks *stacks,
 		return;
 	}
 	each_line(stacks, procs, thread, &widths, NULL);
-	limit(stacks, &widths);
+	limit_widths(stacks, &widths);
 	each_line(stacks, procs, thread, &widths, out);
 	if (thread->stop)
 		pm_str_printf(out, "%*s(ends here: %s)\n", INDEX_COLUMNS, "",
@@ -357,7 +360,7 @@ int pm_rec_stacks_print(const struct pm_rec_stacks *stacks, const struct pm_proc
 			done[k] |= members[k];
 		}
 		pm_str_putc(&out, '\n');
-		put_heading(&out, stacks, members, i);
+		put_threads_heading(&out, stacks, members, i);
 		put_thread(&out, stacks, procs, &stacks->threads.data[i]);
 	}
 	if (out.failed)

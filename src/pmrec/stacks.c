@@ -102,7 +102,7 @@ static int stop_all(struct work *work, struct pm_error *err)
 	}
 }
 
-static int seize(struct work *work, struct pm_error *err)
+static int seize_target(struct work *work, struct pm_error *err)
 {
 	const struct pm_rec_options *options = work->options;
 
@@ -117,7 +117,7 @@ static int copy_all(struct work *work, struct pm_error *err)
 	size_t before = SIZE_MAX;
 
 	for (int i = 0; i < ROUNDS_MAX; i++) {
-		int ret = seize(work, err);
+		int ret = seize_target(work, err);
 
 		if (ret < 0)
 			return ret;
@@ -182,7 +182,7 @@ static void block_stops(sigset_t *former)
 }
 
 /* Everything that requires the threads to be stopped. */
-static int look(struct work *work, struct pm_error *err)
+static int look_at_stopped_threads(struct work *work, struct pm_error *err)
 {
 	pid_t pid = work->options->pid, tid;
 	uint64_t before = 0, after = 0;
@@ -212,8 +212,8 @@ static int look(struct work *work, struct pm_error *err)
 
 /* ---- afterwards ------------------------------------------------------------------------- */
 
-static int add_frame(struct work *work, struct pm_rec_stack_thread *thread, uint64_t pc,
-		     uint64_t lookup, const struct pm_unw_map *map)
+static int add_stack_frame(struct work *work, struct pm_rec_stack_thread *thread,
+			   uint64_t pc, uint64_t lookup, const struct pm_unw_map *map)
 {
 	struct pm_rec_stack_frame frame = { .pc = pc,
 					    .address = map ? lookup - map->bias : lookup,
@@ -235,8 +235,8 @@ static int add_theirs(struct work *work, struct pm_rec_stack_thread *thread,
 	for (ssize_t i = 0; i < thread->theirs_len && ret == 0; i++) {
 		uint64_t pc = thread->theirs[i], lookup = i == 0 ? pc : pc - 1;
 
-		ret = add_frame(work, thread, pc, lookup,
-				pm_unw_space_find(space, lookup));
+		ret = add_stack_frame(work, thread, pc, lookup,
+				      pm_unw_space_find(space, lookup));
 	}
 	return ret;
 }
@@ -256,8 +256,8 @@ static int add_ours(struct work *work, struct pm_rec_stack_thread *thread,
 	if (stop != PM_UNW_STOP_ROOT)
 		thread->stop = pm_unw_stop_name(stop);
 	for (size_t i = 0; i < len && ret == 0; i++)
-		ret = add_frame(work, thread, frames[i].pc, frames[i].lookup,
-				frames[i].map);
+		ret = add_stack_frame(work, thread, frames[i].pc, frames[i].lookup,
+				      frames[i].map);
 	return ret;
 }
 
@@ -318,7 +318,7 @@ static int add_missing(struct work *work)
 	return ret;
 }
 
-static int run(struct work *work, struct pm_error *err)
+static int run_stacks(struct work *work, struct pm_error *err)
 {
 	int ret;
 
@@ -336,7 +336,7 @@ static int run(struct work *work, struct pm_error *err)
 	if (!work->session.procs || !work->trace || !work->buffer ||
 	    (work->options->verify && !work->verify))
 		return -ENOMEM;
-	ret = look(work, err);
+	ret = look_at_stopped_threads(work, err);
 	if (ret == 0)
 		ret = unwind_all(work);
 	if (ret == 0)
@@ -352,7 +352,7 @@ static int run(struct work *work, struct pm_error *err)
 	return ret;
 }
 
-static void release(struct work *work)
+static void release_stacks_work(struct work *work)
 {
 	for (size_t i = 0; i < work->stacks.threads.len; i++) {
 		struct pm_rec_stack_thread *thread = &work->stacks.threads.data[i];
@@ -381,8 +381,8 @@ int pm_rec_stacks_run(const struct pm_rec_options *options)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	ret = run(&work, &err);
-	release(&work);
+	ret = run_stacks(&work, &err);
+	release_stacks_work(&work);
 	if (ret == 0)
 		return 0;
 	if (err.code == 0)

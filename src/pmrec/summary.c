@@ -18,14 +18,15 @@ enum {
 #define ACCOUNTED_FROM_NS 200000000ull /* shorter runs prove nothing */
 #define IDLE_NS           20000000ull /* up to this CPU time, no samples are expected */
 
-static uint64_t timeval_ns(const struct timeval *time)
+static uint64_t summary_timeval_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
 }
 
 static uint64_t cpu_ns(const struct rusage *usage)
 {
-	return timeval_ns(&usage->ru_utime) + timeval_ns(&usage->ru_stime);
+	return summary_timeval_ns(&usage->ru_utime) +
+	       summary_timeval_ns(&usage->ru_stime);
 }
 
 /* Reads the kernel's count of the event. For blocked time the kernel counts switches, and
@@ -575,8 +576,9 @@ static void print_cost(const struct pm_rec_session *session)
 		"pmrec: own CPU time %.3f s user, %.3f s system; peak memory %ld KB\n"
 		"pmrec: unwound %" PRIu64 " frames, %.1f%% of the rules cached, %" PRIu64
 		" expressions, tables %zu KB\n",
-		(double)timeval_ns(&own.ru_utime) / 1e9,
-		(double)timeval_ns(&own.ru_stime) / 1e9, own.ru_maxrss, stats.frames,
+		(double)summary_timeval_ns(&own.ru_utime) / 1e9,
+		(double)summary_timeval_ns(&own.ru_stime) / 1e9, own.ru_maxrss,
+		stats.frames,
 		stats.cache_hits ? 100.0 * (double)stats.cache_hits /
 					   (double)(stats.cache_hits + stats.cache_misses)
 				 : 0.0,

@@ -44,7 +44,7 @@ struct work {
 	bool progress_shown;
 };
 
-static int compare(const void *left, const void *right)
+static int compare_symbol_items(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
@@ -55,7 +55,7 @@ static int compare(const void *left, const void *right)
 	return 0;
 }
 
-static const struct pm_module *module_of(const struct work *work, size_t job)
+static const struct pm_module *module_of_job(const struct work *work, size_t job)
 {
 	return pm_procs_module(work->session->procs, work->modules.data[job]);
 }
@@ -79,7 +79,7 @@ void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
 }
 
 /* Callbacks of struct pm_symbol_crew_calls. */
-static void on_open(void *user, size_t job, struct pm_symbol_input *ret)
+static void open_symbol_job(void *user, size_t job, struct pm_symbol_input *ret)
 {
 	const struct work *work = user;
 
@@ -125,7 +125,7 @@ static int on_done(void *user, size_t job, const char *what, const char *why)
 	if (!why || ++work->left_out > LEFT_OUT_TOLD_MAX)
 		return 0;
 	pm_str_printf(&text, "%s of %s were left out: %s", what,
-		      module_of(work, job)->identity.path, why);
+		      module_of_job(work, job)->identity.path, why);
 	if (!text.failed)
 		pm_rec_warn(work->session, text.data);
 	pm_str_release(&text);
@@ -197,13 +197,13 @@ static int kernel_symbols(struct work *work)
 }
 
 /* Names of generated code are written while that code exists. */
-static bool is_generated(const struct pm_chain_modules *modules, uint32_t file_id)
+static bool is_generated_file(const struct pm_chain_modules *modules, uint32_t file_id)
 {
 	return pm_chain_modules_of_file_id(modules, file_id) == PM_FILE_NONE &&
 	       file_id != modules->kernel_file_id;
 }
 
-static int collect(struct work *work)
+static int collect_symbol_items(struct work *work)
 {
 	struct pm_rec_session *session = work->session;
 	size_t len;
@@ -215,12 +215,12 @@ static int collect(struct work *work)
 		return -ENOMEM;
 	for (size_t i = 0; i < len; i++)
 		if (frames[i].module != PM_FILE_NONE &&
-		    !is_generated(&session->modules, frames[i].module))
+		    !is_generated_file(&session->modules, frames[i].module))
 			work->items[work->items_len++] =
 				(struct item){ .address = frames[i].address,
 					       .module = frames[i].module,
 					       .frame = frames[i].id };
-	qsort(work->items, work->items_len, sizeof(*work->items), compare);
+	qsort(work->items, work->items_len, sizeof(*work->items), compare_symbol_items);
 	return 0;
 }
 
@@ -271,7 +271,7 @@ static int by_size(const void *left, const void *right)
 }
 
 /* Creates one job for each module, in the order of by_size(). */
-static int plan(struct work *work)
+static int plan_symbol_jobs(struct work *work)
 {
 	PM_VEC(struct batch) all = { 0 };
 	uint64_t *addresses = work->addresses;
@@ -301,7 +301,7 @@ static int plan(struct work *work)
 	return ret;
 }
 
-static void tell(struct work *work, const struct pm_symbol_crew_cost *cost)
+static void report_symbol_jobs(struct work *work, const struct pm_symbol_crew_cost *cost)
 {
 	char text[96];
 
@@ -328,7 +328,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	struct work work = { .session = session, .begin_ns = pm_now_ns() };
 	struct pm_symbol_crew_calls calls = {
 		.user = &work,
-		.open = on_open,
+		.open = open_symbol_job,
 		.symbol = on_symbol,
 		.done = on_done,
 		.tick = on_tick,
@@ -336,7 +336,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 		.process_name = "pmrec-names",
 	};
 	struct pm_symbol_crew_cost cost = { 0 };
-	int ret = collect(&work);
+	int ret = collect_symbol_items(&work);
 
 	if (pm_rec_realtime_hurry_nice(session, &calls.hurry_nice))
 		calls.hurry_ns = HURRY_NS;
@@ -345,12 +345,12 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	/* The thread that reads them continues while the helpers work. */
 	pm_rec_kernel_names_hurry(session);
 	if (ret == 0)
-		ret = plan(&work);
+		ret = plan_symbol_jobs(&work);
 	if (ret == 0)
 		ret = pm_symbol_crew_run(work.jobs.data, work.jobs.len, &calls, &cost);
 	if (ret == 0)
 		ret = kernel_symbols(&work);
-	tell(&work, &cost);
+	report_symbol_jobs(&work, &cost);
 	free(work.items);
 	free(work.addresses);
 	pm_vec_release(&work.batches);

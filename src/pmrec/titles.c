@@ -168,7 +168,7 @@ static void exchange_release(struct exchange *exchange)
 	free(exchange);
 }
 
-static void *read_in_thread(void *user)
+static void *read_titles_in_thread(void *user)
 {
 	struct exchange *exchange = user;
 	uint64_t answered = 0, count;
@@ -188,7 +188,7 @@ static void *read_in_thread(void *user)
 }
 
 /* Signals are blocked: the first thread reads them from a descriptor. */
-static int start_thread(struct exchange *exchange)
+static int start_titles_thread(struct exchange *exchange)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -200,7 +200,7 @@ static int start_thread(struct exchange *exchange)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &attr, read_in_thread, exchange);
+	error = pthread_create(&thread, &attr, read_titles_in_thread, exchange);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return -error;
@@ -216,7 +216,7 @@ static struct exchange *exchange_new(void)
 	exchange->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	exchange->users = 2;
 	if (exchange->wake_fd >= 0 && exchange->done_fd >= 0 &&
-	    start_thread(exchange) == 0)
+	    start_titles_thread(exchange) == 0)
 		return exchange;
 	exchange->users = 1;
 	exchange_release(exchange);
@@ -231,7 +231,8 @@ static bool process_equal(const void *table, uint32_t id, const void *key)
 	       *(const uint32_t *)key;
 }
 
-static struct process *find_process(const struct pm_rec_titles *titles, uint32_t pid)
+static struct process *find_titled_process(const struct pm_rec_titles *titles,
+					   uint32_t pid)
 {
 	uint32_t id = pm_index_find(&titles->index, pm_hash_mix(pid, 0), process_equal,
 				    titles, &pid);
@@ -239,7 +240,8 @@ static struct process *find_process(const struct pm_rec_titles *titles, uint32_t
 	return id == PM_INDEX_NONE ? NULL : &titles->processes.data[id];
 }
 
-static int add_process(struct pm_rec_titles *titles, uint32_t pid, struct process **ret)
+static int add_titled_process(struct pm_rec_titles *titles, uint32_t pid,
+			      struct process **ret)
 {
 	int r = pm_vec_push(&titles->processes,
 			    (struct process){ .pid = pid, .wait_ms = WAIT_MS_MIN });
@@ -256,7 +258,7 @@ static int add_process(struct pm_rec_titles *titles, uint32_t pid, struct proces
 }
 
 /* If the queue is full, does nothing; the next sample retries. */
-static void ask(struct pm_rec_titles *titles, struct process *process)
+static void ask_for_title(struct pm_rec_titles *titles, struct process *process)
 {
 	struct exchange *exchange;
 	uint64_t asked;
@@ -284,16 +286,16 @@ int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t t
 
 	if (pid == 0 || pid > INT32_MAX)
 		return 0;
-	process = find_process(titles, pid);
+	process = find_titled_process(titles, pid);
 	if (!process) {
-		int ret = add_process(titles, pid, &process);
+		int ret = add_titled_process(titles, pid, &process);
 
 		if (ret < 0)
 			return ret;
 	}
 	if (!process->asked && time_ns >= process->due_ns &&
 	    process->recorded < PM_REC_TITLES_MAX)
-		ask(titles, process);
+		ask_for_title(titles, process);
 	return 0;
 }
 
@@ -396,7 +398,8 @@ void pm_rec_titles_sweep(struct pm_rec_titles *titles)
 int pm_rec_titles_reset(struct pm_rec_session *session, uint32_t pid, uint64_t time_ns,
 			bool process)
 {
-	struct process *row = session->titles ? find_process(session->titles, pid) : NULL;
+	struct process *row =
+		session->titles ? find_titled_process(session->titles, pid) : NULL;
 
 	int ret = session->titles ? end_swept_title(session, pid, time_ns) : 0;
 
@@ -413,7 +416,7 @@ int pm_rec_titles_reset(struct pm_rec_session *session, uint32_t pid, uint64_t t
 static int collect_title(struct pm_rec_session *session, const struct slot *slot,
 			 uint32_t max)
 {
-	struct process *process = find_process(session->titles, slot->pid);
+	struct process *process = find_titled_process(session->titles, slot->pid);
 
 	if (!process)
 		return 0;
@@ -487,7 +490,7 @@ int pm_rec_titles_finish(struct pm_rec_session *session)
 
 			if (kill((pid_t)process->pid, 0) < 0 && errno == ESRCH)
 				continue;
-			ask(titles, process);
+			ask_for_title(titles, process);
 			room--;
 		}
 		wait_for_answers(titles, end_ns);

@@ -3,21 +3,22 @@
 
 #include <string.h>
 
-static bool equal(const void *table, uint32_t id, const void *key)
+static bool equal_tracee(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_rec_tracees *tracees = table;
 
 	return tracees->rows.data[id].tid == *(const pid_t *)key;
 }
 
-static uint64_t hash(pid_t tid)
+static uint64_t hash_tracee_tid(pid_t tid)
 {
 	return pm_hash_mix((uint32_t)tid, 0);
 }
 
-static uint32_t find(const struct pm_rec_tracees *tracees, pid_t tid)
+static uint32_t find_tracee_row(const struct pm_rec_tracees *tracees, pid_t tid)
 {
-	return pm_index_find(&tracees->index, hash(tid), equal, tracees, &tid);
+	return pm_index_find(&tracees->index, hash_tracee_tid(tid), equal_tracee, tracees,
+			     &tid);
 }
 
 void pm_rec_tracees_release(struct pm_rec_tracees *tracees)
@@ -30,7 +31,7 @@ void pm_rec_tracees_release(struct pm_rec_tracees *tracees)
 struct pm_rec_tracee *pm_rec_tracees_get(struct pm_rec_tracees *tracees, pid_t pid,
 					 pid_t tid)
 {
-	uint32_t row = find(tracees, tid);
+	uint32_t row = find_tracee_row(tracees, tid);
 
 	if (row != PM_INDEX_NONE)
 		return &tracees->rows.data[row];
@@ -43,7 +44,7 @@ struct pm_rec_tracee *pm_rec_tracees_get(struct pm_rec_tracees *tracees, pid_t p
 		tracees->free_rows.data[tracees->free_rows.len++] = row;
 	}
 	row = tracees->free_rows.data[tracees->free_rows.len - 1];
-	if (pm_index_add(&tracees->index, hash(tid), row) < 0)
+	if (pm_index_add(&tracees->index, hash_tracee_tid(tid), row) < 0)
 		return NULL;
 	tracees->free_rows.len--;
 	tracees->rows.data[row] = (struct pm_rec_tracee){ .pid = pid, .tid = tid };
@@ -52,14 +53,15 @@ struct pm_rec_tracee *pm_rec_tracees_get(struct pm_rec_tracees *tracees, pid_t p
 
 static void drop_row(struct pm_rec_tracees *tracees, uint32_t row)
 {
-	pm_index_remove(&tracees->index, hash(tracees->rows.data[row].tid), row);
+	pm_index_remove(&tracees->index, hash_tracee_tid(tracees->rows.data[row].tid),
+			row);
 	tracees->rows.data[row].tid = 0;
 	tracees->free_rows.data[tracees->free_rows.len++] = row;
 }
 
 void pm_rec_tracees_drop(struct pm_rec_tracees *tracees, pid_t tid)
 {
-	uint32_t row = find(tracees, tid);
+	uint32_t row = find_tracee_row(tracees, tid);
 
 	if (row != PM_INDEX_NONE)
 		drop_row(tracees, row);
@@ -67,7 +69,8 @@ void pm_rec_tracees_drop(struct pm_rec_tracees *tracees, pid_t tid)
 
 void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former)
 {
-	uint32_t leader = find(tracees, pid), thread = find(tracees, former);
+	uint32_t leader = find_tracee_row(tracees, pid),
+		 thread = find_tracee_row(tracees, former);
 
 	/* CPU time belongs to the thread, which now has another number. */
 	if (leader != PM_INDEX_NONE && thread != leader)

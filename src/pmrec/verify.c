@@ -88,7 +88,7 @@ enum pm_rec_verdict pm_rec_compare(const struct pm_unw_frame *ours, size_t ours_
 	return i < theirs_len ? PM_REC_OURS_SHORTER : PM_REC_EQUAL;
 }
 
-static struct place place_of(const struct pm_unw_space *space, uint64_t pc)
+static struct place place_of_pc(const struct pm_unw_space *space, uint64_t pc)
 {
 	const struct pm_unw_map *map = pm_unw_space_find(space, pc);
 
@@ -108,11 +108,11 @@ static void keep_pair(struct pm_rec_verify *verify, const struct pair *about,
 		if (i < pair->ours_all) {
 			pair->how[pair->ours_len] = verify->ours[i].how;
 			pair->ours[pair->ours_len++] =
-				place_of(space, verify->ours[i].pc);
+				place_of_pc(space, verify->ours[i].pc);
 		}
 		if (i < pair->theirs_all)
 			pair->theirs[pair->theirs_len++] =
-				place_of(space, verify->theirs[i]);
+				place_of_pc(space, verify->theirs[i]);
 	}
 }
 
