@@ -53,7 +53,9 @@ const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row)
 	bool found;
 	size_t at = acks_find_place(acks, row, &found);
 
-	return found ? &acks->list.data[at] : NULL;
+	if (!found)
+		return NULL;
+	return &acks->list.data[at];
 }
 
 /* Readers refuse longer texts. */
@@ -234,7 +236,10 @@ int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err)
 		return 0;
 	fields.object = root;
 	fields.failed = r;
-	list = r == 0 ? get_array(&fields, "acks") : NULL;
+	if (r == 0)
+		list = get_array(&fields, "acks");
+	else
+		list = NULL;
 	for (size_t i = 0; fields.failed == 0 && i < json_array_size(list); i++) {
 		struct fields one = get_element(&fields, "acks", list, i);
 
@@ -295,9 +300,10 @@ static void read_result_row(struct pm_diff_result *result, struct fields *fields
 		     strcmp(verdict, "worse") == 0;
 	row.case_name = copy_ack_text(fields, "case", case_name);
 	if (fields->failed == 0 &&
-	    asprintf(&row.row, "%s%s%s%s%s%s%s", case_name ? case_name : "",
-		     case_name ? "//" : "", history ? "history:" : "", scope ? "fn:" : "",
-		     scope ? scope : "", scope ? ":" : "", event) < 0) {
+	    asprintf(&row.row, "%s%s%s%s%s%s%s", pm_text_or_empty(case_name),
+		     pm_text_if(case_name, "//"), pm_text_if(history, "history:"),
+		     pm_text_if(scope, "fn:"), pm_text_or_empty(scope),
+		     pm_text_if(scope, ":"), event) < 0) {
 		row.row = NULL;
 		fail_memory(fields);
 	}
@@ -327,7 +333,10 @@ int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
 			side.failed == 0 ? get_text_or_null(&side, "commit") : NULL);
 		fields.failed = side.failed;
 	}
-	rows = fields.failed == 0 ? get_array(&fields, "rows") : NULL;
+	if (fields.failed == 0)
+		rows = get_array(&fields, "rows");
+	else
+		rows = NULL;
 	for (size_t i = 0; fields.failed == 0 && i < json_array_size(rows); i++) {
 		struct fields one = get_element(&fields, "rows", rows, i);
 

@@ -63,7 +63,7 @@ int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
 	if (len > PM_CORPUS_RECORD_BYTES_MAX - corpus->record.len)
 		return pm_corpus_fail(corpus, -EBADMSG, "a record is too long", err);
 	while (len > 0) {
-		size_t step = len < READ_STEP_BYTES ? len : READ_STEP_BYTES;
+		size_t step = PM_MIN(len, READ_STEP_BYTES);
 		size_t got;
 		int error;
 
@@ -91,8 +91,7 @@ int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *er
 		int more;
 
 		pm_vec_clear(&corpus->record);
-		more = pm_corpus_fill(
-			corpus, left < READ_STEP_BYTES ? left : READ_STEP_BYTES, err);
+		more = pm_corpus_fill(corpus, PM_MIN(left, READ_STEP_BYTES), err);
 		if (more <= 0)
 			return more;
 	}
@@ -413,7 +412,9 @@ int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
 	struct pm_file_source source;
 	int error = pm_file_source_open_memory(&source, data, len, err);
 
-	return error < 0 ? error : corpus_new(ret, &source, "", err);
+	if (error < 0)
+		return error;
+	return corpus_new(ret, &source, "", err);
 }
 
 void pm_corpus_free(struct pm_corpus *corpus)
@@ -441,8 +442,9 @@ int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 				      "it cannot be read any further", err);
 	if (corpus->ended)
 		return 0;
-	return corpus->header.version == 1 ? pm_corpus_next_1(corpus, ret, err)
-					   : next_2(corpus, ret, err);
+	if (corpus->header.version == 1)
+		return pm_corpus_next_1(corpus, ret, err);
+	return next_2(corpus, ret, err);
 }
 
 bool pm_corpus_is_cut(const struct pm_corpus *corpus)

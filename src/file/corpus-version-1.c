@@ -125,18 +125,24 @@ int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		return read_module_1(corpus, ret, err);
 	}
 	if (corpus->counts.spaces < corpus->announced.spaces) {
-		more = corpus->counts.spaces == 0
-			       ? pm_corpus_skip_to(corpus, corpus->spaces_at, err)
-			       : 1;
+		if (corpus->counts.spaces == 0)
+			more = pm_corpus_skip_to(corpus, corpus->spaces_at, err);
+		else
+			more = 1;
 		pm_vec_clear(&corpus->record);
-		return more == 1 ? read_space_1(corpus, ret, err) : more;
+		if (more != 1)
+			return more;
+		return read_space_1(corpus, ret, err);
 	}
 	if (corpus->counts.samples < corpus->announced.samples) {
-		more = corpus->counts.samples == 0
-			       ? pm_corpus_skip_to(corpus, corpus->samples_at, err)
-			       : 1;
+		if (corpus->counts.samples == 0)
+			more = pm_corpus_skip_to(corpus, corpus->samples_at, err);
+		else
+			more = 1;
 		pm_vec_clear(&corpus->record);
-		return more == 1 ? read_sample_1(corpus, ret, err) : more;
+		if (more != 1)
+			return more;
+		return read_sample_1(corpus, ret, err);
 	}
 	return pm_corpus_end_here(corpus, false);
 }

@@ -81,8 +81,10 @@ int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	memset(writer, 0, offsetof(struct pm_corpus_writer, buffer));
 	writer->path = strdup(path);
-	error = writer->path ? pm_file_output_open(&writer->output, path, err)
-			     : pm_error_set(err, -ENOMEM, "out of memory");
+	if (writer->path)
+		error = pm_file_output_open(&writer->output, path, err);
+	else
+		error = pm_error_set(err, -ENOMEM, "out of memory");
 	if (error < 0) {
 		free(writer->path);
 		free(writer);
@@ -231,5 +233,7 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 	}
 	free(writer->path);
 	free(writer);
-	return error < 0 ? error : unpublished;
+	if (error < 0)
+		return error;
+	return unpublished;
 }

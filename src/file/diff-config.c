@@ -73,7 +73,10 @@ static int64_t config_line_of_key(const struct pm_str *text, const char *key,
 	char c;
 
 	while (scan_on(&scan, &c)) {
-		end = c == '"' ? skip_string(text, scan.at) : scan.at + 1;
+		if (c == '"')
+			end = skip_string(text, scan.at);
+		else
+			end = scan.at + 1;
 		if (c == '"' && scan.inside == depth && scan.at >= from &&
 		    end - scan.at == len + 2 &&
 		    memcmp(text->data + scan.at + 1, key, len) == 0) {
@@ -98,7 +101,10 @@ static size_t find_case(const struct pm_str *text, size_t index)
 	while (scan_on(&scan, &c)) {
 		if (c == '{' && scan.inside == 3 && index-- == 0)
 			return scan.at;
-		scan.at = c == '"' ? skip_string(text, scan.at) : scan.at + 1;
+		if (c == '"')
+			scan.at = skip_string(text, scan.at);
+		else
+			scan.at++;
 	}
 	return 0;
 }
@@ -137,7 +143,9 @@ static int take_config_text(const struct config_file *file, const char *key, siz
 		return refuse_config_key(file, key, depth, "expected %s", expected);
 	free(*ret);
 	*ret = strdup(json_string_value(value));
-	return *ret ? 0 : config_no_memory(file);
+	if (*ret)
+		return 0;
+	return config_no_memory(file);
 }
 
 /* Equals the vectors of texts in the configuration. */
@@ -529,7 +537,7 @@ static int parse_config_file(const struct config_file *file)
 	json_t *root;
 	int r = 0;
 
-	root = json_loadb(file->text.data ? file->text.data : "", file->text.len,
+	root = json_loadb(pm_text_or_empty(file->text.data), file->text.len,
 			  JSON_REJECT_DUPLICATES, &why);
 	if (!root && json_error_code(&why) == json_error_out_of_memory)
 		return config_no_memory(file);
@@ -560,8 +568,11 @@ static int read_config_file(const struct config_file *file, struct pm_str *text)
 			continue;
 		if (n < 0)
 			break;
-		if (n == 0)
-			return text->failed ? config_no_memory(file) : 0;
+		if (n == 0) {
+			if (text->failed)
+				return config_no_memory(file);
+			return 0;
+		}
 		if (text->len + (size_t)n > CONFIG_BYTES_MAX) {
 			pm_error_set(file->err, -EFBIG, "is larger than %d KiB",
 				     CONFIG_BYTES_MAX >> 10);

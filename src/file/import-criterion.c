@@ -85,11 +85,12 @@ static int add_estimate(struct pm_importing *to, struct pm_stat *stat, const jso
 		fail(&estimate, "point_estimate", "expected nanoseconds");
 		r = estimate.failed;
 	}
-	return r < 0 ? r
-		     : pm_import_add_warning(
-			       to, stat,
-			       "The file has an estimate alone: how far samples differ is "
-			       "in sample.json beside it.");
+	if (r < 0)
+		return r;
+	return pm_import_add_warning(
+		to, stat,
+		"The file has an estimate alone: how far samples differ is "
+		"in sample.json beside it.");
 }
 
 static int criterion_add_benchmark(struct pm_importing *to, const char *name,
@@ -104,9 +105,9 @@ static int criterion_add_benchmark(struct pm_importing *to, const char *name,
 		r = pm_import_add_event(to, stat, &wall_time);
 	if (r < 0)
 		return r;
-	return json_object_get(root, "iters") || json_object_get(root, "times")
-		       ? add_samples(to, stat, root)
-		       : add_estimate(to, stat, root);
+	if (json_object_get(root, "iters") || json_object_get(root, "times"))
+		return add_samples(to, stat, root);
+	return add_estimate(to, stat, root);
 }
 
 /* ---- its name -------------------------------------------------------------------------- */
@@ -152,7 +153,10 @@ static int name_benchmark(struct pm_importing *to, const char *folder,
 	name = json_string_value(json_object_get(json_array_get(file, 0), "full_id"));
 	if (!name)
 		name = relative;
-	r = pm_stat_text(ret, name) < 0 ? pm_import_no_memory(to) : 0;
+	if (pm_stat_text(ret, name) < 0)
+		r = pm_import_no_memory(to);
+	else
+		r = 0;
 	json_decref(file);
 	return r;
 }

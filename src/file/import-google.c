@@ -262,8 +262,11 @@ static const char *why_skipped(const json_t *entry)
 	for (size_t i = 0; i < PM_ARRAY_LEN(flags); i++) {
 		const char *text = json_string_value(json_object_get(entry, words[i]));
 
-		if (json_is_true(json_object_get(entry, flags[i])))
-			return text ? text : "it was skipped";
+		if (json_is_true(json_object_get(entry, flags[i]))) {
+			if (text)
+				return text;
+			return "it was skipped";
+		}
 	}
 	return NULL;
 }
@@ -286,8 +289,9 @@ static int add_repetition(struct google *google, struct pm_stat *stat,
 	factor = time_factor(entry);
 	set_time(entry, &run->values[0], "real_time", factor);
 	set_time(entry, &run->values[1], "cpu_time", factor);
-	return entry->failed != 0 ? entry->failed
-				  : set_counters(google->to, stat, run, object);
+	if (entry->failed != 0)
+		return entry->failed;
+	return set_counters(google->to, stat, run, object);
 }
 
 /* ---- documents ------------------------------------------------------------------------- */

@@ -105,7 +105,9 @@ static const json_t *iai_newest_metrics(const json_t *metrics)
 {
 	const json_t *left = json_object_get(metrics, "Left");
 
-	return left ? left : json_array_get(json_object_get(metrics, "Both"), 0);
+	if (left)
+		return left;
+	return json_array_get(json_object_get(metrics, "Both"), 0);
 }
 
 /* Returns the number of {"metrics": EITHER} or {"new": N}; NULL: there is none, or it is
@@ -118,7 +120,9 @@ static const json_t *count_of(const json_t *metric)
 
 	if (json_is_object(value))
 		value = json_object_get(value, "Int");
-	return json_is_null(value) ? NULL : value;
+	if (json_is_null(value))
+		return NULL;
+	return value;
 }
 
 static int find_metrics(struct pm_importing *to, struct iai_found *found,
@@ -128,7 +132,9 @@ static int find_metrics(struct pm_importing *to, struct iai_found *found,
 
 	if (!metrics.tool || !json_is_object(object))
 		return 0;
-	return pm_vec_push(&found->list, metrics) < 0 ? pm_import_no_memory(to) : 0;
+	if (pm_vec_push(&found->list, metrics) < 0)
+		return pm_import_no_memory(to);
+	return 0;
 }
 
 /* Versions 1 and 2: callgrind_summary.summaries[].events; the other tools have only
@@ -162,7 +168,10 @@ static int find_in_tools(struct pm_importing *to, struct fields *fields, const c
 		const char *name, *kind;
 		json_t *summary, *value;
 
-		name = tool.failed == 0 ? get_text(&tool, "tool") : NULL;
+		if (tool.failed == 0)
+			name = get_text(&tool, "tool");
+		else
+			name = NULL;
 		summaries = get_object(&tool, "summaries");
 		total = get_object(&summaries, "total");
 		summary = json_object_get(total.object, "summary");
@@ -243,7 +252,9 @@ static int add_document(struct pm_importing *to, struct fields *fields, const ch
 	}
 	if (r == 0)
 		r = pm_import_add_run(to, stat, &run);
-	return r < 0 ? r : set_values(run, fields, found);
+	if (r < 0)
+		return r;
+	return set_values(run, fields, found);
 }
 
 static int add_summary(struct pm_importing *to, struct fields *fields)
@@ -263,7 +274,7 @@ static int add_summary(struct pm_importing *to, struct fields *fields)
 		r = find_in_tools(to, fields, "tool_summaries", &found);
 	if (r < 0)
 		return r;
-	if (asprintf(&name, "%s%s%s", path, id ? " " : "", id ? id : "") < 0) {
+	if (asprintf(&name, "%s%s%s", path, id ? " " : "", pm_text_or_empty(id)) < 0) {
 		name = NULL;
 		return pm_import_no_memory(to);
 	}
@@ -301,7 +312,9 @@ static char *value_of(char *line, const char *key)
 {
 	size_t len = strlen(key);
 
-	return strncmp(line, key, len) == 0 ? line + len + strspn(line + len, " ") : NULL;
+	if (strncmp(line, key, len) != 0)
+		return NULL;
+	return line + len + strspn(line + len, " ");
 }
 
 static int set_columns(struct callgrind_out *out, char *value, size_t line)
@@ -400,5 +413,7 @@ int pm_import_callgrind_out(struct pm_importing *to, const struct pm_str *text)
 
 	for (size_t number = 1; r == 0 && (line = strsep(&rest, "\n")); number++)
 		r = take_line(&out, line, number);
-	return r < 0 ? r : make_out(&out);
+	if (r < 0)
+		return r;
+	return make_out(&out);
 }

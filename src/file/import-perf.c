@@ -43,10 +43,10 @@ static int8_t better_of(const char *event)
 {
 	const char *colon = strchr(event, ':');
 
-	return strchr(event, '/') || (colon && strspn(colon + 1, "ukhGHpPSDWeI") !=
-						       strlen(colon + 1))
-		       ? 0
-		       : -1;
+	if (strchr(event, '/') ||
+	    (colon && strspn(colon + 1, "ukhGHpPSDWeI") != strlen(colon + 1)))
+		return 0;
+	return -1;
 }
 
 static bool is_user_only(const char *event)
@@ -64,7 +64,7 @@ static struct pm_import_event describe_perf_event(const struct perf_line *line,
 {
 	struct pm_import_event event = {
 		.name = line->event,
-		.unit = line->unit ? line->unit : "",
+		.unit = pm_text_or_empty(line->unit),
 		.source = "perf",
 		.scale = 1,
 		.class = perf_class_of_event(line->event),
@@ -90,7 +90,9 @@ static int set_state(struct pm_importing *to, struct pm_stat_event *event,
 		     const char *why)
 {
 	value->state = event->state = state;
-	return pm_stat_text(&event->why, why) < 0 ? pm_import_no_memory(to) : 0;
+	if (pm_stat_text(&event->why, why) < 0)
+		return pm_import_no_memory(to);
+	return 0;
 }
 
 /* perf scales the value of an event that shared its counter. */
@@ -103,7 +105,10 @@ static void set_times(struct pm_stat_value *value, const struct perf_line *line)
 	    !(line->percent > 0 && line->percent <= 100) || !(enabled < 0x1p63))
 		return;
 	value->running_ns = (uint64_t)line->running_ns;
-	value->enabled_ns = line->percent < 100 ? (uint64_t)enabled : value->running_ns;
+	if (line->percent < 100)
+		value->enabled_ns = (uint64_t)enabled;
+	else
+		value->enabled_ns = value->running_ns;
 	if (line->percent >= 100)
 		return;
 	value->state = PM_STAT_MULTIPLEXED;
@@ -153,10 +158,10 @@ static int perf_lines_add(struct pm_importing *to, struct perf_lines *lines,
 	if (lines->list.len >= PM_STAT_EVENTS_MAX)
 		return pm_error_set(to->err, -EFBIG, "has more than %d events",
 				    PM_STAT_EVENTS_MAX);
-	return pm_vec_push(&lines->list, *line) < 0 ||
-			       pm_vec_push(&lines->numbers, number) < 0
-		       ? pm_import_no_memory(to)
-		       : 0;
+	if (pm_vec_push(&lines->list, *line) < 0 ||
+	    pm_vec_push(&lines->numbers, number) < 0)
+		return pm_import_no_memory(to);
+	return 0;
 }
 
 static int make_events(struct pm_importing *to, struct pm_stat *stat,
@@ -237,7 +242,9 @@ static double perf_number_or_nan(const struct fields *fields, const char *key)
 {
 	const json_t *value = json_object_get(fields->object, key);
 
-	return json_is_number(value) ? json_number_value(value) : NAN;
+	if (!json_is_number(value))
+		return NAN;
+	return json_number_value(value);
 }
 
 /* Refuses counts that are divided into parts, for which there is no document here. */
@@ -286,7 +293,9 @@ int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
 		if (r == 0)
 			r = perf_lines_add(to, &lines, &found, i + 1);
 	}
-	return r < 0 ? r : make_document(to, &lines, "event");
+	if (r < 0)
+		return r;
+	return make_document(to, &lines, "event");
 }
 
 /* ---- tables ---------------------------------------------------------------------------- */
@@ -304,7 +313,9 @@ static char separator_of(const char *line)
 
 	if (close)
 		len = (size_t)(close - line) + 1;
-	return len > 0 && strchr(",;\t|", line[len]) ? line[len] : '\0';
+	if (len > 0 && strchr(",;\t|", line[len]))
+		return line[len];
+	return '\0';
 }
 
 static double parse_or_nan(const char *text)
@@ -312,7 +323,9 @@ static double parse_or_nan(const char *text)
 	char *end;
 	double number = strtod(text, &end);
 
-	return end != text && *end == '\0' ? number : NAN;
+	if (end != text && *end == '\0')
+		return number;
+	return NAN;
 }
 
 /* VALUE,UNIT,EVENT[,VARIANCE%],RUNTIME,PERCENT[,METRIC,UNIT] */
@@ -371,5 +384,7 @@ int pm_import_perf_table(struct pm_importing *to, const struct pm_str *text)
 		}
 		r = perf_lines_add(to, &lines, &found, number);
 	}
-	return r < 0 ? r : make_document(to, &lines, "line");
+	if (r < 0)
+		return r;
+	return make_document(to, &lines, "line");
 }

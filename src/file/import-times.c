@@ -131,7 +131,9 @@ static int add_hyperfine_result(struct pm_importing *to, struct fields *fields)
 	}
 	if (r == 0)
 		r = add_mean(to, fields, stat, "user", "user time");
-	return r < 0 ? r : add_mean(to, fields, stat, "system", "system time");
+	if (r < 0)
+		return r;
+	return add_mean(to, fields, stat, "system", "system time");
 }
 
 int pm_import_hyperfine(struct pm_importing *to, const json_t *root)
@@ -191,7 +193,9 @@ static int set_machine(struct pm_importing *to, struct pm_stat *stat, const json
 		return 0;
 	if (json_is_boolean(json_object_get(commit, "dirty")))
 		subject->dirty = json_is_true(json_object_get(commit, "dirty"));
-	return pm_stat_text(&subject->commit, id) < 0 ? pm_import_no_memory(to) : 0;
+	if (pm_stat_text(&subject->commit, id) < 0)
+		return pm_import_no_memory(to);
+	return 0;
 }
 
 /* Without --benchmark-save-data, a file has only statistics. */
@@ -238,9 +242,9 @@ static int add_pytest_benchmark(struct pm_importing *to, struct fields *fields,
 		r = pm_import_add_event(to, stat, &wall_time_of_call);
 	if (r < 0)
 		return r;
-	return json_object_get(stats.object, "data")
-		       ? add_seconds(to, stat, &stats, "data")
-		       : add_median(to, stat, &stats);
+	if (json_object_get(stats.object, "data"))
+		return add_seconds(to, stat, &stats, "data");
+	return add_median(to, stat, &stats);
 }
 
 int pm_import_pytest_benchmark(struct pm_importing *to, const json_t *root)

@@ -20,7 +20,9 @@ const char *pm_import_format_name(enum pm_import_format format)
 		[PM_IMPORT_IAI_CALLGRIND] = "iai-callgrind",
 	};
 
-	return (size_t)format < PM_ARRAY_LEN(names) ? names[format] : NULL;
+	if ((size_t)format >= PM_ARRAY_LEN(names))
+		return NULL;
+	return names[format];
 }
 
 int pm_import_no_memory(const struct pm_importing *to)
@@ -239,7 +241,9 @@ static size_t string_end(const struct pm_str *text, size_t at)
 {
 	for (at++; at < text->len && text->data[at] != '"'; at++)
 		at += text->data[at] == '\\';
-	return at < text->len ? at + 1 : text->len;
+	if (at < text->len)
+		return at + 1;
+	return text->len;
 }
 
 /* "NaN", "-Infinity", "inf", which JSON does not have. Returns the length of such a word,
@@ -271,9 +275,10 @@ static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *tex
 			at = string_end(text, at);
 			continue;
 		}
-		len = strchr("-+NnIi", text->data[at]) && text->data[at]
-			      ? non_number_len(text->data + at, text->len - at)
-			      : 0;
+		if (strchr("-+NnIi", text->data[at]) && text->data[at])
+			len = non_number_len(text->data + at, text->len - at);
+		else
+			len = 0;
 		if (len > 0) {
 			pm_str_append(ret, text->data + kept, at - kept);
 			pm_str_puts(ret, "null");
@@ -395,9 +400,11 @@ static enum pm_import_format find_format(const json_t *first)
 {
 	if (json_is_array(first))
 		first = json_array_get(first, 0);
-	if (has_json_key(first, "benchmarks"))
-		return has_json_key(first, "context") ? PM_IMPORT_GOOGLE_BENCHMARK
-						      : PM_IMPORT_PYTEST_BENCHMARK;
+	if (has_json_key(first, "benchmarks")) {
+		if (has_json_key(first, "context"))
+			return PM_IMPORT_GOOGLE_BENCHMARK;
+		return PM_IMPORT_PYTEST_BENCHMARK;
+	}
 	if (has_json_key(first, "results"))
 		return PM_IMPORT_HYPERFINE;
 	if (has_json_key(first, "counter-value") || has_json_key(first, "metric-value"))

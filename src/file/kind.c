@@ -35,9 +35,9 @@ static enum pm_file_kind kind_of(const char *head, size_t len)
 	if (len == 0 || *head != '{')
 		return PM_FILE_FOREIGN;
 	newline = memchr(head, '\n', len);
-	return says_recording(head, newline ? (size_t)(newline - head) : len)
-		       ? PM_FILE_RECORDING
-		       : PM_FILE_COUNTS;
+	if (says_recording(head, newline ? (size_t)(newline - head) : len))
+		return PM_FILE_RECORDING;
+	return PM_FILE_COUNTS;
 }
 
 enum pm_file_kind pm_file_kind(const void *head, size_t len)

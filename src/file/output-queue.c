@@ -205,8 +205,10 @@ int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
 	if (!queue)
 		return -ENOMEM;
 	queue->fd = fd;
-	queue->stuck_ms =
-		fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? STUCK_FILE_MS : STUCK_MS;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		queue->stuck_ms = STUCK_FILE_MS;
+	else
+		queue->stuck_ms = STUCK_MS;
 	queue->path = path;
 	queue->partial = partial;
 	queue->wants_end = wants_end;

@@ -112,7 +112,9 @@ static int open_path(const char *path, char **ret_partial, struct pm_error *err)
 	*ret_partial = NULL;
 	if (fd >= 0) {
 		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		return fd >= 0 ? fd : open_failed(path, errno, err);
+		if (fd >= 0)
+			return fd;
+		return open_failed(path, errno, err);
 	}
 	if (lstat(path, &st) == 0) {
 		struct stat target;
@@ -136,7 +138,9 @@ static int open_path(const char *path, char **ret_partial, struct pm_error *err)
 	if (path[0] == '\0')
 		return open_failed(path, ENOENT, err);
 	fd = pm_file_partial_create(path, ret_partial);
-	return fd >= 0 ? fd : open_failed(path, -fd, err);
+	if (fd >= 0)
+		return fd;
+	return open_failed(path, -fd, err);
 }
 
 static bool ends_with(const char *text, const char *end)

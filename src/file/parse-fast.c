@@ -158,7 +158,10 @@ static bool take_field_value(struct cursor *cursor, struct pm_file_field *ret)
 		return true;
 	}
 	minus = TAKE(cursor, "-");
-	ret->kind = minus ? PM_FILE_FIELD_SIGNED : PM_FILE_FIELD_UNSIGNED;
+	if (minus)
+		ret->kind = PM_FILE_FIELD_SIGNED;
+	else
+		ret->kind = PM_FILE_FIELD_UNSIGNED;
 	if (!take_u64(cursor, PM_FILE_INTEGER_MAX, &ret->number) ||
 	    (minus && ret->number == 0))
 		return false;

@@ -147,10 +147,11 @@ static void parse_branches(struct pm_file_parsed *parsed, struct fields *fields)
 		for (size_t j = 0; j < 4; j++) {
 			const json_t *of = json_array_get(array, i + j);
 
-			value[j] = j == 3 && json_is_null(of)
-					   ? PM_FILE_NONE
-					   : (uint32_t)as_u64(fields, "branches", of,
-							      PM_FILE_NONE - 1);
+			if (j == 3 && json_is_null(of))
+				value[j] = PM_FILE_NONE;
+			else
+				value[j] = (uint32_t)as_u64(fields, "branches", of,
+							    PM_FILE_NONE - 1);
 		}
 		if (fields->failed == 0 &&
 		    pm_vec_push(&parsed->branches,
@@ -396,7 +397,9 @@ int pm_file_parse_json(struct pm_file_parsed *parsed, const char *line, size_t l
 		snprintf(fields.name, sizeof(fields.name), "%s", type);
 		parsed->record = (struct pm_file_record){ .type = types[i].type };
 		types[i].parse(parsed, &fields);
-		return fields.failed != 0 ? fields.failed : 1;
+		if (fields.failed != 0)
+			return fields.failed;
+		return 1;
 	}
 	return 0;
 }

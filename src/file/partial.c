@@ -25,7 +25,9 @@ static char *name_partial(const char *path, unsigned int number)
 	int len = number < 2 ? asprintf(&name, "%s.partial", path)
 			     : asprintf(&name, "%s.partial.%u", path, number);
 
-	return len < 0 ? NULL : name;
+	if (len < 0)
+		return NULL;
+	return name;
 }
 
 static int open_regular(const char *path, struct stat *st)
@@ -62,7 +64,10 @@ static bool is_recording_or_empty(int fd, const struct stat *st)
 	if (st->st_size == 0)
 		return true;
 	head = malloc(PM_FILE_HEAD_BYTES);
-	len = head ? pread(fd, head, PM_FILE_HEAD_BYTES, 0) : -1;
+	if (head)
+		len = pread(fd, head, PM_FILE_HEAD_BYTES, 0);
+	else
+		len = -1;
 	return len > 0 && (pm_file_kind(head, (size_t)len) == PM_FILE_RECORDING ||
 			   is_corpus(head, (size_t)len));
 }
@@ -194,7 +199,9 @@ int pm_file_open_replaced(const char *path)
 		return -ENOMEM;
 	}
 	fd = open(old, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 ? fd : -errno;
+	if (fd >= 0)
+		return fd;
+	return -errno;
 }
 
 void pm_file_partial_publish(const char *path, const char *partial,
@@ -230,7 +237,9 @@ static int rename_to_new(const char *from, const char *to)
 		return -errno;
 	if (link(from, to) < 0)
 		return -errno;
-	return unlink(from) < 0 ? -errno : 0;
+	if (unlink(from) < 0)
+		return -errno;
+	return 0;
 }
 
 void pm_file_partial_keep(const char *path, char **partial)

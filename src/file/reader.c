@@ -173,7 +173,7 @@ static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
 						   reader->events, "events");
 	for (size_t i = 0; i < sample->branches_len; i++) {
 		const struct pm_file_branch *branch = &sample->branches[i];
-		uint32_t last = branch->from > branch->to ? branch->from : branch->to;
+		uint32_t last = PM_MAX(branch->from, branch->to);
 
 		if (last >= reader->frames)
 			return report_undefined_id(err, "sample.branches", last,
@@ -255,7 +255,9 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 				return result;
 		}
 		result = check_record_order(reader, err);
-		return result < 0 ? result : 1;
+		if (result < 0)
+			return result;
+		return 1;
 	}
 }
 
@@ -265,8 +267,9 @@ static uint32_t owner_of(int fd)
 {
 	struct stat st;
 
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_uid
-								     : PM_FILE_NONE;
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return st.st_uid;
+	return PM_FILE_NONE;
 }
 
 static int read_header(struct pm_file_reader *reader, struct pm_error *err)
@@ -347,7 +350,9 @@ int pm_file_reader_open_memory(struct pm_file_reader **ret, const void *data, si
 	struct pm_file_source source;
 	int result = pm_file_source_open_memory(&source, data, len, err);
 
-	return result < 0 ? result : reader_new(ret, &source, "memory", err);
+	if (result < 0)
+		return result;
+	return reader_new(ret, &source, "memory", err);
 }
 
 void pm_file_reader_free(struct pm_file_reader *reader)

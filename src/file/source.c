@@ -57,7 +57,9 @@ static ssize_t read_some(struct pm_file_source *source, void *buffer, size_t cap
 	while (n < 0 && errno == EINTR);
 	if (n == 0 && source->follow && is_growing(source->fd))
 		return -EAGAIN;
-	return n < 0 ? -errno : n;
+	if (n < 0)
+		return -errno;
+	return n;
 }
 
 static int source_refill(struct pm_file_source *source, struct pm_error *err)
@@ -262,7 +264,9 @@ static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, si
 	}
 	source->inflated += out.pos;
 	*ret = out.pos;
-	return check_inflation(source, err) < 0 ? -EFBIG : 1;
+	if (check_inflation(source, err) < 0)
+		return -EFBIG;
+	return 1;
 }
 
 int pm_file_source_read(struct pm_file_source *source, char *buffer, size_t cap,

@@ -23,9 +23,11 @@ static int read_stat_bytes(int fd, struct pm_str *text, struct pm_error *err)
 
 			return pm_error_set(err, r, "cannot be read: %s", strerror(-r));
 		}
-		if (n == 0)
-			return text->failed ? pm_error_set(err, -ENOMEM, "out of memory")
-					    : 0;
+		if (n == 0) {
+			if (text->failed)
+				return pm_error_set(err, -ENOMEM, "out of memory");
+			return 0;
+		}
 		if (text->len + (size_t)n > PM_STAT_FILE_MAX)
 			return too_large(err);
 		pm_str_append(text, buffer, (size_t)n);
@@ -66,5 +68,7 @@ int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err)
 {
 	int r = read_stat_bytes(fd, text, err);
 
-	return r < 0 ? r : inflate_stat_text(text, err);
+	if (r < 0)
+		return r;
+	return inflate_stat_text(text, err);
 }

@@ -30,9 +30,9 @@ static bool is_null(struct fields *fields, const char *key)
 /* Returns a count, which is a hexadecimal text above 2^63 - 1. */
 static uint64_t get_count(struct fields *fields, const char *key)
 {
-	return json_is_string(json_object_get(fields->object, key))
-		       ? get_address(fields, key)
-		       : get_u64(fields, key);
+	if (json_is_string(json_object_get(fields->object, key)))
+		return get_address(fields, key);
+	return get_u64(fields, key);
 }
 
 static uint64_t get_up_to(struct fields *fields, const char *key, uint64_t max)
@@ -43,8 +43,9 @@ static uint64_t get_up_to(struct fields *fields, const char *key, uint64_t max)
 /* Returns a number that fits into int32_t; @otherwise if it is null. */
 static int32_t get_i32_or(struct fields *fields, const char *key, int32_t otherwise)
 {
-	return is_null(fields, key) ? otherwise
-				    : (int32_t)get_up_to(fields, key, INT32_MAX);
+	if (is_null(fields, key))
+		return otherwise;
+	return (int32_t)get_up_to(fields, key, INT32_MAX);
 }
 
 static bool get_bool(struct fields *fields, const char *key)
@@ -152,9 +153,10 @@ static void read_value(struct fields *fields, struct pm_stat_value *value)
 		value->value = get_count(fields, "value");
 	else if (!is_null(fields, "value"))
 		fail(fields, "value", "expected null with this status");
-	value->raw = pm_stat_has_value(value) && !is_null(fields, "raw")
-			     ? get_count(fields, "raw")
-			     : value->value;
+	if (pm_stat_has_value(value) && !is_null(fields, "raw"))
+		value->raw = get_count(fields, "raw");
+	else
+		value->raw = value->value;
 	if (is_null(fields, "enabled_ns"))
 		return;
 	value->enabled_ns = get_count(fields, "enabled_ns");
@@ -193,9 +195,10 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 	host->hostname = take_stat_text(fields, "hostname", true);
 	host->kernel = take_stat_text(fields, "kernel", true);
 	host->arch = take_stat_text(fields, "arch", true);
-	host->cpus = is_null(fields, "cpus")
-			     ? 0
-			     : (uint32_t)get_up_to(fields, "cpus", UINT32_MAX);
+	if (is_null(fields, "cpus"))
+		host->cpus = 0;
+	else
+		host->cpus = (uint32_t)get_up_to(fields, "cpus", UINT32_MAX);
 	host->cpu_model = take_stat_text(fields, "cpu_model", true);
 	host->virt = take_stat_text(fields, "virt", true);
 	host->paranoid = INT32_MIN;
@@ -211,7 +214,10 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 				(int32_t)get_up_to(fields, "paranoid", INT32_MAX);
 	}
 	host->governor = take_stat_text(fields, "governor", true);
-	host->smt = is_null(fields, "smt") ? -1 : get_bool(fields, "smt");
+	if (is_null(fields, "smt"))
+		host->smt = -1;
+	else
+		host->smt = get_bool(fields, "smt");
 }
 
 /* Reads the texts of the list @key. */
@@ -247,11 +253,15 @@ static void read_subject(struct reading *reading, struct fields *fields, void *i
 	if (is_null(fields, "commit"))
 		return;
 	subject->commit = take_stat_text(fields, "commit", false);
-	subject->commit_time =
-		is_null(fields, "commit_time")
-			? -1
-			: (int64_t)get_up_to(fields, "commit_time", PM_FILE_INTEGER_MAX);
-	subject->dirty = is_null(fields, "dirty") ? -1 : get_bool(fields, "dirty");
+	if (is_null(fields, "commit_time"))
+		subject->commit_time = -1;
+	else
+		subject->commit_time =
+			(int64_t)get_up_to(fields, "commit_time", PM_FILE_INTEGER_MAX);
+	if (is_null(fields, "dirty"))
+		subject->dirty = -1;
+	else
+		subject->dirty = get_bool(fields, "dirty");
 }
 
 static void read_event(struct reading *reading, struct fields *fields, void *item)
@@ -306,10 +316,16 @@ static void read_run(struct reading *reading, struct fields *fields, void *item)
 	bool exited = !is_null(fields, "exit_code"), killed = !is_null(fields, "signal");
 
 	run->variant = (uint32_t)get_up_to(fields, "variant", PM_STAT_VARIANTS_MAX - 1);
-	run->begin_ns = is_null(fields, "begin_ns") ? 0 : get_count(fields, "begin_ns");
+	if (is_null(fields, "begin_ns"))
+		run->begin_ns = 0;
+	else
+		run->begin_ns = get_count(fields, "begin_ns");
 	run->exited = exited || killed;
 	run->exit_code = get_i32_or(fields, "exit_code", run->exited ? -1 : 0);
-	run->signal = killed ? (int32_t)get_up_to(fields, "signal", INT32_MAX) : 0;
+	if (killed)
+		run->signal = (int32_t)get_up_to(fields, "signal", INT32_MAX);
+	else
+		run->signal = 0;
 	if (killed && (exited || run->signal == 0))
 		fail(fields, "signal", "expected a signal, and then no exit_code");
 	run->stopped = get_bool(fields, "stopped");
@@ -432,7 +448,10 @@ static void read_metric(struct reading *reading, struct fields *fields, void *it
 	metric->scope = get_i32_or(fields, "scope", -1);
 	metric->event = (uint32_t)get_up_to(fields, "event", UINT32_MAX);
 	metric->known = !is_null(fields, "value");
-	metric->value = metric->known ? get_real(fields, "value") : 0;
+	if (metric->known)
+		metric->value = get_real(fields, "value");
+	else
+		metric->value = 0;
 }
 
 static void read_setting(struct reading *reading, struct fields *fields, void *item)
@@ -504,7 +523,7 @@ static int refuse_stat_text(const struct pm_str *text, const json_error_t *why,
 			    struct pm_error *err)
 {
 	static const char recording[] = "\"format\":\"pmrec\"";
-	size_t head = text->len < 256 ? text->len : 256;
+	size_t head = PM_MIN(text->len, 256);
 
 	if (text->len == 0)
 		return pm_error_set(err, -EBADMSG, "is empty");
@@ -533,7 +552,9 @@ static int parse_stat_root(struct reading *reading, const json_t *root,
 	if (fields.failed != 0)
 		return fields.failed;
 	wrong = pm_stat_check(&reading->stat);
-	return wrong ? pm_error_set(err, -EBADMSG, "%s", wrong) : 0;
+	if (wrong)
+		return pm_error_set(err, -EBADMSG, "%s", wrong);
+	return 0;
 }
 
 int pm_stat_parse(struct pm_stat *ret, const json_t *root, struct pm_error *err)
@@ -556,7 +577,7 @@ int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *
 	if (pm_stat_has_too_many_values(text))
 		return pm_error_set(err, -EFBIG, "holds more than %d values",
 				    PM_STAT_VALUES_MAX);
-	root = json_loadb(text->data ? text->data : "", text->len, JSON_REJECT_DUPLICATES,
+	root = json_loadb(pm_text_or_empty(text->data), text->len, JSON_REJECT_DUPLICATES,
 			  &why);
 	if (!root && json_error_code(&why) == json_error_out_of_memory)
 		return pm_error_set(err, -ENOMEM, "out of memory");

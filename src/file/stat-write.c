@@ -58,6 +58,17 @@ static void put_bool(struct writing *to, const char *key, bool value)
 	put_stat_text(to, value ? "true" : "false");
 }
 
+/* A negative @value is unknown. */
+static void put_bool_or_null(struct writing *to, const char *key, int value)
+{
+	if (value >= 0) {
+		put_bool(to, key, value > 0);
+		return;
+	}
+	put_stat_text(to, key);
+	put_stat_text(to, "null");
+}
+
 /* Writes the fewest digits that are read back as the same number. */
 static void put_real(struct writing *to, const char *key, double value)
 {
@@ -111,7 +122,7 @@ static void put_texts(struct writing *to, const char *key, char *const *texts, s
 	put_stat_text(to, key);
 	put_stat_text(to, "[");
 	for (size_t i = 0; i < len; i++)
-		put_text_of_key(to, i == 0 ? "" : ",", texts[i] ? texts[i] : "");
+		put_text_of_key(to, i == 0 ? "" : ",", pm_text_or_empty(texts[i]));
 	put_stat_text(to, "]");
 }
 
@@ -124,9 +135,7 @@ static void put_origin(struct writing *to, const struct pm_stat_subject *subject
 	put_text_of_key(to, ",\"commit\":", subject->commit);
 	put_count_if(to, ",\"commit_time\":", subject->commit_time >= 0,
 		     (uint64_t)subject->commit_time);
-	put_stat_text(to, subject->dirty < 0    ? ",\"dirty\":null"
-			  : subject->dirty == 0 ? ",\"dirty\":false"
-						: ",\"dirty\":true");
+	put_bool_or_null(to, ",\"dirty\":", subject->dirty);
 }
 
 static void put_stat_head(struct writing *to)
@@ -150,9 +159,8 @@ static void put_stat_head(struct writing *to)
 	else
 		put_number_of_key(to, ",\"paranoid\":", host->paranoid);
 	put_text_of_key(to, ",\"governor\":", host->governor);
-	put_stat_text(to, host->smt < 0    ? ",\"smt\":null}"
-			  : host->smt == 0 ? ",\"smt\":false}"
-					   : ",\"smt\":true}");
+	put_bool_or_null(to, ",\"smt\":", host->smt);
+	put_stat_text(to, "}");
 	put_stat_text(to, ",\n\"subjects\":[");
 	for (size_t i = 0; i < stat->subjects.len; i++) {
 		const struct pm_stat_subject *subject = &stat->subjects.data[i];
@@ -167,8 +175,19 @@ static void put_stat_head(struct writing *to)
 	put_stat_text(to, "]");
 }
 
+/* NULL: neither is better. */
+static const char *name_of_better(int8_t better)
+{
+	if (better < 0)
+		return "less";
+	if (better > 0)
+		return "more";
+	return NULL;
+}
+
 static void put_stat_event(struct writing *to, size_t id)
 {
+
 	const struct pm_stat_event *event = &to->stat->events.data[id];
 
 	put_count(to, id == 0 ? "\n{\"id\":" : ",\n{\"id\":", id);
@@ -178,10 +197,7 @@ static void put_stat_event(struct writing *to, size_t id)
 	put_real(to, ",\"scale\":", event->scale);
 	put_text_of_key(to, ",\"source\":", event->source);
 	put_text_of_key(to, ",\"class\":", pm_stat_class_name(event->class));
-	put_text_of_key(to, ",\"better\":",
-			event->better < 0   ? "less"
-			: event->better > 0 ? "more"
-					    : NULL);
+	put_text_of_key(to, ",\"better\":", name_of_better(event->better));
 	put_count_if(to, ",\"group\":", event->group >= 0, (uint64_t)event->group);
 	put_bool(to, ",\"user_only\":", event->user_only);
 	put_bool(to, ",\"default\":", event->default_set);
@@ -399,8 +415,7 @@ static void put_tail(struct writing *to)
 	put_stat_text(to, ",\n\"settings\":[");
 	for (size_t i = 0; i < stat->settings.len; i++) {
 		put_text_of_key(to, i == 0 ? "{\"name\":" : ",{\"name\":",
-				stat->settings.data[i].name ? stat->settings.data[i].name
-							    : "");
+				pm_text_or_empty(stat->settings.data[i].name));
 		put_text_of_key(to, ",\"value\":", stat->settings.data[i].value);
 		put_stat_text(to, "}");
 	}
@@ -456,7 +471,9 @@ int pm_stat_write_bytes(int fd, const struct pm_str *out, struct pm_error *err)
 {
 	int r = out->failed ? -ENOMEM : write_stat_bytes(fd, out->data, out->len);
 
-	return r < 0 ? pm_error_set(err, r, "cannot be written: %s", strerror(-r)) : 0;
+	if (r < 0)
+		return pm_error_set(err, r, "cannot be written: %s", strerror(-r));
+	return 0;
 }
 
 int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err)
@@ -464,5 +481,7 @@ int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err)
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
 	int r = pm_stat_put(&out, stat, err);
 
-	return r < 0 ? r : pm_stat_write_bytes(fd, &out, err);
+	if (r < 0)
+		return r;
+	return pm_stat_write_bytes(fd, &out, err);
 }

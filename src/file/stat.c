@@ -253,7 +253,9 @@ static const char *check_event(const struct pm_stat *stat,
 		return "the scale of an event is no positive number";
 	if (!pm_stat_class_name(event->class) || !pm_stat_state_name(event->state))
 		return "an event is of an unknown class or status";
-	return event->group < -1 ? "the group of an event is negative" : NULL;
+	if (event->group < -1)
+		return "the group of an event is negative";
+	return NULL;
 }
 
 static const char *check_run(const struct pm_stat *stat, const struct pm_stat_run *run)
@@ -301,10 +303,10 @@ static const char *check_difference(const struct pm_stat *stat,
 		return "the scope of a difference is not there";
 	if (difference->event >= stat->events.len + !of_program)
 		return "the event of a difference is not there";
-	return pm_stat_outcome_name(difference->outcome) &&
-			       pm_stat_state_name(difference->state)
-		       ? NULL
-		       : "the outcome of a difference is unknown";
+	if (pm_stat_outcome_name(difference->outcome) &&
+	    pm_stat_state_name(difference->state))
+		return NULL;
+	return "the outcome of a difference is unknown";
 }
 
 static const char *check_metric(const struct pm_stat *stat,
@@ -317,9 +319,9 @@ static const char *check_metric(const struct pm_stat *stat,
 	if (metric->scope < -1 ||
 	    (metric->scope >= 0 && (size_t)metric->scope >= stat->scopes.len))
 		return "the scope of a metric is not there";
-	return metric->variant >= stat->subjects.len && metric->variant > 0
-		       ? "the variant of a metric is not among the subjects"
-		       : NULL;
+	if (metric->variant >= stat->subjects.len && metric->variant > 0)
+		return "the variant of a metric is not among the subjects";
+	return NULL;
 }
 
 const char *pm_stat_check(const struct pm_stat *stat)

@@ -48,7 +48,9 @@ const char *pm_case_row(const char *text)
 
 static bool is_same_name(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 const struct pm_suite_case *pm_suite_find(const struct pm_suite *suite, const char *name)
@@ -67,11 +69,15 @@ int pm_suite_add(struct pm_suite *suite, const char *name, struct pm_stat *stat,
 	struct pm_suite_case one = { 0 };
 	const char *wrong = name ? pm_suite_name_check(name) : NULL;
 
-	if (!wrong && pm_suite_find(suite, name))
-		wrong = name ? "two cases have the same name" : "two cases have no name";
+	if (!wrong && pm_suite_find(suite, name)) {
+		if (name)
+			wrong = "two cases have the same name";
+		else
+			wrong = "two cases have no name";
+	}
 	if (wrong)
 		return pm_error_set(err, -EINVAL, "%s%s%.200s", wrong,
-				    name && name[0] ? ": " : "", name ? name : "");
+				    name && name[0] ? ": " : "", pm_text_or_empty(name));
 	if (suite->cases.len == PM_SUITE_CASES_MAX)
 		return pm_error_set(err, -EFBIG, "has more than %d cases",
 				    PM_SUITE_CASES_MAX);
@@ -130,7 +136,9 @@ int pm_suite_write(const struct pm_suite *suite, int fd, struct pm_error *err)
 	if (suite->cases.len == 1 && !suite->cases.data[0].name)
 		return pm_stat_write(&suite->cases.data[0].stat, fd, err);
 	r = put_suite(&out, suite, err);
-	return r < 0 ? r : pm_stat_write_bytes(fd, &out, err);
+	if (r < 0)
+		return r;
+	return pm_stat_write_bytes(fd, &out, err);
 }
 
 /* ---- reading --------------------------------------------------------------------------- */

@@ -30,7 +30,9 @@ static inline char *put_line_u64(char *at, uint64_t value)
 
 static inline char *put_u32_or_null(char *at, uint32_t value)
 {
-	return value == PM_FILE_NONE ? PUT_TEXT(at, "null") : put_line_u64(at, value);
+	if (value == PM_FILE_NONE)
+		return PUT_TEXT(at, "null");
+	return put_line_u64(at, value);
 }
 
 /* Reserves @more bytes at the end of the buffer. NULL: out of memory. */
@@ -516,7 +518,9 @@ static int footer_check(const struct pm_file_writer *writer,
 	}
 	if (footer->stolen_known)
 		all |= footer->stolen_ns | footer->stolen_step_ns;
-	return all > PM_FILE_INTEGER_MAX ? -ERANGE : 0;
+	if (all > PM_FILE_INTEGER_MAX)
+		return -ERANGE;
+	return 0;
 }
 
 static void put_footer_clock(struct pm_str *out, const struct pm_file_footer *footer)

@@ -19,25 +19,37 @@ static void writer_free(struct pm_file_writer *writer)
 	free(writer);
 }
 
+/* The name of an output for messages. @path NULL: the writer stores nothing. */
+static const char *name_of_output(const char *path)
+{
+	if (!path)
+		return "nowhere";
+	if (strcmp(path, "-") == 0)
+		return "standard output";
+	return path;
+}
+
 int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 			struct pm_error *err)
 {
+
 	struct pm_file_writer *writer = calloc(1, sizeof(*writer));
 	int result;
 
 	if (!writer)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	writer->output.fd = -1;
-	writer->path = strdup(!path                    ? "nowhere"
-			      : strcmp(path, "-") == 0 ? "standard output"
-						       : path);
+	writer->path = strdup(name_of_output(path));
 	writer->buffer.data = malloc(BUFFER_CAP);
 	if (!writer->path || !writer->buffer.data) {
 		writer_free(writer);
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	writer->buffer.cap = BUFFER_CAP;
-	result = path ? pm_file_output_open(&writer->output, path, err) : 0;
+	if (path)
+		result = pm_file_output_open(&writer->output, path, err);
+	else
+		result = 0;
 	if (result < 0) {
 		writer_free(writer);
 		return result;
@@ -64,7 +76,9 @@ int pm_file_writer_ready(const struct pm_file_writer *writer)
 {
 	if (writer->output.failed != 0)
 		return writer->output.failed;
-	return writer->header && !writer->footer ? 0 : -EINVAL;
+	if (writer->header && !writer->footer)
+		return 0;
+	return -EINVAL;
 }
 
 static int hand_on(struct pm_file_writer *writer)
@@ -94,7 +108,9 @@ int pm_file_line_end(struct pm_file_writer *writer, size_t start)
 			writer->output.failed = -ENOMEM;
 		return writer->output.failed;
 	}
-	return buffer->len >= BUFFER_BYTES ? hand_on(writer) : 0;
+	if (buffer->len >= BUFFER_BYTES)
+		return hand_on(writer);
+	return 0;
 }
 
 int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
@@ -113,7 +129,9 @@ int pm_file_record_end(struct pm_file_writer *writer, size_t start,
 {
 	int result = pm_file_line_end(writer, start);
 
-	return result < 0 ? result : pm_file_tell(writer, type, record, len);
+	if (result < 0)
+		return result;
+	return pm_file_tell(writer, type, record, len);
 }
 
 int pm_file_writer_flush(struct pm_file_writer *writer)
@@ -150,7 +168,9 @@ int pm_file_writer_sync(struct pm_file_writer *writer)
 {
 	int result = pm_file_writer_flush(writer);
 
-	return result < 0 ? result : pm_file_output_settle(&writer->output);
+	if (result < 0)
+		return result;
+	return pm_file_output_settle(&writer->output);
 }
 
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer)
@@ -205,7 +225,9 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 
 const char *pm_file_writer_place(const struct pm_file_writer *writer)
 {
-	return writer->output.partial ? writer->output.partial : writer->path;
+	if (writer->output.partial)
+		return writer->output.partial;
+	return writer->path;
 }
 
 void pm_file_writer_stay_beside(struct pm_file_writer *writer)
@@ -241,5 +263,7 @@ int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 	if (result < 0 && unpublished == 0)
 		explain_write_failure(err, result, writer->path);
 	writer_free(writer);
-	return result < 0 ? result : unpublished;
+	if (result < 0)
+		return result;
+	return unpublished;
 }
