@@ -99,9 +99,15 @@ static int add_ab_row(struct work *work, const struct pm_scope_group *group,
 	} else {
 		pair = (uint32_t)work->pairs.list.len;
 	}
-	difference.scope = group ? (int32_t)group->members.data[0].scope : -1;
+	if (group)
+		difference.scope = (int32_t)group->members.data[0].scope;
+	else
+		difference.scope = -1;
 	r = pm_compare_row_fill(&row.of, work->sides, group, &work->pairs, pair);
-	difference.state = r == 0 ? state_of(work, &row, group, event) : PM_STAT_OK;
+	if (r == 0)
+		difference.state = state_of(work, &row, group, event);
+	else
+		difference.state = PM_STAT_OK;
 	if (r == 0 && is_ab_row_missed(&row, group)) {
 		r = pm_vec_push(&work->stat->differences, difference);
 		if (r == 0)
@@ -282,11 +288,16 @@ static enum pm_stat_outcome outcome_of(const struct row *row,
 
 	if (!row->of.base.known || !row->of.new.known)
 		return PM_STAT_UNKNOWN;
-	if (is_certain(row))
-		return row->of.base.min == row->of.new.min ? PM_STAT_EQUAL : seen;
+	if (is_certain(row)) {
+		if (row->of.base.min == row->of.new.min)
+			return PM_STAT_EQUAL;
+		return seen;
+	}
 	if (!row->tested)
 		return PM_STAT_TOO_FEW;
-	return difference->p_corrected < ALPHA && apart ? seen : PM_STAT_UNDECIDED;
+	if (difference->p_corrected < ALPHA && apart)
+		return seen;
+	return PM_STAT_UNDECIDED;
 }
 
 /* ---- the whole ----------------------------------------------------------------------- */

@@ -48,7 +48,9 @@ static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *
 
 	if (!row->of_history && is_beyond_base(row, gate))
 		return !(fabs(by) > far);
-	return is_more(row) ? !(by < -far) : !(by > far);
+	if (is_more(row))
+		return !(by < -far);
+	return !(by > far);
 }
 
 /* The new value may be worse than the accepted level by the gate of the row. */
@@ -64,8 +66,9 @@ static int accept_row(struct pm_compare_row *row, const struct pm_ack *ack)
 {
 	row->verdict = PM_VERDICT_ACCEPTED;
 	row->ack = ack;
-	return pm_compare_why(row, "Accepted%s%.10s: %s", ack->commit ? " for " : "",
-			      ack->commit ? ack->commit : "", ack->reason);
+	return pm_compare_why(row, "Accepted%s%.10s: %s",
+			      pm_text_if(ack->commit, " for "),
+			      pm_text_or_empty(ack->commit), ack->reason);
 }
 
 /* An accepted row is also accepted over the history. NULL: it is not accepted, or out of
@@ -79,13 +82,18 @@ static const struct pm_ack *find_ack(const struct pm_acks *acks,
 
 	pm_str_clear(name);
 	pm_compare_row_name(name, row);
-	ack = name->failed ? NULL : pm_acks_find(acks, name->data);
+	if (name->failed)
+		ack = NULL;
+	else
+		ack = pm_acks_find(acks, name->data);
 	if (ack || !row->of_history)
 		return ack;
 	direct.of_history = false;
 	pm_str_clear(name);
 	pm_compare_row_name(name, &direct);
-	return name->failed ? NULL : pm_acks_find(acks, name->data);
+	if (name->failed)
+		return NULL;
+	return pm_acks_find(acks, name->data);
 }
 
 int pm_compare_accept(struct pm_comparison *comparison, const struct pm_acks *acks)

@@ -36,7 +36,7 @@ static double weight_of(const struct pm_compare_row *row)
 
 static int compare_row_texts(const char *a, const char *b)
 {
-	return strcmp(a ? a : "", b ? b : "");
+	return strcmp(pm_text_or_empty(a), pm_text_or_empty(b));
 }
 
 /* In a recording, a function's self comes before the totals that its callers inherit. */
@@ -47,7 +47,9 @@ static int depth_of(const struct pm_compare_row *row)
 	if (row->base.samples + row->new.samples == 0 ||
 	    (len > self && strcmp(row->event + len - self, " self") == 0))
 		return 0;
-	return row->subject == PM_COMPARE_PROGRAM ? 1 : 2;
+	if (row->subject == PM_COMPARE_PROGRAM)
+		return 1;
+	return 2;
 }
 
 static int compare_rows(const void *first, const void *second)
@@ -57,7 +59,7 @@ static int compare_rows(const void *first, const void *second)
 	int rank = rank_of(a->verdict) - rank_of(b->verdict);
 
 	if (a->case_at != b->case_at)
-		return a->case_at < b->case_at ? -1 : 1;
+		return PM_COMPARE(a->case_at, b->case_at);
 	if (a->gated != b->gated)
 		return a->gated ? -1 : 1;
 	if (rank != 0)
@@ -66,11 +68,13 @@ static int compare_rows(const void *first, const void *second)
 	if (rank != 0)
 		return rank;
 	if (x < y || x > y)
-		return x > y ? -1 : 1;
+		return PM_COMPARE(y, x);
 	rank = compare_row_texts(a->scope, b->scope);
 	if (rank == 0)
 		rank = compare_row_texts(a->module, b->module);
-	return rank != 0 ? rank : compare_row_texts(a->event, b->event);
+	if (rank != 0)
+		return rank;
+	return compare_row_texts(a->event, b->event);
 }
 
 /* A function that a gate names and that is gone, or a number that is missing: whether it
@@ -117,10 +121,13 @@ static enum pm_verdict verdict_of_rows(const struct pm_compare_row *rows, size_t
 			  row->verdict == PM_VERDICT_ACCEPTED ||
 			  row->verdict == PM_VERDICT_WORSE;
 	}
-	return open_asked || (open && !decided) ? PM_VERDICT_INCONCLUSIVE
-	       : changed                        ? PM_VERDICT_CHANGED
-	       : better                         ? PM_VERDICT_BETTER
-						: PM_VERDICT_SAME;
+	if (open_asked || (open && !decided))
+		return PM_VERDICT_INCONCLUSIVE;
+	if (changed)
+		return PM_VERDICT_CHANGED;
+	if (better)
+		return PM_VERDICT_BETTER;
+	return PM_VERDICT_SAME;
 }
 
 static void sort_rows(struct pm_comparison *comparison)
@@ -167,8 +174,10 @@ static int compare_cases(const void *first, const void *second)
 
 	/* `first` is still in the order of the cases, for those with rows. */
 	if (rank == 0)
-		rank = (a->first > b->first) - (a->first < b->first);
-	return rank != 0 ? rank : strcmp(a->name, b->name);
+		rank = PM_COMPARE(a->first, b->first);
+	if (rank != 0)
+		return rank;
+	return strcmp(a->name, b->name);
 }
 
 /* Returns the verdict of all cases together. */
@@ -184,7 +193,9 @@ static enum pm_verdict verdict_of_cases(const struct pm_comparison *comparison)
 		return PM_VERDICT_INCONCLUSIVE;
 	if (seen[PM_VERDICT_CHANGED])
 		return PM_VERDICT_CHANGED;
-	return seen[PM_VERDICT_BETTER] ? PM_VERDICT_BETTER : PM_VERDICT_SAME;
+	if (seen[PM_VERDICT_BETTER])
+		return PM_VERDICT_BETTER;
+	return PM_VERDICT_SAME;
 }
 
 /* Updates the rows' indices of cases after the cases have moved. The names that rows

@@ -12,7 +12,9 @@ static double change_of_scope(const struct pm_compare_row *row)
 		return row->new.median;
 	if (row->verdict == PM_VERDICT_GONE)
 		return -row->base.median;
-	return row->base.known && row->new.known ? row->new.median - row->base.median : 0;
+	if (row->base.known && row->new.known)
+		return row->new.median - row->base.median;
+	return 0;
 }
 
 double pm_compare_own_part(const struct pm_compare_row *row)
@@ -23,7 +25,9 @@ double pm_compare_own_part(const struct pm_compare_row *row)
 		most = fabs(row->base.median);
 	if (row->new.known)
 		most = fmax(most, fabs(row->new.median));
-	return most > 0 ? by * (by / most) : 0;
+	if (most > 0)
+		return by * (by / most);
+	return 0;
 }
 
 static const struct pm_compare_row *find_origin(const struct pm_comparison *comparison,

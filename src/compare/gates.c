@@ -129,16 +129,17 @@ static size_t event_at(const char *text, size_t len)
 		return last;
 	if (pm_event_modifiers_len(text, len) == len - last)
 		return before;
-	return is_word(text + before, last - 1 - before) &&
-			       is_word(text + last, len - last)
-		       ? before
-		       : last;
+	if (is_word(text + before, last - 1 - before) && is_word(text + last, len - last))
+		return before;
+	return last;
 }
 
 static int copy_gate_text(char **ret, const char *text, size_t len)
 {
 	*ret = strndup(text, len);
-	return *ret ? 0 : -ENOMEM;
+	if (!*ret)
+		return -ENOMEM;
+	return 0;
 }
 
 /* Moves @text behind the name of the case, if there is one. */
@@ -152,9 +153,10 @@ static int gate_take_case(struct pm_gate *gate, const char **text, size_t *len)
 		return -ENOMEM;
 	*text += before;
 	*len -= before;
-	return before == 0 ? 0
-			   : copy_gate_text(&gate->case_name, whole,
-					    before - strlen(PM_CASE_SEPARATOR));
+	if (before == 0)
+		return 0;
+	return copy_gate_text(&gate->case_name, whole,
+			      before - strlen(PM_CASE_SEPARATOR));
 }
 
 static int fill_gate(struct pm_gate *gate, const char *text, size_t len,
@@ -181,8 +183,9 @@ static int fill_gate(struct pm_gate *gate, const char *text, size_t len,
 	else if (copy_gate_text(&gate->event, text + at, len - at) < 0)
 		gate->event = NULL;
 	gate->source = strdup(source);
-	return gate->event && gate->source ? 0
-					   : pm_error_set(err, -ENOMEM, "out of memory");
+	if (gate->event && gate->source)
+		return 0;
+	return pm_error_set(err, -ENOMEM, "out of memory");
 }
 
 static void free_gate(struct pm_gate *gate)
@@ -478,11 +481,12 @@ int pm_gate_not_found(const struct pm_gate *gate, const struct pm_comparison *co
 {
 	const char *near = pm_gate_near(gate, comparison);
 
-	pm_error_set(
-		err, -ENOENT, "the gate '%s%s%s%s%s%s' means nothing that was measured",
-		gate->case_name ? gate->case_name : "",
-		gate->case_name ? PM_CASE_SEPARATOR : "", gate->scope ? scope_prefix : "",
-		gate->scope ? gate->scope : "", gate->scope ? ":" : "", gate->event);
+	pm_error_set(err, -ENOENT,
+		     "the gate '%s%s%s%s%s%s' means nothing that was measured",
+		     pm_text_or_empty(gate->case_name),
+		     pm_text_if(gate->case_name, PM_CASE_SEPARATOR),
+		     pm_text_if(gate->scope, scope_prefix), pm_text_or_empty(gate->scope),
+		     pm_text_if(gate->scope, ":"), gate->event);
 	pm_error_where(err, gate->source, -1);
 	if (near)
 		pm_error_fix(err, "%s", near);

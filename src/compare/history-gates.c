@@ -32,7 +32,9 @@ static int compare_level_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
-	return x < y ? -1 : x > y;
+	if (x < y)
+		return -1;
+	return x > y;
 }
 
 static double sort_and_find_median(double *values, size_t len)
@@ -138,10 +140,13 @@ static int judge_row(struct pm_compare_row *row, const struct level *level)
 				      "measured so: %d are the least that have a level.",
 				      level->len, LEVEL_COMMITS_MIN);
 	}
-	row->change = row->low = row->high = by == 0 ? 0
-					     : level->median == 0
-						     ? copysign(INFINITY, by)
-						     : by / fabs(level->median);
+	if (by == 0)
+		row->change = 0;
+	else if (level->median == 0)
+		row->change = copysign(INFINITY, by);
+	else
+		row->change = by / fabs(level->median);
+	row->low = row->high = row->change;
 	row->verdict = PM_VERDICT_SAME;
 	if (!(fabs(row->change) > row->gate))
 		return 0;

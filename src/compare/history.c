@@ -13,7 +13,9 @@ enum {
 
 static bool is_same_history_text(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 bool pm_history_is_like(const struct pm_stat *a, const struct pm_stat *b)

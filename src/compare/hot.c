@@ -66,9 +66,9 @@ static int compare_added(const void *first, const void *second)
 	double a = added_of(first), b = added_of(second);
 
 	if (a > b || a < b)
-		return a > b ? -1 : 1;
-	return ((const struct added *)first)->id < ((const struct added *)second)->id ? -1
-										      : 1;
+		return PM_COMPARE(b, a);
+	return PM_COMPARE(((const struct added *)first)->id,
+			  ((const struct added *)second)->id);
 }
 
 static void sort_added(struct added_list *added)
@@ -85,9 +85,9 @@ static const char *without_root(const struct work *work, unsigned int side,
 	const char *root = work->options->roots[side];
 	size_t len = root ? strlen(root) : 0;
 
-	return len > 0 && strncmp(file, root, len) == 0 && file[len] == '/'
-		       ? file + len + 1
-		       : file;
+	if (len > 0 && strncmp(file, root, len) == 0 && file[len] == '/')
+		return file + len + 1;
+	return file;
 }
 
 /* ---- functions ---------------------------------------------------------------------- */
@@ -141,7 +141,10 @@ static int add_functions(struct work *work, struct pm_hot_rows *to,
 			r = pm_vec_push(&added.list, one);
 	}
 	sort_added(&added);
-	to->more = added.list.len > PM_HOT_ROWS ? added.list.len - PM_HOT_ROWS : 0;
+	if (added.list.len > PM_HOT_ROWS)
+		to->more = added.list.len - PM_HOT_ROWS;
+	else
+		to->more = 0;
 	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && r == 0; i++)
 		r = add_function(work, to, functions, &added.list.data[i], weights);
 	pm_vec_release(&added.list);
@@ -272,8 +275,10 @@ static int find_lines(struct work *work)
 			r = pm_vec_push(&added.list, one);
 	}
 	sort_added(&added);
-	work->hot->lines.more =
-		added.list.len > PM_HOT_ROWS ? added.list.len - PM_HOT_ROWS : 0;
+	if (added.list.len > PM_HOT_ROWS)
+		work->hot->lines.more = added.list.len - PM_HOT_ROWS;
+	else
+		work->hot->lines.more = 0;
 	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && r == 0; i++)
 		r = add_hot_line(work, &lines.list.data[added.list.data[i].id]);
 	pm_vec_release(&added.list);
@@ -302,7 +307,10 @@ static int choose_event(struct work *work, struct pm_error *err)
 					NULL, err);
 		if (r < 0)
 			return r;
-		work->hot->unit = a->unit && strcmp(a->unit, "ns") == 0 ? "ns" : "";
+		if (a->unit && strcmp(a->unit, "ns") == 0)
+			work->hot->unit = "ns";
+		else
+			work->hot->unit = "";
 		work->hot->all[PM_BASE] = (double)work->views[PM_BASE]->total.period;
 		work->hot->all[PM_NEW] = (double)work->views[PM_NEW]->total.period;
 		return pm_stat_text(&work->hot->event, b->actual);
@@ -321,14 +329,19 @@ int pm_hot_find(struct pm_hot **ret, const struct pm_profile *base,
 	int r;
 
 	work.hot = calloc(1, sizeof(*work.hot));
-	r = work.hot ? choose_event(&work, err) : -ENOMEM;
+	if (work.hot)
+		r = choose_event(&work, err);
+	else
+		r = -ENOMEM;
 	if (r == 0)
 		r = find_functions(&work, err);
 	if (r == 0)
 		r = find_lines(&work);
 	if (r < 0) {
 		pm_hot_free(work.hot);
-		return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+		if (r != -ENOMEM)
+			return r;
+		return pm_error_set(err, r, "out of memory");
 	}
 	work.hot->exact = options->exact;
 	*ret = work.hot;

@@ -21,9 +21,14 @@ enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double ch
 {
 	if (row->both)
 		return PM_VERDICT_WORSE;
-	if (row->better == 0)
-		return row->gated ? PM_VERDICT_WORSE : PM_VERDICT_CHANGED;
-	return (row->better < 0) == (change > 0) ? PM_VERDICT_WORSE : PM_VERDICT_BETTER;
+	if (row->better == 0) {
+		if (row->gated)
+			return PM_VERDICT_WORSE;
+		return PM_VERDICT_CHANGED;
+	}
+	if ((row->better < 0) == (change > 0))
+		return PM_VERDICT_WORSE;
+	return PM_VERDICT_BETTER;
 }
 
 /* ---- one row ------------------------------------------------------------------------ */
@@ -31,7 +36,11 @@ enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double ch
 /* @by as a fraction of @of; infinite if @of is 0. */
 static double signed_fraction(double by, double of)
 {
-	return by == 0 ? 0 : of == 0 ? copysign(INFINITY, by) : by / fabs(of);
+	if (by == 0)
+		return 0;
+	if (of == 0)
+		return copysign(INFINITY, by);
+	return by / fabs(of);
 }
 
 double pm_compare_floor(const char *event)
@@ -49,7 +58,9 @@ double pm_compare_floor(const char *event)
 /* Does not apply if the user has set the gate. */
 static double floor_of(const struct pm_compare_row *row)
 {
-	return pm_gate_is_default(row) ? pm_compare_floor(row->event) : 0;
+	if (pm_gate_is_default(row))
+		return pm_compare_floor(row->event);
+	return 0;
 }
 
 static bool is_beyond(const struct pm_compare_row *row, double change)
@@ -162,7 +173,7 @@ static double least_p_of_pairs(const struct pm_compare_row *row)
 static bool are_pairs_enough(const struct pm_compare_row *row, size_t family,
 			     double alpha)
 {
-	size_t shorter = row->base.len < row->new.len ? row->base.len : row->new.len;
+	size_t shorter = PM_MIN(row->base.len, row->new.len);
 
 	return row->pairs.len >= PAIRS_LEAST && row->pairs.len * 4 >= shorter * 3 &&
 	       are_positive(&row->base) && are_positive(&row->new) &&
@@ -172,8 +183,9 @@ static bool are_pairs_enough(const struct pm_compare_row *row, size_t family,
 int pm_compare_measure(struct pm_compare_row *row, size_t family, double alpha,
 		       uint64_t seed)
 {
-	return are_pairs_enough(row, family, alpha) ? measure_pairs(row)
-						    : measure_values(row, seed);
+	if (are_pairs_enough(row, family, alpha))
+		return measure_pairs(row);
+	return measure_values(row, seed);
 }
 
 /* Sets the medians, and judges all but noisy rows. */
@@ -194,7 +206,10 @@ static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 	}
 	if (row->class == PM_STAT_NOISY)
 		return pm_compare_measure(row, family, ALPHA, seed);
-	row->method = row->class == PM_STAT_EXACT ? "exact" : "medians";
+	if (row->class == PM_STAT_EXACT)
+		row->method = "exact";
+	else
+		row->method = "medians";
 	return judge_steady(row, &base, &new);
 }
 
@@ -233,9 +248,9 @@ size_t pm_compare_runs_needed(size_t family, double alpha)
 
 double pm_compare_least_p(const struct pm_compare_row *row)
 {
-	return strcmp(row->method, PM_COMPARE_BY_PAIRS) == 0
-		       ? least_p_of_pairs(row)
-		       : pm_compare_least_p_of_values(row->base.len, row->new.len);
+	if (strcmp(row->method, PM_COMPARE_BY_PAIRS) == 0)
+		return least_p_of_pairs(row);
+	return pm_compare_least_p_of_values(row->base.len, row->new.len);
 }
 
 /* The rows that are corrected for one another: those that decide, or all if none does. */
@@ -264,7 +279,9 @@ static struct family find_family(const struct pm_comparison *comparison)
 /* Returns the number of rows for which @row is corrected. */
 static size_t family_len(const struct family *family, const struct pm_compare_row *row)
 {
-	return is_counted_row_in_family(row, family->any_gated) ? family->len : 1;
+	if (is_counted_row_in_family(row, family->any_gated))
+		return family->len;
+	return 1;
 }
 
 static int correct_case_rows(struct pm_comparison *comparison,
@@ -307,7 +324,9 @@ static bool may_be_beyond(const struct pm_compare_row *row)
 
 	if (row->both || row->better == 0)
 		return up || down;
-	return row->better < 0 ? up : down;
+	if (row->better < 0)
+		return up;
+	return down;
 }
 
 static int judge_noisy(struct pm_compare_row *row, size_t family)

@@ -11,9 +11,9 @@ size_t pm_event_modifiers_len(const char *event, size_t len)
 
 	while (at > 0 && strchr(letters, event[at - 1]))
 		at--;
-	return at > 1 && at < len && event[at - 1] == ':' && event[at - 2] != ':'
-		       ? len - at
-		       : 0;
+	if (at > 1 && at < len && event[at - 1] == ':' && event[at - 2] != ':')
+		return len - at;
+	return 0;
 }
 
 int pm_event_shown(char **ret, const struct pm_stat_event *event)
@@ -32,8 +32,8 @@ int pm_event_shown(char **ret, const struct pm_stat_event *event)
 	    strcmp(name + own - modifiers, requested + len - modifiers) == 0 &&
 	    (name[own - modifiers - 1] == ':' || name[own - modifiers - 1] == '/'))
 		modifiers = 0;
-	if (asprintf(ret, "%s%s%s", name, modifiers > 0 ? ":" : "",
-		     modifiers > 0 ? requested + len - modifiers : "") < 0)
+	if (asprintf(ret, "%s%s%s", name, pm_text_if(modifiers > 0, ":"),
+		     requested + len - modifiers) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -64,7 +64,10 @@ static size_t without_clones(const char *name, size_t len)
 
 		while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
 			at--;
-		word = at < end && at > 0 && name[at - 1] == '.' ? at - 1 : end;
+		if (at < end && at > 0 && name[at - 1] == '.')
+			word = at - 1;
+		else
+			word = end;
 		at = word;
 		while (at > 0 && name[at - 1] != '.')
 			at--;
@@ -190,7 +193,9 @@ int pm_name_without_numbers(char **ret, const char *name, size_t len)
 	if (!found || masked.failed)
 		pm_str_release(&masked);
 	*ret = found ? masked.data : NULL;
-	return found && !*ret ? -ENOMEM : 0;
+	if (found && !*ret)
+		return -ENOMEM;
+	return 0;
 }
 
 size_t pm_bare_name_len(const char *name)
@@ -202,8 +207,11 @@ size_t pm_bare_name_len(const char *name)
 	for (size_t i = end; i-- > 0;) {
 		if (name[i] == ')')
 			depth++;
-		else if (name[i] == '(' && --depth == 0)
-			return i > 0 ? i : len;
+		else if (name[i] == '(' && --depth == 0) {
+			if (i > 0)
+				return i;
+			return len;
+		}
 	}
 	return len;
 }
@@ -212,10 +220,12 @@ size_t pm_bare_name_len(const char *name)
 
 const char *pm_module_name(const char *path, size_t *ret_len)
 {
-	const char *slash = path ? strrchr(path, '/') : NULL;
-	const char *name = slash ? slash + 1 : path ? path : "";
+	const char *name = pm_path_name(pm_text_or_empty(path));
 	const char *version = strstr(name, ".so.");
 
-	*ret_len = version ? (size_t)(version - name) + strlen(".so") : strlen(name);
+	if (version)
+		*ret_len = (size_t)(version - name) + strlen(".so");
+	else
+		*ret_len = strlen(name);
 	return name;
 }

@@ -16,10 +16,10 @@ static int compare_begun(const void *first, const void *second)
 	const struct begun *a = first, *b = second;
 
 	if (a->at_ns != b->at_ns)
-		return a->at_ns < b->at_ns ? -1 : 1;
+		return PM_COMPARE(a->at_ns, b->at_ns);
 	if (a->new != b->new)
 		return a->new ? 1 : -1;
-	return (a->value > b->value) - (a->value < b->value);
+	return PM_COMPARE(a->value, b->value);
 }
 
 static void fill_begun(struct begun *to, const struct pm_compare_side *side, bool new)

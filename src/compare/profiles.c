@@ -124,7 +124,10 @@ static int fill_weight_side(struct pm_compare_side *side, const struct pm_weight
 	side->samples = weight->samples;
 	side->share = pm_weight_percent(weight, &view->total);
 	side->weight = (double)weight->period;
-	side->values[0] = absolute ? (double)weight->period : side->share;
+	if (absolute)
+		side->values[0] = (double)weight->period;
+	else
+		side->values[0] = side->share;
 	side->median = side->min = side->max = side->values[0];
 	return 0;
 }
@@ -164,10 +167,14 @@ static void judge_weights(struct pm_compare_row *row, const struct pair *pair)
 	row->method = "weights of samples";
 	row->p = pm_stats_two_counts(row->base.samples, per_sample[PM_BASE],
 				     row->new.samples, per_sample[PM_NEW]);
-	row->change = base > 0 ? (new - base) / base : new > 0 ? INFINITY : 0;
-	row->low = base > 0 ? fmax(-1, row->change - NORMAL_975 * sigma / base)
-			    : row->change;
-	row->high = base > 0 ? row->change + NORMAL_975 * sigma / base : row->change;
+	if (base > 0) {
+		row->change = (new - base) / base;
+		row->low = fmax(-1, row->change - NORMAL_975 * sigma / base);
+		row->high = row->change + NORMAL_975 * sigma / base;
+	} else {
+		row->change = new > 0 ? INFINITY : 0;
+		row->low = row->high = row->change;
+	}
 }
 
 static void judge_shares(struct pm_compare_row *row, const struct pair *pair)
@@ -205,15 +212,16 @@ static int add_function_row(struct work *work, const struct pair *pair, size_t f
 		.inlined_new = pair->weights[PM_NEW][function].inlined,
 		.p_holm = NAN,
 	};
-	bool ns = event->unit && strcmp(event->unit, "ns") == 0;
+	const char *weight_unit = "";
 
-	row.weight_unit = pair->absolute ? NULL : ns ? "ns" : "";
+	if (event->unit && strcmp(event->unit, "ns") == 0)
+		weight_unit = "ns";
+	if (!pair->absolute)
+		row.weight_unit = weight_unit;
 	if (asprintf(&row.event, "%s %s", event->actual, which) < 0)
 		row.event = NULL;
 	if (!row.event ||
-	    pm_stat_text(&row.unit, !pair->absolute ? "%"
-				    : ns            ? "ns"
-						    : "") < 0 ||
+	    pm_stat_text(&row.unit, pair->absolute ? weight_unit : "%") < 0 ||
 	    fill_names(&row, work, function, pair) < 0 ||
 	    fill_weight_side(&row.base, base, pair->views[PM_BASE], pair->absolute) < 0 ||
 	    fill_weight_side(&row.new, new, pair->views[PM_NEW], pair->absolute) < 0 ||
@@ -359,10 +367,10 @@ static int judge_function_row(struct pm_compare_row *row)
 				       : pm_compare_direction(row, row->change);
 	else if (row->gated)
 		row->verdict = PM_VERDICT_INCONCLUSIVE;
-	return row->verdict == PM_VERDICT_INCONCLUSIVE
-		       ? pm_compare_why(row, "Too few samples to tell it from chance: "
-					     "record longer.")
-		       : 0;
+	if (row->verdict == PM_VERDICT_INCONCLUSIVE)
+		return pm_compare_why(row, "Too few samples to tell it from chance: "
+					   "record longer.");
+	return 0;
 }
 
 /* Gates of a repository may be for counting: warns in one sentence for all of them. */
@@ -380,8 +388,8 @@ static int check_recording_gates(struct work *work, struct pm_error *err)
 			continue;
 		if (strcmp(gate->source, "--gate") == 0)
 			r = pm_gate_not_found(gate, work->comparison, err);
-		pm_str_printf(&names, "%s%s%s%s", source ? ", " : "",
-			      gate->scope ? gate->scope : "", gate->scope ? ":" : "",
+		pm_str_printf(&names, "%s%s%s%s", pm_text_if(source, ", "),
+			      pm_text_or_empty(gate->scope), pm_text_if(gate->scope, ":"),
 			      gate->event);
 		source = gate->source;
 	}
@@ -434,7 +442,9 @@ static int add_profile_events(struct work *work, struct pm_error *err)
 		return pm_error_set(err, -EINVAL,
 				    "the recordings have no event in common that both "
 				    "have samples of");
-	return r == -ENOMEM ? pm_error_set(err, r, "out of memory") : r;
+	if (r != -ENOMEM)
+		return r;
+	return pm_error_set(err, r, "out of memory");
 }
 
 static int check_recordings(struct work *work, struct pm_error *err)
@@ -445,9 +455,9 @@ static int check_recordings(struct work *work, struct pm_error *err)
 	if (r < 0)
 		return pm_error_set(err, r, "out of memory");
 	comparison->forced = comparison->differences.len > 0 && work->options->force;
-	return comparison->differences.len > 0 && !work->options->force
-		       ? pm_compare_refuse(comparison, err)
-		       : 0;
+	if (comparison->differences.len > 0 && !work->options->force)
+		return pm_compare_refuse(comparison, err);
+	return 0;
 }
 
 int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
@@ -464,8 +474,10 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 	if (r == 0) {
 		work.used = calloc((options->gates ? options->gates->list.len : 0) + 1,
 				   sizeof(*work.used));
-		r = work.used ? pm_functions_init(&work.functions, base, new, err)
-			      : -ENOMEM;
+		if (work.used)
+			r = pm_functions_init(&work.functions, base, new, err);
+		else
+			r = -ENOMEM;
 		if (r == -ENOMEM)
 			pm_error_set(err, r, "out of memory");
 	}

@@ -92,14 +92,18 @@ static int check_hosts(struct check *check)
 	    pm_compare_differ(comparison,
 			      "weights: one is divided by what ran in parallel") < 0)
 		return -ENOMEM;
-	return warn_of_one(check, 0) < 0 || warn_of_one(check, 1) < 0 ? -ENOMEM : 0;
+	if (warn_of_one(check, 0) < 0 || warn_of_one(check, 1) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 /* ---- events ------------------------------------------------------------------------- */
 
 static bool is_same_recording_text(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 static int check_events(struct check *check, const struct pm_profile_event *a,
@@ -114,8 +118,8 @@ static int check_events(struct check *check, const struct pm_profile_event *a,
 	    pm_compare_differ(comparison,
 			      "%s: only where %s on the base, only where %s on "
 			      "the new side",
-			      a->name, a->filter ? a->filter : "anything",
-			      b->filter ? b->filter : "anything") < 0)
+			      a->name, pm_text_or(a->filter, "anything"),
+			      pm_text_or(b->filter, "anything")) < 0)
 		return -ENOMEM;
 	if (a->by_frequency == b->by_frequency && a->rate == b->rate)
 		return 0;

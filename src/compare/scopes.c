@@ -52,7 +52,9 @@ static struct key scope_key_of_member(const struct pm_side *side,
 
 static bool is_same_scope_text(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 static bool same_file(const char *a, const char *b)

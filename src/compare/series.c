@@ -150,7 +150,9 @@ static int add_value(struct gathering *to, const struct pm_stat_run *run, double
 {
 	int r = pm_vec_push(&to->values, value);
 
-	return r < 0 ? r : pm_vec_push(&to->begins, run->begin_ns);
+	if (r < 0)
+		return r;
+	return pm_vec_push(&to->begins, run->begin_ns);
 }
 
 static int gather_value(struct gathering *to, const struct pm_stat *stat, uint32_t event,
@@ -171,8 +173,10 @@ static int gather_value(struct gathering *to, const struct pm_stat *stat, uint32
 	}
 	if (!to->without) {
 		to->without = of;
-		to->state = pm_stat_has_value(&values[event]) ? PM_STAT_NOT_COUNTED
-							      : values[event].state;
+		if (pm_stat_has_value(&values[event]))
+			to->state = PM_STAT_NOT_COUNTED;
+		else
+			to->state = values[event].state;
 	}
 	return 0;
 }
@@ -239,30 +243,37 @@ static void give_gathered_values(struct gathering *from, struct pm_compare_side 
 	from->begins.len = from->begins.cap = 0;
 	to->median = to->min = to->max = NAN;
 	for (size_t i = 0; i < to->len; i++) {
-		to->min = i == 0 ? to->values[i] : fmin(to->min, to->values[i]);
-		to->max = i == 0 ? to->values[i] : fmax(to->max, to->values[i]);
+		if (i == 0)
+			to->min = to->max = to->values[i];
+		to->min = fmin(to->min, to->values[i]);
+		to->max = fmax(to->max, to->values[i]);
 	}
 }
 
 static const char *state_words(enum pm_stat_state state)
 {
-	return state == PM_STAT_NOT_SUPPORTED   ? "is not supported"
-	       : state == PM_STAT_NOT_PERMITTED ? "is not permitted"
-	       : state == PM_STAT_NOT_KNOWN     ? "is not known"
-						: "was not counted";
+	if (state == PM_STAT_NOT_SUPPORTED)
+		return "is not supported";
+	if (state == PM_STAT_NOT_PERMITTED)
+		return "is not permitted";
+	if (state == PM_STAT_NOT_KNOWN)
+		return "is not known";
+	return "was not counted";
 }
 
 static int tell_missing(struct pm_compare_row *row, const struct gathering *gathering,
 			const char *side)
 {
+	const char *state = "was not counted", *why = NULL;
+
 	if (row->why)
 		return 0;
-	return pm_compare_why(
-		row, "It %s on the %s%s%s",
-		gathering->without ? state_words(gathering->state) : "was not counted",
-		side, gathering->without && gathering->without->why ? ": " : ".",
-		gathering->without && gathering->without->why ? gathering->without->why
-							      : "");
+	if (gathering->without) {
+		why = gathering->without->why;
+		state = state_words(gathering->state);
+	}
+	return pm_compare_why(row, "It %s on the %s%s%s", state, side, why ? ": " : ".",
+			      pm_text_or_empty(why));
 }
 
 /* ---- rows --------------------------------------------------------------------------- */
@@ -287,10 +298,10 @@ static int fill_scope(struct pm_compare_row *row, const struct pm_scope_group *g
 		group->of[PM_NEW] && group->of[PM_NEW]->kind == PM_STAT_INLINED;
 	if (scope->module && !(row->module = strdup(module)))
 		return -ENOMEM;
-	return copy_series_text(&row->scope, scope->name) == 0 &&
-			       copy_series_text(&row->symbol, scope->symbol) == 0
-		       ? copy_series_text(&row->file, scope->file)
-		       : -ENOMEM;
+	if (copy_series_text(&row->scope, scope->name) == 0 &&
+	    copy_series_text(&row->symbol, scope->symbol) == 0)
+		return copy_series_text(&row->file, scope->file);
+	return -ENOMEM;
 }
 
 static int fill_event(struct pm_compare_row *row, const struct pm_event_pairs *pairs,
@@ -302,17 +313,17 @@ static int fill_event(struct pm_compare_row *row, const struct pm_event_pairs *p
 	if (event == pairs->list.len) {
 		row->class = PM_STAT_EXACT;
 		row->better = -1;
-		return copy_series_text(&row->event, "calls") == 0
-			       ? copy_series_text(&row->unit, "")
-			       : -ENOMEM;
+		if (copy_series_text(&row->event, "calls") != 0)
+			return -ENOMEM;
+		return copy_series_text(&row->unit, "");
 	}
 	pair = &pairs->list.data[event];
 	of = pair->of[PM_NEW] ? pair->of[PM_NEW] : pair->of[PM_BASE];
 	row->class = of->class;
 	row->better = of->better;
-	return copy_series_text(&row->event, pair->name) == 0
-		       ? copy_series_text(&row->unit, of->unit)
-		       : -ENOMEM;
+	if (copy_series_text(&row->event, pair->name) != 0)
+		return -ENOMEM;
+	return copy_series_text(&row->unit, of->unit);
 }
 
 /* A value that was scaled, or is a lower bound, is less exact than its class says. */
@@ -386,7 +397,11 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 		row->class = PM_STAT_LOW_NOISE;
 	if (r == 0 && row->base.known && row->new.known)
 		r = pm_compare_pairs_find(row);
-	if (r == 0 && group && !group->of[PM_BASE] != !group->of[PM_NEW])
-		row->verdict = group->of[PM_NEW] ? PM_VERDICT_NEW : PM_VERDICT_GONE;
+	if (r == 0 && group && !group->of[PM_BASE] != !group->of[PM_NEW]) {
+		if (group->of[PM_NEW])
+			row->verdict = PM_VERDICT_NEW;
+		else
+			row->verdict = PM_VERDICT_GONE;
+	}
 	return r;
 }

@@ -12,7 +12,9 @@ static char *PM_PRINTF(1, 0) format_text(const char *format, va_list arguments)
 {
 	char *ret;
 
-	return vasprintf(&ret, format, arguments) < 0 ? NULL : ret;
+	if (vasprintf(&ret, format, arguments) < 0)
+		return NULL;
+	return ret;
 }
 
 int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...)
@@ -130,13 +132,11 @@ static int check_host(const struct check *check)
 			    "The number of CPUs differs: %u on the base, %u on %s.",
 			    a->cpus, b->cpus, check->whose) < 0)
 		return -ENOMEM;
-	return sides_doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
-			       sides_doubt(check, "machine", a->hostname, b->hostname) <
-				       0 ||
-			       sides_doubt(check, "CPU's governor", a->governor,
-					   b->governor) < 0
-		       ? -ENOMEM
-		       : 0;
+	if (sides_doubt(check, "kernel", a->kernel, b->kernel) < 0 ||
+	    sides_doubt(check, "machine", a->hostname, b->hostname) < 0 ||
+	    sides_doubt(check, "CPU's governor", a->governor, b->governor) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 static const char *find_stat_setting(const struct pm_stat *stat, const char *name)
@@ -194,7 +194,9 @@ static int check_command(const struct check *check, uint32_t a_variant,
 
 static const char *counted_space_name(bool user_only)
 {
-	return user_only ? "user space only" : "with the kernel";
+	if (user_only)
+		return "user space only";
+	return "with the kernel";
 }
 
 static int check_pair(struct pm_comparison *comparison, const struct pm_event_pair *pair)
@@ -246,7 +248,7 @@ static int compare_begins(const void *a, const void *b)
 {
 	const struct begin *x = a, *y = b;
 
-	return (x->at > y->at) - (x->at < y->at);
+	return PM_COMPARE(x->at, y->at);
 }
 
 /* @begins: of runs in the order in which they started. */
@@ -265,8 +267,7 @@ static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs
 		changes += begins[i].side != begins[i - 1].side;
 	/* The state of a machine lasts for many runs: two blocks each are not turns. */
 	return first[PM_BASE] < last[PM_NEW] && first[PM_NEW] < last[PM_BASE] &&
-	       4 * changes >=
-		       (runs[PM_BASE] < runs[PM_NEW] ? runs[PM_BASE] : runs[PM_NEW]);
+	       4 * changes >= PM_MIN(runs[PM_BASE], runs[PM_NEW]);
 }
 
 int pm_sides_took_turns(const struct pm_side *sides, bool *ret)
@@ -312,16 +313,20 @@ bool pm_sides_ran_on_one_machine(const struct pm_side *sides)
 	return true;
 }
 
+static const char *overhead_words(const struct pm_stat *stat)
+{
+	return stat->overhead_subtracted ? "subtracted" : "left in";
+}
+
 static int check_overhead(const struct check *check)
 {
+
 	if (check->first->scopes.len == 0 || check->other->scopes.len == 0 ||
 	    check->first->overhead_subtracted == check->other->overhead_subtracted)
 		return 0;
 	return pm_compare_differ(
 		check->comparison, "cost of measuring: %s on the base, %s on %s",
-		check->first->overhead_subtracted ? "subtracted" : "left in",
-		check->other->overhead_subtracted ? "subtracted" : "left in",
-		check->whose);
+		overhead_words(check->first), overhead_words(check->other), check->whose);
 }
 
 /* A program that gives up early is not faster. */

@@ -74,14 +74,14 @@ static int set_sides(struct work *work, struct pm_error *err)
 {
 	const struct pm_compare_input *input = work->input;
 	bool ab = is_ab(input);
-	int r;
+	int r = set_side(&work->sides[PM_BASE], input->base, input->base_len, ab, err);
 
-	work->sides[PM_NEW].variant = ab ? 1 : 0;
-	r = set_side(&work->sides[PM_BASE], input->base, input->base_len, ab, err);
+	work->sides[PM_NEW].variant = ab;
 	if (r < 0)
 		return r;
-	return set_side(&work->sides[PM_NEW], ab ? input->base : input->new,
-			ab ? 1 : input->new_len, ab, err);
+	if (ab)
+		return set_side(&work->sides[PM_NEW], input->base, 1, ab, err);
+	return set_side(&work->sides[PM_NEW], input->new, input->new_len, ab, err);
 }
 
 /* Returns the first document of the new side, or of the base if only the base has
@@ -90,7 +90,9 @@ static const struct pm_stat *newest_document(const struct work *work)
 {
 	const struct pm_side *side = &work->sides[PM_NEW];
 
-	return side->len > 0 ? side->docs[0] : work->sides[PM_BASE].docs[0];
+	if (side->len > 0)
+		return side->docs[0];
+	return work->sides[PM_BASE].docs[0];
 }
 
 static int describe_side(struct pm_compare_of *of, const struct pm_side *side)
@@ -253,9 +255,9 @@ static int find_deciding(struct work *work)
 			at = i;
 		}
 	}
-	return best == PM_COMPARE_DECIDERS ? 0
-					   : pm_stat_text(&work->comparison->deciding,
-							  work->pairs.list.data[at].name);
+	if (best == PM_COMPARE_DECIDERS)
+		return 0;
+	return pm_stat_text(&work->comparison->deciding, work->pairs.list.data[at].name);
 }
 
 static bool does_exact_side_vary(const struct pm_compare_side *side)
@@ -283,9 +285,11 @@ static double default_gate(const struct work *work, const struct pm_compare_row 
 		return GATE_NO_TURNS;
 	if (strcmp(row->event, "wall-time") == 0)
 		return GATE_WALL;
-	return row->class == PM_STAT_EXACT || is_nearly_exact(row, event) ? GATE_EXACT
-	       : row->class == PM_STAT_LOW_NOISE                          ? GATE_LOW_NOISE
-									  : GATE_NOISY;
+	if (row->class == PM_STAT_EXACT || is_nearly_exact(row, event))
+		return GATE_EXACT;
+	if (row->class == PM_STAT_LOW_NOISE)
+		return GATE_LOW_NOISE;
+	return GATE_NOISY;
 }
 
 static int set_default_gate(const struct work *work, struct pm_compare_row *row,
@@ -378,7 +382,9 @@ static int set_counted_gate(struct work *work, struct pm_compare_row *row,
 		work->used_here++;
 		apply_gate(work, row, gate);
 	}
-	return row->gate_source ? 0 : set_default_gate(work, row, event);
+	if (row->gate_source)
+		return 0;
+	return set_default_gate(work, row, event);
 }
 
 /* ---- rows --------------------------------------------------------------------------- */
@@ -403,7 +409,7 @@ static int warn_of_lack(struct work *work, const struct pm_compare_row *row)
 		return 0;
 	return pm_compare_warn(work->comparison,
 			       "%s%s%s would decide, but the %s has no number of it.",
-			       row->scope ? row->scope : "", row->scope ? ": " : "",
+			       pm_text_or_empty(row->scope), pm_text_if(row->scope, ": "),
 			       row->event, row->base.known ? "new side" : "base");
 }
 
@@ -413,7 +419,10 @@ static void set_lonely(const struct work *work, struct pm_compare_row *row)
 	if ((work->sides[PM_BASE].len > 0 && work->sides[PM_NEW].len > 0) ||
 	    (!row->base.known && !row->new.known))
 		return;
-	row->verdict = work->sides[PM_BASE].len == 0 ? PM_VERDICT_NEW : PM_VERDICT_GONE;
+	if (work->sides[PM_BASE].len == 0)
+		row->verdict = PM_VERDICT_NEW;
+	else
+		row->verdict = PM_VERDICT_GONE;
 	free(PM_TAKE_PTR(row->why));
 }
 
@@ -494,11 +503,11 @@ static int gate_by_default(struct work *work)
 		pm_compare_row_free(&comparison->rows.data[i]);
 	comparison->rows.len = 0;
 	work->gates_mean_nothing = true;
-	return pm_compare_warn(comparison, "No gate means anything that was measured "
-					   "here: those by default decide.") < 0 ||
-			       add_counted_rows(work) < 0
-		       ? -ENOMEM
-		       : 0;
+	if (pm_compare_warn(comparison, "No gate means anything that was measured "
+					"here: those by default decide.") < 0 ||
+	    add_counted_rows(work) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 static int begin_case(struct work *work)
@@ -519,9 +528,9 @@ static int begin_case(struct work *work)
 	    pm_event_pairs_find(&work->pairs, work->sides) < 0 ||
 	    pm_scope_groups_find(&work->groups, work->sides) < 0)
 		return -ENOMEM;
-	return warn_of_sides(work) < 0 || find_deciding(work) < 0
-		       ? -ENOMEM
-		       : pm_compare_sides_check(comparison, work->sides, &work->pairs);
+	if (warn_of_sides(work) < 0 || find_deciding(work) < 0)
+		return -ENOMEM;
+	return pm_compare_sides_check(comparison, work->sides, &work->pairs);
 }
 
 /* Without turns, times measure the machine as well as the program. */
@@ -570,7 +579,9 @@ static int fill_case(struct work *work, struct pm_error *err)
 			"compare");
 	if (work->gates > 0 && work->used_here == 0 && both && gate_by_default(work) < 0)
 		return compare_no_memory(err);
-	return both && warn_of_turns(work) < 0 ? compare_no_memory(err) : 0;
+	if (both && warn_of_turns(work) < 0)
+		return compare_no_memory(err);
+	return 0;
 }
 
 /* ---- all cases ---------------------------------------------------------------------- */
@@ -635,10 +646,10 @@ static int add_unknown(struct pm_comparison *comparison, const struct pm_gate *g
 			comparison,
 			"The gate %s%s%s%s%s%s of %s decides nothing here: neither side "
 			"has measured it.",
-			gate->case_name ? gate->case_name : "",
-			gate->case_name ? PM_CASE_SEPARATOR : "",
-			gate->scope ? "fn:" : "", gate->scope ? gate->scope : "",
-			gate->scope ? ":" : "", gate->event, gate->source);
+			pm_text_or_empty(gate->case_name),
+			pm_text_if(gate->case_name, PM_CASE_SEPARATOR),
+			pm_text_if(gate->scope, "fn:"), pm_text_or_empty(gate->scope),
+			pm_text_if(gate->scope, ":"), gate->event, gate->source);
 	pm_compare_row_free(&row);
 	return -ENOMEM;
 }
@@ -674,9 +685,9 @@ static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gat
 			       "The gate %s" PM_CASE_SEPARATOR
 			       "%s%s%s%s of %s names no case that was measured: it "
 			       "decides nothing.",
-			       gate->case_name, gate->scope ? "fn:" : "",
-			       gate->scope ? gate->scope : "", gate->scope ? ":" : "",
-			       gate->event, gate->source);
+			       gate->case_name, pm_text_if(gate->scope, "fn:"),
+			       pm_text_or_empty(gate->scope),
+			       pm_text_if(gate->scope, ":"), gate->event, gate->source);
 }
 
 /* A mistyped gate is an error. A repository's gates may be for different machines. */
@@ -748,7 +759,9 @@ static int add_to_side(struct pm_compare_of *all, const struct pm_compare_of *on
 	all->left_out += one->left_out;
 	if (!all->created && pm_stat_text(&all->created, one->created) < 0)
 		return -ENOMEM;
-	return all->commit ? 0 : pm_stat_text(&all->commit, one->commit);
+	if (all->commit)
+		return 0;
+	return pm_stat_text(&all->commit, one->commit);
 }
 
 /* The engine is shown only if all cases have the same. */
@@ -825,9 +838,14 @@ static int add_case(struct whole *whole, size_t at, struct pm_error *err)
 	    describe_case(one, &of, input) < 0)
 		return compare_no_memory(err);
 	whole->comparison->forced = whole->comparison->forced || of.forced;
-	if (r < 0)
-		return refuse_case(whole, one, &why) < 0 ? compare_no_memory(err) : 0;
-	return move_rows(whole->comparison, &of, at) < 0 ? compare_no_memory(err) : 0;
+	if (r < 0) {
+		if (refuse_case(whole, one, &why) < 0)
+			return compare_no_memory(err);
+		return 0;
+	}
+	if (move_rows(whole->comparison, &of, at) < 0)
+		return compare_no_memory(err);
+	return 0;
 }
 
 static int name_cases(struct whole *whole)
@@ -850,12 +868,14 @@ static int add_cases(struct whole *whole, struct pm_error *err)
 
 	for (size_t i = 0; i < whole->len && r == 0; i++)
 		r = add_case(whole, i, err);
-	if (r == 0 && whole->refused == whole->len)
-		r = whole->comparison->differences.len > 0
-			    ? pm_compare_refuse(whole->comparison, err)
-			    : pm_error_set(err, -EINVAL, "%s: %s",
-					   whole->comparison->cases.data[0].name,
-					   whole->comparison->cases.data[0].why);
+	if (r == 0 && whole->refused == whole->len) {
+		if (whole->comparison->differences.len > 0)
+			r = pm_compare_refuse(whole->comparison, err);
+		else
+			r = pm_error_set(err, -EINVAL, "%s: %s",
+					 whole->comparison->cases.data[0].name,
+					 whole->comparison->cases.data[0].why);
+	}
 	return r;
 }
 
@@ -877,7 +897,9 @@ static int add_only(struct whole *whole, struct pm_error *err)
 	if (input->base_len == 0 || (input->new_len == 0 && !is_ab(input)))
 		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
 	r = set_sides(&work, err);
-	return r < 0 ? r : fill_case(&work, err);
+	if (r < 0)
+		return r;
+	return fill_case(&work, err);
 }
 
 static int judge_all(struct whole *whole, struct pm_error *err)
@@ -917,7 +939,10 @@ int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *i
 			    sizeof(*whole.used));
 	if (!whole.used)
 		return compare_no_memory(err);
-	r = inputs[0].name ? add_cases(&whole, err) : add_only(&whole, err);
+	if (inputs[0].name)
+		r = add_cases(&whole, err);
+	else
+		r = add_only(&whole, err);
 	if (r == 0)
 		r = judge_all(&whole, err);
 	/* On refusal, the comparison has the reasons. */

@@ -55,7 +55,9 @@ struct making {
 
 static bool is_same_trend_text(const char *a, const char *b)
 {
-	return a && b ? strcmp(a, b) == 0 : a == b;
+	if (a && b)
+		return strcmp(a, b) == 0;
+	return a == b;
 }
 
 static bool is_like(const struct machine *machine, const char *engine,
@@ -82,9 +84,9 @@ static int add_to_machine(struct machines *machines, const struct pm_trend_of *o
 							   .engine = stat->engine,
 							   .host = &stat->host }) < 0)
 		return -ENOMEM;
-	return pm_vec_push(&machines->list.data[i].docs, stat) < 0
-		       ? -ENOMEM
-		       : pm_vec_push(&machines->list.data[i].commits, commit);
+	if (pm_vec_push(&machines->list.data[i].docs, stat) < 0)
+		return -ENOMEM;
+	return pm_vec_push(&machines->list.data[i].commits, commit);
 }
 
 /* Counts machines only once, although each case has them. */
@@ -274,12 +276,13 @@ static int name_series(struct making *making, const struct pm_scope_group *group
 		return -ENOMEM;
 	if (!group)
 		return 0;
-	module = group->of[PM_BASE]->module
-			 ? pm_module_name(group->of[PM_BASE]->module, &len)
-			 : NULL;
-	return pm_stat_text(&trend->scope, group->of[PM_BASE]->name) < 0
-		       ? -ENOMEM
-		       : pm_stat_text(&trend->module, module);
+	if (group->of[PM_BASE]->module)
+		module = pm_module_name(group->of[PM_BASE]->module, &len);
+	else
+		module = NULL;
+	if (pm_stat_text(&trend->scope, group->of[PM_BASE]->name) < 0)
+		return -ENOMEM;
+	return pm_stat_text(&trend->module, module);
 }
 
 static int init_points(struct making *making)
@@ -316,8 +319,12 @@ static int add_series(const struct collecting *of, const struct pm_scope_group *
 
 	if (event < of->pairs.list.len)
 		making.like = find_youngest_event(of, event);
-	if (r == 0)
-		r = group ? take_group(&making, group) : take_program(&making);
+	if (r == 0) {
+		if (group)
+			r = take_group(&making, group);
+		else
+			r = take_program(&making);
+	}
 	if (r == 0 && making.known >= 2) {
 		r = name_series(&making, group);
 		lower_trend_class(&making);
@@ -363,12 +370,12 @@ static int add_all_series(const struct collecting *of)
 static int name_machine(char **ret, const struct machine *machine)
 {
 	const struct pm_stat_host *host = machine->host;
-	const char *arch = host->arch ? host->arch : "unknown";
+	const char *arch = pm_text_or(host->arch, "unknown");
 
 	if (asprintf(ret, "%s, %s%s%s%s", machine->engine,
-		     host->cpu_model ? host->cpu_model : arch,
-		     host->cpu_model ? "" : " processor", host->virt ? ", " : "",
-		     host->virt ? host->virt : "") >= 0)
+		     pm_text_or(host->cpu_model, arch),
+		     pm_text_if(!host->cpu_model, " processor"),
+		     pm_text_if(host->virt, ", "), pm_text_or_empty(host->virt)) >= 0)
 		return 0;
 	*ret = NULL;
 	return -ENOMEM;

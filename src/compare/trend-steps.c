@@ -102,7 +102,9 @@ static int compare_trend_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
-	return x < y ? -1 : x > y;
+	if (x < y)
+		return -1;
+	return x > y;
 }
 
 /* Changes the order of @values. @len > 0. */
@@ -133,7 +135,9 @@ static double sigma_of_most(const double *sorted, size_t len)
 		sum += sorted[most] * sorted[most];
 		most++;
 	}
-	return most > 0 ? sqrt(sum / (double)(2 * most)) : 0;
+	if (most > 0)
+		return sqrt(sum / (double)(2 * most));
+	return 0;
 }
 
 /* Returns the smallest difference above 0; 0: all are equal. */
@@ -160,7 +164,9 @@ static double noise_of(const struct known *known, double least, double *room)
 	sigma = fmax(sigma, sigma_of_most(room, len));
 	sigma *= 1 + few_points / (double)known->len;
 	sigma = fmax(sigma, least * level / least_in_noise);
-	return sigma > 0 ? sigma : least_difference(room, len) / least_in_noise;
+	if (sigma > 0)
+		return sigma;
+	return least_difference(room, len) / least_in_noise;
 }
 
 /* ---- the best line --------------------------------------------------------------------- */
@@ -182,7 +188,7 @@ static int find_levels(struct levels *ret, const struct known *known)
 	for (size_t i = 0; i < known->len; i++)
 		if (unique == 0 || values[i] > values[unique - 1])
 			values[unique++] = values[i];
-	thin = unique < LEVELS_MAX ? unique : LEVELS_MAX;
+	thin = PM_MIN(unique, LEVELS_MAX);
 	for (size_t i = 0; i < thin; i++)
 		values[i] = values[i * unique / thin];
 	*ret = (struct levels){ .values = values, .len = thin };
@@ -213,7 +219,9 @@ static int init_line(struct line *line, const struct known *known)
 	line->cost = calloc(line->levels.len, sizeof(*line->cost));
 	line->stepped = calloc(known->len, line->levels.len * sizeof(*line->stepped));
 	line->best = calloc(known->len, sizeof(*line->best));
-	return line->cost && line->stepped && line->best ? 0 : -ENOMEM;
+	if (line->cost && line->stepped && line->best)
+		return 0;
+	return -ENOMEM;
 }
 
 static void add_point(struct line *line, size_t point, double value, double sigma)
@@ -271,15 +279,17 @@ static double fraction_of_change(double before, double after)
 {
 	if (before == after)
 		return 0;
-	return before == 0 ? copysign(INFINITY, after) : (after - before) / fabs(before);
+	if (before == 0)
+		return copysign(INFINITY, after);
+	return (after - before) / fabs(before);
 }
 
 /* Returns a fraction; 0: below the event's floor. */
 static double size_of_step(const struct trend_least *least, double before, double after)
 {
-	return fabs(after - before) < least->floor
-		       ? 0
-		       : fabs(fraction_of_change(before, after));
+	if (fabs(after - before) < least->floor)
+		return 0;
+	return fabs(fraction_of_change(before, after));
 }
 
 static int find_pieces(struct pieces *ret, const struct known *known, const bool *begins,
@@ -332,7 +342,9 @@ static enum pm_verdict judge_step(int8_t better, double change)
 {
 	if (better == 0)
 		return PM_VERDICT_CHANGED;
-	return (change > 0) == (better > 0) ? PM_VERDICT_BETTER : PM_VERDICT_WORSE;
+	if ((change > 0) == (better > 0))
+		return PM_VERDICT_BETTER;
+	return PM_VERDICT_WORSE;
 }
 
 /* @place: of the first point of the new level; there is one before it. */
@@ -437,5 +449,7 @@ int pm_trend_find_steps(struct pm_trend *trend)
 	if (trend->class == PM_STAT_EXACT)
 		return find_exact(trend, &known);
 	room = calloc(known.len, sizeof(*room));
-	return room ? find_noisy(trend, &known, room) : -ENOMEM;
+	if (!room)
+		return -ENOMEM;
+	return find_noisy(trend, &known, room);
 }

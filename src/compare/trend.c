@@ -40,14 +40,15 @@ void pm_trends_release(struct pm_trends *trends)
 /* Returns -1 if there is no step. */
 static double size_of_last(const struct pm_trend *trend)
 {
-	return trend->steps.len > 0 ? fabs(trend->steps.data[trend->steps.len - 1].change)
-				    : -1;
+	if (trend->steps.len == 0)
+		return -1;
+	return fabs(trend->steps.data[trend->steps.len - 1].change);
 }
 
 static int compare_trend_texts(const char *a, const char *b)
 {
 	if (!a || !b)
-		return a ? 1 : b ? -1 : 0;
+		return (a != NULL) - (b != NULL);
 	return strcmp(a, b);
 }
 
@@ -58,7 +59,7 @@ static int largest_first(const void *a, const void *b)
 	int r;
 
 	if (size_x != size_y)
-		return size_x > size_y ? -1 : 1;
+		return PM_COMPARE(size_y, size_x);
 	r = compare_trend_texts(x->case_name, y->case_name);
 	if (r == 0)
 		r = compare_trend_texts(x->scope, y->scope);
@@ -66,7 +67,9 @@ static int largest_first(const void *a, const void *b)
 		r = compare_trend_texts(x->event, y->event);
 	if (r == 0)
 		r = compare_trend_texts(x->module, y->module);
-	return r != 0 ? r : compare_trend_texts(x->machine, y->machine);
+	if (r != 0)
+		return r;
+	return compare_trend_texts(x->machine, y->machine);
 }
 
 int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
