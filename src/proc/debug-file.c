@@ -93,12 +93,16 @@ static int try_path(pid_t pid, const struct pm_str *path, const struct wanted *w
 	fd = pm_open_regular(handle);
 	if (fd < 0)
 		return fd;
-	return is_wanted_debug_file(fd, wanted) ? pm_take_fd(&fd) : -ENOENT;
+	if (!is_wanted_debug_file(fd, wanted))
+		return -ENOENT;
+	return pm_take_fd(&fd);
 }
 
 static const char *debug_dir(const struct pm_debug_search *search)
 {
-	return search->dir ? search->dir : "/usr/lib/debug";
+	if (search->dir)
+		return search->dir;
+	return "/usr/lib/debug";
 }
 
 /*
@@ -198,11 +202,16 @@ int pm_debug_find(int fd, const struct pm_debug_search *asked)
 	found = by_id(&wanted, search);
 	if (found >= 0 || pm_elf_file_init(&elf, fd) < 0 ||
 	    pm_elf_file_debuglink(&elf, &link) < 0 || link.name[0] == '\0' ||
-	    strchr(link.name, '/'))
-		return found >= 0 ? found : -ENOENT;
+	    strchr(link.name, '/')) {
+		if (found < 0)
+			return -ENOENT;
+		return found;
+	}
 	wanted.crc = link.crc;
 	found = by_links(fd, search, link.name, &wanted);
-	return found >= 0 ? found : -ENOENT;
+	if (found < 0)
+		return -ENOENT;
+	return found;
 }
 
 int pm_debug_find_by_id(const void *id, size_t id_len,
@@ -214,7 +223,9 @@ int pm_debug_find_by_id(const void *id, size_t id_len,
 	if (id_len > PM_ELF_BUILD_ID_MAX)
 		return -ENOENT;
 	fd = by_id(&wanted, search);
-	return fd >= 0 ? fd : -ENOENT;
+	if (fd < 0)
+		return -ENOENT;
+	return fd;
 }
 
 int pm_debug_find_alt(int fd, const struct pm_debug_search *search)

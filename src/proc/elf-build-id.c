@@ -36,8 +36,11 @@ static int search_notes(struct search *search, const struct pm_elf_part *part)
 		    search->notes_seen++ >= NOTES_MAX)
 			return 0;
 		rc = pm_read_at(search->elf.fd, part->offset + at, &note, sizeof(note));
-		if (rc < 0)
-			return rc == -ENODATA ? 0 : rc;
+		if (rc < 0) {
+			if (rc == -ENODATA)
+				return 0;
+			return rc;
+		}
 		name = at + sizeof(note.header);
 		desc = (name + note.header.n_namesz + mask) & ~mask;
 		if (desc > part->size || note.header.n_descsz > part->size - desc)
@@ -50,8 +53,11 @@ static int search_notes(struct search *search, const struct pm_elf_part *part)
 					      : (uint8_t)sizeof(id);
 
 			rc = pm_read_at(search->elf.fd, part->offset + desc, id, len);
-			if (rc < 0)
-				return rc == -ENODATA ? 0 : rc;
+			if (rc < 0) {
+				if (rc == -ENODATA)
+					return 0;
+				return rc;
+			}
 			memcpy(search->ret, id, len);
 			*search->ret_len = len;
 			return 1;
@@ -72,8 +78,11 @@ static int search_parts(struct search *search, uint32_t count, uint32_t type, pa
 		struct pm_elf_part part;
 		int rc = get(&search->elf, i, &part);
 
-		if (rc < 0)
-			return rc == -ENODATA ? 0 : rc;
+		if (rc < 0) {
+			if (rc == -ENODATA)
+				return 0;
+			return rc;
+		}
 		if (part.type != type)
 			continue;
 		rc = search_notes(search, &part);
@@ -98,7 +107,9 @@ int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret
 				  pm_elf_file_section);
 	if (rc < 0)
 		return rc;
-	return rc == 1 ? 0 : -ENODATA;
+	if (rc != 1)
+		return -ENODATA;
+	return 0;
 }
 
 int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len)
@@ -109,7 +120,7 @@ int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_le
 	if (rc < 0)
 		return rc;
 	/* The kernel's records truncate longer ones, too. */
-	*ret_len = len < PM_MODULE_BUILD_ID_MAX ? len : PM_MODULE_BUILD_ID_MAX;
+	*ret_len = PM_MIN(len, PM_MODULE_BUILD_ID_MAX);
 	memcpy(ret, id, *ret_len);
 	return 0;
 }

@@ -44,15 +44,21 @@ int pm_elf_file_init(struct pm_elf_file *elf, int fd)
 	int rc = pm_read_at(fd, 0, u.ident, sizeof(u.ident));
 	bool is_64;
 
-	if (rc < 0)
-		return rc == -ENODATA ? -ENOEXEC : rc;
+	if (rc < 0) {
+		if (rc == -ENODATA)
+			return -ENOEXEC;
+		return rc;
+	}
 	if (memcmp(u.ident, ELFMAG, SELFMAG) != 0 || u.ident[EI_DATA] != native ||
 	    (u.ident[EI_CLASS] != ELFCLASS64 && u.ident[EI_CLASS] != ELFCLASS32))
 		return -ENOEXEC;
 	is_64 = u.ident[EI_CLASS] == ELFCLASS64;
 	rc = pm_read_at(fd, 0, &u, is_64 ? sizeof(u.h64) : sizeof(u.h32));
-	if (rc < 0)
-		return rc == -ENODATA ? -ENOEXEC : rc;
+	if (rc < 0) {
+		if (rc == -ENODATA)
+			return -ENOEXEC;
+		return rc;
+	}
 #define TAKE(h)                                                     \
 	(*elf = (struct pm_elf_file){ .fd = fd,                     \
 				      .is_64 = is_64,               \

@@ -281,7 +281,10 @@ int pm_kallsyms_load_kept(struct pm_kallsyms **ret, const struct pm_kallsyms_kee
 
 	if (find_wanted(keep, &wanted))
 		folder = open_folder(keep->folder);
-	kept = folder < 0 ? NULL : read_kept(folder, &wanted);
+	if (folder < 0)
+		kept = NULL;
+	else
+		kept = read_kept(folder, &wanted);
 	if (kept) {
 		*ret = kept;
 		return 0;

@@ -46,11 +46,13 @@ static bool parse_line(const char *at, const char *end, struct line *ret)
 	*ret = (struct line){ .module = "" };
 	for (; at < end; at++) {
 		char c = *at;
-		unsigned int digit = c >= '0' && c <= '9'   ? (unsigned int)(c - '0')
-				     : c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10
-							    : 16;
+		unsigned int digit;
 
-		if (digit == 16)
+		if (c >= '0' && c <= '9')
+			digit = (unsigned int)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			digit = (unsigned int)(c - 'a') + 10;
+		else
 			break;
 		ret->address = ret->address << 4 | digit;
 	}
@@ -90,7 +92,9 @@ static uint32_t put_name(struct pm_kallsyms *kallsyms, const char *name, size_t 
 
 	pm_str_append(&kallsyms->names, name, len);
 	pm_str_putc(&kallsyms->names, '\0');
-	return kallsyms->names.failed || offset >= HOLE ? HOLE : (uint32_t)offset;
+	if (kallsyms->names.failed || offset >= HOLE)
+		return HOLE;
+	return (uint32_t)offset;
 }
 
 static int kallsyms_add_line(struct parser *parser, const struct line *line)
@@ -134,9 +138,11 @@ static int compare_kallsyms_symbols(const void *left, const void *right)
 	const struct pm_kallsyms_symbol *a = left, *b = right;
 
 	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
+		return PM_COMPARE(a->address, b->address);
 	/* Names in the order of the file, because offsets grow; holes come last. */
-	return a->name < b->name ? -1 : a->name > b->name;
+	if (a->name < b->name)
+		return -1;
+	return a->name > b->name;
 }
 
 static int leading_underscores(const char *name)
@@ -219,7 +225,9 @@ static int64_t read_sysctl(const char *path)
 	PM_AUTO_FCLOSE FILE *file = fopen(path, "rce");
 	long long value;
 
-	return file && fscanf(file, "%lld", &value) == 1 ? value : INT64_MIN;
+	if (file && fscanf(file, "%lld", &value) == 1)
+		return value;
+	return INT64_MIN;
 }
 
 /* kallsyms_show_value() of the kernel checks kptr_restrict first; if it is

@@ -55,8 +55,10 @@ static void read_build_id(const char *path, struct pm_kernel_identity *ret)
 		if (type != NT_GNU_BUILD_ID || name_len != 4 || len == 0 ||
 		    memcmp(name, "GNU", 4) != 0)
 			continue;
-		ret->build_id_len = len < PM_MODULE_BUILD_ID_MAX ? (uint8_t)len
-								 : PM_MODULE_BUILD_ID_MAX;
+		if (len < PM_MODULE_BUILD_ID_MAX)
+			ret->build_id_len = (uint8_t)len;
+		else
+			ret->build_id_len = PM_MODULE_BUILD_ID_MAX;
 		memcpy(ret->build_id, id, ret->build_id_len);
 		return;
 	}

@@ -363,7 +363,9 @@ static int reap_child(pid_t pid, int *status)
 	do
 		rc = waitpid(pid, status, 0);
 	while (rc < 0 && errno == EINTR);
-	return rc < 0 ? -errno : 0;
+	if (rc < 0)
+		return -errno;
+	return 0;
 }
 
 /* The two ends of each direction. */
@@ -506,7 +508,7 @@ int pm_launch_begin(struct pm_launch *launch, struct pm_error *err)
 	rc = send_go(launch, launch->go_fd, err);
 	/* If the child is already dead, pm_launch_go() detects that. */
 	launch->begun = rc == 1;
-	return rc < 0 ? rc : 0;
+	return PM_MIN(rc, 0);
 }
 
 /* Explains why the child did not reach its exec. */
@@ -551,7 +553,10 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 
 	if (go_fd < 0)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
-	sent = launch->begun ? 1 : send_go(launch, go_fd, err);
+	if (launch->begun)
+		sent = 1;
+	else
+		sent = send_go(launch, go_fd, err);
 	if (sent < 0) {
 		reap_child(launch->pid, &failure);
 		return sent;
@@ -609,5 +614,7 @@ int pm_exit_status(int status)
 		return WEXITSTATUS(status);
 	if (WIFSIGNALED(status))
 		return 128 + WTERMSIG(status);
-	return WIFSTOPPED(status) ? 128 + WSTOPSIG(status) : 0;
+	if (WIFSTOPPED(status))
+		return 128 + WSTOPSIG(status);
+	return 0;
 }

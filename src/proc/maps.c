@@ -169,7 +169,10 @@ static bool is_path_in_roots(pid_t pid, const struct pm_str *path)
 	if (path->failed || path->data[0] != '/')
 		return false;
 	in_root = pm_open_handle(pid, path->data);
-	here = in_root < 0 ? pm_open_handle(0, path->data) : -1;
+	if (in_root < 0)
+		here = pm_open_handle(0, path->data);
+	else
+		here = -1;
 	return in_root >= 0 || here >= 0;
 }
 
@@ -217,7 +220,7 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 		return (int)module;
 	mapping.module = (uint32_t)module;
 	rc = pm_space_replace(space, line->start, line->end, &mapping);
-	return rc < 0 ? rc : 0;
+	return PM_MIN(rc, 0);
 }
 
 static void release_space(struct pm_space *space)
@@ -314,7 +317,9 @@ static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	if (lines == 0 && known && known->space.maps.len > 0)
 		return 0;
 	rc = pm_procs_adopt(procs, pid, from, &space);
-	return rc < 0 ? pm_error_set(err, rc, "%s", strerror(-rc)) : 0;
+	if (rc < 0)
+		return pm_error_set(err, rc, "%s", strerror(-rc));
+	return 0;
 }
 
 static int read_comm(struct pm_procs *procs, pid_t pid, pid_t tid)
@@ -391,5 +396,7 @@ int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 
 	if (rc == 0)
 		rc = read_maps(procs, pid, err);
-	return rc < 0 ? rc : read_tasks(procs, pid, err);
+	if (rc < 0)
+		return rc;
+	return read_tasks(procs, pid, err);
 }

@@ -88,7 +88,10 @@ static bool is_same_process(const struct pm_module *module)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)module->seen_pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd < 0)
+		len = -1;
+	else
+		len = read(fd, text, sizeof(text) - 1);
 	if (len <= 0)
 		return false;
 	text[len] = '\0';
@@ -132,12 +135,17 @@ static int verify_mapped_file(const struct pm_module *module, int fd,
 		return 0;
 	}
 	/* Without any identity, only the kernel's link by range can be trusted. */
-	if (identity->inode == 0)
-		return by_range && is_same_process(module) ? 0 : -ESTALE;
+	if (identity->inode == 0) {
+		if (by_range && is_same_process(module))
+			return 0;
+		return -ESTALE;
+	}
 	if ((st->stx_ino != identity->inode || !same_device(identity, st)) &&
 	    !is_shown_mapped(module, st, by_range))
 		return -ESTALE;
-	return !by_range && is_younger(module, st) ? -ESTALE : 0;
+	if (!by_range && is_younger(module, st))
+		return -ESTALE;
+	return 0;
 }
 
 /* Returns the fd of @handle's file if it is the mapped one, else a negative value.
@@ -148,7 +156,7 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 	PM_AUTO_CLOSE int handle = handle_;
 	PM_AUTO_CLOSE int fd = -1;
 	struct statx st;
-	int rc = handle < 0 ? handle : 0;
+	int rc = PM_MIN(handle, 0);
 
 	if (rc == 0 &&
 	    statx(handle, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)

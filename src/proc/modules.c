@@ -222,9 +222,9 @@ uint32_t pm_modules_find(const struct pm_modules *modules,
 {
 	struct key wanted = module_key_of(identity);
 
-	return identity->build_id_len > sizeof(identity->build_id)
-		       ? PM_INDEX_NONE
-		       : find_module_id(modules, &wanted);
+	if (identity->build_id_len > sizeof(identity->build_id))
+		return PM_INDEX_NONE;
+	return find_module_id(modules, &wanted);
 }
 
 void pm_modules_retire(struct pm_modules *modules, uint32_t id)
@@ -280,8 +280,10 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 	row->module.identity.path = path;
 	row->module.seen_ns = realtime_ns();
 	row->foreign = wanted.foreign;
-	id = modules->free_ids.len > 0 ? modules->free_ids.data[modules->free_ids.len - 1]
-				       : (uint32_t)modules->rows.len;
+	if (modules->free_ids.len > 0)
+		id = modules->free_ids.data[modules->free_ids.len - 1];
+	else
+		id = (uint32_t)modules->rows.len;
 	if (add_to_index(modules, &row->module.identity, id) < 0)
 		return -ENOMEM;
 	if (modules->free_ids.len > 0)

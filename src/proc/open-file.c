@@ -66,7 +66,9 @@ static int open_in_root(int root, const char *path)
 	/* Old containers return EPERM for system calls that they do not know. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return pm_open_handle_by_steps(root, path);
-	return fd < 0 ? -errno : (int)fd;
+	if (fd < 0)
+		return -errno;
+	return (int)fd;
 }
 
 int pm_open_handle(pid_t pid, const char *path)
@@ -77,11 +79,15 @@ int pm_open_handle(pid_t pid, const char *path)
 
 	if (pid <= 0) {
 		fd = open(path, O_PATH | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
+		if (fd < 0)
+			return -errno;
+		return fd;
 	}
 	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
 	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return root < 0 ? -errno : open_in_root(root, path);
+	if (root < 0)
+		return -errno;
+	return open_in_root(root, path);
 }
 
 int pm_open_regular(int handle)
@@ -99,14 +105,18 @@ int pm_open_regular(int handle)
 	/* The handle's file exists; it is the link that is missing. */
 	if (fd < 0 && errno == ENOENT)
 		return -ENXIO;
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 int pm_file_open(pid_t pid, const char *path)
 {
 	PM_AUTO_CLOSE int handle = pm_open_handle(pid, path);
 
-	return handle < 0 ? handle : pm_open_regular(handle);
+	if (handle < 0)
+		return handle;
+	return pm_open_regular(handle);
 }
 
 /* ---- as another user --------------------------------------------------------------------- */
@@ -115,7 +125,9 @@ int pm_file_open(pid_t pid, const char *path)
  * function changes all threads. */
 static int set_thread_groups(size_t len, const gid_t *groups)
 {
-	return syscall(SYS_setgroups, len, groups) == 0 ? 0 : -errno;
+	if (syscall(SYS_setgroups, len, groups) == 0)
+		return 0;
+	return -errno;
 }
 
 /* setfsuid() and setfsgid() do not report failure; they return the previous id. */

@@ -131,7 +131,9 @@ static struct process_row *find_process_row(const struct pm_procs *procs, pid_t 
 		pm_index_find(&procs->processes.index, pm_hash_mix((uint32_t)pid, 0),
 			      equal_process_row, &procs->processes, &pid);
 
-	return id == PM_INDEX_NONE ? NULL : procs->processes.data.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return procs->processes.data.data[id];
 }
 
 static struct process_row *get_process(struct pm_procs *procs, pid_t pid)
@@ -202,7 +204,9 @@ static struct thread_row *find_thread(const struct pm_procs *procs, pid_t pid, p
 	uint32_t id = pm_index_find(&procs->threads.index, hash_thread(pid, tid),
 				    equal_thread_row, &procs->threads, &key);
 
-	return id == PM_INDEX_NONE ? NULL : procs->threads.data.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return procs->threads.data.data[id];
 }
 
 static struct thread_row *get_thread_row(struct pm_procs *procs, pid_t pid, pid_t tid)
@@ -213,7 +217,10 @@ static struct thread_row *get_thread_row(struct pm_procs *procs, pid_t pid, pid_
 	if (row)
 		return row;
 	process = get_process(procs, pid);
-	row = process ? calloc(1, sizeof(*row)) : NULL;
+	if (process)
+		row = calloc(1, sizeof(*row));
+	else
+		row = NULL;
 	if (!row)
 		return NULL;
 	row->thread.pid = pid;
@@ -278,7 +285,9 @@ void pm_procs_free(struct pm_procs *procs)
 
 const struct pm_module *pm_procs_module(const struct pm_procs *procs, uint32_t id)
 {
-	return id < procs->modules.rows.len ? procs->modules.rows.data[id] : NULL;
+	if (id >= procs->modules.rows.len)
+		return NULL;
+	return procs->modules.rows.data[id];
 }
 
 size_t pm_procs_modules_len(const struct pm_procs *procs)
@@ -297,7 +306,9 @@ int64_t pm_procs_find_module(const struct pm_procs *procs,
 {
 	uint32_t id = pm_modules_find(&procs->modules, identity);
 
-	return id == PM_INDEX_NONE ? PM_MODULE_NONE : (int64_t)id;
+	if (id == PM_INDEX_NONE)
+		return PM_MODULE_NONE;
+	return (int64_t)id;
 }
 
 void pm_procs_retire_module(struct pm_procs *procs, uint32_t id)
@@ -309,21 +320,27 @@ struct pm_process *pm_procs_get(struct pm_procs *procs, pid_t pid)
 {
 	struct process_row *row = get_process(procs, pid);
 
-	return row ? &row->process : NULL;
+	if (!row)
+		return NULL;
+	return &row->process;
 }
 
 struct pm_thread *pm_procs_thread(struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	struct thread_row *row = get_thread_row(procs, pid, tid);
 
-	return row ? &row->thread : NULL;
+	if (!row)
+		return NULL;
+	return &row->thread;
 }
 
 struct pm_thread *pm_procs_find_thread(const struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	struct thread_row *row = find_thread(procs, pid, tid);
 
-	return row ? &row->thread : NULL;
+	if (!row)
+		return NULL;
+	return &row->thread;
 }
 
 /* Updates the place where a module was seen, so that it can still be
@@ -440,7 +457,11 @@ static const char *inherited_comm(const struct pm_procs *procs, pid_t pid, pid_t
 	const struct thread_row *thread = find_thread(procs, pid, tid);
 	const struct process_row *process = thread ? NULL : find_process_row(procs, pid);
 
-	return thread ? thread->thread.comm : process ? process->comm : "";
+	if (thread)
+		return thread->thread.comm;
+	if (process)
+		return process->comm;
+	return "";
 }
 
 static int copy_space(struct pm_procs *procs, struct process_row *to,

@@ -13,7 +13,9 @@ static long read_one_number(const char *path)
 	PM_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	long value;
 
-	return file && fscanf(file, "%ld", &value) == 1 ? value : -1;
+	if (file && fscanf(file, "%ld", &value) == 1)
+		return value;
+	return -1;
 }
 
 /* Reads a field of /proc/PID/status; false if it is missing. */
@@ -44,15 +46,13 @@ bool pm_trace_is_ours(pid_t tid)
 
 static int by_yama(long scope, int code, struct pm_error *err)
 {
-	pm_error_set(err, -code,
-		     scope >= 3 ? "kernel.yama.ptrace_scope is %ld: nobody may trace "
-				  "anything, until the next boot"
-		     : scope == 2
-			     ? "kernel.yama.ptrace_scope is %ld: only programs with "
-			       "CAP_SYS_PTRACE may trace"
-			     : "kernel.yama.ptrace_scope is %ld: a process may trace "
-			       "only what it has started",
-		     scope);
+	const char *may = "a process may trace only what it has started";
+
+	if (scope >= 3)
+		may = "nobody may trace anything, until the next boot";
+	else if (scope == 2)
+		may = "only programs with CAP_SYS_PTRACE may trace";
+	pm_error_set(err, -code, "kernel.yama.ptrace_scope is %ld: %s", scope, may);
 	if (scope == 2)
 		pm_error_fix(err, "sudo sysctl kernel.yama.ptrace_scope=1, or sudo");
 	else if (scope == 1)

@@ -72,7 +72,12 @@ static void tell_new(struct pm_trace *trace, const struct pm_trace_made *made, p
 		     pid_t tid, pid_t parent, struct pm_trace_event *ret)
 {
 	ret->what = PM_TRACE_NEW;
-	ret->parent_pid = tid != pid ? pid : made->parent_pid ? made->parent_pid : parent;
+	if (tid != pid)
+		ret->parent_pid = pid;
+	else if (made->parent_pid)
+		ret->parent_pid = made->parent_pid;
+	else
+		ret->parent_pid = parent;
 	ret->parent_tid = made->parent_tid;
 	ret->by_vfork = made->by_vfork;
 	trace->maker = made->parent_tid;

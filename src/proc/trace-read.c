@@ -83,7 +83,9 @@ static ssize_t read_once(int fd, char *ret, size_t size)
 	do
 		len = pread(fd, ret, size, 0);
 	while (len < 0 && errno == EINTR);
-	return len < 0 ? -errno : len;
+	if (len < 0)
+		return -errno;
+	return len;
 }
 
 /* Reads a file of the thread through *@fd, which is opened if necessary, and
@@ -332,7 +334,9 @@ size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len)
 		left -= room;
 	}
 	got = process_vm_readv(pid, &local, 1, remote, parts, 0);
-	return got > 0 ? (size_t)got : 0;
+	if (got > 0)
+		return (size_t)got;
+	return 0;
 }
 
 size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t *below)

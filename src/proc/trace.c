@@ -205,7 +205,10 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	thread->asked = false;
 	thread->stopped = true;
 	thread->listening = is_group_stop(event, signal);
-	thread->request = thread->listening ? PTRACE_LISTEN : PTRACE_CONT;
+	if (thread->listening)
+		thread->request = PTRACE_LISTEN;
+	else
+		thread->request = PTRACE_CONT;
 	thread->signal = event == 0 ? signal : 0;
 	thread->signals += event == 0;
 	ret->signals = thread->signals;
@@ -271,8 +274,10 @@ static int next_event(struct pm_trace *trace, int options, struct pm_trace_event
 			rc = -errno;
 			return pm_error_set(err, rc, "waitpid: %s", strerror(-rc));
 		}
-		rc = WIFSTOPPED(status) ? take_stop(trace, tid, status, ret)
-					: take_exit(trace, tid, status, ret);
+		if (WIFSTOPPED(status))
+			rc = take_stop(trace, tid, status, ret);
+		else
+			rc = take_exit(trace, tid, status, ret);
 		if (rc != 0)
 			return rc;
 	}
@@ -329,7 +334,10 @@ static bool has_thread_ended(pid_t pid, pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd < 0)
+		len = -1;
+	else
+		len = read(fd, text, sizeof(text));
 	return len > 0 && pm_stat_line_parse(text, (size_t)len, &line) == 0 &&
 	       (line.state == 'Z' || line.state == 'X');
 }
@@ -386,7 +394,9 @@ static int seize_round(struct pm_trace *trace, pid_t pid, struct pm_error *err)
 		found += rc == 1;
 	}
 	closedir(folder);
-	return rc < 0 ? rc : found;
+	if (rc < 0)
+		return rc;
+	return found;
 }
 
 int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children, struct pm_error *err)
@@ -426,7 +436,7 @@ int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 
 	if (rc == 0 && tgid == pid) {
 		rc = seize_thread(trace, pid, tid, err);
-		return rc < 0 ? rc : 0;
+		return PM_MIN(rc, 0);
 	}
 	if (rc == 0)
 		return pm_error_set(err, -ESRCH,
@@ -525,10 +535,12 @@ struct pm_trace *pm_trace_new(void)
 		return NULL;
 	trace->held = PM_INDEX_NONE;
 	trace->schedstat = pm_trace_has_schedstat();
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		trace->fds_max = limit.rlim_cur / FDS_SHARE < FDS_MAX
-					 ? (size_t)(limit.rlim_cur / FDS_SHARE)
-					 : FDS_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		if (limit.rlim_cur / FDS_SHARE < FDS_MAX)
+			trace->fds_max = (size_t)(limit.rlim_cur / FDS_SHARE);
+		else
+			trace->fds_max = FDS_MAX;
+	}
 	return trace;
 }
 
@@ -601,5 +613,7 @@ const struct pm_stat_line *pm_trace_seen(const struct pm_trace *trace, pid_t tid
 {
 	uint32_t row = pm_trace_find_thread(trace, tid);
 
-	return row == PM_INDEX_NONE ? NULL : &trace->threads.data[row].seen;
+	if (row == PM_INDEX_NONE)
+		return NULL;
+	return &trace->threads.data[row].seen;
 }

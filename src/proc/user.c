@@ -100,13 +100,17 @@ static int read_user_entry(const char *name, const char *group, struct pm_user *
 		user->uid = found->pw_uid;
 		user->gid = found->pw_gid;
 	}
-	code = group ? find_group(group, user, err) : 0;
+	if (group)
+		code = find_group(group, user, err);
+	else
+		code = 0;
 	if (code < 0)
 		return code;
 	code = set_user_groups(found ? found->pw_name : NULL, group != NULL, user);
-	return code < 0 ? pm_error_set(err, code, "the groups of user '%s': %s", name,
-				       strerror(-code))
-			: 0;
+	if (code < 0)
+		return pm_error_set(err, code, "the groups of user '%s': %s", name,
+				    strerror(-code));
+	return 0;
 }
 
 int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err)
