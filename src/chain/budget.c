@@ -63,12 +63,12 @@ static uint64_t find_fill_ns(uint64_t rate)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t fill_ns;
 
-	cpus = cpus > 1 ? cpus : 1;
-	fill_ns = FILL_NS * (uint64_t)(cpus < CPUS_MAX ? cpus : CPUS_MAX);
+	cpus = PM_MAX(cpus, 1);
+	fill_ns = FILL_NS * (uint64_t)PM_MIN(cpus, CPUS_MAX);
 	if (rate <= RATE_USUAL)
 		return fill_ns;
-	fill_ns = fill_ns * (rate < RATE_MAX ? rate : RATE_MAX) / RATE_USUAL;
-	return fill_ns < FILL_NS_MAX ? fill_ns : FILL_NS_MAX;
+	fill_ns = fill_ns * PM_MIN(rate, RATE_MAX) / RATE_USUAL;
+	return PM_MIN(fill_ns, FILL_NS_MAX);
 }
 
 struct pm_chain_budget *pm_chain_budget_new(uint64_t rate)
@@ -106,7 +106,7 @@ static void fill_bucket(struct bucket *bucket, uint64_t time_ns, uint64_t fill_n
 
 static uint64_t take_from_bucket(struct bucket *bucket, uint64_t ns)
 {
-	ns = ns < bucket->left_ns ? ns : bucket->left_ns;
+	ns = PM_MIN(ns, bucket->left_ns);
 	bucket->left_ns -= ns;
 	return ns;
 }
@@ -144,7 +144,10 @@ static void pause_process(struct pm_chain_budget *budget, struct row *row)
 
 	if (now_ns > row->paused_until_ns + FORGIVEN_NS)
 		row->pause_ms = 0;
-	row->pause_ms = row->pause_ms == 0 ? PAUSE_MS_FIRST : 2 * row->pause_ms;
+	if (row->pause_ms == 0)
+		row->pause_ms = PAUSE_MS_FIRST;
+	else
+		row->pause_ms = 2 * row->pause_ms;
 	if (row->pause_ms > PAUSE_MS_MAX)
 		row->pause_ms = PAUSE_MS_MAX;
 	row->paused_until_ns = now_ns + row->pause_ms * MS_NS;
@@ -162,7 +165,7 @@ static bool is_scarce(const struct pm_chain_budget *budget)
 
 static void budget_spend(struct pm_chain_budget *budget, struct row *row, uint64_t ns)
 {
-	uint64_t free_ns = ns < row->free_ns ? ns : row->free_ns, short_ns;
+	uint64_t free_ns = PM_MIN(ns, row->free_ns), short_ns;
 	bool is_over;
 
 	row->free_ns -= (uint32_t)free_ns;
@@ -202,8 +205,7 @@ uint32_t *pm_chain_budget_begin(struct pm_chain_budget *budget, uint32_t pid,
 		row->free_ns += FREE_NS;
 	if (row->bucket.filled_ns < row->paused_until_ns)
 		return &row->allowance;
-	left = row->bucket.left_ns < budget->all.left_ns ? row->bucket.left_ns
-							 : budget->all.left_ns;
+	left = PM_MIN(row->bucket.left_ns, budget->all.left_ns);
 	row->given = row->allowance = row->free_ns + (uint32_t)left;
 	budget->open[budget->open_len++] = row;
 	return &row->allowance;

@@ -47,16 +47,24 @@ static int frame_of(struct pm_chains *chains, const struct pm_unw_space *space,
 
 	chains->frames_len = 0;
 	error = push_branch_end(chains, space, address, PM_CHAIN_HOW_BRANCH);
-	return error < 0 ? error : pm_chains_frame(chains, &chains->frames[0], ret);
+	if (error < 0)
+		return error;
+	return pm_chains_frame(chains, &chains->frames[0], ret);
 }
 
 static uint32_t flags_of(const struct perf_branch_entry *entry)
 {
-	return (entry->mispred ? PM_FILE_BRANCH_MISPREDICTED : 0) |
-	       (entry->predicted ? PM_FILE_BRANCH_PREDICTED : 0) |
-	       (entry->in_tx ? PM_FILE_BRANCH_IN_TX : 0) |
-	       (entry->abort ? PM_FILE_BRANCH_ABORT : 0) |
-	       (uint32_t)entry->type << PM_FILE_BRANCH_TYPE_SHIFT;
+	uint32_t flags = (uint32_t)entry->type << PM_FILE_BRANCH_TYPE_SHIFT;
+
+	if (entry->mispred)
+		flags |= PM_FILE_BRANCH_MISPREDICTED;
+	if (entry->predicted)
+		flags |= PM_FILE_BRANCH_PREDICTED;
+	if (entry->in_tx)
+		flags |= PM_FILE_BRANCH_IN_TX;
+	if (entry->abort)
+		flags |= PM_FILE_BRANCH_ABORT;
+	return flags;
 }
 
 int pm_chains_branches(struct pm_chains *chains, const struct pm_record *record,

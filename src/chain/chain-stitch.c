@@ -57,7 +57,9 @@ static uint64_t return_address(const struct pm_unw_regs *regs,
 		memcpy(&word, stack->data + offset, len);
 		break;
 	}
-	return word == frame->lookup + 1 ? word : 0;
+	if (word == frame->lookup + 1)
+		return word;
+	return 0;
 }
 
 /*
@@ -210,8 +212,10 @@ static int stitch_truncated_stack(struct pm_chains *chains,
 	if (error < 0)
 		return error;
 	chains->own_len = chains->frames_len;
-	chains->wanted_bytes =
-		sample.caller_sp > stack->start ? sample.caller_sp - stack->start : 0;
+	if (sample.caller_sp > stack->start)
+		chains->wanted_bytes = sample.caller_sp - stack->start;
+	else
+		chains->wanted_bytes = 0;
 	if (stitched.len > 0)
 		chains->outermost_sp = stitched.frames[stitched.len - 1].sp;
 	for (size_t i = 0; i < stitched.len; i++)

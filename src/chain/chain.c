@@ -112,7 +112,9 @@ void pm_chains_forget_process(struct pm_chains *chains, uint32_t pid)
 
 size_t pm_chains_stitch_bytes(const struct pm_chains *chains)
 {
-	return chains->stitches ? pm_chain_stitches_bytes(chains->stitches) : 0;
+	if (chains->stitches)
+		return pm_chain_stitches_bytes(chains->stitches);
+	return 0;
 }
 
 void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret)
@@ -122,8 +124,10 @@ void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret)
 
 void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *ret)
 {
-	*ret = chains->budget ? *pm_chain_budget_cut(chains->budget)
-			      : (struct pm_chain_cut){ 0 };
+	if (chains->budget)
+		*ret = *pm_chain_budget_cut(chains->budget);
+	else
+		*ret = (struct pm_chain_cut){ 0 };
 	memcpy(ret->first_comm, chains->cut_comm, sizeof(ret->first_comm));
 }
 
@@ -228,9 +232,7 @@ static int push_callchain(struct pm_chains *chains, const struct pm_sample *samp
 {
 	uint64_t context = 0;
 	size_t in_context = 0;
-	size_t len = sample->callchain_len < PM_CHAIN_CALLCHAIN_MAX
-			     ? sample->callchain_len
-			     : PM_CHAIN_CALLCHAIN_MAX;
+	size_t len = PM_MIN(sample->callchain_len, PM_CHAIN_CALLCHAIN_MAX);
 
 	*user_frames = 0;
 	for (size_t i = 0; i < len; i++) {
@@ -518,7 +520,9 @@ static const uint64_t *find_returns(const struct pm_sample *sample, size_t *len)
 		       chain[end] < (uint64_t)PERF_CONTEXT_MAX && chain[end] != 0;)
 		end++;
 	*len = at < end ? end - at : 0;
-	return *len > 0 ? chain + at : NULL;
+	if (*len == 0)
+		return NULL;
+	return chain + at;
 }
 
 static uint64_t unwinding_cpu_ns(void)
@@ -568,8 +572,10 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	int error;
 
 	if (!inputs_of(sample, &regs, &whole)) {
-		*stop = is_kernel_only(chains, sample) ? PM_UNW_STOP_ROOT
-						       : PM_UNW_STOP_NO_REGS;
+		if (is_kernel_only(chains, sample))
+			*stop = PM_UNW_STOP_ROOT;
+		else
+			*stop = PM_UNW_STOP_NO_REGS;
 		return 0;
 	}
 	stack = (struct pm_unw_stack){
@@ -638,11 +644,16 @@ static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *samp
 
 	if (lbr) {
 		*stop = PM_CHAIN_STOP_LBR_END;
-		return error < 0 ? error : pm_chains_push_lbr(chains, sample, space);
+		if (error < 0)
+			return error;
+		return pm_chains_push_lbr(chains, sample, space);
 	}
-	*stop = user_frames == 0                             ? PM_UNW_STOP_NO_REGS
-		: chains->frames_len >= KERNEL_CHAIN_DEFAULT ? PM_UNW_STOP_LIMIT
-							     : PM_CHAIN_STOP_FP_END;
+	if (user_frames == 0)
+		*stop = PM_UNW_STOP_NO_REGS;
+	else if (chains->frames_len >= KERNEL_CHAIN_DEFAULT)
+		*stop = PM_UNW_STOP_LIMIT;
+	else
+		*stop = PM_CHAIN_STOP_FP_END;
 	return error;
 }
 
@@ -836,12 +847,18 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 		pm_chain_budget_settle(chains->budget);
 	if (error == 0)
 		error = intern_sample_chain(chains, record, &chain.stack);
-	chain.own_stop = chains->promise != 0 ? chains->own_stop : chain.stop;
+	if (chains->promise != 0)
+		chain.own_stop = chains->own_stop;
+	else
+		chain.own_stop = chain.stop;
 	chain.stitched = chains->stitched;
 	chain.promise = chains->promise;
 	chain.time = record->time;
 	chain.own_len = (uint32_t)chains->own_len;
-	chain.wanted_bytes = chains->promise != 0 ? chains->wanted_bytes : 0;
+	if (chains->promise != 0)
+		chain.wanted_bytes = chains->wanted_bytes;
+	else
+		chain.wanted_bytes = 0;
 	if (error == 0)
 		*ret = chain;
 	chains->samples++;

@@ -30,14 +30,17 @@ static void fill_time(struct pm_chain_jit_time *time, uint64_t now, uint64_t max
 	uint64_t passed = now - time->filled_ns;
 
 	time->filled_ns = now;
-	time->left_ns += passed < SECOND_NS ? passed * max_ns / SECOND_NS : max_ns;
+	if (passed < SECOND_NS)
+		time->left_ns += passed * max_ns / SECOND_NS;
+	else
+		time->left_ns += max_ns;
 	if (time->left_ns > max_ns)
 		time->left_ns = max_ns;
 }
 
 static void take_time(struct pm_chain_jit_time *time, uint64_t ns)
 {
-	time->left_ns -= ns < time->left_ns ? ns : time->left_ns;
+	time->left_ns -= PM_MIN(ns, time->left_ns);
 }
 
 bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
@@ -105,12 +108,12 @@ static int write_symbol(struct pm_chain_jit *jit, uint32_t frame,
 {
 	int ret = set_named(jit, frame);
 
-	return ret < 0 ? ret
-		       : pm_file_write_symbol(
-				 jit->from.writer,
-				 &(struct pm_file_symbol){ .frame = frame,
-							   .functions = function,
-							   .functions_len = 1 });
+	if (ret < 0)
+		return ret;
+	return pm_file_write_symbol(jit->from.writer,
+				    &(struct pm_file_symbol){ .frame = frame,
+							      .functions = function,
+							      .functions_len = 1 });
 }
 
 static void describe_jit_function(const struct pm_jit_function *function,
@@ -341,9 +344,9 @@ static int compare_events(const void *left, const void *right)
 	const struct event *a = left, *b = right;
 
 	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
+		return PM_COMPARE(a->time_ns, b->time_ns);
 	if (a->miss != b->miss)
-		return a->miss < b->miss ? -1 : 1;
+		return PM_COMPARE(a->miss, b->miss);
 	return a->last - b->last;
 }
 
@@ -360,9 +363,14 @@ static int keep_candidate(struct candidate *to, const struct pm_jit_function *fu
 
 	describe_jit_function(function, address, &text);
 	to->name = strdup(text.name);
-	to->file = text.file ? strdup(text.file) : NULL;
+	if (text.file)
+		to->file = strdup(text.file);
+	else
+		to->file = NULL;
 	to->line = text.line;
-	return to->name && (to->file || !text.file) ? 0 : -ENOMEM;
+	if (to->name && (to->file || !text.file))
+		return 0;
+	return -ENOMEM;
 }
 
 /* Called at the last time of @miss: names it if the function was the same at its first
@@ -439,8 +447,9 @@ static int on_miss_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 
 	if (!event->last) {
 		function = found_late(process, miss);
-		return function ? keep_candidate(candidate, function, miss->place.address)
-				: 0;
+		if (function)
+			return keep_candidate(candidate, function, miss->place.address);
+		return 0;
 	}
 	/* The function may be of a later generation by now: then it is another
 	 * function. */
@@ -503,7 +512,9 @@ static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 	/* Usually code is reported before it is sampled. */
 	if (next_ns <= process->last_miss_ns)
 		ret = catch_up(jit, process, next_ns, time_ns, &all);
-	return ret < 0 ? ret : read_dumps(jit, process, time_ns, &once);
+	if (ret < 0)
+		return ret;
+	return read_dumps(jit, process, time_ns, &once);
 }
 
 /* Reads the rest, within a limit: the process may still be writing. */
@@ -560,7 +571,9 @@ static int read_map(struct pm_chain_jit_process *process)
 	ret = pm_perf_map_read(&process->map, process->map_fd, process->table,
 			       PM_CHAIN_JIT_READ_BYTES);
 	process->map_rest = ret == 1;
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,

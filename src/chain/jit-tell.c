@@ -15,9 +15,9 @@ static const char *jit_file_remedy(const struct pm_error *why)
 	case -EACCES:
 		return "; record as the user who runs the program, or as root";
 	case -ENOTSUP:
-		return strstr(why->text, "CLOCK_MONOTONIC")
-			       ? "; unset JITDUMP_USE_ARCH_TIMESTAMP for the program"
-			       : "";
+		if (strstr(why->text, "CLOCK_MONOTONIC"))
+			return "; unset JITDUMP_USE_ARCH_TIMESTAMP for the program";
+		return "";
 	default:
 		return "";
 	}

@@ -206,7 +206,9 @@ int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
 	if (!jit || !pm_is_jitdump_path(mapped->path))
 		return 0;
 	ret = jit_get_process(jit, pid, &process);
-	return ret < 0 ? ret : pm_chain_jit_open_dump(jit, process, mapped);
+	if (ret < 0)
+		return ret;
+	return pm_chain_jit_open_dump(jit, process, mapped);
 }
 
 int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid)
@@ -224,8 +226,10 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 
 	/* A process without names is not held; its ancestor is held instead, so that the
 	 * chain of parents does not grow. */
-	parent = jit && ret == 0 ? find_jit_heritage(jit_find_process(jit, parent_pid))
-				 : NULL;
+	if (jit && ret == 0)
+		parent = find_jit_heritage(jit_find_process(jit, parent_pid));
+	else
+		parent = NULL;
 	if (parent && parent->depth >= PM_CHAIN_JIT_DEPTH_MAX) {
 		jit->forks_left++;
 		parent = NULL;
@@ -287,8 +291,10 @@ static int jit_scan_mappings(struct pm_chain_jit *jit,
 	struct pm_process *of = pm_procs_get(procs, process->pid);
 	int ret = 0;
 
-	if (!of || of->space.epoch == process->scanned_epoch)
-		return of ? 0 : -ENOMEM;
+	if (!of)
+		return -ENOMEM;
+	if (of->space.epoch == process->scanned_epoch)
+		return 0;
 	process->scanned_epoch = of->space.epoch;
 	for (size_t i = 0; i < of->space.maps.len && ret == 0; i++) {
 		const struct pm_module_identity *identity =
@@ -314,9 +320,9 @@ static const struct pm_chain_jit_module *find_module(const struct pm_chain_jit *
 		else
 			high = middle;
 	}
-	return low < jit->modules.len && jit->modules.data[low].file_id == file_id
-		       ? &jit->modules.data[low]
-		       : NULL;
+	if (low < jit->modules.len && jit->modules.data[low].file_id == file_id)
+		return &jit->modules.data[low];
+	return NULL;
 }
 
 int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
@@ -346,8 +352,9 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 		jit, process,
 		(struct pm_chain_jit_place){ address, stats.generation, (uint32_t)how },
 		time_ns, PM_FILE_NONE);
-	return error < 0 ? error
-			 : jit_module_of_generation(jit, process, stats.generation, ret);
+	if (error < 0)
+		return error;
+	return jit_module_of_generation(jit, process, stats.generation, ret);
 }
 
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t file_id, uint64_t address,

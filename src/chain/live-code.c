@@ -67,7 +67,7 @@ bool pm_chain_live_read(struct pm_chain_modules *modules, pid_t pid, uint64_t ad
 
 	while (len > 0) {
 		uint64_t skip = address % PAGE_BYTES;
-		size_t here = len < PAGE_BYTES - skip ? len : PAGE_BYTES - skip;
+		size_t here = PM_MIN(len, PAGE_BYTES - skip);
 		const struct pm_chain_live_page *page =
 			find_live_page(modules, pid, address - skip);
 

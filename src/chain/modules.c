@@ -45,20 +45,26 @@ void pm_chain_modules_raise_limit(struct pm_chain_modules *modules)
 	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
 		limit = raised;
 	/* The rest is for events, helpers and files opened briefly. */
-	modules->fds_max = limit.rlim_cur / 3 < MODULES_OPEN_MAX ? limit.rlim_cur / 3
-								 : MODULES_OPEN_MAX;
+	if (limit.rlim_cur / 3 < MODULES_OPEN_MAX)
+		modules->fds_max = limit.rlim_cur / 3;
+	else
+		modules->fds_max = MODULES_OPEN_MAX;
 }
 
 int pm_chain_modules_make_tables_aside(struct pm_chain_modules *modules)
 {
 	if (!modules->tables)
 		modules->tables = pm_chain_tables_new();
-	return modules->tables ? 0 : -ENOMEM;
+	if (!modules->tables)
+		return -ENOMEM;
+	return 0;
 }
 
 int pm_chain_modules_tables_error(const struct pm_chain_modules *modules)
 {
-	return modules->tables ? pm_chain_tables_error(modules->tables) : 0;
+	if (modules->tables)
+		return pm_chain_tables_error(modules->tables);
+	return 0;
 }
 
 void pm_chain_modules_release(struct pm_chain_modules *modules)
@@ -107,8 +113,9 @@ static void want_debug(struct pm_chain_modules *modules, const struct pm_module 
 const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules *modules,
 						  const struct pm_module *module)
 {
-	return strcmp(module->identity.path, PM_VDSO32_PATH) == 0 ? &modules->vdso32
-								  : &modules->vdso;
+	if (strcmp(module->identity.path, PM_VDSO32_PATH) == 0)
+		return &modules->vdso32;
+	return &modules->vdso;
 }
 
 static void open_vdso(struct pm_chain_modules *modules, const struct pm_module *module,
@@ -161,7 +168,9 @@ static int read_error(int fd)
 {
 	char byte;
 
-	return pread(fd, &byte, sizeof(byte), 0) < 0 ? -errno : 0;
+	if (pread(fd, &byte, sizeof(byte), 0) < 0)
+		return -errno;
+	return 0;
 }
 
 /* Gives the file to the unwinder, for the first time or again. */
@@ -172,8 +181,11 @@ static int unwind_by(struct pm_chain_modules *modules, const struct pm_module *m
 				: pm_unw_module_open(&ret->unwind, fd, NULL);
 
 	/* A file that is no longer an ELF file has been written. */
-	if (error == -ENOEXEC)
-		return ret->unwind ? -ESTALE : read_error(fd);
+	if (error == -ENOEXEC) {
+		if (ret->unwind)
+			return -ESTALE;
+		return read_error(fd);
+	}
 	if (error < 0)
 		return error;
 	ret->fd = pm_unw_module_fd(ret->unwind);
@@ -217,7 +229,9 @@ static int try_file(struct pm_chain_modules *modules, const struct pm_module *mo
 {
 	int fd = modules->fds < modules->fds_max ? pm_module_open(module, NULL) : -EMFILE;
 
-	return fd < 0 ? fd : adopt_file(modules, module, ret, fd);
+	if (fd < 0)
+		return fd;
+	return adopt_file(modules, module, ret, fd);
 }
 
 static void open_module(struct pm_chain_modules *modules, const struct pm_module *module,
@@ -285,7 +299,7 @@ static int compare_candidates(const void *left, const void *right)
 
 	if (a->unlinked != b->unlinked)
 		return a->unlinked ? 1 : -1;
-	return (a->used > b->used) - (a->used < b->used);
+	return PM_COMPARE(a->used, b->used);
 }
 
 static bool is_unlinked(int fd)

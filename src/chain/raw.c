@@ -220,7 +220,10 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 	    pm_elf_build_id(from->fd, module.build_id, &len) < 0)
 		len = 0;
 	module.build_id_len = len;
-	module.flags = identity->kind == PM_MODULE_VDSO ? PM_CORPUS_VDSO : 0;
+	if (identity->kind == PM_MODULE_VDSO)
+		module.flags = PM_CORPUS_VDSO;
+	else
+		module.flags = 0;
 	if (from->unwind)
 		error = pm_unw_module_parts(from->unwind, &parts);
 	if (error == 0)
@@ -309,7 +312,10 @@ static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 
 	if (error < 0)
 		return error;
-	map.pgoff = generated ? 0 : mapping->pgoff + (from->start - mapping->start);
+	if (generated)
+		map.pgoff = 0;
+	else
+		map.pgoff = mapping->pgoff + (from->start - mapping->start);
 	return pm_vec_push(&raw->maps, map);
 }
 
@@ -388,7 +394,9 @@ static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame
 	    !remember_raw_code(raw, module, svma, 0))
 		return error;
 	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
-	return error < 0 ? error : write_code(raw, module, map->module, svma, CODE_BYTES);
+	if (error < 0)
+		return error;
+	return write_code(raw, module, map->module, svma, CODE_BYTES);
 }
 
 /* Writes the code that may lie between an interrupted instruction and its `ret`. */

@@ -62,7 +62,9 @@ static int push_with_overlay(struct view *view, struct pm_unw_map map)
 			return -ENOMEM;
 		map.start = piece.end;
 	}
-	return map.start < map.end ? pm_vec_push(&view->maps, map) : 0;
+	if (map.start < map.end)
+		return pm_vec_push(&view->maps, map);
+	return 0;
 }
 
 /*
@@ -152,7 +154,9 @@ uint64_t pm_chain_space_version(const struct pm_process *process)
 {
 	const struct view *view = process->user;
 
-	return view && view->built ? view->version : 0;
+	if (view && view->built)
+		return view->version;
+	return 0;
 }
 
 int pm_chain_space_overlay(struct pm_process *process, const struct pm_unw_map *maps,
@@ -160,8 +164,10 @@ int pm_chain_space_overlay(struct pm_process *process, const struct pm_unw_map *
 {
 	struct view *view = process->user;
 
-	if (!view || pm_vec_reserve(&view->overlay, len) < 0)
-		return view ? -ENOMEM : -ENOENT;
+	if (!view)
+		return -ENOENT;
+	if (pm_vec_reserve(&view->overlay, len) < 0)
+		return -ENOMEM;
 	if (len > 0)
 		memcpy(view->overlay.data, maps, len * sizeof(*maps));
 	view->overlay.len = len;

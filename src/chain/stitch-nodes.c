@@ -99,8 +99,12 @@ static void compact_nodes(struct pm_chain_stitches *stitches, uint32_t *moved)
 	struct pm_chain_node *nodes = stitches->nodes.data;
 	size_t len = 0;
 
-	for (size_t i = 0; i < stitches->nodes.len; i++)
-		moved[i] = moved[i] ? (uint32_t)len++ : PM_CHAIN_NODE_UNKNOWN;
+	for (size_t i = 0; i < stitches->nodes.len; i++) {
+		if (moved[i])
+			moved[i] = (uint32_t)len++;
+		else
+			moved[i] = PM_CHAIN_NODE_UNKNOWN;
+	}
 	for (size_t i = 0; i < stitches->nodes.len; i++) {
 		if (moved[i] == PM_CHAIN_NODE_UNKNOWN)
 			continue;
@@ -161,7 +165,9 @@ int pm_chain_nodes_reserve(struct pm_chain_stitches *stitches, size_t more)
 	want = stitches->nodes.len + more;
 	if (pm_vec_reserve(&stitches->nodes, want) < 0)
 		return -ENOMEM;
-	return stitches->slots_cap < want * 2 ? slots_make(stitches, want) : 0;
+	if (stitches->slots_cap < want * 2)
+		return slots_make(stitches, want);
+	return 0;
 }
 
 uint32_t pm_chain_nodes_add(struct pm_chain_stitches *stitches,
@@ -186,5 +192,7 @@ uint32_t pm_chain_nodes_find(const struct pm_chain_stitches *stitches,
 {
 	uint32_t slot = stitches->slots_cap > 0 ? *node_slot_of(stitches, key) : 0;
 
-	return slot > 0 ? slot - 1 : PM_CHAIN_NODE_UNKNOWN;
+	if (slot > 0)
+		return slot - 1;
+	return PM_CHAIN_NODE_UNKNOWN;
 }

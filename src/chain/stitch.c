@@ -270,8 +270,9 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 	 * callers are those of that sample. */
 	at = find_in(stitches, stitches->before.data, stitches->before.len,
 		     &stitches->nodes.data[node->parent]);
-	return at < stitches->before.len ? stitches->before.data[at]
-					 : PM_CHAIN_NODE_UNKNOWN;
+	if (at < stitches->before.len)
+		return stitches->before.data[at];
+	return PM_CHAIN_NODE_UNKNOWN;
 }
 
 /* Adds @id and its callers, outermost first, to the front of the thread's chain. */
@@ -318,8 +319,11 @@ static int extend_to_root(struct pm_chain_stitches *stitches,
 			if (at == outermost)
 				return 0;
 		error = prepend_callers(stitches, thread, parent, max);
-		if (error < 0)
-			return error == -E2BIG ? 0 : error;
+		if (error < 0) {
+			if (error == -E2BIG)
+				return 0;
+			return error;
+		}
 		thread->rejoined = true;
 		pm_chain_nodes_set_parent(stitches, outermost, parent);
 	}
@@ -434,7 +438,9 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 		error = extend_to_root(stitches, thread, max);
 	*outer = thread->nodes.len;
 	thread->rejoined = true;
-	return error == -E2BIG ? 0 : error;
+	if (error == -E2BIG)
+		return 0;
+	return error;
 }
 
 /* Room for it was reserved. */
@@ -480,12 +486,12 @@ static size_t find_reached_joint(const struct pm_chain_stitches *stitches,
 		return 0;
 	large = &stitches->nodes.data[thread->nodes.data[1]];
 	for (size_t i = sample->len; i-- > 1;)
-		if (sample->frames[i].sp == joint->sp)
-			return sample->frames[i - 1].sp == large->sp &&
-					       sample->frames[i - 1].module ==
-						       large->module
-				       ? i
-				       : 0;
+		if (sample->frames[i].sp == joint->sp) {
+			if (sample->frames[i - 1].sp == large->sp &&
+			    sample->frames[i - 1].module == large->module)
+				return i;
+			return 0;
+		}
 	return 0;
 }
 
@@ -514,10 +520,10 @@ static size_t find_reached(const struct pm_chain_stitches *stitches,
 		if (sample->frames[i].sp != outermost->sp)
 			continue;
 		node = node_of(thread, sample, i);
-		return pm_chain_node_same_place(&node, outermost) &&
-				       same_evidence(&node, outermost)
-			       ? i + 1
-			       : 0;
+		if (pm_chain_node_same_place(&node, outermost) &&
+		    same_evidence(&node, outermost))
+			return i + 1;
+		return 0;
 	}
 	return 0;
 }
@@ -904,7 +910,10 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 							 thread->nodes.len);
 	if (error == 0)
 		error = take_offer(stitches, thread, sample, max - sample->len);
-	outermost = thread->nodes.len > 0 ? thread->nodes.data[0] : PM_CHAIN_NODE_UNKNOWN;
+	if (thread->nodes.len > 0)
+		outermost = thread->nodes.data[0];
+	else
+		outermost = PM_CHAIN_NODE_UNKNOWN;
 	if (error == 0 && sample->end == PM_CHAIN_STITCH_TRUNCATED) {
 		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 

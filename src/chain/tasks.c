@@ -126,9 +126,9 @@ static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *r
 			   mmap->pgoff, mmap->prot, &identity);
 	if (ret == -ENOMEM)
 		return ret; /* an invalid range changes nothing */
-	return identity.kind == PM_MODULE_FILE
-		       ? pm_chain_jit_map(tasks->jit, (pid_t)record->pid, &identity)
-		       : 0;
+	if (identity.kind == PM_MODULE_FILE)
+		return pm_chain_jit_map(tasks->jit, (pid_t)record->pid, &identity);
+	return 0;
 }
 
 static int on_comm(const struct pm_chain_tasks *tasks, const struct pm_record *record)
