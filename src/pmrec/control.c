@@ -69,13 +69,19 @@ int pm_rec_control_open(struct pm_rec_control *control, const char *text,
 
 	if (!first)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	control->fd = fifo ? open_fifo(first, err) : take_fd(first, O_WRONLY, err);
+	if (fifo)
+		control->fd = open_fifo(first, err);
+	else
+		control->fd = take_fd(first, O_WRONLY, err);
 	if (control->fd < 0)
 		return control->fd;
 	if (!second)
 		return 0;
-	control->ack_fd = fifo ? open_fifo(second, err) : take_fd(second, O_RDONLY, err);
-	return control->ack_fd < 0 ? control->ack_fd : 0;
+	if (fifo)
+		control->ack_fd = open_fifo(second, err);
+	else
+		control->ack_fd = take_fd(second, O_RDONLY, err);
+	return PM_MIN(control->ack_fd, 0);
 }
 
 void pm_rec_control_read(struct pm_rec_control *control)
@@ -83,7 +89,10 @@ void pm_rec_control_read(struct pm_rec_control *control)
 	ssize_t len = read(control->fd, control->rest, sizeof(control->rest));
 
 	control->rest_at = 0;
-	control->rest_len = len > 0 ? (size_t)len : 0;
+	if (len > 0)
+		control->rest_len = (size_t)len;
+	else
+		control->rest_len = 0;
 	/* The other end is closed, or reading failed: poll(2) would always report it. */
 	if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR)) {
 		close(control->fd);

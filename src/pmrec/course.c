@@ -71,13 +71,15 @@ static int poll_init(struct course *course)
 	if (pm_vec_reserve(&course->fds, FDS_FIXED + len) < 0)
 		return -ENOMEM;
 	course->fds.len = FDS_FIXED + len;
-	for (size_t i = 0; i < course->fds.len; i++)
-		course->fds.data[i] =
-			(struct pollfd){ .fd = i < FDS_FIXED ? fixed[i]
-					       : !course->rings_wake
-						       ? -1
-						       : rings[i - FDS_FIXED],
-					 .events = POLLIN };
+	for (size_t i = 0; i < course->fds.len; i++) {
+		int fd = -1;
+
+		if (i < FDS_FIXED)
+			fd = fixed[i];
+		else if (course->rings_wake)
+			fd = rings[i - FDS_FIXED];
+		course->fds.data[i] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	}
 	return 0;
 }
 
@@ -146,8 +148,7 @@ static uint64_t wait_of_round(struct course *course, uint64_t now)
 
 static struct timespec timeout_of_round(struct course *course, uint64_t now)
 {
-	uint64_t next =
-		course->enable_at < course->end_at ? course->enable_at : course->end_at;
+	uint64_t next = PM_MIN(course->enable_at, course->end_at);
 	uint64_t wait = wait_of_round(course, now);
 
 	if (course->more || next <= now)
@@ -269,7 +270,9 @@ static int disable_events(struct course *course, struct pm_error *err)
 	ret = pm_perf_disable(session->perf);
 	if (ret == 0 && session->off_cpu)
 		ret = pm_rec_drain(session, false, err);
-	return ret < 0 ? ret : pm_rec_off_cpu_pause(session);
+	if (ret < 0)
+		return ret;
+	return pm_rec_off_cpu_pause(session);
 }
 
 static int obey_command(struct course *course, enum pm_rec_command command, uint64_t now,
@@ -375,7 +378,9 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 		pm_rec_warn(session, err->text);
 	*err = (struct pm_error){ 0 };
 	ret = pm_rec_follow_cpus(session);
-	return ret < 0 ? ret : poll_init(course);
+	if (ret < 0)
+		return ret;
+	return poll_init(course);
 }
 
 static int run_round(struct course *course, struct pm_error *err)
@@ -429,7 +434,9 @@ static int run_round(struct course *course, struct pm_error *err)
 	/* The samples may have ended the recording. */
 	if (session->end != PM_REC_END_NONE)
 		pm_perf_disable(session->perf);
-	return ret < 0 ? ret : each_second(course, now, err);
+	if (ret < 0)
+		return ret;
+	return each_second(course, now, err);
 }
 
 static bool is_of_cpus(const struct pm_rec_session *session)
@@ -447,7 +454,9 @@ static int begin_evidence(struct pm_rec_session *session)
 		return 0;
 	pm_perf_events(session->perf, &len);
 	session->evidence = pm_rec_clock_evidence_new(cpus > 0 ? (size_t)cpus : 1, len);
-	return session->evidence ? 0 : -ENOMEM;
+	if (!session->evidence)
+		return -ENOMEM;
+	return 0;
 }
 
 static int begin_course(struct course *course, struct pm_error *err)
@@ -460,12 +469,14 @@ static int begin_course(struct course *course, struct pm_error *err)
 	course->session->hurry_until_ns = now + POLL_MS * MS_NS;
 	course->begun = options->delay_ms == 0 && !options->wait_for_control;
 	course->enabled = course->begun;
-	course->enable_at = course->begun || options->wait_for_control
-				    ? NEVER
-				    : now + options->delay_ms * MS_NS;
-	course->end_at = course->begun && options->duration_ns > 0
-				 ? now + options->duration_ns
-				 : NEVER;
+	if (course->begun || options->wait_for_control)
+		course->enable_at = NEVER;
+	else
+		course->enable_at = now + options->delay_ms * MS_NS;
+	if (course->begun && options->duration_ns > 0)
+		course->end_at = now + options->duration_ns;
+	else
+		course->end_at = NEVER;
 	if (begin_evidence(course->session) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	plan_rounds(course);
@@ -475,9 +486,9 @@ static int begin_course(struct course *course, struct pm_error *err)
 		return 0;
 	course->session->begin_ns = now;
 	ret = pm_perf_enable(course->session->perf);
-	return ret == 0 ? 0
-			: pm_error_set(err, ret, "an event cannot be enabled: %s",
-				       strerror(-ret));
+	if (ret == 0)
+		return 0;
+	return pm_error_set(err, ret, "an event cannot be enabled: %s", strerror(-ret));
 }
 
 int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)

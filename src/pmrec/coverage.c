@@ -34,7 +34,9 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
 	uint64_t ret;
 
-	return __builtin_add_overflow(a, b, &ret) ? UINT64_MAX : ret;
+	if (__builtin_add_overflow(a, b, &ret))
+		return UINT64_MAX;
+	return ret;
 }
 
 /*
@@ -89,9 +91,9 @@ enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 	    may_be_chance(known, missing))
 		return PM_REC_COVER_WELL;
 	/* Each thread may have one unfinished period on each CPU. */
-	return missing / known->period_ns / known->cpus <= known->threads
-		       ? PM_REC_COVER_SHORT_THREADS
-		       : PM_REC_COVER_SKIPPED;
+	if (missing / known->period_ns / known->cpus <= known->threads)
+		return PM_REC_COVER_SHORT_THREADS;
+	return PM_REC_COVER_SKIPPED;
 }
 
 bool pm_rec_is_clock(const struct pm_perf_event *event)
@@ -160,9 +162,12 @@ static void put_remedy(struct pm_str *text, const struct pm_rec_session *session
 
 	pm_str_puts(text, "; try: ");
 	if (cover == PM_REC_COVER_SKIPPED) {
-		pm_str_puts(text, !fast                 ? "-F max"
-				  : event->by_frequency ? "a smaller -F"
-							: "a larger -c");
+		if (!fast)
+			pm_str_puts(text, "-F max");
+		else if (event->by_frequency)
+			pm_str_puts(text, "a smaller -F");
+		else
+			pm_str_puts(text, "a larger -c");
 		return;
 	}
 	if (session->options->per_task)
@@ -299,9 +304,9 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 		return PM_REC_COVER_WELL;
 	if (missing / known->period > known->begun)
 		return PM_REC_COVER_SKIPPED;
-	return sampled / COVERED_PERCENT >= known->counted / 100
-		       ? PM_REC_COVER_WELL
-		       : PM_REC_COVER_SHORT_THREADS;
+	if (sampled / COVERED_PERCENT >= known->counted / 100)
+		return PM_REC_COVER_WELL;
+	return PM_REC_COVER_SHORT_THREADS;
 }
 
 /* Whether samples of this event are expected and nothing else explains their absence. */
@@ -340,11 +345,10 @@ static uint64_t away_ns(const struct pm_rec_session *session)
 {
 	uint64_t now;
 
-	return session->counts.stolen_known &&
-			       pm_stolen_ns(session->targets.cpus, &now) &&
-			       now > session->counts.stolen_ns
-		       ? now - session->counts.stolen_ns
-		       : 0;
+	if (session->counts.stolen_known && pm_stolen_ns(session->targets.cpus, &now) &&
+	    now > session->counts.stolen_ns)
+		return now - session->counts.stolen_ns;
+	return 0;
 }
 
 /* Whether the kernel itself counts the event; no PMU and no timer does. */
@@ -530,7 +534,9 @@ static uint64_t max_sample_hz(void)
 		fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
 	uint64_t hz;
 
-	return file && fscanf(file, "%" SCNu64, &hz) == 1 ? hz : 0;
+	if (file && fscanf(file, "%" SCNu64, &hz) == 1)
+		return hz;
+	return 0;
 }
 
 void pm_rec_coverage_begin(struct pm_rec_session *session)

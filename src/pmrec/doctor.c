@@ -24,7 +24,9 @@ static long read_sysctl_number(const char *path)
 	PM_AUTO_FCLOSE FILE *file = fopen(path, "re");
 	long value;
 
-	return file && fscanf(file, "%ld", &value) == 1 ? value : -1;
+	if (file && fscanf(file, "%ld", &value) == 1)
+		return value;
+	return -1;
 }
 
 static void check_kallsyms(struct pm_perf_check *row)
@@ -161,7 +163,7 @@ static void put_check_row(struct pm_str *out, const struct pm_perf_check *row)
 	pm_str_puts(&line, row->use);
 	if (row->found[0])
 		pm_str_printf(&line, " (%s)", row->found);
-	put_wrapped_words(out, INDENT, line.data ? line.data : "");
+	put_wrapped_words(out, INDENT, pm_str_text(&line));
 	if (row->works)
 		return;
 	pm_str_printf(out, "%*s", INDENT, "");
@@ -170,7 +172,7 @@ static void put_check_row(struct pm_str *out, const struct pm_perf_check *row)
 		pm_str_clear(&line);
 		pm_str_printf(&line, "try: %s", row->why.fix);
 		pm_str_printf(out, "%*s", INDENT, "");
-		put_wrapped_words(out, INDENT, line.data ? line.data : "");
+		put_wrapped_words(out, INDENT, pm_str_text(&line));
 	}
 }
 
@@ -179,11 +181,13 @@ static void put_checks_text(struct pm_str *out, const pm_perf_checks *checks, bo
 {
 	for (size_t i = 0; i < checks->len; i++)
 		put_check_row(out, &checks->data[i]);
-	pm_str_printf(out, "\n%s\n",
-		      works    ? "pmrec COMMAND works here."
-		      : ptrace ? "pmrec COMMAND does not work here, "
-				 "pmrec --engine ptrace COMMAND does."
-			       : "pmrec does not work here.");
+	if (works)
+		pm_str_puts(out, "\npmrec COMMAND works here.\n");
+	else if (ptrace)
+		pm_str_puts(out, "\npmrec COMMAND does not work here, "
+				 "pmrec --engine ptrace COMMAND does.\n");
+	else
+		pm_str_puts(out, "\npmrec does not work here.\n");
 }
 
 /* ---- JSON ----------------------------------------------------------------------------- */
@@ -243,5 +247,7 @@ int pm_rec_doctor_run(const struct pm_rec_options *options)
 			out.failed ? "out of memory" : strerror(errno));
 		return PM_STATUS_FAILED;
 	}
-	return works ? 0 : STATUS_NOT_HERE;
+	if (works)
+		return 0;
+	return STATUS_NOT_HERE;
 }

@@ -71,7 +71,9 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	pm_perf_hold(session->perf, false);
 	if (ret == 0)
 		ret = pm_rec_hold_release(session, pm_rec_hold_until(session->newest_ns));
-	return ret < 0 ? ret : pm_rec_generation_check(session);
+	if (ret < 0)
+		return ret;
+	return pm_rec_generation_check(session);
 }
 
 /* Whether the last record may wait for the next one. */
@@ -99,11 +101,13 @@ int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *er
 	pm_perf_begin(session->perf, final);
 	do {
 		next = pm_perf_next(session->perf, &held.records[held.len], err);
-		ret = next == 1 ? pm_rec_follow_admit(session, &held.records[held.len])
-				: 1;
+		if (next == 1)
+			ret = pm_rec_follow_admit(session, &held.records[held.len]);
+		else
+			ret = 1;
 		if (ret == 0)
 			continue;
-		ret = ret < 0 ? ret : 0;
+		ret = PM_MIN(ret, 0);
 		if (next == 1) {
 			held.len++;
 			pm_perf_hold(session->perf, true);

@@ -88,9 +88,7 @@ static int feed_queued_sample(struct pm_rec_session *session, const struct queue
 	int ret;
 
 	memcpy(record.sample.regs.value, regs->value,
-	       sizeof(regs->value) < sizeof(record.sample.regs.value)
-		       ? sizeof(regs->value)
-		       : sizeof(record.sample.regs.value));
+	       PM_MIN(sizeof(regs->value), sizeof(record.sample.regs.value)));
 	ret = pm_rec_record(session, &record);
 	if (ret < 0 || !ptrace->stack_grows ||
 	    session->counts.stops[PM_UNW_STOP_TRUNCATED] == truncated ||
@@ -152,7 +150,9 @@ static int refresh_maps(struct pm_rec_session *session,
 	if (ret < 0)
 		return ret;
 	ret = pm_procs_read(session->procs, pid, NULL);
-	return ret == -ENOMEM ? ret : 0;
+	if (ret == -ENOMEM)
+		return ret;
+	return 0;
 }
 
 static int name_tracee(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
@@ -246,7 +246,9 @@ static int take_sample(struct pm_rec_session *session, const struct pm_trace_eve
 	if (ret == 0)
 		ret = name_tracee(session, tracee, seen->comm, false, now);
 	tracee->sampled_signals = event->signals;
-	return ret < 0 ? ret : copy_sample(session, tracee, &regs, now, cpu_ns);
+	if (ret < 0)
+		return ret;
+	return copy_sample(session, tracee, &regs, now, cpu_ns);
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -363,7 +365,9 @@ static int service_trace(struct pm_rec_session *session, bool recording,
 		failed = feed_all(session);
 	if (failed == -ENOMEM)
 		pm_error_set(err, failed, "out of memory");
-	return ret < 0 ? ret : failed;
+	if (ret < 0)
+		return ret;
+	return failed;
 }
 
 /* ---- the recording ---------------------------------------------------------------------- */
@@ -452,7 +456,7 @@ static int open_trace(struct pm_rec_session *session, struct pm_error *err)
 	ask_to_be_prompt();
 	getrusage(RUSAGE_CHILDREN, &ptrace->usage_before);
 	ret = pm_trace_seize(ptrace->trace, session->child.launch.pid, true, err);
-	return ret < 0 ? ret : 0;
+	return PM_MIN(ret, 0);
 }
 
 int pm_rec_ptrace_open(struct pm_rec_session *session, struct pm_error *err)
@@ -464,14 +468,17 @@ int pm_rec_ptrace_open(struct pm_rec_session *session, struct pm_error *err)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	session->ptrace = ptrace;
 	ptrace->timer_fd = -1;
-	ptrace->hz = options->rate_given ? options->rate : PM_REC_PTRACE_HZ;
+	if (options->rate_given)
+		ptrace->hz = options->rate;
+	else
+		ptrace->hz = PM_REC_PTRACE_HZ;
 	if (ptrace->hz > PM_REC_PTRACE_HZ_MAX)
 		ptrace->hz = PM_REC_PTRACE_HZ_MAX;
 	ptrace->stack_grows = !options->stack_bytes_given;
-	ptrace->stack_bytes =
-		ptrace->stack_grows && options->stack_bytes < STACK_BYTES_MIN
-			? STACK_BYTES_MIN
-			: options->stack_bytes;
+	if (ptrace->stack_grows && options->stack_bytes < STACK_BYTES_MIN)
+		ptrace->stack_bytes = STACK_BYTES_MIN;
+	else
+		ptrace->stack_bytes = options->stack_bytes;
 	if (options->call_graph == PM_CALL_GRAPH_NONE)
 		ptrace->stack_bytes = 16;
 	return open_trace(session, err);
@@ -517,7 +524,9 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 	}
 	launch->ended = session->child.status_known;
 	launch->status = session->child.status;
-	return ret < 0 ? ret : pm_launch_go(launch, err);
+	if (ret < 0)
+		return ret;
+	return pm_launch_go(launch, err);
 }
 
 /* Detaches all threads; those in an uninterruptible sleep when they wake up. */
@@ -560,6 +569,7 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 	for (;;) {
 		uint64_t now = pm_now_ns();
 		bool letting_go = pm_trace_len(trace) > 0;
+		int wait_ms;
 
 		if (!session->child.running &&
 		    (!letting_go || now - begin > DETACH_MAX_NS))
@@ -577,10 +587,13 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 			pm_rec_say_waiting(session, failed);
 			said = true;
 		}
-		poll(&fd, 1,
-		     session->ptrace->more ? 0
-		     : letting_go          ? DETACH_MS
-					   : WAITING_TICK_MS);
+		if (session->ptrace->more)
+			wait_ms = 0;
+		else if (letting_go)
+			wait_ms = DETACH_MS;
+		else
+			wait_ms = WAITING_TICK_MS;
+		poll(&fd, 1, wait_ms);
 		pm_child_signals(&session->child);
 		ret = service_trace(session, false, &err);
 	}

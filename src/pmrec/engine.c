@@ -115,8 +115,8 @@ static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *
 
 	snprintf(fix, sizeof(fix), "%s", err->fix);
 	pm_error_fix(err, "%s%spmrec --engine ptrace -- %s%s", fix,
-		     fix[0] ? ", or: " : "", options->command[0],
-		     options->command[1] ? " ..." : "");
+		     pm_text_if(fix[0], ", or: "), options->command[0],
+		     pm_text_if(options->command[1], " ..."));
 }
 
 int pm_rec_engine_open(struct pm_rec_session *session, struct pm_error *err)
@@ -137,7 +137,9 @@ int pm_rec_engine_open(struct pm_rec_session *session, struct pm_error *err)
 		*err = (struct pm_error){ 0 };
 	}
 	ret = check_cpu_time(&options->specs, err);
-	return ret < 0 ? ret : pm_rec_ptrace_open(session, err);
+	if (ret < 0)
+		return ret;
+	return pm_rec_ptrace_open(session, err);
 }
 
 void pm_rec_engine_print(const struct pm_rec_session *session)
@@ -156,9 +158,9 @@ void pm_rec_engine_print(const struct pm_rec_session *session)
 	for (size_t i = 0; i < len; i++)
 		fprintf(stderr, "pmrec: event %s: %s%s%s%s, %s %llu%s\n",
 			events[i].requested.requested, events[i].actual.name,
-			events[i].actual.modifiers[0] ? ":" : "",
+			pm_text_if(events[i].actual.modifiers[0], ":"),
 			events[i].actual.modifiers,
-			events[i].kernel_dropped ? " without the kernel" : "",
+			pm_text_if(events[i].kernel_dropped, " without the kernel"),
 			events[i].by_frequency ? "at" : "every",
 			(unsigned long long)events[i].rate,
 			events[i].by_frequency ? " Hz" : " events");

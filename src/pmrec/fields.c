@@ -170,7 +170,7 @@ uint32_t pm_rec_fields_leader(const struct pm_perf_event *events, size_t event)
 {
 	uint32_t leader = events[event].requested.leader;
 
-	return leader < event && events[leader].requested.leader == leader
-		       ? leader
-		       : (uint32_t)event;
+	if (leader < event && events[leader].requested.leader == leader)
+		return leader;
+	return (uint32_t)event;
 }

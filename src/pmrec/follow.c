@@ -50,7 +50,9 @@ static struct row *find_followed_row(struct rows *rows, pid_t id)
 	uint32_t at = pm_index_find(&rows->index, pm_hash_mix((uint32_t)id, 0), row_equal,
 				    rows, &id);
 
-	return at == PM_INDEX_NONE ? NULL : &rows->list.data[at];
+	if (at == PM_INDEX_NONE)
+		return NULL;
+	return &rows->list.data[at];
 }
 
 /* Drops tasks that had already ended at the previous sweep. If memory runs out, also
@@ -142,10 +144,14 @@ static int is_task_followed(struct pm_rec_session *session, pid_t pid, pid_t tid
 		return 1;
 	if (follow->by_thread) {
 		row = find_followed_row(&follow->threads, tid);
-		return row ? row->ours : pm_perf_follows(session->perf, tid);
+		if (row)
+			return row->ours;
+		return pm_perf_follows(session->perf, tid);
 	}
 	row = process_row(session, pid);
-	return row ? row->ours : -ENOMEM;
+	if (!row)
+		return -ENOMEM;
+	return row->ours;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -184,7 +190,9 @@ static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
 		if (ret < 0)
 			return ret;
 	}
-	return process ? 0 : -ENOMEM;
+	if (!process)
+		return -ENOMEM;
+	return 0;
 }
 
 static int await_all(struct pm_rec_follow *follow)
@@ -199,7 +207,9 @@ static int await_all(struct pm_rec_follow *follow)
 			ret = pm_vec_push(&follow->waiting, (pid_t)pid);
 	if (dir)
 		closedir(dir);
-	return ret == -ENOMEM ? ret : 0; /* without /proc nothing is known in advance */
+	if (ret == -ENOMEM)
+		return ret;
+	return 0; /* without /proc nothing is known in advance */
 }
 
 int pm_rec_follow_read(struct pm_rec_session *session)
@@ -228,7 +238,9 @@ int pm_rec_follow_again(struct pm_rec_session *session)
 		    pm_vec_push(&follow->waiting, processes->list.data[i].id) < 0)
 			return -ENOMEM;
 	}
-	return session->targets.kind == PM_PERF_CPUS ? await_all(follow) : 0;
+	if (session->targets.kind == PM_PERF_CPUS)
+		return await_all(follow);
+	return 0;
 }
 
 int pm_rec_follow_cpus(struct pm_rec_session *session)
@@ -327,7 +339,9 @@ static int admit_task(struct pm_rec_session *session, pid_t pid, pid_t tid)
 
 	if (ours <= 0 || pid < 0)
 		return ours;
-	return read_process(session, pid, true) < 0 ? -ENOMEM : 1;
+	if (read_process(session, pid, true) < 0)
+		return -ENOMEM;
+	return 1;
 }
 
 int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *record)
@@ -357,7 +371,9 @@ int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *
 		if (!follow->filter || pid < 0)
 			return 1;
 		row = process_row(session, pid);
-		return row ? row->ours : -ENOMEM;
+		if (!row)
+			return -ENOMEM;
+		return row->ours;
 	default:
 		return 1;
 	}
@@ -413,7 +429,7 @@ void pm_rec_follow_warn(struct pm_rec_session *session)
 		return;
 	snprintf(text, sizeof(text),
 		 "%s%zu threads that began while pmrec was attaching %s",
-		 follow->filter ? "off-CPU: the blocked time of " : "", missing,
+		 pm_text_if(follow->filter, "off-CPU: the blocked time of "), missing,
 		 follow->filter ? "is not recorded" : "are not recorded");
 	pm_rec_warn(session, text);
 }

@@ -89,7 +89,9 @@ static int close_other_fds(const struct pm_rec_session *session, int lines)
 			return -errno;
 		first = fd + 1;
 	}
-	return syscall(SYS_close_range, first, UINT32_MAX, 0u) < 0 ? -errno : 0;
+	if (syscall(SYS_close_range, first, UINT32_MAX, 0u) < 0)
+		return -errno;
+	return 0;
 }
 
 static _Noreturn void find_names_in_copy(struct pm_rec_session *session, pid_t recorder,
@@ -358,7 +360,9 @@ int pm_rec_generation_check(struct pm_rec_session *session)
 	if (!pm_file_writer_stacks_full(session->writer))
 		return 0;
 	ret = pm_rec_hold_release(session, UINT64_MAX);
-	return ret < 0 ? ret : pm_rec_generation_stacks(session);
+	if (ret < 0)
+		return ret;
+	return pm_rec_generation_stacks(session);
 }
 
 void pm_rec_generation_sweep(struct pm_rec_session *session)

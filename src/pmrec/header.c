@@ -85,9 +85,15 @@ int pm_rec_header_write(struct pm_rec_session *session)
 	header.host.hostname = host.names.nodename;
 	header.host.kernel = host.names.release;
 	header.host.arch = host.names.machine;
-	header.host.cpu_model = host.cpu_model[0] ? host.cpu_model : NULL;
+	if (host.cpu_model[0])
+		header.host.cpu_model = host.cpu_model;
+	else
+		header.host.cpu_model = NULL;
 	header.host.virt = host.virt[0] ? host.virt : NULL;
-	header.host.boot_id = host.running.boot_id[0] ? host.running.boot_id : NULL;
+	if (host.running.boot_id[0])
+		header.host.boot_id = host.running.boot_id;
+	else
+		header.host.boot_id = NULL;
 	header.host.cpus = host.cpus;
 	header.command = (const char *const *)options->command;
 	header.target = session->targets.text;
@@ -99,12 +105,16 @@ int pm_rec_header_write(struct pm_rec_session *session)
 		pm_rec_ptrace_event(session, &lines[0]);
 	header.events = lines;
 	header.events_len = session->ptrace ? 1 : len;
-	header.options.call_graph =
-		options->lbr ? "lbr" : call_graphs[options->call_graph];
-	if (options->call_graph == PM_CALL_GRAPH_DWARF)
-		header.options.stack_bytes = session->ptrace
-						     ? pm_rec_ptrace_stack_bytes(session)
-						     : options->stack_bytes;
+	if (options->lbr)
+		header.options.call_graph = "lbr";
+	else
+		header.options.call_graph = call_graphs[options->call_graph];
+	if (options->call_graph == PM_CALL_GRAPH_DWARF) {
+		if (session->ptrace)
+			header.options.stack_bytes = pm_rec_ptrace_stack_bytes(session);
+		else
+			header.options.stack_bytes = options->stack_bytes;
+	}
 	if (session->perf)
 		header.options.ring_bytes = (uint64_t)pm_perf_ring_pages(session->perf) *
 					    (uint64_t)sysconf(_SC_PAGESIZE);

@@ -109,7 +109,9 @@ static int write_sample(struct pm_rec_session *session,
 	int ret = pm_chain_threads_name(&session->threads, session->writer, sample->pid,
 					sample->tid, names, sample->time);
 
-	return ret < 0 ? ret : pm_file_write_sample(session->writer, sample);
+	if (ret < 0)
+		return ret;
+	return pm_file_write_sample(session->writer, sample);
 }
 
 static int release_first(struct pm_rec_session *session)
@@ -125,9 +127,10 @@ static int release_first(struct pm_rec_session *session)
 	pm_rec_hold_count(&session->counts, &before, false);
 	pm_rec_hold_count(&session->counts, &held->chain, true);
 	held->sample.stack = held->chain.stack;
-	held->sample.stop = held->chain.stop == PM_UNW_STOP_ROOT
-				    ? NULL
-				    : pm_chain_stop_name(held->chain.stop);
+	if (held->chain.stop == PM_UNW_STOP_ROOT)
+		held->sample.stop = NULL;
+	else
+		held->sample.stop = pm_chain_stop_name(held->chain.stop);
 	if (ret == 0)
 		ret = write_sample(session, &held->sample, &held->names);
 	hold->copy_bytes -= held->copy_bytes;
@@ -152,7 +155,9 @@ int pm_rec_hold_add(struct pm_rec_session *session, const struct pm_file_sample 
 	    pm_file_writer_bytes(session->writer) + (hold->len + 1) * LINE_BYTES >=
 		    session->options->max_bytes) {
 		ret = pm_rec_hold_release(session, UINT64_MAX);
-		return ret < 0 ? ret : write_sample(session, sample, names);
+		if (ret < 0)
+			return ret;
+		return write_sample(session, sample, names);
 	}
 	if (!hold->ring)
 		hold->ring = calloc(HELD_MAX, sizeof(*hold->ring));
@@ -184,5 +189,7 @@ int pm_rec_hold_release(struct pm_rec_session *session, uint64_t time_ns)
 
 uint64_t pm_rec_hold_until(uint64_t now_ns)
 {
-	return now_ns > HELD_NS ? now_ns - HELD_NS : 0;
+	if (now_ns > HELD_NS)
+		return now_ns - HELD_NS;
+	return 0;
 }

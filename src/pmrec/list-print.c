@@ -73,8 +73,8 @@ static void find_rows(const struct pm_rec_list *list, enum pm_rec_list_kind kind
 static void put_list_heading(struct pm_str *out, const char *kind, size_t works,
 			     size_t all, bool color)
 {
-	pm_str_printf(out, "%s%s%s%s", out->len ? "\n" : "", color ? "\033[1m" : "", kind,
-		      color ? "\033[0m" : "");
+	pm_str_printf(out, "%s%s%s%s", pm_text_if(out->len, "\n"),
+		      pm_text_if(color, "\033[1m"), kind, pm_text_if(color, "\033[0m"));
 	if (works == all && all > 1)
 		pm_str_printf(out, " (all %zu work here)\n", all);
 	else if (works == all)
@@ -131,7 +131,7 @@ static void put_systems(const struct pm_rec_list *list, size_t first, size_t end
 		i = same > i ? same : i + 1;
 	}
 	pm_str_puts(out, "    ");
-	put_list_wrapped(out, systems.data ? systems.data : "", 4, 4);
+	put_list_wrapped(out, pm_str_text(&systems), 4, 4);
 	pm_str_puts(out, "    pmrec --list tracepoint ['SYSTEM:*'] lists them.\n");
 	if (systems.failed)
 		out->failed = true;
@@ -151,10 +151,10 @@ static void put_pmus(const struct pm_rec_list *list, struct pm_str *out)
 		for (size_t j = 0; j < pmu->terms.list.len; j++)
 			pm_str_printf(&text, "%s%s=N", j ? ", " : "",
 				      pmu->terms.list.data[j]);
-		pm_str_printf(&text, "/%s%s", pmu->cpus ? " on CPU " : "",
-			      pmu->cpus ? pmu->cpus : "");
+		pm_str_printf(&text, "/%s%s", pm_text_if(pmu->cpus, " on CPU "),
+			      pm_text_or_empty(pmu->cpus));
 		pm_str_puts(out, "    ");
-		put_list_wrapped(out, text.data ? text.data : "", 6, 4);
+		put_list_wrapped(out, pm_str_text(&text), 6, 4);
 		pm_str_release(&text);
 	}
 }

@@ -89,9 +89,11 @@ static int list_add_event(struct pm_rec_list *list, enum pm_rec_list_kind kind,
 
 static enum pm_rec_list_kind list_kind_of_spec(const struct pm_event_spec *spec)
 {
-	return spec->kind == PM_EVENT_SOFTWARE ? PM_REC_LIST_SOFTWARE
-	       : spec->kind == PM_EVENT_CACHE  ? PM_REC_LIST_CACHE
-					       : PM_REC_LIST_HARDWARE;
+	if (spec->kind == PM_EVENT_SOFTWARE)
+		return PM_REC_LIST_SOFTWARE;
+	if (spec->kind == PM_EVENT_CACHE)
+		return PM_REC_LIST_CACHE;
+	return PM_REC_LIST_HARDWARE;
 }
 
 /* Appends the other names of the event called @canonical. Returns whether any of its
@@ -359,7 +361,7 @@ static int explain_empty_list(const struct pm_rec_list *list, const char *kind)
 			pm_error_fix(&err, "%s", list->no_tracepoints_fix);
 	} else {
 		pm_error_set(&err, -ENOENT, "no %s%sevent here matches \"%s\"",
-			     kind ? kind : "", kind ? " " : "", list->glob);
+			     pm_text_or_empty(kind), pm_text_if(kind, " "), list->glob);
 	}
 	pm_error_print(&err, "pmrec", stderr);
 	return PM_STATUS_FAILED;

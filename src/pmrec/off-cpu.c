@@ -159,7 +159,9 @@ static struct task *find_task(const struct pm_rec_off_cpu *off, uint32_t pid,
 	uint32_t id = pm_index_find(&off->index, pm_hash_mix(pid, tid),
 				    equal_off_cpu_task, off, &key);
 
-	return id == PM_INDEX_NONE ? NULL : &off->tasks.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return &off->tasks.data[id];
 }
 
 /* NULL without memory. */
@@ -176,8 +178,10 @@ static struct task *get_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t 
 	    (pm_vec_reserve(&off->unused, off->tasks.len + 1) < 0 ||
 	     pm_vec_reserve(&off->tasks, off->tasks.len + 1) < 0))
 		return NULL;
-	id = off->unused.len > 0 ? off->unused.data[off->unused.len - 1]
-				 : (uint32_t)off->tasks.len;
+	if (off->unused.len > 0)
+		id = off->unused.data[off->unused.len - 1];
+	else
+		id = (uint32_t)off->tasks.len;
 	if (pm_index_add(&off->index, pm_hash_mix(pid, tid), id) < 0)
 		return NULL;
 	if (off->unused.len > 0)
@@ -380,11 +384,15 @@ int pm_rec_off_cpu_record(struct pm_rec_session *session, const struct pm_record
 		if (record->event != off->event)
 			return 0;
 		ret = on_off_cpu_sample(session, record);
-		return ret < 0 ? ret : 1;
+		if (ret < 0)
+			return ret;
+		return 1;
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
 		ret = on_switch(session, record);
-		return ret < 0 ? ret : 1;
+		if (ret < 0)
+			return ret;
+		return 1;
 	case PERF_RECORD_FORK:
 		return on_off_cpu_fork(off, record);
 	case PERF_RECORD_EXIT:
@@ -433,7 +441,7 @@ int pm_rec_off_cpu_finish(struct pm_rec_session *session)
 	/* If the file is full, it ends before all records have been read. */
 	if (off &&
 	    (session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE))
-		end_ns = off->last_ns < end_ns ? off->last_ns : end_ns;
+		end_ns = PM_MIN(off->last_ns, end_ns);
 	return write_all_blocked(session, end_ns);
 }
 

@@ -78,8 +78,10 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 	else if (options->json)
 		wrong = "--json belongs to --list and --doctor; samples are JSON "
 			"anyway";
-	if (wrong || !ptrace)
-		return wrong ? refuse_options(err, wrong) : 0;
+	if (wrong)
+		return refuse_options(err, wrong);
+	if (!ptrace)
+		return 0;
 	if (options->attach)
 		wrong = "--engine ptrace records a command that it starts; for running "
 			"processes see --stacks";
@@ -98,7 +100,9 @@ static int check_engine(const struct pm_rec_options *options, struct pm_error *e
 		wrong = "--engine ptrace has none of -b, -D, -i, -j, --control, "
 			"--duration, --max-samples, --max-size, --off-cpu, --overwrite, "
 			"--per-task";
-	return wrong ? refuse_options(err, wrong) : 0;
+	if (wrong)
+		return refuse_options(err, wrong);
+	return 0;
 }
 
 static int check_target(struct pm_rec_options *options, struct pm_error *err)

@@ -58,7 +58,10 @@ int pm_rec_parse_realtime(int *ret, const char *text, struct pm_error *err)
 				    "-r %s: expected a priority, 1 to %d, or 0 for "
 				    "none",
 				    text, REALTIME_MAX);
-	*ret = priority > 0 ? (int)priority : -1;
+	if (priority > 0)
+		*ret = (int)priority;
+	else
+		*ret = -1;
 	return 0;
 }
 
@@ -105,7 +108,7 @@ int pm_rec_parse_branches(uint64_t *ret, const char *text, struct pm_error *err)
 				"any, any_call, any_ret, ind_call, ind_jmp, call, "
 				"stack, cond, in_tx, no_tx, abort_tx, save_type, u, k, "
 				"hv",
-				(int)(len < 40 ? len : 40), rest);
+				(int)PM_MIN(len, 40), rest);
 		}
 		branches |= bit;
 		rest += len;

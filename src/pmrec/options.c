@@ -362,7 +362,9 @@ static int apply_rec_option(struct pm_rec_options *options, struct seen *seen, i
 		ret = apply_target(options, option, err);
 	if (ret > 0)
 		ret = apply_course(options, option, err);
-	return ret > 0 ? pm_usage_option(err, "pmrec", long_options, option, word) : ret;
+	if (ret <= 0)
+		return ret;
+	return pm_usage_option(err, "pmrec", long_options, option, word);
 }
 
 /* `--list` may be followed by a kind and a glob, and by more options. */
@@ -432,8 +434,9 @@ int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 		return ret;
 	if (options->specs.list.len == 0)
 		ret = pm_event_specs_parse(default_event, &options->specs, err);
-	return ret == 0 && options->off_cpu ? pm_rec_off_cpu_request(&options->specs, err)
-					    : ret;
+	if (ret == 0 && options->off_cpu)
+		return pm_rec_off_cpu_request(&options->specs, err);
+	return ret;
 }
 
 void pm_rec_options_release(struct pm_rec_options *options)

@@ -86,8 +86,13 @@ int pm_rec_output_chains(struct pm_rec_session *session)
 					       .symbols = session->options->symbols,
 					       .warn = warn_of_output,
 					       .user = session });
-	session->chains = session->jit ? pm_chains_new(&source) : NULL;
-	return session->chains ? 0 : -ENOMEM;
+	if (session->jit)
+		session->chains = pm_chains_new(&source);
+	else
+		session->chains = NULL;
+	if (!session->chains)
+		return -ENOMEM;
+	return 0;
 }
 
 int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
@@ -129,7 +134,9 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	if (ret < 0) {
 		/* The writer knows the cause. */
 		ret = pm_file_writer_close(PM_TAKE_PTR(session->writer), err);
-		return ret < 0 ? ret : pm_error_set(err, -EIO, "the header is not valid");
+		if (ret < 0)
+			return ret;
+		return pm_error_set(err, -EIO, "the header is not valid");
 	}
 	session->fields = pm_rec_fields_new(session);
 	if (session->perf)
@@ -243,7 +250,9 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 
 	if (ret < 0 || raw_ret < 0) {
 		*err = ret < 0 ? file_err : raw_err;
-		return ret < 0 ? ret : raw_ret;
+		if (ret < 0)
+			return ret;
+		return raw_ret;
 	}
 	if (error < 0 && err->code == 0)
 		pm_error_set(err, error, "%s", strerror(-error));

@@ -265,7 +265,7 @@ static void warn_given_up(struct pm_rec_session *session)
 	snprintf(text, sizeof(text),
 		 "real-time priority was given up %u time%s, %s: reading what a file or "
 		 "process says took more than 0.5 s at once",
-		 times, times == 1 ? "" : "s",
+		 times, pm_plural_s(times),
 		 given_up ? "at last for good" : "for a while");
 	pm_rec_warn(session, text);
 }

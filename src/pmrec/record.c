@@ -70,8 +70,7 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 		return ret;
 	/* Nothing is known of overwritten records: the recording starts here. */
 	if (session->options->overwrite && counts->samples == 0)
-		session->begin_ns =
-			record->time < session->end_ns ? record->time : session->end_ns;
+		session->begin_ns = PM_MIN(record->time, session->end_ns);
 	if (chain->promise != 0 && chain->stop != PM_UNW_STOP_ROOT)
 		hurry_after(session, record->time);
 	counts->samples++;
@@ -112,10 +111,10 @@ static int name_command(struct pm_rec_session *session, const struct pm_record *
 	    record->pid != (uint32_t)session->child.launch.pid)
 		return 0;
 	ret = pm_chain_tasks_names(&tasks, record, &names);
-	return ret < 0 ? ret
-		       : pm_chain_threads_name(&session->threads, session->writer,
-					       record->pid, record->tid, &names,
-					       record->time);
+	if (ret < 0)
+		return ret;
+	return pm_chain_threads_name(&session->threads, session->writer, record->pid,
+				     record->tid, &names, record->time);
 }
 
 static int on_sample_record(struct pm_rec_session *session,
@@ -138,7 +137,9 @@ static int on_sample_record(struct pm_rec_session *session,
 	if (ret >= 0)
 		ret = pm_chains_branches(session->chains, record, &said.branches,
 					 &said.branches_len);
-	return ret < 0 ? ret : pm_rec_record_sample(session, record, &chain, &said);
+	if (ret < 0)
+		return ret;
+	return pm_rec_record_sample(session, record, &chain, &said);
 }
 
 static int on_lost(struct pm_rec_session *session, const struct pm_record *record)
@@ -161,7 +162,7 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 		session->newest_ns = record->time;
 	ret = pm_rec_off_cpu_record(session, record);
 	if (ret != 0)
-		return ret < 0 ? ret : 0;
+		return PM_MIN(ret, 0);
 	switch (record->type) {
 	case PERF_RECORD_SAMPLE:
 		return on_sample_record(session, record);
@@ -179,15 +180,18 @@ int pm_rec_record(struct pm_rec_session *session, const struct pm_record *record
 		}
 		if (ret >= 0)
 			ret = pm_chain_tasks_record(&tasks, record);
-		return ret < 0 || !record->comm.exec ? ret
-						     : name_command(session, record);
+		if (ret < 0 || !record->comm.exec)
+			return ret;
+		return name_command(session, record);
 	case PERF_RECORD_FORK:
 		hurry_after(session, record->time);
 		session->counts.threads++;
 		if (record->pid == record->tid)
 			ret = pm_rec_titles_reset(session, record->pid, record->time,
 						  true);
-		return ret < 0 ? ret : pm_chain_tasks_record(&tasks, record);
+		if (ret < 0)
+			return ret;
+		return pm_chain_tasks_record(&tasks, record);
 	default:
 		return pm_chain_tasks_record(&tasks, record);
 	}

@@ -39,7 +39,7 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 	pm_str_printable(&safe, text, strlen(text));
 	if (!session->options->quiet && !session->told && !safe.failed) {
 		pm_rec_progress_end(session);
-		fprintf(stderr, "pmrec: warning: %s\n", safe.data ? safe.data : "");
+		fprintf(stderr, "pmrec: warning: %s\n", pm_str_text(&safe));
 	}
 	pm_str_release(&safe);
 	if (session->writer)
@@ -96,7 +96,7 @@ static int follow_late(struct pm_rec_session *session, struct pm_error *err)
 	/* Blocked time comes from events of tasks, which these processes lack. */
 	if (ret == 0 && !session->off_cpu)
 		pm_vec_clear(&targets->late);
-	return ret < 0 ? ret : 0;
+	return PM_MIN(ret, 0);
 }
 
 /* Finds the targets, and opens everything before anything runs. */
@@ -126,7 +126,9 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 	/* First the file: the threads that write it inherit the priority of now. */
 	if (ret == 0)
 		ret = pm_rec_output_open(session, err);
-	return ret < 0 ? ret : pm_rec_realtime_begin(session, err);
+	if (ret < 0)
+		return ret;
+	return pm_rec_realtime_begin(session, err);
 }
 
 static int start_command(struct pm_rec_session *session, struct pm_error *err)
@@ -159,7 +161,9 @@ static int end_command(struct pm_rec_session *session)
 		fprintf(stderr,
 			"pmrec: the exit status of the command is not known: wait4: %s\n",
 			strerror(-child->wait_error));
-	return child->status_known ? pm_exit_status(child->status) : PM_STATUS_FAILED;
+	if (!child->status_known)
+		return PM_STATUS_FAILED;
+	return pm_exit_status(child->status);
 }
 
 static int run_session(struct pm_rec_session *session)
@@ -199,8 +203,10 @@ static int run_session(struct pm_rec_session *session)
 	ret = start_command(session, &err);
 	if (ret < 0)
 		return launch_failed(session, ret, &err);
-	ret = session->ptrace ? pm_rec_ptrace_record(session, &err)
-			      : pm_rec_course_run(session, &err);
+	if (session->ptrace)
+		ret = pm_rec_ptrace_record(session, &err);
+	else
+		ret = pm_rec_course_run(session, &err);
 	pm_rec_cpu_waits_end(session);
 	pm_rec_realtime_end(session);
 	if (ret == 0)

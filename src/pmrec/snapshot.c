@@ -38,7 +38,9 @@ int pm_rec_snapshot_name(const char *path, const struct timespec *time,
 		snprintf(number, sizeof(number), "-%u", again);
 	len = snprintf(ret, size, "%.*s-%s.%03d%s%s", (int)(suffix - path), path, stamp,
 		       (int)(time->tv_nsec / 1000000 % 1000), number, suffix);
-	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
+	if (len < 0 || (size_t)len >= size)
+		return -ENAMETOOLONG;
+	return 0;
 }
 
 /* Never replaces an existing file. */
@@ -57,8 +59,11 @@ static int give_name(const char *place, const char *path, char *name, size_t siz
 		if (renameat2(AT_FDCWD, place, AT_FDCWD, name, RENAME_NOREPLACE) == 0)
 			return 0;
 		ret = -errno;
-		if (ret == -EINVAL && link(place, name) == 0)
-			return unlink(place) == 0 ? 0 : -errno;
+		if (ret == -EINVAL && link(place, name) == 0) {
+			if (unlink(place) == 0)
+				return 0;
+			return -errno;
+		}
 		if (ret == -EINVAL)
 			ret = -errno;
 		if (ret != -EEXIST)
@@ -127,5 +132,7 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 	if (ret == 0)
 		ret = pm_perf_snapshot(session->perf, false);
 	/* The names of tasks have to be written again, to the new file. */
-	return ret == 0 ? pm_rec_follow_again(session) : ret;
+	if (ret != 0)
+		return ret;
+	return pm_rec_follow_again(session);
 }

@@ -15,9 +15,9 @@ static int compare_stack_names(const void *left, const void *right)
 	const struct pm_rec_name *a = left, *b = right;
 
 	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
+		return PM_COMPARE(a->module, b->module);
 	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
+		return PM_COMPARE(a->address, b->address);
 	return 0;
 }
 
@@ -29,7 +29,10 @@ int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t addre
 
 static bool copy_name_text(char **ret, const char *text)
 {
-	*ret = text ? strdup(text) : NULL;
+	if (text)
+		*ret = strdup(text);
+	else
+		*ret = NULL;
 	return !text || *ret;
 }
 
@@ -87,7 +90,9 @@ static int resolve_module_names(struct pm_rec_name *first, size_t len,
 		if (fd >= 0 && fd != modules->list.data[id].fd)
 			close(fd);
 	}
-	return work.failed ? -ENOMEM : 0;
+	if (work.failed)
+		return -ENOMEM;
+	return 0;
 }
 
 int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_chain_modules *modules,

@@ -38,7 +38,9 @@ static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return slash && slash[1] ? slash + 1 : path;
+	if (slash && slash[1])
+		return slash + 1;
+	return path;
 }
 
 static void put_printable(struct pm_str *to, const char *text)
@@ -77,7 +79,7 @@ static void put_file(struct line *line, const char *path, uint32_t number, size_
 	put_printable(&source, path);
 	if (number > 0)
 		pm_str_printf(&source, ":%" PRIu32, number);
-	pm_put_cut(&line->source, source.data ? source.data : "", width, true, ascii);
+	pm_put_cut(&line->source, pm_str_text(&source), width, true, ascii);
 	line->source.failed |= source.failed;
 	pm_str_release(&source);
 }
@@ -132,19 +134,23 @@ static size_t count_frame_levels(const struct pm_rec_stacks *stacks,
 			: pm_rec_names_find(&stacks->names, frame->module,
 					    frame->address);
 
-	return name && name->functions_len > 0 ? name->functions_len : 1;
+	if (name && name->functions_len > 0)
+		return name->functions_len;
+	return 1;
 }
 
 static size_t count_text_columns(const struct pm_str *text)
 {
-	return text->data ? pm_columns(text->data) : 0;
+	if (text->data)
+		return pm_columns(text->data);
+	return 0;
 }
 
 static void put_padded_text(struct pm_str *to, const struct pm_str *text, size_t width)
 {
 	size_t len = count_text_columns(text);
 
-	pm_str_append(to, text->data ? text->data : "", text->len);
+	pm_str_append(to, pm_text_or_empty(text->data), text->len);
 	pm_str_printf(to, "%*s", (int)(width > len ? width - len : 0) + GAP, "");
 }
 
@@ -186,7 +192,9 @@ static size_t run_of_same_frames(const struct pm_rec_stacks *stacks,
 	       same_words(stacks, procs, &thread->frames.data[first],
 			  &thread->frames.data[end]))
 		end++;
-	return end - first >= RUN_MIN ? end - first : 1;
+	if (end - first >= RUN_MIN)
+		return end - first;
+	return 1;
 }
 
 static void put_line(const struct pm_rec_stacks *stacks, const struct line *line,
@@ -196,7 +204,7 @@ static void put_line(const struct pm_rec_stacks *stacks, const struct line *line
 		pm_str_printf(out, "%016" PRIx64 "  ", pc);
 	put_padded_text(out, &line->function, widths->function);
 	put_padded_text(out, &line->module, widths->module);
-	pm_str_append(out, line->source.data ? line->source.data : "", line->source.len);
+	pm_str_append(out, pm_str_text(&line->source), line->source.len);
 	out->failed |=
 		line->function.failed || line->module.failed || line->source.failed;
 	while (out->len > 0 && out->data[out->len - 1] == ' ')
@@ -339,7 +347,7 @@ int pm_rec_stacks_print(const struct pm_rec_stacks *stacks, const struct pm_proc
 	if (!done || !members)
 		return -ENOMEM;
 	pm_str_printf(&out, "process %d: %zu thread%s, stood still for %.2f ms\n",
-		      (int)stacks->pid, len, len == 1 ? "" : "s",
+		      (int)stacks->pid, len, pm_plural_s(len),
 		      (double)stacks->still_ns / 1e6);
 	if (stacks->incomplete)
 		pm_str_puts(

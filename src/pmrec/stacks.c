@@ -57,7 +57,10 @@ static int copy_thread(struct work *work, const struct pm_trace_event *event)
 	if (!thread.bytes)
 		return -ENOMEM;
 	memcpy(thread.bytes, work->buffer, thread.bytes_len);
-	ret = work->options->libunwind ? ask_libunwind(&thread) : 0;
+	if (work->options->libunwind)
+		ret = ask_libunwind(&thread);
+	else
+		ret = 0;
 	if (ret == 0)
 		ret = pm_vec_push(&work->stacks.threads, thread);
 	if (ret < 0) {
@@ -106,9 +109,10 @@ static int seize_target(struct work *work, struct pm_error *err)
 {
 	const struct pm_rec_options *options = work->options;
 
-	return options->tid ? pm_trace_seize_thread(work->trace, options->pid,
-						    options->tid, err)
-			    : pm_trace_seize(work->trace, options->pid, false, err);
+	if (options->tid)
+		return pm_trace_seize_thread(work->trace, options->pid, options->tid,
+					     err);
+	return pm_trace_seize(work->trace, options->pid, false, err);
 }
 
 /* Running threads can create others until the last of them is stopped. */
@@ -277,9 +281,10 @@ static int unwind_all(struct work *work)
 	for (size_t i = 0; i < work->stacks.threads.len && ret == 0; i++) {
 		struct pm_rec_stack_thread *thread = &work->stacks.threads.data[i];
 
-		ret = work->options->libunwind
-			      ? add_theirs(work, thread, &space)
-			      : add_ours(work, thread, unwinder, &space, frames);
+		if (work->options->libunwind)
+			ret = add_theirs(work, thread, &space);
+		else
+			ret = add_ours(work, thread, unwinder, &space, frames);
 	}
 	pm_unwinder_free(unwinder);
 	if (ret == 0 && work->options->symbols)
@@ -292,7 +297,9 @@ static int compare_tids(const void *left, const void *right)
 {
 	const struct pm_rec_stack_thread *a = left, *b = right;
 
-	return a->tid < b->tid ? -1 : a->tid > b->tid;
+	if (a->tid < b->tid)
+		return -1;
+	return a->tid > b->tid;
 }
 
 /* Adds the threads that could not be stopped. */
@@ -326,7 +333,10 @@ static int run_stacks(struct work *work, struct pm_error *err)
 	work->session.procs = pm_procs_new(pm_chain_space_free);
 	work->trace = pm_trace_new();
 	work->buffer = malloc(PM_TRACE_STACK_MAX);
-	work->verify = work->options->verify ? pm_rec_verify_new() : NULL;
+	if (work->options->verify)
+		work->verify = pm_rec_verify_new();
+	else
+		work->verify = NULL;
 	work->stacks.pid = work->options->pid;
 	work->stacks.verbose = work->options->verbose;
 	pm_chain_modules_init(&work->session.modules);

@@ -74,7 +74,9 @@ static uint64_t count_lost_samples(const struct pm_rec_counts *counts)
 			return counts->lost;
 		sum += counts->events[i].lost;
 	}
-	return counts->events_len > 0 ? sum : counts->lost;
+	if (counts->events_len > 0)
+		return sum;
+	return counts->lost;
 }
 
 static void warn_lost(struct pm_rec_session *session)
@@ -256,13 +258,15 @@ static const char *unreachable_reason(int error)
 	case -ENFILE:
 		return "too many files are open: ulimit -Hn";
 	case -ESTALE:
-		return is_root ? "replaced since it was mapped"
-			       : "replaced since it was mapped; root can still read it "
-				 "while the process runs";
+		if (is_root)
+			return "replaced since it was mapped";
+		return "replaced since it was mapped; root can still read it "
+		       "while the process runs";
 	case -ENOENT:
-		return is_root ? "deleted since it was mapped"
-			       : "deleted since it was mapped; root can still read it "
-				 "while the process runs";
+		if (is_root)
+			return "deleted since it was mapped";
+		return "deleted since it was mapped; root can still read it "
+		       "while the process runs";
 	case -EACCES:
 		return "not permitted";
 	case -ENXIO:
@@ -275,7 +279,9 @@ static const char *unreachable_reason(int error)
 /* Why the file of module @id is missing, a negative errno; 0: it is not missing. */
 static int missing_reason(const struct pm_chain_modules *modules, uint32_t id)
 {
-	return id == PM_FILE_NONE ? 0 : modules->list.data[id].error;
+	if (id == PM_FILE_NONE)
+		return 0;
+	return modules->list.data[id].error;
 }
 
 static void warn_missing(struct pm_rec_session *session, int reason)
@@ -385,7 +391,8 @@ static void warn_tables(struct pm_rec_session *session)
 			 session->counts.stops[PM_UNW_STOP_TABLE_PENDING],
 			 error ? "was not made, since pmrec could make no thread ("
 			       : "was still being made",
-			 error ? strerror(-error) : "", error ? ")" : "", pending);
+			 pm_text_if(error != 0, strerror(-error)),
+			 pm_text_if(error != 0, ")"), pending);
 		pm_rec_warn(session, text);
 	}
 	if (too_large && session->counts.stops[PM_UNW_STOP_TABLE_TOO_LARGE] > 0) {

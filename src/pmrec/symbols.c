@@ -49,9 +49,9 @@ static int compare_symbol_items(const void *left, const void *right)
 	const struct item *a = left, *b = right;
 
 	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
+		return PM_COMPARE(a->module, b->module);
 	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
+		return PM_COMPARE(a->address, b->address);
 	return 0;
 }
 
@@ -152,7 +152,9 @@ static int on_tick(void *user)
 
 	pm_child_signals(&work->session->child);
 	show_progress(work);
-	return work->session->child.interrupts > 1 ? -EINTR : 0;
+	if (work->session->child.interrupts > 1)
+		return -EINTR;
+	return 0;
 }
 
 static int kernel_symbols(struct work *work)
@@ -266,8 +268,8 @@ static int by_size(const void *left, const void *right)
 	if (a->early != b->early)
 		return a->early ? 1 : -1;
 	if (a->len != b->len)
-		return a->len > b->len ? -1 : 1;
-	return (a->items > b->items) - (a->items < b->items);
+		return PM_COMPARE(b->len, a->len);
+	return PM_COMPARE(a->items, b->items);
 }
 
 /* Creates one job for each module, in the order of by_size(). */
@@ -356,5 +358,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 	pm_vec_release(&work.batches);
 	pm_vec_release(&work.jobs);
 	pm_vec_release(&work.modules);
-	return ret == -EINTR ? 0 : ret;
+	if (ret == -EINTR)
+		return 0;
+	return ret;
 }

@@ -73,7 +73,9 @@ static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return slash ? slash + 1 : path;
+	if (slash)
+		return slash + 1;
+	return path;
 }
 
 /* Whether @text is a usual argv[0]: the program's path or name, "-bash", a link to it. */
@@ -237,7 +239,9 @@ static struct process *find_titled_process(const struct pm_rec_titles *titles,
 	uint32_t id = pm_index_find(&titles->index, pm_hash_mix(pid, 0), process_equal,
 				    titles, &pid);
 
-	return id == PM_INDEX_NONE ? NULL : &titles->processes.data[id];
+	if (id == PM_INDEX_NONE)
+		return NULL;
+	return &titles->processes.data[id];
 }
 
 static int add_titled_process(struct pm_rec_titles *titles, uint32_t pid,

@@ -73,10 +73,13 @@ void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former
 		 thread = find_tracee_row(tracees, former);
 
 	/* CPU time belongs to the thread, which now has another number. */
-	if (leader != PM_INDEX_NONE && thread != leader)
-		tracees->rows.data[leader].sampled_ns =
-			thread == PM_INDEX_NONE ? 0
-						: tracees->rows.data[thread].sampled_ns;
+	if (leader != PM_INDEX_NONE && thread != leader) {
+		if (thread == PM_INDEX_NONE)
+			tracees->rows.data[leader].sampled_ns = 0;
+		else
+			tracees->rows.data[leader].sampled_ns =
+				tracees->rows.data[thread].sampled_ns;
+	}
 	for (uint32_t i = 0; i < tracees->rows.len; i++) {
 		struct pm_rec_tracee *row = &tracees->rows.data[i];
 

@@ -85,7 +85,9 @@ enum pm_rec_verdict pm_rec_compare(const struct pm_unw_frame *ours, size_t ours_
 		return PM_REC_DIFFERENT;
 	if (i < ours_len)
 		return PM_REC_THEIRS_SHORTER;
-	return i < theirs_len ? PM_REC_OURS_SHORTER : PM_REC_EQUAL;
+	if (i < theirs_len)
+		return PM_REC_OURS_SHORTER;
+	return PM_REC_EQUAL;
 }
 
 static struct place place_of_pc(const struct pm_unw_space *space, uint64_t pc)
@@ -139,7 +141,9 @@ int pm_rec_verify_add(struct pm_rec_verify *verify, struct pm_rec_session *sessi
 		if (verify->failed++ == 0)
 			snprintf(verify->failure, sizeof(verify->failure), "%s",
 				 err.text);
-		return theirs == -ENOMEM ? -ENOMEM : 0;
+		if (theirs == -ENOMEM)
+			return -ENOMEM;
+		return 0;
 	}
 	pm_rec_unwind_regs(trace_regs, &regs);
 	pair.theirs_all = (size_t)theirs;
