@@ -29,8 +29,8 @@ struct pm_acks {
 };
 
 /* A missing file has no acceptances. Returns -EBADMSG with the place, -EFBIG, -ENOMEM, or
- * the error of a system call; @ret is then unchanged. */
-int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err);
+ * the error of a system call; @out is then unchanged. */
+int pm_acks_read(struct pm_acks *out, const char *path, struct pm_error *err);
 /* Appends the text of the file, with one acceptance in a line for reviews. */
 void pm_acks_put(struct pm_str *out, const struct pm_acks *acks);
 /* NULL: the row is not accepted. */
@@ -56,6 +56,6 @@ struct pm_diff_result {
 	rows;
 };
 /* Reads the output of `pmdiff --json`. Fails like pm_acks_read(). */
-int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
+int pm_diff_result_read(struct pm_diff_result *out, const char *path,
 			struct pm_error *err);
 void pm_diff_result_release(struct pm_diff_result *result);

@@ -129,8 +129,8 @@ struct pm_corpus;
  * -ENODATA: empty; -EBADMSG: not a corpus; -ENOTSUP: of a newer version. The file is not
  * mapped: if it is truncated meanwhile, it just ends earlier.
  */
-int pm_corpus_open(struct pm_corpus **ret, const char *path, struct pm_error *err);
-int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
+int pm_corpus_open(struct pm_corpus **out, const char *path, struct pm_error *err);
+int pm_corpus_open_memory(struct pm_corpus **out, const void *data, size_t len,
 			  struct pm_error *err);
 void pm_corpus_free(struct pm_corpus *corpus);
 const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus);
@@ -139,7 +139,7 @@ const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus);
  * record, after which reading cannot continue. A returned record is whole and consistent:
  * ids exist, mappings are sorted, no length exceeds its limit.
  */
-int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		   struct pm_error *err);
 /* After the end: the file lacks its last record, because its writer did not finish. */
 bool pm_corpus_is_cut(const struct pm_corpus *corpus);
@@ -150,7 +150,7 @@ struct pm_corpus_writer;
 
 /* As pm_file_writer_open(): mode 0600; an old file is replaced and a link never followed;
  * a name that ends in .zst turns on compression. */
-int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
+int pm_corpus_writer_open(struct pm_corpus_writer **out, const char *path,
 			  const struct pm_corpus_header *header, struct pm_error *err);
 /* As pm_file_writer_background(). */
 int pm_corpus_writer_background(struct pm_corpus_writer *writer,

@@ -62,8 +62,8 @@ struct pm_diff_config {
 /*
  * Reads @path. Unknown keys are rejected, with a similar name. -EBADMSG, with the line,
  * if the file is not JSON or has unexpected contents; -EFBIG; -ENOMEM; or an error of
- * open(2) or read(2). On failure @ret is unchanged.
+ * open(2) or read(2). On failure @out is unchanged.
  */
-int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
+int pm_diff_config_read(struct pm_diff_config *out, const char *path,
 			struct pm_error *err);
 void pm_diff_config_release(struct pm_diff_config *config);

@@ -257,7 +257,7 @@ struct pm_file_writer;
  * without a sample does not replace another file: it stays PATH.partial. The same holds
  * for a file whose recorder is killed before the first sample.
  */
-int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
+int pm_file_writer_open(struct pm_file_writer **out, const char *path,
 			struct pm_error *err);
 
 /* Whether the caller wants to end. If so, it does not wait for a file that takes no
@@ -317,13 +317,13 @@ int pm_file_write_title(struct pm_file_writer *writer, const struct pm_file_titl
 int pm_file_write_footer(struct pm_file_writer *writer,
 			 const struct pm_file_footer *footer);
 
-/* Returns in *ret the id of an equal frame (module, address, how), or of a new one, whose
+/* Returns in *out the id of an equal frame (module, address, how), or of a new one, whose
  * line is written. @how must stay valid as long as the writer. Returns 0 or negative
  * errno. */
 int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_t address,
-			 const char *how, uint32_t *ret);
+			 const char *how, uint32_t *out);
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
-			 uint32_t *ret);
+			 uint32_t *out);
 /* Whether stack @id is of this generation, see below. */
 bool pm_file_writer_has_stack(const struct pm_file_writer *writer, uint32_t id);
 /* Returns the frame of such a stack, and in *parent the stack of its caller. */
@@ -430,10 +430,10 @@ struct pm_file_reader;
 /* Opens @path ("-": stdin), plain or zstd (by its magic), and reads up to the header.
  * Returns -ENODATA if the file ends before that, -EBADMSG for any other start, -ENOTSUP
  * for a newer version, with a clear text in @err. */
-int pm_file_reader_open(struct pm_file_reader **ret, const char *path,
+int pm_file_reader_open(struct pm_file_reader **out, const char *path,
 			struct pm_error *err);
 /* Reads from memory (borrowed), for tests and fuzzers. */
-int pm_file_reader_open_memory(struct pm_file_reader **ret, const void *data, size_t len,
+int pm_file_reader_open_memory(struct pm_file_reader **out, const void *data, size_t len,
 			       struct pm_error *err);
 void pm_file_reader_free(struct pm_file_reader *reader);
 /*
@@ -443,7 +443,7 @@ void pm_file_reader_free(struct pm_file_reader *reader);
  * or a zstd stream that ends early, is not an error: a killed recorder leaves it. See
  * pm_file_reader_cut().
  */
-int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ret,
+int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *out,
 			struct pm_error *err);
 /*
  * With @on, for a file that still grows: at the end of the present content, within a line

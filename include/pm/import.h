@@ -27,7 +27,7 @@ const char *pm_import_format_name(enum pm_import_format format);
  * Reads @path, compressed by zstd or not; "-" is standard input. If a file has one
  * benchmark without a name, its case has no name, as with a plain document of pmstat.
  * Returns -EBADMSG with the place in the file, -EFBIG if a limit is exceeded, -ENOMEM, or
- * the error of a system call; @ret is then unchanged.
+ * the error of a system call; @out is then unchanged.
  */
-int pm_import_read(struct pm_suite *ret, const char *path, enum pm_import_format format,
+int pm_import_read(struct pm_suite *out, const char *path, enum pm_import_format format,
 		   struct pm_error *err);

@@ -274,14 +274,14 @@ void pm_stat_release(struct pm_stat *stat);
  * and each warning once. Properties of the first document (host, subjects, date) apply to
  * all. Metrics and differences are left out, because they belong to single documents.
  * Returns -EINVAL if engines, events or subjects differ, or -ENOMEM. Except for its
- * arrays, the content of @ret is borrowed from @stats: release it with
+ * arrays, the content of @out is borrowed from @stats: release it with
  * pm_stat_join_release().
  */
-int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
+int pm_stat_join(struct pm_stat *out, const struct pm_stat *stats, size_t len,
 		 struct pm_error *err);
 void pm_stat_join_release(struct pm_stat *joined);
 /* Copies a text for a document; NULL for NULL. Fails with -ENOMEM. */
-int pm_stat_text(char **ret, const char *text);
+int pm_stat_text(char **out, const char *text);
 /* Returns `len` values, all NOT_COUNTED. NULL: out of memory. */
 struct pm_stat_value *pm_stat_values_new(size_t len);
 
@@ -297,5 +297,5 @@ int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err);
 /* Reads a document of pm_stat_write(), compressed by zstd or not, from the position of
  * @fd to its end; @name is for messages. Invalid input is reported in a clear line.
  * Returns -EBADMSG, -ENOTSUP (a newer version), -EFBIG, -ENOMEM, or the error of read(2);
- * @ret is then unchanged. */
-int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err);
+ * @out is then unchanged. */
+int pm_stat_read(struct pm_stat *out, int fd, const char *name, struct pm_error *err);

@@ -47,4 +47,4 @@ void pm_suite_release(struct pm_suite *suite);
 int pm_suite_write(const struct pm_suite *suite, int fd, struct pm_error *err);
 /* Reads a suite, or a plain document of pmstat as a suite of one case without a name.
  * Fails like pm_stat_read(); a suite without cases is -EBADMSG. */
-int pm_suite_read(struct pm_suite *ret, int fd, const char *name, struct pm_error *err);
+int pm_suite_read(struct pm_suite *out, int fd, const char *name, struct pm_error *err);

@@ -71,12 +71,12 @@ int pm_acks_set(struct pm_acks *acks, struct pm_ack *ack, struct pm_error *err)
 {
 	bool found;
 	size_t at = acks_find_place(acks, ack->row, &found);
-	int r = check_length("the row", ack->row, err);
+	int ret = check_length("the row", ack->row, err);
 
-	if (r == 0)
-		r = check_length("the reason", ack->reason, err);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = check_length("the reason", ack->reason, err);
+	if (ret < 0)
+		return ret;
 	if (!found && acks->list.len >= PM_ACKS_MAX)
 		return pm_error_set(err, -EFBIG, "more than %d regressions are accepted",
 				    PM_ACKS_MAX);
@@ -192,7 +192,7 @@ static void read_ack(struct pm_acks *acks, struct fields *fields)
 }
 
 /* Loads the object of a file with this format and version. -ENOENT: there is no file. */
-static int load_json_file(json_t **ret, const char *path, const char *format,
+static int load_json_file(json_t **out, const char *path, const char *format,
 			  uint64_t version, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
@@ -200,15 +200,15 @@ static int load_json_file(json_t **ret, const char *path, const char *format,
 	struct fields fields = { .err = err, .name = "document" };
 	const char *found;
 	json_t *root;
-	int r;
+	int ret;
 
 	if (fd < 0)
 		return pm_error_set(err, -errno, "cannot be read: %s", strerror(errno));
-	r = pm_stat_read_bytes(&text, fd, err);
-	if (r == 0)
-		r = pm_stat_load_json(&root, &text, err);
-	if (r < 0)
-		return r;
+	ret = pm_stat_read_bytes(&text, fd, err);
+	if (ret == 0)
+		ret = pm_stat_load_json(&root, &text, err);
+	if (ret < 0)
+		return ret;
 	fields.object = root;
 	found = json_string_value(json_object_get(root, "format"));
 	if (!found || strcmp(found, format) != 0)
@@ -220,23 +220,23 @@ static int load_json_file(json_t **ret, const char *path, const char *format,
 	if (fields.failed != 0)
 		json_decref(root);
 	else
-		*ret = root;
+		*out = root;
 	return fields.failed;
 }
 
-int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err)
+int pm_acks_read(struct pm_acks *out, const char *path, struct pm_error *err)
 {
 	PM_CLEANUP(pm_acks_release) struct pm_acks acks = { 0 };
 	struct fields fields = { .err = err, .name = "document" };
 	json_t *root = NULL;
 	const json_t *list;
-	int r = load_json_file(&root, path, "pmdiff-acks", PM_ACKS_VERSION, err);
+	int ret = load_json_file(&root, path, "pmdiff-acks", PM_ACKS_VERSION, err);
 
-	if (r == -ENOENT)
+	if (ret == -ENOENT)
 		return 0;
 	fields.object = root;
-	fields.failed = r;
-	if (r == 0)
+	fields.failed = ret;
+	if (ret == 0)
 		list = get_array(&fields, "acks");
 	else
 		list = NULL;
@@ -252,7 +252,7 @@ int pm_acks_read(struct pm_acks *ret, const char *path, struct pm_error *err)
 		pm_error_where(err, path, -1);
 		return fields.failed;
 	}
-	*ret = acks;
+	*out = acks;
 	acks = (struct pm_acks){ 0 };
 	return 0;
 }
@@ -314,18 +314,18 @@ static void read_result_row(struct pm_diff_result *result, struct fields *fields
 	free(row.row);
 }
 
-int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
+int pm_diff_result_read(struct pm_diff_result *out, const char *path,
 			struct pm_error *err)
 {
 	PM_CLEANUP(pm_diff_result_release) struct pm_diff_result result = { 0 };
 	struct fields fields = { .err = err, .name = "document" };
 	json_t *root = NULL;
 	const json_t *rows;
-	int r = load_json_file(&root, path, "pmdiff", 1, err);
+	int ret = load_json_file(&root, path, "pmdiff", 1, err);
 
 	fields.object = root;
-	fields.failed = r;
-	if (r == 0) {
+	fields.failed = ret;
+	if (ret == 0) {
 		struct fields side = get_object(&fields, "new");
 
 		result.commit = copy_ack_text(
@@ -349,7 +349,7 @@ int pm_diff_result_read(struct pm_diff_result *ret, const char *path,
 		pm_error_where(err, path, -1);
 		return fields.failed;
 	}
-	*ret = result;
+	*out = result;
 	result = (struct pm_diff_result){ 0 };
 	return 0;
 }

@@ -81,20 +81,20 @@ int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *er
 /* Parse parts of a record that both versions have. If bytes are missing, @reader
  * fails. */
 void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
-			  uint64_t count, struct pm_corpus_module *ret);
+			  uint64_t count, struct pm_corpus_module *out);
 void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
-			 struct pm_corpus_module *ret);
+			 struct pm_corpus_module *out);
 void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
 			 uint64_t len);
 void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
-			 uint64_t count, struct pm_corpus_space *ret);
+			 uint64_t count, struct pm_corpus_space *out);
 /* Checks and counts the parsed record. Returns 1 or negative errno. */
 int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
-		   struct pm_corpus_record *record, struct pm_corpus_record *ret,
+		   struct pm_corpus_record *record, struct pm_corpus_record *out,
 		   struct pm_error *err);
 
 /* corpus-version-1.c: the rest of the header, and pm_corpus_next() for version 1. */
 int pm_corpus_start_1(struct pm_corpus *corpus, struct pm_reader *reader,
 		      struct pm_error *err);
-int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		     struct pm_error *err);

@@ -27,7 +27,7 @@ int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
 
 /* Reads up to @len bytes; fewer only at the end of the file. Returns 0 or negative
  * errno. */
-static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t *ret,
+static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t *out,
 		      struct pm_error *err)
 {
 	size_t have = 0;
@@ -47,7 +47,7 @@ static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t 
 		have += got;
 		corpus->pos += got;
 	}
-	*ret = have;
+	*out = have;
 	return 0;
 }
 
@@ -65,14 +65,14 @@ int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
 	while (len > 0) {
 		size_t step = PM_MIN(len, READ_STEP_BYTES);
 		size_t got;
-		int error;
+		int ret;
 
 		if (pm_vec_reserve(&corpus->record, corpus->record.len + step) < 0)
 			return pm_corpus_fail(corpus, -ENOMEM, "out of memory", err);
-		error = read_bytes(corpus, corpus->record.data + corpus->record.len, step,
-				   &got, err);
-		if (error < 0)
-			return error;
+		ret = read_bytes(corpus, corpus->record.data + corpus->record.len, step,
+				 &got, err);
+		if (ret < 0)
+			return ret;
 		if (got < step)
 			return pm_corpus_end_here(corpus, true);
 		corpus->record.len += step;
@@ -101,7 +101,7 @@ int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *er
 /* ---- parts of both versions -------------------------------------------------------------- */
 
 void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
-			  uint64_t count, struct pm_corpus_module *ret)
+			  uint64_t count, struct pm_corpus_module *out)
 {
 	const void *bytes;
 
@@ -113,17 +113,17 @@ void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
 	}
 	if (count > 0)
 		memcpy(corpus->loads.data, bytes, count * PM_CORPUS_LOAD_BYTES);
-	ret->loads = corpus->loads.data;
-	ret->loads_len = count;
+	out->loads = corpus->loads.data;
+	out->loads_len = count;
 }
 
 void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
-			 struct pm_corpus_module *ret)
+			 struct pm_corpus_module *out)
 {
 	const char *path = pm_reader_bytes(reader, pm_corpus_pad((uint64_t)len + 1));
 
 	if (path && path[len] == '\0')
-		ret->path = path;
+		out->path = path;
 	else
 		reader->failed = true;
 }
@@ -141,7 +141,7 @@ void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
 }
 
 void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
-			 uint64_t count, struct pm_corpus_space *ret)
+			 uint64_t count, struct pm_corpus_space *out)
 {
 	const void *bytes;
 
@@ -153,12 +153,12 @@ void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
 	}
 	if (count > 0)
 		memcpy(corpus->maps.data, bytes, count * PM_CORPUS_MAP_BYTES);
-	ret->maps = corpus->maps.data;
-	ret->maps_len = count;
+	out->maps = corpus->maps.data;
+	out->maps_len = count;
 }
 
 int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
-		   struct pm_corpus_record *record, struct pm_corpus_record *ret,
+		   struct pm_corpus_record *record, struct pm_corpus_record *out,
 		   struct pm_error *err)
 {
 	const char *wrong = NULL;
@@ -185,75 +185,75 @@ int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
 	}
 	if (wrong)
 		return pm_corpus_fail(corpus, -EBADMSG, wrong, err);
-	*ret = *record;
+	*out = *record;
 	return 1;
 }
 
 /* ---- version 2 --------------------------------------------------------------------------- */
 
 static void corpus_parse_module(struct pm_corpus *corpus, struct pm_reader *reader,
-				struct pm_corpus_module *ret)
+				struct pm_corpus_module *out)
 {
-	struct pm_corpus_part *parts[] = { &ret->eh_frame_hdr, &ret->eh_frame,
-					   &ret->debug_frame };
+	struct pm_corpus_part *parts[] = { &out->eh_frame_hdr, &out->eh_frame,
+					   &out->debug_frame };
 	uint64_t lens[PM_ARRAY_LEN(parts)];
 	uint32_t loads, path_len;
 	const void *build_id;
 
-	*ret = (struct pm_corpus_module){ .path = "" };
-	ret->machine = pm_reader_u32(reader);
-	ret->flags = pm_reader_u32(reader);
-	ret->entry = pm_reader_u64(reader);
+	*out = (struct pm_corpus_module){ .path = "" };
+	out->machine = pm_reader_u32(reader);
+	out->flags = pm_reader_u32(reader);
+	out->entry = pm_reader_u64(reader);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++) {
 		parts[i]->svma = pm_reader_u64(reader);
 		lens[i] = pm_reader_u64(reader);
 	}
 	loads = pm_reader_u32(reader);
 	path_len = pm_reader_u32(reader);
-	ret->build_id_len = pm_reader_u32(reader);
+	out->build_id_len = pm_reader_u32(reader);
 	pm_reader_u32(reader);
 	build_id = pm_reader_bytes(reader, PM_CORPUS_BUILD_ID_MAX);
 	if (build_id)
-		memcpy(ret->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
-	pm_corpus_take_loads(corpus, reader, loads, ret);
-	pm_corpus_take_path(reader, path_len, ret);
+		memcpy(out->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
+	pm_corpus_take_loads(corpus, reader, loads, out);
+	pm_corpus_take_path(reader, path_len, out);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
 		pm_corpus_take_part(reader, parts[i], lens[i]);
 }
 
-static void parse_code(struct pm_reader *reader, struct pm_corpus_code *ret)
+static void parse_code(struct pm_reader *reader, struct pm_corpus_code *out)
 {
 	uint32_t len;
 
-	*ret = (struct pm_corpus_code){ .module = pm_reader_u32(reader) };
+	*out = (struct pm_corpus_code){ .module = pm_reader_u32(reader) };
 	len = pm_reader_u32(reader);
-	ret->part.svma = pm_reader_u64(reader);
-	pm_corpus_take_part(reader, &ret->part, len);
+	out->part.svma = pm_reader_u64(reader);
+	pm_corpus_take_part(reader, &out->part, len);
 }
 
-static void corpus_parse_sample(struct pm_reader *reader, struct pm_corpus_sample *ret)
+static void corpus_parse_sample(struct pm_reader *reader, struct pm_corpus_sample *out)
 {
 	uint32_t regs, stack_len;
 
-	*ret = (struct pm_corpus_sample){ .space = pm_reader_u32(reader) };
-	ret->pid = pm_reader_u32(reader);
-	ret->tid = pm_reader_u32(reader);
-	ret->machine = pm_reader_u32(reader);
-	ret->index = pm_reader_u64(reader);
-	ret->time = pm_reader_u64(reader);
-	ret->ip = pm_reader_u64(reader);
-	ret->known = pm_reader_u64(reader);
-	ret->stack_start = pm_reader_u64(reader);
+	*out = (struct pm_corpus_sample){ .space = pm_reader_u32(reader) };
+	out->pid = pm_reader_u32(reader);
+	out->tid = pm_reader_u32(reader);
+	out->machine = pm_reader_u32(reader);
+	out->index = pm_reader_u64(reader);
+	out->time = pm_reader_u64(reader);
+	out->ip = pm_reader_u64(reader);
+	out->known = pm_reader_u64(reader);
+	out->stack_start = pm_reader_u64(reader);
 	regs = pm_reader_u32(reader);
 	stack_len = pm_reader_u32(reader);
-	if (regs > PM_CORPUS_REGS_MAX || (regs < 64 && ret->known >> regs != 0)) {
+	if (regs > PM_CORPUS_REGS_MAX || (regs < 64 && out->known >> regs != 0)) {
 		reader->failed = true;
 		return;
 	}
 	for (uint32_t i = 0; i < regs; i++)
-		ret->regs[i] = pm_reader_u64(reader);
-	ret->stack = pm_reader_bytes(reader, stack_len);
-	ret->stack_len = stack_len;
+		out->regs[i] = pm_reader_u64(reader);
+	out->stack = pm_reader_bytes(reader, stack_len);
+	out->stack_len = stack_len;
 }
 
 /* The last record has the numbers of records: they differ in a file that was pieced
@@ -289,7 +289,7 @@ static int read_record(struct pm_corpus *corpus, uint32_t *type, struct pm_error
 	return pm_corpus_fill(corpus, bytes - PM_CORPUS_RECORD_HEAD_BYTES, err);
 }
 
-static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		  struct pm_error *err)
 {
 	for (;;) {
@@ -327,7 +327,7 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		default:
 			continue; /* of a newer writer */
 		}
-		return pm_corpus_give(corpus, &reader, &record, ret, err);
+		return pm_corpus_give(corpus, &reader, &record, out, err);
 	}
 }
 
@@ -373,11 +373,11 @@ static int corpus_read_start(struct pm_corpus *corpus, struct pm_error *err)
 	}
 }
 
-static int corpus_new(struct pm_corpus **ret, struct pm_file_source *source,
+static int corpus_new(struct pm_corpus **out, struct pm_file_source *source,
 		      const char *path, struct pm_error *err)
 {
 	struct pm_corpus *corpus = calloc(1, sizeof(*corpus));
-	int error;
+	int ret;
 
 	if (!corpus || !(corpus->path = strdup(path))) {
 		pm_file_source_release(source);
@@ -385,36 +385,36 @@ static int corpus_new(struct pm_corpus **ret, struct pm_file_source *source,
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
 	corpus->source = *source;
-	error = corpus_read_start(corpus, err);
-	if (error < 0) {
+	ret = corpus_read_start(corpus, err);
+	if (ret < 0) {
 		pm_corpus_free(corpus);
-		return error;
+		return ret;
 	}
-	*ret = corpus;
+	*out = corpus;
 	return 0;
 }
 
-int pm_corpus_open(struct pm_corpus **ret, const char *path, struct pm_error *err)
+int pm_corpus_open(struct pm_corpus **out, const char *path, struct pm_error *err)
 {
 	struct pm_file_source source;
-	int error = pm_file_source_open(&source, path, err);
+	int ret = pm_file_source_open(&source, path, err);
 
-	if (error < 0) {
+	if (ret < 0) {
 		pm_error_where(err, path, -1);
-		return error;
+		return ret;
 	}
-	return corpus_new(ret, &source, path, err);
+	return corpus_new(out, &source, path, err);
 }
 
-int pm_corpus_open_memory(struct pm_corpus **ret, const void *data, size_t len,
+int pm_corpus_open_memory(struct pm_corpus **out, const void *data, size_t len,
 			  struct pm_error *err)
 {
 	struct pm_file_source source;
-	int error = pm_file_source_open_memory(&source, data, len, err);
+	int ret = pm_file_source_open_memory(&source, data, len, err);
 
-	if (error < 0)
-		return error;
-	return corpus_new(ret, &source, "", err);
+	if (ret < 0)
+		return ret;
+	return corpus_new(out, &source, "", err);
 }
 
 void pm_corpus_free(struct pm_corpus *corpus)
@@ -434,7 +434,7 @@ const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus)
 	return &corpus->header;
 }
 
-int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		   struct pm_error *err)
 {
 	if (corpus->failed < 0)
@@ -443,8 +443,8 @@ int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 	if (corpus->ended)
 		return 0;
 	if (corpus->header.version == 1)
-		return pm_corpus_next_1(corpus, ret, err);
-	return next_2(corpus, ret, err);
+		return pm_corpus_next_1(corpus, out, err);
+	return next_2(corpus, out, err);
 }
 
 bool pm_corpus_is_cut(const struct pm_corpus *corpus)

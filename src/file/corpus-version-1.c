@@ -13,7 +13,7 @@ enum {
 	REGS_1 = 17,
 };
 
-static int read_module_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+static int read_module_1(struct pm_corpus *corpus, struct pm_corpus_record *out,
 			 struct pm_error *err)
 {
 	struct pm_corpus_record record = { .type = PM_CORPUS_MODULE };
@@ -54,10 +54,10 @@ static int read_module_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 	pm_corpus_take_path(&reader, path_len, module);
 	pm_corpus_take_part(&reader, &module->eh_frame_hdr, hdr_len);
 	pm_corpus_take_part(&reader, &module->eh_frame, eh_len);
-	return pm_corpus_give(corpus, &reader, &record, ret, err);
+	return pm_corpus_give(corpus, &reader, &record, out, err);
 }
 
-static int read_space_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+static int read_space_1(struct pm_corpus *corpus, struct pm_corpus_record *out,
 			struct pm_error *err)
 {
 	struct pm_corpus_record record = { .type = PM_CORPUS_SPACE };
@@ -75,10 +75,10 @@ static int read_space_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 	reader.pos = sizeof(maps);
 	record.space = (struct pm_corpus_space){ .pid = pm_reader_u32(&reader) };
 	pm_corpus_take_maps(corpus, &reader, maps, &record.space);
-	return pm_corpus_give(corpus, &reader, &record, ret, err);
+	return pm_corpus_give(corpus, &reader, &record, out, err);
 }
 
-static int read_sample_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+static int read_sample_1(struct pm_corpus *corpus, struct pm_corpus_record *out,
 			 struct pm_error *err)
 {
 	struct pm_corpus_record record = { .type = PM_CORPUS_SAMPLE };
@@ -112,17 +112,17 @@ static int read_sample_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 	len = pm_reader_u64(&reader);
 	sample->stack_len = len;
 	sample->stack = pm_reader_bytes(&reader, len);
-	return pm_corpus_give(corpus, &reader, &record, ret, err);
+	return pm_corpus_give(corpus, &reader, &record, out, err);
 }
 
-int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
+int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		     struct pm_error *err)
 {
 	int more;
 
 	if (corpus->counts.modules < corpus->announced.modules) {
 		pm_vec_clear(&corpus->record);
-		return read_module_1(corpus, ret, err);
+		return read_module_1(corpus, out, err);
 	}
 	if (corpus->counts.spaces < corpus->announced.spaces) {
 		if (corpus->counts.spaces == 0)
@@ -132,7 +132,7 @@ int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		pm_vec_clear(&corpus->record);
 		if (more != 1)
 			return more;
-		return read_space_1(corpus, ret, err);
+		return read_space_1(corpus, out, err);
 	}
 	if (corpus->counts.samples < corpus->announced.samples) {
 		if (corpus->counts.samples == 0)
@@ -142,7 +142,7 @@ int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *ret,
 		pm_vec_clear(&corpus->record);
 		if (more != 1)
 			return more;
-		return read_sample_1(corpus, ret, err);
+		return read_sample_1(corpus, out, err);
 	}
 	return pm_corpus_end_here(corpus, false);
 }

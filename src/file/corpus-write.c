@@ -70,32 +70,32 @@ static void corpus_put_head(struct pm_corpus_writer *writer,
 	corpus_put_u64(writer, PM_CORPUS_RECORD_HEAD_BYTES + body_bytes);
 }
 
-int pm_corpus_writer_open(struct pm_corpus_writer **ret, const char *path,
+int pm_corpus_writer_open(struct pm_corpus_writer **out, const char *path,
 			  const struct pm_corpus_header *header, struct pm_error *err)
 {
 	static const uint8_t zeros[PM_CORPUS_HEADER_BYTES];
 	struct pm_corpus_writer *writer = malloc(sizeof(*writer));
-	int error;
+	int ret;
 
 	if (!writer)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	memset(writer, 0, offsetof(struct pm_corpus_writer, buffer));
 	writer->path = strdup(path);
 	if (writer->path)
-		error = pm_file_output_open(&writer->output, path, err);
+		ret = pm_file_output_open(&writer->output, path, err);
 	else
-		error = pm_error_set(err, -ENOMEM, "out of memory");
-	if (error < 0) {
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret < 0) {
 		free(writer->path);
 		free(writer);
-		return error;
+		return ret;
 	}
 	corpus_put_bytes(writer, PM_CORPUS_MAGIC_2, PM_CORPUS_MAGIC_BYTES);
 	put_u32(writer, PM_CORPUS_HEADER_BYTES);
 	put_u32(writer, header->stack_bytes);
 	corpus_put_u64(writer, header->created_s);
 	corpus_put_bytes(writer, zeros, PM_CORPUS_HEADER_BYTES - writer->len);
-	*ret = writer;
+	*out = writer;
 	return 0;
 }
 
@@ -207,7 +207,7 @@ uint64_t pm_corpus_writer_bytes(const struct pm_corpus_writer *writer)
 int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 			   struct pm_error *err)
 {
-	int error, unpublished;
+	int ret, unpublished;
 
 	if (!writer)
 		return 0;
@@ -226,14 +226,14 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 	unpublished = writer->output.unpublished;
 	if (unpublished < 0)
 		pm_file_output_explain_unpublished(&writer->output, err);
-	error = pm_file_output_close(&writer->output);
-	if (error < 0) {
-		pm_error_set(err, error, "cannot be written: %s", strerror(-error));
+	ret = pm_file_output_close(&writer->output);
+	if (ret < 0) {
+		pm_error_set(err, ret, "cannot be written: %s", strerror(-ret));
 		pm_error_where(err, writer->path, -1);
 	}
 	free(writer->path);
 	free(writer);
-	if (error < 0)
-		return error;
+	if (ret < 0)
+		return ret;
 	return unpublished;
 }

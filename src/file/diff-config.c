@@ -45,7 +45,7 @@ struct scan {
 
 /* Moves to the next string, brace or bracket, which is then at scan->at and counted in
  * scan->inside. Returns false if there is none. */
-static bool scan_on(struct scan *scan, char *ret)
+static bool scan_on(struct scan *scan, char *out)
 {
 	for (; scan->at < scan->text->len; scan->at++) {
 		char c = scan->text->data[scan->at];
@@ -57,7 +57,7 @@ static bool scan_on(struct scan *scan, char *ret)
 			scan->inside--;
 		else if (c != '"')
 			continue;
-		*ret = c;
+		*out = c;
 		return true;
 	}
 	return false;
@@ -137,13 +137,13 @@ static int config_no_memory(const struct config_file *file)
 /* ---- kinds of values ------------------------------------------------------------------- */
 
 static int take_config_text(const struct config_file *file, const char *key, size_t depth,
-			    const json_t *value, const char *expected, char **ret)
+			    const json_t *value, const char *expected, char **out)
 {
 	if (!json_is_string(value) || json_string_length(value) == 0)
 		return refuse_config_key(file, key, depth, "expected %s", expected);
-	free(*ret);
-	*ret = strdup(json_string_value(value));
-	if (*ret)
+	free(*out);
+	*out = strdup(json_string_value(value));
+	if (*out)
 		return 0;
 	return config_no_memory(file);
 }
@@ -155,20 +155,20 @@ struct text_vec {
 };
 
 static int take_texts(const struct config_file *file, const char *key,
-		      const json_t *value, const char *expected, struct text_vec *ret)
+		      const json_t *value, const char *expected, struct text_vec *out)
 {
 	if (!json_is_array(value))
 		return refuse_config_key(file, key, file->depth, "expected %s", expected);
 	for (size_t i = 0; i < json_array_size(value); i++) {
 		char *text = NULL;
-		int r = take_config_text(file, key, file->depth, json_array_get(value, i),
-					 expected, &text);
+		int ret = take_config_text(file, key, file->depth,
+					   json_array_get(value, i), expected, &text);
 
-		if (r == 0 && pm_vec_push(ret, text) < 0)
-			r = config_no_memory(file);
-		if (r < 0) {
+		if (ret == 0 && pm_vec_push(out, text) < 0)
+			ret = config_no_memory(file);
+		if (ret < 0) {
 			free(text);
-			return r;
+			return ret;
 		}
 	}
 	return 0;
@@ -185,7 +185,7 @@ static int take_texts(const struct config_file *file, const char *key,
 	})
 
 static int take_count(const struct config_file *file, const char *key,
-		      const json_t *value, uint64_t least, uint64_t *ret)
+		      const json_t *value, uint64_t least, uint64_t *out)
 {
 	json_int_t count = json_integer_value(value);
 
@@ -194,7 +194,7 @@ static int take_count(const struct config_file *file, const char *key,
 		return refuse_config_key(file, key, file->depth,
 					 "expected a number of runs, %llu to %d",
 					 (unsigned long long)least, CONFIG_RUNS_MAX);
-	*ret = (uint64_t)count;
+	*out = (uint64_t)count;
 	return 0;
 }
 
@@ -202,12 +202,12 @@ static int take_count(const struct config_file *file, const char *key,
 
 /* @len: the number of gates of the same kind so far. */
 static int take_gate(const struct config_file *file, const char *row, const json_t *value,
-		     size_t len, struct pm_diff_gate *ret)
+		     size_t len, struct pm_diff_gate *out)
 {
 	size_t depth = file->depth + 1;
 	struct pm_diff_gate gate = { .line = config_line_of_key(&file->text, row, depth,
 								file->from) };
-	int r;
+	int ret;
 
 	if (row[0] == '\0')
 		return refuse_config_key(file, row, depth,
@@ -215,13 +215,13 @@ static int take_gate(const struct config_file *file, const char *row, const json
 	if (len == CONFIG_GATES_MAX)
 		return refuse_config_key(file, "gates", file->depth,
 					 "expected at most %d", CONFIG_GATES_MAX);
-	r = take_config_text(file, row, depth, value, "how much it may change, as \"1%\"",
-			     &gate.limit);
-	if (r < 0)
-		return r;
+	ret = take_config_text(file, row, depth, value,
+			       "how much it may change, as \"1%\"", &gate.limit);
+	if (ret < 0)
+		return ret;
 	gate.row = strdup(row);
 	if (gate.row) {
-		*ret = gate;
+		*out = gate;
 		return 0;
 	}
 	free(gate.limit);
@@ -287,11 +287,11 @@ static int take_engine(const struct config_file *file, const char *key, json_t *
 static int take_command(const struct config_file *file, const char *key, json_t *value)
 {
 	static const char expected[] = "an array of words, as [\"./bench\", \"-q\"]";
-	int r = TAKE_TEXTS(file, key, value, expected, &file->measure->command);
+	int ret = TAKE_TEXTS(file, key, value, expected, &file->measure->command);
 
-	if (r == 0 && file->measure->command.len == 0)
+	if (ret == 0 && file->measure->command.len == 0)
 		return refuse_config_key(file, key, file->depth, "expected %s", expected);
-	return r;
+	return ret;
 }
 
 static int take_runs(const struct config_file *file, const char *key, json_t *value)
@@ -336,15 +336,15 @@ static int take_timeout(const struct config_file *file, const char *key, json_t 
 				&file->measure->timeout);
 }
 
-/* Sets *ret to the index of the text in @words, counted from 1. */
+/* Sets *out to the index of the text in @words, counted from 1. */
 static int take_word(const struct config_file *file, const char *key, json_t *value,
-		     const char *const *words, const char *expected, int *ret)
+		     const char *const *words, const char *expected, int *out)
 {
 	const char *text = json_string_value(value);
 
 	for (int i = 0; text && words[i]; i++)
 		if (strcmp(words[i], text) == 0) {
-			*ret = i + 1;
+			*out = i + 1;
 			return 0;
 		}
 	return refuse_config_key(file, key, file->depth, "expected %s", expected);
@@ -354,23 +354,23 @@ static int take_harness(const struct config_file *file, const char *key, json_t 
 {
 	static const char *const words[] = { "none", "auto", "google-benchmark",
 					     "criterion", NULL };
-	int word = 0, r = take_word(file, key, value, words,
-				    "\"auto\", \"google-benchmark\", \"criterion\" or "
-				    "\"none\"",
-				    &word);
+	int word = 0, ret = take_word(file, key, value, words,
+				      "\"auto\", \"google-benchmark\", \"criterion\" or "
+				      "\"none\"",
+				      &word);
 
 	file->measure->harness = (enum pm_diff_harness)word;
-	return r;
+	return ret;
 }
 
 static int take_measured(const struct config_file *file, const char *key, json_t *value)
 {
 	static const char *const words[] = { "whole", "marked", NULL };
 	int word = 0,
-	    r = take_word(file, key, value, words, "\"whole\" or \"marked\"", &word);
+	    ret = take_word(file, key, value, words, "\"whole\" or \"marked\"", &word);
 
 	file->measure->measured = (enum pm_diff_part)word;
-	return r;
+	return ret;
 }
 
 static int take_profile(const struct config_file *file, const char *key, json_t *value)
@@ -385,16 +385,16 @@ static int take_profile(const struct config_file *file, const char *key, json_t 
 static int take_case_name(const struct config_file *file, const char *key, json_t *value)
 {
 	const char *wrong = NULL;
-	int r = take_config_text(file, key, file->depth, value,
-				 "a name, as \"parse/small\"", &file->of_case->name);
+	int ret = take_config_text(file, key, file->depth, value,
+				   "a name, as \"parse/small\"", &file->of_case->name);
 
-	if (r == 0)
+	if (ret == 0)
 		wrong = pm_suite_name_check(file->of_case->name);
 	if (wrong)
 		return refuse_config_key(file, key, file->depth, "%s", wrong);
 	file->of_case->line =
 		config_line_of_key(&file->text, key, file->depth, file->from);
-	return r;
+	return ret;
 }
 
 static int take_cases(const struct config_file *file, const char *key, json_t *value);
@@ -468,15 +468,15 @@ static int take_object(const struct config_file *file, json_t *object)
 {
 	const char *key;
 	json_t *value;
-	int r = 0;
+	int ret = 0;
 
 	json_object_foreach(object, key, value)
 	{
-		r = take_key(file, key, value);
-		if (r < 0)
+		ret = take_key(file, key, value);
+		if (ret < 0)
 			break;
 	}
-	return r;
+	return ret;
 }
 
 static int take_config_case(const struct config_file *outer, json_t *value, size_t index)
@@ -484,15 +484,15 @@ static int take_config_case(const struct config_file *outer, json_t *value, size
 	struct pm_diff_config *config = outer->config;
 	struct pm_diff_case *one = &config->cases.data[index];
 	struct config_file file = *outer;
-	int r;
+	int ret;
 
 	file.measure = &one->measure;
 	file.of_case = one;
 	file.depth = 3;
 	file.from = find_case(&outer->text, index);
-	r = take_object(&file, value);
-	if (r < 0)
-		return r;
+	ret = take_object(&file, value);
+	if (ret < 0)
+		return ret;
 	if (!one->name)
 		return refuse_config_key(outer, "cases", 1, "a case has no \"name\"");
 	for (size_t i = 0; i < index; i++)
@@ -506,7 +506,7 @@ static int take_config_case(const struct config_file *outer, json_t *value, size
 static int take_cases(const struct config_file *file, const char *key, json_t *value)
 {
 	size_t len = json_array_size(value);
-	int r = 0;
+	int ret = 0;
 
 	if (!json_is_array(value) || len == 0)
 		return refuse_config_key(
@@ -516,7 +516,7 @@ static int take_cases(const struct config_file *file, const char *key, json_t *v
 	if (len > CONFIG_CASES_MAX)
 		return refuse_config_key(file, key, 1, "expected at most %d",
 					 CONFIG_CASES_MAX);
-	for (size_t i = 0; i < len && r == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		json_t *one = json_array_get(value, i);
 
 		if (!json_is_object(one))
@@ -524,9 +524,9 @@ static int take_cases(const struct config_file *file, const char *key, json_t *v
 		if (pm_vec_push(&file->config->cases,
 				(struct pm_diff_case){ .line = -1 }) < 0)
 			return config_no_memory(file);
-		r = take_config_case(file, one, i);
+		ret = take_config_case(file, one, i);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
@@ -535,7 +535,7 @@ static int parse_config_file(const struct config_file *file)
 {
 	json_error_t why;
 	json_t *root;
-	int r = 0;
+	int ret = 0;
 
 	root = json_loadb(pm_text_or_empty(file->text.data), file->text.len,
 			  JSON_REJECT_DUPLICATES, &why);
@@ -547,13 +547,13 @@ static int parse_config_file(const struct config_file *file)
 		return -EBADMSG;
 	}
 	if (!json_is_object(root)) {
-		r = pm_error_set(file->err, -EBADMSG, "expected an object: { … }");
+		ret = pm_error_set(file->err, -EBADMSG, "expected an object: { … }");
 		pm_error_where(file->err, file->path, 1);
 	}
-	if (r == 0)
-		r = take_object(file, root);
+	if (ret == 0)
+		ret = take_object(file, root);
 	json_decref(root);
-	return r;
+	return ret;
 }
 
 static int read_config_file(const struct config_file *file, struct pm_str *text)
@@ -592,7 +592,7 @@ static void release_text(struct config_file *file)
 	pm_str_release(&file->text);
 }
 
-int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
+int pm_diff_config_read(struct pm_diff_config *out, const char *path,
 			struct pm_error *err)
 {
 	struct pm_diff_config config = { .path = strdup(path), .profile = -1 };
@@ -602,16 +602,16 @@ int pm_diff_config_read(struct pm_diff_config *ret, const char *path,
 				    .depth = 1,
 				    .path = path,
 				    .err = err };
-	int r = config.path ? read_config_file(&file, &file.text)
-			    : config_no_memory(&file);
+	int ret = config.path ? read_config_file(&file, &file.text)
+			      : config_no_memory(&file);
 
-	if (r == 0)
-		r = parse_config_file(&file);
-	if (r < 0)
+	if (ret == 0)
+		ret = parse_config_file(&file);
+	if (ret < 0)
 		pm_diff_config_release(&config);
 	else
-		*ret = config;
-	return r;
+		*out = config;
+	return ret;
 }
 
 #define RELEASE_TEXTS(vec)                                 \

@@ -42,7 +42,7 @@ struct pm_file_output {
  * A regular file is created beside @path (see pm_file_partial_create()); devices, pipes and
  * descriptors are written to directly.
  */
-int pm_file_output_open(struct pm_file_output *ret, const char *path,
+int pm_file_output_open(struct pm_file_output *out, const char *path,
 			struct pm_error *err);
 /* Renames the file to its path, also after a failed write, because the lines before the
  * failure may be of use. Legal more than once. If it cannot be renamed, it keeps its
@@ -84,7 +84,7 @@ struct pm_file_published {
 /* Renames @partial to @path. A regular file there that is not empty becomes PATH.old; it stays
  * where it is if that fails. */
 void pm_file_partial_publish(const char *path, const char *partial,
-			     struct pm_file_published *ret);
+			     struct pm_file_published *out);
 /* For a file that cannot be published: renames *partial to PATH.kept (or PATH.kept.2,
  * ...), which other recorders do not mistake for a left-over. If that fails, the file
  * stays as it is. */
@@ -101,15 +101,15 @@ int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written)
  * publishing, both borrowed; NULL: there is nothing to rename. Only one thread may call
  * these functions. Returns 0 or negative errno.
  */
-int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
+int pm_file_queue_new(struct pm_file_queue **out, int fd, const char *path,
 		      const char *partial, pm_file_wants_end_fn wants_end, void *user);
 /* Waits for room if the queue is full. Returns the first failure so far. */
 int pm_file_queue_write(struct pm_file_queue *queue, const char *data, size_t len);
 int pm_file_queue_failed(struct pm_file_queue *queue);
 /* Requests the name: the file gets it when all bytes queued so far are written. */
 void pm_file_queue_publish(struct pm_file_queue *queue);
-/* Waits until nothing is left to do. @ret: the result of publishing so far. */
-int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *ret);
+/* Waits until nothing is left to do. @out: the result of publishing so far. */
+int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *out);
 /* Waits, ends the thread and frees. Returns false if the thread hangs in a system call;
  * then @fd, @path and @partial must stay valid. @written: bytes that the kernel took. */
 bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written);
@@ -185,14 +185,14 @@ struct pm_file_source {
 };
 
 bool pm_file_is_zstd(const void *bytes, size_t len);
-int pm_file_source_open(struct pm_file_source *ret, const char *path,
+int pm_file_source_open(struct pm_file_source *out, const char *path,
 			struct pm_error *err);
-int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, size_t len,
+int pm_file_source_open_memory(struct pm_file_source *out, const void *data, size_t len,
 			       struct pm_error *err);
 /* Reads decompressed bytes. Returns 1 with at least one byte in @buffer, 0 at the end, or
  * negative errno. */
 int pm_file_source_read(struct pm_file_source *source, char *buffer, size_t cap,
-			size_t *ret, struct pm_error *err);
+			size_t *out, struct pm_error *err);
 void pm_file_source_release(struct pm_file_source *source);
 
 /* One parsed line. Texts point into the line or into `root`. */

@@ -23,14 +23,14 @@ static const struct pm_import_event wall_time = {
 	.better = -1,
 };
 
-static int add_time(struct pm_importing *to, struct pm_stat *stat, double ns, bool *ret)
+static int add_time(struct pm_importing *to, struct pm_stat *stat, double ns, bool *out)
 {
 	struct pm_stat_run *run;
-	int r = pm_import_add_run(to, stat, &run);
+	int ret = pm_import_add_run(to, stat, &run);
 
-	if (r == 0)
-		*ret = pm_import_set_value(&run->values[0], ns, PM_IMPORT_FINE);
-	return r;
+	if (ret == 0)
+		*out = pm_import_set_value(&run->values[0], ns, PM_IMPORT_FINE);
+	return ret;
 }
 
 static int add_samples(struct pm_importing *to, struct pm_stat *stat, const json_t *root)
@@ -38,7 +38,7 @@ static int add_samples(struct pm_importing *to, struct pm_stat *stat, const json
 	struct fields fields = { .object = root, .err = to->err, .name = "sample" };
 	const json_t *iterations = get_array(&fields, "iters"),
 		     *times = get_array(&fields, "times");
-	int r;
+	int ret;
 
 	if (fields.failed == 0 && json_array_size(iterations) != json_array_size(times))
 		fail(&fields, "iters", "expected as many values as \"times\" has");
@@ -57,10 +57,10 @@ static int add_samples(struct pm_importing *to, struct pm_stat *stat, const json
 			fail(&fields, "times", "value %zu: expected nanoseconds", i);
 			break;
 		}
-		r = add_time(to, stat, json_number_value(time) / json_number_value(count),
-			     &set);
-		if (r < 0)
-			return r;
+		ret = add_time(to, stat,
+			       json_number_value(time) / json_number_value(count), &set);
+		if (ret < 0)
+			return ret;
 		if (!set)
 			fail(&fields, "times",
 			     "value %zu: expected nanoseconds, at least 0", i);
@@ -77,16 +77,16 @@ static int add_estimate(struct pm_importing *to, struct pm_stat *stat, const jso
 	struct fields estimate = get_object(&fields, slope ? "slope" : "mean");
 	double ns = pm_import_get_number(&estimate, "point_estimate");
 	bool set = false;
-	int r = estimate.failed;
+	int ret = estimate.failed;
 
-	if (r == 0)
-		r = add_time(to, stat, ns, &set);
-	if (r == 0 && !set) {
+	if (ret == 0)
+		ret = add_time(to, stat, ns, &set);
+	if (ret == 0 && !set) {
 		fail(&estimate, "point_estimate", "expected nanoseconds");
-		r = estimate.failed;
+		ret = estimate.failed;
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_import_add_warning(
 		to, stat,
 		"The file has an estimate alone: how far samples differ is "
@@ -97,14 +97,14 @@ static int criterion_add_benchmark(struct pm_importing *to, const char *name,
 				   const json_t *root)
 {
 	struct pm_stat *stat;
-	int r = pm_import_add_case(to, name, "criterion", "the benchmark", &stat);
+	int ret = pm_import_add_case(to, name, "criterion", "the benchmark", &stat);
 
-	if (r == 0 && name)
-		r = pm_import_set_command(to, stat, name);
-	if (r == 0)
-		r = pm_import_add_event(to, stat, &wall_time);
-	if (r < 0)
-		return r;
+	if (ret == 0 && name)
+		ret = pm_import_set_command(to, stat, name);
+	if (ret == 0)
+		ret = pm_import_add_event(to, stat, &wall_time);
+	if (ret < 0)
+		return ret;
 	if (json_object_get(root, "iters") || json_object_get(root, "times"))
 		return add_samples(to, stat, root);
 	return add_estimate(to, stat, root);
@@ -114,51 +114,51 @@ static int criterion_add_benchmark(struct pm_importing *to, const char *name,
 
 /* Parses a file in @folder; NULL: it does not exist. */
 static int parse_beside(struct pm_importing *to, const char *folder, const char *name,
-			json_t **ret)
+			json_t **out)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	PM_AUTO_FREE char *path = NULL;
-	int r;
+	int ret;
 
-	*ret = NULL;
+	*out = NULL;
 	if (asprintf(&path, "%s/%s", folder, name) < 0) {
 		path = NULL;
 		return pm_import_no_memory(to);
 	}
-	r = pm_import_read_bytes(path, &text, to->err);
-	if (r == -ENOENT)
+	ret = pm_import_read_bytes(path, &text, to->err);
+	if (ret == -ENOENT)
 		return 0;
-	if (r == 0)
-		r = pm_import_parse(to, &text, ret);
-	if (r < 0) {
+	if (ret == 0)
+		ret = pm_import_parse(to, &text, out);
+	if (ret < 0) {
 		char why[sizeof(to->err->text)];
 
 		snprintf(why, sizeof(why), "%s", to->err->text);
-		pm_error_set(to->err, r, "%s: %s", path, why);
+		pm_error_set(to->err, ret, "%s: %s", path, why);
 	}
-	return r;
+	return ret;
 }
 
 /* Takes the name from benchmark.json, or else from the folders, which criterion names
  * after the benchmark. */
 static int name_benchmark(struct pm_importing *to, const char *folder,
-			  const char *relative, char **ret)
+			  const char *relative, char **out)
 {
 	json_t *file;
 	const char *name;
-	int r = parse_beside(to, folder, benchmark_name, &file);
+	int ret = parse_beside(to, folder, benchmark_name, &file);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	name = json_string_value(json_object_get(json_array_get(file, 0), "full_id"));
 	if (!name)
 		name = relative;
-	if (pm_stat_text(ret, name) < 0)
-		r = pm_import_no_memory(to);
+	if (pm_stat_text(out, name) < 0)
+		ret = pm_import_no_memory(to);
 	else
-		r = 0;
+		ret = 0;
 	json_decref(file);
-	return r;
+	return ret;
 }
 
 /* ---- folders --------------------------------------------------------------------------- */
@@ -168,23 +168,23 @@ static int add_folder(struct pm_importing *to, const char *folder, const char *r
 	static const char *const files[] = { sample_name, estimates_name };
 	PM_AUTO_FREE char *name = NULL;
 	json_t *root = NULL;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(files) && r == 0 && !root; i++)
-		r = parse_beside(to, folder, files[i], &root);
-	if (r < 0 || !root)
-		return r;
-	r = name_benchmark(to, folder, relative, &name);
-	if (r == 0)
-		r = criterion_add_benchmark(to, name, json_array_get(root, 0));
-	if (r == -EBADMSG) {
+	for (size_t i = 0; i < PM_ARRAY_LEN(files) && ret == 0 && !root; i++)
+		ret = parse_beside(to, folder, files[i], &root);
+	if (ret < 0 || !root)
+		return ret;
+	ret = name_benchmark(to, folder, relative, &name);
+	if (ret == 0)
+		ret = criterion_add_benchmark(to, name, json_array_get(root, 0));
+	if (ret == -EBADMSG) {
 		char why[sizeof(to->err->text)];
 
 		snprintf(why, sizeof(why), "%s", to->err->text);
-		pm_error_set(to->err, r, "%s: %s", relative, why);
+		pm_error_set(to->err, ret, "%s: %s", relative, why);
 	}
 	json_decref(root);
-	return r;
+	return ret;
 }
 
 struct walk {
@@ -234,7 +234,7 @@ static int walk_folder(struct walk *walk, const char *folder, const char *relati
 		       size_t depth)
 {
 	struct dirent **entries;
-	int len, r = 0;
+	int len, ret = 0;
 
 	if (depth > PM_IMPORT_DEPTH_MAX)
 		return pm_error_set(walk->to->err, -EFBIG,
@@ -245,27 +245,28 @@ static int walk_folder(struct walk *walk, const char *folder, const char *relati
 		return pm_error_set(walk->to->err, -errno, "%s: cannot be read: %s",
 				    relative, strerror(errno));
 	for (int i = 0; i < len; i++) {
-		if (r == 0)
-			r = walk_entry(walk, folder, relative, entries[i]->d_name, depth);
+		if (ret == 0)
+			ret = walk_entry(walk, folder, relative, entries[i]->d_name,
+					 depth);
 		free(entries[i]);
 	}
 	free(entries);
-	return r;
+	return ret;
 }
 
 int pm_import_criterion_folder(struct pm_importing *to)
 {
 	struct walk walk = { .to = to };
-	int r;
+	int ret;
 
 	/* It may be target/criterion/NAME/new itself. */
-	r = add_folder(to, to->path, to->path);
-	if (r == 0 && to->suite.cases.len == 0)
-		r = walk_folder(&walk, to->path, "", 0);
-	if (r == 0 && to->suite.cases.len == 0)
-		r = pm_error_set(to->err, -EBADMSG,
-				 "has no new/sample.json of criterion below it");
-	return r;
+	ret = add_folder(to, to->path, to->path);
+	if (ret == 0 && to->suite.cases.len == 0)
+		ret = walk_folder(&walk, to->path, "", 0);
+	if (ret == 0 && to->suite.cases.len == 0)
+		ret = pm_error_set(to->err, -EBADMSG,
+				   "has no new/sample.json of criterion below it");
+	return ret;
 }
 
 int pm_import_criterion_file(struct pm_importing *to, const json_t *root)
@@ -275,20 +276,20 @@ int pm_import_criterion_file(struct pm_importing *to, const json_t *root)
 		slash ? strndup(to->path, (size_t)(slash - to->path)) : strdup(".");
 	PM_AUTO_FREE char *name = NULL;
 	json_t *sample = NULL;
-	int r = 0;
+	int ret = 0;
 
 	if (!folder)
 		return pm_import_no_memory(to);
 	/* Samples are preferred to an estimate. */
 	if (strcmp(to->path, "-") != 0) {
-		r = name_benchmark(to, folder[0] ? folder : "/", NULL, &name);
-		if (r == 0 && !json_object_get(json_array_get(root, 0), "iters"))
-			r = parse_beside(to, folder[0] ? folder : "/", sample_name,
-					 &sample);
+		ret = name_benchmark(to, folder[0] ? folder : "/", NULL, &name);
+		if (ret == 0 && !json_object_get(json_array_get(root, 0), "iters"))
+			ret = parse_beside(to, folder[0] ? folder : "/", sample_name,
+					   &sample);
 	}
-	if (r == 0)
-		r = criterion_add_benchmark(to, name,
-					    json_array_get(sample ? sample : root, 0));
+	if (ret == 0)
+		ret = criterion_add_benchmark(to, name,
+					      json_array_get(sample ? sample : root, 0));
 	json_decref(sample);
-	return r;
+	return ret;
 }

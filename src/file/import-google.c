@@ -41,16 +41,16 @@ static bool is_google_case_called(const void *table, uint32_t id, const void *ke
 	return strcmp(((const struct google *)table)->cases.data[id].name, key) == 0;
 }
 
-static int google_find_or_add_case(struct google *google, const char *name, uint32_t *ret)
+static int google_find_or_add_case(struct google *google, const char *name, uint32_t *out)
 {
 	uint64_t hash = pm_hash_bytes(name, strlen(name));
 
-	*ret = pm_index_find(&google->index, hash, is_google_case_called, google, name);
-	if (*ret != PM_INDEX_NONE)
+	*out = pm_index_find(&google->index, hash, is_google_case_called, google, name);
+	if (*out != PM_INDEX_NONE)
 		return 0;
-	*ret = (uint32_t)google->cases.len;
+	*out = (uint32_t)google->cases.len;
 	if (pm_vec_push(&google->cases, (struct google_case){ .name = name }) < 0 ||
-	    pm_index_add(&google->index, hash, *ret) < 0)
+	    pm_index_add(&google->index, hash, *out) < 0)
 		return pm_import_no_memory(google->to);
 	return 0;
 }
@@ -158,7 +158,7 @@ static int add_counters(struct pm_importing *to, struct pm_stat *stat, json_t *e
 	json_object_foreach(entry, key, value)
 	{
 		struct pm_import_event event = counter_event(key);
-		int r;
+		int ret;
 
 		if (!is_google_counter(key, value) ||
 		    find_event(stat, key) < stat->events.len)
@@ -167,9 +167,9 @@ static int add_counters(struct pm_importing *to, struct pm_stat *stat, json_t *e
 			return pm_error_set(to->err, -EFBIG,
 					    "a benchmark has more than %d counters",
 					    GOOGLE_COUNTERS_MAX);
-		r = pm_import_add_event(to, stat, &event);
-		if (r < 0)
-			return r;
+		ret = pm_import_add_event(to, stat, &event);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -183,14 +183,15 @@ static int google_add_events(struct google *google, const struct google_case *of
 		{ "cpu-time", "ns", "tool", PM_IMPORT_FINE, PM_STAT_NOISY, -1, false,
 		  false },
 	};
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < GOOGLE_TIMES && r == 0; i++)
-		r = pm_import_add_event(google->to, stat, &times[i]);
-	for (size_t i = 0; i < of->entries.len && r == 0; i++)
-		r = add_counters(google->to, stat,
-				 json_array_get(google->benchmarks, of->entries.data[i]));
-	return r;
+	for (size_t i = 0; i < GOOGLE_TIMES && ret == 0; i++)
+		ret = pm_import_add_event(google->to, stat, &times[i]);
+	for (size_t i = 0; i < of->entries.len && ret == 0; i++)
+		ret = add_counters(
+			google->to, stat,
+			json_array_get(google->benchmarks, of->entries.data[i]));
+	return ret;
 }
 
 /* ---- runs ------------------------------------------------------------------------------ */
@@ -277,10 +278,10 @@ static int add_repetition(struct google *google, struct pm_stat *stat,
 	const char *skipped = why_skipped(entry->object);
 	struct pm_stat_run *run;
 	double factor;
-	int r = pm_import_add_run(google->to, stat, &run);
+	int ret = pm_import_add_run(google->to, stat, &run);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (skipped) {
 		run->stopped = true;
 		return pm_import_add_warning(
@@ -306,7 +307,7 @@ static int set_context(struct google *google, struct pm_stat *stat)
 		   *build = json_string_value(
 			   json_object_get(context, "library_build_type"));
 	char created[32];
-	int r = 0;
+	int ret = 0;
 
 	if (json_is_integer(cpus) && json_integer_value(cpus) > 0 &&
 	    json_integer_value(cpus) <= UINT32_MAX)
@@ -317,17 +318,18 @@ static int set_context(struct google *google, struct pm_stat *stat)
 			 json_string_value(json_object_get(context, "host_name"))) < 0)
 		return pm_import_no_memory(to);
 	if (program)
-		r = pm_import_set_command(to, stat, program);
-	if (r == 0)
-		r = pm_import_add_setting(to, stat, "library_build_type", build);
-	if (r == 0 && build && strcmp(build, "debug") == 0)
-		r = pm_import_add_warning(to, stat,
-					  "The library was built as DEBUG, which may add "
-					  "to times.");
-	if (r == 0 && json_is_true(json_object_get(context, "cpu_scaling_enabled")))
-		r = pm_import_add_warning(to, stat,
-					  "The frequency of the CPUs was not fixed.");
-	return r;
+		ret = pm_import_set_command(to, stat, program);
+	if (ret == 0)
+		ret = pm_import_add_setting(to, stat, "library_build_type", build);
+	if (ret == 0 && build && strcmp(build, "debug") == 0)
+		ret = pm_import_add_warning(
+			to, stat,
+			"The library was built as DEBUG, which may add "
+			"to times.");
+	if (ret == 0 && json_is_true(json_object_get(context, "cpu_scaling_enabled")))
+		ret = pm_import_add_warning(to, stat,
+					    "The frequency of the CPUs was not fixed.");
+	return ret;
 }
 
 static int google_add_benchmark(struct google *google, struct fields *fields,
@@ -335,23 +337,23 @@ static int google_add_benchmark(struct google *google, struct fields *fields,
 {
 	char place[NAME_BYTES];
 	struct pm_stat *stat;
-	int r;
+	int ret;
 
 	snprintf(place, sizeof(place), "benchmarks[%zu].name", of->entries.data[0]);
-	r = pm_import_add_case(google->to, of->name, "google-benchmark", place, &stat);
-	if (r == 0)
-		r = set_context(google, stat);
-	if (r == 0)
-		r = google_add_events(google, of, stat);
-	for (size_t i = 0; i < of->entries.len && r == 0; i++) {
+	ret = pm_import_add_case(google->to, of->name, "google-benchmark", place, &stat);
+	if (ret == 0)
+		ret = set_context(google, stat);
+	if (ret == 0)
+		ret = google_add_events(google, of, stat);
+	for (size_t i = 0; i < of->entries.len && ret == 0; i++) {
 		struct fields entry = get_element(
 			fields, "benchmarks", google->benchmarks, of->entries.data[i]);
 
-		r = add_repetition(
+		ret = add_repetition(
 			google, stat, &entry,
 			json_array_get(google->benchmarks, of->entries.data[i]));
 	}
-	return r;
+	return ret;
 }
 
 int pm_import_google_benchmark(struct pm_importing *to, const json_t *root)
@@ -361,13 +363,13 @@ int pm_import_google_benchmark(struct pm_importing *to, const json_t *root)
 	struct fields fields = { .object = google.root,
 				 .err = to->err,
 				 .name = "google" };
-	int r;
+	int ret;
 
 	google.benchmarks = get_array(&fields, "benchmarks");
-	r = fields.failed;
-	if (r == 0)
-		r = sort_entries(&google, &fields);
-	for (size_t i = 0; i < google.cases.len && r == 0; i++)
-		r = google_add_benchmark(&google, &fields, &google.cases.data[i]);
-	return r;
+	ret = fields.failed;
+	if (ret == 0)
+		ret = sort_entries(&google, &fields);
+	for (size_t i = 0; i < google.cases.len && ret == 0; i++)
+		ret = google_add_benchmark(&google, &fields, &google.cases.data[i]);
+	return ret;
 }

@@ -160,9 +160,9 @@ static int find_in_tools(struct pm_importing *to, struct fields *fields, const c
 			 struct iai_found *found)
 {
 	const json_t *list = get_array(fields, key);
-	int r = fields->failed;
+	int ret = fields->failed;
 
-	for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
+	for (size_t i = 0; ret == 0 && i < json_array_size(list); i++) {
 		struct fields tool = get_element(fields, key, list, i);
 		struct fields summaries, total;
 		const char *name, *kind;
@@ -175,28 +175,28 @@ static int find_in_tools(struct pm_importing *to, struct fields *fields, const c
 		summaries = get_object(&tool, "summaries");
 		total = get_object(&summaries, "total");
 		summary = json_object_get(total.object, "summary");
-		r = total.failed;
+		ret = total.failed;
 		/* "None": a tool without numbers. */
-		json_object_foreach(summary, kind, value) if (r == 0) r =
+		json_object_foreach(summary, kind, value) if (ret == 0) ret =
 			find_metrics(to, found, name, value);
 	}
-	return r;
+	return ret;
 }
 
 static int iai_add_events(struct pm_importing *to, struct pm_stat *stat,
 			  const struct iai_found *found)
 {
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < found->list.len; i++) {
 		const char *kind;
 		json_t *metric;
 
 		json_object_foreach(found->list.data[i].object, kind,
-				    metric) if (r == 0 && count_of(metric)) r =
+				    metric) if (ret == 0 && count_of(metric)) ret =
 			iai_add_event(to, stat, found->list.data[i].tool, kind);
 	}
-	return r;
+	return ret;
 }
 
 static int set_values(struct pm_stat_run *run, struct fields *fields,
@@ -238,22 +238,22 @@ static int add_document(struct pm_importing *to, struct fields *fields, const ch
 	char place[2 * NAME_BYTES];
 	struct pm_stat_run *run;
 	struct pm_stat *stat;
-	int r;
+	int ret;
 
 	snprintf(place, sizeof(place), "%s.module_path", fields->name);
-	r = pm_import_add_case(to, name, "iai-callgrind", place, &stat);
-	if (r == 0 && program)
-		r = pm_import_set_command(to, stat, program);
-	if (r == 0)
-		r = iai_add_events(to, stat, found);
-	if (r == 0 && stat->events.len == 0) {
+	ret = pm_import_add_case(to, name, "iai-callgrind", place, &stat);
+	if (ret == 0 && program)
+		ret = pm_import_set_command(to, stat, program);
+	if (ret == 0)
+		ret = iai_add_events(to, stat, found);
+	if (ret == 0 && stat->events.len == 0) {
 		fail(fields, "profiles", "there is no number of this run in it");
-		r = fields->failed;
+		ret = fields->failed;
 	}
-	if (r == 0)
-		r = pm_import_add_run(to, stat, &run);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_import_add_run(to, stat, &run);
+	if (ret < 0)
+		return ret;
 	return set_values(run, fields, found);
 }
 
@@ -263,17 +263,17 @@ static int add_summary(struct pm_importing *to, struct fields *fields)
 	const char *path = get_text(fields, "module_path");
 	const char *id = get_text_or_null(fields, "id");
 	PM_AUTO_FREE char *name = NULL;
-	int r = fields->failed;
+	int ret = fields->failed;
 
-	if (r == 0 && json_object_get(fields->object, "profiles"))
-		r = find_in_tools(to, fields, "profiles", &found);
-	else if (r == 0 &&
+	if (ret == 0 && json_object_get(fields->object, "profiles"))
+		ret = find_in_tools(to, fields, "profiles", &found);
+	else if (ret == 0 &&
 		 json_is_object(json_object_get(fields->object, "callgrind_summary")))
-		r = find_in_version_2(to, fields, &found);
-	else if (r == 0)
-		r = find_in_tools(to, fields, "tool_summaries", &found);
-	if (r < 0)
-		return r;
+		ret = find_in_version_2(to, fields, &found);
+	else if (ret == 0)
+		ret = find_in_tools(to, fields, "tool_summaries", &found);
+	if (ret < 0)
+		return ret;
 	if (asprintf(&name, "%s%s%s", path, id ? " " : "", pm_text_or_empty(id)) < 0) {
 		name = NULL;
 		return pm_import_no_memory(to);
@@ -384,24 +384,24 @@ static int make_out(struct callgrind_out *out)
 	struct pm_importing *to = out->to;
 	struct pm_stat_run *run;
 	struct pm_stat *stat;
-	int r;
+	int ret;
 
 	if (out->parts == 0)
 		return pm_error_set(
 			to->err, -EBADMSG,
 			"has no line \"totals:\": it was not written to its end");
-	r = pm_import_add_case(to, NULL, "iai-callgrind", "the file", &stat);
-	if (r == 0 && out->command && out->command[0])
-		r = pm_import_set_command(to, stat, out->command);
-	for (size_t i = 0; i < out->len && r == 0; i++)
-		r = iai_add_event(to, stat, &tools[0], out->columns[i]);
-	if (r == 0)
-		r = pm_import_add_run(to, stat, &run);
-	for (size_t i = 0; i < out->len && r == 0; i++)
+	ret = pm_import_add_case(to, NULL, "iai-callgrind", "the file", &stat);
+	if (ret == 0 && out->command && out->command[0])
+		ret = pm_import_set_command(to, stat, out->command);
+	for (size_t i = 0; i < out->len && ret == 0; i++)
+		ret = iai_add_event(to, stat, &tools[0], out->columns[i]);
+	if (ret == 0)
+		ret = pm_import_add_run(to, stat, &run);
+	for (size_t i = 0; i < out->len && ret == 0; i++)
 		run->values[i] = (struct pm_stat_value){ .state = PM_STAT_OK,
 							 .value = out->totals[i],
 							 .raw = out->totals[i] };
-	return r;
+	return ret;
 }
 
 int pm_import_callgrind_out(struct pm_importing *to, const struct pm_str *text)
@@ -409,11 +409,11 @@ int pm_import_callgrind_out(struct pm_importing *to, const struct pm_str *text)
 	struct callgrind_out out = { .to = to };
 	PM_AUTO_FREE char *copy = strndup(text->data, text->len);
 	char *line, *rest = copy;
-	int r = copy ? 0 : pm_import_no_memory(to);
+	int ret = copy ? 0 : pm_import_no_memory(to);
 
-	for (size_t number = 1; r == 0 && (line = strsep(&rest, "\n")); number++)
-		r = take_line(&out, line, number);
-	if (r < 0)
-		return r;
+	for (size_t number = 1; ret == 0 && (line = strsep(&rest, "\n")); number++)
+		ret = take_line(&out, line, number);
+	if (ret < 0)
+		return ret;
 	return make_out(&out);
 }

@@ -40,12 +40,12 @@ struct pm_import_event {
  * file has the name, for the message that the name exists already. The pointer is valid
  * until the next case is added. */
 int pm_import_add_case(struct pm_importing *to, const char *name, const char *engine,
-		       const char *place, struct pm_stat **ret);
+		       const char *place, struct pm_stat **out);
 int pm_import_add_event(struct pm_importing *to, struct pm_stat *stat,
 			const struct pm_import_event *event);
 /* Adds a run whose values are not counted yet. All events must have been added. */
 int pm_import_add_run(struct pm_importing *to, struct pm_stat *stat,
-		      struct pm_stat_run **ret);
+		      struct pm_stat_run **out);
 /* Sets the command, as one word. */
 int pm_import_set_command(struct pm_importing *to, struct pm_stat *stat,
 			  const char *command);
@@ -60,12 +60,12 @@ bool pm_import_set_value(struct pm_stat_value *value, double number, double scal
 /* Returns the number @key of @fields, which must be at least 0. */
 double pm_import_get_number(struct fields *fields, const char *key);
 /* Converts RFC 3339 to UTC in the form of documents; false: it is not RFC 3339. */
-bool pm_import_utc(const char *text, char *ret, size_t size);
+bool pm_import_utc(const char *text, char *out, size_t size);
 
 /* Parses a sequence of values in @text into a new array. Skips lines that begin with #.
  * NaN and infinities, which some tools write although JSON has none, become null. Returns
  * -EBADMSG with the line. */
-int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **ret);
+int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **out);
 /* Reads a file; the caller reports -ENOENT. */
 int pm_import_read_bytes(const char *path, struct pm_str *text, struct pm_error *err);
 

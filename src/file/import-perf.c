@@ -18,10 +18,10 @@ static const char not_counted[] = "<not counted>", not_supported[] = "<not suppo
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-static const char *bare_name(const char *event, char *ret, size_t size)
+static const char *bare_name(const char *event, char *out, size_t size)
 {
-	snprintf(ret, size, "%.*s", (int)strcspn(event, ":"), event);
-	return ret;
+	snprintf(out, size, "%.*s", (int)strcspn(event, ":"), event);
+	return out;
 }
 
 /* The same classes as for pmstat's own events. */
@@ -167,15 +167,15 @@ static int perf_lines_add(struct pm_importing *to, struct perf_lines *lines,
 static int make_events(struct pm_importing *to, struct pm_stat *stat,
 		       const struct perf_lines *lines, double *factors)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < lines->list.len && r == 0; i++) {
+	for (size_t i = 0; i < lines->list.len && ret == 0; i++) {
 		struct pm_import_event event =
 			describe_perf_event(&lines->list.data[i], &factors[i]);
 
-		r = pm_import_add_event(to, stat, &event);
+		ret = pm_import_add_event(to, stat, &event);
 	}
-	return r;
+	return ret;
 }
 
 /* A ratio that perf computed: shown beside its event, never compared. */
@@ -206,34 +206,34 @@ static int make_document(struct pm_importing *to, const struct perf_lines *lines
 	struct pm_stat_run *run;
 	struct pm_stat *stat;
 	bool mean = false;
-	int r = factors ? 0 : pm_import_no_memory(to);
+	int ret = factors ? 0 : pm_import_no_memory(to);
 
-	if (r == 0 && lines->list.len == 0)
-		r = pm_error_set(to->err, -EBADMSG, "has no event in it");
-	if (r == 0)
-		r = pm_import_add_case(to, NULL, "perf-stat", place, &stat);
-	if (r == 0)
-		r = make_events(to, stat, lines, factors);
-	if (r == 0)
-		r = pm_import_add_run(to, stat, &run);
-	for (size_t i = 0; i < lines->list.len && r == 0; i++) {
+	if (ret == 0 && lines->list.len == 0)
+		ret = pm_error_set(to->err, -EBADMSG, "has no event in it");
+	if (ret == 0)
+		ret = pm_import_add_case(to, NULL, "perf-stat", place, &stat);
+	if (ret == 0)
+		ret = make_events(to, stat, lines, factors);
+	if (ret == 0)
+		ret = pm_import_add_run(to, stat, &run);
+	for (size_t i = 0; i < lines->list.len && ret == 0; i++) {
 		const struct perf_line *line = &lines->list.data[i];
 
 		mean = mean || line->mean;
-		r = set_value(to, stat, i, line, factors[i]);
-		if (r == -EINVAL)
-			r = pm_error_set(
+		ret = set_value(to, stat, i, line, factors[i]);
+		if (ret == -EINVAL)
+			ret = pm_error_set(
 				to->err, -EBADMSG, "%s %zu: %.60s: \"%.60s\" is no count",
 				place, lines->numbers.data[i], line->event, line->value);
-		if (r == 0)
-			r = add_metric(to, stat, i, line);
+		if (ret == 0)
+			ret = add_metric(to, stat, i, line);
 	}
-	if (r == 0 && mean)
-		r = pm_import_add_warning(
+	if (ret == 0 && mean)
+		ret = pm_import_add_warning(
 			to, stat,
 			"The values are means of several runs (-r): how "
 			"far the runs differ, perf does not keep.");
-	return r;
+	return ret;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */
@@ -266,12 +266,12 @@ int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
 {
 	PM_CLEANUP(release_lines) struct perf_lines lines = { 0 };
 	struct fields fields = { .err = to->err, .name = "perf" };
-	int r = 0;
+	int ret = 0;
 
 	/* perf 6.3 and later may write a list. */
 	if (json_is_array(json_array_get(root, 0)) && json_array_size(root) == 1)
 		root = json_array_get(root, 0);
-	for (size_t i = 0; i < json_array_size(root) && r == 0; i++) {
+	for (size_t i = 0; i < json_array_size(root) && ret == 0; i++) {
 		struct fields line = get_element(&fields, "line", root, i);
 		struct perf_line found = {
 			.running_ns = perf_number_or_nan(&line, "event-runtime"),
@@ -289,12 +289,12 @@ int pm_import_perf_stat(struct pm_importing *to, const json_t *root)
 		found.value = get_text(&line, "counter-value");
 		found.event = get_text(&line, "event");
 		found.unit = get_text_or_null(&line, "unit");
-		r = line.failed;
-		if (r == 0)
-			r = perf_lines_add(to, &lines, &found, i + 1);
+		ret = line.failed;
+		if (ret == 0)
+			ret = perf_lines_add(to, &lines, &found, i + 1);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return make_document(to, &lines, "event");
 }
 
@@ -329,7 +329,7 @@ static double parse_or_nan(const char *text)
 }
 
 /* VALUE,UNIT,EVENT[,VARIANCE%],RUNTIME,PERCENT[,METRIC,UNIT] */
-static bool perf_split_fields(char *text, char separator, struct perf_line *ret)
+static bool perf_split_fields(char *text, char separator, struct perf_line *out)
 {
 	char *fields[PERF_FIELDS_MAX] = { NULL };
 	size_t len = 0, at = 3;
@@ -342,23 +342,23 @@ static bool perf_split_fields(char *text, char separator, struct perf_line *ret)
 	}
 	if (len < 5)
 		return false;
-	*ret = (struct perf_line){
+	*out = (struct perf_line){
 		.value = fields[0], .unit = fields[1], .event = fields[2], .metric = NAN
 	};
 	if (strchr(fields[3], '%')) {
-		ret->mean = true;
+		out->mean = true;
 		at++;
 	}
 	if (at + 1 >= len)
 		return false;
-	ret->running_ns = parse_or_nan(fields[at]);
-	ret->percent = parse_or_nan(fields[at + 1]);
+	out->running_ns = parse_or_nan(fields[at]);
+	out->percent = parse_or_nan(fields[at + 1]);
 	if (at + 3 < len && fields[at + 3][0]) {
-		ret->metric = parse_or_nan(fields[at + 2]);
-		ret->metric_unit = fields[at + 3];
+		out->metric = parse_or_nan(fields[at + 2]);
+		out->metric_unit = fields[at + 3];
 	}
-	return ret->event[0] != '\0' && isfinite(ret->running_ns) &&
-	       isfinite(ret->percent);
+	return out->event[0] != '\0' && isfinite(out->running_ns) &&
+	       isfinite(out->percent);
 }
 
 int pm_import_perf_table(struct pm_importing *to, const struct pm_str *text)
@@ -366,25 +366,25 @@ int pm_import_perf_table(struct pm_importing *to, const struct pm_str *text)
 	PM_CLEANUP(release_lines) struct perf_lines lines = { 0 };
 	PM_AUTO_FREE char *copy = strndup(text->data, text->len);
 	char *line, *rest = copy;
-	int r = copy ? 0 : pm_import_no_memory(to);
+	int ret = copy ? 0 : pm_import_no_memory(to);
 
-	for (size_t number = 1; r == 0 && (line = strsep(&rest, "\n")); number++) {
+	for (size_t number = 1; ret == 0 && (line = strsep(&rest, "\n")); number++) {
 		struct perf_line found;
 		char separator = separator_of(line);
 
 		if (line[0] == '#' || line[strspn(line, " \t\r")] == '\0')
 			continue;
 		if (separator == '\0' || !perf_split_fields(line, separator, &found)) {
-			r = pm_error_set(
+			ret = pm_error_set(
 				to->err, -EBADMSG,
 				"line %zu: neither JSON, nor fields of perf stat "
 				"-x, of the whole program",
 				number);
 			continue;
 		}
-		r = perf_lines_add(to, &lines, &found, number);
+		ret = perf_lines_add(to, &lines, &found, number);
 	}
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return make_document(to, &lines, "line");
 }

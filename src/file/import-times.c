@@ -43,20 +43,20 @@ static int add_seconds(struct pm_importing *to, struct pm_stat *stat,
 {
 	const json_t *times = get_array(fields, key);
 	struct pm_stat_run *run;
-	int r = fields->failed;
+	int ret = fields->failed;
 
-	for (size_t i = 0; r == 0 && i < json_array_size(times); i++) {
-		r = pm_import_add_run(to, stat, &run);
-		if (r == 0)
+	for (size_t i = 0; ret == 0 && i < json_array_size(times); i++) {
+		ret = pm_import_add_run(to, stat, &run);
+		if (ret == 0)
 			set_seconds(fields, key, i, json_array_get(times, i), stat, run);
-		if (r == 0)
-			r = fields->failed;
+		if (ret == 0)
+			ret = fields->failed;
 	}
-	if (r == 0 && stat->runs.len == 0) {
+	if (ret == 0 && stat->runs.len == 0) {
 		fail(fields, key, "there are no times in it");
-		r = fields->failed;
+		ret = fields->failed;
 	}
-	return r;
+	return ret;
 }
 
 /* ---- hyperfine ------------------------------------------------------------------------- */
@@ -112,27 +112,27 @@ static int add_hyperfine_result(struct pm_importing *to, struct fields *fields)
 	const char *command = get_text(fields, "command");
 	char place[2 * NAME_BYTES];
 	struct pm_stat *stat;
-	int r = fields->failed;
+	int ret = fields->failed;
 
 	snprintf(place, sizeof(place), "%s.command", fields->name);
-	if (r == 0)
-		r = pm_import_add_case(to, command, "hyperfine", place, &stat);
-	if (r == -EBADMSG)
+	if (ret == 0)
+		ret = pm_import_add_case(to, command, "hyperfine", place, &stat);
+	if (ret == -EBADMSG)
 		pm_error_fix(to->err, "hyperfine --command-name NAME");
-	if (r == 0)
-		r = pm_import_set_command(to, stat, command);
-	if (r == 0)
-		r = pm_import_add_event(to, stat, &wall_time);
-	if (r == 0)
-		r = add_seconds(to, stat, fields, "times");
-	if (r == 0) {
+	if (ret == 0)
+		ret = pm_import_set_command(to, stat, command);
+	if (ret == 0)
+		ret = pm_import_add_event(to, stat, &wall_time);
+	if (ret == 0)
+		ret = add_seconds(to, stat, fields, "times");
+	if (ret == 0) {
 		set_exit_codes(fields, stat);
-		r = fields->failed;
+		ret = fields->failed;
 	}
-	if (r == 0)
-		r = add_mean(to, fields, stat, "user", "user time");
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = add_mean(to, fields, stat, "user", "user time");
+	if (ret < 0)
+		return ret;
 	return add_mean(to, fields, stat, "system", "system time");
 }
 
@@ -203,12 +203,12 @@ static int add_median(struct pm_importing *to, struct pm_stat *stat, struct fiel
 {
 	double median = pm_import_get_number(stats, "median");
 	struct pm_stat_run *run;
-	int r = stats->failed;
+	int ret = stats->failed;
 
-	if (r == 0)
-		r = pm_import_add_run(to, stat, &run);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_import_add_run(to, stat, &run);
+	if (ret < 0)
+		return ret;
 	if (!pm_import_set_value(&run->values[0], median * PM_IMPORT_NS,
 				 PM_IMPORT_FINE)) {
 		fail(stats, "median", "expected seconds");
@@ -229,19 +229,19 @@ static int add_pytest_benchmark(struct pm_importing *to, struct fields *fields,
 	struct fields stats = get_object(fields, "stats");
 	char place[2 * NAME_BYTES];
 	struct pm_stat *stat;
-	int r = stats.failed;
+	int ret = stats.failed;
 
 	snprintf(place, sizeof(place), "%s.%s", fields->name, key);
-	if (r == 0)
-		r = pm_import_add_case(to, name, "pytest-benchmark", place, &stat);
-	if (r == 0)
-		r = pm_import_set_command(to, stat, name);
-	if (r == 0)
-		r = set_machine(to, stat, root);
-	if (r == 0)
-		r = pm_import_add_event(to, stat, &wall_time_of_call);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_import_add_case(to, name, "pytest-benchmark", place, &stat);
+	if (ret == 0)
+		ret = pm_import_set_command(to, stat, name);
+	if (ret == 0)
+		ret = set_machine(to, stat, root);
+	if (ret == 0)
+		ret = pm_import_add_event(to, stat, &wall_time_of_call);
+	if (ret < 0)
+		return ret;
 	if (json_object_get(stats.object, "data"))
 		return add_seconds(to, stat, &stats, "data");
 	return add_median(to, stat, &stats);

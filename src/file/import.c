@@ -34,7 +34,7 @@ int pm_import_no_memory(const struct pm_importing *to)
 
 /* Some benchmarks are named after whole commands, which may contain newlines and have any
  * length. */
-static void put_case_name(struct pm_str *ret, const char *name)
+static void put_case_name(struct pm_str *out, const char *name)
 {
 	static const char more[] = "…";
 	size_t len = strlen(name), one, kept = 0;
@@ -48,45 +48,45 @@ static void put_case_name(struct pm_str *ret, const char *name)
 			  ((unsigned char)name[at] == 0xc2 && one == 2 &&
 			   (unsigned char)name[at + 1] < 0xa0);
 		if (control)
-			pm_str_putc(ret, ' ');
+			pm_str_putc(out, ' ');
 		else
-			pm_str_append(ret, name + at, one);
-		if (ret->len <= PM_SUITE_NAME_MAX - strlen(more))
-			kept = ret->len;
+			pm_str_append(out, name + at, one);
+		if (out->len <= PM_SUITE_NAME_MAX - strlen(more))
+			kept = out->len;
 	}
-	if (ret->failed || ret->len <= PM_SUITE_NAME_MAX)
+	if (out->failed || out->len <= PM_SUITE_NAME_MAX)
 		return;
-	ret->len = kept;
-	pm_str_puts(ret, more);
+	out->len = kept;
+	pm_str_puts(out, more);
 }
 
 int pm_import_add_case(struct pm_importing *to, const char *name, const char *engine,
-		       const char *place, struct pm_stat **ret)
+		       const char *place, struct pm_stat **out)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	struct pm_stat_subject subject = { .commit_time = -1, .dirty = -1 };
 	struct pm_stat stat = { .host = { .paranoid = INT32_MIN, .smt = -1 } };
 	struct pm_error why = { .offset = -1 };
-	int r = 0;
+	int ret = 0;
 
 	if (name)
 		put_case_name(&text, name);
 	if (text.failed || pm_stat_text(&stat.version, PM_VERSION) < 0 ||
 	    pm_stat_text(&stat.engine, engine) < 0 ||
 	    pm_vec_push(&stat.subjects, subject) < 0)
-		r = pm_import_no_memory(to);
-	if (r == 0)
-		r = pm_suite_add(&to->suite, name ? text.data ? text.data : "" : NULL,
-				 &stat, &why);
-	if (r == -EINVAL)
-		r = pm_error_set(to->err, -EBADMSG, "%s: %s", place, why.text);
-	else if (r < 0 && why.code < 0)
+		ret = pm_import_no_memory(to);
+	if (ret == 0)
+		ret = pm_suite_add(&to->suite, name ? text.data ? text.data : "" : NULL,
+				   &stat, &why);
+	if (ret == -EINVAL)
+		ret = pm_error_set(to->err, -EBADMSG, "%s: %s", place, why.text);
+	else if (ret < 0 && why.code < 0)
 		*to->err = why;
-	if (r < 0) {
+	if (ret < 0) {
 		pm_stat_release(&stat);
-		return r;
+		return ret;
 	}
-	*ret = &to->suite.cases.data[to->suite.cases.len - 1].stat;
+	*out = &to->suite.cases.data[to->suite.cases.len - 1].stat;
 	return 0;
 }
 
@@ -120,7 +120,7 @@ int pm_import_add_event(struct pm_importing *to, struct pm_stat *stat,
 }
 
 int pm_import_add_run(struct pm_importing *to, struct pm_stat *stat,
-		      struct pm_stat_run **ret)
+		      struct pm_stat_run **out)
 {
 	struct pm_stat_run run = { .variant = 0 };
 
@@ -133,7 +133,7 @@ int pm_import_add_run(struct pm_importing *to, struct pm_stat *stat,
 		free(run.values);
 		return pm_import_no_memory(to);
 	}
-	*ret = &stat->runs.data[stat->runs.len - 1];
+	*out = &stat->runs.data[stat->runs.len - 1];
 	return 0;
 }
 
@@ -208,7 +208,7 @@ double pm_import_get_number(struct fields *fields, const char *key)
 	return json_number_value(value);
 }
 
-bool pm_import_utc(const char *text, char *ret, size_t size)
+bool pm_import_utc(const char *text, char *out, size_t size)
 {
 	struct tm tm = { 0 };
 	const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
@@ -231,7 +231,7 @@ bool pm_import_utc(const char *text, char *ret, size_t size)
 	}
 	seconds = timegm(&tm) - offset;
 	return gmtime_r(&seconds, &tm) &&
-	       strftime(ret, size, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0;
+	       strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */
@@ -264,7 +264,7 @@ static size_t non_number_len(const char *text, size_t len)
 
 /* Replaces such words by null: Google's and Python's writers use them in place of
  * numbers. */
-static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *text)
+static void put_without_non_numbers(struct pm_str *out, const struct pm_str *text)
 {
 	size_t kept = 0;
 
@@ -280,14 +280,14 @@ static void put_without_non_numbers(struct pm_str *ret, const struct pm_str *tex
 		else
 			len = 0;
 		if (len > 0) {
-			pm_str_append(ret, text->data + kept, at - kept);
-			pm_str_puts(ret, "null");
+			pm_str_append(out, text->data + kept, at - kept);
+			pm_str_puts(out, "null");
 			kept = at + len;
 		}
 		at += len > 0 ? len : 1;
 	}
 	if (text->len > kept)
-		pm_str_append(ret, text->data + kept, text->len - kept);
+		pm_str_append(out, text->data + kept, text->len - kept);
 }
 
 /* Returns where the next value starts, after blanks and comment lines. */
@@ -347,11 +347,11 @@ static int parse_all(struct pm_importing *to, const struct pm_str *text, json_t 
 	return 0;
 }
 
-int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **ret)
+int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **out)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str plain = { 0 };
 	json_t *all;
-	int r;
+	int ret;
 
 	if (pm_stat_has_too_many_values(text))
 		return pm_error_set(to->err, -EFBIG, "holds more than %d values",
@@ -362,14 +362,14 @@ int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t *
 		json_decref(all);
 		return pm_import_no_memory(to);
 	}
-	r = parse_all(to, &plain, all);
-	if (r == 0 && json_array_size(all) == 0)
-		r = pm_error_set(to->err, -EBADMSG, "is empty");
-	if (r < 0) {
+	ret = parse_all(to, &plain, all);
+	if (ret == 0 && json_array_size(all) == 0)
+		ret = pm_error_set(to->err, -EBADMSG, "is empty");
+	if (ret < 0) {
 		json_decref(all);
-		return r;
+		return ret;
 	}
-	*ret = all;
+	*out = all;
 	return 0;
 }
 
@@ -477,10 +477,10 @@ static int take_file(struct pm_importing *to, enum pm_import_format format)
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	json_t *root;
 	size_t begin;
-	int r = pm_import_read_bytes(to->path, &text, to->err);
+	int ret = pm_import_read_bytes(to->path, &text, to->err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	begin = skip_comments(&text, 0);
 	if ((format == PM_IMPORT_AUTO || format == PM_IMPORT_IAI_CALLGRIND) &&
 	    is_callgrind_out(&text))
@@ -488,12 +488,12 @@ static int take_file(struct pm_importing *to, enum pm_import_format format)
 	if ((format == PM_IMPORT_AUTO || format == PM_IMPORT_PERF_STAT) &&
 	    begin < text.len && text.data[begin] != '{' && text.data[begin] != '[')
 		return pm_import_perf_table(to, &text);
-	r = pm_import_parse(to, &text, &root);
-	if (r < 0)
-		return r;
-	r = take_values(to, format, root);
+	ret = pm_import_parse(to, &text, &root);
+	if (ret < 0)
+		return ret;
+	ret = take_values(to, format, root);
 	json_decref(root);
-	return r;
+	return ret;
 }
 
 static bool is_import_folder(const char *path)
@@ -504,26 +504,26 @@ static bool is_import_folder(const char *path)
 	       S_ISDIR(found.st_mode);
 }
 
-int pm_import_read(struct pm_suite *ret, const char *path, enum pm_import_format format,
+int pm_import_read(struct pm_suite *out, const char *path, enum pm_import_format format,
 		   struct pm_error *err)
 {
 	struct pm_error own = { .offset = -1 };
 	struct pm_importing to = { .path = path, .err = err ? err : &own };
-	int r;
+	int ret;
 
 	if (is_import_folder(path) &&
 	    (format == PM_IMPORT_AUTO || format == PM_IMPORT_CRITERION))
-		r = pm_import_criterion_folder(&to);
+		ret = pm_import_criterion_folder(&to);
 	else
-		r = take_file(&to, format);
-	if (r == 0 && to.suite.cases.len == 0)
-		r = pm_error_set(to.err, -EBADMSG, "has no benchmark in it");
-	if (r < 0) {
+		ret = take_file(&to, format);
+	if (ret == 0 && to.suite.cases.len == 0)
+		ret = pm_error_set(to.err, -EBADMSG, "has no benchmark in it");
+	if (ret < 0) {
 		pm_error_where(to.err,
 			       strcmp(path, "-") == 0 ? "standard input" : to.path, -1);
 		pm_suite_release(&to.suite);
-		return r;
+		return ret;
 	}
-	*ret = to.suite;
+	*out = to.suite;
 	return 0;
 }

@@ -24,7 +24,7 @@ static bool frame_equal(const void *table, uint32_t id, const void *key)
 static int intern_add_frame(struct pm_file_writer *writer, struct pm_file_frame *frame,
 			    uint64_t hash)
 {
-	int result;
+	int ret;
 
 	if (!frame->how ||
 	    (frame->module != PM_FILE_NONE && frame->module >= writer->modules))
@@ -39,30 +39,30 @@ static int intern_add_frame(struct pm_file_writer *writer, struct pm_file_frame 
 		writer->frames.len--;
 		return -ENOMEM;
 	}
-	result = pm_file_write_frame(writer, frame);
-	return result;
+	ret = pm_file_write_frame(writer, frame);
+	return ret;
 }
 
 int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_t address,
-			 const char *how, uint32_t *ret)
+			 const char *how, uint32_t *out)
 {
 	struct pm_file_frame frame = { .module = module, .address = address, .how = how };
 	uint64_t hash = pm_hash_mix(address, module);
 	uint32_t id;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	id = pm_index_find(&writer->frame_index, hash, frame_equal, writer->frames.data,
 			   &frame);
 	if (id == PM_INDEX_NONE) {
-		result = intern_add_frame(writer, &frame, hash);
-		if (result < 0)
-			return result;
-		*ret = frame.id;
+		ret = intern_add_frame(writer, &frame, hash);
+		if (ret < 0)
+			return ret;
+		*out = frame.id;
 		return 0;
 	}
-	*ret = writer->first_frame + id;
+	*out = writer->first_frame + id;
 	return 0;
 }
 
@@ -102,7 +102,7 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 	uint32_t id = writer->stacks;
 	size_t row = id - writer->first_stack;
 	struct pm_file_stack stack;
-	int result;
+	int ret;
 
 	if (frame >= pm_file_writer_frames_end(writer) ||
 	    (parent != PM_FILE_NONE && parent >= id))
@@ -115,9 +115,9 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 		return -ENOMEM;
 	if (writer->run.len > 0 &&
 	    (parent != id - 1 || writer->run.len == PM_FILE_RUN_MAX)) {
-		result = pm_file_write_run(writer);
-		if (result < 0)
-			return result;
+		ret = pm_file_write_run(writer);
+		if (ret < 0)
+			return ret;
 	}
 	if (writer->run.len == 0) {
 		writer->run.id = id;
@@ -134,24 +134,24 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 }
 
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
-			 uint32_t *ret)
+			 uint32_t *out)
 {
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 	uint32_t id_plus_1 = 0;
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (writer->stack_cap > 0)
 		id_plus_1 = stack_slot_of_key(writer->stack_slots, writer->stack_cap,
 					      (uint64_t)parent << 32 | frame)
 				    ->id_plus_1;
 	if (id_plus_1 == 0) {
-		result = add_stack(writer, parent, frame);
-		if (result < 0)
-			return result;
+		ret = add_stack(writer, parent, frame);
+		if (ret < 0)
+			return ret;
 		id_plus_1 = writer->stacks;
 	}
-	*ret = id_plus_1 - 1;
+	*out = id_plus_1 - 1;
 	return 0;
 }
 
@@ -201,12 +201,12 @@ bool pm_file_writer_frames_full(const struct pm_file_writer *writer)
 
 int pm_file_writer_new_stacks(struct pm_file_writer *writer)
 {
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result == 0)
-		result = pm_file_write_run(writer);
-	if (result < 0)
-		return result;
+	if (ret == 0)
+		ret = pm_file_write_run(writer);
+	if (ret < 0)
+		return ret;
 	free(writer->stack_slots);
 	writer->stack_slots = NULL;
 	writer->stack_cap = 0;
@@ -217,10 +217,10 @@ int pm_file_writer_new_stacks(struct pm_file_writer *writer)
 
 int pm_file_writer_new_frames(struct pm_file_writer *writer)
 {
-	int result = pm_file_writer_new_stacks(writer);
+	int ret = pm_file_writer_new_stacks(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	writer->first_frame = pm_file_writer_frames_end(writer);
 	pm_vec_release(&writer->frames);
 	pm_index_release(&writer->frame_index);

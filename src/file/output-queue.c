@@ -149,7 +149,7 @@ static int queue_init(struct pm_file_queue *queue)
 {
 	pthread_mutexattr_t inherits;
 	pthread_condattr_t attr;
-	int error;
+	int ret;
 
 	queue->ring = malloc(QUEUE_BYTES);
 	if (!queue->ring)
@@ -161,13 +161,13 @@ static int queue_init(struct pm_file_queue *queue)
 	pthread_mutex_init(&queue->lock, &inherits);
 	pthread_mutexattr_destroy(&inherits);
 	pthread_cond_init(&queue->to_do, NULL);
-	error = pthread_condattr_init(&attr);
-	if (error == 0) {
+	ret = pthread_condattr_init(&attr);
+	if (ret == 0) {
 		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-		error = pthread_cond_init(&queue->progress, &attr);
+		ret = pthread_cond_init(&queue->progress, &attr);
 		pthread_condattr_destroy(&attr);
 	}
-	return -error;
+	return -ret;
 }
 
 static void queue_free(struct pm_file_queue *queue)
@@ -181,26 +181,26 @@ static int queue_start_thread(struct pm_file_queue *queue)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
-	int error;
+	int ret;
 
 	sigfillset(&all);
-	error = pthread_attr_init(&attr);
-	if (error != 0)
-		return -error;
+	ret = pthread_attr_init(&attr);
+	if (ret != 0)
+		return -ret;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&queue->thread, &attr, queue_run_thread, queue);
+	ret = pthread_create(&queue->thread, &attr, queue_run_thread, queue);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	return -error;
+	return -ret;
 }
 
-int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
+int pm_file_queue_new(struct pm_file_queue **out, int fd, const char *path,
 		      const char *partial, pm_file_wants_end_fn wants_end, void *user)
 {
 	struct pm_file_queue *queue = calloc(1, sizeof(*queue));
 	struct stat st;
-	int result;
+	int ret;
 
 	if (!queue)
 		return -ENOMEM;
@@ -213,14 +213,14 @@ int pm_file_queue_new(struct pm_file_queue **ret, int fd, const char *path,
 	queue->partial = partial;
 	queue->wants_end = wants_end;
 	queue->user = user;
-	result = queue_init(queue);
-	if (result == 0)
-		result = queue_start_thread(queue);
-	if (result < 0)
+	ret = queue_init(queue);
+	if (ret == 0)
+		ret = queue_start_thread(queue);
+	if (ret < 0)
 		queue_free(queue);
 	else
-		*ret = queue;
-	return result;
+		*out = queue;
+	return ret;
 }
 
 static uint64_t monotonic_ms(void)
@@ -322,13 +322,13 @@ void pm_file_queue_publish(struct pm_file_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *ret)
+int pm_file_queue_settle(struct pm_file_queue *queue, struct pm_file_published *out)
 {
 	int failed;
 
 	pthread_mutex_lock(&queue->lock);
 	queue_wait(queue, 0);
-	*ret = queue->published;
+	*out = queue->published;
 	failed = queue->failed;
 	pthread_mutex_unlock(&queue->lock);
 	return failed;

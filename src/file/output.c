@@ -150,7 +150,7 @@ static bool ends_with(const char *text, const char *end)
 	return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
 }
 
-int pm_file_output_open(struct pm_file_output *ret, const char *path,
+int pm_file_output_open(struct pm_file_output *out, const char *path,
 			struct pm_error *err)
 {
 	struct pm_file_output output = { .fd = -1 };
@@ -180,7 +180,7 @@ int pm_file_output_open(struct pm_file_output *ret, const char *path,
 		return fd;
 	}
 	output.fd = fd;
-	*ret = output;
+	*out = output;
 	return 0;
 }
 

@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) bool take_literal(struct cursor *cu
 	return true;
 }
 
-static inline bool take_u64(struct cursor *cursor, uint64_t max, uint64_t *ret)
+static inline bool take_u64(struct cursor *cursor, uint64_t max, uint64_t *out)
 {
 	enum {
 		DIGITS_MAX = 19 /* 10^19 - 1 fits in 64 bits */
@@ -45,30 +45,30 @@ static inline bool take_u64(struct cursor *cursor, uint64_t max, uint64_t *ret)
 	if (at == first || (*first == '0' && at - first > 1) || value > max)
 		return false;
 	cursor->at = at;
-	*ret = value;
+	*out = value;
 	return true;
 }
 
-static inline bool take_u32(struct cursor *cursor, uint32_t *ret)
+static inline bool take_u32(struct cursor *cursor, uint32_t *out)
 {
 	uint64_t value;
 
 	if (!take_u64(cursor, PM_FILE_NONE - 1, &value))
 		return false;
-	*ret = (uint32_t)value;
+	*out = (uint32_t)value;
 	return true;
 }
 
-static inline bool take_u32_or_null(struct cursor *cursor, uint32_t *ret)
+static inline bool take_u32_or_null(struct cursor *cursor, uint32_t *out)
 {
 	if (TAKE(cursor, "null")) {
-		*ret = PM_FILE_NONE;
+		*out = PM_FILE_NONE;
 		return true;
 	}
-	return take_u32(cursor, ret);
+	return take_u32(cursor, out);
 }
 
-static inline bool take_hex(struct cursor *cursor, uint64_t *ret)
+static inline bool take_hex(struct cursor *cursor, uint64_t *out)
 {
 	enum {
 		DIGITS_MAX = 16
@@ -91,7 +91,7 @@ static inline bool take_hex(struct cursor *cursor, uint64_t *ret)
 	if (at == first || at - first > DIGITS_MAX)
 		return false;
 	cursor->at = at;
-	*ret = value;
+	*out = value;
 	return true;
 }
 
@@ -117,7 +117,7 @@ static inline bool plain_8(const char *at)
 }
 
 /* Takes the text and its closing quote: printable ASCII without escapes. */
-static inline bool take_plain_text(struct cursor *cursor, char **ret, char **quote)
+static inline bool take_plain_text(struct cursor *cursor, char **out, char **quote)
 {
 	char *at = cursor->at;
 
@@ -127,7 +127,7 @@ static inline bool take_plain_text(struct cursor *cursor, char **ret, char **quo
 		unsigned char c = (unsigned char)*at;
 
 		if (c == '"') {
-			*ret = cursor->at;
+			*out = cursor->at;
 			*quote = at;
 			cursor->at = at + 1;
 			return true;
@@ -145,28 +145,28 @@ static inline bool take_end(struct cursor *cursor)
 
 /* Takes the value of a field. A text still ends with its closing quote, which becomes a
  * NUL later. */
-static bool take_field_value(struct cursor *cursor, struct pm_file_field *ret)
+static bool take_field_value(struct cursor *cursor, struct pm_file_field *out)
 {
 	char *text, *quote;
 	bool minus;
 
 	if (TAKE(cursor, "\"")) {
-		ret->kind = PM_FILE_FIELD_TEXT;
+		out->kind = PM_FILE_FIELD_TEXT;
 		if (!take_plain_text(cursor, &text, &quote))
 			return false;
-		ret->text = text;
+		out->text = text;
 		return true;
 	}
 	minus = TAKE(cursor, "-");
 	if (minus)
-		ret->kind = PM_FILE_FIELD_SIGNED;
+		out->kind = PM_FILE_FIELD_SIGNED;
 	else
-		ret->kind = PM_FILE_FIELD_UNSIGNED;
-	if (!take_u64(cursor, PM_FILE_INTEGER_MAX, &ret->number) ||
-	    (minus && ret->number == 0))
+		out->kind = PM_FILE_FIELD_UNSIGNED;
+	if (!take_u64(cursor, PM_FILE_INTEGER_MAX, &out->number) ||
+	    (minus && out->number == 0))
 		return false;
 	if (minus)
-		ret->number = -ret->number;
+		out->number = -out->number;
 	return true;
 }
 
@@ -336,7 +336,7 @@ static bool parse_frame_fast(struct pm_file_parsed *parsed, struct cursor *curso
 }
 
 /* Takes a function, whose texts still end with their closing quotes. */
-static bool take_function(struct cursor *cursor, struct pm_file_function *ret)
+static bool take_function(struct cursor *cursor, struct pm_file_function *out)
 {
 	struct pm_file_function function = { 0 };
 	char *text, *quote;
@@ -358,7 +358,7 @@ static bool take_function(struct cursor *cursor, struct pm_file_function *ret)
 	if (TAKE(cursor, ",\"start\":\"0x") &&
 	    (!take_hex(cursor, &function.start) || !TAKE(cursor, "\"")))
 		return false;
-	*ret = function;
+	*out = function;
 	return TAKE(cursor, "}");
 }
 

@@ -78,7 +78,7 @@ static int check_file(const char *path, struct pm_error *err)
 {
 	struct stat st;
 	PM_AUTO_CLOSE int fd = -1;
-	int code = -EEXIST;
+	int ret = -EEXIST;
 
 	/* Only a regular file has bytes that a rename over it would destroy. */
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
@@ -88,23 +88,23 @@ static int check_file(const char *path, struct pm_error *err)
 	if (fd >= 0 && is_recording_or_empty(fd, &st))
 		return 0;
 	if (fd < 0 && errno != 0) {
-		code = -errno;
+		ret = -errno;
 		pm_error_set(
-			err, code,
+			err, ret,
 			"exists and may be no recording, since it cannot be read: %s",
-			strerror(-code));
+			strerror(-ret));
 	} else {
-		pm_error_set(err, code,
+		pm_error_set(err, ret,
 			     "exists and is no recording, so it is not replaced");
 	}
 	pm_error_where(err, path, -1);
-	return code;
+	return ret;
 }
 
 int pm_file_check_replaceable(const char *path, struct pm_error *err)
 {
 	PM_AUTO_FREE char *old = NULL;
-	int code;
+	int ret;
 
 	if (!path)
 		return 0;
@@ -112,10 +112,10 @@ int pm_file_check_replaceable(const char *path, struct pm_error *err)
 		old = NULL;
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	code = check_file(path, err);
-	if (code == 0 && pm_file_partial_replaces(path))
-		code = check_file(old, err);
-	return code;
+	ret = check_file(path, err);
+	if (ret == 0 && pm_file_partial_replaces(path))
+		ret = check_file(old, err);
+	return ret;
 }
 
 static bool is_fd_named(int fd, const char *name)
@@ -153,7 +153,7 @@ static bool lock_own(int fd, const char *name)
 
 int pm_file_partial_create(const char *path, char **ret_partial)
 {
-	int error = -EEXIST;
+	int ret = -EEXIST;
 
 	for (unsigned int i = 1; i <= PARTIALS_MAX; i++) {
 		PM_AUTO_FREE char *name = name_partial(path, i);
@@ -173,11 +173,11 @@ int pm_file_partial_create(const char *path, char **ret_partial)
 			close(fd);
 			continue;
 		}
-		error = -errno;
-		if (error != -EEXIST)
+		ret = -errno;
+		if (ret != -EEXIST)
 			break;
 	}
-	return error;
+	return ret;
 }
 
 bool pm_file_partial_replaces(const char *path)
@@ -205,26 +205,26 @@ int pm_file_open_replaced(const char *path)
 }
 
 void pm_file_partial_publish(const char *path, const char *partial,
-			     struct pm_file_published *ret)
+			     struct pm_file_published *out)
 {
 	PM_AUTO_FREE char *old = NULL;
 	bool replaces = pm_file_partial_replaces(path);
 
-	*ret = (struct pm_file_published){ .given = false };
+	*out = (struct pm_file_published){ .given = false };
 	if (asprintf(&old, "%s.old", path) < 0) {
 		old = NULL;
-		ret->refused = -ENOMEM;
+		out->refused = -ENOMEM;
 		return;
 	}
 	if (replaces && rename(path, old) < 0) {
-		ret->refused = -errno;
+		out->refused = -errno;
 		return;
 	}
-	ret->given = rename(partial, path) == 0;
-	if (!ret->given)
-		ret->refused = -errno;
+	out->given = rename(partial, path) == 0;
+	if (!out->given)
+		out->refused = -errno;
 	/* If the new file cannot take its place, the old one gets its name back. */
-	ret->kept_old = replaces && (ret->given || rename(old, path) < 0);
+	out->kept_old = replaces && (out->given || rename(old, path) < 0);
 }
 
 /* As rename(2), but keeps a file at @to. */
@@ -244,17 +244,17 @@ static int rename_to_new(const char *from, const char *to)
 
 void pm_file_partial_keep(const char *path, char **partial)
 {
-	int result = -EEXIST;
+	int ret = -EEXIST;
 
-	for (unsigned int i = 1; i <= PARTIALS_MAX && result == -EEXIST; i++) {
+	for (unsigned int i = 1; i <= PARTIALS_MAX && ret == -EEXIST; i++) {
 		char *name;
 		int len = i < 2 ? asprintf(&name, "%s.kept", path)
 				: asprintf(&name, "%s.kept.%u", path, i);
 
 		if (len < 0)
 			return;
-		result = rename_to_new(*partial, name);
-		if (result == 0) {
+		ret = rename_to_new(*partial, name);
+		if (ret == 0) {
 			free(*partial);
 			*partial = name;
 			return;

@@ -59,7 +59,7 @@ static int reader_make_room(struct pm_file_reader *reader, struct pm_error *err)
 
 /* Returns the next line without its newline: 1, 0 at the end, negative errno. Sets @whole
  * to false if the file ends before the newline. */
-static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, bool *whole,
+static int next_line(struct pm_file_reader *reader, char **out, size_t *len, bool *whole,
 		     struct pm_error *err)
 {
 	size_t looked = reader->looked;
@@ -71,28 +71,27 @@ static int next_line(struct pm_file_reader *reader, char **ret, size_t *len, boo
 		size_t have = reader->end - reader->begin;
 		char *newline = memchr(first + looked, '\n', have - looked);
 		size_t got;
-		int result;
+		int ret;
 
 		*whole = newline != NULL;
 		if (newline) {
-			*ret = first;
+			*out = first;
 			*len = (size_t)(newline - first);
 			reader->begin += *len + 1;
 			return 1;
 		}
 		looked = have;
-		result = reader_make_room(reader, err);
-		if (result < 0)
-			return result;
-		result =
-			pm_file_source_read(&reader->source, reader->buffer + reader->end,
-					    reader->cap - reader->end, &got, err);
-		if (result == -EAGAIN)
+		ret = reader_make_room(reader, err);
+		if (ret < 0)
+			return ret;
+		ret = pm_file_source_read(&reader->source, reader->buffer + reader->end,
+					  reader->cap - reader->end, &got, err);
+		if (ret == -EAGAIN)
 			reader->looked = looked;
-		if (result < 0)
-			return result;
-		if (result == 0) {
-			*ret = reader->buffer;
+		if (ret < 0)
+			return ret;
+		if (ret == 0) {
+			*out = reader->buffer;
 			*len = have;
 			reader->begin = reader->end;
 			return have > 0;
@@ -123,10 +122,10 @@ static int check_stack(struct pm_file_reader *reader, struct pm_error *err)
 {
 	const struct pm_file_stack *stack = &reader->parsed.record.stack;
 	size_t len = reader->parsed.run.len;
-	int result = check_next_id("stack", stack->id, reader->stacks, err);
+	int ret = check_next_id("stack", stack->id, reader->stacks, err);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (stack->parent != PM_FILE_NONE && stack->parent >= reader->stacks)
 		return report_undefined_id(err, "stack.parent", stack->parent,
 					   reader->stacks, "stacks");
@@ -145,10 +144,10 @@ static int check_stack(struct pm_file_reader *reader, struct pm_error *err)
 static int check_frame(struct pm_file_reader *reader, struct pm_error *err)
 {
 	const struct pm_file_frame *frame = &reader->parsed.record.frame;
-	int result = check_next_id("frame", frame->id, reader->frames, err);
+	int ret = check_next_id("frame", frame->id, reader->frames, err);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (frame->module != PM_FILE_NONE && frame->module >= reader->modules)
 		return report_undefined_id(err, "frame.module", frame->module,
 					   reader->modules, "modules");
@@ -186,16 +185,16 @@ static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
 static int check_record_order(struct pm_file_reader *reader, struct pm_error *err)
 {
 	const struct pm_file_record *record = &reader->parsed.record;
-	int result;
+	int ret;
 
 	switch (record->type) {
 	case PM_FILE_HEADER:
 		return pm_error_set(err, -EBADMSG, "a second header");
 	case PM_FILE_MODULE:
-		result = check_next_id("module", record->module.id, reader->modules, err);
-		if (result == 0)
+		ret = check_next_id("module", record->module.id, reader->modules, err);
+		if (ret == 0)
 			reader->modules++;
-		return result;
+		return ret;
 	case PM_FILE_FRAME:
 		return check_frame(reader, err);
 	case PM_FILE_STACK:
@@ -231,32 +230,32 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 		bool whole, syntax;
 		size_t len;
 		char *line;
-		int result = next_line(reader, &line, &len, &whole, err);
+		int ret = next_line(reader, &line, &len, &whole, err);
 
-		if (result <= 0)
-			return result;
+		if (ret <= 0)
+			return ret;
 		if (len == 0)
 			continue;
 		if (reader->footer)
 			return pm_error_set(err, -EBADMSG,
 					    "a line after the footer, which is the last");
 		if (!pm_file_parse_fast(&reader->parsed, line, len)) {
-			result = pm_file_parse_json(&reader->parsed, line, len, &syntax,
-						    err);
-			if (result == 0)
+			ret = pm_file_parse_json(&reader->parsed, line, len, &syntax,
+						 err);
+			if (ret == 0)
 				continue;
-			if (result < 0 && syntax && !whole) {
+			if (ret < 0 && syntax && !whole) {
 				/* A killed recorder leaves such a line; it is not a
 				 * failure. */
 				*err = (struct pm_error){ 0 };
 				return 0;
 			}
-			if (result < 0)
-				return result;
+			if (ret < 0)
+				return ret;
 		}
-		result = check_record_order(reader, err);
-		if (result < 0)
-			return result;
+		ret = check_record_order(reader, err);
+		if (ret < 0)
+			return ret;
 		return 1;
 	}
 }
@@ -277,26 +276,26 @@ static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 	bool whole, syntax;
 	size_t len;
 	char *line;
-	int result = next_line(reader, &line, &len, &whole, err);
+	int ret = next_line(reader, &line, &len, &whole, err);
 
-	if (result < 0)
-		return result;
-	if (result == 0)
+	if (ret < 0)
+		return ret;
+	if (ret == 0)
 		return pm_error_set(err, -ENODATA,
 				    "the file ends before its first line: nothing was "
 				    "recorded");
-	result = pm_file_parse_json(&reader->parsed, line, len, &syntax, err);
-	if (result < 0 && syntax && !whole && len > 0 && line[0] == '{')
+	ret = pm_file_parse_json(&reader->parsed, line, len, &syntax, err);
+	if (ret < 0 && syntax && !whole && len > 0 && line[0] == '{')
 		return pm_error_set(err, -ENODATA,
 				    "the file ends within its first line: nothing was "
 				    "recorded");
-	if (result == 0 || (result < 0 && syntax) ||
-	    (result == 1 && reader->parsed.record.type != PM_FILE_HEADER))
+	if (ret == 0 || (ret < 0 && syntax) ||
+	    (ret == 1 && reader->parsed.record.type != PM_FILE_HEADER))
 		return pm_error_set(err, -EBADMSG,
 				    "this is no file of pmrec: its first line is no "
 				    "header");
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	reader->parsed.record.header.owner = owner_of(reader->source.fd);
 	reader->events = (uint32_t)reader->parsed.record.header.events_len;
 	reader->header_waits = true;
@@ -304,11 +303,11 @@ static int read_header(struct pm_file_reader *reader, struct pm_error *err)
 }
 
 /* Takes ownership of @source. */
-static int reader_new(struct pm_file_reader **ret, struct pm_file_source *source,
+static int reader_new(struct pm_file_reader **out, struct pm_file_source *source,
 		      const char *name, struct pm_error *err)
 {
 	struct pm_file_reader *reader = calloc(1, sizeof(*reader));
-	int result = -ENOMEM;
+	int ret = -ENOMEM;
 
 	if (!reader) {
 		pm_file_source_release(source);
@@ -321,38 +320,38 @@ static int reader_new(struct pm_file_reader **ret, struct pm_file_source *source
 	if (!reader->name || !reader->buffer)
 		pm_error_set(err, -ENOMEM, "out of memory");
 	else
-		result = read_header(reader, err);
-	if (result < 0) {
+		ret = read_header(reader, err);
+	if (ret < 0) {
 		pm_file_reader_free(reader);
-		return result;
+		return ret;
 	}
-	*ret = reader;
+	*out = reader;
 	return 0;
 }
 
-int pm_file_reader_open(struct pm_file_reader **ret, const char *path,
+int pm_file_reader_open(struct pm_file_reader **out, const char *path,
 			struct pm_error *err)
 {
 	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
 	struct pm_file_source source;
-	int result = pm_file_source_open(&source, path, err);
+	int ret = pm_file_source_open(&source, path, err);
 
-	if (result == 0)
-		result = reader_new(ret, &source, name, err);
-	if (result < 0)
+	if (ret == 0)
+		ret = reader_new(out, &source, name, err);
+	if (ret < 0)
 		pm_error_where(err, name, -1);
-	return result;
+	return ret;
 }
 
-int pm_file_reader_open_memory(struct pm_file_reader **ret, const void *data, size_t len,
+int pm_file_reader_open_memory(struct pm_file_reader **out, const void *data, size_t len,
 			       struct pm_error *err)
 {
 	struct pm_file_source source;
-	int result = pm_file_source_open_memory(&source, data, len, err);
+	int ret = pm_file_source_open_memory(&source, data, len, err);
 
-	if (result < 0)
-		return result;
-	return reader_new(ret, &source, "memory", err);
+	if (ret < 0)
+		return ret;
+	return reader_new(out, &source, "memory", err);
 }
 
 void pm_file_reader_free(struct pm_file_reader *reader)
@@ -369,24 +368,24 @@ void pm_file_reader_free(struct pm_file_reader *reader)
 /* ---- results ------------------------------------------------------------------------- */
 
 /* Returns the next node of the current stack line. */
-static void give_stack(struct pm_file_reader *reader, struct pm_file_record *ret)
+static void give_stack(struct pm_file_reader *reader, struct pm_file_record *out)
 {
 	const struct pm_file_stack *first = &reader->parsed.record.stack;
 	uint32_t at = (uint32_t)(reader->parsed.run.len - reader->run_left--);
 
-	ret->type = PM_FILE_STACK;
-	ret->line = reader->line;
-	ret->stack = (struct pm_file_stack){
+	out->type = PM_FILE_STACK;
+	out->line = reader->line;
+	out->stack = (struct pm_file_stack){
 		.id = first->id + at,
 		.parent = at == 0 ? first->parent : first->id + at - 1,
 		.frame = reader->parsed.run.data[at],
 	};
 }
 
-int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ret,
+int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *out,
 			struct pm_error *err)
 {
-	int result;
+	int ret;
 
 	if (reader->failed.code != 0) {
 		if (err)
@@ -395,38 +394,38 @@ int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *re
 	}
 	if (!reader->header_waits) {
 		if (reader->run_left > 0) {
-			give_stack(reader, ret);
+			give_stack(reader, out);
 			return 1;
 		}
 		if (reader->ended)
 			return 0;
-		result = next_record(reader, &reader->failed);
-		if (result == -EAGAIN && reader->source.follow) {
+		ret = next_record(reader, &reader->failed);
+		if (ret == -EAGAIN && reader->source.follow) {
 			/* The line is read again from its start when there is more of
 			 * it. */
 			reader->failed = (struct pm_error){ 0 };
 			reader->line--;
-			return result;
+			return ret;
 		}
-		if (result < 0) {
+		if (ret < 0) {
 			pm_error_where(&reader->failed, reader->name,
 				       (int64_t)reader->line);
 			if (err)
 				*err = reader->failed;
-			return result;
+			return ret;
 		}
-		if (result == 0) {
+		if (ret == 0) {
 			reader->ended = true;
 			return 0;
 		}
 		if (reader->parsed.record.type == PM_FILE_STACK) {
-			give_stack(reader, ret);
+			give_stack(reader, out);
 			return 1;
 		}
 	}
 	reader->header_waits = false;
-	*ret = reader->parsed.record;
-	ret->line = reader->line;
+	*out = reader->parsed.record;
+	out->line = reader->line;
 	return 1;
 }
 

@@ -154,49 +154,49 @@ static int source_start(struct pm_file_source *source, struct pm_error *err)
 	return refuse_foreign(source, err);
 }
 
-static int source_start_or_release(struct pm_file_source *ret,
+static int source_start_or_release(struct pm_file_source *out,
 				   struct pm_file_source *source, struct pm_error *err)
 {
-	int result = source_start(source, err);
+	int ret = source_start(source, err);
 
-	if (result < 0) {
+	if (ret < 0) {
 		pm_file_source_release(source);
-		return result;
+		return ret;
 	}
-	*ret = *source;
+	*out = *source;
 	return 0;
 }
 
-int pm_file_source_open(struct pm_file_source *ret, const char *path,
+int pm_file_source_open(struct pm_file_source *out, const char *path,
 			struct pm_error *err)
 {
 	struct pm_file_source source = { .fd = -1 };
-	int error;
+	int ret;
 
 	if (strcmp(path, "-") == 0)
 		source.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	else
 		source.fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (source.fd < 0) {
-		error = -errno;
-		pm_error_set(err, error, "cannot be opened: %s", strerror(-error));
-		if (error == -ENOENT)
+		ret = -errno;
+		pm_error_set(err, ret, "cannot be opened: %s", strerror(-ret));
+		if (ret == -ENOENT)
 			pm_error_fix(err, "pmrec -- PROGRAM, which records one");
-		return error;
+		return ret;
 	}
-	return source_start_or_release(ret, &source, err);
+	return source_start_or_release(out, &source, err);
 }
 
-int pm_file_source_open_memory(struct pm_file_source *ret, const void *data, size_t len,
+int pm_file_source_open_memory(struct pm_file_source *out, const void *data, size_t len,
 			       struct pm_error *err)
 {
 	struct pm_file_source source = { .fd = -1, .memory = data, .memory_len = len };
 
-	return source_start_or_release(ret, &source, err);
+	return source_start_or_release(out, &source, err);
 }
 
 static int read_plain(struct pm_file_source *source, char *buffer, size_t cap,
-		      size_t *ret, struct pm_error *err)
+		      size_t *out, struct pm_error *err)
 {
 	size_t have = source->in_len - source->in_pos;
 	ssize_t n;
@@ -206,13 +206,13 @@ static int read_plain(struct pm_file_source *source, char *buffer, size_t cap,
 			have = cap;
 		memcpy(buffer, source->in + source->in_pos, have);
 		source->in_pos += have;
-		*ret = have;
+		*out = have;
 		return 1;
 	}
 	n = read_some(source, buffer, cap);
 	if (n < 0)
 		return pm_error_set(err, (int)n, "cannot be read: %s", strerror((int)-n));
-	*ret = (size_t)n;
+	*out = (size_t)n;
 	return n > 0;
 }
 
@@ -231,18 +231,18 @@ static int check_inflation(const struct pm_file_source *source, struct pm_error 
 	return -EFBIG;
 }
 
-static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, size_t *ret,
+static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, size_t *out,
 		     struct pm_error *err)
 {
-	ZSTD_outBuffer out = { .dst = buffer, .size = cap };
+	ZSTD_outBuffer plain = { .dst = buffer, .size = cap };
 
 	/* Every turn consumes, produces or reaches the end. Frames may be empty, but each
 	 * uses bytes of the file. */
-	while (out.pos == 0) {
+	while (plain.pos == 0) {
 		ZSTD_inBuffer in = { .src = source->in,
 				     .size = source->in_len,
 				     .pos = source->in_pos };
-		size_t left = ZSTD_decompressStream(source->zstd, &out, &in);
+		size_t left = ZSTD_decompressStream(source->zstd, &plain, &in);
 
 		if (ZSTD_isError(left))
 			return pm_error_set(
@@ -251,30 +251,30 @@ static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, si
 				(unsigned long long)source->consumed + in.pos,
 				ZSTD_getErrorName(left));
 		source->in_pos = in.pos;
-		if (out.pos > 0)
+		if (plain.pos > 0)
 			break;
 		if (source->end)
 			return 0;
 		if (in.pos == in.size) {
-			int result = source_refill(source, err);
+			int ret = source_refill(source, err);
 
-			if (result < 0)
-				return result;
+			if (ret < 0)
+				return ret;
 		}
 	}
-	source->inflated += out.pos;
-	*ret = out.pos;
+	source->inflated += plain.pos;
+	*out = plain.pos;
 	if (check_inflation(source, err) < 0)
 		return -EFBIG;
 	return 1;
 }
 
 int pm_file_source_read(struct pm_file_source *source, char *buffer, size_t cap,
-			size_t *ret, struct pm_error *err)
+			size_t *out, struct pm_error *err)
 {
 	if (source->zstd)
-		return read_zstd(source, buffer, cap, ret, err);
-	return read_plain(source, buffer, cap, ret, err);
+		return read_zstd(source, buffer, cap, out, err);
+	return read_plain(source, buffer, cap, out, err);
 }
 
 void pm_file_source_release(struct pm_file_source *source)

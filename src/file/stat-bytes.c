@@ -19,9 +19,10 @@ static int read_stat_bytes(int fd, struct pm_str *text, struct pm_error *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			int r = -errno;
+			int ret = -errno;
 
-			return pm_error_set(err, r, "cannot be read: %s", strerror(-r));
+			return pm_error_set(err, ret, "cannot be read: %s",
+					    strerror(-ret));
 		}
 		if (n == 0) {
 			if (text->failed)
@@ -41,34 +42,34 @@ static int inflate_stat_text(struct pm_str *text, struct pm_error *err)
 	PM_CLEANUP(pm_str_release) struct pm_str plain = { 0 };
 	char buffer[64 << 10];
 	size_t len = 0;
-	int r;
+	int ret;
 
 	if (!pm_file_is_zstd(text->data, text->len))
 		return 0;
-	r = pm_file_source_open_memory(&source, text->data, text->len, err);
-	while (r == 0 && (r = pm_file_source_read(&source, buffer, sizeof(buffer), &len,
-						  err)) > 0) {
-		r = 0;
+	ret = pm_file_source_open_memory(&source, text->data, text->len, err);
+	while (ret == 0 && (ret = pm_file_source_read(&source, buffer, sizeof(buffer),
+						      &len, err)) > 0) {
+		ret = 0;
 		if (plain.len + len > PM_STAT_FILE_MAX)
 			return too_large(err);
 		pm_str_append(&plain, buffer, len);
 	}
-	if (r == 0 && plain.failed)
-		r = pm_error_set(err, -ENOMEM, "out of memory");
-	if (r == 0) {
+	if (ret == 0 && plain.failed)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret == 0) {
 		struct pm_str compressed = *text;
 
 		*text = plain;
 		plain = compressed;
 	}
-	return r;
+	return ret;
 }
 
 int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err)
 {
-	int r = read_stat_bytes(fd, text, err);
+	int ret = read_stat_bytes(fd, text, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return inflate_stat_text(text, err);
 }

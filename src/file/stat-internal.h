@@ -24,9 +24,9 @@ int pm_stat_read_bytes(struct pm_str *text, int fd, struct pm_error *err);
 bool pm_stat_has_too_many_values(const struct pm_str *text);
 /* Parses the text of a file as JSON, within the limits above. Returns -EBADMSG, -EFBIG,
  * -ENOMEM. */
-int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *err);
+int pm_stat_load_json(json_t **out, const struct pm_str *text, struct pm_error *err);
 /* Parses one document. The caller has checked its `format`. */
-int pm_stat_parse(struct pm_stat *ret, const json_t *root, struct pm_error *err);
+int pm_stat_parse(struct pm_stat *out, const json_t *root, struct pm_error *err);
 /* Appends one document as text. If memory is short, sets out->failed. Returns -EINVAL as
  * pm_stat_write(). */
 int pm_stat_put(struct pm_str *out, const struct pm_stat *stat, struct pm_error *err);

@@ -71,11 +71,11 @@ static int copy_subjects(struct pm_stat *to, const struct pm_stat *from)
 	return 0;
 }
 
-int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
+int pm_stat_join(struct pm_stat *out, const struct pm_stat *stats, size_t len,
 		 struct pm_error *err)
 {
 	struct pm_stat joined;
-	int r = 0;
+	int ret = 0;
 
 	if (len == 0)
 		return pm_error_set(err, -EINVAL, "there are no counts");
@@ -86,8 +86,8 @@ int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
 	memset(&joined.metrics, 0, sizeof(joined.metrics));
 	memset(&joined.differences, 0, sizeof(joined.differences));
 	memset(&joined.warnings, 0, sizeof(joined.warnings));
-	r = copy_subjects(&joined, &stats[0]);
-	for (size_t i = 0; r == 0 && i < len; i++) {
+	ret = copy_subjects(&joined, &stats[0]);
+	for (size_t i = 0; ret == 0 && i < len; i++) {
 		const char *difference = find_difference(&stats[0], &stats[i]);
 
 		if (difference) {
@@ -97,13 +97,13 @@ int pm_stat_join(struct pm_stat *ret, const struct pm_stat *stats, size_t len,
 				"counts of different %s are not one measurement",
 				difference);
 		}
-		r = join_one(&joined, &stats[i]);
+		ret = join_one(&joined, &stats[i]);
 	}
-	if (r < 0) {
+	if (ret < 0) {
 		pm_stat_join_release(&joined);
-		return pm_error_set(err, r, "out of memory");
+		return pm_error_set(err, ret, "out of memory");
 	}
-	*ret = joined;
+	*out = joined;
 	return 0;
 }
 

@@ -108,11 +108,11 @@ typedef void (*read_fn)(struct reading *reading, struct fields *fields, void *it
 
 /*
  * Reads the list @key as an array of zeroed items of @size bytes, each filled by @read.
- * In any case the caller must release *ret and *ret_len, which have only the items that
+ * In any case the caller must release *out and *ret_len, which have only the items that
  * were reached.
  */
 static void read_list(struct reading *reading, struct fields *fields, const char *key,
-		      size_t size, read_fn read, void **ret, size_t *ret_len)
+		      size_t size, read_fn read, void **out, size_t *ret_len)
 {
 	const json_t *array = get_array(fields, key);
 	size_t cap = 0, len = 0;
@@ -133,7 +133,7 @@ static void read_list(struct reading *reading, struct fields *fields, const char
 			read(reading, &element, data + (len - 1) * size);
 		fields->failed = element.failed;
 	}
-	*ret = data;
+	*out = data;
 	*ret_len = len;
 }
 
@@ -221,7 +221,7 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 }
 
 /* Reads the texts of the list @key. */
-static void read_texts(struct fields *fields, const char *key, char ***ret, size_t *len,
+static void read_texts(struct fields *fields, const char *key, char ***out, size_t *len,
 		       size_t *cap)
 {
 	const json_t *array = get_array(fields, key);
@@ -238,7 +238,7 @@ static void read_texts(struct fields *fields, const char *key, char ***ret, size
 			fail_memory(fields);
 		}
 	}
-	*ret = texts.data;
+	*out = texts.data;
 	*len = texts.len;
 	*cap = texts.cap;
 }
@@ -346,7 +346,7 @@ static void read_spread(struct fields *fields, struct pm_stat_spread *spread)
 }
 
 static void read_spreads(struct reading *reading, struct fields *fields,
-			 struct pm_stat_spread **ret)
+			 struct pm_stat_spread **out)
 {
 	static const char key[] = "per_call";
 	const json_t *array = is_null(fields, key) ? NULL : get_array(fields, key);
@@ -356,7 +356,7 @@ static void read_spreads(struct reading *reading, struct fields *fields,
 		fail(fields, key, "expected one for each event");
 	if (!array || fields->failed != 0)
 		return;
-	*ret = spreads =
+	*out = spreads =
 		calloc(reading->events > 0 ? reading->events : 1, sizeof(*spreads));
 	if (!spreads)
 		fail_memory(fields);
@@ -557,19 +557,19 @@ static int parse_stat_root(struct reading *reading, const json_t *root,
 	return 0;
 }
 
-int pm_stat_parse(struct pm_stat *ret, const json_t *root, struct pm_error *err)
+int pm_stat_parse(struct pm_stat *out, const json_t *root, struct pm_error *err)
 {
 	struct reading reading = { 0 };
-	int r = parse_stat_root(&reading, root, err);
+	int ret = parse_stat_root(&reading, root, err);
 
-	if (r < 0)
+	if (ret < 0)
 		pm_stat_release(&reading.stat);
 	else
-		*ret = reading.stat;
-	return r;
+		*out = reading.stat;
+	return ret;
 }
 
-int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *err)
+int pm_stat_load_json(json_t **out, const struct pm_str *text, struct pm_error *err)
 {
 	json_error_t why;
 	json_t *root;
@@ -583,38 +583,38 @@ int pm_stat_load_json(json_t **ret, const struct pm_str *text, struct pm_error *
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	if (!root)
 		return refuse_stat_text(text, &why, err);
-	*ret = root;
+	*out = root;
 	return 0;
 }
 
-static int read_text(struct pm_stat *ret, const struct pm_str *text, struct pm_error *err)
+static int read_text(struct pm_stat *out, const struct pm_str *text, struct pm_error *err)
 {
 	json_t *root;
 	const char *format;
-	int r = pm_stat_load_json(&root, text, err);
+	int ret = pm_stat_load_json(&root, text, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	format = json_string_value(json_object_get(root, "format"));
 	if (format && strcmp(format, "pmstat") == 0)
-		r = pm_stat_parse(ret, root, err);
+		ret = pm_stat_parse(out, root, err);
 	else if (format && strcmp(format, "pmstat-suite") == 0)
-		r = pm_error_set(err, -EBADMSG,
-				 "has several cases, and one document is expected");
+		ret = pm_error_set(err, -EBADMSG,
+				   "has several cases, and one document is expected");
 	else
-		r = pm_error_set(err, -EBADMSG, "is no file of pmstat");
+		ret = pm_error_set(err, -EBADMSG, "is no file of pmstat");
 	json_decref(root);
-	return r;
+	return ret;
 }
 
-int pm_stat_read(struct pm_stat *ret, int fd, const char *name, struct pm_error *err)
+int pm_stat_read(struct pm_stat *out, int fd, const char *name, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
-	int r = pm_stat_read_bytes(&text, fd, err);
+	int ret = pm_stat_read_bytes(&text, fd, err);
 
-	if (r == 0)
-		r = read_text(ret, &text, err);
-	if (r < 0)
+	if (ret == 0)
+		ret = read_text(out, &text, err);
+	if (ret < 0)
 		pm_error_where(err, name, -1);
-	return r;
+	return ret;
 }

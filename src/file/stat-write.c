@@ -469,19 +469,19 @@ static int write_stat_bytes(int fd, const char *data, size_t len)
 
 int pm_stat_write_bytes(int fd, const struct pm_str *out, struct pm_error *err)
 {
-	int r = out->failed ? -ENOMEM : write_stat_bytes(fd, out->data, out->len);
+	int ret = out->failed ? -ENOMEM : write_stat_bytes(fd, out->data, out->len);
 
-	if (r < 0)
-		return pm_error_set(err, r, "cannot be written: %s", strerror(-r));
+	if (ret < 0)
+		return pm_error_set(err, ret, "cannot be written: %s", strerror(-ret));
 	return 0;
 }
 
 int pm_stat_write(const struct pm_stat *stat, int fd, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r = pm_stat_put(&out, stat, err);
+	int ret = pm_stat_put(&out, stat, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_stat_write_bytes(fd, &out, err);
 }

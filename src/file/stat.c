@@ -70,13 +70,13 @@ const char *pm_stat_outcome_name(enum pm_stat_outcome outcome)
 	return NULL;
 }
 
-int pm_stat_text(char **ret, const char *text)
+int pm_stat_text(char **out, const char *text)
 {
 	char *copy = text ? strdup(text) : NULL;
 
 	if (text && !copy)
 		return -ENOMEM;
-	*ret = copy;
+	*out = copy;
 	return 0;
 }
 

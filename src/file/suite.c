@@ -104,11 +104,11 @@ void pm_suite_release(struct pm_suite *suite)
 static int put_suite(struct pm_str *out, const struct pm_suite *suite,
 		     struct pm_error *err)
 {
-	int r = 0;
+	int ret = 0;
 
 	pm_str_printf(out, "{\"format\":\"pmstat-suite\",\"version\":%d,\"cases\":[",
 		      PM_SUITE_VERSION);
-	for (size_t i = 0; i < suite->cases.len && r == 0; i++) {
+	for (size_t i = 0; i < suite->cases.len && ret == 0; i++) {
 		const struct pm_suite_case *one = &suite->cases.data[i];
 
 		if (!one->name)
@@ -119,25 +119,25 @@ static int put_suite(struct pm_str *out, const struct pm_suite *suite,
 		pm_str_puts(out, i == 0 ? "\n{\"case\":" : ",\n{\"case\":");
 		pm_str_json(out, one->name);
 		pm_str_puts(out, ",\"stat\":\n");
-		r = pm_stat_put(out, &one->stat, err);
+		ret = pm_stat_put(out, &one->stat, err);
 		pm_str_puts(out, "}");
 	}
 	pm_str_puts(out, "]}\n");
-	return r;
+	return ret;
 }
 
 int pm_suite_write(const struct pm_suite *suite, int fd, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
-	int r;
+	int ret;
 
 	if (suite->cases.len == 0)
 		return pm_error_set(err, -EINVAL, "cannot be written: it has no cases");
 	if (suite->cases.len == 1 && !suite->cases.data[0].name)
 		return pm_stat_write(&suite->cases.data[0].stat, fd, err);
-	r = put_suite(&out, suite, err);
-	if (r < 0)
-		return r;
+	ret = put_suite(&out, suite, err);
+	if (ret < 0)
+		return ret;
 	return pm_stat_write_bytes(fd, &out, err);
 }
 
@@ -148,7 +148,7 @@ static int parse_case(struct pm_suite *suite, struct fields *fields, struct pm_e
 	const char *name = get_text(fields, "case"), *format = NULL, *wrong = NULL;
 	const json_t *document = get(fields, "stat");
 	struct pm_stat stat;
-	int r;
+	int ret;
 
 	if (fields->failed == 0) {
 		wrong = pm_suite_name_check(name);
@@ -162,13 +162,13 @@ static int parse_case(struct pm_suite *suite, struct fields *fields, struct pm_e
 		fail(fields, "case", "two cases are called \"%.200s\"", name);
 	if (fields->failed != 0)
 		return fields->failed;
-	r = pm_stat_parse(&stat, document, err);
-	if (r < 0)
-		return r;
-	r = pm_suite_add(suite, name, &stat, err);
-	if (r < 0)
+	ret = pm_stat_parse(&stat, document, err);
+	if (ret < 0)
+		return ret;
+	ret = pm_suite_add(suite, name, &stat, err);
+	if (ret < 0)
 		pm_stat_release(&stat);
-	return r;
+	return ret;
 }
 
 static int parse_suite(struct pm_suite *suite, const json_t *root, struct pm_error *err)
@@ -191,10 +191,10 @@ static int parse_suite(struct pm_suite *suite, const json_t *root, struct pm_err
 				    PM_SUITE_CASES_MAX);
 	for (size_t i = 0; fields.failed == 0 && i < json_array_size(cases); i++) {
 		struct fields one = get_element(&fields, "cases", cases, i);
-		int r = one.failed != 0 ? one.failed : parse_case(suite, &one, err);
+		int ret = one.failed != 0 ? one.failed : parse_case(suite, &one, err);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	return fields.failed;
 }
@@ -202,14 +202,14 @@ static int parse_suite(struct pm_suite *suite, const json_t *root, struct pm_err
 static int parse_plain(struct pm_suite *suite, const json_t *root, struct pm_error *err)
 {
 	struct pm_stat stat;
-	int r = pm_stat_parse(&stat, root, err);
+	int ret = pm_stat_parse(&stat, root, err);
 
-	if (r < 0)
-		return r;
-	r = pm_suite_add(suite, NULL, &stat, err);
-	if (r < 0)
+	if (ret < 0)
+		return ret;
+	ret = pm_suite_add(suite, NULL, &stat, err);
+	if (ret < 0)
 		pm_stat_release(&stat);
-	return r;
+	return ret;
 }
 
 static int parse_suite_root(struct pm_suite *suite, const json_t *root,
@@ -224,23 +224,23 @@ static int parse_suite_root(struct pm_suite *suite, const json_t *root,
 	return pm_error_set(err, -EBADMSG, "is no file of pmstat");
 }
 
-int pm_suite_read(struct pm_suite *ret, int fd, const char *name, struct pm_error *err)
+int pm_suite_read(struct pm_suite *out, int fd, const char *name, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str text = { 0 };
 	PM_CLEANUP(pm_suite_release) struct pm_suite suite = { 0 };
 	json_t *root = NULL;
-	int r = pm_stat_read_bytes(&text, fd, err);
+	int ret = pm_stat_read_bytes(&text, fd, err);
 
-	if (r == 0)
-		r = pm_stat_load_json(&root, &text, err);
-	if (r == 0)
-		r = parse_suite_root(&suite, root, err);
+	if (ret == 0)
+		ret = pm_stat_load_json(&root, &text, err);
+	if (ret == 0)
+		ret = parse_suite_root(&suite, root, err);
 	json_decref(root);
-	if (r < 0) {
+	if (ret < 0) {
 		pm_error_where(err, name, -1);
-		return r;
+		return ret;
 	}
-	*ret = suite;
+	*out = suite;
 	suite = (struct pm_suite){ 0 };
 	return 0;
 }

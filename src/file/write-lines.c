@@ -130,7 +130,7 @@ int pm_file_write_header(struct pm_file_writer *writer,
 			 const struct pm_file_header *header)
 {
 	struct pm_str *out = &writer->buffer;
-	int result;
+	int ret;
 
 	if (writer->output.failed != 0)
 		return writer->output.failed;
@@ -157,9 +157,9 @@ int pm_file_write_header(struct pm_file_writer *writer,
 	key_u64(out, ",\"stack_bytes\":", header->options.stack_bytes);
 	key_u64(out, ",\"ring_bytes\":", header->options.ring_bytes);
 	pm_str_puts(out, "}}");
-	result = pm_file_record_end(writer, 0, PM_FILE_HEADER, header, sizeof(*header));
-	if (result < 0)
-		return result;
+	ret = pm_file_record_end(writer, 0, PM_FILE_HEADER, header, sizeof(*header));
+	if (ret < 0)
+		return ret;
 	writer->header = true;
 	writer->events = (uint32_t)header->events_len;
 	return 0;
@@ -172,10 +172,10 @@ int pm_file_write_module(struct pm_file_writer *writer,
 {
 	struct pm_str *out = &writer->buffer;
 	size_t start = out->len;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (module->id != writer->modules || module->id == PM_FILE_NONE ||
 	    !module->path || !module->kind)
 		return -EINVAL;
@@ -184,11 +184,10 @@ int pm_file_write_module(struct pm_file_writer *writer,
 	key_text(out, ",\"build_id\":", module->build_id);
 	key_text(out, ",\"kind\":", module->kind);
 	pm_str_putc(out, '}');
-	result = pm_file_record_end(writer, start, PM_FILE_MODULE, module,
-				    sizeof(*module));
-	if (result == 0)
+	ret = pm_file_record_end(writer, start, PM_FILE_MODULE, module, sizeof(*module));
+	if (ret == 0)
 		writer->modules++;
-	return result;
+	return ret;
 }
 
 int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame)
@@ -235,10 +234,10 @@ int pm_file_write_thread(struct pm_file_writer *writer,
 {
 	struct pm_str *out = &writer->buffer;
 	size_t start = out->len;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (!thread->comm)
 		return -EINVAL;
 	if (thread->time > PM_FILE_INTEGER_MAX)
@@ -345,12 +344,12 @@ static void put_branches(struct pm_str *out, const struct pm_file_sample *sample
 int pm_file_write_sample(struct pm_file_writer *writer,
 			 const struct pm_file_sample *sample)
 {
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 	size_t start;
 	char *at;
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (sample->event >= writer->events ||
 	    (sample->stack != PM_FILE_NONE && sample->stack >= writer->stacks) ||
 	    !fields_good(sample) || !counts_good(writer, sample))
@@ -358,9 +357,9 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	if (sample->time > PM_FILE_INTEGER_MAX || sample->period > PM_FILE_INTEGER_MAX ||
 	    !counts_small(sample))
 		return -ERANGE;
-	result = pm_file_write_run(writer);
-	if (result < 0)
-		return result;
+	ret = pm_file_write_run(writer);
+	if (ret < 0)
+		return ret;
 	start = writer->buffer.len;
 	at = line_reserve(&writer->buffer, SAMPLE_MAX);
 	if (at) {
@@ -389,12 +388,11 @@ int pm_file_write_sample(struct pm_file_writer *writer,
 	if (sample->branches_len > 0)
 		put_branches(&writer->buffer, sample);
 	pm_str_putc(&writer->buffer, '}');
-	result = pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample,
-				    sizeof(*sample));
+	ret = pm_file_record_end(writer, start, PM_FILE_SAMPLE, sample, sizeof(*sample));
 	/* The first sample publishes the file. */
-	if (result == 0 && pm_file_output_waits(&writer->output))
-		result = pm_file_writer_publish(writer);
-	return result;
+	if (ret == 0 && pm_file_output_waits(&writer->output))
+		ret = pm_file_writer_publish(writer);
+	return ret;
 }
 
 int pm_file_write_symbol(struct pm_file_writer *writer,
@@ -402,10 +400,10 @@ int pm_file_write_symbol(struct pm_file_writer *writer,
 {
 	struct pm_str *out = &writer->buffer;
 	size_t start = out->len;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (symbol->frame >= pm_file_writer_frames_end(writer) ||
 	    symbol->functions_len == 0 || symbol->functions_len > PM_FILE_FUNCTIONS_MAX)
 		return -EINVAL;
@@ -434,10 +432,10 @@ int pm_file_write_lost(struct pm_file_writer *writer, const struct pm_file_lost 
 {
 	struct pm_str *out = &writer->buffer;
 	size_t start = out->len;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (lost->time > PM_FILE_INTEGER_MAX || lost->count > PM_FILE_INTEGER_MAX)
 		return -ERANGE;
 	key_u64(out, "{\"type\":\"lost\",\"time\":", lost->time);
@@ -451,10 +449,10 @@ int pm_file_write_note(struct pm_file_writer *writer, const struct pm_file_note 
 {
 	struct pm_str *out = &writer->buffer;
 	size_t start = out->len;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (!note->text)
 		return -EINVAL;
 	key_text(out, "{\"type\":\"note\",\"text\":", note->text);
@@ -466,10 +464,10 @@ int pm_file_write_title(struct pm_file_writer *writer, const struct pm_file_titl
 {
 	struct pm_str *out = &writer->buffer;
 	size_t start = out->len;
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (title->pid == PM_FILE_NONE)
 		return -EINVAL;
 	if (title->time > PM_FILE_INTEGER_MAX)
@@ -604,20 +602,19 @@ static void put_footer(struct pm_str *out, const struct pm_file_footer *footer)
 int pm_file_write_footer(struct pm_file_writer *writer,
 			 const struct pm_file_footer *footer)
 {
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 	size_t start;
 
-	if (result == 0)
-		result = footer_check(writer, footer);
-	if (result == 0)
-		result = pm_file_write_run(writer);
-	if (result < 0)
-		return result;
+	if (ret == 0)
+		ret = footer_check(writer, footer);
+	if (ret == 0)
+		ret = pm_file_write_run(writer);
+	if (ret < 0)
+		return ret;
 	start = writer->buffer.len;
 	put_footer(&writer->buffer, footer);
-	result = pm_file_record_end(writer, start, PM_FILE_FOOTER, footer,
-				    sizeof(*footer));
-	if (result == 0)
+	ret = pm_file_record_end(writer, start, PM_FILE_FOOTER, footer, sizeof(*footer));
+	if (ret == 0)
 		writer->footer = true;
-	return result;
+	return ret;
 }

@@ -29,12 +29,12 @@ static const char *name_of_output(const char *path)
 	return path;
 }
 
-int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
+int pm_file_writer_open(struct pm_file_writer **out, const char *path,
 			struct pm_error *err)
 {
 
 	struct pm_file_writer *writer = calloc(1, sizeof(*writer));
-	int result;
+	int ret;
 
 	if (!writer)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -47,14 +47,14 @@ int pm_file_writer_open(struct pm_file_writer **ret, const char *path,
 	}
 	writer->buffer.cap = BUFFER_CAP;
 	if (path)
-		result = pm_file_output_open(&writer->output, path, err);
+		ret = pm_file_output_open(&writer->output, path, err);
 	else
-		result = 0;
-	if (result < 0) {
+		ret = 0;
+	if (ret < 0) {
 		writer_free(writer);
-		return result;
+		return ret;
 	}
-	*ret = writer;
+	*out = writer;
 	return 0;
 }
 
@@ -83,11 +83,11 @@ int pm_file_writer_ready(const struct pm_file_writer *writer)
 
 static int hand_on(struct pm_file_writer *writer)
 {
-	int result = pm_file_output_write(&writer->output, writer->buffer.data,
-					  writer->buffer.len);
+	int ret = pm_file_output_write(&writer->output, writer->buffer.data,
+				       writer->buffer.len);
 
 	writer->buffer.len = 0;
-	return result;
+	return ret;
 }
 
 int pm_file_line_end(struct pm_file_writer *writer, size_t start)
@@ -127,10 +127,10 @@ int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
 int pm_file_record_end(struct pm_file_writer *writer, size_t start,
 		       enum pm_file_type type, const void *record, size_t len)
 {
-	int result = pm_file_line_end(writer, start);
+	int ret = pm_file_line_end(writer, start);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	return pm_file_tell(writer, type, record, len);
 }
 
@@ -145,10 +145,10 @@ int pm_file_writer_flush(struct pm_file_writer *writer)
 
 int pm_file_writer_append(struct pm_file_writer *writer, const char *lines, size_t len)
 {
-	int result = pm_file_writer_ready(writer);
+	int ret = pm_file_writer_ready(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	if (len == 0)
 		return 0;
 	/* pm_file_line_end() adds the last newline. */
@@ -166,10 +166,10 @@ void pm_file_writer_redirect(struct pm_file_writer *writer, int fd)
 
 int pm_file_writer_sync(struct pm_file_writer *writer)
 {
-	int result = pm_file_writer_flush(writer);
+	int ret = pm_file_writer_flush(writer);
 
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	return pm_file_output_settle(&writer->output);
 }
 
@@ -195,26 +195,26 @@ static void explain_write_failure(struct pm_error *err, int code, const char *pa
 
 int pm_file_writer_publish(struct pm_file_writer *writer)
 {
-	int result = pm_file_writer_flush(writer);
+	int ret = pm_file_writer_flush(writer);
 
-	if (result == 0)
+	if (ret == 0)
 		pm_file_output_publish(&writer->output);
-	return result;
+	return ret;
 }
 
 int pm_file_writer_settle(struct pm_file_writer *writer)
 {
-	int result = pm_file_writer_flush(writer);
+	int ret = pm_file_writer_flush(writer);
 	int settled = pm_file_output_settle(&writer->output);
 
-	if (result == 0)
-		result = settled;
+	if (ret == 0)
+		ret = settled;
 	/* A file that cannot be published is kept, whatever else fails. */
 	if (!writer->output.partial || writer->output.unpublished < 0)
-		return result;
-	if (result < 0) {
+		return ret;
+	if (ret < 0) {
 		pm_file_output_discard(&writer->output);
-		return result;
+		return ret;
 	}
 	/* The first sample publishes a file at once; this file therefore has none. */
 	if (pm_file_partial_replaces(writer->output.path))
@@ -250,7 +250,7 @@ void pm_file_writer_discard(struct pm_file_writer *writer)
 
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 {
-	int result, unpublished;
+	int ret, unpublished;
 
 	if (!writer)
 		return 0;
@@ -258,12 +258,12 @@ int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 	unpublished = writer->output.unpublished;
 	if (unpublished < 0)
 		pm_file_output_explain_unpublished(&writer->output, err);
-	result = pm_file_output_close(&writer->output);
+	ret = pm_file_output_close(&writer->output);
 	/* Where the file is matters more than why it ends early. */
-	if (result < 0 && unpublished == 0)
-		explain_write_failure(err, result, writer->path);
+	if (ret < 0 && unpublished == 0)
+		explain_write_failure(err, ret, writer->path);
 	writer_free(writer);
-	if (result < 0)
-		return result;
+	if (ret < 0)
+		return ret;
 	return unpublished;
 }
