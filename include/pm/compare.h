@@ -234,7 +234,7 @@ struct pm_hot_options {
 };
 
 /* Uses the first event of which both have samples. -EINVAL: there is none; -ENOMEM. */
-int pm_hot_find(struct pm_hot **ret, const struct pm_profile *base,
+int pm_hot_find(struct pm_hot **out, const struct pm_profile *base,
 		const struct pm_profile *new, const struct pm_hot_options *options,
 		struct pm_error *err);
 void pm_hot_free(struct pm_hot *hot);
@@ -323,12 +323,12 @@ struct pm_compare_input {
  * @base and @new: one or several documents, each of one program. A document of `pmstat
  * ab` is both sides by itself, with @new_len 0. The caller adds names and subjects of the
  * sides. Returns -EXDEV if the sides differ so that their numbers cannot be compared,
- * unless forced: all differences are in one line and in ret->differences (the only
- * failure that sets @ret); -ENOENT if a gate of "--gate" matches no row, or a gate of
+ * unless forced: all differences are in one line and in out->differences (the only
+ * failure that sets @out); -ENOENT if a gate of "--gate" matches no row, or a gate of
  * another source is mistyped; -EINVAL if nothing is in common; -ENOMEM. A gate of another
  * source that matches nothing here gets a row PM_VERDICT_UNKNOWN.
  */
-int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
+int pm_compare_stats(struct pm_comparison *out, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err);
 /*
@@ -338,7 +338,7 @@ int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *bas
  * UNKNOWN, and the others are compared; -EXDEV: no case can be compared. Returns -ENOENT
  * also if a gate of "--gate" names no case.
  */
-int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *inputs,
+int pm_compare_cases(struct pm_comparison *out, const struct pm_compare_input *inputs,
 		     size_t len, const struct pm_compare_options *options,
 		     struct pm_error *err);
 /*
@@ -362,7 +362,7 @@ int pm_compare_ab(struct pm_stat *stat);
  * match nothing here cause a warning, unless they are of "--gate". So do events of only
  * one side.
  */
-int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
+int pm_compare_profiles(struct pm_comparison *out, const struct pm_profile *base,
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err);
 #define PM_HISTORY_PREFIX "history:" /* start of the name of a row of a history gate */
@@ -429,6 +429,6 @@ struct pm_trend_of { /* one commit, or one case of it */
  * three points, and by 0.5 % (noisy rows 1 %); faults and simulated misses must also
  * differ by 16.
  */
-int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
+int pm_trends_find(struct pm_trends *out, const struct pm_trend_of *commits, size_t len,
 		   struct pm_error *err);
 void pm_trends_release(struct pm_trends *trends);

@@ -86,7 +86,7 @@ static int add_ab_row(struct work *work, const struct pm_scope_group *group,
 	uint32_t events = (uint32_t)work->stat->events.len, pair = event;
 	struct pm_stat_difference difference = { .event = event };
 	struct row row = { 0 };
-	int r;
+	int ret;
 
 	if (event < events) {
 		row.event = &work->stat->events.data[event];
@@ -103,20 +103,20 @@ static int add_ab_row(struct work *work, const struct pm_scope_group *group,
 		difference.scope = (int32_t)group->members.data[0].scope;
 	else
 		difference.scope = -1;
-	r = pm_compare_row_fill(&row.of, work->sides, group, &work->pairs, pair);
-	if (r == 0)
+	ret = pm_compare_row_fill(&row.of, work->sides, group, &work->pairs, pair);
+	if (ret == 0)
 		difference.state = state_of(work, &row, group, event);
 	else
 		difference.state = PM_STAT_OK;
-	if (r == 0 && is_ab_row_missed(&row, group)) {
-		r = pm_vec_push(&work->stat->differences, difference);
-		if (r == 0)
-			r = pm_vec_push(&work->rows, row);
-		if (r == 0)
+	if (ret == 0 && is_ab_row_missed(&row, group)) {
+		ret = pm_vec_push(&work->stat->differences, difference);
+		if (ret == 0)
+			ret = pm_vec_push(&work->rows, row);
+		if (ret == 0)
 			return 0;
 	}
 	pm_compare_row_free(&row.of);
-	return r;
+	return ret;
 }
 
 static bool program_is_known(const struct work *work)

@@ -8,13 +8,13 @@
 /* The length of the modifiers after the last colon: 1 for "instructions:u", 0: none. */
 size_t pm_event_modifiers_len(const char *event, size_t len);
 /* Returns the event's own name, with the modifiers that were typed. */
-int pm_event_shown(char **ret, const struct pm_stat_event *event);
+int pm_event_shown(char **out, const struct pm_stat_event *event);
 /* The length without suffixes of compilers for a copy or part: ".isra.0", a hash of
  * Rust. */
 size_t pm_base_name_len(const char *name);
 /* Replaces each number that compilers give to unnamed things by a star:
  * "{lambda(int)#1}"; NULL: there is none. */
-int pm_name_without_numbers(char **ret, const char *name, size_t len);
+int pm_name_without_numbers(char **out, const char *name, size_t len);
 /* Like pm_base_name_len(), and without parameters. */
 size_t pm_bare_name_len(const char *name);
 /* The base name of the file, without the version of a library; "" for NULL. */
@@ -114,7 +114,7 @@ int pm_compare_sides_check(struct pm_comparison *comparison, const struct pm_sid
 			   const struct pm_event_pairs *pairs);
 /* Whether the sides started in turns: a run of each side is between runs of the other,
  * and they are not in a few blocks. */
-int pm_sides_took_turns(const struct pm_side *sides, bool *ret);
+int pm_sides_took_turns(const struct pm_side *sides, bool *out);
 /* As far as their host names are known. */
 bool pm_sides_ran_on_one_machine(const struct pm_side *sides);
 
@@ -138,7 +138,7 @@ int pm_history_gate(const struct pm_compare_options *options, const struct pm_st
 bool pm_history_is_like(const struct pm_stat *a, const struct pm_stat *b);
 /* Returns the median of @row in one document; NaN: it has none. */
 int pm_history_median(const struct pm_stat *stat, const struct pm_compare_row *row,
-		      double *ret);
+		      double *out);
 /* Adds a row for each row that a history gate matches, and judges it. @inputs: by case.
  * -ENOENT: a gate matches no row, and is mistyped. */
 int pm_history_rows_add(struct pm_comparison *comparison,

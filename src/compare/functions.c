@@ -178,15 +178,15 @@ static int fold_lambdas(struct pm_functions *functions)
 	return 0;
 }
 
-int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
+int pm_functions_init(struct pm_functions *out, const struct pm_profile *base,
 		      const struct pm_profile *new, struct pm_error *err)
 {
 	struct pm_functions functions PM_CLEANUP(pm_functions_release) = { 0 };
 	PM_AUTO_FREE uint32_t *group_of = NULL;
-	int r = pm_merged_init(&functions.merged, base, new, err);
+	int ret = pm_merged_init(&functions.merged, base, new, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	group_of = calloc(functions.merged.functions.len + 1, sizeof(*group_of));
 	if (!group_of || group_functions(&functions, group_of) < 0)
 		return -ENOMEM;
@@ -202,7 +202,7 @@ int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
 	}
 	if (fold_lambdas(&functions) < 0)
 		return -ENOMEM;
-	*ret = functions;
+	*out = functions;
 	functions = (struct pm_functions){ 0 };
 	return 0;
 }

@@ -33,7 +33,7 @@ struct pm_functions {
 	uint32_t *of[PM_PROFILES]; /* by function of each profile: index in list */
 };
 
-int pm_functions_init(struct pm_functions *ret, const struct pm_profile *base,
+int pm_functions_init(struct pm_functions *out, const struct pm_profile *base,
 		      const struct pm_profile *new, struct pm_error *err);
 void pm_functions_release(struct pm_functions *functions);
 /* Returns the weights by function of @view, which is of @side; release with free(3).

@@ -27,7 +27,7 @@ static bool skip_word(const char **at, const char *word)
 }
 
 /* The suffixes of a number, and their factors in the unit of an event: 1, ns, bytes. */
-static bool parse_suffix(const char **at, double *ret)
+static bool parse_suffix(const char **at, double *out)
 {
 	static const struct {
 		const char *name;
@@ -39,11 +39,11 @@ static bool parse_suffix(const char **at, double *ret)
 		{ "G", 1e9 }
 	};
 
-	*ret = 1;
+	*out = 1;
 	*at += strspn(*at, " ");
 	for (size_t i = 0; i < PM_ARRAY_LEN(suffixes); i++)
 		if (skip_word(at, suffixes[i].name)) {
-			*ret = suffixes[i].factor;
+			*out = suffixes[i].factor;
 			break;
 		}
 	*at += strspn(*at, " ");
@@ -134,10 +134,10 @@ static size_t event_at(const char *text, size_t len)
 	return last;
 }
 
-static int copy_gate_text(char **ret, const char *text, size_t len)
+static int copy_gate_text(char **out, const char *text, size_t len)
 {
-	*ret = strndup(text, len);
-	if (!*ret)
+	*out = strndup(text, len);
+	if (!*out)
 		return -ENOMEM;
 	return 0;
 }
@@ -214,7 +214,7 @@ int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 		   struct pm_error *err)
 {
 	PM_CLEANUP(pm_gates_release) struct pm_gates more = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	do {
 		struct pm_gate gate = { 0 };
@@ -228,17 +228,17 @@ int pm_gates_parse(struct pm_gates *gates, const char *text, const char *source,
 				     "EVENT=N%%, fn:NAME:EVENT=N%% or EVENT<=NUMBER");
 			return -EINVAL;
 		}
-		r = fill_gate(&gate, text, (size_t)(limit - text), source, err);
-		if (r == 0 && pm_vec_push(&more.list, gate) < 0)
-			r = pm_error_set(err, -ENOMEM, "out of memory");
-		if (r < 0)
+		ret = fill_gate(&gate, text, (size_t)(limit - text), source, err);
+		if (ret == 0 && pm_vec_push(&more.list, gate) < 0)
+			ret = pm_error_set(err, -ENOMEM, "out of memory");
+		if (ret < 0)
 			free_gate(&gate);
 		text = *end ? end + 1 : end;
-	} while (r == 0 && *text);
-	if (r == 0 && pm_vec_reserve(&gates->list, gates->list.len + more.list.len) < 0)
-		r = pm_error_set(err, -ENOMEM, "out of memory");
-	if (r < 0)
-		return r;
+	} while (ret == 0 && *text);
+	if (ret == 0 && pm_vec_reserve(&gates->list, gates->list.len + more.list.len) < 0)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < more.list.len; i++)
 		gates->list.data[gates->list.len++] = more.list.data[i];
 	more.list.len = 0;

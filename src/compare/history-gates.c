@@ -43,38 +43,38 @@ static double sort_and_find_median(double *values, size_t len)
 	return pm_stats_quantile(values, len, 0.5);
 }
 
-static int find_level(struct level *ret, const struct pm_compare_row *row,
+static int find_level(struct level *out, const struct pm_compare_row *row,
 		      const struct pm_stat *const *history, size_t len,
 		      const struct pm_stat *like)
 {
 	double room[LEVEL_COMMITS];
 
-	*ret = (struct level){ .median = NAN, .noise = NAN };
-	for (size_t i = len; i-- > 0 && ret->len < LEVEL_COMMITS;) {
+	*out = (struct level){ .median = NAN, .noise = NAN };
+	for (size_t i = len; i-- > 0 && out->len < LEVEL_COMMITS;) {
 		double median;
-		int r;
+		int ret;
 
 		if (!pm_history_is_like(history[i], like))
 			continue;
-		ret->commits++;
-		r = pm_history_median(history[i], row, &median);
-		if (r < 0)
-			return r;
+		out->commits++;
+		ret = pm_history_median(history[i], row, &median);
+		if (ret < 0)
+			return ret;
 		if (isfinite(median))
-			ret->values[ret->len++] = median;
+			out->values[out->len++] = median;
 	}
-	if (ret->len < LEVEL_COMMITS_MIN)
+	if (out->len < LEVEL_COMMITS_MIN)
 		return 0;
-	for (size_t i = 0; i + 1 < ret->len; i++)
-		room[i] = fabs(ret->values[i + 1] - ret->values[i]);
-	ret->noise = SIGMA_OF_MEDIAN * sort_and_find_median(room, ret->len - 1);
-	memcpy(room, ret->values, ret->len * sizeof(*room));
-	ret->median = sort_and_find_median(room, ret->len);
-	for (size_t i = 0; i < ret->len / 2; i++) {
-		double value = ret->values[i];
+	for (size_t i = 0; i + 1 < out->len; i++)
+		room[i] = fabs(out->values[i + 1] - out->values[i]);
+	out->noise = SIGMA_OF_MEDIAN * sort_and_find_median(room, out->len - 1);
+	memcpy(room, out->values, out->len * sizeof(*room));
+	out->median = sort_and_find_median(room, out->len);
+	for (size_t i = 0; i < out->len / 2; i++) {
+		double value = out->values[i];
 
-		ret->values[i] = ret->values[ret->len - 1 - i];
-		ret->values[ret->len - 1 - i] = value;
+		out->values[i] = out->values[out->len - 1 - i];
+		out->values[out->len - 1 - i] = value;
 	}
 	return 0;
 }
@@ -89,40 +89,40 @@ static double *copy_values(const double *values, size_t len)
 }
 
 /* Copies the row with its own texts. The base is the level. */
-static int copy_row(struct pm_compare_row *ret, const struct pm_compare_row *row,
+static int copy_row(struct pm_compare_row *out, const struct pm_compare_row *row,
 		    const struct level *level)
 {
-	*ret = *row;
-	ret->scope = ret->symbol = ret->module = ret->file = NULL;
-	ret->event = ret->unit = ret->why = NULL;
-	memset(&ret->pairs, 0, sizeof(ret->pairs));
-	ret->base = (struct pm_compare_side){ .known = level->len >= LEVEL_COMMITS_MIN,
+	*out = *row;
+	out->scope = out->symbol = out->module = out->file = NULL;
+	out->event = out->unit = out->why = NULL;
+	memset(&out->pairs, 0, sizeof(out->pairs));
+	out->base = (struct pm_compare_side){ .known = level->len >= LEVEL_COMMITS_MIN,
 					      .len = level->len,
 					      .median = level->median,
 					      .min = INFINITY,
 					      .max = -INFINITY,
 					      .share = NAN,
 					      .weight = NAN };
-	ret->new.begins = NULL;
-	ret->base.values = copy_values(level->values, level->len);
-	ret->new.values = copy_values(row->new.values, row->new.len);
+	out->new.begins = NULL;
+	out->base.values = copy_values(level->values, level->len);
+	out->new.values = copy_values(row->new.values, row->new.len);
 	for (size_t i = 0; i < level->len; i++) {
-		ret->base.min = fmin(ret->base.min, level->values[i]);
-		ret->base.max = fmax(ret->base.max, level->values[i]);
+		out->base.min = fmin(out->base.min, level->values[i]);
+		out->base.max = fmax(out->base.max, level->values[i]);
 	}
-	ret->change = ret->low = ret->high = NAN;
-	ret->difference = ret->difference_low = ret->difference_high = NAN;
-	ret->p = ret->p_holm = ret->at_most = NAN;
-	ret->inlined_base = ret->inlined_new = false;
-	ret->ack = NULL;
-	if (!ret->base.values || !ret->new.values ||
-	    pm_stat_text(&ret->scope, row->scope) < 0 ||
-	    pm_stat_text(&ret->symbol, row->symbol) < 0 ||
-	    pm_stat_text(&ret->module, row->module) < 0 ||
-	    pm_stat_text(&ret->file, row->file) < 0 ||
-	    pm_stat_text(&ret->event, row->event) < 0)
+	out->change = out->low = out->high = NAN;
+	out->difference = out->difference_low = out->difference_high = NAN;
+	out->p = out->p_holm = out->at_most = NAN;
+	out->inlined_base = out->inlined_new = false;
+	out->ack = NULL;
+	if (!out->base.values || !out->new.values ||
+	    pm_stat_text(&out->scope, row->scope) < 0 ||
+	    pm_stat_text(&out->symbol, row->symbol) < 0 ||
+	    pm_stat_text(&out->module, row->module) < 0 ||
+	    pm_stat_text(&out->file, row->file) < 0 ||
+	    pm_stat_text(&out->event, row->event) < 0)
 		return -ENOMEM;
-	return pm_stat_text(&ret->unit, row->unit);
+	return pm_stat_text(&out->unit, row->unit);
 }
 
 static int judge_row(struct pm_compare_row *row, const struct level *level)
@@ -169,11 +169,11 @@ static int add_history_row(struct pm_comparison *comparison, size_t at,
 	const struct pm_compare_row *row = &comparison->rows.data[at];
 	struct pm_compare_row added;
 	struct level level;
-	int r = find_level(&level, row, history, history_len, like);
+	int ret = find_level(&level, row, history, history_len, like);
 
-	if (r < 0)
-		return r;
-	r = copy_row(&added, row, &level);
+	if (ret < 0)
+		return ret;
+	ret = copy_row(&added, row, &level);
 	added.of_history = true;
 	added.too_early = level.commits < LEVEL_COMMITS_MIN;
 	added.method = "history";
@@ -181,13 +181,13 @@ static int add_history_row(struct pm_comparison *comparison, size_t at,
 	added.gate = gate->limit;
 	added.both = gate->both;
 	added.gate_source = gate->source;
-	if (r == 0)
-		r = judge_row(&added, &level);
-	if (r == 0)
-		r = pm_vec_push(&comparison->rows, added);
-	if (r < 0)
+	if (ret == 0)
+		ret = judge_row(&added, &level);
+	if (ret == 0)
+		ret = pm_vec_push(&comparison->rows, added);
+	if (ret < 0)
 		pm_compare_row_free(&added);
-	return r;
+	return ret;
 }
 
 /* Returns the last gate that matches. */
@@ -245,23 +245,23 @@ int pm_history_rows_add(struct pm_comparison *comparison,
 {
 	size_t len = comparison->rows.len;
 	PM_AUTO_FREE bool *used = NULL;
-	int r = 0;
+	int ret = 0;
 
 	if (!gates || gates->list.len == 0)
 		return 0;
 	used = calloc(gates->list.len, sizeof(*used));
-	for (size_t i = 0; used && i < len && r == 0; i++) {
+	for (size_t i = 0; used && i < len && ret == 0; i++) {
 		const struct pm_compare_row *row = &comparison->rows.data[i];
 		const struct pm_compare_input *input = &inputs[row->case_at];
 		const struct pm_gate *gate = find_gate(gates, used, row, input->group);
 
 		/* The only document of `ab` is both sides. */
 		if (gate && (row->new.known || is_missed_by_history_gate(row, gate)))
-			r = add_history_row(
+			ret = add_history_row(
 				comparison, i, gate, input->history, input->history_len,
 				input->new_len > 0 ? input->new[0] : input->base[0]);
 	}
-	if (!used || r < 0)
+	if (!used || ret < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return check_used(comparison, gates, used, err);
 }

@@ -38,47 +38,47 @@ static bool is_module_of(const char *path, const char *name)
 }
 
 int pm_history_median(const struct pm_stat *stat, const struct pm_compare_row *row,
-		      double *ret)
+		      double *out)
 {
 	struct pm_side sides[PM_SIDES] = { { .docs = &stat, .len = 1 }, { 0 } };
 	struct pm_event_pairs pairs PM_CLEANUP(pm_event_pairs_release) = { 0 };
 	struct pm_scope_groups groups PM_CLEANUP(pm_scope_groups_release) = { 0 };
 	const struct pm_scope_group *group = NULL;
-	int r;
+	int ret;
 
-	*ret = NAN;
+	*out = NAN;
 	sides[PM_BASE].ended = pm_stat_variants_ended(stat) & 1;
-	r = pm_event_pairs_find(&pairs, sides);
-	if (r == 0 && row->scope)
-		r = pm_scope_groups_find(&groups, sides);
-	for (size_t i = 0; r == 0 && i < groups.list.len && !group; i++) {
+	ret = pm_event_pairs_find(&pairs, sides);
+	if (ret == 0 && row->scope)
+		ret = pm_scope_groups_find(&groups, sides);
+	for (size_t i = 0; ret == 0 && i < groups.list.len && !group; i++) {
 		const struct pm_stat_scope *of = groups.list.data[i].of[PM_BASE];
 
 		if (strcmp(of->name, row->scope) == 0 &&
 		    is_module_of(of->module, row->module))
 			group = &groups.list.data[i];
 	}
-	if (r < 0 || (row->scope && !group))
-		return r;
-	for (size_t i = 0; r == 0 && i <= pairs.list.len; i++) {
+	if (ret < 0 || (row->scope && !group))
+		return ret;
+	for (size_t i = 0; ret == 0 && i <= pairs.list.len; i++) {
 		struct pm_compare_row found;
 
 		if (strcmp(i < pairs.list.len ? pairs.list.data[i].name : "calls",
 			   row->event) != 0 ||
 		    (i == pairs.list.len && !group))
 			continue;
-		r = pm_compare_row_fill(&found, sides, group, &pairs, i);
-		if (r == 0 && found.base.known) {
+		ret = pm_compare_row_fill(&found, sides, group, &pairs, i);
+		if (ret == 0 && found.base.known) {
 			struct pm_stats_summary summary;
 
-			r = pm_stats_summarize(found.base.values, found.base.len,
-					       &summary);
-			if (r == 0)
-				*ret = summary.median;
+			ret = pm_stats_summarize(found.base.values, found.base.len,
+						 &summary);
+			if (ret == 0)
+				*out = summary.median;
 		}
 		pm_compare_row_free(&found);
 	}
-	return r;
+	return ret;
 }
 
 int pm_history_gate(const struct pm_compare_options *options, const struct pm_stat *like,
@@ -88,27 +88,27 @@ int pm_history_gate(const struct pm_compare_options *options, const struct pm_st
 	struct pm_stats_summary summary;
 	double before = NAN;
 	size_t len = 0;
-	int r = changes ? 0 : -ENOMEM;
+	int ret = changes ? 0 : -ENOMEM;
 
 	*ret_known = false;
-	for (size_t i = 0; i < options->history_len && r == 0; i++) {
+	for (size_t i = 0; i < options->history_len && ret == 0; i++) {
 		double median;
 
 		if (!pm_history_is_like(options->history[i], like))
 			continue;
-		r = pm_history_median(options->history[i], row, &median);
+		ret = pm_history_median(options->history[i], row, &median);
 		if (isnan(median))
 			continue;
 		if (before > 0)
 			changes[len++] = fabs(median - before) / before;
 		before = median;
 	}
-	if (r < 0 || len < CHANGES_MIN)
-		return r;
-	r = pm_stats_summarize(changes, len, &summary);
-	if (r == 0) {
+	if (ret < 0 || len < CHANGES_MIN)
+		return ret;
+	ret = pm_stats_summarize(changes, len, &summary);
+	if (ret == 0) {
 		*ret_gate = summary.q3 + FAR_RANGES * (summary.q3 - summary.q1);
 		*ret_known = true;
 	}
-	return r;
+	return ret;
 }

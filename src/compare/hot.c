@@ -106,16 +106,16 @@ static int add_function(struct work *work, struct pm_hot_rows *to,
 	const char *module = of->module == PM_PROFILE_NONE
 				     ? NULL
 				     : functions->merged.modules.data[of->module].name;
-	int r = row.function ? pm_stat_text(&row.module, module) : -ENOMEM;
+	int ret = row.function ? pm_stat_text(&row.module, module) : -ENOMEM;
 
-	if (r == 0 && place != PM_PROFILE_NONE) {
+	if (ret == 0 && place != PM_PROFILE_NONE) {
 		const struct pm_profile_place *at = &work->of[side]->places.data[place];
 
 		row.line = at->line;
 		if (at->file)
-			r = pm_stat_text(&row.file, without_root(work, side, at->file));
+			ret = pm_stat_text(&row.file, without_root(work, side, at->file));
 	}
-	if (r == 0 && pm_vec_push(&to->list, row) == 0)
+	if (ret == 0 && pm_vec_push(&to->list, row) == 0)
 		return 0;
 	free(row.function);
 	free(row.module);
@@ -129,49 +129,49 @@ static int add_functions(struct work *work, struct pm_hot_rows *to,
 			 struct pm_function_weight *const weights[SIDES], bool total)
 {
 	struct added_list added = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; i < functions->list.len && r == 0; i++) {
+	for (uint32_t i = 0; i < functions->list.len && ret == 0; i++) {
 		struct added one = { .id = i };
 
 		for (unsigned int side = 0; side < SIDES; side++)
 			one.weight[side] = (double)(total ? weights[side][i].total.period
 							  : weights[side][i].self.period);
 		if (added_of(&one) > 0)
-			r = pm_vec_push(&added.list, one);
+			ret = pm_vec_push(&added.list, one);
 	}
 	sort_added(&added);
 	if (added.list.len > PM_HOT_ROWS)
 		to->more = added.list.len - PM_HOT_ROWS;
 	else
 		to->more = 0;
-	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && r == 0; i++)
-		r = add_function(work, to, functions, &added.list.data[i], weights);
+	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && ret == 0; i++)
+		ret = add_function(work, to, functions, &added.list.data[i], weights);
 	pm_vec_release(&added.list);
-	return r;
+	return ret;
 }
 
 static int find_functions(struct work *work, struct pm_error *err)
 {
 	struct pm_functions functions = { 0 };
 	struct pm_function_weight *weights[SIDES] = { NULL };
-	int r = pm_functions_init(&functions, work->of[PM_BASE], work->of[PM_NEW], err);
+	int ret = pm_functions_init(&functions, work->of[PM_BASE], work->of[PM_NEW], err);
 
-	if (r < 0)
-		return r;
-	for (unsigned int side = 0; side < SIDES && r == 0; side++) {
+	if (ret < 0)
+		return ret;
+	for (unsigned int side = 0; side < SIDES && ret == 0; side++) {
 		weights[side] = pm_functions_weigh(&functions, work->views[side], side);
 		if (!weights[side])
-			r = -ENOMEM;
+			ret = -ENOMEM;
 	}
-	if (r == 0)
-		r = add_functions(work, &work->hot->self, &functions, weights, false);
-	if (r == 0)
-		r = add_functions(work, &work->hot->total, &functions, weights, true);
+	if (ret == 0)
+		ret = add_functions(work, &work->hot->self, &functions, weights, false);
+	if (ret == 0)
+		ret = add_functions(work, &work->hot->total, &functions, weights, true);
 	free(weights[0]);
 	free(weights[1]);
 	pm_functions_release(&functions);
-	return r;
+	return ret;
 }
 
 /* ---- lines -------------------------------------------------------------------------- */
@@ -218,11 +218,11 @@ static int weigh_lines(struct work *work, struct lines *lines, unsigned int side
 {
 	const struct pm_profile *profile = work->of[side];
 	struct pm_table table;
-	int r = pm_table_init(&table, work->views[side], PM_KEY_LINE, false);
+	int ret = pm_table_init(&table, work->views[side], PM_KEY_LINE, false);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < table.rows.len && r == 0; i++) {
+	if (ret < 0)
+		return ret;
+	for (size_t i = 0; i < table.rows.len && ret == 0; i++) {
 		const struct pm_row *row = &table.rows.data[i];
 		const struct pm_profile_place *place = &profile->places.data[row->id];
 		struct line key = {
@@ -237,10 +237,10 @@ static int weigh_lines(struct work *work, struct lines *lines, unsigned int side
 			key.line = work->options->line_of(work->options->user, key.file,
 							  place->line);
 		if (key.line > 0)
-			r = add_weight(lines, &key, side, row->self.period);
+			ret = add_weight(lines, &key, side, row->self.period);
 	}
 	pm_table_release(&table);
-	return r;
+	return ret;
 }
 
 static int add_hot_line(struct work *work, const struct line *line)
@@ -262,29 +262,29 @@ static int find_lines(struct work *work)
 {
 	struct lines lines = { 0 };
 	struct added_list added = { 0 };
-	int r = weigh_lines(work, &lines, PM_NEW);
+	int ret = weigh_lines(work, &lines, PM_NEW);
 
-	if (r == 0)
-		r = weigh_lines(work, &lines, PM_BASE);
-	for (uint32_t i = 0; i < lines.list.len && r == 0; i++) {
+	if (ret == 0)
+		ret = weigh_lines(work, &lines, PM_BASE);
+	for (uint32_t i = 0; i < lines.list.len && ret == 0; i++) {
 		struct added one = { .id = i,
 				     .weight = { lines.list.data[i].weight[PM_BASE],
 						 lines.list.data[i].weight[PM_NEW] } };
 
 		if (added_of(&one) > 0)
-			r = pm_vec_push(&added.list, one);
+			ret = pm_vec_push(&added.list, one);
 	}
 	sort_added(&added);
 	if (added.list.len > PM_HOT_ROWS)
 		work->hot->lines.more = added.list.len - PM_HOT_ROWS;
 	else
 		work->hot->lines.more = 0;
-	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && r == 0; i++)
-		r = add_hot_line(work, &lines.list.data[added.list.data[i].id]);
+	for (size_t i = 0; i < added.list.len && i < PM_HOT_ROWS && ret == 0; i++)
+		ret = add_hot_line(work, &lines.list.data[added.list.data[i].id]);
 	pm_vec_release(&added.list);
 	pm_vec_release(&lines.list);
 	pm_index_release(&lines.index);
-	return r;
+	return ret;
 }
 
 /* ---- the whole ---------------------------------------------------------------------- */
@@ -296,17 +296,17 @@ static int choose_event(struct work *work, struct pm_error *err)
 		const struct pm_profile_event *a = &work->of[PM_BASE]->events.data[i];
 		const struct pm_profile_event *b =
 			pm_recordings_event(work->of[PM_NEW], a);
-		int r;
+		int ret;
 
 		if (!b || a->total.samples == 0 || b->total.samples == 0)
 			continue;
-		r = pm_view_new(&work->views[PM_BASE], work->of[PM_BASE], i, NULL, err);
-		if (r == 0)
-			r = pm_view_new(&work->views[PM_NEW], work->of[PM_NEW],
-					(uint32_t)(b - work->of[PM_NEW]->events.data),
-					NULL, err);
-		if (r < 0)
-			return r;
+		ret = pm_view_new(&work->views[PM_BASE], work->of[PM_BASE], i, NULL, err);
+		if (ret == 0)
+			ret = pm_view_new(&work->views[PM_NEW], work->of[PM_NEW],
+					  (uint32_t)(b - work->of[PM_NEW]->events.data),
+					  NULL, err);
+		if (ret < 0)
+			return ret;
 		if (a->unit && strcmp(a->unit, "ns") == 0)
 			work->hot->unit = "ns";
 		else
@@ -320,30 +320,30 @@ static int choose_event(struct work *work, struct pm_error *err)
 			    "of");
 }
 
-int pm_hot_find(struct pm_hot **ret, const struct pm_profile *base,
+int pm_hot_find(struct pm_hot **out, const struct pm_profile *base,
 		const struct pm_profile *new, const struct pm_hot_options *options,
 		struct pm_error *err)
 {
 	struct work work PM_CLEANUP(hot_work_release) = { .of = { base, new },
 							  .options = options };
-	int r;
+	int ret;
 
 	work.hot = calloc(1, sizeof(*work.hot));
 	if (work.hot)
-		r = choose_event(&work, err);
+		ret = choose_event(&work, err);
 	else
-		r = -ENOMEM;
-	if (r == 0)
-		r = find_functions(&work, err);
-	if (r == 0)
-		r = find_lines(&work);
-	if (r < 0) {
+		ret = -ENOMEM;
+	if (ret == 0)
+		ret = find_functions(&work, err);
+	if (ret == 0)
+		ret = find_lines(&work);
+	if (ret < 0) {
 		pm_hot_free(work.hot);
-		if (r != -ENOMEM)
-			return r;
-		return pm_error_set(err, r, "out of memory");
+		if (ret != -ENOMEM)
+			return ret;
+		return pm_error_set(err, ret, "out of memory");
 	}
 	work.hot->exact = options->exact;
-	*ret = work.hot;
+	*out = work.hot;
 	return 0;
 }

@@ -119,16 +119,16 @@ static void set_interval(struct pm_compare_row *row, const struct pm_stats_shift
 static int measure_values(struct pm_compare_row *row, uint64_t seed)
 {
 	struct pm_stats_shift shift;
-	int r = pm_stats_shift(row->base.values, row->base.len, row->new.values,
-			       row->new.len, CONFIDENCE, seed, &shift);
+	int ret = pm_stats_shift(row->base.values, row->base.len, row->new.values,
+				 row->new.len, CONFIDENCE, seed, &shift);
 
-	if (r == 0)
-		r = pm_stats_mann_whitney(row->base.values, row->base.len,
-					  row->new.values, row->new.len, &row->p);
-	if (r == 0)
+	if (ret == 0)
+		ret = pm_stats_mann_whitney(row->base.values, row->base.len,
+					    row->new.values, row->new.len, &row->p);
+	if (ret == 0)
 		set_interval(row, &shift);
 	row->method = "Hodges-Lehmann";
-	return r;
+	return ret;
 }
 
 /* Disturbances multiply times. Therefore each pair is one ratio, and logarithms of ratios
@@ -137,16 +137,16 @@ static int measure_pairs(struct pm_compare_row *row)
 {
 	PM_AUTO_FREE double *logs = calloc(row->pairs.len, sizeof(*logs));
 	struct pm_stats_paired paired;
-	int r;
+	int ret;
 
 	if (!logs)
 		return -ENOMEM;
 	for (size_t i = 0; i < row->pairs.len; i++)
 		logs[i] = log(row->new.values[row->pairs.data[i].new] /
 			      row->base.values[row->pairs.data[i].base]);
-	r = pm_stats_signed_rank(logs, row->pairs.len, CONFIDENCE, &paired);
-	if (r < 0)
-		return r;
+	ret = pm_stats_signed_rank(logs, row->pairs.len, CONFIDENCE, &paired);
+	if (ret < 0)
+		return ret;
 	row->change = expm1(paired.shift);
 	row->low = expm1(paired.low);
 	row->high = expm1(paired.high);

@@ -16,7 +16,7 @@ size_t pm_event_modifiers_len(const char *event, size_t len)
 	return 0;
 }
 
-int pm_event_shown(char **ret, const struct pm_stat_event *event)
+int pm_event_shown(char **out, const struct pm_stat_event *event)
 {
 	const char *name = event->name, *requested = event->requested;
 	size_t len = strlen(requested),
@@ -32,7 +32,7 @@ int pm_event_shown(char **ret, const struct pm_stat_event *event)
 	    strcmp(name + own - modifiers, requested + len - modifiers) == 0 &&
 	    (name[own - modifiers - 1] == ':' || name[own - modifiers - 1] == '/'))
 		modifiers = 0;
-	if (asprintf(ret, "%s%s%s", name, pm_text_if(modifiers > 0, ":"),
+	if (asprintf(out, "%s%s%s", name, pm_text_if(modifiers > 0, ":"),
 		     requested + len - modifiers) < 0)
 		return -ENOMEM;
 	return 0;
@@ -172,7 +172,7 @@ static bool is_number(const char *begin, const char *at, const char *end, size_t
 	return false;
 }
 
-int pm_name_without_numbers(char **ret, const char *name, size_t len)
+int pm_name_without_numbers(char **out, const char *name, size_t len)
 {
 	struct pm_str masked = { 0 };
 	const char *end = name + len;
@@ -192,8 +192,8 @@ int pm_name_without_numbers(char **ret, const char *name, size_t len)
 	}
 	if (!found || masked.failed)
 		pm_str_release(&masked);
-	*ret = found ? masked.data : NULL;
-	if (found && !*ret)
+	*out = found ? masked.data : NULL;
+	if (found && !*out)
 		return -ENOMEM;
 	return 0;
 }

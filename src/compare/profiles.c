@@ -71,10 +71,10 @@ static int pair_init(struct pair *pair, struct work *work,
 	pair->absolute = is_whole(work->of[0], a) && is_whole(work->of[1], b);
 	for (unsigned int side = 0; side < PM_PROFILES; side++) {
 		uint32_t id = (uint32_t)(pair->of[side] - work->of[side]->events.data);
-		int r = pm_view_new(&pair->views[side], work->of[side], id, NULL, err);
+		int ret = pm_view_new(&pair->views[side], work->of[side], id, NULL, err);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 		pair->weights[side] =
 			pm_functions_weigh(&work->functions, pair->views[side], side);
 		if (!pair->weights[side])
@@ -276,18 +276,18 @@ static int add_pair(struct work *work, const struct pair *pair)
 {
 	const struct pm_function_weight *base = pair->weights[PM_BASE];
 	const struct pm_function_weight *new = pair->weights[PM_NEW];
-	int r = add_total(work, pair);
+	int ret = add_total(work, pair);
 
-	for (size_t i = 0; i < work->functions.list.len && r == 0; i++) {
+	for (size_t i = 0; i < work->functions.list.len && ret == 0; i++) {
 		if (base[i].total.samples + new[i].total.samples == 0)
 			continue;
-		r = add_function_row(work, pair, i, &base[i].total, &new[i].total,
-				     "total");
-		if (r == 0 && base[i].self.samples + new[i].self.samples > 0)
-			r = add_function_row(work, pair, i, &base[i].self, &new[i].self,
-					     "self");
+		ret = add_function_row(work, pair, i, &base[i].total, &new[i].total,
+				       "total");
+		if (ret == 0 && base[i].self.samples + new[i].self.samples > 0)
+			ret = add_function_row(work, pair, i, &base[i].self, &new[i].self,
+					       "self");
 	}
-	return r;
+	return ret;
 }
 
 /* ---- verdicts ----------------------------------------------------------------------- */
@@ -379,37 +379,37 @@ static int check_recording_gates(struct work *work, struct pm_error *err)
 	const struct pm_gates *gates = work->options->gates;
 	struct pm_str names = { 0 };
 	const char *source = NULL;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; gates && i < gates->list.len && r == 0; i++) {
+	for (size_t i = 0; gates && i < gates->list.len && ret == 0; i++) {
 		const struct pm_gate *gate = &gates->list.data[i];
 
 		if (work->used[i])
 			continue;
 		if (strcmp(gate->source, "--gate") == 0)
-			r = pm_gate_not_found(gate, work->comparison, err);
+			ret = pm_gate_not_found(gate, work->comparison, err);
 		pm_str_printf(&names, "%s%s%s%s", pm_text_if(source, ", "),
 			      pm_text_or_empty(gate->scope), pm_text_if(gate->scope, ":"),
 			      gate->event);
 		source = gate->source;
 	}
-	if (r == 0 && source &&
+	if (ret == 0 && source &&
 	    (names.failed || pm_compare_warn(work->comparison,
 					     "Of %s these gates mean nothing that was "
 					     "recorded: %s.",
 					     source, names.data) < 0))
-		r = pm_error_set(err, -ENOMEM, "out of memory");
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
 	pm_str_release(&names);
-	return r;
+	return ret;
 }
 
 static int finish_recordings(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
-	int r = check_recording_gates(work, err);
+	int ret = check_recording_gates(work, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (correct_function_rows(comparison) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < comparison->rows.len; i++)
@@ -424,9 +424,9 @@ static int finish_recordings(struct work *work, struct pm_error *err)
 static int add_profile_events(struct work *work, struct pm_error *err)
 {
 	size_t pairs = 0;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < work->of[0]->events.len && r == 0; i++) {
+	for (size_t i = 0; i < work->of[0]->events.len && ret == 0; i++) {
 		const struct pm_profile_event *a = &work->of[0]->events.data[i];
 		const struct pm_profile_event *b = pm_recordings_event(work->of[1], a);
 		struct pair pair PM_CLEANUP(pair_release) = { 0 };
@@ -434,33 +434,33 @@ static int add_profile_events(struct work *work, struct pm_error *err)
 		if (!b || a->total.samples == 0 || b->total.samples == 0)
 			continue;
 		pairs++;
-		r = pair_init(&pair, work, a, b, err);
-		if (r == 0)
-			r = add_pair(work, &pair);
+		ret = pair_init(&pair, work, a, b, err);
+		if (ret == 0)
+			ret = add_pair(work, &pair);
 	}
-	if (r == 0 && pairs == 0)
+	if (ret == 0 && pairs == 0)
 		return pm_error_set(err, -EINVAL,
 				    "the recordings have no event in common that both "
 				    "have samples of");
-	if (r != -ENOMEM)
-		return r;
-	return pm_error_set(err, r, "out of memory");
+	if (ret != -ENOMEM)
+		return ret;
+	return pm_error_set(err, ret, "out of memory");
 }
 
 static int check_recordings(struct work *work, struct pm_error *err)
 {
 	struct pm_comparison *comparison = work->comparison;
-	int r = pm_recordings_check(comparison, work->of);
+	int ret = pm_recordings_check(comparison, work->of);
 
-	if (r < 0)
-		return pm_error_set(err, r, "out of memory");
+	if (ret < 0)
+		return pm_error_set(err, ret, "out of memory");
 	comparison->forced = comparison->differences.len > 0 && work->options->force;
 	if (comparison->differences.len > 0 && !work->options->force)
 		return pm_compare_refuse(comparison, err);
 	return 0;
 }
 
-int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base,
+int pm_compare_profiles(struct pm_comparison *out, const struct pm_profile *base,
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err)
 {
@@ -469,26 +469,26 @@ int pm_compare_profiles(struct pm_comparison *ret, const struct pm_profile *base
 	struct work work PM_CLEANUP(profiles_work_release) = { .comparison = &comparison,
 							       .options = options,
 							       .of = { base, new } };
-	int r = check_recordings(&work, err);
+	int ret = check_recordings(&work, err);
 
-	if (r == 0) {
+	if (ret == 0) {
 		work.used = calloc((options->gates ? options->gates->list.len : 0) + 1,
 				   sizeof(*work.used));
 		if (work.used)
-			r = pm_functions_init(&work.functions, base, new, err);
+			ret = pm_functions_init(&work.functions, base, new, err);
 		else
-			r = -ENOMEM;
-		if (r == -ENOMEM)
-			pm_error_set(err, r, "out of memory");
+			ret = -ENOMEM;
+		if (ret == -ENOMEM)
+			pm_error_set(err, ret, "out of memory");
 	}
-	if (r == 0)
-		r = add_profile_events(&work, err);
-	if (r == 0)
-		r = finish_recordings(&work, err);
+	if (ret == 0)
+		ret = add_profile_events(&work, err);
+	if (ret == 0)
+		ret = finish_recordings(&work, err);
 	/* On refusal, the comparison has the reasons. */
-	if (r < 0 && r != -EXDEV)
-		return r;
-	*ret = comparison;
+	if (ret < 0 && ret != -EXDEV)
+		return ret;
+	*out = comparison;
 	comparison = (struct pm_comparison){ 0 };
-	return r;
+	return ret;
 }

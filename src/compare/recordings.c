@@ -35,7 +35,7 @@ static int recordings_doubt(struct check *check, const char *what, const char *a
 static int describe_recording(struct pm_compare_of *of, const struct pm_profile *profile)
 {
 	struct pm_str command = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	of->documents = of->runs = 1;
 	for (size_t i = 0; i < profile->command.len; i++) {
@@ -44,9 +44,9 @@ static int describe_recording(struct pm_compare_of *of, const struct pm_profile 
 	}
 	if (command.failed || pm_stat_text(&of->created, profile->info.created) < 0 ||
 	    pm_stat_text(&of->command, command.data) < 0)
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	pm_str_release(&command);
-	return r;
+	return ret;
 }
 
 static int warn_of_one(struct check *check, unsigned int side)
@@ -168,16 +168,16 @@ int pm_recordings_check(struct pm_comparison *comparison,
 			const struct pm_profile *const of[2])
 {
 	struct check check = { comparison, of };
-	int r = check_hosts(&check);
+	int ret = check_hosts(&check);
 
-	for (size_t i = 0; i < of[0]->events.len && r == 0; i++) {
+	for (size_t i = 0; i < of[0]->events.len && ret == 0; i++) {
 		const struct pm_profile_event *a = &of[0]->events.data[i];
 		const struct pm_profile_event *b = pm_recordings_event(of[1], a);
 
 		if (b)
-			r = check_events(&check, a, b);
+			ret = check_events(&check, a, b);
 	}
-	for (unsigned int side = 0; side < 2 && r == 0; side++)
-		r = warn_of_alone(&check, side);
-	return r;
+	for (unsigned int side = 0; side < 2 && ret == 0; side++)
+		ret = warn_of_alone(&check, side);
+	return ret;
 }

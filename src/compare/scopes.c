@@ -307,36 +307,37 @@ static int pair_lonely(struct finder *finder)
 {
 	struct lonely lonely = { .finder = finder };
 	struct pm_scope_groups *groups = finder->groups;
-	int r = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; i < groups->list.len && r == 0; i++) {
+	for (uint32_t i = 0; i < groups->list.len && ret == 0; i++) {
 		const struct pm_scope_group *group = &groups->list.data[i];
 
 		if (!group->of[PM_BASE] != !group->of[PM_NEW])
-			r = add_lonely(&lonely, i, group->of[PM_BASE] ? PM_BASE : PM_NEW);
+			ret = add_lonely(&lonely, i,
+					 group->of[PM_BASE] ? PM_BASE : PM_NEW);
 	}
-	for (size_t i = 0; i < lonely.rows.len && r == 0; i++)
+	for (size_t i = 0; i < lonely.rows.len && ret == 0; i++)
 		if (lonely.rows.data[i].count[PM_BASE] == 1 &&
 		    lonely.rows.data[i].count[PM_NEW] == 1)
-			r = join_lonely_groups(groups, &lonely.rows.data[i]);
-	if (r == 0)
+			ret = join_lonely_groups(groups, &lonely.rows.data[i]);
+	if (ret == 0)
 		drop_empty(groups);
 	pm_vec_release(&lonely.rows);
 	pm_index_release(&lonely.index);
-	return r;
+	return ret;
 }
 
 int pm_scope_groups_find(struct pm_scope_groups *groups, const struct pm_side *sides)
 {
 	struct finder finder = { .sides = sides, .groups = groups };
-	int r = add_all(&finder);
+	int ret = add_all(&finder);
 
-	if (r == 0) {
+	if (ret == 0) {
 		mark_repeated(&finder, 0);
-		r = divide_groups(&finder);
+		ret = divide_groups(&finder);
 	}
-	if (r == 0)
-		r = pair_lonely(&finder);
+	if (ret == 0)
+		ret = pair_lonely(&finder);
 	pm_index_release(&finder.index);
-	return r;
+	return ret;
 }

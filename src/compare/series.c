@@ -31,7 +31,7 @@ static bool is_pair_called(const void *table, uint32_t id, const void *key)
 	       0;
 }
 
-static int find_or_add_pair(struct finder *finder, char **name, uint32_t *ret)
+static int find_or_add_pair(struct finder *finder, char **name, uint32_t *out)
 {
 	uint64_t hash = pm_hash_bytes(*name, strlen(*name));
 	uint32_t id =
@@ -46,7 +46,7 @@ static int find_or_add_pair(struct finder *finder, char **name, uint32_t *ret)
 		if (pm_index_add(&finder->index, hash, id) < 0)
 			return -ENOMEM;
 	}
-	*ret = id;
+	*out = id;
 	return 0;
 }
 
@@ -108,26 +108,26 @@ int pm_event_pairs_find(struct pm_event_pairs *pairs, const struct pm_side *side
 {
 	struct finder finder = { .pairs = pairs };
 	uint32_t **ids[PM_SIDES] = { NULL };
-	int r = 0;
+	int ret = 0;
 
 	for (unsigned int side = 0; side < PM_SIDES; side++) {
 		pairs->docs[side] = sides[side].len;
 		pairs->at[side] = calloc(sides[side].len + 1, sizeof(uint32_t *));
 		ids[side] = calloc(sides[side].len + 1, sizeof(uint32_t *));
 		if (!pairs->at[side] || !ids[side])
-			r = -ENOMEM;
+			ret = -ENOMEM;
 	}
-	if (r == 0)
-		r = add_events_to_pairs(&finder, sides, ids);
-	for (unsigned int side = 0; side < PM_SIDES && r == 0; side++)
-		r = turn_round(pairs, &sides[side], pairs->at[side], ids[side]);
+	if (ret == 0)
+		ret = add_events_to_pairs(&finder, sides, ids);
+	for (unsigned int side = 0; side < PM_SIDES && ret == 0; side++)
+		ret = turn_round(pairs, &sides[side], pairs->at[side], ids[side]);
 	for (unsigned int side = 0; side < PM_SIDES; side++) {
 		for (size_t i = 0; ids[side] && i < sides[side].len; i++)
 			free(ids[side][i]);
 		free(ids[side]);
 	}
 	pm_index_release(&finder.index);
-	return r;
+	return ret;
 }
 
 /* ---- values ------------------------------------------------------------------------- */
@@ -148,10 +148,10 @@ struct gathering {
 
 static int add_value(struct gathering *to, const struct pm_stat_run *run, double value)
 {
-	int r = pm_vec_push(&to->values, value);
+	int ret = pm_vec_push(&to->values, value);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&to->begins, run->begin_ns);
 }
 
@@ -201,9 +201,9 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 			const struct pm_scope_group *group)
 {
 	bool calls = to->event == to->pairs->list.len;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < group->members.len && r == 0; i++) {
+	for (size_t i = 0; i < group->members.len && ret == 0; i++) {
 		const struct pm_scope_member *member = &group->members.data[i];
 		const struct pm_stat *stat;
 		const struct pm_stat_scope *scope;
@@ -222,12 +222,12 @@ static int gather_scope(struct gathering *to, const struct pm_side *side,
 							       (double)scope->calls));
 		run = &stat->runs.data[scope->run];
 		if (!calls)
-			r = gather_value(to, stat, at[member->doc][to->event], run,
-					 scope->values);
+			ret = gather_value(to, stat, at[member->doc][to->event], run,
+					   scope->values);
 		else if (!scope->calls_unknown)
-			r = add_value(to, run, (double)scope->calls);
+			ret = add_value(to, run, (double)scope->calls);
 	}
-	return r;
+	return ret;
 }
 
 static void give_gathered_values(struct gathering *from, struct pm_compare_side *to)
@@ -278,9 +278,9 @@ static int tell_missing(struct pm_compare_row *row, const struct gathering *gath
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-static int copy_series_text(char **ret, const char *from)
+static int copy_series_text(char **out, const char *from)
 {
-	return pm_stat_text(ret, from);
+	return pm_stat_text(out, from);
 }
 
 static int fill_scope(struct pm_compare_row *row, const struct pm_scope_group *group)
@@ -341,26 +341,27 @@ static int fill_gathered_side(struct pm_compare_row *row, const struct pm_side *
 {
 	struct gathering gathering = { .row = row, .pairs = pairs, .event = event };
 	struct pm_compare_side *to = which == PM_BASE ? &row->base : &row->new;
-	int r;
+	int ret;
 
 	if (!group)
-		r = gather_program(&gathering, &sides[which], pairs->at[which]);
+		ret = gather_program(&gathering, &sides[which], pairs->at[which]);
 	else
-		r = gather_scope(&gathering, &sides[which], which, pairs->at[which],
-				 group);
-	if (r == 0)
+		ret = gather_scope(&gathering, &sides[which], which, pairs->at[which],
+				   group);
+	if (ret == 0)
 		lower_row_class(row, &gathering);
 	give_gathered_values(&gathering, to);
-	if (r == 0 && !to->known && !(group && !group->of[which]))
-		r = tell_missing(row, &gathering, which == PM_BASE ? "base" : "new side");
-	return r;
+	if (ret == 0 && !to->known && !(group && !group->of[which]))
+		ret = tell_missing(row, &gathering,
+				   which == PM_BASE ? "base" : "new side");
+	return ret;
 }
 
 int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 			const struct pm_scope_group *group,
 			const struct pm_event_pairs *pairs, size_t event)
 {
-	int r;
+	int ret;
 
 	*row = (struct pm_compare_row){
 		.change = NAN,
@@ -388,20 +389,20 @@ int pm_compare_row_fill(struct pm_compare_row *row, const struct pm_side *sides,
 		return pm_compare_why(row,
 				      "Several of this name are in one run: which of "
 				      "them is which cannot be told.");
-	r = fill_gathered_side(row, sides, PM_BASE, group, pairs, event);
-	if (r == 0)
-		r = fill_gathered_side(row, sides, PM_NEW, group, pairs, event);
+	ret = fill_gathered_side(row, sides, PM_BASE, group, pairs, event);
+	if (ret == 0)
+		ret = fill_gathered_side(row, sides, PM_NEW, group, pairs, event);
 	/* A value that varies is not exact, whatever its class. */
 	if (row->class == PM_STAT_EXACT &&
 	    (row->base.min < row->base.max || row->new.min < row->new.max))
 		row->class = PM_STAT_LOW_NOISE;
-	if (r == 0 && row->base.known && row->new.known)
-		r = pm_compare_pairs_find(row);
-	if (r == 0 && group && !group->of[PM_BASE] != !group->of[PM_NEW]) {
+	if (ret == 0 && row->base.known && row->new.known)
+		ret = pm_compare_pairs_find(row);
+	if (ret == 0 && group && !group->of[PM_BASE] != !group->of[PM_NEW]) {
 		if (group->of[PM_NEW])
 			row->verdict = PM_VERDICT_NEW;
 		else
 			row->verdict = PM_VERDICT_GONE;
 	}
-	return r;
+	return ret;
 }

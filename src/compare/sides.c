@@ -10,11 +10,11 @@
 
 static char *PM_PRINTF(1, 0) format_text(const char *format, va_list arguments)
 {
-	char *ret;
+	char *text;
 
-	if (vasprintf(&ret, format, arguments) < 0)
+	if (vasprintf(&text, format, arguments) < 0)
 		return NULL;
-	return ret;
+	return text;
 }
 
 int pm_compare_warn(struct pm_comparison *comparison, const char *format, ...)
@@ -177,17 +177,17 @@ static int check_command(const struct check *check, uint32_t a_variant,
 			 uint32_t b_variant)
 {
 	struct pm_str a = { 0 }, b = { 0 };
-	int r = 0;
+	int ret = 0;
 
 	put_command(&a, check->first, a_variant);
 	put_command(&b, check->other, b_variant);
 	if (a.failed || b.failed)
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	else
-		r = sides_doubt(check, "command", a.data, b.data);
+		ret = sides_doubt(check, "command", a.data, b.data);
 	pm_str_release(&a);
 	pm_str_release(&b);
-	return r;
+	return ret;
 }
 
 /* ---- events ------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs
 	       4 * changes >= PM_MIN(runs[PM_BASE], runs[PM_NEW]);
 }
 
-int pm_sides_took_turns(const struct pm_side *sides, bool *ret)
+int pm_sides_took_turns(const struct pm_side *sides, bool *out)
 {
 	PM_VEC(struct begin) begins = { 0 };
 	size_t runs[PM_SIDES] = { 0 };
@@ -293,7 +293,7 @@ int pm_sides_took_turns(const struct pm_side *sides, bool *ret)
 	if (failed == 0 && begins.len > 0)
 		qsort(begins.data, begins.len, sizeof(*begins.data), compare_begins);
 	if (failed == 0)
-		*ret = are_mixed(begins.data, begins.len, runs);
+		*out = are_mixed(begins.data, begins.len, runs);
 	pm_vec_release(&begins);
 	return failed;
 }

@@ -74,11 +74,11 @@ static int set_sides(struct work *work, struct pm_error *err)
 {
 	const struct pm_compare_input *input = work->input;
 	bool ab = is_ab(input);
-	int r = set_side(&work->sides[PM_BASE], input->base, input->base_len, ab, err);
+	int ret = set_side(&work->sides[PM_BASE], input->base, input->base_len, ab, err);
 
 	work->sides[PM_NEW].variant = ab;
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (ab)
 		return set_side(&work->sides[PM_NEW], input->base, 1, ab, err);
 	return set_side(&work->sides[PM_NEW], input->new, input->new_len, ab, err);
@@ -99,7 +99,7 @@ static int describe_side(struct pm_compare_of *of, const struct pm_side *side)
 {
 	const struct pm_stat *first = side->len > 0 ? side->docs[0] : NULL;
 	struct pm_str command = { 0 };
-	int r;
+	int ret;
 
 	of->documents = side->len;
 	if (!first)
@@ -112,20 +112,20 @@ static int describe_side(struct pm_compare_of *of, const struct pm_side *side)
 			of->left_out += run->variant == side->variant &&
 					!pm_side_counts(side, run);
 		}
-	r = pm_stat_text(&of->created, first->created);
-	if (r < 0 || side->variant >= first->subjects.len)
-		return r;
+	ret = pm_stat_text(&of->created, first->created);
+	if (ret < 0 || side->variant >= first->subjects.len)
+		return ret;
 	for (size_t i = 0; i < first->subjects.data[side->variant].argv.len; i++) {
 		pm_str_puts(&command, i > 0 ? " " : "");
 		pm_str_puts(&command, first->subjects.data[side->variant].argv.data[i]);
 	}
 	if (command.failed ||
 	    pm_stat_text(&of->commit, first->subjects.data[side->variant].commit) < 0)
-		r = -ENOMEM;
+		ret = -ENOMEM;
 	else
-		r = pm_stat_text(&of->command, command.data);
+		ret = pm_stat_text(&of->command, command.data);
 	pm_str_release(&command);
-	return r;
+	return ret;
 }
 
 static int warn_of_sides(struct work *work)
@@ -207,15 +207,15 @@ static bool does_row_decide(const struct work *work, const struct pm_compare_row
 }
 
 /* Whether the program has @event on both sides. */
-static int is_known_on_both(const struct work *work, size_t event, bool *ret)
+static int is_known_on_both(const struct work *work, size_t event, bool *out)
 {
 	struct pm_compare_row row;
-	int r = pm_compare_row_fill(&row, work->sides, NULL, &work->pairs, event);
+	int ret = pm_compare_row_fill(&row, work->sides, NULL, &work->pairs, event);
 
-	if (r == 0)
-		*ret = row.base.known && row.new.known;
+	if (ret == 0)
+		*out = row.base.known && row.new.known;
 	pm_compare_row_free(&row);
-	return r;
+	return ret;
 }
 
 /* If events were requested, only these decide. */
@@ -303,11 +303,11 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 	row->gated = (work->gates == 0 || work->gates_mean_nothing) &&
 		     does_row_decide(work, row, event);
 	if (row->class == PM_STAT_LOW_NOISE && work->options->history_len > 0) {
-		int r = pm_history_gate(work->options, newest_document(work), row,
-					&of_history, &known);
+		int ret = pm_history_gate(work->options, newest_document(work), row,
+					  &of_history, &known);
 
-		if (r < 0)
-			return r;
+		if (ret < 0)
+			return ret;
 	}
 	if (known && of_history > row->gate) {
 		row->gate = of_history;
@@ -432,29 +432,29 @@ static int add_counted_row(struct work *work, const struct pm_scope_group *group
 	const struct pm_event_pair *pair =
 		event < work->pairs.list.len ? &work->pairs.list.data[event] : NULL;
 	struct pm_compare_row row;
-	int r = pm_compare_row_fill(&row, work->sides, group, &work->pairs, event);
+	int ret = pm_compare_row_fill(&row, work->sides, group, &work->pairs, event);
 
-	if (r == 0)
+	if (ret == 0)
 		set_lonely(work, &row);
-	if (r == 0)
-		r = set_counted_gate(work, &row, pair);
+	if (ret == 0)
+		ret = set_counted_gate(work, &row, pair);
 	/* Rows that decide by default do not decide without a value; nor do functions
 	 * that only explain. */
-	if (r == 0 && pm_gate_is_default(&row) && group &&
+	if (ret == 0 && pm_gate_is_default(&row) && group &&
 	    work->options->functions_explain)
 		row.gated = false;
-	if (r == 0 && pm_gate_is_default(&row) && row.gated &&
+	if (ret == 0 && pm_gate_is_default(&row) && row.gated &&
 	    (!row.base.known || !row.new.known)) {
-		r = warn_of_lack(work, &row);
+		ret = warn_of_lack(work, &row);
 		row.gated = false;
 	}
-	if (r == 0 && (!pair || is_value_missed(&row, pair))) {
-		r = pm_vec_push(&work->comparison->rows, row);
-		if (r == 0)
+	if (ret == 0 && (!pair || is_value_missed(&row, pair))) {
+		ret = pm_vec_push(&work->comparison->rows, row);
+		if (ret == 0)
 			return 0;
 	}
 	pm_compare_row_free(&row);
-	return r;
+	return ret;
 }
 
 /* Engines that measure functions have no values of whole programs. */
@@ -821,15 +821,15 @@ static int add_case(struct whole *whole, size_t at, struct pm_error *err)
 	const struct pm_compare_input *input = work.input;
 	bool any = !input->failed_new && (input->base_len > 0 || input->new_len > 0);
 	struct pm_error why = { .offset = -1 };
-	int r;
+	int ret;
 
 	options.history = input->history;
 	options.history_len = input->history_len;
 	options.functions_explain = input->functions_explain;
-	r = set_sides(&work, &why);
-	if (r == 0 && any)
-		r = fill_case(&work, &why);
-	if (r == -ENOMEM)
+	ret = set_sides(&work, &why);
+	if (ret == 0 && any)
+		ret = fill_case(&work, &why);
+	if (ret == -ENOMEM)
 		return compare_no_memory(err);
 	if (add_to_side(&whole->comparison->base, &of.base) < 0 ||
 	    add_to_side(&whole->comparison->new, &of.new) < 0 ||
@@ -838,7 +838,7 @@ static int add_case(struct whole *whole, size_t at, struct pm_error *err)
 	    describe_case(one, &of, input) < 0)
 		return compare_no_memory(err);
 	whole->comparison->forced = whole->comparison->forced || of.forced;
-	if (r < 0) {
+	if (ret < 0) {
 		if (refuse_case(whole, one, &why) < 0)
 			return compare_no_memory(err);
 		return 0;
@@ -864,19 +864,19 @@ static int name_cases(struct whole *whole)
 
 static int add_cases(struct whole *whole, struct pm_error *err)
 {
-	int r = name_cases(whole) < 0 ? compare_no_memory(err) : 0;
+	int ret = name_cases(whole) < 0 ? compare_no_memory(err) : 0;
 
-	for (size_t i = 0; i < whole->len && r == 0; i++)
-		r = add_case(whole, i, err);
-	if (r == 0 && whole->refused == whole->len) {
+	for (size_t i = 0; i < whole->len && ret == 0; i++)
+		ret = add_case(whole, i, err);
+	if (ret == 0 && whole->refused == whole->len) {
 		if (whole->comparison->differences.len > 0)
-			r = pm_compare_refuse(whole->comparison, err);
+			ret = pm_compare_refuse(whole->comparison, err);
 		else
-			r = pm_error_set(err, -EINVAL, "%s: %s",
-					 whole->comparison->cases.data[0].name,
-					 whole->comparison->cases.data[0].why);
+			ret = pm_error_set(err, -EINVAL, "%s: %s",
+					   whole->comparison->cases.data[0].name,
+					   whole->comparison->cases.data[0].why);
 	}
-	return r;
+	return ret;
 }
 
 /* Adds the only case, which has no name. */
@@ -889,40 +889,40 @@ static int add_only(struct whole *whole, struct pm_error *err)
 							   .options = &options,
 							   .input = input,
 							   .used = whole->used };
-	int r;
+	int ret;
 
 	options.history = input->history;
 	options.history_len = input->history_len;
 	options.functions_explain = input->functions_explain;
 	if (input->base_len == 0 || (input->new_len == 0 && !is_ab(input)))
 		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
-	r = set_sides(&work, err);
-	if (r < 0)
-		return r;
+	ret = set_sides(&work, err);
+	if (ret < 0)
+		return ret;
 	return fill_case(&work, err);
 }
 
 static int judge_all(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_compare_options *options = whole->options;
-	int r = check_gates_used(whole, err);
+	int ret = check_gates_used(whole, err);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	if (pm_compare_judge(whole->comparison, whole->options->seed) < 0 ||
 	    pm_compare_explain(whole->comparison) < 0)
 		return compare_no_memory(err);
-	r = pm_history_rows_add(whole->comparison, whole->inputs, options->history_gates,
-				err);
-	if (r < 0)
-		return r;
+	ret = pm_history_rows_add(whole->comparison, whole->inputs,
+				  options->history_gates, err);
+	if (ret < 0)
+		return ret;
 	if (pm_compare_accept(whole->comparison, options->acks) < 0)
 		return compare_no_memory(err);
 	pm_compare_conclude(whole->comparison);
 	return 0;
 }
 
-int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *inputs,
+int pm_compare_cases(struct pm_comparison *out, const struct pm_compare_input *inputs,
 		     size_t len, const struct pm_compare_options *options,
 		     struct pm_error *err)
 {
@@ -931,7 +931,7 @@ int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *i
 							 .options = options,
 							 .inputs = inputs,
 							 .len = len };
-	int r;
+	int ret;
 
 	if (len == 0)
 		return pm_error_set(err, -EINVAL, "there is nothing to compare with");
@@ -940,20 +940,20 @@ int pm_compare_cases(struct pm_comparison *ret, const struct pm_compare_input *i
 	if (!whole.used)
 		return compare_no_memory(err);
 	if (inputs[0].name)
-		r = add_cases(&whole, err);
+		ret = add_cases(&whole, err);
 	else
-		r = add_only(&whole, err);
-	if (r == 0)
-		r = judge_all(&whole, err);
+		ret = add_only(&whole, err);
+	if (ret == 0)
+		ret = judge_all(&whole, err);
 	/* On refusal, the comparison has the reasons. */
-	if (r < 0 && r != -EXDEV)
-		return r;
-	*ret = comparison;
+	if (ret < 0 && ret != -EXDEV)
+		return ret;
+	*out = comparison;
 	comparison = (struct pm_comparison){ 0 };
-	return r;
+	return ret;
 }
 
-int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *base,
+int pm_compare_stats(struct pm_comparison *out, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
 		     const struct pm_compare_options *options, struct pm_error *err)
 {
@@ -967,5 +967,5 @@ int pm_compare_stats(struct pm_comparison *ret, const struct pm_stat *const *bas
 		.functions_explain = options->functions_explain,
 	};
 
-	return pm_compare_cases(ret, &input, 1, options, err);
+	return pm_compare_cases(out, &input, 1, options, err);
 }

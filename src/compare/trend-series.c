@@ -164,13 +164,13 @@ static int finish_point(struct making *making, size_t doc)
 	struct pm_trend_point *point =
 		&making->trend.points.data[making->of->machine->commits.data[doc]];
 	struct pm_stats_summary summary;
-	int r;
+	int ret;
 
 	if (making->values.len == 0)
 		return 0;
-	r = pm_stats_summarize(making->values.data, making->values.len, &summary);
-	if (r < 0)
-		return r;
+	ret = pm_stats_summarize(making->values.data, making->values.len, &summary);
+	if (ret < 0)
+		return ret;
 	*point = (struct pm_trend_point){ .median = summary.median,
 					  .min = summary.min,
 					  .max = summary.max,
@@ -184,22 +184,22 @@ static int finish_point(struct making *making, size_t doc)
 static int take_program(struct making *making)
 {
 	const struct pm_side *side = &making->of->sides[PM_BASE];
-	int r = 0;
+	int ret = 0;
 
-	for (size_t doc = 0; doc < side->len && r == 0; doc++) {
+	for (size_t doc = 0; doc < side->len && ret == 0; doc++) {
 		const struct pm_stat *stat = side->docs[doc];
 		uint32_t event = event_of(making, doc);
 
 		if (event == PM_INDEX_NONE)
 			continue;
-		for (size_t i = 0; i < stat->runs.len && r == 0; i++)
+		for (size_t i = 0; i < stat->runs.len && ret == 0; i++)
 			if (pm_side_counts(side, &stat->runs.data[i]))
-				r = take_trend_value(making, &stat->events.data[event],
-						     &stat->runs.data[i].values[event]);
-		if (r == 0)
-			r = finish_point(making, doc);
+				ret = take_trend_value(making, &stat->events.data[event],
+						       &stat->runs.data[i].values[event]);
+		if (ret == 0)
+			ret = finish_point(making, doc);
 	}
-	return r;
+	return ret;
 }
 
 static int take_member(struct making *making, const struct pm_scope_member *member)
@@ -225,17 +225,17 @@ static int take_member(struct making *making, const struct pm_scope_member *memb
 /* Members are in the order of their documents. */
 static int take_group(struct making *making, const struct pm_scope_group *group)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < group->members.len && r == 0; i++) {
+	for (size_t i = 0; i < group->members.len && ret == 0; i++) {
 		const struct pm_scope_member *member = &group->members.data[i];
 
-		r = take_member(making, member);
-		if (r == 0 && (i + 1 == group->members.len ||
-			       group->members.data[i + 1].doc != member->doc))
-			r = finish_point(making, member->doc);
+		ret = take_member(making, member);
+		if (ret == 0 && (i + 1 == group->members.len ||
+				 group->members.data[i + 1].doc != member->doc))
+			ret = finish_point(making, member->doc);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- series ---------------------------------------------------------------------------- */
@@ -288,14 +288,14 @@ static int name_series(struct making *making, const struct pm_scope_group *group
 static int init_points(struct making *making)
 {
 	size_t len = making->of->to->commits.len;
-	int r = pm_vec_reserve(&making->trend.points, len);
+	int ret = pm_vec_reserve(&making->trend.points, len);
 
-	for (size_t i = 0; i < len && r == 0; i++)
+	for (size_t i = 0; i < len && ret == 0; i++)
 		making->trend.points.data[i] =
 			(struct pm_trend_point){ .median = NAN, .min = NAN, .max = NAN };
-	if (r == 0)
+	if (ret == 0)
 		making->trend.points.len = len;
-	return r;
+	return ret;
 }
 
 /* A value that was scaled, is a lower bound, or varies, is less exact than its class
@@ -315,69 +315,69 @@ static int add_series(const struct collecting *of, const struct pm_scope_group *
 		      size_t event)
 {
 	struct making making = { .of = of, .event = event };
-	int r = init_points(&making);
+	int ret = init_points(&making);
 
 	if (event < of->pairs.list.len)
 		making.like = find_youngest_event(of, event);
-	if (r == 0) {
+	if (ret == 0) {
 		if (group)
-			r = take_group(&making, group);
+			ret = take_group(&making, group);
 		else
-			r = take_program(&making);
+			ret = take_program(&making);
 	}
-	if (r == 0 && making.known >= 2) {
-		r = name_series(&making, group);
+	if (ret == 0 && making.known >= 2) {
+		ret = name_series(&making, group);
 		lower_trend_class(&making);
-		if (r == 0)
-			r = pm_vec_push(&of->to->list, making.trend);
-		if (r == 0)
+		if (ret == 0)
+			ret = pm_vec_push(&of->to->list, making.trend);
+		if (ret == 0)
 			making.trend = (struct pm_trend){ 0 };
 	}
-	if (r == 0 && making.unlike && !group)
-		r = warn_of_trend(
+	if (ret == 0 && making.unlike && !group)
+		ret = warn_of_trend(
 			of->to,
 			"%s was counted in another way, unit or part of the machine in "
 			"some commits than in the last: those have no value of it.",
 			of->pairs.list.data[event].name);
 	pm_trend_release(&making.trend);
 	pm_vec_release(&making.values);
-	return r;
+	return ret;
 }
 
 static int add_all_series(const struct collecting *of)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (size_t event = 0; event < of->pairs.list.len && r == 0; event++)
-		r = add_series(of, NULL, event);
-	for (size_t i = 0; i < of->groups.list.len && r == 0; i++) {
+	for (size_t event = 0; event < of->pairs.list.len && ret == 0; event++)
+		ret = add_series(of, NULL, event);
+	for (size_t i = 0; i < of->groups.list.len && ret == 0; i++) {
 		const struct pm_scope_group *group = &of->groups.list.data[i];
 
 		if (group->repeated) {
-			r = warn_of_trend(
+			ret = warn_of_trend(
 				of->to,
 				"%s has no series: several of this name are in one run, "
 				"and which is which cannot be told.",
 				group->of[PM_BASE]->name);
 			continue;
 		}
-		for (size_t event = 0; event <= of->pairs.list.len && r == 0; event++)
-			r = add_series(of, group, event);
+		for (size_t event = 0; event <= of->pairs.list.len && ret == 0; event++)
+			ret = add_series(of, group, event);
 	}
-	return r;
+	return ret;
 }
 
-static int name_machine(char **ret, const struct machine *machine)
+static int name_machine(char **out, const struct machine *machine)
 {
 	const struct pm_stat_host *host = machine->host;
 	const char *arch = pm_text_or(host->arch, "unknown");
 
-	if (asprintf(ret, "%s, %s%s%s%s", machine->engine,
+	if (asprintf(out, "%s, %s%s%s%s", machine->engine,
 		     pm_text_or(host->cpu_model, arch),
 		     pm_text_if(!host->cpu_model, " processor"),
 		     pm_text_if(host->virt, ", "), pm_text_or_empty(host->virt)) >= 0)
 		return 0;
-	*ret = NULL;
+	*out = NULL;
 	return -ENOMEM;
 }
 
@@ -392,19 +392,19 @@ static int collect_machine(struct pm_trends *to, const struct machine *machine,
 				    .ended = true },
 	};
 	PM_AUTO_FREE char *label = NULL;
-	int r;
+	int ret;
 
 	if (labelled && name_machine(&label, machine) < 0)
 		return -ENOMEM;
 	of.label = label;
-	r = pm_event_pairs_find(&of.pairs, of.sides);
-	if (r == 0)
-		r = pm_scope_groups_find(&of.groups, of.sides);
-	if (r == 0)
-		r = add_all_series(&of);
+	ret = pm_event_pairs_find(&of.pairs, of.sides);
+	if (ret == 0)
+		ret = pm_scope_groups_find(&of.groups, of.sides);
+	if (ret == 0)
+		ret = add_all_series(&of);
 	pm_event_pairs_release(&of.pairs);
 	pm_scope_groups_release(&of.groups);
-	return r;
+	return ret;
 }
 
 /* Other cases of the previous commit have only another name. */
@@ -429,27 +429,28 @@ static int add_commit(struct pm_trends *to, const struct pm_trend_of *of)
 	return -ENOMEM;
 }
 
-int pm_trends_collect(struct pm_trends *ret, const struct pm_trend_of *commits,
+int pm_trends_collect(struct pm_trends *out, const struct pm_trend_of *commits,
 		      size_t len)
 {
 	PM_CLEANUP(release_machines) struct machines machines = { 0 };
 	size_t kinds;
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < len && r == 0; i++) {
+	for (size_t i = 0; i < len && ret == 0; i++) {
 		if (i == 0 || !is_same_commit(&commits[i - 1], &commits[i]))
-			r = add_commit(ret, &commits[i]);
-		if (r == 0)
-			r = add_to_machine(&machines, &commits[i], ret->commits.len - 1);
+			ret = add_commit(out, &commits[i]);
+		if (ret == 0)
+			ret = add_to_machine(&machines, &commits[i],
+					     out->commits.len - 1);
 	}
 	kinds = count_machines(&machines);
-	if (r == 0 && kinds > 1)
-		r = warn_of_trend(
-			ret,
+	if (ret == 0 && kinds > 1)
+		ret = warn_of_trend(
+			out,
 			"The commits were measured by %zu kinds of machines or engines, "
 			"whose numbers do not compare: each has series of its own.",
 			kinds);
-	for (size_t i = 0; i < machines.list.len && r == 0; i++)
-		r = collect_machine(ret, &machines.list.data[i], kinds > 1);
-	return r;
+	for (size_t i = 0; i < machines.list.len && ret == 0; i++)
+		ret = collect_machine(out, &machines.list.data[i], kinds > 1);
+	return ret;
 }

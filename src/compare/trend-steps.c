@@ -79,21 +79,21 @@ static void release_known(struct known *known)
 	free(known->place);
 }
 
-static int find_known(struct known *ret, const struct pm_trend *trend)
+static int find_known(struct known *out, const struct pm_trend *trend)
 {
 	size_t len = trend->points.len > 0 ? trend->points.len : 1;
 
-	ret->values = calloc(len, sizeof(*ret->values));
-	ret->place = calloc(len, sizeof(*ret->place));
-	if (!ret->values || !ret->place)
+	out->values = calloc(len, sizeof(*out->values));
+	out->place = calloc(len, sizeof(*out->place));
+	if (!out->values || !out->place)
 		return -ENOMEM;
 	for (size_t i = 0; i < trend->points.len; i++) {
 		double median = trend->points.data[i].median;
 
 		if (!isfinite(median))
 			continue;
-		ret->values[ret->len] = median;
-		ret->place[ret->len++] = i;
+		out->values[out->len] = median;
+		out->place[out->len++] = i;
 	}
 	return 0;
 }
@@ -176,7 +176,7 @@ struct levels {
 	size_t len;
 };
 
-static int find_levels(struct levels *ret, const struct known *known)
+static int find_levels(struct levels *out, const struct known *known)
 {
 	size_t unique = 0, thin;
 	double *values = malloc(known->len * sizeof(*values));
@@ -191,7 +191,7 @@ static int find_levels(struct levels *ret, const struct known *known)
 	thin = PM_MIN(unique, LEVELS_MAX);
 	for (size_t i = 0; i < thin; i++)
 		values[i] = values[i * unique / thin];
-	*ret = (struct levels){ .values = values, .len = thin };
+	*out = (struct levels){ .values = values, .len = thin };
 	return 0;
 }
 
@@ -212,10 +212,10 @@ static void release_line(struct line *line)
 
 static int init_line(struct line *line, const struct known *known)
 {
-	int r = find_levels(&line->levels, known);
+	int ret = find_levels(&line->levels, known);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	line->cost = calloc(line->levels.len, sizeof(*line->cost));
 	line->stepped = calloc(known->len, line->levels.len * sizeof(*line->stepped));
 	line->best = calloc(known->len, sizeof(*line->best));
@@ -247,10 +247,10 @@ static int mark_level_starts(const struct known *known, double sigma, bool *begi
 {
 	PM_CLEANUP(release_line) struct line line = { 0 };
 	size_t level;
-	int r = init_line(&line, known);
+	int ret = init_line(&line, known);
 
-	if (r < 0)
-		return r;
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < known->len; i++)
 		add_point(&line, i, known->values[i], sigma);
 	level = line.best[known->len - 1];
@@ -292,7 +292,7 @@ static double size_of_step(const struct trend_least *least, double before, doubl
 	return fabs(fraction_of_change(before, after));
 }
 
-static int find_pieces(struct pieces *ret, const struct known *known, const bool *begins,
+static int find_pieces(struct pieces *out, const struct known *known, const bool *begins,
 		       double *room)
 {
 	for (size_t i = 0; i < known->len;) {
@@ -301,7 +301,7 @@ static int find_pieces(struct pieces *ret, const struct known *known, const bool
 		while (piece.end < known->len && !begins[piece.end])
 			piece.end++;
 		piece.median = median_of_copy(known->values + i, piece.end - i, room);
-		if (pm_vec_push(&ret->list, piece) < 0)
+		if (pm_vec_push(&out->list, piece) < 0)
 			return -ENOMEM;
 		i = piece.end;
 	}
@@ -382,16 +382,16 @@ static int add_steps(struct pm_trend *trend, const struct pieces *pieces,
 		     const struct known *known, double *room)
 {
 	double noise = noise_around(pieces, known, room);
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 1; r == 0 && i < pieces->list.len; i++) {
+	for (size_t i = 1; ret == 0 && i < pieces->list.len; i++) {
 		double before = pieces->list.data[i - 1].median,
 		       after = pieces->list.data[i].median;
 
-		r = add_step(trend, &known->place[pieces->list.data[i].begin], before,
-			     after, before == 0 ? NAN : noise / fabs(before));
+		ret = add_step(trend, &known->place[pieces->list.data[i].begin], before,
+			       after, before == 0 ? NAN : noise / fabs(before));
 	}
-	return r;
+	return ret;
 }
 
 static int find_noisy(struct pm_trend *trend, const struct known *known, double *room)
@@ -400,21 +400,21 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 	double sigma = noise_of(known, least.fraction, room);
 	PM_AUTO_FREE bool *begins = calloc(known->len, sizeof(*begins));
 	struct pieces pieces = { 0 };
-	int r;
+	int ret;
 
 	if (!begins)
 		return -ENOMEM;
 	if (!(sigma > 0) || !isfinite(sigma)) /* all are equal */
 		return 0;
-	r = mark_level_starts(known, sigma, begins);
-	if (r == 0)
-		r = find_pieces(&pieces, known, begins, room);
-	if (r == 0) {
+	ret = mark_level_starts(known, sigma, begins);
+	if (ret == 0)
+		ret = find_pieces(&pieces, known, begins, room);
+	if (ret == 0) {
 		join_pieces(&pieces, known, &least, room);
-		r = add_steps(trend, &pieces, known, room);
+		ret = add_steps(trend, &pieces, known, room);
 	}
 	pm_vec_release(&pieces.list);
-	return r;
+	return ret;
 }
 
 /* ---- series without noise -------------------------------------------------------------- */
@@ -425,27 +425,27 @@ static int find_exact(struct pm_trend *trend, const struct known *known)
 {
 	struct trend_least least = least_of(trend);
 	double level = known->values[0];
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 1; r == 0 && i < known->len; i++) {
+	for (size_t i = 1; ret == 0 && i < known->len; i++) {
 		double value = known->values[i];
 
 		if (value == level || size_of_step(&least, level, value) < least.fraction)
 			continue;
-		r = add_step(trend, &known->place[i], level, value, 0);
+		ret = add_step(trend, &known->place[i], level, value, 0);
 		level = value;
 	}
-	return r;
+	return ret;
 }
 
 int pm_trend_find_steps(struct pm_trend *trend)
 {
 	PM_CLEANUP(release_known) struct known known = { 0 };
 	PM_AUTO_FREE double *room = NULL;
-	int r = find_known(&known, trend);
+	int ret = find_known(&known, trend);
 
-	if (r < 0 || known.len < 2)
-		return r;
+	if (ret < 0 || known.len < 2)
+		return ret;
 	if (trend->class == PM_STAT_EXACT)
 		return find_exact(trend, &known);
 	room = calloc(known.len, sizeof(*room));

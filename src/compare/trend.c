@@ -56,37 +56,37 @@ static int largest_first(const void *a, const void *b)
 {
 	const struct pm_trend *x = a, *y = b;
 	double size_x = size_of_last(x), size_y = size_of_last(y);
-	int r;
+	int ret;
 
 	if (size_x != size_y)
 		return PM_COMPARE(size_y, size_x);
-	r = compare_trend_texts(x->case_name, y->case_name);
-	if (r == 0)
-		r = compare_trend_texts(x->scope, y->scope);
-	if (r == 0)
-		r = compare_trend_texts(x->event, y->event);
-	if (r == 0)
-		r = compare_trend_texts(x->module, y->module);
-	if (r != 0)
-		return r;
+	ret = compare_trend_texts(x->case_name, y->case_name);
+	if (ret == 0)
+		ret = compare_trend_texts(x->scope, y->scope);
+	if (ret == 0)
+		ret = compare_trend_texts(x->event, y->event);
+	if (ret == 0)
+		ret = compare_trend_texts(x->module, y->module);
+	if (ret != 0)
+		return ret;
 	return compare_trend_texts(x->machine, y->machine);
 }
 
-int pm_trends_find(struct pm_trends *ret, const struct pm_trend_of *commits, size_t len,
+int pm_trends_find(struct pm_trends *out, const struct pm_trend_of *commits, size_t len,
 		   struct pm_error *err)
 {
 	struct pm_trends trends = { 0 };
-	int r = pm_trends_collect(&trends, commits, len);
+	int ret = pm_trends_collect(&trends, commits, len);
 
-	for (size_t i = 0; i < trends.list.len && r == 0; i++)
-		r = pm_trend_find_steps(&trends.list.data[i]);
-	if (r < 0) {
+	for (size_t i = 0; i < trends.list.len && ret == 0; i++)
+		ret = pm_trend_find_steps(&trends.list.data[i]);
+	if (ret < 0) {
 		pm_trends_release(&trends);
-		return pm_error_set(err, r, "out of memory");
+		return pm_error_set(err, ret, "out of memory");
 	}
 	if (trends.list.len > 0)
 		qsort(trends.list.data, trends.list.len, sizeof(*trends.list.data),
 		      largest_first);
-	*ret = trends;
+	*out = trends;
 	return 0;
 }
