@@ -76,7 +76,7 @@ int pm_module_open(const struct pm_module *module, struct pm_error *err);
 
 /* The NT_GNU_BUILD_ID of an ELF file. 0; -ENODATA: it has none;
  * -ENOEXEC: not an ELF file. */
-int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len);
+int pm_elf_build_id(int fd, uint8_t out[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len);
 
 /*
  * Opens the regular file at @path in the same way. @pid 0: as this process sees it; else
@@ -226,7 +226,7 @@ struct pm_procs_stats {
 	uint64_t maps_forgotten; /* how often mappings of a process were dropped */
 	uint64_t modules_refused; /* mappings of files beyond PM_MODULES_MAX */
 };
-void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *ret);
+void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *out);
 
 /* The kind of module that a mapping of this path belongs to. Strips " (deleted)" by
  * returning the length of the path without it. */
@@ -240,7 +240,7 @@ struct pm_maps_line {
 	const char *path;
 	size_t path_len;
 };
-int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret);
+int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *out);
 
 /* Reads /proc/PID/maps and the comm of each task into the table (for attaching, and for
  * self tests). If the leader has ended before its other threads, the mappings are read
@@ -259,9 +259,9 @@ struct pm_user {
 
 /* @text: USER or USER:GROUP, names or numbers; without a group, the groups of the
  * user. -ENOENT, -EINVAL. */
-int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err);
+int pm_user_find(const char *text, struct pm_user *out, struct pm_error *err);
 /* The user @uid with its groups; a user unknown to this system has none. */
-void pm_user_of_uid(uid_t uid, struct pm_user *ret);
+void pm_user_of_uid(uid_t uid, struct pm_user *out);
 void pm_user_release(struct pm_user *user);
 
 /* Signal state that a command inherits instead of the current one. */
@@ -351,8 +351,8 @@ struct pm_stat_line {
 	uint64_t virtual_bytes; /* of the address space; changes with every mapping */
 	uint32_t cpu; /* where it last ran */
 };
-/* -EBADMSG if the text has another form; @ret is unchanged then. */
-int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret);
+/* -EBADMSG if the text has another form; @out is unchanged then. */
+int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *out);
 
 enum pm_trace_what {
 	PM_TRACE_NEW, /* a thread or process created by a traced one; held */
@@ -443,11 +443,11 @@ void pm_trace_interrupt(struct pm_trace *trace);
  * that do not concern the caller (signals on their way); if it then returns 0,
  * pm_trace_more() is true, and the caller should call again without waiting for SIGCHLD.
  */
-int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
+int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *out,
 		  struct pm_error *err);
 bool pm_trace_more(const struct pm_trace *trace);
 /* The same, but waits; 0 if a signal handler of ours ran, or nothing is traced. */
-int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *ret,
+int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *out,
 		  struct pm_error *err);
 /* Sets the signal that the thread of the last event gets when it is resumed; 0: none. */
 void pm_trace_set_signal(struct pm_trace *trace, int signal);
@@ -459,18 +459,18 @@ void pm_trace_let_go(struct pm_trace *trace);
 void pm_trace_keep(struct pm_trace *trace);
 
 /* For a held or kept thread. -ESRCH: it was killed meanwhile. */
-int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret);
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *out);
 /* CPU time used so far, in ns. Exact for a held thread if the kernel has
  * /proc/PID/schedstat, else in clock ticks. */
-int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *ret);
+int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *out);
 /* As read by the last pm_trace_tick() or _interrupt(). NULL: not traced. */
 const struct pm_stat_line *pm_trace_seen(const struct pm_trace *trace, pid_t tid);
 /* Copies memory from @address upward, in one system call, until @len (at most
  * PM_TRACE_STACK_MAX) or the first unreadable page. Returns the number of bytes. */
-size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len);
+size_t pm_trace_read(pid_t pid, uint64_t address, void *out, size_t len);
 /* The same for a stack, with PM_TRACE_BELOW bytes below @sp (the red zone, psABI §3.2.2)
  * if they are readable. @below returns their number. */
-size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t *below);
+size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *out, size_t len, size_t *below);
 
 /*
  * Detaches all threads, each as soon as possible; calls of pm_trace_next() do the rest
@@ -522,7 +522,7 @@ struct pm_kallsyms;
  * Text symbols of /proc/kallsyms (@path NULL), sorted by address. -EACCES if all
  * addresses are zero (kptr_restrict): @err contains the value and the fix.
  */
-int pm_kallsyms_load(struct pm_kallsyms **ret, const char *path, struct pm_error *err);
+int pm_kallsyms_load(struct pm_kallsyms **out, const char *path, struct pm_error *err);
 void pm_kallsyms_free(struct pm_kallsyms *kallsyms);
 /* A fingerprint of the loaded modules. It changes when a module is loaded, unloaded
  * or moved, which invalidates a table that was read before. 0: the kernel has no
@@ -549,7 +549,7 @@ struct pm_kallsyms_keep {
  * stores the table. Symbols of a stored table that are not lasting may be wrong. It uses
  * no file that another user could have written. Failure to store a table is not an error.
  */
-int pm_kallsyms_load_kept(struct pm_kallsyms **ret, const struct pm_kallsyms_keep *keep,
+int pm_kallsyms_load_kept(struct pm_kallsyms **out, const struct pm_kallsyms_keep *keep,
 			  struct pm_error *err);
 
 /*
@@ -564,5 +564,5 @@ struct pm_kernel_identity {
 
 /* Reads /sys/kernel/notes and /proc/sys/kernel/random/boot_id, unless
  * other paths are given. */
-void pm_kernel_identity_read(struct pm_kernel_identity *ret, const char *notes_path,
+void pm_kernel_identity_read(struct pm_kernel_identity *out, const char *notes_path,
 			     const char *boot_path);

@@ -14,7 +14,7 @@ enum {
 struct search {
 	struct pm_elf_file elf;
 	unsigned int notes_seen;
-	uint8_t *ret; /* PM_ELF_BUILD_ID_MAX bytes */
+	uint8_t *out; /* PM_ELF_BUILD_ID_MAX bytes */
 	uint8_t *ret_len;
 };
 
@@ -30,16 +30,16 @@ static int search_notes(struct search *search, const struct pm_elf_part *part)
 			char name[4];
 		} note;
 		uint64_t name, desc;
-		int rc;
+		int ret;
 
 		if (part->offset > UINT64_MAX - part->size ||
 		    search->notes_seen++ >= NOTES_MAX)
 			return 0;
-		rc = pm_read_at(search->elf.fd, part->offset + at, &note, sizeof(note));
-		if (rc < 0) {
-			if (rc == -ENODATA)
+		ret = pm_read_at(search->elf.fd, part->offset + at, &note, sizeof(note));
+		if (ret < 0) {
+			if (ret == -ENODATA)
 				return 0;
-			return rc;
+			return ret;
 		}
 		name = at + sizeof(note.header);
 		desc = (name + note.header.n_namesz + mask) & ~mask;
@@ -52,13 +52,13 @@ static int search_notes(struct search *search, const struct pm_elf_part *part)
 					      ? (uint8_t)note.header.n_descsz
 					      : (uint8_t)sizeof(id);
 
-			rc = pm_read_at(search->elf.fd, part->offset + desc, id, len);
-			if (rc < 0) {
-				if (rc == -ENODATA)
+			ret = pm_read_at(search->elf.fd, part->offset + desc, id, len);
+			if (ret < 0) {
+				if (ret == -ENODATA)
 					return 0;
-				return rc;
+				return ret;
 			}
-			memcpy(search->ret, id, len);
+			memcpy(search->out, id, len);
 			*search->ret_len = len;
 			return 1;
 		}
@@ -70,57 +70,57 @@ static int search_notes(struct search *search, const struct pm_elf_part *part)
 }
 
 typedef int (*part_fn)(const struct pm_elf_file *elf, uint32_t index,
-		       struct pm_elf_part *ret);
+		       struct pm_elf_part *out);
 
 static int search_parts(struct search *search, uint32_t count, uint32_t type, part_fn get)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct pm_elf_part part;
-		int rc = get(&search->elf, i, &part);
+		int ret = get(&search->elf, i, &part);
 
-		if (rc < 0) {
-			if (rc == -ENODATA)
+		if (ret < 0) {
+			if (ret == -ENODATA)
 				return 0;
-			return rc;
+			return ret;
 		}
 		if (part.type != type)
 			continue;
-		rc = search_notes(search, &part);
-		if (rc != 0)
-			return rc;
+		ret = search_notes(search, &part);
+		if (ret != 0)
+			return ret;
 	}
 	return 0;
 }
 
-int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len)
+int pm_elf_build_id_whole(int fd, uint8_t out[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len)
 {
-	struct search search = { .ret = ret, .ret_len = ret_len };
-	int rc = pm_elf_file_init(&search.elf, fd);
+	struct search search = { .out = out, .ret_len = ret_len };
+	int ret = pm_elf_file_init(&search.elf, fd);
 
-	if (rc == 0)
-		rc = search_parts(&search, search.elf.phnum, PT_NOTE,
-				  pm_elf_file_segment);
+	if (ret == 0)
+		ret = search_parts(&search, search.elf.phnum, PT_NOTE,
+				   pm_elf_file_segment);
 	/* Relocatable files (kernel modules) have no segments; those of separate
 	 * debug files are wrong. */
-	if (rc == 0)
-		rc = search_parts(&search, search.elf.shnum, SHT_NOTE,
-				  pm_elf_file_section);
-	if (rc < 0)
-		return rc;
-	if (rc != 1)
+	if (ret == 0)
+		ret = search_parts(&search, search.elf.shnum, SHT_NOTE,
+				   pm_elf_file_section);
+	if (ret < 0)
+		return ret;
+	if (ret != 1)
 		return -ENODATA;
 	return 0;
 }
 
-int pm_elf_build_id(int fd, uint8_t ret[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len)
+int pm_elf_build_id(int fd, uint8_t out[PM_MODULE_BUILD_ID_MAX], uint8_t *ret_len)
 {
 	uint8_t id[PM_ELF_BUILD_ID_MAX], len;
-	int rc = pm_elf_build_id_whole(fd, id, &len);
+	int ret = pm_elf_build_id_whole(fd, id, &len);
 
-	if (rc < 0)
-		return rc;
+	if (ret < 0)
+		return ret;
 	/* The kernel's records truncate longer ones, too. */
 	*ret_len = PM_MIN(len, PM_MODULE_BUILD_ID_MAX);
-	memcpy(ret, id, *ret_len);
+	memcpy(out, id, *ret_len);
 	return 0;
 }

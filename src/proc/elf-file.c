@@ -9,9 +9,9 @@
 #include <limits.h>
 #include <string.h>
 
-int pm_read_at(int fd, uint64_t offset, void *ret, size_t len)
+int pm_read_at(int fd, uint64_t offset, void *out, size_t len)
 {
-	uint8_t *at = ret;
+	uint8_t *at = out;
 
 	while (len > 0) {
 		ssize_t n;
@@ -41,23 +41,23 @@ int pm_elf_file_init(struct pm_elf_file *elf, int fd)
 	} u;
 	unsigned char native =
 		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-	int rc = pm_read_at(fd, 0, u.ident, sizeof(u.ident));
+	int ret = pm_read_at(fd, 0, u.ident, sizeof(u.ident));
 	bool is_64;
 
-	if (rc < 0) {
-		if (rc == -ENODATA)
+	if (ret < 0) {
+		if (ret == -ENODATA)
 			return -ENOEXEC;
-		return rc;
+		return ret;
 	}
 	if (memcmp(u.ident, ELFMAG, SELFMAG) != 0 || u.ident[EI_DATA] != native ||
 	    (u.ident[EI_CLASS] != ELFCLASS64 && u.ident[EI_CLASS] != ELFCLASS32))
 		return -ENOEXEC;
 	is_64 = u.ident[EI_CLASS] == ELFCLASS64;
-	rc = pm_read_at(fd, 0, &u, is_64 ? sizeof(u.h64) : sizeof(u.h32));
-	if (rc < 0) {
-		if (rc == -ENODATA)
+	ret = pm_read_at(fd, 0, &u, is_64 ? sizeof(u.h64) : sizeof(u.h32));
+	if (ret < 0) {
+		if (ret == -ENODATA)
 			return -ENOEXEC;
-		return rc;
+		return ret;
 	}
 #define TAKE(h)                                                     \
 	(*elf = (struct pm_elf_file){ .fd = fd,                     \
@@ -77,34 +77,34 @@ int pm_elf_file_init(struct pm_elf_file *elf, int fd)
 	return 0;
 }
 
-/* Reads entry @index of a table into @ret. */
+/* Reads entry @index of a table into @out. */
 static int read_entry(const struct pm_elf_file *elf, uint64_t table, uint32_t index,
-		      uint32_t stride, void *ret, size_t len)
+		      uint32_t stride, void *out, size_t len)
 {
 	uint64_t at;
 
 	if (stride < len || __builtin_add_overflow(table, (uint64_t)index * stride, &at))
 		return -ENODATA;
-	return pm_read_at(elf->fd, at, ret, len);
+	return pm_read_at(elf->fd, at, out, len);
 }
 
 int pm_elf_file_segment(const struct pm_elf_file *elf, uint32_t index,
-			struct pm_elf_part *ret)
+			struct pm_elf_part *out)
 {
 	union {
 		Elf32_Phdr h32;
 		Elf64_Phdr h64;
 	} u;
-	int rc;
+	int ret;
 
 	if (index >= elf->phnum)
 		return -ENODATA;
-	rc = read_entry(elf, elf->phoff, index, elf->phentsize, &u,
-			elf->is_64 ? sizeof(u.h64) : sizeof(u.h32));
-	if (rc < 0)
-		return rc;
+	ret = read_entry(elf, elf->phoff, index, elf->phentsize, &u,
+			 elf->is_64 ? sizeof(u.h64) : sizeof(u.h32));
+	if (ret < 0)
+		return ret;
 #define TAKE(h)                                               \
-	(*ret = (struct pm_elf_part){ .type = (h).p_type,     \
+	(*out = (struct pm_elf_part){ .type = (h).p_type,     \
 				      .offset = (h).p_offset, \
 				      .size = (h).p_filesz,   \
 				      .align = (h).p_align })
@@ -117,22 +117,22 @@ int pm_elf_file_segment(const struct pm_elf_file *elf, uint32_t index,
 }
 
 int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
-			struct pm_elf_part *ret)
+			struct pm_elf_part *out)
 {
 	union {
 		Elf32_Shdr h32;
 		Elf64_Shdr h64;
 	} u;
-	int rc;
+	int ret;
 
 	if (index >= elf->shnum)
 		return -ENODATA;
-	rc = read_entry(elf, elf->shoff, index, elf->shentsize, &u,
-			elf->is_64 ? sizeof(u.h64) : sizeof(u.h32));
-	if (rc < 0)
-		return rc;
+	ret = read_entry(elf, elf->shoff, index, elf->shentsize, &u,
+			 elf->is_64 ? sizeof(u.h64) : sizeof(u.h32));
+	if (ret < 0)
+		return ret;
 #define TAKE(h)                                                \
-	(*ret = (struct pm_elf_part){ .name = (h).sh_name,     \
+	(*out = (struct pm_elf_part){ .name = (h).sh_name,     \
 				      .type = (h).sh_type,     \
 				      .offset = (h).sh_offset, \
 				      .size = (h).sh_size,     \
@@ -147,7 +147,7 @@ int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
 
 /* The first section of this name that is not empty and at most @max bytes long. */
 static int find_section(const struct pm_elf_file *elf, const char *wanted, size_t max,
-			struct pm_elf_part *ret)
+			struct pm_elf_part *out)
 {
 	size_t len = strlen(wanted) + 1;
 	struct pm_elf_part names;
@@ -157,18 +157,18 @@ static int find_section(const struct pm_elf_file *elf, const char *wanted, size_
 	for (uint32_t i = 1; i < elf->shnum; i++) {
 		char name[32];
 
-		if (pm_elf_file_section(elf, i, ret) < 0)
+		if (pm_elf_file_section(elf, i, out) < 0)
 			return -ENODATA;
-		if (ret->type == SHT_PROGBITS && ret->size > 0 && ret->size <= max &&
+		if (out->type == SHT_PROGBITS && out->size > 0 && out->size <= max &&
 		    names.offset <= INT64_MAX && len <= sizeof(name) &&
-		    pm_read_at(elf->fd, names.offset + ret->name, name, len) == 0 &&
+		    pm_read_at(elf->fd, names.offset + out->name, name, len) == 0 &&
 		    memcmp(name, wanted, len) == 0)
 			return 0;
 	}
 	return -ENODATA;
 }
 
-int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret)
+int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *out)
 {
 	struct pm_elf_debuglink link;
 	struct pm_elf_part section;
@@ -184,7 +184,7 @@ int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink
 	    !memchr(link.name, '\0', len) ||
 	    pm_read_at(elf->fd, section.offset + len, &link.crc, sizeof(link.crc)) < 0)
 		return -ENODATA;
-	*ret = link;
+	*out = link;
 	return 0;
 }
 

@@ -29,7 +29,7 @@ static int64_t jit_clock_ns(clockid_t clock)
 
 /* Field @index of a line of /proc/PID/status, counted from 0; SIZE_MAX: the last one. */
 static bool read_status_field(const char *line, const char *key, size_t index,
-			      uint64_t *ret)
+			      uint64_t *out)
 {
 	size_t len = strlen(key);
 	bool found = false;
@@ -44,7 +44,7 @@ static bool read_status_field(const char *line, const char *key, size_t index,
 			line++;
 		if (!isdigit((unsigned char)*line))
 			return found && index == SIZE_MAX;
-		*ret = strtoull(line, &end, 10);
+		*out = strtoull(line, &end, 10);
 		found = true;
 		line = end;
 	}
@@ -192,9 +192,9 @@ static int open_checked(const struct pm_jit_files *files, int handle, const char
 	return ret;
 }
 
-static void map_name(const struct pm_jit_files *files, char *ret, size_t size)
+static void map_name(const struct pm_jit_files *files, char *out, size_t size)
 {
-	snprintf(ret, size, "perf-%d.map", (int)files->ns_pid);
+	snprintf(out, size, "perf-%d.map", (int)files->ns_pid);
 }
 
 int pm_jit_files_perf_map(const struct pm_jit_files *files, struct pm_error *err)

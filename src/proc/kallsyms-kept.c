@@ -57,7 +57,7 @@ static bool is_of_another(const char *path)
 	return lstat(path, &st) == 0 && st.st_uid != geteuid() && st.st_uid != 0;
 }
 
-static bool find_folder(struct pm_str *ret)
+static bool find_folder(struct pm_str *out)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME");
 	const char *home = secure_getenv("HOME");
@@ -65,14 +65,14 @@ static bool find_folder(struct pm_str *ret)
 	/* XDG Base Directory Specification: ignore a relative path. sudo may
 	 * keep another user's HOME. */
 	if (cache && cache[0] == '/' && !is_of_another(cache))
-		pm_str_printf(ret, "%s/pmrec", cache);
+		pm_str_printf(out, "%s/pmrec", cache);
 	else if (geteuid() == 0)
-		pm_str_puts(ret, ROOT_CACHE "/pmrec");
+		pm_str_puts(out, ROOT_CACHE "/pmrec");
 	else if (home && home[0] == '/')
-		pm_str_printf(ret, "%s/.cache/pmrec", home);
+		pm_str_printf(out, "%s/.cache/pmrec", home);
 	else
 		return false;
-	return !ret->failed;
+	return !out->failed;
 }
 
 /* The directory, created if necessary. -1: it is not available, or
@@ -100,12 +100,12 @@ static int open_folder(const char *path)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-static bool read_kept_bytes(int fd, void *ret, size_t len)
+static bool read_kept_bytes(int fd, void *out, size_t len)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = read(fd, (char *)ret + done, len - done);
+		ssize_t n = read(fd, (char *)out + done, len - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -254,30 +254,30 @@ static void keep_table(int folder, struct head *head, const struct pm_kallsyms *
 /* ---- the table ----------------------------------------------------------------------- */
 
 /* Fills in the header that a matching table must have. */
-static bool find_wanted(const struct pm_kallsyms_keep *keep, struct head *ret)
+static bool find_wanted(const struct pm_kallsyms_keep *keep, struct head *out)
 {
 	PM_AUTO_CLOSE int fd = open(keep->path ? keep->path : KALLSYMS_PATH,
 				    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	char first[FIRST_BYTES];
 	ssize_t n = fd < 0 ? -1 : read(fd, first, sizeof(first));
 
-	*ret = (struct head){ .modules = keep->modules };
+	*out = (struct head){ .modules = keep->modules };
 	if (n <= 0 || keep->boot_id[0] == '\0' ||
-	    strlen(keep->boot_id) >= sizeof(ret->boot_id))
+	    strlen(keep->boot_id) >= sizeof(out->boot_id))
 		return false;
-	memcpy(ret->magic, magic, sizeof(magic));
-	memcpy(ret->boot_id, keep->boot_id, strlen(keep->boot_id));
-	ret->first = pm_hash_bytes(first, (size_t)n);
+	memcpy(out->magic, magic, sizeof(magic));
+	memcpy(out->boot_id, keep->boot_id, strlen(keep->boot_id));
+	out->first = pm_hash_bytes(first, (size_t)n);
 	return true;
 }
 
-int pm_kallsyms_load_kept(struct pm_kallsyms **ret, const struct pm_kallsyms_keep *keep,
+int pm_kallsyms_load_kept(struct pm_kallsyms **out, const struct pm_kallsyms_keep *keep,
 			  struct pm_error *err)
 {
 	PM_AUTO_CLOSE int folder = -1;
 	struct pm_kallsyms *kept;
 	struct head wanted;
-	int rc;
+	int ret;
 
 	if (find_wanted(keep, &wanted))
 		folder = open_folder(keep->folder);
@@ -286,12 +286,12 @@ int pm_kallsyms_load_kept(struct pm_kallsyms **ret, const struct pm_kallsyms_kee
 	else
 		kept = read_kept(folder, &wanted);
 	if (kept) {
-		*ret = kept;
+		*out = kept;
 		return 0;
 	}
-	rc = pm_kallsyms_load(ret, keep->path, err);
-	if (rc == 0 && folder >= 0 && !has_unseen_modules(*ret, keep->modules) &&
+	ret = pm_kallsyms_load(out, keep->path, err);
+	if (ret == 0 && folder >= 0 && !has_unseen_modules(*out, keep->modules) &&
 	    pm_kernel_modules_fingerprint() == keep->modules)
-		keep_table(folder, &wanted, *ret);
-	return rc;
+		keep_table(folder, &wanted, *out);
+	return ret;
 }

@@ -39,11 +39,11 @@ struct line {
 	size_t name_len, module_len;
 };
 
-static bool parse_line(const char *at, const char *end, struct line *ret)
+static bool parse_line(const char *at, const char *end, struct line *out)
 {
 	const char *tab, *first = at;
 
-	*ret = (struct line){ .module = "" };
+	*out = (struct line){ .module = "" };
 	for (; at < end; at++) {
 		char c = *at;
 		unsigned int digit;
@@ -54,20 +54,20 @@ static bool parse_line(const char *at, const char *end, struct line *ret)
 			digit = (unsigned int)(c - 'a') + 10;
 		else
 			break;
-		ret->address = ret->address << 4 | digit;
+		out->address = out->address << 4 | digit;
 	}
 	if (at == first || at - first > 16 || end - at < 4 || at[0] != ' ' ||
 	    at[2] != ' ')
 		return false;
-	ret->type = at[1];
-	ret->name = at + 3;
-	tab = memchr(ret->name, '\t', (size_t)(end - ret->name));
-	ret->name_len = (size_t)((tab ? tab : end) - ret->name);
+	out->type = at[1];
+	out->name = at + 3;
+	tab = memchr(out->name, '\t', (size_t)(end - out->name));
+	out->name_len = (size_t)((tab ? tab : end) - out->name);
 	if (tab && end - tab > 3 && tab[1] == '[' && end[-1] == ']') {
-		ret->module = tab + 2;
-		ret->module_len = (size_t)(end - 1 - ret->module);
+		out->module = tab + 2;
+		out->module_len = (size_t)(end - 1 - out->module);
 	}
-	return ret->name_len > 0 && !memchr(ret->name, '\0', (size_t)(end - ret->name));
+	return out->name_len > 0 && !memchr(out->name, '\0', (size_t)(end - out->name));
 }
 
 static bool is_name(const struct line *line, const char *name)
@@ -190,7 +190,7 @@ static int read_kallsyms_file(const char *path, struct pm_str *text, struct pm_e
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
-	int rc;
+	int ret;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return pm_error_set(err, -errno, "cannot be opened: %s", strerror(errno));
@@ -208,8 +208,9 @@ static int read_kallsyms_file(const char *path, struct pm_str *text, struct pm_e
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			rc = -errno;
-			return pm_error_set(err, rc, "cannot be read: %s", strerror(-rc));
+			ret = -errno;
+			return pm_error_set(err, ret, "cannot be read: %s",
+					    strerror(-ret));
 		}
 		if (n == 0)
 			return 0;
@@ -292,27 +293,27 @@ static void cleanup_kallsyms(struct pm_kallsyms **kallsyms)
 	pm_kallsyms_free(*kallsyms);
 }
 
-int pm_kallsyms_load(struct pm_kallsyms **ret, const char *path, struct pm_error *err)
+int pm_kallsyms_load(struct pm_kallsyms **out, const char *path, struct pm_error *err)
 {
 	struct pm_kallsyms *kallsyms PM_CLEANUP(cleanup_kallsyms) =
 		calloc(1, sizeof(*kallsyms));
 	struct pm_str text PM_CLEANUP(pm_str_release) = { 0 };
-	int rc;
+	int ret;
 
 	if (!path)
 		path = KALLSYMS_PATH;
 	if (!kallsyms)
-		rc = pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
+		ret = pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	else
-		rc = read_kallsyms_file(path, &text, err);
-	if (rc == 0)
-		rc = parse_kallsyms_text(kallsyms, &text, err);
-	if (rc < 0) {
+		ret = read_kallsyms_file(path, &text, err);
+	if (ret == 0)
+		ret = parse_kallsyms_text(kallsyms, &text, err);
+	if (ret < 0) {
 		pm_error_where(err, path, -1);
-		return rc;
+		return ret;
 	}
 	kallsyms_sort_symbols(kallsyms);
-	*ret = PM_TAKE_PTR(kallsyms);
+	*out = PM_TAKE_PTR(kallsyms);
 	return 0;
 }
 

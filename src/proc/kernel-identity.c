@@ -13,13 +13,13 @@ enum {
 	NOTES_BYTES_MAX = 1 << 16, /* some hundred bytes on usual kernels */
 };
 
-static size_t read_whole(const char *path, void *ret, size_t size)
+static size_t read_whole(const char *path, void *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	size_t len = 0;
 
 	while (fd >= 0 && len < size) {
-		ssize_t n = read(fd, (char *)ret + len, size - len);
+		ssize_t n = read(fd, (char *)out + len, size - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -35,7 +35,7 @@ static size_t pad_note_len(uint32_t len)
 	return ((size_t)len + 3) & ~(size_t)3;
 }
 
-static void read_build_id(const char *path, struct pm_kernel_identity *ret)
+static void read_build_id(const char *path, struct pm_kernel_identity *out)
 {
 	PM_AUTO_FREE uint8_t *bytes = malloc(NOTES_BYTES_MAX);
 	struct pm_reader reader;
@@ -56,28 +56,28 @@ static void read_build_id(const char *path, struct pm_kernel_identity *ret)
 		    memcmp(name, "GNU", 4) != 0)
 			continue;
 		if (len < PM_MODULE_BUILD_ID_MAX)
-			ret->build_id_len = (uint8_t)len;
+			out->build_id_len = (uint8_t)len;
 		else
-			ret->build_id_len = PM_MODULE_BUILD_ID_MAX;
-		memcpy(ret->build_id, id, ret->build_id_len);
+			out->build_id_len = PM_MODULE_BUILD_ID_MAX;
+		memcpy(out->build_id, id, out->build_id_len);
 		return;
 	}
 }
 
-static void read_boot_id(const char *path, struct pm_kernel_identity *ret)
+static void read_boot_id(const char *path, struct pm_kernel_identity *out)
 {
-	char text[sizeof(ret->boot_id)];
+	char text[sizeof(out->boot_id)];
 	size_t len = read_whole(path, text, sizeof(text) - 1);
 
 	text[len] = '\0';
 	if (strspn(text, "0123456789abcdef-") == sizeof(text) - 1)
-		memcpy(ret->boot_id, text, sizeof(text));
+		memcpy(out->boot_id, text, sizeof(text));
 }
 
-void pm_kernel_identity_read(struct pm_kernel_identity *ret, const char *notes_path,
+void pm_kernel_identity_read(struct pm_kernel_identity *out, const char *notes_path,
 			     const char *boot_path)
 {
-	*ret = (struct pm_kernel_identity){ 0 };
-	read_build_id(notes_path ? notes_path : NOTES_PATH, ret);
-	read_boot_id(boot_path ? boot_path : BOOT_PATH, ret);
+	*out = (struct pm_kernel_identity){ 0 };
+	read_build_id(notes_path ? notes_path : NOTES_PATH, out);
+	read_boot_id(boot_path ? boot_path : BOOT_PATH, out);
 }

@@ -49,17 +49,17 @@ static int plan_add_path(struct pm_launch_plan *plan, const char *folder,
 			 size_t folder_len, const char *name)
 {
 	char *path = NULL;
-	int rc;
+	int ret;
 
 	/* An empty part of PATH is the current directory (POSIX, "Other
 	 * Environment Variables"). */
 	if (asprintf(&path, "%.*s%s%s", (int)folder_len, folder, folder_len ? "/" : "",
 		     name) < 0)
 		return -ENOMEM;
-	rc = pm_vec_push(&plan->paths, path);
-	if (rc < 0)
+	ret = pm_vec_push(&plan->paths, path);
+	if (ret < 0)
 		free(path);
-	return rc;
+	return ret;
 }
 
 static int plan_paths(struct pm_launch_plan *plan, const char *name)
@@ -74,10 +74,10 @@ static int plan_paths(struct pm_launch_plan *plan, const char *name)
 		at = "/bin:/usr/bin"; /* as confstr(_CS_PATH) and execvp(3) */
 	for (;;) {
 		size_t len = strcspn(at, ":");
-		int rc = plan_add_path(plan, at, len, name);
+		int ret = plan_add_path(plan, at, len, name);
 
-		if (rc < 0)
-			return rc;
+		if (ret < 0)
+			return ret;
 		if (at[len] == '\0')
 			return 0;
 		at += len + 1;
@@ -201,19 +201,19 @@ static _Noreturn void run_child_until_exec(const struct pm_launch_plan *plan, in
 /* ---- messages ------------------------------------------------------------------------ */
 
 /* The interpreter in the first line of a script; false if there is none. */
-static bool read_interpreter(const char *path, char ret[SHEBANG_BYTES])
+static bool read_interpreter(const char *path, char out[SHEBANG_BYTES])
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, ret, SHEBANG_BYTES - 1);
+	ssize_t len = fd < 0 ? -1 : read(fd, out, SHEBANG_BYTES - 1);
 	size_t skip;
 
-	if (len < 2 || ret[0] != '#' || ret[1] != '!')
+	if (len < 2 || out[0] != '#' || out[1] != '!')
 		return false;
-	ret[len] = '\0';
-	skip = 2 + strspn(ret + 2, " \t");
-	memmove(ret, ret + skip, strlen(ret + skip) + 1);
-	ret[strcspn(ret, " \t\n")] = '\0';
-	return ret[0] != '\0';
+	out[len] = '\0';
+	skip = 2 + strspn(out + 2, " \t");
+	memmove(out, out + skip, strlen(out + skip) + 1);
+	out[strcspn(out, " \t\n")] = '\0';
+	return out[0] != '\0';
 }
 
 /* The first candidate that exists, or NULL. */
@@ -226,7 +226,7 @@ static const char *first_existing(const struct pm_launch_plan *plan, struct stat
 }
 
 /* The name of a command similar to @name; false if there is none. */
-static bool find_near(const char *name, char ret[NEAR_NAME_BYTES])
+static bool find_near(const char *name, char out[NEAR_NAME_BYTES])
 {
 	const char *at = getenv("PATH");
 	size_t best = strlen(name) < 5 ? 2 : 3; /* a slip or two, not another word */
@@ -246,7 +246,7 @@ static bool find_near(const char *name, char ret[NEAR_NAME_BYTES])
 			    faccessat(dirfd(entries), entry->d_name, X_OK, 0) < 0)
 				continue;
 			best = distance;
-			snprintf(ret, NEAR_NAME_BYTES, "%s", entry->d_name);
+			snprintf(out, NEAR_NAME_BYTES, "%s", entry->d_name);
 		}
 		if (entries)
 			closedir(entries);
@@ -324,21 +324,21 @@ static int explain_exec_failure(const struct pm_launch_plan *plan, int failure,
 				struct pm_error *err)
 {
 	const char *name = plan->argv[0];
-	int rc;
+	int ret;
 
 	if (failure < 0)
-		rc = pm_error_set(err, failure, "cannot become user %u: %s",
-				  (unsigned int)plan->user.uid, strerror(-failure));
+		ret = pm_error_set(err, failure, "cannot become user %u: %s",
+				   (unsigned int)plan->user.uid, strerror(-failure));
 	else if (failure == ENOENT || failure == ENOTDIR)
-		rc = explain_not_found(plan, name, err);
+		ret = explain_not_found(plan, name, err);
 	else if (failure == EACCES)
-		rc = explain_denied(plan, err);
+		ret = explain_denied(plan, err);
 	else if (failure == ENOEXEC)
-		rc = pm_error_set(err, -ENOEXEC, "not a program for this machine");
+		ret = pm_error_set(err, -ENOEXEC, "not a program for this machine");
 	else
-		rc = pm_error_set(err, -failure, "cannot be run: %s", strerror(failure));
+		ret = pm_error_set(err, -failure, "cannot be run: %s", strerror(failure));
 	pm_error_where(err, name[0] ? name : "''", -1);
-	return rc;
+	return ret;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
@@ -449,24 +449,25 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 	struct pm_launch_plan *plan PM_CLEANUP(plan_cleanup) = calloc(1, sizeof(*plan));
 	struct channel channel PM_CLEANUP(channel_release) = { -1, -1, -1, -1 };
 	pid_t pid;
-	int rc;
+	int ret;
 
 	if (!argv || !argv[0])
 		return pm_error_set(err, -EINVAL, "no command given");
 	if (!plan || plan_paths(plan, argv[0]) < 0 || plan_shell(plan, argv) < 0)
 		return pm_error_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	plan->argv = argv;
-	rc = plan_user(plan, user, err);
-	if (rc < 0)
-		return rc;
-	rc = channel_open(&channel);
-	if (rc < 0)
-		return pm_error_set(err, rc, "cannot make a channel to the command: %s",
-				    strerror(-rc));
+	ret = plan_user(plan, user, err);
+	if (ret < 0)
+		return ret;
+	ret = channel_open(&channel);
+	if (ret < 0)
+		return pm_error_set(err, ret, "cannot make a channel to the command: %s",
+				    strerror(-ret));
 	pid = fork_child(plan, signals, &channel);
 	if (pid < 0) {
-		rc = -errno;
-		return pm_error_set(err, rc, "cannot make a process: %s", strerror(-rc));
+		ret = -errno;
+		return pm_error_set(err, ret, "cannot make a process: %s",
+				    strerror(-ret));
 	}
 	launch->pid = pid;
 	/* Old kernels and seccomp refuse this; then waitpid(2) is used instead. */
@@ -484,43 +485,42 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 static int send_go(const struct pm_launch *launch, int fd, struct pm_error *err)
 {
 	ssize_t n;
-	int code;
+	int ret;
 
 	do
 		n = send(fd, "g", 1, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	if (n == 1 || errno == EPIPE || errno == ECONNRESET)
 		return n == 1;
-	code = -errno;
+	ret = -errno;
 	kill(launch->pid, SIGKILL);
-	pm_error_set(err, code, "the command cannot be let go: send: %s",
-		     strerror(-code));
+	pm_error_set(err, ret, "the command cannot be let go: send: %s", strerror(-ret));
 	pm_error_where(err, launch->plan->argv[0], -1);
-	return code;
+	return ret;
 }
 
 int pm_launch_begin(struct pm_launch *launch, struct pm_error *err)
 {
-	int rc;
+	int ret;
 
 	if (launch->go_fd < 0 || launch->begun)
 		return pm_error_set(err, -EINVAL, "the command was let go before");
-	rc = send_go(launch, launch->go_fd, err);
+	ret = send_go(launch, launch->go_fd, err);
 	/* If the child is already dead, pm_launch_go() detects that. */
-	launch->begun = rc == 1;
-	return PM_MIN(rc, 0);
+	launch->begun = ret == 1;
+	return PM_MIN(ret, 0);
 }
 
 /* Explains why the child did not reach its exec. */
 static int explain_end(const struct pm_launch *launch, struct pm_error *err)
 {
 	int status = launch->status,
-	    rc = launch->ended ? 0 : reap_child(launch->pid, &status);
+	    ret = launch->ended ? 0 : reap_child(launch->pid, &status);
 
-	if (rc < 0)
+	if (ret < 0)
 		pm_error_set(err, -ECANCELED,
 			     "ended before it could start, and cannot be waited for: %s",
-			     strerror(-rc));
+			     strerror(-ret));
 	else if (WIFSIGNALED(status))
 		pm_error_set(err, -ECANCELED, "ended by signal %d before it could start",
 			     WTERMSIG(status));

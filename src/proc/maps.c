@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 static bool take_number(const char **at, const char *end, unsigned int base,
-			uint64_t *ret)
+			uint64_t *out)
 {
 	const char *first = *at;
 	uint64_t value = 0;
@@ -31,7 +31,7 @@ static bool take_number(const char **at, const char *end, unsigned int base,
 		    __builtin_add_overflow(value, (uint64_t)digit, &value))
 			return false;
 	}
-	*ret = value;
+	*out = value;
 	return *at > first;
 }
 
@@ -43,24 +43,24 @@ static bool take_char(const char **at, const char *end, char c)
 	return true;
 }
 
-static bool take_prot(const char **at, const char *end, uint32_t *ret)
+static bool take_prot(const char **at, const char *end, uint32_t *out)
 {
 	static const struct {
 		char set;
 		uint32_t prot;
 	} flags[] = { { 'r', PROT_READ }, { 'w', PROT_WRITE }, { 'x', PROT_EXEC } };
 
-	*ret = 0;
+	*out = 0;
 	for (size_t i = 0; i < PM_ARRAY_LEN(flags); i++) {
 		if (take_char(at, end, flags[i].set))
-			*ret |= flags[i].prot;
+			*out |= flags[i].prot;
 		else if (!take_char(at, end, '-'))
 			return false;
 	}
 	return take_char(at, end, 'p') || take_char(at, end, 's');
 }
 
-int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret)
+int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *out)
 {
 	const char *at = line, *end = line + len;
 	struct pm_maps_line parsed = { 0 };
@@ -86,7 +86,7 @@ int pm_maps_line_parse(const char *line, size_t len, struct pm_maps_line *ret)
 	parsed.minor = (uint32_t)minor;
 	parsed.path = at < end ? at : "";
 	parsed.path_len = (size_t)(end - at);
-	*ret = parsed;
+	*out = parsed;
 	return 0;
 }
 
@@ -204,7 +204,7 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 	};
 	size_t path_len;
 	int64_t module;
-	int rc;
+	int ret;
 
 	if (!(line->prot & PROT_EXEC))
 		return 0;
@@ -219,8 +219,8 @@ static int apply_line(struct pm_procs *procs, pid_t pid, const struct pm_maps_li
 	if (module < 0)
 		return (int)module;
 	mapping.module = (uint32_t)module;
-	rc = pm_space_replace(space, line->start, line->end, &mapping);
-	return PM_MIN(rc, 0);
+	ret = pm_space_replace(space, line->start, line->end, &mapping);
+	return PM_MIN(ret, 0);
 }
 
 static void release_space(struct pm_space *space)
@@ -238,33 +238,33 @@ static int read_lines(struct pm_procs *procs, pid_t tid, struct pm_space *space,
 	char name[64];
 	size_t cap = 0;
 	ssize_t len;
-	int rc = 0;
+	int ret = 0;
 
 	*lines = 0;
 	snprintf(name, sizeof(name), "/proc/%d/maps", (int)tid);
 	file = open_text(name);
 	if (!file)
-		rc = explain_unreadable_maps(tid, -errno, err);
-	while (file && rc == 0 && (errno = 0, (len = getline(&line, &cap, file)) > 0)) {
+		ret = explain_unreadable_maps(tid, -errno, err);
+	while (file && ret == 0 && (errno = 0, (len = getline(&line, &cap, file)) > 0)) {
 		struct pm_maps_line parsed;
 
 		++*lines;
 		if (line[len - 1] == '\n')
 			len--;
 		if (pm_maps_line_parse(line, (size_t)len, &parsed) < 0) {
-			rc = pm_error_set(err, -EBADMSG, "not a line of a memory map");
+			ret = pm_error_set(err, -EBADMSG, "not a line of a memory map");
 			pm_error_where(err, name, *lines);
-			return rc;
+			return ret;
 		}
-		rc = apply_line(procs, tid, &parsed, &path, space);
-		if (rc < 0)
-			rc = pm_error_set(err, rc, "%s", strerror(-rc));
+		ret = apply_line(procs, tid, &parsed, &path, space);
+		if (ret < 0)
+			ret = pm_error_set(err, ret, "%s", strerror(-ret));
 	}
-	if (file && rc == 0 && ferror(file))
-		rc = explain_unreadable_maps(tid, errno ? -errno : -EIO, err);
-	if (rc < 0)
+	if (file && ret == 0 && ferror(file))
+		ret = explain_unreadable_maps(tid, errno ? -errno : -EIO, err);
+	if (ret < 0)
 		pm_error_where(err, name, -1);
-	return rc;
+	return ret;
 }
 
 /* The next thread of @pid above @tid that has memory, 0: none. Leaders that have ended
@@ -301,24 +301,24 @@ static int read_maps(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	const struct pm_process *known;
 	pid_t tid = 0, from = pid;
 	int64_t lines;
-	int rc = read_lines(procs, pid, &space, &lines, err);
+	int ret = read_lines(procs, pid, &space, &lines, err);
 
 	/* Threads may end meanwhile; each is tried once. */
-	while (rc == 0 && lines == 0 && (tid = next_with_memory(pid, tid)) != 0) {
+	while (ret == 0 && lines == 0 && (tid = next_with_memory(pid, tid)) != 0) {
 		from = tid;
 		if (read_lines(procs, tid, &space, &lines, NULL) < 0) {
 			pm_vec_clear(&space.maps);
 			lines = 0;
 		}
 	}
-	if (rc < 0)
-		return rc;
+	if (ret < 0)
+		return ret;
 	known = pm_procs_get(procs, pid);
 	if (lines == 0 && known && known->space.maps.len > 0)
 		return 0;
-	rc = pm_procs_adopt(procs, pid, from, &space);
-	if (rc < 0)
-		return pm_error_set(err, rc, "%s", strerror(-rc));
+	ret = pm_procs_adopt(procs, pid, from, &space);
+	if (ret < 0)
+		return pm_error_set(err, ret, "%s", strerror(-ret));
 	return 0;
 }
 
@@ -345,25 +345,25 @@ static int read_tasks(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 	const struct dirent *entry;
 	char name[64];
 	DIR *folder;
-	int rc = 0;
+	int ret = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
 	folder = opendir(name);
 	if (!folder) {
-		rc = explain_unreadable_maps(pid, -errno, err);
+		ret = explain_unreadable_maps(pid, -errno, err);
 		pm_error_where(err, name, -1);
-		return rc;
+		return ret;
 	}
-	while (rc == 0 && (entry = readdir(folder))) {
+	while (ret == 0 && (entry = readdir(folder))) {
 		uint64_t tid;
 
 		if (pm_parse_u64(entry->d_name, &tid) && tid <= INT32_MAX)
-			rc = read_comm(procs, pid, (pid_t)tid);
+			ret = read_comm(procs, pid, (pid_t)tid);
 	}
 	closedir(folder);
-	if (rc < 0)
-		pm_error_set(err, rc, "%s", strerror(-rc));
-	return rc;
+	if (ret < 0)
+		pm_error_set(err, ret, "%s", strerror(-ret));
+	return ret;
 }
 
 /* /proc/TID exists for every thread, although it is not listed. If it was read as a
@@ -392,11 +392,11 @@ static int refuse_thread(pid_t pid, struct pm_error *err)
 
 int pm_procs_read(struct pm_procs *procs, pid_t pid, struct pm_error *err)
 {
-	int rc = refuse_thread(pid, err);
+	int ret = refuse_thread(pid, err);
 
-	if (rc == 0)
-		rc = read_maps(procs, pid, err);
-	if (rc < 0)
-		return rc;
+	if (ret == 0)
+		ret = read_maps(procs, pid, err);
+	if (ret < 0)
+		return ret;
 	return read_tasks(procs, pid, err);
 }

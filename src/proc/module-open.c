@@ -119,12 +119,12 @@ static int verify_mapped_file(const struct pm_module *module, int fd,
 	if (identity->build_id_len > 0) {
 		uint8_t id[PM_MODULE_BUILD_ID_MAX];
 		uint8_t len;
-		int rc = pm_elf_build_id(fd, id, &len);
+		int ret = pm_elf_build_id(fd, id, &len);
 
-		if (rc == -ENODATA || rc == -ENOEXEC)
+		if (ret == -ENODATA || ret == -ENOEXEC)
 			return -ESTALE;
-		if (rc < 0)
-			return rc;
+		if (ret < 0)
+			return ret;
 		/* The kernel's record may be padded with zeros to the full length. */
 		if (len > identity->build_id_len ||
 		    memcmp(id, identity->build_id, len) != 0)
@@ -156,31 +156,31 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 	PM_AUTO_CLOSE int handle = handle_;
 	PM_AUTO_CLOSE int fd = -1;
 	struct statx st;
-	int rc = PM_MIN(handle, 0);
+	int ret = PM_MIN(handle, 0);
 
-	if (rc == 0 &&
+	if (ret == 0 &&
 	    statx(handle, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &st) < 0)
-		rc = -errno;
-	if (rc == 0) {
+		ret = -errno;
+	if (ret == 0) {
 		fd = pm_open_regular(handle);
 		if (fd < 0)
-			rc = fd;
+			ret = fd;
 	}
-	if (rc == -ENOTSUP) {
+	if (ret == -ENOTSUP) {
 		attempts->not_regular = true;
 		return -1;
 	}
-	if (rc == 0) {
-		rc = verify_mapped_file(module, fd, &st, by_range);
-		if (rc == 0)
+	if (ret == 0) {
+		ret = verify_mapped_file(module, fd, &st, by_range);
+		if (ret == 0)
 			return pm_take_fd(&fd);
 	}
-	if (rc == -ESTALE)
+	if (ret == -ESTALE)
 		attempts->stale = true;
-	else if (rc == -EACCES || rc == -EPERM)
+	else if (ret == -EACCES || ret == -EPERM)
 		*(in_proc ? &attempts->denied_proc : &attempts->denied_path) = true;
-	else if (rc != -ENOENT && rc != -ENOTDIR && rc != -ESRCH)
-		attempts->other = -rc;
+	else if (ret != -ENOENT && ret != -ENOTDIR && ret != -ESRCH)
+		attempts->other = -ret;
 	return -1;
 }
 
@@ -277,16 +277,16 @@ static int explain_attempts(const struct attempts *attempts, struct pm_error *er
 int pm_module_open(const struct pm_module *module, struct pm_error *err)
 {
 	struct attempts attempts = { 0 };
-	int fd, rc;
+	int fd, ret;
 
 	if (module->identity.kind != PM_MODULE_FILE) {
-		rc = pm_error_set(err, -ENOTSUP, "not a file");
+		ret = pm_error_set(err, -ENOTSUP, "not a file");
 	} else {
 		fd = try_all(module, &attempts);
 		if (fd >= 0)
 			return fd;
-		rc = explain_attempts(&attempts, err);
+		ret = explain_attempts(&attempts, err);
 	}
 	pm_error_where(err, module->identity.path, -1);
-	return rc;
+	return ret;
 }

@@ -180,18 +180,18 @@ static uint32_t find_module_id(const struct pm_modules *modules, const struct ke
 static int add_to_index(struct pm_modules *modules,
 			const struct pm_module_identity *identity, uint32_t id)
 {
-	int rc = 0;
+	int ret = 0;
 
 	if (identity->kind != PM_MODULE_FILE)
 		return pm_index_add(&modules->index, hash_name(identity), id);
 	if (identity->build_id_len > 0)
-		rc = pm_index_add(&modules->index, hash_build_id(identity), id);
-	if (rc < 0 || (identity->build_id_len > 0 && !has_inode(identity)))
-		return rc;
-	rc = pm_index_add(&modules->index, hash_inode(identity), id);
-	if (rc < 0 && identity->build_id_len > 0)
+		ret = pm_index_add(&modules->index, hash_build_id(identity), id);
+	if (ret < 0 || (identity->build_id_len > 0 && !has_inode(identity)))
+		return ret;
+	ret = pm_index_add(&modules->index, hash_inode(identity), id);
+	if (ret < 0 && identity->build_id_len > 0)
 		pm_index_remove(&modules->index, hash_build_id(identity), id);
-	return rc;
+	return ret;
 }
 
 static int64_t realtime_ns(void)

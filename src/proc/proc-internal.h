@@ -64,7 +64,7 @@ int pm_maps_find(const struct pm_module *module, bool *named);
 /* ---- elf-file.c ---------------------------------------------------------------------- */
 
 /* 0, -ENODATA if the file is too short, or the errno of the read. */
-int pm_read_at(int fd, uint64_t offset, void *ret, size_t len);
+int pm_read_at(int fd, uint64_t offset, void *out, size_t len);
 
 /* The required header fields, of either class. @fd is borrowed. */
 struct pm_elf_file {
@@ -93,10 +93,10 @@ struct pm_elf_debuglink {
 int pm_elf_file_init(struct pm_elf_file *elf, int fd);
 /* 0, -ENODATA if there is none, or the errno of the read. */
 int pm_elf_file_segment(const struct pm_elf_file *elf, uint32_t index,
-			struct pm_elf_part *ret);
+			struct pm_elf_part *out);
 int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
-			struct pm_elf_part *ret);
-int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *ret);
+			struct pm_elf_part *out);
+int pm_elf_file_debuglink(const struct pm_elf_file *elf, struct pm_elf_debuglink *out);
 
 /* The build-id in .gnu_debugaltlink. */
 int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_ID_MAX],
@@ -105,7 +105,7 @@ int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_I
 /* ---- elf-build-id.c ------------------------------------------------------------------ */
 
 /* pm_elf_build_id() without the length limit of the kernel's records. */
-int pm_elf_build_id_whole(int fd, uint8_t ret[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len);
+int pm_elf_build_id_whole(int fd, uint8_t out[PM_ELF_BUILD_ID_MAX], uint8_t *ret_len);
 
 /* ---- open-file.c --------------------------------------------------------------------- */
 

@@ -400,7 +400,7 @@ int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len
 	struct pm_mapping mapping = { .start = start, .pgoff = pgoff };
 	struct process_row *row;
 	bool executable = prot & PROT_EXEC;
-	int rc;
+	int ret;
 
 	if (__builtin_add_overflow(start, len, &mapping.end))
 		return -EINVAL;
@@ -422,12 +422,12 @@ int pm_procs_map(struct pm_procs *procs, pid_t pid, uint64_t start, uint64_t len
 	if (!may_map(procs, row, row->process.space.maps.len))
 		clear_maps(procs, row);
 	procs->maps -= row->process.space.maps.len;
-	rc = pm_space_replace(&row->process.space, start, mapping.end,
-			      executable ? &mapping : NULL);
+	ret = pm_space_replace(&row->process.space, start, mapping.end,
+			       executable ? &mapping : NULL);
 	procs->maps += row->process.space.maps.len;
-	if (rc < 0)
-		return rc;
-	if (rc > 0)
+	if (ret < 0)
+		return ret;
+	if (ret > 0)
 		row->process.space.epoch = ++procs->epoch;
 	if (executable)
 		note_seen(procs, pid, pid, &mapping);
@@ -645,9 +645,9 @@ int pm_procs_drop_modules(struct pm_procs *procs,
 	return 0;
 }
 
-void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *ret)
+void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *out)
 {
-	*ret = (struct pm_procs_stats){
+	*out = (struct pm_procs_stats){
 		.processes = procs->processes.index.len,
 		.threads = procs->threads.index.len,
 		.modules = procs->modules.rows.len - procs->modules.free_ids.len,
@@ -655,7 +655,7 @@ void pm_procs_stats(const struct pm_procs *procs, struct pm_procs_stats *ret)
 		.maps_forgotten = procs->maps_forgotten,
 		.modules_refused = procs->modules.refused,
 	};
-	ret->bytes = ret->processes * sizeof(struct process_row) +
-		     ret->threads * sizeof(struct thread_row) +
-		     ret->maps * sizeof(struct pm_mapping) + procs->modules.bytes;
+	out->bytes = out->processes * sizeof(struct process_row) +
+		     out->threads * sizeof(struct thread_row) +
+		     out->maps * sizeof(struct pm_mapping) + procs->modules.bytes;
 }

@@ -19,7 +19,7 @@ static long read_one_number(const char *path)
 }
 
 /* Reads a field of /proc/PID/status; false if it is missing. */
-static bool read_trace_status(pid_t pid, const char *format, long *ret)
+static bool read_trace_status(pid_t pid, const char *format, long *out)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	char line[256];
@@ -29,7 +29,7 @@ static bool read_trace_status(pid_t pid, const char *format, long *ret)
 	while (file && fgets(line, sizeof(line), file)) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		if (sscanf(line, format, ret) == 1)
+		if (sscanf(line, format, out) == 1)
 			return true;
 #pragma GCC diagnostic pop
 	}

@@ -95,7 +95,7 @@ struct pm_trace {
 uint32_t pm_trace_find_thread(const struct pm_trace *trace, pid_t tid);
 uint32_t pm_trace_find_process(const struct pm_trace *trace, pid_t pid);
 /* 0, or -ENOMEM. The thread must be unknown; the process may be known. */
-int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret);
+int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *out);
 /* Also drops its process if this was the last thread. */
 void pm_trace_drop_thread(struct pm_trace *trace, uint32_t row);
 
@@ -108,20 +108,20 @@ uint64_t pm_trace_now_ns(void);
 void pm_trace_note_made(struct pm_trace *trace, uint32_t row, pid_t child, bool by_vfork);
 /* Returns and removes what is known about the creation of @child; all 0: unknown. */
 struct pm_trace_made pm_trace_take_made(struct pm_trace *trace, pid_t child);
-/* An unknown thread has stopped. It either waits, or @ret describes it. 0 or negative. */
+/* An unknown thread has stopped. It either waits, or @out describes it. 0 or negative. */
 int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_t *row,
-		  struct pm_trace_event *ret);
+		  struct pm_trace_event *out);
 /* Whether there is a thread that no longer has to wait for its maker. If so, it is held
- * and reported in @ret. */
-bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret);
+ * and reported in @out. */
+bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *out);
 /* A thread that has waited for its child for too long; 0: none. */
 pid_t pm_trace_overdue_maker(struct pm_trace *trace);
 /* Whether @end is reported later, because its process has created tasks that are
  * still to be reported. */
 bool pm_trace_put_end_off(struct pm_trace *trace, const struct pm_trace_event *end);
 /* Whether an end that was put off can be reported now, or the task that
- * delayed it. Sets @ret. */
-bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *ret);
+ * delayed it. Sets @out. */
+bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *out);
 
 /* ---- trace-read.c -------------------------------------------------------------------- */
 
@@ -132,9 +132,9 @@ int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread);
 bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread);
 /* False if this kernel does not provide it. */
 bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thread,
-			     struct pm_schedstat *ret);
+			     struct pm_schedstat *out);
 int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
-			   uint64_t *ret);
+			   uint64_t *out);
 void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread);
 /* waitpid(2) for any of them; stores the resource usage if it was
  * requested for that process. */
@@ -142,7 +142,7 @@ pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options);
 /* Whether this kernel fills /proc/PID/schedstat. */
 bool pm_trace_has_schedstat(void);
 /* CPU time of a whole process; 0 or negative errno. */
-int pm_trace_process_cpu_ns(pid_t pid, uint64_t *ret);
+int pm_trace_process_cpu_ns(pid_t pid, uint64_t *out);
 /* Reads Tgid and PPid of /proc/TID/status; 0 or negative errno. */
 int pm_trace_read_parents(pid_t tid, pid_t *tgid, pid_t *ppid);
 

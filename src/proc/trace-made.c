@@ -69,38 +69,38 @@ struct pm_trace_made pm_trace_take_made(struct pm_trace *trace, pid_t child)
 
 /* @parent: the parent according to /proc, used if the maker is unknown. */
 static void tell_new(struct pm_trace *trace, const struct pm_trace_made *made, pid_t pid,
-		     pid_t tid, pid_t parent, struct pm_trace_event *ret)
+		     pid_t tid, pid_t parent, struct pm_trace_event *out)
 {
-	ret->what = PM_TRACE_NEW;
+	out->what = PM_TRACE_NEW;
 	if (tid != pid)
-		ret->parent_pid = pid;
+		out->parent_pid = pid;
 	else if (made->parent_pid)
-		ret->parent_pid = made->parent_pid;
+		out->parent_pid = made->parent_pid;
 	else
-		ret->parent_pid = parent;
-	ret->parent_tid = made->parent_tid;
-	ret->by_vfork = made->by_vfork;
+		out->parent_pid = parent;
+	out->parent_tid = made->parent_tid;
+	out->by_vfork = made->by_vfork;
 	trace->maker = made->parent_tid;
 }
 
 int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_t *row,
-		  struct pm_trace_event *ret)
+		  struct pm_trace_event *out)
 {
 	pid_t pid, parent;
 	struct pm_trace_made made = pm_trace_take_made(trace, tid);
-	int rc = pm_trace_read_parents(tid, &pid, &parent);
+	int ret = pm_trace_read_parents(tid, &pid, &parent);
 
-	if (rc == 0)
-		rc = pm_trace_add_thread(trace, pid, tid, row);
-	if (rc < 0)
-		return rc;
+	if (ret == 0)
+		ret = pm_trace_add_thread(trace, pid, tid, row);
+	if (ret < 0)
+		return ret;
 	/* The creator of a thread is not needed. */
 	if (made.tid == 0 && is_first_stop && tid == pid && !trace->detaching &&
 	    pm_trace_find_process(trace, parent) != PM_INDEX_NONE) {
 		trace->threads.data[*row].parent = parent;
 		begin_wait(trace, &trace->threads.data[*row], PM_TRACE_WAITS_FOR_MAKER);
 	} else {
-		tell_new(trace, &made, pid, tid, parent, ret);
+		tell_new(trace, &made, pid, tid, parent, out);
 	}
 	return 0;
 }
@@ -134,7 +134,7 @@ pid_t pm_trace_overdue_maker(struct pm_trace *trace)
 	return find_overdue_thread(trace, PM_TRACE_WAITS_FOR_CHILD);
 }
 
-bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret)
+bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *out)
 {
 	pid_t tid = trace->met ? trace->met
 			       : find_overdue_thread(trace, PM_TRACE_WAITS_FOR_MAKER);
@@ -147,8 +147,8 @@ bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *ret)
 	made = pm_trace_take_made(trace, tid);
 	trace->threads.data[row].waits = PM_TRACE_WAITS_NOT;
 	trace->held = row;
-	*ret = (struct pm_trace_event){ .pid = tid, .tid = tid };
-	tell_new(trace, &made, tid, tid, trace->threads.data[row].parent, ret);
+	*out = (struct pm_trace_event){ .pid = tid, .tid = tid };
+	tell_new(trace, &made, tid, tid, trace->threads.data[row].parent, out);
 	return true;
 }
 
@@ -186,19 +186,19 @@ bool pm_trace_put_end_off(struct pm_trace *trace, const struct pm_trace_event *e
 	return pm_vec_push(&trace->ends, late) == 0;
 }
 
-bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *ret)
+bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *out)
 {
 	for (size_t i = 0; i < trace->ends.len; i++) {
 		const struct pm_trace_end *end = &trace->ends.data[i];
 
 		/* The makers of these have ended, so their stops will never come. */
 		trace->met = waiting_for(trace, end->event.pid);
-		if (pm_trace_tell_met(trace, ret))
+		if (pm_trace_tell_met(trace, out))
 			return true;
 		if (!trace->detaching && has_made(trace, end->event.pid) &&
 		    pm_trace_now_ns() - end->since_ns < WAIT_MAX_NS)
 			continue;
-		*ret = end->event;
+		*out = end->event;
 		trace->ends.data[i] = trace->ends.data[--trace->ends.len];
 		return true;
 	}

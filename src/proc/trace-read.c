@@ -25,7 +25,7 @@ enum {
 /* ---- text ---------------------------------------------------------------------------- */
 
 /* The next number of the line. Negative ones are not used here and become 0. */
-static bool take_field(const char **at, const char *end, uint64_t *ret)
+static bool take_field(const char **at, const char *end, uint64_t *out)
 {
 	bool negative;
 	const char *first;
@@ -35,17 +35,17 @@ static bool take_field(const char **at, const char *end, uint64_t *ret)
 	negative = *at < end && **at == '-';
 	*at += negative;
 	first = *at;
-	*ret = 0;
+	*out = 0;
 	for (; *at < end && **at >= '0' && **at <= '9'; (*at)++)
-		if (__builtin_mul_overflow(*ret, (uint64_t)10, ret) ||
-		    __builtin_add_overflow(*ret, (uint64_t)(**at - '0'), ret))
+		if (__builtin_mul_overflow(*out, (uint64_t)10, out) ||
+		    __builtin_add_overflow(*out, (uint64_t)(**at - '0'), out))
 			return false;
 	if (negative)
-		*ret = 0;
+		*out = 0;
 	return *at > first && (*at == end || **at == ' ' || **at == '\n');
 }
 
-int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret)
+int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *out)
 {
 	const char *end = text + len;
 	const char *open = memchr(text, '(', len), *at = memrchr(text, ')', len);
@@ -70,18 +70,18 @@ int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *ret)
 		return -EBADMSG;
 	line.virtual_bytes = field[FIELD_VSIZE];
 	line.cpu = (uint32_t)field[FIELD_CPU];
-	*ret = line;
+	*out = line;
 	return 0;
 }
 
 /* ---- /proc --------------------------------------------------------------------------- */
 
-static ssize_t read_once(int fd, char *ret, size_t size)
+static ssize_t read_once(int fd, char *out, size_t size)
 {
 	ssize_t len;
 
 	do
-		len = pread(fd, ret, size, 0);
+		len = pread(fd, out, size, 0);
 	while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -errno;
@@ -93,13 +93,13 @@ static ssize_t read_once(int fd, char *ret, size_t size)
  * sums for the whole process. */
 static ssize_t read_thread_file(struct pm_trace *trace,
 				const struct pm_trace_thread *thread, int *fd,
-				const char *name, char *ret, size_t size)
+				const char *name, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int opened = -1;
 	char path[64];
 
 	if (*fd >= 0)
-		return read_once(*fd, ret, size);
+		return read_once(*fd, out, size);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s",
 		 (int)trace->processes.data[thread->process].pid, (int)thread->tid, name);
 	opened = open(path, O_RDONLY | O_CLOEXEC);
@@ -108,9 +108,9 @@ static ssize_t read_thread_file(struct pm_trace *trace,
 	if (trace->fds < trace->fds_max) {
 		*fd = pm_take_fd(&opened);
 		trace->fds++;
-		return read_once(*fd, ret, size);
+		return read_once(*fd, out, size);
 	}
-	return read_once(opened, ret, size);
+	return read_once(opened, out, size);
 }
 
 void pm_trace_close(struct pm_trace *trace, struct pm_trace_thread *thread)
@@ -132,16 +132,16 @@ int pm_trace_read_stat(struct pm_trace *trace, struct pm_trace_thread *thread)
 	return pm_stat_line_parse(text, (size_t)len, &thread->seen);
 }
 
-static bool parse_schedstat(const char *text, ssize_t len, struct pm_schedstat *ret)
+static bool parse_schedstat(const char *text, ssize_t len, struct pm_schedstat *out)
 {
 	const char *at = text, *end = text + len;
 
-	return len > 0 && take_field(&at, end, &ret->ran_ns) &&
-	       take_field(&at, end, &ret->waited_ns) && take_field(&at, end, &ret->turns);
+	return len > 0 && take_field(&at, end, &out->ran_ns) &&
+	       take_field(&at, end, &out->waited_ns) && take_field(&at, end, &out->turns);
 }
 
 bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thread,
-			     struct pm_schedstat *ret)
+			     struct pm_schedstat *out)
 {
 	char text[PM_SCHEDSTAT_MAX];
 
@@ -149,7 +149,7 @@ bool pm_trace_read_schedstat(struct pm_trace *trace, struct pm_trace_thread *thr
 	       parse_schedstat(text,
 			       read_thread_file(trace, thread, &thread->schedstat_fd,
 						"schedstat", text, sizeof(text)),
-			       ret);
+			       out);
 }
 
 bool pm_trace_was_scheduled(struct pm_trace *trace, struct pm_trace_thread *thread)
@@ -179,33 +179,33 @@ bool pm_trace_has_schedstat(void)
 }
 
 int pm_trace_thread_cpu_ns(struct pm_trace *trace, struct pm_trace_thread *thread,
-			   uint64_t *ret)
+			   uint64_t *out)
 {
 	uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
 	struct pm_schedstat now;
-	int rc;
+	int ret;
 
 	if (pm_trace_read_schedstat(trace, thread, &now)) {
-		*ret = now.ran_ns;
+		*out = now.ran_ns;
 		return 0;
 	}
-	rc = pm_trace_read_stat(trace, thread);
-	if (rc == 0 && __builtin_mul_overflow(thread->seen.ticks, tick_ns, ret))
-		rc = -EBADMSG;
-	return rc;
+	ret = pm_trace_read_stat(trace, thread);
+	if (ret == 0 && __builtin_mul_overflow(thread->seen.ticks, tick_ns, out))
+		ret = -EBADMSG;
+	return ret;
 }
 
-int pm_trace_process_cpu_ns(pid_t pid, uint64_t *ret)
+int pm_trace_process_cpu_ns(pid_t pid, uint64_t *out)
 {
 	struct timespec now;
 	clockid_t clock;
-	int rc = clock_getcpuclockid(pid, &clock);
+	int ret = clock_getcpuclockid(pid, &clock);
 
-	if (rc != 0)
-		return -rc;
+	if (ret != 0)
+		return -ret;
 	if (clock_gettime(clock, &now) < 0)
 		return -errno;
-	*ret = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	*out = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	return 0;
 }
 
@@ -240,9 +240,9 @@ struct user_regs_32 {
 		eflags, esp, ss;
 };
 
-static void convert_32(const struct user_regs_32 *user, struct pm_trace_regs *ret)
+static void convert_32(const struct user_regs_32 *user, struct pm_trace_regs *out)
 {
-	*ret = (struct pm_trace_regs){
+	*out = (struct pm_trace_regs){
 		.value = { user->eax, user->ecx, user->edx, user->ebx, user->esp,
 			   user->ebp, user->esi, user->edi, user->eip },
 		.known = (1u << 9) - 1,
@@ -252,9 +252,9 @@ static void convert_32(const struct user_regs_32 *user, struct pm_trace_regs *re
 	};
 }
 
-static void convert_64(const struct user_regs_struct *user, struct pm_trace_regs *ret)
+static void convert_64(const struct user_regs_struct *user, struct pm_trace_regs *out)
 {
-	*ret = (struct pm_trace_regs){
+	*out = (struct pm_trace_regs){
 		.value = { user->rax, user->rdx, user->rcx, user->rbx, user->rsi,
 			   user->rdi, user->rbp, user->rsp, user->r8, user->r9, user->r10,
 			   user->r11, user->r12, user->r13, user->r14, user->r15,
@@ -265,7 +265,7 @@ static void convert_64(const struct user_regs_struct *user, struct pm_trace_regs
 	};
 }
 
-int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *out)
 {
 	union {
 		struct user_regs_struct regs_64;
@@ -277,15 +277,15 @@ int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
 		return -errno;
 	/* The size returned by the kernel shows the kind of the task. */
 	if (iov.iov_len == sizeof(user.regs_32))
-		convert_32(&user.regs_32, ret);
+		convert_32(&user.regs_32, out);
 	else if (iov.iov_len == sizeof(user.regs_64))
-		convert_64(&user.regs_64, ret);
+		convert_64(&user.regs_64, out);
 	else
 		return -EIO;
 	return 0;
 }
 #elif defined(__aarch64__)
-int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *out)
 {
 	struct user_regs_struct user;
 	struct iovec iov = { &user, sizeof(user) };
@@ -294,29 +294,29 @@ int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
 		return -errno;
 	if (iov.iov_len != sizeof(user)) {
 		/* A 32-bit task, which we cannot interpret. */
-		*ret = (struct pm_trace_regs){ .is_32 = true };
+		*out = (struct pm_trace_regs){ .is_32 = true };
 		return 0;
 	}
-	*ret = (struct pm_trace_regs){ .pc = user.pc, .sp = user.sp };
+	*out = (struct pm_trace_regs){ .pc = user.pc, .sp = user.sp };
 	for (size_t i = 0; i < 31; i++)
-		ret->value[i] = user.regs[i];
-	ret->value[31] = user.sp;
-	ret->value[32] = user.pc;
-	ret->known = (UINT64_C(1) << 33) - 1;
+		out->value[i] = user.regs[i];
+	out->value[31] = user.sp;
+	out->value[32] = user.pc;
+	out->known = (UINT64_C(1) << 33) - 1;
 	return 0;
 }
 #else
-int pm_trace_regs(pid_t tid, struct pm_trace_regs *ret)
+int pm_trace_regs(pid_t tid, struct pm_trace_regs *out)
 {
 	return -ENOSYS;
 }
 #endif
 
-size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len)
+size_t pm_trace_read(pid_t pid, uint64_t address, void *out, size_t len)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = address;
 	struct iovec remote[1024]; /* IOV_MAX */
-	struct iovec local = { ret, len };
+	struct iovec local = { out, len };
 	size_t parts = 0, left = len;
 	ssize_t got;
 
@@ -339,18 +339,18 @@ size_t pm_trace_read(pid_t pid, uint64_t address, void *ret, size_t len)
 	return 0;
 }
 
-size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *ret, size_t len, size_t *below)
+size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *out, size_t len, size_t *below)
 {
 	size_t got = 0;
 
 	*below = 0;
 	if (sp > PM_TRACE_BELOW && len > PM_TRACE_BELOW)
-		got = pm_trace_read(pid, sp - PM_TRACE_BELOW, ret, len);
+		got = pm_trace_read(pid, sp - PM_TRACE_BELOW, out, len);
 	if (got > PM_TRACE_BELOW) {
 		*below = PM_TRACE_BELOW;
 		return got;
 	}
-	return pm_trace_read(pid, sp, ret, len);
+	return pm_trace_read(pid, sp, out, len);
 }
 
 /* ---- wait(2) ------------------------------------------------------------------------- */

@@ -33,12 +33,12 @@ uint32_t pm_trace_find_process(const struct pm_trace *trace, pid_t pid)
 			     equal_traced_process, trace, &pid);
 }
 
-static int add_traced_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
+static int add_traced_process(struct pm_trace *trace, pid_t pid, uint32_t *out)
 {
 	uint32_t row;
 
-	*ret = pm_trace_find_process(trace, pid);
-	if (*ret != PM_INDEX_NONE)
+	*out = pm_trace_find_process(trace, pid);
+	if (*out != PM_INDEX_NONE)
 		return 0;
 	if (trace->free_processes.len == 0) {
 		/* Reserve space for freeing the row here, where failing is possible. */
@@ -53,7 +53,7 @@ static int add_traced_process(struct pm_trace *trace, pid_t pid, uint32_t *ret)
 		return -ENOMEM;
 	trace->free_processes.len--;
 	trace->processes.data[row] = (struct pm_trace_process){ .pid = pid };
-	*ret = row;
+	*out = row;
 	return 0;
 }
 
@@ -68,14 +68,14 @@ static void drop_process_if_empty(struct pm_trace *trace, uint32_t row)
 	trace->free_processes.data[trace->free_processes.len++] = row;
 }
 
-int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *ret)
+int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *out)
 {
 	uint32_t row, process;
-	int rc = add_traced_process(trace, pid, &process);
+	int ret = add_traced_process(trace, pid, &process);
 
-	if (rc < 0)
-		return rc;
-	rc = -ENOMEM;
+	if (ret < 0)
+		return ret;
+	ret = -ENOMEM;
 	if (trace->free_threads.len == 0) {
 		row = (uint32_t)trace->threads.len;
 		if (pm_vec_reserve(&trace->free_threads, (size_t)row + 1) < 0 ||
@@ -92,11 +92,11 @@ int pm_trace_add_thread(struct pm_trace *trace, pid_t pid, pid_t tid, uint32_t *
 	};
 	trace->processes.data[process].threads++;
 	trace->len++;
-	*ret = row;
+	*out = row;
 	return 0;
 failed:
 	drop_process_if_empty(trace, process);
-	return rc;
+	return ret;
 }
 
 void pm_trace_drop_thread(struct pm_trace *trace, uint32_t row)

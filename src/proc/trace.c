@@ -152,20 +152,20 @@ static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 }
 
 static int take_exit(struct pm_trace *trace, pid_t tid, int status,
-		     struct pm_trace_event *ret)
+		     struct pm_trace_event *out)
 {
 	uint32_t row = pm_trace_find_thread(trace, tid);
 
 	/* A thread that was never reported must not keep its maker waiting. */
 	end_wait(trace, pm_trace_take_made(trace, tid).parent_tid);
-	*ret = (struct pm_trace_event){
+	*out = (struct pm_trace_event){
 		.what = PM_TRACE_EXIT, .pid = tid, .tid = tid, .status = status
 	};
 	if (row != PM_INDEX_NONE) {
-		ret->pid = trace->processes.data[trace->threads.data[row].process].pid;
+		out->pid = trace->processes.data[trace->threads.data[row].process].pid;
 		pm_trace_drop_thread(trace, row);
 	}
-	return !pm_trace_put_end_off(trace, ret);
+	return !pm_trace_put_end_off(trace, out);
 }
 
 /* The id that the stop of @tid reports, in our namespace;
@@ -180,19 +180,19 @@ static pid_t message_of(pid_t tid, pid_t otherwise)
 	return (pid_t)message;
 }
 
-/* 1: @ret is set; 0: the thread is resumed; or negative. */
+/* 1: @out is set; 0: the thread is resumed; or negative. */
 static int take_stop(struct pm_trace *trace, pid_t tid, int status,
-		     struct pm_trace_event *ret)
+		     struct pm_trace_event *out)
 {
 	int event = status >> 16, signal = WSTOPSIG(status), found = 0;
 	uint32_t row = pm_trace_find_thread(trace, tid);
 	struct pm_trace_thread *thread;
 	bool asked;
 
-	*ret = (struct pm_trace_event){ .tid = tid };
+	*out = (struct pm_trace_event){ .tid = tid };
 	if (row == PM_INDEX_NONE) {
 		found = 1;
-		if (pm_trace_meet(trace, tid, event == PTRACE_EVENT_STOP, &row, ret) <
+		if (pm_trace_meet(trace, tid, event == PTRACE_EVENT_STOP, &row, out) <
 		    0) {
 			/* It was killed meanwhile; in any case it
 			 * must not stay stopped. */
@@ -211,8 +211,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		thread->request = PTRACE_CONT;
 	thread->signal = event == 0 ? signal : 0;
 	thread->signals += event == 0;
-	ret->signals = thread->signals;
-	ret->pid = trace->processes.data[thread->process].pid;
+	out->signals = thread->signals;
+	out->pid = trace->processes.data[thread->process].pid;
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
 	    event == PTRACE_EVENT_CLONE)
 		pm_trace_note_made(trace, row, message_of(tid, 0),
@@ -224,17 +224,17 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		asked = false;
 	}
 	if (event == PTRACE_EVENT_EXEC) {
-		ret->former_tid = message_of(tid, tid);
+		out->former_tid = message_of(tid, tid);
 		/* The kept fds may be those of another thread's directory. */
 		pm_trace_close(trace, thread);
-		forget_others(trace, ret->pid, tid);
-		ret->what = PM_TRACE_EXEC;
+		forget_others(trace, out->pid, tid);
+		out->what = PM_TRACE_EXEC;
 		found = 1;
 	} else if (found == 0 && !trace->detaching &&
 		   (asked || (trace->signals && thread->signal != 0))) {
-		ret->what = PM_TRACE_STOPPED;
-		ret->signal = thread->signal;
-		ret->had_cpu = !thread->ticked || had_cpu(trace, thread);
+		out->what = PM_TRACE_STOPPED;
+		out->signal = thread->signal;
+		out->had_cpu = !thread->ticked || had_cpu(trace, thread);
 		found = 1;
 	}
 	if (thread->waits == PM_TRACE_WAITS_FOR_MAKER)
@@ -247,7 +247,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	return found;
 }
 
-static int next_event(struct pm_trace *trace, int options, struct pm_trace_event *ret,
+static int next_event(struct pm_trace *trace, int options, struct pm_trace_event *out,
 		      struct pm_error *err)
 {
 	pm_trace_go_on(trace);
@@ -261,40 +261,40 @@ static int next_event(struct pm_trace *trace, int options, struct pm_trace_event
 				    strerror(-error));
 	}
 	for (int quiet = 0; quiet < QUIET_MAX; quiet++) {
-		int status, rc;
+		int status, ret;
 		pid_t tid;
 
 		end_wait(trace, pm_trace_overdue_maker(trace));
-		if (pm_trace_tell_met(trace, ret) || pm_trace_tell_end(trace, ret))
+		if (pm_trace_tell_met(trace, out) || pm_trace_tell_end(trace, out))
 			return 1;
 		tid = pm_trace_wait_any(trace, &status, options);
 		if (tid == 0 || (tid < 0 && (errno == ECHILD || errno == EINTR)))
 			return 0;
 		if (tid < 0) {
-			rc = -errno;
-			return pm_error_set(err, rc, "waitpid: %s", strerror(-rc));
+			ret = -errno;
+			return pm_error_set(err, ret, "waitpid: %s", strerror(-ret));
 		}
 		if (WIFSTOPPED(status))
-			rc = take_stop(trace, tid, status, ret);
+			ret = take_stop(trace, tid, status, out);
 		else
-			rc = take_exit(trace, tid, status, ret);
-		if (rc != 0)
-			return rc;
+			ret = take_exit(trace, tid, status, out);
+		if (ret != 0)
+			return ret;
 	}
 	trace->more = true;
 	return 0;
 }
 
-int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *ret,
+int pm_trace_next(struct pm_trace *trace, struct pm_trace_event *out,
 		  struct pm_error *err)
 {
-	return next_event(trace, WNOHANG, ret, err);
+	return next_event(trace, WNOHANG, out, err);
 }
 
-int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *ret,
+int pm_trace_wait(struct pm_trace *trace, struct pm_trace_event *out,
 		  struct pm_error *err)
 {
-	return next_event(trace, 0, ret, err);
+	return next_event(trace, 0, out, err);
 }
 
 bool pm_trace_more(const struct pm_trace *trace)
@@ -357,16 +357,16 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 	    has_thread_ended(pid, tid))
 		return 0;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, options) != 0) {
-		int code = errno;
+		int ret = errno;
 		pid_t tgid, ppid;
 
 		/* Other threads may end or be zombies; only the process
 		 * itself is known to exist. */
-		if (tid != pid && (code == ESRCH || code == EPERM) &&
+		if (tid != pid && (ret == ESRCH || ret == EPERM) &&
 		    (pm_trace_read_parents(tid, &tgid, &ppid) < 0 ||
 		     pm_trace_len(trace) > 0))
 			return 0;
-		return pm_trace_explain(tid, code, err);
+		return pm_trace_explain(tid, ret, err);
 	}
 	if (pm_trace_add_thread(trace, pid, tid, &row) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -379,33 +379,33 @@ static int seize_round(struct pm_trace *trace, pid_t pid, struct pm_error *err)
 	const struct dirent *entry;
 	char path[64];
 	DIR *folder;
-	int found = 0, rc = 0;
+	int found = 0, ret = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	folder = opendir(path);
 	if (!folder)
 		return pm_trace_explain(pid, errno == ENOENT ? ESRCH : errno, err);
-	while (rc >= 0 && (entry = readdir(folder))) {
+	while (ret >= 0 && (entry = readdir(folder))) {
 		uint64_t tid;
 
 		if (!pm_parse_u64(entry->d_name, &tid) || tid > INT32_MAX)
 			continue;
-		rc = seize_thread(trace, pid, (pid_t)tid, err);
-		found += rc == 1;
+		ret = seize_thread(trace, pid, (pid_t)tid, err);
+		found += ret == 1;
 	}
 	closedir(folder);
-	if (rc < 0)
-		return rc;
+	if (ret < 0)
+		return ret;
 	return found;
 }
 
 int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children, struct pm_error *err)
 {
 	pid_t tgid, ppid;
-	int rc = pm_trace_read_parents(pid, &tgid, &ppid);
+	int ret = pm_trace_read_parents(pid, &tgid, &ppid);
 
-	if (rc < 0)
-		return pm_trace_explain(pid, -rc == ENOENT ? ESRCH : -rc, err);
+	if (ret < 0)
+		return pm_trace_explain(pid, -ret == ENOENT ? ESRCH : -ret, err);
 	if (tgid != pid) {
 		pm_error_set(err, -ESRCH, "%d is a thread of process %d", (int)pid,
 			     (int)tgid);
@@ -414,15 +414,15 @@ int pm_trace_seize(struct pm_trace *trace, pid_t pid, bool children, struct pm_e
 	}
 	trace->children = children;
 	for (int i = 0; i < SEIZE_ROUNDS_MAX; i++) {
-		rc = seize_round(trace, pid, err);
-		if (rc < 0)
-			return rc;
-		if (rc == 0 && pm_trace_find_process(trace, pid) == PM_INDEX_NONE)
+		ret = seize_round(trace, pid, err);
+		if (ret < 0)
+			return ret;
+		if (ret == 0 && pm_trace_find_process(trace, pid) == PM_INDEX_NONE)
 			return pm_error_set(err, -ESRCH,
 					    "process %d has ended: it is a zombie, which "
 					    "its parent has not waited for",
 					    (int)pid);
-		if (rc == 0)
+		if (ret == 0)
 			return 0;
 	}
 	return 1;
@@ -432,13 +432,13 @@ int pm_trace_seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			  struct pm_error *err)
 {
 	pid_t tgid, ppid;
-	int rc = pm_trace_read_parents(tid, &tgid, &ppid);
+	int ret = pm_trace_read_parents(tid, &tgid, &ppid);
 
-	if (rc == 0 && tgid == pid) {
-		rc = seize_thread(trace, pid, tid, err);
-		return PM_MIN(rc, 0);
+	if (ret == 0 && tgid == pid) {
+		ret = seize_thread(trace, pid, tid, err);
+		return PM_MIN(ret, 0);
 	}
-	if (rc == 0)
+	if (ret == 0)
 		return pm_error_set(err, -ESRCH,
 				    "%d is a thread of process %d, not of %d", (int)tid,
 				    (int)tgid, (int)pid);
@@ -484,7 +484,7 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 	for (size_t i = 0; i < trace->threads.len; i++) {
 		struct pm_trace_thread *thread = &trace->threads.data[i];
 		bool ran = thread->seen.state == 'R', scheduled;
-		int rc;
+		int ret;
 
 		if (thread->tid == 0 || thread->asked || thread->stopped ||
 		    !trace->processes.data[thread->process].moved)
@@ -494,10 +494,10 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 		scheduled = pm_trace_was_scheduled(trace, thread);
 		if (!scheduled && !ran)
 			continue;
-		rc = pm_trace_read_stat(trace, thread);
+		ret = pm_trace_read_stat(trace, thread);
 		/* A thread that has ended is not missed. */
-		trace->unseen += rc < 0 && rc != -ENOENT && rc != -ESRCH;
-		if (rc < 0 || thread->seen.state != 'R')
+		trace->unseen += ret < 0 && ret != -ENOENT && ret != -ESRCH;
+		if (ret < 0 || thread->seen.state != 'R')
 			continue;
 		thread->due_ns = due_ns;
 		interrupt_thread(thread, true);
@@ -600,13 +600,13 @@ uint64_t pm_trace_unseen(const struct pm_trace *trace)
 	return trace->unseen;
 }
 
-int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *ret)
+int pm_trace_cpu_ns(struct pm_trace *trace, pid_t tid, uint64_t *out)
 {
 	uint32_t row = pm_trace_find_thread(trace, tid);
 
 	if (row == PM_INDEX_NONE)
 		return -ESRCH;
-	return pm_trace_thread_cpu_ns(trace, &trace->threads.data[row], ret);
+	return pm_trace_thread_cpu_ns(trace, &trace->threads.data[row], out);
 }
 
 const struct pm_stat_line *pm_trace_seen(const struct pm_trace *trace, pid_t tid)

@@ -14,14 +14,14 @@ enum {
 };
 
 /* A number other than (uid_t)-1, which means "unchanged". */
-static bool parse_id(const char *text, uint32_t *ret)
+static bool parse_id(const char *text, uint32_t *out)
 {
 	uint64_t value;
 
 	if (text[0] < '0' || text[0] > '9' || !pm_parse_u64(text, &value) ||
 	    value >= UINT32_MAX)
 		return false;
-	*ret = (uint32_t)value;
+	*out = (uint32_t)value;
 	return true;
 }
 
@@ -82,7 +82,7 @@ static int read_user_entry(const char *name, const char *group, struct pm_user *
 {
 	PM_AUTO_FREE char *bytes = malloc(ENTRY_BYTES);
 	struct passwd entry, *found = NULL;
-	int code;
+	int ret;
 
 	if (!bytes)
 		return pm_error_set(err, -ENOMEM, "out of memory");
@@ -101,24 +101,24 @@ static int read_user_entry(const char *name, const char *group, struct pm_user *
 		user->gid = found->pw_gid;
 	}
 	if (group)
-		code = find_group(group, user, err);
+		ret = find_group(group, user, err);
 	else
-		code = 0;
-	if (code < 0)
-		return code;
-	code = set_user_groups(found ? found->pw_name : NULL, group != NULL, user);
-	if (code < 0)
-		return pm_error_set(err, code, "the groups of user '%s': %s", name,
-				    strerror(-code));
+		ret = 0;
+	if (ret < 0)
+		return ret;
+	ret = set_user_groups(found ? found->pw_name : NULL, group != NULL, user);
+	if (ret < 0)
+		return pm_error_set(err, ret, "the groups of user '%s': %s", name,
+				    strerror(-ret));
 	return 0;
 }
 
-int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err)
+int pm_user_find(const char *text, struct pm_user *out, struct pm_error *err)
 {
 	struct pm_user user = { .groups = NULL };
 	char name[TEXT_MAX];
 	char *colon;
-	int code;
+	int ret;
 
 	if (text[0] == '\0' || text[0] == ':' || strlen(text) >= sizeof(name))
 		return pm_error_set(err, -EINVAL, "'%s' is no user: USER or USER:GROUP",
@@ -127,15 +127,15 @@ int pm_user_find(const char *text, struct pm_user *ret, struct pm_error *err)
 	colon = strchr(name, ':');
 	if (colon)
 		*colon++ = '\0';
-	code = read_user_entry(name, colon, &user, err);
-	if (code < 0)
+	ret = read_user_entry(name, colon, &user, err);
+	if (ret < 0)
 		pm_user_release(&user);
 	else
-		*ret = user;
-	return code;
+		*out = user;
+	return ret;
 }
 
-void pm_user_of_uid(uid_t uid, struct pm_user *ret)
+void pm_user_of_uid(uid_t uid, struct pm_user *out)
 {
 	enum {
 		NOGROUP = 65534
@@ -143,8 +143,8 @@ void pm_user_of_uid(uid_t uid, struct pm_user *ret)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", uid);
-	if (pm_user_find(text, ret, NULL) < 0)
-		*ret = (struct pm_user){ .uid = uid, .gid = NOGROUP };
+	if (pm_user_find(text, out, NULL) < 0)
+		*out = (struct pm_user){ .uid = uid, .gid = NOGROUP };
 }
 
 void pm_user_release(struct pm_user *user)
