@@ -45,10 +45,10 @@ int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid);
 bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *process,
 			const struct pm_unw_frame *frames, size_t len, uint64_t time_ns);
 
-/* Returns in *ret the file's id of the module that contains @address, in generated code,
+/* Returns in *out the file's id of the module that contains @address, in generated code,
  * at that time. The address of the frame is then @address itself. */
 int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
-			enum pm_unw_how how, uint64_t time_ns, uint32_t *ret);
+			enum pm_unw_how how, uint64_t time_ns, uint32_t *out);
 /* To be called for each frame that is interned: names those of generated code. */
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t module, uint64_t address,
 		       enum pm_unw_how how, uint64_t time_ns, uint32_t frame);

@@ -105,12 +105,12 @@ const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules 
  * first time. */
 int pm_chain_modules_file_id(struct pm_chain_modules *modules,
 			     const struct pm_procs *procs, struct pm_file_writer *writer,
-			     uint32_t id, uint32_t *ret);
+			     uint32_t id, uint32_t *out);
 int pm_chain_modules_kernel_id(struct pm_chain_modules *modules,
-			       struct pm_file_writer *writer, uint32_t *ret);
+			       struct pm_file_writer *writer, uint32_t *out);
 /* Writes a new module for generated code and returns its id. */
 int pm_chain_modules_jit_id(struct pm_chain_modules *modules,
-			    struct pm_file_writer *writer, uint32_t *ret);
+			    struct pm_file_writer *writer, uint32_t *out);
 /* Returns the file of a touched module, opened again if it was not kept open, or negative
  * errno. The caller closes it unless it is module->fd. */
 int pm_chain_modules_open_file(const struct pm_chain_modules *modules,

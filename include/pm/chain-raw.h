@@ -22,7 +22,7 @@ struct pm_chain_raw_sample {
 
 /* @stack_bytes: the number requested from the kernel. @procs and @modules are
  * borrowed. */
-int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stack_bytes,
+int pm_chain_raw_open(struct pm_chain_raw **out, const char *path, uint32_t stack_bytes,
 		      struct pm_procs *procs, struct pm_chain_modules *modules,
 		      struct pm_error *err);
 /* As pm_file_writer_background(). */

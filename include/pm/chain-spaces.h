@@ -6,10 +6,10 @@
 
 #include "pm/chain-modules.h"
 
-/* @ret is valid until the next call for the same process. The tag of each map is the
+/* @out is valid until the next call for the same process. The tag of each map is the
  * module's id in @procs; every module in it has been touched. Returns 0 or -ENOMEM. */
 int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modules,
-		       const struct pm_procs *procs, struct pm_unw_space *ret);
+		       const struct pm_procs *procs, struct pm_unw_space *out);
 /* While this number stays the same, the result of pm_chain_space_get() is valid. 0: there
  * is no valid result. */
 uint64_t pm_chain_space_version(const struct pm_process *process);

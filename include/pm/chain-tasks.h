@@ -26,4 +26,4 @@ int pm_chain_tasks_record(const struct pm_chain_tasks *tasks,
  * kernel did not report (perf_event_open(2): the tid of a thread that has just ended is
  * -1) has no name. Returns 0 or -ENOMEM. */
 int pm_chain_tasks_names(const struct pm_chain_tasks *tasks,
-			 const struct pm_record *record, struct pm_chain_names *ret);
+			 const struct pm_record *record, struct pm_chain_names *out);

@@ -13,9 +13,9 @@ struct pm_chain_vdso {
 
 /* Our own image, which the kernel maps into every process of our kind. Valid while this
  * process runs. */
-void pm_chain_vdso_own(struct pm_chain_vdso *ret);
+void pm_chain_vdso_own(struct pm_chain_vdso *out);
 /* The image of another kind, "[vdso32]", copied from a running process that has it.
  * Returns 0, or negative errno if no process that has it can be read. */
-int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *ret);
+int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *out);
 /* Releases a copied image. */
 void pm_chain_vdso_release(struct pm_chain_vdso *vdso);

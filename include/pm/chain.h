@@ -87,7 +87,7 @@ void pm_chains_free(struct pm_chains *chains);
 void pm_chains_inherit(struct pm_chains *chains, struct pm_chains *from);
 /* Returns 0, or negative errno of the file or of memory. */
 int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
-		  struct pm_chain *ret);
+		  struct pm_chain *out);
 /*
  * Updates the chain of a truncated stack with the callers that are known by now. Later
  * samples and looks at the thread's memory may have added callers. Callers are removed if
@@ -97,7 +97,7 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain);
 /* The branches of @record, which must be the last record added; valid until the next
  * call. There are none if the branches are the stack. Returns 0 or negative errno. */
 int pm_chains_branches(struct pm_chains *chains, const struct pm_record *record,
-		       const struct pm_file_branch **ret, size_t *len);
+		       const struct pm_file_branch **out, size_t *len);
 /*
  * Unwinds the stacks of @records side by side, which is faster than one by one if they
  * are in no cache. The caller must then call pm_chains_add() for each of these records,
@@ -110,8 +110,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 /* Forget the stack of a thread or process that has ended, or whose id is used again. */
 void pm_chains_forget_thread(struct pm_chains *chains, uint32_t pid, uint32_t tid);
 void pm_chains_forget_process(struct pm_chains *chains, uint32_t pid);
-void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *ret);
+void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *out);
 /* Call this when the writer starts a new generation of stacks. */
 void pm_chains_forget_stacks(struct pm_chains *chains);
 size_t pm_chains_stitch_bytes(const struct pm_chains *chains);
-void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret);
+void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *out);

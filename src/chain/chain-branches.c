@@ -28,28 +28,28 @@ static int push_branch_end(struct pm_chains *chains, const struct pm_unw_space *
 int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 		       const struct pm_unw_space *space)
 {
-	int error = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < sample->branches_len && error == 0; i++) {
+	for (size_t i = 0; i < sample->branches_len && ret == 0; i++) {
 		uint64_t from = sample->branches[i].from;
 
 		if (from != 0 && !in_kernel(from))
-			error = push_branch_end(chains, space, from, PM_CHAIN_HOW_LBR);
+			ret = push_branch_end(chains, space, from, PM_CHAIN_HOW_LBR);
 	}
-	return error;
+	return ret;
 }
 
 /* Returns the frame in the file of one end of a branch. */
 static int frame_of(struct pm_chains *chains, const struct pm_unw_space *space,
-		    uint64_t address, uint32_t *ret)
+		    uint64_t address, uint32_t *out)
 {
-	int error;
+	int ret;
 
 	chains->frames_len = 0;
-	error = push_branch_end(chains, space, address, PM_CHAIN_HOW_BRANCH);
-	if (error < 0)
-		return error;
-	return pm_chains_frame(chains, &chains->frames[0], ret);
+	ret = push_branch_end(chains, space, address, PM_CHAIN_HOW_BRANCH);
+	if (ret < 0)
+		return ret;
+	return pm_chains_frame(chains, &chains->frames[0], out);
 }
 
 static uint32_t flags_of(const struct perf_branch_entry *entry)
@@ -68,27 +68,27 @@ static uint32_t flags_of(const struct perf_branch_entry *entry)
 }
 
 int pm_chains_branches(struct pm_chains *chains, const struct pm_record *record,
-		       const struct pm_file_branch **ret, size_t *len)
+		       const struct pm_file_branch **out, size_t *len)
 {
 	const struct pm_sample *sample = &record->sample;
 	bool wanted = sample->branches_len > 0 && !chains->from.lbr;
 	struct pm_process *process;
 	struct pm_unw_space space;
-	int error;
+	int ret;
 
-	*ret = NULL;
+	*out = NULL;
 	*len = 0;
 	if (!wanted)
 		return 0;
 	process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
 	if (!process)
 		return -ENOMEM;
-	error = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
-				   &space);
-	if (error == 0)
-		error = pm_vec_reserve(&chains->branches, sample->branches_len);
-	if (error < 0)
-		return error;
+	ret = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
+				 &space);
+	if (ret == 0)
+		ret = pm_vec_reserve(&chains->branches, sample->branches_len);
+	if (ret < 0)
+		return ret;
 	pm_vec_clear(&chains->branches);
 	chains->record = record;
 	for (size_t i = 0; i < sample->branches_len; i++) {
@@ -97,14 +97,14 @@ int pm_chains_branches(struct pm_chains *chains, const struct pm_record *record,
 						 .cycles = entry->cycles ? entry->cycles
 									 : PM_FILE_NONE };
 
-		error = frame_of(chains, &space, entry->from, &branch.from);
-		if (error == 0)
-			error = frame_of(chains, &space, entry->to, &branch.to);
-		if (error < 0)
-			return error;
+		ret = frame_of(chains, &space, entry->from, &branch.from);
+		if (ret == 0)
+			ret = frame_of(chains, &space, entry->to, &branch.to);
+		if (ret < 0)
+			return ret;
 		chains->branches.data[chains->branches.len++] = branch;
 	}
-	*ret = chains->branches.data;
+	*out = chains->branches.data;
 	*len = chains->branches.len;
 	return 0;
 }

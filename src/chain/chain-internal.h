@@ -120,7 +120,7 @@ int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 		       const struct pm_unw_space *space);
 /* Returns the id in the file of @frame of the current record. */
 int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
-		    uint32_t *ret);
+		    uint32_t *out);
 /*
  * Continues above the last @len frames, the user's part of the chain, which were found in
  * @stack starting from @regs. @stop is why they ended; it becomes ROOT if the chain is

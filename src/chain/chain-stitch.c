@@ -190,7 +190,7 @@ static int stitch_truncated_stack(struct pm_chains *chains,
 		.elsewhere = elsewhere,
 	};
 	struct pm_chain_stitched stitched;
-	int error;
+	int ret;
 
 	if (*stop == PM_UNW_STOP_ROOT)
 		sample.end = PM_CHAIN_STITCH_ROOTED;
@@ -207,10 +207,10 @@ static int stitch_truncated_stack(struct pm_chains *chains,
 			.module = frames[i].module,
 			.return_address = return_address(regs, stack, &chains->found[i])
 		};
-	error = pm_chain_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
-				      &stitched);
-	if (error < 0)
-		return error;
+	ret = pm_chain_stitches_add(chains->stitches, &sample, PM_UNW_FRAMES_MAX,
+				    &stitched);
+	if (ret < 0)
+		return ret;
 	chains->own_len = chains->frames_len;
 	if (sample.caller_sp > stack->start)
 		chains->wanted_bytes = sample.caller_sp - stack->start;
@@ -310,7 +310,7 @@ static int look_for_outer_frames(struct pm_chains *chains, const struct pm_recor
 	enum pm_unw_stop reason = PM_UNW_STOP_TRUNCATED;
 	struct pm_unw_stack memory = *copy, piece[LOOK_PIECES_MAX];
 	uint64_t time, missed = 0;
-	int error = 0;
+	int ret = 0;
 
 	memory.missed = &missed;
 	for (;;) {
@@ -336,15 +336,15 @@ static int look_for_outer_frames(struct pm_chains *chains, const struct pm_recor
 	     reason != PM_UNW_STOP_ROOT) ||
 	    (outer > 0 && chains->outermost_sp != chains->found[len + outer - 1].sp))
 		found = 0;
-	for (size_t i = len + outer; error == 0 && i < found; i++) {
+	for (size_t i = len + outer; ret == 0 && i < found; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
 
 		if (chains->frames_len == PM_CHAIN_FRAMES_MAX)
 			break;
 		/* Only to get its module and address; it is not a frame of this
 		 * sample. */
-		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
-		if (error < 0)
+		ret = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
+		if (ret < 0)
 			break;
 		chains->known[known++] = (struct pm_chain_stitch_frame){
 			.sp = frame->sp,
@@ -354,11 +354,11 @@ static int look_for_outer_frames(struct pm_chains *chains, const struct pm_recor
 		};
 	}
 	chains->frames_len = frames_len;
-	if (error == 0)
-		error = pm_chain_stitches_offer(
+	if (ret == 0)
+		ret = pm_chain_stitches_offer(
 			chains->stitches, record->pid, record->tid, chains->known, known,
 			reason == PM_UNW_STOP_ROOT && len + outer + known == found, time);
-	return error;
+	return ret;
 }
 
 int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
@@ -366,14 +366,14 @@ int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 		     const struct pm_unw_stack *stack, size_t len, uint32_t *stop)
 {
 	size_t frames_len = chains->frames_len;
-	int error;
+	int ret;
 
 	/* A stack that the work limit ended has no callers to stitch or to remember. */
 	if (!chains->stitches || *stop == PM_UNW_STOP_WORK_LIMIT)
 		return 0;
-	error = stitch_truncated_stack(chains, record, regs, stack, len, stop);
-	if (error == 0 && chains->wanting && chains->from.look)
-		error = look_for_outer_frames(chains, record, space, regs, stack, len,
-					      chains->frames_len - frames_len);
-	return error;
+	ret = stitch_truncated_stack(chains, record, regs, stack, len, stop);
+	if (ret == 0 && chains->wanting && chains->from.look)
+		ret = look_for_outer_frames(chains, record, space, regs, stack, len,
+					    chains->frames_len - frames_len);
+	return ret;
 }

@@ -117,18 +117,18 @@ size_t pm_chains_stitch_bytes(const struct pm_chains *chains)
 	return 0;
 }
 
-void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *ret)
+void pm_chains_stats(const struct pm_chains *chains, struct pm_unw_stats *out)
 {
-	pm_unwinder_stats(chains->unwinder, ret);
+	pm_unwinder_stats(chains->unwinder, out);
 }
 
-void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *ret)
+void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *out)
 {
 	if (chains->budget)
-		*ret = *pm_chain_budget_cut(chains->budget);
+		*out = *pm_chain_budget_cut(chains->budget);
 	else
-		*ret = (struct pm_chain_cut){ 0 };
-	memcpy(ret->first_comm, chains->cut_comm, sizeof(ret->first_comm));
+		*out = (struct pm_chain_cut){ 0 };
+	memcpy(out->first_comm, chains->cut_comm, sizeof(out->first_comm));
 }
 
 void pm_chains_spend(struct pm_chains *chains, uint64_t ns)
@@ -140,15 +140,15 @@ void pm_chains_spend(struct pm_chains *chains, uint64_t ns)
 /* Returns the address space of @process, and the work that a sample at @time_ns may cause
  * in it. */
 static int get_space(struct pm_chains *chains, struct pm_process *process,
-		     uint64_t time_ns, struct pm_unw_space *ret)
+		     uint64_t time_ns, struct pm_unw_space *out)
 {
-	int error = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
-				       ret);
+	int ret = pm_chain_space_get(process, chains->from.modules, chains->from.procs,
+				     out);
 	const struct pm_chain_cut *cut;
 
-	if (error < 0 || !chains->budget)
-		return error;
-	ret->work_left =
+	if (ret < 0 || !chains->budget)
+		return ret;
+	out->work_left =
 		pm_chain_budget_begin(chains->budget, (uint32_t)process->pid, time_ns);
 	cut = pm_chain_budget_cut(chains->budget);
 	if (cut->pauses > 0 && chains->cut_comm[0] == '\0') {
@@ -181,11 +181,11 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		pm_chain_modules_use(chains->from.modules, map->tag);
 	if (of && of->generated && chains->from.jit) {
 		const struct pm_record *record = chains->record;
-		int error =
+		int ret =
 			pm_chain_jit_module(chains->from.jit, (pid_t)record->pid, lookup,
 					    (enum pm_unw_how)how, record->time, &module);
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 		push_chain_frame(chains, lookup, module, how);
 		return 0;
 	}
@@ -193,11 +193,11 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		/* Usually known: the call is for the first frame in a module. */
 		module = chains->from.modules->list.data[map->tag].file_id;
 		if (module == PM_FILE_NONE) {
-			int error = pm_chain_modules_file_id(
+			int ret = pm_chain_modules_file_id(
 				chains->from.modules, chains->from.procs,
 				chains->from.writer, map->tag, &module);
-			if (error < 0)
-				return error;
+			if (ret < 0)
+				return ret;
 		}
 	}
 	push_chain_frame(chains, map ? lookup - map->bias : lookup, module, how);
@@ -207,10 +207,10 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how)
 {
 	uint32_t module;
-	int error = pm_chain_modules_kernel_id(chains->from.modules, chains->from.writer,
-					       &module);
-	if (error < 0)
-		return error;
+	int ret = pm_chain_modules_kernel_id(chains->from.modules, chains->from.writer,
+					     &module);
+	if (ret < 0)
+		return ret;
 	push_chain_frame(chains, lookup, module, how);
 	return 0;
 }
@@ -237,7 +237,7 @@ static int push_callchain(struct pm_chains *chains, const struct pm_sample *samp
 	*user_frames = 0;
 	for (size_t i = 0; i < len; i++) {
 		uint64_t address = sample->callchain[i];
-		int error = 0;
+		int ret = 0;
 
 		if (address >= (uint64_t)PERF_CONTEXT_MAX) {
 			context = address;
@@ -247,18 +247,18 @@ static int push_callchain(struct pm_chains *chains, const struct pm_sample *samp
 		if (address == 0)
 			continue;
 		if (context == (uint64_t)PERF_CONTEXT_KERNEL) {
-			error = push_kernel(chains, address, in_context == 0);
+			ret = push_kernel(chains, address, in_context == 0);
 		} else if (context == (uint64_t)PERF_CONTEXT_USER &&
 			   *user_frames < user_max) {
 			uint64_t lookup = in_context == 0 ? address : address - 1;
 
-			error = pm_chains_push(
+			ret = pm_chains_push(
 				chains, lookup, pm_unw_space_find(space, lookup),
 				in_context == 0 ? PM_UNW_HOW_IP : PM_UNW_HOW_FP);
 			(*user_frames)++;
 		}
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 		in_context++;
 	}
 	return 0;
@@ -266,16 +266,16 @@ static int push_callchain(struct pm_chains *chains, const struct pm_sample *samp
 
 /* Returns the architecture of a sample's registers; false: the unwinder does not know
  * it. */
-static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *ret)
+static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *out)
 {
 #if defined(__x86_64__)
-	*ret = abi == PM_REGS_32 ? PM_UNW_I386 : PM_UNW_X86_64;
+	*out = abi == PM_REGS_32 ? PM_UNW_I386 : PM_UNW_X86_64;
 	return abi != PM_REGS_NONE;
 #elif defined(__aarch64__)
-	*ret = PM_UNW_AARCH64;
+	*out = PM_UNW_AARCH64;
 	return abi == PM_REGS_64;
 #else
-	*ret = PM_UNW_X86_64;
+	*out = PM_UNW_X86_64;
 	return false;
 #endif
 }
@@ -384,7 +384,7 @@ static int unwind_sample(struct pm_chains *chains, struct pm_unw_space *space,
 	pm_chain_live_begin(chains->from.modules, record->time, 1);
 	chains->from.modules->stamp++;
 	for (int i = 0; i < TRIES;) {
-		int error;
+		int ret;
 
 		if (i > 0 || reopened > 0 || !take_ahead(chains, process, reason, len)) {
 			chains->missed = 0;
@@ -402,9 +402,9 @@ static int unwind_sample(struct pm_chains *chains, struct pm_unw_space *space,
 			i++;
 		else
 			break;
-		error = get_space(chains, process, record->time, space);
-		if (error < 0)
-			return error;
+		ret = get_space(chains, process, record->time, space);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -543,7 +543,7 @@ static int push_go_callers(struct pm_chains *chains, const struct pm_sample *sam
 	const uint64_t *returns = find_returns(sample, &returns_len);
 	uint64_t begun_ns;
 	bool rooted;
-	int error = 0;
+	int ret = 0;
 
 	if (returns_len == 0 || len == 0)
 		return 0;
@@ -551,14 +551,14 @@ static int push_go_callers(struct pm_chains *chains, const struct pm_sample *sam
 	count = pm_unw_go_callers(chains->found, len, returns, returns_len,
 				  chains->found + len, PM_UNW_FRAMES_MAX - len, &rooted);
 	pm_chains_spend(chains, unwinding_cpu_ns() - begun_ns);
-	for (size_t i = 0; error == 0 && i < count; i++) {
+	for (size_t i = 0; ret == 0 && i < count; i++) {
 		const struct pm_unw_frame *frame = &chains->found[len + i];
 
-		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
+		ret = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
 	}
 	if (rooted)
 		*stop = PM_UNW_STOP_ROOT;
-	return error;
+	return ret;
 }
 
 static int push_unwound(struct pm_chains *chains, const struct pm_record *record,
@@ -569,7 +569,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	struct pm_unw_stack stack, whole;
 	enum pm_unw_stop reason;
 	size_t kernel_len = chains->frames_len, len;
-	int error;
+	int ret;
 
 	if (!inputs_of(sample, &regs, &whole)) {
 		if (is_kernel_only(chains, sample))
@@ -584,18 +584,18 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		.len = sample->stack_len - sample->stack_below
 	};
 	whole.missed = &chains->missed;
-	error = unwind_sample(chains, space, &regs, &whole, &reason, &len);
-	if (error < 0)
-		return error;
-	error = keep_raw(chains, record, space, &regs, &whole, len);
-	if (error < 0)
-		return error;
+	ret = unwind_sample(chains, space, &regs, &whole, &reason, &len);
+	if (ret < 0)
+		return ret;
+	ret = keep_raw(chains, record, space, &regs, &whole, len);
+	if (ret < 0)
+		return ret;
 	for (size_t i = 0; i < len; i++) {
 		const struct pm_unw_frame *frame = &chains->found[i];
 
-		error = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
-		if (error < 0)
-			return error;
+		ret = pm_chains_push(chains, frame->lookup, frame->map, frame->how);
+		if (ret < 0)
+			return ret;
 	}
 	*stop = reason;
 	if (len > 0 && is_uprobes(chains, &chains->found[len - 1]))
@@ -609,10 +609,10 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 		 sample->stack_len < sample->stack_asked)
 		*stop = PM_CHAIN_STOP_NO_PAGE;
 	chains->own_stop = *stop;
-	error = pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
-	if (error == 0 && *stop == PM_UNW_STOP_OTHER_STACK && chains->promise == 0)
-		error = push_go_callers(chains, sample, len, stop);
-	return error;
+	ret = pm_chains_stitch(chains, record, space, &regs, &stack, len, stop);
+	if (ret == 0 && *stop == PM_UNW_STOP_OTHER_STACK && chains->promise == 0)
+		ret = push_go_callers(chains, sample, len, stop);
+	return ret;
 }
 
 /* Adds only the interrupted place, for a record that has nothing else. */
@@ -634,18 +634,18 @@ static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *samp
 	bool lbr = chains->from.lbr && sample->branches_len > 0;
 	size_t user_frames;
 	bool paused = space->work_left && *space->work_left == 0;
-	int error = push_callchain(chains, sample, space, lbr || paused ? 1 : SIZE_MAX,
-				   &user_frames);
+	int ret = push_callchain(chains, sample, space, lbr || paused ? 1 : SIZE_MAX,
+				 &user_frames);
 
 	if (paused) {
 		*stop = PM_UNW_STOP_WORK_LIMIT;
-		return error;
+		return ret;
 	}
 
 	if (lbr) {
 		*stop = PM_CHAIN_STOP_LBR_END;
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 		return pm_chains_push_lbr(chains, sample, space);
 	}
 	if (user_frames == 0)
@@ -654,7 +654,7 @@ static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *samp
 		*stop = PM_UNW_STOP_LIMIT;
 	else
 		*stop = PM_CHAIN_STOP_FP_END;
-	return error;
+	return ret;
 }
 
 static int collect_sample_frames(struct pm_chains *chains, const struct pm_record *record,
@@ -664,29 +664,29 @@ static int collect_sample_frames(struct pm_chains *chains, const struct pm_recor
 	struct pm_process *process = pm_procs_get(chains->from.procs, (pid_t)record->pid);
 	struct pm_unw_space space;
 	size_t user_frames;
-	int error;
+	int ret;
 
 	if (!process)
 		return -ENOMEM;
-	error = get_space(chains, process, record->time, &space);
-	if (error < 0)
-		return error;
+	ret = get_space(chains, process, record->time, &space);
+	if (ret < 0)
+		return ret;
 	switch (chains->from.call_graph) {
 	case PM_CALL_GRAPH_NONE:
 		*stop = PM_CHAIN_STOP_NOT_ASKED;
 		break;
 	case PM_CALL_GRAPH_FP:
-		error = push_by_kernel(chains, sample, &space, stop);
+		ret = push_by_kernel(chains, sample, &space, stop);
 		break;
 	case PM_CALL_GRAPH_DWARF:
-		error = push_callchain(chains, sample, &space, 0, &user_frames);
-		if (error == 0)
-			error = push_unwound(chains, record, &space, stop);
+		ret = push_callchain(chains, sample, &space, 0, &user_frames);
+		if (ret == 0)
+			ret = push_unwound(chains, record, &space, stop);
 		break;
 	}
-	if (error == 0 && chains->frames_len == 0)
-		error = push_ip(chains, record, &space);
-	return error;
+	if (ret == 0 && chains->frames_len == 0)
+		ret = push_ip(chains, record, &space);
+	return ret;
 }
 
 static int slot_reserve(struct pm_chain_slot *slot, size_t want)
@@ -716,26 +716,25 @@ static bool same_frame(const struct pm_chain_frame *a, const struct pm_chain_fra
 
 /* Returns the id in the file of @frame of a sample at @time. */
 static int intern_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
-			uint64_t time, uint32_t *ret)
+			uint64_t time, uint32_t *out)
 {
-	int error = pm_file_intern_frame(chains->from.writer, frame->module,
-					 frame->address, how_name(frame->how), ret);
+	int ret = pm_file_intern_frame(chains->from.writer, frame->module, frame->address,
+				       how_name(frame->how), out);
 
-	if (error == 0 && chains->from.jit)
-		error = pm_chain_jit_frame(chains->from.jit, frame->module,
-					   frame->address, (enum pm_unw_how)frame->how,
-					   time, *ret);
-	return error;
+	if (ret == 0 && chains->from.jit)
+		ret = pm_chain_jit_frame(chains->from.jit, frame->module, frame->address,
+					 (enum pm_unw_how)frame->how, time, *out);
+	return ret;
 }
 
 int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
-		    uint32_t *ret)
+		    uint32_t *out)
 {
-	return intern_frame(chains, frame, chains->record->time, ret);
+	return intern_frame(chains, frame, chains->record->time, out);
 }
 
 static int intern_sample_chain(struct pm_chains *chains, const struct pm_record *record,
-			       uint32_t *ret)
+			       uint32_t *out)
 {
 	struct pm_chain_slot *slot =
 		&chains->slots[pm_hash_mix(record->pid, record->tid) &
@@ -743,11 +742,11 @@ static int intern_sample_chain(struct pm_chains *chains, const struct pm_record 
 	size_t len = chains->frames_len;
 	uint32_t stack = PM_FILE_NONE;
 	size_t same = 0, new_stacks = 0;
-	int error = slot_reserve(slot, len);
+	int ret = slot_reserve(slot, len);
 	uint64_t cost;
 
-	if (error < 0)
-		return error;
+	if (ret < 0)
+		return ret;
 	if (slot->pid != record->pid || slot->tid != record->tid)
 		slot->len = 0;
 	slot->pid = record->pid;
@@ -763,12 +762,12 @@ static int intern_sample_chain(struct pm_chains *chains, const struct pm_record 
 		const struct pm_chain_frame *frame = &chains->frames[len - 1 - same];
 		uint32_t id;
 
-		error = pm_chains_frame(chains, frame, &id);
-		if (error == 0)
-			error = pm_file_intern_stack(chains->from.writer, stack, id,
-						     &stack);
-		if (error < 0)
-			return error;
+		ret = pm_chains_frame(chains, frame, &id);
+		if (ret == 0)
+			ret = pm_file_intern_stack(chains->from.writer, stack, id,
+						   &stack);
+		if (ret < 0)
+			return ret;
 		/* Ids are assigned in order. */
 		if (stack >= chains->stacks_seen) {
 			chains->stacks_seen = (uint64_t)stack + 1;
@@ -779,7 +778,7 @@ static int intern_sample_chain(struct pm_chains *chains, const struct pm_record 
 		slot->len = same + 1;
 	}
 	pm_chains_spend(chains, cost + new_stacks * PM_CHAIN_COST_NEW_STACK);
-	*ret = stack;
+	*out = stack;
 	return 0;
 }
 
@@ -832,21 +831,21 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 }
 
 int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
-		  struct pm_chain *ret)
+		  struct pm_chain *out)
 {
 	struct pm_chain chain;
-	int error;
+	int ret;
 
 	chains->frames_len = 0;
 	chains->record = record;
 	chains->stitched = false;
 	chains->wanting = false;
 	chains->promise = 0;
-	error = collect_sample_frames(chains, record, &chain.stop);
+	ret = collect_sample_frames(chains, record, &chain.stop);
 	if (chains->budget)
 		pm_chain_budget_settle(chains->budget);
-	if (error == 0)
-		error = intern_sample_chain(chains, record, &chain.stack);
+	if (ret == 0)
+		ret = intern_sample_chain(chains, record, &chain.stack);
 	if (chains->promise != 0)
 		chain.own_stop = chains->own_stop;
 	else
@@ -859,44 +858,43 @@ int pm_chains_add(struct pm_chains *chains, const struct pm_record *record,
 		chain.wanted_bytes = chains->wanted_bytes;
 	else
 		chain.wanted_bytes = 0;
-	if (error == 0)
-		*ret = chain;
+	if (ret == 0)
+		*out = chain;
 	chains->samples++;
-	return error;
+	return ret;
 }
 
 int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 {
 	struct pm_chain_stitched stitched;
 	uint32_t stack = PM_FILE_NONE, frame, at = chain->stack;
-	int error = 0;
+	int ret = 0;
 
 	if (chain->promise == 0 ||
 	    !pm_file_writer_has_stack(chains->from.writer, chain->stack) ||
 	    !pm_chain_stitches_settle(chains->stitches, chain->promise, chain->time,
 				      PM_UNW_FRAMES_MAX, &stitched))
 		return 0;
-	for (size_t i = stitched.len; i-- > 0 && error == 0;) {
+	for (size_t i = stitched.len; i-- > 0 && ret == 0;) {
 		const struct pm_chain_stitch_frame *outer = &stitched.frames[i];
 
-		error = intern_frame(
-			chains,
-			&(struct pm_chain_frame){ .address = outer->address,
-						  .module = outer->module,
-						  .how = PM_UNW_HOW_STITCHED },
-			chain->time, &frame);
-		if (error == 0)
-			error = pm_file_intern_stack(chains->from.writer, stack, frame,
-						     &stack);
+		ret = intern_frame(chains,
+				   &(struct pm_chain_frame){ .address = outer->address,
+							     .module = outer->module,
+							     .how = PM_UNW_HOW_STITCHED },
+				   chain->time, &frame);
+		if (ret == 0)
+			ret = pm_file_intern_stack(chains->from.writer, stack, frame,
+						   &stack);
 	}
 	/* The sample's own frames are the innermost ones of its stack so far. */
 	for (uint32_t i = 0; i < chain->own_len && at != PM_FILE_NONE; i++)
 		chains->own[i] = pm_file_writer_stack(chains->from.writer, at, &at);
-	for (uint32_t i = chain->own_len; i-- > 0 && error == 0;)
-		error = pm_file_intern_stack(chains->from.writer, stack, chains->own[i],
-					     &stack);
-	if (error < 0)
-		return error;
+	for (uint32_t i = chain->own_len; i-- > 0 && ret == 0;)
+		ret = pm_file_intern_stack(chains->from.writer, stack, chains->own[i],
+					   &stack);
+	if (ret < 0)
+		return ret;
 	chain->stack = stack;
 	chain->stitched = stitched.len > 0;
 	if (stitched.rooted)

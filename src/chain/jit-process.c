@@ -117,10 +117,10 @@ static int write_symbol(struct pm_chain_jit *jit, uint32_t frame,
 }
 
 static void describe_jit_function(const struct pm_jit_function *function,
-				  uint64_t address, struct pm_file_function *ret)
+				  uint64_t address, struct pm_file_function *out)
 {
-	ret->name = function->name;
-	pm_jit_function_place(function, address, &ret->file, &ret->line);
+	out->name = function->name;
+	pm_jit_function_place(function, address, &out->file, &out->line);
 }
 
 int pm_chain_jit_name(struct pm_chain_jit *jit, uint32_t frame,
@@ -413,27 +413,27 @@ static void missed_release(struct missed *missed)
 /* Collects the misses to whose times a record at @from_ns or later can apply; nothing
  * more will be known about the others. */
 static int collect_misses(const struct pm_chain_jit_process *process, uint64_t from_ns,
-			  struct missed *ret)
+			  struct missed *out)
 {
 	for (uint32_t i = 0; i < process->misses.len; i++) {
 		const struct pm_chain_jit_miss *miss = &process->misses.data[i];
 		struct event event = { .miss = i,
-				       .candidate = (uint32_t)ret->candidates.len };
+				       .candidate = (uint32_t)out->candidates.len };
 
 		if (miss->done || miss->frame == PM_FILE_NONE || miss->last_ns < from_ns)
 			continue;
-		if (pm_vec_push(&ret->candidates, (struct candidate){ 0 }) < 0 ||
-		    pm_vec_reserve(&ret->events, ret->events.len + 2) < 0)
+		if (pm_vec_push(&out->candidates, (struct candidate){ 0 }) < 0 ||
+		    pm_vec_reserve(&out->events, out->events.len + 2) < 0)
 			return -ENOMEM;
 		event.time_ns = miss->first_ns;
 		if (miss->first_ns >= from_ns)
-			ret->events.data[ret->events.len++] = event;
+			out->events.data[out->events.len++] = event;
 		event.time_ns = miss->last_ns;
 		event.last = true;
-		ret->events.data[ret->events.len++] = event;
+		out->events.data[out->events.len++] = event;
 	}
-	if (ret->events.len > 0)
-		qsort(ret->events.data, ret->events.len, sizeof(*ret->events.data),
+	if (out->events.len > 0)
+		qsort(out->events.data, out->events.len, sizeof(*out->events.data),
 		      compare_events);
 	return 0;
 }

@@ -168,32 +168,31 @@ static int process_drop(struct pm_chain_jit *jit, size_t index, uint64_t until_n
 
 /* Returns the process, which is created if it is not known. */
 static int jit_get_process(struct pm_chain_jit *jit, pid_t pid,
-			   struct pm_chain_jit_process **ret)
+			   struct pm_chain_jit_process **out)
 {
 	struct pm_chain_jit_process *process = jit_find_process(jit, pid);
-	int error = 0;
+	int ret = 0;
 
 	if (process) {
-		*ret = process;
+		*out = process;
 		return 0;
 	}
 	/* The least recently used process has most likely ended. */
-	while (error == 0 && jit->processes.len > 0 &&
+	while (ret == 0 && jit->processes.len > 0 &&
 	       (jit->alive.len >= PM_CHAIN_JIT_PROCESSES_MAX ||
 		jit->budget.bytes > PM_CHAIN_JIT_BYTES_FULL))
-		error = process_drop(jit, 0,
-				     pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
-	if (error < 0)
-		return error;
+		ret = process_drop(jit, 0, pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
+	if (ret < 0)
+		return ret;
 	process = process_new(jit, pid);
 	if (!process)
 		return -ENOMEM;
-	error = pm_vec_push(&jit->processes, process);
-	if (error < 0) {
+	ret = pm_vec_push(&jit->processes, process);
+	if (ret < 0) {
 		jit_process_unref(jit, process);
-		return error;
+		return ret;
 	}
-	*ret = process;
+	*out = process;
 	return 0;
 }
 
@@ -251,33 +250,33 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 /* ---- modules of the file ------------------------------------------------------------- */
 
 static int new_module(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
-		      uint32_t generation, uint32_t *ret)
+		      uint32_t generation, uint32_t *out)
 {
-	int error = pm_chain_modules_jit_id(jit->from.modules, jit->from.writer, ret);
+	int ret = pm_chain_modules_jit_id(jit->from.modules, jit->from.writer, out);
 
-	if (error < 0)
-		return error;
+	if (ret < 0)
+		return ret;
 	return pm_vec_push(&jit->modules,
 			   (struct pm_chain_jit_module){ .process = process,
 							 .generation = generation,
-							 .file_id = *ret });
+							 .file_id = *out });
 }
 
 /* Returns the module of a generation; nearly every process has only one or two. */
 static int jit_module_of_generation(struct pm_chain_jit *jit,
 				    struct pm_chain_jit_process *process,
-				    uint32_t generation, uint32_t *ret)
+				    uint32_t generation, uint32_t *out)
 {
 	while (process->file_ids.len <= generation)
 		if (pm_vec_push(&process->file_ids, PM_FILE_NONE) < 0)
 			return -ENOMEM;
-	*ret = process->file_ids.data[generation];
-	if (*ret == PM_FILE_NONE) {
-		int error = new_module(jit, process, generation, ret);
+	*out = process->file_ids.data[generation];
+	if (*out == PM_FILE_NONE) {
+		int ret = new_module(jit, process, generation, out);
 
-		if (error < 0)
-			return error;
-		process->file_ids.data[generation] = *ret;
+		if (ret < 0)
+			return ret;
+		process->file_ids.data[generation] = *out;
 	}
 	return 0;
 }
@@ -326,19 +325,19 @@ static const struct pm_chain_jit_module *find_module(const struct pm_chain_jit *
 }
 
 int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
-			enum pm_unw_how how, uint64_t time_ns, uint32_t *ret)
+			enum pm_unw_how how, uint64_t time_ns, uint32_t *out)
 {
 	struct pm_chain_jit_process *process, *owner;
 	const struct pm_jit_function *function;
 	struct pm_jit_table_stats stats;
-	int error = jit_get_process(jit, pid, &process);
+	int ret = jit_get_process(jit, pid, &process);
 
-	if (error == 0)
-		error = jit_scan_mappings(jit, process);
-	if (error == 0)
-		error = pm_chain_jit_refresh(jit, process, time_ns);
-	if (error < 0)
-		return error;
+	if (ret == 0)
+		ret = jit_scan_mappings(jit, process);
+	if (ret == 0)
+		ret = pm_chain_jit_refresh(jit, process, time_ns);
+	if (ret < 0)
+		return ret;
 	function = pm_jit_table_use(process->table, address);
 	/* Code from before the fork also exists after it. */
 	for (owner = process; !function && owner->parent;) {
@@ -346,15 +345,15 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 		function = pm_jit_table_use(owner->table, address);
 	}
 	if (function)
-		return jit_module_of_generation(jit, owner, function->generation, ret);
+		return jit_module_of_generation(jit, owner, function->generation, out);
 	pm_jit_table_stats(process->table, &stats);
-	error = pm_chain_jit_miss(
+	ret = pm_chain_jit_miss(
 		jit, process,
 		(struct pm_chain_jit_place){ address, stats.generation, (uint32_t)how },
 		time_ns, PM_FILE_NONE);
-	if (error < 0)
-		return error;
-	return jit_module_of_generation(jit, process, stats.generation, ret);
+	if (ret < 0)
+		return ret;
+	return jit_module_of_generation(jit, process, stats.generation, out);
 }
 
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t file_id, uint64_t address,
@@ -430,10 +429,10 @@ static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 	return module;
 }
 
-/* Sets *ret to the index in `covered` for a function at @start; returns true if there is
+/* Sets *out to the index in `covered` for a function at @start; returns true if there is
  * one. */
 static bool find_covered(const struct pm_chain_jit_process *process, uint64_t start,
-			 size_t *ret)
+			 size_t *out)
 {
 	size_t low = 0, high = process->covered.len;
 
@@ -445,7 +444,7 @@ static bool find_covered(const struct pm_chain_jit_process *process, uint64_t st
 		else
 			high = middle;
 	}
-	*ret = low;
+	*out = low;
 	return low < process->covered.len &&
 	       process->covered.data[low].map.start == start;
 }

@@ -61,9 +61,9 @@ static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *
 }
 
 bool pm_chain_live_read(struct pm_chain_modules *modules, pid_t pid, uint64_t address,
-			void *ret, size_t len)
+			void *out, size_t len)
 {
-	uint8_t *to = ret;
+	uint8_t *to = out;
 
 	while (len > 0) {
 		uint64_t skip = address % PAGE_BYTES;

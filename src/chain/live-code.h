@@ -14,4 +14,4 @@ void pm_chain_live_begin(struct pm_chain_modules *modules, uint64_t time_ns,
  * lack the permission, or the process makes pmrec read more than real code needs.
  */
 bool pm_chain_live_read(struct pm_chain_modules *modules, pid_t pid, uint64_t address,
-			void *ret, size_t len);
+			void *out, size_t len);

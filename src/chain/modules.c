@@ -98,16 +98,16 @@ static int open_debug(void *user)
 
 /* If memory is short, the debug file is not looked for. */
 static void want_debug(struct pm_chain_modules *modules, const struct pm_module *module,
-		       struct pm_chain_module *ret)
+		       struct pm_chain_module *out)
 {
-	if (!ret->gap)
-		ret->gap = malloc(sizeof(*ret->gap));
-	if (!ret->gap)
+	if (!out->gap)
+		out->gap = malloc(sizeof(*out->gap));
+	if (!out->gap)
 		return;
-	*ret->gap = (struct pm_chain_gap){ .module = module,
-					   .fd = ret->fd,
+	*out->gap = (struct pm_chain_gap){ .module = module,
+					   .fd = out->fd,
 					   .crc_bytes_left = &modules->crc_bytes_left };
-	pm_unw_module_on_gap(ret->unwind, open_debug, ret->gap);
+	pm_unw_module_on_gap(out->unwind, open_debug, out->gap);
 }
 
 const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules *modules,
@@ -119,17 +119,17 @@ const struct pm_chain_vdso *pm_chain_modules_vdso(const struct pm_chain_modules 
 }
 
 static void open_vdso(struct pm_chain_modules *modules, const struct pm_module *module,
-		      struct pm_chain_module *ret)
+		      struct pm_chain_module *out)
 {
 	const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
 
 	/* The process may have ended: then the next process that has it is tried. */
 	if (vdso == &modules->vdso32 && !vdso->image &&
 	    pm_chain_vdso_copy(module, &modules->vdso32) < 0)
-		ret->opened = false;
+		out->opened = false;
 	if (vdso->image &&
-	    pm_unw_module_from_memory(&ret->unwind, vdso->image, vdso->len, NULL) < 0)
-		ret->unwind = NULL;
+	    pm_unw_module_from_memory(&out->unwind, vdso->image, vdso->len, NULL) < 0)
+		out->unwind = NULL;
 }
 
 static int64_t ns_of(const struct statx_timestamp *time)
@@ -139,17 +139,17 @@ static int64_t ns_of(const struct statx_timestamp *time)
 
 /* The values that was_written() in tasks.c compares. */
 static void note_written(int fd, const struct pm_module *module,
-			 struct pm_chain_module *ret)
+			 struct pm_chain_module *out)
 {
 	struct statx st;
 
-	ret->mtime_ns = INT64_MIN;
+	out->mtime_ns = INT64_MIN;
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		  STATX_CTIME | STATX_MTIME | STATX_SIZE, &st) < 0 ||
 	    ns_of(&st.stx_ctime) > module->seen_ns)
 		return;
-	ret->mtime_ns = ns_of(&st.stx_mtime);
-	ret->size = st.stx_size;
+	out->mtime_ns = ns_of(&st.stx_mtime);
+	out->size = st.stx_size;
 }
 
 /* Whether the file, which had been open, was written while it was closed. */
@@ -175,45 +175,45 @@ static int read_error(int fd)
 
 /* Gives the file to the unwinder, for the first time or again. */
 static int unwind_by(struct pm_chain_modules *modules, const struct pm_module *module,
-		     struct pm_chain_module *ret, int fd)
+		     struct pm_chain_module *out, int fd)
 {
-	int error = ret->unwind ? pm_unw_module_reopen(ret->unwind, fd, NULL)
-				: pm_unw_module_open(&ret->unwind, fd, NULL);
+	int ret = out->unwind ? pm_unw_module_reopen(out->unwind, fd, NULL)
+			      : pm_unw_module_open(&out->unwind, fd, NULL);
 
 	/* A file that is no longer an ELF file has been written. */
-	if (error == -ENOEXEC) {
-		if (ret->unwind)
+	if (ret == -ENOEXEC) {
+		if (out->unwind)
 			return -ESTALE;
 		return read_error(fd);
 	}
-	if (error < 0)
-		return error;
-	ret->fd = pm_unw_module_fd(ret->unwind);
-	want_debug(modules, module, ret);
+	if (ret < 0)
+		return ret;
+	out->fd = pm_unw_module_fd(out->unwind);
+	want_debug(modules, module, out);
 	if (modules->tables)
-		pm_unw_module_set_helper(ret->unwind,
+		pm_unw_module_set_helper(out->unwind,
 					 pm_chain_tables_helper(modules->tables));
 	return 0;
 }
 
 /* Takes ownership of @fd. Returns 0, or why the file is not used. */
 static int adopt_file(struct pm_chain_modules *modules, const struct pm_module *module,
-		      struct pm_chain_module *ret, int fd_)
+		      struct pm_chain_module *out, int fd_)
 {
 	PM_AUTO_CLOSE int fd = fd_;
-	int error;
+	int ret;
 
-	if (was_rewritten(fd, ret))
+	if (was_rewritten(fd, out))
 		return -ESTALE;
-	if (!ret->was_open)
-		note_written(fd, module, ret);
-	ret->was_open = true;
-	error = unwind_by(modules, module, ret, fd);
-	if (error < 0)
-		return error;
+	if (!out->was_open)
+		note_written(fd, module, out);
+	out->was_open = true;
+	ret = unwind_by(modules, module, out, fd);
+	if (ret < 0)
+		return ret;
 	/* A file that is not an ELF file is also kept open. */
-	if (ret->fd < 0)
-		ret->fd = pm_take_fd(&fd);
+	if (out->fd < 0)
+		out->fd = pm_take_fd(&fd);
 	modules->fds++;
 	return 0;
 }
@@ -225,27 +225,27 @@ static bool is_for_want_of_descriptors(int error)
 
 /* Returns 0, or why there is no file. */
 static int try_file(struct pm_chain_modules *modules, const struct pm_module *module,
-		    struct pm_chain_module *ret)
+		    struct pm_chain_module *out)
 {
 	int fd = modules->fds < modules->fds_max ? pm_module_open(module, NULL) : -EMFILE;
 
 	if (fd < 0)
 		return fd;
-	return adopt_file(modules, module, ret, fd);
+	return adopt_file(modules, module, out, fd);
 }
 
 static void open_module(struct pm_chain_modules *modules, const struct pm_module *module,
-			struct pm_chain_module *ret)
+			struct pm_chain_module *out)
 {
 	if (module->identity.kind == PM_MODULE_VDSO)
-		open_vdso(modules, module, ret);
+		open_vdso(modules, module, out);
 	if (module->identity.kind != PM_MODULE_FILE)
 		return;
-	ret->error = try_file(modules, module, ret);
-	if (!is_for_want_of_descriptors(ret->error))
+	out->error = try_file(modules, module, out);
+	if (!is_for_want_of_descriptors(out->error))
 		return;
-	ret->error = 0;
-	ret->closed = true;
+	out->error = 0;
+	out->closed = true;
 	modules->closed_len++;
 }
 
@@ -376,25 +376,25 @@ bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 	return true;
 }
 
-static void put_hex(const uint8_t *id, uint8_t len, char ret[BUILD_ID_HEX_BYTES])
+static void put_hex(const uint8_t *id, uint8_t len, char out[BUILD_ID_HEX_BYTES])
 {
-	ret[0] = '\0';
+	out[0] = '\0';
 	for (uint8_t i = 0; i < len && i < PM_MODULE_BUILD_ID_MAX; i++)
-		snprintf(ret + 2 * i, 3, "%02x", id[i]);
+		snprintf(out + 2 * i, 3, "%02x", id[i]);
 }
 
 static void build_id_hex(const struct pm_chain_module *module,
 			 const struct pm_module_identity *identity,
-			 char ret[BUILD_ID_HEX_BYTES])
+			 char out[BUILD_ID_HEX_BYTES])
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX];
 	uint8_t len = identity->build_id_len;
 
-	ret[0] = '\0';
+	out[0] = '\0';
 	memcpy(id, identity->build_id, sizeof(id));
 	if (len == 0 && (module->fd < 0 || pm_elf_build_id(module->fd, id, &len) < 0))
 		return;
-	put_hex(id, len, ret);
+	put_hex(id, len, out);
 }
 
 static const char *module_kind_name(enum pm_module_kind kind)
@@ -458,12 +458,12 @@ static uint32_t next_file_id(const struct pm_chain_modules *modules)
 
 int pm_chain_modules_file_id(struct pm_chain_modules *modules,
 			     const struct pm_procs *procs, struct pm_file_writer *writer,
-			     uint32_t id, uint32_t *ret)
+			     uint32_t id, uint32_t *out)
 {
 	struct pm_chain_module *module = &modules->list.data[id];
 	const struct pm_module_identity *identity;
 	char build_id[BUILD_ID_HEX_BYTES];
-	int error;
+	int ret;
 
 	if (module->file_id == PM_FILE_NONE) {
 		uint32_t file_id = next_file_id(modules);
@@ -472,59 +472,59 @@ int pm_chain_modules_file_id(struct pm_chain_modules *modules,
 		pm_chain_modules_reopen(modules, procs, id);
 		identity = &pm_procs_module(procs, id)->identity;
 		build_id_hex(module, identity, build_id);
-		error = pm_vec_push(&modules->by_file_id, id);
-		if (error < 0)
-			return error;
+		ret = pm_vec_push(&modules->by_file_id, id);
+		if (ret < 0)
+			return ret;
 		module->file_id = file_id;
-		error = pm_file_write_module(
+		ret = pm_file_write_module(
 			writer, &(struct pm_file_module){
 					.id = file_id,
 					.path = identity->path,
 					.build_id = build_id[0] ? build_id : NULL,
 					.kind = module_kind_name(identity->kind) });
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 	}
-	*ret = module->file_id;
+	*out = module->file_id;
 	return 0;
 }
 
 int pm_chain_modules_kernel_id(struct pm_chain_modules *modules,
-			       struct pm_file_writer *writer, uint32_t *ret)
+			       struct pm_file_writer *writer, uint32_t *out)
 {
 	if (modules->kernel_file_id == PM_FILE_NONE) {
 		uint32_t file_id = next_file_id(modules);
-		int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
+		int ret = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
 		struct pm_kernel_identity running;
 		char build_id[BUILD_ID_HEX_BYTES];
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 		pm_kernel_identity_read(&running, NULL, NULL);
 		put_hex(running.build_id, running.build_id_len, build_id);
 		modules->kernel_file_id = file_id;
-		error = pm_file_write_module(
+		ret = pm_file_write_module(
 			writer, &(struct pm_file_module){
 					.id = file_id,
 					.path = "[kernel]",
 					.build_id = build_id[0] ? build_id : NULL,
 					.kind = "kernel" });
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 	}
-	*ret = modules->kernel_file_id;
+	*out = modules->kernel_file_id;
 	return 0;
 }
 
 int pm_chain_modules_jit_id(struct pm_chain_modules *modules,
-			    struct pm_file_writer *writer, uint32_t *ret)
+			    struct pm_file_writer *writer, uint32_t *out)
 {
 	uint32_t file_id = next_file_id(modules);
-	int error = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
+	int ret = pm_vec_push(&modules->by_file_id, PM_FILE_NONE);
 
-	if (error < 0)
-		return error;
-	*ret = file_id;
+	if (ret < 0)
+		return ret;
+	*out = file_id;
 	return pm_file_write_module(writer, &(struct pm_file_module){ .id = file_id,
 								      .path = "[jit]",
 								      .kind = "jit" });

@@ -52,25 +52,25 @@ struct pm_chain_raw {
 	uint64_t samples;
 };
 
-int pm_chain_raw_open(struct pm_chain_raw **ret, const char *path, uint32_t stack_bytes,
+int pm_chain_raw_open(struct pm_chain_raw **out, const char *path, uint32_t stack_bytes,
 		      struct pm_procs *procs, struct pm_chain_modules *modules,
 		      struct pm_error *err)
 {
 	struct pm_corpus_header header = { .stack_bytes = stack_bytes,
 					   .created_s = (uint64_t)time(NULL) };
 	struct pm_chain_raw *raw = calloc(1, sizeof(*raw));
-	int error;
+	int ret;
 
 	if (!raw)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	raw->procs = procs;
 	raw->modules = modules;
-	error = pm_corpus_writer_open(&raw->writer, path, &header, err);
-	if (error < 0) {
+	ret = pm_corpus_writer_open(&raw->writer, path, &header, err);
+	if (ret < 0) {
 		free(raw);
-		return error;
+		return ret;
 	}
-	*ret = raw;
+	*out = raw;
 	return 0;
 }
 
@@ -82,11 +82,11 @@ int pm_chain_raw_background(struct pm_chain_raw *raw, pm_file_wants_end_fn wants
 
 int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error *err)
 {
-	int error;
+	int ret;
 
 	if (!raw)
 		return 0;
-	error = pm_corpus_writer_close(raw->writer, complete, err);
+	ret = pm_corpus_writer_close(raw->writer, complete, err);
 	pm_vec_release(&raw->module_ids);
 	pm_vec_release(&raw->generated);
 	pm_index_release(&raw->generated_index);
@@ -94,7 +94,7 @@ int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error 
 	pm_vec_release(&raw->codes);
 	pm_index_release(&raw->codes_index);
 	free(raw);
-	return error;
+	return ret;
 }
 
 uint64_t pm_chain_raw_samples(const struct pm_chain_raw *raw)
@@ -164,7 +164,7 @@ static int write_code(struct pm_chain_raw *raw, uint32_t module,
 /* ---- modules and address spaces ---------------------------------------------------------- */
 
 static int write_parts(struct pm_chain_raw *raw, struct pm_corpus_module *module,
-		       const struct pm_unw_parts *parts, uint32_t *ret)
+		       const struct pm_unw_parts *parts, uint32_t *out)
 {
 	PM_AUTO_FREE struct pm_corpus_load *loads =
 		calloc(parts->loads_len + 1, sizeof(*loads));
@@ -172,7 +172,7 @@ static int write_parts(struct pm_chain_raw *raw, struct pm_corpus_module *module
 					     &parts->debug_frame };
 	struct pm_corpus_part *to[] = { &module->eh_frame_hdr, &module->eh_frame,
 					&module->debug_frame };
-	int error;
+	int ret;
 
 	if (!loads)
 		return -ENOMEM;
@@ -194,17 +194,17 @@ static int write_parts(struct pm_chain_raw *raw, struct pm_corpus_module *module
 	for (size_t i = 0; i < PM_ARRAY_LEN(from); i++)
 		*to[i] = (struct pm_corpus_part){ from[i]->svma, from[i]->data,
 						  from[i]->len };
-	error = pm_corpus_write_module(raw->writer, module, ret);
-	if (error != -EINVAL)
-		return error;
+	ret = pm_corpus_write_module(raw->writer, module, out);
+	if (ret != -EINVAL)
+		return ret;
 	/* It exceeds a limit of corpora: the samples are useful without the unwind
 	 * information. */
 	for (size_t i = 0; i < PM_ARRAY_LEN(to); i++)
 		*to[i] = (struct pm_corpus_part){ 0 };
-	return pm_corpus_write_module(raw->writer, module, ret);
+	return pm_corpus_write_module(raw->writer, module, out);
 }
 
-static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
+static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *out)
 {
 	const struct pm_module_identity *identity =
 		&pm_procs_module(raw->procs, id)->identity;
@@ -212,7 +212,7 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 	struct pm_corpus_module module = { .path = identity->path };
 	struct pm_unw_parts parts = { 0 };
 	uint8_t len = identity->build_id_len;
-	int error = 0;
+	int ret = 0;
 
 	pm_chain_modules_reopen(raw->modules, raw->procs, id);
 	memcpy(module.build_id, identity->build_id, sizeof(identity->build_id));
@@ -225,17 +225,17 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 	else
 		module.flags = 0;
 	if (from->unwind)
-		error = pm_unw_module_parts(from->unwind, &parts);
-	if (error == 0)
-		error = write_parts(raw, &module, &parts, ret);
-	if (error == 0 && from->unwind && parts.entry != 0)
-		error = write_code(raw, *ret, from->unwind, parts.entry, ENTRY_BYTES);
+		ret = pm_unw_module_parts(from->unwind, &parts);
+	if (ret == 0)
+		ret = write_parts(raw, &module, &parts, out);
+	if (ret == 0 && from->unwind && parts.entry != 0)
+		ret = write_code(raw, *out, from->unwind, parts.entry, ENTRY_BYTES);
 	free((void *)(uintptr_t)parts.loads);
-	return error;
+	return ret;
 }
 
 /* Returns the module's id in the corpus; memory without a file has none. */
-static int raw_module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
+static int raw_module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *out)
 {
 	enum pm_module_kind kind = pm_procs_module(raw->procs, id)->identity.kind;
 	uint32_t none = (uint32_t)PM_CORPUS_NO_MODULE;
@@ -245,12 +245,12 @@ static int raw_module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *ret)
 			return -ENOMEM;
 	if (raw->module_ids.data[id] == none &&
 	    (kind == PM_MODULE_FILE || kind == PM_MODULE_VDSO)) {
-		int error = write_module(raw, id, &raw->module_ids.data[id]);
+		int ret = write_module(raw, id, &raw->module_ids.data[id]);
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 	}
-	*ret = raw->module_ids.data[id];
+	*out = raw->module_ids.data[id];
 	return 0;
 }
 
@@ -262,7 +262,7 @@ static bool same_generated(const void *table, uint32_t id, const void *key)
 /* Returns the id of code that a jitdump describes. Such modules exist until the recording
  * ends. */
 static int generated_id(struct pm_chain_raw *raw, struct pm_unw_module *unwind,
-			uint32_t *ret)
+			uint32_t *out)
 {
 	uint64_t hash = pm_hash_mix((uintptr_t)unwind, 0);
 	uint32_t at = pm_index_find(&raw->generated_index, hash, same_generated,
@@ -270,33 +270,33 @@ static int generated_id(struct pm_chain_raw *raw, struct pm_unw_module *unwind,
 	struct pm_corpus_module module = { .path = "[generated]" };
 	struct generated new = { .unwind = unwind };
 	struct pm_unw_parts parts;
-	int error;
+	int ret;
 
 	if (at != PM_INDEX_NONE) {
-		*ret = raw->generated.data[at].id;
+		*out = raw->generated.data[at].id;
 		return 0;
 	}
-	error = pm_unw_module_parts(unwind, &parts);
-	if (error < 0)
-		return error;
-	error = write_parts(raw, &module, &parts, &new.id);
+	ret = pm_unw_module_parts(unwind, &parts);
+	if (ret < 0)
+		return ret;
+	ret = write_parts(raw, &module, &parts, &new.id);
 	free((void *)(uintptr_t)parts.loads);
-	if (error < 0)
-		return error;
+	if (ret < 0)
+		return ret;
 	if (pm_vec_push(&raw->generated, new) < 0 ||
 	    pm_index_add(&raw->generated_index, hash, (uint32_t)raw->generated.len - 1) <
 		    0)
 		return -ENOMEM;
-	*ret = new.id;
+	*out = new.id;
 	return 0;
 }
 
 static int raw_module_of_map(struct pm_chain_raw *raw, const struct pm_unw_map *map,
-			     uint32_t *ret)
+			     uint32_t *out)
 {
 	if (map->module && raw->modules->list.data[map->tag].unwind != map->module)
-		return generated_id(raw, map->module, ret);
-	return raw_module_id(raw, map->tag, ret);
+		return generated_id(raw, map->module, out);
+	return raw_module_id(raw, map->tag, out);
 }
 
 /* @mapping is the process's mapping there; generated code counts as a separate file. */
@@ -308,10 +308,10 @@ static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 				     .prot = PROT_READ | PROT_EXEC };
 	bool generated =
 		from->module && raw->modules->list.data[from->tag].unwind != from->module;
-	int error = raw_module_of_map(raw, from, &map.module);
+	int ret = raw_module_of_map(raw, from, &map.module);
 
-	if (error < 0)
-		return error;
+	if (ret < 0)
+		return ret;
 	if (generated)
 		map.pgoff = 0;
 	else
@@ -322,7 +322,7 @@ static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 /* Writes the space that the unwinder was given: the mappings and the generated code
  * within them. */
 static int write_space(struct pm_chain_raw *raw, const struct pm_process *process,
-		       const struct pm_unw_space *shown, uint32_t *ret)
+		       const struct pm_unw_space *shown, uint32_t *out)
 {
 	struct pm_corpus_space space = { .pid = (uint32_t)process->pid };
 
@@ -330,14 +330,14 @@ static int write_space(struct pm_chain_raw *raw, const struct pm_process *proces
 	for (size_t i = 0; i < shown->len; i++) {
 		const struct pm_mapping *mapping =
 			pm_space_find(&process->space, shown->maps[i].start);
-		int error = mapping ? push_map(raw, &shown->maps[i], mapping) : 0;
+		int ret = mapping ? push_map(raw, &shown->maps[i], mapping) : 0;
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 	}
 	space.maps = raw->maps.data;
 	space.maps_len = raw->maps.len;
-	return pm_corpus_write_space(raw->writer, &space, ret);
+	return pm_corpus_write_space(raw->writer, &space, out);
 }
 
 /* Identifies the content of a space: generated code changes without a new epoch. Never
@@ -354,7 +354,7 @@ static uint64_t fingerprint_space(const struct pm_process *process,
 }
 
 static int space_id(struct pm_chain_raw *raw, pid_t pid, const struct pm_unw_space *shown,
-		    uint32_t *ret)
+		    uint32_t *out)
 {
 	const struct pm_process *process = pm_procs_get(raw->procs, pid);
 	uint64_t print;
@@ -365,14 +365,14 @@ static int space_id(struct pm_chain_raw *raw, pid_t pid, const struct pm_unw_spa
 	print = fingerprint_space(process, shown);
 	at = pm_hash_mix(print, (uint64_t)pid) & (SPACES - 1);
 	if (raw->spaces[at].print != print || raw->spaces[at].pid != pid) {
-		int error = write_space(raw, process, shown, &raw->spaces[at].id);
+		int ret = write_space(raw, process, shown, &raw->spaces[at].id);
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 		raw->spaces[at].print = print;
 		raw->spaces[at].pid = pid;
 	}
-	*ret = raw->spaces[at].id;
+	*out = raw->spaces[at].id;
 	return 0;
 }
 
@@ -384,18 +384,18 @@ static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame
 	const struct pm_unw_map *map = frame->map;
 	uint64_t svma;
 	uint32_t module;
-	int error;
+	int ret;
 
 	if (!map || !map->module)
 		return 0;
-	error = raw_module_of_map(raw, map, &module);
+	ret = raw_module_of_map(raw, map, &module);
 	svma = frame->pc - map->bias;
-	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE ||
+	if (ret < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE ||
 	    !remember_raw_code(raw, module, svma, 0))
-		return error;
-	error = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
-	if (error < 0)
-		return error;
+		return ret;
+	ret = write_code(raw, module, map->module, svma - CODE_BYTES, CODE_BYTES);
+	if (ret < 0)
+		return ret;
 	return write_code(raw, module, map->module, svma, CODE_BYTES);
 }
 
@@ -405,21 +405,21 @@ static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame
 	const struct pm_unw_map *map = frame->map;
 	uint32_t module;
 	uint64_t start;
-	int error;
+	int ret;
 
 	if (!map || !map->module)
 		return 0;
-	error = raw_module_of_map(raw, map, &module);
-	if (error < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE)
-		return error;
+	ret = raw_module_of_map(raw, map, &module);
+	if (ret < 0 || module == (uint32_t)PM_CORPUS_NO_MODULE)
+		return ret;
 	start = ((frame->pc - map->bias) & -(uint64_t)EXIT_PIECE_BYTES) -
 		EXIT_BYTES_BEFORE;
-	for (uint64_t at = 0; at < EXIT_BYTES_BEFORE + EXIT_BYTES_BEHIND && error == 0;
+	for (uint64_t at = 0; at < EXIT_BYTES_BEFORE + EXIT_BYTES_BEHIND && ret == 0;
 	     at += EXIT_PIECE_BYTES)
 		if (remember_raw_code(raw, module, start + at, EXIT_PIECE_BYTES))
-			error = write_code(raw, module, map->module, start + at,
-					   EXIT_PIECE_BYTES);
-	return error;
+			ret = write_code(raw, module, map->module, start + at,
+					 EXIT_PIECE_BYTES);
+	return ret;
 }
 
 /* Writes the code on both sides of each step that did not use CFI: such steps examine
@@ -429,25 +429,25 @@ static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *fram
 {
 	/* If the frame has no caller, a missing call may be the reason. */
 	if (len > 0 && (len == 1 || frames[1].how != PM_UNW_HOW_CFI)) {
-		int error = write_exit(raw, &frames[0]);
+		int ret = write_exit(raw, &frames[0]);
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 	}
 	for (size_t i = 1; i < len; i++) {
-		int error;
+		int ret;
 
 		/* No call precedes a frame that was not left by a call; a reader needs
 		 * the code to see that. */
 		if (frames[i].how == PM_UNW_HOW_CFI && frames[i].lookup != frames[i].pc)
 			continue;
-		error = write_code_around(raw, &frames[i - 1]);
-		if (error == 0 && frames[i].how == PM_UNW_HOW_CODE)
-			error = write_exit(raw, &frames[i - 1]);
-		if (error == 0)
-			error = write_code_around(raw, &frames[i]);
-		if (error < 0)
-			return error;
+		ret = write_code_around(raw, &frames[i - 1]);
+		if (ret == 0 && frames[i].how == PM_UNW_HOW_CODE)
+			ret = write_exit(raw, &frames[i - 1]);
+		if (ret == 0)
+			ret = write_code_around(raw, &frames[i]);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -465,16 +465,16 @@ int pm_chain_raw_add(struct pm_chain_raw *raw, const struct pm_chain_raw_sample 
 					   .stack_start = from->stack->start,
 					   .stack = from->stack->data,
 					   .stack_len = from->stack->len };
-	int error = space_id(raw, (pid_t)record->pid, from->space, &sample.space);
+	int ret = space_id(raw, (pid_t)record->pid, from->space, &sample.space);
 
 	_Static_assert((int)PM_CORPUS_REGS_MAX == (int)PM_UNW_REGS_MAX,
 		       "the same numbers");
 	memcpy(sample.regs, from->regs->value, sizeof(sample.regs));
-	if (error == 0)
-		error = write_codes(raw, from->frames, from->frames_len);
-	if (error == 0)
-		error = pm_corpus_write_sample(raw->writer, &sample);
-	if (error == 0)
+	if (ret == 0)
+		ret = write_codes(raw, from->frames, from->frames_len);
+	if (ret == 0)
+		ret = pm_corpus_write_sample(raw->writer, &sample);
+	if (ret == 0)
 		raw->samples++;
-	return error;
+	return ret;
 }

@@ -116,15 +116,15 @@ static int rebuild_view(struct view *view, const struct pm_space *space,
 	return 0;
 }
 
-static bool read_code(void *user, uint64_t address, void *ret, size_t len)
+static bool read_code(void *user, uint64_t address, void *out, size_t len)
 {
 	const struct view *view = user;
 
-	return pm_chain_live_read(view->modules, view->pid, address, ret, len);
+	return pm_chain_live_read(view->modules, view->pid, address, out, len);
 }
 
 int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modules,
-		       const struct pm_procs *procs, struct pm_unw_space *ret)
+		       const struct pm_procs *procs, struct pm_unw_space *out)
 {
 	struct view *view = process->user;
 
@@ -138,12 +138,12 @@ int pm_chain_space_get(struct pm_process *process, struct pm_chain_modules *modu
 	view->pid = process->pid;
 	if (!view->built || view->epoch != process->space.epoch ||
 	    view->modules_version != modules->version) {
-		int error = rebuild_view(view, &process->space, modules, procs);
+		int ret = rebuild_view(view, &process->space, modules, procs);
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 	}
-	*ret = (struct pm_unw_space){ .maps = view->maps.data,
+	*out = (struct pm_unw_space){ .maps = view->maps.data,
 				      .len = view->maps.len,
 				      .read_code = read_code,
 				      .read_code_user = view };

@@ -155,10 +155,10 @@ int pm_chain_nodes_reserve(struct pm_chain_stitches *stitches, size_t more)
 
 	if (stitches->nodes.len + more > PM_CHAIN_STITCH_NODES_MAX &&
 	    stitches->nodes.len > 0) {
-		int error = forget_old(stitches);
+		int ret = forget_old(stitches);
 
-		if (error < 0)
-			return error;
+		if (ret < 0)
+			return ret;
 		if (stitches->nodes.len + more > PM_CHAIN_STITCH_NODES_MAX)
 			forget_all(stitches);
 	}

@@ -306,7 +306,7 @@ static int extend_to_root(struct pm_chain_stitches *stitches,
 		uint32_t outermost = thread->nodes.data[0];
 		struct pm_chain_node *node = &stitches->nodes.data[outermost];
 		uint32_t parent;
-		int error;
+		int ret;
 
 		if (node->parent != PM_CHAIN_NODE_UNKNOWN)
 			return 0;
@@ -318,11 +318,11 @@ static int extend_to_root(struct pm_chain_stitches *stitches,
 		     at = stitches->nodes.data[at].parent)
 			if (at == outermost)
 				return 0;
-		error = prepend_callers(stitches, thread, parent, max);
-		if (error < 0) {
-			if (error == -E2BIG)
+		ret = prepend_callers(stitches, thread, parent, max);
+		if (ret < 0) {
+			if (ret == -E2BIG)
 				return 0;
-			return error;
+			return ret;
 		}
 		thread->rejoined = true;
 		pm_chain_nodes_set_parent(stitches, outermost, parent);
@@ -410,19 +410,19 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 		find_last(stitches, thread->nodes.data, thread->nodes.len, last, sample);
 	size_t len = thread->nodes.len;
 	uint32_t caller;
-	int error = save_before(stitches, thread);
+	int ret = save_before(stitches, thread);
 
 	*outer = 0;
-	if (error < 0)
-		return error;
+	if (ret < 0)
+		return ret;
 	if (at < len && at > 0 && last->sp != 0) {
 		/* The frame has stayed. Keep the frames after it: they may have stayed,
 		 * too. */
 		if (at > max)
 			return 0;
-		error = extend_to_root(stitches, thread, max);
+		ret = extend_to_root(stitches, thread, max);
 		*outer = at + thread->nodes.len - len;
-		return error;
+		return ret;
 	}
 	caller = find_caller(stitches, last);
 	if (caller == PM_CHAIN_NODE_UNKNOWN && is_large_outer_frame(sample)) {
@@ -433,14 +433,14 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 	if (caller == PM_CHAIN_NODE_UNKNOWN)
 		return 0;
 	thread->nodes.len = 0;
-	error = prepend_callers(stitches, thread, caller, max);
-	if (error == 0)
-		error = extend_to_root(stitches, thread, max);
+	ret = prepend_callers(stitches, thread, caller, max);
+	if (ret == 0)
+		ret = extend_to_root(stitches, thread, max);
 	*outer = thread->nodes.len;
 	thread->rejoined = true;
-	if (error == -E2BIG)
+	if (ret == -E2BIG)
 		return 0;
-	return error;
+	return ret;
 }
 
 /* Room for it was reserved. */
@@ -458,13 +458,13 @@ static void push_outer(struct pm_chain_stitches *stitches,
 
 static int give_outer(struct pm_chain_stitches *stitches,
 		      const struct pm_chain_stitch_thread *thread, size_t len,
-		      struct pm_chain_stitched *ret)
+		      struct pm_chain_stitched *out)
 {
 	if (pm_vec_reserve(&stitches->outer, len) < 0)
 		return -ENOMEM;
 	for (size_t i = len; i-- > 0;)
 		push_outer(stitches, &stitches->nodes.data[thread->nodes.data[i]]);
-	*ret = (struct pm_chain_stitched){
+	*out = (struct pm_chain_stitched){
 		.frames = stitches->outer.data,
 		.len = stitches->outer.len,
 		.rooted = stitches->nodes.data[thread->nodes.data[0]].parent ==
@@ -856,7 +856,7 @@ static uint64_t give_promise(struct pm_chain_stitches *stitches,
 }
 
 bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
-			      uint64_t time, size_t max, struct pm_chain_stitched *ret)
+			      uint64_t time, size_t max, struct pm_chain_stitched *out)
 {
 	const struct pm_chain_promise *given;
 	const struct pm_chain_node *node;
@@ -883,57 +883,57 @@ bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promi
 		node->parent == PM_CHAIN_NODE_ROOT && time <= node->parent_until;
 	if (stitched.len == given->outer && stitched.rooted == given->rooted)
 		return false;
-	*ret = stitched;
+	*out = stitched;
 	return true;
 }
 
 int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 			  const struct pm_chain_stitch_sample *sample, size_t max,
-			  struct pm_chain_stitched *ret)
+			  struct pm_chain_stitched *out)
 {
 	struct pm_chain_stitched stitched = { 0 };
 	struct pm_chain_stitch_thread *thread;
 	uint32_t outermost;
 	size_t outer = 0;
-	int error;
+	int ret;
 
 	stitches->outer.len = 0;
 	if (sample->len == 0 || sample->len > max) {
-		*ret = stitched;
+		*out = stitched;
 		return 0;
 	}
 	thread = thread_get(stitches, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
 	/* renew_nodes() may replace the thread's nodes. */
-	error = pm_chain_nodes_reserve(stitches, 1 + sample->len + thread->offer.len +
-							 thread->nodes.len);
-	if (error == 0)
-		error = take_offer(stitches, thread, sample, max - sample->len);
+	ret = pm_chain_nodes_reserve(stitches, 1 + sample->len + thread->offer.len +
+						       thread->nodes.len);
+	if (ret == 0)
+		ret = take_offer(stitches, thread, sample, max - sample->len);
 	if (thread->nodes.len > 0)
 		outermost = thread->nodes.data[0];
 	else
 		outermost = PM_CHAIN_NODE_UNKNOWN;
-	if (error == 0 && sample->end == PM_CHAIN_STITCH_TRUNCATED) {
+	if (ret == 0 && sample->end == PM_CHAIN_STITCH_TRUNCATED) {
 		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
 		drop_doubted(stitches, thread, &last, sample);
 		hide_joint(stitches, thread, sample);
-		error = join_sample_callers(stitches, thread, sample, max - sample->len,
-					    &outer);
-		if (error == 0 && outer > 0)
-			error = give_outer(stitches, thread, outer, &stitched);
+		ret = join_sample_callers(stitches, thread, sample, max - sample->len,
+					  &outer);
+		if (ret == 0 && outer > 0)
+			ret = give_outer(stitches, thread, outer, &stitched);
 	}
-	if (error == 0)
-		error = follow_whole_sample(stitches, thread, sample, outer);
-	if (error < 0)
-		return error;
+	if (ret == 0)
+		ret = follow_whole_sample(stitches, thread, sample, outer);
+	if (ret < 0)
+		return ret;
 	find_hidden(stitches, thread, sample->time);
 	stitched.unseen = stitched.len > 0 && is_unseen(thread, sample->time);
 	stitched.wanting = is_wanting(stitches, thread, outermost, sample->time) &&
 			   sample->end == PM_CHAIN_STITCH_TRUNCATED;
 	if (sample->end == PM_CHAIN_STITCH_TRUNCATED)
 		stitched.promise = give_promise(stitches, thread, sample, &stitched);
-	*ret = stitched;
+	*out = stitched;
 	return 0;
 }

@@ -97,15 +97,15 @@ void pm_chain_stitches_free(struct pm_chain_stitches *stitches);
  */
 int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 			  const struct pm_chain_stitch_sample *sample, size_t max,
-			  struct pm_chain_stitched *ret);
+			  struct pm_chain_stitched *out);
 /*
  * Finds the callers that are known by now above the truncated stack of @promise, which
- * was sampled at @time. Returns true and sets *ret if they differ from those that
+ * was sampled at @time. Returns true and sets *out if they differ from those that
  * pm_chain_stitches_add() gave. Returns false if they do not differ, if the stack is
  * forgotten, or if memory is short.
  */
 bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
-			      uint64_t time, size_t max, struct pm_chain_stitched *ret);
+			      uint64_t time, size_t max, struct pm_chain_stitched *out);
 /*
  * Adds what a look at the thread's memory at @time, after its last sample, found above
  * all known frames of that sample, leaf first; @len 0: nothing. It is used only once a

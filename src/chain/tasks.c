@@ -17,24 +17,24 @@ static struct pm_chain_name name_of(const struct pm_thread *thread)
 }
 
 int pm_chain_tasks_names(const struct pm_chain_tasks *tasks,
-			 const struct pm_record *record, struct pm_chain_names *ret)
+			 const struct pm_record *record, struct pm_chain_names *out)
 {
 	const struct pm_thread *thread = NULL, *leader = NULL;
 
-	*ret = (struct pm_chain_names){ 0 };
+	*out = (struct pm_chain_names){ 0 };
 	if (record->tid != PM_FILE_NONE) {
 		thread = pm_procs_thread(tasks->procs, (pid_t)record->pid,
 					 (pid_t)record->tid);
 		if (!thread)
 			return -ENOMEM;
-		ret->known = true;
-		ret->thread = name_of(thread);
+		out->known = true;
+		out->thread = name_of(thread);
 	}
 	if (record->pid != record->tid && record->pid != PM_FILE_NONE)
 		leader = pm_procs_find_thread(tasks->procs, (pid_t)record->pid,
 					      (pid_t)record->pid);
 	if (leader)
-		ret->leader = name_of(leader);
+		out->leader = name_of(leader);
 	return 0;
 }
 

@@ -10,7 +10,7 @@ enum {
 };
 
 /* Finds the mapping that starts at @start, if it is a vDSO. */
-static bool find_mapping(const char *maps_path, uint64_t start, struct pm_maps_line *ret)
+static bool find_mapping(const char *maps_path, uint64_t start, struct pm_maps_line *out)
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen(maps_path, "re");
 	PM_AUTO_FREE char *text = NULL;
@@ -20,28 +20,28 @@ static bool find_mapping(const char *maps_path, uint64_t start, struct pm_maps_l
 	while (maps && (len = getline(&text, &cap, maps)) > 0) {
 		if (text[len - 1] == '\n')
 			text[--len] = '\0';
-		if (pm_maps_line_parse(text, (size_t)len, ret) == 0 &&
-		    ret->start == start && ret->end > start &&
-		    ret->end - start <= VDSO_BYTES_MAX &&
-		    pm_module_kind_of(ret->path, NULL) == PM_MODULE_VDSO)
+		if (pm_maps_line_parse(text, (size_t)len, out) == 0 &&
+		    out->start == start && out->end > start &&
+		    out->end - start <= VDSO_BYTES_MAX &&
+		    pm_module_kind_of(out->path, NULL) == PM_MODULE_VDSO)
 			return true;
 	}
 	return false;
 }
 
-void pm_chain_vdso_own(struct pm_chain_vdso *ret)
+void pm_chain_vdso_own(struct pm_chain_vdso *out)
 {
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
 	struct pm_maps_line line;
 
-	*ret = (struct pm_chain_vdso){ 0 };
+	*out = (struct pm_chain_vdso){ 0 };
 	/* /proc/self/maps is empty once the first thread has ended. */
 	if (start && find_mapping("/proc/thread-self/maps", start, &line))
-		*ret = (struct pm_chain_vdso){ .image = (void *)(uintptr_t)start,
+		*out = (struct pm_chain_vdso){ .image = (void *)(uintptr_t)start,
 					       .len = line.end - start };
 }
 
-int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *ret)
+int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *out)
 {
 	PM_AUTO_CLOSE int fd = -1;
 	PM_AUTO_FREE void *image = NULL;
@@ -64,7 +64,7 @@ int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *ret
 		return -ENOMEM;
 	if (pread(fd, image, len, (off_t)line.start) != (ssize_t)len)
 		return -EIO;
-	*ret = (struct pm_chain_vdso){ .image = PM_TAKE_PTR(image), .len = len };
+	*out = (struct pm_chain_vdso){ .image = PM_TAKE_PTR(image), .len = len };
 	return 0;
 }
 
