@@ -25,13 +25,13 @@ static int open_fifo(const char *path, struct pm_error *err)
 	struct stat st;
 
 	if (fd < 0) {
-		int code = -errno;
+		int ret = -errno;
 
-		pm_error_set(err, code, "--control: %s", strerror(-code));
+		pm_error_set(err, ret, "--control: %s", strerror(-ret));
 		pm_error_where(err, path, -1);
-		if (code == -ENOENT)
+		if (ret == -ENOENT)
 			pm_error_fix(err, "mkfifo %s", path);
-		return code;
+		return ret;
 	}
 	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode)) {
 		pm_error_set(err, -EINVAL, "--control: this is no FIFO");

@@ -495,22 +495,22 @@ int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct course course = { .session = session };
 	struct pm_child *child = &session->child;
-	int error = begin_course(&course, err);
+	int ret = begin_course(&course, err);
 
-	while (error == 0 && session->end == PM_REC_END_NONE)
-		error = run_round(&course, err);
+	while (ret == 0 && session->end == PM_REC_END_NONE)
+		ret = run_round(&course, err);
 	pm_vec_release(&course.fds);
 	pm_rec_progress_end(session);
 	session->cpu_known = session->options->attach && !pm_rec_follow_forked(session) &&
 			     !session->options->control && course.begun &&
 			     session->options->delay_ms == 0 &&
 			     pm_targets_cpu_ns(&session->targets, &session->cpu_ns);
-	if (error < 0) {
+	if (ret < 0) {
 		pm_perf_disable(session->perf);
 		if (child->running && !session->options->attach)
-			pm_rec_say_stopped(err, error);
+			pm_rec_say_stopped(err, ret);
 	}
-	if (!session->options->attach && (error < 0 || session->end == PM_REC_END_SIGNAL))
-		pm_rec_course_wait(session, error < 0);
-	return error;
+	if (!session->options->attach && (ret < 0 || session->end == PM_REC_END_SIGNAL))
+		pm_rec_course_wait(session, ret < 0);
+	return ret;
 }

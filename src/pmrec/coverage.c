@@ -117,40 +117,40 @@ static bool is_comparable(const struct pm_rec_session *session)
 }
 
 /* CPU time that the host took from all CPUs that we record; false: unknown. */
-static bool stolen_meanwhile(const struct pm_rec_session *session, uint64_t *ret)
+static bool stolen_meanwhile(const struct pm_rec_session *session, uint64_t *out)
 {
 	uint64_t now;
 
 	if (!session->counts.stolen_known || !pm_stolen_ns(session->targets.cpus, &now) ||
 	    now < session->counts.stolen_ns)
 		return false;
-	*ret = now - session->counts.stolen_ns;
+	*out = now - session->counts.stolen_ns;
 	return true;
 }
 
 static void compute_coverage(const struct pm_rec_session *session,
 			     const struct pm_perf_event *event,
 			     const struct pm_rec_event_counts *counts,
-			     struct pm_rec_coverage *ret)
+			     struct pm_rec_coverage *out)
 {
 	const struct rusage *usage = &session->child.usage;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	*ret = (struct pm_rec_coverage){
+	*out = (struct pm_rec_coverage){
 		.cpu_ns = coverage_timeval_ns(&usage->ru_utime),
 		.user_only = !event->actual.kernel || event->kernel_dropped,
 		.period_ns = event->by_frequency ? NS_PER_S / event->rate : event->rate,
 		.threads = session->counts.threads,
 		.cpus = cpus > 0 ? (uint64_t)cpus : 1,
 	};
-	if (!ret->user_only)
-		ret->cpu_ns += coverage_timeval_ns(&usage->ru_stime);
-	ret->sampled_ns = counts->period;
+	if (!out->user_only)
+		out->cpu_ns += coverage_timeval_ns(&usage->ru_stime);
+	out->sampled_ns = counts->period;
 	if (counts->lost_known &&
-	    __builtin_mul_overflow(counts->lost, ret->period_ns, &ret->lost_ns))
-		ret->lost_ns = UINT64_MAX;
-	if (stolen_meanwhile(session, &ret->stolen_ns) && ret->stolen_ns > 0)
-		ret->stolen_ns += NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	    __builtin_mul_overflow(counts->lost, out->period_ns, &out->lost_ns))
+		out->lost_ns = UINT64_MAX;
+	if (stolen_meanwhile(session, &out->stolen_ns) && out->stolen_ns > 0)
+		out->stolen_ns += NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
 /* How to record the missing time: events of CPUs, or shorter periods. */
@@ -362,11 +362,11 @@ static bool kernel_counts(const struct pm_perf_event *event)
 static void know_counted(const struct pm_rec_session *session,
 			 const struct pm_perf_event *event,
 			 const struct pm_rec_event_counts *counts,
-			 struct pm_rec_counted *ret)
+			 struct pm_rec_counted *out)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	*ret = (struct pm_rec_counted){
+	*out = (struct pm_rec_counted){
 		.counted = counts->counted,
 		.sampled = add_saturating(counts->period, counts->others),
 		.others = counts->others,
@@ -377,12 +377,12 @@ static void know_counted(const struct pm_rec_session *session,
 		.by_frequency = event->by_frequency,
 	};
 	if (pm_rec_is_clock(event) && session->targets.kind == PM_PERF_CPUS)
-		ret->away = away_ns(session);
-	if (!event->by_frequency && ret->period < event->rate)
-		ret->period = event->rate;
+		out->away = away_ns(session);
+	if (!event->by_frequency && out->period < event->rate)
+		out->period = event->rate;
 	if (counts->lost_known &&
-	    __builtin_mul_overflow(counts->lost, ret->period, &ret->lost))
-		ret->lost = UINT64_MAX;
+	    __builtin_mul_overflow(counts->lost, out->period, &out->lost))
+		out->lost = UINT64_MAX;
 }
 
 /* For events that the kernel counts itself, at a frequency: the length of a period is
@@ -591,7 +591,7 @@ static bool clock_differs_from_cpu_time(const struct pm_rec_session *session,
 }
 
 static int add_clock_cpus(const struct pm_rec_session *session, uint32_t event,
-			  pm_rec_clock_cpus *ret)
+			  pm_rec_clock_cpus *out)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
@@ -608,7 +608,7 @@ static int add_clock_cpus(const struct pm_rec_session *session, uint32_t event,
 
 		pm_rec_clock_evidence_reader(session->evidence, (uint32_t)cpu,
 					     &row.reader_runs, &row.reader_ns);
-		if (row.samples + row.reader_runs > 0 && pm_vec_push(ret, row) < 0)
+		if (row.samples + row.reader_runs > 0 && pm_vec_push(out, row) < 0)
 			return -ENOMEM;
 	}
 	return 0;

@@ -49,9 +49,9 @@ static bool descriptors_are_scarce(void)
 }
 
 /* struct pm_symbol_crew_calls */
-static void on_early_open(void *user, size_t id, struct pm_symbol_input *ret)
+static void on_early_open(void *user, size_t id, struct pm_symbol_input *out)
 {
-	pm_rec_symbols_open(user, (uint32_t)id, ret);
+	pm_rec_symbols_open(user, (uint32_t)id, out);
 }
 
 static void start_helper(struct pm_rec_session *session, uint32_t id)

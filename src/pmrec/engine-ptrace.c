@@ -372,9 +372,9 @@ static int service_trace(struct pm_rec_session *session, bool recording,
 
 /* ---- the recording ---------------------------------------------------------------------- */
 
-void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *ret)
+void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *out)
 {
-	*ret = (struct pm_file_event){
+	*out = (struct pm_file_event){
 		.name = "ptrace",
 		.requested = session->options->event_given
 				     ? session->options->specs.list.data[0].requested
@@ -603,32 +603,32 @@ int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err)
 {
 	struct pm_child *child = &session->child;
 	uint64_t flushed_ns = session->begin_ns;
-	int error = start_timer(session->ptrace, err);
+	int ret = start_timer(session->ptrace, err);
 	struct pollfd fds[] = { { .fd = child->signal_fd, .events = POLLIN },
 				{ .fd = session->ptrace->timer_fd, .events = POLLIN } };
 
-	while (error == 0 && child->running && child->interrupts == 0) {
+	while (ret == 0 && child->running && child->interrupts == 0) {
 		uint64_t now;
 
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : -1);
 		pm_child_signals(child);
-		error = run_ptrace_round(session, fds[1].revents != 0, err);
+		ret = run_ptrace_round(session, fds[1].revents != 0, err);
 		now = pm_now_ns();
-		if (error == 0 && now - flushed_ns >= FLUSH_NS) {
-			error = pm_rec_hold_release(session, pm_rec_hold_until(now));
-			if (error == 0)
-				error = pm_file_writer_flush(session->writer);
+		if (ret == 0 && now - flushed_ns >= FLUSH_NS) {
+			ret = pm_rec_hold_release(session, pm_rec_hold_until(now));
+			if (ret == 0)
+				ret = pm_file_writer_flush(session->writer);
 			flushed_ns = now;
 		}
 		session->end_ns = now;
 	}
 	stop_recording(session);
-	if (error == 0)
-		error = feed_all(session);
-	if (error < 0 && child->running)
-		pm_rec_say_stopped(err, error);
-	wait_for_end(session, error < 0);
+	if (ret == 0)
+		ret = feed_all(session);
+	if (ret < 0 && child->running)
+		pm_rec_say_stopped(err, ret);
+	wait_for_end(session, ret < 0);
 	if (session->ptrace->verify)
 		pm_rec_verify_print(session->ptrace->verify, session);
-	return error;
+	return ret;
 }

@@ -32,7 +32,7 @@ void pm_rec_ptrace_free(struct pm_rec_ptrace *ptrace);
 
 /* The description of the event for the header. @requested is borrowed from the
  * options. */
-void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *ret);
+void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *out);
 /* Stops that gave no sample, because the thread had waited for a CPU, or may have. Its
  * time counts at its next sample, if there is one. */
 uint64_t pm_rec_ptrace_waiting(const struct pm_rec_ptrace *ptrace);

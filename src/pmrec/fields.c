@@ -96,39 +96,39 @@ static struct pm_file_field field_line_of(const struct pm_event_field *field)
 }
 
 int pm_rec_fields_of(struct pm_rec_fields *fields, const struct pm_record *record,
-		     const struct pm_file_field **ret, size_t *len)
+		     const struct pm_file_field **out, size_t *len)
 {
 	const struct pm_tracepoint *of = fields && record->event < fields->events.len
 						 ? fields->events.data[record->event]
 						 : NULL;
-	int r = of ? pm_tracepoint_fields(of, record->sample.raw, record->sample.raw_len,
-					  &fields->decoded)
-		   : 0;
+	int ret = of ? pm_tracepoint_fields(of, record->sample.raw,
+					    record->sample.raw_len, &fields->decoded)
+		     : 0;
 
-	if (r == -EBADMSG)
+	if (ret == -EBADMSG)
 		fields->unreadable++;
-	*ret = NULL;
+	*out = NULL;
 	*len = 0;
-	if (!of || r == -EBADMSG)
+	if (!of || ret == -EBADMSG)
 		return 0;
-	if (r == 0)
-		r = pm_vec_reserve(&fields->lines, fields->decoded.list.len);
-	if (r < 0)
-		return r;
+	if (ret == 0)
+		ret = pm_vec_reserve(&fields->lines, fields->decoded.list.len);
+	if (ret < 0)
+		return ret;
 	pm_vec_clear(&fields->lines);
 	for (size_t i = 0; i < fields->decoded.list.len; i++)
 		fields->lines.data[fields->lines.len++] =
 			field_line_of(&fields->decoded.list.data[i]);
-	*ret = fields->lines.data;
+	*out = fields->lines.data;
 	*len = fields->lines.len;
 	return 0;
 }
 
 int pm_rec_fields_counts(struct pm_rec_fields *fields, const struct pm_perf *perf,
 			 const struct pm_record *record,
-			 const struct pm_file_event_count **ret, size_t *len)
+			 const struct pm_file_event_count **out, size_t *len)
 {
-	*ret = NULL;
+	*out = NULL;
 	*len = 0;
 	if (!fields || record->event >= fields->grouped.len ||
 	    !fields->grouped.data[record->event])
@@ -136,18 +136,18 @@ int pm_rec_fields_counts(struct pm_rec_fields *fields, const struct pm_perf *per
 	pm_vec_clear(&fields->counts);
 	for (uint32_t i = 0; i < fields->grouped.len; i++) {
 		struct pm_file_event_count count = { .event = i };
-		int r = pm_perf_count(perf, record, i, &count.count);
+		int ret = pm_perf_count(perf, record, i, &count.count);
 
-		if (r == -ENOENT || r == -ENOTSUP)
+		if (ret == -ENOENT || ret == -ENOTSUP)
 			continue; /* in another group */
-		if (r == 0 && count.count > INT64_MAX)
+		if (ret == 0 && count.count > INT64_MAX)
 			count.count = INT64_MAX;
-		if (r == 0)
-			r = pm_vec_push(&fields->counts, count);
-		if (r < 0)
-			return r;
+		if (ret == 0)
+			ret = pm_vec_push(&fields->counts, count);
+		if (ret < 0)
+			return ret;
 	}
-	*ret = fields->counts.data;
+	*out = fields->counts.data;
 	*len = fields->counts.len;
 	return 0;
 }

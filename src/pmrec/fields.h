@@ -15,11 +15,11 @@ void pm_rec_fields_free(struct pm_rec_fields *fields);
 /* The fields of @record, a sample; valid until the next call. If @fields is NULL, there
  * are none. 0 or -ENOMEM. */
 int pm_rec_fields_of(struct pm_rec_fields *fields, const struct pm_record *record,
-		     const struct pm_file_field **ret, size_t *len);
+		     const struct pm_file_field **out, size_t *len);
 /* The counts of the event's group, if requested (`S`). Same contract as above. */
 int pm_rec_fields_counts(struct pm_rec_fields *fields, const struct pm_perf *perf,
 			 const struct pm_record *record,
-			 const struct pm_file_event_count **ret, size_t *len);
+			 const struct pm_file_event_count **out, size_t *len);
 /* At the end: warns once of samples whose fields could not be read. */
 void pm_rec_fields_tell(const struct pm_rec_fields *fields,
 			struct pm_rec_session *session);

@@ -12,9 +12,9 @@
 #error "the build passes PMREC_VERSION"
 #endif
 
-static void spec_text(const struct pm_event_spec *spec, char *ret, size_t size)
+static void spec_text(const struct pm_event_spec *spec, char *out, size_t size)
 {
-	snprintf(ret, size, "%s%s%s", spec->name, spec->modifiers[0] ? ":" : "",
+	snprintf(out, size, "%s%s%s", spec->name, spec->modifiers[0] ? ":" : "",
 		 spec->modifiers);
 }
 
@@ -26,18 +26,18 @@ static bool counts_ns(const struct pm_event_spec *spec)
 
 /* The user that the command or the processes run as, if it is a single user. A later
  * change by set-user-ID does not count. */
-static bool find_user(const struct pm_rec_session *session, uid_t *ret)
+static bool find_user(const struct pm_rec_session *session, uid_t *out)
 {
 	PM_CLEANUP(pm_user_release) struct pm_user user = { 0 };
 
 	if (session->options->attach)
-		return pm_targets_user(&session->targets, ret);
-	*ret = geteuid();
+		return pm_targets_user(&session->targets, out);
+	*out = geteuid();
 	if (!session->options->user)
 		return true;
 	if (pm_user_find(session->options->user, &user, NULL) < 0)
 		return false;
-	*ret = user.uid;
+	*out = user.uid;
 	return true;
 }
 

@@ -54,14 +54,14 @@ static void *read_kernel_names_in_thread(void *user)
 static bool start_kernel_names_thread(struct pm_rec_kernel_names *names)
 {
 	sigset_t all, before;
-	int error;
+	int ret;
 
 	sigfillset(&all);
 	if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
 		return false;
-	error = pthread_create(&names->thread, NULL, read_kernel_names_in_thread, names);
+	ret = pthread_create(&names->thread, NULL, read_kernel_names_in_thread, names);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error == 0;
+	return ret == 0;
 }
 
 static void join_thread(struct pm_rec_kernel_names *names)
@@ -112,7 +112,7 @@ static bool table_holds_for(const struct pm_rec_kernel_names *names,
 }
 
 int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addresses,
-			    size_t addresses_len, const struct pm_kallsyms **ret,
+			    size_t addresses_len, const struct pm_kallsyms **out,
 			    struct pm_error *err)
 {
 	struct pm_rec_kernel_names *names = session->kernel_names;
@@ -130,7 +130,7 @@ int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addr
 		pm_kallsyms_free(PM_TAKE_PTR(names->kallsyms));
 		read_table_anew(names);
 	}
-	*ret = names->kallsyms;
+	*out = names->kallsyms;
 	if (names->result < 0)
 		*err = names->err;
 	return names->result;

@@ -20,6 +20,6 @@ void pm_rec_kernel_names_hurry(struct pm_rec_session *session);
  * again. Returns 0 or negative errno, with the reason in @err.
  */
 int pm_rec_kernel_names_get(struct pm_rec_session *session, const uint64_t *addresses,
-			    size_t addresses_len, const struct pm_kallsyms **ret,
+			    size_t addresses_len, const struct pm_kallsyms **out,
 			    struct pm_error *err);
 void pm_rec_kernel_names_free(struct pm_rec_kernel_names *names);

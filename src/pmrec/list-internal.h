@@ -36,5 +36,5 @@ struct pm_rec_list {
 extern const char *const pm_rec_list_kind_names[PM_REC_LIST_KINDS];
 
 void pm_rec_list_print_text(const struct pm_rec_list *list, bool color,
-			    struct pm_str *ret);
-void pm_rec_list_print_json(const struct pm_rec_list *list, struct pm_str *ret);
+			    struct pm_str *out);
+void pm_rec_list_print_json(const struct pm_rec_list *list, struct pm_str *out);

@@ -160,7 +160,7 @@ static void put_pmus(const struct pm_rec_list *list, struct pm_str *out)
 }
 
 void pm_rec_list_print_text(const struct pm_rec_list *list, bool color,
-			    struct pm_str *ret)
+			    struct pm_str *out)
 {
 	for (int i = 0; i < PM_REC_LIST_KINDS; i++) {
 		enum pm_rec_list_kind kind = (enum pm_rec_list_kind)i;
@@ -173,24 +173,24 @@ void pm_rec_list_print_text(const struct pm_rec_list *list, bool color,
 			continue;
 		for (size_t at = first; at < end; at++)
 			works += list->rows.data[at].available <= PM_PERF_USER_ONLY;
-		put_list_heading(ret, pm_rec_list_kind_names[kind], works, end - first,
+		put_list_heading(out, pm_rec_list_kind_names[kind], works, end - first,
 				 color);
 		if (kind == PM_REC_LIST_TRACEPOINT && list->no_tracepoints) {
-			pm_str_puts(ret, "  - = ");
-			put_list_wrapped(ret, list->no_tracepoints, 6, 6);
+			pm_str_puts(out, "  - = ");
+			put_list_wrapped(out, list->no_tracepoints, 6, 6);
 			if (list->no_tracepoints_fix)
-				pm_str_printf(ret, "      try: %s\n",
+				pm_str_printf(out, "      try: %s\n",
 					      list->no_tracepoints_fix);
 		} else if (kind == PM_REC_LIST_TRACEPOINT && list->sum_up_tracepoints &&
 			   end > first) {
-			put_systems(list, first, end, ret);
+			put_systems(list, first, end, out);
 		} else {
 			for (size_t at = first; at < end; at++)
-				put_list_row(ret, &list->rows.data[at]);
+				put_list_row(out, &list->rows.data[at]);
 		}
 		if (kind == PM_REC_LIST_PMU && !list->glob)
-			put_pmus(list, ret);
-		put_reasons(list, first, end, ret);
+			put_pmus(list, out);
+		put_reasons(list, first, end, out);
 	}
 }
 
@@ -247,22 +247,22 @@ static void json_pmu(struct pm_str *out, const struct pm_pmu_about *pmu)
 	pm_str_putc(out, '}');
 }
 
-void pm_rec_list_print_json(const struct pm_rec_list *list, struct pm_str *ret)
+void pm_rec_list_print_json(const struct pm_rec_list *list, struct pm_str *out)
 {
-	pm_str_puts(ret, "{\"format\":\"pmrec-events\",\"version\":1,\"events\":[");
+	pm_str_puts(out, "{\"format\":\"pmrec-events\",\"version\":1,\"events\":[");
 	for (size_t i = 0; i < list->rows.len; i++) {
-		pm_str_puts(ret, i ? ",\n" : "\n");
-		json_row(ret, &list->rows.data[i]);
+		pm_str_puts(out, i ? ",\n" : "\n");
+		json_row(out, &list->rows.data[i]);
 	}
-	pm_str_puts(ret, "],\n\"pmus\":[");
+	pm_str_puts(out, "],\n\"pmus\":[");
 	for (size_t i = 0; i < list->pmus.list.len; i++) {
-		pm_str_puts(ret, i ? ",\n" : "\n");
-		json_pmu(ret, &list->pmus.list.data[i]);
+		pm_str_puts(out, i ? ",\n" : "\n");
+		json_pmu(out, &list->pmus.list.data[i]);
 	}
-	pm_str_puts(ret, "]");
+	pm_str_puts(out, "]");
 	if (list->no_tracepoints) {
-		pm_str_puts(ret, ",\n\"no_tracepoints\":");
-		pm_str_json(ret, list->no_tracepoints);
+		pm_str_puts(out, ",\n\"no_tracepoints\":");
+		pm_str_json(out, list->no_tracepoints);
 	}
-	pm_str_puts(ret, "}\n");
+	pm_str_puts(out, "}\n");
 }

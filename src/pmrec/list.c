@@ -70,9 +70,9 @@ static int list_add_row(struct pm_rec_list *list, enum pm_rec_list_kind kind,
 }
 
 /* Parses @text, the name of one event; false if that fails. */
-static bool parse_one_event(const char *text, struct pm_event_specs *ret)
+static bool parse_one_event(const char *text, struct pm_event_specs *out)
 {
-	return pm_event_specs_parse(text, ret, NULL) == 0 && ret->list.len > 0;
+	return pm_event_specs_parse(text, out, NULL) == 0 && out->list.len > 0;
 }
 
 static int list_add_event(struct pm_rec_list *list, enum pm_rec_list_kind kind,
@@ -99,7 +99,7 @@ static enum pm_rec_list_kind list_kind_of_spec(const struct pm_event_spec *spec)
 /* Appends the other names of the event called @canonical. Returns whether any of its
  * names matches the glob. */
 static bool other_names(const struct pm_rec_list *list, const char *canonical,
-			struct pm_str *ret)
+			struct pm_str *out)
 {
 	const char *const *names = pm_event_names();
 	bool wanted = list_matches_name(list, canonical);
@@ -112,7 +112,7 @@ static bool other_names(const struct pm_rec_list *list, const char *canonical,
 		    strcmp(specs.list.data[0].name, canonical) != 0)
 			continue;
 		wanted = wanted || list_matches_name(list, names[i]);
-		pm_str_printf(ret, "%s%s", ret->len ? " " : "", names[i]);
+		pm_str_printf(out, "%s%s", out->len ? " " : "", names[i]);
 	}
 	return wanted;
 }
@@ -120,9 +120,9 @@ static bool other_names(const struct pm_rec_list *list, const char *canonical,
 static int add_kernels(struct pm_rec_list *list, enum pm_rec_list_kind kind)
 {
 	const char *const *names = pm_event_names();
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; names[i] && r == 0; i++) {
+	for (size_t i = 0; names[i] && ret == 0; i++) {
 		struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
 		struct pm_str aliases PM_CLEANUP(pm_str_release) = { 0 };
 
@@ -131,10 +131,10 @@ static int add_kernels(struct pm_rec_list *list, enum pm_rec_list_kind kind)
 		    strcmp(specs.list.data[0].name, names[i]) != 0)
 			continue;
 		if (other_names(list, names[i], &aliases))
-			r = list_add_event(list, kind, names[i], aliases.data,
-					   &specs.list.data[0]);
+			ret = list_add_event(list, kind, names[i], aliases.data,
+					     &specs.list.data[0]);
 	}
-	return r;
+	return ret;
 }
 
 /* ---- PMUs -------------------------------------------------------------------------------- */
@@ -153,13 +153,13 @@ static bool is_counting_pmu(const struct pm_pmu_about *pmu)
 
 static int add_pmus(struct pm_rec_list *list)
 {
-	int r = 0;
+	int ret = 0;
 
 	for (size_t i = 0; i < list->pmus.list.len; i++) {
 		const struct pm_pmu_about *pmu = &list->pmus.list.data[i];
 
 		for (size_t j = 0;
-		     is_counting_pmu(pmu) && j < pmu->events.list.len && r == 0; j++) {
+		     is_counting_pmu(pmu) && j < pmu->events.list.len && ret == 0; j++) {
 			struct pm_event_specs specs PM_CLEANUP(
 				pm_event_specs_release) = { 0 };
 			struct pm_error err = { 0 };
@@ -171,14 +171,14 @@ static int add_pmus(struct pm_rec_list *list)
 			    !list_matches_name(list, pmu->events.list.data[j]))
 				continue;
 			if (pm_event_specs_parse(name, &specs, &err) < 0)
-				r = list_add_row(list, PM_REC_LIST_PMU, name, NULL,
-						 PM_PERF_NOT_AVAILABLE, &err);
+				ret = list_add_row(list, PM_REC_LIST_PMU, name, NULL,
+						   PM_PERF_NOT_AVAILABLE, &err);
 			else
-				r = list_add_event(list, PM_REC_LIST_PMU, name, NULL,
-						   &specs.list.data[0]);
+				ret = list_add_event(list, PM_REC_LIST_PMU, name, NULL,
+						     &specs.list.data[0]);
 		}
 	}
-	return r;
+	return ret;
 }
 
 /* ---- tracepoints ------------------------------------------------------------------------- */
@@ -191,11 +191,11 @@ static int add_tracepoints(struct pm_rec_list *list)
 	struct pm_event_specs specs PM_CLEANUP(pm_event_specs_release) = { 0 };
 	enum pm_perf_available available = PM_PERF_NOT_AVAILABLE;
 	struct pm_error err = { 0 };
-	int r = pm_tracepoint_names_read(&names, &err);
+	int ret = pm_tracepoint_names_read(&names, &err);
 
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0) {
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret < 0) {
 		list->no_tracepoints = list_keep_text(list, err.text);
 		list->no_tracepoints_fix = list_keep_text(list, err.fix);
 		return 0;
@@ -204,11 +204,11 @@ static int add_tracepoints(struct pm_rec_list *list)
 		pm_event_specs_parse(names.list.data[i], &specs, &err);
 	if (specs.list.len > 0)
 		available = pm_perf_try(&specs.list.data[0], &err);
-	for (size_t i = 0; i < names.list.len && r == 0; i++)
+	for (size_t i = 0; i < names.list.len && ret == 0; i++)
 		if (list_matches_name(list, names.list.data[i]))
-			r = list_add_row(list, PM_REC_LIST_TRACEPOINT, names.list.data[i],
-					 NULL, available, &err);
-	return r;
+			ret = list_add_row(list, PM_REC_LIST_TRACEPOINT,
+					   names.list.data[i], NULL, available, &err);
+	return ret;
 }
 
 /* ---- probes ------------------------------------------------------------------------------ */
@@ -283,9 +283,9 @@ static int add_probes(struct pm_rec_list *list)
 	enum pm_perf_available available = PM_PERF_NOT_AVAILABLE;
 	const char *tried = NULL;
 	struct pm_error err = { 0 };
-	int r = 0;
+	int ret = 0;
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(probes) && r == 0; i++) {
+	for (size_t i = 0; i < PM_ARRAY_LEN(probes) && ret == 0; i++) {
 		const struct pm_pmu_about *pmu = find_pmu(list, probes[i].pmu);
 
 		if (!list_matches_name(list, probes[i].form))
@@ -301,22 +301,22 @@ static int add_probes(struct pm_rec_list *list)
 				     probes[i].pmu);
 		}
 		tried = probes[i].pmu;
-		r = list_add_row(list, PM_REC_LIST_PROBE, probes[i].form, NULL, available,
-				 &err);
+		ret = list_add_row(list, PM_REC_LIST_PROBE, probes[i].form, NULL,
+				   available, &err);
 	}
-	if (r == 0 && list_matches_name(list, "mem:ADDRESS[/LENGTH][:rwx]"))
-		r = list_add_row(list, PM_REC_LIST_PROBE, "mem:ADDRESS[/LENGTH][:rwx]",
-				 NULL, try_breakpoint(&err), &err);
-	return r;
+	if (ret == 0 && list_matches_name(list, "mem:ADDRESS[/LENGTH][:rwx]"))
+		ret = list_add_row(list, PM_REC_LIST_PROBE, "mem:ADDRESS[/LENGTH][:rwx]",
+				   NULL, try_breakpoint(&err), &err);
+	return ret;
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
 static int list_collect(struct pm_rec_list *list)
 {
-	int r = pm_pmus_read(&list->pmus);
+	int ret = pm_pmus_read(&list->pmus);
 
-	for (int i = 0; i < PM_REC_LIST_KINDS && r == 0; i++) {
+	for (int i = 0; i < PM_REC_LIST_KINDS && ret == 0; i++) {
 		enum pm_rec_list_kind kind = (enum pm_rec_list_kind)i;
 
 		if (!list->wanted[kind])
@@ -325,22 +325,22 @@ static int list_collect(struct pm_rec_list *list)
 		case PM_REC_LIST_HARDWARE:
 		case PM_REC_LIST_SOFTWARE:
 		case PM_REC_LIST_CACHE:
-			r = add_kernels(list, kind);
+			ret = add_kernels(list, kind);
 			break;
 		case PM_REC_LIST_PMU:
-			r = add_pmus(list);
+			ret = add_pmus(list);
 			break;
 		case PM_REC_LIST_TRACEPOINT:
-			r = add_tracepoints(list);
+			ret = add_tracepoints(list);
 			break;
 		case PM_REC_LIST_PROBE:
-			r = add_probes(list);
+			ret = add_probes(list);
 			break;
 		case PM_REC_LIST_KINDS:
 			break;
 		}
 	}
-	return r;
+	return ret;
 }
 
 static bool wants_color(void)
@@ -371,21 +371,21 @@ int pm_rec_list_run(const struct pm_rec_options *options)
 {
 	struct pm_rec_list list PM_CLEANUP(list_release) = { .glob = options->list_glob };
 	struct pm_str out PM_CLEANUP(pm_str_release) = { 0 };
-	int r;
+	int ret;
 
 	for (size_t i = 0; i < PM_REC_LIST_KINDS; i++)
 		list.wanted[i] =
 			!options->list_kind ||
 			strcmp(options->list_kind, pm_rec_list_kind_names[i]) == 0;
 	list.sum_up_tracepoints = !options->list_kind && !options->list_glob;
-	r = list_collect(&list);
-	if (r == 0 && list.rows.len == 0 && list.glob && !options->json)
+	ret = list_collect(&list);
+	if (ret == 0 && list.rows.len == 0 && list.glob && !options->json)
 		return explain_empty_list(&list, options->list_kind);
-	if (r == 0 && options->json)
+	if (ret == 0 && options->json)
 		pm_rec_list_print_json(&list, &out);
-	else if (r == 0)
+	else if (ret == 0)
 		pm_rec_list_print_text(&list, wants_color(), &out);
-	if (r < 0 || out.failed) {
+	if (ret < 0 || out.failed) {
 		fputs("pmrec: out of memory\n", stderr);
 		return PM_STATUS_FAILED;
 	}

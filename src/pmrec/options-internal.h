@@ -13,8 +13,8 @@
 int pm_rec_parse_delay(struct pm_rec_options *options, const char *text,
 		       struct pm_error *err);
 int pm_rec_parse_control(const char *text, struct pm_error *err);
-int pm_rec_parse_realtime(int *ret, const char *text, struct pm_error *err);
-int pm_rec_parse_branches(uint64_t *ret, const char *text, struct pm_error *err);
+int pm_rec_parse_realtime(int *out, const char *text, struct pm_error *err);
+int pm_rec_parse_branches(uint64_t *out, const char *text, struct pm_error *err);
 /* Applies to the events of the last -e, the first of which has the index @first. */
 int pm_rec_parse_filter(struct pm_rec_options *options, size_t first, const char *text,
 			struct pm_error *err);

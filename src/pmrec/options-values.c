@@ -49,7 +49,7 @@ int pm_rec_parse_control(const char *text, struct pm_error *err)
 		text);
 }
 
-int pm_rec_parse_realtime(int *ret, const char *text, struct pm_error *err)
+int pm_rec_parse_realtime(int *out, const char *text, struct pm_error *err)
 {
 	uint64_t priority;
 
@@ -59,9 +59,9 @@ int pm_rec_parse_realtime(int *ret, const char *text, struct pm_error *err)
 				    "none",
 				    text, REALTIME_MAX);
 	if (priority > 0)
-		*ret = (int)priority;
+		*out = (int)priority;
 	else
-		*ret = -1;
+		*out = -1;
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static const struct {
 	{ "hv", PERF_SAMPLE_BRANCH_HV },
 };
 
-int pm_rec_parse_branches(uint64_t *ret, const char *text, struct pm_error *err)
+int pm_rec_parse_branches(uint64_t *out, const char *text, struct pm_error *err)
 {
 	const uint64_t levels = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_KERNEL |
 				PERF_SAMPLE_BRANCH_HV;
@@ -118,7 +118,7 @@ int pm_rec_parse_branches(uint64_t *ret, const char *text, struct pm_error *err)
 	/* perf_event_open(2): without a kind, nothing is recorded. */
 	if ((branches & ~levels & ~(uint64_t)PERF_SAMPLE_BRANCH_TYPE_SAVE) == 0)
 		branches |= PERF_SAMPLE_BRANCH_ANY;
-	*ret = branches;
+	*out = branches;
 	return 0;
 }
 

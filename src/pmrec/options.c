@@ -322,23 +322,23 @@ static bool *switch_of(struct pm_rec_options *options, int option)
 	}
 }
 
-static bool action_of(int option, enum pm_rec_action *ret)
+static bool action_of(int option, enum pm_rec_action *out)
 {
 	switch (option) {
 	case OPTION_STACKS:
-		*ret = PM_REC_STACKS;
+		*out = PM_REC_STACKS;
 		return true;
 	case OPTION_LIST:
-		*ret = PM_REC_LIST;
+		*out = PM_REC_LIST;
 		return true;
 	case OPTION_DOCTOR:
-		*ret = PM_REC_DOCTOR;
+		*out = PM_REC_DOCTOR;
 		return true;
 	case 'h':
-		*ret = PM_REC_HELP;
+		*out = PM_REC_HELP;
 		return true;
 	case OPTION_VERSION:
-		*ret = PM_REC_VERSION;
+		*out = PM_REC_VERSION;
 		return true;
 	default:
 		return false;

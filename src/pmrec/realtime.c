@@ -292,13 +292,13 @@ void pm_rec_realtime_end(struct pm_rec_session *session)
 	realtime->priority = 0;
 }
 
-bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret)
+bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *out)
 {
 	const struct pm_rec_realtime *realtime = session->realtime;
 
 	if (!realtime || !realtime->hurried || realtime->nice >= 0)
 		return false;
-	*ret = realtime->nice;
+	*out = realtime->nice;
 	return true;
 }
 

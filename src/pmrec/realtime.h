@@ -23,7 +23,7 @@ struct pm_rec_realtime;
  * pm_rec_realtime_begin() inherit the priority for good. Fails only without memory. */
 int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err);
 /* The nice value for work that has to be finished soon; false: the usual one. */
-bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *ret);
+bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *out);
 /* Whether that work also has real-time priority. */
 bool pm_rec_realtime_hurries(const struct pm_rec_session *session);
 /* Raises the priority of the calling thread. Fails only if -r asks for a priority that is

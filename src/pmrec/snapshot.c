@@ -19,7 +19,7 @@ enum {
 };
 
 int pm_rec_snapshot_name(const char *path, const struct timespec *time,
-			 unsigned int again, char *ret, size_t size)
+			 unsigned int again, char *out, size_t size)
 {
 	const char *base = strrchr(path, '/');
 	const char *suffix = strstr(base ? base : path, ".json");
@@ -36,7 +36,7 @@ int pm_rec_snapshot_name(const char *path, const struct timespec *time,
 		return -EINVAL;
 	if (again > 0)
 		snprintf(number, sizeof(number), "-%u", again);
-	len = snprintf(ret, size, "%.*s-%s.%03d%s%s", (int)(suffix - path), path, stamp,
+	len = snprintf(out, size, "%.*s-%s.%03d%s%s", (int)(suffix - path), path, stamp,
 		       (int)(time->tv_nsec / 1000000 % 1000), number, suffix);
 	if (len < 0 || (size_t)len >= size)
 		return -ENAMETOOLONG;

@@ -11,8 +11,8 @@
 /* Completes the file with the contents of the buffers, gives it a name with the time in
  * it, and starts the next one. @err is set for errors other than those of the file. */
 int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err);
-/* The name, into `ret` of @size bytes: "run.json.zst" becomes
+/* The name, into @out of @size bytes: "run.json.zst" becomes
  * "run-20261121T190001.123.json.zst", with "-@again" before the suffix if that is not 0.
  * -ENAMETOOLONG. */
 int pm_rec_snapshot_name(const char *path, const struct timespec *time,
-			 unsigned int again, char *ret, size_t size);
+			 unsigned int again, char *out, size_t size);

@@ -27,13 +27,13 @@ int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t addre
 			   (struct pm_rec_name){ .module = module, .address = address });
 }
 
-static bool copy_name_text(char **ret, const char *text)
+static bool copy_name_text(char **out, const char *text)
 {
 	if (text)
-		*ret = strdup(text);
+		*out = strdup(text);
 	else
-		*ret = NULL;
-	return !text || *ret;
+		*out = NULL;
+	return !text || *out;
 }
 
 /* pm_symbol_emit_fn */

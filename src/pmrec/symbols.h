@@ -14,4 +14,4 @@ int pm_rec_symbols_write(struct pm_rec_session *session);
 /* Opens the files from which the names of module @id are read. Runs in a helper
  * process. */
 void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
-			 struct pm_symbol_input *ret);
+			 struct pm_symbol_input *out);

@@ -92,7 +92,7 @@ static bool is_call(const char *text, const char *comm, const char *exe)
 }
 
 bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const char *exe,
-		     char ret[PM_REC_TITLE_MAX + 1])
+		     char out[PM_REC_TITLE_MAX + 1])
 {
 	PM_AUTO_FREE char *text = NULL;
 
@@ -110,15 +110,15 @@ bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const ch
 		       ((unsigned char)text[len] & 0xc0) == 0x80)
 			len--;
 	}
-	memcpy(ret, text, len);
-	ret[len] = '\0';
+	memcpy(out, text, len);
+	out[len] = '\0';
 	return true;
 }
 
 /* ---- the thread that reads --------------------------------------------------------------- */
 
 /* Returns the number of bytes; 0 if there are none or the process has ended. */
-static size_t read_proc(uint32_t pid, const char *name, char *ret, size_t size)
+static size_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 {
 	char path[sizeof("/proc/4294967295/cmdline")];
 	PM_AUTO_CLOSE int fd = -1;
@@ -127,7 +127,7 @@ static size_t read_proc(uint32_t pid, const char *name, char *ret, size_t size)
 	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	while (fd >= 0 && len < size) {
-		ssize_t n = read(fd, ret + len, size - len);
+		ssize_t n = read(fd, out + len, size - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -195,17 +195,17 @@ static int start_titles_thread(struct exchange *exchange)
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, before;
-	int error;
+	int ret;
 
 	if (pthread_attr_init(&attr) != 0)
 		return -ENOMEM;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &attr, read_titles_in_thread, exchange);
+	ret = pthread_create(&thread, &attr, read_titles_in_thread, exchange);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	return -error;
+	return -ret;
 }
 
 static struct exchange *exchange_new(void)
@@ -245,20 +245,20 @@ static struct process *find_titled_process(const struct pm_rec_titles *titles,
 }
 
 static int add_titled_process(struct pm_rec_titles *titles, uint32_t pid,
-			      struct process **ret)
+			      struct process **out)
 {
-	int r = pm_vec_push(&titles->processes,
-			    (struct process){ .pid = pid, .wait_ms = WAIT_MS_MIN });
+	int ret = pm_vec_push(&titles->processes,
+			      (struct process){ .pid = pid, .wait_ms = WAIT_MS_MIN });
 
-	if (r < 0)
-		return r;
-	r = pm_index_add(&titles->index, pm_hash_mix(pid, 0),
-			 (uint32_t)titles->processes.len - 1);
-	if (r < 0)
+	if (ret < 0)
+		return ret;
+	ret = pm_index_add(&titles->index, pm_hash_mix(pid, 0),
+			   (uint32_t)titles->processes.len - 1);
+	if (ret < 0)
 		titles->processes.len--;
 	else
-		*ret = &titles->processes.data[titles->processes.len - 1];
-	return r;
+		*out = &titles->processes.data[titles->processes.len - 1];
+	return ret;
 }
 
 /* If the queue is full, does nothing; the next sample retries. */

@@ -37,7 +37,7 @@ int pm_rec_titles_finish(struct pm_rec_session *session);
 /*
  * Whether the @len bytes of a /proc/PID/cmdline are a title: one text, followed only by
  * NULs and blanks, that contains more than the name of the first thread (@comm) and the
- * path of the program (@exe, NULL: unknown). Copies it to @ret, truncated.
+ * path of the program (@exe, NULL: unknown). Copies it to @out, truncated.
  */
 bool pm_rec_title_of(const char *cmdline, size_t len, const char *comm, const char *exe,
-		     char ret[PM_REC_TITLE_MAX + 1]);
+		     char out[PM_REC_TITLE_MAX + 1]);

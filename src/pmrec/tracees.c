@@ -90,7 +90,7 @@ void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former
 	}
 }
 
-int pm_rec_maps_hash(pid_t tid, uint64_t *ret)
+int pm_rec_maps_hash(pid_t tid, uint64_t *out)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;
 	PM_AUTO_FREE char *line = NULL;
@@ -116,6 +116,6 @@ int pm_rec_maps_hash(pid_t tid, uint64_t *ret)
 		return -EIO;
 	if (!any)
 		return -ESRCH;
-	*ret = sum;
+	*out = sum;
 	return 0;
 }

@@ -37,4 +37,4 @@ void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former
 /* A hash of the executable lines of /proc/TID/maps. It stays equal as long as no code was
  * mapped or unmapped that stacks can lead into. 0 or negative errno; -ESRCH if the thread
  * has ended, even if it is the leader of a process that still exists. */
-int pm_rec_maps_hash(pid_t tid, uint64_t *ret);
+int pm_rec_maps_hash(pid_t tid, uint64_t *out);

@@ -61,16 +61,16 @@ void pm_rec_verify_free(struct pm_rec_verify *verify)
 	free(verify);
 }
 
-void pm_rec_unwind_regs(const struct pm_trace_regs *regs, struct pm_unw_regs *ret)
+void pm_rec_unwind_regs(const struct pm_trace_regs *regs, struct pm_unw_regs *out)
 {
 #if defined(__aarch64__)
-	*ret = (struct pm_unw_regs){ .arch = PM_UNW_AARCH64 };
+	*out = (struct pm_unw_regs){ .arch = PM_UNW_AARCH64 };
 #else
-	*ret = (struct pm_unw_regs){ .arch = regs->is_32 ? PM_UNW_I386 : PM_UNW_X86_64 };
+	*out = (struct pm_unw_regs){ .arch = regs->is_32 ? PM_UNW_I386 : PM_UNW_X86_64 };
 #endif
 	for (size_t i = 0; i < PM_UNW_REGS_MAX && i < PM_TRACE_REGS_MAX; i++)
-		ret->value[i] = regs->value[i];
-	ret->known = regs->known;
+		out->value[i] = regs->value[i];
+	out->known = regs->known;
 }
 
 enum pm_rec_verdict pm_rec_compare(const struct pm_unw_frame *ours, size_t ours_len,

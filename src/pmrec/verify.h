@@ -28,7 +28,7 @@ void pm_rec_verify_print(const struct pm_rec_verify *verify,
 			 const struct pm_rec_session *session);
 
 /* The unwinder's registers of a stopped thread. */
-void pm_rec_unwind_regs(const struct pm_trace_regs *regs, struct pm_unw_regs *ret);
+void pm_rec_unwind_regs(const struct pm_trace_regs *regs, struct pm_unw_regs *out);
 
 enum pm_rec_verdict {
 	PM_REC_EQUAL,
