@@ -70,8 +70,13 @@ struct pm_corpus {
 /* Sets @err, and makes all later reads fail. Returns @code. */
 int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
 		   struct pm_error *err);
+enum pm_corpus_end {
+	PM_CORPUS_END_COMPLETE,
+	PM_CORPUS_END_CUT /* the writer did not finish */
+};
+
 /* Marks the end. Returns 0. */
-int pm_corpus_end_here(struct pm_corpus *corpus, bool cut);
+int pm_corpus_end_here(struct pm_corpus *corpus, enum pm_corpus_end end);
 /* Reads @len more bytes to the end of `record`. Returns 1, 0 if the file ends before
  * that, or negative errno. */
 int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err);

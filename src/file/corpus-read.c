@@ -51,10 +51,10 @@ static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t 
 	return 0;
 }
 
-int pm_corpus_end_here(struct pm_corpus *corpus, bool cut)
+int pm_corpus_end_here(struct pm_corpus *corpus, enum pm_corpus_end end)
 {
 	corpus->ended = true;
-	corpus->cut = cut;
+	corpus->cut = end == PM_CORPUS_END_CUT;
 	return 0;
 }
 
@@ -74,7 +74,7 @@ int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
 		if (ret < 0)
 			return ret;
 		if (got < step)
-			return pm_corpus_end_here(corpus, true);
+			return pm_corpus_end_here(corpus, PM_CORPUS_END_CUT);
 		corpus->record.len += step;
 		len -= step;
 	}
@@ -269,7 +269,7 @@ static int parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
 		return pm_corpus_fail(
 			corpus, -EBADMSG,
 			"its last record counts other records than there are", err);
-	return pm_corpus_end_here(corpus, false);
+	return pm_corpus_end_here(corpus, PM_CORPUS_END_COMPLETE);
 }
 
 static int read_record(struct pm_corpus *corpus, uint32_t *type, struct pm_error *err)

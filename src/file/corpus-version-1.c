@@ -144,7 +144,7 @@ int pm_corpus_next_1(struct pm_corpus *corpus, struct pm_corpus_record *out,
 			return more;
 		return read_sample_1(corpus, out, err);
 	}
-	return pm_corpus_end_here(corpus, false);
+	return pm_corpus_end_here(corpus, PM_CORPUS_END_COMPLETE);
 }
 
 /* A writer of version 1 leaves zeros here until it has finished. */
@@ -161,6 +161,6 @@ int pm_corpus_start_1(struct pm_corpus *corpus, struct pm_reader *reader,
 	corpus->spaces_at = pm_reader_u64(reader);
 	corpus->samples_at = pm_reader_u64(reader);
 	if (modules_at == 0)
-		return pm_corpus_end_here(corpus, true);
+		return pm_corpus_end_here(corpus, PM_CORPUS_END_CUT);
 	return pm_corpus_skip_to(corpus, modules_at, err);
 }

@@ -8,16 +8,24 @@
 
 /* ---- kinds of values ------------------------------------------------------------------- */
 
-/* Returns a copy of the text @key; NULL stays NULL if @may_be_null. */
-static char *take_stat_text(struct fields *fields, const char *key, bool may_be_null)
+static char *copy_stat_text(struct fields *fields, const char *text)
 {
-	const char *text =
-		may_be_null ? get_text_or_null(fields, key) : get_text(fields, key);
 	char *copy = NULL;
 
 	if (text && pm_stat_text(&copy, text) < 0)
 		fail_memory(fields);
 	return copy;
+}
+
+/* Returns a copy of the text @key. */
+static char *take_stat_text(struct fields *fields, const char *key)
+{
+	return copy_stat_text(fields, get_text(fields, key));
+}
+
+static char *take_stat_text_or_null(struct fields *fields, const char *key)
+{
+	return copy_stat_text(fields, get_text_or_null(fields, key));
 }
 
 static bool is_null(struct fields *fields, const char *key)
@@ -192,15 +200,15 @@ static struct pm_stat_value *read_values(struct reading *reading, struct fields 
 
 static void read_host(struct fields *fields, struct pm_stat_host *host)
 {
-	host->hostname = take_stat_text(fields, "hostname", true);
-	host->kernel = take_stat_text(fields, "kernel", true);
-	host->arch = take_stat_text(fields, "arch", true);
+	host->hostname = take_stat_text_or_null(fields, "hostname");
+	host->kernel = take_stat_text_or_null(fields, "kernel");
+	host->arch = take_stat_text_or_null(fields, "arch");
 	if (is_null(fields, "cpus"))
 		host->cpus = 0;
 	else
 		host->cpus = (uint32_t)get_up_to(fields, "cpus", UINT32_MAX);
-	host->cpu_model = take_stat_text(fields, "cpu_model", true);
-	host->virt = take_stat_text(fields, "virt", true);
+	host->cpu_model = take_stat_text_or_null(fields, "cpu_model");
+	host->virt = take_stat_text_or_null(fields, "virt");
 	host->paranoid = INT32_MIN;
 	if (!is_null(fields, "paranoid")) {
 		const json_t *paranoid = get(fields, "paranoid");
@@ -213,7 +221,7 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 			host->paranoid =
 				(int32_t)get_up_to(fields, "paranoid", INT32_MAX);
 	}
-	host->governor = take_stat_text(fields, "governor", true);
+	host->governor = take_stat_text_or_null(fields, "governor");
 	if (is_null(fields, "smt"))
 		host->smt = -1;
 	else
@@ -249,10 +257,10 @@ static void read_subject(struct reading *reading, struct fields *fields, void *i
 
 	read_texts(fields, "argv", &subject->argv.data, &subject->argv.len,
 		   &subject->argv.cap);
-	subject->build_id = take_stat_text(fields, "build_id", true);
+	subject->build_id = take_stat_text_or_null(fields, "build_id");
 	if (is_null(fields, "commit"))
 		return;
-	subject->commit = take_stat_text(fields, "commit", false);
+	subject->commit = take_stat_text(fields, "commit");
 	if (is_null(fields, "commit_time"))
 		subject->commit_time = -1;
 	else
@@ -269,17 +277,17 @@ static void read_event(struct reading *reading, struct fields *fields, void *ite
 	struct pm_stat_event *event = item;
 	const char *better = get_text_or_null(fields, "better");
 
-	event->name = take_stat_text(fields, "name", false);
-	event->requested = take_stat_text(fields, "requested", false);
-	event->unit = take_stat_text(fields, "unit", false);
+	event->name = take_stat_text(fields, "name");
+	event->requested = take_stat_text(fields, "requested");
+	event->unit = take_stat_text(fields, "unit");
 	event->scale = get_real(fields, "scale");
-	event->source = take_stat_text(fields, "source", false);
+	event->source = take_stat_text(fields, "source");
 	event->class = (enum pm_stat_class)get_word(fields, "class", class_name);
 	event->group = get_i32_or(fields, "group", -1);
 	event->user_only = get_bool(fields, "user_only");
 	event->default_set = get_bool(fields, "default");
 	event->state = (enum pm_stat_state)get_word(fields, "status", state_name);
-	event->why = take_stat_text(fields, "why", true);
+	event->why = take_stat_text_or_null(fields, "why");
 	if (better && strcmp(better, "less") == 0)
 		event->better = -1;
 	else if (better && strcmp(better, "more") == 0)
@@ -296,7 +304,7 @@ static void read_row(struct reading *reading, struct fields *fields, void *item)
 
 	row->pid = get_i32_or(fields, "pid", 0);
 	row->tid = get_i32_or(fields, "tid", 0);
-	row->comm = take_stat_text(fields, "comm", true);
+	row->comm = take_stat_text_or_null(fields, "comm");
 	row->cpu = get_i32_or(fields, "cpu", -1);
 	row->values = read_values(reading, fields, "counts");
 }
@@ -378,7 +386,7 @@ static void read_thread(struct reading *reading, struct fields *fields, void *it
 
 	thread->pid = get_i32_or(fields, "pid", 0);
 	thread->tid = get_i32_or(fields, "tid", 0);
-	thread->comm = take_stat_text(fields, "comm", true);
+	thread->comm = take_stat_text_or_null(fields, "comm");
 	thread->calls = get_count(fields, "calls");
 	thread->values = read_values(reading, fields, "counts");
 }
@@ -387,10 +395,10 @@ static void read_frame(struct reading *reading, struct fields *fields, void *ite
 {
 	struct pm_stat_frame *frame = item;
 
-	frame->function = take_stat_text(fields, "function", true);
-	frame->file = take_stat_text(fields, "file", true);
+	frame->function = take_stat_text_or_null(fields, "function");
+	frame->file = take_stat_text_or_null(fields, "file");
 	frame->line = (uint32_t)get_i32_or(fields, "line", 0);
-	frame->module = take_stat_text(fields, "module", true);
+	frame->module = take_stat_text_or_null(fields, "module");
 	frame->address = get_address(fields, "address");
 }
 
@@ -409,11 +417,11 @@ static void read_scope(struct reading *reading, struct fields *fields, void *ite
 
 	scope->run = (uint32_t)get_up_to(fields, "run", UINT32_MAX);
 	scope->kind = (enum pm_stat_scope_kind)get_word(fields, "kind", scope_kind_name);
-	scope->name = take_stat_text(fields, "name", false);
-	scope->symbol = take_stat_text(fields, "symbol", true);
-	scope->module = take_stat_text(fields, "module", true);
-	scope->build_id = take_stat_text(fields, "build_id", true);
-	scope->file = take_stat_text(fields, "file", true);
+	scope->name = take_stat_text(fields, "name");
+	scope->symbol = take_stat_text_or_null(fields, "symbol");
+	scope->module = take_stat_text_or_null(fields, "module");
+	scope->build_id = take_stat_text_or_null(fields, "build_id");
+	scope->file = take_stat_text_or_null(fields, "file");
 	scope->line = (uint32_t)get_i32_or(fields, "line", 0);
 	scope->line_end = (uint32_t)get_i32_or(fields, "line_end", 0);
 	scope->low = get_address(fields, "low");
@@ -441,9 +449,9 @@ static void read_metric(struct reading *reading, struct fields *fields, void *it
 {
 	struct pm_stat_metric *metric = item;
 
-	metric->name = take_stat_text(fields, "name", false);
-	metric->unit = take_stat_text(fields, "unit", false);
-	metric->formula = take_stat_text(fields, "formula", false);
+	metric->name = take_stat_text(fields, "name");
+	metric->unit = take_stat_text(fields, "unit");
+	metric->formula = take_stat_text(fields, "formula");
 	metric->variant = (uint32_t)get_up_to(fields, "variant", UINT32_MAX);
 	metric->scope = get_i32_or(fields, "scope", -1);
 	metric->event = (uint32_t)get_up_to(fields, "event", UINT32_MAX);
@@ -458,8 +466,8 @@ static void read_setting(struct reading *reading, struct fields *fields, void *i
 {
 	struct pm_stat_setting *setting = item;
 
-	setting->name = take_stat_text(fields, "name", false);
-	setting->value = take_stat_text(fields, "value", true);
+	setting->name = take_stat_text(fields, "name");
+	setting->value = take_stat_text_or_null(fields, "value");
 }
 
 static void read_overhead(struct reading *reading, struct fields *fields)
@@ -484,10 +492,10 @@ static void read_document(struct reading *reading, struct fields *fields)
 	struct pm_stat *stat = &reading->stat;
 	struct fields host;
 
-	stat->version = take_stat_text(fields, "pmstat", false);
-	stat->created = take_stat_text(fields, "created", true);
-	stat->engine = take_stat_text(fields, "engine", false);
-	stat->target = take_stat_text(fields, "target", true);
+	stat->version = take_stat_text(fields, "pmstat");
+	stat->created = take_stat_text_or_null(fields, "created");
+	stat->engine = take_stat_text(fields, "engine");
+	stat->target = take_stat_text_or_null(fields, "target");
 	host = get_object(fields, "host");
 	if (host.failed == 0)
 		read_host(&host, &stat->host);

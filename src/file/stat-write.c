@@ -187,7 +187,6 @@ static const char *name_of_better(int8_t better)
 
 static void put_stat_event(struct writing *to, size_t id)
 {
-
 	const struct pm_stat_event *event = &to->stat->events.data[id];
 
 	put_count(to, id == 0 ? "\n{\"id\":" : ",\n{\"id\":", id);

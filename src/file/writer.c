@@ -32,7 +32,6 @@ static const char *name_of_output(const char *path)
 int pm_file_writer_open(struct pm_file_writer **out, const char *path,
 			struct pm_error *err)
 {
-
 	struct pm_file_writer *writer = calloc(1, sizeof(*writer));
 	int ret;
 
