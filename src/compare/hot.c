@@ -123,10 +123,22 @@ static int add_function(struct work *work, struct pm_hot_rows *to,
 	return -ENOMEM;
 }
 
+enum cost {
+	COST_SELF,
+	COST_TOTAL
+};
+
+static double cost_of_function(const struct pm_function_weight *weight, enum cost cost)
+{
+	if (cost == COST_TOTAL)
+		return (double)weight->total.period;
+	return (double)weight->self.period;
+}
+
 /* Adds the functions whose self or total cost has increased most, up to PM_HOT_ROWS. */
 static int add_functions(struct work *work, struct pm_hot_rows *to,
 			 const struct pm_functions *functions,
-			 struct pm_function_weight *const weights[SIDES], bool total)
+			 struct pm_function_weight *const weights[SIDES], enum cost cost)
 {
 	struct added_list added = { 0 };
 	int ret = 0;
@@ -135,8 +147,7 @@ static int add_functions(struct work *work, struct pm_hot_rows *to,
 		struct added one = { .id = i };
 
 		for (unsigned int side = 0; side < SIDES; side++)
-			one.weight[side] = (double)(total ? weights[side][i].total.period
-							  : weights[side][i].self.period);
+			one.weight[side] = cost_of_function(&weights[side][i], cost);
 		if (added_of(&one) > 0)
 			ret = pm_vec_push(&added.list, one);
 	}
@@ -165,9 +176,11 @@ static int find_functions(struct work *work, struct pm_error *err)
 			ret = -ENOMEM;
 	}
 	if (ret == 0)
-		ret = add_functions(work, &work->hot->self, &functions, weights, false);
+		ret = add_functions(work, &work->hot->self, &functions, weights,
+				    COST_SELF);
 	if (ret == 0)
-		ret = add_functions(work, &work->hot->total, &functions, weights, true);
+		ret = add_functions(work, &work->hot->total, &functions, weights,
+				    COST_TOTAL);
 	free(weights[0]);
 	free(weights[1]);
 	pm_functions_release(&functions);

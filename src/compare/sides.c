@@ -320,7 +320,6 @@ static const char *overhead_words(const struct pm_stat *stat)
 
 static int check_overhead(const struct check *check)
 {
-
 	if (check->first->scopes.len == 0 || check->other->scopes.len == 0 ||
 	    check->first->overhead_subtracted == check->other->overhead_subtracted)
 		return 0;

@@ -654,10 +654,14 @@ static int add_unknown(struct pm_comparison *comparison, const struct pm_gate *g
 	return -ENOMEM;
 }
 
-/* Returns the first case for which @gate is, with @measured only of those with rows;
- * `len`: none. */
+enum cases {
+	CASES_ALL,
+	CASES_MEASURED, /* those with rows */
+};
+
+/* Returns the first of @cases for which @gate is; `len`: none. */
 static size_t first_case_of(const struct whole *whole, const struct pm_gate *gate,
-			    bool measured)
+			    enum cases cases)
 {
 	const struct pm_comparison *comparison = whole->comparison;
 	size_t at = 0;
@@ -666,7 +670,7 @@ static size_t first_case_of(const struct whole *whole, const struct pm_gate *gat
 		bool unknown = at < comparison->cases.len &&
 			       comparison->cases.data[at].verdict == PM_VERDICT_UNKNOWN;
 
-		if (!(measured && unknown) &&
+		if (!(cases == CASES_MEASURED && unknown) &&
 		    pm_gate_fits_case(gate, whole->inputs[at].name,
 				      whole->inputs[at].group))
 			break;
@@ -698,7 +702,7 @@ static int check_gates_used(struct whole *whole, struct pm_error *err)
 
 	for (size_t i = 0; gates && i < gates->list.len; i++) {
 		const struct pm_gate *gate = &gates->list.data[i];
-		bool for_none = first_case_of(whole, gate, false) == whole->len;
+		bool for_none = first_case_of(whole, gate, CASES_ALL) == whole->len;
 
 		if (whole->used[i])
 			continue;
@@ -708,13 +712,13 @@ static int check_gates_used(struct whole *whole, struct pm_error *err)
 		if (for_none && !whole->options->cases_left_out &&
 		    warn_of_no_case(comparison, gate) < 0)
 			return compare_no_memory(err);
-		if (first_case_of(whole, gate, true) < whole->len &&
+		if (first_case_of(whole, gate, CASES_MEASURED) < whole->len &&
 		    pm_gate_is_slip(gate, comparison))
 			return pm_gate_not_found(gate, comparison, err);
 	}
 	for (size_t i = 0; gates && i < gates->list.len; i++) {
 		const struct pm_gate *gate = &gates->list.data[i];
-		size_t at = first_case_of(whole, gate, true);
+		size_t at = first_case_of(whole, gate, CASES_MEASURED);
 
 		if (!whole->used[i] && at < whole->len &&
 		    add_unknown(comparison, gate, at) < 0)
