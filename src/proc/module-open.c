@@ -148,10 +148,17 @@ static int verify_mapped_file(const struct pm_module *module, int fd,
 	return 0;
 }
 
+/* How a candidate for the file of a module was reached. */
+enum place {
+	PLACE_OUR_ROOT, /* its name, in our own root */
+	PLACE_PROCESS, /* below /proc/PID, which only few may read */
+	PLACE_RANGE, /* there, too: the kernel's link by the range of the mapping */
+};
+
 /* Returns the fd of @handle's file if it is the mapped one, else a negative value.
  * @handle_ is an O_PATH fd, which is consumed, or -errno. */
-static int try_handle(const struct pm_module *module, int handle_, bool by_range,
-		      bool in_proc, struct attempts *attempts)
+static int try_handle(const struct pm_module *module, int handle_, enum place place,
+		      struct attempts *attempts)
 {
 	PM_AUTO_CLOSE int handle = handle_;
 	PM_AUTO_CLOSE int fd = -1;
@@ -171,14 +178,16 @@ static int try_handle(const struct pm_module *module, int handle_, bool by_range
 		return -1;
 	}
 	if (ret == 0) {
-		ret = verify_mapped_file(module, fd, &st, by_range);
+		ret = verify_mapped_file(module, fd, &st, place == PLACE_RANGE);
 		if (ret == 0)
 			return pm_take_fd(&fd);
 	}
 	if (ret == -ESTALE)
 		attempts->stale = true;
+	else if ((ret == -EACCES || ret == -EPERM) && place == PLACE_OUR_ROOT)
+		attempts->denied_path = true;
 	else if (ret == -EACCES || ret == -EPERM)
-		*(in_proc ? &attempts->denied_proc : &attempts->denied_path) = true;
+		attempts->denied_proc = true;
 	else if (ret != -ENOENT && ret != -ENOTDIR && ret != -ESRCH)
 		attempts->other = -ret;
 	return -1;
@@ -202,10 +211,10 @@ static int try_name(const struct pm_module *module, const char *suffix,
 	}
 	if (module->seen_pid > 0)
 		fd = try_handle(module, pm_open_handle(module->seen_pid, path.data),
-				false, true, attempts);
+				PLACE_PROCESS, attempts);
 	if (fd >= 0)
 		return fd;
-	return try_handle(module, pm_open_handle(0, path.data), false, false, attempts);
+	return try_handle(module, pm_open_handle(0, path.data), PLACE_OUR_ROOT, attempts);
 }
 
 static int try_all(const struct pm_module *module, struct attempts *attempts)
@@ -219,15 +228,15 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 	 * contain something else. */
 	if (module->identity.build_id_len > 0 && module->identity.inode == 0 &&
 	    module->identity.path[0] == '/') {
-		fd = try_handle(module, pm_open_handle(0, module->identity.path), false,
-				false, &aside);
+		fd = try_handle(module, pm_open_handle(0, module->identity.path),
+				PLACE_OUR_ROOT, &aside);
 		if (fd >= 0)
 			return fd;
 	}
 	if (module->seen_pid > 0 && module->seen_end > module->seen_start) {
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
 			 (int)module->seen_pid, module->seen_start, module->seen_end);
-		fd = try_handle(module, pm_open_handle(0, path), true, true, &aside);
+		fd = try_handle(module, pm_open_handle(0, path), PLACE_RANGE, &aside);
 		if (fd >= 0)
 			return fd;
 	}
@@ -238,7 +247,7 @@ static int try_all(const struct pm_module *module, struct attempts *attempts)
 		/* The owner can open a program without a name (memfd,
 		 * deleted) through this link. */
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)module->seen_pid);
-		fd = try_handle(module, pm_open_handle(0, path), false, true, &aside);
+		fd = try_handle(module, pm_open_handle(0, path), PLACE_PROCESS, &aside);
 	}
 	attempts->denied_proc |= aside.denied_proc;
 	return fd;

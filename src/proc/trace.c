@@ -101,9 +101,15 @@ void pm_trace_go_on(struct pm_trace *trace)
 	end_wait(trace, maker);
 }
 
-static void interrupt_thread(struct pm_trace_thread *thread, bool ticked)
+/* Why a thread is interrupted. */
+enum interrupt {
+	INTERRUPT_TO_STOP,
+	INTERRUPT_TO_SAMPLE, /* by a tick, while it had a CPU */
+};
+
+static void interrupt_thread(struct pm_trace_thread *thread, enum interrupt why)
 {
-	thread->ticked = ticked;
+	thread->ticked = why == INTERRUPT_TO_SAMPLE;
 	if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
 		thread->asked = true;
 }
@@ -220,7 +226,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	/* A thread that waits for its child answers only after the child is reported, so
 	 * ask again. A stop by a tick is reported at once. */
 	if (asked && !thread->ticked && thread->waits == PM_TRACE_WAITS_FOR_CHILD) {
-		interrupt_thread(thread, false);
+		interrupt_thread(thread, INTERRUPT_TO_STOP);
 		asked = false;
 	}
 	if (event == PTRACE_EVENT_EXEC) {
@@ -456,7 +462,7 @@ void pm_trace_interrupt(struct pm_trace *trace)
 		     thread->waits == PM_TRACE_WAITS_NOT))
 			continue;
 		pm_trace_read_stat(trace, thread);
-		interrupt_thread(thread, false);
+		interrupt_thread(thread, INTERRUPT_TO_STOP);
 	}
 }
 
@@ -500,7 +506,7 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 		if (ret < 0 || thread->seen.state != 'R')
 			continue;
 		thread->due_ns = due_ns;
-		interrupt_thread(thread, true);
+		interrupt_thread(thread, INTERRUPT_TO_SAMPLE);
 		asked += thread->asked;
 	}
 	return asked;
@@ -520,7 +526,7 @@ void pm_trace_detach(struct pm_trace *trace)
 		if (thread->stopped && !(thread->listening && !thread->kept))
 			resume_thread(trace, i);
 		else if (!thread->asked)
-			interrupt_thread(thread, false);
+			interrupt_thread(thread, INTERRUPT_TO_STOP);
 	}
 }
 
