@@ -333,15 +333,21 @@ static int on_trace_event(struct pm_rec_session *session,
 	return 0;
 }
 
+enum phase {
+	PHASE_RECORDING,
+	PHASE_ENDING, /* only exits matter */
+};
+
 /*
  * Handles what has happened, for a limited time: under a storm of signals there is always
  * more. A thread that is stopped for a sample does not wait for unwinding, which is done
  * when nothing else is left. Only an exit, an exec, new mappings and a full queue cause
  * queued samples to be unwound at once.
  */
-static int service_trace(struct pm_rec_session *session, bool recording,
+static int service_trace(struct pm_rec_session *session, enum phase phase,
 			 struct pm_error *err)
 {
+	bool recording = phase == PHASE_RECORDING;
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	uint64_t begin = pm_now_ns();
 	struct pm_trace_event event;
@@ -517,7 +523,7 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 	while (ret == 0 && fds[1].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
-		ret = service_trace(session, true, err);
+		ret = service_trace(session, PHASE_RECORDING, err);
 		/* The program's file may be on a file system that does not respond. */
 		if (ret == 0 && pm_child_give_up_stuck(&session->child, "pmrec"))
 			return pm_launch_abandon(launch, err);
@@ -545,13 +551,13 @@ static int run_ptrace_round(struct pm_rec_session *session, bool tick,
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
 	uint64_t ticks, period = 1000000000u / ptrace->hz;
-	int ret = service_trace(session, true, err);
+	int ret = service_trace(session, PHASE_RECORDING, err);
 
 	if (ret == 0 && tick && session->child.running &&
 	    read(ptrace->timer_fd, &ticks, sizeof(ticks)) > 0) {
 		ptrace->tick_ns += ticks * period;
 		pm_trace_tick(ptrace->trace, ptrace->tick_ns);
-		ret = service_trace(session, true, err);
+		ret = service_trace(session, PHASE_RECORDING, err);
 	}
 	return ret;
 }
@@ -595,7 +601,7 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 			wait_ms = WAITING_TICK_MS;
 		poll(&fd, 1, wait_ms);
 		pm_child_signals(&session->child);
-		ret = service_trace(session, false, &err);
+		ret = service_trace(session, PHASE_ENDING, &err);
 	}
 }
 

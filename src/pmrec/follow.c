@@ -156,8 +156,14 @@ static int is_task_followed(struct pm_rec_session *session, pid_t pid, pid_t tid
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int read_process(struct pm_rec_session *session, pid_t pid, bool wanted)
+enum reading {
+	READING_AHEAD, /* no record needs the process yet */
+	READING_FOR_RECORD,
+};
+
+static int read_process(struct pm_rec_session *session, pid_t pid, enum reading why)
 {
+	bool wanted = why == READING_FOR_RECORD;
 	struct pm_rec_follow *follow = session->follow;
 	struct row *row = process_row(session, pid);
 	const struct pm_process *process;
@@ -218,8 +224,9 @@ int pm_rec_follow_read(struct pm_rec_session *session)
 	uint64_t end = pm_now_ns() + READ_SLICE_NS;
 
 	while (follow->waiting.len > 0 && pm_now_ns() < end) {
-		int ret = read_process(
-			session, follow->waiting.data[--follow->waiting.len], false);
+		int ret =
+			read_process(session, follow->waiting.data[--follow->waiting.len],
+				     READING_AHEAD);
 
 		if (ret < 0)
 			return ret;
@@ -318,7 +325,7 @@ static int on_followed_fork(struct pm_rec_session *session,
 	if (ours) {
 		/* A child process inherits the mappings of its parent, a thread the name
 		 * of its creator. Both must be known first. */
-		ret = read_process(session, parent_pid, true);
+		ret = read_process(session, parent_pid, READING_FOR_RECORD);
 		if (ret < 0)
 			return ret;
 	}
@@ -339,7 +346,7 @@ static int admit_task(struct pm_rec_session *session, pid_t pid, pid_t tid)
 
 	if (ours <= 0 || pid < 0)
 		return ours;
-	if (read_process(session, pid, true) < 0)
+	if (read_process(session, pid, READING_FOR_RECORD) < 0)
 		return -ENOMEM;
 	return 1;
 }

@@ -250,10 +250,15 @@ static void on_end(struct pm_rec_off_cpu *off, const struct pm_record *record)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
+enum blocked {
+	BLOCKED_UNTIL_RECORD,
+	BLOCKED_STILL, /* at the end of the recording */
+};
+
 /* Writes the time that @task was blocked, up to the time of the record @at, which belongs
  * to that task. */
 static int write_blocked(struct pm_rec_session *session, const struct task *task,
-			 const struct pm_record *at, bool still)
+			 const struct pm_record *at, enum blocked blocked)
 {
 	static const struct pm_file_field open = { .name = "still_blocked",
 						   .kind = PM_FILE_FIELD_UNSIGNED,
@@ -278,7 +283,8 @@ static int write_blocked(struct pm_rec_session *session, const struct task *task
 	record.sample.period = period;
 	return pm_rec_record_sample(
 		session, &record, &chain,
-		&(struct pm_rec_said){ .fields = &open, .fields_len = still });
+		&(struct pm_rec_said){ .fields = &open,
+				       .fields_len = blocked == BLOCKED_STILL });
 }
 
 static int on_off_cpu_sample(struct pm_rec_session *session,
@@ -349,7 +355,7 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 		if (record->time > task->out_ns)
 			off->preempted_ns += record->time - task->out_ns;
 	} else {
-		ret = write_blocked(session, task, record, false);
+		ret = write_blocked(session, task, record, BLOCKED_UNTIL_RECORD);
 	}
 	task->known = true;
 	task->out = task->sampled = false;
@@ -427,7 +433,7 @@ static int write_all_blocked(struct pm_rec_session *session, uint64_t end_ns)
 		    task->out_ns >= end_ns)
 			continue;
 		off->open++;
-		ret = write_blocked(session, task, &record, true);
+		ret = write_blocked(session, task, &record, BLOCKED_STILL);
 		task->out = false;
 	}
 	return ret;
