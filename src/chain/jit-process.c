@@ -643,10 +643,11 @@ static int finish_names(struct pm_chain_jit *jit, struct pm_chain_jit_process *p
 	if (process->dumps.len > 0)
 		ret = finish_dumps(jit, process, until_ns);
 	open_map(jit, process);
-	process->map_rest = map_has_changed(process);
+	/* A map that was rewritten may have the same size. */
+	process->map_rest = process->map_fd >= 0;
 	while (ret == 0 && process->map_rest && pm_chain_jit_now_ns() < until_ns)
 		ret = read_map(process);
-	jit->files_unread += process->map_rest;
+	jit->files_unread += process->map_rest && map_has_changed(process);
 	if (ret == 0)
 		ret = name_missed(jit, process);
 	for (size_t i = 0; i < process->misses.len && process->map.restarts > 0; i++)
