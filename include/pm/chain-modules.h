@@ -16,8 +16,8 @@
 
 struct pm_chain_module {
 	struct pm_unw_module *unwind; /* NULL: no file, no ELF file, or not accessible */
-	/* Of the file, for symbols at the end; -1: none. Owned by `unwind`, if there is
-	 * one. */
+	/* The open file, from which symbols are read at the end; -1: none. `unwind` owns
+	 * it, if there is one. */
 	int fd;
 	uint32_t file_id; /* PM_FILE_NONE until a frame lies in it */
 	bool opened; /* an attempt was made to open it */

@@ -155,7 +155,8 @@ struct pm_compare_row {
 	struct pm_compare_side base, new;
 	/* Only in noisy rows; empty: not in turns. */
 	PM_VEC(struct pm_compare_pair) pairs;
-	/* Of a recording: "ns", "" for counts; NULL: none; static. */
+	/* The unit of a recording's weights: "ns", or "" for counts; NULL: not a recording.
+	 * Static. */
 	const char *weight_unit;
 	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: its 95 %
 	 * interval; both equal `change` if the method has no interval. For shares, the
@@ -204,7 +205,7 @@ struct pm_hot_row {
 	char *module; /* short name; NULL: unknown, or this is a line */
 	/* Relative to the root of the sources, if it is below it; NULL: unknown. */
 	char *file;
-	/* Of a line; of a function, the line with most of its samples; 0: unknown. */
+	/* For a function, the line with most of its samples. 0: unknown. */
 	uint32_t line;
 	double base, new; /* cost, in the unit */
 };
@@ -273,9 +274,10 @@ struct pm_comparison {
 	char *deciding;
 	bool forced; /* compared in spite of the differences */
 	struct pm_hot *hot; /* if there are no cases, as in a case */
-	/* Of all gated rows: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A row that is
-	 * gated by default and inconclusive makes the comparison inconclusive only if no
-	 * other row has an answer. If nothing is gated: of all rows, and never WORSE.
+	/* The verdict on all gated rows: WORSE, INCONCLUSIVE, BETTER, CHANGED or SAME. A
+	 * row that is gated by default and inconclusive makes the comparison inconclusive
+	 * only if no other row has an answer. If nothing is gated, all rows count, and it
+	 * is never WORSE.
 	 * With cases, the worst verdict of them: UNKNOWN makes it INCONCLUSIVE; NEW or
 	 * GONE do not count. */
 	enum pm_verdict verdict;

@@ -18,11 +18,11 @@
 
 /* ---- regions ------------------------------------------------------------------------- */
 
-/* What a thread does when it reaches a place. */
+/* Where control goes when a thread reaches a place. */
 enum pm_place_kind {
 	PM_PLACE_ENTRY,
 	PM_PLACE_EXIT, /* a return, or a jump out of it: the instruction is about to run */
-	/* Of ranges: control enters from, or leaves to, the rest of the function. */
+	/* Control enters a range from the rest of the function, or leaves it to there. */
 	PM_PLACE_IN,
 	PM_PLACE_OUT,
 };
@@ -39,13 +39,13 @@ struct pm_place {
 	 * of a function, and so it also matches the visits of IN and OUT. */
 	uint32_t sp_offset;
 	bool sp_known; /* false: sp_offset is unknown and 0; never false for entries */
-	/* Of EXIT and OUT at a conditional jump: control leaves only if pm_place_leaves()
+	/* For EXIT and OUT at a conditional jump: control leaves only if pm_place_leaves()
 	 * returns true. 0: always; otherwise one of the conditions below. */
 	uint8_t condition;
-	/* Of conditions on a register: its DWARF number, and the bits that are tested. */
+	/* The DWARF number of the register that a condition tests, and the tested bits. */
 	uint8_t condition_register;
 	uint64_t condition_bits;
-	/* Of ENTRY: the function jumps back to it. If a call with the same sp is already
+	/* For ENTRY: the function jumps back to it. If a call with the same sp is already
 	 * open, the visit belongs to that call and no new call begins. */
 	bool again;
 	/* Of IN: control reaches it only from outside the range. If a call with the same
