@@ -49,8 +49,8 @@ truth() {
 
 # bats test_tags=guest
 @test "a known split of time is found within two points" {
-	# 2 points are 4 sigma at so many samples: sqrt(0.6 * 0.4 / 9600) = 0.5 %. So it is their time
-	# that is split, and not that of the loader. At this rate (see split.c).
+	# 2 points are 4 sigma at so many samples: sqrt(0.6 * 0.4 / 9600) = 0.5 %. Their time is split,
+	# not that of the loader.
 	"$PMREC" -q -F 6000 --stack-bytes 4096 -o s.json -- "$PROGRAMS/split" 2
 	holds s.json 'len(samples) > 9600' \
 		'58 <= self_share("sixty", "rounds") <= 62' \

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * split SECONDS [STATUS [THREADS]]: spends its CPU time, of all threads together, as 60 %
- * in sixty(), 30 % in thirty(), 10 % in ten(). A round takes some ten microseconds, so
- * that sampling hardly ever runs in step with it. If all rounds take the same time, as on
- * an emulated processor, it may: a qemu guest gave 62.3, 29.5 and 8.1 % at 5921 Hz, and
- * less than a point off at 5003 and 6000 Hz.
+ * in sixty(), 30 % in thirty(), 10 % in ten(). A round takes some ten microseconds. Rounds
+ * have different lengths: if all took the same time, as on an emulated processor, sampling
+ * could run in step with them.
  */
 #include "work.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-static NOINLINE void sixty(void)
+static NOINLINE void sixty(unsigned int units)
 {
-	work(60);
+	work(6 * units);
 }
 
-static NOINLINE void thirty(void)
+static NOINLINE void thirty(unsigned int units)
 {
-	work(30);
+	work(3 * units);
 }
 
-static NOINLINE void ten(void)
+static NOINLINE void ten(unsigned int units)
 {
-	work(10);
+	work(units);
 }
 
 static NOINLINE void rounds(double until)
 {
+	uint32_t state = 1;
+
 	do {
 		for (int i = 0; i < 64; i++) {
-			sixty();
-			thirty();
-			ten();
+			unsigned int units = vary(&state, 10);
+
+			sixty(units);
+			thirty(units);
+			ten(units);
 		}
 	} while (cpu_seconds() < until);
 	__asm__ volatile("");

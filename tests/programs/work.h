@@ -19,7 +19,8 @@
  */
 #define work(units)                                                  \
 	do {                                                         \
-		for (unsigned int i_ = 0; i_ < (units)*256u; i_++)   \
+		unsigned int end_ = (units)*256u;                    \
+		for (unsigned int i_ = 0; i_ < end_; i_++)           \
 			__asm__ volatile("" : : "r"(i_) : "memory"); \
 	} while (0)
 
