@@ -14,13 +14,19 @@ enum {
 	CONFIG_NEAR_ENOUGH = 3, /* edits between a wrong key and one worth proposing */
 };
 
+/* A position in the text: offset, depth and line. */
+struct config_scan {
+	size_t at, inside;
+	int64_t line;
+};
+
 /* The current file, and the current object in it. */
 struct config_file {
 	struct pm_diff_config *config;
 	struct pm_diff_measure *measure; /* of the object */
 	struct pm_diff_case *of_case; /* NULL: the outermost object */
 	size_t depth; /* of the object's keys */
-	size_t from; /* where the object starts in the text */
+	struct config_scan start; /* of the object: before its first key */
 	const char *path;
 	struct pm_str text;
 	struct pm_error *err;
@@ -36,19 +42,12 @@ static size_t skip_string(const struct pm_str *text, size_t at)
 	return at + 1;
 }
 
-/* A position in the text: offset, depth and line. */
-struct scan {
-	const struct pm_str *text;
-	size_t at, inside;
-	int64_t line;
-};
-
 /* Moves to the next string, brace or bracket, which is then at scan->at and counted in
  * scan->inside. Returns false if there is none. */
-static bool scan_on(struct scan *scan, char *out)
+static bool config_scan_on(struct config_scan *scan, const struct pm_str *text, char *out)
 {
-	for (; scan->at < scan->text->len; scan->at++) {
-		char c = scan->text->data[scan->at];
+	for (; scan->at < text->len; scan->at++) {
+		char c = text->data[scan->at];
 
 		scan->line += c == '\n';
 		if (c == '{' || c == '[')
@@ -63,50 +62,54 @@ static bool scan_on(struct scan *scan, char *out)
 	return false;
 }
 
-/* Returns the line of the key @key of an object at depth @depth, from @from on; -1: it is
- * written with escapes. The parser does not keep lines, but messages need them. */
-static int64_t config_line_of_key(const struct pm_str *text, const char *key,
-				  size_t depth, size_t from)
+static bool is_config_key_at(const struct pm_str *text, size_t at, size_t end,
+			     const char *key)
 {
-	struct scan scan = { .text = text, .line = 1 };
-	size_t len = strlen(key), end;
+	size_t len = strlen(key);
+
+	if (end - at != len + 2 || memcmp(text->data + at + 1, key, len) != 0)
+		return false;
+	while (end < text->len && strchr(" \t\r\n", text->data[end]))
+		end++;
+	return end < text->len && text->data[end] == ':';
+}
+
+/* Returns the line of the key @key at depth @depth in the current object; -1: it is
+ * written with escapes. The parser does not keep lines, but messages need them. */
+static int64_t config_line_of_key(const struct config_file *file, const char *key,
+				  size_t depth)
+{
+	struct config_scan scan = file->start;
 	char c;
 
-	while (scan_on(&scan, &c)) {
-		if (c == '"')
-			end = skip_string(text, scan.at);
-		else
-			end = scan.at + 1;
-		if (c == '"' && scan.inside == depth && scan.at >= from &&
-		    end - scan.at == len + 2 &&
-		    memcmp(text->data + scan.at + 1, key, len) == 0) {
-			size_t next = end;
+	while (config_scan_on(&scan, &file->text, &c)) {
+		size_t end = scan.at + 1;
 
-			while (next < text->len && strchr(" \t\r\n", text->data[next]))
-				next++;
-			if (next < text->len && text->data[next] == ':')
-				return scan.line;
-		}
+		if (c == '"')
+			end = skip_string(&file->text, scan.at);
+		if (c == '"' && scan.inside == depth &&
+		    is_config_key_at(&file->text, scan.at, end, key))
+			return scan.line;
+		if (scan.inside < file->depth)
+			break;
 		scan.at = end;
 	}
 	return -1;
 }
 
-/* Returns where the object with the index @index in the array of cases starts. */
-static size_t find_case(const struct pm_str *text, size_t index)
+/* Moves @scan from one object in the array of cases into the next one. */
+static void config_scan_next_case(struct config_scan *scan, const struct pm_str *text)
 {
-	struct scan scan = { .text = text, .line = 1 };
 	char c;
 
-	while (scan_on(&scan, &c)) {
-		if (c == '{' && scan.inside == 3 && index-- == 0)
-			return scan.at;
+	while (config_scan_on(scan, text, &c)) {
 		if (c == '"')
-			scan.at = skip_string(text, scan.at);
+			scan->at = skip_string(text, scan->at);
 		else
-			scan.at++;
+			scan->at++;
+		if (c == '{' && scan->inside == 3)
+			return;
 	}
-	return 0;
 }
 
 /* The message names the key, which explains more than a line, but the line helps to find
@@ -122,8 +125,7 @@ static int PM_PRINTF(4, 5)
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
 	pm_error_set(file->err, -EBADMSG, "\"%.64s\": %s", key, what);
-	pm_error_where(file->err, file->path,
-		       config_line_of_key(&file->text, key, depth, file->from));
+	pm_error_where(file->err, file->path, config_line_of_key(file, key, depth));
 	return -EBADMSG;
 }
 
@@ -205,8 +207,7 @@ static int take_gate(const struct config_file *file, const char *row, const json
 		     size_t len, struct pm_diff_gate *out)
 {
 	size_t depth = file->depth + 1;
-	struct pm_diff_gate gate = { .line = config_line_of_key(&file->text, row, depth,
-								file->from) };
+	struct pm_diff_gate gate = { .line = config_line_of_key(file, row, depth) };
 	int ret;
 
 	if (row[0] == '\0')
@@ -392,8 +393,7 @@ static int take_case_name(const struct config_file *file, const char *key, json_
 		wrong = pm_suite_name_check(file->of_case->name);
 	if (wrong)
 		return refuse_config_key(file, key, file->depth, "%s", wrong);
-	file->of_case->line =
-		config_line_of_key(&file->text, key, file->depth, file->from);
+	file->of_case->line = config_line_of_key(file, key, file->depth);
 	return ret;
 }
 
@@ -479,7 +479,8 @@ static int take_object(const struct config_file *file, json_t *object)
 	return ret;
 }
 
-static int take_config_case(const struct config_file *outer, json_t *value, size_t index)
+static int take_config_case(const struct config_file *outer, json_t *value, size_t index,
+			    const struct config_scan *start)
 {
 	struct pm_diff_config *config = outer->config;
 	struct pm_diff_case *one = &config->cases.data[index];
@@ -489,7 +490,7 @@ static int take_config_case(const struct config_file *outer, json_t *value, size
 	file.measure = &one->measure;
 	file.of_case = one;
 	file.depth = 3;
-	file.from = find_case(&outer->text, index);
+	file.start = *start;
 	ret = take_object(&file, value);
 	if (ret < 0)
 		return ret;
@@ -505,6 +506,7 @@ static int take_config_case(const struct config_file *outer, json_t *value, size
 
 static int take_cases(const struct config_file *file, const char *key, json_t *value)
 {
+	struct config_scan start = { .line = 1 };
 	size_t len = json_array_size(value);
 	int ret = 0;
 
@@ -524,7 +526,8 @@ static int take_cases(const struct config_file *file, const char *key, json_t *v
 		if (pm_vec_push(&file->config->cases,
 				(struct pm_diff_case){ .line = -1 }) < 0)
 			return config_no_memory(file);
-		ret = take_config_case(file, one, i);
+		config_scan_next_case(&start, &file->text);
+		ret = take_config_case(file, one, i, &start);
 	}
 	return ret;
 }
@@ -600,6 +603,7 @@ int pm_diff_config_read(struct pm_diff_config *out, const char *path,
 	struct config_file file = { .config = &config,
 				    .measure = &config.all,
 				    .depth = 1,
+				    .start = { .line = 1 },
 				    .path = path,
 				    .err = err };
 	int ret = config.path ? read_config_file(&file, &file.text)
