@@ -15,7 +15,6 @@
 #include "pm/file.h"
 
 enum {
-	PM_CORPUS_VERSION = 2, /* of the writer; the reader also knows 1 */
 	PM_CORPUS_REGS_MAX = 33, /* aarch64: x0…x30, sp, pc */
 	PM_CORPUS_BUILD_ID_MAX = 24,
 	PM_CORPUS_NO_MODULE = -1, /* as uint32_t: a mapping without a known file */
@@ -33,7 +32,6 @@ enum pm_corpus_machine {
 };
 
 struct pm_corpus_header {
-	uint32_t version; /* set by the reader; the writer's is PM_CORPUS_VERSION */
 	uint32_t stack_bytes; /* requested from the kernel for each stack; 0: unknown */
 	uint64_t created_s; /* CLOCK_REALTIME; 0: unknown */
 };
@@ -125,8 +123,8 @@ struct pm_corpus_record {
 struct pm_corpus;
 
 /*
- * Opens a corpus of version 1 or 2, plain or compressed by zstd; "-" is standard input.
- * -ENODATA: empty; -EBADMSG: not a corpus; -ENOTSUP: of a newer version. The file is not
+ * Opens a corpus, plain or compressed by zstd; "-" is standard input.
+ * -ENODATA: empty; -EBADMSG: not a corpus; -ENOTSUP: of another version. The file is not
  * mapped: if it is truncated meanwhile, it just ends earlier.
  */
 int pm_corpus_open(struct pm_corpus **out, const char *path, struct pm_error *err);

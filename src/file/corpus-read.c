@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading corpora. Both versions are read from front to back, one record at a time, so
- * that a file may be larger than memory, compressed, or a pipe.
+ * Reading corpora from front to back, one record at a time: a file may be larger than
+ * memory, compressed, or a pipe.
  */
 #include "corpus-internal.h"
 
@@ -17,8 +17,22 @@ enum {
 	READ_STEP_BYTES = 1 << 20,
 };
 
-int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
-		   struct pm_error *err)
+struct pm_corpus {
+	struct pm_file_source source;
+	char *path; /* for messages */
+	struct pm_corpus_header header;
+	uint64_t pos; /* bytes read, decompressed */
+	struct pm_corpus_counts counts; /* returned so far */
+	PM_VEC(uint8_t) record;
+	PM_VEC(struct pm_corpus_load) loads;
+	PM_VEC(struct pm_corpus_map) maps;
+	bool ended, cut;
+	int failed; /* sticky */
+};
+
+/* Makes all later reads fail, too. Returns @code. */
+static int corpus_fail(struct pm_corpus *corpus, int code, const char *why,
+		       struct pm_error *err)
 {
 	corpus->failed = pm_error_set(err, code, "%s", why);
 	pm_error_where(err, corpus->path, (int64_t)corpus->pos);
@@ -27,8 +41,8 @@ int pm_corpus_fail(struct pm_corpus *corpus, int code, const char *why,
 
 /* Reads up to @len bytes; fewer only at the end of the file. Returns 0 or negative
  * errno. */
-static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t *out,
-		      struct pm_error *err)
+static int corpus_read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len,
+			     size_t *out, struct pm_error *err)
 {
 	size_t have = 0;
 
@@ -51,57 +65,69 @@ static int read_bytes(struct pm_corpus *corpus, uint8_t *to, size_t len, size_t 
 	return 0;
 }
 
-int pm_corpus_end_here(struct pm_corpus *corpus, enum pm_corpus_end end)
+enum corpus_end {
+	CORPUS_END_COMPLETE,
+	CORPUS_END_CUT /* the writer did not finish */
+};
+
+/* Returns 0, as there is no further record. */
+static int corpus_end_here(struct pm_corpus *corpus, enum corpus_end end)
 {
 	corpus->ended = true;
-	corpus->cut = end == PM_CORPUS_END_CUT;
+	corpus->cut = end == CORPUS_END_CUT;
 	return 0;
 }
 
-int pm_corpus_fill(struct pm_corpus *corpus, uint64_t len, struct pm_error *err)
+/* Appends the next @len bytes to `record`. Returns 1, 0 if the file ends before that, or
+ * negative errno. */
+static int corpus_fill_record(struct pm_corpus *corpus, uint64_t len,
+			      struct pm_error *err)
 {
 	if (len > PM_CORPUS_RECORD_BYTES_MAX - corpus->record.len)
-		return pm_corpus_fail(corpus, -EBADMSG, "a record is too long", err);
+		return corpus_fail(corpus, -EBADMSG, "a record is too long", err);
 	while (len > 0) {
 		size_t step = PM_MIN(len, READ_STEP_BYTES);
 		size_t got;
 		int ret;
 
 		if (pm_vec_reserve(&corpus->record, corpus->record.len + step) < 0)
-			return pm_corpus_fail(corpus, -ENOMEM, "out of memory", err);
-		ret = read_bytes(corpus, corpus->record.data + corpus->record.len, step,
-				 &got, err);
+			return corpus_fail(corpus, -ENOMEM, "out of memory", err);
+		ret = corpus_read_bytes(corpus, corpus->record.data + corpus->record.len,
+					step, &got, err);
 		if (ret < 0)
 			return ret;
 		if (got < step)
-			return pm_corpus_end_here(corpus, PM_CORPUS_END_CUT);
+			return corpus_end_here(corpus, CORPUS_END_CUT);
 		corpus->record.len += step;
 		len -= step;
 	}
 	return 1;
 }
 
-int pm_corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
+/* Skips to offset @to. Returns as corpus_fill_record(). */
+static int corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
 {
 	if (to < corpus->pos)
-		return pm_corpus_fail(corpus, -EBADMSG,
-				      "its parts overlap or are out of order", err);
+		return corpus_fail(corpus, -EBADMSG,
+				   "its parts overlap or are out of order", err);
 	while (corpus->pos < to) {
 		uint64_t left = to - corpus->pos;
 		int more;
 
 		pm_vec_clear(&corpus->record);
-		more = pm_corpus_fill(corpus, PM_MIN(left, READ_STEP_BYTES), err);
+		more = corpus_fill_record(corpus, PM_MIN(left, READ_STEP_BYTES), err);
 		if (more <= 0)
 			return more;
 	}
 	return 1;
 }
 
-/* ---- parts of both versions -------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------- */
 
-void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
-			  uint64_t count, struct pm_corpus_module *out)
+/* If bytes are missing, these set reader->failed. */
+
+static void corpus_parse_loads(struct pm_corpus *corpus, struct pm_reader *reader,
+			       uint64_t count, struct pm_corpus_module *out)
 {
 	const void *bytes;
 
@@ -117,8 +143,8 @@ void pm_corpus_take_loads(struct pm_corpus *corpus, struct pm_reader *reader,
 	out->loads_len = count;
 }
 
-void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
-			 struct pm_corpus_module *out)
+static void corpus_parse_path(struct pm_reader *reader, uint32_t len,
+			      struct pm_corpus_module *out)
 {
 	const char *path = pm_reader_bytes(reader, pm_corpus_pad((uint64_t)len + 1));
 
@@ -128,8 +154,8 @@ void pm_corpus_take_path(struct pm_reader *reader, uint32_t len,
 		reader->failed = true;
 }
 
-void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
-			 uint64_t len)
+static void corpus_parse_part(struct pm_reader *reader, struct pm_corpus_part *part,
+			      uint64_t len)
 {
 	/* Padding a larger length could overflow. */
 	if (len > PM_CORPUS_RECORD_BYTES_MAX) {
@@ -140,8 +166,8 @@ void pm_corpus_take_part(struct pm_reader *reader, struct pm_corpus_part *part,
 	part->len = len;
 }
 
-void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
-			 uint64_t count, struct pm_corpus_space *out)
+static void corpus_parse_maps(struct pm_corpus *corpus, struct pm_reader *reader,
+			      uint64_t count, struct pm_corpus_space *out)
 {
 	const void *bytes;
 
@@ -157,15 +183,16 @@ void pm_corpus_take_maps(struct pm_corpus *corpus, struct pm_reader *reader,
 	out->maps_len = count;
 }
 
-int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
-		   struct pm_corpus_record *record, struct pm_corpus_record *out,
-		   struct pm_error *err)
+/* Checks and counts the parsed record. Returns 1 or negative errno. */
+static int corpus_check_record(struct pm_corpus *corpus, const struct pm_reader *reader,
+			       struct pm_corpus_record *record,
+			       struct pm_corpus_record *out, struct pm_error *err)
 {
 	const char *wrong = NULL;
 
 	if (reader->failed)
-		return pm_corpus_fail(corpus, -EBADMSG,
-				      "a record is shorter than what it says", err);
+		return corpus_fail(corpus, -EBADMSG,
+				   "a record is shorter than what it says", err);
 	switch (record->type) {
 	case PM_CORPUS_MODULE:
 		wrong = pm_corpus_check_module(&record->module);
@@ -184,12 +211,10 @@ int pm_corpus_give(struct pm_corpus *corpus, const struct pm_reader *reader,
 		break;
 	}
 	if (wrong)
-		return pm_corpus_fail(corpus, -EBADMSG, wrong, err);
+		return corpus_fail(corpus, -EBADMSG, wrong, err);
 	*out = *record;
 	return 1;
 }
-
-/* ---- version 2 --------------------------------------------------------------------------- */
 
 static void corpus_parse_module(struct pm_corpus *corpus, struct pm_reader *reader,
 				struct pm_corpus_module *out)
@@ -215,20 +240,20 @@ static void corpus_parse_module(struct pm_corpus *corpus, struct pm_reader *read
 	build_id = pm_reader_bytes(reader, PM_CORPUS_BUILD_ID_MAX);
 	if (build_id)
 		memcpy(out->build_id, build_id, PM_CORPUS_BUILD_ID_MAX);
-	pm_corpus_take_loads(corpus, reader, loads, out);
-	pm_corpus_take_path(reader, path_len, out);
+	corpus_parse_loads(corpus, reader, loads, out);
+	corpus_parse_path(reader, path_len, out);
 	for (size_t i = 0; i < PM_ARRAY_LEN(parts); i++)
-		pm_corpus_take_part(reader, parts[i], lens[i]);
+		corpus_parse_part(reader, parts[i], lens[i]);
 }
 
-static void parse_code(struct pm_reader *reader, struct pm_corpus_code *out)
+static void corpus_parse_code(struct pm_reader *reader, struct pm_corpus_code *out)
 {
 	uint32_t len;
 
 	*out = (struct pm_corpus_code){ .module = pm_reader_u32(reader) };
 	len = pm_reader_u32(reader);
 	out->part.svma = pm_reader_u64(reader);
-	pm_corpus_take_part(reader, &out->part, len);
+	corpus_parse_part(reader, &out->part, len);
 }
 
 static void corpus_parse_sample(struct pm_reader *reader, struct pm_corpus_sample *out)
@@ -258,45 +283,46 @@ static void corpus_parse_sample(struct pm_reader *reader, struct pm_corpus_sampl
 
 /* The last record has the numbers of records: they differ in a file that was pieced
  * together. */
-static int parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
-		     struct pm_error *err)
+static int corpus_parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
+			    struct pm_error *err)
 {
 	struct pm_corpus_counts counts = { .modules = pm_reader_u64(reader),
 					   .spaces = pm_reader_u64(reader),
 					   .samples = pm_reader_u64(reader) };
 
 	if (reader->failed || memcmp(&counts, &corpus->counts, sizeof(counts)) != 0)
-		return pm_corpus_fail(
-			corpus, -EBADMSG,
-			"its last record counts other records than there are", err);
-	return pm_corpus_end_here(corpus, PM_CORPUS_END_COMPLETE);
+		return corpus_fail(corpus, -EBADMSG,
+				   "its last record counts other records than there are",
+				   err);
+	return corpus_end_here(corpus, CORPUS_END_COMPLETE);
 }
 
-static int read_record(struct pm_corpus *corpus, uint32_t *type, struct pm_error *err)
+static int corpus_read_record(struct pm_corpus *corpus, uint32_t *type,
+			      struct pm_error *err)
 {
 	uint64_t bytes;
 	int more;
 
 	pm_vec_clear(&corpus->record);
-	more = pm_corpus_fill(corpus, PM_CORPUS_RECORD_HEAD_BYTES, err);
+	more = corpus_fill_record(corpus, PM_CORPUS_RECORD_HEAD_BYTES, err);
 	if (more <= 0)
 		return more;
 	memcpy(type, corpus->record.data, sizeof(*type));
 	memcpy(&bytes, corpus->record.data + 8, sizeof(bytes));
 	if (bytes < PM_CORPUS_RECORD_HEAD_BYTES || bytes % 8 != 0)
-		return pm_corpus_fail(corpus, -EBADMSG,
-				      "the length of a record is not valid", err);
-	return pm_corpus_fill(corpus, bytes - PM_CORPUS_RECORD_HEAD_BYTES, err);
+		return corpus_fail(corpus, -EBADMSG,
+				   "the length of a record is not valid", err);
+	return corpus_fill_record(corpus, bytes - PM_CORPUS_RECORD_HEAD_BYTES, err);
 }
 
-static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *out,
-		  struct pm_error *err)
+static int corpus_next_record(struct pm_corpus *corpus, struct pm_corpus_record *out,
+			      struct pm_error *err)
 {
 	for (;;) {
 		struct pm_corpus_record record;
 		struct pm_reader reader;
 		uint32_t type, count;
-		int more = read_record(corpus, &type, err);
+		int more = corpus_read_record(corpus, &type, err);
 
 		if (more <= 0)
 			return more;
@@ -312,37 +338,36 @@ static int next_2(struct pm_corpus *corpus, struct pm_corpus_record *out,
 			record.space =
 				(struct pm_corpus_space){ .pid = pm_reader_u32(&reader) };
 			count = pm_reader_u32(&reader);
-			pm_corpus_take_maps(corpus, &reader, count, &record.space);
+			corpus_parse_maps(corpus, &reader, count, &record.space);
 			break;
 		case PM_CORPUS_WIRE_CODE:
 			record.type = PM_CORPUS_CODE;
-			parse_code(&reader, &record.code);
+			corpus_parse_code(&reader, &record.code);
 			break;
 		case PM_CORPUS_WIRE_SAMPLE:
 			record.type = PM_CORPUS_SAMPLE;
 			corpus_parse_sample(&reader, &record.sample);
 			break;
 		case PM_CORPUS_WIRE_END:
-			return parse_end(corpus, &reader, err);
+			return corpus_parse_end(corpus, &reader, err);
 		default:
 			continue; /* of a newer writer */
 		}
-		return pm_corpus_give(corpus, &reader, &record, out, err);
+		return corpus_check_record(corpus, &reader, &record, out, err);
 	}
 }
 
-static int start_2(struct pm_corpus *corpus, struct pm_reader *reader,
-		   struct pm_error *err)
+static int corpus_parse_header(struct pm_corpus *corpus, struct pm_reader *reader,
+			       struct pm_error *err)
 {
 	uint32_t bytes = pm_reader_u32(reader);
 
-	corpus->header.version = 2;
 	corpus->header.stack_bytes = pm_reader_u32(reader);
 	corpus->header.created_s = pm_reader_u64(reader);
 	if (bytes < PM_CORPUS_HEADER_BYTES || bytes % 8 != 0)
-		return pm_corpus_fail(corpus, -EBADMSG,
-				      "the length of its header is not valid", err);
-	return pm_corpus_skip_to(corpus, bytes, err);
+		return corpus_fail(corpus, -EBADMSG,
+				   "the length of its header is not valid", err);
+	return corpus_skip_to(corpus, bytes, err);
 }
 
 /* ---- public ------------------------------------------------------------------------------ */
@@ -351,26 +376,20 @@ static int corpus_read_start(struct pm_corpus *corpus, struct pm_error *err)
 {
 	struct pm_reader reader;
 	const uint8_t *bytes;
-	int more = pm_corpus_fill(corpus, PM_CORPUS_HEADER_BYTES, err);
+	int more = corpus_fill_record(corpus, PM_CORPUS_HEADER_BYTES, err);
 
 	if (more < 0)
 		return more;
 	bytes = corpus->record.data;
-	if (more == 0 || memcmp(bytes, PM_CORPUS_MAGIC_1, PM_CORPUS_MAGIC_BYTES - 1) != 0)
-		return pm_corpus_fail(corpus, -EBADMSG, "this is no corpus of stacks",
-				      err);
+	if (more == 0 || memcmp(bytes, PM_CORPUS_MAGIC, PM_CORPUS_MAGIC_BYTES - 1) != 0)
+		return corpus_fail(corpus, -EBADMSG, "this is no corpus of stacks", err);
+	if (memcmp(bytes, PM_CORPUS_MAGIC, PM_CORPUS_MAGIC_BYTES) != 0)
+		return corpus_fail(
+			corpus, -ENOTSUP,
+			"this corpus is of another version; only version 2 is read", err);
 	pm_reader_init(&reader, bytes, PM_CORPUS_HEADER_BYTES);
 	reader.pos = PM_CORPUS_MAGIC_BYTES;
-	switch (bytes[PM_CORPUS_MAGIC_BYTES - 1]) {
-	case '1':
-		return pm_corpus_start_1(corpus, &reader, err);
-	case '2':
-		return start_2(corpus, &reader, err);
-	default:
-		return pm_corpus_fail(
-			corpus, -ENOTSUP,
-			"this corpus is of a newer version; only 1 and 2 are read", err);
-	}
+	return corpus_parse_header(corpus, &reader, err);
 }
 
 static int corpus_new(struct pm_corpus **out, struct pm_file_source *source,
@@ -438,13 +457,11 @@ int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		   struct pm_error *err)
 {
 	if (corpus->failed < 0)
-		return pm_corpus_fail(corpus, corpus->failed,
-				      "it cannot be read any further", err);
+		return corpus_fail(corpus, corpus->failed,
+				   "it cannot be read any further", err);
 	if (corpus->ended)
 		return 0;
-	if (corpus->header.version == 1)
-		return pm_corpus_next_1(corpus, out, err);
-	return next_2(corpus, out, err);
+	return corpus_next_record(corpus, out, err);
 }
 
 bool pm_corpus_is_cut(const struct pm_corpus *corpus)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes corpora of version 2 as a sequence of records. This works while samples arrive,
+ * Writes corpora as a sequence of records. This works while samples arrive,
  * and into a pipe. If the writer is killed, everything that it had written can be read.
  */
 #include "corpus-internal.h"
@@ -90,7 +90,7 @@ int pm_corpus_writer_open(struct pm_corpus_writer **out, const char *path,
 		free(writer);
 		return ret;
 	}
-	corpus_put_bytes(writer, PM_CORPUS_MAGIC_2, PM_CORPUS_MAGIC_BYTES);
+	corpus_put_bytes(writer, PM_CORPUS_MAGIC, PM_CORPUS_MAGIC_BYTES);
 	put_u32(writer, PM_CORPUS_HEADER_BYTES);
 	put_u32(writer, header->stack_bytes);
 	corpus_put_u64(writer, header->created_s);

@@ -51,8 +51,7 @@ static bool is_corpus(const char *head, size_t len)
 	    pm_file_source_read(&source, magic, sizeof(magic), &got, NULL) < 0 ||
 	    got < sizeof(magic))
 		return false;
-	return memcmp(magic, PM_CORPUS_MAGIC_1, sizeof(magic)) == 0 ||
-	       memcmp(magic, PM_CORPUS_MAGIC_2, sizeof(magic)) == 0;
+	return memcmp(magic, PM_CORPUS_MAGIC, sizeof(magic)) == 0;
 }
 
 /* An empty file has nothing that could be lost. */

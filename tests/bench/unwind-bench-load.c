@@ -157,7 +157,6 @@ static int read_records(struct bench_corpus *corpus, struct pm_corpus *from,
 			break;
 		}
 	}
-	corpus->version = pm_corpus_header(from)->version;
 	corpus->cut = more == 0 && pm_corpus_is_cut(from);
 	return more;
 }

@@ -28,7 +28,7 @@ enum {
 static const char help[] =
 	"usage: unwind-bench [options] CORPUS...\n"
 	"\n"
-	"Unwinds each corpus (pmrec --raw FILE, or STKCORP1; .zst, too) on one core and\n"
+	"Unwinds each corpus (pmrec --raw FILE; .zst, too) on one core and\n"
 	"prints nanoseconds a frame: medians of the passes, CPU time.\n"
 	"\n"
 	"  first   begins without any rule; the copied stacks are in no cache\n"
@@ -75,11 +75,10 @@ static double median(double *values, size_t len)
 
 static void print_corpus(const struct bench_corpus *corpus)
 {
-	printf("%s: version %u, %zu samples, %.1f MB of stacks, %zu modules, %zu address "
+	printf("%s: %zu samples, %.1f MB of stacks, %zu modules, %zu address "
 	       "spaces\n",
-	       corpus->path, corpus->version, corpus->samples.len,
-	       (double)corpus->stack_bytes / 1e6, corpus->modules.len,
-	       corpus->spaces.len);
+	       corpus->path, corpus->samples.len, (double)corpus->stack_bytes / 1e6,
+	       corpus->modules.len, corpus->spaces.len);
 	if (corpus->cut)
 		printf("  this corpus was cut short: its writer did not finish\n");
 	if (corpus->left_out > 0)

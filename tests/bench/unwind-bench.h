@@ -51,7 +51,6 @@ struct bench_space {
 
 struct bench_corpus {
 	const char *path;
-	uint32_t version;
 	bool cut;
 	PM_VEC(struct bench_module) modules;
 	PM_VEC(struct bench_space) spaces;

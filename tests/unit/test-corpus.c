@@ -154,7 +154,6 @@ static void assert_written(struct pm_corpus *corpus)
 {
 	struct pm_corpus_record record;
 
-	assert_int_equal(pm_corpus_header(corpus)->version, 2);
 	assert_int_equal(pm_corpus_header(corpus)->stack_bytes, 4096);
 	assert_int_equal(pm_corpus_header(corpus)->created_s, 99);
 	record = next(corpus, PM_CORPUS_MODULE);
@@ -297,6 +296,8 @@ static void test_versions(void **state)
 
 	bytes[7] = '3';
 	assert_int_equal(drain(bytes, len, &records, &cut), -ENOTSUP);
+	bytes[7] = '1';
+	assert_int_equal(drain(bytes, len, &records, &cut), -ENOTSUP);
 	bytes[6] = 'X';
 	assert_int_equal(drain(bytes, len, &records, &cut), -EBADMSG);
 	assert_int_equal(drain((const uint8_t *)"", 0, &records, &cut), -ENODATA);
@@ -379,158 +380,6 @@ static void test_full_disk(void **state)
 	assert_int_equal(pm_corpus_writer_close(NULL, true, NULL), 0);
 }
 
-/* ---- version 1, as its structs lay it out ----------------------------------------------- */
-
-struct version_1 {
-	struct {
-		char magic[8];
-		uint32_t modules, spaces;
-		uint64_t samples, modules_at, spaces_at, samples_at, bytes, zero;
-	} header;
-	struct {
-		uint32_t bytes, flags;
-		uint64_t entry, hdr_svma, hdr_len, eh_svma, eh_len, text[4];
-		uint32_t loads, roots, path_len, build_id_len;
-		uint8_t build_id[24];
-		struct pm_corpus_load load[1];
-		uint64_t root[2];
-		char path[8], hdr[8], eh[16];
-	} module;
-	uint64_t gap;
-	struct {
-		uint32_t maps, pid;
-		struct pm_corpus_map map[2];
-	} space;
-	struct {
-		uint32_t bytes, space, pid, tid;
-		uint64_t time, ip, regs[17], stack_len;
-		uint8_t stack[24];
-	} sample[2];
-};
-
-static void fill_1(struct version_1 *file)
-{
-	memset(file, 0, sizeof(*file));
-	memcpy(file->header.magic, "STKCORP1", 8);
-	file->header.modules = file->header.spaces = 1;
-	file->header.samples = 2;
-	file->header.modules_at = offsetof(struct version_1, module);
-	file->header.spaces_at = offsetof(struct version_1, space);
-	file->header.samples_at = offsetof(struct version_1, sample);
-	file->header.bytes = sizeof(*file);
-	file->module.bytes = sizeof(file->module);
-	file->module.flags = PM_CORPUS_VDSO;
-	file->module.entry = 0x99;
-	file->module.hdr_svma = 0x500;
-	file->module.hdr_len = 5;
-	file->module.eh_svma = 0x600;
-	file->module.eh_len = 9;
-	file->module.loads = file->module.roots = 1;
-	file->module.path_len = 6;
-	file->module.build_id_len = 20;
-	file->module.build_id[0] = 0xab;
-	file->module.load[0] = loads[1];
-	memcpy(file->module.path, "[vdso]", 6);
-	memcpy(file->module.hdr, "HDRHD", 5);
-	memcpy(file->module.eh, "EHFRAMEEH", 9);
-	file->space.maps = 2;
-	file->space.pid = 5;
-	memcpy(file->space.map, maps, sizeof(maps));
-	for (uint32_t i = 0; i < 2; i++) {
-		file->sample[i].bytes = sizeof(file->sample[i]);
-		file->sample[i].pid = 5;
-		file->sample[i].tid = 6 + i;
-		file->sample[i].regs[7] = 0x7ff0;
-		file->sample[i].regs[16] = 0x400000 + i;
-		file->sample[i].stack_len = 21;
-		memcpy(file->sample[i].stack, stack, 21);
-	}
-}
-
-static void test_version_1(void **state)
-{
-	struct version_1 file;
-	struct pm_corpus *corpus;
-	struct pm_corpus_record record;
-
-	fill_1(&file);
-	assert_int_equal(pm_corpus_open_memory(&corpus, &file, sizeof(file), NULL), 0);
-	assert_int_equal(pm_corpus_header(corpus)->version, 1);
-	record = next(corpus, PM_CORPUS_MODULE);
-	assert_int_equal(record.module.machine, PM_CORPUS_X86_64);
-	assert_int_equal(record.module.flags, PM_CORPUS_VDSO);
-	assert_string_equal(record.module.path, "[vdso]");
-	assert_int_equal(record.module.build_id_len, 20);
-	assert_int_equal(record.module.build_id[0], 0xab);
-	assert_int_equal(record.module.entry, 0x99);
-	assert_int_equal(record.module.loads_len, 1);
-	assert_memory_equal(record.module.loads, &loads[1], sizeof(loads[1]));
-	assert_part(&record.module.eh_frame_hdr,
-		    &(struct pm_corpus_part){ 0x500, "HDRHD", 5 });
-	assert_part(&record.module.eh_frame,
-		    &(struct pm_corpus_part){ 0x600, "EHFRAMEEH", 9 });
-	assert_int_equal(record.module.debug_frame.len, 0);
-	record = next(corpus, PM_CORPUS_SPACE);
-	assert_int_equal(record.space.pid, 5);
-	assert_memory_equal(record.space.maps, maps, sizeof(maps));
-	for (uint64_t i = 0; i < 2; i++) {
-		record = next(corpus, PM_CORPUS_SAMPLE);
-		assert_int_equal(record.sample.index, i);
-		assert_int_equal(record.sample.tid, 6 + i);
-		assert_int_equal(record.sample.known, 0x1ffff);
-		assert_int_equal(record.sample.regs[16], 0x400000 + i);
-		assert_int_equal(record.sample.stack_start, 0x7ff0);
-		assert_int_equal(record.sample.stack_len, 21);
-		assert_memory_equal(record.sample.stack, stack, 21);
-	}
-	assert_end(corpus, false);
-	pm_corpus_free(corpus);
-}
-
-static int drain_1(const struct version_1 *file, size_t len, bool *cut)
-{
-	size_t records;
-
-	return drain((const uint8_t *)file, len, &records, cut);
-}
-
-static void test_version_1_refused(void **state)
-{
-	struct version_1 file;
-	bool cut;
-
-	fill_1(&file);
-	for (size_t at = 64; at < sizeof(file); at++) {
-		assert_int_equal(drain_1(&file, at, &cut), 0);
-		assert_true(cut);
-	}
-	file.header.spaces_at = 64;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	fill_1(&file);
-	file.header.samples_at = 0;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	fill_1(&file);
-	file.module.eh_len = UINT64_MAX - 3;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	fill_1(&file);
-	file.module.bytes = 8;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	fill_1(&file);
-	file.space.map[0].module = 1;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	fill_1(&file);
-	file.sample[1].stack_len = 25;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	fill_1(&file);
-	file.sample[1].space = 1;
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), -EBADMSG);
-	/* What its writer leaves when it is killed. */
-	fill_1(&file);
-	memset(&file.header.modules, 0, 56);
-	assert_int_equal(drain_1(&file, sizeof(file), &cut), 0);
-	assert_true(cut);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,8 +390,6 @@ int main(void)
 		cmocka_unit_test(test_unknown_type),
 		cmocka_unit_test(test_refused_by_writer),
 		cmocka_unit_test(test_full_disk),
-		cmocka_unit_test(test_version_1),
-		cmocka_unit_test(test_version_1_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
