@@ -145,7 +145,7 @@ static int cache_keep_text(const char *text, const char **out)
 		cache->text_bytes += bytes;
 		id = (uint32_t)cache->texts.len - 1;
 		if (pm_index_add(&cache->by_text, hash, id) < 0)
-			return -ENOMEM; /* not in the index, but freed with the others */
+			return -ENOMEM; /* cache->texts owns it, and will free it */
 	}
 	*out = cache->texts.data[id];
 	return 0;

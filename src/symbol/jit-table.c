@@ -324,7 +324,7 @@ static int jit_table_cut_range(struct pm_jit_table *table, uint64_t start, uint6
 
 /* ---- functions ----------------------------------------------------------------------- */
 
-/* Whether @node has no information on [start, end), now @old's, that @old lacks. */
+/* Whether @node says nothing new about a range that @old describes already. */
 static bool adds_nothing_to_node(const struct node *node, const struct node *old)
 {
 	const struct pm_jit_function *a = &old->function, *b = &node->function;

@@ -175,8 +175,8 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	uint64_t mapped = mapped_bytes();
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, ret;
 
-	/* Of the parent's priorities, only those below the normal one stay: they were set
-	 * on purpose. A hurried helper has its own. */
+	/* Drop a raised priority that the parent has for itself. A lowered one stays: the
+	 * user has set it. A hurried helper has a priority of its own. */
 	if (!sandbox->hurried && (policy == SCHED_FIFO || policy == SCHED_RR))
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	if (!sandbox->hurried && getpriority(PRIO_PROCESS, 0) < 0)
