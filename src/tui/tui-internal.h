@@ -156,10 +156,9 @@ static inline const char *page_line(const struct page *page, size_t row)
 	return page->text.data + page->rows.data[row].id;
 }
 
-/* ---- lines and instructions, annotate.c -------------------------------------------------- */
+/* ---- lines and instructions -------------------------------------------------------------- */
 
 int tui_push_annotate(struct pm_tui *tui, const char *function);
-int tui_annotate_lines(struct pm_tui *tui, struct page *page);
 /* @width 0: with a heading, for a file. */
 int tui_annotate_report(struct pm_tui *tui, const struct page *page, unsigned width,
 			FILE *to, struct pm_error *err);
@@ -167,7 +166,7 @@ void tui_show_hottest(struct pm_tui *tui, struct page *page);
 /* Whether @line starts with a percentage; returns it and the columns it takes. */
 bool line_percent(const char *line, double *out, unsigned *columns);
 
-/* ---- trees, tree-rows.c ---------------------------------------------------------------- */
+/* ---- trees ------------------------------------------------------------------------------- */
 
 /* Counts the children that are not below the limit, and expands the node for that. */
 int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *out);
