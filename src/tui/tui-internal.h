@@ -205,13 +205,7 @@ int tui_prompt_press(struct pm_tui *tui, uint32_t key);
 
 /* ---- drawing ------------------------------------------------------------------------------- */
 
-void frame_put(struct pm_tui_frame *frame, unsigned row, unsigned column, unsigned width,
-	       enum pm_tui_style style, const char *text);
-void frame_put_right(struct pm_tui_frame *frame, unsigned row, unsigned column,
-		     unsigned width, enum pm_tui_style style, const char *text);
 void draw_heading(struct pm_tui *tui);
-void draw_columns(struct pm_tui *tui, unsigned at);
-void draw_row(struct pm_tui *tui, const struct page *page, size_t row, unsigned at);
 /* One row of a tree as a line of text, with the full name. */
 void put_tree_row(const struct pm_tui *tui, struct page *page, size_t row,
 		  struct pm_str *str);
