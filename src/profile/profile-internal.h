@@ -78,10 +78,6 @@ int pm_load_resymbolize(struct pm_loader *loader);
 /* Adds the branches of a sample of @cell. Returns 0 or -ENOMEM. */
 int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *sample,
 		     uint32_t cell);
-/* Adds one sample of @period to the cell that equals @cell; *out is its row. Returns 0 or
- * -ENOMEM. */
-int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
-		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *out);
 /* Adds one sample to a cell. */
 static inline void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
 {
@@ -90,10 +86,6 @@ static inline void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
 	if (period > cell->longest)
 		cell->longest = period;
 }
-/* Adds the counts of the group's other events since the sample before. @at: the sample's
- * cell. */
-int pm_load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
-		   const struct pm_profile_cell *at);
 /* Computes the parallelism of each kept sample, and shares of wall-clock time if
  * requested. The samples must be in order. Returns 0 or -ENOMEM. */
 int pm_load_parallelism(struct pm_loader *loader);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts the thread and sample records of a file to cells. */
+/*
+ * Converts the thread and sample records of a file to cells.
+ *
+ * Groups in which one event samples and the others are counted (`:S`). What these have
+ * counted since the sample before becomes their weight at this sample, as if they had
+ * sampled there.
+ */
 #include "profile-internal.h"
 
 #include <string.h>
@@ -130,7 +136,55 @@ int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title)
 	return pm_load_text(loader, title->text, &profile->processes.data[id].title);
 }
 
-/* ---- samples ------------------------------------------------------------------------- */
+static bool loader_count_equal(const void *table, uint32_t id, const void *key)
+{
+	const struct pm_loader_count *have =
+		&((const struct pm_loader *)table)->counts.data[id];
+	const struct pm_loader_count *wanted = key;
+
+	return have->pid == wanted->pid && have->tid == wanted->tid &&
+	       have->cpu == wanted->cpu && have->event == wanted->event;
+}
+
+/* docs/format.md: counts belong to the thread on its CPU, or to the CPU if CPUs are
+ * sampled. */
+static bool are_counts_of_cpus(const struct pm_profile *profile)
+{
+	static const char *const options[] = { "-a", "-C", "-G" };
+
+	for (size_t i = 0; profile->target && i < PM_ARRAY_LEN(options); i++)
+		if (strncmp(profile->target, options[i], 2) == 0)
+			return true;
+	return false;
+}
+
+/* The increase since the last time. A counter that decreased is a new one. */
+static int counter_increase(struct pm_loader *loader, struct pm_loader_count count,
+			    uint64_t *out)
+{
+	uint64_t hash = pm_hash_mix((uint64_t)count.pid << 32 | count.tid,
+				    (uint64_t)count.cpu << 32 | count.event);
+	uint32_t id = pm_index_find(&loader->count_rows, hash, loader_count_equal, loader,
+				    &count);
+	struct pm_loader_count *last;
+
+	if (id == PM_INDEX_NONE) {
+		int ret = pm_vec_push(&loader->counts, count);
+
+		if (ret == 0)
+			ret = pm_index_add(&loader->count_rows, hash,
+					   (uint32_t)loader->counts.len - 1);
+		*out = count.value;
+		return ret;
+	}
+	last = &loader->counts.data[id];
+	if (count.value < last->value)
+		*out = count.value;
+	else
+		*out = count.value - last->value;
+	last->value = count.value;
+	return 0;
+}
 
 static bool profile_cell_equal(const void *table, uint32_t id, const void *key)
 {
@@ -142,50 +196,7 @@ static bool profile_cell_equal(const void *table, uint32_t id, const void *key)
 	       have->event == wanted->event && have->stop == wanted->stop;
 }
 
-static int find_or_add_stop(struct pm_loader *loader, const char *name, uint32_t *out)
-{
-	struct pm_profile *profile = loader->profile;
-	const char *text;
-
-	if (!name || strcmp(name, "root") == 0) {
-		*out = 0;
-		return 0;
-	}
-	/* About ten reasons exist. If a file has more than 63, the rest counts as one. */
-	for (size_t i = 1; i < profile->stops.len; i++) {
-		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
-			*out = (uint32_t)i;
-			return 0;
-		}
-	}
-	if (pm_load_text(loader, name, &text) < 0 ||
-	    pm_vec_push(&profile->stops, text) < 0)
-		return -ENOMEM;
-	*out = (uint32_t)profile->stops.len - 1;
-	return 0;
-}
-
-static int find_thread_of_sample(struct pm_loader *loader,
-				 const struct pm_file_sample *sample, uint32_t *out)
-{
-	struct pm_loader_thread key = { .pid = sample->pid, .tid = sample->tid };
-	uint32_t row = loader->last_tid;
-
-	if (row >= loader->tids.len || !loader_tid_equal(loader, row, &key)) {
-		row = pm_index_find(&loader->threads_by_tid,
-				    pm_hash_mix(key.pid, key.tid), loader_tid_equal,
-				    loader, &key);
-		if (row == PM_INDEX_NONE) {
-			int ret = loader_set_thread(loader, key.pid, key.tid, "", &row);
-
-			if (ret < 0)
-				return ret;
-		}
-		loader->last_tid = row;
-	}
-	*out = loader->tids.data[row].current;
-	return 0;
-}
+/* ---- samples ------------------------------------------------------------------------- */
 
 static bool field_name_equal(const void *table, uint32_t id, const void *key)
 {
@@ -250,8 +261,10 @@ static int loader_keep_sample(struct pm_loader *loader,
 	return pm_vec_push(&profile->samples, kept);
 }
 
-int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
-		   const struct pm_profile_cell *cell, uint64_t period, uint32_t *out)
+/* Adds one sample of @period to the cell that equals @cell; *out is its row. Returns 0 or
+ * -ENOMEM. */
+static int load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
+		       const struct pm_profile_cell *cell, uint64_t period, uint32_t *out)
 {
 	struct pm_profile *profile = loader->profile;
 	uint64_t hash = pm_hash_mix((uint64_t)cell->event << 32 | cell->stack,
@@ -278,6 +291,85 @@ int pm_load_weight(struct pm_loader *loader, const struct pm_file_sample *sample
 	return 0;
 }
 
+/* Adds the counts of the group's other events since the sample before. @at: the sample's
+ * cell. */
+static int load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
+		       const struct pm_profile_cell *at)
+{
+	bool cpus = are_counts_of_cpus(loader->profile);
+
+	for (size_t i = 0; i < sample->counts_len; i++) {
+		struct pm_loader_count count = {
+			.cpu = sample->cpu,
+			.event = sample->counts[i].event,
+			.value = sample->counts[i].count,
+		};
+		struct pm_profile_cell cell = *at;
+		uint64_t period;
+		int ret;
+
+		if (!cpus) {
+			count.pid = sample->pid;
+			count.tid = sample->tid;
+		}
+
+		if (count.event == sample->event)
+			continue;
+		ret = counter_increase(loader, count, &period);
+		cell.event = count.event;
+		if (ret == 0 && period > 0)
+			ret = load_weight(loader, sample, &cell, period, NULL);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static int find_or_add_stop(struct pm_loader *loader, const char *name, uint32_t *out)
+{
+	struct pm_profile *profile = loader->profile;
+	const char *text;
+
+	if (!name || strcmp(name, "root") == 0) {
+		*out = 0;
+		return 0;
+	}
+	/* About ten reasons exist. If a file has more than 63, the rest counts as one. */
+	for (size_t i = 1; i < profile->stops.len; i++) {
+		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
+			*out = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (pm_load_text(loader, name, &text) < 0 ||
+	    pm_vec_push(&profile->stops, text) < 0)
+		return -ENOMEM;
+	*out = (uint32_t)profile->stops.len - 1;
+	return 0;
+}
+
+static int find_thread_of_sample(struct pm_loader *loader,
+				 const struct pm_file_sample *sample, uint32_t *out)
+{
+	struct pm_loader_thread key = { .pid = sample->pid, .tid = sample->tid };
+	uint32_t row = loader->last_tid;
+
+	if (row >= loader->tids.len || !loader_tid_equal(loader, row, &key)) {
+		row = pm_index_find(&loader->threads_by_tid,
+				    pm_hash_mix(key.pid, key.tid), loader_tid_equal,
+				    loader, &key);
+		if (row == PM_INDEX_NONE) {
+			int ret = loader_set_thread(loader, key.pid, key.tid, "", &row);
+
+			if (ret < 0)
+				return ret;
+		}
+		loader->last_tid = row;
+	}
+	*out = loader->tids.data[row].current;
+	return 0;
+}
+
 int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample)
 {
 	struct pm_profile_info *info = &loader->profile->info;
@@ -290,8 +382,8 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 		ret = find_thread_of_sample(loader, sample, &cell.thread);
 	/* A sample without a period still counts as 1. */
 	if (ret == 0)
-		ret = pm_load_weight(loader, sample, &cell,
-				     sample->period > 0 ? sample->period : 1, &id);
+		ret = load_weight(loader, sample, &cell,
+				  sample->period > 0 ? sample->period : 1, &id);
 	if (ret < 0)
 		return ret;
 	if (loader->profile->events.data[sample->event].blocked &&
@@ -307,5 +399,5 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 		ret = pm_load_branches(loader, sample, id);
 	if (ret != 0)
 		return ret;
-	return pm_load_counts(loader, sample, &cell);
+	return load_counts(loader, sample, &cell);
 }
