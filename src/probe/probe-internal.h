@@ -214,7 +214,20 @@ struct pm_probe_places {
 };
 void pm_probe_places_release(struct pm_probe_places *places);
 /* Appends @place and takes ownership of its strings. -ENOMEM also if its name is NULL. */
-int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place);
+static inline int pm_probe_places_add(struct pm_probe_places *places,
+				      struct pm_probe_place place)
+{
+	int ret = -ENOMEM;
+
+	if (place.name)
+		ret = pm_vec_push(&places->list, place);
+
+	if (ret < 0) {
+		free(place.name);
+		free(place.symbol);
+	}
+	return ret;
+}
 
 /* The input of a search for places. */
 struct pm_probe_search {

@@ -38,20 +38,6 @@ void pm_probe_places_release(struct pm_probe_places *places)
 	pm_vec_release(&places->list);
 }
 
-int pm_probe_places_add(struct pm_probe_places *places, struct pm_probe_place place)
-{
-	int ret = -ENOMEM;
-
-	if (place.name)
-		ret = pm_vec_push(&places->list, place);
-
-	if (ret < 0) {
-		free(place.name);
-		free(place.symbol);
-	}
-	return ret;
-}
-
 /* The new list, and the mapping from its old entries. */
 struct resolver {
 	struct pm_probes *probes;
