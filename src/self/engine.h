@@ -86,7 +86,7 @@ struct pm_self_engine_type {
 		     const struct pm_self_tell *tell);
 };
 
-/* Whether the thread belongs to the library and must not be sampled (helper.c). */
+/* Whether the thread belongs to the library and must not be sampled (guard.c). */
 bool pm_self_is_own_thread(pid_t tid);
 
 extern const struct pm_self_engine_type pm_self_engine_perf, pm_self_engine_timer;

@@ -77,6 +77,19 @@ void pm_self_guard_stop(struct pm_self_guard *guard)
 
 /* ---- remaining threads -------------------------------------------------------------------- */
 
+/* The thread ids of helper and guard. Only one profile runs at a time. */
+static _Atomic pid_t own_threads[2];
+
+void pm_self_set_own_thread(enum pm_self_own_thread which, pid_t tid)
+{
+	own_threads[which] = tid;
+}
+
+bool pm_self_is_own_thread(pid_t tid)
+{
+	return tid == own_threads[0] || tid == own_threads[1];
+}
+
 /* proc_pid_stat(5): the state follows the name, which may contain any characters. */
 bool pm_self_first_thread_ended(void)
 {

@@ -33,6 +33,13 @@ void pm_self_guard_end_program(struct pm_self_guard *guard);
 /* May also be called from within the guard's exit(3). */
 void pm_self_guard_stop(struct pm_self_guard *guard);
 
+enum pm_self_own_thread {
+	PM_SELF_HELPER,
+	PM_SELF_GUARD,
+};
+
+/* Sets what pm_self_is_own_thread() compares. */
+void pm_self_set_own_thread(enum pm_self_own_thread which, pid_t tid);
 /* Whether the first thread of the process has ended. The process continues with the
  * others. */
 bool pm_self_first_thread_ended(void);

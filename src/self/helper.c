@@ -59,14 +59,6 @@ struct pm_self_helper {
 	struct pm_self_guard guard;
 };
 
-/* The thread ids of helper and guard. Only one profile runs at a time. */
-static _Atomic pid_t own_threads[2];
-
-bool pm_self_is_own_thread(pid_t tid)
-{
-	return tid == own_threads[0] || tid == own_threads[1];
-}
-
 /* ---- the helper's side -------------------------------------------------------------------- */
 
 /*
@@ -191,7 +183,7 @@ static int helper_open(struct pm_self_helper *helper, struct pm_self_recording *
 	helper->wait_fd = wake[0];
 	helper->tid = gettid();
 	helper->wake_fd = wake[1];
-	own_threads[0] = helper->tid;
+	pm_self_set_own_thread(PM_SELF_HELPER, helper->tid);
 	ret = pm_self_recording_open(out, helper->settings, &helper->err);
 	if (ret == 0) {
 		helper->wake_signal = pm_self_recording_engine(*out)->type->wake_signal;
@@ -243,7 +235,7 @@ static int helper_begin_thread(struct pm_self_helper *helper)
 	sigdelset(&all, SIGABRT);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = -pm_self_guard_start(&helper->guard, &before);
-	own_threads[1] = helper->guard.tid;
+	pm_self_set_own_thread(PM_SELF_GUARD, helper->guard.tid);
 	if (ret == 0) {
 		ret = pthread_create(&helper->thread, &attr, helper_main, helper);
 		if (ret != 0)
