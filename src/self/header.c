@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The header and the footer of the file. */
+/* The header, the notes and the footer of the file. */
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "pm/run.h"
 #include "recording-internal.h"
 
@@ -35,6 +36,11 @@ static void read_command(struct command *out)
 		out->args[out->len++] = out->text + i;
 	if (out->len == 0)
 		out->args[out->len++] = program_invocation_short_name;
+}
+
+void pm_self_note(struct pm_self_recording *recording, const char *text)
+{
+	pm_file_write_note(recording->writer, &(struct pm_file_note){ .text = text });
 }
 
 int pm_self_write_header(struct pm_self_recording *recording)

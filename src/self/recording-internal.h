@@ -31,9 +31,6 @@ struct pm_self_recording {
 	struct pm_error failed; /* the first failure; code 0: none */
 };
 
-/* CPU time of the process except that of the calling thread, the helper. */
-uint64_t pm_self_cpu_ns(void);
-
 /* Adds a note to the file. */
 void pm_self_note(struct pm_self_recording *recording, const char *text);
 

@@ -17,20 +17,6 @@ enum {
 	TABLE_ROWS = 30, /* of the table on stderr; a file contains all rows */
 };
 
-/* Reads the helper's clock first: if it were read last, the helper would have run on, and
- * the difference could step back. */
-uint64_t pm_self_cpu_ns(void)
-{
-	uint64_t own = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-
-	return pm_self_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
-}
-
-void pm_self_note(struct pm_self_recording *recording, const char *text)
-{
-	pm_file_write_note(recording->writer, &(struct pm_file_note){ .text = text });
-}
-
 static void recording_add_note(void *user, const char *text)
 {
 	pm_self_note(user, text);
