@@ -130,6 +130,40 @@ static int moved_from_row(struct pmdiff_moved *out, const struct pm_compare_row 
 	return 0;
 }
 
+static bool is_function_of_event(const struct pm_compare_row *row, const char *event)
+{
+	bool moved;
+
+	if (event)
+		moved = strcmp(row->event, event) == 0;
+	else
+		moved = row->verdict == PM_VERDICT_WORSE;
+
+	return row->subject == PM_COMPARE_SCOPE && row->scope && row->base.known &&
+	       row->new.known &&moved &&pm_compare_own_part(row) > 0;
+}
+
+const struct pm_compare_row *pmdiff_next_function(const struct pm_comparison *comparison,
+						  const char *event,
+						  const struct pm_compare_row *last)
+{
+	const struct pm_compare_row *best = NULL;
+
+	for (size_t i = 0; i < comparison->rows.len; i++) {
+		const struct pm_compare_row *row = &comparison->rows.data[i];
+
+		if (!is_function_of_event(row, event))
+			continue;
+		if (last && (pm_compare_own_part(row) > pm_compare_own_part(last) ||
+			     (pm_compare_own_part(row) == pm_compare_own_part(last) &&
+			      row <= last)))
+			continue;
+		if (!best || pm_compare_own_part(row) > pm_compare_own_part(best))
+			best = row;
+	}
+	return best;
+}
+
 /* Names functions that got worse: one may have gained what another one lost. In that case
  * the program has not got worse, but the user may bisect such a function. */
 static int report_worse_functions(const struct pm_comparison *comparison,
