@@ -10,6 +10,8 @@
 
 enum {
 	LOCK_AGAIN_US = 2000,
+	SHA1_DIGITS = 40,
+	SHA256_DIGITS = 64,
 };
 #define LOCK_NS_MAX (60 * UINT64_C(1000000000))
 
@@ -241,6 +243,12 @@ int pmdiff_repository_lock(int *out, const char *common_dir, struct pm_error *er
 }
 
 /* ---- commits ------------------------------------------------------------------------- */
+
+bool pmdiff_is_hash(const char *text, size_t len)
+{
+	return (len == SHA1_DIGITS || len == SHA256_DIGITS) &&
+	       strspn(text, "0123456789abcdef") >= len;
+}
 
 void pmdiff_commit_release(struct pmdiff_commit *commit)
 {

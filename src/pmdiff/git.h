@@ -56,6 +56,8 @@ int pmdiff_commit_find(struct pmdiff_commit *out,
 		       const struct pmdiff_repository *repository, const char *rev,
 		       struct pm_error *err);
 void pmdiff_commit_release(struct pmdiff_commit *commit);
+/* Whether @text is the full name of a commit, SHA-1 or SHA-256. */
+bool pmdiff_is_hash(const char *text, size_t len);
 /* A short form for people, which may be ambiguous in theory. */
 #define PMDIFF_SHORT_HASH "%.10s"
 /* 1: tracked files have changes that are not committed; 0: they have none, or there is no

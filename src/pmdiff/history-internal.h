@@ -6,8 +6,6 @@
 
 #define PMDIFF_NOTES_REF "refs/notes/pmdiff"
 
-/* Whether @text is the full name of a commit, SHA-1 or SHA-256. */
-bool pmdiff_is_hash(const char *text, size_t len);
 /* Adds the document in @fd. A document that cannot be used becomes a
  * warning. 0 or -ENOMEM. */
 int pmdiff_history_add(struct pmdiff_history *history, const char *commit, int fd,

@@ -15,15 +15,7 @@ static const char suffix[] = ".json";
 
 enum {
 	SUFFIX = sizeof(suffix) - 1,
-	SHA1_DIGITS = 40,
-	SHA256_DIGITS = 64,
 };
-
-bool pmdiff_is_hash(const char *text, size_t len)
-{
-	return (len == SHA1_DIGITS || len == SHA256_DIGITS) &&
-	       strspn(text, "0123456789abcdef") >= len;
-}
 
 void pmdiff_history_release(struct pmdiff_history *history)
 {
