@@ -587,6 +587,32 @@ void pm_hits_close_ended(struct pm_hits *hits)
 			hits_close_group(hits, &hits->groups.data[i]);
 }
 
+static int hits_switch_events(struct pm_hits *hits, bool on)
+{
+	unsigned long what = pm_perf_switch_request(on);
+	int ret = 0;
+
+	hits->enabled = on;
+	for (size_t i = 0; i < hits->groups.len; i++) {
+		const struct pm_hits_group *group = &hits->groups.data[i];
+
+		if (group->len > 0 &&
+		    ioctl(hits->members.data[group->first].fd, what, 0) < 0)
+			ret = -errno;
+	}
+	return ret;
+}
+
+int pm_hits_enable(struct pm_hits *hits)
+{
+	return hits_switch_events(hits, true);
+}
+
+int pm_hits_disable(struct pm_hits *hits)
+{
+	return hits_switch_events(hits, false);
+}
+
 void pm_hits_close_all(struct pm_hits *hits)
 {
 	struct pm_record_layout layout = hits->merge.layout;

@@ -167,32 +167,6 @@ const int *pm_hits_poll_fds(const struct pm_hits *hits, size_t *len)
 	return hits->poll_fds.data;
 }
 
-static int hits_switch_events(struct pm_hits *hits, bool on)
-{
-	unsigned long what = pm_perf_switch_request(on);
-	int ret = 0;
-
-	hits->enabled = on;
-	for (size_t i = 0; i < hits->groups.len; i++) {
-		const struct pm_hits_group *group = &hits->groups.data[i];
-
-		if (group->len > 0 &&
-		    ioctl(hits->members.data[group->first].fd, what, 0) < 0)
-			ret = -errno;
-	}
-	return ret;
-}
-
-int pm_hits_enable(struct pm_hits *hits)
-{
-	return hits_switch_events(hits, true);
-}
-
-int pm_hits_disable(struct pm_hits *hits)
-{
-	return hits_switch_events(hits, false);
-}
-
 int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 {
 	if (!hits->by_task || pm_hits_has_task(hits, tid))
