@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closes the events at the end of a recording without waiting for the kernel.
+ * Closes events, and at the end of a recording without waiting for the kernel.
  *
  * When the last event of a tracepoint is closed, perf_trace_event_unreg()
  * (kernel/trace/trace_event_perf.c) calls tracepoint_synchronize_unregister(), which
@@ -147,4 +147,32 @@ pid_t pm_perf_close_behind(int fd)
 	close(fd);
 	closing_child_wait(&behind);
 	return child;
+}
+
+/* ---- while recording -------------------------------------------------------------------- */
+
+void pm_perf_close_events(struct pm_perf *perf)
+{
+	pm_event_ids_release(&perf->ids);
+	for (size_t i = 0; i < perf->fds.len; i++)
+		close(perf->fds.data[i].fd);
+	pm_vec_clear(&perf->fds);
+	for (size_t i = 0; i < perf->places.len; i++)
+		if (perf->places.data[i].watch >= 0)
+			close(pm_take_fd(&perf->places.data[i].watch));
+}
+
+void pm_perf_close_all(struct pm_perf *perf)
+{
+	pm_perf_close_events(perf);
+	pm_merge_release(&perf->merge);
+	pm_vec_clear(&perf->poll_fds);
+	for (size_t i = 0; i < perf->places.len; i++) {
+		struct pm_perf_place *place = &perf->places.data[i];
+		int *fds[] = { &place->anchor, &place->backward };
+
+		for (size_t k = 0; k < PM_ARRAY_LEN(fds); k++)
+			if (*fds[k] >= 0)
+				close(pm_take_fd(fds[k]));
+	}
 }

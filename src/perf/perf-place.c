@@ -482,32 +482,6 @@ void pm_perf_close_place(struct pm_perf *perf, uint32_t at, enum pm_perf_closed 
 		close(pm_take_fd(&place->watch));
 }
 
-void pm_perf_close_events(struct pm_perf *perf)
-{
-	pm_event_ids_release(&perf->ids);
-	for (size_t i = 0; i < perf->fds.len; i++)
-		close(perf->fds.data[i].fd);
-	pm_vec_clear(&perf->fds);
-	for (size_t i = 0; i < perf->places.len; i++)
-		if (perf->places.data[i].watch >= 0)
-			close(pm_take_fd(&perf->places.data[i].watch));
-}
-
-void pm_perf_close_all(struct pm_perf *perf)
-{
-	pm_perf_close_events(perf);
-	pm_merge_release(&perf->merge);
-	pm_vec_clear(&perf->poll_fds);
-	for (size_t i = 0; i < perf->places.len; i++) {
-		struct pm_perf_place *place = &perf->places.data[i];
-		int *fds[] = { &place->anchor, &place->backward };
-
-		for (size_t k = 0; k < PM_ARRAY_LEN(fds); k++)
-			if (*fds[k] >= 0)
-				close(pm_take_fd(fds[k]));
-	}
-}
-
 int pm_perf_switch(struct pm_perf *perf, int place, bool on)
 {
 	unsigned long what = pm_perf_switch_request(on);
