@@ -156,9 +156,13 @@ int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 /* Fills type and configs from libpfm4. False: not installed, or name unknown. */
 bool pm_event_libpfm(const char *name, struct pm_event_spec *out);
 
+/* Where this machine lists its events. */
+extern const struct pm_event_sources pm_event_sources_here;
+
 /* Copies the item's text into `requested`; all else is zero. */
 void pm_event_item_begin(const struct pm_event_item *item, struct pm_event_spec *out);
 int pm_event_item_add(const struct pm_event_item *item, const struct pm_event_spec *spec,
 		      struct pm_error *err);
+int pm_event_no_memory(struct pm_error *err);
 int pm_event_unknown(const struct pm_event_sources *sources, const char *name,
 		     struct pm_error *err);

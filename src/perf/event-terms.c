@@ -5,11 +5,41 @@
 #include <string.h>
 #include <strings.h>
 
+/* @c: in lower case; -1: no digit. */
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static int value_of_hex_digit(int c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+bool pm_event_raw(const char *text, size_t len, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (len < 2 || len > 17 || text[0] != 'r')
+		return false;
+	for (size_t i = 1; i < len; i++) {
+		int c = text[i] | 0x20;
+		int digit = value_of_hex_digit(c);
+
+		/* The bit 0x20 also turns control characters into digits: exclude
+		 * these. */
+		if (digit < 0 || (text[i] < 'A' && (text[i] < '0' || text[i] > '9')))
+			return false;
+		value = value << 4 | (uint64_t)digit;
+	}
+	*out = value;
+	return true;
+}
+
 enum {
 	ALIAS_DEPTH_MAX = 4, /* sysfs events that name other events */
 };
-
-/* ---- reading ----------------------------------------------------------------------------- */
 
 /* @out: room for sizeof(term->name) bytes. */
 static int copy_term_part(const char *text, size_t len, const char *requested, char *out,

@@ -6,36 +6,6 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* @c: in lower case; -1: no digit. */
-static int value_of_hex_digit(int c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
-
-bool pm_event_raw(const char *text, size_t len, uint64_t *out)
-{
-	uint64_t value = 0;
-
-	if (len < 2 || len > 17 || text[0] != 'r')
-		return false;
-	for (size_t i = 1; i < len; i++) {
-		int c = text[i] | 0x20;
-		int digit = value_of_hex_digit(c);
-
-		/* The bit 0x20 also turns control characters into digits: exclude
-		 * these. */
-		if (digit < 0 || (text[i] < 'A' && (text[i] < '0' || text[i] > '9')))
-			return false;
-		value = value << 4 | (uint64_t)digit;
-	}
-	*out = value;
-	return true;
-}
-
 /* "TYPE:CONFIG" as numbers. */
 static bool parse_event_numbers(const struct pm_event_parts *parts,
 				struct pm_event_spec *out)
