@@ -127,6 +127,24 @@ static void closing_child_wait(const struct behind *behind)
 			close(behind->ends[i]);
 }
 
+void pm_perf_free(struct pm_perf *perf)
+{
+	if (!perf)
+		return;
+	pm_perf_close_all(perf);
+	pm_tree_filter_free(perf->filter);
+	if (perf->cgroup_fd >= 0)
+		close(perf->cgroup_fd);
+	pm_perf_notes_release(&perf->notes);
+	pm_vec_release(&perf->poll_fds);
+	pm_vec_release(&perf->fds);
+	pm_vec_release(&perf->events);
+	pm_vec_release(&perf->before);
+	pm_vec_release(&perf->places);
+	pm_vec_release(&perf->tasks);
+	free(perf);
+}
+
 void pm_perf_free_behind(struct pm_perf *perf)
 {
 	PM_AUTO_FREE int *fds = NULL;

@@ -250,24 +250,6 @@ static int perf_prepare(struct pm_perf *perf, const struct pm_perf_options *opti
 	return 0;
 }
 
-void pm_perf_free(struct pm_perf *perf)
-{
-	if (!perf)
-		return;
-	pm_perf_close_all(perf);
-	pm_tree_filter_free(perf->filter);
-	if (perf->cgroup_fd >= 0)
-		close(perf->cgroup_fd);
-	pm_perf_notes_release(&perf->notes);
-	pm_vec_release(&perf->poll_fds);
-	pm_vec_release(&perf->fds);
-	pm_vec_release(&perf->events);
-	pm_vec_release(&perf->before);
-	pm_vec_release(&perf->places);
-	pm_vec_release(&perf->tasks);
-	free(perf);
-}
-
 static void cleanup_perf(struct pm_perf **perf)
 {
 	pm_perf_free(*perf);
