@@ -164,7 +164,10 @@ int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
 		 const void *record, size_t len);
 int pm_file_write_frame(struct pm_file_writer *writer, const struct pm_file_frame *frame);
 /* The id of the next new frame. */
-uint32_t pm_file_writer_frames_end(const struct pm_file_writer *writer);
+static inline uint32_t pm_file_writer_frames_end(const struct pm_file_writer *writer)
+{
+	return writer->first_frame + (uint32_t)writer->frames.len;
+}
 /* Writes the pending run of stacks, if any. */
 int pm_file_write_run(struct pm_file_writer *writer);
 

@@ -177,11 +177,6 @@ const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *w
 	return writer->frames.data;
 }
 
-uint32_t pm_file_writer_frames_end(const struct pm_file_writer *writer)
-{
-	return writer->first_frame + (uint32_t)writer->frames.len;
-}
-
 /* ---- generations --------------------------------------------------------------------- */
 
 uint32_t pm_file_writer_first_frame(const struct pm_file_writer *writer)
