@@ -150,15 +150,6 @@ struct pm_file_writer {
 /* Whether a line other than the header may be written now. Returns 0 or negative
  * errno. */
 int pm_file_writer_ready(const struct pm_file_writer *writer);
-/*
- * Ends the line that starts at @start of the buffer: adds the newline and passes a full
- * buffer on. Removes the line if it is too long or memory was short.
- */
-int pm_file_line_end(struct pm_file_writer *writer, size_t start);
-/* As pm_file_line_end(); then gives the tee @record, the struct pm_file_* of that type
- * and length. */
-int pm_file_record_end(struct pm_file_writer *writer, size_t start,
-		       enum pm_file_type type, const void *record, size_t len);
 /* Gives the tee a record that is not a separate line. */
 int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
 		 const void *record, size_t len);
