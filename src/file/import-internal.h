@@ -68,6 +68,8 @@ bool pm_import_utc(const char *text, char *out, size_t size);
 int pm_import_parse(struct pm_importing *to, const struct pm_str *text, json_t **out);
 /* Reads a file; the caller reports -ENOENT. */
 int pm_import_read_bytes(const char *path, struct pm_str *text, struct pm_error *err);
+/* Returns where the next value after @at starts, after blanks and comment lines. */
+size_t pm_import_skip_comments(const struct pm_str *text, size_t at);
 
 /* Each takes the content of one file. @root: the array of all values from the parser. */
 int pm_import_google_benchmark(struct pm_importing *to, const json_t *root);
