@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables and trees for spreadsheets and scripts; quoting as in RFC 4180 §2. */
+/* Tables and trees for spreadsheets and scripts. */
 #include "sheet.h"
 
 #include <string.h>
@@ -28,39 +28,6 @@ static void csv_end_line(struct csv *csv)
 	pm_str_putc(&csv->out, '\n');
 	csv->inside = false;
 	pm_flush_some(&csv->out, csv->to);
-}
-
-/* Line ends and tabs are data. Other characters that move a cursor are escaped: names are
- * foreign and must not control the terminal of a user who looks at the output. */
-static void put_tame(struct pm_str *out, const char *text)
-{
-	for (size_t len; *text; text += len) {
-		len = strcspn(text, "\t\n");
-		pm_str_printable(out, text, len);
-		if (text[len] != '\0')
-			pm_str_putc(out, text[len++]);
-	}
-}
-
-void pm_put_field(struct pm_str *str, const char *text, const char *separator)
-{
-	struct pm_str tame = { 0 };
-
-	put_tame(&tame, text);
-	text = pm_str_complete_or(&tame, "");
-	if (!strpbrk(text, "\"\n") && !strstr(text, separator)) {
-		pm_str_puts(str, text);
-	} else {
-		pm_str_putc(str, '"');
-		for (const char *c = text; *c; c++) {
-			if (*c == '"')
-				pm_str_putc(str, '"');
-			pm_str_putc(str, *c);
-		}
-		pm_str_putc(str, '"');
-	}
-	str->failed |= tame.failed;
-	pm_str_release(&tame);
 }
 
 static void csv_put_text(struct csv *csv, const char *text)

@@ -167,6 +167,40 @@ void pm_put_shell(struct pm_str *str, const char *word)
 	pm_str_putc(str, '\'');
 }
 
+/* Line ends and tabs are data. Other characters that move a cursor are escaped: names are
+ * foreign and must not control the terminal of a user who looks at the output. */
+static void put_tame(struct pm_str *out, const char *text)
+{
+	for (size_t len; *text; text += len) {
+		len = strcspn(text, "\t\n");
+		pm_str_printable(out, text, len);
+		if (text[len] != '\0')
+			pm_str_putc(out, text[len++]);
+	}
+}
+
+/* Quotes as in RFC 4180 §2. */
+void pm_put_field(struct pm_str *str, const char *text, const char *separator)
+{
+	struct pm_str tame = { 0 };
+
+	put_tame(&tame, text);
+	text = pm_str_complete_or(&tame, "");
+	if (!strpbrk(text, "\"\n") && !strstr(text, separator)) {
+		pm_str_puts(str, text);
+	} else {
+		pm_str_putc(str, '"');
+		for (const char *c = text; *c; c++) {
+			if (*c == '"')
+				pm_str_putc(str, '"');
+			pm_str_putc(str, *c);
+		}
+		pm_str_putc(str, '"');
+	}
+	str->failed |= tame.failed;
+	pm_str_release(&tame);
+}
+
 /* ---- the stream ------------------------------------------------------------------------- */
 
 void pm_text_color(const struct pm_text *text, enum pm_color color)
