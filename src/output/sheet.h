@@ -89,8 +89,6 @@ void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out);
 /* The rows alone, as an array. */
 void pm_sheet_json_rows(const struct pm_sheet *sheet, struct pm_str *out);
 /* The buckets as bars; ,"histogram":[…] */
-void pm_sheet_print_buckets(const struct pm_sheet *sheet, const struct pm_text *text);
-void pm_sheet_json_buckets(const struct pm_sheet *sheet, struct pm_str *out);
 void pm_put_wide(struct pm_str *str, pm_wide number, bool commas);
 
 /* ---- the lists ------------------------------------------------------------------------- */
