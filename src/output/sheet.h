@@ -88,7 +88,6 @@ void pm_sheet_csv(const struct pm_sheet *sheet, const char *event, const char *s
 void pm_sheet_json(const struct pm_sheet *sheet, struct pm_str *out);
 /* The rows alone, as an array. */
 void pm_sheet_json_rows(const struct pm_sheet *sheet, struct pm_str *out);
-/* The buckets as bars; ,"histogram":[…] */
 void pm_put_wide(struct pm_str *str, pm_wide number, bool commas);
 
 /* ---- the lists ------------------------------------------------------------------------- */
