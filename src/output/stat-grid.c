@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of texts; each column is as wide as its widest cell. */
+/* Lines, and a table of texts; each column is as wide as its widest cell. */
 #include "stat-show.h"
 
 #include <string.h>
@@ -202,4 +202,43 @@ void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat_columns *col
 		pm_grid_put(grid, &cell);
 	}
 	pm_str_release(&cell);
+}
+
+/* ---- lines ----------------------------------------------------------------------------- */
+
+void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
+		       FILE *stream)
+{
+	*to = (struct pm_stat_text){ .report = report, .stat = report->stat };
+	to->shim = (struct pm_report){ .quiet = report->quiet,
+				       .color = report->color,
+				       .ascii = report->ascii,
+				       .width = report->width };
+	to->text = (struct pm_text){ .report = &to->shim, .to = stream };
+}
+
+void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
+		       unsigned int indent, struct pm_str *line)
+{
+	char blanks[16];
+
+	snprintf(blanks, sizeof(blanks), "%*s", (int)indent, "");
+	if (!line->failed && line->len > 0)
+		pm_text_wrap(&to->text, color, blanks, indent + 2, 1, line->data);
+	pm_str_clear(line);
+}
+
+void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu)
+{
+	if (comm || tid > 0) {
+		pm_str_printable(str, pm_text_or(comm, "?"),
+				 strlen(pm_text_or(comm, "?")));
+		if (tid > 0)
+			pm_str_printf(str, " %d", tid);
+	}
+	if (cpu >= 0) {
+		if (comm || tid > 0)
+			pm_str_puts(str, " ");
+		pm_str_printf(str, "CPU %d", cpu);
+	}
 }

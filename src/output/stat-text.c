@@ -8,28 +8,6 @@ enum {
 	ENDS_MAX = 10, /* different ones that are reported */
 };
 
-void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
-		       FILE *stream)
-{
-	*to = (struct pm_stat_text){ .report = report, .stat = report->stat };
-	to->shim = (struct pm_report){ .quiet = report->quiet,
-				       .color = report->color,
-				       .ascii = report->ascii,
-				       .width = report->width };
-	to->text = (struct pm_text){ .report = &to->shim, .to = stream };
-}
-
-void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
-		       unsigned int indent, struct pm_str *line)
-{
-	char blanks[16];
-
-	snprintf(blanks, sizeof(blanks), "%*s", (int)indent, "");
-	if (!line->failed && line->len > 0)
-		pm_text_wrap(&to->text, color, blanks, indent + 2, 1, line->data);
-	pm_str_clear(line);
-}
-
 /* ---- the command ----------------------------------------------------------------------- */
 
 static void put_subject_command(struct pm_str *str, const struct pm_stat *stat,
@@ -135,21 +113,6 @@ static int print_one_run(const struct pm_stat_text *to, const struct pm_stat_run
 	}
 	pm_str_release(&cell);
 	return pm_grid_print(&grid, &to->text);
-}
-
-void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu)
-{
-	if (comm || tid > 0) {
-		pm_str_printable(str, pm_text_or(comm, "?"),
-				 strlen(pm_text_or(comm, "?")));
-		if (tid > 0)
-			pm_str_printf(str, " %d", tid);
-	}
-	if (cpu >= 0) {
-		if (comm || tid > 0)
-			pm_str_puts(str, " ");
-		pm_str_printf(str, "CPU %d", cpu);
-	}
 }
 
 static int rows_of(const struct pm_stat_text *to, const struct pm_stat_run *run)
