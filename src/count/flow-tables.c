@@ -14,15 +14,6 @@ enum {
 	TARGETS_MAX = 4096, /* in one table */
 };
 
-bool pm_flow_holds(const struct pm_flow *flow, uint64_t address)
-{
-	for (size_t i = 0; i < flow->pieces.len; i++)
-		if (address >= flow->pieces.data[i].low &&
-		    address < flow->pieces.data[i].high)
-			return true;
-	return false;
-}
-
 /* The last instruction before @at that writes @reg, or SIZE_MAX. */
 static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size_t back)
 {

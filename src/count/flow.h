@@ -124,11 +124,6 @@ int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 size_t parts_len, bool own_name);
 void pm_flow_close(struct pm_flow *flow);
 
-/* The instruction that begins at @address; SIZE_MAX: none. */
-size_t pm_flow_find(const struct pm_flow *flow, uint64_t address);
-/* The target of a jump to @address: some jumps skip the prefix of an instruction. */
-size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address);
-
 typedef PM_VEC(struct pm_place) pm_places;
 typedef PM_VEC(struct pm_probe_piece) pm_pieces;
 /* Uncertainties about the places. */
@@ -169,12 +164,20 @@ struct pm_flow_machine {
 };
 extern const struct pm_flow_machine pm_flow_x86, pm_flow_aarch64;
 
+/* ---- flow-find.c ----------------------------------------------------------------------- */
+
+/* The instruction that begins at @address; SIZE_MAX: none. */
+size_t pm_flow_find(const struct pm_flow *flow, uint64_t address);
+/* The target of a jump to @address: some jumps skip the prefix of an instruction. */
+size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address);
+/* Whether @address is in a piece of the function. */
+bool pm_flow_holds(const struct pm_flow *flow, uint64_t address);
+
 /* ---- flow-tables.c --------------------------------------------------------------------- */
 
 /* Fills flow->indirect by how each target is computed; the stack may decide about those
  * that are UNSURE. 0 or -ENOMEM. */
 int pm_flow_find_tables(struct pm_flow *flow, const struct pm_flow_source *source);
-bool pm_flow_holds(const struct pm_flow *flow, uint64_t address);
 
 /* ---- flow-stack.c ----------------------------------------------------------------------- */
 
