@@ -424,26 +424,6 @@ int pm_ptr_drain(struct pm_ptr *ptr, bool final, struct pm_error *err);
 /* From now on, each thread that stops is released for good, without any trace of us. */
 void pm_ptr_let_go(struct pm_ptr *ptr);
 
-/* PM_INDEX_NONE: unknown */
-uint32_t pm_ptr_find_thread(const struct pm_ptr *ptr, pid_t tid);
-struct pm_ptr_process *pm_ptr_process_of(struct pm_ptr *ptr, uint32_t thread);
-
-/* ---- engine-ptrace-visit.c ------------------------------------------------------------- */
-
-enum pm_ptr_trap {
-	PM_PTR_TRAP_FOREIGN, /* a SIGTRAP that is the program's own */
-	PM_PTR_TRAP_OURS,
-	PM_PTR_TRAP_LINKER, /* as OURS, and mappings may have changed */
-};
-
-/* Handles a pending SIGTRAP of a thread: reports its visits, and moves it to the slot. An
- * enum pm_ptr_trap, or negative. */
-int pm_ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now);
-/* Moves a thread that is in a slot to where it would be without us. */
-void pm_ptr_leave_slot(struct pm_ptr *ptr, uint32_t row);
-/* Whether the thread ran into a breakpoint before it noticed our request to stop. */
-bool pm_ptr_trap_is_pending(const struct pm_ptr *ptr, uint32_t row);
-
 /* ---- engine-ptrace-cost.c -------------------------------------------------------------- */
 
 /* By event, then elapsed time. */
