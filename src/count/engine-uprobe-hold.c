@@ -208,27 +208,3 @@ void pm_up_hold_release(struct pm_up_hold *hold)
 	pm_trace_free(hold->trace);
 	hold->trace = NULL;
 }
-
-bool pm_up_hold_missed(const struct pm_up_engine *it)
-{
-	return it->hold.refused > 0 || pm_hits_missed(it->hits);
-}
-
-int pm_up_hold_tell(const struct pm_up_engine *it)
-{
-	const struct pm_up_hold *hold = &it->hold;
-	int ret = 0;
-
-	if (pm_hits_missed(it->hits) && hold->why.text[0])
-		ret = pm_tell_warning(
-			it->stat,
-			"new threads could not be held until they are counted: "
-			"%s",
-			hold->why.text);
-	if (ret == 0 && hold->refused > 0)
-		ret = pm_tell_warning(it->stat, "%zu threads are not counted: %s",
-				      hold->refused, hold->why.text);
-	if (ret < 0)
-		return ret;
-	return pm_tell_privileged(it->stat, hold->privileged);
-}

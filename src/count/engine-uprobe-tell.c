@@ -145,6 +145,12 @@ static int fill_overhead(struct pm_up_engine *it, size_t first, enum cost_part p
 	return 0;
 }
 
+/* Whether calls of threads that were created later may be missing. */
+static bool uprobe_hold_missed(const struct pm_up_engine *it)
+{
+	return it->hold.refused > 0 || pm_hits_missed(it->hits);
+}
+
 /* Marks the scopes from @first on from which calls are missing. */
 static void fill_lost(struct pm_up_engine *it, size_t first)
 {
@@ -168,7 +174,7 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 			     pm_up_class(&it->places, part, which, &class); which++)
 				to->lost += pm_hits_lost_of(it->hits, class);
 		}
-		if (to->lost > 0 || pm_hits_crowded(it->hits) || pm_up_hold_missed(it) ||
+		if (to->lost > 0 || pm_hits_crowded(it->hits) || uprobe_hold_missed(it) ||
 		    !regions->asked)
 			to->calls_exact = false;
 		if (pm_regions_is_deaf(regions, i))
@@ -182,7 +188,7 @@ static size_t count_running_descendants(const struct pm_up_engine *it)
 {
 	size_t len = it->descendants.len;
 
-	for (size_t i = 0; pm_up_hold_missed(it) && i < it->descendants.len; i++)
+	for (size_t i = 0; uprobe_hold_missed(it) && i < it->descendants.len; i++)
 		len -= kill(it->descendants.data[i], 0) < 0 && errno == ESRCH;
 	return len;
 }
@@ -224,6 +230,26 @@ static int warn_of_refused_probes(const struct pm_up_engine *it)
 	return ret;
 }
 
+/* Whether calls of threads that were created later may be missing. */
+static int uprobe_hold_warn(const struct pm_up_engine *it)
+{
+	const struct pm_up_hold *hold = &it->hold;
+	int ret = 0;
+
+	if (pm_hits_missed(it->hits) && hold->why.text[0])
+		ret = pm_tell_warning(
+			it->stat,
+			"new threads could not be held until they are counted: "
+			"%s",
+			hold->why.text);
+	if (ret == 0 && hold->refused > 0)
+		ret = pm_tell_warning(it->stat, "%zu threads are not counted: %s",
+				      hold->refused, hold->why.text);
+	if (ret < 0)
+		return ret;
+	return pm_tell_privileged(it->stat, hold->privileged);
+}
+
 static int uprobe_add_warnings(const struct pm_up_engine *it)
 {
 	const struct pm_perf_notes *notes = pm_hits_notes(it->hits);
@@ -232,7 +258,7 @@ static int uprobe_add_warnings(const struct pm_up_engine *it)
 	for (size_t i = 0; i < notes->texts.len && ret == 0; i++)
 		ret = pm_tell_warning(it->stat, "%s", notes->texts.data[i]);
 	if (ret == 0)
-		ret = pm_up_hold_tell(it);
+		ret = uprobe_hold_warn(it);
 	if (ret == 0)
 		ret = pm_tell_lost(it->stat, it->hits);
 	if (ret == 0 && !it->options->targets)

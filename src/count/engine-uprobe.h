@@ -104,8 +104,7 @@ int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err);
 void pm_up_hold_end(struct pm_up_engine *it);
 void pm_up_hold_release(struct pm_up_hold *hold);
 /* Whether calls of threads that were created later may be missing. */
-bool pm_up_hold_missed(const struct pm_up_engine *it);
-int pm_up_hold_tell(const struct pm_up_engine *it); /* 0 or -ENOMEM */
+ /* 0 or -ENOMEM */
 
 /* ---- engine-uprobe.c --------------------------------------------------------------------- */
 
