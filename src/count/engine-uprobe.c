@@ -10,6 +10,7 @@
 
 #include "callers.h"
 #include "live.h"
+#include "tell.h"
 
 enum {
 	TICK_MS = 50, /* between two reads of the rings */
@@ -19,9 +20,16 @@ enum {
 
 #define GRACE_NS 2000000000u /* for the command to end after SIGTERM */
 
+/* Releases all threads. */
+static void uprobe_hold_release(struct pm_up_hold *hold)
+{
+	pm_trace_free(hold->trace);
+	hold->trace = NULL;
+}
+
 static void uprobe_engine_release(struct pm_up_engine *it)
 {
-	pm_up_hold_release(&it->hold);
+	uprobe_hold_release(&it->hold);
 	pm_hits_free(it->hits);
 	pm_passed_release(&it->passed);
 	pm_calls_free(it->calls);
@@ -105,7 +113,8 @@ static int uprobe_handle_record(struct pm_up_engine *it, const struct pm_record 
 	}
 }
 
-int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
+/* Reads the rings; @final: completely. */
+static int uprobe_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 {
 	enum pm_hits_what what;
 	struct pm_record record;
@@ -122,6 +131,208 @@ int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err)
 			return pm_up_no_memory(err);
 	}
 	return ret;
+}
+
+/* ---- holding new threads --------------------------------------------------------------- */
+
+/*
+ * Some kernels do not pass counters at places on to new threads and processes. A tracer
+ * then holds each of them before its first instruction until its own counters are open.
+ * Only two other threads are stopped: one that is creating a thread, until it is done,
+ * and one that receives a signal, which is passed on. Threads with CLONE_UNTRACED, which
+ * no library creates, would not be counted.
+ */
+
+enum {
+	HOLD_EVENTS_MAX = 64, /* events in a row, as the rings must be read, too */
+	HOLD_TICK_MS = 10,
+};
+
+#define PART_NS 1000000000u /* wait for threads that are still traced at the end */
+
+static int hold_seize_tasks(struct pm_up_engine *it, struct pm_error *err)
+{
+	const struct pm_targets *targets = it->options->targets;
+	int ret;
+
+	if (!targets)
+		return pm_trace_seize(it->hold.trace, it->child->launch.pid, true, err);
+	for (size_t i = 0; i < targets->roots.len; i++) {
+		if (targets->roots.data[i].tid != 0)
+			return pm_error_set(err, -ENOTSUP,
+					    "only those of whole processes can be");
+		ret = pm_trace_seize(it->hold.trace, targets->roots.data[i].pid, true,
+				     err);
+		if (ret > 0)
+			ret = pm_error_set(err, -EAGAIN,
+					   "they are made faster than they can be found");
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+static void hold_follow_thread(struct pm_up_hold *hold, struct pm_hits *hits, pid_t tid)
+{
+	struct pm_error why;
+	int ret = pm_hits_follow(hits, tid, &why);
+
+	if (ret == 0 || ret == -ESRCH)
+		return;
+	if (hold->refused++ == 0)
+		hold->why = why;
+}
+
+/* To be called once the hits are open and before the command starts. Returns 0 also if
+ * threads cannot be held; that is reported only if a thread was missed. */
+static int uprobe_hold_begin(struct pm_up_engine *it, struct pm_error *err)
+{
+	struct pm_up_hold *hold = &it->hold;
+
+	if (!pm_hits_finds_threads(it->hits))
+		return 0;
+	if (pm_engine_ptrace_check(&hold->why) < 0)
+		return 0;
+	hold->trace = pm_trace_new();
+	if (!hold->trace)
+		return pm_error_set(err, -ENOMEM, "no memory for the threads");
+	if (!it->options->targets)
+		pm_trace_watch_usage(hold->trace, it->child->launch.pid);
+	if (hold_seize_tasks(it, &hold->why) < 0) {
+		/* Threads that were already seized are released. */
+		pm_trace_detach(hold->trace);
+		if (pm_trace_len(hold->trace) == 0)
+			uprobe_hold_release(hold);
+		return 0;
+	}
+	hold->holds = true;
+	pm_hits_hold(it->hits);
+	/* Threads that may have started while the events of the others were being
+	 * opened. */
+	for (pid_t tid = 0; (tid = pm_trace_next_tid(hold->trace, tid)) != 0;)
+		hold_follow_thread(hold, it->hits, tid);
+	return 0;
+}
+
+static void hold_end_command(struct pm_up_engine *it, int status)
+{
+	struct pm_child *child = it->child;
+
+	child->running = false;
+	child->status = status;
+	child->status_known = true;
+	child->usage = *pm_trace_usage(it->hold.trace);
+}
+
+/* Records of an older thread with the same tid are read first. */
+static int hold_handle_new_thread(struct pm_up_engine *it, pid_t tid,
+				  struct pm_error *err)
+{
+	int ret = 0;
+
+	if (pm_hits_follows(it->hits, tid))
+		ret = uprobe_drain(it, false, err);
+	if (ret == 0)
+		hold_follow_thread(&it->hold, it->hits, tid);
+	return ret;
+}
+
+static int hold_handle_exec(struct pm_up_engine *it, const struct pm_trace_event *event,
+			    struct pm_error *err)
+{
+	int ret;
+
+	it->hold.privileged += pm_tell_is_privileged(event->pid);
+	if (event->former_tid == event->tid)
+		return 0;
+	ret = uprobe_drain(it, false, err);
+	if (ret == 0)
+		pm_hits_renamed(it->hits, event->former_tid, event->tid);
+	return ret;
+}
+
+/* 1: an event was handled; 0: none; or negative. */
+static int hold_handle_next_event(struct pm_up_engine *it, struct pm_trace_event *event,
+				  struct pm_error *err)
+{
+	struct pm_up_hold *hold = &it->hold;
+	int ret = pm_trace_next(hold->trace, event, err);
+
+	if (ret <= 0)
+		return ret;
+	if (event->what == PM_TRACE_EXIT && !it->options->targets &&
+	    event->tid == it->child->launch.pid && !it->child->status_known)
+		hold_end_command(it, event->status);
+	if (event->what == PM_TRACE_NEW && hold->holds)
+		ret = hold_handle_new_thread(it, event->tid, err);
+	else if (event->what == PM_TRACE_EXEC && hold->holds)
+		ret = hold_handle_exec(it, event, err);
+	pm_trace_go_on(hold->trace);
+	if (ret < 0)
+		return ret;
+	return 1;
+}
+
+/* Handles pending events, after SIGCHLD; for a command also its end. */
+static int uprobe_hold_turn(struct pm_up_engine *it, struct pm_error *err)
+{
+	struct pm_trace_event event;
+	int ret = it->hold.trace ? 1 : 0;
+
+	it->hold.more = false;
+	for (size_t i = 0; i < HOLD_EVENTS_MAX && ret == 1; i++)
+		ret = hold_handle_next_event(it, &event, err);
+	if (it->hold.trace)
+		it->hold.more = ret == 1 || pm_trace_more(it->hold.trace);
+	if (ret < 0)
+		return ret;
+	return 0;
+}
+
+/* For a command that is about to execute its program: returns 0 when it has done so or has
+ * ended. */
+static int uprobe_hold_until_exec(struct pm_up_engine *it, struct pm_error *err)
+{
+	pid_t pid = it->child->launch.pid;
+
+	for (;;) {
+		struct pollfd signals = { it->child->signal_fd, POLLIN, 0 };
+		struct pm_trace_event event;
+		int ret = hold_handle_next_event(it, &event, err);
+
+		if (ret < 0 ||
+		    (ret == 1 && event.tid == pid &&
+		     (event.what == PM_TRACE_EXEC || event.what == PM_TRACE_EXIT))) {
+			if (ret < 0)
+				return ret;
+			return 0;
+		}
+		if (ret == 1)
+			continue;
+		poll(&signals, 1, pm_trace_more(it->hold.trace) ? 0 : HOLD_TICK_MS);
+		pm_child_signals(it->child);
+	}
+}
+
+/* Releases all threads. */
+static void uprobe_hold_end(struct pm_up_engine *it)
+{
+	struct pm_up_hold *hold = &it->hold;
+	uint64_t begin = pm_now_ns();
+
+	if (!hold->trace)
+		return;
+	hold->holds = false;
+	pm_trace_detach(hold->trace);
+	while (pm_trace_len(hold->trace) > 0 && pm_now_ns() - begin < PART_NS) {
+		struct pollfd signals = { it->child->signal_fd, POLLIN, 0 };
+
+		uprobe_hold_turn(it, NULL);
+		if (pm_trace_len(hold->trace) == 0)
+			return;
+		poll(&signals, 1, hold->more ? 0 : HOLD_TICK_MS);
+		pm_child_signals(it->child);
+	}
 }
 
 /* ---- while it runs ------------------------------------------------------------------- */
@@ -186,17 +397,17 @@ static int uprobe_follow_hits(struct pm_up_engine *it, struct pm_error *err)
 			return pm_up_no_memory(err);
 		poll(it->poll_fds.data, it->poll_fds.len, it->hold.more ? 0 : tick);
 		pm_child_signals(it->child);
-		ret = pm_up_hold_turn(it, err);
+		ret = uprobe_hold_turn(it, err);
 		over = uprobe_is_over(it);
 		if (!over && ret == 0)
-			ret = pm_up_drain(it, false, err);
+			ret = uprobe_drain(it, false, err);
 		pm_passed_tell(&it->passed, it->options);
 	}
 	it->end_ns = pm_now_ns();
 	pm_hits_disable(it->hits);
-	pm_up_hold_end(it);
+	uprobe_hold_end(it);
 	if (ret == 0)
-		return pm_up_drain(it, true, err);
+		return uprobe_drain(it, true, err);
 	return ret;
 }
 
@@ -209,7 +420,7 @@ static void uprobe_wait_for_command(struct pm_up_engine *it)
 		poll(&signals, 1, TICK_MS);
 		pm_child_signals(it->child);
 		if (it->hold.trace)
-			pm_up_hold_turn(it, NULL);
+			uprobe_hold_turn(it, NULL);
 		else
 			pm_child_reap(it->child);
 		pm_child_give_up_stuck(it->child, "pmstat");
@@ -253,7 +464,7 @@ static int begin_held(struct pm_up_engine *it, struct pm_error *err)
 	int ret = pm_launch_begin(&it->child->launch, err);
 
 	if (ret == 0)
-		return pm_up_hold_until_exec(it, err);
+		return uprobe_hold_until_exec(it, err);
 	return ret;
 }
 
@@ -267,7 +478,7 @@ static int uprobe_launch_command(struct pm_up_engine *it, struct pm_error *err)
 	if (ret == 0)
 		ret = uprobe_open_hits(it, err);
 	if (ret == 0)
-		ret = pm_up_hold_begin(it, err);
+		ret = uprobe_hold_begin(it, err);
 	it->begin_ns = pm_now_ns();
 	if (ret == 0 && it->hold.holds)
 		ret = begin_held(it, err);
@@ -302,7 +513,7 @@ static int uprobe_attach_targets(struct pm_up_engine *it, struct pm_error *err)
 	if (ret == 0)
 		ret = uprobe_open_hits(it, err);
 	if (ret == 0)
-		ret = pm_up_hold_begin(it, err);
+		ret = uprobe_hold_begin(it, err);
 	if (ret == 0)
 		ret = pm_targets_begin(targets, err);
 	/* Started while the events of the others were being opened. */

@@ -44,7 +44,7 @@ struct pm_up_cost {
 struct pm_up_hold {
 	struct pm_trace *trace; /* NULL: not necessary, or refused */
 	bool holds; /* false: threads are only released */
-	bool more; /* call pm_up_hold_turn() again without waiting */
+	bool more; /* call uprobe_hold_turn() again without waiting */
 	struct pm_error why; /* of a refusal, or of the first thread that was refused */
 	size_t refused; /* threads that could not be counted */
 	uint64_t privileged;
@@ -89,27 +89,6 @@ bool pm_up_is_short(const struct pm_up_places *places, uint32_t region);
  * impossible. */
 int pm_up_cost_measure(struct pm_up_cost *cost, const struct pm_engine_options *options);
 void pm_up_cost_release(struct pm_up_cost *cost);
-
-/* ---- engine-uprobe-hold.c ---------------------------------------------------------------- */
-
-/* To be called once the hits are open and before the command starts. Returns 0 also if
- * threads cannot be held; that is reported only if a thread was missed. */
-int pm_up_hold_begin(struct pm_up_engine *it, struct pm_error *err);
-/* For a command that is about to execute its program: returns 0 when it has done so or has
- * ended. */
-int pm_up_hold_until_exec(struct pm_up_engine *it, struct pm_error *err);
-/* Handles pending events, after SIGCHLD; for a command also its end. */
-int pm_up_hold_turn(struct pm_up_engine *it, struct pm_error *err);
-/* Releases all threads. */
-void pm_up_hold_end(struct pm_up_engine *it);
-void pm_up_hold_release(struct pm_up_hold *hold);
-/* Whether calls of threads that were created later may be missing. */
- /* 0 or -ENOMEM */
-
-/* ---- engine-uprobe.c --------------------------------------------------------------------- */
-
-/* Reads the rings; @final: completely. */
-int pm_up_drain(struct pm_up_engine *it, bool final, struct pm_error *err);
 
 /* ---- engine-uprobe-tell.c ---------------------------------------------------------------- */
 
