@@ -544,3 +544,47 @@ void pm_entries_release(struct pm_entries *entries)
 	pm_vec_release(&entries->scopes);
 	pm_vec_release(&entries->members);
 }
+
+/* ---- units ---------------------------------------------------------------------------- */
+
+uint64_t pm_form_attribute(Dwarf_Die *die, unsigned int name, unsigned int other)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if ((!dwarf_attr(die, name, &attr) &&
+	     (!other || !dwarf_attr(die, other, &attr))) ||
+	    dwarf_formudata(&attr, &value) != 0)
+		return 0;
+	return value;
+}
+
+int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *die,
+		 unsigned int version)
+{
+	const uint8_t *at = die->addr;
+	const uint8_t *end = dwarf->info.data + dwarf->info.len;
+	Dwarf_Off start, next;
+	Dwarf_Die owner;
+	Dwarf_Addr base;
+
+	*unit = (struct pm_unit){ .die = *die, .version = (uint16_t)version };
+	if (at < dwarf->info.data || at >= end ||
+	    !dwarf_diecu(die, &owner, &unit->address_size, &unit->offset_size))
+		return -EBADMSG;
+	unit->dies_offset = dwarf_dieoffset(die);
+	start = unit->dies_offset - dwarf_cuoffset(die);
+	if (dwarf_nextcu(dwarf->dwarf, start, &next, &(size_t){ 0 }, NULL, NULL, NULL) !=
+		    0 ||
+	    next > dwarf->info.len)
+		next = dwarf->info.len;
+	if (next <= unit->dies_offset ||
+	    unit->dies_offset != (size_t)(at - dwarf->info.data))
+		return -EBADMSG;
+	unit->dies = (struct pm_bytes){ at, next - unit->dies_offset };
+	unit->addr_base = pm_form_attribute(die, DW_AT_addr_base, DW_AT_GNU_addr_base);
+	unit->rnglists_base = pm_form_attribute(die, DW_AT_rnglists_base, 0);
+	if (dwarf_lowpc(die, &base) == 0)
+		unit->base = base;
+	return 0;
+}

@@ -79,6 +79,8 @@ struct pm_unit {
 	uint64_t addr_base, rnglists_base;
 };
 
+/* The value of the attribute @name, else of @other; 0: it has neither. */
+uint64_t pm_form_attribute(Dwarf_Die *die, unsigned int name, unsigned int other);
 int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *die,
 		 unsigned int version);
 

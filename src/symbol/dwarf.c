@@ -38,13 +38,6 @@ struct resolver {
 	PM_VEC(Dwarf_Die) rangeless; /* units that do not say where their code is */
 };
 
-bool pm_dwarf_present(const struct pm_elf_image *image)
-{
-	GElf_Shdr shdr;
-
-	return pm_elf_image_section(image, ".debug_info", ".zdebug_info", &shdr) != NULL;
-}
-
 static uint64_t used_cpu_ms(void)
 {
 	struct timespec used = { 0 };
@@ -59,48 +52,6 @@ static bool is_overdue(const struct resolver *resolver)
 }
 
 /* ---- units ---------------------------------------------------------------------------- */
-
-static uint64_t read_form_attribute(Dwarf_Die *die, unsigned int name, unsigned int other)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word value;
-
-	if ((!dwarf_attr(die, name, &attr) &&
-	     (!other || !dwarf_attr(die, other, &attr))) ||
-	    dwarf_formudata(&attr, &value) != 0)
-		return 0;
-	return value;
-}
-
-int pm_unit_init(struct pm_unit *unit, const struct pm_dwarf *dwarf, Dwarf_Die *die,
-		 unsigned int version)
-{
-	const uint8_t *at = die->addr;
-	const uint8_t *end = dwarf->info.data + dwarf->info.len;
-	Dwarf_Off start, next;
-	Dwarf_Die owner;
-	Dwarf_Addr base;
-
-	*unit = (struct pm_unit){ .die = *die, .version = (uint16_t)version };
-	if (at < dwarf->info.data || at >= end ||
-	    !dwarf_diecu(die, &owner, &unit->address_size, &unit->offset_size))
-		return -EBADMSG;
-	unit->dies_offset = dwarf_dieoffset(die);
-	start = unit->dies_offset - dwarf_cuoffset(die);
-	if (dwarf_nextcu(dwarf->dwarf, start, &next, &(size_t){ 0 }, NULL, NULL, NULL) !=
-		    0 ||
-	    next > dwarf->info.len)
-		next = dwarf->info.len;
-	if (next <= unit->dies_offset ||
-	    unit->dies_offset != (size_t)(at - dwarf->info.data))
-		return -EBADMSG;
-	unit->dies = (struct pm_bytes){ at, next - unit->dies_offset };
-	unit->addr_base = read_form_attribute(die, DW_AT_addr_base, DW_AT_GNU_addr_base);
-	unit->rnglists_base = read_form_attribute(die, DW_AT_rnglists_base, 0);
-	if (dwarf_lowpc(die, &base) == 0)
-		unit->base = base;
-	return 0;
-}
 
 /* Reads the same attributes as pm_entries_scan(), from the unit's own entry. */
 static bool read_unit_pcs(const struct pm_unit *unit, struct pm_pcs *pcs)
@@ -179,8 +130,8 @@ static void name_node(struct resolver *resolver, struct pm_entries *entries,
 	    !dwarf_offdie(resolver->dwarf->dwarf, node->offset, &die))
 		return;
 	node->call_file = pm_lines_path(
-		lines, read_form_attribute(&die, DW_AT_call_file, 0), resolver->texts);
-	uint64_t line = read_form_attribute(&die, DW_AT_call_line, 0);
+		lines, pm_form_attribute(&die, DW_AT_call_file, 0), resolver->texts);
+	uint64_t line = pm_form_attribute(&die, DW_AT_call_line, 0);
 
 	if (line <= UINT32_MAX)
 		node->call_line = (uint32_t)line;

@@ -265,3 +265,10 @@ ssize_t pm_elf_image_build_id(const struct pm_elf_image *image, const void **out
 {
 	return dwelf_elf_gnu_build_id(image->elf, out);
 }
+
+bool pm_dwarf_present(const struct pm_elf_image *image)
+{
+	GElf_Shdr shdr;
+
+	return pm_elf_image_section(image, ".debug_info", ".zdebug_info", &shdr) != NULL;
+}
