@@ -714,10 +714,23 @@ static inline bool pm_unw_exit_leads_to_fp(struct pm_unw_lookup found)
 bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		      enum pm_unw_stop *stop);
 
-/* Whether a step has made progress: @state is the caller's, the other arguments belong to
- * the frame before. */
-bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
-		       bool was_interrupted);
+/*
+ * Whether a step has made progress: @state is the caller's, the other arguments belong to
+ * the frame before. A stack grows from caller to callee, so leaving a frame raises the
+ * stack pointer. Two exceptions: a signal frame may be on another stack, and at an
+ * interrupted place that keeps its return address in a register (vfork) nothing was
+ * pushed.
+ */
+static inline bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp,
+				     uint64_t old_pc, bool was_interrupted)
+{
+	uint64_t sp = state->regs.value[state->arch->sp];
+
+	if (state->interrupted || sp > old_sp)
+		return true;
+	return sp == old_sp && was_interrupted &&
+	       state->regs.value[state->arch->pc] != old_pc;
+}
 
 /* ---- unwind.c ------------------------------------------------------------------------ */
 

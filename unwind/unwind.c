@@ -74,22 +74,6 @@ void pm_unwinder_stats(const struct pm_unwinder *unwinder, struct pm_unw_stats *
 				   sizeof(struct pm_index_slot);
 }
 
-/*
- * A stack grows from caller to callee, so leaving a frame raises the stack pointer. Two
- * exceptions: a signal frame may be on another stack, and at an interrupted place that
- * keeps its return address in a register (vfork) nothing was pushed.
- */
-bool pm_unw_progressed(const struct pm_unw_state *state, uint64_t old_sp, uint64_t old_pc,
-		       bool was_interrupted)
-{
-	uint64_t sp = state->regs.value[state->arch->sp];
-
-	if (state->interrupted || sp > old_sp)
-		return true;
-	return sp == old_sp && was_interrupted &&
-	       state->regs.value[state->arch->pc] != old_pc;
-}
-
 /* Sets the lookup address and the mapping of the frame that state->regs describe. */
 static void enter_frame(struct pm_unw_state *state)
 {
