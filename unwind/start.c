@@ -8,6 +8,29 @@
 
 #include <string.h>
 
+/* ---- returns ------------------------------------------------------------------------------ */
+
+bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
+		      const struct pm_unw_space *space, const struct pm_unw_map *map,
+		      uint64_t address)
+{
+	struct pm_unw_cache_slot *slot = NULL;
+	bool ret;
+
+	/* Uses the slot of the byte before, where the frame's rule is looked up. */
+	if (pm_unw_map_has_cfi(map, arch) && address < map->end)
+		slot = pm_unw_rule_slot(unwinder, map->module, address - 1 - map->bias,
+					true);
+	if (slot && slot->returns != PM_UNW_RETURNS_UNKNOWN)
+		return slot->returns == PM_UNW_RETURNS_YES;
+	pm_unw_take_work(unwinder->work_left, PM_UNW_COST_READ);
+	ret = pm_unw_call_precedes(arch, map, address) ||
+	      pm_unw_is_trampoline(arch, pm_unw_space_find(space, address), address);
+	if (slot)
+		slot->returns = ret ? PM_UNW_RETURNS_YES : PM_UNW_RETURNS_NO;
+	return ret;
+}
+
 /* ---- the entry point ---------------------------------------------------------------------- */
 
 enum {

@@ -4,24 +4,6 @@
 
 #include <string.h>
 
-const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
-					   uint64_t address)
-{
-	size_t low = 0, high = space->len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space->maps[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address >= space->maps[low - 1].end)
-		return NULL;
-	return &space->maps[low - 1];
-}
-
 /*
  * Removes the authentication code if CFI says that there is one. Assembly often omits
  * that; the code is therefore also removed if the address without its upper bits follows

@@ -710,6 +710,12 @@ static inline bool pm_unw_exit_leads_to_fp(struct pm_unw_lookup found)
 	return kept > 0 && kept <= 1 + PM_UNW_EXIT_BY_FP;
 }
 
+/* The ladder below CFI; as pm_unw_step(). */
+bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
+			     enum pm_unw_stop *stop);
+/* Its rest after pm_unw_step_trampoline(), for an address that is in no trampoline. */
+bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
+				enum pm_unw_stop *stop);
 /* Moves state->regs to the caller as @row says. False: @stop says why not. */
 bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 		      enum pm_unw_stop *stop);
@@ -747,6 +753,14 @@ void pm_unw_lanes_run(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, siz
 
 /* ---- start.c ------------------------------------------------------------------------- */
 
+/*
+ * Whether @address follows a call, or is the address to which a signal handler returns.
+ * @map is the mapping of @address - 1. In memory without a file, any address counts as
+ * one after a call.
+ */
+bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
+		      const struct pm_unw_space *space, const struct pm_unw_map *map,
+		      uint64_t address);
 /* Whether @svma is in the code at the entry point, which nothing has called. */
 bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma);
 /* Whether nothing can return to @pc, because it marks the end of a stack. */
@@ -767,35 +781,42 @@ enum pm_unw_stop pm_unw_stop_outside(const struct pm_unw_frame *frame, uint64_t 
  */
 bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop);
 
-/* ---- fallback.c ---------------------------------------------------------------------- */
+/* ---- code.c -------------------------------------------------------------------------- */
 
+enum {
+	PM_UNW_X86_CALL_BYTES_MAX = 7,
+};
+
+/* Reads bytes of the code at avma @address; false if there is no file to read from. */
+bool pm_unw_map_read_code(const struct pm_unw_map *map, uint64_t address, void *out,
+			  size_t len);
 /* Reads all @len bytes of code at avma @address, from a module or through the space's
  * owner. False: not all can be read. */
 bool pm_unw_read_code(const struct pm_unw_space *space, uint64_t address, void *out,
 		      size_t len);
-
-/* The ladder below CFI; as pm_unw_step(). */
-bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
-			     enum pm_unw_stop *stop);
-/* Its first part: from a signal trampoline, recognized by its bytes, to the interrupted
- * code. */
-bool pm_unw_step_trampoline(struct pm_unw_state *state);
-/* The rest, for an address that is in no trampoline. */
-bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
-				enum pm_unw_stop *stop);
 /*
- * Whether @address follows a call, or is the address to which a signal handler returns.
- * @map is the mapping of @address - 1. In memory without a file, any address counts as
- * one after a call.
+ * `call rel32`, or an indirect call (opcode FF /2) of any length; the same in 32-bit
+ * code. Only the last @have bytes of @code are valid.
  */
-bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
-		      const struct pm_unw_space *space, const struct pm_unw_map *map,
-		      uint64_t address);
-/* Whether a frame with this lookup address can be in a signal trampoline. */
-bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma);
-
+bool pm_unw_x86_ends_with_call(const uint8_t code[PM_UNW_X86_CALL_BYTES_MAX],
+			       size_t have);
+/* Arm ARM C6.2: bl; blr; blraaz and blrabz; blraa and blrab. */
+bool pm_unw_a64_is_call(uint32_t code);
+/* Whether a call ends before avma @address. @map is the mapping of @address - 1. */
+bool pm_unw_call_precedes(enum pm_unw_arch arch, const struct pm_unw_map *map,
+			  uint64_t address);
 /* Whether the instruction that ends with the byte at @svma is a call. */
 bool pm_unw_ends_with_call(struct pm_unw_module *module, uint64_t svma);
 /* Whether a call instruction ends right before avma @address. Also true if there is code,
  * but no file to read it from. */
 bool pm_unw_follows_call(const struct pm_unw_state *state, uint64_t address);
+
+/* ---- trampoline.c -------------------------------------------------------------------- */
+
+/* Whether a signal handler returns to the code at @address. */
+bool pm_unw_is_trampoline(enum pm_unw_arch arch, const struct pm_unw_map *map,
+			  uint64_t address);
+/* Whether a frame with this lookup address can be in a signal trampoline. */
+bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma);
+/* From a signal trampoline to the interrupted code; as pm_unw_step(). */
+bool pm_unw_step_trampoline(struct pm_unw_state *state);
