@@ -117,7 +117,7 @@ static bool is_any_go_name(const char *name, const char *const *names, size_t le
 }
 
 /* The code to which a signal handler returns is recognized by its bytes; see
- * fallback.c. */
+ * trampoline.c. */
 static bool is_go_signal_return(const char *name)
 {
 	return strncmp(name, "runtime.sigreturn", strlen("runtime.sigreturn")) == 0;

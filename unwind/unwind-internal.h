@@ -13,8 +13,9 @@
  *   go-callers.c  the callers of Go's runtime on a goroutine's stack
  *   rules.c   row → interned rule, found again by (module, svma)
  *   expr.c    DWARF expressions in rows
- *   step.c    rule, registers → the caller's registers
- *   fallback.c  the same where there is no rule
+ *   code.c    the calls in code
+ *   trampoline.c  signal trampolines, by their bytes
+ *   step.c    rule, or no rule, registers → the caller's registers
  *   x86-exit.c  code without a rule → the place of its return address
  *   start.c   outermost frames that no rule marks
  *   arch.c    the differences between architectures
@@ -713,12 +714,6 @@ static inline bool pm_unw_exit_leads_to_fp(struct pm_unw_lookup found)
 /* The ladder below CFI; as pm_unw_step(). */
 bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 			     enum pm_unw_stop *stop);
-/* Its rest after pm_unw_step_trampoline(), for an address that is in no trampoline. */
-bool pm_unw_step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
-				enum pm_unw_stop *stop);
-/* Moves state->regs to the caller as @row says. False: @stop says why not. */
-bool pm_unw_apply_row(const struct pm_unw_row *row, struct pm_unw_state *state,
-		      enum pm_unw_stop *stop);
 
 /*
  * Whether a step has made progress: @state is the caller's, the other arguments belong to
