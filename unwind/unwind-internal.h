@@ -9,7 +9,8 @@
  *   fde.c     svma → the FDE that covers it
  *   task.c    work that takes too long while a sample waits, done by another thread
  *   cfi.c     FDE, svma → the CFI row (DWARF 5 §6.4.1: a row of the table)
- *   go.c      Go's own table of frame sizes → rules
+ *   go-table.c  finds Go's own table of frame sizes
+ *   go.c      that table → rules
  *   go-callers.c  the callers of Go's runtime on a goroutine's stack
  *   rules.c   row → interned rule, found again by (module, svma)
  *   expr.c    DWARF expressions in rows
@@ -619,7 +620,7 @@ static inline bool pm_unw_is_cancelled(const struct pm_unw_module *module)
 	       atomic_load_explicit(module->cancelled, memory_order_relaxed);
 }
 
-/* ---- go.c ---------------------------------------------------------------------------- */
+/* ---- go-table.c, go.c ------------------------------------------------------------------ */
 
 enum {
 	PM_UNW_GO_SWITCHES = 64, /* calls to systemstack that are remembered */
