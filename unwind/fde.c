@@ -4,68 +4,6 @@
 #include <dwarf.h>
 #include <string.h>
 
-/* ---- encoded pointers (LSB 10.5.1) ---------------------------------------------------- */
-
-static uint64_t read_reader_word(const struct pm_unw_arch_info *arch,
-				 struct pm_reader *reader)
-{
-	if (arch->word_bytes == 4)
-		return pm_reader_u32(reader);
-	return pm_reader_u64(reader);
-}
-
-uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
-			     struct pm_reader *reader, uint8_t encoding, uint64_t svma)
-{
-	uint64_t place = svma + reader->pos;
-	uint64_t value;
-
-	switch (encoding & 0x0f) {
-	case DW_EH_PE_absptr:
-		value = read_reader_word(arch, reader);
-		break;
-	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8:
-		value = pm_reader_u64(reader);
-		break;
-	case DW_EH_PE_udata2:
-		value = pm_reader_u16(reader);
-		break;
-	case DW_EH_PE_udata4:
-		value = pm_reader_u32(reader);
-		break;
-	case DW_EH_PE_sdata2:
-		value = (uint64_t)(int64_t)(int16_t)pm_reader_u16(reader);
-		break;
-	case DW_EH_PE_sdata4:
-		value = (uint64_t)(int64_t)(int32_t)pm_reader_u32(reader);
-		break;
-	case DW_EH_PE_uleb128:
-		value = pm_reader_uleb(reader);
-		break;
-	case DW_EH_PE_sleb128:
-		value = (uint64_t)pm_reader_sleb(reader);
-		break;
-	default:
-		reader->failed = true;
-		return 0;
-	}
-	switch (encoding & 0x70) {
-	case DW_EH_PE_absptr:
-		break;
-	case DW_EH_PE_pcrel:
-		value += place;
-		break;
-	default:
-		reader->failed = true;
-	}
-	if (encoding & DW_EH_PE_indirect)
-		reader->failed = true; /* only for personalities */
-	if (reader->failed)
-		return 0;
-	return value & arch->address_mask;
-}
-
 /* ---- one entry ------------------------------------------------------------------------ */
 
 /*
@@ -79,15 +17,8 @@ enum {
 	AUGMENTATION_MAX = 16, /* letters; five are defined */
 	TERMINATORS_MAX = 1024, /* in a row; a hole in a file looks like them */
 	EMPTY_FDES_MAX = 16, /* adjacent; where there are any, one is usual */
-	/* The entries of one section; the most seen are 1.2 million. */
-	PLACES_MAX = 1 << 21,
-	PLACES_FIRST = 1 << 10,
 	CANCEL_EVERY = 1 << 12, /* entries between two checks for cancellation */
 };
-/* For all tables together: a quarter of the limit for regions and tables. */
-#define PLACES_BYTES_MAX ((size_t)1 << 27)
-
-static atomic_size_t places_bytes;
 
 /* The part that CIEs and FDEs share (DWARF 5 §6.4.1, LSB 10.6.1). */
 struct entry {
@@ -239,7 +170,7 @@ static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *regio
 		return -EBADMSG;
 	*sized = letters[0] == 'z';
 	if (strcmp(letters, "eh") == 0)
-		read_reader_word(out->arch, &reader); /* g++ 2's exception table */
+		pm_unw_read_word(out->arch, &reader); /* g++ 2's exception table */
 	else if (letters[0] != '\0' && !*sized)
 		return -EBADMSG;
 	if (version == 4 && (pm_reader_u8(&reader) != out->arch->word_bytes ||
@@ -328,69 +259,6 @@ static int read_fde_at(struct pm_unw_module *module, struct pm_unw_region *regio
 
 /* ---- tables --------------------------------------------------------------------------- */
 
-static bool take_budget_for_places(size_t bytes)
-{
-	if (!pm_unw_budget_take(bytes))
-		return false;
-	if (atomic_fetch_add(&places_bytes, bytes) <= PLACES_BYTES_MAX - bytes)
-		return true;
-	atomic_fetch_sub(&places_bytes, bytes);
-	pm_unw_budget_give(bytes);
-	return false;
-}
-
-static void give_back_budget_for_places(size_t bytes)
-{
-	atomic_fetch_sub(&places_bytes, bytes);
-	pm_unw_budget_give(bytes);
-}
-
-void pm_unw_fde_table_release(struct pm_unw_fde_table *table)
-{
-	give_back_budget_for_places(table->places.cap * sizeof(*table->places.data));
-	pm_vec_release(&table->places);
-	*table = (struct pm_unw_fde_table){ 0 };
-}
-
-/* Grows the table to @cap places. Returns false, without any change, if it would exceed
- * the memory limit. */
-static bool fde_table_resize(struct pm_unw_fde_table *table, size_t cap)
-{
-	size_t size = sizeof(*table->places.data), had = table->places.cap;
-	struct pm_unw_fde_place *data;
-
-	if (cap > PLACES_MAX ||
-	    (cap > had && !take_budget_for_places((cap - had) * size)))
-		return false;
-	data = reallocarray(table->places.data, cap, size);
-	if (data)
-		table->places.data = data;
-	if (data)
-		table->places.cap = cap;
-	if (data && cap < had)
-		give_back_budget_for_places((had - cap) * size);
-	else if (!data && cap > had)
-		give_back_budget_for_places((cap - had) * size);
-	return data;
-}
-
-static bool fde_table_push_place(struct pm_unw_fde_table *table,
-				 const struct pm_unw_fde *fde, size_t offset)
-{
-	size_t cap = table->places.cap;
-	uint64_t len = fde->end - fde->start;
-
-	if (table->places.len == cap &&
-	    !fde_table_resize(table, cap ? 2 * cap : PLACES_FIRST))
-		return false;
-	table->places.data[table->places.len++] = (struct pm_unw_fde_place){
-		.start = fde->start,
-		.offset = (uint32_t)offset,
-		.len = (uint32_t)PM_MIN(len, UINT32_MAX),
-	};
-	return true;
-}
-
 static int compare_places_by_start(const void *a, const void *b)
 {
 	const struct pm_unw_fde_place *x = a, *y = b;
@@ -430,7 +298,7 @@ static void scan_region_for_fdes(struct pm_unw_module *module,
 		      is_function_dropped(&code, &fde))) {
 			sorted &= len == 0 ||
 				  table->places.data[len - 1].start <= fde.start;
-			table->too_large = !fde_table_push_place(table, &fde, offset);
+			table->too_large = !pm_unw_fde_table_push(table, &fde, offset);
 		}
 		if (ret == 1 || next <= offset || table->too_large ||
 		    (++entries % CANCEL_EVERY == 0 && pm_unw_is_cancelled(module)))
@@ -449,7 +317,7 @@ static void scan_region_for_fdes(struct pm_unw_module *module,
 	    (is_debug_region(module, region) || module->hdr_count == 0))
 		pm_unw_region_forget(region);
 	if (table->places.len > 0)
-		fde_table_resize(table, table->places.len);
+		pm_unw_fde_table_resize(table, table->places.len);
 	/* qsort(3) needs as much memory again. */
 	bytes = table->places.len * sizeof(*table->places.data);
 	if (!sorted && !table->too_large && !pm_unw_is_cancelled(module)) {

@@ -6,6 +6,8 @@
  *   eh-frame-search.c  .eh_frame that no header points to
  *   debug-frame.c  .debug_frame that is compressed or in another file
  *   parts.c   modules taken apart and made from parts
+ *   encoded.c  encoded pointers
+ *   fde-table.c  the memory of tables of FDEs
  *   fde.c     svma → the FDE that covers it
  *   task.c    work that takes too long while a sample waits, done by another thread
  *   cfi.c     FDE, svma → the CFI row (DWARF 5 §6.4.1: a row of the table)
@@ -207,6 +209,29 @@ struct pm_unw_code_span {
 };
 struct pm_unw_code_span pm_unw_module_code_span(const struct pm_unw_module *module);
 
+/* ---- encoded.c ----------------------------------------------------------------------- */
+
+/*
+ * Reads a pointer of @encoding (LSB 10.5.1) at @reader->pos; @svma is the address of
+ * reader->data. Supports only absolute and pc-relative pointers; others fail the reader.
+ */
+uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
+			     struct pm_reader *reader, uint8_t encoding, uint64_t svma);
+
+/* A word of the architecture. */
+uint64_t pm_unw_read_word(const struct pm_unw_arch_info *arch, struct pm_reader *reader);
+
+/* ---- fde-table.c --------------------------------------------------------------------- */
+
+struct pm_unw_fde;
+/* False: the table would exceed the memory limit. */
+bool pm_unw_fde_table_push(struct pm_unw_fde_table *table, const struct pm_unw_fde *fde,
+			   size_t offset);
+/* Grows the table to @cap places. Returns false, without any change, if it would exceed
+ * the memory limit. */
+bool pm_unw_fde_table_resize(struct pm_unw_fde_table *table, size_t cap);
+void pm_unw_fde_table_release(struct pm_unw_fde_table *table);
+
 /* ---- debug-frame.c ------------------------------------------------------------------- */
 
 /* Whether a section of this name holds .debug_frame, plain or compressed. */
@@ -261,7 +286,6 @@ struct pm_unw_fde {
 const struct pm_unw_fde_table *pm_unw_fde_scan(struct pm_unw_module *module);
 /* The same of .debug_frame. */
 void pm_unw_fde_scan_debug(struct pm_unw_module *module);
-void pm_unw_fde_table_release(struct pm_unw_fde_table *table);
 
 /* The length of .eh_frame. If `len` is a guess, the length up to its end. */
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
@@ -270,13 +294,6 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
  * for now, because regions hold too much already; -EINPROGRESS: unknown while a table is
  * made; -EFBIG: the table would be too large, and is not made. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *out);
-
-/*
- * Reads a pointer of @encoding (LSB 10.5.1) at @reader->pos; @svma is the address of
- * reader->data. Supports only absolute and pc-relative pointers; others fail the reader.
- */
-uint64_t pm_unw_read_encoded(const struct pm_unw_arch_info *arch,
-			     struct pm_reader *reader, uint8_t encoding, uint64_t svma);
 
 /* ---- cfi.c --------------------------------------------------------------------------- */
 
