@@ -71,12 +71,6 @@ static bool copy_debug_section(struct pm_unw_module *module, Elf_Scn *scn,
 	       pm_unw_region_copy(&module->debug_frame, 0, data->d_buf, data->d_size);
 }
 
-bool pm_unw_is_debug_frame(const char *section)
-{
-	return strcmp(section, ".debug_frame") == 0 ||
-	       strcmp(section, ".zdebug_frame") == 0;
-}
-
 static bool copy_debug_frame(struct pm_unw_module *module, Elf *elf)
 {
 	Elf_Scn *scn = NULL;
@@ -154,17 +148,6 @@ int pm_unw_module_add_debug(struct pm_unw_module *module, int fd, struct pm_erro
 		pm_unw_module_renew(module);
 	}
 	return ret;
-}
-
-void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from)
-{
-	if (from->debug_frame.len == 0 || module->debug_frame.len > 0)
-		return;
-	module->debug_frame = from->debug_frame;
-	from->debug_frame = (struct pm_unw_region){ 0 };
-	pm_unw_fde_table_release(&module->debug_scanned);
-	module->debug_scanned = from->debug_scanned;
-	from->debug_scanned = (struct pm_unw_fde_table){ 0 };
 }
 
 void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn open_debug,

@@ -191,6 +191,12 @@ static void module_use_header_table(struct pm_unw_module *module)
 	module->hdr_count = count;
 }
 
+bool pm_unw_is_debug_frame(const char *section)
+{
+	return strcmp(section, ".debug_frame") == 0 ||
+	       strcmp(section, ".zdebug_frame") == 0;
+}
+
 /* .debug_frame is not loaded, and may be compressed. */
 static void module_note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
 				    const char *name)
@@ -376,6 +382,146 @@ int pm_unw_module_from_memory(struct pm_unw_module **out, const void *image, siz
 		*out = PM_TAKE_PTR(module);
 	return ret;
 }
+
+/* ---- the task that works on it --------------------------------------------------------- */
+
+bool pm_unw_may_now(const struct pm_unw_module *module, uint64_t bytes)
+{
+	return !module->helper || module->fd < 0 ||
+	       module->helper->may_now(module->helper->user,
+				       (size_t)PM_MIN(bytes, SIZE_MAX));
+}
+
+void pm_unw_task_unref(struct pm_unw_task *task)
+{
+	if (!task || atomic_fetch_sub(&task->refs, 1) > 1)
+		return;
+	pm_unw_module_free(task->found);
+	pm_cleanup_close(&task->fd);
+	pm_cleanup_close(&task->debug_fd);
+	free(task);
+}
+
+void pm_unw_task_cancel(struct pm_unw_task *task)
+{
+	atomic_store(&task->cancelled, true);
+}
+
+int pm_unw_do_later(struct pm_unw_module *module, unsigned int wanted, int debug_fd)
+{
+	PM_AUTO_CLOSE int owned_debug_fd = debug_fd;
+	struct pm_unw_task *task;
+
+	if (module->task)
+		return -EINPROGRESS;
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return -EINPROGRESS;
+	atomic_init(&task->refs, 2);
+	task->wanted = wanted;
+	task->debug_fd = pm_take_fd(&owned_debug_fd);
+	task->fd = fcntl(module->fd, F_DUPFD_CLOEXEC, 0);
+	if (task->fd >= 0 && module->helper->take(module->helper->user, task)) {
+		module->task = task;
+		return -EINPROGRESS;
+	}
+	/* The module does not ask for a debug file again. */
+	atomic_store(&task->refs, 1);
+	pm_unw_task_unref(task);
+	return -EINPROGRESS;
+}
+
+static void fde_table_take(struct pm_unw_fde_table *table, struct pm_unw_fde_table *from)
+{
+	pm_unw_fde_table_release(table);
+	*table = *from;
+	*from = (struct pm_unw_fde_table){ 0 };
+	/* If the task could not read it, do not try again. */
+	table->scanned = true;
+}
+
+/* Takes over the .debug_frame of @from, if @from has found one. */
+static void module_take_debug(struct pm_unw_module *module, struct pm_unw_module *from)
+{
+	if (from->debug_frame.len == 0 || module->debug_frame.len > 0)
+		return;
+	module->debug_frame = from->debug_frame;
+	from->debug_frame = (struct pm_unw_region){ 0 };
+	pm_unw_fde_table_release(&module->debug_scanned);
+	module->debug_scanned = from->debug_scanned;
+	from->debug_scanned = (struct pm_unw_fde_table){ 0 };
+}
+
+/* Takes over all tables that the task has read from the file. */
+static void module_take_found(struct pm_unw_module *module, struct pm_unw_module *found,
+			      unsigned int wanted)
+{
+	if ((wanted & PM_UNW_WANTED_EH_SEARCH) && found->eh_frame.len > 0 &&
+	    module->eh_frame.len == 0) {
+		module->eh_frame = found->eh_frame;
+		module->eh_frame.fd = module->fd;
+		found->eh_frame = (struct pm_unw_region){ 0 };
+		fde_table_take(&module->eh_scanned, &found->eh_scanned);
+	}
+	if ((wanted & PM_UNW_WANTED_GO) && found->go && !module->go) {
+		module->go = PM_TAKE_PTR(found->go);
+		pm_unw_go_set_fd(module->go, module->fd);
+	}
+	if (wanted & PM_UNW_WANTED_EH_TABLE)
+		fde_table_take(&module->eh_scanned, &found->eh_scanned);
+	if (wanted & PM_UNW_WANTED_DEBUG_TABLE)
+		fde_table_take(&module->debug_scanned, &found->debug_scanned);
+	if (wanted & (PM_UNW_WANTED_UNPACKED | PM_UNW_WANTED_DEBUG_FILE))
+		module_take_debug(module, found);
+}
+
+void pm_unw_task_settle(struct pm_unw_module *module)
+{
+	struct pm_unw_task *task = module->task;
+
+	if (!task || !atomic_load(&task->done))
+		return;
+	module->task = NULL;
+	if (task->wanted & PM_UNW_WANTED_GO)
+		module->go_tried = true;
+	if (task->wanted & PM_UNW_WANTED_UNPACKED)
+		module->debug_packed = false;
+	if (task->wanted & (PM_UNW_WANTED_EH_SEARCH | PM_UNW_WANTED_UNPACKED) ||
+	    (module->no_sections && module->go_tried))
+		module->gap_searched = true;
+	if (task->found)
+		module_take_found(module, task->found, task->wanted);
+	/* If the task could not even open the file, do not try again. */
+	module->eh_scanned.scanned |= task->wanted & PM_UNW_WANTED_EH_TABLE;
+	module->debug_scanned.scanned |= task->wanted & PM_UNW_WANTED_DEBUG_TABLE;
+	pm_unw_task_unref(task);
+	pm_unw_module_renew(module);
+}
+
+void pm_unw_task_drop(struct pm_unw_module *module)
+{
+	if (!module->task)
+		return;
+	pm_unw_task_cancel(module->task);
+	pm_unw_task_unref(PM_TAKE_PTR(module->task));
+}
+
+void pm_unw_module_set_helper(struct pm_unw_module *module,
+			      const struct pm_unw_helper *helper)
+{
+	module->helper = helper;
+}
+
+struct pm_unw_module_tables pm_unw_module_tables(const struct pm_unw_module *module)
+{
+	return (struct pm_unw_module_tables){
+		.pending = module->was_pending,
+		.too_large =
+			module->eh_scanned.too_large || module->debug_scanned.too_large,
+	};
+}
+
+/* ---- an open module ------------------------------------------------------------------- */
 
 void pm_unw_module_close(struct pm_unw_module *module)
 {

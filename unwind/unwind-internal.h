@@ -5,7 +5,8 @@
  *   region.c  lazily read bytes of a module
  *   eh-frame-search.c  .eh_frame that no header points to
  *   debug-frame.c  .debug_frame that is compressed or in another file
- *   parts.c   modules taken apart and made from parts
+ *   parts.c   code of modules that are made from parts
+ *   copy.c    modules taken apart
  *   encoded.c  encoded pointers
  *   fde-table.c  the memory of tables of FDEs
  *   fde.c     svma → the FDE that covers it
@@ -199,6 +200,9 @@ struct pm_unw_module {
  * for. */
 bool pm_unw_elf_is_modest(int fd);
 
+/* Whether a section of this name holds .debug_frame, plain or compressed. */
+bool pm_unw_is_debug_frame(const char *section);
+
 /* Gives the module a new id, because cached rules of its code are no longer right. */
 void pm_unw_module_renew(struct pm_unw_module *module);
 
@@ -234,8 +238,6 @@ void pm_unw_fde_table_release(struct pm_unw_fde_table *table);
 
 /* ---- debug-frame.c ------------------------------------------------------------------- */
 
-/* Whether a section of this name holds .debug_frame, plain or compressed. */
-bool pm_unw_is_debug_frame(const char *section);
 /*
  * Reads the CFI that has not been read yet; does nothing if that is done. Returns 0, 1 if
  * an .eh_frame may have been found, or -EINPROGRESS.
@@ -243,8 +245,6 @@ bool pm_unw_is_debug_frame(const char *section);
 int pm_unw_module_fill_gap(struct pm_unw_module *module);
 /* Unpacks the file's own .debug_frame. */
 void pm_unw_unpack_own(struct pm_unw_module *module);
-/* Takes over the .debug_frame of @from, if @from has found one. */
-void pm_unw_take_debug(struct pm_unw_module *module, struct pm_unw_module *from);
 
 /* ---- eh-frame-search.c --------------------------------------------------------------- */
 
@@ -609,7 +609,7 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 				       struct pm_unw_module *module, uint64_t svma);
 
-/* ---- task.c -------------------------------------------------------------------------- */
+/* ---- tasks of module.c, run by task.c --------------------------------------------------- */
 
 /* The work of a task. */
 enum pm_unw_wanted {
@@ -619,6 +619,14 @@ enum pm_unw_wanted {
 	PM_UNW_WANTED_GO = 8, /* Go's table */
 	PM_UNW_WANTED_UNPACKED = 16, /* the file's own compressed .debug_frame */
 	PM_UNW_WANTED_DEBUG_FILE = 32, /* the .debug_frame of another file */
+};
+
+struct pm_unw_task {
+	atomic_uint refs; /* the module's, and that of the thread that runs it */
+	atomic_bool done, cancelled;
+	unsigned int wanted; /* of enum pm_unw_wanted */
+	int fd, debug_fd; /* -1: none */
+	struct pm_unw_module *found; /* NULL: nothing could be read */
 };
 
 /* Whether the caller may read @bytes of the file at once. */
