@@ -498,8 +498,8 @@ static bool is_table_sound(struct pm_unw_module *module)
  * Searches the header's table. If the table turns out to be wrong, it is dropped and the
  * whole section is scanned.
  */
-static int find_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
-				struct pm_unw_fde *out)
+int pm_unw_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
+			   struct pm_unw_fde *out)
 {
 	int ret = -ENOENT, scan_rc;
 
@@ -547,6 +547,13 @@ static size_t hdr_end(struct pm_unw_module *module)
 	return last;
 }
 
+int pm_unw_fde_in_debug_frame(struct pm_unw_module *module, uint64_t svma,
+			      struct pm_unw_fde *out)
+{
+	return find_fde_in_scanned(module, &module->debug_frame, &module->debug_scanned,
+				   svma, out);
+}
+
 size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 {
 	struct pm_unw_region *region = &module->eh_frame;
@@ -561,42 +568,4 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module)
 	/* The table may refer to entries after a terminator in the middle. */
 	by_hdr = hdr_end(module);
 	return PM_MAX(by_hdr, offset);
-}
-
-/* Whether result @rc of one part of the file means that no other part is searched. */
-static bool is_final_answer(int rc)
-{
-	return rc == 0 || rc == -ENOBUFS || rc == -EINPROGRESS;
-}
-
-static int find_fde_in_module(struct pm_unw_module *module, uint64_t svma,
-			      struct pm_unw_fde *out)
-{
-	int ret = find_fde_in_eh_frame(module, svma, out), filled, debug_rc;
-
-	if (is_final_answer(ret))
-		return ret;
-	filled = pm_unw_module_fill_gap(module);
-	if (filled == -EINPROGRESS)
-		return filled;
-	if (filled == 1) {
-		ret = find_fde_in_eh_frame(module, svma, out);
-		if (is_final_answer(ret))
-			return ret;
-	}
-	debug_rc = find_fde_in_scanned(module, &module->debug_frame,
-				       &module->debug_scanned, svma, out);
-	if (debug_rc == -ENOENT)
-		return ret;
-	return debug_rc;
-}
-
-int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *out)
-{
-	int ret;
-
-	pm_unw_task_settle(module);
-	ret = find_fde_in_module(module, svma, out);
-	module->was_pending |= ret == -EINPROGRESS;
-	return ret;
 }

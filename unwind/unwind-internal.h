@@ -9,7 +9,8 @@
  *   copy.c    modules taken apart
  *   encoded.c  encoded pointers
  *   fde-table.c  the memory of tables of FDEs
- *   fde.c     svma → the FDE that covers it
+ *   fde.c     svma → the FDE of a section that covers it
+ *   fde-find.c  the same, in all sections of a module
  *   task.c    work that takes too long while a sample waits, done by another thread
  *   cfi.c     FDE, svma → the CFI row (DWARF 5 §6.4.1: a row of the table)
  *   go-table.c  finds Go's own table of frame sizes
@@ -263,7 +264,7 @@ bool pm_unw_code_read(const struct pm_unw_module *module, uint64_t svma, void *o
 		      size_t len);
 void pm_unw_code_release(struct pm_unw_module *module);
 
-/* ---- fde.c --------------------------------------------------------------------------- */
+/* ---- fde.c, fde-find.c ------------------------------------------------------------------ */
 
 /* An FDE and its CIE, ready to be run. Strings and programs stay in place in the
  * region. */
@@ -294,6 +295,11 @@ size_t pm_unw_eh_frame_len(struct pm_unw_module *module);
  * for now, because regions hold too much already; -EINPROGRESS: unknown while a table is
  * made; -EFBIG: the table would be too large, and is not made. */
 int pm_unw_fde_find(struct pm_unw_module *module, uint64_t svma, struct pm_unw_fde *out);
+/* The same in one section. */
+int pm_unw_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
+			   struct pm_unw_fde *out);
+int pm_unw_fde_in_debug_frame(struct pm_unw_module *module, uint64_t svma,
+			      struct pm_unw_fde *out);
 
 /* ---- cfi.c --------------------------------------------------------------------------- */
 
