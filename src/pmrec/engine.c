@@ -7,6 +7,7 @@
 #include "engine-ptrace.h"
 #include "go-targets.h"
 #include "off-cpu.h"
+#include "record.h"
 
 static bool is_denied(int error)
 {
@@ -73,7 +74,8 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	pm_perf_events(session->perf, &session->counts.events_len);
 	session->counts.events =
 		calloc(session->counts.events_len, sizeof(*session->counts.events));
-	if (!session->counts.events || pm_rec_off_cpu_open(session) < 0)
+	if (!session->counts.events ||
+	    pm_rec_off_cpu_open(session, pm_rec_record_sample) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	return 0;
 }

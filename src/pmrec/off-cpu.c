@@ -5,8 +5,6 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "record.h"
-
 /* The sample and the record of one switch are written with interrupts off, so only a
  * hypervisor can come between them. If they are farther apart, they belong to two
  * switches. */
@@ -34,6 +32,7 @@ struct task {
 
 struct pm_rec_off_cpu {
 	uint32_t event;
+	pm_rec_sample_fn write;
 	bool stacks;
 	PM_VEC(struct task) tasks;
 	PM_VEC(uint32_t) unused; /* free rows */
@@ -93,7 +92,7 @@ bool pm_rec_off_cpu_without_stacks(const struct pm_rec_options *options)
 	return false;
 }
 
-int pm_rec_off_cpu_open(struct pm_rec_session *session)
+int pm_rec_off_cpu_open(struct pm_rec_session *session, pm_rec_sample_fn write)
 {
 	size_t len;
 	const struct pm_perf_event *events = pm_perf_events(session->perf, &len);
@@ -106,6 +105,7 @@ int pm_rec_off_cpu_open(struct pm_rec_session *session)
 		if (!off)
 			return -ENOMEM;
 		off->event = (uint32_t)i;
+		off->write = write;
 		off->end_ns = UINT64_MAX;
 		if (session->options->delay_ms > 0 || session->options->wait_for_control)
 			off->begin_ns = UINT64_MAX; /* until pm_rec_off_cpu_resume() */
@@ -281,7 +281,7 @@ static int write_blocked(struct pm_rec_session *session, const struct task *task
 	}
 	record.event = off->event;
 	record.sample.period = period;
-	return pm_rec_record_sample(
+	return off->write(
 		session, &record, &chain,
 		&(struct pm_rec_said){ .fields = &open,
 				       .fields_len = blocked == BLOCKED_STILL });

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "record.h"
 #include "session.h"
 
 struct pm_rec_off_cpu;
@@ -24,8 +25,8 @@ int pm_rec_off_cpu_request(struct pm_event_specs *specs, struct pm_error *err);
  * only. False if the event is not there, or was replaced before. */
 bool pm_rec_off_cpu_without_stacks(const struct pm_rec_options *options);
 /* Call this when the events are open. Sets session->off_cpu if that event is among them.
- * 0 or -ENOMEM. */
-int pm_rec_off_cpu_open(struct pm_rec_session *session);
+ * @write takes each sample of blocked time. 0 or -ENOMEM. */
+int pm_rec_off_cpu_open(struct pm_rec_session *session, pm_rec_sample_fn write);
 /* Whether event @index is the off-cpu event. */
 bool pm_rec_off_cpu_is(const struct pm_rec_session *session, size_t index);
 void pm_rec_off_cpu_free(struct pm_rec_off_cpu *off);

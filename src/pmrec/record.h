@@ -18,6 +18,10 @@ struct pm_rec_said {
 	size_t branches_len;
 };
 
+typedef int (*pm_rec_sample_fn)(struct pm_rec_session *session,
+				const struct pm_record *record,
+				const struct pm_chain *chain,
+				const struct pm_rec_said *said);
 /* Counts and writes one sample. Time, task, CPU, event and period are those of the
  * record. */
 int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record *record,
