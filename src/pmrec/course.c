@@ -159,22 +159,6 @@ static struct timespec timeout_of_round(struct course *course, uint64_t now)
 				  .tv_nsec = (long)(wait % SECOND_NS) };
 }
 
-/* Printed at once, because the command may run for days. The details of the error are
- * printed at the end. */
-void pm_rec_say_stopped(const struct pm_error *err, int error)
-{
-	fprintf(stderr,
-		"pmrec: recording has stopped (%s); the command runs on to its end\n",
-		err->code != 0 ? err->text : strerror(-error));
-}
-
-void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed)
-{
-	if (!session->options->quiet && !failed)
-		fprintf(stderr, "pmrec: stopped; waiting for the command to end "
-				"(the next signal kills it)\n");
-}
-
 void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 {
 	struct pm_child *child = &session->child;
@@ -208,27 +192,6 @@ void pm_rec_course_limit(struct pm_rec_session *session)
 	else if (options->max_bytes > 0 &&
 		 pm_file_writer_bytes(session->writer) >= options->max_bytes)
 		session->end = PM_REC_END_SIZE;
-}
-
-void pm_rec_course_tell_end(struct pm_rec_session *session)
-{
-	static const char *const texts[] = {
-		[PM_REC_END_TIME] = "the recording ended when its --duration was over",
-		[PM_REC_END_SAMPLES] =
-			"the recording ended with as many samples as --max-samples "
-			"allows",
-		[PM_REC_END_SIZE] = "the recording ended when the file had the size that "
-				    "--max-size allows",
-		[PM_REC_END_CONTROL] = "the recording ended when --control said stop",
-	};
-	const char *text =
-		session->end < PM_ARRAY_LEN(texts) ? texts[session->end] : NULL;
-
-	if (!text)
-		return;
-	if (!session->options->quiet)
-		fprintf(stderr, "pmrec: %s\n", text);
-	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
 }
 
 /* ---- the recording loop ------------------------------------------------------------------- */

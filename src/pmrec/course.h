@@ -15,5 +15,3 @@ void pm_rec_course_wait(struct pm_rec_session *session, bool failed);
 /* Call this after a sample. Ends the recording if the sample was the last one that
  * --max-samples or --max-size allows. */
 void pm_rec_course_limit(struct pm_rec_session *session);
-/* Reports an unusual end of the recording, on stderr and in the file. */
-void pm_rec_course_tell_end(struct pm_rec_session *session);

@@ -7,6 +7,7 @@
 
 #include "clock-evidence.h"
 #include "follow.h"
+#include "progress.h"
 
 enum {
 	COVERED_PERCENT = 90, /* below this share, time was missed */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "progress.h"
 #include "realtime.h"
 
 /* From this on, the user has to know why the recording took longer than asked for. */

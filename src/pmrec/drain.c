@@ -4,11 +4,12 @@
 #include <linux/perf_event.h>
 
 #include "clock-evidence.h"
-#include "coverage.h"
 #include "course.h"
+#include "coverage.h"
 #include "follow.h"
 #include "generation.h"
 #include "hold.h"
+#include "progress.h"
 #include "realtime.h"
 #include "record.h"
 

@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 
 #include "hold.h"
+#include "progress.h"
 #include "record.h"
 #include "tracees.h"
 #include "verify.h"

@@ -7,6 +7,7 @@
 #include "engine-ptrace.h"
 #include "go-targets.h"
 #include "off-cpu.h"
+#include "progress.h"
 #include "record.h"
 
 static bool is_denied(int error)

@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 
 #include "pm/file.h"
+#include "progress.h"
 
 struct pm_rec_fields {
 	PM_VEC(struct pm_tracepoint *) events; /* by event; NULL: it has no fields */

@@ -7,6 +7,7 @@
 
 #include "pm/chain-jit.h"
 #include "pm/proc.h"
+#include "progress.h"
 
 #define READ_SLICE_NS 20000000ull /* the rings are not read meanwhile */
 

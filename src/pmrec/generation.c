@@ -15,6 +15,7 @@
 #include "off-cpu.h"
 #include "output.h"
 #include "pm/chain-jit.h"
+#include "progress.h"
 #include "summary.h"
 #include "symbols.h"
 #include "titles.h"

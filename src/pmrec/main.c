@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "list.h"
 #include "doctor.h"
+#include "list.h"
 #include "options.h"
 #include "session.h"
 #include "stacks.h"

@@ -5,6 +5,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "progress.h"
+
 /* The sample and the record of one switch are written with interrupts off, so only a
  * hypervisor can come between them. If they are farther apart, they belong to two
  * switches. */

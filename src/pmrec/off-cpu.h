@@ -13,7 +13,6 @@
  */
 #pragma once
 
-#include "record.h"
 #include "session.h"
 
 struct pm_rec_off_cpu;

@@ -11,10 +11,11 @@
 #include "fields.h"
 #include "follow.h"
 #include "generation.h"
-#include "hold.h"
 #include "header.h"
-#include "pm/chain-jit.h"
+#include "hold.h"
 #include "off-cpu.h"
+#include "pm/chain-jit.h"
+#include "progress.h"
 #include "summary.h"
 #include "symbols.h"
 #include "titles.h"
@@ -213,7 +214,7 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err)
 		ret = pm_rec_symbols_write(session);
 	if (session->options->symbols && session->child.interrupts > 1)
 		note_nameless(session, "stopped twice");
-	pm_rec_course_tell_end(session);
+	pm_rec_say_end(session);
 	pm_rec_follow_warn(session);
 	pm_rec_summary_warn(session);
 	pm_rec_generation_warn(session);

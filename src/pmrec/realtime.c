@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "progress.h"
+
 enum {
 	NICE_BEST = -20,
 	/* CPU time; also for the work before and after the recording */

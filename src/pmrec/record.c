@@ -7,8 +7,8 @@
 #include "fields.h"
 #include "hold.h"
 #include "off-cpu.h"
-#include "titles.h"
 #include "pm/chain-tasks.h"
+#include "titles.h"
 
 enum {
 	HURRY_NS = 100 * 1000 * 1000,

@@ -19,33 +19,18 @@
 #include "go-targets.h"
 #include "hold.h"
 #include "kernel-names.h"
-#include "pm/chain-jit.h"
 #include "off-cpu.h"
 #include "output.h"
+#include "pm/chain-jit.h"
+#include "pm/chain-spaces.h"
 #include "progress.h"
 #include "realtime.h"
-#include "pm/chain-spaces.h"
 #include "summary.h"
 #include "titles.h"
 
 enum {
 	LATE_SCANS_MAX = 10, /* for a process that keeps starting others */
 };
-
-void pm_rec_warn(struct pm_rec_session *session, const char *text)
-{
-	struct pm_str safe = { 0 };
-
-	pm_str_printable(&safe, text, strlen(text));
-	if (!session->options->quiet && !session->told && !safe.failed) {
-		pm_rec_progress_end(session);
-		fprintf(stderr, "pmrec: warning: %s\n", pm_str_text(&safe));
-	}
-	pm_str_release(&safe);
-	if (session->writer)
-		pm_file_write_note(session->writer,
-				   &(struct pm_file_note){ .text = text });
-}
 
 static int fail_with_error(const struct pm_error *err, int status)
 {

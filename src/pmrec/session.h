@@ -100,13 +100,21 @@ struct pm_rec_session {
 	pid_t closer; /* the child that closes replaced_fd; 0: none */
 };
 
+/* What a sample contains beside its stack. */
+struct pm_rec_said {
+	const struct pm_file_field *fields;
+	size_t fields_len;
+	const struct pm_file_event_count *counts;
+	size_t counts_len;
+	const struct pm_file_branch *branches;
+	size_t branches_len;
+};
+
+/* Counts and writes one sample. */
+typedef int (*pm_rec_sample_fn)(struct pm_rec_session *session,
+				const struct pm_record *record,
+				const struct pm_chain *chain,
+				const struct pm_rec_said *said);
+
 /* Records options->command and returns pmrec's exit status; errors have been printed. */
 int pm_rec_session_run(const struct pm_rec_options *options);
-
-/* Prints `pmrec: warning: …` on stderr unless --quiet, and adds a note to the
- * file once it is open. */
-void pm_rec_warn(struct pm_rec_session *session, const char *text);
-/* The recording has failed and stopped; the command still runs. */
-void pm_rec_say_stopped(const struct pm_error *err, int error);
-/* The recording has stopped, the command has not. @failed: the failure was printed. */
-void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed);

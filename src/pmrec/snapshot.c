@@ -10,8 +10,8 @@
 #include "drain.h"
 #include "fields.h"
 #include "follow.h"
-#include "pm/chain-jit.h"
 #include "output.h"
+#include "pm/chain-jit.h"
 #include "titles.h"
 
 enum {

@@ -8,6 +8,7 @@
 #include "engine-ptrace.h"
 #include "generation.h"
 #include "off-cpu.h"
+#include "progress.h"
 
 enum {
 	/* Below this share of the CPU time that the kernel accounts, time was missed. */

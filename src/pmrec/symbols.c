@@ -6,6 +6,7 @@
 #include "early-names.h"
 #include "kernel-names.h"
 #include "pm/symbol-crew.h"
+#include "progress.h"
 #include "realtime.h"
 
 #define HURRY_NS          1000000000ull
