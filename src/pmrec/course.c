@@ -181,19 +181,6 @@ void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 	}
 }
 
-void pm_rec_course_limit(struct pm_rec_session *session)
-{
-	const struct pm_rec_options *options = session->options;
-
-	if (session->end != PM_REC_END_NONE)
-		return;
-	if (options->max_samples > 0 && session->counts.samples >= options->max_samples)
-		session->end = PM_REC_END_SAMPLES;
-	else if (options->max_bytes > 0 &&
-		 pm_file_writer_bytes(session->writer) >= options->max_bytes)
-		session->end = PM_REC_END_SIZE;
-}
-
 /* ---- the recording loop ------------------------------------------------------------------- */
 
 /* No record has reported what happened while the events were disabled. */

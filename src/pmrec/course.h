@@ -12,6 +12,3 @@ int pm_rec_course_run(struct pm_rec_session *session, struct pm_error *err);
 /* Waits until the running command has ended. @failed: the reason for waiting has been
  * printed already. */
 void pm_rec_course_wait(struct pm_rec_session *session, bool failed);
-/* Call this after a sample. Ends the recording if the sample was the last one that
- * --max-samples or --max-size allows. */
-void pm_rec_course_limit(struct pm_rec_session *session);

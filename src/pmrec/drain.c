@@ -51,6 +51,21 @@ static void keep_evidence(struct pm_rec_session *session, const struct pm_record
 					     record->sample.period);
 }
 
+/* Ends the recording if the sample before was the last one that --max-samples or
+ * --max-size allows. */
+static void end_at_limit(struct pm_rec_session *session)
+{
+	const struct pm_rec_options *options = session->options;
+
+	if (session->end != PM_REC_END_NONE)
+		return;
+	if (options->max_samples > 0 && session->counts.samples >= options->max_samples)
+		session->end = PM_REC_END_SAMPLES;
+	else if (options->max_bytes > 0 &&
+		 pm_file_writer_bytes(session->writer) >= options->max_bytes)
+		session->end = PM_REC_END_SIZE;
+}
+
 static int release_held(struct pm_rec_session *session, struct held *held)
 {
 	int ret = 0;
@@ -64,7 +79,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 	for (size_t i = 0; i < held->len && ret == 0 && !is_full(session); i++) {
 		keep_evidence(session, &held->records[i]);
 		ret = pm_rec_record(session, &held->records[i]);
-		pm_rec_course_limit(session);
+		end_at_limit(session);
 	}
 	/* Other records will take their place. */
 	pm_chains_ahead(session->chains, NULL, 0);

@@ -48,10 +48,28 @@ static bool descriptors_are_scarce(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < DESCRIPTORS_MIN;
 }
 
+void pm_rec_early_names_open(const struct pm_rec_session *session, uint32_t id,
+			     struct pm_symbol_input *out)
+{
+	const struct pm_chain_modules *modules = &session->modules;
+	const struct pm_module *module = pm_procs_module(session->procs, id);
+
+	if (module->identity.kind == PM_MODULE_VDSO) {
+		const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
+
+		out->image = vdso->image;
+		out->image_len = vdso->len;
+		return;
+	}
+	out->fd = pm_chain_modules_open_file(modules, session->procs, id);
+	out->pid = module->seen_pid;
+	out->path = module->identity.path;
+}
+
 /* struct pm_symbol_crew_calls */
 static void on_early_open(void *user, size_t id, struct pm_symbol_input *out)
 {
-	pm_rec_symbols_open(user, (uint32_t)id, out);
+	pm_rec_early_names_open(user, (uint32_t)id, out);
 }
 
 static void start_helper(struct pm_rec_session *session, uint32_t id)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "pm/symbol-crew.h"
 #include "session.h"
 
 /* Whether it is safe to fork a process that does more than an exec while other threads
@@ -21,3 +22,8 @@ void pm_rec_early_names_reap(struct pm_rec_session *session);
 struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *session,
 					      uint32_t id);
 void pm_rec_early_names_free(struct pm_rec_early_names *names);
+
+/* Opens the files from which the names of module @id are read. Runs in a helper
+ * process. */
+void pm_rec_early_names_open(const struct pm_rec_session *session, uint32_t id,
+			     struct pm_symbol_input *out);

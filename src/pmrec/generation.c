@@ -267,22 +267,47 @@ void pm_rec_generation_release(struct pm_rec_session *session)
 
 /* ---- generations ------------------------------------------------------------------------ */
 
-int pm_rec_generation_stacks(struct pm_rec_session *session)
-{
-	int ret;
-
-	if (!pm_file_writer_stacks_full(session->writer))
-		return 0;
-	ret = pm_file_writer_new_stacks(session->writer);
-	pm_chains_forget_stacks(session->chains);
-	session->tables.stacks++;
-	return ret;
-}
-
 /* void (*on_drop)() of pm_procs_drop_modules() */
 static void close_module(void *user, uint32_t id)
 {
 	pm_chain_modules_drop(user, id);
+}
+
+/* pm_chain_jit_source.warn */
+static void warn_of_generated_code(void *user, const char *text)
+{
+	pm_rec_warn(user, text);
+}
+
+int pm_rec_generation_chains(struct pm_rec_session *session)
+{
+	struct pm_chain_source source = { .procs = session->procs,
+					  .modules = &session->modules,
+					  .writer = session->writer,
+					  .raw = session->raw,
+					  .call_graph = session->options->call_graph,
+					  .lbr = session->options->lbr,
+					  .stitch = session->options->stitch,
+					  .look = session->options->stitch,
+					  .limited = true,
+					  .rate = session->options->by_frequency
+							  ? session->options->rate
+							  : 0 };
+
+	session->jit = source.jit = pm_chain_jit_new(
+		&(struct pm_chain_jit_source){ .procs = session->procs,
+					       .modules = &session->modules,
+					       .writer = session->writer,
+					       .symbols = session->options->symbols,
+					       .warn = warn_of_generated_code,
+					       .user = session });
+	if (session->jit)
+		session->chains = pm_chains_new(&source);
+	else
+		session->chains = NULL;
+	if (!session->chains)
+		return -ENOMEM;
+	return 0;
 }
 
 /* Forgets all references to frames and modules, and the modules that no process has
@@ -309,7 +334,7 @@ static int renew_tables(struct pm_rec_session *session)
 	pm_procs_stats(session->procs, &left);
 	session->tables.modules = left.modules;
 	if (ret == 0)
-		ret = pm_rec_output_chains(session);
+		ret = pm_rec_generation_chains(session);
 	if (ret == 0)
 		pm_chains_inherit(session->chains, old);
 	pm_chains_free(old);
@@ -363,7 +388,7 @@ int pm_rec_generation_check(struct pm_rec_session *session)
 	ret = pm_rec_hold_release(session, UINT64_MAX);
 	if (ret < 0)
 		return ret;
-	return pm_rec_generation_stacks(session);
+	return pm_rec_hold_new_stacks(session);
 }
 
 void pm_rec_generation_sweep(struct pm_rec_session *session)
@@ -412,19 +437,4 @@ void pm_rec_generation_warn(struct pm_rec_session *session)
 			 stats.modules_refused, PM_MODULES_MAX);
 		pm_rec_warn(session, text);
 	}
-}
-
-void pm_rec_generation_print(const struct pm_rec_session *session)
-{
-	struct pm_procs_stats stats;
-
-	pm_procs_stats(session->procs, &stats);
-	fprintf(stderr,
-		"pmrec: tables: frames and stacks %zu KB (%" PRIu64 " and %" PRIu64
-		" new generations), threads %zu KB; %zu processes, %zu threads, %zu modules, "
-		"%zu mappings, %zu KB\n",
-		session->tables.bytes / 1024, session->tables.frames,
-		session->tables.stacks, pm_chain_threads_bytes(&session->threads) / 1024,
-		stats.processes, stats.threads, stats.modules, stats.maps,
-		stats.bytes / 1024);
 }

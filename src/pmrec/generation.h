@@ -11,10 +11,10 @@
 
 struct pm_rec_naming;
 
-/* Starts a new generation of stacks if this one is full. Samples that wait keep the stack
- * that they have. 0 or negative errno. */
-int pm_rec_generation_stacks(struct pm_rec_session *session);
-/* The same for every table that can be full. Call this between two records. */
+/* Creates session->chains and session->jit for the open file. 0 or -ENOMEM. */
+int pm_rec_generation_chains(struct pm_rec_session *session);
+/* Starts a new generation of every table that is full. Call this between two
+ * records. 0 or negative errno. */
 int pm_rec_generation_check(struct pm_rec_session *session);
 /* Reads the lines that the copy has written so far. */
 int pm_rec_generation_collect(struct pm_rec_session *session);
@@ -24,7 +24,5 @@ int pm_rec_generation_finish(struct pm_rec_session *session);
 void pm_rec_generation_sweep(struct pm_rec_session *session);
 /* Warns about what was left out. */
 void pm_rec_generation_warn(struct pm_rec_session *session);
-/* For --verbose: how much memory the tables use. */
-void pm_rec_generation_print(const struct pm_rec_session *session);
 /* Kills the copy if it still runs. */
 void pm_rec_generation_release(struct pm_rec_session *session);

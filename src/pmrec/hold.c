@@ -114,12 +114,24 @@ static int write_sample(struct pm_rec_session *session,
 	return pm_file_write_sample(session->writer, sample);
 }
 
+int pm_rec_hold_new_stacks(struct pm_rec_session *session)
+{
+	int ret;
+
+	if (!pm_file_writer_stacks_full(session->writer))
+		return 0;
+	ret = pm_file_writer_new_stacks(session->writer);
+	pm_chains_forget_stacks(session->chains);
+	session->tables.stacks++;
+	return ret;
+}
+
 static int release_first(struct pm_rec_session *session)
 {
 	struct pm_rec_hold *hold = session->hold;
 	struct held *held = &hold->ring[hold->first];
 	struct pm_chain before = held->chain;
-	int ret = pm_rec_generation_stacks(session);
+	int ret = pm_rec_hold_new_stacks(session);
 
 	if (ret == 0)
 		ret = pm_chains_settle(session->chains, &held->chain);

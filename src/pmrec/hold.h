@@ -27,3 +27,7 @@ int pm_rec_hold_release(struct pm_rec_session *session, uint64_t time_ns);
 /* Samples from before this time have waited long enough, if the newest record is of
  * @now_ns. */
 uint64_t pm_rec_hold_until(uint64_t now_ns);
+
+/* Starts a new generation of stacks if this one is full. Samples that wait keep the stack
+ * that they have. 0 or negative errno. */
+int pm_rec_hold_new_stacks(struct pm_rec_session *session);

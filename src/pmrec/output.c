@@ -50,12 +50,6 @@ static int check_replaceable(const struct pm_rec_options *options, struct pm_err
 	return ret;
 }
 
-/* pm_chain_jit_source.warn */
-static void warn_of_output(void *user, const char *text)
-{
-	pm_rec_warn(user, text);
-}
-
 /* pm_file_wants_end_fn. The recorder cannot check its signals itself while it waits. */
 static bool wants_end(void *user)
 {
@@ -63,37 +57,6 @@ static bool wants_end(void *user)
 
 	pm_child_signals(&session->child);
 	return session->child.interrupts > 0;
-}
-
-int pm_rec_output_chains(struct pm_rec_session *session)
-{
-	struct pm_chain_source source = { .procs = session->procs,
-					  .modules = &session->modules,
-					  .writer = session->writer,
-					  .raw = session->raw,
-					  .call_graph = session->options->call_graph,
-					  .lbr = session->options->lbr,
-					  .stitch = session->options->stitch,
-					  .look = session->options->stitch,
-					  .limited = true,
-					  .rate = session->options->by_frequency
-							  ? session->options->rate
-							  : 0 };
-
-	session->jit = source.jit = pm_chain_jit_new(
-		&(struct pm_chain_jit_source){ .procs = session->procs,
-					       .modules = &session->modules,
-					       .writer = session->writer,
-					       .symbols = session->options->symbols,
-					       .warn = warn_of_output,
-					       .user = session });
-	if (session->jit)
-		session->chains = pm_chains_new(&source);
-	else
-		session->chains = NULL;
-	if (!session->chains)
-		return -ENOMEM;
-	return 0;
 }
 
 int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
@@ -122,7 +85,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 			return ret;
 		pm_chain_raw_background(session->raw, wants_end, session);
 	}
-	if (pm_rec_output_chains(session) < 0 ||
+	if (pm_rec_generation_chains(session) < 0 ||
 	    pm_chain_modules_make_tables_aside(&session->modules) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);

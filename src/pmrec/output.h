@@ -15,8 +15,6 @@ int pm_rec_output_finish(struct pm_rec_session *session, struct pm_error *err);
 int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_error *err);
 /* Closes the files and removes them. */
 void pm_rec_output_remove(struct pm_rec_session *session);
-/* Creates session->chains and session->jit for the open file. 0 or -ENOMEM. */
-int pm_rec_output_chains(struct pm_rec_session *session);
 /* Closes the file that this one has replaced, in a child process, because the file system
  * may take any amount of time for that; later calls reap the child. Call this now and
  * then, and when nothing is written any more (@ends). */

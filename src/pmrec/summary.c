@@ -638,6 +638,21 @@ static void print_sampling_cost(const struct pm_rec_session *session)
 		(double)counts->copied_bytes / 1e6, one.byte_ns);
 }
 
+static void print_tables(const struct pm_rec_session *session)
+{
+	struct pm_procs_stats stats;
+
+	pm_procs_stats(session->procs, &stats);
+	fprintf(stderr,
+		"pmrec: tables: frames and stacks %zu KB (%" PRIu64 " and %" PRIu64
+		" new generations), threads %zu KB; %zu processes, %zu threads, %zu modules, "
+		"%zu mappings, %zu KB\n",
+		session->tables.bytes / 1024, session->tables.frames,
+		session->tables.stacks, pm_chain_threads_bytes(&session->threads) / 1024,
+		stats.processes, stats.threads, stats.modules, stats.maps,
+		stats.bytes / 1024);
+}
+
 void pm_rec_summary_print(const struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
@@ -649,7 +664,7 @@ void pm_rec_summary_print(const struct pm_rec_session *session)
 		return;
 	if (options->verbose) {
 		print_cost(session);
-		pm_rec_generation_print(session);
+		print_tables(session);
 		print_sampling_cost(session);
 		pm_rec_coverage_print(session);
 	}

@@ -61,30 +61,12 @@ static const struct pm_module *module_of_job(const struct work *work, size_t job
 	return pm_procs_module(work->session->procs, work->modules.data[job]);
 }
 
-void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
-			 struct pm_symbol_input *out)
-{
-	const struct pm_chain_modules *modules = &session->modules;
-	const struct pm_module *module = pm_procs_module(session->procs, id);
-
-	if (module->identity.kind == PM_MODULE_VDSO) {
-		const struct pm_chain_vdso *vdso = pm_chain_modules_vdso(modules, module);
-
-		out->image = vdso->image;
-		out->image_len = vdso->len;
-		return;
-	}
-	out->fd = pm_chain_modules_open_file(modules, session->procs, id);
-	out->pid = module->seen_pid;
-	out->path = module->identity.path;
-}
-
 /* Callbacks of struct pm_symbol_crew_calls. */
 static void open_symbol_job(void *user, size_t job, struct pm_symbol_input *out)
 {
 	const struct work *work = user;
 
-	pm_rec_symbols_open(work->session, work->modules.data[job], out);
+	pm_rec_early_names_open(work->session, work->modules.data[job], out);
 }
 
 /* Several frames may have the same address, found in different ways. */

@@ -4,14 +4,9 @@
  */
 #pragma once
 
-#include "pm/symbol-crew.h"
 #include "session.h"
 
 /* Writes a `symbol` line for each frame whose function is known. If the user asks for
  * an end, it stops early and returns success. 0 or negative errno of the file or of
  * memory. */
 int pm_rec_symbols_write(struct pm_rec_session *session);
-/* Opens the files from which the names of module @id are read. Runs in a helper
- * process. */
-void pm_rec_symbols_open(const struct pm_rec_session *session, uint32_t id,
-			 struct pm_symbol_input *out);
