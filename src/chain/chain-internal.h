@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Internals of chains:
- *   chain.c           the frames of a sample, and their stack in the file
+ *   chain.c           the stack of a sample in the file
+ *   chain-frames.c    its frames
  *   chain-stitch.c    the callers of a truncated stack
  *   chain-branches.c  branches recorded by the CPU
  */
@@ -121,6 +122,9 @@ int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 /* Returns the id in the file of @frame of the current record. */
 int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
 		    uint32_t *out);
+/* The same of a sample at @time. */
+int pm_chains_frame_at(struct pm_chains *chains, const struct pm_chain_frame *frame,
+		       uint64_t time, uint32_t *out);
 /*
  * Continues above the last @len frames, the user's part of the chain, which were found in
  * @stack starting from @regs. @stop is why they ended; it becomes ROOT if the chain is

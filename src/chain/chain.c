@@ -38,18 +38,6 @@ const char *pm_chain_stop_name(uint32_t stop)
 	}
 }
 
-static const char *how_name(uint32_t how)
-{
-	switch (how) {
-	case PM_CHAIN_HOW_LBR:
-		return "lbr";
-	case PM_CHAIN_HOW_BRANCH:
-		return "branch";
-	default:
-		return pm_unw_how_name((enum pm_unw_how)how);
-	}
-}
-
 struct pm_chains *pm_chains_new(const struct pm_chain_source *source)
 {
 	struct pm_chains *chains = calloc(1, sizeof(*chains));
@@ -131,12 +119,6 @@ void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *out)
 	memcpy(out->first_comm, chains->cut_comm, sizeof(out->first_comm));
 }
 
-void pm_chains_spend(struct pm_chains *chains, uint64_t ns)
-{
-	if (chains->budget)
-		pm_chain_budget_spend(chains->budget, chains->record->pid, ns);
-}
-
 /* Returns the address space of @process, and the work that a sample at @time_ns may cause
  * in it. */
 static int get_space(struct pm_chains *chains, struct pm_process *process,
@@ -158,60 +140,6 @@ static int get_space(struct pm_chains *chains, struct pm_process *process,
 		if (thread)
 			memcpy(chains->cut_comm, thread->comm, sizeof(chains->cut_comm));
 	}
-	return 0;
-}
-
-static void push_chain_frame(struct pm_chains *chains, uint64_t address, uint32_t module,
-			     uint32_t how)
-{
-	if (chains->frames_len < PM_CHAIN_FRAMES_MAX)
-		chains->frames[chains->frames_len++] = (struct pm_chain_frame){
-			.address = address, .module = module, .how = how
-		};
-}
-
-int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
-		   const struct pm_unw_map *map, uint32_t how)
-{
-	const struct pm_chain_module *of =
-		map ? &chains->from.modules->list.data[map->tag] : NULL;
-	uint32_t module = PM_FILE_NONE;
-
-	if (map)
-		pm_chain_modules_use(chains->from.modules, map->tag);
-	if (of && of->generated && chains->from.jit) {
-		const struct pm_record *record = chains->record;
-		int ret =
-			pm_chain_jit_module(chains->from.jit, (pid_t)record->pid, lookup,
-					    (enum pm_unw_how)how, record->time, &module);
-		if (ret < 0)
-			return ret;
-		push_chain_frame(chains, lookup, module, how);
-		return 0;
-	}
-	if (map) {
-		/* Usually known: the call is for the first frame in a module. */
-		module = chains->from.modules->list.data[map->tag].file_id;
-		if (module == PM_FILE_NONE) {
-			int ret = pm_chain_modules_file_id(
-				chains->from.modules, chains->from.procs,
-				chains->from.writer, map->tag, &module);
-			if (ret < 0)
-				return ret;
-		}
-	}
-	push_chain_frame(chains, map ? lookup - map->bias : lookup, module, how);
-	return 0;
-}
-
-int pm_chains_push_kernel(struct pm_chains *chains, uint64_t lookup, uint32_t how)
-{
-	uint32_t module;
-	int ret = pm_chain_modules_kernel_id(chains->from.modules, chains->from.writer,
-					     &module);
-	if (ret < 0)
-		return ret;
-	push_chain_frame(chains, lookup, module, how);
 	return 0;
 }
 
@@ -349,23 +277,6 @@ static bool take_ahead(struct pm_chains *chains, const struct pm_process *proces
 		chains->missed = ahead->missed;
 		return true;
 	}
-	return false;
-}
-
-bool pm_chains_reopen_closed(struct pm_chains *chains, size_t len)
-{
-	struct pm_chain_modules *modules = chains->from.modules;
-
-	if (modules->closed_len == 0)
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (chains->found[i].map)
-			pm_chain_modules_use(modules, chains->found[i].map->tag);
-	for (size_t i = 0; i < len; i++)
-		if (chains->found[i].map &&
-		    pm_chain_modules_reopen(modules, chains->from.procs,
-					    chains->found[i].map->tag))
-			return true;
 	return false;
 }
 
@@ -714,25 +625,6 @@ static bool same_frame(const struct pm_chain_frame *a, const struct pm_chain_fra
 	return a->address == b->address && a->module == b->module && a->how == b->how;
 }
 
-/* Returns the id in the file of @frame of a sample at @time. */
-static int intern_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
-			uint64_t time, uint32_t *out)
-{
-	int ret = pm_file_intern_frame(chains->from.writer, frame->module, frame->address,
-				       how_name(frame->how), out);
-
-	if (ret == 0 && chains->from.jit)
-		ret = pm_chain_jit_frame(chains->from.jit, frame->module, frame->address,
-					 (enum pm_unw_how)frame->how, time, *out);
-	return ret;
-}
-
-int pm_chains_frame(struct pm_chains *chains, const struct pm_chain_frame *frame,
-		    uint32_t *out)
-{
-	return intern_frame(chains, frame, chains->record->time, out);
-}
-
 static int intern_sample_chain(struct pm_chains *chains, const struct pm_record *record,
 			       uint32_t *out)
 {
@@ -878,11 +770,12 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 	for (size_t i = stitched.len; i-- > 0 && ret == 0;) {
 		const struct pm_chain_stitch_frame *outer = &stitched.frames[i];
 
-		ret = intern_frame(chains,
-				   &(struct pm_chain_frame){ .address = outer->address,
-							     .module = outer->module,
-							     .how = PM_UNW_HOW_STITCHED },
-				   chain->time, &frame);
+		ret = pm_chains_frame_at(
+			chains,
+			&(struct pm_chain_frame){ .address = outer->address,
+						  .module = outer->module,
+						  .how = PM_UNW_HOW_STITCHED },
+			chain->time, &frame);
 		if (ret == 0)
 			ret = pm_file_intern_stack(chains->from.writer, stack, frame,
 						   &stack);
