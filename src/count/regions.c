@@ -2,7 +2,7 @@
 /*
  * From specifications to places in code: the files and functions that are meant
  * (pm/probe.h), lines and ranges (regions-lines.c), inlined functions
- * (regions-inlined.c), the instructions at which control enters and leaves (flow.c), and
+ * (regions-inlined.c), the instructions at which control enters and leaves (flow-places.c), and
  * their offsets in the file.
  */
 #include "regions-internal.h"
