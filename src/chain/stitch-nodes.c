@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "stitch-internal.h"
+#include "stitch-nodes.h"
 
 enum {
 	SLOTS_MIN = 1 << 10,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "stitch-internal.h"
+#include "stitch-nodes.h"
 
 enum {
 	RETURN_BYTES = 8,
