@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The bytes of whole functions, with bounds from the symbol tables or .eh_frame. */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Separate debug files, which src/proc finds. */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 #include <libiberty/demangle.h>
 
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 enum {
 	/*

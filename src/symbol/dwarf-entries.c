@@ -7,7 +7,7 @@
  * be in any of them (nested functions of Fortran, Ada and GNU C are outside the ranges of
  * their parents).
  */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * The scopes of functions in other units. With link-time optimisation, and with dwz, an
  * inlined copy refers to an entry in a different unit.
  */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 enum {
 	FOREIGN_MAX = 1 << 12,

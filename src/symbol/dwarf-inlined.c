@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 enum {
 	COPIES_MAX = 1 << 22, /* of one unit */

@@ -3,7 +3,7 @@
  * Line tables (DWARF 5 §6.2, DWARF 4 §6.2). The program is run once, and each row is
  * compared with the next wanted address; a table of rows is never built.
  */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 #include <limits.h>
 #include <string.h>

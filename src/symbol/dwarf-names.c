@@ -5,7 +5,7 @@
  * function iruserok_af may be linked as __GI_iruserok_af. Both attributes may be at the
  * entry itself or at the entry that it refers to (DWARF 5 §3.3.8.2, §2.13.2).
  */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Estimates the cost of debug information before opening it. */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 #include <endian.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 enum {
 	NEAR_MAX = 4,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The code ranges of an entry: DWARF 5 §2.17, §7.25; DWARF 4 §2.17.3. */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 #include <string.h>
 

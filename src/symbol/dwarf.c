@@ -4,7 +4,7 @@
  * the unit itself, because the files of clang and rustc have no .debug_aranges. Units
  * that contain a wanted address are read once, the others never.
  */
-#include "dwarf-internal.h"
+#include "dwarf-parts.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <string.h>
 #include <sys/mman.h>

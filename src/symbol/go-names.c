@@ -4,7 +4,7 @@
  * tracebacks (pm/go.h). It supplies names if symbols and debug information were stripped,
  * as in most Go programs that are shipped.
  */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <string.h>
 

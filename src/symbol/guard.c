@@ -8,7 +8,7 @@
  * This is the only process-wide state of the symboliser. The handler is installed only
  * while files are open, and passes on signals that are not ours.
  */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
  * §5.2). This works for .plt, .plt.sec, .plt.got and the entries that BOLT makes. On
  * other machines, the order of .rela.plt is that of the entries.
  */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * an entry for each part. The section is read from start to end, and .eh_frame_hdr is not
  * used: not every file has it, and its contents are not trustworthy either.
  */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <dwarf.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 struct pm_symbols {
 	struct pm_elf_image image;

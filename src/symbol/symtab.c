@@ -11,7 +11,7 @@
  *     leading underscores, strong before weak, shorter, alphabetical. Therefore `read` is
  *     the name of a function that is also __read, __libc_read and __GI___read.
  */
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <string.h>
 

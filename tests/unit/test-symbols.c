@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "src/symbol/symbol-internal.h"
+#include "src/symbol/symbol-parts.h"
 #include "tests/unit/symbols/truth.h"
 
 enum {

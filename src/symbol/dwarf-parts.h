@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "symbol-internal.h"
+#include "symbol-parts.h"
 
 #include <dwarf.h>
 
