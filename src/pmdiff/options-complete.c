@@ -3,7 +3,7 @@
  * checks what is missing. */
 #include "ack.h"
 #include "history.h"
-#include "options-internal.h"
+#include "options-parts.h"
 #include "place.h"
 #include "pm/suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parses values of options and the words after them, and reports wrong ones. */
-#include "options-internal.h"
+#include "options-parts.h"
 
 #include <string.h>
 

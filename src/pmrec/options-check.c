@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "options-internal.h"
+#include "options-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report formats: one row each, calling the writers of src/output. */
-#include "options-internal.h"
+#include "options-parts.h"
 
 #include <string.h>
 

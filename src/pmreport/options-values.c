@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parses the values of options and reports invalid ones. */
-#include "options-internal.h"
+#include "options-parts.h"
 
 #include <string.h>
 

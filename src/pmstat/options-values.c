@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of options, and messages about wrong ones. */
-#include "options-internal.h"
+#include "options-parts.h"
 
 #include <string.h>
 

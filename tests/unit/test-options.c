@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "src/pmrec/control.h"
-#include "src/pmrec/options-internal.h"
+#include "src/pmrec/options-parts.h"
 #include "src/pmrec/snapshot.h"
 
 enum {
