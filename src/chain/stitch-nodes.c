@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "stitch-nodes.h"
+
 #include <errno.h>
 #include <string.h>
-
-#include "stitch-nodes.h"
 
 enum {
 	SLOTS_MIN = 1 << 10,
