@@ -36,22 +36,6 @@ holds_calmly() {
 	done
 }
 
-# begun FILE: whether the recorder has opened it; it gets its name with the first sample.
-begun() {
-	[ -s "$1" ] || [ -s "$1.partial" ]
-}
-
-# until_true COMMAND...: within half a minute.
-until_true() {
-	local i
-	for i in {1..300}; do
-		"$@" && return
-		sleep 0.1
-	done
-	echo "never: $*" >&2
-	return 1
-}
-
 has_sample() {
 	grep -q '"type":"sample"' "$1" 2>/dev/null
 }
@@ -62,6 +46,11 @@ start() {
 	pids="$pids $!"
 	until_true test -s numbers
 	read -r target before library <numbers
+}
+
+# has_tasks COUNT: so many threads of the target.
+has_tasks() {
+	[ "$(ls "/proc/$target/task" | wc -l)" = "$1" ]
 }
 
 # fails TEXT COMMAND...: exit status 125, and TEXT among what it says.

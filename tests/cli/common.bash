@@ -38,12 +38,60 @@ await_samples() {
 }
 await_lines() {
 	local lines
-	for _ in {1..300}; do
+	for _ in {1..1200}; do
 		lines=$(grep -c '"type":"sample"' "$2" 2>/dev/null || :)
 		[ "${lines:-0}" -lt "$1" ] || return 0
 		sleep 0.1
 	done
 	return 1
+}
+
+# until_true COMMAND...: within two minutes, for machines that are busy.
+until_true() {
+	local i
+	for i in {1..1200}; do
+		"$@" && return
+		sleep 0.1
+	done
+	echo "never: $*" >&2
+	return 1
+}
+
+# calm: stdin without the warnings of a machine that does much else, or whose host does.
+calm() {
+	grep -vE 'the host took|the recording began [0-9.]+ s late|real-time priority was given up'
+}
+
+# executes PID FILE: whether the process runs this program. Until its execve(2) it is a copy of
+# the shell.
+executes() {
+	[ "/proc/$1/exe" -ef "$2" ]
+}
+
+# begun FILE: whether the recorder has opened it, which it does after its events; it gets its name
+# with the first sample.
+begun() {
+	[ -s "$1" ] || [ -s "$1.partial" ]
+}
+
+# has_ended PID: it may be a zombie.
+has_ended() {
+	[ ! -e "/proc/$1/exe" ]
+}
+
+# cpu_ticks PID [TID]: the CPU time of a process or a thread, in hundredths of a second.
+cpu_ticks() {
+	sed 's/.*) //' "/proc/$1/${2:+task/$2/}stat" | awk '{ print $12 + $13 }'
+}
+
+has_spent() {
+	[ "$(cpu_ticks "${@:2}")" -ge "$1" ]
+}
+
+# spends TICKS PID [TID]: waits until it has used so much more CPU time. What a program does in a
+# time by the clock has no lower limit on a busy machine.
+spends() {
+	until_true has_spent $(($1 + $(cpu_ticks "${@:2}"))) "${@:2}"
 }
 
 # What the host has taken from this machine's CPUs until now, in nanoseconds. The clock that is

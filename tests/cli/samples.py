@@ -5,8 +5,9 @@
 Reads the file by docs/format.md alone and fails on anything that is not as written there.
 Names in an expression: header, footer (None when cut), notes, samples, comms (set), events,
 modules, self_share(function) and jit_share(function) in percent, mostly_in(function),
-split_is_true() of tests/programs/split.c, clock_error(), chain(sample) as names, `[START]` or addresses, leaf first, and
-chain_frames(sample) as ids.
+split_is_true() of tests/programs/split.c, rooted(share), leaves_in(file...), clock_error(),
+own_notes (without those of a busy machine), chain(sample) as names, `[START]` or addresses, leaf
+first, and chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
 import json
@@ -35,6 +36,9 @@ def of(kind):
 modules, frames, samples = of("module"), of("frame"), of("sample")
 # What a host takes from a virtual machine comes to any recording, whatever is tested.
 notes = [row for row in of("note") if "the host took" not in row["text"]]
+# What a machine that does much else adds to any of them.
+own_notes = [row for row in notes if not row["text"].startswith(
+    ("the recording began ", "real-time priority was given up "))]
 events = header["events"]
 footer = rows[-1] if rows[-1]["type"] == "footer" else None
 comms = {row["comm"] for row in of("thread")}
@@ -94,6 +98,24 @@ def mostly_in(function, least=100):
     """Whether so many samples have the function in their stacks, and most of these are in itself."""
     return (sum(function in chain(s) for s in samples) >= least
             and self_share(function, function) > 50)
+
+
+def rooted(least, function=None):
+    """Whether this share of the samples, or of those with the function in their stacks, reach the
+    root. In execve(2) there is no stack that could: those samples do not count, and a slow machine
+    takes many of them."""
+    of = [s for s in samples if s.get("stop") != "exec"
+          and (function is None or function in chain(s))]
+    return sum("stop" not in s for s in of) >= least * len(of)
+
+
+def leaves_in(*files):
+    """The samples in the code of a file of one of these names. Those of the kernel are none, of
+    execve(2) for example, nor are those of the loader, which come first in each program."""
+    def file_of(sample):
+        module = None if sample["stack"] is None else frames[stacks[sample["stack"]][1]]["module"]
+        return None if module is None else modules[module]["path"].split("/")[-1]
+    return [s for s in samples if file_of(s) in files]
 
 
 def clock_error():
