@@ -71,13 +71,16 @@ is_cut() {
 
 @test "a full disk under snapshots: those that were complete stay so" {
 	small_disk 100
-	"$PMREC" -q -e cpu-clock -F 4000 --overwrite -o disk/s.json -- "$PROGRAMS/split" 60 2>err 3>&- &
+	# A snapshot is of a hundred samples on each CPU at most: there is room for some of them.
+	"$PMREC" -q -e cpu-clock -F 4000 -m 32 --stack-bytes 1024 --overwrite -o disk/s.json -- \
+		"$PROGRAMS/split" 60 2>err 3>&- &
 	local recorder=$! file status=0
 	pids="$pids $recorder"
 	until_true begun disk/s.json
 	# Each is a file of its own, until there is no room for one.
 	until_true sh -c "kill -USR2 $recorder 2>/dev/null; grep -q 'recording has stopped (.*No space' err"
-	kill -KILL $(cat "/proc/$recorder/task/$recorder/children")
+	# Helpers of the recorder may end meanwhile.
+	kill -KILL $(cat "/proc/$recorder/task/$recorder/children") || true
 	wait "$recorder" || status=$?
 	[ "$status" = 125 ]
 	local complete=0
@@ -131,13 +134,20 @@ is_cut() {
 
 @test "a reader that never reads does not keep the recorder from ending" {
 	mkfifo pipe
-	sleep 100 <pipe 3>&- &
-	status=0
-	timeout -k 20 2 "$PMREC" -q -e cpu-clock -F 4999 -o pipe -- "$PROGRAMS/split" 60 2>err ||
-		status=$?
-	kill $!
+	sleep 1000 <pipe 3>&- &
+	pids="$pids $!"
+	"$PMREC" -q -e cpu-clock -F 4999 -o pipe -- bash -c 'echo $$ >pid; exec "$@"' bash \
+		"$PROGRAMS/split" 60 2>err 3>&- &
+	local recorder=$! status=0
+	pids="$pids $recorder"
+	# More than the 64 KB that a pipe holds, which are the lines of some hundred samples.
+	until_true test -s pid
+	spends 100 "$(cat pid)"
+	kill -TERM "$recorder"
+	until_true has_ended "$recorder"
+	wait "$recorder" || status=$?
 	cat err
-	[ "$status" = 124 ]
+	[ "$status" -ge 125 ]
 	grep -q "nobody took more bytes" err
 }
 
@@ -162,7 +172,8 @@ is_cut() {
 			'for i in $(seq 60) 1; do ./p$i 0.03 & mine=$!; ls /proc/$PPID/fd | wc -l >>fds; wait $mine; done'
 	)
 	holds s.json 'len({s["pid"] for s in samples if "rounds" in chain(s)}) > 30' \
-		'footer["stops"].get("no_cfi", 0) <= 0.01 * len(samples)' \
+		'sum("rounds" in chain(s) for s in samples) > 800' \
+		'[s["stop"] for s in leaves_in(*("p%d" % i for i in range(61))) if "stop" in s] == []' \
 		'not any("could not be read" in n["text"] for n in notes)'
 	[ "$(sort -n fds | tail -n 1)" -lt 80 ]
 }
@@ -196,12 +207,16 @@ is_cut() {
 	)
 	read -r kept replaced <pids
 	# Root reads what the process has mapped. For others that file is gone.
+	# The program's own code: its execve(2) and what the loader does first are not the question, and
+	# take any number of samples.
 	holds s.json "sum(s['pid'] == $kept and 'rounds' in chain(s) for s in samples) > 20" \
-		"sum(s['pid'] == $kept and 'stop' in s for s in samples) <= 2" \
+		"{s['pid'] for s in leaves_in('kept')} == {$kept}" \
+		'[s["stop"] for s in leaves_in("kept") if "stop" in s] == []' \
 		"not any(s['pid'] == $replaced and 'down' in chain(s) for s in samples)" \
 		"sum(s['pid'] == $replaced for s in samples) > 20"
 	[ "$(id -u)" != 0 ] ||
-		holds s.json "sum(s['pid'] == $replaced and 'stop' in s for s in samples) <= 2"
+		holds s.json "{s['pid'] for s in leaves_in('replaced')} == {$replaced}" \
+			'[s["stop"] for s in leaves_in("replaced") if "stop" in s] == []'
 }
 
 @test "64 open files and a running process of more threads are refused with the number" {
