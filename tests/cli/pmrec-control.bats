@@ -19,7 +19,7 @@ load attach
 }
 
 @test "--duration ends a recording, and waits for a command that is the target" {
-	run -3 "$PMREC" -o s.json --duration 300ms -- "$PROGRAMS/split" 0.8 3
+	run -3 "$PMREC" -F 5000 --stack-bytes 4096 -o s.json --duration 300ms -- "$PROGRAMS/split" 0.8 3
 	[[ $output == *"--duration was over"* ]]
 	holds s.json '0.25e9 < footer["duration_ns"] < 5e9' 'footer["exit"] is None' \
 		'footer["cpu_ns"] is None' 'split_is_true()' \
@@ -48,7 +48,7 @@ load attach
 say() {
 	local answer=
 	echo "$1" >control
-	read -r -t 20 answer <>ack
+	read -r -t 120 answer <>ack
 	[ "$answer" = ack ]
 }
 
@@ -72,13 +72,16 @@ monotonic_ns() {
 	[ "$(samples_in s.json.partial)" = 0 ]
 	enabled=$(monotonic_ns)
 	say enable
-	until_true has_sample s.json
+	await_lines 50 s.json
 	say disable
 	disabled=$(monotonic_ns)
 	sleep 0.6
 	again=$(monotonic_ns)
 	say enable
-	sleep 0.6
+	# All of the target's threads, if they have the CPU time of so many samples.
+	spends 20 "$target" "$target"
+	spends 20 "$target" "$before"
+	spends 20 "$target" "$library"
 	say stop
 	stopped=$(monotonic_ns)
 	wait "$recorder"
@@ -208,11 +211,12 @@ has_snapshots() {
 	recorder=$!
 	pids="$pids $recorder"
 	until_true begun s.json
-	sleep 0.6
+	spends 60 "$target"
 	kill -USR2 "$recorder"
 	until_true has_snapshots 1
 	kill -USR1 "$target"
-	sleep 1
+	until_true has_tasks 4
+	spends 150 "$target"
 	kill -USR2 "$recorder"
 	until_true has_snapshots 2
 	kill -INT "$recorder"
@@ -255,7 +259,7 @@ has_snapshots() {
 	leader=$!
 	pids="$pids $leader"
 	until_true pgrep -s "$leader" -x split >/dev/null
-	sleep 1
+	spends 20 "$(pgrep -s "$leader" -x split)"
 	# As the terminal does it: to the whole group.
 	kill -INT -- "-$leader"
 	until_true grep -q sixty report
