@@ -3,8 +3,8 @@
  * off-cpu [THREADS [SECONDS_BEFORE]]: each thread sleeps 0.3 s in doze(), waits 0.5 s for
  * a lock in await_lock(), and burns 0.2 s of CPU time in burn(). Prints a line for each
  * of the three: the name, and the nanoseconds of real time that all threads together
- * spent there (burn: CPU time). Before the start, all threads wait for SECONDS_BEFORE in
- * prelude(), which allows attaching.
+ * spent there (burn: CPU time). Before that, the first thread waits in prelude(), which
+ * allows attaching: for SECONDS_BEFORE, or, if that is "-", for a byte on standard input.
  */
 #include "work.h"
 
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -68,9 +69,14 @@ NOINLINE static void burn(void)
 	burned += now - begin;
 }
 
-NOINLINE static void prelude(unsigned int seconds)
+NOINLINE static void prelude(const char *seconds)
 {
-	sleep_ms((long)seconds * 1000);
+	char byte;
+
+	if (strcmp(seconds, "-") != 0)
+		sleep_ms(atol(seconds) * 1000);
+	else if (read(STDIN_FILENO, &byte, 1) != 1)
+		exit(3);
 }
 
 static void *run(void *unused)
@@ -90,7 +96,7 @@ int main(int argc, char **argv)
 
 	if (count > THREADS_MAX)
 		return 2;
-	prelude(argc > 2 ? (unsigned int)atoi(argv[2]) : 0);
+	prelude(argc > 2 ? argv[2] : "0");
 	pthread_barrier_init(&taken, NULL, count + 1);
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < count; i++)

@@ -2,13 +2,16 @@
 /*
  * Waits of four kinds, each in a function of its own, in the first thread: nap() sleeps
  * 300 ms, get_lock() waits 200 ms for a lock, read_config() 100 ms for a pipe, and
- * finish() 100 ms for the end of the other thread, which waits only in helper(). Prints a
- * line for each of them: its name, and the nanoseconds from its call to its return.
+ * finish() 100 ms for the end of the other thread, which waits only in helper(). The other
+ * thread begins each of these times when the first one waits, however late that is on a
+ * busy machine. Prints a line for each of them: its name, and the nanoseconds from its
+ * call to its return.
  */
 #include "work.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,17 +32,43 @@ static unsigned long long now_ns(void)
 /* A macro, because a function would be the one that waits. */
 #define sleep_ms(ms) nanosleep(&(struct timespec){ 0, (ms)*1000000l }, NULL)
 
+/* The state of the first thread, by proc_pid_stat(5). */
+static char first_state(void)
+{
+	char path[32], line[512], *at;
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+	file = fopen(path, "re");
+	if (!file)
+		_exit(1);
+	len = fread(line, 1, sizeof(line) - 1, file);
+	fclose(file);
+	line[len] = '\0';
+	at = strrchr(line, ')');
+	return at ? at[2] : '?';
+}
+
+/* A macro, as above. */
+#define sleep_ms_once_it_waits(ms)           \
+	do {                                 \
+		while (first_state() != 'S') \
+			sleep_ms(1);         \
+		sleep_ms(ms);                \
+	} while (0)
+
 static void *helper(void *unused)
 {
 	(void)unused;
 	pthread_mutex_lock(&lock);
 	pthread_barrier_wait(&taken);
-	sleep_ms(200);
+	sleep_ms_once_it_waits(200);
 	pthread_mutex_unlock(&lock);
-	sleep_ms(100);
+	sleep_ms_once_it_waits(100);
 	if (write(ends[1], "", 1) != 1)
 		return NULL;
-	sleep_ms(100);
+	sleep_ms_once_it_waits(100);
 	return NULL;
 }
 
