@@ -42,19 +42,29 @@ attack() {
 	done
 }
 
-# recorded: records for two seconds, beside another user's program, whose stacks must be
-# complete. Lost samples may belong to any program. Other programs of this machine are
+# recorded: records for two seconds and 0.3 s of CPU time of another user's program, whose stacks
+# must be complete. Lost samples may belong to any program. Other programs of this machine are
 # left out, because they may do anything. The memory of a sanitizer says nothing.
 recorded() {
-	"$PROGRAMS/split" 20 3>&- &
+	local recorder status=0
+	"$PROGRAMS/split" 200 3>&- &
 	others+=($!)
-	"$PMREC" -v -p "$(IFS=,; echo "${others[*]}")" --duration 2s -o s.json 2>err || {
+	local split=$!
+	"$PMREC" -v -p "$(IFS=,; echo "${others[*]}")" -o s.json 2>err 3>&- &
+	recorder=$!
+	others+=("$recorder")
+	until_true begun s.json
+	sleep 2
+	spends 30 "$split"
+	kill -INT "$recorder"
+	wait "$recorder" || status=$?
+	[ "$status" = 0 ] || {
 		cat err >&2
 		return 1
 	}
 	holds s.json 'footer["lost"] <= 0.01 * (footer["samples"] + footer["lost"])' \
 		'len(samples) > 100' \
-		'sum("sixty" in chain(s) or "thirty" in chain(s) for s in samples) > 20' \
+		'sum("sixty" in chain(s) or "thirty" in chain(s) for s in samples) > 100' \
 		'all("stop" not in s for s in samples if chain(s)[0] in ("sixty", "thirty"))'
 	[ -n "${ASAN_OPTIONS-}" ] || [ "$(memory_kb)" -le 600000 ]
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Causes its recorder much work: `costly KIND MS` computes for MS milliseconds, or writes
- * a file.
+ * Causes its recorder much work: `costly KIND MS` computes for MS milliseconds of CPU
+ * time, or writes a file.
  *   expressions  240 frames, each with a DWARF expression of 4,000 steps
  *   places       stacks of 2,500 frames at ever other places of the file "code", without CFI
  *   stacks       the same at few places, but all stacks differ
@@ -41,7 +41,7 @@ static uint64_t now_ms(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
