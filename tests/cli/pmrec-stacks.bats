@@ -22,21 +22,24 @@ many_libraries() {
 	many_libraries 300
 	(ulimit -Sn 200 && "$PMREC" -q -o s.json -- "$PROGRAMS/dlopen-many" libraries/*.so)
 	holds s.json 'sum("/libraries/" in m["path"] for m in modules) > 250' \
-		'footer["stops"]["root"] >= 0.9 * footer["samples"]' 'len(notes) <= 1'
+		'rooted(0.9)' 'len(own_notes) <= 1'
 }
 
 @test "more libraries than files may be open at all" {
 	many_libraries 300
 	(ulimit -n 200 && "$PMREC" -q -o s.json -- "$PROGRAMS/dlopen-many" libraries/*.so)
 	holds s.json 'sum("/libraries/" in m["path"] for m in modules) > 250' \
-		'footer["samples"] > 300' 'footer["stops"]["root"] >= 0.9 * footer["samples"]' \
-		'len(notes) <= 1'
+		'footer["samples"] > 300' 'rooted(0.9)' 'len(own_notes) <= 1'
 }
 
 @test "a program deleted while it runs keeps its names" {
 	cp "$PROGRAMS/split" gone
-	"$PMREC" -q -o s.json -- sh -c '{ sleep 0.4; rm gone; } & exec ./gone 1'
-	[ ! -e gone ]
+	# shellcheck disable=SC2016
+	"$PMREC" -q -o s.json -- sh -c '{
+			until [ "/proc/$$/exe" -ef gone ]; do sleep 0.02; done
+			sleep 0.3; rm gone
+		} & exec ./gone 1'
+	until_true test ! -e gone
 	holds s.json 'split_is_true()'
 }
 
@@ -97,10 +100,11 @@ many_libraries() {
 
 @test "a frame larger than every copy has its callers, from a look at the memory" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/giant" 1
-	holds s.json 'footer["truncated"] > 0.9 * footer["samples"]' \
+	holds s.json 'sum("work" in chain(s) for s in samples) > 800' \
+		'footer["truncated"] > 0.9 * sum("work" in chain(s) for s in samples)' \
 		'all([n for n in chain(s) if n in ("work", "giant", "above", "main")][-3:] ==
 			["giant", "above", "main"] for s in samples if "stop" not in s and "work" in chain(s))' \
-		'footer["stops"]["root"] > 0.9 * footer["samples"]'
+		'rooted(0.9, "work")'
 	"$PMREC" -q --no-stitch -o n.json -- "$PROGRAMS/giant" 0.3
 	holds n.json 'not any("giant" in chain(s) and "above" in chain(s) for s in samples)' \
 		'footer["truncated"] == footer["stops"]["truncated"] > 100'
@@ -150,9 +154,11 @@ big_chains='[[n for n in chain(s) if n in ("work", "large", "recurse", "first_wa
 
 @test "callers that were exchanged below the copy are found out" {
 	"$PMREC" -q --stack-bytes 16384 -o s.json -- "$PROGRAMS/wrongsplice" 1.5
-	# By CPU time: the slow way is 30 ms down, at least, and 50 ms at its bottom.
+	# By CPU time: the slow way is 30 ms down, at least, and 50 ms at its bottom. If others have the
+	# CPU after each of these, the samples of each are one or none: 14 more of all are four standard
+	# deviations. Exchanged callers would be those of 1.5 s.
 	holds s.json 'sum("fast_way" in chain(s) and "stop" not in s for s in samples) > 0.5 * len(samples)' \
-		'sum(s["period"] for s in samples if "slow_way" in chain(s) and chain(s).count("down") == 1500) < 55e6' \
+		'sum(s["period"] for s in samples if "slow_way" in chain(s) and chain(s).count("down") == 1500) < 69e6' \
 		'not any("fast_way" in chain(s) and "slow_way" in chain(s) for s in samples)'
 }
 
