@@ -32,7 +32,7 @@ follow() {
 
 # await TEXT [FILE]: until it is there.
 await() {
-	for _ in {1..300}; do
+	for _ in {1..1200}; do
 		grep -qF -- "$1" "${2-out}" 2>/dev/null && return
 		sleep 0.1
 	done
@@ -43,7 +43,7 @@ await() {
 # sleeps PID: waits until that process, which is pmreport by then, has nothing to do.
 sleeps() {
 	local asleep=0
-	for _ in {1..600}; do
+	for _ in {1..2400}; do
 		if [ "/proc/$1/exe" -ef "$PMREPORT" ] && grep -q '^State:	S' "/proc/$1/status"; then
 			asleep=$((asleep + 1))
 		else
@@ -79,7 +79,7 @@ ends_as() {
 	head -n "$half" "$truth" | tail -n +2 | head -c -20 >>grows.json
 	sleep 0.3
 	head -n "$half" "$truth" | tail -c 20 >>grows.json
-	for _ in {1..300}; do
+	for _ in {1..1200}; do
 		[ "$(grep -c 'samples of' out)" -lt 2 ] || break
 		sleep 0.1
 	done
@@ -97,8 +97,15 @@ ends_as() {
 		tee whole.json | "$PMREPORT" --interval 0.1 --follow - >out
 	ends_as - <whole.json
 	# What is sampled instead of cycles is told with the first line, before there are samples.
-	"$PMREC" -q -o - -- sleep 0.3 | "$PMREPORT" --interval 0.1 --follow - >out
-	grep -q '^0 samples of' out
+	"$PMREC" -q -o instead.json -- sleep 0.3
+	mkfifo slow.json
+	follow slow.json
+	exec 4>slow.json
+	sed '/"type":"sample"/Q' instead.json >&4
+	await '0 samples of'
+	sed -n '/"type":"sample"/,$p' instead.json >&4
+	exec 4>&-
+	ended
 	run ! grep -q 'was used instead' out
 }
 
@@ -202,6 +209,11 @@ feed() {
 	done
 }
 
+one_report_in_seven_lines() {
+	screen >seen
+	[ "$(grep -c '^[1-9][0-9]* samples of' seen)" -eq 1 ] && [ "$(grep -c . seen)" -le 7 ]
+}
+
 @test "on a terminal the report stays in its place, and has its size" {
 	half=$(($(wc -l <"$truth") / 2))
 	head -n "$half" "$truth" >grows.json
@@ -215,8 +227,8 @@ feed() {
 	t resize-window -x 30 -y 8
 	tail -n +"$((half + 1))" "$truth" | head -n -1 >>grows.json
 	shows '^100 samples of cpu-clock'
-	[ "$(grep -c '^[1-9][0-9]* samples of' seen)" -eq 1 ]
-	[ "$(grep -c . seen)" -le 7 ]
+	# It is drawn from the top to the bottom.
+	until_true one_report_in_seven_lines
 	# The last one is whole and as wide as the terminal is now; what ended it is told, too.
 	t resize-window -x 120 -y 100
 	: >grows.json
