@@ -37,7 +37,9 @@ line() {
 # The kernel gives 4 KB a read.
 @test "the table of kernel symbols is read once in a boot" {
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
-	for run in 1 2 3; do
+	for run in 1 2 3 4 5 6; do
+		# Code that comes and goes is looked up in a table of now, until there is none in one of these.
+		[ "$run" -lt 3 ] || [ "$(grep -c read "calls$((run - 1))")" != 1 ] || break
 		strace -f -qq -o "calls$run" -P /proc/kallsyms -e trace=read \
 			"$PMREC" -q -e cpu-clock -o "s$run.json" -- "$PROGRAMS/stack-faults" 0.6
 		holds "s$run.json" 'any(m["kind"] == "kernel" for m in modules)' ||
@@ -49,8 +51,7 @@ line() {
 	kernel='[f["id"] for f in frames if f["how"] == "kernel"]'
 	named="sum(f in names for f in $kernel) > 0.9 * len($kernel) > 5"
 	holds s1.json "$named"
-	# Code that comes and goes is looked up in a table of now. There is none in one of these.
-	[ "$(grep -c read calls2)" = 1 ] || [ "$(grep -c read calls3)" = 1 ]
+	grep -Hc read calls[2-6] | grep -q ':1$'
 	holds s2.json "$named"
 	# A folder that cannot be used is no error.
 	for XDG_CACHE_HOME in /proc/none relative "$PWD/s1.json"; do
@@ -69,7 +70,8 @@ line() {
 	grep -qE "^$early +(prctl\(PR_SET_SECCOMP|exit_group)" calls
 	# None of them is left.
 	for pid in $(grep 'PR_SET_NAME, "pmrec-names"' calls | cut -d ' ' -f 1); do
-		[ ! -d "/proc/$pid" ]
+		# Another process may have the number by now.
+		run ! grep -qsx pmrec-names "/proc/$pid/comm"
 	done
 }
 
@@ -146,7 +148,8 @@ line() {
 	strace -o /dev/null -e trace=perf_event_open \
 		-e inject=perf_event_open:delay_enter=1100000:when=1 \
 		"$PMREC" -e cpu-clock -o s.json -- true 2>err
-	grep -qE 'warning: the recording began [12]\.[0-9] s late: .*--per-task' err
+	# By 1.1 s, and by whatever the machine takes.
+	grep -qE 'warning: the recording began [1-9][0-9]*\.[0-9] s late: .*--per-task' err
 	holds s.json 'any(n["text"].startswith("the recording began ") for n in notes)'
 }
 
