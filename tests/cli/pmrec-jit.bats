@@ -96,7 +96,7 @@ jit() {
 	jit cfi
 	# Interrupts may be on top, and a slow build is long in the loader.
 	holds 'sum(chain(s)[-8:-4] == ["inner", "outer", "run", "with_dump"] for s in samples) > 0.95 * sum("with_dump" in chain(s) for s in samples) > 50' \
-		'footer["stops"]["root"] >= 0.99 * len(samples)' \
+		'rooted(0.99)' \
 		'any(f["how"] == "cfi" and names.get(f["id"], [{"name": ""}])[0]["name"] == "outer" for f in frames)'
 }
 
@@ -177,7 +177,7 @@ node_names() {
 	shift
 	record node "$@" "$SOURCE_DIR/tests/programs/spin.js" 400
 	holds "sum('stop' not in s and any(':*' in n or ':~' in n or ':^' in n for n in chain(s)) for s in samples) > $least * len(samples)" \
-		'footer["stops"]["root"] >= 0.98 * len(samples)'
+		'rooted(0.98)'
 }
 
 @test "Node.js: JavaScript names in complete stacks" {
@@ -200,5 +200,5 @@ node_names() {
 		-XX:+DumpPerfMapAtExit -cp classes Spin 400
 	rm -f /tmp/perf-"$(query 'samples[0]["pid"]')".map
 	holds 'sum(any("Spin.inner" in n for n in chain(s)) for s in samples) > 0.3 * len(samples)' \
-		'footer["stops"]["root"] >= 0.95 * len(samples)'
+		'rooted(0.95)'
 }

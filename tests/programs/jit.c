@@ -181,14 +181,14 @@ static void with_map(const char *how, long ms)
 	if (strcmp(how, "reuse") == 0) {
 		run(ms / 2);
 		/* Longer than the recorder needs to process the samples so far. */
-		usleep(400000);
+		usleep(1000000);
 		map_line(INNER_AT, sizeof(inner_code), "second");
 		run(ms / 2);
 	} else if (strcmp(how, "fork") == 0) {
 		/* The recorder must know that it generates code, and thus that its child
 		 * has that code. */
 		run(ms / 10);
-		usleep(400000);
+		usleep(1000000);
 		if (fork() == 0) {
 			run(ms);
 			_exit(0);
@@ -196,7 +196,7 @@ static void with_map(const char *how, long ms)
 		wait(NULL);
 	} else if (strcmp(how, "forks") == 0) {
 		run(ms / 10);
-		usleep(400000);
+		usleep(1000000);
 		in_last_child(ms);
 	} else if (strcmp(how, "late") != 0) {
 		run(ms);
