@@ -70,6 +70,8 @@ so() {
 	python3 - "$@" <<-'END'
 		import json, sys
 		d = json.load(open('s.json'))
+		# A virtual machine's host may have taken CPU time.
+		d['warnings'] = [w for w in d['warnings'] if 'the host took' not in w]
 		by = {s['name']: s for s in d['scopes']}
 		def v(s, event):
 		    return s['counts'][[e['name'] for e in d['events']].index(event)]['value']
@@ -77,13 +79,6 @@ so() {
 		    if not eval(expression):
 		        sys.exit(f'not so of {d["engine"]}: {expression}\n{json.dumps(by, indent=1)}')
 	END
-}
-
-# executes PID FILE: waits for that; until then it is a copy of this shell.
-executes() {
-	until [ "/proc/$1/exe" -ef "$2" ]; do
-		sleep 0.01
-	done
 }
 
 # lines FILE TEXT: `FROM-TO`, what is between `TEXT begins` and `TEXT ends`.
@@ -503,7 +498,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		"$PMSTAT" --engine "$engine" --json -o s.json --fn waiting -- \
 			"$PROGRAMS/count-calls" 1 wait >truth 2>err &
 		pid=$!
-		for _ in {1..300}; do
+		for _ in {1..1200}; do
 			! grep -q ready truth || break
 			sleep 0.1
 		done
@@ -539,7 +534,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	works uprobe || skip "there are no uprobes"
 	"$PMSTAT" --engine uprobe --fn waiting -- "$PROGRAMS/count-calls" 1 wait >killed 2>&1 &
 	pid=$!
-	for _ in {1..300}; do
+	for _ in {1..1200}; do
 		! grep -q ready killed || break
 		sleep 0.1
 	done
@@ -623,7 +618,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 	for i in {1..14}; do
 		./made >>made.out &
 		pid=$!
-		executes "$pid" made
+		until_true executes "$pid" made
 		"$PMSTAT" --engine ptrace -p "$pid" --fn called -e page-faults \
 			--timeout $((i % 2 * 10000 + 20)) >/dev/null &
 		until ! kill -0 $! 2>/dev/null || grep -q 'TracerPid:.*[1-9]' "/proc/$pid/status"; do
@@ -634,11 +629,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 		wait $!
 		unset pid
 	done
-	for ((i = 0; i < 100; i++)); do
-		made_lives && break
-		sleep 0.05
-	done
-	made_lives
+	until_true made_lives
 }
 
 @test "who outlives the command is told of" {
@@ -658,7 +649,7 @@ ways=(called_once called_thousand called_many recursive jumps_out jumped_over ta
 				close(fd);
 			while (getppid() == parent)
 				usleep(1000);
-			sleep(2);
+			sleep(10);
 			return 0;
 		}
 	END
@@ -722,7 +713,7 @@ unhanded() {
 	unhanded
 	measure 7 uprobe "${ways[@]/#/--fn=}" -- "$PROGRAMS/count-calls" 300
 	agree uprobe
-	so 'all("took is not known" in w or "the host took" in w for w in d["warnings"])' \
+	so 'all("took is not known" in w for w in d["warnings"])' \
 		'all(s["calls_exact"] for s in by.values())'
 	measure 6 uprobe --fn in_process --fn in_parent -- "$PROGRAMS/count-exec" 40
 	agree uprobe
@@ -827,7 +818,7 @@ unhanded() {
 	# What single threads make is not held: it is looked for, and that is told.
 	./odd-held for-ever 3>&- &
 	pid=$!
-	executes "$pid" odd-held
+	until_true executes "$pid" odd-held
 	local each
 	for each in 0.3 2 10; do
 		measure 0 uprobe -e page-faults --fn called --timeout ${each}s -t $pid
@@ -839,7 +830,7 @@ unhanded() {
 	# Of a whole process it is.
 	./odd-held for-ever 3>&- &
 	pid=$!
-	executes "$pid" odd-held
+	until_true executes "$pid" odd-held
 	measure 0 uprobe -e page-faults --fn called --timeout 0.3s -p $pid
 	so 'd["warnings"] == []' 'by["called"]["calls_exact"]'
 }
