@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * restless SECONDS: for SECONDS its threads make short blocking system calls, receive
- * signals, create threads and children, and execute programs; each checks that every
- * result is right. It tests what a tracer must not change: exit status 0, or 1 with a
- * line for each surprise. System calls that may fail with EINTR after a stop, by
+ * restless SECONDS: for SECONDS of their CPU time its threads make short blocking system
+ * calls, receive signals, create threads and children, and execute programs; each checks
+ * that every result is right. It tests what a tracer must not change: exit status 0, or 1
+ * with a line for each surprise. System calls that may fail with EINTR after a stop, by
  * signal(7), are left out.
  */
 #include <errno.h>
@@ -35,7 +35,7 @@ static double now(void)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
