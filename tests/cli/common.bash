@@ -59,7 +59,7 @@ until_true() {
 
 # calm: stdin without the warnings of a machine that does much else, or whose host does.
 calm() {
-	grep -vE 'the host took|the recording began [0-9.]+ s late|real-time priority was given up'
+	grep -vE 'the host took|the recording began [0-9.]+ s late|real-time priority was given up|the samples stand for'
 }
 
 # executes PID FILE: whether the process runs this program. Until its execve(2) it is a copy of

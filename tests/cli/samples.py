@@ -38,7 +38,7 @@ modules, frames, samples = of("module"), of("frame"), of("sample")
 notes = [row for row in of("note") if "the host took" not in row["text"]]
 # What a machine that does much else adds to any of them.
 own_notes = [row for row in notes if not row["text"].startswith(
-    ("the recording began ", "real-time priority was given up "))]
+    ("the recording began ", "real-time priority was given up ", "the samples stand for "))]
 events = header["events"]
 footer = rows[-1] if rows[-1]["type"] == "footer" else None
 comms = {row["comm"] for row in of("thread")}
