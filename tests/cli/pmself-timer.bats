@@ -142,7 +142,7 @@ workers() {
 
 # bats test_tags=plain
 @test "again and again while four threads allocate, without a trace" {
-	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 120 "$PROGRAMS/self-life" cycles 40
+	PMSELF_TABLE=none PMSELF_QUIET=1 timeout 500 "$PROGRAMS/self-life" cycles 40
 }
 
 # ---- scopes ------------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ static void clones(unsigned long number)
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		alarm(20);
+		alarm(120);
 		CHECK(perf_stop() == -ESRCH);
 		if (number > 0)
 			CHECK(perf_start() == 0);
