@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-PATIENCE = 60  # seconds, for machines that are busy
+PATIENCE = 200  # seconds, for machines that are busy
 tmp = os.environ["TMPDIR"]
 
 

@@ -237,7 +237,7 @@ P
 	: >log
 	python3 "$SOURCE_DIR/tests/cli/debuginfod.py" served log >port 3>&- &
 	server=$!
-	for _ in {1..300}; do
+	for _ in {1..1200}; do
 		[ ! -s port ] || break
 		sleep 0.1
 	done

@@ -36,7 +36,7 @@ screen() {
 
 # shows EXPRESSION: waits until a line of the screen matches.
 shows() {
-	for _ in $(seq 400); do
+	for _ in $(seq 2400); do
 		screen >seen 2>/dev/null || true
 		if grep -qE -- "$1" seen; then return 0; fi
 		sleep 0.05

@@ -11,7 +11,7 @@ import time
 pid, terminal = pty.fork()
 if pid == 0:
     os.execvp(sys.argv[2], sys.argv[2:])
-for _ in range(300):
+for _ in range(1200):
     try:
         with open(sys.argv[1], "rb") as file:
             if file.read().count(b'"type":"sample"') > 100:

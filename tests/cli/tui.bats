@@ -72,7 +72,7 @@ body() {
 # agrees rows N, agrees body: waits until it is what is wanted; a screen is drawn from the top to
 # the bottom.
 agrees() {
-	for _ in $(seq 100); do
+	for _ in $(seq 1200); do
 		"$@" >rows
 		if cmp -s wanted rows; then return 0; fi
 		sleep 0.1
@@ -377,7 +377,7 @@ without_leak_search() {
 	run_in_terminal 80x24 "sh -c 'echo \$\$ >pid; exec \"$PMREPORT\" --tui'"
 	shows ' 1/9$'
 	t kill-server
-	for _ in $(seq 400); do
+	for _ in $(seq 2400); do
 		kill -0 "$(cat pid)" 2>/dev/null || return 0
 		sleep 0.05
 	done
@@ -390,7 +390,7 @@ without_leak_search() {
 	run_in_terminal 80x24 "sh -c 'trap \"\" HUP; echo \$\$ >pid; exec \"$PMREPORT\" --tui'"
 	shows ' 1/9$'
 	t kill-server
-	for _ in $(seq 400); do
+	for _ in $(seq 2400); do
 		kill -0 "$(cat pid)" 2>/dev/null || return 0
 		sleep 0.05
 	done
