@@ -73,6 +73,7 @@ living_child() {
 		until_true has_sample s.json
 		kill -USR2 "$target"
 		until_true living_child
+		pids="$pids $child"
 		spends 25 "$child"
 		spends 25 "$target" "$before"
 		kill -INT "$recorder"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attached LIBRARY: runs until it is killed, for at most a minute. The first thread
+ * attached LIBRARY: runs until it is killed, for at most ten minutes. The first thread
  * spends 60 % of its time in sixty(), 30 % in thirty(), 10 % in ten(). Thread "before"
  * works in early(), thread "library" in spend() of the library that was loaded
  * (libdlopen-many.so). SIGUSR1 starts thread "after", which works in late(); SIGUSR2
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 	void *loaded = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
 	void *symbol;
 
-	alarm(60);
+	alarm(600);
 	sem_init(&begun, 0, 0);
 	symbol = loaded ? dlsym(loaded, "spend") : NULL;
 	if (!symbol)
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 		if (wants_thread)
 			begin(after);
 		if (wants_child && fork() == 0) {
-			alarm(20);
+			alarm(600);
 			child();
 		}
 		wants_thread = wants_child = 0;
