@@ -146,7 +146,7 @@ agrees() {
 		(.events[0].why | contains("perf_event_paranoid is 3")) and
 		(.warnings | all(contains("offers no hardware counters") | not))' stat.json
 	nobody "$PMREC" --engine auto -o s.json -- "$PROGRAMS/split" 1
-	holds s.json 'len(samples) > 60' '50 < self_share("sixty") < 70' \
+	holds s.json 'len(samples) > 60' 'split_is_true(50)' \
 		'any("perf_event_paranoid is 3" in n["text"] for n in notes)'
 }
 
