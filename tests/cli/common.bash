@@ -51,7 +51,8 @@ until_true() {
 	local i
 	for i in {1..1200}; do
 		"$@" && return
-		sleep 0.1
+		# What comes at once is not waited for.
+		if [ "$i" -lt 10 ]; then sleep 0.02; else sleep 0.1; fi
 	done
 	echo "never: $*" >&2
 	return 1
