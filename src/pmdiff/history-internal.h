@@ -8,4 +8,3 @@
 
 /* Sorts the commits, oldest first, and adds the subjects that git knows. -ENOMEM. */
 int pmdiff_history_order(struct pmdiff_history *history, struct pm_error *err);
-
