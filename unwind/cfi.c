@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Interprets call frame programs (DWARF 5 §6.4.2) up to one row. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <dwarf.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Code by its address, and the calls in it. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
 					   uint64_t address)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A module taken apart. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 static struct pm_unw_part make_part_of_region(struct pm_unw_region *region, size_t len)
 {

@@ -4,7 +4,7 @@
  * read when the first address is looked up that .eh_frame does not cover; for most
  * modules that never happens.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <endian.h>
 #include <gelf.h>

@@ -4,7 +4,7 @@
  * register it themselves. Packers and sstrip remove these headers. The bytes are still
  * there and have an unmistakable form.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Encoded pointers of .eh_frame and .eh_frame_hdr (LSB 10.5.1). */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <dwarf.h>
 

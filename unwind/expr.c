@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* DWARF expressions (DWARF 5 §2.5) as they occur in call frame information. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <dwarf.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the FDE of an address in all sections of a module. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 /* Whether result @rc of one part of the file means that no other part is searched. */
 static bool is_final_answer(int rc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of the FDEs of a region, within a limit for all of them together. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 enum {
 	/* The entries of one section; the most seen are 1.2 million. */

@@ -8,7 +8,7 @@
  * among them, because systemstack has no frame. The code of that caller shows its return
  * address.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the table of Go (pm/go.h) in the file of a module. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <elf.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
  * table. It is more accurate than the .debug_frame of an unstripped program, which shows
  * neither where stacks begin nor where they are switched.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

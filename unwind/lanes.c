@@ -9,7 +9,7 @@
  * of its stack, the others go on. A lane keeps no index into the tables from one turn to
  * the next, because another lane may clear them.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <fcntl.h>
 #include <gelf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Code of modules without their file, which are made from parts. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <stdatomic.h>
 #include <string.h>

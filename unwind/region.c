@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes of a module, read when they are needed. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Turns rows into interned rules, and caches them by address. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

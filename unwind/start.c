@@ -4,7 +4,7 @@
  * a file, the code that calls a thread's function, and return addresses that no call has
  * left.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One step to the caller: by CFI, and the ladder of steps below it. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

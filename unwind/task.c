@@ -4,7 +4,7 @@
  * own, made from the same file. After the task is done, the thread that unwinds takes
  * over the results at the next look-up. Until then, such look-ups return no answer.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 void pm_unw_task_run(struct pm_unw_task *task)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Signal trampolines, recognized by their bytes: the code to which a handler returns. */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

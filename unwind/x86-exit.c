@@ -12,7 +12,7 @@
  *
  * Lengths and operands of instructions: Intel SDM volume 2, chapter 2 and appendix A.
  */
-#include "unwind-internal.h"
+#include "unwind-parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes are an expression, evaluated as a CFA and as a register rule of each architecture. */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

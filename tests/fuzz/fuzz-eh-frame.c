@@ -4,7 +4,7 @@
  * mapped at its own addresses and unwound from places in its segments and at its FDEs, and
  * once as what a task of another architecture has mapped.
  */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  * and biases, and is unwound through from its own addresses.
  */
 #include "pm/proc.h"
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <sys/mman.h>
 

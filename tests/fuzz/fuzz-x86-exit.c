@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Interrupted code that is to be followed to its return; the program counter is in it. */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
  *
  * readelf prints "u" for both undefined and unspecified, and only "exp" for expressions.
  */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <ctype.h>
 #include <elf.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include "cfi-bytes.h"
 

@@ -3,7 +3,7 @@
  * CFI rows: programs written by hand against DWARF 5 §6.4.2, and every FDE of the C library
  * against libdw's own interpreter.
  */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <dwarf.h>
 #include <elf.h>

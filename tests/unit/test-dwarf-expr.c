@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* DWARF expressions (DWARF 5 §2.5) with known results, known failures and bounded work. */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <dwarf.h>
 #include <setjmp.h>

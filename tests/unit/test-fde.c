@@ -3,7 +3,7 @@
  * CFI sections as few tools write them, and as a hostile one would: each is an ELF image made
  * here, so what has to be found in it is known.
  */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <elf.h>
 #include <gelf.h>

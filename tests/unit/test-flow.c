@@ -3,7 +3,7 @@
  * objdump(1) reads, and against what their CFI says of the stack. Functions of a few bytes:
  * test-flow-bytes.c, test-flow-aarch64.c. */
 #include "src/count/flow.h"
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

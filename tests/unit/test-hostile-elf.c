@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ELF files with holes that cost their maker nothing, and should cost us nothing. */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <elf.h>
 #include <sys/mman.h>

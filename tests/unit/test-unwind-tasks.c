@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables that another thread makes, and tables that are too large to be made. */
 #include "tests/unit/cfi-bytes.h"
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * Where code has its return address, as following the code finds it, against what CFI says of
  * the same place: at every instruction of the libraries that this program has loaded.
  */
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 #include "tests/unit/sanitized.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* For tests that unwind in all ways and compare: by the plain loop, singly, in a batch. */
 #pragma once
 
-#include "unwind/unwind-internal.h"
+#include "unwind/unwind-parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
