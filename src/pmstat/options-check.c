@@ -10,6 +10,11 @@ enum {
 
 static const char ab_separator[] = ":::";
 
+bool pmstat_needs_engine(const struct pmstat_options *options)
+{
+	return options->regions.len > 0 || options->engine == PM_COUNT_ENGINE_CALLGRIND;
+}
+
 /* Kernel events and simulated ones cannot be mixed. */
 static int check_event_options(const struct pmstat_options *options, struct pm_error *err)
 {

@@ -70,7 +70,4 @@ void pmstat_options_release(struct pmstat_options *options);
 /* Prints all of --help, and the names of all events, to stdout. */
 void pmstat_options_help(void);
 /* Whether an engine is needed: for functions, for ranges, or for a simulator. */
-static inline bool pmstat_needs_engine(const struct pmstat_options *options)
-{
-	return options->regions.len > 0 || options->engine == PM_COUNT_ENGINE_CALLGRIND;
-}
+bool pmstat_needs_engine(const struct pmstat_options *options);
