@@ -79,13 +79,7 @@ int pm_load_resymbolize(struct pm_loader *loader);
 int pm_load_branches(struct pm_loader *loader, const struct pm_file_sample *sample,
 		     uint32_t cell);
 /* Adds one sample to a cell. */
-static inline void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
-{
-	pm_weight_add(&cell->weight,
-		      &(struct pm_weight){ .samples = 1, .period = period });
-	if (period > cell->longest)
-		cell->longest = period;
-}
+void pm_load_add(struct pm_profile_cell *cell, uint64_t period);
 /* Computes the parallelism of each kept sample, and shares of wall-clock time if
  * requested. The samples must be in order. Returns 0 or -ENOMEM. */
 int pm_load_parallelism(struct pm_loader *loader);

@@ -261,6 +261,14 @@ static int loader_keep_sample(struct pm_loader *loader,
 	return pm_vec_push(&profile->samples, kept);
 }
 
+void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
+{
+	pm_weight_add(&cell->weight,
+		      &(struct pm_weight){ .samples = 1, .period = period });
+	if (period > cell->longest)
+		cell->longest = period;
+}
+
 /* Adds one sample of @period to the cell that equals @cell; *out is its row. Returns 0 or
  * -ENOMEM. */
 static int load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
