@@ -57,11 +57,13 @@ enum {
 	PM_CHAIN_LOOK_PROCESSES = 64,
 };
 
-/* The bytes of running threads' stacks that looks have read within this second. */
+/* How much of running threads' stacks the looks within this second have read, and how long
+ * they took. */
 struct pm_chain_looks {
 	uint64_t second;
 	uint32_t pid;
 	uint32_t bytes;
+	uint64_t ns;
 };
 
 struct pm_chains {
@@ -88,12 +90,13 @@ struct pm_chains {
 	uint32_t own_stop; /* the stop reason before stitching */
 	bool stitched; /* some frames are from other samples */
 	bool wanting; /* no other sample shows the outer callers */
+	bool is_i386; /* of the last sample that was stitched */
 	/* The address of the return address that `found` lacks, beyond the copy; 0:
 	 * unknown. */
 	uint64_t missed;
 	uint64_t wanted_bytes; /* see struct pm_chain; only with a promise */
 	uint64_t promise; /* of stitching, or 0 */
-	/* Buffer for the pieces that looks read. NULL: none yet. */
+	/* Buffer for the pieces that looks read. NULL: none. */
 	uint8_t *memory;
 	struct pm_chain_looks looks, process_looks[PM_CHAIN_LOOK_PROCESSES];
 	uint64_t outermost_sp; /* of the last stitched frame */
@@ -128,8 +131,10 @@ int pm_chains_frame_at(struct pm_chains *chains, const struct pm_chain_frame *fr
 /*
  * Continues above the last @len frames, the user's part of the chain, which were found in
  * @stack starting from @regs. @stop is why they ended; it becomes ROOT if the chain is
- * now complete. Returns 0 or negative errno.
+ * now complete, or LIMIT. Returns 0 or negative errno.
  */
 int pm_chains_stitch(struct pm_chains *chains, const struct pm_record *record,
 		     const struct pm_unw_space *space, const struct pm_unw_regs *regs,
 		     const struct pm_unw_stack *stack, size_t len, uint32_t *stop);
+/* Releases chains->memory. */
+void pm_chains_release_look_memory(struct pm_chains *chains);

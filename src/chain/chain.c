@@ -71,7 +71,7 @@ void pm_chains_free(struct pm_chains *chains)
 	pm_chain_stitches_free(chains->stitches);
 	pm_chain_budget_free(chains->budget);
 	pm_vec_release(&chains->branches);
-	free(chains->memory);
+	pm_chains_release_look_memory(chains);
 	free(chains);
 }
 
@@ -792,6 +792,8 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 	chain->stitched = stitched.len > 0;
 	if (stitched.rooted)
 		chain->stop = PM_UNW_STOP_ROOT;
+	else if (stitched.limited)
+		chain->stop = PM_UNW_STOP_LIMIT;
 	else
 		chain->stop = chain->own_stop;
 	chain->promise = 0;

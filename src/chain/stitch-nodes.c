@@ -119,7 +119,7 @@ static void compact_nodes(struct pm_chain_stitches *stitches, uint32_t *moved)
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			thread->nodes.data[j] = moved[thread->nodes.data[j]];
 		for (size_t j = 0; j < thread->hidden_len; j++)
-			thread->hidden[j].joint = moved[thread->hidden[j].joint];
+			thread->hidden[j].node = moved[thread->hidden[j].node];
 	}
 	for (size_t i = 0; i < promises_len(stitches); i++)
 		if (stitches->promises[i].node < PM_CHAIN_NODE_ROOT)
@@ -141,7 +141,7 @@ static int forget_old(struct pm_chain_stitches *stitches)
 		for (size_t j = 0; j < thread->nodes.len; j++)
 			mark_kept_nodes(stitches, kept, thread->nodes.data[j]);
 		for (size_t j = 0; j < thread->hidden_len; j++)
-			mark_kept_nodes(stitches, kept, thread->hidden[j].joint);
+			mark_kept_nodes(stitches, kept, thread->hidden[j].node);
 	}
 	compact_nodes(stitches, kept);
 	if (stitches->nodes.len > PM_CHAIN_STITCH_NODES_MAX / CROWDED_DIV * CROWDED_MUL)

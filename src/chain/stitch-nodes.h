@@ -9,21 +9,19 @@
 #include "stitch.h"
 
 enum {
-	/* A function pushes the registers it has to save right below its return address:
-	 * up to six in the psABI. They are its caller's, and distinguish one call of it
-	 * from another. */
-	PM_CHAIN_EVIDENCE_WORDS = 6,
 	/* Two consecutive samples are in the same call of one function if both have a
 	 * frame of the same file with the same stack pointer and the same size, which is
 	 * at least this. */
 	PM_CHAIN_LARGE_FRAME_BYTES = 4096,
-	/* Large frames of one thread that samples of deeper frames hide at the same
-	 * time. */
-	PM_CHAIN_HIDDEN_MAX = 4,
+	/* Frames of one thread that samples of deeper frames hide at the same time. */
+	PM_CHAIN_HIDDEN_MAX = 8,
+	/* The known frames of a thread are at most this many times those of one sample:
+	 * as a thread returns from some, others come into reach. */
+	PM_CHAIN_KNOWN_TIMES = 4,
 };
 
 /* The module of a node that is not a frame but represents the unknown callers of a large
- * frame. */
+ * frame. Its return_address is the stack pointer of that frame. */
 #define PM_CHAIN_NODE_JOINT (UINT32_MAX - 1)
 
 /* Used instead of a caller's node. */
@@ -43,7 +41,7 @@ struct pm_chain_node {
 		[PM_CHAIN_EVIDENCE_WORDS]; /* hashes of what its callee saved; 0: unknown */
 	/* UINT64_MAX, or the last time at which `parent` is known to have been the
 	 * caller. Later there was another caller, and no sample shows when it replaced
-	 * the first. */
+	 * the first. 0: no sample shows `parent`, but a look at the memory did. */
 	uint64_t parent_until;
 	/* See struct pm_chain_stitch_sample. Two different values mean that the frame was
 	 * left twice; it may also have been called twice. */
@@ -59,13 +57,14 @@ struct pm_chain_promise {
 };
 
 /*
- * A large frame with unknown callers that the last samples did not reach: their copies
- * end in another large frame further in.
+ * A frame with unknown callers that the last samples did not reach: their copies end
+ * further in.
  */
 struct pm_chain_hidden {
-	uint32_t joint; /* the node that represents the callers */
+	/* The frame's node. Of a large frame, the node that represents its callers. */
+	uint32_t node;
 	uint32_t module;
-	uint64_t sp; /* of the large frame */
+	uint64_t sp; /* of the frame */
 	uint64_t time; /* of the first sample that did not reach it */
 };
 
@@ -80,6 +79,8 @@ struct pm_chain_stitch_thread {
 	PM_VEC(struct pm_chain_stitch_frame) offer;
 	uint64_t offer_time;
 	bool offer_rooted;
+	/* The last look whose result no sample confirmed. */
+	uint64_t unconfirmed_time;
 	/* The time of the last look at return addresses, and the number of stitched
 	 * samples since. */
 	uint64_t seen_time;

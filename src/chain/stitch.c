@@ -7,19 +7,18 @@
 #include "stitch-nodes.h"
 
 enum {
-	RETURN_BYTES = 8,
 	/* This many of the words that a callee saved have to be the same. Not all,
 	 * because one of them may be a loop counter. */
 	EVIDENCE_ENOUGH = PM_CHAIN_EVIDENCE_WORDS - 1,
-	/* A look at the return addresses is due after this many samples, or this much
-	 * time. */
+	/* A look at the return addresses is due after this many samples, or one for each
+	 * so many frames, or this much time. */
 	UNSEEN_SAMPLES_MAX = 16,
+	UNSEEN_FRAMES_PER_SAMPLE = 64,
 	UNSEEN_NS_MAX = 50 * 1000 * 1000,
 	/* After a look at the memory that found nothing, the next look waits this
 	 * long. */
 	FRUITLESS_NS = 50 * 1000 * 1000,
-	/* A large frame that no sample reached for this long may be another call by
-	 * now. */
+	/* A frame that no sample reached for this long may be another call by now. */
 	HIDDEN_NS = 100 * 1000 * 1000,
 };
 
@@ -141,24 +140,6 @@ void pm_chain_stitches_forget_process(struct pm_chain_stitches *stitches, uint32
 
 /* ---- joining ------------------------------------------------------------------------- */
 
-static void note_evidence(const struct pm_chain_stitch_sample *sample,
-			  struct pm_chain_node *node)
-{
-	enum {
-		BYTES = PM_CHAIN_EVIDENCE_WORDS * 8
-	};
-	uint64_t offset = node->sp - RETURN_BYTES - BYTES - sample->stack_start;
-
-	if (sample->stack_len < BYTES || offset > sample->stack_len - BYTES)
-		return;
-	for (size_t i = 0; i < PM_CHAIN_EVIDENCE_WORDS; i++) {
-		uint64_t word;
-
-		memcpy(&word, sample->stack + offset + i * 8, sizeof(word));
-		node->evidence[i] = (uint16_t)(pm_hash_mix(word, 0) >> 48 | 1);
-	}
-}
-
 static bool same_evidence(const struct pm_chain_node *node,
 			  const struct pm_chain_node *other)
 {
@@ -186,7 +167,7 @@ static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 	if (i == 0)
 		return node;
 	node.return_address = frame->return_address;
-	note_evidence(sample, &node);
+	memcpy(node.evidence, frame->saved, sizeof(node.evidence));
 	return node;
 }
 
@@ -206,21 +187,23 @@ static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread
 				     const struct pm_chain_stitch_sample *sample)
 {
 	return (struct pm_chain_node){ .sp = sample->caller_sp,
+				       .return_address =
+					       sample->frames[sample->len - 1].sp,
 				       .module = PM_CHAIN_NODE_JOINT,
 				       .thread = thread->serial,
 				       .parent = PM_CHAIN_NODE_UNKNOWN,
 				       .parent_until = UINT64_MAX };
 }
 
-/* Returns the index of @key in a chain of nodes, or the chain's length. */
+/* Returns the index of @key in a chain of nodes, or the chain's length. Begins with the
+ * innermost nodes, because samples mostly end there. */
 static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *chain,
 		      size_t len, const struct pm_chain_node *key)
 {
-	size_t i = 0;
-
-	while (i < len && !pm_chain_node_may_be(&stitches->nodes.data[chain[i]], key))
-		i++;
-	return i;
+	for (size_t i = len; i-- > 0;)
+		if (pm_chain_node_may_be(&stitches->nodes.data[chain[i]], key))
+			return i;
+	return len;
 }
 
 /*
@@ -275,7 +258,21 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 	return PM_CHAIN_NODE_UNKNOWN;
 }
 
-/* Adds @id and its callers, outermost first, to the front of the thread's chain. */
+/* Room for it was reserved. */
+static void push_outer(struct pm_chain_stitches *stitches,
+		       const struct pm_chain_node *node)
+{
+	if (node->module == PM_CHAIN_NODE_JOINT)
+		return;
+	stitches->outer.data[stitches->outer.len++] =
+		(struct pm_chain_stitch_frame){ .sp = node->sp,
+						.address = node->address,
+						.module = node->module,
+						.return_address = node->return_address };
+}
+
+/* Adds @id and its callers, outermost first, to the front of the thread's chain. Returns
+ * -E2BIG if it would then have more than @max nodes. */
 static int prepend_callers(struct pm_chain_stitches *stitches,
 			   struct pm_chain_stitch_thread *thread, uint32_t id, size_t max)
 {
@@ -327,6 +324,86 @@ static int extend_to_root(struct pm_chain_stitches *stitches,
 		thread->rejoined = true;
 		pm_chain_nodes_set_parent(stitches, outermost, parent);
 	}
+}
+
+/* Whether two nodes for the callers of large frames, at the same place, are for frames of
+ * the same size. */
+static bool are_same_joints(const struct pm_chain_node *node,
+			    const struct pm_chain_node *other)
+{
+	return node->module == PM_CHAIN_NODE_JOINT &&
+	       node->return_address == other->return_address;
+}
+
+/*
+ * Returns the caller that an earlier frame like @last, the last frame of @sample, had, or
+ * PM_CHAIN_NODE_UNKNOWN: one that a look showed and no sample has confirmed, or the caller
+ * of a large frame, which may be @last's joint instead. The callers count if they were
+ * known before the sample and are still in place after it.
+ */
+static int find_unconfirmed_caller(struct pm_chain_stitches *stitches,
+				   struct pm_chain_stitch_thread *thread,
+				   const struct pm_chain_node *last,
+				   const struct pm_chain_stitch_sample *sample,
+				   size_t max, uint32_t *out)
+{
+	uint32_t own =
+		thread->nodes.len > 0 ? thread->nodes.data[0] : PM_CHAIN_NODE_UNKNOWN;
+	uint32_t id = pm_chain_nodes_find(stitches, last), first = id;
+	struct pm_chain_node *node;
+
+	*out = PM_CHAIN_NODE_UNKNOWN;
+	if (id == PM_CHAIN_NODE_UNKNOWN || last->sp == 0 || !sample->in_place ||
+	    sample->time <= thread->unconfirmed_time)
+		return 0;
+	node = &stitches->nodes.data[id];
+	if (node->parent >= PM_CHAIN_NODE_ROOT)
+		return 0;
+	if (!are_same_joints(node, last) &&
+	    (node->parent_until != 0 || !same_evidence(node, last)))
+		return 0;
+	stitches->outer.len = 0;
+	while (node->parent < PM_CHAIN_NODE_ROOT) {
+		/* A stack has no cycles. */
+		if (stitches->outer.len == max || node->parent == own ||
+		    (node->parent_until != 0 && node->parent_until != UINT64_MAX))
+			return 0;
+		if (pm_vec_reserve(&stitches->outer, stitches->outer.len + 1) < 0)
+			return -ENOMEM;
+		node = &stitches->nodes.data[node->parent];
+		push_outer(stitches, node);
+	}
+	if (!sample->in_place(sample->in_place_user, stitches->outer.data,
+			      stitches->outer.len))
+		return 0;
+	for (; id < PM_CHAIN_NODE_ROOT; id = stitches->nodes.data[id].parent)
+		stitches->nodes.data[id].parent_until = UINT64_MAX;
+	thread->seen_time = thread->good_time = sample->time;
+	thread->unseen = 0;
+	*out = stitches->nodes.data[first].parent;
+	return 0;
+}
+
+/* Extends a chain whose outermost caller is unknown by what find_unconfirmed_caller() finds
+ * for it. All samples that have this chain get these callers. */
+static int extend_unconfirmed(struct pm_chain_stitches *stitches,
+			      struct pm_chain_stitch_thread *thread,
+			      const struct pm_chain_stitch_sample *sample, size_t max)
+{
+	uint32_t outermost = thread->nodes.data[0], caller;
+	struct pm_chain_node key = stitches->nodes.data[outermost];
+	int ret;
+
+	if (key.parent != PM_CHAIN_NODE_UNKNOWN || thread->nodes.len >= max)
+		return 0;
+	ret = find_unconfirmed_caller(stitches, thread, &key, sample,
+				      max - thread->nodes.len, &caller);
+	if (ret < 0 || caller == PM_CHAIN_NODE_UNKNOWN)
+		return ret;
+	ret = prepend_callers(stitches, thread, caller, max);
+	if (ret == 0)
+		pm_chain_nodes_set_parent(stitches, outermost, caller);
+	return ret == -E2BIG ? 0 : ret;
 }
 
 /* Saves the previous sample's chain, to check whether a caller was in it. */
@@ -387,7 +464,7 @@ static void drop_doubted(struct pm_chain_stitches *stitches,
 	doubted++;
 	if (at < len) {
 		stitches->nodes.data[thread->nodes.data[doubted]].parent_until =
-			thread->good_time;
+			PM_MAX(thread->good_time, 1);
 		renew_nodes(stitches, thread, doubted);
 	}
 	memmove(thread->nodes.data, thread->nodes.data + doubted,
@@ -397,7 +474,8 @@ static void drop_doubted(struct pm_chain_stitches *stitches,
 
 /*
  * Makes the thread's chain start with the callers of the outermost frame of @sample, a
- * truncated stack. Sets @outer to the number of known callers, at most @max.
+ * truncated stack. Sets @outer to the number of known callers. The whole chain has at most
+ * @max frames.
  */
 static int join_sample_callers(struct pm_chain_stitches *stitches,
 			       struct pm_chain_stitch_thread *thread,
@@ -409,6 +487,7 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 	size_t at =
 		find_last(stitches, thread->nodes.data, thread->nodes.len, last, sample);
 	size_t len = thread->nodes.len;
+	bool is_rejoined = true;
 	uint32_t caller;
 	int ret = save_before(stitches, thread);
 
@@ -418,9 +497,12 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 	if (at < len && at > 0 && last->sp != 0) {
 		/* The frame has stayed. Keep the frames after it: they may have stayed,
 		 * too. */
-		if (at > max)
+		if (at > max - sample->len)
 			return 0;
-		ret = extend_to_root(stitches, thread, max);
+		ret = extend_to_root(stitches, thread, max - sample->len);
+		if (ret == 0)
+			ret = extend_unconfirmed(stitches, thread, sample,
+						 max - sample->len);
 		*outer = at + thread->nodes.len - len;
 		return ret;
 	}
@@ -430,46 +512,47 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 
 		caller = find_caller(stitches, &joint);
 	}
-	if (caller == PM_CHAIN_NODE_UNKNOWN)
-		return 0;
+	if (caller == PM_CHAIN_NODE_UNKNOWN) {
+		struct pm_chain_node joint = joint_of(thread, sample);
+
+		is_rejoined = false;
+		ret = find_unconfirmed_caller(
+			stitches, thread, is_large_outer_frame(sample) ? &joint : last,
+			sample, max - sample->len, &caller);
+	}
+	if (ret < 0 || caller == PM_CHAIN_NODE_UNKNOWN)
+		return ret;
 	thread->nodes.len = 0;
-	ret = prepend_callers(stitches, thread, caller, max);
+	ret = prepend_callers(stitches, thread, caller, max - sample->len);
 	if (ret == 0)
-		ret = extend_to_root(stitches, thread, max);
+		ret = extend_to_root(stitches, thread, max - sample->len);
 	*outer = thread->nodes.len;
-	thread->rejoined = true;
+	thread->rejoined |= is_rejoined;
 	if (ret == -E2BIG)
 		return 0;
 	return ret;
 }
 
-/* Room for it was reserved. */
-static void push_outer(struct pm_chain_stitches *stitches,
-		       const struct pm_chain_node *node)
-{
-	if (node->module == PM_CHAIN_NODE_JOINT)
-		return;
-	stitches->outer.data[stitches->outer.len++] =
-		(struct pm_chain_stitch_frame){ .sp = node->sp,
-						.address = node->address,
-						.module = node->module,
-						.return_address = node->return_address };
-}
-
+/* Gives the innermost of the thread's first @len nodes, but no more than @max frames. */
 static int give_outer(struct pm_chain_stitches *stitches,
-		      const struct pm_chain_stitch_thread *thread, size_t len,
+		      const struct pm_chain_stitch_thread *thread, size_t len, size_t max,
 		      struct pm_chain_stitched *out)
 {
-	if (pm_vec_reserve(&stitches->outer, len) < 0)
+	size_t i = len;
+	bool is_rooted;
+
+	stitches->outer.len = 0;
+	if (pm_vec_reserve(&stitches->outer, PM_MIN(len, max) + 1) < 0)
 		return -ENOMEM;
-	for (size_t i = len; i-- > 0;)
-		push_outer(stitches, &stitches->nodes.data[thread->nodes.data[i]]);
-	*out = (struct pm_chain_stitched){
-		.frames = stitches->outer.data,
-		.len = stitches->outer.len,
-		.rooted = stitches->nodes.data[thread->nodes.data[0]].parent ==
-			  PM_CHAIN_NODE_ROOT
-	};
+	while (i > 0 && stitches->outer.len < max)
+		push_outer(stitches, &stitches->nodes.data[thread->nodes.data[--i]]);
+	is_rooted = i == 0 && stitches->nodes.data[thread->nodes.data[0]].parent ==
+				      PM_CHAIN_NODE_ROOT;
+	*out = (struct pm_chain_stitched){ .frames = stitches->outer.data,
+					   .len = stitches->outer.len,
+					   .rooted = is_rooted,
+					   .limited = !is_rooted &&
+						      stitches->outer.len == max };
 	return 0;
 }
 
@@ -528,7 +611,7 @@ static size_t find_reached(const struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* ---- large frames that deeper ones hide ------------------------------------------------- */
+/* ---- frames that deeper ones hide ------------------------------------------------------- */
 
 static void remove_hidden(struct pm_chain_stitch_thread *thread, size_t at)
 {
@@ -538,48 +621,66 @@ static void remove_hidden(struct pm_chain_stitch_thread *thread, size_t at)
 }
 
 /*
- * Keeps the joint at the start of the thread's chain if its callers are unknown and
- * @sample, a truncated stack, ends further in: the large frame may still be there.
+ * Keeps the outermost node of the thread's chain if its callers are unknown and @sample, a
+ * truncated stack, ends further in: the frame may still be there.
  */
-static void hide_joint(const struct pm_chain_stitches *stitches,
-		       struct pm_chain_stitch_thread *thread,
-		       const struct pm_chain_stitch_sample *sample)
+static void hide_outermost(const struct pm_chain_stitches *stitches,
+			   struct pm_chain_stitch_thread *thread,
+			   const struct pm_chain_stitch_sample *sample)
 {
-	const struct pm_chain_node *joint, *large;
+	const struct pm_chain_node *node, *frame;
 
 	if (thread->nodes.len < 2 || sample->end != PM_CHAIN_STITCH_TRUNCATED)
 		return;
-	joint = &stitches->nodes.data[thread->nodes.data[0]];
-	large = &stitches->nodes.data[thread->nodes.data[1]];
-	if (joint->module != PM_CHAIN_NODE_JOINT ||
-	    joint->parent != PM_CHAIN_NODE_UNKNOWN || joint->parent_until != UINT64_MAX ||
-	    sample->caller_sp == 0 || sample->caller_sp > large->sp)
+	node = frame = &stitches->nodes.data[thread->nodes.data[0]];
+	if (node->parent != PM_CHAIN_NODE_UNKNOWN || node->parent_until != UINT64_MAX)
+		return;
+	if (node->module == PM_CHAIN_NODE_JOINT) {
+		frame = &stitches->nodes.data[thread->nodes.data[1]];
+	} else {
+		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
+
+		/* It is not lost yet if the sample continues its chain. */
+		if (node->sp == 0 ||
+		    find_last(stitches, thread->nodes.data, thread->nodes.len, &last,
+			      sample) < thread->nodes.len)
+			return;
+	}
+	if (sample->caller_sp == 0 || sample->caller_sp > frame->sp)
 		return;
 	if (thread->hidden_len == PM_CHAIN_HIDDEN_MAX)
 		remove_hidden(thread, 0);
 	thread->hidden[thread->hidden_len++] =
-		(struct pm_chain_hidden){ .joint = thread->nodes.data[0],
-					  .module = large->module,
-					  .sp = large->sp,
+		(struct pm_chain_hidden){ .node = thread->nodes.data[0],
+					  .module = frame->module,
+					  .sp = frame->sp,
 					  .time = sample->time };
 }
 
-/* Returns which frame of the thread's chain is the caller of a hidden large frame, or the
- * chain's length. */
+/*
+ * Returns which frame of the thread's chain is the caller of a hidden frame, or the
+ * chain's length. A frame is the same if the same words are saved below it; a large frame,
+ * if it has the same size.
+ */
 static size_t find_hidden_caller(const struct pm_chain_stitches *stitches,
 				 const struct pm_chain_stitch_thread *thread,
 				 const struct pm_chain_hidden *hidden)
 {
-	uint64_t caller_sp = stitches->nodes.data[hidden->joint].sp;
+	const struct pm_chain_node *node = &stitches->nodes.data[hidden->node];
 
 	for (size_t i = 0; i + 1 < thread->nodes.len; i++) {
 		const struct pm_chain_node *caller =
 			&stitches->nodes.data[thread->nodes.data[i]];
-		const struct pm_chain_node *large =
+		const struct pm_chain_node *frame =
 			&stitches->nodes.data[thread->nodes.data[i + 1]];
 
-		if (caller->sp == caller_sp && caller->module != PM_CHAIN_NODE_JOINT &&
-		    large->sp == hidden->sp && large->module == hidden->module)
+		if (frame->sp != hidden->sp || frame->module != hidden->module ||
+		    caller->module == PM_CHAIN_NODE_JOINT)
+			continue;
+		if (node->module == PM_CHAIN_NODE_JOINT
+			    ? caller->sp == node->sp
+			    : pm_chain_node_same_place(frame, node) &&
+				      same_evidence(frame, node))
 			return i;
 	}
 	return thread->nodes.len;
@@ -594,7 +695,7 @@ static bool has_node_above(const struct pm_chain_stitches *stitches, uint32_t fr
 }
 
 /*
- * Gives hidden large frames the callers that the thread's chain, which is that of a
+ * Gives hidden frames the callers that the thread's chain, which is that of a
  * sample at @time, now has for them. Forgets those that the chain shows to be gone.
  */
 static void find_hidden(struct pm_chain_stitches *stitches,
@@ -613,9 +714,9 @@ static void find_hidden(struct pm_chain_stitches *stitches,
 			continue;
 		remove_hidden(thread, i);
 		if (at < thread->nodes.len && time - hidden.time <= HIDDEN_NS &&
-		    stitches->nodes.data[hidden.joint].parent == PM_CHAIN_NODE_UNKNOWN &&
-		    !has_node_above(stitches, thread->nodes.data[at], hidden.joint))
-			pm_chain_nodes_set_parent(stitches, hidden.joint,
+		    stitches->nodes.data[hidden.node].parent == PM_CHAIN_NODE_UNKNOWN &&
+		    !has_node_above(stitches, thread->nodes.data[at], hidden.node))
+			pm_chain_nodes_set_parent(stitches, hidden.node,
 						  thread->nodes.data[at]);
 	}
 }
@@ -634,10 +735,10 @@ static uint32_t reach_hidden(const struct pm_chain_stitches *stitches,
 
 		if (hidden.sp != large->sp || hidden.module != large->module ||
 		    sample->time - hidden.time > HIDDEN_NS ||
-		    !pm_chain_node_same_place(&stitches->nodes.data[hidden.joint], joint))
+		    !pm_chain_node_same_place(&stitches->nodes.data[hidden.node], joint))
 			continue;
 		remove_hidden(thread, i);
-		return hidden.joint;
+		return hidden.node;
 	}
 	return PM_CHAIN_NODE_UNKNOWN;
 }
@@ -721,37 +822,87 @@ static bool has_stayed(const struct pm_chain_stitches *stitches,
 		       thread->nodes.len;
 }
 
-/* Adds the result of a look on top of the last chain, drops it, or leaves it for
+/*
+ * Returns the node of @frame, which a look found, with the caller @parent. If no such node
+ * is known, adds one whose caller no sample has confirmed.
+ */
+static uint32_t add_looked_node(struct pm_chain_stitches *stitches,
+				const struct pm_chain_stitch_thread *thread,
+				const struct pm_chain_stitch_frame *frame,
+				uint32_t parent, uint64_t parent_until)
+{
+	struct pm_chain_node node = { .sp = frame->sp,
+				      .address = frame->address,
+				      .module = frame->module,
+				      .return_address = frame->return_address,
+				      .thread = thread->serial,
+				      .parent = parent,
+				      .parent_until = parent_until };
+	uint32_t id = pm_chain_nodes_find(stitches, &node);
+
+	memcpy(node.evidence, frame->saved, sizeof(node.evidence));
+	if (id != PM_CHAIN_NODE_UNKNOWN && parent_until == 0 &&
+	    stitches->nodes.data[id].parent == parent &&
+	    stitches->nodes.data[id].return_address == node.return_address &&
+	    (stitches->nodes.data[id].parent_until == 0 ||
+	     stitches->nodes.data[id].parent_until == UINT64_MAX) &&
+	    same_evidence(&stitches->nodes.data[id], &node))
+		return id;
+	return pm_chain_nodes_add(stitches, &node);
+}
+
+/* Adds the result of the last look, which may be wrong unless @parent_until is UINT64_MAX.
+ * Returns the node of the innermost frame. Room was reserved. */
+static uint32_t add_offer(struct pm_chain_stitches *stitches,
+			  const struct pm_chain_stitch_thread *thread,
+			  uint64_t parent_until)
+{
+	uint32_t parent =
+		thread->offer_rooted ? PM_CHAIN_NODE_ROOT : PM_CHAIN_NODE_UNKNOWN;
+
+	for (size_t i = thread->offer.len; i-- > 0;)
+		parent = add_looked_node(stitches, thread, &thread->offer.data[i], parent,
+					 parent_until);
+	return parent;
+}
+
+/* Keeps the result of a look for samples that end in one of its frames, or in the one from
+ * which it began. Room was reserved. */
+static void keep_unconfirmed_offer(struct pm_chain_stitches *stitches,
+				   struct pm_chain_stitch_thread *thread)
+{
+	struct pm_chain_node node = stitches->nodes.data[thread->nodes.data[0]];
+
+	node.parent = add_offer(stitches, thread, 0);
+	node.parent_until = 0;
+	if (node.sp != 0)
+		pm_chain_nodes_add(stitches, &node);
+	thread->unconfirmed_time = thread->offer_time;
+}
+
+/* Adds the result of a look on top of the last chain, keeps it apart, or leaves it for
  * later. */
 static int take_offer(struct pm_chain_stitches *stitches,
 		      struct pm_chain_stitch_thread *thread,
 		      const struct pm_chain_stitch_sample *sample, size_t max)
 {
 	size_t len = thread->offer.len;
-	uint32_t parent =
-		thread->offer_rooted ? PM_CHAIN_NODE_ROOT : PM_CHAIN_NODE_UNKNOWN;
+	uint32_t parent;
 	bool stayed =
 		len > 0 && thread->nodes.len > 0 && has_stayed(stitches, thread, sample);
 
 	if (stayed && sample->time < thread->offer_time)
 		return 0;
-	thread->offer.len = 0;
 	if (stayed && sample->elsewhere)
 		stayed = thread->offer.data[0].sp == sample->caller_sp;
-	if (!stayed || len > max || thread->nodes.len > max - len)
+	if (!stayed || len > max || thread->nodes.len > max - len) {
+		if (len > 0 && thread->nodes.len > 0)
+			keep_unconfirmed_offer(stitches, thread);
+		thread->offer.len = 0;
 		return 0;
-	while (len-- > 0) {
-		const struct pm_chain_stitch_frame *frame = &thread->offer.data[len];
-		struct pm_chain_node node = { .sp = frame->sp,
-					      .address = frame->address,
-					      .module = frame->module,
-					      .return_address = frame->return_address,
-					      .thread = thread->serial,
-					      .parent = parent,
-					      .parent_until = UINT64_MAX };
-
-		parent = pm_chain_nodes_add(stitches, &node);
 	}
+	parent = add_offer(stitches, thread, UINT64_MAX);
+	thread->offer.len = 0;
 	pm_chain_nodes_set_parent(stitches, thread->nodes.data[0], parent);
 	return prepend_callers(stitches, thread, parent, max);
 }
@@ -801,12 +952,14 @@ void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
 
 /* Whether a look at the return addresses of stitched frames is due. A look shows nothing
  * new about samples from before it. */
-static bool is_unseen(struct pm_chain_stitch_thread *thread, uint64_t time)
+static bool is_unseen(struct pm_chain_stitch_thread *thread, size_t len, uint64_t time)
 {
+	size_t samples = PM_MAX(UNSEEN_SAMPLES_MAX, len / UNSEEN_FRAMES_PER_SAMPLE);
+
 	thread->unseen++;
-	return time > thread->seen_time && (thread->seen_time == 0 || thread->rejoined ||
-					    thread->unseen >= UNSEEN_SAMPLES_MAX ||
-					    time - thread->seen_time >= UNSEEN_NS_MAX);
+	return time > thread->seen_time &&
+	       (thread->seen_time == 0 || thread->rejoined || thread->unseen >= samples ||
+		time - thread->seen_time >= UNSEEN_NS_MAX);
 }
 
 /*
@@ -881,6 +1034,7 @@ bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promi
 	stitched.len = stitches->outer.len;
 	stitched.rooted =
 		node->parent == PM_CHAIN_NODE_ROOT && time <= node->parent_until;
+	stitched.limited = !stitched.rooted && stitches->outer.len + given->len >= max;
 	if (stitched.len == given->outer && stitched.rooted == given->rooted)
 		return false;
 	*out = stitched;
@@ -893,8 +1047,8 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 {
 	struct pm_chain_stitched stitched = { 0 };
 	struct pm_chain_stitch_thread *thread;
+	size_t known_max = PM_CHAIN_KNOWN_TIMES * max, outer = 0;
 	uint32_t outermost;
-	size_t outer = 0;
 	int ret;
 
 	stitches->outer.len = 0;
@@ -906,10 +1060,10 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 	if (!thread)
 		return -ENOMEM;
 	/* renew_nodes() may replace the thread's nodes. */
-	ret = pm_chain_nodes_reserve(stitches, 1 + sample->len + thread->offer.len +
+	ret = pm_chain_nodes_reserve(stitches, 2 + sample->len + thread->offer.len +
 						       thread->nodes.len);
 	if (ret == 0)
-		ret = take_offer(stitches, thread, sample, max - sample->len);
+		ret = take_offer(stitches, thread, sample, known_max);
 	if (thread->nodes.len > 0)
 		outermost = thread->nodes.data[0];
 	else
@@ -918,20 +1072,21 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
 		drop_doubted(stitches, thread, &last, sample);
-		hide_joint(stitches, thread, sample);
-		ret = join_sample_callers(stitches, thread, sample, max - sample->len,
-					  &outer);
+		hide_outermost(stitches, thread, sample);
+		ret = join_sample_callers(stitches, thread, sample, known_max, &outer);
 		if (ret == 0 && outer > 0)
-			ret = give_outer(stitches, thread, outer, &stitched);
+			ret = give_outer(stitches, thread, outer, max - sample->len,
+					 &stitched);
 	}
 	if (ret == 0)
 		ret = follow_whole_sample(stitches, thread, sample, outer);
 	if (ret < 0)
 		return ret;
 	find_hidden(stitches, thread, sample->time);
-	stitched.unseen = stitched.len > 0 && is_unseen(thread, sample->time);
+	stitched.unseen =
+		stitched.len > 0 && is_unseen(thread, stitched.len, sample->time);
 	stitched.wanting = is_wanting(stitches, thread, outermost, sample->time) &&
-			   sample->end == PM_CHAIN_STITCH_TRUNCATED;
+			   sample->end == PM_CHAIN_STITCH_TRUNCATED && !stitched.limited;
 	if (sample->end == PM_CHAIN_STITCH_TRUNCATED)
 		stitched.promise = give_promise(stitches, thread, sample, &stitched);
 	*out = stitched;

@@ -27,14 +27,30 @@
 
 struct pm_chain_stitches;
 
+enum {
+	/* A function pushes the registers it has to save right below its return address:
+	 * up to six in the psABI. They are its caller's, and distinguish one call of it
+	 * from another. */
+	PM_CHAIN_EVIDENCE_WORDS = 6,
+};
+
 /* Identifies a frame. */
 struct pm_chain_stitch_frame {
 	uint64_t sp; /* 0: unknown */
 	uint64_t address;
 	uint32_t module;
+	/* Hashes of the words that its callee saved, see pm_chain_stitch_hash(); 0:
+	 * unknown. */
+	uint16_t saved[PM_CHAIN_EVIDENCE_WORDS];
 	/* The return address if it is right below sp; 0: it is not, or was not seen. */
 	uint64_t return_address;
 };
+
+/* Returns the hash of @word for the member `saved`; never 0. */
+static inline uint16_t pm_chain_stitch_hash(uint64_t word)
+{
+	return (uint16_t)(pm_hash_mix(word, 0) >> 48 | 1);
+}
 
 enum pm_chain_stitch_end {
 	PM_CHAIN_STITCH_ROOTED,
@@ -43,17 +59,21 @@ enum pm_chain_stitch_end {
 	PM_CHAIN_STITCH_OTHER,
 };
 
-/* The chain of one sample, leaf first, and the bytes from which it was found; all
- * borrowed. */
+/*
+ * Returns whether the return addresses of @frames, leaf first, are in the thread's memory
+ * now. False: one is not, or they cannot be read.
+ */
+typedef bool (*pm_chain_stitch_in_place_fn)(void *user,
+					    const struct pm_chain_stitch_frame *frames,
+					    size_t len);
+
+/* The chain of one sample, leaf first; borrowed. */
 struct pm_chain_stitch_sample {
 	uint32_t pid, tid;
 	const struct pm_chain_stitch_frame *frames;
 	size_t len;
 	enum pm_chain_stitch_end end;
 	uint64_t time;
-	const uint8_t *stack;
-	uint64_t stack_start; /* the address of stack[0] */
-	size_t stack_len;
 	/* With _TRUNCATED: the stack pointer of the caller of the last frame; 0:
 	 * unknown. */
 	uint64_t caller_sp;
@@ -63,6 +83,8 @@ struct pm_chain_stitch_sample {
 	/* With _TRUNCATED: the callers are on another stack, to which no signal has
 	 * switched; caller_sp is known. */
 	bool elsewhere;
+	pm_chain_stitch_in_place_fn in_place; /* NULL: the memory cannot be read */
+	void *in_place_user;
 };
 
 /* The callers above the chain's last frame. */
@@ -71,6 +93,7 @@ struct pm_chain_stitched {
 	const struct pm_chain_stitch_frame *frames;
 	size_t len; /* 0: nothing is known */
 	bool rooted; /* they end at the root */
+	bool limited; /* they end because the stack has @max frames */
 	/* For pm_chain_stitches_settle(); 0: nothing can be added later. */
 	uint64_t promise;
 	/* The callers above all this are unknown, and no result of a look is waiting. */
@@ -109,8 +132,10 @@ bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promi
 /*
  * Adds what a look at the thread's memory at @time, after its last sample, found above
  * all known frames of that sample, leaf first; @len 0: nothing. It is used only once a
- * sample from after that time shows that the outermost known frame has stayed. Returns 0
- * or -ENOMEM.
+ * sample from after that time shows that the outermost known frame has stayed. If that
+ * frame has not stayed, a later sample may end in one of the others, with the same words
+ * saved below it. That sample gets its callers if in_place() then finds all of them.
+ * Returns 0 or -ENOMEM.
  */
 int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
 			    uint32_t tid, const struct pm_chain_stitch_frame *frames,

@@ -152,6 +152,49 @@ big_chains='[[n for n in chain(s) if n in ("work", "large", "recurse", "first_wa
 		"sum('second_way' in chain(s) for s in samples) > 0.7 * len(samples)"
 }
 
+# deepstack_is_true FRAMES EXPRESSION...: no complete stack has more or fewer of them than it
+# should, and the expressions are true. `parts` are frames, way, and bottom of each stack, and
+# whether it is complete.
+deepstack_is_true() {
+	holds s.json 'bool(parts := [(sum(n.startswith("rec_") for n in c),
+		[n[:4] for n in c if n.endswith("_way")], [n[:4] for n in c if n.endswith("_bottom")],
+		"stop" not in s) for s in samples for c in [chain(s)] if "rec_" in " ".join(c)])' \
+		'all(len(way) == 1 for _, way, _, rooted in parts if rooted)' \
+		"all(frames == ($1 if 'left' in bottom else $1 // 2)
+			for frames, _, bottom, rooted in parts if rooted and bottom)" \
+		"all(frames <= ($1 if 'left' in way + bottom else $1 // 2)
+			for frames, way, bottom, _ in parts if way + bottom)" \
+		'all(way == bottom for _, way, bottom, rooted in parts if rooted and bottom)' "${@:2}"
+}
+
+@test "a recursion of megabytes has all of its frames, in the program and in a library" {
+	local place bytes frames work share
+	while read -r place bytes frames work; do
+		share=
+		# A recorder that got no CPU while the program ran has not looked.
+		for _ in 1 2 3; do
+			"$PMREC" -q -o s.json -- "$PROGRAMS/deepstack" $place $bytes $frames $work 0.2
+			deepstack_is_true $frames
+			# On the first way down, the pages below are not there yet.
+			deepstack_is_true $frames 'bool(there := [part for part in parts if part[2]])' \
+				'sum(part[3] for part in there) >= 0.97 * len(there) > 70' &&
+				share=found && break
+		done
+		[ "$share" = found ]
+	done <<-END
+		main 1000 3000 300000
+		library-thread 1000 3000 5000
+		library 100000 30 5000
+	END
+}
+
+@test "a stack of more frames than can be recorded says so" {
+	"$PMREC" -q -o s.json -- "$PROGRAMS/deepstack" main 200 30000 300000 0.2
+	deepstack_is_true 30000 'not any(rooted and bottom for _, _, bottom, rooted in parts)' \
+		'footer["stops"]["limit"] > 0' \
+		'all(len(chain_frames(s)) >= 4096 for s in samples if s.get("stop") == "limit")'
+}
+
 @test "callers that were exchanged below the copy are found out" {
 	"$PMREC" -q --stack-bytes 16384 -o s.json -- "$PROGRAMS/wrongsplice" 1.5
 	# By CPU time: the slow way is 30 ms down, at least, and 50 ms at its bottom. If others have the

@@ -29,10 +29,10 @@ struct call {
 struct stack {
 	struct call calls[DEPTH_MAX]; /* outermost first */
 	size_t depth;
-	uint8_t bytes[DEPTH_MAX * FRAME_BYTES];
 };
 
 static uint64_t sample_time;
+static size_t sample_max = LIMIT; /* frames */
 
 static uint64_t sp_of(size_t index)
 {
@@ -46,6 +46,38 @@ static void call(struct stack *stack, uint64_t address, uint64_t saved)
 		(struct call){ .address = address, .saved = saved };
 }
 
+static struct pm_chain_stitch_frame frame_of(const struct stack *stack, size_t index,
+					     uint32_t module)
+{
+	const struct call *of = &stack->calls[index];
+	struct pm_chain_stitch_frame frame = { .sp = sp_of(index),
+					       .address = of->address,
+					       .module = module };
+
+	for (size_t word = 1; word <= PM_CHAIN_EVIDENCE_WORDS; word++)
+		frame.saved[PM_CHAIN_EVIDENCE_WORDS - word] =
+			pm_chain_stitch_hash(of->saved + (word <= of->others));
+	return frame;
+}
+
+/* The thread's memory when it is looked at. NULL: it cannot be read. */
+static const struct stack *memory;
+
+static bool in_place(void *user, const struct pm_chain_stitch_frame *frames, size_t len)
+{
+	(void)user;
+	if (!memory)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		size_t index = (TOP - frames[i].sp) / FRAME_BYTES - 1;
+
+		if (index >= memory->depth ||
+		    memory->calls[index].address != frames[i].address)
+			return false;
+	}
+	return true;
+}
+
 /* What a copy of the leaf-most @frames frames gives; 0: of the whole stack. */
 static int sample_as(struct pm_chain_stitches *stitches, uint32_t tid,
 		     struct stack *stack, size_t frames, uint32_t module,
@@ -53,7 +85,6 @@ static int sample_as(struct pm_chain_stitches *stitches, uint32_t tid,
 {
 	static struct pm_chain_stitch_frame found[DEPTH_MAX];
 	size_t len = frames == 0 || frames > stack->depth ? stack->depth : frames;
-	uint64_t leaf = sp_of(stack->depth - 1);
 	struct pm_chain_stitch_sample sample = {
 		.pid = 1,
 		.tid = tid,
@@ -62,30 +93,13 @@ static int sample_as(struct pm_chain_stitches *stitches, uint32_t tid,
 		.end = len == stack->depth ? PM_CHAIN_STITCH_ROOTED
 					   : PM_CHAIN_STITCH_TRUNCATED,
 		.time = sample_time,
-		.stack = stack->bytes,
-		.stack_start = leaf,
-		/* The caller's frame begins below the return address that is not there. */
-		.stack_len = len * FRAME_BYTES - 8,
+		.caller_sp = len < stack->depth ? sp_of(stack->depth - 1 - len) : 0,
+		.in_place = in_place,
 	};
 
-	for (size_t i = 0; i < len; i++) {
-		size_t index = stack->depth - 1 - i;
-		uint8_t *return_to = stack->bytes + (sp_of(index) - leaf) - 8;
-
-		found[i] = (struct pm_chain_stitch_frame){
-			.sp = sp_of(index),
-			.address = stack->calls[index].address,
-			.module = module,
-		};
-		if (i > 0)
-			for (size_t word = 1; word <= 6; word++) {
-				const struct call *of = &stack->calls[index];
-				uint64_t saved = of->saved + (word <= of->others);
-
-				memcpy(return_to - word * 8, &saved, 8);
-			}
-	}
-	return pm_chain_stitches_add(stitches, &sample, LIMIT, ret);
+	for (size_t i = 0; i < len; i++)
+		found[i] = frame_of(stack, stack->depth - 1 - i, module);
+	return pm_chain_stitches_add(stitches, &sample, sample_max, ret);
 }
 
 /* How many outer frames are known; all of them are compared with the truth. */
@@ -358,10 +372,11 @@ static void test_limit(void **state)
 		add(stitches, frames, 10, PM_CHAIN_STITCH_TRUNCATED, 100, &stitched), 0);
 	assert_int_equal(stitched.len, 90);
 	assert_true(stitched.rooted);
-	/* One too many: nothing, rather than a chain with a hole. */
+	/* One too many: the outermost one is missing. */
 	assert_int_equal(
 		add(stitches, frames, 10, PM_CHAIN_STITCH_TRUNCATED, 99, &stitched), 0);
-	assert_int_equal(stitched.len, 0);
+	assert_int_equal(stitched.len, 89);
+	assert_true(stitched.limited && !stitched.rooted);
 	assert_int_equal(
 		add(stitches, frames, 0, PM_CHAIN_STITCH_TRUNCATED, 99, &stitched), 0);
 	assert_int_equal(stitched.len, 0);
@@ -371,7 +386,8 @@ static void test_limit(void **state)
 /* Frames of which nothing is known but the place are not recognised. */
 static void test_unknown_stack_pointer(void **state)
 {
-	const struct pm_chain_stitch_frame frames[] = { { 0, 1, 0 }, { 0, 2, 0 } };
+	const struct pm_chain_stitch_frame frames[] = { { .address = 1 },
+							{ .address = 2 } };
 	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	struct pm_chain_stitched stitched;
 
@@ -384,23 +400,30 @@ static void test_unknown_stack_pointer(void **state)
 	pm_chain_stitches_free(stitches);
 }
 
+static bool perhaps_in_place(void *user, const struct pm_chain_stitch_frame *frames,
+			     size_t len)
+{
+	const uint64_t *random = user;
+
+	(void)frames;
+	return len > 0 && (*random >> 21 & 1);
+}
+
 /* A stack pointer may go anywhere; what comes of it must end, and stay in its bounds. */
 static void test_nonsense(void **state)
 {
 	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	uint64_t random = 88172645463325252ull;
-	uint8_t bytes[256];
 	size_t stitches_made = 0;
 
 	(void)state;
-	memset(bytes, 0, sizeof(bytes));
 	for (size_t round = 0; round < 40000; round++) {
 		struct pm_chain_stitch_frame frames[24];
 		struct pm_chain_stitched stitched;
 		struct pm_chain_stitch_sample sample = { .pid = 1,
 							 .frames = frames,
-							 .stack = bytes,
-							 .stack_len = sizeof(bytes) };
+							 .in_place = perhaps_in_place,
+							 .in_place_user = &random };
 
 		for (size_t i = 0; i < PM_ARRAY_LEN(frames); i++) {
 			random ^= random << 13;
@@ -409,13 +432,14 @@ static void test_nonsense(void **state)
 			frames[i] = (struct pm_chain_stitch_frame){
 				.sp = random % 5 * 8, .address = random / 5 % 5
 			};
+			if (random >> 44 & 1)
+				memset(frames[i].saved, 1, sizeof(frames[i].saved));
 		}
 		sample.tid = (uint32_t)(random >> 20 & 3);
 		sample.time = round;
 		sample.len = random >> 30 & 15;
 		sample.end = (enum pm_chain_stitch_end)(random >> 40) % 3;
 		sample.caller_sp = (random >> 46 & 3) * 4096;
-		sample.stack_start = (random >> 44 & 1) ? 0 : UINT64_MAX - 64;
 		assert_int_equal(pm_chain_stitches_add(stitches, &sample, 64, &stitched),
 				 0);
 		assert_true(sample.len + stitched.len <= 64);
@@ -443,10 +467,7 @@ static void offer(struct pm_chain_stitches *stitches, const struct stack *stack,
 	size_t len = stack->depth - known;
 
 	for (size_t i = 0; i < len; i++)
-		frames[i] = (struct pm_chain_stitch_frame){
-			.sp = sp_of(len - 1 - i),
-			.address = stack->calls[len - 1 - i].address
-		};
+		frames[i] = frame_of(stack, len - 1 - i, 0);
 	assert_int_equal(pm_chain_stitches_offer(stitches, 1, 1, frames, len, true, time),
 			 0);
 }
@@ -528,6 +549,108 @@ static size_t settle(struct pm_chain_stitches *stitches, uint64_t promise, uint6
 	return stitched.len;
 }
 
+/*
+ * A look whose first frame has not stayed serves a later sample that ends further out, with
+ * the same words saved below its last frame, if the callers are still in place. It serves
+ * none from before the look.
+ */
+static void test_look_serves_later_frames(void **state)
+{
+	static const struct {
+		uint64_t time; /* of the sample; the look is at 10 */
+		size_t others; /* words that are different below its last frame */
+		bool exchanged; /* its outer callers, before the sample */
+		bool found;
+	} cases[] = {
+		{ 11, 1, false, true },
+		{ 11, 2, false, false },
+		{ 11, 0, true, false },
+		{ 9, 0, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
+		struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+		PM_AUTO_FREE struct stack *stack = stack_of(100);
+		struct pm_chain_stitched stitched;
+		uint64_t promise;
+
+		assert_true(sample_at(stitches, stack, 5, 1).wanting);
+		offer(stitches, stack, 5, 10);
+		stack->depth = 40;
+		call(stack, 0x3000, 3);
+		stack->calls[36].others = cases[i].others;
+		if (cases[i].exchanged)
+			stack->calls[7].address = 0x4000;
+		memory = stack;
+		stitched = sample_at(stitches, stack, 5, cases[i].time);
+		promise = stitched.promise;
+		assert_int_equal(stitched.len, cases[i].found ? 36 : 0);
+		assert_int_equal(stitched.rooted, cases[i].found);
+		assert_int_equal(stitched.wanting, !cases[i].found);
+		/* Nothing in addition for the sample, but for the next one. */
+		assert_false(pm_chain_stitches_settle(stitches, promise, cases[i].time,
+						      LIMIT, &stitched));
+		if (cases[i].found)
+			assert_int_equal(sample(stitches, stack, 5), 36);
+		memory = NULL;
+		pm_chain_stitches_free(stitches);
+	}
+}
+
+/* The samples of a thread that goes down end further in each time. The look that is
+ * confirmed shows the frames of those before it, too. */
+static void test_look_serves_hidden_frames(void **state)
+{
+	(void)state;
+	for (size_t others = 1; others <= 2; others++) {
+		struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+		PM_AUTO_FREE struct stack *stack = stack_of(100);
+		uint64_t first, second;
+
+		stack->depth = 50;
+		first = sample_at(stitches, stack, 5, 1).promise;
+		stack->depth = 100;
+		stack->calls[45].others = others;
+		second = sample_at(stitches, stack, 5, 2).promise;
+		offer(stitches, stack, 5, 10);
+		assert_int_equal(sample_at(stitches, stack, 5, 11).len, 95);
+		stack->depth = 50;
+		assert_int_equal(settle(stitches, first, 1, stack, 5, 0),
+				 others == 1 ? 45 : 0);
+		stack->depth = 100;
+		assert_int_equal(settle(stitches, second, 2, stack, 5, 0), 95);
+		pm_chain_stitches_free(stitches);
+	}
+}
+
+/* A stack of more frames than one sample may have gets the innermost of them. */
+static void test_limit_of_frames(void **state)
+{
+	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
+	PM_AUTO_FREE struct stack *stack = stack_of(60);
+	struct pm_chain_stitched stitched;
+	uint64_t promise;
+
+	(void)state;
+	sample_max = 50;
+	promise = sample_at(stitches, stack, 20, 1).promise;
+	offer(stitches, stack, 20, 10);
+	for (size_t depth = 60; depth > 40; depth -= 5) {
+		stack->depth = depth;
+		stitched = sample_at(stitches, stack, 20, 11);
+		assert_int_equal(stitched.len, PM_MIN(depth - 20, 30));
+		assert_int_equal(stitched.limited, depth > 50);
+		assert_int_equal(stitched.rooted, depth <= 50);
+		assert_false(stitched.wanting);
+	}
+	assert_true(pm_chain_stitches_settle(stitches, promise, 1, 50, &stitched));
+	assert_true(stitched.limited && !stitched.rooted);
+	assert_int_equal(stitched.len, 30);
+	sample_max = LIMIT;
+	pm_chain_stitches_free(stitches);
+}
+
 /* A look serves the samples before it, as far as the frame below it has been in all. */
 static void test_look_serves_earlier_samples(void **state)
 {
@@ -604,7 +727,7 @@ static void test_doubted_callers_are_taken_back(void **state)
 static void test_large_frame_goes_on(void **state)
 {
 	static const size_t sizes[] = { 100000, 64 };
-	const struct pm_chain_stitch_frame outer[] = { { 200000, 7, 0, 0 } };
+	const struct pm_chain_stitch_frame outer[] = { { .sp = 200000, .address = 7 } };
 
 	(void)state;
 	for (size_t i = 0; i < PM_ARRAY_LEN(sizes); i++) {
@@ -614,7 +737,8 @@ static void test_large_frame_goes_on(void **state)
 
 		for (uint64_t time = 1; time <= 3; time++) {
 			struct pm_chain_stitch_frame frames[] = {
-				{ 16, 1, 0, 0 }, { 32, 50 + time, 0, 0 }
+				{ .sp = 16, .address = 1 },
+				{ .sp = 32, .address = 50 + time }
 			};
 			struct pm_chain_stitch_sample sample = {
 				.pid = 1,
@@ -665,14 +789,16 @@ static void test_large_frame_is_hidden(void **state)
 	for (size_t i = 0; i < PM_ARRAY_LEN(cases); i++) {
 		struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 		const struct pm_chain_stitch_frame
-			first[] = { { 150000, 1, 0, 0 }, { 200000, 50, 0, 0 } },
-			deeper[] = { { 16, 1, 0, 0 }, { 32, 60, 0, 0 } },
-			other[] = { { 400000, 8, 0, 0 } },
-			all[] = { { 16, 1, 0, 0 },
-				  { 32, 61, 0, 0 },
-				  { 100032, 70, 0, 0 },
-				  { cases[i].large_sp, 51, 0, 0 },
-				  { cases[i].caller_sp, 7, 0, 0 } };
+			first[] = { { .sp = 150000, .address = 1 },
+				    { .sp = 200000, .address = 50 } },
+			deeper[] = { { .sp = 16, .address = 1 },
+				     { .sp = 32, .address = 60 } },
+			other[] = { { .sp = 400000, .address = 8 } },
+			all[] = { { .sp = 16, .address = 1 },
+				  { .sp = 32, .address = 61 },
+				  { .sp = 100032, .address = 70 },
+				  { .sp = cases[i].large_sp, .address = 51 },
+				  { .sp = cases[i].caller_sp, .address = 7 } };
 		struct pm_chain_stitch_sample samples[] = {
 			{ .frames = first,
 			  .len = 2,
@@ -782,7 +908,8 @@ static void test_when_to_look(void **state)
 /* A stack that is complete wants nothing, and one that ends otherwise would not get it. */
 static void test_nothing_is_wanting(void **state)
 {
-	const struct pm_chain_stitch_frame frames[] = { { 16, 1, 0 }, { 32, 2, 0 } };
+	const struct pm_chain_stitch_frame frames[] = { { .sp = 16, .address = 1 },
+							{ .sp = 32, .address = 2 } };
 	struct pm_chain_stitches *stitches = pm_chain_stitches_new();
 	struct pm_chain_stitched stitched;
 
@@ -926,6 +1053,9 @@ int main(void)
 		cmocka_unit_test(test_look_at_memory),
 		cmocka_unit_test(test_look_in_vain),
 		cmocka_unit_test(test_look_serves_earlier_samples),
+		cmocka_unit_test(test_look_serves_later_frames),
+		cmocka_unit_test(test_look_serves_hidden_frames),
+		cmocka_unit_test(test_limit_of_frames),
 		cmocka_unit_test(test_later_sample_serves_earlier_ones),
 		cmocka_unit_test(test_doubted_callers_are_taken_back),
 		cmocka_unit_test(test_large_frame_goes_on),
