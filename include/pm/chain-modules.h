@@ -44,6 +44,7 @@ struct pm_chain_modules {
 	uint32_t kernel_file_id; /* PM_FILE_NONE until a frame lies in it */
 	size_t fds, fds_max; /* the number kept open, and its limit */
 	size_t closed_len;
+	uint64_t reopened; /* counts files that were opened again: stacks lead further */
 	uint64_t stamp; /* counts stacks */
 	/* Counts modules that got `unwind` late: cached spaces lack it. */
 	uint64_t version;

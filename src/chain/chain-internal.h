@@ -45,6 +45,7 @@ struct pm_chain_ahead {
 	const struct pm_record *record;
 	const struct pm_process *process;
 	uint64_t version; /* of the space */
+	uint64_t reopened; /* that of the modules */
 	struct pm_unw_space space;
 	struct pm_unw_regs regs;
 	struct pm_unw_frame frames[PM_UNW_FRAMES_MAX];

@@ -268,8 +268,10 @@ static bool take_ahead(struct pm_chains *chains, const struct pm_process *proces
 	for (size_t i = 0; i < chains->ahead_len; i++) {
 		const struct pm_chain_ahead *ahead = &chains->ahead[i];
 
+		/* A stack that ended in a closed file leads further by now. */
 		if (ahead->record != chains->record || ahead->process != process ||
-		    ahead->version != pm_chain_space_version(process))
+		    ahead->version != pm_chain_space_version(process) ||
+		    ahead->reopened != chains->from.modules->reopened)
 			continue;
 		memcpy(chains->found, ahead->frames, ahead->len * sizeof(*ahead->frames));
 		*len = ahead->len;
@@ -702,6 +704,7 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 		ahead->record = &records[i];
 		ahead->process = process;
 		ahead->version = pm_chain_space_version(process);
+		ahead->reopened = chains->from.modules->reopened;
 		ahead->missed = 0;
 		stack.missed = &ahead->missed;
 		jobs[chains->ahead_len++] =

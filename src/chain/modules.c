@@ -371,6 +371,7 @@ bool pm_chain_modules_reopen(struct pm_chain_modules *modules,
 		return false;
 	module->closed = false;
 	modules->closed_len--;
+	modules->reopened++;
 	module->generated = is_generated_module(&of->identity, module);
 	modules->version += !known && module->unwind;
 	return true;
