@@ -36,6 +36,9 @@ int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
 int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent);
 /* Also called when a pid is used again. */
 int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid);
+/* The process has ended. Its names are kept until others need the memory: late samples
+ * may need them. */
+void pm_chain_jit_exit(struct pm_chain_jit *jit, pid_t pid);
 
 /*
  * Returns whether functions of these frames come with unwind information that the
@@ -54,7 +57,7 @@ int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t module, uint64_t addre
 		       enum pm_unw_how how, uint64_t time_ns, uint32_t frame);
 
 /* How long the rest of the names may be read: if the recording ended with its command; if
- * the user stopped it; while samples wait. */
+ * the user stopped it; while samples wait, and then no longer than reading may take in all. */
 #define PM_CHAIN_JIT_END_NS  UINT64_C(10000000000)
 #define PM_CHAIN_JIT_STOP_NS UINT64_C(1500000000)
 #define PM_CHAIN_JIT_DROP_NS UINT64_C(100000000)

@@ -23,9 +23,11 @@ enum {
  * it. */
 #define PM_CHAIN_JIT_UNWIND_BYTES_MAX ((size_t)64 << 20)
 /* Memory of all tables. Above it, nothing is added to any. */
-#define PM_CHAIN_JIT_BYTES_MAX ((size_t)384 << 20)
+#define PM_CHAIN_JIT_BYTES_MAX ((size_t)256 << 20)
 /* Above it, a new process replaces the least recently used one. */
-#define PM_CHAIN_JIT_BYTES_FULL ((size_t)320 << 20)
+#define PM_CHAIN_JIT_BYTES_FULL ((size_t)224 << 20)
+/* Above it, a new process replaces all that have ended. */
+#define PM_CHAIN_JIT_BYTES_ENDED ((size_t)64 << 20)
 
 /* The time that reading may take while samples wait; it refills. */
 struct pm_chain_jit_time {
@@ -69,6 +71,7 @@ struct pm_chain_jit_process {
 	struct pm_chain_jit_process *parent; /* its names also apply; held */
 	uint32_t depth; /* the number of ancestors */
 	bool over; /* only its names are kept, for its children */
+	bool exited; /* and has had no sample since */
 	struct pm_jit_table *table;
 	bool looked; /* whether `files` and the map were looked for */
 	struct pm_jit_files files;
@@ -133,6 +136,10 @@ bool pm_chain_jit_begin_reading(struct pm_chain_jit *jit,
 				struct pm_chain_jit_process *process, uint64_t *begun_ns);
 void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
 			      struct pm_chain_jit_process *process, uint64_t begun_ns);
+/* Until when the rest of the names of a process may be read while samples wait; *@begun_ns
+ * is for pm_chain_jit_end_dropping(), which must follow. */
+uint64_t pm_chain_jit_begin_dropping(struct pm_chain_jit *jit, uint64_t *begun_ns);
+void pm_chain_jit_end_dropping(struct pm_chain_jit *jit, uint64_t begun_ns);
 int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			   const struct pm_module_identity *mapped);
 /* Updates the table with everything written up to @time_ns. Returns 0, or negative errno

@@ -64,6 +64,18 @@ void pm_chain_jit_end_reading(struct pm_chain_jit *jit,
 	take_time(&process->time, took_ns);
 }
 
+uint64_t pm_chain_jit_begin_dropping(struct pm_chain_jit *jit, uint64_t *begun_ns)
+{
+	*begun_ns = pm_chain_jit_now_ns();
+	fill_time(&jit->time, *begun_ns, ALL_TIME_NS);
+	return *begun_ns + PM_MIN(jit->time.left_ns, PM_CHAIN_JIT_DROP_NS);
+}
+
+void pm_chain_jit_end_dropping(struct pm_chain_jit *jit, uint64_t begun_ns)
+{
+	take_time(&jit->time, pm_chain_jit_now_ns() - begun_ns);
+}
+
 static void jit_process_init_files(struct pm_chain_jit *jit,
 				   struct pm_chain_jit_process *process)
 {

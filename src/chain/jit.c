@@ -166,6 +166,30 @@ static int process_drop(struct pm_chain_jit *jit, size_t index, uint64_t until_n
 	return ret;
 }
 
+/* The same while samples wait. */
+static int jit_drop_process_in_time(struct pm_chain_jit *jit, size_t index)
+{
+	uint64_t begun_ns, until_ns = pm_chain_jit_begin_dropping(jit, &begun_ns);
+	int ret = process_drop(jit, index, until_ns);
+
+	pm_chain_jit_end_dropping(jit, begun_ns);
+	return ret;
+}
+
+/* Returns the index of a process that a new one replaces, or SIZE_MAX. */
+static size_t jit_find_replaceable_process(const struct pm_chain_jit *jit)
+{
+	bool is_full = jit->alive.len >= PM_CHAIN_JIT_PROCESSES_MAX ||
+		       jit->budget.bytes > PM_CHAIN_JIT_BYTES_FULL;
+
+	for (size_t i = 0;
+	     i < jit->processes.len && jit->budget.bytes > PM_CHAIN_JIT_BYTES_ENDED; i++)
+		if (jit->processes.data[i]->exited)
+			return i;
+	/* The least recently used process has most likely ended. */
+	return jit->processes.len > 0 && is_full ? 0 : SIZE_MAX;
+}
+
 /* Returns the process, which is created if it is not known. */
 static int jit_get_process(struct pm_chain_jit *jit, pid_t pid,
 			   struct pm_chain_jit_process **out)
@@ -174,16 +198,20 @@ static int jit_get_process(struct pm_chain_jit *jit, pid_t pid,
 	int ret = 0;
 
 	if (process) {
+		/* Its first thread has exited, and others run on. */
+		process->exited = false;
 		*out = process;
 		return 0;
 	}
-	/* The least recently used process has most likely ended. */
-	while (ret == 0 && jit->processes.len > 0 &&
-	       (jit->alive.len >= PM_CHAIN_JIT_PROCESSES_MAX ||
-		jit->budget.bytes > PM_CHAIN_JIT_BYTES_FULL))
-		ret = process_drop(jit, 0, pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
-	if (ret < 0)
-		return ret;
+	for (;;) {
+		size_t index = jit_find_replaceable_process(jit);
+
+		if (index == SIZE_MAX)
+			break;
+		ret = jit_drop_process_in_time(jit, index);
+		if (ret < 0)
+			return ret;
+	}
 	process = process_new(jit, pid);
 	if (!process)
 		return -ENOMEM;
@@ -214,8 +242,20 @@ int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid)
 {
 	if (!jit || !jit_find_process(jit, pid))
 		return 0;
-	return process_drop(jit, jit->processes.len - 1,
-			    pm_chain_jit_now_ns() + PM_CHAIN_JIT_DROP_NS);
+	return jit_drop_process_in_time(jit, jit->processes.len - 1);
+}
+
+void pm_chain_jit_exit(struct pm_chain_jit *jit, pid_t pid)
+{
+	struct pm_chain_jit_process *process = jit ? jit_find_process(jit, pid) : NULL;
+
+	if (!process)
+		return;
+	process->exited = true;
+	/* It is the last one, as the most recently used, and becomes the first. */
+	memmove(jit->processes.data + 1, jit->processes.data,
+		(jit->processes.len - 1) * sizeof(*jit->processes.data));
+	jit->processes.data[0] = process;
 }
 
 int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)

@@ -178,6 +178,8 @@ int pm_chain_tasks_record(const struct pm_chain_tasks *tasks,
 	case PERF_RECORD_EXIT:
 		pm_chains_forget_thread(tasks->chains, record->pid, record->tid);
 		pm_procs_exit(tasks->procs, (pid_t)record->pid, (pid_t)record->tid);
+		if (record->pid == record->tid)
+			pm_chain_jit_exit(tasks->jit, (pid_t)record->pid);
 		return 0;
 	default:
 		return 0;
