@@ -118,6 +118,8 @@ void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *regi
 			munmap(data, len);
 		return;
 	}
+	/* A huge page would take 2 MiB for a piece, and the limit counts pieces. */
+	(void)madvise(data, len, MADV_NOHUGEPAGE);
 	region->missing = region->pieces + words;
 	region->data = data;
 	region->mapped = true;
