@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "print.h"
 
+#include <errno.h>
 #include <langinfo.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -64,7 +66,11 @@ void pmstat_print_interval(void *user, const struct pm_stat *stat,
 		pm_output_stat_interval_csv(&report, run, !print->begun,
 					    print->options->separator, print->to, NULL);
 	print->begun = true;
-	fflush(print->to);
+	if (fflush(print->to) == 0 || errno != EPIPE || print->reader_gone)
+		return;
+	/* Nobody wants more intervals. SIGPIPE, which says the same, is ignored here. */
+	print->reader_gone = true;
+	kill(getpid(), SIGTERM);
 }
 
 /* Prints warnings that the text does not contain. In JSON they are included; CSV has no

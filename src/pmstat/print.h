@@ -11,6 +11,7 @@ struct pmstat_print {
 	struct pm_sink sink; /* for -o; otherwise unused */
 	FILE *to;
 	bool begun; /* an interval was printed */
+	bool reader_gone; /* a pipe for intervals is closed */
 	bool interrupted; /* by Ctrl-C and the like */
 };
 

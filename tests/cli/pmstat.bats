@@ -385,3 +385,16 @@ wrong() {
 	PATH=.:$PATH measure 0 -- ab -n 5
 	[ "$(cat out)" = 'ab -n 5' ]
 }
+
+@test "intervals that nobody reads any more end the counting" {
+	# Without SIGPIPE only write(2) says that the reader has gone.
+	(
+		trap '' PIPE
+		status=0
+		timeout -k 5 60 "$PMSTAT" -I 20 -o - -- sleep 1000 2>err || status=$?
+		echo "$status" >status
+	) | head -n 1 >first
+	grep -q 'seconds' first
+	[ "$(cat status)" = 125 ]
+	grep -q 'Broken pipe' err
+}
