@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "pm/options.h"
 #include "pm/perf.h"
 #include "pm/probe.h"
 #include "pm/proc.h"
@@ -232,6 +233,10 @@ bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
 /* Handles -a, -C, -G, -i, -p, -t or -u; 1: another option. Also -ENOMEM. */
 int pm_targets_option(struct pm_targets_request *request, int option, const char *text,
 		      const char *program, struct pm_error *err);
+/* Of -p and -t, which go to a struct pm_task_list. Also -ENOMEM. */
+int pm_task_list_set(void *to, const struct pm_option_use *use, struct pm_error *err);
+/* Of -C, which goes to a struct pm_targets_request. */
+int pm_targets_set_cpus(void *to, const struct pm_option_use *use, struct pm_error *err);
 /* To be called after all options: only one kind of target is allowed. */
 int pm_targets_check(struct pm_targets_request *request, const char *program,
 		     struct pm_error *err);

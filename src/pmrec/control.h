@@ -25,7 +25,7 @@ struct pm_rec_control {
 };
 
 void pm_rec_control_init(struct pm_rec_control *control);
-/* @text has passed pm_rec_parse_control(). */
+/* @text has passed rec_set_control(). */
 int pm_rec_control_open(struct pm_rec_control *control, const char *text,
 			struct pm_error *err);
 void pm_rec_control_release(struct pm_rec_control *control);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "pm/options.h"
 #include "pm/perf.h"
 #include "pm/probe.h"
 #include "pm/run.h"
@@ -28,7 +29,8 @@ struct pm_rec_options {
 	enum pm_rec_engine engine;
 	struct pm_event_specs specs;
 	struct pm_probes probes; /* probes that specs of places in files refer to */
-	bool by_frequency, rate_given, stack_bytes_given, event_given;
+	bool by_frequency, rate_given, count_given, stack_bytes_given, event_given;
+	size_t last_events; /* index of the first event of the last -e, for --filter */
 	bool verify; /* also unwind with libunwind */
 	bool libunwind; /* --stacks: instead of our own unwinder */
 	pid_t pid, tid; /* --stacks: of which process; tid 0: all threads */
@@ -72,5 +74,6 @@ struct pm_rec_options {
 int pm_rec_options_parse(struct pm_rec_options *options, int argc, char **argv,
 			 struct pm_error *err);
 void pm_rec_options_release(struct pm_rec_options *options);
+extern const struct pm_option_table pm_rec_option_table;
 /* The whole of --help, and the names of all events, to stdout. */
 void pm_rec_options_help(void);

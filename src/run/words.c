@@ -286,6 +286,55 @@ int pm_targets_option(struct pm_targets_request *request, int option, const char
 	}
 }
 
+int pm_task_list_set(void *to, const struct pm_option_use *use, struct pm_error *err)
+{
+	struct pm_task_list *out = pm_option_member(to, use);
+	const char *rest = use->text;
+	uint64_t number;
+
+	for (;; rest++) {
+		if (!pm_parse_u64_part(&rest, &number) || number == 0 ||
+		    number > INT32_MAX || out->list.len == TASKS_MAX)
+			return pm_usage(
+				err, use->program, "%s %s: expected the number of a %s",
+				use->label, use->text,
+				use->option->letter == 'p' ? "process" : "thread");
+		if (pm_vec_push(&out->list, (pid_t)number) < 0)
+			return pm_error_no_memory(err);
+		if (*rest == '\0')
+			return 0;
+	}
+}
+
+int pm_targets_set_cpus(void *to, const struct pm_option_use *use, struct pm_error *err)
+{
+	struct pm_targets_request *request = pm_option_member(to, use);
+	const char *rest = use->text;
+	bool valid = true;
+
+	request->all_cpus = true;
+	request->cpus = use->text;
+	/* Only the kernel knows whether these CPUs exist. */
+	while (valid) {
+		size_t len = strspn(rest, "0123456789");
+
+		valid = len > 0 && len < 6;
+		rest += len;
+		if (valid && *rest == '-') {
+			len = strspn(++rest, "0123456789");
+			valid = len > 0 && len < 6;
+			rest += len;
+		}
+		if (*rest != ',')
+			break;
+		rest++;
+	}
+	if (valid && *rest == '\0')
+		return 0;
+	return pm_usage(err, use->program, "-C %s: expected numbers of CPUs, as 0,2-4",
+			use->text);
+}
+
 int pm_targets_check(struct pm_targets_request *request, const char *program,
 		     struct pm_error *err)
 {

@@ -184,15 +184,18 @@ static void test_targets(void **state)
 static void test_filters(void **state)
 {
 	struct pm_rec_options options;
-	uint64_t branches;
 
-	assert_int_equal(pm_rec_parse_branches(&branches, "any_call,u", NULL), 0);
-	assert_int_equal(branches, PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER);
+	accept(&options, "-j any_call,u true");
+	assert_int_equal(options.branches,
+			 PERF_SAMPLE_BRANCH_ANY_CALL | PERF_SAMPLE_BRANCH_USER);
+	pm_rec_options_release(&options);
 	/* Levels alone are no kind of branch. */
-	assert_int_equal(pm_rec_parse_branches(&branches, "k", NULL), 0);
-	assert_int_equal(branches, PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL);
-	assert_int_equal(pm_rec_parse_branches(&branches, "any,", NULL), -EINVAL);
-	assert_int_equal(pm_rec_parse_branches(&branches, "anyone", NULL), -EINVAL);
+	accept(&options, "-j k true");
+	assert_int_equal(options.branches,
+			 PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL);
+	pm_rec_options_release(&options);
+	refuse("-j any, true", "unknown kind of branch \"\"");
+	refuse("-j anyone true", "unknown kind of branch \"anyone\"");
 	accept(&options, "-b true");
 	assert_int_equal(options.branches, PERF_SAMPLE_BRANCH_ANY);
 	pm_rec_options_release(&options);
