@@ -225,14 +225,13 @@ enum pm_color_wish {
 	PM_COLOR_ALWAYS,
 	PM_COLOR_NEVER,
 };
+/* Of --color, which goes to an enum pm_color_wish. */
+int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err);
 int pm_parse_color(enum pm_color_wish *out, const char *text, const char *program,
 		   struct pm_error *err);
 /* AUTO: on a terminal, unless NO_COLOR or TERM forbid it. */
 bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
 
-/* Handles -a, -C, -G, -i, -p, -t or -u; 1: another option. Also -ENOMEM. */
-int pm_targets_option(struct pm_targets_request *request, int option, const char *text,
-		      const char *program, struct pm_error *err);
 /* Of -p and -t, which go to a struct pm_task_list. Also -ENOMEM. */
 int pm_task_list_set(void *to, const struct pm_option_use *use, struct pm_error *err);
 /* Of -C, which goes to a struct pm_targets_request. */

@@ -22,7 +22,7 @@ static int pmstat_help_or_version(enum pmstat_action action, struct pm_error *er
 	struct pm_sink sink = { .file = stdout };
 
 	if (action == PMSTAT_HELP)
-		pmstat_options_help();
+		pm_options_print_help(&pmstat_option_table, stdout);
 	else
 		puts("pmstat " PMSTAT_VERSION);
 	return pm_sink_close(&sink, err);

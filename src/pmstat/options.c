@@ -4,82 +4,130 @@
 #include <string.h>
 
 enum {
-	OPTION_TIME = 256,
-	OPTION_TIMEOUT,
-	OPTION_KEEP_GOING,
-	OPTION_PER,
-	OPTION_FN,
-	OPTION_RANGE,
-	OPTION_ENGINE,
-	OPTION_CALLS_FROM,
-	OPTION_LIVE,
-	OPTION_MARKED,
-	OPTION_STACKS,
-	OPTION_JSON,
-	OPTION_USER,
-	OPTION_COLOR,
-	OPTION_VERSION,
+	WARMUPS_MAX = 1000000,
+	CALLERS_MAX = 127, /* frames of a stack; more are of no use */
 };
 
-/* Letters of perf stat keep their meaning. */
-static const char short_options[] = "+:aC:D:e:G:hiI:o:p:qr:t:u:vw:x:";
-static const struct option long_options[] = {
-	{ "event", required_argument, NULL, 'e' },
-	{ "fn", required_argument, NULL, OPTION_FN },
-	{ "range", required_argument, NULL, OPTION_RANGE },
-	{ "engine", required_argument, NULL, OPTION_ENGINE },
-	{ "calls-from", optional_argument, NULL, OPTION_CALLS_FROM },
-	{ "live", no_argument, NULL, OPTION_LIVE },
-	{ "marked", optional_argument, NULL, OPTION_MARKED },
-	{ "stacks", required_argument, NULL, OPTION_STACKS },
-	{ "per", required_argument, NULL, OPTION_PER },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "tid", required_argument, NULL, 't' },
-	{ "uid", required_argument, NULL, 'u' },
-	{ "all-cpus", no_argument, NULL, 'a' },
-	{ "cpu", required_argument, NULL, 'C' },
-	{ "cgroup", required_argument, NULL, 'G' },
-	{ "no-inherit", no_argument, NULL, 'i' },
-	{ "user", required_argument, NULL, OPTION_USER },
-	{ "repeat", required_argument, NULL, 'r' },
-	{ "time", required_argument, NULL, OPTION_TIME },
-	{ "warmup", required_argument, NULL, 'w' },
-	{ "keep-going", no_argument, NULL, OPTION_KEEP_GOING },
-	{ "interval-print", required_argument, NULL, 'I' },
-	{ "delay", required_argument, NULL, 'D' },
-	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
-	{ "field-separator", required_argument, NULL, 'x' },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "output", required_argument, NULL, 'o' },
-	{ "color", required_argument, NULL, OPTION_COLOR },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
+/* ---- what to count ------------------------------------------------------------------------ */
 
-static int add_region_option(struct pmstat_options *options, bool range, const char *text,
-			     struct pm_error *err)
+/* The length of the first event in a list. Groups and PMUs contain commas, too. */
+static size_t first_event_len(const char *text)
 {
-	struct pm_region_spec spec = { .range = range, .text = text };
+	bool slashes = false;
+	size_t len = 0, depth = 0;
 
-	if (text[0] == '\0' && range)
+	for (; text[len] != '\0'; len++) {
+		if (text[len] == '/')
+			slashes = !slashes;
+		else if (text[len] == '{')
+			depth++;
+		else if (text[len] == '}' && depth > 0)
+			depth--;
+		else if (text[len] == ',' && depth == 0 && !slashes)
+			break;
+	}
+	return len;
+}
+
+static int add_simulated(struct pmstat_options *options, const char *text, size_t len,
+			 struct pm_error *err)
+{
+	static const char all[] = "sim.costs";
+	char *name;
+	int ret = 0;
+
+	if (len == strlen(all) && strncasecmp(text, all, len) == 0) {
+		for (size_t i = 0; ret == 0 && pm_sim_cost_name(i); i++)
+			ret = add_simulated(options, pm_sim_cost_name(i),
+					    strlen(pm_sim_cost_name(i)), err);
+		return ret;
+	}
+	name = strndup(text, len);
+	if (name && pm_vec_push(&options->simulated, name) == 0)
+		return 0;
+	free(name);
+	return pm_error_set(err, -ENOMEM, "out of memory");
+}
+
+/* Separates the simulated events from the kernel's. */
+static int stat_add_events(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
+{
+	struct pmstat_options *options = to;
+	const char *text = use->text;
+	struct pm_str others = { 0 };
+	int ret = 0;
+
+	options->event_given = true;
+	if (!strstr(text, "sim."))
+		return pm_event_specs_parse(text, &options->specs, err);
+	for (const char *rest = text; ret == 0;) {
+		size_t len = first_event_len(rest);
+
+		if (pm_sim_event_is(rest))
+			ret = add_simulated(options, rest, len, err);
+		else {
+			pm_str_separate(&others, ",");
+			pm_str_printf(&others, "%.*s", (int)len, rest);
+		}
+		rest += len;
+		if (*rest++ == '\0')
+			break;
+	}
+	if (ret == 0 && others.failed)
+		ret = pm_error_set(err, -ENOMEM, "out of memory");
+	if (ret == 0 && others.data)
+		ret = pm_event_specs_parse(others.data, &options->specs, err);
+	pm_str_release(&others);
+	return ret;
+}
+
+/* `value`: whether it is a range. */
+static int stat_add_region(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
+{
+	struct pmstat_options *options = to;
+	struct pm_region_spec spec = { .range = use->option->value > 0,
+				       .text = use->text };
+
+	if (spec.text[0] == '\0' && spec.range)
 		return pmstat_usage(err, "--range: expected the name of a range, as "
 					 "file.c:10-20");
-	if (text[0] == '\0')
+	if (spec.text[0] == '\0')
 		return pmstat_usage(err, "--fn: expected the name of a function");
 	if (pm_vec_push(&options->regions, spec) < 0)
-		return pm_error_set(err, -ENOMEM, "out of memory");
+		return pm_error_no_memory(err);
+	return 0;
+}
+
+static int stat_set_calls_from(void *to, const struct pm_option_use *use,
+			       struct pm_error *err)
+{
+	struct pmstat_options *options = to;
+	uint64_t callers = 1;
+
+	if (use->text &&
+	    (!pm_parse_u64(use->text, &callers) || callers == 0 || callers > CALLERS_MAX))
+		return pmstat_usage(err,
+				    "--calls-from=%s: expected a number of callers, 1 to "
+				    "%d",
+				    use->text, CALLERS_MAX);
+	options->calls_from = (uint32_t)callers;
 	return 0;
 }
 
 /* FROM,TO; the text is cut in two. Wildcards are rejected: valgrind would expand them. */
-static int parse_marked_functions(struct pmstat_options *options, char *text,
-				  struct pm_error *err)
+static int stat_set_marked(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
 {
-	char *comma = strchr(text, ',');
+	struct pmstat_options *options = to;
+	/* A word of argv, which may be written to. */
+	char *text = (char *)(uintptr_t)use->text, *comma;
 
+	options->marked = true;
+	if (!text)
+		return 0;
+	comma = strchr(text, ',');
 	if (!comma || comma == text || comma[1] == '\0' || strchr(comma + 1, ',') ||
 	    strpbrk(text, "*?"))
 		return pmstat_usage(err,
@@ -92,123 +140,170 @@ static int parse_marked_functions(struct pmstat_options *options, char *text,
 	return 0;
 }
 
-static int apply_count_option(struct pmstat_options *options, int option,
-			      struct pm_error *err)
+static int stat_set_per(void *to, const struct pm_option_use *use, struct pm_error *err)
 {
-	switch (option) {
-	case 'e':
-		options->event_given = true;
-		return pmstat_parse_events(options, optarg, err);
-	case OPTION_FN:
-		return add_region_option(options, false, optarg, err);
-	case OPTION_RANGE:
-		return add_region_option(options, true, optarg, err);
-	case OPTION_ENGINE:
-		return pmstat_parse_engine(&options->engine, optarg, err);
-	case OPTION_CALLS_FROM:
-		return pmstat_parse_calls_from(&options->calls_from, optarg, err);
-	case OPTION_LIVE:
-		options->live = true;
-		return 0;
-	case OPTION_MARKED:
-		options->marked = true;
-		if (optarg)
-			return parse_marked_functions(options, optarg, err);
-		return 0;
-	case OPTION_STACKS:
-		options->stacks = optarg;
-		return pm_parse_name("--stacks", "a file", optarg, "pmstat", err);
-	case OPTION_PER:
-		return pmstat_parse_per(&options->by, optarg, err);
-	case OPTION_USER:
-		options->user = optarg;
-		return pm_parse_name("--user", "a user", optarg, "pmstat", err);
-	default:
-		return pm_targets_option(&options->targets, option, optarg, "pmstat",
-					 err);
-	}
+	struct pmstat_options *options = to;
+
+	if (strcmp(use->text, "thread") == 0)
+		options->by = PM_COUNTERS_BY_THREAD;
+	else if (strcmp(use->text, "cpu") == 0)
+		options->by = PM_COUNTERS_BY_CPU;
+	else
+		return pmstat_usage(err, "--per %s: expected thread or cpu", use->text);
+	return 0;
 }
 
-static int apply_when(struct pmstat_options *options, int option, struct pm_error *err)
+/* ---- when, and where to ------------------------------------------------------------------- */
+
+static int stat_set_timeout(void *to, const struct pm_option_use *use,
+			    struct pm_error *err)
 {
-	switch (option) {
-	case 'r':
-		return pm_parse_count(&options->repeat, "-r", optarg, "pmstat", err);
-	case 'w':
-		return pmstat_parse_warmups(&options->warmups, optarg, err);
-	case OPTION_TIME:
-		return pm_parse_duration(&options->time_ns, "--time", optarg, "pmstat",
-					 err);
-	case OPTION_KEEP_GOING:
-		options->keep_going = true;
-		return 0;
-	case 'I':
-		return pmstat_parse_ms(&options->interval_ms, 'I', optarg, err);
-	case 'D':
-		return pmstat_parse_ms(&options->delay_ms, 'D', optarg, err);
-	case OPTION_TIMEOUT:
-		return pmstat_parse_timeout(&options->timeout_ns, optarg, err);
-	default:
-		return 1;
-	}
+	struct pmstat_options *options = to;
+	uint64_t ms;
+
+	if (!pm_parse_u64(use->text, &ms))
+		return pm_parse_duration(&options->timeout_ns, "--timeout", use->text,
+					 "pmstat", err);
+	if (ms == 0 || ms > INT32_MAX)
+		return pmstat_usage(err,
+				    "--timeout %s: expected a time, as 10s or 500ms; a "
+				    "bare number counts milliseconds",
+				    use->text);
+	options->timeout_ns = ms * 1000000;
+	return 0;
 }
 
-static int set_form(struct pmstat_options *options, enum pmstat_form form,
-		    struct pm_error *err)
+/* `value`: the form. */
+static int stat_set_form(void *to, const struct pm_option_use *use, struct pm_error *err)
 {
+	struct pmstat_options *options = to;
+	enum pmstat_form form = use->option->value;
+	int ret = 0;
+
+	if (form == PMSTAT_CSV)
+		ret = pm_parse_separator(&options->separator, use->text, "pmstat", err);
+	if (ret < 0)
+		return ret;
 	if (options->form != PMSTAT_TEXT && options->form != form)
 		return pmstat_usage(err, "-x and --json exclude each other");
 	options->form = form;
 	return 0;
 }
 
-static int apply_output(struct pmstat_options *options, int option, struct pm_error *err)
-{
-	int ret;
+/* ---- the table ---------------------------------------------------------------------------- */
 
-	switch (option) {
-	case 'x':
-		ret = pm_parse_separator(&options->separator, optarg, "pmstat", err);
-		if (ret < 0)
-			return ret;
-		return set_form(options, PMSTAT_CSV, err);
-	case OPTION_JSON:
-		return set_form(options, PMSTAT_JSON, err);
-	case 'o':
-		options->output = optarg;
-		return pm_parse_name("-o", "a file", optarg, "pmstat", err);
-	case OPTION_COLOR:
-		return pm_parse_color(&options->color, optarg, "pmstat", err);
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
-		return 0;
-	case 'h':
-		options->action = PMSTAT_HELP;
-		return 0;
-	case OPTION_VERSION:
-		options->action = PMSTAT_TELL_VERSION;
-		return 0;
-	default:
-		return 1;
-	}
-}
+#define TO(member) PM_OPTION_TO(struct pmstat_options, member)
+#define AT(member) PM_OPTION_AT(struct pmstat_options, member)
+#define MS         .min = 1, .max = INT32_MAX, .expected = "a number of milliseconds, at least 1"
 
-static int apply_option(struct pmstat_options *options, int option, const char *word,
-			struct pm_error *err)
-{
-	int ret = apply_count_option(options, option, err);
+static const struct pm_option stat_option_rows[] = {
+	PM_OPTION_GROUP("What to count"),
+	{ "event", 'e', "EVENT[,…]",
+	  "these events, repeatable; {A,B} a group; `:u` user space only, `:k` kernel only "
+	  "(pmrec --list has all)",
+	  PM_OPTION_EVENT,
+	  "sim.Ir sim.Dr sim.Dw sim.I1mr sim.D1mr sim.D1mw sim.ILmr sim.DLmr sim.DLmw sim.Bc "
+	  "sim.Bcm sim.Bi sim.Bim sim.L1hits sim.LLhits sim.RAMhits sim.cycles sim.costs",
+	  .repeatable = true, .set = stat_add_events },
+	{ "fn", 0, "NAME",
+	  "in this function, repeatable: a name or glob, also NAME@library.so, or FILE:LINE "
+	  "of its definition",
+	  .repeatable = true, .set = stat_add_region },
+	{ "range", 0, "RANGE",
+	  "in this range of code, repeatable: file.c:10-20 or 0xA-0xB",
+	  .repeatable = true, .set = stat_add_region, .value = true },
+	{ "engine", 0, "HOW",
+	  "uprobe: the kernel's probes; ptrace: breakpoints; auto: the first of these that "
+	  "works (default); callgrind: a simulated processor, events sim.*",
+	  PM_OPTION_WORD, "auto uprobe ptrace callgrind", TO(engine) },
+	{ "calls-from", 0, "[=N]",
+	  "by where functions are called from: N callers (default: 1)",
+	  .set = stat_set_calls_from },
+	{ "live", 0, NULL, "print each call when it returns", TO(live) },
+	{ "marked", 0, "[=FROM,TO]",
+	  "only what COMMAND marks, by perf_start() and perf_stop() of pmself(3); "
+	  "callgrind: or by requests of valgrind, or between calls of two functions",
+	  .set = stat_set_marked },
+	{ "stacks", 0, "FILE",
+	  "callgrind: what each stack has cost, to FILE, which pmreport reads as a "
+	  "recording",
+	  PM_OPTION_FILE, TO(stacks), .expected = "a file" },
+	{ "per", 0, "WHAT", "thread or cpu: also a row for each", PM_OPTION_WORD,
+	  "thread cpu", .set = stat_set_per },
 
-	if (ret > 0)
-		ret = apply_when(options, option, err);
-	if (ret > 0)
-		ret = apply_output(options, option, err);
-	if (ret > 0)
-		return pm_usage_option(err, "pmstat", long_options, option, word);
-	return ret;
-}
+	PM_OPTION_GROUP("Whom to count"),
+	{ "pid", 'p', "PID[,…]", "running processes, with all that they start",
+	  PM_OPTION_PROCESS, .set = pm_task_list_set, AT(targets.pids) },
+	{ "tid", 't', "TID[,…]", "running threads", PM_OPTION_PROCESS,
+	  .set = pm_task_list_set, AT(targets.tids) },
+	{ "uid", 'u', "USER", "all processes of a user, with all that they start",
+	  PM_OPTION_USER, TO(targets.uid), .expected = "a user" },
+	{ "all-cpus", 'a', NULL, "everything on all CPUs", TO(targets.all_cpus) },
+	{ "cpu", 'C', "CPUS", "everything on these CPUs, as 0,2-4",
+	  .set = pm_targets_set_cpus, AT(targets) },
+	{ "cgroup", 'G', "GROUP",
+	  "everything in a control group: its folder, or its name below /sys/fs/cgroup",
+	  PM_OPTION_FOLDER, TO(targets.cgroup), .expected = "a control group" },
+	{ "no-inherit", 'i', NULL, "leave out threads and processes that start later",
+	  TO(targets.no_inherit) },
+	{ "user", 0, "USER", "run COMMAND as this user", PM_OPTION_USER, TO(user),
+	  .expected = "a user" },
+
+	PM_OPTION_GROUP("How often, and when"),
+	{ "repeat", 'r', "N", "run it N times (ab: each of both; default: 20)",
+	  PM_OPTION_NUMBER, TO(repeat) },
+	{ "time", 0, "TIME", "run it again until so long: 5s, 500ms, 2m, …",
+	  PM_OPTION_DURATION, TO(time_ns) },
+	{ "warmup", 'w', "N", "run it N times before, uncounted", PM_OPTION_NUMBER,
+	  TO(warmups), .max = WARMUPS_MAX, .expected = "a number of runs" },
+	{ "keep-going", 0, NULL, "run on after a run that failed", TO(keep_going) },
+	{ "interval-print", 'I', "MS", "print what was counted every MS milliseconds",
+	  PM_OPTION_NUMBER, TO(interval_ms), MS },
+	{ "delay", 'D', "MS", "begin so many milliseconds later", PM_OPTION_NUMBER,
+	  TO(delay_ms), MS },
+	{ "timeout", 0, "TIME", "end after so long; a bare number counts milliseconds",
+	  .set = stat_set_timeout },
+
+	PM_OPTION_GROUP("Output"),
+	{ "output", 'o', "FILE|-",
+	  "write to FILE; `-` is standard output, and that of COMMAND then goes to standard "
+	  "error (default: standard error)",
+	  PM_OPTION_FILE, TO(output), .expected = "a file" },
+	{ "field-separator", 'x', "S", "fields separated by S, a line of names first",
+	  .excludes = "json", .set = stat_set_form, .value = PMSTAT_CSV },
+	{ "json", 0, NULL, "JSON, everything (schema: man pmstat)", .set = stat_set_form,
+	  .value = PMSTAT_JSON },
+	{ "color", 0, "WHEN", "auto (default), always or never; see NO_COLOR",
+	  PM_OPTION_WORD, "auto always never", .set = pm_color_set, AT(color) },
+	{ "quiet", 'q', NULL, "the result only: no warnings", TO(quiet) },
+	{ "verbose", 'v', NULL, "each run as it ends, and the values of settings",
+	  TO(verbose) },
+	{ "help", 'h', NULL, "print this help", TO(action), .value = PMSTAT_HELP,
+	  .last = true },
+	{ "version", 0, NULL, "print the version", TO(action),
+	  .value = PMSTAT_TELL_VERSION, .last = true },
+};
+
+const struct pm_option_table pmstat_option_table = {
+	"pmstat",
+	PM_OPTION_ROWS(stat_option_rows),
+	.before =
+		"usage: pmstat [options] [--] COMMAND [ARGUMENT…]\n"
+		"       pmstat ab [options] -- COMMAND_A… ::: COMMAND_B…\n"
+		"       pmstat [options] -p PID | -t TID | -u USER | -a  [COMMAND…]\n"
+		"\n"
+		"Runs COMMAND and counts events in it and in everything that it starts: time,\n"
+		"faults, context switches and, where there is a PMU, cycles, instructions and\n"
+		"misses. With --fn and --range it counts them in functions and in ranges of code.\n",
+	.after =
+		"\n"
+		"The exit status is that of COMMAND: its own, 128+N when signal N ended it, 127\n"
+		"when it was not found, 126 when it could not be run; 125 when pmstat itself\n"
+		"failed; 0 without COMMAND, and when --timeout ended it. The first run that\n"
+		"fails is the last one, unless --keep-going.\n",
+	.modes = "ab",
+	.command_modes = "*",
+};
 
 /* An optional value must follow a `=`; otherwise the word is the command. */
 static int check_calls_from(char **rest, struct pm_error *err)
@@ -222,30 +317,9 @@ static int check_calls_from(char **rest, struct pm_error *err)
 			    rest[-1], rest[0], rest[0], rest[0]);
 }
 
-/* Parses options up to the first other word, to which *rest then points. */
-static int parse_leading_options(struct pmstat_options *options, int argc, char **argv,
-				 char ***rest, struct pm_error *err)
-{
-	for (;;) {
-		int at = PM_MAX(optind, 1);
-		int option = getopt_long(argc, argv, short_options, long_options, NULL);
-		int ret;
-
-		if (option == -1)
-			break;
-		ret = apply_option(options, option, argv[optind > at ? optind - 1 : at],
-				   err);
-		if (ret < 0 || options->action != PMSTAT_COUNT)
-			return ret;
-	}
-	*rest = argv + optind;
-	return check_calls_from(*rest, err);
-}
-
 int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 			 struct pm_error *err)
 {
-	char **rest = NULL;
 	int ret;
 
 	*options = (struct pmstat_options){ .separator = "," };
@@ -255,10 +329,14 @@ int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 		argc--;
 		argv++;
 	}
-	ret = parse_leading_options(options, argc, argv, &rest, err);
-	if (ret < 0 || options->action != PMSTAT_COUNT)
+	ret = pm_options_parse(&pmstat_option_table, options, argc, argv,
+			       PM_OPTIONS_FIRST, NULL, err);
+	if (ret != 0)
+		return PM_MIN(ret, 0);
+	ret = check_calls_from(argv + optind, err);
+	if (ret < 0)
 		return ret;
-	return pmstat_check(options, rest, err);
+	return pmstat_check(options, argv + optind, err);
 }
 
 void pmstat_options_release(struct pmstat_options *options)

@@ -67,7 +67,6 @@ struct pmstat_options {
 int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 			 struct pm_error *err);
 void pmstat_options_release(struct pmstat_options *options);
-/* Prints all of --help, and the names of all events, to stdout. */
-void pmstat_options_help(void);
+extern const struct pm_option_table pmstat_option_table;
 /* Whether an engine is needed: for functions, for ranges, or for a simulator. */
 bool pmstat_needs_engine(const struct pmstat_options *options);

@@ -183,6 +183,18 @@ int pm_parse_separator(const char **out, const char *text, const char *program,
 	return 0;
 }
 
+int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err)
+{
+	enum pm_color_wish *out = pm_option_member(to, use);
+	int wish = pm_words_find(use->option->words, use->text);
+
+	if (wish < 0)
+		return pm_usage(err, use->program,
+				"--color is auto, always or never, not '%s'", use->text);
+	*out = (enum pm_color_wish)wish;
+	return 0;
+}
+
 int pm_parse_color(enum pm_color_wish *out, const char *text, const char *program,
 		   struct pm_error *err)
 {
@@ -212,79 +224,6 @@ bool pm_color_is_wanted(enum pm_color_wish wish, int fd)
 }
 
 /* ---- targets ------------------------------------------------------------------------------ */
-
-static int parse_task_list(struct pm_task_list *out, int option, const char *text,
-			   const char *program, struct pm_error *err)
-{
-	const char *rest = text;
-	uint64_t number;
-
-	for (;; rest++) {
-		if (!pm_parse_u64_part(&rest, &number) || number == 0 ||
-		    number > INT32_MAX || out->list.len == TASKS_MAX)
-			return pm_usage(err, program,
-					"-%c %s: expected the number of a %s", option,
-					text, option == 'p' ? "process" : "thread");
-		if (pm_vec_push(&out->list, (pid_t)number) < 0)
-			return pm_error_no_memory(err);
-		if (*rest == '\0')
-			return 0;
-	}
-}
-
-static int check_cpu_list(const char *text, const char *program, struct pm_error *err)
-{
-	const char *rest = text;
-	bool valid = true;
-
-	/* Only the kernel knows whether these CPUs exist. */
-	while (valid) {
-		size_t len = strspn(rest, "0123456789");
-
-		valid = len > 0 && len < 6;
-		rest += len;
-		if (valid && *rest == '-') {
-			len = strspn(++rest, "0123456789");
-			valid = len > 0 && len < 6;
-			rest += len;
-		}
-		if (*rest != ',')
-			break;
-		rest++;
-	}
-	if (valid && *rest == '\0')
-		return 0;
-	return pm_usage(err, program, "-C %s: expected numbers of CPUs, as 0,2-4", text);
-}
-
-int pm_targets_option(struct pm_targets_request *request, int option, const char *text,
-		      const char *program, struct pm_error *err)
-{
-	switch (option) {
-	case 'p':
-		return parse_task_list(&request->pids, 'p', text, program, err);
-	case 't':
-		return parse_task_list(&request->tids, 't', text, program, err);
-	case 'a':
-		request->all_cpus = true;
-		return 0;
-	case 'C':
-		request->all_cpus = true;
-		request->cpus = text;
-		return check_cpu_list(text, program, err);
-	case 'G':
-		request->cgroup = text;
-		return pm_parse_name("-G", "a control group", text, program, err);
-	case 'u':
-		request->uid = text;
-		return pm_parse_name("-u", "a user", text, program, err);
-	case 'i':
-		request->no_inherit = true;
-		return 0;
-	default:
-		return 1;
-	}
-}
 
 int pm_task_list_set(void *to, const struct pm_option_use *use, struct pm_error *err)
 {
