@@ -20,7 +20,7 @@ static int pmdiff_print_usage(enum pmdiff_action action, struct pm_error *err)
 
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	if (action == PMDIFF_HELP)
-		pmdiff_options_help();
+		pm_options_print_help(&pmdiff_option_table, stdout);
 	else
 		puts("pmdiff " PMDIFF_VERSION);
 	return pm_sink_close(&sink, err);

@@ -5,358 +5,451 @@
 #include <string.h>
 
 enum {
-	OPTION_BASE = 256,
-	OPTION_HEAD,
-	OPTION_GOOD,
-	OPTION_BAD,
-	OPTION_ROW,
-	OPTION_BUILD,
-	OPTION_CASE,
-	OPTION_FN,
-	OPTION_RANGE,
-	OPTION_ENGINE,
-	OPTION_TIMEOUT,
-	OPTION_GATE,
-	OPTION_FORCE,
-	OPTION_STRICT,
-	OPTION_CONFIG,
-	OPTION_HISTORY,
-	OPTION_TREND,
-	OPTION_JSON,
-	OPTION_MARKDOWN,
-	OPTION_JUNIT,
-	OPTION_SARIF,
-	OPTION_HTML,
-	OPTION_ALL,
-	OPTION_COLOR,
-	OPTION_FORMAT,
-	OPTION_COMMIT,
-	OPTION_REASON,
-	OPTION_REMOVE,
-	OPTION_ACKS,
-	OPTION_HISTORY_GATE,
-	OPTION_VERSION,
+	WARMUPS_MAX = 1000000,
 };
 
-/* Files may come before options, but a command has its own options. */
-static const char short_options[] = ":e:ho:qr:w:";
-static const char short_options_command[] = "+:e:ho:qr:w:";
-static const struct option long_options[] = {
-	{ "base", required_argument, NULL, OPTION_BASE },
-	{ "head", required_argument, NULL, OPTION_HEAD },
-	{ "good", required_argument, NULL, OPTION_GOOD },
-	{ "bad", required_argument, NULL, OPTION_BAD },
-	{ "row", required_argument, NULL, OPTION_ROW },
-	{ "build", required_argument, NULL, OPTION_BUILD },
-	{ "case", required_argument, NULL, OPTION_CASE },
-	{ "repeat", required_argument, NULL, 'r' },
-	{ "warmup", required_argument, NULL, 'w' },
-	{ "event", required_argument, NULL, 'e' },
-	{ "fn", required_argument, NULL, OPTION_FN },
-	{ "range", required_argument, NULL, OPTION_RANGE },
-	{ "engine", required_argument, NULL, OPTION_ENGINE },
-	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
-	{ "gate", required_argument, NULL, OPTION_GATE },
-	{ "force", no_argument, NULL, OPTION_FORCE },
-	{ "strict", no_argument, NULL, OPTION_STRICT },
-	{ "config", required_argument, NULL, OPTION_CONFIG },
-	{ "history", required_argument, NULL, OPTION_HISTORY },
-	{ "trend", no_argument, NULL, OPTION_TREND },
-	{ "history-gate", required_argument, NULL, OPTION_HISTORY_GATE },
-	{ "acks", required_argument, NULL, OPTION_ACKS },
-	{ "format", required_argument, NULL, OPTION_FORMAT },
-	{ "output", required_argument, NULL, 'o' },
-	{ "commit", required_argument, NULL, OPTION_COMMIT },
-	{ "reason", required_argument, NULL, OPTION_REASON },
-	{ "remove", no_argument, NULL, OPTION_REMOVE },
-	{ "json", optional_argument, NULL, OPTION_JSON },
-	{ "markdown", optional_argument, NULL, OPTION_MARKDOWN },
-	{ "junit", optional_argument, NULL, OPTION_JUNIT },
-	{ "sarif", optional_argument, NULL, OPTION_SARIF },
-	{ "html", optional_argument, NULL, OPTION_HTML },
-	{ "all", no_argument, NULL, OPTION_ALL },
-	{ "color", required_argument, NULL, OPTION_COLOR },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
+static const char separator[] = ":::"; /* same as for pmstat ab */
+static const char engines[] = "auto count uprobe ptrace callgrind";
 
+/* Subcommands that an option applies to: `modes` of the row. */
 enum {
-	MEASURED = PMDIFF_OF_RUN | PMDIFF_OF_BISECT,
-	COMPARED = PMDIFF_OF_FILES | PMDIFF_OF_RUN,
-	SHOWN = COMPARED | PMDIFF_OF_TREND,
-	KEPT = PMDIFF_OF_IMPORT | PMDIFF_OF_ACK,
+	OF_FILES = 1,
+	OF_RUN = 2,
+	OF_BISECT = 4,
+	OF_TREND = 8,
+	OF_IMPORT = 16,
+	OF_ACK = 32,
+	MEASURED = OF_RUN | OF_BISECT,
+	COMPARED = OF_FILES | OF_RUN,
+	SHOWN = COMPARED | OF_TREND,
+	KEPT = OF_IMPORT | OF_ACK,
 };
 
-/* The modes in which each option is valid; options that are not listed
- * are valid everywhere. */
-static const struct {
-	int option;
-	unsigned int modes;
-} meanings[] = {
-	{ OPTION_BASE, PMDIFF_OF_RUN },
-	{ OPTION_HEAD, PMDIFF_OF_RUN },
-	{ OPTION_GOOD, PMDIFF_OF_BISECT },
-	{ OPTION_BAD, PMDIFF_OF_BISECT },
-	{ OPTION_ROW, PMDIFF_OF_BISECT },
-	{ OPTION_BUILD, MEASURED },
-	{ OPTION_CASE, MEASURED | PMDIFF_OF_FILES },
-	{ 'r', MEASURED },
-	{ 'w', MEASURED },
-	{ 'e', MEASURED },
-	{ OPTION_FN, MEASURED },
-	{ OPTION_RANGE, MEASURED },
-	{ OPTION_ENGINE, MEASURED },
-	{ OPTION_TIMEOUT, MEASURED },
-	{ OPTION_GATE, COMPARED | PMDIFF_OF_BISECT },
-	{ OPTION_FORCE, PMDIFF_OF_FILES },
-	{ OPTION_STRICT, COMPARED },
-	{ OPTION_HISTORY, SHOWN | PMDIFF_OF_IMPORT },
-	{ OPTION_HISTORY_GATE, COMPARED },
-	{ OPTION_ACKS, SHOWN | PMDIFF_OF_ACK },
-	{ OPTION_FORMAT, PMDIFF_OF_IMPORT },
-	{ 'o', PMDIFF_OF_IMPORT },
-	{ OPTION_COMMIT, KEPT },
-	{ OPTION_REASON, PMDIFF_OF_ACK },
-	{ OPTION_REMOVE, PMDIFF_OF_ACK },
-	{ OPTION_JSON, SHOWN },
-	{ OPTION_MARKDOWN, COMPARED },
-	{ OPTION_JUNIT, COMPARED },
-	{ OPTION_SARIF, COMPARED },
-	{ OPTION_HTML, SHOWN },
-	{ OPTION_ALL, SHOWN },
+/* ---- values ------------------------------------------------------------------------------- */
+
+int pmdiff_parse_engine(const char **out, const char *text, struct pm_error *err)
+{
+	if (pm_words_find(engines, text) < 0)
+		return pmdiff_usage(
+			err,
+			"--engine %s: expected auto, count, uprobe, ptrace or "
+			"callgrind",
+			text);
+	*out = text;
+	return 0;
+}
+
+static int diff_set_engine(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
+{
+	return pmdiff_parse_engine(pm_option_member(to, use), use->text, err);
+}
+
+static int diff_set_format(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
+{
+	struct pmdiff_options *options = to;
+	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
+
+	for (enum pm_import_format i = 0; i < PM_IMPORT_FORMATS; i++) {
+		const char *name = pm_import_format_name(i);
+
+		if (strcmp(name, use->text) == 0) {
+			options->imported.format = i;
+			return 0;
+		}
+		pm_str_printf(&names, "%s%s", pm_text_if(i > 0, ", "), name);
+	}
+	if (names.failed)
+		return pm_error_no_memory(err);
+	return pmdiff_usage(err, "--format %s: expected one of %s", use->text,
+			    names.data);
+}
+
+static int diff_add_text(void *to, const struct pm_option_use *use, struct pm_error *err)
+{
+	struct pmdiff_texts *texts = pm_option_member(to, use);
+
+	if (use->text[0] == '\0')
+		return pmdiff_usage(err, "-e, --fn and --range need a name");
+	if (pm_vec_push(&texts->list, use->text) < 0)
+		return pm_error_no_memory(err);
+	return 0;
+}
+
+static int diff_add_gates(void *to, const struct pm_option_use *use, struct pm_error *err)
+{
+	return pm_gates_parse(pm_option_member(to, use), use->text, use->label, err);
+}
+
+static const char *const form_names[PMDIFF_FORMS] = {
+	[PMDIFF_TEXT] = "text",           [PMDIFF_JSON] = "--json",
+	[PMDIFF_MARKDOWN] = "--markdown", [PMDIFF_JUNIT] = "--junit",
+	[PMDIFF_SARIF] = "--sarif",       [PMDIFF_HTML] = "--html",
 };
 
-static int apply_measuring_option(struct pmdiff_measured *measured, int option,
-				  struct pm_error *err)
+/* Two outputs must not be written to the same file. */
+static int check_output_path(const struct pmdiff_options *options, enum pmdiff_form form,
+			     const char *path, struct pm_error *err)
 {
-	switch (option) {
-	case OPTION_BASE:
-	case OPTION_GOOD:
-		measured->revs[0] = optarg;
-		return pm_parse_name(option == OPTION_BASE ? "--base" : "--good",
-				     "a revision", optarg, "pmdiff", err);
-	case OPTION_HEAD:
-	case OPTION_BAD:
-		measured->revs[1] = optarg;
-		return pm_parse_name(option == OPTION_HEAD ? "--head" : "--bad",
-				     "a revision", optarg, "pmdiff", err);
-	case OPTION_ROW:
-		measured->row = optarg;
-		return pm_parse_name("--row", "a row, as fn:parse:sim.Ir", optarg,
-				     "pmdiff", err);
-	case OPTION_BUILD:
-		measured->build = optarg;
-		return pm_parse_name("--build", "a command", optarg, "pmdiff", err);
-	case 'r':
-		return pm_parse_count(&measured->runs, "-r", optarg, "pmdiff", err);
-	case 'w':
-		return pmdiff_parse_warmups(&measured->warmups, optarg, err);
-	case 'e':
-		return pmdiff_add_text(&measured->events, optarg, err);
-	case OPTION_FN:
-		return pmdiff_add_text(&measured->functions, optarg, err);
-	case OPTION_RANGE:
-		return pmdiff_add_text(&measured->ranges, optarg, err);
-	case OPTION_ENGINE:
-		return pmdiff_parse_engine(&measured->engine, optarg, err);
-	case OPTION_TIMEOUT:
-		return pm_parse_duration(&measured->timeout_ns, "--timeout", optarg,
-					 "pmdiff", err);
-	default:
-		return 1;
+	for (size_t i = 0; i < PMDIFF_FORMS; i++) {
+		const struct pmdiff_output *other = &options->outputs[i];
+
+		if (i == form || !other->wanted)
+			continue;
+		if (!path && !other->path && i != PMDIFF_TEXT)
+			return pmdiff_usage(err,
+					    "%s and %s would share standard output: "
+					    "%s=FILE parts them",
+					    form_names[i], form_names[form],
+					    form_names[i]);
+		if (path && other->path && strcmp(path, other->path) == 0)
+			return pmdiff_usage(err, "%s and %s would write the same file %s",
+					    form_names[i], form_names[form], path);
 	}
+	return 0;
 }
 
-static int apply_judging_option(struct pmdiff_options *options, int option,
-				struct pm_error *err)
+/* `value`: the form. Without a file it goes to standard output. */
+static int diff_add_output(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
 {
-	switch (option) {
-	case OPTION_CASE:
-		options->case_pattern = optarg;
-		return pm_parse_name("--case", "a name or a glob", optarg, "pmdiff", err);
-	case OPTION_GATE:
-		return pm_gates_parse(&options->gates, optarg, "--gate", err);
-	case OPTION_HISTORY_GATE:
-		return pm_gates_parse(&options->history_gates, optarg, "--history-gate",
-				      err);
-	case OPTION_FORCE:
-		options->force = true;
-		return 0;
-	case OPTION_STRICT:
-		options->strict = true;
-		return 0;
-	case OPTION_CONFIG:
-		options->config_path = optarg;
-		return pm_parse_name("--config", "a file", optarg, "pmdiff", err);
-	case OPTION_HISTORY:
-		options->history = optarg;
-		return pm_parse_name("--history", "a directory, or git-notes", optarg,
-				     "pmdiff", err);
-	case OPTION_TREND:
-		options->action = PMDIFF_TREND;
-		return 0;
-	default:
-		return 1;
-	}
+	struct pmdiff_options *options = to;
+	enum pmdiff_form form = use->option->value;
+	const char *path = use->text;
+	int ret;
+
+	if (path && path[0] == '\0')
+		return pm_parse_name(form_names[form], "a file", path, "pmdiff", err);
+	if (path && strcmp(path, "-") == 0)
+		path = NULL;
+	ret = check_output_path(options, form, path, err);
+	if (ret < 0)
+		return ret;
+	options->outputs[form] = (struct pmdiff_output){ .wanted = true, .path = path };
+	if (!path)
+		options->outputs[PMDIFF_TEXT].wanted = false;
+	return 0;
 }
 
-static int apply_keeping_option(struct pmdiff_options *options, int option,
-				struct pm_error *err)
-{
-	switch (option) {
-	case OPTION_ACKS:
-		options->acked.file = optarg;
-		return pm_parse_name("--acks", "a file", optarg, "pmdiff", err);
-	case OPTION_FORMAT:
-		return pmdiff_parse_format(&options->imported.format, optarg, err);
-	case 'o':
-		options->imported.path = optarg;
-		return pm_parse_name("-o", "a file", optarg, "pmdiff", err);
-	case OPTION_COMMIT:
-		options->commit = optarg;
-		return pm_parse_name("--commit", "a revision", optarg, "pmdiff", err);
-	case OPTION_REASON:
-		options->acked.reason = optarg;
-		return pm_parse_name("--reason", "a text", optarg, "pmdiff", err);
-	case OPTION_REMOVE:
-		options->acked.remove = true;
-		return 0;
-	default:
-		return 1;
-	}
-}
+/* ---- the table ---------------------------------------------------------------------------- */
 
-static int apply_showing_option(struct pmdiff_options *options, int option,
-				struct pm_error *err)
-{
-	switch (option) {
-	case OPTION_JSON:
-		return pmdiff_add_output(options, PMDIFF_JSON, optarg, err);
-	case OPTION_MARKDOWN:
-		return pmdiff_add_output(options, PMDIFF_MARKDOWN, optarg, err);
-	case OPTION_JUNIT:
-		return pmdiff_add_output(options, PMDIFF_JUNIT, optarg, err);
-	case OPTION_SARIF:
-		return pmdiff_add_output(options, PMDIFF_SARIF, optarg, err);
-	case OPTION_HTML:
-		return pmdiff_add_output(options, PMDIFF_HTML, optarg, err);
-	case OPTION_ALL:
-		options->all = true;
-		return 0;
-	case OPTION_COLOR:
-		return pm_parse_color(&options->color, optarg, "pmdiff", err);
-	case 'q':
-		options->quiet = true;
-		return 0;
-	case 'h':
-		options->action = PMDIFF_HELP;
-		return 0;
-	case OPTION_VERSION:
-		options->action = PMDIFF_TELL_VERSION;
-		return 0;
-	default:
-		return 1;
-	}
-}
+#define TO(member) PM_OPTION_TO(struct pmdiff_options, member)
+#define AT(member) PM_OPTION_AT(struct pmdiff_options, member)
+#define REVISION   PM_OPTION_REVISION, .expected = "a revision"
+#define FORM(form) .set = diff_add_output, .value = form
 
-static bool is_action_done(const struct pmdiff_options *options)
-{
-	return options->action == PMDIFF_HELP || options->action == PMDIFF_TELL_VERSION;
-}
+static const struct pm_option diff_option_rows[] = {
+	PM_OPTION_GROUP("What to measure (run, bisect)"),
+	{ "base", 0, "REV", "the commit to compare with", REVISION, TO(measured.revs[0]),
+	  .modes = OF_RUN },
+	{ "head", 0, "REV", "the commit that is judged (default: HEAD)", REVISION,
+	  TO(measured.revs[1]), .modes = OF_RUN },
+	{ "good", 0, "REV", "bisect: a commit that was fine", REVISION,
+	  TO(measured.revs[0]), .modes = OF_BISECT },
+	{ "bad", 0, "REV", "bisect: a commit that is not (default: HEAD)", REVISION,
+	  TO(measured.revs[1]), .modes = OF_BISECT },
+	{ "row", 0, "ROW",
+	  "bisect: the number that moved, as a gate names it (default: the one that got "
+	  "worse the most)",
+	  TO(measured.row), .expected = "a row, as fn:parse:sim.Ir", .modes = OF_BISECT },
+	{ "case", 0, "GLOB", "only these cases of pmdiff.json; bisect: this one",
+	  TO(case_pattern), .expected = "a name or a glob",
+	  .modes = MEASURED | OF_FILES },
+	{ "build", 0, "COMMAND", "builds a commit; given to sh in its worktree",
+	  PM_OPTION_COMMAND, TO(measured.build), .expected = "a command",
+	  .modes = MEASURED },
+	{ "repeat", 'r', "N", "runs of each side (default: 20; callgrind: 2)",
+	  PM_OPTION_NUMBER, TO(measured.runs), .modes = MEASURED },
+	{ "warmup", 'w', "N", "runs of each side before, uncounted", PM_OPTION_NUMBER,
+	  TO(measured.warmups), .max = WARMUPS_MAX, .expected = "a number of runs",
+	  .modes = MEASURED },
+	{ "event", 'e', "EVENT[,…]", "events to count, as of pmstat, repeatable",
+	  PM_OPTION_EVENT, .repeatable = true, .set = diff_add_text, AT(measured.events),
+	  .modes = MEASURED },
+	{ "fn", 0, "NAME", "in this function, repeatable", .repeatable = true,
+	  .set = diff_add_text, AT(measured.functions), .modes = MEASURED },
+	{ "range", 0, "RANGE", "in this range of code, repeatable", .repeatable = true,
+	  .set = diff_add_text, AT(measured.ranges), .modes = MEASURED },
+	{ "engine", 0, "HOW",
+	  "auto: real counters where there are cycles to count, else callgrind (default); "
+	  "count, uprobe, ptrace or callgrind",
+	  PM_OPTION_WORD, engines, .set = diff_set_engine, AT(measured.engine),
+	  .modes = MEASURED },
+	{ "timeout", 0, "TIME", "of one run: 10s, 500ms, 2m, …", PM_OPTION_DURATION,
+	  TO(measured.timeout_ns), .modes = MEASURED },
 
-static const char *long_option_name(int option)
-{
-	for (size_t i = 0; long_options[i].name; i++)
-		if (long_options[i].val == option)
-			return long_options[i].name;
-	return "";
-}
+	PM_OPTION_GROUP("How to judge"),
+	{ "gate", 0, "ROW=N%[,…]",
+	  "how far a row may get worse, repeatable: sim.Ir=1%, wall=5%, fn:parse:calls=0%; "
+	  "=+-N% both ways; ROW<=N how much it may be: sim.Ir<=1.2M; CASE//ROW of this "
+	  "case: 'parse_*//sim.Ir=1%'",
+	  .repeatable = true, .set = diff_add_gates, AT(gates),
+	  .modes = COMPARED | OF_BISECT },
+	{ "history-gate", 0, "ROW=N%[,…]",
+	  "how far above the median of the last 50 commits of the history a row may be, "
+	  "repeatable",
+	  .repeatable = true, .set = diff_add_gates, AT(history_gates),
+	  .modes = COMPARED },
+	{ "acks", 0, "FILE",
+	  "accepted regressions (default: pmdiff-acks.json at the top of the repository, if "
+	  "there is one)",
+	  PM_OPTION_FILE, TO(acked.file), .expected = "a file", .modes = SHOWN | OF_ACK },
+	{ "force", 0, NULL, "compare what does not compare: other CPUs or engines",
+	  TO(force), .modes = OF_FILES },
+	{ "strict", 0, NULL, "exit with 4 where more runs are needed to tell", TO(strict),
+	  .modes = COMPARED },
+	{ "config", 0, "FILE",
+	  "settings (default: pmdiff.json at the top of the repository, if there is one); "
+	  "options win",
+	  PM_OPTION_FILE, TO(config_path), .expected = "a file" },
+	{ "history", 0, "WHERE",
+	  "a directory with a document for each commit, or git-notes[:REF]: how far rows "
+	  "differ anyway; run adds what it measures",
+	  PM_OPTION_FOLDER, "git-notes", TO(history),
+	  .expected = "a directory, or git-notes", .modes = SHOWN | OF_IMPORT },
+	{ "trend", 0, NULL, "no comparison: the steps in that history", TO(action),
+	  .value = PMDIFF_TREND },
+
+	PM_OPTION_GROUP("import, ack"),
+	{ "format", 0, "FORMAT",
+	  "google-benchmark, criterion, hyperfine, pytest-benchmark, perf-stat, "
+	  "iai-callgrind or auto (default): as the content says",
+	  PM_OPTION_WORD,
+	  "auto google-benchmark criterion hyperfine pytest-benchmark perf-stat "
+	  "iai-callgrind",
+	  .set = diff_set_format, .modes = OF_IMPORT },
+	{ "output", 'o', "FILE", "where import writes (default: standard output)",
+	  PM_OPTION_FILE, TO(imported.path), .expected = "a file", .modes = OF_IMPORT },
+	{ "commit", 0, "REV",
+	  "the commit that it is of; with it import adds the numbers to --history",
+	  REVISION, TO(commit), .modes = KEPT },
+	{ "reason", 0, "TEXT", "why ack accepts it", TO(acked.reason),
+	  .expected = "a text", .modes = OF_ACK },
+	{ "remove", 0, NULL, "ack: do not accept ROW any more", TO(acked.remove),
+	  .modes = OF_ACK },
+
+	PM_OPTION_GROUP("Output"),
+	{ "json", 0, "[=FILE]",
+	  "JSON (schema: man pmdiff). Without FILE this and the next four take the place of "
+	  "the text",
+	  PM_OPTION_FILE, FORM(PMDIFF_JSON), .modes = SHOWN },
+	{ "markdown", 0, "[=FILE]", "for comments and step summaries", PM_OPTION_FILE,
+	  FORM(PMDIFF_MARKDOWN), .modes = COMPARED },
+	{ "junit", 0, "[=FILE]", "a test case for each row with a gate", PM_OPTION_FILE,
+	  FORM(PMDIFF_JUNIT), .modes = COMPARED },
+	{ "sarif", 0, "[=FILE]", "findings with file and line", PM_OPTION_FILE,
+	  FORM(PMDIFF_SARIF), .modes = COMPARED },
+	{ "html", 0, "[=FILE]", "one page, with plots; of recordings to browse in",
+	  PM_OPTION_FILE, FORM(PMDIFF_HTML), .modes = SHOWN },
+	{ "all", 0, NULL, "rows that have not changed, too", TO(all), .modes = SHOWN },
+	{ "color", 0, "WHEN", "auto (default), always or never; see NO_COLOR",
+	  PM_OPTION_WORD, "auto always never", .set = pm_color_set, AT(color) },
+	{ "quiet", 'q', NULL, "the result only: no notes, no warnings", TO(quiet) },
+	{ "help", 'h', NULL, "print this help", TO(action), .value = PMDIFF_HELP,
+	  .last = true },
+	{ "version", 0, NULL, "print the version", TO(action),
+	  .value = PMDIFF_TELL_VERSION, .last = true },
+};
+
+const struct pm_option_table pmdiff_option_table = {
+	"pmdiff",
+	PM_OPTION_ROWS(diff_option_rows),
+	.before =
+		"usage: pmdiff [options] BASE.json NEW.json\n"
+		"       pmdiff [options] BASE.json… ::: NEW.json…\n"
+		"       pmdiff [options] AB.json\n"
+		"       pmdiff run --base REV [options] [[--] COMMAND [ARGUMENT…]]\n"
+		"       pmdiff bisect --good REV [options] [--] COMMAND [ARGUMENT…]\n"
+		"       pmdiff --history WHERE --trend [options]\n"
+		"       pmdiff import [--format FORMAT] FILE [-o OUT.json]\n"
+		"       pmdiff ack ROW --reason TEXT RESULT.json\n"
+		"\n"
+		"Says what has changed between two sides, and whether that is more than chance:\n"
+		"documents of `pmstat --json` (one or several a side, or one of `pmstat ab`), or\n"
+		"two recordings of pmrec. `-` is standard input; .zst is read, too.\n"
+		"run counts COMMAND, or the cases in pmdiff.json, in two commits of the\n"
+		"repository, built side by side and run in turns; bisect finds the commit between\n"
+		"two that moved a number. import reads results of google-benchmark, criterion,\n"
+		"hyperfine, pytest-benchmark, perf stat and iai-callgrind; ack accepts a\n"
+		"regression.\n",
+	.after =
+		"\n"
+		"The exit status is 0 when nothing got worse, 1 for a regression, 2 for wrong\n"
+		"usage or files, 3 when the sides do not compare, 4 with --strict when more runs\n"
+		"are needed, and 125 when pmdiff, a build or COMMAND failed.\n",
+	.modes = "run bisect import ack",
+	.command_modes = "run bisect",
+};
+
+/* ---- modes -------------------------------------------------------------------------------- */
 
 /* Rejects options of another mode: the user had that mode in mind. */
 static int check_option_modes(const struct pmdiff_options *options, const bool *seen,
 			      struct pm_error *err)
 {
 	static const struct {
-		enum pmdiff_mode mode;
+		unsigned int mode;
 		const char *name, *usage;
 	} modes[] = {
-		[PMDIFF_COMPARE] = { PMDIFF_OF_FILES, "files", "BASE.json NEW.json" },
-		[PMDIFF_RUN] = { PMDIFF_OF_RUN, "pmdiff run",
-				 "run --base REV -- COMMAND" },
-		[PMDIFF_BISECT] = { PMDIFF_OF_BISECT, "pmdiff bisect",
+		[PMDIFF_COMPARE] = { OF_FILES, "files", "BASE.json NEW.json" },
+		[PMDIFF_RUN] = { OF_RUN, "pmdiff run", "run --base REV -- COMMAND" },
+		[PMDIFF_BISECT] = { OF_BISECT, "pmdiff bisect",
 				    "bisect --good REV -- COMMAND" },
-		[PMDIFF_TREND] = { PMDIFF_OF_TREND, "--trend",
-				   "--history WHERE --trend" },
-		[PMDIFF_IMPORT] = { PMDIFF_OF_IMPORT, "pmdiff import", "import FILE" },
-		[PMDIFF_ACK] = { PMDIFF_OF_ACK, "pmdiff ack",
+		[PMDIFF_TREND] = { OF_TREND, "--trend", "--history WHERE --trend" },
+		[PMDIFF_IMPORT] = { OF_IMPORT, "pmdiff import", "import FILE" },
+		[PMDIFF_ACK] = { OF_ACK, "pmdiff ack",
 				 "ack ROW --reason TEXT RESULT.json" },
 	};
 
-	for (size_t i = 0; i < PM_ARRAY_LEN(meanings); i++) {
-		if (!seen[i] || (meanings[i].modes & modes[options->action].mode))
+	for (size_t i = 0; i < PM_ARRAY_LEN(diff_option_rows); i++) {
+		const struct pm_option *option = &diff_option_rows[i];
+		size_t other = 0;
+
+		if (!seen[i] || option->modes == 0 ||
+		    option->modes & modes[options->action].mode)
 			continue;
-		pm_error_set(err, -EINVAL, "--%s does not go with %s",
-			     long_option_name(meanings[i].option),
+		pm_error_set(err, -EINVAL, "--%s does not go with %s", option->name,
 			     modes[options->action].name);
-		for (size_t j = 0; j < PM_ARRAY_LEN(modes); j++)
-			if (meanings[i].modes & modes[j].mode) {
-				pm_error_fix(err, "pmdiff %s; or pmdiff --help",
-					     modes[j].usage);
-				break;
-			}
+		while (!(option->modes & modes[other].mode))
+			other++;
+		pm_error_fix(err, "pmdiff %s; or pmdiff --help", modes[other].usage);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static void note_option_seen(bool *seen, int option)
+/* ---- the words after the options ---------------------------------------------------------- */
+
+static int set_no_files_error(struct pm_error *err)
 {
-	for (size_t i = 0; i < PM_ARRAY_LEN(meanings); i++)
-		seen[i] = seen[i] || meanings[i].option == option;
+	pm_error_set(err, -EINVAL, "no files to compare");
+	pm_error_fix(err, "pmdiff BASE.json NEW.json; pmdiff run --base REV -- COMMAND; "
+			  "or pmdiff --help");
+	return -EINVAL;
 }
 
-static int apply_long_option(struct pmdiff_options *options, int option, const char *word,
-			     struct pm_error *err)
+static int options_add_file(struct pmdiff_options *options, size_t side, const char *name,
+			    struct pm_error *err)
 {
-	int ret = apply_measuring_option(&options->measured, option, err);
-
-	if (ret > 0)
-		ret = apply_judging_option(options, option, err);
-	if (ret > 0)
-		ret = apply_keeping_option(options, option, err);
-	if (ret > 0)
-		ret = apply_showing_option(options, option, err);
-	if (ret <= 0)
-		return ret;
-	return pm_usage_option(err, "pmdiff", long_options, option, word);
+	if (name[0] == '\0')
+		return pm_parse_name("files", "a file", name, "pmdiff", err);
+	if (pm_vec_push(&options->files[side].list, name) < 0)
+		return pm_error_no_memory(err);
+	return 0;
 }
 
-static int parse_option_words(struct pmdiff_options *options, int argc, char **argv,
+static int options_check_files(struct pmdiff_options *options, bool parted,
+			       struct pm_error *err)
+{
+	size_t base = options->files[0].list.len, new = options->files[1].list.len;
+	size_t streams = 0;
+
+	for (size_t side = 0; side < PM_ARRAY_LEN(options->files); side++)
+		for (size_t i = 0; i < options->files[side].list.len; i++)
+			streams += strcmp(options->files[side].list.data[i], "-") == 0;
+	if (parted && (base == 0 || new == 0))
+		return pmdiff_usage(err, "%s: no files on the %s side", separator,
+				    base == 0 ? "base" : "new");
+	if (streams > 1)
+		return pmdiff_usage(err, "standard input (-) can be read once only");
+	return 0;
+}
+
+/* Without a separator, all words are first stored for the base. */
+static int options_part_files(struct pmdiff_options *options, struct pm_error *err)
+{
+	struct pmdiff_texts *files = options->files;
+	size_t len = files[0].list.len;
+
+	if (len == 0)
+		return set_no_files_error(err);
+	if (len > 2)
+		return pmdiff_usage(err,
+				    "%zu files: %s parts those of the base from the "
+				    "new ones",
+				    len, separator);
+	options->ab = len == 1;
+	if (pm_vec_push(&files[1].list, files[0].list.data[len - 1]) < 0)
+		return pm_error_no_memory(err);
+	files[0].list.len = 1;
+	return 0;
+}
+
+static int options_take_files(struct pmdiff_options *options, char **rest,
 			      struct pm_error *err)
 {
-	bool command = options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT;
-	bool seen[PM_ARRAY_LEN(meanings)] = { 0 };
+	bool parted = false;
+	int ret = 0;
 
-	for (;;) {
-		int at = optind > 0 ? optind : 1;
-		int option = getopt_long(argc, argv,
-					 command ? short_options_command : short_options,
-					 long_options, NULL);
-		int ret;
-
-		if (option == -1)
-			break;
-		ret = apply_long_option(options, option,
-					argv[optind > at ? optind - 1 : at], err);
-		if (ret < 0 || is_action_done(options))
-			return ret;
-		note_option_seen(seen, option);
+	for (; *rest && ret == 0; rest++) {
+		if (strcmp(*rest, separator) != 0)
+			ret = options_add_file(options, parted, *rest, err);
+		else if (parted)
+			ret = pmdiff_usage(err, "two sides are compared: one %s only",
+					   separator);
+		else
+			parted = true;
 	}
-	return check_option_modes(options, seen, err);
+	if (ret == 0)
+		ret = options_check_files(options, parted, err);
+	if (ret < 0 || parted)
+		return ret;
+	return options_part_files(options, err);
 }
 
+/* import takes one word; ack takes a row and optionally a result. */
+static int options_take_words(struct pmdiff_options *options, char **rest,
+			      struct pm_error *err)
+{
+	bool import = options->action == PMDIFF_IMPORT;
+	const char **to[2] = { import ? &options->imported.file : &options->acked.row,
+			       import ? NULL : &options->acked.result };
+
+	for (size_t i = 0; rest[i]; i++) {
+		if (i >= PM_ARRAY_LEN(to) || !to[i])
+			return pmdiff_usage(err, "%s: one %s at a time", rest[i],
+					    import ? "file" : "row");
+		if (rest[i][0] == '\0')
+			return pmdiff_usage(err, "expected a name, not an empty text");
+		*to[i] = rest[i];
+	}
+	if (!import || options->imported.file)
+		return 0;
+	pm_error_set(err, -EINVAL, "no file to import");
+	pm_error_fix(err, "pmdiff import FILE -o OUT.json");
+	return -EINVAL;
+}
+
+static int options_take_rest(struct pmdiff_options *options, char **rest,
+			     struct pm_error *err)
+{
+	switch (options->action) {
+	case PMDIFF_COMPARE:
+		return options_take_files(options, rest, err);
+	case PMDIFF_RUN:
+	case PMDIFF_BISECT:
+		if (*rest && **rest == '\0')
+			return pmdiff_usage(err, "the command has no name");
+		if (*rest)
+			options->measured.command = (const char *const *)rest;
+		else
+			options->measured.command = NULL;
+		return 0;
+	case PMDIFF_TREND:
+		if (*rest)
+			return pmdiff_usage(
+				err, "%s: --trend is of a history, not of files", *rest);
+		return 0;
+	case PMDIFF_IMPORT:
+	case PMDIFF_ACK:
+		return options_take_words(options, rest, err);
+	case PMDIFF_HELP:
+	case PMDIFF_TELL_VERSION:
+		break;
+	}
+	return 0;
+}
 int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 			 struct pm_error *err)
 {
@@ -369,6 +462,9 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 		{ "import", PMDIFF_IMPORT },
 		{ "ack", PMDIFF_ACK },
 	};
+	/* Files may come before options, but a command has its own options. */
+	enum pm_options_order order = PM_OPTIONS_ANYWHERE;
+	bool seen[PM_ARRAY_LEN(diff_option_rows)] = { 0 };
 	int ret;
 
 	*options = (struct pmdiff_options){
@@ -383,10 +479,16 @@ int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 		argc--;
 		argv++;
 	}
-	ret = parse_option_words(options, argc, argv, err);
-	if (ret < 0 || is_action_done(options))
+	if (options->action == PMDIFF_RUN || options->action == PMDIFF_BISECT)
+		order = PM_OPTIONS_FIRST;
+	ret = pm_options_parse(&pmdiff_option_table, options, argc, argv, order, seen,
+			       err);
+	if (ret != 0)
+		return PM_MIN(ret, 0);
+	ret = check_option_modes(options, seen, err);
+	if (ret < 0)
 		return ret;
-	return pmdiff_take_words(options, argv + optind, err);
+	return options_take_rest(options, argv + optind, err);
 }
 
 bool pmdiff_names_no_functions(const struct pmdiff_measured *measured)

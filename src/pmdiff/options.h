@@ -127,5 +127,4 @@ bool pmdiff_names_no_functions(const struct pmdiff_measured *measured);
 /* Whether --case selects the case @name, which belongs to the group @group. */
 bool pmdiff_is_case_wanted(const struct pmdiff_options *options, const char *name,
 			   const char *group);
-/* Prints the whole of --help to stdout. */
-void pmdiff_options_help(void);
+extern const struct pm_option_table pmdiff_option_table;
