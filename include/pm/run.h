@@ -205,8 +205,6 @@ int pm_usage_option(struct pm_error *err, const char *program,
 		    const struct option *options, int result, const char *word);
 /* The number before a comma or the end of the text; *text is advanced to there. */
 bool pm_parse_u64_part(const char **text, uint64_t *out);
-int pm_parse_count(uint64_t *out, const char *option, const char *text,
-		   const char *program, struct pm_error *err);
 /* "1.5s", "500ms", "2m", "1h"; a bare number is in seconds. */
 int pm_parse_duration(uint64_t *ret_ns, const char *option, const char *text,
 		      const char *program, struct pm_error *err);
@@ -227,8 +225,6 @@ enum pm_color_wish {
 };
 /* Of --color, which goes to an enum pm_color_wish. */
 int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err);
-int pm_parse_color(enum pm_color_wish *out, const char *text, const char *program,
-		   struct pm_error *err);
 /* AUTO: on a terminal, unless NO_COLOR or TERM forbid it. */
 bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report formats: one row each, calling the writers of src/output. */
-#include "options-parts.h"
+#include "options.h"
 
 #include <string.h>
 

@@ -234,7 +234,7 @@ static int print_help_or_version(const struct pm_report_options *options)
 	struct pm_error err = { .offset = -1 };
 
 	if (options->help)
-		pm_report_options_help(stdout);
+		pm_options_print_help(&pm_report_option_table, stdout);
 	else
 		puts("pmreport " PMREPORT_VERSION);
 	if (pm_sink_close(&sink, &err) < 0)

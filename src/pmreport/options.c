@@ -1,117 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "options-parts.h"
+#include "options.h"
 
-#include <getopt.h>
 #include <string.h>
 
 enum {
-	OPTION_TREE = 256,
-	OPTION_BOTTOM_UP,
-	OPTION_CALLERS,
-	OPTION_CALLEES,
-	OPTION_ANNOTATE,
-	OPTION_SOURCE,
-	OPTION_ASM,
-	OPTION_SOURCE_DIR,
-	OPTION_SOURCE_ROOT,
-	OPTION_BY,
-	OPTION_LATENCY,
-	OPTION_THREADS,
-	OPTION_FIELDS,
-	OPTION_PERCENTILE,
-	OPTION_BRANCHES,
-	OPTION_CHILDREN,
-	OPTION_EVENT,
-	OPTION_COMM,
-	OPTION_PID,
-	OPTION_TID,
-	OPTION_MODULE,
-	OPTION_SYMBOL,
-	OPTION_TIME,
-	OPTION_LIMIT,
-	OPTION_FOLDED,
-	OPTION_JSON,
-	OPTION_TUI,
-	OPTION_HTML,
-	OPTION_FLAMEGRAPH,
-	OPTION_DIFF,
-	OPTION_FORMAT,
-	OPTION_COLOR,
-	OPTION_WIDTH,
-	OPTION_NO_INLINE,
-	OPTION_SYMFS,
-	OPTION_DEBUG_DIR,
-	OPTION_DEBUGINFOD,
-	OPTION_NO_RESYMBOLIZE,
-	OPTION_FOLLOW,
-	OPTION_INTERVAL,
-	OPTION_IGNORED,
-	OPTION_VERSION,
+	WIDTH_MIN = 40,
+	WIDTH_MAX = 100000,
+	/* For one file: the debug information of a browser takes that long. */
+	DEBUGINFOD_SECONDS = 60,
+	DEBUGINFOD_SECONDS_MAX = 24 * 3600,
 };
 
 static const char default_input[] = "samples.json";
 
-/* Letters that perf report uses have the same meaning here; --stdio and the like are the
- * default. */
-static const char short_options[] = ":i:o:s:S:c:d:x:qh";
-static const struct option long_options[] = {
-	{ "tree", no_argument, NULL, OPTION_TREE },
-	{ "bottom-up", no_argument, NULL, OPTION_BOTTOM_UP },
-	{ "callers", required_argument, NULL, OPTION_CALLERS },
-	{ "callees", required_argument, NULL, OPTION_CALLEES },
-	{ "annotate", required_argument, NULL, OPTION_ANNOTATE },
-	{ "source", no_argument, NULL, OPTION_SOURCE },
-	{ "asm", no_argument, NULL, OPTION_ASM },
-	{ "source-dir", required_argument, NULL, OPTION_SOURCE_DIR },
-	{ "source-root", required_argument, NULL, OPTION_SOURCE_ROOT },
-	{ "by", required_argument, NULL, OPTION_BY },
-	{ "sort", required_argument, NULL, OPTION_BY },
-	{ "threads", no_argument, NULL, OPTION_THREADS },
-	{ "fields", no_argument, NULL, OPTION_FIELDS },
-	{ "percentile", required_argument, NULL, OPTION_PERCENTILE },
-	{ "branches", no_argument, NULL, OPTION_BRANCHES },
-	{ "latency", no_argument, NULL, OPTION_LATENCY },
-	{ "children", no_argument, NULL, OPTION_CHILDREN },
-	{ "event", required_argument, NULL, OPTION_EVENT },
-	{ "comm", required_argument, NULL, OPTION_COMM },
-	{ "pid", required_argument, NULL, OPTION_PID },
-	{ "tid", required_argument, NULL, OPTION_TID },
-	{ "module", required_argument, NULL, OPTION_MODULE },
-	{ "symbol", required_argument, NULL, OPTION_SYMBOL },
-	{ "time", required_argument, NULL, OPTION_TIME },
-	{ "limit", required_argument, NULL, OPTION_LIMIT },
-	{ "folded", optional_argument, NULL, OPTION_FOLDED },
-	{ "tui", no_argument, NULL, OPTION_TUI },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "html", required_argument, NULL, OPTION_HTML },
-	{ "flamegraph", required_argument, NULL, OPTION_FLAMEGRAPH },
-	{ "diff", required_argument, NULL, OPTION_DIFF },
-	{ "format", required_argument, NULL, OPTION_FORMAT },
-	{ "field-separator", required_argument, NULL, 'x' },
-	{ "color", required_argument, NULL, OPTION_COLOR },
-	{ "width", required_argument, NULL, OPTION_WIDTH },
-	{ "no-inline", no_argument, NULL, OPTION_NO_INLINE },
-	{ "symfs", required_argument, NULL, OPTION_SYMFS },
-	{ "debug-dir", required_argument, NULL, OPTION_DEBUG_DIR },
-	{ "debuginfod", optional_argument, NULL, OPTION_DEBUGINFOD },
-	{ "no-resymbolize", no_argument, NULL, OPTION_NO_RESYMBOLIZE },
-	{ "follow", no_argument, NULL, OPTION_FOLLOW },
-	{ "interval", required_argument, NULL, OPTION_INTERVAL },
-	{ "input", required_argument, NULL, 'i' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	/* perf's names for the same */
-	{ "comms", required_argument, NULL, OPTION_COMM },
-	{ "dsos", required_argument, NULL, OPTION_MODULE },
-	{ "symbols", required_argument, NULL, OPTION_SYMBOL },
-	{ "percent-limit", required_argument, NULL, OPTION_LIMIT },
-	{ "no-children", no_argument, NULL, OPTION_IGNORED },
-	{ "inline", no_argument, NULL, OPTION_IGNORED },
-	{ "stdio", no_argument, NULL, OPTION_IGNORED },
-	{ NULL, 0, NULL, 0 },
-};
+/* ---- what to show ------------------------------------------------------------------------- */
 
 static int set_show(struct pm_report_options *options, enum pm_report_show show,
 		    const char *function, struct pm_error *err)
@@ -126,14 +28,75 @@ static int set_show(struct pm_report_options *options, enum pm_report_show show,
 	return 0;
 }
 
-static int set_keys(struct pm_report_options *options, const char *value,
-		    struct pm_error *err)
+/* `value`: what to show; the argument is the function. */
+static int report_set_show(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
 {
-	struct pm_keys keys;
-	int ret = pm_report_parse_keys(value, &keys, err);
+	return set_show(to, use->option->value, use->text, err);
+}
 
-	if (ret < 0)
-		return ret;
+static bool parse_report_key(const char *word, size_t len, enum pm_key *out)
+{
+	static const struct {
+		const char *name;
+		enum pm_key key;
+	} keys[] = {
+		{ "function", PM_KEY_FUNCTION },
+		{ "module", PM_KEY_MODULE },
+		{ "thread", PM_KEY_THREAD },
+		{ "process", PM_KEY_PROCESS },
+		{ "line", PM_KEY_LINE },
+		{ "address", PM_KEY_ADDRESS },
+		{ "comm", PM_KEY_COMM },
+		{ "cpu", PM_KEY_CPU },
+		{ "parallelism", PM_KEY_PARALLELISM },
+		/* perf's names */
+		{ "symbol", PM_KEY_FUNCTION },
+		{ "sym", PM_KEY_FUNCTION },
+		{ "dso", PM_KEY_MODULE },
+		{ "tid", PM_KEY_THREAD },
+		{ "pid", PM_KEY_PROCESS },
+		{ "srcline", PM_KEY_LINE },
+	};
+
+	for (size_t i = 0; i < PM_ARRAY_LEN(keys); i++) {
+		if (strlen(keys[i].name) == len && memcmp(keys[i].name, word, len) == 0) {
+			*out = keys[i].key;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int report_set_keys(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+	struct pm_keys keys = { .len = 0 };
+
+	for (const char *word = use->text;; word++) {
+		size_t len = strcspn(word, ",");
+		enum pm_key key;
+
+		if (!parse_report_key(word, len, &key))
+			return pm_report_usage(
+				err,
+				"cannot make a table by '%.*s': it is function, module, "
+				"thread, process, line, address, comm, cpu or "
+				"parallelism",
+				(int)len, word);
+		for (uint32_t i = 0; i < keys.len; i++)
+			if (keys.key[i] == key)
+				return pm_report_usage(err, "--by has '%.*s' twice",
+						       (int)len, word);
+		if (keys.len == PM_KEYS_MAX)
+			return pm_report_usage(err, "--by takes up to %d words",
+					       PM_KEYS_MAX);
+		keys.key[keys.len++] = key;
+		word += len;
+		if (*word == '\0')
+			break;
+	}
 	options->report.by_key = true;
 	options->report.key = keys.key[0];
 	options->report.more_keys_len = keys.len - 1;
@@ -142,19 +105,66 @@ static int set_keys(struct pm_report_options *options, const char *value,
 	return 0;
 }
 
-static int set_percentile(struct pm_report_options *options, const char *value,
-			  struct pm_error *err)
+/* Parses a number from 0 to @max at *at and moves *at after it. strtod() would also
+ * accept "inf" and hex. */
+static bool parse_bounded_number(const char **at, double max, double *out)
 {
+	size_t len = strspn(*at, "0123456789.");
+	char digits[32], *end;
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, *at, len);
+	digits[len] = '\0';
+	*out = strtod(digits, &end);
+	*at += len;
+	return *end == '\0' && *out <= max;
+}
+
+static int report_set_percentile(void *to, const struct pm_option_use *use,
+				 struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+	static const double usual[] = { 50, 90, 99 };
+	const char *text = use->text;
+	size_t len = strcspn(text, ":");
+	const char *at = text + len;
+	struct pm_report *report = &options->report;
 	int ret = set_show(options, PM_SHOW_PERCENTILES, NULL, err);
 
 	if (ret < 0)
 		return ret;
-	return pm_report_parse_percentile(value, options, err);
+	if (len == 0 || len >= sizeof(options->field))
+		return pm_report_usage(err, "--percentile has no name of a field: '%s'",
+				       text);
+	memcpy(options->field, text, len);
+	options->field[len] = '\0';
+	report->percentiles_len = 0;
+	for (size_t i = 0; *at == '\0' && i < PM_ARRAY_LEN(usual); i++)
+		report->percentiles[report->percentiles_len++] = usual[i];
+	while (*at != '\0') {
+		double percent;
+
+		at++; /* the colon, or a comma */
+		if (report->percentiles_len == PM_PERCENTILES_MAX)
+			return pm_report_usage(err, "up to %d percentiles at a time",
+					       PM_PERCENTILES_MAX);
+		if (!parse_bounded_number(&at, 100, &percent) ||
+		    (*at != ',' && *at != '\0'))
+			return pm_report_usage(
+				err, "'%s' is no list of percentiles from 0 to 100",
+				text + len + 1);
+		report->percentiles[report->percentiles_len++] = percent;
+	}
+	return 0;
 }
 
-static int set_annotate(struct pm_report_options *options, enum pm_annotate_show show,
-			struct pm_error *err)
+static int report_set_annotate(void *to, const struct pm_option_use *use,
+			       struct pm_error *err)
 {
+	struct pm_report_options *options = to;
+	enum pm_annotate_show show = use->option->value;
+
 	if (options->annotate_set && options->report.annotate != show)
 		return pm_report_usage(err, "either --source or --asm; without them both "
 					    "are shown");
@@ -163,9 +173,12 @@ static int set_annotate(struct pm_report_options *options, enum pm_annotate_show
 	return 0;
 }
 
-static int add_source_dir(struct pm_report_options *options, const char *rule,
-			  struct pm_error *err)
+static int report_add_source_dir(void *to, const struct pm_option_use *use,
+				 struct pm_error *err)
 {
+	struct pm_report_options *options = to;
+	const char *rule = use->text;
+
 	if (rule[0] == '\0' || rule[strlen(rule) - 1] == '=')
 		return pm_report_usage(err, "'%s' names no folder with sources", rule);
 	if (options->report.search.source_dirs_len == PM_ARRAY_LEN(options->source_dirs))
@@ -175,9 +188,12 @@ static int add_source_dir(struct pm_report_options *options, const char *rule,
 	return 0;
 }
 
-static int add_source_root(struct pm_report_options *options, const char *folder,
-			   struct pm_error *err)
+static int report_add_source_root(void *to, const struct pm_option_use *use,
+				  struct pm_error *err)
 {
+	struct pm_report_options *options = to;
+	const char *folder = use->text;
+
 	if (folder[0] == '\0')
 		return pm_report_usage(err, "'' names no folder with sources");
 	if (options->report.search.source_roots_len ==
@@ -185,6 +201,98 @@ static int add_source_root(struct pm_report_options *options, const char *folder
 		return pm_report_usage(err, "at most %zu folders with sources",
 				       PM_ARRAY_LEN(options->source_roots));
 	options->source_roots[options->report.search.source_roots_len++] = folder;
+	return 0;
+}
+
+static int report_set_limit(void *to, const struct pm_option_use *use,
+			    struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+	const char *at = use->text;
+	double limit;
+
+	if (!parse_bounded_number(&at, 100, &limit) ||
+	    (*at != '\0' && strcmp(at, "%") != 0))
+		return pm_report_usage(err, "'%s' is no percentage from 0 to 100",
+				       use->text);
+	options->report.limit = limit;
+	return 0;
+}
+
+/* ---- samples and names -------------------------------------------------------------------- */
+
+static int report_set_time(void *data, const struct pm_option_use *use,
+			   struct pm_error *err)
+{
+	struct pm_report_options *options = data;
+	struct pm_profile_options *out = &options->profile;
+	const char *text = use->text, *at = text;
+	double from = 0, to = 1e12;
+	bool from_percent = false, to_percent = false;
+
+	options->report.time = text;
+	if (*at != '-') {
+		if (!parse_bounded_number(&at, 1e12, &from))
+			goto bad;
+		from_percent = *at == '%';
+		at += from_percent;
+	}
+	if (*at++ != '-')
+		goto bad;
+	if (*at != '\0') {
+		if (!parse_bounded_number(&at, 1e12, &to))
+			goto bad;
+		to_percent = *at == '%';
+		at += to_percent;
+		if (from_percent != to_percent && text[0] != '-')
+			goto bad;
+	} else if (at == text + 1) {
+		goto bad;
+	}
+	if (*at != '\0' || from > to)
+		goto bad;
+	out->time_set = true;
+	out->time_percent = from_percent || to_percent;
+	out->time_from = from;
+	out->time_to = to;
+	return 0;
+bad:
+	return pm_report_usage(
+		err,
+		"'%s' is no range of time: it looks like 1.5-2 (seconds) or 10%%-20%%",
+		text);
+}
+
+static int report_set_debuginfod(void *to, const struct pm_option_use *use,
+				 struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+	const char *text = use->text;
+	uint64_t seconds = DEBUGINFOD_SECONDS;
+
+	if (text && (!pm_parse_u64(text, &seconds) || seconds == 0 ||
+		     seconds > DEBUGINFOD_SECONDS_MAX))
+		return pm_report_usage(err,
+				       "--debuginfod takes the seconds for a file, 1 to "
+				       "%d, not '%s'",
+				       DEBUGINFOD_SECONDS_MAX, text);
+	options->symbols.debuginfod_seconds = (unsigned)seconds;
+	return 0;
+}
+
+/* ---- how to write it ---------------------------------------------------------------------- */
+
+static int report_set_interval(void *to, const struct pm_option_use *use,
+			       struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+	const char *at = use->text;
+	double seconds;
+
+	if (!parse_bounded_number(&at, 3600, &seconds) || *at != '\0' || seconds < 0.1)
+		return pm_report_usage(
+			err, "'%s' is no interval: it is 0.1 to 3600 seconds", use->text);
+	options->interval = seconds;
 	return 0;
 }
 
@@ -202,175 +310,218 @@ static int set_report_format(struct pm_report_options *options, const char *name
 	return 0;
 }
 
-/* `--html FILE` is `--format html -o FILE`. */
-static int set_format_file(struct pm_report_options *options, const char *format,
-			   const char *file, struct pm_error *err)
+static int report_set_format(void *to, const struct pm_option_use *use,
+			     struct pm_error *err)
 {
-	if (options->output && strcmp(options->output, file) != 0)
-		return pm_report_usage(err, "two files to write: '%s' and '%s'",
-				       options->output, file);
-	options->output = file;
-	options->output_named = true;
-	return set_report_format(options, format, err);
+	return set_report_format(to, use->text, err);
 }
 
-static int set_output(struct pm_report_options *options, const char *file,
-		      struct pm_error *err)
+static int report_set_json(void *to, const struct pm_option_use *use,
+			   struct pm_error *err)
 {
-	if (options->output_named && strcmp(options->output, file) != 0)
+	return set_report_format(to, "json", err);
+}
+
+static int report_set_output(void *to, const struct pm_option_use *use,
+			     struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+
+	if (options->output_named && strcmp(options->output, use->text) != 0)
 		return pm_report_usage(err, "two files to write: '%s' and '%s'",
-				       options->output, file);
-	options->output = file;
+				       options->output, use->text);
+	options->output = use->text;
 	return 0;
 }
 
-static int set_folded(struct pm_report_options *options, const char *count,
-		      struct pm_error *err)
+/* `--html FILE` is `--format html -o FILE`: the option is named after the format. */
+static int report_set_format_file(void *to, const struct pm_option_use *use,
+				  struct pm_error *err)
 {
-	if (count && strcmp(count, "period") != 0 && strcmp(count, "samples") != 0)
+	struct pm_report_options *options = to;
+
+	if (options->output && strcmp(options->output, use->text) != 0)
+		return pm_report_usage(err, "two files to write: '%s' and '%s'",
+				       options->output, use->text);
+	options->output = use->text;
+	options->output_named = true;
+	return set_report_format(options, use->option->name, err);
+}
+
+static int report_set_folded(void *to, const struct pm_option_use *use,
+			     struct pm_error *err)
+{
+	struct pm_report_options *options = to;
+
+	if (use->text && pm_words_find(use->option->words, use->text) < 0)
 		return pm_report_usage(err, "--folded counts samples or period, not '%s'",
-				       count);
-	options->folded_periods = count && strcmp(count, "period") == 0;
+				       use->text);
+	options->folded_periods = use->text && strcmp(use->text, "period") == 0;
 	return set_report_format(options, "folded", err);
 }
 
-static int set_separator(struct pm_report_options *options, const char *separator,
-			 struct pm_error *err)
+static int report_set_separator(void *to, const struct pm_option_use *use,
+				struct pm_error *err)
 {
-	int ret = pm_parse_separator(&options->separator, separator, "pmreport", err);
+	struct pm_report_options *options = to;
+	int ret = pm_parse_separator(&options->separator, use->text, "pmreport", err);
 
 	if (ret < 0)
 		return ret;
 	return set_report_format(options, "csv", err);
 }
 
-/* ---- options ------------------------------------------------------------------------------ */
-
-static int apply_report_option(struct pm_report_options *options, int option,
-			       const char *value, struct pm_error *err)
+static int report_set_width(void *to, const struct pm_option_use *use,
+			    struct pm_error *err)
 {
-	switch (option) {
-	case OPTION_TREE:
-		return set_show(options, PM_SHOW_TREE, NULL, err);
-	case OPTION_BOTTOM_UP:
-		return set_show(options, PM_SHOW_BOTTOM_UP, NULL, err);
-	case OPTION_CALLERS:
-		return set_show(options, PM_SHOW_CALLERS, value, err);
-	case OPTION_CALLEES:
-		return set_show(options, PM_SHOW_CALLEES, value, err);
-	case OPTION_ANNOTATE:
-		return set_show(options, PM_SHOW_ANNOTATE, value, err);
-	case OPTION_SOURCE:
-		return set_annotate(options, PM_ANNOTATE_SOURCE, err);
-	case OPTION_ASM:
-		return set_annotate(options, PM_ANNOTATE_CODE, err);
-	case OPTION_SOURCE_DIR:
-		return add_source_dir(options, value, err);
-	case OPTION_SOURCE_ROOT:
-		return add_source_root(options, value, err);
-	case OPTION_BY:
-	case 's':
-		return set_keys(options, value, err);
-	case OPTION_THREADS:
-		return set_show(options, PM_SHOW_THREADS, NULL, err);
-	case OPTION_FIELDS:
-		return set_show(options, PM_SHOW_FIELDS, NULL, err);
-	case OPTION_BRANCHES:
-		return set_show(options, PM_SHOW_BRANCHES, NULL, err);
-	case OPTION_PERCENTILE:
-		return set_percentile(options, value, err);
-	case OPTION_LATENCY:
-		options->profile.latency = true;
-		return 0;
-	case OPTION_CHILDREN:
-		options->report.by_total = true;
-		return 0;
-	case OPTION_EVENT:
-		options->event = value;
-		return 0;
-	case OPTION_COMM:
-	case 'c':
-		options->filter.comm = value;
-		return 0;
-	case OPTION_PID:
-		options->filter.pid = value;
-		return 0;
-	case OPTION_TID:
-		options->filter.tid = value;
-		return 0;
-	case OPTION_MODULE:
-	case 'd':
-		options->filter.module = value;
-		return 0;
-	case OPTION_SYMBOL:
-	case 'S':
-		options->filter.symbol = value;
-		return 0;
-	case OPTION_TIME:
-		options->report.time = value;
-		return pm_report_parse_time(value, &options->profile, err);
-	case OPTION_LIMIT:
-		return pm_report_parse_limit(value, &options->report.limit, err);
-	case OPTION_FOLDED:
-		return set_folded(options, value, err);
-	case OPTION_TUI:
-		options->tui = true;
-		return 0;
-	case OPTION_JSON:
-		return set_report_format(options, "json", err);
-	case OPTION_HTML:
-		return set_format_file(options, "html", value, err);
-	case OPTION_FLAMEGRAPH:
-		return set_format_file(options, "flamegraph", value, err);
-	case OPTION_DIFF:
-		options->diff = value;
-		return 0;
-	case OPTION_FORMAT:
-		return set_report_format(options, value, err);
-	case 'x':
-		return set_separator(options, value, err);
-	case OPTION_COLOR:
-		return pm_parse_color(&options->color, value, "pmreport", err);
-	case OPTION_WIDTH:
-		return pm_report_parse_width(value, options, err);
-	case OPTION_NO_INLINE:
-		options->profile.no_inlines = true;
-		return 0;
-	case OPTION_SYMFS:
-		options->symbols.symfs = value;
-		return 0;
-	case OPTION_DEBUG_DIR:
-		options->symbols.debug_dir = value;
-		return 0;
-	case OPTION_DEBUGINFOD:
-		return pm_report_parse_debuginfod(
-			value, &options->symbols.debuginfod_seconds, err);
-	case OPTION_NO_RESYMBOLIZE:
-		options->symbols.off = true;
-		return 0;
-	case OPTION_FOLLOW:
-		options->follow = true;
-		return 0;
-	case OPTION_INTERVAL:
-		return pm_report_parse_interval(value, &options->interval, err);
-	case 'i':
-		options->input = value;
-		return 0;
-	case 'o':
-		return set_output(options, value, err);
-	case 'q':
-		options->report.quiet = true;
-		return 0;
-	case 'h':
-		options->help = true;
-		return 0;
-	case OPTION_VERSION:
-		options->version = true;
-		return 0;
-	default: /* OPTION_IGNORED */
-		return 0;
-	}
+	struct pm_report_options *options = to;
+	uint64_t width;
+
+	if (!pm_parse_u64(use->text, &width) || width > WIDTH_MAX ||
+	    (width > 0 && width < WIDTH_MIN))
+		return pm_report_usage(err, "'%s' is no width: it is 0 or from %d up",
+				       use->text, WIDTH_MIN);
+	options->report.width = (unsigned)width;
+	options->width_set = true;
+	return 0;
 }
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+#define TO(member) PM_OPTION_TO(struct pm_report_options, member)
+#define AT(member) PM_OPTION_AT(struct pm_report_options, member)
+#define SHOW(show) .set = report_set_show, .value = show
+#define RECORDING  PM_OPTION_FILE, "*.json *.json.zst"
+
+/* Letters that perf report uses have the same meaning here; --stdio and the like are the
+ * default. */
+static const struct pm_option report_option_rows[] = {
+	PM_OPTION_GROUP("What to show"),
+	{ "by", 's', "WHAT[,…]",
+	  "table by function (default), module, thread, process, line, address, comm, cpu or "
+	  "parallelism, or by up to three of them",
+	  PM_OPTION_WORD,
+	  "function module thread process line address comm cpu parallelism",
+	  .set = report_set_keys },
+	{ "threads", 0, NULL, "threads: time, first and last seen, activity",
+	  SHOW(PM_SHOW_THREADS) },
+	{ "fields", 0, NULL, "what tracepoints and probes tell, with examples",
+	  SHOW(PM_SHOW_FIELDS) },
+	{ "percentile", 0, "FIELD[:50,90,99]",
+	  "how its values are spread, also by --by; of period",
+	  .set = report_set_percentile },
+	{ "branches", 0, NULL, "branches taken and mispredicted (pmrec -b, -j)",
+	  SHOW(PM_SHOW_BRANCHES) },
+	{ "latency", 0, NULL,
+	  "shares of wall-clock time: where it waits for one thread, not where many are busy",
+	  TO(profile.latency) },
+	{ "tree", 0, NULL, "call tree from the root down", SHOW(PM_SHOW_TREE),
+	  .excludes = "bottom-up callers callees annotate" },
+	{ "bottom-up", 0, NULL, "from where the time is spent up to the callers",
+	  SHOW(PM_SHOW_BOTTOM_UP), .excludes = "callers callees annotate" },
+	{ "callers", 0, "F", "who calls F", SHOW(PM_SHOW_CALLERS),
+	  .excludes = "callees annotate" },
+	{ "callees", 0, "F", "what F calls", SHOW(PM_SHOW_CALLEES),
+	  .excludes = "annotate" },
+	{ "annotate", 0, "F", "lines and instructions of F", SHOW(PM_SHOW_ANNOTATE) },
+	{ "source", 0, NULL, "of these only lines", .excludes = "asm",
+	  .set = report_set_annotate, .value = PM_ANNOTATE_SOURCE },
+	{ "asm", 0, NULL, "of these only instructions", .set = report_set_annotate,
+	  .value = PM_ANNOTATE_CODE },
+	{ "source-dir", 0, "DIR", "where sources are now; OLD=NEW for a moved folder",
+	  PM_OPTION_FOLDER, .repeatable = true, .set = report_add_source_dir },
+	{ "source-root", 0, "DIR", "as root: show sources below DIR in any case",
+	  PM_OPTION_FOLDER, .repeatable = true, .set = report_add_source_root },
+	{ "children", 0, NULL, "sort tables by total (with callees), not by self",
+	  TO(report.by_total) },
+	{ "limit", 0, "PCT", "leave out what is below PCT percent (default: 0.5)",
+	  .set = report_set_limit },
+	{ "no-inline", 0, NULL, "count inlined functions to those that contain them",
+	  TO(profile.no_inlines) },
+
+	PM_OPTION_GROUP("Which samples"),
+	{ "event", 0, "EVENT", "of this event only; without it each has its section",
+	  TO(event) },
+	{ "comm", 'c', "NAME[,…]", "of threads with this name", TO(filter.comm) },
+	{ "pid", 0, "ID[,…]", "of these processes", TO(filter.pid) },
+	{ "tid", 0, "ID[,…]", "of these threads", TO(filter.tid) },
+	{ "module", 'd', "NAME[,…]", "taken in code of these files", TO(filter.module) },
+	{ "symbol", 'S', "F", "with F anywhere on the stack", TO(filter.symbol) },
+	{ "time", 0, "A-B", "from A to B: seconds from the start, or 10%-20%",
+	  .set = report_set_time },
+
+	PM_OPTION_GROUP(
+		"F is the name of a function, with or without scope and parameters, or an\n"
+		"extended regular expression. `!` before F, a NAME or an ID leaves it out.\n"
+		"\n"
+		"Names that the recording lacks"),
+	{ "symfs", 0, "DIR", "look for its files below DIR first", PM_OPTION_FOLDER,
+	  TO(symbols.symfs) },
+	{ "debug-dir", 0, "DIR", "look for debug files in DIR first", PM_OPTION_FOLDER,
+	  TO(symbols.debug_dir) },
+	{ "debuginfod", 0, "[=SEC]",
+	  "ask the servers of DEBUGINFOD_URLS, at most SEC seconds for a file (default: 60)",
+	  .set = report_set_debuginfod },
+	{ "no-resymbolize", 0, NULL, "only the names that are in the recording",
+	  TO(symbols.off), .excludes = "symfs debug-dir debuginfod" },
+
+	PM_OPTION_GROUP("How to write it"),
+	{ "follow", 0, NULL, "while it is recorded, again and again", TO(follow) },
+	{ "interval", 0, "SEC", "with --follow: every SEC seconds (default: 1)",
+	  .set = report_set_interval },
+	{ "tui", 0, NULL, "browse it in the terminal; h lists the keys", TO(tui),
+	  .excludes = "json field-separator folded format output" },
+	{ "json", 0, NULL, "JSON, everything (schema: man pmreport)",
+	  .excludes = "field-separator folded", .set = report_set_json },
+	{ "field-separator", 'x', "S", "fields separated by S, a line of names first",
+	  .excludes = "folded", .set = report_set_separator },
+	{ "folded", 0, "[=period]", "folded stacks for flame graphs, counting samples",
+	  PM_OPTION_WORD, "samples period", .set = report_set_folded },
+	{ "html", 0, "FILE", "one page to look at in a browser", PM_OPTION_FILE, "*.html",
+	  .excludes = "flamegraph output", .set = report_set_format_file },
+	{ "flamegraph", 0, "FILE", "flame graph as SVG; --bottom-up turns it",
+	  PM_OPTION_FILE, "*.svg", .excludes = "output", .set = report_set_format_file },
+	{ "diff", 0, "BASE", "compare with BASE, for those two", RECORDING, TO(diff) },
+	{ "format", 0, "NAME",
+	  "text, csv, json, folded, html, flamegraph; or pprof, firefox, speedscope, "
+	  "callgrind, perf-script",
+	  PM_OPTION_WORD,
+	  "text csv json folded html flamegraph pprof firefox speedscope callgrind "
+	  "perf-script",
+	  .set = report_set_format },
+	{ "output", 'o', "FILE", "write to FILE", PM_OPTION_FILE,
+	  .set = report_set_output },
+	{ "color", 0, "WHEN", "auto (default), always or never; see NO_COLOR",
+	  PM_OPTION_WORD, "auto always never", .set = pm_color_set, AT(color) },
+	{ "width", 0, "COLUMNS", "default: the terminal's, else 80; 0: unlimited",
+	  .set = report_set_width },
+	{ "quiet", 'q', NULL, "data only: no heading, no hints", TO(report.quiet) },
+	{ "input", 'i', "FILE", "the same as FILE", RECORDING, TO(input) },
+	{ "help", 'h', NULL, "print this help", TO(help) },
+	{ "version", 0, NULL, "print the version", TO(version) },
+	/* perf's names for the same */
+	{ "sort", .alias = "by" },
+	{ "comms", .alias = "comm" },
+	{ "dsos", .alias = "module" },
+	{ "symbols", .alias = "symbol" },
+	{ "percent-limit", .alias = "limit" },
+	{ "no-children" },
+	{ "inline" },
+	{ "stdio" },
+};
+
+const struct pm_option_table pm_report_option_table = {
+	"pmreport",
+	PM_OPTION_ROWS(report_option_rows),
+	.before = "usage: pmreport [options] [FILE]\n"
+		  "\n"
+		  "Says where the time of a recording went. FILE is what pmrec wrote:\n"
+		  "samples.json unless given; `-` is standard input.\n",
+	.after =
+		"\n"
+		"Exit status: 0 done, 1 the file cannot be read, 2 the command line is wrong.\n",
+	.files = "*.json *.json.zst",
+};
 
 /* Chooses which properties of single samples are kept. */
 static void choose_samples(struct pm_report_options *options)
@@ -513,24 +664,14 @@ int pm_report_options_parse(struct pm_report_options *out, int argc, char **argv
 		.report = { .event = PM_PROFILE_NONE, .limit = PM_LIMIT_DEFAULT },
 		.separator = ",",
 	};
-	int option, ret = 0;
+	int ret;
 
 	opterr = 0;
 	optind = 1;
-	for (;;) {
-		/* Index of the current word, for messages: getopt() moves operands. */
-		int at = optind;
-
-		option = getopt_long(argc, argv, short_options, long_options, NULL);
-		if (option == -1)
-			break;
-		if (option == '?' || option == ':')
-			return pm_usage_option(err, "pmreport", long_options, option,
-					       argv[optind > at ? optind - 1 : at]);
-		ret = apply_report_option(&options, option, optarg, err);
-		if (ret < 0)
-			return ret;
-	}
+	ret = pm_options_parse(&pm_report_option_table, &options, argc, argv,
+			       PM_OPTIONS_ANYWHERE, NULL, err);
+	if (ret < 0)
+		return ret;
 	if (optind + 1 < argc)
 		return pm_report_usage(err, "one file at a time: '%s' is too many",
 				       argv[optind + 1]);

@@ -23,6 +23,9 @@ struct pm_report_format {
 		     struct pm_error *err);
 };
 
+/* Always -EINVAL; @err says what is wrong and where to find help. */
+#define pm_report_usage(err, ...) pm_usage(err, "pmreport", __VA_ARGS__)
+
 /* NULL with similar names in @err if there is no such format. */
 const struct pm_report_format *pm_report_format_find(const char *name,
 						     struct pm_error *err);
@@ -55,4 +58,4 @@ struct pm_report_options {
  * invalid. */
 int pm_report_options_parse(struct pm_report_options *out, int argc, char **argv,
 			    struct pm_error *err);
-void pm_report_options_help(FILE *to);
+extern const struct pm_option_table pm_report_option_table;

@@ -80,18 +80,6 @@ bool pm_parse_u64_part(const char **text, uint64_t *out)
 	return pm_parse_u64(part, out);
 }
 
-int pm_parse_count(uint64_t *out, const char *option, const char *text,
-		   const char *program, struct pm_error *err)
-{
-	uint64_t value;
-
-	if (!pm_parse_u64(text, &value) || value == 0 || value > INT64_MAX)
-		return pm_usage(err, program, "%s %s: expected a number, at least 1",
-				option, text);
-	*out = value;
-	return 0;
-}
-
 /* A number that may have a point, without sign or exponent. @rest: the text after it. */
 static bool parse_decimal_word(const char *text, double *out, const char **rest)
 {
@@ -193,24 +181,6 @@ int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err
 				"--color is auto, always or never, not '%s'", use->text);
 	*out = (enum pm_color_wish)wish;
 	return 0;
-}
-
-int pm_parse_color(enum pm_color_wish *out, const char *text, const char *program,
-		   struct pm_error *err)
-{
-	static const char *const words[] = {
-		[PM_COLOR_AUTO] = "auto",
-		[PM_COLOR_ALWAYS] = "always",
-		[PM_COLOR_NEVER] = "never",
-	};
-
-	for (size_t i = 0; i < PM_ARRAY_LEN(words); i++) {
-		if (strcmp(words[i], text) == 0) {
-			*out = (enum pm_color_wish)i;
-			return 0;
-		}
-	}
-	return pm_usage(err, program, "--color is auto, always or never, not '%s'", text);
 }
 
 bool pm_color_is_wanted(enum pm_color_wish wish, int fd)

@@ -302,8 +302,12 @@ static void test_colors(void **state)
 {
 	enum pm_color_wish wish = PM_COLOR_AUTO;
 
-	assert_int_equal(pm_parse_color(&wish, "often", "x", NULL), -EINVAL);
-	assert_int_equal(pm_parse_color(&wish, "always", "x", NULL), 0);
+	static const struct pm_option row = { "color", .words = "auto always never" };
+	struct pm_option_use use = { .option = &row, .program = "x", .text = "often" };
+
+	assert_int_equal(pm_color_set(&wish, &use, NULL), -EINVAL);
+	use.text = "always";
+	assert_int_equal(pm_color_set(&wish, &use, NULL), 0);
 	assert_true(pm_color_is_wanted(wish, -1));
 	assert_false(pm_color_is_wanted(PM_COLOR_AUTO, -1)); /* no terminal */
 	assert_int_equal(pm_sink_width(-1), 80);
