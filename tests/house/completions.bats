@@ -4,7 +4,12 @@
 
 load tree
 
-here=docs/completions
+here=$BUILD_DIR/docs/completions
+
+setup() {
+	cd "${SOURCE_DIR:?set by meson test}" || return
+	[ -e "$here/pmrec" ] || skip 'completions are not built: this machine cannot run the programs'
+}
 
 # The options that a --help text lists: those that begin a line, with their other names.
 help_options() {
@@ -35,12 +40,13 @@ offered() {
 		"$function_name" "${COMP_WORDS[0]}" "${COMP_WORDS[COMP_CWORD]}" \
 			"${COMP_WORDS[COMP_CWORD - 1]}"
 		printf "%s\n" "${COMPREPLY[@]}"
-		' bash "$SOURCE_DIR/$here/${1%% *}.bash" "$1"
+		' bash "$here/${1%% *}" "$1"
 }
 
 @test "bash completes the options of --help" {
 	for name in pmrec pmreport pmstat pmdiff; do
-		bash -n "$here/$name.bash"
+		bash -n "$here/$name"
+		shellcheck --shell=bash "$here/$name"
 		offered "$name -" | same "$name" bash
 	done
 }
@@ -98,6 +104,49 @@ offered() {
 	[ "$output" = module ]
 	run offered 'pmreport --no-i'
 	[ "$output" = --no-inline ]
+}
+
+@test "bash completes files, folders, revisions and modes" {
+	run offered 'pmreport --flamegraph tests/house/completions.b'
+	[ "$output" = tests/house/completions.bats ]
+	run offered 'pmdiff --json=tests/house/completions.b'
+	[ "$output" = tests/house/completions.bats ]
+	run offered 'pmdiff --history git-n'
+	[ "$output" = git-notes ]
+	run offered 'pmdiff bis'
+	[ "$output" = bisect ]
+	run offered 'pmreport --by module,thr'
+	[ "$output" = module,thread ]
+	run offered 'pmstat -e sim.I1'
+	[ "$output" = sim.I1mr ]
+	run offered 'pmstat --time '
+	[ -z "$output" ]
+	run offered 'pmreport --folded=per'
+	[ "$output" = period ]
+	run offered 'pmreport --folded per'
+	[ -z "$output" ]
+}
+
+# The words that bash offers after a line, and those in the message about a wrong one.
+words_agree() {
+	offered "$1 " | sort >"$BATS_TEST_TMPDIR/offered"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/offered")" -gt 1 ]
+	run "$BUILD_DIR/src/${1%% *}/"$1 no-such-word
+	[ "$status" -ne 0 ]
+	echo "$1: $output"
+	sed -E "1!d; s/.*$2 //; s/ or |, /\n/g" <<<"$output" | sort |
+		diff - "$BATS_TEST_TMPDIR/offered"
+}
+
+@test "the words that are completed are those that the programs know" {
+	words_agree 'pmreport --format' 'there are'
+	words_agree 'pmreport --by' 'it is'
+	words_agree 'pmdiff import --format' 'one of'
+	words_agree 'pmdiff run --engine' expected
+	words_agree 'pmstat --engine' expected
+	words_agree 'pmstat --per' expected
+	words_agree 'pmrec --engine' expected
+	words_agree 'pmrec --unwinder' expected
 }
 
 @test "bash completes the command and its arguments, not our options" {
