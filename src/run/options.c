@@ -15,22 +15,6 @@ enum {
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-int pm_words_find(const char *words, const char *text)
-{
-	size_t len = strlen(text);
-	int index = 0;
-
-	for (const char *word = words;; index++) {
-		size_t word_len = strcspn(word, " ");
-
-		if (word_len == len && memcmp(word, text, len) == 0)
-			return index;
-		if (word[word_len] == '\0')
-			return -1;
-		word += word_len + 1;
-	}
-}
-
 /* "a, b or c" */
 static void words_put_choice(struct pm_str *str, const char *words)
 {

@@ -171,6 +171,22 @@ int pm_parse_separator(const char **out, const char *text, const char *program,
 	return 0;
 }
 
+int pm_words_find(const char *words, const char *text)
+{
+	size_t len = strlen(text);
+	int index = 0;
+
+	for (const char *word = words;; index++) {
+		size_t word_len = strcspn(word, " ");
+
+		if (word_len == len && memcmp(word, text, len) == 0)
+			return index;
+		if (word[word_len] == '\0')
+			return -1;
+		word += word_len + 1;
+	}
+}
+
 int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err)
 {
 	enum pm_color_wish *out = pm_option_member(to, use);
