@@ -17,6 +17,8 @@ enum {
 	 * together: many frames need few pieces that way. Behind a large frame, it is
 	 * this share of them, because more large frames may follow. */
 	LOOK_FURTHER_DIV = 32,
+	/* A piece that would begin at most this far behind the last one lengthens it. */
+	LOOK_GAP_BYTES = 4096,
 	LOOK_READ_BYTES_MAX = 4 << 20, /* at once */
 	/* One look reads at most this much, and begins no further piece after this
 	 * time. */
@@ -392,7 +394,7 @@ static bool read_piece(struct pm_chains *chains, const struct pm_record *record,
 	if (start - copy->start < copy->len)
 		start = copy->start + copy->len;
 	if (look->len > 0 && wanted - piece[-1].start >= LOOK_BELOW_BYTES &&
-	    start - piece[-1].start <= piece[-1].len) {
+	    start - piece[-1].start <= piece[-1].len + LOOK_GAP_BYTES) {
 		piece--;
 		start = piece->start + piece->len;
 		len = PM_MAX(LOOK_PIECE_BYTES, look->bytes);
