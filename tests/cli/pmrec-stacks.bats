@@ -167,6 +167,8 @@ deepstack_is_true() {
 		'all(way == bottom for _, way, bottom, rooted in parts if rooted and bottom)' "${@:2}"
 }
 
+# A sanitizer makes a look at thousands of frames take longer than its time allows.
+# bats test_tags=plain
 @test "a recursion of megabytes has all of its frames, in the program and in a library" {
 	local place bytes frames work share
 	while read -r place bytes frames work; do
@@ -188,6 +190,7 @@ deepstack_is_true() {
 	END
 }
 
+# bats test_tags=plain
 @test "a stack of more frames than can be recorded says so" {
 	"$PMREC" -q -o s.json -- "$PROGRAMS/deepstack" main 200 30000 300000 0.2
 	deepstack_is_true 30000 'not any(rooted and bottom for _, _, bottom, rooted in parts)' \
