@@ -185,7 +185,7 @@ deepstack_is_true() {
 		[ "$share" = found ]
 	done <<-END
 		main 1000 3000 300000
-		library-thread 1000 3000 5000
+		library-thread 1000 3000 300000
 		library 100000 30 5000
 	END
 }
