@@ -223,14 +223,14 @@ enum pm_color_wish {
 	PM_COLOR_ALWAYS,
 	PM_COLOR_NEVER,
 };
-/* Of --color, which goes to an enum pm_color_wish. */
+/* For --color: sets an enum pm_color_wish. */
 int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err);
 /* AUTO: on a terminal, unless NO_COLOR or TERM forbid it. */
 bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
 
-/* Of -p and -t, which go to a struct pm_task_list. Also -ENOMEM. */
+/* For -p and -t: adds to a struct pm_task_list. Also -ENOMEM. */
 int pm_task_list_set(void *to, const struct pm_option_use *use, struct pm_error *err);
-/* Of -C, which goes to a struct pm_targets_request. */
+/* For -C: sets a struct pm_targets_request. */
 int pm_targets_set_cpus(void *to, const struct pm_option_use *use, struct pm_error *err);
 /* To be called after all options: only one kind of target is allowed. */
 int pm_targets_check(struct pm_targets_request *request, const char *program,
