@@ -21,7 +21,7 @@ enum pm_diff_part {
 	PM_DIFF_PART_MARKED, /* between perf_start() and perf_stop() in the program */
 };
 
-/* What is measured and how. NULL, 0 and empty: not set in the file. */
+/* A measurement: its subject and its settings. NULL, 0 and empty: not set in the file. */
 struct pm_diff_measure {
 	/* "instructions:u", "fn:parse:sim.Ir" → "0.5%". */
 	PM_VEC(struct pm_diff_gate {

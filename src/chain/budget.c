@@ -39,7 +39,7 @@ struct bucket {
  * budget_find_row(). */
 struct row {
 	uint32_t pid; /* 0: unused */
-	/* What is left for the chains in progress; they subtract from it. */
+	/* The work that is left for the chains in progress; they subtract from it. */
 	uint32_t allowance;
 	uint32_t given; /* its initial value */
 	uint32_t free_ns; /* what is left of the free work of the samples so far */

@@ -347,7 +347,7 @@ static int stitch_truncated_stack(struct pm_chains *chains,
 	return 0;
 }
 
-/* What a look has read: pieces of the stack above the copy. */
+/* Pieces of the stack above the copy, which a look has read. */
 struct look {
 	struct pm_unw_stack piece[LOOK_PIECES_MAX];
 	size_t len, bytes;

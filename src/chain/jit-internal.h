@@ -82,7 +82,7 @@ struct pm_chain_jit_process {
 	bool map_rest; /* more is left than is read at once */
 	PM_VEC(struct pm_chain_jit_dump) dumps;
 	bool more_dumps; /* there are more than are read */
-	/* Of its mappings, when they were last searched for dumps. */
+	/* The epoch of its mappings when they were last searched for dumps. */
 	uint64_t scanned_epoch;
 	uint64_t dumps_ns; /* records up to this time are in the table */
 	uint64_t missed_ns; /* when misses were last checked */
@@ -103,7 +103,8 @@ struct pm_chain_jit_module {
 
 struct pm_chain_jit {
 	struct pm_chain_jit_source from;
-	/* Of the tables of all processes, including those that only children hold. */
+	/* Shared by the tables of all processes, including those that only children
+	 * hold. */
 	struct pm_jit_budget budget;
 	int64_t since_ns; /* CLOCK_REALTIME */
 	struct pm_chain_jit_time time; /* of all processes */
