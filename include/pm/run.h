@@ -262,7 +262,8 @@ int pm_sink_open(struct pm_sink *out, const char *path, mode_t mode,
 int pm_sink_close(struct pm_sink *sink, struct pm_error *err);
 /* If the sink was not closed: removes the file. */
 void pm_sink_release(struct pm_sink *sink);
-/* Columns for text: those of a terminal, but at least 60; otherwise 80. */
+/* Returns the columns for text: those of the terminal, otherwise the number in the environment
+ * variable COLUMNS, but at least 60. 0: no limit, because @fd is a file or a pipe. */
 unsigned pm_sink_width(int fd);
 /* Whether the user's locale has only ASCII characters; does not set the locale. */
 bool pm_sink_is_ascii(void);

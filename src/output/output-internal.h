@@ -113,6 +113,12 @@ const char *pm_module_known_name(const struct pm_profile *profile, uint32_t id);
 
 /* ---- text for people --------------------------------------------------------------------- */
 
+enum {
+	/* The most columns that a table pads a text to if lines have no limit. A longer text
+	 * is not cut, and moves the rest of its row. */
+	PM_TEXT_UNLIMITED_COLUMNS = 60,
+};
+
 enum pm_color {
 	PM_COLOR_PLAIN,
 	PM_COLOR_HEAD,

@@ -368,6 +368,8 @@ static void sheet_measure_columns(struct print *print)
 		}
 		if (column->max > 0 && *width > column->max)
 			*width = column->max;
+		if (print->text->report->width == 0 && is_text_column(column->kind))
+			*width = PM_MIN(*width, PM_TEXT_UNLIMITED_COLUMNS);
 	}
 	pm_str_release(&cell);
 }
@@ -408,6 +410,7 @@ static bool sheet_print_row(const struct print *print, size_t row)
 	const struct pm_sheet *sheet = print->sheet;
 	const struct pm_text *text = print->text;
 	PM_CLEANUP(pm_str_release) struct pm_str cell = { 0 };
+	bool is_bounded = text->report->width > 0;
 	size_t owed = 1;
 
 	for (size_t c = 0; c < sheet->columns_len; c++) {
@@ -422,7 +425,8 @@ static bool sheet_print_row(const struct print *print, size_t row)
 		else
 			put_shown(sheet, column,
 				  &sheet->cells.data[(row - 1) * sheet->columns_len + c],
-				  print->width[c], text->report->ascii, &cell);
+				  is_bounded ? print->width[c] : 0, text->report->ascii,
+				  &cell);
 		columns = pm_str_columns(&cell);
 		blanks = PM_SUB_OR_0(print->width[c], columns);
 		if (is_right(column->kind))

@@ -363,6 +363,14 @@ static void layout_squeeze(struct layout *layout, size_t screen)
 		excess = narrow_cells(layout, steps[i].cell, steps[i].floor, excess);
 }
 
+/* If lines have no limit, one long name does not move the columns of all rows. */
+static void layout_cap_columns(struct layout *layout)
+{
+	for (size_t c = 0; c < layout->len; c++)
+		layout->columns[c].width =
+			PM_MIN(layout->columns[c].width, PM_TEXT_UNLIMITED_COLUMNS);
+}
+
 static int layout_measure_columns(struct layout *layout, const struct pm_row *rows,
 				  size_t len)
 {
@@ -392,6 +400,8 @@ static int layout_measure_columns(struct layout *layout, const struct pm_row *ro
 	pm_str_release(&cell);
 	if (screen > 0)
 		layout_squeeze(layout, screen);
+	else
+		layout_cap_columns(layout);
 	if (failed)
 		return -ENOMEM;
 	return 0;
@@ -416,6 +426,7 @@ static int layout_print_row(const struct layout *layout, const struct pm_row *ro
 {
 	const struct pm_text *text = layout->text;
 	struct pm_str cell = { 0 };
+	bool is_bounded = text->report->width > 0;
 	size_t owed = 0; /* blanks, printed only if something follows */
 	bool failed = false;
 
@@ -425,7 +436,8 @@ static int layout_print_row(const struct layout *layout, const struct pm_row *ro
 
 		pm_str_clear(&cell);
 		if (row)
-			put_table_cell(layout, column, row, column->width, &cell);
+			put_table_cell(layout, column, row,
+				       is_bounded ? column->width : 0, &cell);
 		else
 			pm_str_puts(&cell, column->title);
 		failed |= cell.failed;
@@ -551,6 +563,7 @@ static void note_rows(struct pm_section *section, const struct layout *layout,
 		      const struct pm_row *rows, size_t len)
 {
 	const struct pm_profile *profile = section->report->profile;
+	bool is_bounded = section->report->width > 0;
 	size_t inlined = 0, cut = 0;
 
 	if (len > ROWS_READ)
@@ -563,8 +576,9 @@ static void note_rows(struct pm_section *section, const struct layout *layout,
 						      &rows[i]);
 
 			inlined += rows[i].inlined;
-			cut += pm_columns(profile->functions.data[id].name) >
-			       column->width;
+			cut += is_bounded &&
+			       pm_columns(profile->functions.data[id].name) >
+				       column->width;
 		}
 	}
 	section->much_inlined = inlined > len / 2 && len >= ROWS_TELL;

@@ -25,6 +25,7 @@ struct line {
 /* Widths of columns, or their limits; 0: no limit. */
 struct widths {
 	size_t function, module, source;
+	bool is_unlimited; /* the columns are aligned, and no text is cut */
 };
 
 static void line_release(struct line *line)
@@ -231,10 +232,11 @@ static void limit_widths(const struct pm_rec_stacks *stacks, struct widths *widt
 {
 	size_t screen = pm_sink_width(STDOUT_FILENO), taken;
 
+	widths->is_unlimited = stacks->verbose || screen == 0;
 	keep_below(&widths->module, MODULE_COLUMNS);
 	keep_below(&widths->source, SOURCE_COLUMNS);
 	taken = INDEX_COLUMNS + GAP + widths->module + GAP + widths->source;
-	if (stacks->verbose)
+	if (widths->is_unlimited)
 		keep_below(&widths->function, FUNCTION_COLUMNS);
 	else if (taken + FUNCTION_COLUMNS_MIN > screen)
 		keep_below(&widths->function, FUNCTION_COLUMNS_MIN);
@@ -257,9 +259,9 @@ static void each_line(const struct pm_rec_stacks *stacks, const struct pm_procs 
 		for (size_t level = 0; level < all; level++) {
 			struct line line PM_CLEANUP(line_release) = { 0 };
 
-			describe_frame_line(stacks, procs, frame, level,
-					    out && !stacks->verbose ? widths : &whole,
-					    &line);
+			describe_frame_line(
+				stacks, procs, frame, level,
+				out && !widths->is_unlimited ? widths : &whole, &line);
 			if (!out) {
 				widen_to_text(&widths->function, &line.function);
 				widen_to_text(&widths->module, &line.module);

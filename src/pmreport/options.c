@@ -493,7 +493,7 @@ static const struct pm_option report_option_rows[] = {
 	  .set = report_set_output },
 	{ "color", 0, "WHEN", "auto (default), always or never; see NO_COLOR",
 	  PM_OPTION_WORD, "auto always never", .set = pm_color_set, AT(color) },
-	{ "width", 0, "COLUMNS", "default: the terminal's, else 80; 0: unlimited",
+	{ "width", 0, "COLUMNS", "default: the terminal's, else $COLUMNS; 0: none",
 	  .set = report_set_width },
 	{ "quiet", 'q', NULL, "data only: no heading, no hints", TO(report.quiet) },
 	{ "input", 'i', "FILE", "the same as FILE", RECORDING, TO(input) },

@@ -11,6 +11,7 @@
 enum {
 	WIDTH_DEFAULT = 80,
 	WIDTH_LEAST = 60, /* a narrower terminal wraps */
+	WIDTH_MOST = 1 << 16,
 	NAMES_MAX = 100, /* temporary ones */
 };
 
@@ -200,11 +201,17 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 
 unsigned pm_sink_width(int fd)
 {
+	const char *columns = getenv("COLUMNS");
 	struct winsize size;
+	uint64_t wanted;
 
-	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+	if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return PM_MAX(size.ws_col, WIDTH_LEAST);
+	if (columns && pm_parse_u64(columns, &wanted) && wanted > 0)
+		return (unsigned)PM_MIN(PM_MAX(wanted, WIDTH_LEAST), WIDTH_MOST);
+	if (isatty(fd))
 		return WIDTH_DEFAULT;
-	return PM_MAX(size.ws_col, WIDTH_LEAST);
+	return 0;
 }
 
 bool pm_sink_is_ascii(void)

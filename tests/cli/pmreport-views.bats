@@ -217,6 +217,22 @@ names() {
 	tail -1 out | grep -qF 'next: pmreport names.json --tree'
 }
 
+@test "nothing is cut in a file or a pipe, unless COLUMNS says so" {
+	local name
+	name=$(printf '_%.0s' {1..198})
+	names 0 200 >names.json
+	for table in '' '--by function,module'; do
+		# shellcheck disable=SC2086
+		env -u COLUMNS "$PMREPORT" names.json --event cpu-clock -q $table >out
+		[ "$(grep -c "f[0-9]$name  prog" out)" = 10 ]
+		head -1 out | grep -qE 'function {50,60}module'
+		# shellcheck disable=SC2086
+		COLUMNS=100 "$PMREPORT" names.json --event cpu-clock -q $table >out
+		[ "$(wc -L <out)" -le 100 ]
+		run ! grep -q "$name" out
+	done
+}
+
 # ---- blocked time -------------------------------------------------------------------------
 
 @test "blocked time has seconds, and says where the program waits" {

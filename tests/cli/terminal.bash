@@ -5,7 +5,7 @@
 open_terminal() {
 	command -v tmux >/dev/null || skip 'tmux is not installed'
 	export LC_ALL=C.UTF-8
-	unset NO_COLOR TMUX
+	unset NO_COLOR TMUX COLUMNS
 }
 
 close_terminal() {

@@ -310,7 +310,16 @@ static void test_colors(void **state)
 	assert_int_equal(pm_color_set(&wish, &use, NULL), 0);
 	assert_true(pm_color_is_wanted(wish, -1));
 	assert_false(pm_color_is_wanted(PM_COLOR_AUTO, -1)); /* no terminal */
-	assert_int_equal(pm_sink_width(-1), 80);
+
+	unsetenv("COLUMNS");
+	assert_int_equal(pm_sink_width(-1), 0); /* no limit */
+	setenv("COLUMNS", "132", 1);
+	assert_int_equal(pm_sink_width(-1), 132);
+	setenv("COLUMNS", "20", 1);
+	assert_int_equal(pm_sink_width(-1), 60);
+	setenv("COLUMNS", "wide", 1);
+	assert_int_equal(pm_sink_width(-1), 0);
+	unsetenv("COLUMNS");
 }
 
 static void test_stolen_time(void **state)
