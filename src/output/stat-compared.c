@@ -282,7 +282,7 @@ static void print_explanation(const struct pm_stat_text *to)
 					   ? " The others are secondary: not corrected, "
 					     "and they decide nothing."
 					   : " All rows are secondary: not corrected, "
-					     "and none decides nothing.");
+					     "and none of them decides.");
 	pm_stat_text_line(to, PM_COLOR_DIM, 0, &line);
 	pm_str_release(&line);
 }

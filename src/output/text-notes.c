@@ -235,7 +235,7 @@ static const char *stop_in_words(const char *stop)
 	} known[] = {
 		{ "no_module", "the code is in no mapping that is known" },
 		{ "no_page",
-		  "the kernel could not read their stack, of which a page was not present" },
+		  "the kernel could not read their stack: a page was not present" },
 		{ "no_cfi", "the code has no unwind information" },
 		{ "bad_cfi", "the unwind information is not valid" },
 		{ "no_register", "a register that unwinding needs was lost" },

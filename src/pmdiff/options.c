@@ -438,8 +438,8 @@ static int options_take_rest(struct pmdiff_options *options, char **rest,
 		return 0;
 	case PMDIFF_TREND:
 		if (*rest)
-			return pmdiff_usage(
-				err, "%s: --trend is of a history, not of files", *rest);
+			return pmdiff_usage(err, "%s: --trend reads a history, not files",
+					    *rest);
 		return 0;
 	case PMDIFF_IMPORT:
 	case PMDIFF_ACK:

@@ -92,7 +92,7 @@ static int check_stacks_option(const struct pmstat_options *options, struct pm_e
 		return pmstat_usage(err, "--stacks goes with --engine callgrind, without "
 					 "--fn and --range");
 	if (options->ab || options->repeat > 1 || options->warmups > 0)
-		return pmstat_usage(err, "--stacks is of one run");
+		return pmstat_usage(err, "--stacks needs a single run");
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static int check_target_options(struct pmstat_options *options, struct pm_error 
 	if (options->attach && options->ab)
 		return pmstat_usage(err, "ab compares commands, not what runs already");
 	if (options->targets.all_cpus && options->by == PM_COUNTERS_BY_THREAD)
-		return pmstat_usage(err, "--per thread is of a command, -p, -t or -u");
+		return pmstat_usage(err, "--per thread needs a command, -p, -t or -u");
 	return 0;
 }
 

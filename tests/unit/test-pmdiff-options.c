@@ -176,7 +176,7 @@ static void test_modes(void **state)
 	accept(&options, "a b --history git-notes:refs/notes/x");
 	assert_int_equal(options.action, PMDIFF_COMPARE);
 	pmdiff_options_release(&options);
-	refuse("--trend --history x a.json", "--trend is of a history");
+	refuse("--trend --history x a.json", "--trend reads a history");
 	refuse("a b --base main", "--base does not go with files");
 	refuse("a b -r 5", "--repeat does not go with files");
 	refuse("run --good main -- true", "--good does not go with pmdiff run");
