@@ -22,6 +22,10 @@ enum {
 	POLL_MS = 100, /* a ring that fills slowly does not wake us */
 	ROUND_HURRY_MS = 2, /* interval, see pm_rec_session.hurry_until_ns */
 	ROUND_ALERT_MS = 10, /* ... and alert_until_ns */
+	/* One early round in this time, and this many more at once: see
+	 * early_wait_of_round(). */
+	ROUND_EARLY_MS = 20,
+	ROUNDS_EARLY_MAX = 128,
 	ROUND_US_MIN = 50,
 	OTHER_BYTES_PER_US = 10, /* of records that are not samples, as at an exec */
 	WAITING_MS = 1000, /* before a stopped recording reports what it waits for */
@@ -38,6 +42,7 @@ struct course {
 	size_t rings_at;
 	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
 	uint64_t round_ns; /* the longest wait between two rounds */
+	uint64_t early_ns; /* time up to which early rounds are used up */
 	bool by_time; /* the waits have random length */
 	bool rings_wake;
 	uint64_t random; /* state, see wait_of_round() */
@@ -127,16 +132,46 @@ static void plan_rounds(struct course *course)
 		course->round_ns = ROUND_US_MIN * US_NS;
 }
 
-/* How long to wait for the next round. With by_time: a random time between half of
- * round_ns and round_ns (xorshift64, Marsaglia 2003). */
+/* The longest wait for the next round, if looks at stacks are wanted soon; otherwise
+ * UINT64_MAX. */
+static uint64_t wanted_wait_of_round(const struct pm_rec_session *session, uint64_t now)
+{
+	if (now < session->hurry_until_ns)
+		return ROUND_HURRY_MS * MS_NS;
+	if (now < session->alert_until_ns)
+		return ROUND_ALERT_MS * MS_NS;
+	return NEVER;
+}
+
+/*
+ * The longest wait for the next round. In a build, looks are wanted all the time, because
+ * some program has always just started. Each round finds cold caches, and costs more than
+ * the samples that it finds. Therefore early rounds have a budget. It is enough for the
+ * first programs of a recording, and later ones share what comes back with time.
+ */
+static uint64_t early_wait_of_round(struct course *course, uint64_t now)
+{
+	const uint64_t cost = ROUND_EARLY_MS * MS_NS, most = ROUNDS_EARLY_MAX * cost;
+	uint64_t wait = wanted_wait_of_round(course->session, now);
+
+	if (wait >= course->round_ns)
+		return course->round_ns;
+	if (course->early_ns < now)
+		course->early_ns = now;
+	if (course->early_ns + cost > now + most)
+		wait = PM_MAX(wait, course->early_ns + cost - now - most);
+	if (wait >= course->round_ns)
+		return course->round_ns;
+	course->early_ns += cost;
+	return wait;
+}
+
+/* How long to wait for the next round. With by_time: a random time between half of the
+ * longest wait and that (xorshift64, Marsaglia 2003). */
 static uint64_t wait_of_round(struct course *course, uint64_t now)
 {
-	uint64_t round = course->round_ns, half;
+	uint64_t round = early_wait_of_round(course, now), half;
 
-	if (now < course->session->alert_until_ns && round > ROUND_ALERT_MS * MS_NS)
-		round = ROUND_ALERT_MS * MS_NS;
-	if (now < course->session->hurry_until_ns && round > ROUND_HURRY_MS * MS_NS)
-		round = ROUND_HURRY_MS * MS_NS;
 	if (!course->by_time)
 		return round;
 	half = round / 2;
