@@ -242,14 +242,14 @@ static int add_job(struct work *work, const struct batch *batch, uint64_t *addre
 	return 0;
 }
 
-/* Largest first; modules that a helper has opened come last, because they need the least
- * work and may share a process with others. */
+/* Modules that a helper has opened come first: the helpers answer while this process forks
+ * those for the rest. Then the largest. */
 static int by_size(const void *left, const void *right)
 {
 	const struct batch *a = left, *b = right;
 
 	if (a->early != b->early)
-		return a->early ? 1 : -1;
+		return a->early ? -1 : 1;
 	if (a->len != b->len)
 		return PM_COMPARE(b->len, a->len);
 	return PM_COMPARE(a->items, b->items);

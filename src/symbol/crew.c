@@ -93,6 +93,17 @@ static size_t count_usable_cpus(void)
 	return (size_t)CPU_COUNT(&set);
 }
 
+/* As many as there are CPUs. Early helpers exist already, and have done most of their
+ * work: none of them waits until another one has ended, and one more opens the rest. */
+static size_t count_workers(const struct pm_symbol_job *jobs, size_t len)
+{
+	size_t early = 0, cpus = count_usable_cpus();
+
+	for (size_t i = 0; i < len; i++)
+		early += jobs[i].early != NULL;
+	return PM_MIN(PM_MAX(cpus, early + 1), WORKERS_MAX);
+}
+
 /* 0: unknown. */
 static uint64_t process_cpu_ns(pid_t pid)
 {
@@ -586,14 +597,12 @@ int pm_symbol_crew_run(const struct pm_symbol_job *jobs, size_t len,
 			       .len = len,
 			       .calls = calls,
 			       .cost = cost,
-			       .workers_max = count_usable_cpus(),
+			       .workers_max = count_workers(jobs, len),
 			       .hung = calloc(len + 1, sizeof(bool)),
 			       .spare_ns = SPARE_NS_MAX,
 			       .hurries = calls->hurry_ns > 0 };
 	if (!crew->hung)
 		return -ENOMEM;
-	if (crew->workers_max > WORKERS_MAX)
-		crew->workers_max = WORKERS_MAX;
 	while (ret == 0 && crew_is_busy(crew)) {
 		ret = crew_start_workers(crew);
 		if (ret == 0)
