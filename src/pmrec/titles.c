@@ -59,6 +59,7 @@ struct process {
 struct pm_rec_titles {
 	struct exchange *exchange; /* NULL until there is a thread */
 	bool failed; /* the thread could not be started */
+	bool wake; /* there are requests of which the thread does not know */
 	uint64_t collected; /* answers processed */
 	PM_VEC(struct process) processes;
 	struct pm_index index;
@@ -280,8 +281,16 @@ static void ask_for_title(struct pm_rec_titles *titles, struct process *process)
 	exchange->slots[asked % SLOTS].pid = process->pid;
 	__atomic_store_n(&exchange->asked, asked + 1, __ATOMIC_RELEASE);
 	process->asked = true;
+	titles->wake = true;
+}
+
+/* Once after several requests: waking the thread costs more than a request. */
+static void wake_titles_thread(struct pm_rec_titles *titles)
+{
 	/* A write fails only if 2^64 - 2 wakeups are pending. */
-	(void)eventfd_write(exchange->wake_fd, 1);
+	if (titles->wake)
+		(void)eventfd_write(titles->exchange->wake_fd, 1);
+	titles->wake = false;
 }
 
 int pm_rec_titles_sampled(struct pm_rec_titles *titles, uint32_t pid, uint64_t time_ns)
@@ -457,6 +466,8 @@ static int collect_all_titles(struct pm_rec_session *session, uint32_t max)
 
 int pm_rec_titles_collect(struct pm_rec_session *session)
 {
+	if (session->titles)
+		wake_titles_thread(session->titles);
 	return collect_all_titles(session, PM_REC_TITLES_MAX);
 }
 
@@ -497,6 +508,7 @@ int pm_rec_titles_finish(struct pm_rec_session *session)
 			ask_for_title(titles, process);
 			room--;
 		}
+		wake_titles_thread(titles);
 		wait_for_answers(titles, end_ns);
 		ret = collect_all_titles(session, PM_REC_TITLES_MAX + 1);
 	} while (ret == 0 && next < titles->processes.len && pm_now_ns() < end_ns);
