@@ -230,8 +230,13 @@ static void warn_too_much(struct pm_rec_session *session,
 			    "their parent did not wait; if there were none, the cause "
 			    "is not known, and shares may be wrong, too");
 	else
+		/* __schedule() does not read the clock again after the wake-up that
+		 * demands it (rq_clock_skip_update()). */
 		pm_str_puts(&text,
-			    "the cause is not known, and shares may be wrong, too");
+			    "CPU time ends when another CPU wakes the thread that comes "
+			    "next, the clock when that thread gets the CPU, which a "
+			    "busy virtual machine delays; if that was rare, the cause is "
+			    "not known, and shares may be wrong, too");
 	if (!text.failed)
 		pm_rec_warn(session, text.data);
 	pm_str_release(&text);

@@ -9,7 +9,8 @@
  *   processes  one after the other
  *   tree       processes, each of which starts half of the remaining ones, and waits
  *
- * Prints the CPU time in ns that the kernel accounts for all of them (getrusage).
+ * Prints the CPU time in ns that the kernel accounts for all of them (getrusage), and how
+ * often others preempted them.
  */
 #include "work.h"
 
@@ -138,6 +139,14 @@ static unsigned long long used_ns(int who)
 					      usage.ru_stime.tv_usec);
 }
 
+static long preemptions(int who)
+{
+	struct rusage usage;
+
+	getrusage(who, &usage);
+	return usage.ru_nivcsw;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int count = argc == 4 ? (unsigned int)atoi(argv[2]) : 0;
@@ -157,6 +166,7 @@ int main(int argc, char **argv)
 		ret = processes(count);
 	else if (strcmp(argv[1], "tree") == 0)
 		ret = tree(count);
-	printf("%llu\n", used_ns(RUSAGE_SELF) + used_ns(RUSAGE_CHILDREN));
+	printf("%llu %ld\n", used_ns(RUSAGE_SELF) + used_ns(RUSAGE_CHILDREN),
+	       preemptions(RUSAGE_SELF) + preemptions(RUSAGE_CHILDREN));
 	return ret;
 }
