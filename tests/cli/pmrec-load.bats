@@ -325,7 +325,7 @@ others_cpu() {
 	# A CPU tells that a task leaves it for the last time, after the task has told its end.
 	"$PMREC" -q -a --off-cpu -e cpu-clock -o out.json -- sh -c './shortlived; ./shortlived; sleep 0.3'
 	holds out.json "'shortlived' in comms" \
-		"not any('still_blocked' in s.get('fields', {}) for s in samples if s['tid'] in [t['tid'] for t in of('thread') if t['comm'] == 'shortlived'])"
+		"not {s['tid'] for s in samples if 'still_blocked' in s.get('fields', {})} & {t['tid'] for t in of('thread') if t['comm'] == 'shortlived'}"
 }
 
 @test "blocked time without kernel samples is by thread, and said to be" {

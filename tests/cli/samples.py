@@ -10,6 +10,7 @@ own_notes (without those of a busy machine), chain(sample) as names, `[START]` o
 first, and chain_frames(sample) as ids.
 With --cut as the first argument a last line without its newline is left out.
 """
+import functools
 import json
 import re
 import sys
@@ -29,8 +30,13 @@ header = rows[0]
 assert header["type"] == "header" and header["format"] == "pmrec" and header["version"] == 1
 
 
+by_kind = {}
+for row in rows:
+    by_kind.setdefault(row["type"], []).append(row)
+
+
 def of(kind):
-    return [row for row in rows if row["type"] == kind]
+    return by_kind.get(kind, [])
 
 
 modules, frames, samples = of("module"), of("frame"), of("sample")
@@ -59,14 +65,25 @@ assert all((row["pid"], row["tid"]) in threads for row in samples
 assert all(tid is not None for _, tid in threads), "nobody's name is told"
 
 
-def chain(sample):
-    at, found = sample["stack"], []
+@functools.lru_cache(maxsize=None)
+def names_in_frame(frame):
+    known = names.get(frame, [{"name": frames[frame]["address"]}])
+    return [function.get("name") or "[%s]" % function.get("start", "unknown")
+            for function in known]
+
+
+@functools.lru_cache(maxsize=None)
+def names_in_stack(at):
+    found = []
     while at is not None:
         at, frame = stacks[at]
-        known = names.get(frame, [{"name": frames[frame]["address"]}])
-        found += [function.get("name") or "[%s]" % function.get("start", "unknown")
-                  for function in known]
+        found += names_in_frame(frame)
     return found
+
+
+# The samples of a stack share one list.
+def chain(sample):
+    return names_in_stack(sample["stack"])
 
 
 def chain_frames(sample):
