@@ -35,8 +35,34 @@ load tree
 	shellcheck $(scripts | grep -v '\.bats$')
 }
 
+# only_negated FILE: its lines, but empty ones for tests that negate no command. shellcheck takes
+# much longer for the rest.
+only_negated() {
+	awk 'function print_block() {
+	         for (i = 1; i <= lines; i++)
+	             print negates ? line[i] : ""
+	         lines = negates = 0
+	     }
+	     /^@test / { print_block() }
+	     { line[++lines] = $0 }
+	     /(^|[;&|({]|[[:space:]](then|do|else|if|elif|while|until))[[:space:]]*![[:space:]]/ { negates = 1 }
+	     END { print_block() }' "$1"
+}
+
 @test "no test has a negated command that cannot fail it" {
-	shellcheck --shell=bats --include=SC2314,SC2315 $(tree '*.bats')
+	local file
+	for file in $(tree '*.bats'); do
+		mkdir -p "$BATS_TEST_TMPDIR/${file%/*}"
+		only_negated "$file" >"$BATS_TEST_TMPDIR/$file"
+	done
+	printf '%s\n' '@test "a" {' '	! false' '	true' '}' >"$BATS_TEST_TMPDIR/bad.bats"
+	only_negated "$BATS_TEST_TMPDIR/bad.bats" >"$BATS_TEST_TMPDIR/kept.bats"
+	cd "$BATS_TEST_TMPDIR"
+	run shellcheck --shell=bats --include=SC2314,SC2315 kept.bats
+	[[ $status = 1 && $output == *SC2314* ]]
+	rm bad.bats kept.bats
+	# shellcheck disable=SC2046 # a list of words
+	shellcheck --shell=bats --include=SC2314,SC2315 $(find . -name '*.bats' -size +0)
 }
 
 @test "the words are spelled" {
