@@ -134,7 +134,7 @@ static void *malloc_thread(void *unused)
 	for (unsigned long i = 0; !ended; i++) {
 		free(kept[i % 16]);
 		kept[i % 16] = malloc(i % 5000);
-		if (i % 1000 == 0)
+		if (i % 250 == 0)
 			usleep(100);
 	}
 	for (int i = 0; i < 16; i++)
