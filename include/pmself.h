@@ -42,7 +42,7 @@ enum pmself_call_graph {
 	PMSELF_CALL_GRAPH_NONE, /* only the sampled function, without callers: cheapest */
 };
 
-/* Everything zero except `size` is what perf_start() uses. Initialize with
+/* perf_start() uses options that are all zero except `size`. Initialize with
  * PMSELF_OPTIONS_INIT. */
 struct pmself_options {
 	size_t size; /* of this struct, so that later versions can add members */

@@ -3,12 +3,12 @@
  * Annotates a function by line and by instruction: the source lines and the instructions
  * at which the samples of a view were taken. Lines come from the recording alone. Their
  * text needs the source file, and instructions need the binary. Both are searched for at
- * report time, are untrusted input, and may be another version than the one that ran. A
- * binary is used only if it is known to be the recorded one; a source that is newer is
- * marked as such.
+ * report time, are untrusted input, and may differ from the version that ran. A binary is
+ * used only if it is known to be the recorded one; a source that is newer is marked as
+ * such.
  *
- * Results are made once and then only read. No function keeps state of its own; threads
- * may work on their own results.
+ * Results are computed once and then only read. No function keeps state of its own;
+ * threads may work on their own results.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct pm_annotate_search {
 	/*
 	 * Where sources are now, tried in this order before the path itself. "OLD=NEW"
 	 * replaces OLD at the start of a path (whole folders) by NEW. "DIR" searches DIR
-	 * for the path and then for ever shorter ends of it (src/a/b.c: DIR/src/a/b.c,
-	 * DIR/a/b.c, DIR/b.c).
+	 * for the path and then for shorter and shorter ends of it (src/a/b.c:
+	 * DIR/src/a/b.c, DIR/a/b.c, DIR/b.c).
 	 */
 	const char *const *source_dirs;
 	size_t source_dirs_len;
@@ -42,10 +42,10 @@ struct pm_annotate_search {
 	int64_t recorded_at;
 };
 
-/* info.created in seconds; 0: unknown. */
+/* Returns info.created of @profile in seconds; 0: unknown. */
 int64_t pm_annotate_recorded_at(const struct pm_profile *profile);
-/* Sets the values that @profile provides: recorded_at, unless it is set, and the user
- * with whose rights root reads sources. */
+/* Sets the values that @profile provides: recorded_at, unless it is set, and, if we are
+ * root, the user whose permissions limit which sources are read. */
 void pm_annotate_search_of(struct pm_annotate_search *search,
 			   const struct pm_profile *profile);
 
@@ -69,17 +69,17 @@ struct pm_source {
 
 /*
  * Reads the source that the recording calls @path, which is absolute or found through
- * `source_dirs`. 0; -ENOENT; -EACCES and other errors of open(2); -EPERM if we may
- * read it, but search->uid may not; -ENOTSUP if it is not a regular file; -EFBIG;
+ * `source_dirs`. Returns 0; -ENOENT; -EACCES and other errors of open(2); -EPERM if we
+ * may read it, but search->uid may not; -ENOTSUP if it is not a regular file; -EFBIG;
  * -EBADMSG if it is not text (it has NUL bytes); -ENOMEM. @err says which file and why.
  */
 int pm_source_read(struct pm_source *out, const char *path,
 		   const struct pm_annotate_search *search, struct pm_error *err);
 void pm_source_release(struct pm_source *source);
 /*
- * Returns the bytes of @line (1-based) without its end, *len of them, at most
- * PM_SOURCE_LINE_BYTES_MAX; NULL: the file has no such line. *cut (may be NULL): the line
- * is longer.
+ * Returns the text of @line (1-based) without its newline, or NULL if the file has no
+ * such line. Sets *len to its length, at most PM_SOURCE_LINE_BYTES_MAX bytes, and *cut
+ * (@cut may be NULL) to whether the line is longer.
  */
 const char *pm_source_line(const struct pm_source *source, uint32_t line, size_t *len,
 			   bool *cut);
@@ -88,7 +88,7 @@ const char *pm_source_line(const struct pm_source *source, uint32_t line, size_t
 
 /* The weights of one line of a function. */
 struct pm_annotate_line {
-	uint32_t file; /* in pm_annotate_lines.files; PM_PROFILE_NONE: unknown */
+	uint32_t file; /* index in pm_annotate_lines.files; PM_PROFILE_NONE: unknown */
 	uint32_t line; /* 1-based; 0: unknown */
 	struct pm_weight self; /* taken in the function itself at this line */
 	struct pm_weight inlined; /* taken in functions inlined at this line */
@@ -96,7 +96,7 @@ struct pm_annotate_line {
 	 * its callees. The lines of a recursive function may add up to more than the
 	 * whole function. */
 	struct pm_weight total;
-	uint32_t first_inlined, inlineds; /* in pm_annotate_lines.inlineds */
+	uint32_t first_inlined, inlineds; /* range in pm_annotate_lines.inlineds */
 };
 
 /* Code of another function within a line. */
@@ -107,7 +107,7 @@ struct pm_annotate_inlined {
 
 struct pm_annotate_file {
 	const char *path; /* as recorded; valid as long as the profile */
-	uint32_t first, lines; /* in pm_annotate_lines.lines: those of this file */
+	uint32_t first, lines; /* its range in pm_annotate_lines.lines */
 	struct pm_weight self; /* of its lines, including `inlined` */
 	struct pm_weight total_max; /* the heaviest `total` of its lines */
 };
@@ -118,19 +118,20 @@ struct pm_annotate_lines {
 	struct pm_weight self; /* taken in it, without functions inlined into it */
 	struct pm_weight inlined; /* taken in functions inlined into it */
 	struct pm_weight total; /* with it anywhere on the stack */
-	/* The part of self and inlined whose file or line is unknown. It also has a line,
-	 * the last one, with line 0. */
+	/* The part of self and inlined whose file or line is unknown. The last element of
+	 * `lines`, whose line is 0, has it, too. */
 	struct pm_weight unknown;
 	PM_VEC(struct pm_annotate_file) files; /* heaviest first, by self, then total */
-	PM_VEC(struct pm_annotate_line) lines; /* by file, then line; only what occurs */
+	/* by file, then line; only lines that samples have */
+	PM_VEC(struct pm_annotate_line) lines;
 	PM_VEC(struct pm_annotate_inlined)
-	inlineds; /* consecutive for each line, heaviest first */
+	inlineds; /* those of a line are consecutive, heaviest first */
 };
 
 /*
  * Fills out[0..len-1], one for each of the distinct @functions, in one pass over the
- * stacks: fifty functions cost little more than one. 0, or -ENOMEM with nothing to
- * release.
+ * stacks: fifty functions cost little more than one. Returns 0, or -ENOMEM with nothing
+ * to release.
  */
 int pm_annotate_lines_init(struct pm_annotate_lines *out, const struct pm_view *view,
 			   const uint32_t *functions, size_t len);
@@ -147,7 +148,7 @@ struct pm_annotate_regions {
 /*
  * Finds the lines of @file (of lines->files) that have at least @limit percent of the
  * function's weight (of its self with inlined, or of its total), and @context lines
- * around each. Gaps that are too small to leave out are filled. 0 or -ENOMEM.
+ * around each. Gaps that are too small to leave out are filled. Returns 0 or -ENOMEM.
  */
 int pm_annotate_regions_init(struct pm_annotate_regions *out,
 			     const struct pm_annotate_lines *lines, uint32_t file,
@@ -167,11 +168,11 @@ struct pm_annotate_choices {
 };
 
 /*
- * Finds the functions of this view that match @name (see pm_function_set). Several rows:
- * the name is in several modules. -ENOENT and -EINVAL as pm_function_set_init(); -ENOENT
- * also if no sample of the view has it; -ENOTUNIQ: it matches functions of several names,
- * the heaviest of which are in @err. With -ENOTUNIQ, the rows are filled nevertheless,
- * for a program that asks the user.
+ * Finds the functions of this view that match @name (see pm_function_set). There are
+ * several rows if several modules have the name. Returns -ENOENT and -EINVAL like
+ * pm_function_set_init(), -ENOENT also if no sample of the view has the function. Returns
+ * -ENOTUNIQ if functions with several names match: @err has the heaviest of them, and the
+ * rows are filled nevertheless, for a program that asks the user.
  */
 int pm_annotate_choose(struct pm_annotate_choices *out, const struct pm_view *view,
 		       const char *name, struct pm_error *err);
@@ -214,7 +215,7 @@ struct pm_annotate_insn {
 	/* Belongs to another function, into which the requested one is inlined. */
 	bool foreign;
 	struct pm_weight self; /* samples taken here */
-	struct pm_weight total; /* and of those taken in its callees, each once */
+	struct pm_weight total; /* with samples taken in its callees, each counted once */
 };
 
 /* Contiguous code: a symbol. A compiler may have split a function (f, f.cold). */
@@ -229,10 +230,10 @@ struct pm_annotate_part {
 };
 
 struct pm_annotate_code {
-	uint32_t module; /* index of the module in the profile whose file this is */
+	uint32_t module; /* the module whose file was read: its index in the profile */
 	char *path; /* of the file that was read; "[vdso]": this process's */
 	bool unverified; /* the recording has no build-id; the file is older */
-	/* False: the file has no debug information with lines. */
+	/* Whether the file has debug information with lines. */
 	bool has_lines;
 	PM_VEC(struct pm_annotate_part) parts; /* by address */
 	PM_VEC(struct pm_annotate_insn) insns; /* by address */
@@ -244,7 +245,7 @@ struct pm_annotate_code {
 };
 
 /*
- * Disassembles the code of @function and adds the weights of @view. Errors: -ENOENT: the
+ * Disassembles the code of @function and adds the weights of @view. Returns -ENOENT: the
  * file is gone, or no symbol contains the samples; -ESTALE: another file is in its place;
  * -ENOTSUP: kernel code, code generated at run time, or code of another architecture;
  * -ENOEXEC, -EACCES and other errors of the file; -ENODATA: no sample with the function
@@ -263,7 +264,7 @@ struct pm_annotate_machine {
 /*
  * Disassembles @len bytes as code that starts at @address: for pm_annotate_code_init()
  * and its tests. Appends to code->insns; every byte is in exactly one instruction.
- * -ENOTSUP: unknown architecture; -ENOMEM.
+ * Returns 0, -ENOTSUP (unknown architecture) or -ENOMEM.
  */
 int pm_annotate_disassemble(struct pm_annotate_code *code,
 			    const struct pm_annotate_machine *machine,

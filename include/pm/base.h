@@ -18,7 +18,8 @@
 #define PM_MUST_CHECK          __attribute__((warn_unused_result))
 #define PM_ARRAY_LEN(array)    (sizeof(array) / sizeof((array)[0]))
 
-/* Evaluate their arguments twice. PM_COMPARE is -1, 0 or 1, as qsort(3) expects it. */
+/* These evaluate their arguments twice. PM_COMPARE() is -1, 0 or 1, as qsort(3)
+ * expects. */
 #define PM_MIN(a, b)     ((a) < (b) ? (a) : (b))
 #define PM_MAX(a, b)     ((a) > (b) ? (a) : (b))
 #define PM_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
@@ -34,9 +35,9 @@ enum {
 };
 
 /*
- * Why a call failed, in words for a person. Owned by the caller; the callee fills it only
+ * Why a call failed, in words for the user. Owned by the caller; the callee fills it only
  * when the call fails, and allocates nothing. Every `struct pm_error *` parameter of this
- * project may be NULL. Texts are one line without a newline.
+ * project may be NULL. Each text is a single line without a newline.
  */
 struct pm_error {
 	int code; /* negative errno; 0: no failure */
@@ -49,17 +50,17 @@ struct pm_error {
 	char fix[PM_ERROR_FIX_MAX];
 };
 
-/* Sets code and text and clears the rest. Returns @code, for `return pm_error_set(…)`.
- * The arguments may be texts of @err itself. */
+/* Sets code and text, and clears the other members. Returns @code, for `return
+ * pm_error_set(…)`. The arguments may point into @err itself. */
 int pm_error_set(struct pm_error *err, int code, const char *format, ...) PM_PRINTF(3, 4);
 /* Sets "out of memory". Returns -ENOMEM. */
 int pm_error_no_memory(struct pm_error *err);
-/* Sets the source; @offset -1: none. */
+/* Sets the source and the offset in it (-1: none). */
 void pm_error_where(struct pm_error *err, const char *source, int64_t offset);
 /* Sets the fix. */
 void pm_error_fix(struct pm_error *err, const char *format, ...) PM_PRINTF(2, 3);
-/* The reason why a file could not be opened by pm_file_open(), or not as an ELF file.
- * @code: negative errno. */
+/* Returns the reason why pm_file_open() could not open a file, or why it could not be
+ * opened as an ELF file. @code is a negative errno. */
 const char *pm_error_open_text(int code);
 const char *pm_error_elf_text(int code);
 /*
@@ -118,7 +119,7 @@ static inline int pm_take_fd(int *fd)
 
 /* ---- growable arrays ----------------------------------------------------------------- */
 
-/* Zero-initialised is empty. `data` moves when it grows: keep indices, not pointers. The
+/* Empty if zero-initialised. `data` moves when it grows: keep indices, not pointers. The
  * element type may be defined in place and contain commas. */
 #define PM_VEC(...)                \
 	struct {                   \
@@ -166,8 +167,8 @@ void *pm_vec_grow(void *data, size_t *cap, size_t size, size_t want) PM_MUST_CHE
 
 /*
  * Open addressing over the ids of a table that the caller owns (a row never changes its
- * id). The index stores hashes and ids only; the caller compares keys. Zero-initialised
- * is empty.
+ * id). The index stores hashes and ids only; the caller compares keys. Empty if
+ * zero-initialised.
  */
 struct pm_index {
 	struct pm_index_slot {
@@ -185,10 +186,9 @@ typedef bool (*pm_index_equal_fn)(const void *table, uint32_t id, const void *ke
 /* Returns the id whose row equals @key, or PM_INDEX_NONE. */
 uint32_t pm_index_find(const struct pm_index *index, uint64_t hash,
 		       pm_index_equal_fn equal, const void *table, const void *key);
-/* Adds @id, which must not be present. Returns 0 or -ENOMEM (nothing has changed
- * then). */
+/* Adds @id, which must not be present. Returns 0, or -ENOMEM with nothing changed. */
 int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id) PM_MUST_CHECK;
-/* Removes @id, which must have been added with the same hash. False if it is not
+/* Removes @id, which must have been added with the same hash. Returns false if it is not
  * present. */
 bool pm_index_remove(struct pm_index *index, uint64_t hash, uint32_t id);
 void pm_index_release(struct pm_index *index);
@@ -206,9 +206,9 @@ uint64_t pm_hash_bytes(const void *bytes, size_t len);
 /* ---- text ---------------------------------------------------------------------------- */
 
 /*
- * A growing text, NUL-terminated once something was appended. An allocation failure is
- * sticky: append without checking, and check `failed` once at the end. Zero-initialised
- * is empty.
+ * A growing string, NUL-terminated once something has been appended. An allocation
+ * failure is sticky: append without checking, and check `failed` once at the end. Empty
+ * if zero-initialised.
  */
 struct pm_str {
 	char *data;
@@ -217,13 +217,13 @@ struct pm_str {
 	bool failed;
 };
 
-/* The text, "" if it has no bytes yet. Valid until the next change. */
+/* Returns the string, or "" if it has no bytes yet. Valid until the next change. */
 static inline const char *pm_str_text(const struct pm_str *str)
 {
 	return str->data ? str->data : "";
 }
 
-/* For texts that may be NULL. */
+/* For strings that may be NULL. */
 static inline const char *pm_text_or(const char *text, const char *otherwise)
 {
 	return text ? text : otherwise;
@@ -234,7 +234,7 @@ static inline const char *pm_text_or_empty(const char *text)
 	return pm_text_or(text, "");
 }
 
-/* For parts of a text that may be left out, such as separators. */
+/* For parts of a string that may be left out, such as separators. */
 static inline const char *pm_text_if(bool condition, const char *text)
 {
 	return condition ? text : "";
@@ -254,7 +254,7 @@ static inline const char *pm_plural(uint64_t count, const char *one, const char 
 
 /* The part of @path after the last slash. */
 const char *pm_path_name(const char *path);
-/* Appends @separator, but not to an empty text. */
+/* Appends @separator, unless the string is empty. */
 void pm_str_separate(struct pm_str *str, const char *separator);
 void pm_str_append(struct pm_str *str, const char *bytes, size_t len);
 void pm_str_puts(struct pm_str *str, const char *text);
@@ -278,12 +278,12 @@ void pm_str_release(struct pm_str *str);
 
 /*
  * Length in bytes (1 to 4) of the well-formed UTF-8 character at @bytes (Unicode 15 table
- * 3-7: no surrogates, no overlong forms), or 0. @len > 0.
+ * 3-7: no surrogates, no overlong forms), or 0 if there is none. @len > 0.
  */
 size_t pm_utf8_char(const char *bytes, size_t len);
 
-/* Parses all of @text as an unsigned number, decimal or 0x…; false if it is anything
- * else. */
+/* Parses all of @text as an unsigned number, decimal or 0x…. Returns false if it is
+ * anything else. */
 bool pm_parse_u64(const char *text, uint64_t *out);
 
 /* ---- texts in a given width ----------------------------------------------------------- */
@@ -296,7 +296,7 @@ const char *pm_ellipsis(bool ascii);
  * operator() of lambdas is dropped first, then arguments, template arguments, outer
  * scopes, and finally the middle. */
 void pm_put_name(struct pm_str *str, const char *name, size_t width, bool ascii);
-/* Appends @text made printable. A text that is too long loses its end or, with @keep_end,
+/* Appends @text made printable. Text that is too long loses its end or, with @keep_end,
  * its start. */
 void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_end,
 		bool ascii);
@@ -308,11 +308,11 @@ void pm_put_cut(struct pm_str *str, const char *text, size_t width, bool keep_en
  * Names over 64 bytes have no distance (SIZE_MAX).
  */
 size_t pm_name_distance(const char *a, const char *b);
-/* Whether @wanted is @name without its namespaces and classes, as `f` is of `ns::f` and
- * of `ns::f<int>`. @name must have no parameters. */
+/* Whether @wanted is @name without its namespaces and classes: `f` is the last part of
+ * `ns::f` and of `ns::f<int>`. @name must have no parameters. */
 bool pm_name_is_last_part(const char *name, const char *wanted);
 
-/* Collects the names most similar to a typed one, the most similar first. */
+/* The names most similar to a typed one, the most similar first. */
 enum {
 	PM_NEAR_NAMES_MAX = 4,
 	PM_NEAR_NAMES_BYTES = 96,
@@ -333,9 +333,9 @@ void pm_near_names_tell(const struct pm_near_names *near, struct pm_error *err);
 /* ---- bounded reader ------------------------------------------------------------------ */
 
 /*
- * Reads untrusted bytes in host byte order without ever leaving [data, data+len). A read
- * past the end sets `failed`, which is sticky, and returns 0: read a whole structure,
- * then check once.
+ * A reader of untrusted bytes in host byte order that never leaves [data, data+len). A
+ * read past the end sets `failed`, which is sticky, and returns 0: read a whole
+ * structure, then check once.
  */
 struct pm_reader {
 	const uint8_t *data;
@@ -353,8 +353,8 @@ static inline size_t pm_reader_left(const struct pm_reader *reader)
 	return reader->failed || reader->pos > reader->len ? 0
 							   : reader->len - reader->pos;
 }
-/* Returns @size bytes in place, or NULL if fewer are left. For 0 bytes only `failed` is
- * meaningful. */
+/* Returns @size bytes in place, or NULL if fewer are left. If @size is 0, check `failed`
+ * instead, because the result may be NULL in any case. */
 const void *pm_reader_bytes(struct pm_reader *reader, size_t size);
 uint8_t pm_reader_u8(struct pm_reader *reader);
 uint16_t pm_reader_u16(struct pm_reader *reader);
@@ -364,5 +364,5 @@ uint64_t pm_reader_u64(struct pm_reader *reader);
  * does not. */
 uint64_t pm_reader_uleb(struct pm_reader *reader);
 int64_t pm_reader_sleb(struct pm_reader *reader);
-/* Returns a NUL-terminated text in place, or NULL if there is no NUL before the end. */
+/* Returns a NUL-terminated string in place, or NULL if there is no NUL before the end. */
 const char *pm_reader_cstr(struct pm_reader *reader);

@@ -28,7 +28,7 @@ struct pm_merged_function {
 	bool unknown;
 };
 
-/* Maps the ids of a profile to merged ones. */
+/* Arrays that map the ids of a profile to merged ids. */
 struct pm_merged_map {
 	uint32_t *functions, *modules, *threads, *stops;
 	uint32_t *paths; /* by stack: the path of its innermost function */
@@ -38,7 +38,8 @@ struct pm_merged_map {
  * The first profile keeps its ids. A module of the second profile equals one of the first
  * if they have the same short name or are both the main program; functions are equal by
  * name and module, paths by their functions. Threads are equal by name, the nth of a name
- * with the nth, since pids differ between runs. Texts are valid as long as the profiles.
+ * with the nth, since pids differ between runs. Strings are valid as long as the
+ * profiles.
  */
 struct pm_merged {
 	const struct pm_profile *of[2]; /* [1] NULL: there is only one */
@@ -50,7 +51,7 @@ struct pm_merged {
 	struct pm_merged_map map[2];
 };
 
-/* @base may be NULL. Returns 0 or -ENOMEM; -E2BIG with @err as pm_paths_init(). */
+/* @base may be NULL. Returns 0, -ENOMEM, or -E2BIG with @err like pm_paths_init(). */
 int pm_merged_init(struct pm_merged *out, const struct pm_profile *profile,
 		   const struct pm_profile *base, struct pm_error *err);
 void pm_merged_release(struct pm_merged *merged);
@@ -64,7 +65,7 @@ struct pm_flame_node {
 	uint32_t depth; /* 0 for node 0 */
 	bool inlined; /* every instance in this node is inlined */
 	struct pm_weight total;
-	struct pm_weight self; /* total without that of the children */
+	struct pm_weight self; /* total minus the totals of the children */
 	struct pm_weight base_total, base_self; /* as measured; 0 if there is no base */
 };
 
@@ -80,7 +81,7 @@ struct pm_flame {
 	/* Number of nodes that are below `least` or exist in the base only. In an
 	 * inverted graph, nodes above such a node are not counted. */
 	size_t left_out;
-	bool cut; /* inverted: it became too large, the outermost callers are left out */
+	bool cut; /* inverted and too large: the outermost callers are left out */
 };
 
 /*

@@ -2,8 +2,8 @@
 /*
  * The function table that every Go program carries (.gopclntab): names, files, lines,
  * inlined calls and frame sizes. The program's own tracebacks need it; stripping
- * therefore keeps it. This room reads bytes of a file that it is given; it opens no file
- * and keeps no state.
+ * therefore keeps it. This room only reads bytes that its caller provides: it opens no
+ * file and keeps no state.
  *
  * Layouts: Go's runtime/symtab.go, runtime/runtime2.go (_func, moduledata) and
  * cmd/link/internal/ld/pcln.go; debug/gosym/pclntab.go names the versions as used here.
@@ -20,7 +20,7 @@ enum {
 /* The source of the bytes. */
 struct pm_go_file {
 	/* Returns @len bytes at @offset of the file, which stay valid as long as the
-	 * table is used; NULL: they cannot be read. */
+	 * table is used, or NULL if they cannot be read. */
 	const uint8_t *(*bytes)(void *user, uint64_t offset, size_t len);
 	void *user;
 };
@@ -79,19 +79,23 @@ enum {
 	PM_GO_FLAG_SP_WRITE = 2, /* it may switch to another stack */
 };
 
-/* 0; -ENOENT: the table has no function at @svma; -EBADMSG. */
+/* Finds the function at @svma. Returns 0, -ENOENT if the table has none there, or
+ * -EBADMSG. */
 int pm_go_find(const struct pm_go_table *table, uint64_t svma,
 	       struct pm_go_function *out);
-/* The function number @index, in ascending order of addresses. 0, -ENOENT, -EBADMSG. */
+/* Finds the function with number @index, in ascending order of addresses. Returns 0,
+ * -ENOENT or -EBADMSG. */
 int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
 		      struct pm_go_function *out);
-/* NUL-terminated and in place; NULL: it cannot be read. */
+/* Returns the function's name, NUL-terminated and in place, or NULL if it cannot be
+ * read. */
 const char *pm_go_name(const struct pm_go_table *table,
 		       const struct pm_go_function *function);
 /*
- * How many bytes the stack pointer is below its value at the entry of @function when
- * @svma is executed, without the return address that a call pushes. Each step over the
- * table is subtracted from @work_left (NULL: no limit). 0, -ENOENT, -EBADMSG, -EDQUOT.
+ * Sets *out to the number of bytes that the stack pointer is below its value at the entry
+ * of @function when @svma is executed, not counting the return address that a call
+ * pushes. Each step through the table is subtracted from *work_left (@work_left NULL: no
+ * limit). Returns 0, -ENOENT, -EBADMSG, or -EDQUOT when no work is left.
  */
 int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,

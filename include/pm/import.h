@@ -17,7 +17,7 @@ enum pm_import_format {
 	PM_IMPORT_HYPERFINE, /* --export-json */
 	PM_IMPORT_PYTEST_BENCHMARK, /* --benchmark-json */
 	PM_IMPORT_PERF_STAT, /* perf stat -j, or -x */
-	PM_IMPORT_IAI_CALLGRIND, /* summary.json, callgrind.*.out; also of Gungraun */
+	PM_IMPORT_IAI_CALLGRIND, /* summary.json, callgrind.*.out; also Gungraun's */
 	PM_IMPORT_FORMATS,
 };
 /* "auto", "google-benchmark", …; NULL beyond the last one. */

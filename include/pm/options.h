@@ -11,8 +11,8 @@ enum {
 	PM_OPTIONS_MAX = 96, /* rows of a table */
 };
 
-/* The kind of an argument: how it is parsed if it goes to a member, and which words the
- * shells offer. */
+/* The kind of an argument: how it is parsed if it is stored in a member, and which words
+ * the shells offer. */
 enum pm_option_kind {
 	PM_OPTION_ANY,
 	PM_OPTION_WORD, /* one of `words`; an enum or bool gets its index */
@@ -49,36 +49,39 @@ struct pm_option {
 	const char *name; /* NULL: only a letter; with no letter either, a heading */
 	char letter; /* 0: none */
 	const char *argument; /* its name; "[=NAME]" is optional; "[NAME]": no argument */
-	/* One paragraph, of which the shells show the part before a semicolon or bracket.
-	 * NULL: not shown anywhere. */
+	/* One paragraph. The shells show the part before a semicolon or bracket. NULL:
+	 * not shown anywhere. */
 	const char *help;
 	enum pm_option_kind kind;
 	const char *words; /* words that shells offer, with spaces between them */
 	bool repeatable;
-	const char *excludes; /* for the shells: names of options, likewise */
+	/* for the shells: options that it excludes, with spaces between them */
+	const char *excludes;
 	const char *alias; /* the option that this is another name of; NULL: none */
 
-	/* Where it goes: to a member, or to a function, which returns 0 or negative. */
+	/* Where the argument is stored: in a member, or by `set`, which returns 0 or a
+	 * negative errno. */
 	enum pm_option_type type;
 	size_t offset;
 	int (*set)(void *to, const struct pm_option_use *use, struct pm_error *err);
 	unsigned int value;
 	bool negates;
 	uint64_t min, max; /* max 0: from 1 to INT64_MAX */
-	/* For messages, behind "expected": what a number is; the thing that a text names,
-	 * as "a file", which must not be empty. */
+	/* For messages, after "expected": the kind of number, or what the argument names,
+	 * e.g. "a file"; it must then not be empty. */
 	const char *expected;
 	bool last; /* nothing is parsed after it: --help, --version */
-	unsigned int modes; /* of the program, in which it is valid; for its own use */
+	/* the program's modes in which it is valid; used only by the program */
+	unsigned int modes;
 };
 
-/* The member of @to that the option goes to. */
+/* Returns the member of @to that the option sets. */
 static inline void *pm_option_member(void *to, const struct pm_option_use *use)
 {
 	return (char *)to + use->option->offset;
 }
 
-/* Sets the member that an option goes to. */
+/* Initialises a row with the member that its option sets. */
 #define PM_OPTION_TO(struct_type, member) \
 	.offset = offsetof(struct_type, member),                              \
 	.type = _Generic(((struct_type *)0)->member, bool                     \
@@ -107,8 +110,8 @@ struct pm_option_table {
 	const struct pm_option *rows;
 	size_t len;
 	const char *before, *after; /* --help around the options */
-	/* For the shells: words that may come first; those after which a command follows,
-	 * "*" for always; globs of files. NULL: none. */
+	/* For the shells: the words that may come first; those of them that a command
+	 * follows ("*": always); globs of files. NULL: none. */
 	const char *modes, *command_modes, *files;
 };
 
@@ -128,5 +131,5 @@ void pm_options_print_help(const struct pm_option_table *table, FILE *to);
 /* Prints the options to standard output, for docs/completions/generate. */
 void pm_options_print_table(const struct pm_option_table *table);
 
-/* The index of @text among @words; -1: it is none of them. */
+/* Returns the index of @text among @words, or -1 if it is none of them. */
 int pm_words_find(const char *words, const char *text);

@@ -36,7 +36,7 @@ enum {
 	PM_PERCENTILES_MAX = 8,
 };
 
-/* What to report, and how. Texts are borrowed. */
+/* What to report, and how. Strings are borrowed. */
 struct pm_report {
 	const struct pm_profile *profile;
 	const struct pm_profile *base; /* to compare with (--diff); NULL: none */
@@ -111,12 +111,12 @@ int pm_output_callgrind(const struct pm_report *report, FILE *to, struct pm_erro
 int pm_output_perf_script(const struct pm_report *report, FILE *to, struct pm_error *err);
 /*
  * One HTML file that contains the recording and the viewer; with report->base, it is a
- * comparison with that. Views over time need kept samples.
+ * comparison with that profile. Views over time need kept samples.
  */
 int pm_output_html(const struct pm_report *report, FILE *to, struct pm_error *err);
 /*
  * A flame graph of one event as SVG; inverted with PM_SHOW_BOTTOM_UP; with report->base,
- * coloured by the difference from that.
+ * coloured by the difference from that profile.
  */
 int pm_output_flamegraph(const struct pm_report *report, FILE *to, struct pm_error *err);
 
@@ -131,11 +131,12 @@ void pm_put_duration(struct pm_str *str, uint64_t ns);
 /* A function with its marks, for trees: `f (inlined)`, `[unknown] in libx.so`. */
 void pm_put_function(struct pm_str *str, const struct pm_profile *profile,
 		     uint32_t function, size_t width, bool ascii);
-/* An event as measured; and the requested one if another event has the same name. */
+/* Appends the name of an event as measured, and also the requested name if another event
+ * has the same measured one. */
 void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t event);
 /* "file.c:12", or nothing. */
 void pm_put_source(struct pm_str *str, const struct pm_profile_place *place);
-/* Whether a stop reason means that callers are missing. It does not in execve(2) after
- * the memory of the old program has been released: then there are only the kernel's
- * frames. */
+/* Whether a stop reason means that callers are missing. None are missing in execve(2)
+ * after the old program's memory has been released: only the kernel's frames exist
+ * then. */
 bool pm_stop_is_incomplete(const char *stop);

@@ -35,7 +35,7 @@ struct pm_child {
 	int status; /* of wait4(2) */
 	bool status_known;
 	int wait_error; /* the error of wait4(2), negative, if the status is unknown */
-	bool ending; /* the caller asked it to end, apart from `interrupts` */
+	bool ending; /* the caller asked it to end; not counted in `interrupts` */
 	/* Private: a thread in an uninterruptible sleep, and how often it has slept. */
 	pid_t stuck_tid;
 	uint64_t stuck_sleeps, stuck_since_ns;
@@ -54,9 +54,9 @@ struct pm_child {
  * signals is reset. */
 int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 		     bool data_on_stdout, struct pm_error *err);
-/* From then on signals are read by pm_child_signals(), including SIGUSR2 with @snapshots.
- * The command does not inherit this, whether it was prepared before or is prepared later.
- * Further calls do nothing. */
+/* From this call on, pm_child_signals() reads the signals, including SIGUSR2 with
+ * @snapshots. The command does not inherit this, whether it was prepared before or is
+ * prepared later. Further calls do nothing. */
 int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_error *err);
 void pm_child_release(struct pm_child *child);
 /* pm_launch_go(); updates `running` and `launch_error`. */
@@ -69,8 +69,8 @@ void pm_child_signals(struct pm_child *child);
 /* Gets the command's exit status and usage if it has ended. */
 void pm_child_reap(struct pm_child *child);
 /* Whether the command was asked to end, but has waited uninterruptibly for a second. If
- * so, reports that as @program, and the command does not count as running any more: its
- * end is not waited for. Call about every tenth of a second. */
+ * so, reports that as @program, and the command does not count as running any more, so
+ * that nothing waits for its end. To be called about every tenth of a second. */
 bool pm_child_give_up_stuck(struct pm_child *child, const char *program);
 /* This program's exit status if the command could not be started. */
 static inline int pm_child_launch_status(int error)
@@ -86,16 +86,16 @@ struct pm_task_list {
 	PM_VEC(pid_t) list;
 };
 
-/* As typed. All zero: none, that is, a command. */
+/* The targets as typed. All zero if there are none, that is, for a command. */
 struct pm_targets_request {
 	struct pm_task_list pids, tids; /* -p, -t */
 	bool all_cpus; /* -a; also set by -C */
 	const char *cpus; /* -C; NULL: all */
 	const char *cgroup; /* -G; NULL: any */
 	const char *uid; /* -u: a name or number; NULL: any */
-	bool no_inherit; /* -i; used here only for the text */
+	bool no_inherit; /* -i; here it only changes the text */
 	bool only_pid; /* --only-pid; likewise */
-	bool with_children; /* with -p: also processes that it has started, and theirs */
+	bool with_children; /* with -p: also all descendants of the process */
 };
 void pm_targets_request_release(struct pm_targets_request *request);
 /* Whether there is any target, so that no command is needed. */
@@ -130,31 +130,34 @@ struct pm_targets {
 
 void pm_targets_init(struct pm_targets *targets);
 void pm_targets_release(struct pm_targets *targets);
-/* Finds the targets; one clear line if one does not exist. An empty request means a
- * command. */
+/* Finds the targets. If one does not exist, @err says so in one clear line. An empty
+ * request means a command. */
 int pm_targets_find(struct pm_targets *targets, const struct pm_targets_request *request,
 		    struct pm_error *err);
 /* Fills in the options that pm_perf_open() needs. */
 void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *perf);
-/* To be called once events are open: finds `late`, and reads the roots' CPU time. */
+/* To be called after events have been opened: finds `late`, and reads the roots' CPU
+ * time. */
 int pm_targets_begin(struct pm_targets *targets, struct pm_error *err);
-/* To be called after the late processes are followed: finds the processes that these
- * started earlier, and adds them to `late`. Returns 1 if there are any, 0, or -ENOMEM. */
+/* To be called after the late processes are followed: finds the processes that these had
+ * started before, and adds them to `late`. Returns 1 if there are any, 0, or -ENOMEM. */
 int pm_targets_again(struct pm_targets *targets, struct pm_error *err);
-/* The first root that runs as another user, if we have no privileges. 0: none. */
+/* Returns the first root that runs as another user if we have no privileges, otherwise
+ * 0. */
 pid_t pm_targets_foreign(const struct pm_targets *targets);
-/* The user that all roots run as; false if they run as several users, or that is
- * unknown. */
+/* Sets *out to the user that all roots run as. Returns false if they run as several
+ * users, or if a user is unknown. */
 bool pm_targets_user(const struct pm_targets *targets, uid_t *out);
-/* Checks which roots have ended. True if all have. */
+/* Checks which roots have ended. Returns true if all have. */
 bool pm_targets_ended(struct pm_targets *targets);
-/* CPU time of the roots since _begin(). False: unknown. */
+/* Sets *out to the CPU time of the roots since pm_targets_begin(). Returns false if it is
+ * unknown. */
 bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *out);
 
 /* ---- named places -------------------------------------------------------------------- */
 
-/* Where to look for places: in the targets, otherwise in the command. @ids holds data of
- * @out, and is released by the caller. 0 or -ENOMEM. */
+/* Says where to look for places: in the targets, or, if there are none, in the command.
+ * @ids holds data of @out, and is released by the caller. Returns 0 or -ENOMEM. */
 int pm_places_context(struct pm_probe_context *out, struct pm_task_list *ids,
 		      const struct pm_targets_request *request, char *const *command);
 /* pm_probes_resolve() with that context. */
@@ -175,25 +178,27 @@ struct pm_host {
 void pm_host_read(struct pm_host *host);
 
 /*
- * CPU time that a hypervisor gave to others while a task here was runnable (proc_stat(5),
- * "steal"): of @cpus, as in 0,2-4, or of all (NULL), since boot, in units of clock ticks.
- * perf's clocks include this time; CPU time of getrusage(2) excludes it with
- * CONFIG_PARAVIRT_TIME_ACCOUNTING. False: unknown.
+ * Sets *out to the CPU time, in ns, that a hypervisor gave to others while a task here
+ * was runnable (proc_stat(5), "steal"), since boot, on @cpus ("0,2-4") or on all CPUs
+ * (NULL). It grows by whole clock ticks. perf's clocks include this time; the CPU time of
+ * getrusage(2) excludes it with CONFIG_PARAVIRT_TIME_ACCOUNTING. Returns false if it is
+ * unknown.
  */
 bool pm_stolen_ns(const char *cpus, uint64_t *out);
-/* The same for one line of /proc/stat; false also if the line's CPU is not in @cpus. */
+/* The same for one line of /proc/stat. Also returns false if the line's CPU is not in
+ * @cpus. */
 bool pm_stolen_parse(const char *line, const char *cpus, long ticks_per_s, uint64_t *out);
-/* A sentence for a warning that @stolen_ns were stolen while the event @clock counted
- * @clock_ns. False, and no text: too little to warn about. */
+/* Writes a sentence for a warning that @stolen_ns were stolen while the event @clock
+ * counted @clock_ns. Returns false, and writes nothing, if that is too little to warn
+ * about. */
 bool pm_stolen_text(char *text, size_t size, const char *clock, uint64_t clock_ns,
 		    uint64_t stolen_ns);
 
 /* ---- command line words -------------------------------------------------------------- */
 
 /*
- * Texts are borrowed. @program is the name before `--help`, to which messages about wrong
- * words refer. Unless stated otherwise, all functions return 0, or -EINVAL with one clear
- * line.
+ * Strings are borrowed. Messages about wrong words refer to `@program --help`. Unless
+ * stated otherwise, all functions return 0, or -EINVAL with one clear line.
  */
 
 /* Always returns -EINVAL. */
@@ -203,7 +208,8 @@ int pm_usage(struct pm_error *err, const char *program, const char *format, ...)
  * in question. Always returns -EINVAL, and suggests the nearest of @options. */
 int pm_usage_option(struct pm_error *err, const char *program,
 		    const struct option *options, int result, const char *word);
-/* The number before a comma or the end of the text; *text is advanced to there. */
+/* Parses the number before the next comma or the end of *text, and advances *text to
+ * there. */
 bool pm_parse_u64_part(const char **text, uint64_t *out);
 /* "1.5s", "500ms", "2m", "1h"; a bare number is in seconds. */
 int pm_parse_duration(uint64_t *ret_ns, const char *option, const char *text,
@@ -228,7 +234,7 @@ int pm_color_set(void *to, const struct pm_option_use *use, struct pm_error *err
 /* AUTO: on a terminal, unless NO_COLOR or TERM forbid it. */
 bool pm_color_is_wanted(enum pm_color_wish wish, int fd);
 
-/* For -p and -t: adds to a struct pm_task_list. Also -ENOMEM. */
+/* For -p and -t: adds to a struct pm_task_list. Also returns -ENOMEM. */
 int pm_task_list_set(void *to, const struct pm_option_use *use, struct pm_error *err);
 /* For -C: sets a struct pm_targets_request. */
 int pm_targets_set_cpus(void *to, const struct pm_option_use *use, struct pm_error *err);
@@ -238,9 +244,9 @@ int pm_targets_check(struct pm_targets_request *request, const char *program,
 
 /* ---- results ------------------------------------------------------------------------- */
 
-/* To be called first in main(): a file that is opened later must not get the number of a
- * standard stream that was closed, or warnings would be written to it. Commands find such
- * a stream closed. */
+/* To be called first in main(): a file that is opened later must not get the descriptor
+ * of a standard stream that was closed, or warnings would be written to the file. The
+ * command still finds that stream closed. */
 void pm_streams_hold(void);
 
 /*
@@ -252,7 +258,8 @@ struct pm_sink {
 	FILE *file;
 	const char *path; /* NULL: standard output */
 	char *temporary; /* NULL: it has none */
-	char *target; /* the final name, behind symbolic links; NULL: written to directly */
+	/* the final name, with symbolic links resolved; NULL: written to directly */
+	char *target;
 };
 
 /* @path NULL or "-": standard output. A new file gets @mode, subject to the umask. */

@@ -2,7 +2,7 @@
 /*
  * The result of a counting run as one document: created by src/count, written and read by
  * src/file (see docs/pmstat.schema.json), shown by src/output, compared by pmdiff. Plain
- * data. The document owns its texts and arrays; for a text, NULL is "unknown".
+ * data. The document owns its strings and arrays; a NULL string means "unknown".
  */
 #pragma once
 
@@ -82,7 +82,8 @@ struct pm_stat_run {
 	bool exited; /* false: attached, or still running at the end of the time */
 	int32_t exit_code; /* -1: ended by a signal */
 	int32_t signal; /* 0: none */
-	bool stopped; /* by --timeout, by Ctrl-C, or because counting ended before it */
+	/* by --timeout, by Ctrl-C, or because counting ended before the run */
+	bool stopped;
 	struct pm_stat_value *values; /* by event */
 	PM_VEC(struct pm_stat_row) rows;
 	PM_VEC(struct pm_stat_interval) intervals;
@@ -125,8 +126,8 @@ struct pm_stat_caller { /* --calls-from */
 	struct pm_stat_value *values;
 };
 
-/* Of one event, over single calls. If there were more calls than could be kept, the
- * quantiles are of a sample of calls: `calls_kept`. */
+/* The distribution of one event over single calls. If there were more calls than could be
+ * kept, the quantiles come from a sample of `calls_kept` calls. */
 struct pm_stat_spread {
 	/* false: the engine sees no single calls, or the event has no value. */
 	bool known;
@@ -148,11 +149,11 @@ struct pm_stat_scope {
 	 * undefined. */
 	bool calls_unknown;
 	uint64_t calls; /* calls that were entered */
-	uint64_t nested; /* those of them that were made from inside itself: recursion */
+	uint64_t nested; /* calls made from inside the function itself: recursion */
 	uint32_t max_depth; /* 1: no recursion; 0: never called */
 	uint64_t unfinished; /* left by longjmp, exception or the end of the program */
-	bool calls_exact; /* false: hits were lost, so it is "at least" */
-	uint64_t lost; /* its hits that are missing in the values */
+	bool calls_exact; /* false: hits were lost, and `calls` is a lower bound */
+	uint64_t lost; /* hits that are missing from the values */
 	/* By event: only outermost calls, with everything that they called. Includes
 	 * unfinished calls as far as they were seen. */
 	struct pm_stat_value *values;
@@ -194,17 +195,19 @@ const char *pm_stat_outcome_name(enum pm_stat_outcome outcome);
 /* From `ab`: one number of the program or of a function. NaN: unknown. */
 struct pm_stat_difference {
 	int32_t scope; /* index of the first scope of the function; -1: the program */
-	uint32_t event; /* index in events; their number: calls */
+	uint32_t event; /* index in events; equal to their number: calls */
 	size_t runs[2]; /* with a value, by variant */
 	size_t runs_needed; /* on each side, so that a difference can exceed chance */
-	double median[2]; /* in the unit of the event; also the next three */
+	double median[2]; /* in the unit of the event, like the next three */
 	double by, by_low, by_high; /* B - A, and its 95 % interval */
 	double change, change_low, change_high; /* the same as fractions of A */
 	double p; /* probability of such a difference by chance alone */
-	double p_corrected; /* for the rows that decide; for others equal to `p` */
-	/* By pairs of neighbouring runs; otherwise by all values of both sides. */
+	/* corrected over the rows that decide; for others equal to `p` */
+	double p_corrected;
+	/* Compared by pairs of neighbouring runs; otherwise by all values of both
+	 * sides. */
 	bool paired;
-	bool decides; /* others are only shown */
+	bool decides; /* it counts for the verdict; other rows are only shown */
 	enum pm_stat_outcome outcome;
 	enum pm_stat_state state; /* of the first side without a value; else OK */
 };
@@ -220,7 +223,7 @@ struct pm_stat_host {
 };
 
 struct pm_stat_subject {
-	PM_VEC(char *) argv; /* of variant; empty: attached */
+	PM_VEC(char *) argv; /* of the variant; empty: attached */
 	char *build_id; /* of the program's file, hex */
 	/* What it was built from, if that is known (pmdiff). The other two are undefined
 	 * without `commit`. */
@@ -259,8 +262,8 @@ struct pm_stat {
 	settings; /* fixed by the engine: GLIBC_TUNABLES, cache sizes */
 };
 
-/* Bit N: some run of variant N ended well. Summaries of several runs then leave out those
- * that did not; see pm_stat_is_summed(). */
+/* Returns a mask: bit N is set if any run of variant N ended well. Summaries then leave
+ * out the runs of that variant that did not; see pm_stat_is_summed(). */
 uint32_t pm_stat_variants_ended(const struct pm_stat *stat);
 static inline bool pm_stat_is_summed(uint32_t variants_ended,
 				     const struct pm_stat_run *run)
@@ -280,9 +283,9 @@ void pm_stat_release(struct pm_stat *stat);
 int pm_stat_join(struct pm_stat *out, const struct pm_stat *stats, size_t len,
 		 struct pm_error *err);
 void pm_stat_join_release(struct pm_stat *joined);
-/* Copies a text for a document; NULL for NULL. Fails with -ENOMEM. */
+/* Copies a string for a document; *out is NULL if @text is. Returns 0 or -ENOMEM. */
 int pm_stat_text(char **out, const char *text);
-/* Returns `len` values, all NOT_COUNTED. NULL: out of memory. */
+/* Returns @len values, all NOT_COUNTED, or NULL if out of memory. */
 struct pm_stat_value *pm_stat_values_new(size_t len);
 
 /* ---- the file ------------------------------------------------------------------------ */

@@ -27,7 +27,8 @@ double pm_stats_quantile(const double *sorted, size_t len, double q);
  * Two-sided Mann-Whitney U test: the probability of ranks that are at least as different
  * if both samples came from one distribution. Exact if there are no ties and both have at
  * most 50 values, otherwise by the normal approximation with correction for ties and
- * continuity. 1 if either is empty or all values are equal. Returns 0 or -ENOMEM.
+ * continuity. It is 1 if either sample is empty or all values are equal. Returns 0 or
+ * -ENOMEM.
  */
 int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t b_len,
 			  double *ret_p);
@@ -61,8 +62,9 @@ struct pm_stats_paired {
 };
 /*
  * Statistics of the differences of pairs that were measured one right after the other. A
- * disturbance of both is in none of the differences, so fewer are needed than unpaired
- * values. With no differences, NaN and p = 1. Returns 0 or -ENOMEM.
+ * disturbance of both measurements of a pair cancels out, so that fewer pairs are needed
+ * than unpaired values. With no differences, p is 1 and the others are NaN. Returns 0 or
+ * -ENOMEM.
  */
 int pm_stats_signed_rank(const double *differences, size_t len, double confidence,
 			 struct pm_stats_paired *out);
@@ -79,7 +81,8 @@ struct pm_stats_two_shares {
 	double low, high; /* 95 % interval: Newcombe, from Wilson's intervals of both */
 	double p; /* Fisher's exact test; its normal approximation above 1000 hits */
 };
-/* Compares two samples drawn independently. NaN and p = 1 if either has no draws. */
+/* Compares two samples drawn independently. If either has no draws, p is 1 and the others
+ * are NaN. */
 void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_share *b,
 			 struct pm_stats_two_shares *out);
 /* The probability of counts that are at least as different as @a and @b if the sums they

@@ -60,21 +60,21 @@ enum {
 struct pm_tui;
 
 /*
- * Starts with the view that @report selects. The texts and the profile of @report are
- * borrowed until pm_tui_free(). Fails with -ENOENT and the like, as pm_output_text(), and
- * also if the profile has no event.
+ * Creates a browser that starts with the view that @report selects. The strings and the
+ * profile of @report are borrowed until pm_tui_free(). Fails with -ENOENT and the like,
+ * as pm_output_text(), and also if the profile has no event.
  */
 int pm_tui_new(struct pm_tui **out, const struct pm_report *report, struct pm_error *err);
 void pm_tui_free(struct pm_tui *tui);
 void pm_tui_resize(struct pm_tui *tui, unsigned rows, unsigned columns);
-/* Returns 1 to continue, 0 if the user has ended it, or -ENOMEM. */
+/* Returns 1 to continue, 0 if the user has quit, or -ENOMEM. */
 int pm_tui_press(struct pm_tui *tui, uint32_t key);
 /* The frame is valid until the next call with @tui. Returns 0 or -ENOMEM. */
 int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **out);
 
 /*
  * Browses on the terminal @screen with keys from the terminal @keys. Returns 0 when the
- * user ends it or the terminal is gone, or the number of a signal that should end the
+ * user quits or the terminal is gone, or the number of a signal that should end the
  * program: the terminal is restored, and the caller may raise the signal again. -ENOTTY:
  * not a terminal, or one without cursor addressing; also returns the errors of
  * pm_tui_new(). Only one may run at a time, since it owns the signals and ncurses.
