@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that processes generate while they run: what their perf maps and jitdumps say
- * about it. These files are read while they are being written, so that each sample gets
+ * Code that processes generate while they run, as described by their perf maps and
+ * jitdumps. These files are read while they are being written, so that each sample gets
  * the name that was valid at its time.
  *
  * The recorded file has such code in modules of kind "jit". One process may have several:
- * if a named place later has other code, the new code is in the next module, and each
- * frame has one name.
+ * if a named place later has other code, the new code gets another module, so that each
+ * frame has only one name.
  */
 #pragma once
 
@@ -25,43 +25,45 @@ struct pm_chain_jit_source {
 	void *user;
 };
 
-/* NULL: out of memory. */
+/* Returns NULL if out of memory. */
 struct pm_chain_jit *pm_chain_jit_new(const struct pm_chain_jit_source *source);
 void pm_chain_jit_free(struct pm_chain_jit *jit);
 
-/* Apply records; with @jit NULL they do nothing. The mapping of a jitdump says where the
- * dump is; other mappings are ignored. */
+/* These apply records, and do nothing if @jit is NULL. The mapping of a jitdump shows
+ * where the dump is; other mappings are ignored. */
 int pm_chain_jit_map(struct pm_chain_jit *jit, pid_t pid,
 		     const struct pm_module_identity *mapped);
 int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent);
-/* Also called when a pid is used again. */
+/* Also to be called when a pid is reused. */
 int pm_chain_jit_exec(struct pm_chain_jit *jit, pid_t pid);
-/* The process has ended. Its names are kept until others need the memory: late samples
- * may need them. */
+/* To be called when the process has exited. Its names are kept until other processes need
+ * the memory, because late samples may need them. */
 void pm_chain_jit_exit(struct pm_chain_jit *jit, pid_t pid);
 
 /*
- * Returns whether functions of these frames come with unwind information that the
- * process's space does not contain yet. If true, the space contains it from now on, and
- * the caller must unwind the stack again.
+ * Returns whether functions of these frames have unwind information that the process's
+ * space does not contain yet. If so, the space contains it from now on, and the caller
+ * must unwind the stack again.
  */
 bool pm_chain_jit_cover(struct pm_chain_jit *jit, struct pm_process *process,
 			const struct pm_unw_frame *frames, size_t len, uint64_t time_ns);
 
-/* Returns in *out the file's id of the module that contains @address, in generated code,
- * at that time. The address of the frame is then @address itself. */
+/* Sets *out to the file's id of the module that contains @address in generated code at
+ * @time_ns. The frame's address in the file is then @address itself. */
 int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 			enum pm_unw_how how, uint64_t time_ns, uint32_t *out);
-/* To be called for each frame that is interned: names those of generated code. */
+/* To be called for each frame that is interned: names the frame if it is in generated
+ * code. */
 int pm_chain_jit_frame(struct pm_chain_jit *jit, uint32_t module, uint64_t address,
 		       enum pm_unw_how how, uint64_t time_ns, uint32_t frame);
 
-/* How long the rest of the names may be read: if the recording ended with its command; if
- * the user stopped it; while samples wait, and then no longer than reading may take in all. */
+/* The time for reading the remaining names: if the recording ended with its command; if
+ * the user stopped it; and while samples wait, where the time is also limited to what all
+ * reading may take in total. */
 #define PM_CHAIN_JIT_END_NS  UINT64_C(10000000000)
 #define PM_CHAIN_JIT_STOP_NS UINT64_C(1500000000)
 #define PM_CHAIN_JIT_DROP_NS UINT64_C(100000000)
 
-/* At the end of a recording: adds names that were written only later, for about @max_ns at
- * most, and warns of what was wrong. */
+/* At the end of a recording: adds names that were written late, for about @max_ns at
+ * most, and warns about everything that was wrong. */
 int pm_chain_jit_finish(struct pm_chain_jit *jit, uint64_t max_ns);

@@ -20,20 +20,20 @@ struct pm_chain_raw_sample {
 	size_t frames_len;
 };
 
-/* @stack_bytes: the number requested from the kernel. @procs and @modules are
- * borrowed. */
+/* Opens the corpus file @path. @stack_bytes is the number requested from the kernel.
+ * @procs and @modules are borrowed. */
 int pm_chain_raw_open(struct pm_chain_raw **out, const char *path, uint32_t stack_bytes,
 		      struct pm_procs *procs, struct pm_chain_modules *modules,
 		      struct pm_error *err);
-/* As pm_file_writer_background(). */
+/* Like pm_file_writer_background(). */
 int pm_chain_raw_background(struct pm_chain_raw *raw, pm_file_wants_end_fn wants_end,
 			    void *user);
-/* Every module that the process has mapped must have been touched. Returns 0 or negative
- * errno. */
+/* Adds a sample. Every module that the process has mapped must have been touched before.
+ * Returns 0 or negative errno. */
 int pm_chain_raw_add(struct pm_chain_raw *raw, const struct pm_chain_raw_sample *sample);
-/* Samples and bytes written so far. */
+/* Return the numbers of samples and bytes written so far. */
 uint64_t pm_chain_raw_samples(const struct pm_chain_raw *raw);
 uint64_t pm_chain_raw_bytes(const struct pm_chain_raw *raw);
-/* @complete: nothing is missing. Returns the first error since the file was opened. @raw
- * may be NULL. */
+/* Closes the corpus; @complete marks it as a whole one. Returns the first error since the
+ * file was opened. @raw may be NULL. */
 int pm_chain_raw_close(struct pm_chain_raw *raw, bool complete, struct pm_error *err);

@@ -18,8 +18,8 @@ struct pm_chain_tasks {
 	struct pm_chain_modules *modules;
 };
 
-/* Handles MMAP, MMAP2, COMM, FORK and EXIT, and ignores others. Returns 0 or negative
- * errno. */
+/* Handles MMAP, MMAP2, COMM, FORK and EXIT records, and ignores others. Returns 0 or
+ * negative errno. */
 int pm_chain_tasks_record(const struct pm_chain_tasks *tasks,
 			  const struct pm_record *record);
 /* Returns the current names of a sample's thread and its process. A thread that the

@@ -17,14 +17,14 @@ enum {
 	PM_CHAIN_THREADS_MAX = 1 << 16,
 };
 
-/* A name, and the time since which it is known. */
+/* A name, and when it became known. */
 struct pm_chain_name {
 	char comm[16]; /* "": none is known */
 	uint64_t since_ns; /* 0: unknown */
 };
 
-/* The names of the thread of a sample and of the first thread of its process, which names
- * the process, at the time of the sample. */
+/* The names of the thread of a sample and of the first thread of its process, whose name
+ * is also the process's, at the time of the sample. */
 struct pm_chain_names {
 	struct pm_chain_name thread, leader; /* `leader` is empty for the first thread */
 	bool known; /* false: the kernel did not report whose sample it is */
@@ -40,14 +40,14 @@ struct pm_chain_thread {
 struct pm_chain_threads {
 	PM_VEC(struct pm_chain_thread) list;
 	struct pm_index index;
-	/* samples that have an earlier name, because the limit was reached */
+	/* samples that got an outdated name, because the limit was reached */
 	uint64_t misnamed;
-	uint64_t clamped; /* times beyond the file's range */
+	uint64_t clamped; /* number of times beyond the file's range */
 };
 
 void pm_chain_threads_release(struct pm_chain_threads *threads);
 size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads);
-/* Call this right before a sample of (@pid, @tid) at @time is written: writes the
+/* To be called right before a sample of (@pid, @tid) at @time is written: writes the
  * `thread` lines that the sample needs. */
 int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_writer *writer,
 			  uint32_t pid, uint32_t tid, const struct pm_chain_names *names,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images of the vDSO, which no file holds (vdso(7)).
+ * Images of the vDSO, which is not in any file (vdso(7)).
  */
 #pragma once
 
@@ -11,10 +11,10 @@ struct pm_chain_vdso {
 	size_t len;
 };
 
-/* Our own image, which the kernel maps into every process of our kind. Valid while this
- * process runs. */
+/* Returns our own image, which the kernel maps into every process of our kind. It is
+ * valid as long as this process runs. */
 void pm_chain_vdso_own(struct pm_chain_vdso *out);
-/* The image of another kind, "[vdso32]", copied from a running process that has it.
+/* Copies the image of another kind, "[vdso32]", from a running process that has it.
  * Returns 0, or negative errno if no process that has it can be read. */
 int pm_chain_vdso_copy(const struct pm_module *module, struct pm_chain_vdso *out);
 /* Releases a copied image. */

@@ -11,13 +11,13 @@
 
 struct pm_compare_report {
 	const struct pm_comparison *comparison; /* borrowed */
-	/* Why nothing was compared. The document then contains this reason, and from
-	 * @comparison only the sides and their differences. NULL: they were compared. */
+	/* Why nothing was compared. The document then contains this reason, but only the
+	 * sides and their differences from @comparison. NULL: the sides were compared. */
 	const char *failure;
 	bool quiet, color, ascii; /* for people only */
 	bool all; /* also rows without a change, and every number */
 	unsigned width; /* columns; 0: unlimited */
-	size_t limit_bytes; /* of Markdown; further rows are counted only; 0: 65,000 */
+	size_t limit_bytes; /* of Markdown; further rows are only counted; 0: 65,000 */
 	const char *
 		root; /* SARIF: paths of files below it are relative; NULL: as they are */
 };
@@ -40,8 +40,8 @@ int pm_output_compare_junit(const struct pm_compare_report *report, FILE *to,
  * it belongs to no file. */
 int pm_output_compare_sarif(const struct pm_compare_report *report, FILE *to,
 			    struct pm_error *err);
-/* One page for counts, without scripts and external resources. For recordings
- * use pm_output_html(). */
+/* One page for counts, without scripts or external resources. For recordings use
+ * pm_output_html(). */
 int pm_output_compare_html(const struct pm_compare_report *report, FILE *to,
 			   struct pm_error *err);
 

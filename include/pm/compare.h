@@ -59,11 +59,11 @@ struct pm_gate {
 	/* Pattern of event names, or "calls"; "wall" is wall-time. Without modifiers, any
 	 * modifiers match. For recordings "cycles", "cycles self", "self". */
 	char *event;
-	/* A fraction, at least 0; for shares a fraction of everything: 0.01 is one
-	 * point. */
+	/* A fraction, at least 0. For shares it is a fraction of everything: 0.01 is one
+	 * percentage point. */
 	double limit;
-	/* Or a hard limit ("<=1.2M"): the maximum for the new side, whatever the base
-	 * has, in the unit of the event. NaN: `limit` applies. */
+	/* Or a hard limit ("<=1.2M"): the maximum for the new side, whatever the value of
+	 * the base, in the unit of the event. NaN: `limit` applies. */
 	double at_most;
 	bool both; /* a change to the better also fails ("=±0.5%" or "=+-0.5%") */
 	char *source; /* for people: "--gate", "pmdiff.json" */
@@ -109,24 +109,25 @@ enum pm_compare_subject {
 /* One side of a row. */
 struct pm_compare_side {
 	bool known; /* false: there is no number; `why` of the row has the reason */
-	/* One of each run that ended well, in the order of the runs; one number for a
-	 * recording. In the unit of the row. */
+	/* In the unit of the row: one for each run that ended well, in the order of the
+	 * runs; a recording has only one. */
 	double *values;
 	size_t len;
 	uint64_t *
 		begins; /* when the run of each started (CLOCK_REALTIME, ns); NULL: unknown */
 	double median, min, max; /* NaN if not known */
-	/* For a recording: the number of samples behind the number, and their share of
-	 * all samples of the event, in percent. */
+	/* For a recording: the number of samples that the value was computed from, and
+	 * their share of all samples of the event, in percent. */
 	uint64_t samples;
 	double share;
 	double weight; /* the sum of their periods; NaN: does not apply */
-	/* For functions, from the run with the most: the fraction of hits that are
-	 * missing. The number is then a lower bound. */
+	/* For functions: the fraction of hits that are missing, in the run where most
+	 * are. The value is then a lower bound. */
 	double lost;
 };
 
-/* Runs of both sides that started one right after the other: indices of their values. */
+/* A run of each side that started one right after the other: the indices of their
+ * values. */
 struct pm_compare_pair {
 	uint32_t base, new;
 };
@@ -134,38 +135,41 @@ struct pm_compare_pair {
 struct pm_compare_row {
 	const char
 		*case_name; /* as in the comparison's cases, borrowed; NULL: no cases */
-	size_t case_at; /* its index there */
+	size_t case_at; /* index of that case in the comparison's cases */
 	enum pm_compare_subject subject;
 	char *scope; /* function or range, NULL: the program */
 	char *symbol; /* as in the symbol table, NULL: unknown */
 	char *module; /* short name, NULL: none or unknown */
-	/* Where the scope is, on the new side if it exists there; NULL: unknown. */
+	/* Where the scope is: on the new side if it exists there, otherwise on the base;
+	 * NULL: unknown. */
 	char *file;
 	uint32_t line; /* 0: unknown */
 	/* "sim.Ir", "wall-time", "calls"; for recordings "cycles self", "cycles
 	 * total". */
 	char *event;
-	/* "ns", "bytes", "" for counts. For recordings, if both are of a whole program,
-	 * "ns" or "": what the samples represent; otherwise "%": shares. */
+	/* "ns", "bytes", "" for counts. For recordings of a whole program on both sides,
+	 * "ns" or "": the unit of what the samples represent. For other recordings "%",
+	 * because shares are compared. */
 	char *unit;
 	enum pm_stat_class class; /* as it was judged */
 	const char
 		*method; /* for people: "exact", "medians", "Hodges-Lehmann" … ; static */
 	int8_t better; /* -1: less is better, 1: more, 0: neither */
 	struct pm_compare_side base, new;
-	/* Only in noisy rows; empty: not in turns. */
+	/* Only in noisy rows. Empty if the sides did not run in turns. */
 	PM_VEC(struct pm_compare_pair) pairs;
 	/* The unit of a recording's weights: "ns", or "" for counts; NULL: not a recording.
 	 * Static. */
 	const char *weight_unit;
-	/* NaN: unknown. A change from 0 is +infinity. `low` and `high`: its 95 %
-	 * interval; both equal `change` if the method has no interval. For shares, the
-	 * difference as a fraction of everything: 0.03 is 3 points more. */
+	/* NaN: unknown. A change from 0 is +infinity. `low` and `high` are its 95 %
+	 * interval; both equal `change` if the method has no interval. For shares, it is
+	 * the difference as a fraction of everything: 0.03 is 3 percentage points
+	 * more. */
 	double change, low, high;
 	double difference, difference_low,
 		difference_high; /* the same in `unit`; NaN: unknown */
-	/* From Wilcoxon or Mann-Whitney, or the probability of so many samples by chance;
-	 * NaN: not tested. */
+	/* The probability by Wilcoxon or Mann-Whitney, or that so many samples differ by
+	 * chance; NaN: not tested. */
 	double p;
 	double p_holm; /* corrected, for rows that decide; otherwise equal to `p` */
 	double gate; /* a fraction; infinite: only a hard limit is set */
@@ -175,7 +179,8 @@ struct pm_compare_row {
 	/* "--gate", "pmdiff.json", "history", "default". Valid as long as the gates. */
 	const char *gate_source;
 	bool of_history; /* the base is the level of earlier commits */
-	/* of_history: too few commits for a level of any row, so nothing is open. */
+	/* With of_history: no row can have a level yet, because there are too few
+	 * commits. This leaves nothing undecided. */
 	bool too_early;
 	const struct pm_ack *ack; /* valid as long as the acks; NULL: not accepted */
 	enum pm_verdict verdict;
@@ -234,7 +239,8 @@ struct pm_hot_options {
 	void *user;
 };
 
-/* Uses the first event of which both have samples. -EINVAL: there is none; -ENOMEM. */
+/* Compares the first event that both profiles have samples of. Returns 0, -EINVAL if
+ * there is none, or -ENOMEM. */
 int pm_hot_find(struct pm_hot **out, const struct pm_profile *base,
 		const struct pm_profile *new, const struct pm_hot_options *options,
 		struct pm_error *err);
@@ -243,27 +249,28 @@ void pm_hot_free(struct pm_hot *hot);
 /* One case of several. */
 struct pm_compare_case {
 	char *name;
-	/* Without documents: the side does not have the case. */
+	/* A side without documents does not have the case. */
 	struct pm_compare_of base, new;
 	char *engine, *deciding; /* as in struct pm_comparison */
-	/* As in a comparison; NEW, GONE: on one side only. UNKNOWN: it cannot be
-	 * compared, or it failed on the new side: `why` has the reason, and there are no
-	 * rows. */
+	/* As in a comparison. NEW or GONE: the case is on one side only. UNKNOWN: it
+	 * cannot be compared, or it failed on the new side; `why` has the reason, and
+	 * there are no rows. */
 	enum pm_verdict verdict;
 	char *why; /* one sentence, else NULL */
-	bool failed_base, failed_new; /* it exists, but gave no numbers */
+	bool failed_base, failed_new; /* the case exists, but produced no values */
 	size_t first, len; /* its rows, which are neighbours */
-	struct pm_hot *hot; /* if it got worse; NULL: it was not profiled */
+	struct pm_hot *hot; /* the profiles, if the case got worse; NULL: not profiled */
 };
 
 struct pm_comparison {
 	bool recordings; /* of pmrec; else of pmstat */
 	struct pm_compare_of base, new;
-	char *engine, *cpu_model; /* of the new side, NULL: unknown */
+	char *engine, *cpu_model; /* of the new side; NULL: unknown */
 	/* The worst one first; empty: there are no cases. */
 	PM_VEC(struct pm_compare_case) cases;
-	/* By case. Most important first: gated rows before others, then by verdict, in
-	 * recordings self before total, then by size relative to noise. */
+	/* By case; within a case, the most important row first: gated rows before others,
+	 * then by verdict, in recordings self before total, then by size relative to
+	 * noise. */
 	PM_VEC(struct pm_compare_row) rows;
 	PM_VEC(char *)
 	differences; /* "cpu: X on the base, Y on the new side": incomparable unless
@@ -287,13 +294,15 @@ struct pm_compare_options {
 	const struct pm_gates *gates; /* NULL or none: defaults */
 	bool force; /* compare the sides even if they differ */
 	double gates_default[3]; /* by enum pm_stat_class; 0: the built-in one */
-	/* Documents of earlier commits, oldest first, from which a low-noise gate learns
-	 * its noise (third quartile and three interquartile ranges of their changes). */
+	/* Documents of earlier commits, oldest first. A low-noise gate is derived from
+	 * the noise in them (third quartile plus three interquartile ranges of their
+	 * changes). */
 	const struct pm_stat *const *history;
 	size_t history_len;
 	uint64_t seed; /* of bootstraps */
-	/* Functions were measured to find the origin of a change. Cost that moves between
-	 * them is not a loss: a function decides only if a gate names it. */
+	/* Functions were measured to find the origin of a change. Cost that only moves
+	 * between functions is not a regression, so that a function counts only if a gate
+	 * names it. */
 	bool functions_explain;
 	/* How far rows may be from the level of the history; NULL or none: no limit. */
 	const struct pm_gates *history_gates;
@@ -306,8 +315,8 @@ struct pm_compare_options {
 struct pm_compare_input {
 	const char *name; /* NULL: the only case */
 	const char *group; /* also matched by gates; NULL: none */
-	/* Documents of each side; none: the side does not have the case, or it failed
-	 * there. */
+	/* Documents of each side. There are none if the side does not have the case, or
+	 * if the case failed there. */
 	const struct pm_stat *const *base;
 	size_t base_len;
 	const struct pm_stat *const *new;
@@ -315,20 +324,20 @@ struct pm_compare_input {
 	/* Why the side has no documents, in one sentence; NULL: it does not have the
 	 * case. */
 	const char *failed_base, *failed_new;
-	/* Used in place of those of the options. */
+	/* These replace the members of the same name in the options. */
 	const struct pm_stat *const *history;
 	size_t history_len;
 	bool functions_explain;
 };
 
 /*
- * @base and @new: one or several documents, each of one program. A document of `pmstat
- * ab` is both sides by itself, with @new_len 0. The caller adds names and subjects of the
- * sides. Returns -EXDEV if the sides differ so that their numbers cannot be compared,
- * unless forced: all differences are in one line and in out->differences (the only
- * failure that sets @out); -ENOENT if a gate of "--gate" matches no row, or a gate of
- * another source is mistyped; -EINVAL if nothing is in common; -ENOMEM. A gate of another
- * source that matches nothing here gets a row PM_VERDICT_UNKNOWN.
+ * @base and @new: one or several documents, each of one program. A single document of
+ * `pmstat ab` contains both sides; @new_len is then 0. The caller adds names and subjects
+ * of the sides. Returns -EXDEV if the sides differ so that their numbers cannot be
+ * compared, unless forced: @err has all differences in one line, and out->differences has
+ * each of them (no other failure sets @out); -ENOENT if a gate of "--gate" matches no
+ * row, or a gate of another source is mistyped; -EINVAL if nothing is in common; -ENOMEM.
+ * A gate of another source that matches nothing here gets a row PM_VERDICT_UNKNOWN.
  */
 int pm_compare_stats(struct pm_comparison *out, const struct pm_stat *const *base,
 		     size_t base_len, const struct pm_stat *const *new, size_t new_len,
@@ -337,17 +346,17 @@ int pm_compare_stats(struct pm_comparison *out, const struct pm_stat *const *bas
  * Like pm_compare_stats() for several cases, whose rows are corrected together as if they
  * were one comparison. A case on only one side is NEW or GONE. If gates name only other
  * cases, a case is judged without gates. A case whose sides cannot be compared is
- * UNKNOWN, and the others are compared; -EXDEV: no case can be compared. Returns -ENOENT
- * also if a gate of "--gate" names no case.
+ * UNKNOWN, and the other cases are compared; -EXDEV if no case can be compared. Returns
+ * -ENOENT also if a gate of "--gate" names no case.
  */
 int pm_compare_cases(struct pm_comparison *out, const struct pm_compare_input *inputs,
 		     size_t len, const struct pm_compare_options *options,
 		     struct pm_error *err);
 /*
  * For a document of `pmstat ab`: fills its differences, of the program and then of each
- * function, by event. The rows that decide are as in pm_compare_stats(). A difference is
- * more than chance if its probability is below 1 in 500, corrected by Holm over the rows
- * that decide. There is no gate: any difference counts. Returns -ENOMEM.
+ * function, by event. The rows that decide are the same as in pm_compare_stats(). A
+ * difference is more than chance if its probability is below 1 in 500, corrected by Holm
+ * over the rows that decide. There is no gate: any difference counts. Returns -ENOMEM.
  */
 int pm_compare_ab(struct pm_stat *stat);
 /*
@@ -360,15 +369,15 @@ int pm_compare_ab(struct pm_stat *stat);
  * because it is unknown which direction is better. A change must also be more than
  * chance: 1 in 100 after Holm. Nothing is gated by default, because one recording does
  * not show how much a program differs from run to run. A gate fails if the whole interval
- * is beyond it. Gates and failures are as in pm_compare_stats(), except that gates which
- * match nothing here cause a warning, unless they are of "--gate". So do events of only
- * one side.
+ * is beyond it. Gates and failures are as in pm_compare_stats(), except that a gate that
+ * matches nothing causes a warning, unless it comes from "--gate". An event that only one
+ * side has causes a warning, too.
  */
 int pm_compare_profiles(struct pm_comparison *out, const struct pm_profile *base,
 			const struct pm_profile *new,
 			const struct pm_compare_options *options, struct pm_error *err);
-#define PM_HISTORY_PREFIX "history:" /* start of the name of a row of a history gate */
-/* The name that gates and acceptances use: "parse_small//fn:parse:sim.Ir". */
+#define PM_HISTORY_PREFIX "history:" /* prefix of the names of rows for history gates */
+/* Appends the name that gates and acceptances use: "parse_small//fn:parse:sim.Ir". */
 void pm_compare_row_name(struct pm_str *str, const struct pm_compare_row *row);
 void pm_comparison_release(struct pm_comparison *comparison);
 /* Returns how much of a function's change is its own, to order functions. A change passes
@@ -390,11 +399,11 @@ struct pm_trend_point { /* of one commit */
 
 struct pm_trend_step {
 	size_t at; /* index of the first point of the new level */
-	/* The last point before it with a value. If points without one lie in between,
-	 * any of their commits may be the cause. */
+	/* The last point with a value before `at`. If there are points without a value in
+	 * between, any of their commits may be the cause. */
 	size_t from;
 	double before, after; /* medians of the levels */
-	double change; /* fraction; infinite from 0 */
+	double change; /* a fraction; infinite if `before` is 0 */
 	double noise; /* of the series around its levels, fraction of the level before; NaN:
 		       * unknown */
 	enum pm_verdict verdict; /* BETTER, WORSE, CHANGED */
@@ -403,8 +412,8 @@ struct pm_trend_step {
 struct pm_trend {
 	char *case_name; /* NULL: no cases */
 	char *scope, *module, *event, *unit; /* scope NULL: the program */
-	/* Engine and processor of the values, if the history has several, whose numbers
-	 * cannot be compared. NULL: all values have the same. */
+	/* Engine and processor of the values, if the history has several, because their
+	 * values cannot be compared. NULL: all values have the same. */
 	char *machine;
 	enum pm_stat_class class; /* as it was judged */
 	int8_t better;
@@ -425,11 +434,11 @@ struct pm_trend_of { /* one commit, or one case of it */
 };
 /*
  * Finds the levels, and the steps between them, of every row that at least two commits
- * have. Cases of one commit must be adjacent. Exact rows have a step wherever a value is
- * 0.05 % away from the level, even for only one commit. Other rows have a step where
- * levels differ by more than the noise of their points explains, which takes at least
- * three points, and by 0.5 % (noisy rows 1 %); faults and simulated misses must also
- * differ by 16.
+ * have. Cases of one commit must be adjacent. Exact rows have a step wherever a value
+ * differs from the level by 0.05 %, even if only one commit does. Other rows have a step
+ * where levels differ by more than the noise of their points explains, which takes at
+ * least three points, and by 0.5 % (noisy rows 1 %); faults and simulated misses must
+ * also differ by 16.
  */
 int pm_trends_find(struct pm_trends *out, const struct pm_trend_of *commits, size_t len,
 		   struct pm_error *err);

@@ -38,7 +38,7 @@ struct pm_corpus_header {
 
 struct pm_corpus_part {
 	uint64_t svma;
-	const void *data; /* decompressed, as it is at `svma` */
+	const void *data; /* decompressed, as in memory at `svma` */
 	size_t len; /* 0: there is none */
 };
 
@@ -80,7 +80,7 @@ struct pm_corpus_space {
 	size_t maps_len;
 };
 
-/* A few bytes of code that the unwinder's steps without CFI looked at. */
+/* A few bytes of code that the unwinder read because there was no CFI. */
 struct pm_corpus_code {
 	uint32_t module;
 	struct pm_corpus_part part;
@@ -123,9 +123,9 @@ struct pm_corpus_record {
 struct pm_corpus;
 
 /*
- * Opens a corpus, plain or compressed by zstd; "-" is standard input.
- * -ENODATA: empty; -EBADMSG: not a corpus; -ENOTSUP: of another version. The file is not
- * mapped: if it is truncated meanwhile, it just ends earlier.
+ * Opens a corpus, plain or compressed by zstd; "-" is standard input. -ENODATA: empty;
+ * -EBADMSG: not a corpus; -ENOTSUP: of another version. The file is not mapped: if
+ * somebody truncates it during reading, it just ends earlier.
  */
 int pm_corpus_open(struct pm_corpus **out, const char *path, struct pm_error *err);
 int pm_corpus_open_memory(struct pm_corpus **out, const void *data, size_t len,
@@ -139,23 +139,25 @@ const struct pm_corpus_header *pm_corpus_header(const struct pm_corpus *corpus);
  */
 int pm_corpus_next(struct pm_corpus *corpus, struct pm_corpus_record *out,
 		   struct pm_error *err);
-/* After the end: the file lacks its last record, because its writer did not finish. */
+/* To be called after the end: returns whether the file lacks its last record, because its
+ * writer did not finish. */
 bool pm_corpus_is_cut(const struct pm_corpus *corpus);
 
 /* ---- writing ------------------------------------------------------------------------- */
 
 struct pm_corpus_writer;
 
-/* As pm_file_writer_open(): mode 0600; an old file is replaced and a link never followed;
- * a name that ends in .zst turns on compression. */
+/* Like pm_file_writer_open(): the mode is 0600, an old file is replaced, a link is never
+ * followed, and a name that ends in .zst turns on compression. */
 int pm_corpus_writer_open(struct pm_corpus_writer **out, const char *path,
 			  const struct pm_corpus_header *header, struct pm_error *err);
-/* As pm_file_writer_background(). */
+/* Like pm_file_writer_background(). */
 int pm_corpus_writer_background(struct pm_corpus_writer *writer,
 				pm_file_wants_end_fn wants_end, void *user);
 /*
- * Return 0 or negative errno. A record that the reader would refuse is refused with
- * -EINVAL and changes nothing. The id is that of the record; @ret_id may be NULL.
+ * These return 0 or a negative errno. A record that the reader would refuse is refused
+ * with -EINVAL and changes nothing. *ret_id is the id of the new record; @ret_id may be
+ * NULL.
  */
 int pm_corpus_write_module(struct pm_corpus_writer *writer,
 			   const struct pm_corpus_module *module, uint32_t *ret_id);
@@ -165,9 +167,9 @@ int pm_corpus_write_code(struct pm_corpus_writer *writer,
 			 const struct pm_corpus_code *code);
 int pm_corpus_write_sample(struct pm_corpus_writer *writer,
 			   const struct pm_corpus_sample *sample);
-/* The bytes that have left this process so far. */
+/* Returns the number of bytes that have left this process so far. */
 uint64_t pm_corpus_writer_bytes(const struct pm_corpus_writer *writer);
-/* @complete: writes the last record. Closes and frees in any case; returns the first
- * error since the corpus was opened. NULL is legal. */
+/* Closes and frees the writer in any case; @complete: first writes the last record.
+ * Returns the first error since the corpus was opened. NULL is allowed. */
 int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 			   struct pm_error *err);
