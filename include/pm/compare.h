@@ -180,7 +180,7 @@ struct pm_compare_row {
 	const char *gate_source;
 	bool of_history; /* the base is the level of earlier commits */
 	/* With of_history: no row can have a level yet, because there are too few
-	 * commits. This leaves nothing undecided. */
+	 * commits. The row is then not inconclusive. */
 	bool too_early;
 	const struct pm_ack *ack; /* valid as long as the acks; NULL: not accepted */
 	enum pm_verdict verdict;

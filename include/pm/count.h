@@ -29,14 +29,14 @@ enum pm_place_kind {
 
 /* An instruction at which an engine observes a region. A region can have two places at
  * one address: if control enters at the region's only instruction, it also leaves there.
- * The places are in this order. */
+ * The place of the entry is then the first of the two. */
 struct pm_place {
 	uint32_t region;
 	enum pm_place_kind kind;
 	uint64_t address, offset; /* svma; offset in the file */
-	/* sp at the function's first instruction minus sp here: an entry's place may be
-	 * behind some pushes. 0 at a return. sp + sp_offset is constant within one call
-	 * of a function, and so it also matches the visits of IN and OUT. */
+	/* sp at the function's first instruction minus sp here: an entry may be observed
+	 * after some pushes. 0 at a return. sp + sp_offset is constant within one call of
+	 * a function, and so it also matches the visits of IN and OUT. */
 	uint32_t sp_offset;
 	bool sp_known; /* false: sp_offset is unknown and 0; never false for entries */
 	/* For EXIT and OUT at a conditional jump: control leaves only if pm_place_leaves()
@@ -48,7 +48,7 @@ struct pm_place {
 	/* For ENTRY: the function jumps back to it. If a call with the same sp is already
 	 * open, the visit belongs to that call and no new call begins. */
 	bool again;
-	/* Of IN: control reaches it only from outside the range. If a call with the same
+	/* For IN: control reaches it only from outside the range. If a call with the same
 	 * sp is still open, it was left by an exception or longjmp(3), and a new call
 	 * begins. */
 	bool fresh;
@@ -60,10 +60,10 @@ struct pm_place {
 	bool cheap;
 	/* The kernel refuses a probe there, or a probe would break the program. */
 	bool refused;
-	/* Number of instructions between the place where control arrives and this one
-	 * that could fault, or otherwise end the call before it is seen. */
+	/* How many of the instructions between the place where control arrives and this
+	 * one could fault, or end the call in another way, before it is seen. */
 	uint8_t passed;
-	/* Of candidates: the number of instructions behind the first one (0: the first
+	/* For candidates: the number of instructions after the first one (0: the first
 	 * one itself), and whether moving to this one costs nothing but register
 	 * values. */
 	uint8_t behind;
@@ -189,7 +189,7 @@ struct pm_visit {
 	 * are left out. */
 	uint32_t place;
 	uint64_t sp; /* at the place; the stack grows down */
-	const uint64_t *counts; /* of the thread, by event; they only grow */
+	const uint64_t *counts; /* of the thread, by event; they never decrease */
 	uint64_t enabled_ns, running_ns; /* of the counters' group */
 	const struct pm_sample *stack; /* at entries with --calls-from; NULL: none */
 	/* The caller's id, assigned by the engine; UINT32_MAX: unknown. */
@@ -204,8 +204,8 @@ struct pm_calls_options {
 	 * borrowed. */
 	void (*ended)(void *user, uint32_t region, const struct pm_visit *entry,
 		      const struct pm_visit *exit, uint32_t depth);
-	/* Returns the frames of a visit's caller. NULL: callers have none. 0 or
-	 * -ENOMEM. */
+	/* Sets *out to the frames of a visit's caller. Returns 0 or -ENOMEM. NULL:
+	 * callers have no frames. */
 	int (*name_caller)(void *user, uint32_t caller, struct pm_stat_caller *out);
 	void *user;
 };
@@ -214,18 +214,19 @@ struct pm_calls_options {
  * One shadow stack for each thread, matched by stack pointer. An exit belongs to the
  * youngest open entry of its region with the same stack pointer. Calls that were opened
  * above that entry, and calls below the stack pointer of a new entry on the same stack,
- * were left by longjmp(3) or an exception and are unfinished. Inclusive values are of the
- * outermost call. To be used by one thread of pmstat.
+ * were left by longjmp(3) or an exception and are unfinished. Inclusive values count only
+ * the outermost call. Only one thread of pmstat may use it.
  */
 struct pm_calls;
-/* 0 or -ENOMEM, as for all functions of this section that return int. */
+/* Returns 0 or -ENOMEM, like all functions of this section that return int. */
 int pm_calls_new(struct pm_calls **out, const struct pm_calls_options *options);
 void pm_calls_free(struct pm_calls *calls);
 int pm_calls_visit(struct pm_calls *calls, const struct pm_visit *visit);
-/* The thread or process has ended, or has executed another program: its open calls are
- * unfinished, and end with the last counts that were read of the thread. */
+/* To be called when a thread or process has exited, or has executed another program: its
+ * open calls are unfinished, and end with the last counts that were read for the
+ * thread. */
 void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid);
-/* @pid 0: not known yet. */
+/* Sets the name of a thread. @pid is 0 if it is not known yet. */
 void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
 			   const char *comm);
 /* A forked process continues with copies of its parent thread's open calls, from which it
@@ -234,8 +235,8 @@ int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid
 		  uint64_t time);
 /*
  * Sets the cost of each place that a thread reaches, in the format of @overhead of
- * pm_calls_finish(). It is subtracted from calls inside of which other visits were seen.
- * Default: half of the cost of a call.
+ * pm_calls_finish(). It is subtracted from calls that contain other visits. Default: half
+ * of the cost of a call.
  */
 int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs);
 /* Replaces @overhead if costs depend on how a function is entered: @call is the cost of
@@ -244,10 +245,10 @@ int pm_calls_set_visit_cost(struct pm_calls *calls, const uint64_t *costs);
 int pm_calls_set_costs(struct pm_calls *calls, bool cheap, const uint64_t *call,
 		       const uint64_t *visit);
 /* Ends the counting: appends to stat->scopes one scope with @run for each region that is
- * not a part of a sum, and one for each sum. -ENOMEM. Values are scaled for multiplexed
- * groups. @overhead (per call, by event of the visits, then elapsed time; NULL: none) is
- * subtracted, at most down to 0. Elapsed time is the event "wall-time" of source
- * "tool". */
+ * not a part of a sum, and one for each sum. Values are scaled for multiplexed groups.
+ * @overhead (per call, by event of the visits, then elapsed time; NULL: none) is
+ * subtracted, at most down to 0. Elapsed time is the event "wall-time" of source "tool".
+ * Returns 0 or -ENOMEM. */
 int pm_calls_finish(struct pm_calls *calls, struct pm_stat *stat, uint32_t run,
 		    const uint64_t *overhead);
 
@@ -270,7 +271,8 @@ struct pm_engine_options {
 	bool data_on_stdout; /* the command's output goes to stderr */
 	bool no_inherit;
 	bool by_thread;
-	/* Report the end of each call to live_line, as a line without its newline. */
+	/* Whether to report the end of each call to live_line, as a line without its
+	 * newline. */
 	bool live;
 	void (*live_line)(void *user, const char *line);
 	/* Appends a value of @event in a human-readable unit. */
@@ -278,7 +280,7 @@ struct pm_engine_options {
 			   uint64_t value);
 	void *live_user;
 	/* Called at most once, while the program runs, for a warning that should not wait
-	 * for the end: a range makes the program crawl. NULL: no callback. */
+	 * for the end: a range makes the program very slow. NULL: no callback. */
 	void (*warn)(void *user, const char *text);
 	void *warn_user;
 	uint32_t calls_from; /* number of callers; 0: none */
@@ -339,7 +341,7 @@ bool pm_sim_event_is(const char *word);
  * Appends the event to stat->events, for pm_engine_callgrind_run(), which counts the
  * events with source "simulated" and sets the state of all others to NOT_SUPPORTED. To be
  * called for each sim.* of -e, before pm_count_describe_events(); without -e, for sim.Ir.
- * 0, -ENOENT with a similar name, -ENOMEM.
+ * Returns 0, -ENOENT with a similar name, or -ENOMEM.
  */
 int pm_sim_event_describe(struct pm_stat *stat, const char *name, bool default_set,
 			  struct pm_error *err);
@@ -349,7 +351,7 @@ int pm_sim_event_describe(struct pm_stat *stat, const char *name, bool default_s
 /* The events of a run without -e: software events always; cycles, instructions, branches
  * and misses if there is a PMU; top-down slots if the PMU has them. */
 int pm_count_default_events(struct pm_event_specs *specs, struct pm_error *err);
-/* Appends to stat->events those of @specs and, behind them, the tool's own numbers:
+/* Appends to stat->events the events of @specs, and then the tool's own values:
  * wall-time, user-time, system-time, max-rss. */
 int pm_count_describe_events(struct pm_stat *stat, const struct pm_event_specs *specs,
 			     bool default_set);
@@ -377,8 +379,8 @@ struct pm_count_options {
 			 const struct pm_stat_run *run);
 	void *user_data;
 };
-/* One run of a whole program, appended to stat->runs. Returns as the engines' functions
- * do. */
+/* One run of a whole program, appended to stat->runs. Returns like the functions of the
+ * engines. */
 int pm_count_run(struct pm_stat *stat, const struct pm_count_options *options,
 		 struct pm_child *child, struct pm_error *err);
 /* Fills stat->metrics from the runs, for each variant, and for scopes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counting with the kernel's perf events, beside the sampling of pm/perf.h: counters that
- * are read, and hits. A hit is written each time a thread passes one of a set of places
- * in code, and contains the counts of a group of counters. Source throughout:
+ * are read, and hits. The kernel writes a hit each time a thread reaches one of a set of
+ * places in code. It contains the counts of a group of counters. Source throughout:
  * perf_event_open(2), linux/perf_event.h.
  */
 #pragma once
@@ -12,8 +12,8 @@
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* As returned by read(2). All three only grow for one descriptor, so differences of them
- * are valid. */
+/* As returned by read(2). For one descriptor, none of the three ever decreases, so that
+ * differences are valid. */
 struct pm_count_read {
 	uint64_t value, enabled_ns, running_ns;
 };
@@ -28,8 +28,9 @@ struct pm_count {
  * was closed in between); @out is unchanged then. */
 int pm_count_delta(const struct pm_count_read *before, const struct pm_count_read *after,
 		   struct pm_count_read *out);
-/* A counter that ran 0 of its N ns is NOT_COUNTED; one that was never enabled (none of
- * its tasks ran) is OK with 0. Saturates. Pure. */
+/* Scales a count up to the time in which it was enabled. A counter that ran for 0 of its
+ * N ns is NOT_COUNTED; one that was never enabled (none of its tasks ran) is OK with 0.
+ * Saturates. Pure. */
 struct pm_count pm_count_scale(const struct pm_count_read *delta);
 
 /* ---- counters ------------------------------------------------------------------------ */
@@ -97,13 +98,13 @@ const struct pm_counters_event *pm_counters_events(const struct pm_counters *cou
 const struct pm_perf_notes *pm_counters_notes(const struct pm_counters *counters);
 int pm_counters_enable(struct pm_counters *counters);
 int pm_counters_disable(struct pm_counters *counters);
-/* By thread, rings receive the counts of ended threads: these are the descriptors for
- * poll(2), and the function to call when one of them is readable. The other modes have
- * none. */
+/* By thread, the kernel writes the counts of ended threads to rings:
+ * pm_counters_poll_fds() returns their descriptors for poll(2), and pm_counters_drain()
+ * is to be called when one of them is readable. The other modes have no rings. */
 const int *pm_counters_poll_fds(const struct pm_counters *counters, size_t *len);
 void pm_counters_drain(struct pm_counters *counters);
 
-/* Values at one moment. Zero-initialised is empty; reused for each reading. */
+/* Values at one moment. Empty if zero-initialised; to be reused for each reading. */
 struct pm_counters_values {
 	PM_VEC(struct pm_counters_row) rows; /* rows are only ever added */
 	/* All rows × events, row by row. If a row is a sum (over CPUs or threads), the
@@ -125,9 +126,9 @@ void pm_counters_values_release(struct pm_counters_values *values);
 int pm_counters_read(struct pm_counters *counters, struct pm_counters_values *out,
 		     struct pm_error *err);
 /*
- * The count between two readings, of one row or of all rows together. @before NULL: since
- * the start. NOT_COUNTED also if a row by thread has decreased because a thread that it
- * included has ended and has its own row now.
+ * These return the count between two readings, of one row or of all rows together.
+ * @before NULL: since the start. The count is also NOT_COUNTED if a row by thread has
+ * decreased because a thread that it included has ended and has its own row now.
  */
 struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 				      const struct pm_counters_values *before,
@@ -136,9 +137,9 @@ struct pm_count pm_counters_row_count(const struct pm_counters *counters,
 struct pm_count pm_counters_total(const struct pm_counters *counters,
 				  const struct pm_counters_values *before,
 				  const struct pm_counters_values *after, size_t event);
-/* Upper bound of the number of threads that ended without getting a row because some of
- * their records did not arrive. Their counts are in the row of the thread that they
- * descend from. Final once all of them have ended. */
+/* Returns an upper bound of the number of threads that ended without getting a row
+ * because some of their records did not arrive. Their counts are in the row of the thread
+ * that they descend from. Final once all of them have ended. */
 uint64_t pm_counters_lost_rows(const struct pm_counters *counters);
 /* Whether threads have ended and the kernel reported the counts of none of them: a kernel
  * bug in most versions from Linux 5.13 to 6.18. */
@@ -148,7 +149,7 @@ bool pm_counters_ends_untold(const struct pm_counters *counters);
 
 /*
  * Places in code, each a uprobe or an execution breakpoint, in one group with counters:
- * each time a thread passes one of them, the kernel writes the counts of that thread.
+ * each time a thread reaches one of them, the kernel writes the counts of that thread.
  * Threads and processes started by the target are included (inherited PERF_SAMPLE_READ,
  * Linux 6.12). Where the kernel refuses that, each thread of the target is opened on its
  * own: from its first instruction if the caller holds it, otherwise with a note.
@@ -224,7 +225,8 @@ int pm_hits_follow(struct pm_hits *hits, pid_t tid, struct pm_error *err);
 void pm_hits_hold(struct pm_hits *hits);
 /* Whether @tid is followed on its own, as far as the records read so far show. */
 bool pm_hits_follows(const struct pm_hits *hits, pid_t tid);
-/* The thread @former has become @tid by an exec. All records so far have been read. */
+/* To be called when the thread @former has become @tid by an exec, after all records so
+ * far have been read. */
 void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid);
 void pm_hits_begin(struct pm_hits *hits, bool final); /* a round, as pm_perf_begin() */
 
@@ -242,11 +244,11 @@ int pm_hits_next(struct pm_hits *hits, enum pm_hits_what *what, struct pm_hit *h
 uint64_t pm_hits_lost(const struct pm_hits *hits);
 /* The same for the places of one class. */
 uint64_t pm_hits_lost_of(const struct pm_hits *hits, uint32_t class);
-/* How often the kernel saw hits of a class, lost ones included: the true number of
- * calls. */
+/* Sets *out to how often the kernel saw hits of a class, lost ones included: the true
+ * number of calls. */
 int pm_hits_count(const struct pm_hits *hits, uint32_t class, uint64_t *out);
-/* The counts of the whole target, by index in `counters`; 0 for counters that are not
- * OK. */
+/* Sets @out[] to the counts of the whole target, by index in `counters`; 0 for counters
+ * that are not OK. */
 int pm_hits_totals(const struct pm_hits *hits, struct pm_count_read *out);
 /* Whether other events used the processor's counters for some of the time. Hits were
  * missed then, and the totals are too small. */
@@ -254,11 +256,11 @@ bool pm_hits_crowded(const struct pm_hits *hits);
 /* Whether threads ran for a moment before their events were opened, because nothing is
  * inherited here. Some of their first hits may be missing and are in no count. */
 bool pm_hits_missed(const struct pm_hits *hits);
-/* Whether each round looks for new threads because nothing is inherited. Frequent rounds
- * miss less. */
+/* Whether each round looks for new threads because nothing is inherited. The more
+ * frequent the rounds, the fewer threads are missed. */
 bool pm_hits_finds_threads(const struct pm_hits *hits);
-/* Lost records of any kind, known at any time. They include context switches, without
- * which the counts of a thread may be too small for a while. */
+/* Lost records of any kind, known at any time. They include context switches; if one of
+ * these is lost, the counts of its thread may be too small for a while. */
 uint64_t pm_hits_lost_records(const struct pm_hits *hits);
 
 /* ---- which instructions take a probe --------------------------------------------------- */

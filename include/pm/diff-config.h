@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pmdiff.json: how a repository is measured and judged. Parsed by src/file; pmdiff
- * interprets the texts.
+ * interprets the strings.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * The recorded file: JSON Lines, specified in docs/format.md. There is one `struct
  * pm_file_*` for each line type. The writer interns frames and stacks, so ids are dense
- * and defined before use. The writer borrows texts in records for the call; texts from
- * the reader are valid until its next call.
+ * and defined before use. The writer borrows strings in records for the call; strings
+ * from the reader are valid until its next call.
  */
 #pragma once
 
@@ -58,10 +58,10 @@ struct pm_file_header {
 	 * user. */
 	bool uid_known;
 	uint32_t uid;
-	/* Set by the reader only, and not part of the text: the owner of the regular
+	/* Set only by the reader, and not stored in the file: the owner of the regular
 	 * file; PM_FILE_NONE: read from a pipe or from memory. */
 	uint32_t owner;
-	const char *const *command; /* command_len texts; none: `target` was recorded */
+	const char *const *command; /* command_len strings; none: `target` was recorded */
 	size_t command_len;
 	const char *target; /* "-p 123", "-a", for people; NULL: the command */
 	const struct pm_file_event *events;
@@ -145,9 +145,9 @@ struct pm_file_sample {
 	uint32_t pid, tid, cpu; /* PM_FILE_NONE: unknown, e.g. of a task that has ended */
 	uint32_t event;
 	uint64_t period;
-	uint32_t stack; /* of the leaf; PM_FILE_NONE: no frame at all */
+	uint32_t stack; /* id of the leaf's pm_file_stack; PM_FILE_NONE: no frames */
 	const char *stop; /* NULL: complete to the root (key absent) */
-	/* Added by the event; few, or up to hundreds. */
+	/* The fields that the event adds: usually few, at most some hundreds. */
 	const struct pm_file_field *fields;
 	size_t fields_len;
 	const struct pm_file_event_count *counts; /* of its group (`S`) */
@@ -160,7 +160,7 @@ struct pm_file_function {
 	const char *name; /* NULL: unknown */
 	const char *file; /* NULL: unknown */
 	uint32_t line; /* 0: unknown, key absent */
-	uint64_t start; /* svma, if it has no name; 0: unknown, key absent */
+	uint64_t start; /* svma, only without a name; 0: unknown, key absent */
 };
 
 struct pm_file_symbol {
@@ -195,7 +195,7 @@ struct pm_file_count {
 struct pm_file_footer {
 	uint64_t samples, lost, throttled;
 	uint64_t truncated; /* stack copies that were too short, stitched or not */
-	uint64_t stitched; /* those of them with frames from other samples or looks */
+	uint64_t stitched; /* truncated stacks with frames from other samples or looks */
 	const struct pm_file_count
 		*stops; /* by reason, "root" included, zeros left out */
 	size_t stops_len;
@@ -218,7 +218,8 @@ struct pm_file_footer {
 		uint32_t event, cpu;
 		uint64_t samples, period;
 		uint64_t longer; /* gaps between samples that are longer than a period */
-		uint64_t late, late_ns; /* ticks */
+		/* ticks after a late one, and by how much it was late */
+		uint64_t late, late_ns;
 		uint64_t reader_runs, reader_ns;
 	} * clock;
 	size_t clock_len; /* 0: no such object in the file */
@@ -229,9 +230,9 @@ struct pm_file_footer {
 /* ---- kinds of files ------------------------------------------------------------------ */
 
 enum pm_file_kind {
-	PM_FILE_FOREIGN, /* neither, or too short to be recognised */
-	PM_FILE_RECORDING, /* of pmrec: pm_file_reader_open() */
-	PM_FILE_COUNTS, /* JSON that is presumably of pmstat: pm_stat_read() */
+	PM_FILE_FOREIGN, /* none of the kinds below, or too short to be recognised */
+	PM_FILE_RECORDING, /* from pmrec; see pm_file_reader_open() */
+	PM_FILE_COUNTS, /* JSON, presumably from pmstat; see pm_stat_read() */
 };
 
 enum {
@@ -253,24 +254,24 @@ struct pm_file_writer;
  * Anything else becomes a new file of mode 0600. A file that is already at @path stays
  * there until the new one is worth keeping: the new file is created as PATH.partial and
  * renamed to @path when it has its first sample, or at the end. A regular file that is at
- * @path by then is kept as PATH.old; a symbolic link is replaced, never followed. A file
- * without a sample does not replace another file: it stays PATH.partial. The same holds
- * for a file whose recorder is killed before the first sample.
+ * @path at that time is kept as PATH.old; a symbolic link is replaced, never followed. A
+ * file without a sample does not replace another file: it stays PATH.partial. The same
+ * holds for a file whose recorder is killed before the first sample.
  */
 int pm_file_writer_open(struct pm_file_writer **out, const char *path,
 			struct pm_error *err);
 
-/* Whether the caller wants to end. If so, it does not wait for a file that takes no
- * bytes. */
+/* Whether the caller wants to end. If so, the writer does not wait for a file that
+ * accepts no data. */
 typedef bool (*pm_file_wants_end_fn)(void *user);
 /*
  * From now on, a thread of the writer makes the system calls that write and rename. Then
  * a slow disk or reader does not stop the caller, as long as 8 MiB are enough. The calls
  * below report a failure of the thread late, but they report each one. If 8 MiB are not
  * enough, and in pm_file_writer_settle() and _close(), the caller waits, and calls
- * @wants_end ten times a second. If it returns true and no byte has moved for 1.5 s (30 s
- * for a regular file), the file ends with -ETIMEDOUT. Returns 0, or negative errno if the
- * caller writes as before.
+ * @wants_end ten times a second. If it returns true and nothing could be written for 1.5
+ * s (30 s for a regular file), the file ends with -ETIMEDOUT. Returns 0, or a negative
+ * errno if there is no thread, and the calls still write themselves.
  */
 int pm_file_writer_background(struct pm_file_writer *writer,
 			      pm_file_wants_end_fn wants_end, void *user);
@@ -317,43 +318,44 @@ int pm_file_write_title(struct pm_file_writer *writer, const struct pm_file_titl
 int pm_file_write_footer(struct pm_file_writer *writer,
 			 const struct pm_file_footer *footer);
 
-/* Returns in *out the id of an equal frame (module, address, how), or of a new one, whose
+/* Sets *out to the id of an equal frame (module, address, how), or of a new one, whose
  * line is written. @how must stay valid as long as the writer. Returns 0 or negative
  * errno. */
 int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_t address,
 			 const char *how, uint32_t *out);
 int pm_file_intern_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t frame,
 			 uint32_t *out);
-/* Whether stack @id is of this generation, see below. */
+/* Whether stack @id belongs to this generation (see below). */
 bool pm_file_writer_has_stack(const struct pm_file_writer *writer, uint32_t id);
 /* Returns the frame of such a stack, and in *parent the stack of its caller. */
 uint32_t pm_file_writer_stack(const struct pm_file_writer *writer, uint32_t id,
 			      uint32_t *parent);
-/* All frames of this generation, in order of their ids; for symbolising them. Valid until the
- * next intern. */
+/* Returns all frames of this generation, in order of their ids, for symbolising them.
+ * They are valid until the next intern. */
 const struct pm_file_frame *pm_file_writer_frames(const struct pm_file_writer *writer,
 						  size_t *len);
 
 /*
  * Generations: the writer remembers a limited number of frames and stacks, but the file
  * may have any number. When one of the tables is full, the caller starts a new generation
- * of it. Ids continue: a frame or stack that comes again gets a new id. The functions
+ * of it. Ids continue: a frame or stack that occurs again gets a new id. The functions
  * above know only this generation. Frames of earlier generations may still get names.
  */
 enum {
 	PM_FILE_STACKS_MAX = 1 << 22, /* of a generation: 160 MB */
 	PM_FILE_FRAMES_MAX = 1 << 20, /* 48 MB */
-	/* Room for one sample, or a few, when a table is not full yet. */
+	/* A table is full if it has fewer free entries than this: enough for a few
+	 * samples. */
 	PM_FILE_GENERATION_MARGIN = 1 << 14,
 };
-/* The first id of this generation of frames. */
+/* Returns the first id of this generation of frames. */
 uint32_t pm_file_writer_first_frame(const struct pm_file_writer *writer);
 bool pm_file_writer_stacks_full(const struct pm_file_writer *writer);
 bool pm_file_writer_frames_full(const struct pm_file_writer *writer);
 int pm_file_writer_new_stacks(struct pm_file_writer *writer);
 /* Also starts a new generation of stacks. */
 int pm_file_writer_new_frames(struct pm_file_writer *writer);
-/* The memory of the tables, in bytes. */
+/* Returns the memory of the tables, in bytes. */
 size_t pm_file_writer_table_bytes(const struct pm_file_writer *writer);
 /* Appends whole lines that a copy of this writer has written (see
  * pm_file_writer_redirect()). */
@@ -365,7 +367,7 @@ void pm_file_writer_redirect(struct pm_file_writer *writer, int fd);
 /* Hands everything written so far to the kernel, so that a kill loses only what follows.
  * In the background, hands it to the thread that writes. */
 int pm_file_writer_flush(struct pm_file_writer *writer);
-/* As pm_file_writer_flush(), and waits until the thread of pm_file_writer_background()
+/* Like pm_file_writer_flush(), and waits until the thread of pm_file_writer_background()
  * has written it. */
 int pm_file_writer_sync(struct pm_file_writer *writer);
 uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored */
@@ -374,23 +376,23 @@ uint64_t pm_file_writer_bytes(const struct pm_file_writer *writer); /* as stored
 int pm_file_writer_publish(struct pm_file_writer *writer);
 /* Opens the file that is deleted when pm_file_writer_publish() gives a file the name
  * @path. As long as this descriptor is open, publishing does not wait until the file
- * system has freed that file, which takes seconds on a busy disk. Negative errno: there
- * is none. */
+ * system has freed that file, which takes seconds on a busy disk. Returns a negative
+ * errno if there is no such file. */
 int pm_file_open_replaced(const char *path);
-/* Gives its final name to a file that gets no more lines: see pm_file_writer_open(). A
+/* Gives the file its final name, when no more lines follow: see pm_file_writer_open(). A
  * file that could not be written is removed. pm_file_writer_close() calls this if the
  * caller has not. */
 int pm_file_writer_settle(struct pm_file_writer *writer);
-/* The current path of the file; valid until the next call. */
+/* Returns the current path of the file, valid until the next call. */
 const char *pm_file_writer_place(const struct pm_file_writer *writer);
-/* The file must not be renamed to its path, which another file may have: the caller
- * renames it. */
+/* From now on, the writer does not rename the file to its path, which another file may
+ * have: the caller renames it. */
 void pm_file_writer_stay_beside(struct pm_file_writer *writer);
 /* Whether the file that was at its path is now PATH.old. */
 bool pm_file_writer_kept_old(const struct pm_file_writer *writer);
-/* Flushes and closes. The result says whether everything was written, and under its path.
- * A file that cannot be renamed stays beside, complete. Frees the writer in every case.
- * @err has the path and the reason. NULL is fine. */
+/* Flushes and closes. Returns 0 only if everything was written and the file has its final
+ * path. A file that cannot be renamed is complete, but keeps its temporary name. Frees
+ * the writer in every case. @err has the path and the reason. NULL is fine. */
 int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err);
 /* Closes, and removes a file that has no sample. NULL is fine. */
 void pm_file_writer_discard(struct pm_file_writer *writer);
@@ -401,8 +403,8 @@ enum pm_file_partial {
 	PM_FILE_PARTIAL_GROWING, /* its recorder has it open */
 	PM_FILE_PARTIAL_LEFT, /* its recorder was killed, or found no sample */
 };
-/* Sets *ret_name to its name, which the caller frees; NULL: there is none. @ret_name may
- * be NULL. */
+/* Returns that state, and sets *ret_name to the file's name, which the caller frees
+ * (NULL: there is no such file). @ret_name may be NULL. */
 enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name);
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -440,18 +442,19 @@ void pm_file_reader_free(struct pm_file_reader *reader);
  * Reads the next record, the header first; unknown types are skipped. Returns 1; 0 at the
  * end; or -EBADMSG with the line number and what was expected. Ids are checked here:
  * dense, defined before use, events and modules known. A last line without its newline,
- * or a zstd stream that ends early, is not an error: a killed recorder leaves it. See
- * pm_file_reader_cut().
+ * or a zstd stream that ends early, is not an error: a killed recorder leaves such a
+ * file. See pm_file_reader_cut().
  */
 int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *out,
 			struct pm_error *err);
 /*
  * With @on, for a file that still grows: at the end of the present content, within a line
  * or not, pm_file_reader_next() returns -EAGAIN instead of waiting, and can be called
- * again. The end of a pipe stays its end. Without @on, the end of a file is its end, too.
+ * again. The end of a pipe is still reported as the end. Without @on, so is the end of a
+ * file.
  */
 void pm_file_reader_follow(struct pm_file_reader *reader, bool on);
-/* For poll(2) and fstat(2), borrowed; -1: memory. */
+/* Returns the descriptor for poll(2) and fstat(2), borrowed; -1: it reads from memory. */
 int pm_file_reader_fd(const struct pm_file_reader *reader);
-/* After the end: true if there was no footer. */
+/* To be called after the end: returns whether the footer was missing. */
 bool pm_file_reader_cut(const struct pm_file_reader *reader);
