@@ -5,7 +5,7 @@
 
 #include "pm/base.h"
 
-/* The length of @name without template arguments at its end: `ns::f<int>`. */
+/* Returns the length of @name without template arguments at its end: 2 for `f2<int>`. */
 static size_t length_without_arguments(const char *name, size_t len)
 {
 	size_t depth = 0;
@@ -23,8 +23,7 @@ static size_t length_without_arguments(const char *name, size_t len)
 	return len;
 }
 
-/* The length of @name to compare: template arguments are included only if they were
- * typed. */
+/* Returns how much of @name is compared: template arguments only if they were typed. */
 static size_t bounded_name_length(const char *name, const char *wanted)
 {
 	size_t len = strlen(name);
@@ -42,7 +41,7 @@ bool pm_name_is_last_part(const char *name, const char *wanted)
 	       memcmp(name + len - want - 2, "::", 2) == 0;
 }
 
-/* The distance from the last part of @name. */
+/* Returns the edit distance between the last part of @name and @wanted. */
 static size_t last_part_edit_distance(const char *name, const char *wanted)
 {
 	size_t len = bounded_name_length(name, wanted), from = len;

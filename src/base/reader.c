@@ -47,8 +47,8 @@ uint64_t pm_reader_u64(struct pm_reader *reader)
 }
 
 /*
- * Reads one LEB128 number as 64 bits. Further bits must be padding: zeros, or copies of
- * the sign.
+ * Reads one LEB128 number as 64 bits. All further bits must be padding: zeros, or copies
+ * of the sign bit.
  */
 static uint64_t read_leb(struct pm_reader *reader, bool is_signed)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Fits names and other texts into a given width. */
+/* Shortens names and other strings to a given width. */
 #include <ctype.h>
 #include <string.h>
 
 #include "pm/base.h"
 
 enum {
-	TAIL_THIRDS = 2, /* share of the end, if a name is cut in the middle */
+	TAIL_THIRDS = 2, /* thirds for the end, if a name is cut in the middle */
 };
 
 size_t pm_columns(const char *text)
@@ -25,7 +25,8 @@ const char *pm_ellipsis(bool ascii)
 	return "…";
 }
 
-/* Length of operator<, operator->, operator() … at @at; 0 if there is none. */
+/* Returns the length of operator<, operator->, operator() … at @at, or 0 if there is
+ * none. */
 static size_t operator_len(const char *text, size_t at)
 {
 	/* Operators that contain brackets, longest first. In operator-<int> the minus is
@@ -81,11 +82,11 @@ static void fold_pairs(struct pm_str *str, const char *text, char open, char clo
 			pm_str_putc(str, text[i]);
 		}
 	}
-	if (depth > 0) /* unbalanced: the hidden rest is cut off */
+	if (depth > 0) /* unbalanced: what follows the bracket is cut off */
 		pm_str_puts(str, pm_ellipsis(ascii));
 }
 
-/* The bracket that closes the one at text[0], or NULL. */
+/* Returns the bracket that closes the one at text[0], or NULL. */
 static const char *closing_bracket(const char *text)
 {
 	size_t depth = 0;
@@ -99,8 +100,8 @@ static const char *closing_bracket(const char *text)
 	return NULL;
 }
 
-/* Position of " as " between the type and the trait of Rust's <type as trait>, or
- * NULL. */
+/* Returns the position of " as " between the type and the trait of Rust's <type as
+ * trait>, or NULL. */
 static const char *find_impl_trait_name(const char *text, const char *end)
 {
 	size_t depth = 0;
@@ -165,7 +166,7 @@ static bool fold_qualified(struct pm_str *str, const char *text, size_t width, b
 	return true;
 }
 
-/* The byte offset of column @column of @text. */
+/* Returns the byte offset of column @column of @text. */
 static size_t byte_of_column(const char *text, size_t column)
 {
 	size_t i = 0, seen = 0;
@@ -198,8 +199,8 @@ static void append_cut_to_width(struct pm_str *str, const char *text, size_t wid
 	pm_str_puts(str, text + byte_of_column(text, columns - tail));
 }
 
-/* The longest suffix of a::b::c that starts with :: and has at most @width columns, or
- * NULL. */
+/* Returns the longest suffix of a::b::c that starts with :: and has at most @width
+ * columns, or NULL. */
 static const char *without_scope(const char *name, size_t width)
 {
 	size_t depth = 0, columns = pm_columns(name);
@@ -217,7 +218,8 @@ static const char *without_scope(const char *name, size_t width)
 	return NULL;
 }
 
-/* The operator() of a lambda says nothing: the part before it identifies the lambda. */
+/* Drops the operator() of a lambda: it says nothing, because the part before it
+ * identifies the lambda. */
 static void drop_call_of_lambda(struct pm_str *name)
 {
 	static const char ending[] = "}::operator()";

@@ -54,8 +54,8 @@ static void index_place_slot(struct pm_index_slot *slots, size_t cap,
 
 int pm_index_add(struct pm_index *index, uint64_t hash, uint32_t id)
 {
-	/* At most two thirds full. The low 32 bits of the hash determine the slot, also
-	 * when the table grows, so it stays below 2^32 slots. */
+	/* The table is at most two thirds full. It stays below 2^32 slots, because the
+	 * low 32 bits of the hash determine the slot, also when the table grows. */
 	if (id == PM_INDEX_NONE)
 		return -ENOMEM;
 	if (index->len * 3 >= index->cap * 2) {

@@ -149,8 +149,9 @@ static bool is_c1_control(const char *bytes, size_t n)
 
 /*
  * Characters that change the direction of the following text (U+202A to 202E, 2066 to
- * 2069, 200E, 200F, 061C) would affect more than the name; so would U+2028 and U+2029,
- * which end lines. @bytes are one character of @n bytes.
+ * 2069, 200E, 200F, 061C) would affect more than the name, and so would U+2028 and
+ * U+2029, which end lines. Returns whether the character of @n bytes at @bytes is one of
+ * these.
  */
 static bool reaches_beyond(const char *bytes, size_t n)
 {
