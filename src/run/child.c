@@ -14,7 +14,7 @@
 enum {
 	START_TICK_MS = 50,
 };
-/* Time for the exec after we were asked to stop. */
+/* How long the exec may still take after we were asked to stop. */
 #define START_NS_MAX 1000000000ull
 /* How long a command that was asked to end may be in an uninterruptible sleep. */
 #define STUCK_NS_MAX 1000000000ull
@@ -55,9 +55,8 @@ static void ignore_signal(struct pm_child *child, int sig)
 
 /*
  * A key on the terminal (SI_KERNEL) sends the signal to the whole foreground group, which
- * includes the command unless it left the group. A signal that only we got has to be
- * passed on, as SIGTERM, like perf does: shells start background jobs with SIGINT
- * ignored.
+ * includes the command unless it left the group. A signal that only we received is
+ * forwarded as SIGTERM, as perf does: shells start background jobs with SIGINT ignored.
  */
 static void stop_command(const struct pm_child *child, bool from_terminal)
 {
@@ -99,7 +98,8 @@ int pm_child_prepare(struct pm_child *child, char **command, const char *user,
 		pm_child_signals(child);
 	/* With an inherited SIG_IGN the kernel would reap the command without us. */
 	signal(SIGCHLD, SIG_DFL);
-	/* Events on many CPUs may have raised the limit since (pm/perf.h). */
+	/* Opening events on many CPUs may have raised the limit since then
+	 * (pm/perf.h). */
 	if (child->signal_fd < 0 || getrlimit(RLIMIT_NOFILE, &raised) < 0)
 		return fork_command(child, command, user, data_on_stdout, err);
 	setrlimit(RLIMIT_NOFILE, &child->files);
@@ -132,8 +132,8 @@ int pm_child_catch_signals(struct pm_child *child, bool snapshots, struct pm_err
 	return 0;
 }
 
-/* Waits for the result of the command's exec. The exec of a file whose server does not
- * respond never returns; signals to us must work nevertheless. */
+/* Waits for the result of the command's exec. The exec of a file on a server that does
+ * not respond never returns; our signals must be handled nevertheless. */
 static int await_exec_of_command(struct pm_child *child, struct pm_error *err)
 {
 	struct pollfd fds[] = { { .fd = child->launch.error_fd, .events = POLLIN },
@@ -170,9 +170,9 @@ int pm_child_go(struct pm_child *child, struct pm_error *err)
 		child->launch_error = 0;
 	if (child->launch_error == 0)
 		child->launch_error = pm_launch_go(&child->launch, err);
-	/* A tracer may have seen its end by now. */
+	/* The command may already have exited, and a tracer has its status. */
 	child->running = child->launch_error == 0 && !child->status_known;
-	/* A signal came before there was a command that could be ended. */
+	/* We were asked to stop before the command could be signalled. */
 	if (child->interrupts > 0)
 		stop_command(child, false);
 	return child->launch_error;
@@ -240,16 +240,16 @@ void pm_child_reap(struct pm_child *child)
 		child->wait_error = -errno;
 }
 
-/* A thread in an uninterruptible sleep, and how often it has slept. */
+/* A thread in an uninterruptible sleep, and the number of its sleeps so far. */
 struct sleeper {
 	pid_t tid; /* 0: none */
 	uint64_t sleeps;
 };
 
 /*
- * Sets @out->tid to 0 if the thread is not in an uninterruptible sleep. Returns false if
- * the process writes a core dump: its threads wait for that in such a sleep, and it ends
- * by itself. proc_pid_status(5).
+ * Sets out->tid to @tid if the thread is in an uninterruptible sleep, otherwise to 0.
+ * Returns false if the process is writing a core dump: its threads wait for that in such
+ * a sleep, and it ends by itself. See proc_pid_status(5).
  */
 static bool read_sleep_of_thread(pid_t pid, pid_t tid, struct sleeper *out)
 {
@@ -271,7 +271,8 @@ static bool read_sleep_of_thread(pid_t pid, pid_t tid, struct sleeper *out)
 	return dumps == 0;
 }
 
-/* Finds the thread that was in such a sleep before and still is, else another one. */
+/* Returns the thread that was in such a sleep @before if it still is, otherwise any other
+ * such thread. */
 static struct sleeper find_sleeping_thread(pid_t pid, struct sleeper before)
 {
 	struct sleeper found = { 0 }, one;
@@ -306,7 +307,8 @@ bool pm_child_give_up_stuck(struct pm_child *child, const char *program)
 
 	if (child->running && (child->interrupts > 0 || child->ending))
 		now = find_sleeping_thread(child->launch.pid, before);
-	/* A thread that has slept anew waits for a slow disk, and is not stuck. */
+	/* A thread that started another sleep is waiting for a slow disk, and is not
+	 * stuck. */
 	if (now.tid != before.tid || now.sleeps != before.sleeps)
 		child->stuck_since_ns = pm_now_ns();
 	child->stuck_tid = now.tid;

@@ -23,9 +23,9 @@ static void read_cpu_model(char *out, size_t size)
 }
 
 /*
- * Recorded because profiles of virtual machines differ (no PMU, stolen time). CPUID leaf
- * 0x40000000 has the hypervisor's signature if bit 31 of ECX of leaf 1 is set (Linux
- * Documentation/virt/kvm/x86/cpuid.rst).
+ * Reads the hypervisor's signature, which is recorded because profiles of virtual
+ * machines differ (no PMU, stolen time). It is in CPUID leaf 0x40000000 if bit 31 of ECX
+ * of leaf 1 is set (Linux Documentation/virt/kvm/x86/cpuid.rst).
  */
 static void read_virtualization(char *out, size_t size)
 {

@@ -10,12 +10,13 @@ enum {
 	HELP_COLUMN = 28, /* of the descriptions */
 	HELP_COLUMNS = 80,
 	LABEL_BYTES = 40,
-	OPTION_LONG = 256, /* getopt's value of an option without a letter: + its row */
+	/* getopt's value for an option without a letter, plus its row */
+	OPTION_LONG = 256,
 };
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-/* "a, b or c" */
+/* Appends "a, b or c". */
 static void words_put_choice(struct pm_str *str, const char *words)
 {
 	for (const char *word = words;;) {
@@ -31,7 +32,7 @@ static void words_put_choice(struct pm_str *str, const char *words)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* Returns the index of the word, or -EINVAL. */
+/* Returns the index of the typed word, or -EINVAL. */
 static int option_parse_word(const struct pm_option_use *use, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str choice = { 0 };
@@ -121,7 +122,7 @@ static int option_has_arg(const struct pm_option *option)
 	return no_argument;
 }
 
-/* The row itself, or the one that it is another name of. */
+/* Returns @row, or the row of the option that it is an alias of. */
 static size_t option_row_of_alias(const struct pm_option_table *table, size_t row)
 {
 	const char *alias = table->rows[row].alias;
@@ -132,8 +133,8 @@ static size_t option_row_of_alias(const struct pm_option_table *table, size_t ro
 	return row;
 }
 
-/* Aliases have the value of their option: then getopt_long(3) does not take an
- * abbreviation of both to be ambiguous. */
+/* Fills the tables for getopt_long(3). An alias has the same value as its option, because
+ * getopt_long(3) then does not consider a common abbreviation ambiguous. */
 static void getopt_table_init(struct getopt_table *out,
 			      const struct pm_option_table *table,
 			      enum pm_options_order order)
@@ -182,7 +183,8 @@ int pm_options_parse(const struct pm_option_table *table, void *to, int argc, ch
 
 	getopt_table_init(&getopt_table, table, order);
 	for (;;) {
-		/* The index of the current word, for messages: getopt() moves others. */
+		/* The index of the current word, for messages, because getopt() moves
+		 * words. */
 		int at = PM_MAX(optind, 1), ret;
 		int value = getopt_long(argc, argv, getopt_table.letters,
 					getopt_table.names, NULL);
@@ -221,8 +223,8 @@ static void put_spaces(size_t count, FILE *to)
 	fprintf(to, "%*s", (int)count, "");
 }
 
-/* Puts the words of @text into lines from HELP_COLUMN on, behind what has already
- * @columns. */
+/* Prints @text from HELP_COLUMN on, in lines of whole words. The first line already has
+ * @columns columns. */
 static void put_wrapped_help(const char *text, size_t columns, FILE *to)
 {
 	if (columns >= HELP_COLUMN) {
@@ -234,7 +236,7 @@ static void put_wrapped_help(const char *text, size_t columns, FILE *to)
 	while (*text) {
 		size_t len = strcspn(text, " "), width = 0;
 
-		for (size_t i = 0; i < len; i++) /* UTF-8 */
+		for (size_t i = 0; i < len; i++) /* counts UTF-8 characters */
 			width += (text[i] & 0xc0) != 0x80;
 		if (columns > HELP_COLUMN && columns + 1 + width > HELP_COLUMNS) {
 			fputc('\n', to);

@@ -10,9 +10,9 @@
 
 enum {
 	WIDTH_DEFAULT = 80,
-	WIDTH_LEAST = 60, /* a narrower terminal wraps */
+	WIDTH_LEAST = 60, /* a narrower terminal wraps the lines */
 	WIDTH_MOST = 1 << 16,
-	NAMES_MAX = 100, /* temporary ones */
+	NAMES_MAX = 100, /* the temporary names to try */
 };
 
 static int set_write_error(struct pm_error *err, int code, const char *path)
@@ -30,14 +30,16 @@ static mode_t mode_without_mask(mode_t mode)
 	return mode & ~mask;
 }
 
-/* Where the kernel shows an open file, which linkat(2) gives a name. */
+/* Sets @out to the path under which the kernel shows @fd. linkat(2) can give this file a
+ * name. */
 static void make_fd_path(int fd, char out[32])
 {
 	snprintf(out, 32, "/proc/self/fd/%d", fd);
 }
 
-/* A file without a name, of which nothing is left if this process is killed. Negative: the file
- * system knows none, or there is no /proc. */
+/* Opens a file without a name, so that nothing is left of it if this process is killed.
+ * Returns a negative value if the file system does not support that, or if there is no
+ * /proc. */
 static int open_unnamed_file(const char *target)
 {
 	const char *slash = strrchr(target, '/');
@@ -94,7 +96,8 @@ static int sink_open_temporary(struct pm_sink *sink, const struct stat *old, mod
 	return 0;
 }
 
-/* Gives a file without a name one beside its target. 0 or an errno. */
+/* Gives a file without a name a temporary name beside its target. Returns 0 or an
+ * errno. */
 static int sink_name_temporary(struct pm_sink *sink)
 {
 	char shown[32];
@@ -129,9 +132,9 @@ static int sink_open_directly(struct pm_sink *sink, mode_t mode, struct pm_error
 	return 0;
 }
 
-/* The file behind symbolic links. NULL: a device, a pipe, or something that the kernel
- * presents as a link, such as /dev/stdout, where a new file would differ from the one
- * that is open. */
+/* Returns @path with symbolic links resolved. Returns NULL for a device, a pipe, or
+ * something that the kernel presents as a link, such as /dev/stdout: there, a new file
+ * would not be the one that is open. */
 static char *find_target_of_path(const char *path, struct stat *stat_buf, bool *exists)
 {
 	*exists = lstat(path, stat_buf) == 0;
@@ -172,7 +175,8 @@ int pm_sink_close(struct pm_sink *sink, struct pm_error *err)
 {
 	int ret = 0;
 
-	/* ferror() alone loses the reason; the write that failed last fails again. */
+	/* ferror() does not give the reason, but if the write that failed is repeated, it
+	 * fails again with the same errno. */
 	errno = 0;
 	if (fflush(sink->file) != 0)
 		ret = errno;

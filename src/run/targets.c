@@ -16,15 +16,17 @@
 #include "pm/run.h"
 
 enum {
-	PIDFDS_MAX = 512, /* for a user with many processes: the others are polled */
-	SCANS_MAX = 10, /* for a process that creates threads all the time */
+	/* a user may have many processes; those without a pidfd are polled */
+	PIDFDS_MAX = 512,
+	SCANS_MAX = 10, /* a process may create threads all the time */
 	STAT_MAX = 1024,
 	THREAD_PIDFD = O_EXCL, /* PIDFD_THREAD of Linux 6.9 */
 };
 
 /* ---- /proc -------------------------------------------------------------------------------- */
 
-/* Reads the whole file, NUL-terminated. Length or negative errno. */
+/* Reads the whole file, and terminates it by a NUL. Returns its length or a negative
+ * errno. */
 static ssize_t read_proc_file(const char *name, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -39,8 +41,8 @@ static ssize_t read_proc_file(const char *name, char *out, size_t size)
 	return len;
 }
 
-/* State and starttime, fields 3 and 22 of proc(5). The name before them may contain
- * parentheses and spaces. */
+/* Reads the state and the starttime, fields 3 and 22 of proc(5). The name before them may
+ * contain parentheses and spaces. */
 static int read_stat_of_thread(pid_t pid, pid_t tid, char *state, uint64_t *began)
 {
 	char name[64], text[STAT_MAX], number[24];
@@ -65,7 +67,7 @@ static int read_stat_of_thread(pid_t pid, pid_t tid, char *state, uint64_t *bega
 	return 0;
 }
 
-/* A thread's process, and its effective user. 0, or -ESRCH. */
+/* Reads a thread's process and its effective user. Returns 0 or -ESRCH. */
 static int read_owner_of_thread(pid_t tid, pid_t *tgid, uid_t *euid)
 {
 	char name[64], text[4096];
@@ -94,7 +96,8 @@ static int compare_target_tids(const void *a, const void *b)
 	return PM_COMPARE(x, y);
 }
 
-/* Appends the numbers that are names in a directory. An ended process has none. */
+/* Appends the names in a directory that are numbers. A process that has ended has
+ * none. */
 static int list_numbers_in_folder(const char *folder, struct pm_task_list *out)
 {
 	DIR *dir = opendir(folder);
@@ -115,7 +118,7 @@ static int list_numbers_in_folder(const char *folder, struct pm_task_list *out)
 	return ret;
 }
 
-/* All threads of the roots, sorted. */
+/* Collects all threads of the roots, sorted. */
 static int scan_root_threads(const struct pm_targets *targets, struct pm_task_list *out)
 {
 	char folder[64];
@@ -151,7 +154,8 @@ static pid_t parent_of_process(pid_t pid)
 	return 0;
 }
 
-/* Repeats until no thread is created or ends during a scan, or up to a limit. */
+/* Scans the roots' threads until no thread is created or ends during a scan, but at most
+ * SCANS_MAX times. */
 static int scan_threads_until_stable(struct pm_targets *targets)
 {
 	struct pm_task_list now = { 0 };
@@ -179,7 +183,7 @@ static int scan_threads_until_stable(struct pm_targets *targets)
 
 /* ---- roots -------------------------------------------------------------------------------- */
 
-/* The thread that a root is about; of a process its main thread. */
+/* Returns the thread that a root stands for: of a process, its main thread. */
 static pid_t main_tid_of_root(const struct pm_root *root)
 {
 	if (root->tid > 0)
@@ -199,8 +203,8 @@ enum root_origin {
 	ROOT_CHILD, /* of a requested process */
 };
 
-/* A pidfd refers to the current owner of the id; the start time is read after opening
- * it. */
+/* Adds a root. The start time is read after opening the pidfd, which refers to the
+ * current owner of the id. */
 static int targets_add_root(struct pm_targets *targets, pid_t pid, pid_t tid,
 			    enum root_origin origin, char *state)
 {
@@ -283,7 +287,7 @@ static struct kin *find_kin(const struct kin_list *kin, pid_t pid)
 		       compare_kin_by_pid);
 }
 
-/* All processes except ourselves: recording our own work would cause more work. */
+/* Reads all processes, except ourselves: recording our own work would cause more work. */
 static int read_kin(struct kin_list *out)
 {
 	struct pm_task_list pids = { 0 };
@@ -331,7 +335,8 @@ static void mark_descendants(const struct pm_targets *targets, struct kin_list *
 	}
 }
 
-/* Adds the current children to the roots. Returns how many are new, or -ENOMEM. */
+/* Adds the current descendants of the roots as roots. Returns the number of new roots, or
+ * -ENOMEM. */
 static int targets_add_children(struct pm_targets *targets,
 				const struct pm_targets_request *how)
 {
@@ -365,8 +370,8 @@ static int targets_add_children(struct pm_targets *targets,
 	return added;
 }
 
-/* Repeats until a whole pass over /proc finds no new process. After that, every process
- * that forked during a pass is known. */
+/* Adds all descendants: repeats until a whole pass over /proc finds no new process. Then
+ * every process that was forked during a pass is known. */
 static int targets_find_children(struct pm_targets *targets,
 				 const struct pm_targets_request *request)
 {
@@ -423,7 +428,7 @@ static int targets_add_process(struct pm_targets *targets, pid_t pid,
 		return pm_error_set(err, ret, "out of memory");
 	if (ret < 0)
 		return set_not_there_error(err, "process", pid, "ps -e");
-	/* A leader may end before its threads. */
+	/* The main thread may end before the other threads. */
 	if (state == 'Z' || state == 'X') {
 		struct pm_task_list tids = { 0 };
 		char folder[64];
@@ -506,8 +511,8 @@ static int targets_add_user(struct pm_targets *targets, const char *name,
 	return -ESRCH;
 }
 
-/* The directory itself, or a name below the mount points of control groups, of version 2
- * and of version 1, where events need the hierarchy `perf_event`. */
+/* Opens the directory @name itself, or @name below the mount points of control groups, of
+ * version 2 and of version 1, where events need the hierarchy `perf_event`. */
 static int open_cgroup_folder(const char *name, struct pm_error *err)
 {
 	static const char *const places[] = { "", "/sys/fs/cgroup/",
@@ -670,7 +675,7 @@ void pm_targets_fill(const struct pm_targets *targets, struct pm_perf_options *p
 	perf->cpus = targets->cpus;
 }
 
-/* CPU time used so far. For a process it includes threads that have ended. */
+/* Reads the CPU time used so far. For a process, it includes threads that have ended. */
 static bool read_cpu_ns_of_thread(const struct pm_root *root, uint64_t *out)
 {
 	struct timespec used;
@@ -749,7 +754,8 @@ static bool is_root_same_process(const struct pm_root *root)
 	       began == root->began;
 }
 
-/* Whether it has ended, is a zombie without threads, or its id has been reused. */
+/* Whether the root has ended, is a zombie without other threads, or its id has been
+ * reused. */
 static bool has_root_ended(const struct pm_root *root)
 {
 	uint64_t began;
@@ -775,8 +781,8 @@ bool pm_targets_ended(struct pm_targets *targets)
 		if (root->ended || root->child || !has_root_ended(root))
 			continue;
 		root->ended = true;
-		/* Otherwise it would be ready forever. The pidfd itself stays open, and
-		 * still identifies a zombie. */
+		/* Otherwise the pidfd would stay readable forever. It is not closed,
+		 * because it still identifies a zombie. */
 		if (root->pidfd >= 0)
 			epoll_ctl(targets->ends_fd, EPOLL_CTL_DEL, root->pidfd, NULL);
 	}

@@ -35,7 +35,7 @@ static const char *find_nearest_option(const struct option *options, const char 
 		size_t distance = pm_name_distance(name, option->name);
 
 		if (strncmp(option->name, name, strlen(name)) == 0)
-			distance = 1; /* an abbreviation of several */
+			distance = 1; /* an abbreviation of several options */
 		if (distance < best_distance) {
 			best = option->name;
 			best_distance = distance;
@@ -80,7 +80,8 @@ bool pm_parse_u64_part(const char **text, uint64_t *out)
 	return pm_parse_u64(part, out);
 }
 
-/* A number that may have a point, without sign or exponent. @rest: the text after it. */
+/* Parses a number that may have a decimal point, without sign or exponent. Sets *rest to
+ * the text after it. */
 static bool parse_decimal_word(const char *text, double *out, const char **rest)
 {
 	size_t whole = strspn(text, "0123456789");
