@@ -60,7 +60,7 @@ static int rank_both_samples(const double *a, size_t a_len, const double *b, siz
 }
 
 /*
- * Counts in how many orders of m and n values U is 0, 1, …: the coefficients of the
+ * Counts the orders of m and n values for which U is 0, 1, …: the coefficients of the
  * Gaussian binomial, the product of (1 - q^(n+i)) / (1 - q^i) for i from 1 to m. Each
  * factor is applied as a recurrence. Intermediate differences may wrap around; the final
  * values fit.

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #define NORMAL_975 1.959963984540054
-/* Tables that are as probable as the observed one except for rounding count as equally
- * extreme. */
+/* Tables whose probability differs from that of the observed one only by rounding count
+ * as equally extreme. */
 #define ROUNDING 1e-7
 
 enum {
@@ -51,7 +51,7 @@ static double shares_normal(const struct pm_stats_share *a,
 	return erfc(far / sqrt(variance) / M_SQRT2);
 }
 
-/* Wilson's interval of one share. */
+/* Computes Wilson's interval of one share. */
 static void wilson_interval(const struct pm_stats_share *of, double *low, double *high)
 {
 	double n = (double)of->of, p = (double)of->hits / n, z = NORMAL_975;
@@ -83,7 +83,8 @@ void pm_stats_two_shares(const struct pm_stats_share *a, const struct pm_stats_s
 		out->p = shares_normal(a, b);
 }
 
-/* Both tails of a binomial distribution, twice the smaller one. */
+/* Returns the probability of both tails of a binomial distribution, as twice the smaller
+ * one. */
 static double binomial_two_sided(double k, double n, double q)
 {
 	double below = 0, above = 0;

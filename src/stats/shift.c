@@ -47,7 +47,7 @@ static uint64_t random_next(struct random *random)
 	return result;
 }
 
-/* A number below @bound; the bias is 1 in 2^64 / @bound. */
+/* Returns a random number below @bound; the bias is 1 in 2^64 / @bound. */
 static size_t random_below(struct random *random, size_t bound)
 {
 	return (size_t)((__uint128_t)random_next(random) * bound >> 64);
@@ -60,7 +60,7 @@ struct sample {
 	size_t len;
 };
 
-/* Number of differences b - a that are at most @limit. */
+/* Returns the number of differences b - a that are at most @limit. */
 static size_t differences_up_to(const struct sample *a, const struct sample *b,
 				double limit)
 {
@@ -75,8 +75,8 @@ static size_t differences_up_to(const struct sample *a, const struct sample *b,
 	return count;
 }
 
-/* The difference of rank @rank (from 0), by bisection over all numbers. A list of the
- * differences would be as long as the product of both lengths. */
+/* Returns the difference with rank @rank (from 0), by bisection over all numbers. A list
+ * of the differences would be as long as the product of both lengths. */
 static double difference_at(const struct sample *a, const struct sample *b, size_t rank)
 {
 	uint64_t low = pm_stats_order_of(b->values[0] - a->values[a->len - 1]);
@@ -103,7 +103,7 @@ static double median_difference(const struct sample *a, const struct sample *b)
 	return (difference_at(a, b, len / 2 - 1) + upper) / 2;
 }
 
-/* Ratio of the shifted median of @a to the median. */
+/* Returns the ratio of the shifted median of @a to its median. */
 static double shift_to_ratio(const struct sample *a, double shift)
 {
 	double of_a = pm_stats_quantile(a->values, a->len, 0.5);
@@ -115,7 +115,8 @@ static double shift_to_ratio(const struct sample *a, double shift)
 
 /* ---- the bootstrap --------------------------------------------------------------------- */
 
-/* Draws @len of @len values with replacement; @times: how often each is drawn. */
+/* Draws @len of @len values with replacement. Sets times[i] to how often value i is
+ * drawn. */
 static void draw_with_replacement(struct random *random, size_t len, size_t *times)
 {
 	memset(times, 0, len * sizeof(*times));
@@ -137,8 +138,8 @@ static double median_drawn(const struct sample *from, const size_t *times)
 	return at_lower + (from->values[i] - at_lower) / 2;
 }
 
-/* One of all differences. A draw contains it as often as the product of the counts of its
- * values. */
+/* One of the differences between the two samples. A draw contains it as many times as the
+ * product of the counts of its two values. */
 struct difference {
 	double value;
 	uint32_t a, b;
@@ -245,9 +246,9 @@ double pm_stats_normal_middle(double confidence)
 }
 
 /*
- * The number of differences outside of the interval on each side is the quantile of
- * Mann-Whitney's U in its normal approximation. With many values this is as good as a
- * bootstrap, without the repeated draws.
+ * Computes the interval from ranks. On each side, the number of differences outside of it
+ * is the quantile of Mann-Whitney's U in its normal approximation. With many values this
+ * is as good as a bootstrap, without the repeated draws.
  */
 static void shift_interval_by_ranks(const struct sample *a, const struct sample *b,
 				    double confidence, struct pm_stats_shift *shift)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Wilcoxon, "Individual comparisons by ranking methods", 1945; the interval is Tukey's, the estimate
- * that of Hodges and Lehmann. */
+/* Wilcoxon, "Individual comparisons by ranking methods", 1945; the interval is Tukey's,
+ * and the estimate is Hodges and Lehmann's. */
 #include "stats-internal.h"
 
 #include <math.h>
@@ -20,7 +20,8 @@ static int compare_differences_by_size(const void *a, const void *b)
 
 struct signed_ranks {
 	size_t len; /* number of differences other than 0 */
-	/* Sum of their ranks; equal sizes share the mean of their ranks. */
+	/* Sum of the ranks of positive differences; equal sizes share the mean of their
+	 * ranks. */
 	double positive;
 	double ties; /* sum of t^3 - t over runs of t equal sizes */
 };
@@ -51,8 +52,8 @@ static int rank_signed(const double *differences, size_t len, struct signed_rank
 	return 0;
 }
 
-/* The probability of each sum of the ranks 1 to @len if the signs are random: len * (len
- * + 1) / 2 + 1 values. The caller frees the result. */
+/* Returns the probability of each sum of the ranks 1 to @len if the signs are random: len
+ * * (len + 1) / 2 + 1 values. The caller frees them. NULL if out of memory. */
 static double *rank_sum_chances(size_t len)
 {
 	size_t sums = len * (len + 1) / 2 + 1;
@@ -99,7 +100,8 @@ static int signed_rank_p_value(const struct signed_ranks *ranks, double *out)
 
 /* ---- the estimate -------------------------------------------------------------------- */
 
-/* Number of means of @sorted[i] and [j] with i <= j that are at most @limit. */
+/* Returns the number of means of sorted[i] and sorted[j], with i <= j, that are at most
+ * @limit. */
 static size_t count_pair_means_up_to(const double *sorted, size_t len, double limit)
 {
 	size_t count = 0, end = len;
@@ -115,8 +117,8 @@ static size_t count_pair_means_up_to(const double *sorted, size_t len, double li
 	return count;
 }
 
-/* The mean of rank @rank (from 0), without a list of all means, which would be as long as
- * the square of @len. */
+/* Returns the mean with rank @rank (from 0), without a list of all means, whose length
+ * would be about half the square of @len. */
 static double pair_mean_at(const double *sorted, size_t len, size_t rank)
 {
 	uint64_t low = pm_stats_order_of(sorted[0]);
@@ -134,7 +136,7 @@ static double pair_mean_at(const double *sorted, size_t len, size_t rank)
 	return pm_stats_from_order(low);
 }
 
-/* The number of means outside of the interval on each side. */
+/* Sets *out to the number of means outside of the interval on each side. */
 static int count_means_outside(size_t len, double confidence, size_t *out)
 {
 	double n = (double)len, tail = 0;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Returns an ascending copy for free(3), also of an empty sample; NULL if out of
- * memory. */
+/* Returns a sorted copy, also of an empty sample, to be freed by the caller. NULL if out
+ * of memory. */
 double *pm_stats_sorted(const double *values, size_t len);
 
 /* Maps doubles to integers in the same order, for bisection over all doubles. */
@@ -29,5 +29,6 @@ static inline double pm_stats_from_order(uint64_t order)
 	return value + 0;
 }
 
-/* The quantile of the normal distribution for the middle @confidence. */
+/* Returns the z for which a standard normal value lies in [-z, z] with probability
+ * @confidence. */
 double pm_stats_normal_middle(double confidence);

@@ -48,13 +48,14 @@ double pm_stats_quantile(const double *sorted, size_t len, double q)
 	if (below >= len - 1)
 		return sorted[len - 1];
 	part = at - (double)below;
-	/* Between equal values no interpolation is needed, which would round. */
+	/* Equal values need no interpolation, which would round the result. */
 	if (part <= 0 || sorted[below] == sorted[below + 1])
 		return sorted[below];
 	return sorted[below] + part * (sorted[below + 1] - sorted[below]);
 }
 
-/* P(|T| < t) for a whole number of degrees of freedom: Abramowitz and Stegun, 26.7.3 and 4. */
+/* Returns P(|T| < t) for a whole number of degrees of freedom: Abramowitz and Stegun,
+ * 26.7.3 and 26.7.4. */
 static double student_t_within(double t, size_t freedom)
 {
 	double angle = atan(t / sqrt((double)freedom));
@@ -75,7 +76,7 @@ static double student_t_within(double t, size_t freedom)
 	return s * sum;
 }
 
-/* The quantile 0.975 of Student's t. */
+/* Returns the quantile 0.975 of Student's t. */
 static double student_t_quantile(size_t freedom)
 {
 	double low = 0, high = 16, z = NORMAL_975, v = (double)freedom;
