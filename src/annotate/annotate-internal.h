@@ -14,7 +14,7 @@ typedef void (*pm_annotate_stack_fn)(void *user, uint32_t stack);
 void pm_annotate_walk(const struct pm_view *view, pm_annotate_stack_fn enter,
 		      pm_annotate_stack_fn leave, void *user);
 
-/* Sorts the heavier one first. */
+/* Compares for sorting: the heavier one comes first. */
 static inline int pm_annotate_heavier(const struct pm_weight *a,
 				      const struct pm_weight *b)
 {
@@ -23,12 +23,12 @@ static inline int pm_annotate_heavier(const struct pm_weight *a,
 
 /* ---- texts.c --------------------------------------------------------------------------- */
 
-/* Keeps one copy of each string, at a permanent address. */
+/* A set with one copy of each string, at a permanent address. */
 struct pm_annotate_texts;
 
 struct pm_annotate_texts *pm_annotate_texts_new(void);
 void pm_annotate_texts_free(struct pm_annotate_texts *texts);
-/* NULL: out of memory. */
+/* Returns the copy of @text, or NULL if out of memory. */
 const char *pm_annotate_texts_add(struct pm_annotate_texts *texts, const char *text);
 
 /* ---- binary.c -------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ struct pm_annotate_binary {
 	char *debug_dir; /* folder with its debug file; NULL: the default one */
 };
 
-/* Opens the file of @module if it is the recorded one. Errors as
+/* Opens the file of @module if it is the recorded one. Fails like
  * pm_annotate_code_init(). */
 int pm_annotate_binary_open(struct pm_annotate_binary *out,
 			    const struct pm_profile_module *module,
@@ -50,9 +50,10 @@ void pm_annotate_binary_release(struct pm_annotate_binary *binary);
 
 /* ---- places.c -------------------------------------------------------------------------- */
 
-/* Finds files, lines and inlined functions for all instructions, and names for the
- * targets of jumps and calls. @name: of the requested function. 0 or -ENOMEM. */
+/* Sets the files, lines and inlined functions of all instructions, and the names of the
+ * targets of jumps and calls. @name is the name of the requested function. Returns 0 or
+ * -ENOMEM. */
 int pm_annotate_place_insns(struct pm_annotate_code *code,
 			    const struct pm_annotate_binary *binary, const char *name);
-/* The instruction that covers @address, or PM_PROFILE_NONE. */
+/* Returns the index of the instruction that covers @address, or PM_PROFILE_NONE. */
 uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t address);

@@ -18,7 +18,7 @@ enum {
 
 /* ---- the vDSO -------------------------------------------------------------------------- */
 
-/* The length of the mapping that starts at @start; 0: there is none. */
+/* Returns the length of the mapping that starts at @start, or 0 if there is none. */
 static size_t find_mapping_len(uint64_t start)
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
@@ -38,7 +38,7 @@ static size_t find_mapping_len(uint64_t start)
 	return 0;
 }
 
-/* Makes a file of the vDSO that the kernel has mapped into this process, which is a
+/* Copies the vDSO that the kernel has mapped into this process to a file. It is a
  * complete ELF file. */
 static int open_vdso_copy(void)
 {
@@ -60,7 +60,7 @@ static int open_vdso_copy(void)
 
 /* ---- checks ---------------------------------------------------------------------------- */
 
-/* Returns 0 if it is the recorded one. */
+/* Returns 0 if the build-id of @fd is the recorded one. */
 static int check_build_id(int fd, const char *recorded, struct pm_error *err)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
@@ -84,7 +84,8 @@ static int check_build_id(int fd, const char *recorded, struct pm_error *err)
 	return 0;
 }
 
-/* For a file without a build-id, the only evidence is that it is old enough. */
+/* Checks a file without a build-id, for which the only evidence is that it is old
+ * enough. */
 static int check_age(int fd, int64_t recorded_at, struct pm_error *err)
 {
 	uint8_t id[PM_MODULE_BUILD_ID_MAX], len;
@@ -182,7 +183,7 @@ static int open_binary_at_path(struct pm_annotate_binary *out,
 		ret = open_binary_below_root(out, search->symfs, module, search, err);
 	else
 		ret = -ENOENT;
-	/* The user needs to know what is wrong with the file there. */
+	/* If both files are unusable, report what is wrong with the one below symfs. */
 	if (ret == -ENOENT)
 		ret = open_binary_below_root(out, "", module, search, err);
 	else if (ret < 0 && open_binary_below_root(out, "", module, search, NULL) == 0)
@@ -190,8 +191,8 @@ static int open_binary_at_path(struct pm_annotate_binary *out,
 	return ret;
 }
 
-/* Chooses the folder that has the separate debug file; none: the default one may have
- * it. */
+/* Chooses the folder that has the separate debug file. If none has it, the default folder
+ * may. */
 static int find_binary_debug_dir(struct pm_annotate_binary *binary,
 				 const struct pm_annotate_search *search)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-	CANDIDATES = 4, /* of an ambiguous name, in a message */
+	CANDIDATES = 4, /* for an ambiguous name, in a message */
 	CANDIDATE_BYTES = 60,
 };
 
@@ -54,7 +54,7 @@ static int weigh_choices(struct pm_annotate_choices *out, const struct pm_view *
 	return ret;
 }
 
-/* Reports the heaviest functions if a name matches several; 0: all have the same name. */
+/* Returns 0 if all functions have the same name; otherwise reports the heaviest ones. */
 static int check_choice_names(const struct pm_annotate_choices *choices,
 			      const struct pm_profile *profile, const char *name,
 			      struct pm_error *err)
@@ -67,7 +67,8 @@ static int check_choice_names(const struct pm_annotate_choices *choices,
 		const char *its =
 			profile->functions.data[choices->rows.data[i].function].name;
 
-		/* Equal strings are one pointer; equal names are rarely far apart. */
+		/* Equal strings have the same address, and functions with equal names are
+		 * mostly adjacent. */
 		if (its == last)
 			continue;
 		last = its;

@@ -10,7 +10,7 @@
 struct spot {
 	uint32_t module;
 	uint64_t address;
-	bool proper; /* not inlined into another function there */
+	bool proper; /* true: not inlined into another function there */
 	struct pm_weight self, sum;
 };
 
@@ -28,10 +28,11 @@ struct job {
 	PM_VEC(struct spot) spots; /* by module, address; without duplicates */
 	struct pm_weight self; /* of all spots */
 	size_t first, end; /* the spots in the chosen file */
-	size_t counted; /* spots before it have been counted in a span or in none */
+	/* spots before this index are done: counted in a span, or in none */
+	size_t counted;
 	PM_VEC(struct span) spans;
 	struct pm_annotate_code *code;
-	size_t bytes_left; /* that may still be disassembled */
+	size_t bytes_left; /* bytes that may still be disassembled */
 	uint32_t *insn_of_frame, *active; /* by frame; by instruction */
 };
 
@@ -126,7 +127,8 @@ static int compare_self_then_sum(const struct pm_weight *self_a,
 	return pm_annotate_heavier(sum_a, sum_b);
 }
 
-/* A path may have been several files over time; the one with the most samples is used. */
+/* Chooses the module with the most samples: several files may have had the same path over
+ * time. */
 static void choose_module(struct job *job)
 {
 	struct pm_weight best_self = { 0 }, best_sum = { 0 };
@@ -153,7 +155,7 @@ static void choose_module(struct job *job)
 
 /* ---- symbols ------------------------------------------------------------------------------- */
 
-/* The first spot of the file at or after @address. */
+/* Returns the first spot of the file at or after @address. */
 static size_t first_spot_from(const struct job *job, uint64_t address)
 {
 	size_t low = job->first, high = job->end;
@@ -218,7 +220,7 @@ static const struct span *find_span(const struct job *job,
 	return NULL;
 }
 
-/* Disassembles the bytes of a chosen span, except bytes that an earlier span has had. */
+/* Disassembles the bytes of a chosen span, except those that an earlier span included. */
 static int disassemble_symbol(void *user, const struct pm_symbol_code *from)
 {
 	struct job *job = user;

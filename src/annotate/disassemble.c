@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Disassembles bytes with capstone. The bytes may be anything; every step makes
+/* Disassembles bytes with capstone. The bytes may be anything, but every step makes
  * progress. */
 #include "annotate-internal.h"
 
@@ -56,7 +56,7 @@ static int open_capstone_engine(struct engine *engine,
 		return -ENOTSUP; /* capstone was built without it */
 	engine->open = true;
 	cs_option(engine->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	/* The syntax of objdump and perf. */
+	/* Use the syntax of objdump and perf. */
 	if (arch == CS_ARCH_X86)
 		cs_option(engine->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	engine->insn = cs_malloc(engine->handle);
@@ -102,8 +102,8 @@ static void classify_aarch64_insn(const cs_insn *from, struct pm_annotate_insn *
 static void classify_insn_flow(const struct engine *engine, const cs_insn *from,
 			       struct pm_annotate_insn *out)
 {
-	/* If there are several groups, the later one is more specific: a call is also a
-	 * jump. */
+	/* If the instruction is in several groups, the later test is the more specific
+	 * one: a call is also a jump. */
 	if (cs_insn_group(engine->handle, from, CS_GRP_JUMP))
 		out->kind = PM_INSN_BRANCH;
 	if (cs_insn_group(engine->handle, from, CS_GRP_CALL))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	GAP_LINES = 3, /* a mark for such a gap would take as much room */
+	GAP_LINES = 3, /* the mark for a gap of this size would take as much room */
 };
 
 /* A line of one of the functions; all unknown lines of a function share one row. */
@@ -14,7 +14,8 @@ struct row {
 	uint32_t line;
 	uint32_t slot; /* index of the function */
 	uint32_t rank; /* of its file */
-	uint32_t active; /* times on the path from the root to here */
+	/* how often it is on the path from the root to the current stack */
+	uint32_t active;
 	uint32_t id; /* index that `struct inlined` uses */
 	struct pm_weight self, inlined, total;
 };
@@ -27,7 +28,7 @@ struct inlined {
 struct slot {
 	uint32_t active;
 	uint32_t unknown_row;
-	uint32_t last_stack_plus_1; /* already counted for this stack */
+	uint32_t last_stack_plus_1; /* the stack that it was last counted for, plus 1 */
 };
 
 struct collector {
@@ -126,7 +127,8 @@ static void add_inlined_weight(struct collector *c, uint32_t row, uint32_t place
 	pm_weight_add(&c->inlined.data[id].self, weight);
 }
 
-/* If the function is inlined into itself, a sample counts at its innermost occurrence. */
+/* Adds the samples taken in @stack to the row of @level, unless an inner level had them:
+ * if a function is inlined into itself, a sample counts at the innermost occurrence. */
 static void add_stack_self_weight(struct collector *c, uint32_t stack, uint32_t level,
 				  uint32_t slot, uint32_t row_id)
 {
@@ -226,7 +228,7 @@ static int compare_rows_by_rank(const void *a, const void *b)
 	return PM_COMPARE(x->line, y->line);
 }
 
-/* A file, and the range of its rows among those of the function. */
+/* A file, and the range of its rows among the function's rows. */
 struct ranked {
 	struct pm_annotate_file file;
 	size_t first, end;

@@ -9,7 +9,7 @@
 struct placing {
 	struct pm_annotate_code *code;
 	const char *name;
-	uint32_t part; /* that of the next instruction */
+	uint32_t part; /* part of the next instruction */
 };
 
 uint32_t pm_annotate_find_insn(const struct pm_annotate_code *code, uint64_t address)
@@ -43,7 +43,8 @@ static int keep_place_text(struct pm_annotate_code *code, const char *text,
 	return 0;
 }
 
-/* The level of the chain that is the requested function. */
+/* Returns the level of the requested function in the chain, or @len if it is not
+ * there. */
 static size_t find_placed_level(const struct placing *placing,
 				const struct pm_symbol_function *functions, size_t len)
 {

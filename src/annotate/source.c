@@ -31,9 +31,10 @@ int64_t pm_annotate_recorded_at(const struct pm_profile *profile)
 }
 
 /*
- * Root may read all files, and passes the report on. Therefore the report shows only what
- * the recorded user may read. A recording of another user is evidence only of the rights
- * of its owner. If nothing is known, the report shows only what everybody may read.
+ * Chooses the user whose permissions apply. Root may read all files, but passes the
+ * report on, so that the report may show only what the recorded user may read. A
+ * recording that belongs to another user only proves what its owner may read. If nothing
+ * is known, the report shows only what everybody may read.
  */
 static void choose_source_reader(struct pm_annotate_search *search,
 				 const struct pm_profile_info *info)
@@ -71,7 +72,8 @@ static int read_real_path(int fd, char **out)
 	return 0;
 }
 
-/* Uses the location of the open file, whichever links have led to it. */
+/* Whether the open file is in one of source_roots. Uses its real location, whichever
+ * links have led to it. */
 static bool is_file_below_root(int fd, const struct pm_annotate_search *search)
 {
 	PM_AUTO_FREE char *path = NULL;
@@ -100,8 +102,8 @@ static bool is_owned_by_root(int fd)
 }
 
 /*
- * Checks the open file, not its name: between a look at the name and opening it, the file
- * can change. For root's own programs, files of root and files that everybody may read
+ * Checks the open file, not its name: the file can change between a check of the name and
+ * the open(2). For root's own programs, files of root and files that everybody may read
  * are allowed.
  */
 static int open_allowed_source(const char *path, const struct pm_annotate_search *search)
@@ -126,8 +128,7 @@ static int open_allowed_source(const char *path, const struct pm_annotate_search
 
 /* ---- search ---------------------------------------------------------------------------- */
 
-/* An open file, or the reason why there is none: the first error other than "not
- * found". */
+/* The result of a search: an open file, or the first error other than "not found". */
 struct finding {
 	const struct pm_annotate_search *search;
 	int fd;
@@ -167,7 +168,8 @@ static bool try_source_path_tails(struct finding *finding, const char *folder,
 	return found;
 }
 
-/* @rule is OLD=NEW or DIR; see struct pm_annotate_search. */
+/* Tries the paths that @rule makes of @path. @rule is OLD=NEW or DIR; see struct
+ * pm_annotate_search. */
 static bool try_source_dir_rule(struct finding *finding, const char *rule,
 				const char *path)
 {
@@ -201,7 +203,7 @@ static int find_source_file(struct finding *finding, const char *path)
 	for (size_t i = 0; i < search->source_dirs_len; i++)
 		if (try_source_dir_rule(finding, search->source_dirs[i], path))
 			return 0;
-	/* It is relative to a folder that is no longer known. */
+	/* A relative path refers to a folder that is no longer known. */
 	if (path[0] != '/')
 		return finding->reason;
 	if (search->symfs &&
@@ -217,7 +219,7 @@ static int find_source_file(struct finding *finding, const char *path)
 
 /* ---- text ------------------------------------------------------------------------------ */
 
-/* Reads at most one byte more than the limit, even if the file grows meanwhile. */
+/* Reads at most one byte more than the limit, even if the file grows during the read. */
 static int read_source_text(int fd, struct pm_source *out)
 {
 	size_t cap = 0;

@@ -46,7 +46,7 @@ const char *pm_annotate_texts_add(struct pm_annotate_texts *texts, const char *t
 		free(copy);
 		return NULL;
 	}
-	/* On failure the string remains in rows, which frees it later. */
+	/* On failure, the string remains in `rows` and is freed with them. */
 	if (pm_index_add(&texts->index, hash, id) < 0)
 		return NULL;
 	return copy;
