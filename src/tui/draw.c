@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frame around a page: the program, the quality of the data, the keys.
- *
- * Draws rows of tables, trees and texts, and the column headings.
+ * Draws the frame around a page (the program, the quality of the data, the keys), the
+ * rows of tables, trees and texts, and the column headings.
  */
 #include "tui-internal.h"
 
@@ -94,7 +93,7 @@ static void append_sample_counts(const struct pm_tui *tui, struct pm_str *str)
 	pm_str_printf(str, " sample%s", pm_plural_s(view->all.samples));
 }
 
-/* The last component of each path in a list. */
+/* Appends the last component of each path in a list. */
 static void append_path_names(struct pm_str *str, const char *list)
 {
 	for (const char *c = list; *c;) {
@@ -135,7 +134,8 @@ static void append_active_filters(const struct pm_tui *tui, struct pm_str *str)
 	}
 }
 
-/* Appends one piece to a row, as far as there is room. */
+/* Appends one piece to a row as far as there is room, and returns the column of the next
+ * piece. */
 static unsigned draw_row_piece(struct pm_tui *tui, unsigned row, unsigned at,
 			       enum pm_tui_style style, unsigned width,
 			       struct pm_str *words)
@@ -163,7 +163,8 @@ static unsigned text_columns(const struct pm_str *str)
 	return 0;
 }
 
-/* Filters take precedence over the rate, and the rate over the command. */
+/* Draws the line about the program. Filters take precedence over the rate, and the rate
+ * over the command. */
 static void draw_program(struct pm_tui *tui)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str event = { 0 }, samples = { 0 };
@@ -196,7 +197,8 @@ static bool is_substituted(const struct pm_profile_event *event)
 
 	if (strncmp(event->requested, event->name, strlen(event->name)) == 0)
 		return false;
-	/* uprobe:libc:malloc, sched:*: these name what was found in other words. */
+	/* uprobe:libc:malloc, sched:*: the resolved names of these differ from the typed
+	 * ones. */
 	return !colon || strncmp(event->requested, event->actual,
 				 (size_t)(colon - event->requested) + 1) != 0;
 }
@@ -361,7 +363,7 @@ static void draw_keys(struct pm_tui *tui)
 		tui->frame.text.failed = true;
 		return;
 	}
-	/* Show whole hints only. */
+	/* Show only whole hints. */
 	while (len > tui->columns) {
 		while (len > 0 && strncmp(words + len - 1, "  ", 2) != 0)
 			len--;
@@ -411,8 +413,8 @@ enum {
 	PERCENT_COLUMNS = 7,
 	COUNT_COLUMNS = 12,
 	ID_COLUMNS = 8,
-	NAME_AT = 18, /* in tables with self and total */
-	WIDE = 60, /* enough room for the source column */
+	NAME_AT = 18, /* column of the names in tables with self and total */
+	WIDE = 60, /* columns that leave room for the source column */
 	ADDRESS_COLUMNS = 18,
 };
 #define HOT_PERCENT  5.0
@@ -574,7 +576,8 @@ static void draw_module(struct pm_tui *tui, uint32_t module, struct span span,
 	frame_take_words(tui, at, span.at, span.width, PM_TUI_PLAIN, &words);
 }
 
-/* Rows that are neither code nor a single thread: thread names, CPUs, parallelism. */
+/* Draws a row that is neither code nor a single thread: a thread name, a CPU or a
+ * parallelism. */
 static void draw_other(struct pm_tui *tui, enum pm_key key, uint32_t id, struct span span,
 		       unsigned at)
 {
@@ -695,7 +698,8 @@ static void draw_tree_row(struct pm_tui *tui, const struct page *page,
 	const struct pm_tree_node *node = &page->tree->nodes.data[row->id];
 	bool top_down = page->tree_kind == PM_TREE_TOP_DOWN;
 	unsigned column = (PERCENT_COLUMNS + 2) * (top_down ? 2 : 1);
-	/* Half of the room is for names; deeper nodes show their depth as a number. */
+	/* Half of the room is for names; nodes that are too deep for the other half show
+	 * their depth as a number. */
 	unsigned most = (tui->columns - column) / 2, indent = row->indent * 2;
 	struct pm_str words = { 0 };
 
@@ -747,7 +751,7 @@ static void draw_row(struct pm_tui *tui, const struct page *page, size_t row, un
 		selected = row + 1 == page->found;
 
 	if (selected) {
-		/* The bar spans the full width: a blank text fills its cell. */
+		/* The bar spans the full width: a blank pads its cell. */
 		frame_put(&tui->frame, at, 0, tui->columns, PM_TUI_PLAIN, " ");
 	}
 	switch (page->kind) {
@@ -819,7 +823,7 @@ static void draw_table_heads(struct pm_tui *tui, const struct page *page, unsign
 		  "source");
 }
 
-/* Shows the position, and what the limit hides. */
+/* Shows the position, and how much the limit hides. */
 static void draw_position(struct pm_tui *tui, const struct page *page, unsigned at)
 {
 	char words[96];
@@ -868,7 +872,7 @@ static void draw_columns(struct pm_tui *tui, unsigned at)
 
 /* ---- the whole frame ------------------------------------------------------------------------ */
 
-/* The reason why a page has no rows. */
+/* Returns the reason why a page has no rows. */
 static const char *empty_page_text(const struct pm_tui *tui, const struct page *page)
 {
 	if (tui->view->total.samples == 0)

@@ -147,7 +147,7 @@ static int switch_event(struct pm_tui *tui, uint32_t key)
 		return GOES_ON;
 	}
 	if (key != PM_TUI_TAB)
-		steps = count - 1; /* backwards */
+		steps = count - 1; /* one step backwards, modulo @count */
 	return continue_unless_failed(tui_set_event(tui, (tui->event + steps) % count));
 }
 
@@ -178,7 +178,8 @@ static int zoom_thread(struct pm_tui *tui, uint32_t key)
 						      &profile->threads.data[id].tid));
 }
 
-/* False if the name of the module would have another meaning in a filter. */
+/* Appends the name of a module to the list of a filter. Returns false if the name would
+ * have another meaning there. */
 static bool append_module_to_list(struct pm_str *list, const struct pm_profile *profile,
 				  uint32_t id)
 {
@@ -281,7 +282,7 @@ static int name_modules(struct pm_tui *tui, uint32_t key)
 
 /* ---- trees -------------------------------------------------------------------------------- */
 
-/* The selected node; false if there is none. */
+/* Sets *out to the selected node. Returns false if there is none. */
 static bool selected_node(struct pm_tui *tui, uint32_t *out)
 {
 	const struct page *page = tui_page(tui);
@@ -315,7 +316,7 @@ static int open_node(struct pm_tui *tui, uint32_t key)
 	return continue_unless_failed(tree_rows(tui, page, node));
 }
 
-/* On a closed node, moves to its parent. */
+/* Closes the selected node, or moves to its parent if it is closed already. */
 static int close_node(struct pm_tui *tui, uint32_t key)
 {
 	struct page *page = tui_page(tui);

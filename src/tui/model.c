@@ -35,7 +35,7 @@ void tui_warn(struct pm_tui *tui, const char *format, ...)
 
 /* ---- the view --------------------------------------------------------------------------- */
 
-/* Switches to the view of @event and @filter; on failure nothing changes. */
+/* Switches to the view of @event and @filter. Changes nothing on failure. */
 static int tui_switch_view(struct pm_tui *tui, uint32_t event,
 			   const struct pm_filter *filter, struct pm_error *err)
 {
@@ -77,7 +77,7 @@ static void tui_forget_zoom(struct pm_tui *tui, enum zoom_kind kind)
 	tui->zooms_len = kept;
 }
 
-/* Takes over the texts. */
+/* Zooms in with @filter. Takes ownership of the strings @first and @second. */
 static int tui_zoom_in(struct pm_tui *tui, enum zoom_kind kind,
 		       const struct pm_filter *filter, char *first, char *second)
 {

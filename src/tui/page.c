@@ -2,9 +2,9 @@
 /*
  * Pages: computed when they are shown, and again when the view has changed.
  *
- * Decides which nodes of a tree have rows, and walks through all nodes.
+ * For trees, decides which nodes have rows, and walks through all nodes.
  *
- * Lines and instructions of one function, formatted as in the text report.
+ * For texts, formats the lines and instructions of one function as in the text report.
  */
 #include "tui-internal.h"
 
@@ -42,7 +42,7 @@ void page_select(struct pm_tui *tui, struct page *page, size_t row)
 	if (row >= page->rows.len)
 		row = PM_SUB_OR_0(page->rows.len, 1);
 	if (page->kind == PAGE_TEXT) {
-		/* Texts have no selected row: the page itself scrolls. */
+		/* Pages of text have no selected row: the page itself scrolls. */
 		page->top = page->selected = PM_MIN(row, last);
 		return;
 	}
@@ -90,7 +90,7 @@ static int page_make_table(struct pm_tui *tui, struct page *page)
 
 /* ---- trees ------------------------------------------------------------------------------- */
 
-/* The functions from the root to the selected node, to find it in another tree. */
+/* The functions from the selected node to the root, to find the node in another tree. */
 struct path {
 	PM_VEC(uint32_t) functions; /* innermost first */
 };
@@ -187,7 +187,7 @@ int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bo
 	return ret;
 }
 
-/* The next sibling of @node that is not below the limit, or 0. */
+/* Returns the next sibling of @node that is not below the limit, or 0. */
 static uint32_t next_sibling(const struct pm_tui *tui, const struct page *page,
 			     uint32_t node)
 {
@@ -205,7 +205,7 @@ enum tree_walk {
 	WALK_ALL_NODES, /* also enters closed nodes */
 };
 
-/* The next node in reading order. */
+/* Sets *out to the next node in reading order. */
 static int next_tree_node(const struct pm_tui *tui, struct page *page, uint32_t node,
 			  enum tree_walk walk, uint32_t *out)
 {
@@ -226,7 +226,7 @@ static int next_tree_node(const struct pm_tui *tui, struct page *page, uint32_t 
 	return ret;
 }
 
-/* The last node below @node, or @node itself. */
+/* Sets *out to the last node below @node, or to @node itself. */
 static int last_node_below(const struct pm_tui *tui, struct page *page, uint32_t node,
 			   uint32_t *out)
 {
@@ -291,7 +291,8 @@ int tree_show(struct pm_tui *tui, struct page *page, uint32_t node)
 	return tree_rows(tui, page, node);
 }
 
-/* The node at the end of the path, or the last one found on the way. */
+/* Sets *out to the node at the end of the path, or to the last one of the path that
+ * exists. */
 static int follow_tree_path(const struct pm_tui *tui, struct page *page,
 			    const struct path *path, uint32_t *out)
 {
@@ -370,7 +371,8 @@ static int page_split_lines(struct page *page)
 	return ret;
 }
 
-/* The heading of the text report, which contains all warnings. */
+/* Makes the page of information: the heading of the text report, which contains all
+ * warnings. */
 static int page_make_information(struct pm_tui *tui, struct page *page)
 {
 	struct pm_report report = tui->report;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The line that is typed at the bottom: a search text, the limit, a file name. */
+/* The line at the bottom where the user types a search text, the limit or a file name. */
 #include "tui-internal.h"
 
 #include <string.h>

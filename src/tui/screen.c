@@ -13,7 +13,8 @@
 #include <wchar.h>
 
 enum {
-	ESCAPE_MS = 100, /* time for the remaining bytes of a key, over a network */
+	/* time for the remaining bytes of a key, which may come over a network */
+	ESCAPE_MS = 100,
 	PAIR_HOT = 1,
 	PAIR_WARM,
 	PAIR_WARNING,
@@ -37,8 +38,8 @@ static void remember_signal(int signal)
 	caught = signal;
 }
 
-/* The last two are handled by ncurses: changes of the window's size, and being
- * stopped. */
+/* The signals that are blocked except while we wait. ncurses handles the last two:
+ * changes of the window's size, and being stopped. */
 static const int our_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP };
 enum {
 	ENDING_SIGNALS = 4,
@@ -99,7 +100,7 @@ static attr_t cell_attributes(const struct screen *screen, const struct pm_tui_c
 		attr = styles[cell->style].with_color |
 		       (attr_t)COLOR_PAIR(styles[cell->style].pair);
 
-	/* Dim text on a bar is unreadable on many terminals. */
+	/* On many terminals, dim text on a bar is unreadable. */
 	if (cell->selected)
 		return (attr & ~(attr_t)A_DIM) | A_REVERSE;
 	return attr;
@@ -121,7 +122,7 @@ static size_t next_printable_character(const struct screen *screen, const char *
 		wide = (unsigned char)text[0];
 	else if (!screen->ascii && mbrtowc(&wide, text, len, &state) == len)
 		width = wcwidth(wide);
-	/* Combining marks, and characters that change the writing direction. */
+	/* These are combining marks, and characters that change the writing direction. */
 	if (width < 1 || wide < L' ') {
 		wide = L'?';
 		width = 1;

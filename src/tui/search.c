@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Searches from the selected row for the next one that contains a text. */
+/* Searches for the next row after the selected one that contains a text. */
 #include "tui-internal.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 
 /*
  * The search text matches literally, or as an extended regular expression if it is a
- * valid one. Case only matters if the text contains a capital letter.
+ * valid one. Case matters only if the text contains a capital letter.
  */
 struct needle {
 	const char *text;
@@ -108,8 +108,8 @@ void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 	}
 }
 
-/* Continues from the last line found while it is visible, since the last lines cannot be
- * at the top. */
+/* Returns the row to search from. In a text it is the last line found, as long as it is
+ * visible, because the last lines cannot be scrolled to the top. */
 static size_t search_from(const struct pm_tui *tui, const struct page *page)
 {
 	bool seen =
@@ -177,7 +177,7 @@ static bool function_matches_needle(const struct pm_tui *tui, const struct needl
 	return answers[function] == YES;
 }
 
-/* Also searches closed nodes, and opens the parents of the result. */
+/* Searches all nodes, also closed ones, and opens the parents of the result. */
 static int search_page_tree(struct pm_tui *tui, struct page *page,
 			    const struct needle *needle, bool backwards)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In a file of its own, because term.h defines macros named `lines` and `columns`. */
+/* This is a separate file, because term.h defines macros named `lines` and `columns`. */
 #include "tui-internal.h"
 
 #include <curses.h>

@@ -27,11 +27,11 @@ enum text_kind {
 };
 
 struct page_row {
-	uint32_t id; /* a row of the table, a node of the tree, or the offset of a line */
+	uint32_t id; /* index in the table, node of the tree, or offset of a line */
 	uint32_t indent; /* trees: depth */
 };
 
-/* A page to look at: a list of rows, one of which is selected. */
+/* A page on the screen: a list of rows, one of which is selected. */
 struct page {
 	enum page_kind kind;
 	enum pm_key key; /* tables */
@@ -39,7 +39,7 @@ struct page {
 	enum pm_tree_kind tree_kind; /* trees */
 	/* Trees: only these functions; empty: the whole tree. */
 	struct pm_function_set only;
-	char *function; /* their name; or the name of the function to annotate */
+	char *function; /* the name of these functions, or of the function to annotate */
 	struct pm_tree *tree;
 	PM_VEC(bool) open; /* by node: its children have rows */
 	enum text_kind text_kind; /* texts */
@@ -48,7 +48,7 @@ struct page {
 	size_t hidden; /* tables: rows below the limit */
 	size_t selected, top; /* in rows; texts only use top */
 	size_t found; /* texts: line of the last search result, plus 1; 0: none */
-	uint64_t made; /* the generation that it shows */
+	uint64_t made; /* the generation of the view that it shows */
 };
 
 enum zoom_kind {
@@ -96,7 +96,7 @@ static inline struct page *tui_page(struct pm_tui *tui)
 	return &tui->pages.data[tui->pages.len - 1];
 }
 
-/* The weight that percentages are shown of. */
+/* Returns the weight that is 100 %. */
 static inline const struct pm_weight *tui_whole(const struct pm_tui *tui)
 {
 	if (tui->of_all)
@@ -104,7 +104,7 @@ static inline const struct pm_weight *tui_whole(const struct pm_tui *tui)
 	return &tui->view->total;
 }
 
-/* The columns from @at to the right edge, at least @least. */
+/* Returns the number of columns from @at to the right edge, but at least @least. */
 static inline unsigned tui_room(const struct pm_tui *tui, unsigned at, unsigned least)
 {
 	unsigned room = PM_SUB_OR_0(tui->columns, at);
@@ -123,7 +123,8 @@ int tui_set_event(struct pm_tui *tui, uint32_t event);
 /* @pid or @module (a list) may be NULL. */
 int tui_zoom_thread(struct pm_tui *tui, uint32_t pid, const uint32_t *tid);
 int tui_zoom_module(struct pm_tui *tui, const char *list);
-/* tui_zoom_out() undoes the zoom of one kind; tui_zoomed() says whether there is one. */
+/* tui_zoom_out() undoes the zoom of one kind; tui_zoomed() returns whether there is
+ * one. */
 bool tui_zoomed(const struct pm_tui *tui, enum zoom_kind kind);
 int tui_zoom_out(struct pm_tui *tui, enum zoom_kind kind);
 
@@ -132,7 +133,7 @@ int tui_zoom_out(struct pm_tui *tui, enum zoom_kind kind);
 void page_release(struct page *page);
 /* Computes the page if it shows an older generation; keeps the selection. */
 int page_make(struct pm_tui *tui, struct page *page);
-/* Takes over *page, even on failure. */
+/* Takes ownership of the contents of @page, even on failure. */
 int tui_push(struct pm_tui *tui, struct page *page);
 void tui_pop(struct pm_tui *tui);
 /* These replace all pages. */
@@ -143,9 +144,9 @@ int tui_push_function(struct pm_tui *tui, uint32_t function, enum pm_tree_kind k
 int tui_push_text(struct pm_tui *tui, enum text_kind kind);
 void page_select(struct pm_tui *tui, struct page *page, size_t row);
 unsigned tui_body_rows(const struct pm_tui *tui);
-/* The function of the selected row, or PM_PROFILE_NONE. */
+/* Returns the function of the selected row, or PM_PROFILE_NONE. */
 uint32_t page_function(const struct pm_tui *tui, const struct page *page);
-/* *out is the module of the selected row; false if the row has none. */
+/* Sets *out to the module of the selected row. Returns false if the row has none. */
 bool page_module(const struct pm_tui *tui, const struct page *page, uint32_t *out);
 static inline const struct pm_row *page_table_row(const struct page *page, size_t row)
 {
@@ -159,35 +160,36 @@ static inline const char *page_line(const struct page *page, size_t row)
 /* ---- lines and instructions -------------------------------------------------------------- */
 
 int tui_push_annotate(struct pm_tui *tui, const char *function);
-/* @width 0: with a heading, for a file. */
+/* Writes the report of an annotated function. @width 0 is for a file, with a heading. */
 int tui_annotate_report(struct pm_tui *tui, const struct page *page, unsigned width,
 			FILE *to, struct pm_error *err);
 void tui_show_hottest(struct pm_tui *tui, struct page *page);
-/* Whether @line starts with a percentage; returns it and the columns it takes. */
+/* Returns whether @line starts with a percentage. If so, sets @out to it and @columns to
+ * the columns that it takes. */
 bool line_percent(const char *line, double *out, unsigned *columns);
 
 /* ---- trees ------------------------------------------------------------------------------- */
 
-/* Counts the children that are not below the limit, and expands the node for that. */
+/* Expands the node, and counts the children that are not below the limit. */
 int tree_shown(const struct pm_tui *tui, struct page *page, uint32_t node, uint32_t *out);
 /* Opens the node, and its descendants down to the first branching. */
 int tree_open(const struct pm_tui *tui, struct page *page, uint32_t node);
 void tree_close(struct page *page, uint32_t node);
 bool tree_is_open(const struct page *page, uint32_t node);
-/* Opens everything below @node; *cut: stopped at the most that one key opens. */
+/* Opens everything below @node. Sets *cut if TREE_ROWS_MAX was reached. */
 int tree_open_all(const struct pm_tui *tui, struct page *page, uint32_t node, bool *cut);
 /* Makes rows of all open nodes and selects @node. */
 int tree_rows(struct pm_tui *tui, struct page *page, uint32_t node);
 /* Opens all parents of @node and selects it. */
 int tree_show(struct pm_tui *tui, struct page *page, uint32_t node);
-/* The node after (or before) @node in reading order, whether or not it has a row; 0 after
- * the last (or before the first) one. */
+/* Sets *out to the node after (or before) @node in reading order, whether or not it has a
+ * row; 0 after the last (or before the first) one. */
 int tree_step(const struct pm_tui *tui, struct page *page, uint32_t node, bool backwards,
 	      uint32_t *out);
 
 /* ---- words ---------------------------------------------------------------------------- */
 
-/* The text of a table row, for searching; not made printable. */
+/* Appends the words of a table row, for searching; they are not made printable. */
 void row_words(const struct pm_tui *tui, const struct page *page, size_t row,
 	       struct pm_str *str);
 uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
@@ -198,19 +200,20 @@ uint32_t row_place(const struct pm_profile *profile, enum pm_key key,
 int tui_search(struct pm_tui *tui, bool backwards);
 int tui_write(struct pm_tui *tui, const char *path);
 int tui_help_lines(struct pm_tui *tui, struct page *page);
-/* Starts typing a line, with @typed as its initial text; and handles the keys
- * meanwhile. */
+/* tui_prompt() opens the line at the bottom, with @typed as its initial text;
+ * tui_prompt_press() handles the keys until it is closed. */
 int tui_prompt(struct pm_tui *tui, enum prompt_kind kind, const char *typed);
 int tui_prompt_press(struct pm_tui *tui, uint32_t key);
 
 /* ---- drawing ------------------------------------------------------------------------------- */
 
 void draw_heading(struct pm_tui *tui);
-/* One row of a tree as a line of text, with the full name. */
+/* Appends one row of a tree as a line of text, with the full name. */
 void put_tree_row(const struct pm_tui *tui, struct page *page, size_t row,
 		  struct pm_str *str);
 
 /* ---- the terminal -------------------------------------------------------------------------- */
 
-/* Whether newterm() will succeed, which leaks memory if it does not. */
+/* Whether newterm() will succeed. It must not be called if not, because it would leak
+ * memory. */
 bool tui_knows_terminal(FILE *to);
