@@ -110,7 +110,7 @@ struct pm_region {
 		uint64_t low, high; /* svma [low, high) */
 	})
 	pieces; /* the first has the entry; others are .cold and the like */
-	/* For inlined functions: the number of places of this kind. */
+	/* For inlined functions: the number of places where the function was inlined. */
 	uint32_t places_total;
 	/* For a function inlined at several places: index of the region that is their
 	 * sum, which has no places of its own. -1: none. */

@@ -35,7 +35,7 @@ enum pm_event_kind {
  * Where a probe or a breakpoint is placed, as typed. A spec whose place has not been
  * resolved (`wanted`) cannot be opened: the program looks the place up in files
  * (pm/probe.h) and replaces the spec by one spec for each place found. The struct
- * pm_event_specs owns the texts; a text that does not apply is NULL.
+ * pm_event_specs owns the strings; a string that does not apply is NULL.
  */
 struct pm_event_place {
 	bool wanted; /* not resolved yet */
@@ -49,7 +49,7 @@ struct pm_event_place {
 };
 
 /* One event as typed, resolved to what the kernel expects. Plain data that may be copied.
- * The texts behind pointers stay valid as long as the struct pm_event_specs that owns
+ * The strings that it points to stay valid as long as the struct pm_event_specs that owns
  * them. */
 struct pm_event_spec {
 	char requested[PM_EVENT_NAME_MAX]; /* as typed, with modifiers: "cycles:u" */
@@ -69,7 +69,7 @@ struct pm_event_spec {
 	bool user, kernel; /* which privilege levels count; both without modifiers */
 	bool explicit_kernel; /* `:k` was typed: the kernel must not be left out */
 	bool hypervisor; /* h; also set if none of u, k, h was typed */
-	bool host_only, guest_only; /* H, G; both typed: both */
+	bool host_only, guest_only; /* H, G; both are set if both were typed */
 	bool no_idle; /* I: attr.exclude_idle */
 	uint8_t precise; /* number of `p`: attr.precise_ip; 3 with `P` */
 	bool precise_most; /* P: accepts a machine that supports less than 3 */
@@ -130,8 +130,8 @@ int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *er
  */
 const char *const *pm_event_names(void);
 
-/* The substitute for an event on a machine without a PMU: `cycles` becomes
- * `cpu-clock`. */
+/* Sets *out to the substitute for an event on a machine without a PMU: `cycles` becomes
+ * `cpu-clock`. Returns false if there is none for this event and error. */
 bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 			    struct pm_event_spec *out);
 
@@ -142,8 +142,8 @@ struct pm_tracepoint_names {
 	struct pm_str text; /* the list points into it */
 	PM_VEC(const char *) list;
 };
-/* -ENOENT: tracefs is not mounted; -EACCES: this user may not read it. @err names the
- * remedy. */
+/* Returns 0; -ENOENT: tracefs is not mounted; -EACCES: this user may not read it; or
+ * -ENOMEM. @err names the remedy. */
 int pm_tracepoint_names_read(struct pm_tracepoint_names *out, struct pm_error *err);
 void pm_tracepoint_names_release(struct pm_tracepoint_names *names);
 
@@ -165,7 +165,7 @@ struct pm_event_field {
 	};
 };
 
-/* Zero-initialised is empty. Reused for each sample. */
+/* Empty if zero-initialised. To be reused for each sample. */
 struct pm_event_fields {
 	PM_VEC(struct pm_event_field) list;
 	struct pm_str texts;
@@ -180,12 +180,12 @@ void pm_event_fields_release(struct pm_event_fields *fields);
  * created.
  */
 struct pm_tracepoint;
-/* -EINVAL: this kind of event has no fields. */
+/* Returns -EINVAL if this kind of event has no fields. */
 int pm_tracepoint_new(struct pm_tracepoint **out, const struct pm_event_spec *spec,
 		      struct pm_error *err);
 void pm_tracepoint_free(struct pm_tracepoint *tracepoint);
-/* -EBADMSG if a field would lie outside of @raw or if @raw belongs to another event;
- * -ENOMEM. */
+/* Returns 0; -EBADMSG if a field would lie outside of @raw or if @raw belongs to another
+ * event; or -ENOMEM. */
 int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *raw,
 			 size_t raw_len, struct pm_event_fields *out);
 
@@ -205,7 +205,7 @@ enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec,
  * -ENOENT with the reason. */
 int pm_perf_check_cgroup(int fd, struct pm_error *err);
 
-/* A PMU of this machine as described by sysfs. The list owns the texts. */
+/* A PMU of this machine as described by sysfs. The list owns the strings. */
 struct pm_pmu_about {
 	char *name;
 	uint32_t type;
@@ -367,8 +367,8 @@ struct pm_ring {
 	PM_VEC(uint32_t) starts;
 };
 
-/* Maps 1 + @data_pages pages of @fd. @data_pages must be a power of two. -EPERM: over the
- * mlock limit. */
+/* Maps 1 + @data_pages pages of @fd. @data_pages must be a power of two. Returns -EPERM
+ * if that exceeds the mlock limit. */
 int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error *err);
 /* The same for an event that has write_backward. */
 int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
@@ -455,7 +455,8 @@ struct pm_perf_event {
 	bool kernel_dropped; /* kernel samples not permitted here: user space only */
 };
 
-/* What users have to know although the recording continues; each is a full sentence. */
+/* What users have to know about a recording although it continues. Each text is a full
+ * sentence. */
 struct pm_perf_notes {
 	PM_VEC(char *) texts;
 };
@@ -494,8 +495,8 @@ size_t pm_perf_ring_pages(
 	const struct pm_perf *perf); /* data pages per ring, as mapped */
 
 /*
- * The time in which samples at the requested rates fill a quarter of a ring, for a caller
- * that reads on a timer. 0: no event has a rate.
+ * Returns the time in which samples at the requested rates fill a quarter of a ring, for
+ * a caller that reads on a timer. 0: no event has a rate.
  */
 uint64_t pm_perf_quarter_ns(const struct pm_perf *perf);
 /* Whether all events are clocks, so that the rate of samples is bounded. */
@@ -528,9 +529,9 @@ int pm_perf_disable(struct pm_perf *perf);
  * hardly ever sampled; a per-CPU event does not. A filter in the kernel then passes only
  * the target's tasks (tree-filter.c). The caller has to drop samples and other records of
  * processes that it does not know: with many tasks the records about processes cover the
- * whole system, and a sample may belong to a task that reuses the number of a target's
- * task. Conversely, a task's last samples may follow its EXIT record. Used for root, or
- * with CAP_PERFMON and CAP_BPF, for hardware events and clocks that have a frequency or a
+ * whole system, and a sample may belong to a task that reuses the id of a target's task.
+ * Conversely, a task's last samples may follow its EXIT record. Used for root, or with
+ * CAP_PERFMON and CAP_BPF, for hardware events and clocks that have a frequency or a
  * period above 1.
  */
 bool pm_perf_per_cpu(const struct pm_perf *perf);
@@ -541,8 +542,8 @@ bool pm_perf_per_cpu(const struct pm_perf *perf);
  * requires pm_perf_per_cpu().
  */
 bool pm_perf_follow(struct pm_perf *perf, const pid_t *tids, size_t len);
-/* Whether the kernel passes samples of @tid now, which requires pm_perf_per_cpu(). False
- * for a task that is gone. */
+/* Whether the kernel passes samples of @tid now, which requires pm_perf_per_cpu().
+ * Returns false for a task that is gone. */
 bool pm_perf_follows(const struct pm_perf *perf, pid_t tid);
 
 /*
@@ -572,8 +573,8 @@ void pm_perf_begin(struct pm_perf *perf, bool final);
 int pm_perf_next(struct pm_perf *perf, struct pm_record *out, struct pm_error *err);
 /*
  * Returns the count of event @index at the time of the sample, in the sample's task and
- * on its CPU, if that event is in the group of the sampling event (`S`). -ENOENT: it is
- * not in the group; -ENOTSUP: no event has an `S`.
+ * on its CPU, if that event is in the group of the sampling event (`S`). Returns -ENOENT
+ * if it is not in the group, and -ENOTSUP if no event has an `S`.
  */
 int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,
 		  size_t index, uint64_t *out);
@@ -581,30 +582,31 @@ int pm_perf_count(const struct pm_perf *perf, const struct pm_record *record,
  * While held, records stay where they are: those returned since pm_perf_hold(true) are
  * borrowed until pm_perf_hold(false) or the next round. This includes a record that
  * wraps: only the next one that wraps reuses its copy, and a round passes the end of a
- * ring at most once. Meanwhile no space goes back to the kernel, so hold few records and
- * only briefly.
+ * ring at most once. No space goes back to the kernel while records are held: hold few of
+ * them, and only briefly.
  */
 void pm_perf_hold(struct pm_perf *perf, bool hold);
 
 /*
- * Number of samples of event @index that the kernel counted as lost (PERF_FORMAT_LOST,
- * Linux 6.0). It is correct even if the last PERF_RECORD_LOST never fitted into the ring.
- * -ENOTSUP on older kernels, where only the sum of the records is known.
+ * Sets *out to the number of samples of event @index that the kernel counted as lost
+ * (PERF_FORMAT_LOST, Linux 6.0). It is correct even if the last PERF_RECORD_LOST never
+ * fitted into the ring. Returns -ENOTSUP on older kernels, where only the sum of the
+ * records is known.
  */
 int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *out);
 
 /*
  * @counted is the kernel's count of event @index while it sampled; the periods of its
  * samples should add up to it. With pm_perf_per_cpu(), @others is the sum of the periods
- * of samples dropped because they belonged to other tasks. -ENOTSUP if the two cannot be
- * compared: a clock that samples user space alone counts all time.
+ * of samples dropped because they belonged to other tasks. Returns -ENOTSUP if the two
+ * cannot be compared: a clock that samples user space alone counts all time.
  */
 int pm_perf_counted(const struct pm_perf *perf, size_t index, uint64_t *counted,
 		    uint64_t *others);
 
 /* ---- what works here ----------------------------------------------------------------------- */
 
-/* One thing that a recording may need from this machine, tried as this user. Texts are
+/* One thing that a recording may need from this machine, tried as this user. Strings are
  * static. */
 struct pm_perf_check {
 	const char *name, *use; /* "kernel samples", and its purpose */
@@ -616,5 +618,6 @@ struct pm_perf_check {
 
 typedef PM_VEC(struct pm_perf_check) pm_perf_checks;
 
-/* Leaves nothing behind. Release @out with pm_vec_release(). Returns 0 or -ENOMEM. */
+/* Runs all checks, and leaves nothing behind. Release @out with pm_vec_release(). Returns
+ * 0 or -ENOMEM. */
 int pm_perf_checks_run(pm_perf_checks *out);

@@ -25,8 +25,8 @@ struct pm_probe_context {
 };
 
 /*
- * Resources of resolved places. Zero-initialised is empty. Must be kept as long as the
- * events are open or may be opened again: CPUs come back.
+ * Resources of resolved places. Empty if zero-initialised. Must be kept as long as the
+ * events are open or may be opened again, which happens when a CPU comes back online.
  */
 struct pm_probes {
 	/* The paths of the specs, /proc/self/fd/N, refer to these: the file that was
@@ -61,11 +61,11 @@ enum {
 int pm_probes_resolve(struct pm_probes *probes, struct pm_event_specs *specs,
 		      const struct pm_probe_context *context, struct pm_error *err);
 
-/* Whether some kernels accept a probe on the instruction at @bytes, and the program then
- * fails. pm_hits_ask() reports what the kernel accepts. */
+/* Whether a probe on the instruction at @bytes makes the program fail although some
+ * kernels accept it. pm_hits_ask() reports what the kernel accepts. */
 bool pm_probe_harms(uint16_t machine, const uint8_t *bytes, size_t len);
-/* Whether code of this machine (EM_*) is of the mode in which this program runs; the
- * kernel cannot be asked about other code. */
+/* Whether code of @machine (EM_*) has the mode that this program runs in; the kernel
+ * cannot be asked about other code. */
 bool pm_probe_is_ours(uint16_t machine);
 
 /* ---- functions and their places ------------------------------------------------------- */
@@ -83,15 +83,15 @@ struct pm_probe_binaries {
 void pm_probe_binaries_release(struct pm_probe_binaries *binaries);
 
 /* Appends the program of @context, or a script's interpreter; for several processes, each
- * program once. 0, -ENOENT, -EINVAL (the context names no program), -EACCES, … */
+ * program once. Returns 0, -ENOENT, -EINVAL (the context names no program), -EACCES, … */
 int pm_probe_find_program(struct pm_probe_binaries *out,
 			  const struct pm_probe_context *context, struct pm_error *err);
 /* Appends the libraries that this program needs, or the files that these processes have
- * mapped. 0 or negative. */
+ * mapped. Returns 0 or a negative errno. */
 int pm_probe_find_needed(struct pm_probe_binaries *out,
 			 const struct pm_probe_context *context, struct pm_error *err);
-/* Appends the files that @word means as the FILE of an event. 0, -ENOENT (the message
- * lists similar names), … */
+/* Appends the files that @word means as the FILE of an event. Returns 0, -ENOENT (the
+ * message lists similar names), … */
 int pm_probe_find_binary(struct pm_probe_binaries *out,
 			 const struct pm_probe_context *context, const char *word,
 			 struct pm_error *err);
@@ -104,8 +104,8 @@ struct pm_probe_function {
 	char *symbol; /* the linker's name; NULL: it has no name */
 	char *name; /* for display, with parameters; its address if it has no name */
 	uint64_t low, high; /* svma [low, high) */
-	/* Code of symbols with its name and a suffix such as `.cold`: its parts, or those
-	 * of another function of that name. */
+	/* Code of symbols that have its name and a suffix such as `.cold`: parts of this
+	 * function, or of another function with the same name. */
 	PM_VEC(struct pm_probe_piece) parts;
 };
 struct pm_probe_functions {
@@ -117,21 +117,22 @@ void pm_probe_functions_release(struct pm_probe_functions *functions);
 /*
  * Appends the functions that @name means in one file, as pm_probes_resolve() finds them.
  * A symbol without a size ends where the unwind information says, or else at the next
- * symbol. 0; -ENOENT (none, or data; the message says what is missing), -ENODATA (no
- * symbols at all), -EINVAL (an IFUNC), -E2BIG, -ENOEXEC, -ENOMEM.
+ * symbol. Returns 0; -ENOENT (none, or data; the message says what is missing), -ENODATA
+ * (no symbols at all), -EINVAL (an IFUNC), -E2BIG, -ENOEXEC, -ENOMEM.
  */
 int pm_probe_find_functions(struct pm_probe_functions *out,
 			    const struct pm_probe_binary *binary,
 			    const struct pm_probe_context *context, const char *name,
 			    struct pm_error *err);
 /* Appends the functions that contain one of the @len svma at @addresses, without
- * duplicates. 0, also if some addresses are in no function; negative otherwise. */
+ * duplicates. Returns 0, also if some addresses are in no function, or a negative
+ * errno. */
 int pm_probe_find_holders(struct pm_probe_functions *out,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context,
 			  const uint64_t *addresses, size_t len, struct pm_error *err);
 /* The same for functions with code in one of the @len pieces, which may be in any order.
- * -E2BIG: there are more than @most. */
+ * Returns -E2BIG if there are more than @most. */
 int pm_probe_find_within(struct pm_probe_functions *out,
 			 const struct pm_probe_binary *binary,
 			 const struct pm_probe_context *context,
@@ -152,8 +153,8 @@ void pm_probe_inlined_release(struct pm_probe_inlined_list *inlined);
 enum {
 	PM_PROBE_INLINED_MAX = 4096,
 };
-/* Appends the places where functions that @name means were inlined. 0, also if there are
- * none, or no debug information; -E2BIG, -ENOEXEC, -ENOMEM. */
+/* Appends the places where functions that @name means were inlined. Returns 0, also if
+ * there are none, or no debug information; -E2BIG, -ENOEXEC, -ENOMEM. */
 int pm_probe_find_inlined(struct pm_probe_inlined_list *out,
 			  const struct pm_probe_binary *binary,
 			  const struct pm_probe_context *context, const char *name,
@@ -161,9 +162,9 @@ int pm_probe_find_inlined(struct pm_probe_inlined_list *out,
 
 /*
  * Finds the function that was meant by @name, which is not the name of any function in
- * @binaries. *out (to free) is the full name of the only function, inlined or not, of
- * which @name is the last part, as `f` of `ns::f`. 0; -ENOENT: none, or several; similar
- * names are appended to the text of @err; -ENOMEM.
+ * @binaries. Sets *out (to be freed) to the full name of the only function, inlined or
+ * not, whose last part is @name: `ns::f` for `f`. Returns 0; -ENOENT if there is none, or
+ * several, with similar names appended to the text of @err; or -ENOMEM.
  */
 int pm_probe_find_meant(char **out, const struct pm_probe_binaries *binaries,
 			const struct pm_probe_context *context, const char *name,
@@ -173,15 +174,15 @@ int pm_probe_find_meant(char **out, const struct pm_probe_binaries *binaries,
 
 /* A file's program headers, for reading bytes by address. */
 struct pm_probe_image;
-/* Borrows @fd. 0, -ENOEXEC, -ENOMEM or the errno of reading. */
+/* Borrows @fd. Returns 0, -ENOEXEC, -ENOMEM or an error of reading. */
 int pm_probe_image_open(struct pm_probe_image **out, int fd);
 void pm_probe_image_close(struct pm_probe_image *image);
 uint16_t pm_probe_image_machine(const struct pm_probe_image *image); /* EM_* */
 bool pm_probe_image_is_64(const struct pm_probe_image *image);
-/* Finds the file offset of code at @address; false: there is no code. */
+/* Finds the file offset of the code at @address. Returns false if there is none. */
 bool pm_probe_image_code(const struct pm_probe_image *image, uint64_t address,
 			 uint64_t *offset);
-/* Copies @len bytes at @address; false: the file does not have them all. */
+/* Copies @len bytes at @address. Returns false if the file does not have all of them. */
 bool pm_probe_image_read(const struct pm_probe_image *image, uint64_t address, void *out,
 			 size_t len);
 /* Finds the code around @address that one entry of the unwind information covers: a

@@ -18,8 +18,7 @@
 
 #define PM_PROFILE_NONE UINT32_MAX
 
-/* Limits that our recorders never exceed. Whatever a file has beyond them is counted and
- * dropped. */
+/* Limits that our recorders never exceed. Anything beyond them is counted and dropped. */
 enum {
 	PM_PROFILE_NOTES_MAX = 1000,
 	/* Frames of a stack; four times what pmrec unwinds. */
@@ -38,12 +37,12 @@ static inline void pm_weight_add(struct pm_weight *to, const struct pm_weight *m
 	to->samples += more->samples;
 }
 
-/* @part of @whole in percent. If @whole is 0, so is the result. */
+/* Returns @part of @whole in percent, or 0 if @whole is 0. */
 double pm_weight_percent(const struct pm_weight *part, const struct pm_weight *whole);
 
 /* ---- what was recorded --------------------------------------------------------------- */
 
-/* All texts are valid as long as the profile. */
+/* All strings are valid as long as the profile. */
 /* The function of samples that have no frame. */
 #define PM_NO_STACK "[no stack]"
 
@@ -108,7 +107,8 @@ struct pm_profile_thread {
 	uint32_t pid, tid; /* PM_FILE_NONE: unknown */
 	const char *comm; /* "" if unknown */
 	uint32_t process;
-	/* Time since which it is known; 0: unknown, or it had another name then. */
+	/* In the row of the thread's first name, the time since which the thread is
+	 * known; 0: unknown, or a later name. */
 	uint64_t begin_ns;
 };
 
@@ -177,8 +177,8 @@ struct pm_profile_sample {
 /* Branches from one frame to another, summed over the samples of one cell. */
 struct pm_profile_branch {
 	uint32_t cell, from, to; /* frames */
-	uint64_t count, mispredicted, predicted; /* unknown for the rest */
-	/* Sum of cycles since the branch before, and how many were added. */
+	uint64_t count, mispredicted, predicted; /* unknown for the other branches */
+	/* Cycles since the previous branch: the sum, and the number of branches in it. */
 	uint64_t cycles, cycles_of;
 };
 
@@ -227,11 +227,11 @@ typedef int (*pm_profile_name_fn)(void *to, size_t module, size_t address,
 				  const struct pm_file_function *functions, size_t len);
 
 /*
- * Names frames that the file has no names for. It is called, if there are such frames,
- * when everything was read; for a growing stream, at each look, with the new ones. The
- * module with the heaviest weight comes first. Frames that it does not name stay unknown.
- * Returns 0; 1: not now, a stream asks again, for the same and for new frames; a negative
- * errno aborts loading.
+ * Finds names for frames that have none in the file. @symbolize is called, if there are
+ * such frames, when everything has been read; for a growing stream, at each
+ * pm_profile_stream_look(), with the new frames. The module with the heaviest weight
+ * comes first. Frames that it does not name stay unknown. It returns 0; 1: not now, a
+ * stream asks again, for the same and for new frames; a negative errno aborts loading.
  */
 struct pm_profile_symbolizer {
 	void *context;
@@ -275,7 +275,7 @@ struct pm_profile_options {
 /*
  * Reads all records of @reader. Memory is proportional to the distinct stacks, frames and
  * symbols; a time range or kept samples need 32 bytes more for each sample. @options may
- * be NULL. -EBADMSG and other errors of the reader, -ENOMEM.
+ * be NULL. Returns 0, -ENOMEM, or -EBADMSG and other errors of the reader.
  */
 int pm_profile_load(struct pm_profile **out, struct pm_file_reader *reader,
 		    const struct pm_profile_options *options, struct pm_error *err);
@@ -284,7 +284,7 @@ void pm_profile_free(struct pm_profile *profile);
 /*
  * The same for a recording that still grows, record by record. Memory is proportional to
  * the distinct stacks, frames and symbols. Options that keep samples or select a time
- * range are -ENOTSUP. @options are borrowed until the stream is freed.
+ * range are refused with -ENOTSUP. @options are borrowed until the stream is freed.
  */
 struct pm_profile_stream;
 
@@ -300,8 +300,8 @@ enum pm_profile_end {
 	PM_PROFILE_WHOLE,
 };
 
-/* Returns the profile of everything added so far, valid until the next call. 0 or a
- * negative errno. */
+/* Returns the profile of everything added so far, valid until the next call. Returns 0 or
+ * a negative errno. */
 int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end end,
 			   const struct pm_profile **out, struct pm_error *err);
 
@@ -323,7 +323,7 @@ static inline uint32_t pm_profile_levels(const struct pm_profile *profile, uint3
 {
 	return profile->frames.data[profile->stacks.data[stack].frame].levels;
 }
-/* The short name of a module, "[no module]" for PM_PROFILE_NONE. */
+/* Returns the short name of a module, "[no module]" for PM_PROFILE_NONE. */
 const char *pm_profile_module_name(const struct pm_profile *profile, uint32_t module);
 
 /* ---- names --------------------------------------------------------------------------- */
@@ -340,13 +340,14 @@ struct pm_function_set {
 	size_t names; /* different names among them */
 };
 
-/* -ENOENT with similar names in @err, -EINVAL for an invalid expression. */
+/* Returns 0, -ENOENT with similar names in @err, -EINVAL for an invalid expression, or
+ * -ENOMEM. */
 int pm_function_set_init(struct pm_function_set *out, const struct pm_profile *profile,
 			 const char *pattern, struct pm_error *err);
 void pm_function_set_release(struct pm_function_set *set);
 
-/* Id of the event called @name (canonical, requested or actual), or PM_PROFILE_NONE with
- * the existing names in @err. */
+/* Returns the id of the event called @name (canonical, requested or actual), or
+ * PM_PROFILE_NONE with the existing names in @err. */
 uint32_t pm_profile_find_event(const struct pm_profile *profile, const char *name,
 			       struct pm_error *err);
 
@@ -375,13 +376,14 @@ struct pm_view {
 	/* The samples whose outer callers come from other samples. */
 	struct pm_weight stitched;
 	struct pm_weight *stops; /* by stop reason */
-	/* By stack: of samples that end there; that end there or below. */
+	/* By stack: the weight of the samples that end there; of those that end there or
+	 * below. */
 	struct pm_weight *self, *sum;
 	PM_VEC(uint32_t) cells; /* the cells that passed */
 };
 
-/* @filter may be NULL. -ENOENT if no sample of the file has a name in it, -EINVAL if an
- * item is neither a number nor an expression; @err says what exists. */
+/* @filter may be NULL. Returns -ENOENT if no sample of the file has a name in it, -EINVAL
+ * if an item is neither a number nor an expression; @err says what exists. */
 int pm_view_new(struct pm_view **out, const struct pm_profile *profile, uint32_t event,
 		const struct pm_filter *filter, struct pm_error *err);
 void pm_view_free(struct pm_view *view);
@@ -439,8 +441,8 @@ static inline uint32_t pm_row_id(const struct pm_row *row, uint32_t key)
 }
 void pm_table_release(struct pm_table *table);
 
-/* The ids of PM_KEY_ADDRESS by frame, and of PM_KEY_COMM by thread. The caller frees
- * them. NULL if out of memory. */
+/* These return the ids of PM_KEY_ADDRESS by frame, and of PM_KEY_COMM by thread. The
+ * caller frees them. NULL if out of memory. */
 uint32_t *pm_profile_addresses(const struct pm_profile *profile);
 uint32_t *pm_profile_comms(const struct pm_profile *profile);
 
@@ -472,7 +474,7 @@ struct pm_waits {
 /* @lines: one row for each waiting line, not for each function. Returns 0 or -ENOMEM. */
 int pm_waits_init(struct pm_waits *out, const struct pm_view *view, bool lines);
 void pm_waits_release(struct pm_waits *waits);
-/* The waiting place of each stack that has samples in the view, otherwise
+/* Returns the waiting place of each stack that has samples in the view, otherwise
  * PM_PROFILE_NONE. The caller frees it. NULL if out of memory. */
 uint32_t *pm_view_waiters(const struct pm_view *view);
 
@@ -512,7 +514,8 @@ struct pm_tree {
 int pm_tree_new(struct pm_tree **out, const struct pm_view *view, enum pm_tree_kind kind,
 		const struct pm_function_set *only, bool fold);
 void pm_tree_free(struct pm_tree *tree);
-/* Moves the nodes, so keep ids. Returns 0 or -ENOMEM. */
+/* Adds the children of @node. This moves all nodes: keep ids, not pointers. Returns 0 or
+ * -ENOMEM. */
 int pm_tree_expand(struct pm_tree *tree, uint32_t node);
 
 /* ---- paths --------------------------------------------------------------------------- */

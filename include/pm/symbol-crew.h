@@ -13,11 +13,12 @@
 
 struct pm_symbol_early;
 
-/* The names of one module. */
+/* The addresses in one module that need names. */
 struct pm_symbol_job {
 	const uint64_t *addresses; /* as for pm_symbols_resolve() */
 	size_t addresses_len;
-	struct pm_symbol_early *early; /* has that module open; is consumed. NULL: none */
+	/* a helper with that module open; is consumed. NULL: none */
+	struct pm_symbol_early *early;
 };
 
 /* The files for a job. */
@@ -65,7 +66,7 @@ struct pm_symbol_crew_calls {
 	int hurry_nice;
 	bool hurry_realtime;
 	/* A helper that neither ran nor waited for a CPU for this long, as on a file
-	 * system that does not answer, loses the file at hand. 0: 15 s. */
+	 * system that does not answer, gives up the file that it is reading. 0: 15 s. */
 	uint64_t wait_ns;
 };
 

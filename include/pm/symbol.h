@@ -37,7 +37,8 @@ struct pm_symbol_options {
 	bool inlines; /* return inlined functions as well; otherwise only the outermost */
 	bool lines; /* read line tables */
 	/* Use .eh_frame to find the start of functions without a name. Such an address
-	 * then has a chain of one function, of which nothing else need be known. */
+	 * then has a chain of one function; everything except its start may be
+	 * unknown. */
 	bool starts;
 	/*
 	 * Read whole files into memory, instead of mapping them under a SIGBUS handler:
@@ -109,10 +110,10 @@ int pm_symbols_resolve_memory(const void *image, size_t image_len,
  *
  * The result has no parameters or return types (`ns::f<int>`, `operator()`,
  * `main::{lambda(int)#1}`), and Rust names have no hashes. A suffix that the compiler
- * added for a copy or part of a function stays (`f<int>.constprop.0`, `.cold`), but
- * ThinLTO's `.llvm.123` goes. The result is printable. Time and memory are bounded for
- * hostile names: strings over 4096 bytes are not demangled, and a result is cut after 16
- * KiB and ends with `…`.
+ * added for a copy or part of a function is kept (`f<int>.constprop.0`, `.cold`), but
+ * ThinLTO's `.llvm.123` is removed. The result is printable. Time and memory are bounded
+ * for hostile names: strings over 4096 bytes are not demangled, and a result is cut after
+ * 16 KiB and ends with `…`.
  */
 char *pm_demangle(const char *mangled);
 /* The same with the parameters of C++ functions, which distinguish overloads:
@@ -135,8 +136,8 @@ struct pm_symbol_line {
 typedef int (*pm_symbol_line_fn)(void *user, const struct pm_symbol_line *place);
 
 /*
- * Calls @emit, in ascending order, for each address at which the line tables let a
- * statement of @line of @source start. A line can have many, for example in inlined
+ * Calls @emit, in ascending order, for each address where, according to the line tables,
+ * a statement of @line of @source starts. A line can have many, for example in inlined
  * functions and loops. @source is the end of the file's path (`dir/src.c`, `src.c`) or
  * the whole path. If @line has no code, the next line of that file with code is used.
  *
@@ -153,7 +154,7 @@ int pm_symbols_find_line(int fd, const struct pm_symbol_options *options,
 struct pm_symbol_span {
 	uint64_t low, high; /* svma [low, high) */
 	bool moved; /* not a statement of these lines, but code moved away from one */
-	bool lent; /* other lines' code after theirs; no statement either */
+	bool lent; /* code of other lines that follows theirs; no statement either */
 	const char *file; /* as in struct pm_symbol_line */
 };
 /* A negative result stops the search. */
@@ -161,8 +162,9 @@ typedef int (*pm_symbol_span_fn)(void *user, const struct pm_symbol_span *span);
 
 /*
  * Calls @emit, in ascending order, for each run of code that the lines @from to @to (not
- * 0) of @source produced. Code of other lines that was moved in behind it is lent. Errors
- * as of pm_symbols_find_line(); -ENOENT also if these lines have no code.
+ * 0) of @source produced. Code of other lines that was moved to the end of such a run is
+ * `lent`. Fails like pm_symbols_find_line(), with -ENOENT also if these lines have no
+ * code.
  */
 int pm_symbols_find_lines(int fd, const struct pm_symbol_options *options,
 			  const char *source, uint32_t from, uint32_t to,
@@ -203,7 +205,7 @@ typedef int (*pm_symbol_declared_fn)(void *user, size_t index, const char *file,
 				     uint32_t line, bool inlined);
 /*
  * Calls @emit for those of the @len svma at @addresses (sorted, ascending, distinct) at
- * which a function starts whose declaration is in the debug information. Returns as
+ * which a function starts whose declaration is in the debug information. Returns like
  * pm_symbols_find_inlined().
  */
 int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
@@ -253,7 +255,8 @@ struct pm_jit_line {
 	const char *file; /* printable */
 };
 
-/* The source of a function's description. Descriptions of later sources last longer. */
+/* The source of a function's description. In ascending order of how long a description
+ * stays valid. */
 enum pm_jit_source {
 	PM_JIT_OF_MAP, /* which may be rewritten */
 	PM_JIT_OF_DUMP,
@@ -300,7 +303,8 @@ struct pm_jit_budget {
 	size_t bytes, max;
 };
 
-/* @budget outlives the table; NULL: only the limits of one table hold. NULL: out of memory. */
+/* Returns NULL if out of memory. @budget must outlive the table; if it is NULL, only the
+ * limits of one table apply. */
 struct pm_jit_table *pm_jit_table_new(struct pm_jit_budget *budget);
 void pm_jit_table_free(struct pm_jit_table *table);
 /* Removes all functions; generations continue. */
@@ -317,17 +321,18 @@ int pm_jit_table_add(struct pm_jit_table *table, const struct pm_jit_function *f
 		     const char *name, size_t name_len);
 /*
  * Makes the function that starts at @from also appear at @to, with the same strings,
- * which are not copied. Returns as pm_jit_table_add(), and -ENOENT: no named function
- * starts there.
+ * which are not copied. Returns like pm_jit_table_add(), and -ENOENT if no named function
+ * starts at @from.
  */
 int pm_jit_table_move(struct pm_jit_table *table, uint64_t from, uint64_t to);
-/* The function at @address, or NULL. */
+/* Returns the function at @address, or NULL. */
 const struct pm_jit_function *pm_jit_table_find(const struct pm_jit_table *table,
 						uint64_t address);
-/* The same, and records that its name has been given out for @address. */
+/* The same, and records that its name has been used for @address. */
 const struct pm_jit_function *pm_jit_table_use(struct pm_jit_table *table,
 					       uint64_t address);
-/* The source line at avma @address: from the function's own lines, or else its start. */
+/* Finds the source line at avma @address: from the function's own lines, or else from its
+ * start. */
 void pm_jit_function_place(const struct pm_jit_function *function, uint64_t address,
 			   const char **file, uint32_t *line);
 
@@ -342,13 +347,14 @@ struct pm_jit_table_stats {
 void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_stats *out);
 
 /*
- * Reads a perf map (linux tools/perf/Documentation/jit-interface.txt): lines `START SIZE
- * name`, numbers in hex. The file may grow meanwhile. Zero-initialised: at the start.
+ * A reader of a perf map (linux tools/perf/Documentation/jit-interface.txt): lines of the
+ * form `START SIZE name`, with hexadecimal numbers. The file may grow between reads. A
+ * zero-initialised reader starts at the beginning of the file.
  */
 struct pm_perf_map {
-	uint64_t bad_lines; /* of another form, or longer than 16 KiB */
+	uint64_t bad_lines; /* lines of another form, or longer than 16 KiB */
 	uint64_t restarts; /* how often the file was rewritten */
-	uint64_t offset; /* the rest is private */
+	uint64_t offset; /* this and the members below are private */
 	uint8_t tail[64];
 	size_t tail_len;
 	bool skipping;
@@ -357,13 +363,13 @@ struct pm_perf_map {
 /*
  * Reads into @table the complete lines that were added to the file behind @fd since the
  * last call, about @max_bytes at most. If the file was rewritten, its earlier functions
- * are removed first. A line without its newline waits. Returns 1 if there may be more, 0
- * if all was read; negative errno of reading, or -ENOMEM.
+ * are removed first. A line without its newline is left for the next call. Returns 1 if
+ * there may be more, 0 if all was read; negative errno of reading, or -ENOMEM.
  */
 int pm_perf_map_read(struct pm_perf_map *map, int fd, struct pm_jit_table *table,
 		     size_t max_bytes);
 
-/* Reads a jitdump (linux tools/perf/Documentation/jitdump-specification.txt). */
+/* A reader of a jitdump (linux tools/perf/Documentation/jitdump-specification.txt). */
 struct pm_jitdump;
 
 struct pm_jitdump *pm_jitdump_new(void); /* NULL: out of memory */
@@ -378,5 +384,6 @@ void pm_jitdump_free(struct pm_jitdump *dump);
  */
 int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 		    uint64_t until_ns, size_t max_bytes, struct pm_error *err);
-/* The time of the next record to apply; false: there is no complete one. */
+/* Sets *time_ns to the time of the next record to apply. Returns false if there is no
+ * complete one. */
 bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns);

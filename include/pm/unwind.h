@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the frames of a thread from its registers and a copy of its stack. Knows
- * registers, bytes and modules; nothing of perf, processes or symbols.
+ * registers, bytes and modules, but nothing about perf, processes or symbols.
  *
  * Terms. avma: an address in the running process. svma: the same place as the file
  * numbers it; bias = avma - svma. CFA: DWARF 5 §6.4. lookup address: the address at which
@@ -46,7 +46,7 @@ struct pm_unw_regs {
 	enum pm_unw_arch arch;
 };
 
-/* The stack pointer; 0 when it is not known. */
+/* Returns the stack pointer, or 0 if it is not known. */
 uint64_t pm_unw_regs_sp(const struct pm_unw_regs *regs);
 
 /* How a frame was found. */
@@ -99,14 +99,14 @@ struct pm_unw_module;
 /*
  * Opens the ELF file behind @fd (borrowed; later reads use a duplicate) or, for the vDSO,
  * an image in memory (copied). Never runs or trusts anything in it. A module without any
- * unwind information is also created; the unwinder then uses its steps below CFI.
- * -ENOEXEC: not an ELF file of a known architecture; @err says why.
+ * unwind information is also created; the unwinder then uses the methods that need no
+ * CFI. Returns -ENOEXEC if it is not an ELF file of a known architecture; @err says why.
  */
 int pm_unw_module_open(struct pm_unw_module **out, int fd, struct pm_error *err);
 int pm_unw_module_from_memory(struct pm_unw_module **out, const void *image, size_t len,
 			      struct pm_error *err);
 
-/* Unwind information that is not in an ELF file: from a corpus, or of generated code. */
+/* Unwind information that is not in an ELF file: from a corpus, or for generated code. */
 struct pm_unw_parts {
 	enum pm_unw_arch arch;
 	uint64_t entry; /* svma of the entry point; 0: none */
@@ -123,7 +123,7 @@ struct pm_unw_parts {
 		const void *data; /* copied */
 		size_t len; /* 0: there is none */
 	} eh_frame_hdr, eh_frame, debug_frame;
-	/* Pieces of code, which the steps below CFI examine; copied, in any order. */
+	/* Pieces of code, for the methods that need no CFI; copied, in any order. */
 	const struct pm_unw_part *code;
 	size_t code_len;
 };
@@ -136,8 +136,8 @@ int pm_unw_module_from_parts(struct pm_unw_module **out, const struct pm_unw_par
  * into memory. A part whose bytes cannot be read has length 0. Returns 0 or -ENOMEM.
  */
 int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *out);
-/* Copies @len bytes of the file as they are mapped at @svma; false: the file does not
- * have them. */
+/* Copies @len bytes of the file as they are mapped at @svma. Returns false if the file
+ * does not have them. */
 bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *out,
 			size_t len);
 void pm_unw_module_free(struct pm_unw_module *module);
@@ -145,10 +145,11 @@ void pm_unw_module_free(struct pm_unw_module *module);
  * segments stay known to pm_unw_module_bias(). Nothing else is found in the module until
  * it is reopened. */
 void pm_unw_module_close(struct pm_unw_module *module);
-/* Makes the module use @fd again, which must be the same file. Returns as
+/* Makes the module use @fd again, which must be the same file. Returns like
  * pm_unw_module_open(). */
 int pm_unw_module_reopen(struct pm_unw_module *module, int fd, struct pm_error *err);
-/* The file, which the module keeps open until it is closed; borrowed, -1 for memory. */
+/* Returns the file, which the module keeps open until it is closed; borrowed, -1 for
+ * memory. */
 int pm_unw_module_fd(const struct pm_unw_module *module);
 /* Whether pm_unw_go_callers() can find callers: the sections are those of a Go program. */
 bool pm_unw_module_has_go_callers(const struct pm_unw_module *module);
@@ -172,9 +173,9 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 /*
  * Some files have no table that sorts their CFI. The unwinder must make one from all of
  * the CFI before it can look up the first address. That may take seconds, and the samples
- * of other processes wait meanwhile. A helper decides how much the unwinder does at once,
- * and lets another thread do the rest. Without a helper, the unwinder does everything at
- * once.
+ * of other processes would have to wait. A helper decides how much the unwinder does at
+ * once, and has another thread do the rest. Without a helper, the unwinder does
+ * everything at once.
  */
 struct pm_unw_task;
 struct pm_unw_helper {
@@ -242,7 +243,7 @@ struct pm_unw_space {
 	uint64_t pac_mask;
 };
 
-/* The mapping of @address, or NULL. */
+/* Returns the mapping that contains @address, or NULL. */
 const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
 					   uint64_t address);
 
@@ -275,7 +276,7 @@ struct pm_unw_frame {
 	enum pm_unw_how how;
 };
 
-/* Counted since the unwinder was made. */
+/* Counted since the unwinder was created. */
 struct pm_unw_stats {
 	uint64_t frames;
 	uint64_t cache_hits, cache_misses; /* of the rule cache */
@@ -301,18 +302,19 @@ size_t pm_unwind(struct pm_unwinder *unwinder, const struct pm_unw_space *space,
 		 struct pm_unw_frame *frames, enum pm_unw_stop *stop);
 
 /*
- * The callers of a chain of @len frames that ended where Go's runtime had switched stacks
- * (PM_UNW_STOP_OTHER_STACK). @returns are the return addresses that the kernel found
- * along frame pointers for the same sample, leaf first, without the interrupted place.
- * Fills @out, leaf first, and returns the number of callers; 0: the addresses are
- * inconsistent, or the code is not Go's. The stack pointers of the callers are unknown.
- * x86-64.
+ * Finds the callers of a chain of @len frames that ended where Go's runtime had switched
+ * stacks (PM_UNW_STOP_OTHER_STACK). @returns are the return addresses that the kernel
+ * found along frame pointers for the same sample, leaf first, without the interrupted
+ * place. Fills @out, leaf first, and returns the number of callers, or 0 if the addresses
+ * are inconsistent or the code is not Go's. The stack pointers of the callers are
+ * unknown. Only for x86-64.
  */
 size_t pm_unw_go_callers(const struct pm_unw_frame *frames, size_t len,
 			 const uint64_t *returns, size_t returns_len,
 			 struct pm_unw_frame *out, size_t max, bool *rooted);
 
-/* One chain to be found. The pointers are borrowed; the results are as of pm_unwind(). */
+/* One chain to be found. The pointers are borrowed; the results are those of
+ * pm_unwind(). */
 struct pm_unw_job {
 	const struct pm_unw_space *space;
 	const struct pm_unw_regs *regs;
@@ -336,7 +338,7 @@ void pm_unwind_batch(struct pm_unwinder *unwinder, struct pm_unw_job *jobs, size
 /* ---- second opinion: libunwind-ptrace ------------------------------------------------- */
 
 /*
- * The program counters of thread @tid, leaf first, as libunwind-ptrace finds them. @tid must
- * be ptrace-stopped by the calling thread. Returns the count, or negative errno.
+ * Finds the program counters of thread @tid, leaf first, with libunwind-ptrace. @tid must
+ * be ptrace-stopped by the calling thread. Returns their number, or a negative errno.
  */
 ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_error *err);
