@@ -212,7 +212,7 @@ struct pm_annotate_insn {
 	/* The function that is inlined here and contains this instruction; NULL: none. */
 	const char *inlined, *inlined_file;
 	uint32_t inlined_line;
-	/* Belongs to another function, into which the requested one is inlined. */
+	/* Belongs to another function that the requested one is inlined into. */
 	bool foreign;
 	struct pm_weight self; /* samples taken here */
 	struct pm_weight total; /* with samples taken in its callees, each counted once */

@@ -23,7 +23,8 @@ struct pm_chain_source {
 	struct pm_chain_jit *jit;
 	struct pm_chain_raw *raw; /* NULL: no corpus is kept */
 	bool stitch; /* complete truncated stacks with known callers (see stitch.h) */
-	bool look; /* if no callers are known, read the stack of the running thread */
+	/* if no callers are known, read the stack of the running thread: a look */
+	bool look;
 	/* A process may cause only a limited amount of work, because the samples of
 	 * others wait for it. Its stacks lack the frames that would exceed the limit: see
 	 * PM_UNW_STOP_WORK_LIMIT. */

@@ -123,9 +123,9 @@ struct pm_corpus_record {
 struct pm_corpus;
 
 /*
- * Opens a corpus, plain or compressed by zstd; "-" is standard input. -ENODATA: empty;
- * -EBADMSG: not a corpus; -ENOTSUP: of another version. The file is not mapped: if
- * somebody truncates it during reading, it just ends earlier.
+ * Opens a corpus, plain or compressed by zstd; "-" is standard input. Fails with -ENODATA
+ * if it is empty, -EBADMSG if it is not a corpus, and -ENOTSUP if it has another version.
+ * The file is not mapped: if it is truncated during reading, it just ends earlier.
  */
 int pm_corpus_open(struct pm_corpus **out, const char *path, struct pm_error *err);
 int pm_corpus_open_memory(struct pm_corpus **out, const void *data, size_t len,

@@ -229,8 +229,8 @@ void pm_calls_thread_exit(struct pm_calls *calls, pid_t tid);
 /* Sets the name of a thread. @pid is 0 if it is not known yet. */
 void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid,
 			   const char *comm);
-/* A forked process continues with copies of its parent thread's open calls, from which it
- * may return, although its counters start at 0 and its elapsed time at @time. */
+/* A forked process continues with copies of its parent thread's open calls and may return
+ * from them, although its counters start at 0 and its elapsed time at @time. */
 int pm_calls_fork(struct pm_calls *calls, pid_t parent_tid, pid_t pid, pid_t tid,
 		  uint64_t time);
 /*

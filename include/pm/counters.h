@@ -228,7 +228,8 @@ bool pm_hits_follows(const struct pm_hits *hits, pid_t tid);
 /* To be called when the thread @former has become @tid by an exec, after all records so
  * far have been read. */
 void pm_hits_renamed(struct pm_hits *hits, pid_t former, pid_t tid);
-void pm_hits_begin(struct pm_hits *hits, bool final); /* a round, as pm_perf_begin() */
+/* starts a round, like pm_perf_begin() */
+void pm_hits_begin(struct pm_hits *hits, bool final);
 
 enum pm_hits_what {
 	PM_HITS_HIT,

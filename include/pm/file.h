@@ -195,7 +195,8 @@ struct pm_file_count {
 struct pm_file_footer {
 	uint64_t samples, lost, throttled;
 	uint64_t truncated; /* stack copies that were too short, stitched or not */
-	uint64_t stitched; /* truncated stacks with frames from other samples or looks */
+	/* truncated stacks with frames from other samples or reads of the stack */
+	uint64_t stitched;
 	const struct pm_file_count
 		*stops; /* by reason, "root" included, zeros left out */
 	size_t stops_len;

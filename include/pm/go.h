@@ -101,7 +101,7 @@ int pm_go_stack_bytes(const struct pm_go_table *table,
 		      const struct pm_go_function *function, uint64_t svma,
 		      uint32_t *work_left, int32_t *out);
 
-/* A function at an address: the one that runs there, or one into which it is inlined. */
+/* A function at an address: the one that runs there, or one that it is inlined into. */
 struct pm_go_frame {
 	const char *name; /* NULL: unknown; in place, as all strings here */
 	const char *file; /* NULL: unknown */

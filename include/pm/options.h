@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options of a program as a table, from which its command line is parsed, --help is
- * printed, and the completions of the shells are generated (docs/completions/generate).
+ * The options of a program as a table. It is used to parse the command line, to print
+ * --help, and to generate the completions of the shells (docs/completions/generate).
  */
 #pragma once
 

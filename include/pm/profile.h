@@ -4,9 +4,9 @@
  *
  * Terms. cell: all samples of one event in one thread with one stack and one stop reason.
  * level: one function at a frame; inlined functions give a frame several. place:
- * function, file and line. weight: the sum of periods, from which percentages are
- * computed. self: weight of the samples taken in a function. total: weight of the samples
- * that have the function anywhere on the stack; each sample counts once, however deep the
+ * function, file and line. weight: the sum of periods; percentages are computed from it.
+ * self: weight of the samples taken in a function. total: weight of the samples that have
+ * the function anywhere on the stack; each sample counts once, however deep the
  * recursion.
  *
  * A profile does not change once it is loaded; any number of views may read it.

@@ -156,8 +156,9 @@ bool pm_targets_cpu_ns(const struct pm_targets *targets, uint64_t *out);
 
 /* ---- named places -------------------------------------------------------------------- */
 
-/* Says where to look for places: in the targets, or, if there are none, in the command.
- * @ids holds data of @out, and is released by the caller. Returns 0 or -ENOMEM. */
+/* Determines where places are looked up: in the targets, or, if there are none, in the
+ * command. @ids holds data of @out, and is released by the caller. Returns 0 or
+ * -ENOMEM. */
 int pm_places_context(struct pm_probe_context *out, struct pm_task_list *ids,
 		      const struct pm_targets_request *request, char *const *command);
 /* pm_probes_resolve() with that context. */

@@ -30,7 +30,7 @@ typedef int (*pm_symbol_emit_fn)(void *user, size_t index,
 /* Separate debug files of one module, already open; -1: none. */
 struct pm_symbol_files {
 	int debug;
-	int alt; /* the file to which dwz moved data that several files share */
+	int alt; /* the file with the shared data that dwz moved out of several files */
 };
 
 struct pm_symbol_options {
@@ -220,8 +220,8 @@ int pm_symbols_find_declared(int fd, const struct pm_symbol_options *options,
 struct pm_symbol_code {
 	uint64_t start, end; /* [start, end) svma */
 	bool open_end; /* the symbol has no size: up to the next one, or its section's end */
-	/* As in struct pm_symbol_function; for a PLT entry, the function to which it
-	 * leads. NULL: found by .eh_frame. */
+	/* As in struct pm_symbol_function; for a PLT entry, the function that it jumps
+	 * to. NULL: found by .eh_frame. */
 	const char *name;
 	uint16_t machine; /* EM_* (gABI) */
 	bool is_64;
@@ -233,8 +233,8 @@ typedef int (*pm_symbol_code_fn)(void *user, const struct pm_symbol_code *code);
 
 /*
  * Calls @emit once for each function that contains some of the @len svma at @addresses,
- * which are sorted, ascending and distinct. Skips addresses that are in no function, or
- * for which the file has no bytes, and symbols without a size after the first 256.
+ * which are sorted, ascending and distinct. Skips addresses that are in no function or
+ * whose bytes are not in the file, and symbols without a size after the first 256.
  * Functions come by ascending address, but may overlap. Returns 0; -ENOEXEC: not an ELF
  * file; or a negative result of @emit.
  */

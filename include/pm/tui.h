@@ -61,8 +61,8 @@ struct pm_tui;
 
 /*
  * Creates a browser that starts with the view that @report selects. The strings and the
- * profile of @report are borrowed until pm_tui_free(). Fails with -ENOENT and the like,
- * as pm_output_text(), and also if the profile has no event.
+ * profile of @report are borrowed until pm_tui_free(). Fails like pm_output_text(), and
+ * also if the profile has no event.
  */
 int pm_tui_new(struct pm_tui **out, const struct pm_report *report, struct pm_error *err);
 void pm_tui_free(struct pm_tui *tui);
