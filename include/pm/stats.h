@@ -27,8 +27,8 @@ double pm_stats_quantile(const double *sorted, size_t len, double q);
  * Two-sided Mann-Whitney U test: the probability of ranks that are at least as different
  * if both samples came from one distribution. Exact if there are no ties and both have at
  * most 50 values, otherwise by the normal approximation with correction for ties and
- * continuity. It is 1 if either sample is empty or all values are equal. Returns 0 or
- * -ENOMEM.
+ * continuity. The probability is 1 if either sample is empty or all values are equal.
+ * Returns 0 or -ENOMEM.
  */
 int pm_stats_mann_whitney(const double *a, size_t a_len, const double *b, size_t b_len,
 			  double *ret_p);
