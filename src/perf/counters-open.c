@@ -16,7 +16,8 @@ enum {
 
 /* ---- groups ---------------------------------------------------------------------------- */
 
-/* The number of the event's group: the leader as typed, or the event itself. */
+/* Identifies the event's group by the index of the leader as typed, or of the event
+ * itself. */
 static uint32_t counters_group_of(const struct pm_counters *counters, uint32_t event)
 {
 	uint32_t leader = counters->asked.data[event].requested.leader;
@@ -42,7 +43,8 @@ static bool are_counted_together(const struct pm_counters *counters, uint32_t a,
 	       counters_group_of(counters, a) == counters_group_of(counters, b);
 }
 
-/* If the leader cannot be opened, the first member that can takes its place. */
+/* Returns the leader of the event's group. If the typed one cannot be opened, the first
+ * member that can replaces it. */
 static uint32_t counters_leader_of(const struct pm_counters *counters, uint32_t event)
 {
 	for (uint32_t i = 0; i < event; i++)
@@ -313,16 +315,16 @@ static int counters_leave_out(struct pm_counters *counters, uint32_t event,
 	return 0;
 }
 
-/* Everything that a tracepoint or kprobe counts happens in the kernel, so nothing would
- * be left. */
+/* Whether the event makes sense without the kernel. Everything that a tracepoint or
+ * kprobe counts happens in the kernel, so nothing would be left. */
 static bool may_drop_kernel(const struct pm_event_spec *spec)
 {
 	return pm_perf_can_drop_kernel(spec) && spec->kind != PM_EVENT_TRACEPOINT &&
 	       spec->kind != PM_EVENT_KPROBE;
 }
 
-/* All events of a group drop the kernel together, so that they count the same code and
- * their counts can be compared. */
+/* Restricts all events of a group to user space together, so that they count the same
+ * code and their counts can be compared. */
 static int counters_drop_kernel(struct pm_counters *counters, uint32_t event, int code)
 {
 	struct pm_perf_event *asked = counters->asked.data;
@@ -379,7 +381,8 @@ static int counters_break_group(struct pm_counters *counters, uint32_t event,
 	return 0;
 }
 
-/* A PMU outside of the cores cannot count tasks: perf_invalid_context. */
+/* Counts the event on whole CPUs: a PMU outside of the cores cannot count tasks
+ * (perf_invalid_context). */
 static int counters_count_uncore(struct pm_counters *counters, uint32_t event)
 {
 	const struct pm_event_spec *spec = &counters->asked.data[event].actual;
@@ -402,7 +405,8 @@ static int counters_count_uncore(struct pm_counters *counters, uint32_t event)
 	return pm_counters_plan_uncore(counters, event);
 }
 
-/* EINVAL does not say what is wrong, so the likely causes are tried in turn. */
+/* Handles EINVAL, which does not say what is wrong, by trying the likely causes in
+ * turn. */
 static int counters_settle_invalid(struct pm_counters *counters,
 				   const struct refused *refused, struct pm_error *err)
 {
@@ -428,7 +432,7 @@ static int counters_settle_invalid(struct pm_counters *counters,
 	return counters_leave_out(counters, event, PM_STAT_NOT_SUPPORTED, EINVAL);
 }
 
-/* 0: try again. */
+/* Returns 0 if another try is worthwhile. */
 static int counters_settle_refusal(struct pm_counters *counters,
 				   const struct refused *refused, int code,
 				   struct pm_error *err)

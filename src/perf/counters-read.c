@@ -43,8 +43,8 @@ static void counter_fd_take_read(struct pm_counters *counters,
 	entry->last = now;
 }
 
-/* A pinned event that found no counter is in an error state, and read(2) returns 0
- * bytes. */
+/* Handles a read(2) that returned 0 bytes: a pinned event that found no counter is in an
+ * error state. It counts as enabled, but not as running. */
 static void counter_fd_take_nothing(struct pm_counters *counters,
 				    struct pm_counter_fd *entry)
 {

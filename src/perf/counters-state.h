@@ -14,11 +14,11 @@ struct pm_counter_place {
 	int cpu; /* -1: all */
 	pid_t task; /* PM_EVERY_TASK: all; 0: the task is gone */
 	uint32_t row;
-	bool uncore; /* for PMUs that cannot count tasks, beside the places of tasks */
+	bool uncore; /* for PMUs that cannot count tasks; the places of tasks exist, too */
 	/*
-	 * An event of a task on one CPU stays enabled while the task runs on another CPU,
-	 * where it does not count. That is not multiplexing. A dummy event, whose index
-	 * in `fds` this is, measures how long the task was on this CPU. -1: not needed.
+	 * An event of a task on one CPU stays enabled while the task runs on another
+	 * CPU, where it does not count. That is not multiplexing. This dummy event (an
+	 * index in `fds`; -1: not needed) measures how long the task was on this CPU.
 	 */
 	int reference;
 	int anchor; /* its ring receives the counts of ended threads; -1: none */
@@ -51,10 +51,11 @@ struct pm_counter_ended {
 	uint64_t enabled_ns;
 	uint64_t on_ns; /* running time of the references */
 	size_t reads; /* index of its first event in `ended_reads` */
-	uint64_t seen, sum; /* descriptors that reported: number, sum of indices */
+	uint64_t seen,
+		sum; /* of the descriptors that have reported: number, sum of indices */
 };
 
-/* By row: the descriptors that report a thread that descends from it. */
+/* By row: the descriptors that report each thread that descends from the row's thread. */
 struct pm_counter_expected {
 	uint64_t len, sum; /* sum: of their indices */
 };
@@ -67,7 +68,7 @@ struct pm_counters {
 	PM_VEC(struct pm_counter_place) places;
 	PM_VEC(struct pm_counter_fd) fds;
 	PM_VEC(struct pm_counters_row) rows;
-	size_t own_rows; /* of places, in front of those of ended threads */
+	size_t own_rows; /* rows of places; those of ended threads follow */
 	PM_VEC(struct pm_counter_expected) expected; /* by own row */
 	PM_VEC(struct pm_counter_task) tasks;
 	struct pm_index task_index; /* by tid */
@@ -123,11 +124,11 @@ bool pm_counters_guarded(const struct pm_counters *counters);
 /* Fills places and rows. */
 int pm_counters_plan(struct pm_counters *counters,
 		     const struct pm_counters_options *options, struct pm_error *err);
-/* Makes the CPUs of the PMU of @event places. */
+/* Adds a place for each CPU of the PMU of @event. */
 int pm_counters_plan_uncore(struct pm_counters *counters, uint32_t event);
 size_t pm_counters_fds_needed(const struct pm_counters *counters);
-/* Plans places without CPUs, so that ended threads are not reported. False if that is the
- * plan already. */
+/* Plans places without CPUs, so that ended threads are not reported. Returns false if
+ * that already is the plan. */
 bool pm_counters_plan_fewer(struct pm_counters *counters,
 			    const struct pm_counters_options *options);
 
@@ -146,12 +147,12 @@ int pm_counters_switch(struct pm_counters *counters, bool on,
 
 /* ---- counters-threads.c ----------------------------------------------------------------- */
 
-/* Maps a ring on each CPU for records about threads. -EPERM, -ENOMEM if there is no
- * memory for them. */
+/* Maps a ring on each CPU for records about threads. Returns -EPERM or -ENOMEM if there
+ * is no memory for the rings. */
 int pm_counters_map_rings(struct pm_counters *counters, struct pm_error *err);
 /* Computes which descriptors report each thread that ends, once all events are open. */
 int pm_counters_expect(struct pm_counters *counters);
 /* Names the target's threads before the first record. */
 int pm_counters_name_rows(struct pm_counters *counters);
-/* Updates the names of rows that no record reports. */
+/* Updates those names of rows that no record reports. */
 void pm_counters_refresh_names(struct pm_counters *counters);

@@ -30,7 +30,7 @@ enum {
 
 /* ---- rings ----------------------------------------------------------------------------- */
 
-/* A dummy event of our own task, since it outlives the target's tasks. */
+/* Opens a dummy event of our own task, since that outlives the target's tasks. */
 static int counters_open_anchor(struct pm_counters *counters, int cpu)
 {
 	struct pm_record_layout layout = pm_attr_counter_layout(false);
@@ -73,7 +73,7 @@ static int counters_map_ring(struct pm_counters *counters, int fd, int cpu)
 	return pm_merge_add(&counters->merge, &ring, (uint32_t)cpu);
 }
 
-/* The anchor of an earlier place on the same CPU, or -1. */
+/* Returns the anchor of an earlier place on the same CPU, or -1. */
 static int find_earlier_anchor(const struct pm_counters *counters, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
@@ -128,7 +128,7 @@ static bool read_comm_of_thread(pid_t tid, char out[16])
 	return true;
 }
 
-/* `Tgid:` of /proc/TID/status; @tid if that cannot be read. */
+/* Returns `Tgid:` of /proc/TID/status, or @tid if that cannot be read. */
 static pid_t process_of_thread(pid_t tid)
 {
 	char path[64], text[1024];
@@ -173,7 +173,7 @@ static struct pm_counter_task *counters_find_task(struct pm_counters *counters, 
 	return &counters->tasks.data[id];
 }
 
-/* Replaces an older task with the same number, since numbers are reused. */
+/* Adds a task. It replaces an older one with the same id, since ids are reused. */
 static int counters_add_task(struct pm_counters *counters,
 			     const struct pm_counter_task *task)
 {
@@ -271,7 +271,7 @@ int pm_counters_expect(struct pm_counters *counters)
 	return 0;
 }
 
-/* The entry that the record belongs to; NULL if out of memory. */
+/* Returns the entry that the record belongs to, or NULL if out of memory. */
 static struct pm_counter_ended *counters_find_pending(struct pm_counters *counters,
 						      const struct pm_record *record,
 						      uint32_t top)

@@ -41,9 +41,9 @@ static bool parse_breakpoint_access(const char *text, size_t len, uint32_t *out)
 /*
  * x86 compares aligned words (Intel SDM 3B, 18.2.5), and the kernel refuses others with a
  * bare EINVAL. aarch64 watches bytes of one double word (Arm ARM, DBGWCR<n>_EL1.BAS), and
- * instructions of four bytes: hw_breakpoint_arch_parse() of
- * arch/arm64/kernel/hw_breakpoint.c accepts other places, and watches fewer bytes or
- * another instruction.
+ * instructions of four bytes. For other places, hw_breakpoint_arch_parse() of
+ * arch/arm64/kernel/hw_breakpoint.c does not fail, but watches fewer bytes or another
+ * instruction.
  */
 int pm_event_check_address(const struct pm_event_spec *spec, struct pm_error *err)
 {
@@ -107,7 +107,7 @@ static int check_breakpoint_access(const struct pm_event_spec *spec, struct pm_e
 	return pm_event_check_address(spec, err);
 }
 
-/* Removes "/LENGTH" from the end. False: it is not a number. */
+/* Removes "/LENGTH" from the end. Returns false if LENGTH is not a number. */
 static bool take_breakpoint_length(const char *text, size_t *len, uint64_t *out)
 {
 	const char *slash = memrchr(text, '/', *len);

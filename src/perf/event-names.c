@@ -4,9 +4,9 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* Name, canonical name, and type and config of perf_event_attr. Of two aliases the first
- * is the one that is shown. `dummy` and `bpf-output` never give a sample, so they are
- * absent. */
+/* Name, canonical name, and type and config of perf_event_attr. If an event has two
+ * names, the first one is shown. `dummy` and `bpf-output` never give a sample, so they
+ * are absent. */
 #define PLAIN_EVENTS(X)                                                          \
 	X("cycles", "cycles", HARDWARE, HW_CPU_CYCLES)                           \
 	X("cpu-cycles", "cycles", HARDWARE, HW_CPU_CYCLES)                       \
@@ -122,8 +122,8 @@ static const char *const results[PERF_COUNT_HW_CACHE_RESULT_MAX][SPELLINGS_MAX] 
 };
 
 /*
- * Length of the longest of @spellings at the start of [at, at+len) that is followed by
- * '-' or the end; 0 if there is none.
+ * Returns the length of the longest of @spellings at the start of [at, at+len) that is
+ * followed by '-' or the end; 0 if there is none.
  */
 static size_t longest_spelling_at(const char *const *spellings, const char *at,
 				  size_t len)

@@ -5,8 +5,8 @@
 #include "pm/perf.h"
 
 /*
- * Looks up the event named by the @len bytes at @name (without modifiers); fills
- * canonical name, type and config. False if there is no such event, or if the hardware
- * has no such cache operation.
+ * Looks up the event named by the @len bytes at @name (without modifiers); fills the
+ * canonical name, type and config. Returns false if there is no such event, or if the
+ * cache does not have this operation.
  */
 bool pm_event_name_find(const char *name, size_t len, struct pm_event_spec *out);

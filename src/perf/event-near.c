@@ -7,7 +7,7 @@
 
 enum {
 	SUBSTRING_MIN = 3,
-	/* A name that contains the word counts like one with two typing errors. */
+	/* A name that contains the word counts like one with two typos. */
 	SUBSTRING_SCORE = 2,
 };
 
@@ -23,7 +23,8 @@ static bool do_names_begin_alike(const char *word, const char *name)
 	return same >= SUBSTRING_MIN && strlen(word) - same <= SUBSTRING_SCORE;
 }
 
-/* A distance above half of the word's length does not help anybody. */
+/* Returns the distance, or SIZE_MAX if it is above half of the word's length: suggesting
+ * such a name would not help. */
 static size_t nearness_of_event_name(const char *word, const char *name)
 {
 	size_t score = pm_name_distance(word, name), len = strlen(word);

@@ -13,9 +13,9 @@ enum {
 /* ---- text: quotes and brackets (event-text.c) ---------------------------------------- */
 
 /*
- * Length of the unit at @text: a quoted text, a balanced (...), {...} or <...>, else 1. 0
- * if a quote is not closed. @begin is the start of the word, needed to recognize that the
- * `<` of `operator<` is not a bracket.
+ * Returns the length of the unit at @text: a quoted string, a balanced (...), {...} or
+ * <...>, or else a single character. Returns 0 if a quote is not closed. @begin is the
+ * start of the word, needed to recognize that the `<` of `operator<` is not a bracket.
  */
 size_t pm_event_span(const char *begin, const char *text, const char *end);
 /* Whether [at, at+len) starts with @prefix. */
@@ -63,8 +63,8 @@ struct pm_pmu_names {
 };
 void pm_pmu_names_release(struct pm_pmu_names *names);
 
-/* The names of all PMUs; those of a PMU's terms ("format") or events ("events"). The list
- * is empty if there is no such folder. Returns 0 or -ENOMEM. */
+/* Read the names of all PMUs, or of the terms ("format") or events ("events") of one
+ * PMU. Without such a folder, the list is empty. Return 0 or -ENOMEM. */
 int pm_pmu_names_read(const struct pm_event_sources *sources, struct pm_pmu_names *out);
 int pm_pmu_names_of(const struct pm_pmu *pmu, const char *folder,
 		    struct pm_pmu_names *out);
@@ -75,14 +75,15 @@ void pm_pmu_release(struct pm_pmu *pmu);
 /* Whether the PMU counts the work of a core, so that the kernel's generic events belong
  * to it. */
 bool pm_pmu_is_core(const struct pm_pmu *pmu);
-/* -ENOENT: no such term. -ENOTSUP: it belongs to a config word that is not supported. */
+/* Gets the format of @term. Returns -ENOENT if there is no such term, -ENOTSUP if it
+ * belongs to a config word that is not supported. */
 int pm_pmu_format(const struct pm_pmu *pmu, const char *term, struct pm_pmu_format *out);
-/* Unit of the event according to sysfs: value * @scale is in @unit; "" and 1 if sysfs has
- * none. -EBADMSG: invalid. */
+/* Gets the unit of the event from sysfs: value * @scale is in @unit. Without a unit,
+ * @unit is "" and @scale is 1. Returns -EBADMSG if the files are invalid. */
 int pm_pmu_unit(const struct pm_pmu *pmu, const char *name, char *unit, size_t unit_size,
 		double *scale);
-/* Appends the definition of event @name, "event=0x3c,umask=0x1". -ENOENT: no such
- * event. */
+/* Appends the definition of event @name, such as "event=0x3c,umask=0x1". Returns -ENOENT
+ * if there is no such event. */
 int pm_pmu_alias(const struct pm_pmu *pmu, const char *name, struct pm_str *out);
 /* Appends a list such as "0-3" if the PMU works on some CPUs only. */
 void pm_pmu_cpus(const struct pm_pmu *pmu, struct pm_str *out);
@@ -147,13 +148,14 @@ int pm_event_parse_slashed(const struct pm_event_item *item, struct pm_error *er
 /* NAME[:modifiers], TYPE:CONFIG, rNNN, SYSTEM:TRACEPOINT, names of PMUs' events. */
 int pm_event_parse_word(const struct pm_event_item *item, struct pm_error *err);
 
-/* "r1a8": the hexadecimal number after the r. */
+/* Parses "r1a8": gets the hexadecimal number after the r. */
 bool pm_event_raw(const char *text, size_t len, uint64_t *out);
 /* Appends the events called @name, one for each PMU that has it. Returns 0 if none has
  * it, else 1. */
 int pm_event_alias_find(const struct pm_event_item *item, const char *name,
 			const char *modifiers, struct pm_error *err);
-/* Fills type and configs from libpfm4. False: not installed, or name unknown. */
+/* Fills type and configs from libpfm4. Returns false if libpfm4 is not installed or does
+ * not know the name. */
 bool pm_event_libpfm(const char *name, struct pm_event_spec *out);
 
 /* Where this machine lists its events. */

@@ -93,7 +93,7 @@ static int probe_set_symbol(struct probe *probe, size_t part, struct pm_error *e
 	return 0;
 }
 
-/* SOURCE:LINE; returns 1 if the text is not of that form. */
+/* SOURCE:LINE; returns 1 if the text does not have that form. */
 static int probe_set_line(struct probe *probe, struct pm_error *err)
 {
 	struct pm_event_place *place = &probe->spec.place;
@@ -195,7 +195,7 @@ static int probe_set_type(struct probe *probe, struct pm_error *err)
 	if (!probe->prefix->on_return)
 		return 0;
 	if (pm_pmu_format(&pmu, "retprobe", &format) < 0 || format.word != 0)
-		format.mask = 1; /* its value since the first kernel that has it */
+		format.mask = 1; /* the value in every kernel so far that has the file */
 	probe->spec.config = format.mask & -format.mask;
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events: lists of them, their units, and which one replaces one that is not supported. */
+/* Lists of events, the units of events, and the substitutes for events that are not
+ * supported. */
 #include "event-parser.h"
 
 #include <linux/perf_event.h>
@@ -148,7 +149,7 @@ bool pm_event_spec_fallback(const struct pm_event_spec *spec, int open_errno,
 	return true;
 }
 
-/* Whether the event belongs to this PMU, which then sets @unit and @scale. */
+/* Whether the event belongs to this PMU. If so, sets @unit and @scale. */
 static bool has_pmu_unit_of_event(const struct pm_event_sources *sources,
 				  const char *pmu_name, const struct pm_event_spec *spec,
 				  const char *event, char unit[PM_EVENT_UNIT_MAX],

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* @c: in lower case; -1: no digit. */
 /* ---- reading ----------------------------------------------------------------------------- */
 
+/* Returns -1 if @c is not a digit. A letter must be in lower case. */
 static int value_of_hex_digit(int c)
 {
 	if (c >= '0' && c <= '9')
@@ -157,7 +157,7 @@ static int set_config_word_by_term(struct pm_event_spec *spec,
 	return set_bad_term_number_error(spec, term, err);
 }
 
-/* 1: it is not a common term. */
+/* Returns 1 if it is not a common term. */
 static int apply_common_term(struct pm_event_spec *spec, const struct pm_event_term *term,
 			     struct pm_error *err)
 {
@@ -320,7 +320,7 @@ static int set_unknown_term_error(const struct resolving *how, const char *name)
 			    pm_str_text_or(&text, "unknown term"));
 }
 
-/* -ENOENT: the PMU has no event of this name. */
+/* Returns -ENOENT if the PMU has no event of this name. */
 static int apply_pmu_alias(const struct resolving *how, const char *name)
 {
 	struct resolving inner = *how;
@@ -344,7 +344,7 @@ static int apply_pmu_alias(const struct resolving *how, const char *name)
 	return apply_event_terms(&inner, terms);
 }
 
-/* -ENOENT: neither the PMU nor the kernel has an event of this name. */
+/* Returns -ENOENT if neither the PMU nor the kernel has an event of this name. */
 static int apply_event_name_term(const struct resolving *how,
 				 const struct pm_event_term *term)
 {
@@ -362,7 +362,8 @@ static int apply_event_name_term(const struct resolving *how,
 	    !pm_event_name_find(term->name, strlen(term->name), &legacy) ||
 	    legacy.kind == PM_EVENT_SOFTWARE)
 		return -ENOENT;
-	/* PERF_PMU_CAP_EXTENDED_HW_TYPE: selects one of a hybrid processor's PMUs. */
+	/* The upper bits of the config select one of a hybrid processor's PMUs
+	 * (PERF_PMU_CAP_EXTENDED_HW_TYPE). */
 	how->spec->type = legacy.type;
 	how->spec->config |= legacy.config;
 	if (strcmp(how->pmu->name, "cpu") != 0)

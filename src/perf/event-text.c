@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Finds the bracket that closes the one at @text; NULL if there is none. A name is at
- * most PM_EVENT_NAME_MAX long, so the search stops there. */
+/* Finds the bracket that closes the one at @text; NULL if there is none. A name has at
+ * most PM_EVENT_NAME_MAX bytes, so the search stops there. */
 static const char *find_closing_bracket(const char *text, const char *end, char open,
 					char close)
 {

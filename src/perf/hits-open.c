@@ -9,8 +9,8 @@
 enum {
 	RING_KB_DEFAULT = 8192, /* room for 40,000 hits */
 	/* Per task, as long as the rings of all tasks take at most RING_KB_TASKS. A
-	 * thread that waits for its ring loses at most half a millisecond to its
-	 * pages. */
+	 * thread that waits for its ring is delayed by at most half a millisecond while
+	 * the pages are allocated. */
 	RING_KB_TASK = 4096,
 	RING_KB_TASKS = 65536,
 	RING_KB_TASK_MIN = 512,
@@ -59,8 +59,7 @@ static void hits_fill_attr(const struct pm_hits *hits, const struct pm_hits_grou
 		.member = !leads,
 		.counted = event->rate == 0,
 		.no_inherit = hits->options.no_inherit || hits->by_task,
-		/* If the other tasks are counted, a task that is found later counts at
-		 * once. */
+		/* A task that is found after the start must count at once. */
 		.no_enable_on_exec = !command || hits->options.begin_disabled ||
 				     group->tid != hits->options.pid,
 	};
@@ -162,7 +161,7 @@ static int hits_share_ring(const struct pm_hits *hits, const struct pm_hits_grou
 
 /* ---- rings --------------------------------------------------------------------------- */
 
-/* The space for the rings of all tasks, in KiB. */
+/* Returns the space for the rings of all tasks, in KiB. */
 static size_t hits_rings_room_kb(const struct pm_hits *hits)
 {
 	const struct pm_perf_env *env = &hits->env;
@@ -253,7 +252,7 @@ static int hits_open_anchor(struct pm_hits *hits, uint32_t cpu, struct pm_error 
 		.disabled = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
-		.watermark = 1, /* at 0, that is half of the ring (ring_buffer_init()) */
+		.watermark = 1, /* 0 would mean half of the ring (ring_buffer_init()) */
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
@@ -312,7 +311,7 @@ static void hits_refuse_counter(struct pm_hits *hits, struct pm_counters_event *
 	}
 }
 
-/* Returns a descriptor or -errno. Drops what this machine does not support on the way. */
+/* Leaves out what this machine does not support. Returns a descriptor or -errno. */
 static int hits_open_counter_fd(struct pm_hits *hits, struct pm_hits_group *group,
 				struct pm_counters_event *counter)
 {
@@ -388,9 +387,9 @@ static int hits_open_event(struct pm_hits *hits, struct pm_hits_group *group,
 }
 
 /*
- * Closes the leader last: when the leader of a group is closed, the kernel makes each
- * member a group of its own, which is enabled even if the leader was disabled
- * (perf_group_detach()). Probes would be hit again while they are being removed.
+ * Closes members of a group, the leader last: when the leader of a group is closed, the
+ * kernel makes each member a group of its own, which is enabled even if the leader was
+ * disabled (perf_group_detach()). Probes would be hit again while they are being removed.
  */
 static void hits_close_members(struct pm_hits *hits, uint32_t first, uint32_t len)
 {
@@ -446,7 +445,7 @@ static int hits_open_cpus(struct pm_hits *hits, const pid_t *tids, size_t tids_l
 		ret = hits_open_anchor(hits, cpus.data[i], err);
 		for (size_t k = 0; k < tids_len && ret == 0; k++) {
 			ret = hits_open_group(hits, (int)cpus.data[i], i, tids[k], err);
-			/* One of many threads may have ended. */
+			/* That one of many threads has ended is normal. */
 			if (ret == -ESRCH && hits->options.target == PM_PERF_TASKS)
 				ret = 0;
 		}
@@ -519,8 +518,8 @@ int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 {
 	int ret = hits_open_group(hits, -1, 0, tid, err);
 
-	/* The leader of a task killed in between is no longer a leader (-ENODEV). On the
-	 * second try the task is gone. */
+	/* If the task is killed in between, its leader is no longer a leader (-ENODEV).
+	 * On the second try the task is gone. */
 	if (ret == -ENODEV)
 		ret = hits_open_group(hits, -1, 0, tid, err);
 	if (ret == 0 && hits->enabled &&
@@ -534,9 +533,9 @@ int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err)
 static void hits_add_read(const struct pm_hits *hits, struct pm_count_read *sum,
 			  const uint64_t *head, uint64_t value)
 {
-	/* An event of a CPU is also "enabled" while the task runs on other CPUs. Relevant
-	 * is only whether it was displaced while it should have run, which never happens
-	 * to software events. */
+	/* An event of a CPU is also "enabled" while the task runs on other CPUs. All that
+	 * matters is whether it was displaced while it should have run, which never
+	 * happens to software events. */
 	sum->value += value;
 	sum->running_ns += head[2];
 	if (hits->software_only || !hits->by_task)

@@ -21,7 +21,8 @@ static bool can_event_take_place(const struct pm_hits_event *event,
 	       event->by_low[LOW(spec->config2)] == PM_HITS_NO_PLACE;
 }
 
-/* If two names have the same address, the kernel accepts the address only once. */
+/* Lets the place share the event of an earlier one with the same address, which the
+ * kernel would not accept twice. Returns false if there is none. */
 static bool hits_share_address(struct pm_hits *hits, const struct pm_event_spec *specs,
 			       uint32_t place)
 {

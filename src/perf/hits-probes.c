@@ -2,13 +2,13 @@
 /*
  * Events of tracefs for places in files (Documentation/trace/uprobetracer.rst). The
  * uprobe PMU would not need them. But when a task forks, the kernel reads the path of
- * such a PMU event from the memory of that task, where it is not (perf_uprobe_init()).
- * Besides, an event of tracefs may have many places (trace_probe_append(), Linux 5.5), an
- * event of the PMU only one.
+ * such a PMU event from the memory of that task, which does not contain it
+ * (perf_uprobe_init()). Besides, an event of tracefs may have many places
+ * (trace_probe_append(), Linux 5.5), an event of the PMU only one.
  *
  * The events have names that are visible to all: pmstat_NAMESPACE_PID/pN. They are
- * removed when this process ends. The next run removes what a killed process has left. A
- * place costs nothing while no event is open on it.
+ * removed when this process ends. The next run removes those that a killed process has
+ * left. A place costs nothing while no event is open on it.
  */
 #include "hits-state.h"
 
@@ -87,8 +87,8 @@ static int read_probe_list(int tracefs, struct pm_str *out)
 
 /*
  * Whether the event was made in this PID namespace by a process that no longer exists.
- * @first: this process has made none yet, so an event with its number is from a former
- * process. (Containers reuse process and namespace numbers all the time.) @line:
+ * @first: this process has made none yet, so an event with its pid is from a former
+ * process. (Containers reuse the ids of processes and namespaces all the time.) @line:
  * "p:SYSTEM/EVENT PATH:OFFSET".
  */
 static bool is_probe_left_over(const char *line, ino_t namespace, bool first, char *name,
@@ -122,8 +122,8 @@ static void remove_left_over_probes(int tracefs, bool first)
 	for (const char *line = list.data; *line;) {
 		const char *end = strchr(line, '\n');
 
-		/* For the second line of an event with two places this fails, since the
-		 * event is gone by then. */
+		/* An event with two places has two lines. For the second one this fails,
+		 * since the event has been removed. */
 		if (is_probe_left_over(line, namespace, first, name, sizeof(name)))
 			write_probe_command(tracefs, name);
 		if (!end)
@@ -136,7 +136,7 @@ static void remove_left_over_probes(int tracefs, bool first)
 
 static int explain_probe_refusal(int code, struct pm_error *err)
 {
-	/* If tracefs is not mounted, only root can look into it. */
+	/* Where tracefs is not mounted, only root can mount it. */
 	if (code == -ENOENT && geteuid() != 0)
 		code = -EACCES;
 	if (code == -ENOENT)

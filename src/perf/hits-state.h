@@ -66,7 +66,7 @@ struct pm_hits_threads {
 	PM_VEC(uint32_t) unused;
 };
 
-/* Places in files as events of tracefs, because events of the uprobe PMU cannot be
+/* Places in files as tracefs events, because events of the uprobe PMU cannot be
  * inherited. */
 struct pm_hits_probes {
 	int tracefs; /* -1: not yet opened */
@@ -100,7 +100,7 @@ struct pm_hits {
 	struct pm_event_ids ids;
 	struct pm_merge merge;
 	struct pm_hits_threads threads;
-	struct pm_hits_sums closed; /* of closed groups */
+	struct pm_hits_sums closed; /* sums of the groups that have been closed */
 	struct pm_perf_notes notes;
 	struct pm_perf_features features;
 	struct pm_attr_shape shape;
@@ -134,27 +134,28 @@ void pm_hits_probes_release(struct pm_hits_probes *probes);
 /* Creates the events of all places. */
 int pm_hits_plan(struct pm_hits *hits, const struct pm_hits_options *options,
 		 struct pm_error *err);
-/* The place of @event at @ip. */
+/* Returns the place of @event that is at @ip. */
 uint32_t pm_hits_place_at(const struct pm_hits_event *event, uint64_t ip);
 
 /* ---- hits-open.c ------------------------------------------------------------------------- */
 
 int pm_hits_open_all(struct pm_hits *hits, const struct pm_hits_options *options,
 		     struct pm_error *err);
-/* Opens one more task, if each task has a group. */
+/* If each task has a group, opens one for another task. */
 int pm_hits_open_task(struct pm_hits *hits, pid_t tid, struct pm_error *err);
 /* Whether the task has a group already, if each task has one. */
 bool pm_hits_has_task(const struct pm_hits *hits, pid_t tid);
-/* Closes the groups of tasks that have ended. Not in the middle of a round. */
+/* Closes the groups of tasks that have ended. Not allowed in the middle of a round. */
 void pm_hits_close_ended(struct pm_hits *hits);
 void pm_hits_close_all(struct pm_hits *hits);
-/* Adds the counts of @group. Returns 0 or a negative error; nothing is added then. */
+/* Adds the counts of @group to @sums. Returns 0, or a negative error with nothing
+ * added. */
 int pm_hits_read_group(const struct pm_hits *hits, const struct pm_hits_group *group,
 		       const struct pm_hits_sums *sums);
 
 /* ---- hits-threads.c ---------------------------------------------------------------------- */
 
-/* NULL if out of memory. */
+/* Returns the row of @tid, which is created if needed, or NULL if out of memory. */
 struct pm_hits_thread *pm_hits_thread(struct pm_hits_threads *threads, pid_t tid);
 void pm_hits_thread_forget(struct pm_hits_threads *threads, pid_t tid);
 /* Records the current counts of the thread in @group. Returns 0 or -ENOMEM. */

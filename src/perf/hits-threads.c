@@ -25,7 +25,8 @@ static int hits_threads_take_row(struct pm_hits_threads *threads, uint32_t *out)
 		*out = threads->unused.data[--threads->unused.len];
 		return 0;
 	}
-	/* Reserve the entry for giving the row back, so that forgetting never fails. */
+	/* Reserve the row's entry in `unused` now, so that pm_hits_thread_forget() cannot
+	 * fail. */
 	if (pm_vec_reserve(&threads->unused, threads->rows.len + 1) < 0 ||
 	    pm_vec_push(&threads->rows, (struct pm_hits_thread){ 0 }) < 0)
 		return -ENOMEM;

@@ -55,8 +55,9 @@ static void merge_remove_first(struct pm_merge *merge)
 }
 
 /*
- * Peeks at the next record of @ring; true, with its key, if it belongs to this round. A
- * ring that cannot be read sorts first, so that the failure is reported at once.
+ * Peeks at the next record of @ring. Returns true, with the sort key, if it belongs to
+ * this round. A ring that cannot be read sorts first, so that the failure is reported at
+ * once.
  */
 static bool merge_peek_key(const struct pm_merge *merge, struct pm_merge_ring *ring,
 			   uint64_t *out)
@@ -83,8 +84,9 @@ static bool merge_peek_key(const struct pm_merge *merge, struct pm_merge_ring *r
 }
 
 /*
- * Returns consumed space to the kernel, at once or by quarters of the ring. A long round
- * then does not fill the ring, and not each record is a write to shared memory.
+ * Returns consumed space to the kernel: all of it, or only once it is a quarter of the
+ * ring. Then the ring does not fill up in a long round, and not every record costs a
+ * write to shared memory.
  */
 static void merge_publish_ring(struct pm_merge *merge, struct pm_merge_ring *ring,
 			       bool all)
@@ -202,7 +204,8 @@ void pm_merge_begin_now(struct pm_merge *merge, bool final)
 	 * timestamp is taken after that record was written. When the heads are read after
 	 * `limit`, a consequence with a time up to `limit` therefore has its cause in
 	 * front of the head that we read. If the heads were read first, the cause could
-	 * lie behind its ring's head and the consequence in front of its own.
+	 * be written after the head of its ring was read, and the consequence before the
+	 * head of its own.
 	 */
 	if (!final)
 		limit = pm_perf_now_ns();

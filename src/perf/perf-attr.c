@@ -116,8 +116,8 @@ static void attr_fill_levels(const struct pm_attr_request *request,
 	}
 	attr->exclude_callchain_kernel = !kernel;
 	/* With DWARF, user frames come from the copied stack, and the kernel's own walk
-	 * along frame pointers would only cost time. But that walk finds callers on a
-	 * stack that is not copied. */
+	 * along frame pointers would only cost time. But with `returns` it is needed for
+	 * callers on the part of the stack that is not copied. */
 	attr->exclude_callchain_user = request->shape.call_graph == PM_CALL_GRAPH_DWARF &&
 				       !request->shape.returns;
 }

@@ -176,7 +176,7 @@ static void check_software_events(struct check *check)
 
 /* ---- events at places ----------------------------------------------------------------- */
 
-/* Reads the number in a file below folder @at; false if there is none. */
+/* Reads the number in a file below folder @at; returns false if there is none. */
 static bool read_number_file_at(int at, const char *path, uint64_t *out)
 {
 	int fd PM_AUTO_CLOSE = openat(at, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

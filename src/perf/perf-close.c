@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closes events, and at the end of a recording without waiting for the kernel.
+ * Closes events. At the end of a recording, that must not wait for the kernel.
  *
  * When the last event of a tracepoint is closed, perf_trace_event_unreg()
  * (kernel/trace/trace_event_perf.c) calls tracepoint_synchronize_unregister(), which
  * waits until no CPU is inside the tracepoint any more: 20 to 100 ms, for each
- * tracepoint. The process that drops the last reference waits, also when it drops it by
- * ending. Therefore a child inherits these descriptors, and drops its references after
- * its parent did.
+ * tracepoint. The process that drops the last reference waits, even if it does so by
+ * exiting. Therefore a child inherits these descriptors, and drops its references after
+ * its parent has dropped its own.
  *
  * The same holds for a file that has no name any more: the kernel frees its blocks, and
- * waits for those that are on their way to the disk (truncate_inode_pages_range()). With
- * a hundred busy threads, which keep the kernel's writing thread from running, that took
+ * waits for those that are being written to disk (truncate_inode_pages_range()). With a
+ * hundred busy threads, which keep the kernel's writing thread from running, that took
  * 18 s.
  */
 #include "perf-state.h"
@@ -91,7 +91,7 @@ static ssize_t list_slow_fds(const struct pm_perf *perf, int **out)
 	return (ssize_t)len;
 }
 
-/* Both ends of the pipe. Its end of file shows that the parent has closed its
+/* Both ends of the pipe to the child. End of file shows that the parent has closed its
  * descriptors. */
 struct behind {
 	int ends[2];
@@ -111,8 +111,9 @@ static pid_t closing_child_start(struct behind *behind, int *fds, size_t len)
 	child = fork();
 	if (child == 0)
 		close_fds_in_child(fds, len, behind->ends[0]);
-	/* SCHED_RESET_ON_FORK took a better nice value from the child. But a reader of
-	 * our output waits until the child has closed it. */
+	/* If our nice value is better than the default, SCHED_RESET_ON_FORK has taken it
+	 * from the child. Restore it: a reader of our output waits until the child has
+	 * closed it. */
 	if (child > 0)
 		setpriority(PRIO_PROCESS, (id_t)child, nice);
 	if (child < 0)

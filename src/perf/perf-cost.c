@@ -38,7 +38,8 @@ static __attribute__((noinline)) uint64_t measure_work_ns(void)
 	return cpu_ns_of_this_thread() - begin;
 }
 
-/* Keeps this much stack above the work, so that samples copy it. */
+/* Does the work with COST_STACK_BYTES of stack above it, so that samples copy that
+ * much. */
 static __attribute__((noinline)) uint64_t measure_work_below_stack_ns(void)
 {
 	volatile char stack[COST_STACK_BYTES];

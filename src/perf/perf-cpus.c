@@ -29,7 +29,8 @@ static bool has_place_stopped(struct pm_perf_place *place)
 	       values[1] - enabled_before + passed / 8 + CLOCKS_DIFFER_NS < passed;
 }
 
-/* -EAGAIN: the kernel refused something, which is now left out. */
+/* Reopens the place, and tries again after -EAGAIN: the kernel refused something, which
+ * is now left out. */
 static int perf_retry_reopen_place(struct pm_perf *perf, uint32_t at,
 				   struct pm_error *err)
 {
@@ -97,7 +98,7 @@ static int perf_add_cpu_place(struct pm_perf *perf, uint32_t cpu, struct pm_erro
 	if (ret == 0 && perf->enabled)
 		ret = pm_perf_switch(perf, (int)at, true);
 	/* If the CPU is offline again, the next check tries again. After other errors,
-	 * what was opened stays, and there is no new attempt each second. */
+	 * the events that were opened stay, and the next checks do not try again. */
 	perf->places.data[at].offline = ret == -ENODEV;
 	if (ret < 0) {
 		if (ret == -ENODEV)

@@ -8,7 +8,7 @@
 
 #define HZ_MAX_DEFAULT 100000 /* DEFAULT_MAX_SAMPLE_RATE, kernel/events/core.c */
 
-/* If there is no memory for a note, losing the note is the least problem. */
+/* A note is dropped if there is no memory for it, which is then the least problem. */
 void pm_perf_notes_add(struct pm_perf_notes *notes, const char *format, ...)
 {
 	va_list args;
@@ -106,7 +106,7 @@ bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
 	return true;
 }
 
-/* EINVAL does not say what is wrong, so the newest features are dropped first. */
+/* Drops the newest feature in use, because EINVAL does not say what is wrong. */
 static bool perf_degrade_attr(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	if (pm_perf_clamp_rate(perf, event, pm_perf_env_max_hz()))
@@ -131,8 +131,8 @@ bool pm_perf_can_drop_kernel(const struct pm_event_spec *spec)
 	return spec->user && !spec->explicit_kernel && !pm_perf_in_kernel_only(spec);
 }
 
-/* All events of a group drop the kernel together, so that they count the same code and
- * their counts can be compared. */
+/* Restricts all events of a group to user space together, so that they count the same
+ * code and their counts can be compared. */
 static bool perf_drop_kernel_of_group(struct pm_perf *perf, struct pm_perf_event *event)
 {
 	const struct pm_event_spec *spec = &event->actual;
@@ -208,15 +208,16 @@ bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code
 	case EPERM:
 		return perf_drop_kernel_of_group(perf, event);
 	default:
-		/* At a later place the event is known to exist, so there is no substitute
-		 * then. Nor with branches, which no substitute can record. */
+		/* At a later place the event is known to exist, so it is not substituted.
+		 * Nor is it if branches are recorded, because no substitute can record
+		 * them. */
 		return first && perf->shape.branches == 0 &&
 		       perf_substitute_event(perf, event, code);
 	}
 }
 
-/* Exists if the CPU records branches, and contains how many. CPUs with two kinds of cores
- * have other names for it. */
+/* This file exists if the CPU records branches, and contains their number. CPUs with two
+ * kinds of cores have it under other names. */
 static const char branches_path[] = "/sys/bus/event_source/devices/cpu/caps/branches";
 
 static int explain_no_branches(const struct pm_event_spec *spec, int code,

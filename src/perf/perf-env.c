@@ -14,7 +14,7 @@ enum {
 	CPUS_MAX = 65536, /* far above NR_CPUS of any kernel */
 };
 
-/* Reads the start of a small file as text; false if it cannot be read. */
+/* Reads the start of a small file. Returns false if it cannot be read. */
 static bool read_small_file_text(const char *path, char text[SMALL_FILE_MAX])
 {
 	int fd PM_AUTO_CLOSE = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -121,7 +121,8 @@ bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env)
 	       (env->paranoid_known && env->paranoid < 0);
 }
 
-/* Reads a decimal number at *at; false if there is none or it cannot be a CPU. */
+/* Reads a decimal number at *at. Returns false if there is none or if it cannot be a
+ * CPU. */
 static bool take_cpu_number(const char **at, uint32_t *out)
 {
 	uint32_t value = 0;

@@ -72,10 +72,10 @@ static int explain_by_paranoid(const struct pm_perf_refusal *why, struct pm_erro
 	return -why->code;
 }
 
-/* What no level of perf_event_paranoid allows (kernel/events/core.c). A uprobe in the
- * middle of an instruction changes what a program does. Since Linux 6.16, and in older
- * versions with the backport, CAP_PERFMON is therefore not enough ("perf: Revert to
- * requiring CAP_SYS_ADMIN for uprobes"). */
+/* Explains the refusal of a probe, which no level of perf_event_paranoid allows
+ * (kernel/events/core.c). A uprobe in the middle of an instruction changes what a program
+ * does. Since Linux 6.16, and in older versions with the backport, CAP_PERFMON is
+ * therefore not enough ("perf: Revert to requiring CAP_SYS_ADMIN for uprobes"). */
 static int explain_by_capability(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const char *where = "the kernel", *capability = "CAP_PERFMON";
@@ -93,7 +93,8 @@ static int explain_by_capability(const struct pm_perf_refusal *why, struct pm_er
 	return -why->code;
 }
 
-/* perf_allow_cpu() and perf_allow_tracepoint() of linux/perf_event.h. */
+/* Explains a refusal by perf_allow_cpu() or perf_allow_tracepoint() of
+ * linux/perf_event.h. */
 static int explain_by_lower_paranoid(const struct pm_perf_refusal *why, int limit,
 				     const char *what, struct pm_error *err)
 {
@@ -131,7 +132,7 @@ static int explain_by_lockdown(const struct pm_perf_refusal *why, struct pm_erro
 	return -why->code;
 }
 
-/* Explains what users without privileges may not do; 0: no known reason. */
+/* Explains what users without privileges may not do. Returns 0 if no reason is known. */
 static int explain_by_privilege(const struct pm_perf_refusal *why, struct pm_error *err)
 {
 	const struct pm_perf_env *env = why->env;
@@ -165,8 +166,8 @@ static int explain_refused_event(const struct pm_perf_refusal *why, struct pm_er
 	    env->paranoid >= PARANOID_NOTHING && pm_perf_env_perfmon(env) &&
 	    !pm_perf_env_admin(env))
 		return explain_by_highest_paranoid(why, err);
-	/* The kernel answers EACCES because of paranoid, filters answer EPERM. If both
-	 * are possible, the errno decides. */
+	/* The kernel fails with EACCES because of paranoid, seccomp filters with EPERM.
+	 * If both are possible, the errno decides. */
 	if (!pm_perf_env_perfmon(env) &&
 	    !(why->code == EPERM && env->seccomp == PM_SECCOMP_FILTER)) {
 		ret = explain_by_privilege(why, err);

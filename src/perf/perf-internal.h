@@ -16,7 +16,7 @@ static inline uint64_t pm_perf_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The text, or @otherwise if memory was short. */
+/* Returns the string, or @otherwise if there was not enough memory for it. */
 static inline const char *pm_str_text_or(const struct pm_str *str, const char *otherwise)
 {
 	if (str->failed || !str->data)
@@ -24,7 +24,7 @@ static inline const char *pm_str_text_or(const struct pm_str *str, const char *o
 	return str->data;
 }
 
-/* The name of an event in messages: as typed, if it was. */
+/* Returns the name of an event for messages: as typed, if it was typed. */
 static inline const char *pm_event_shown_name(const struct pm_event_spec *spec)
 {
 	if (spec->requested[0])
@@ -32,7 +32,7 @@ static inline const char *pm_event_shown_name(const struct pm_event_spec *spec)
 	return spec->name;
 }
 
-/* For ioctl(2). */
+/* Returns the ioctl(2) request that enables or disables an event. */
 static inline unsigned long pm_perf_switch_request(bool on)
 {
 	if (on)
@@ -67,11 +67,12 @@ int pm_event_ids_add(struct pm_event_ids *ids, uint64_t id, uint32_t event);
  * PERF_SAMPLE_PERIOD. Requires PERF_SAMPLE_IDENTIFIER, which puts the id before all other
  * fields. */
 void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period);
-/* The event's index, or PM_INDEX_NONE. */
+/* Returns the event's index, or PM_INDEX_NONE. */
 uint32_t pm_event_ids_find(const struct pm_event_ids *ids, uint64_t id);
 void pm_event_ids_release(struct pm_event_ids *ids);
 
-/* The count of @event in PERF_SAMPLE_READ of a group. -ENOENT, -ENOTSUP. */
+/* Gets the count of @event from the PERF_SAMPLE_READ of a group. Returns 0, or -ENOENT
+ * or -ENOTSUP like pm_perf_count(). */
 int pm_sample_count(const struct pm_sample *sample, const struct pm_record_layout *layout,
 		    uint32_t event, uint64_t *out);
 
@@ -98,7 +99,8 @@ void pm_regs_convert(const struct pm_regs_arch *arch, enum pm_regs_abi abi, uint
 
 /* ---- merge ---------------------------------------------------------------------------- */
 
-/* Reads the time of a record without decoding it; false if its field lies outside. */
+/* Reads the time of a record without decoding the record. Returns false if the field
+ * lies outside. */
 bool pm_record_time(const struct perf_event_header *header,
 		    const struct pm_record_layout *layout, uint64_t *out);
 
@@ -112,7 +114,7 @@ struct pm_merge_ring {
 	int next_error;
 };
 
-/* Rings over CPUs, merged by time. Zero-initialised is empty. */
+/* The rings of all CPUs, merged by time. Empty if zero-initialised. */
 struct pm_merge {
 	PM_VEC(struct pm_merge_ring) rings;
 	struct pm_record_layout layout; /* its ids are borrowed */
@@ -123,7 +125,7 @@ struct pm_merge {
 	size_t heap_len;
 	uint64_t limit; /* later records wait for the next round */
 	bool given; /* the caller has the record of heap[0] */
-	bool held; /* and earlier ones: no space goes back to the kernel */
+	bool held; /* it also has earlier ones: no space is returned to the kernel */
 };
 
 /* Takes over @ring (which is then empty) on success. Returns 0 or -ENOMEM. */
@@ -134,7 +136,7 @@ void pm_merge_remove(struct pm_merge *merge, uint32_t cpu);
 void pm_merge_release(struct pm_merge *merge);
 /* @limit must have been read from the clock before this call. */
 void pm_merge_begin(struct pm_merge *merge, uint64_t limit);
-/* Uses the current time; @final: no limit. */
+/* The same with the current time as the limit; @final: without a limit. */
 void pm_merge_begin_now(struct pm_merge *merge, bool final);
 int pm_merge_next(struct pm_merge *merge, struct pm_record *out, struct pm_error *err);
 void pm_merge_hold(struct pm_merge *merge, bool hold);
@@ -177,7 +179,8 @@ bool pm_perf_env_perfmon(const struct pm_perf_env *env); /* CAP_PERFMON or _SYS_
 bool pm_perf_env_unlimited_rings(const struct pm_perf_env *env);
 
 typedef PM_VEC(uint32_t) pm_cpu_list;
-/* A list such as "0-3,8" (Documentation/admin-guide/cputopology.rst). 0 or -EINVAL. */
+/* Parses a list such as "0-3,8" (Documentation/admin-guide/cputopology.rst). Returns 0
+ * or -EINVAL. */
 int pm_cpu_list_parse(const char *text, pm_cpu_list *out);
 int pm_cpu_list_online(pm_cpu_list *out);
 void pm_cpu_list_release(pm_cpu_list *list);
@@ -191,7 +194,7 @@ struct pm_perf_refusal {
 	bool in_kernel_only; /* the event only occurs in the kernel */
 	enum pm_event_kind kind;
 	bool wide; /* all tasks, or a control group */
-	bool others; /* processes that run already */
+	bool others; /* processes that are already running */
 	size_t fds; /* needed by the whole recording */
 	const struct pm_perf_env *env;
 };
@@ -255,25 +258,26 @@ void pm_attr_fill(const struct pm_attr_request *request, struct perf_event_attr 
 /* The attr of an event that counts and gives no samples. */
 void pm_attr_fill_counter(const struct pm_attr_request *request,
 			  struct perf_event_attr *out);
-/* The layout of its records, which are not samples, and of its read(2). */
+/* The layout of such an event's records, which are not samples, and of its read(2). */
 struct pm_record_layout pm_attr_counter_layout(bool read_group);
 /*
- * The period of each sample of @event if its attr leaves out PERF_SAMPLE_PERIOD, else 0.
- * If that field is requested, the kernel's software events ignore a fixed period and
- * write a sample for each hit (perf_swevent_event(), kernel/events/core.c).
+ * Returns the period of each sample of @event if its attr leaves out PERF_SAMPLE_PERIOD,
+ * else 0. If that field is requested, the kernel's software events ignore a fixed period
+ * and write a sample for each hit (perf_swevent_event(), kernel/events/core.c).
  */
 uint64_t pm_attr_unsaid_period(const struct pm_perf_event *event);
-/* The sample_type, read_format and registers that pm_attr_fill() requests.
+/* Returns the sample_type, read_format and registers that pm_attr_fill() requests.
  * PERF_FORMAT_LOST is not included, since it depends on the kernel's features. */
 struct pm_record_layout pm_attr_layout(const struct pm_attr_shape *shape);
 
 /* ---- tracepoints --------------------------------------------------------------------------- */
 
 /*
- * For each tracepoint that matches the globs @system and @name, appends to @out a copy of
- * @like with the name, type, config and kind of that tracepoint. `leader` keeps the value
- * of @like. -EINVAL, with similar names and where to look, if none matches; -EACCES or
- * -ENOENT if tracefs cannot be read. On failure @out is unchanged.
+ * For each tracepoint that matches the globs @system and @name, appends to @out a copy
+ * of @like with the name, type, config and kind of that tracepoint. `leader` keeps the
+ * value of @like. Returns -EINVAL if none matches (@err then has similar names, and
+ * where to look), or -EACCES or -ENOENT if tracefs cannot be read. On failure @out is
+ * unchanged.
  */
 int pm_tracepoints_expand(const char *system, const char *name,
 			  const struct pm_event_spec *like, struct pm_event_specs *out,

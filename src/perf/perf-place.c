@@ -144,7 +144,8 @@ static int perf_open_anchor(struct pm_perf *perf, uint32_t at,
 	return 0;
 }
 
-/* The second argument of perf_event_open(2). */
+/* Returns the second argument of perf_event_open(2), a pid or the descriptor of a
+ * cgroup. */
 static int perf_pid_of_task(const struct pm_perf *perf, pid_t task)
 {
 	if (perf->options.target == PM_PERF_CGROUP)

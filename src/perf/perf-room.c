@@ -60,10 +60,10 @@ static size_t perf_rings_len(const struct pm_perf *perf)
 }
 
 /*
- * The size that perf_mmap() of kernel/events/core.c will presumably allow, so that the
- * first try usually fits: perf_event_mlock_kb for each online CPU, then RLIMIT_MEMLOCK,
- * both including the control page. The memory used by other recordings of the same user
- * is not known.
+ * Returns the size that perf_mmap() of kernel/events/core.c will presumably allow, so
+ * that the first try usually fits: perf_event_mlock_kb for each online CPU, then
+ * RLIMIT_MEMLOCK, both including the control page. The memory used by other recordings of
+ * the same user is not known.
  */
 static size_t perf_allowed_ring_bytes(const struct pm_perf *perf)
 {
@@ -88,7 +88,7 @@ static size_t read_memory_bytes(void)
 	return (size_t)pages * (size_t)page;
 }
 
-/* One ring's share of the memory that all rings may use. */
+/* Returns one ring's share of the memory that all rings may use. */
 static size_t perf_ring_bytes_share(const struct pm_perf *perf)
 {
 	size_t all = read_memory_bytes() / MEMORY_SHARE;
@@ -122,7 +122,8 @@ static bool are_rings_of_cpus(const struct pm_perf *perf)
 	return perf->filter || pm_perf_wide(perf);
 }
 
-/* The least number of samples that a ring must hold, even if the user asks for less. */
+/* Returns the number of samples that a ring must at least hold, even if the user asks for
+ * less. */
 static size_t ring_samples_min(const struct pm_perf *perf,
 			       const struct pm_perf_options *options)
 {
@@ -198,7 +199,7 @@ bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *op
 	return true;
 }
 
-/* The rate at which an event is sampled on a CPU, in Hz; 0: unknown. */
+/* Returns the rate at which an event is sampled on a CPU, in Hz; 0: unknown. */
 static double event_asked_hz(const struct pm_perf_event *event)
 {
 	if (event->by_frequency)

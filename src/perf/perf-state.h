@@ -84,10 +84,12 @@ struct pm_perf {
 void pm_perf_notes_add(struct pm_perf_notes *notes, const char *format, ...)
 	PM_PRINTF(2, 3);
 void pm_perf_notes_release(struct pm_perf_notes *notes);
-/* The CPUs of @text, which must be online; NULL: all online CPUs. @online may be NULL. */
+/* Gets the CPUs of the list @text, which must be online; NULL: all online CPUs. @online
+ * may be NULL. */
 int pm_perf_cpus_wanted(const char *text, pm_cpu_list *out, pm_cpu_list *online,
 			struct pm_error *err);
-/* A PMU may belong to some CPUs only, as on processors with two kinds of cores. */
+/* Whether the event can be opened on @cpu. A PMU may belong to some CPUs only, as on
+ * processors with two kinds of cores. */
 bool pm_perf_works_on(const struct pm_event_spec *spec, int cpu);
 int pm_perf_set_filter(const struct pm_event_spec *spec, int fd, struct pm_error *err);
 /* Whether sampling user space alone is an acceptable substitute. */
@@ -122,7 +124,7 @@ static inline bool pm_perf_is_clock(const struct pm_event_spec *spec)
 		spec->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
-/* The leader of the event's group, or the event itself if it is in no group. */
+/* Returns the leader of the event's group, or the event itself if it is in no group. */
 static inline uint32_t pm_perf_leader(const struct pm_perf *perf, uint32_t event)
 {
 	uint32_t leader = perf->events.data[event].requested.leader;
@@ -141,7 +143,8 @@ static inline bool pm_cpu_list_has(const pm_cpu_list *list, uint32_t cpu)
 /* Fills the places and the tasks, and decides whether to use the filter. */
 int pm_perf_plan_targets(struct pm_perf *perf, const struct pm_perf_options *options,
 			 struct pm_error *err);
-/* Changes the plan to need fewer file descriptors. False if there is no such way. */
+/* Changes the plan so that it needs fewer file descriptors. Returns false if that is not
+ * possible. */
 bool pm_perf_plan_fewer_fds(struct pm_perf *perf);
 size_t pm_perf_count_fds(const struct pm_perf *perf);
 /* Whether events are opened for tasks, not for CPUs. */
@@ -151,12 +154,12 @@ void pm_perf_decide_side_band(struct pm_perf *perf);
 
 /* ---- perf-place.c ------------------------------------------------------------------------ */
 
-/* -EAGAIN: the plan was changed, everything has to be opened again. */
+/* Returns -EAGAIN if the plan was changed and everything has to be opened again. */
 int pm_perf_open_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
-/* Opens the place's events of every task again, after they were closed. */
+/* Reopens the events at the place that cover every task, after they were closed. */
 int pm_perf_reopen_place(struct pm_perf *perf, uint32_t place, struct pm_error *err);
 enum pm_perf_closed {
-	PM_CLOSE_EVERY_TASK, /* events of every task */
+	PM_CLOSE_EVERY_TASK, /* events that cover every task */
 	PM_CLOSE_ALL, /* those of single tasks, too */
 };
 /* Closes events; the rings stay. */
@@ -185,13 +188,13 @@ int pm_perf_switch(struct pm_perf *perf, int place, bool on);
 /* Whether no code in user space causes the event directly: with :u there are no
  * samples. */
 bool pm_perf_in_kernel_only(const struct pm_event_spec *spec);
-/* Lowers the rate of @event to @max_hz (0: unknown). True if it changed. */
+/* Lowers the rate of @event to @max_hz (0: unknown). Returns true if it changed. */
 bool pm_perf_clamp_rate(struct pm_perf *perf, struct pm_perf_event *event,
 			uint64_t max_hz);
 uint64_t pm_perf_nofile(void); /* the soft limit */
 /* Changes one thing in the plan for @event and its group that may help after
- * perf_event_open(2) failed with errno @code. True if everything should be tried again.
- * @first: the event was not open anywhere yet. */
+ * perf_event_open(2) failed with errno @code. Returns true if everything should be tried
+ * again. @first: the event has not been opened anywhere yet. */
 bool pm_perf_degrade(struct pm_perf *perf, struct pm_perf_event *event, int code,
 		     bool first);
 /* Called when nothing helps. Returns -code. */
@@ -203,9 +206,9 @@ int pm_perf_refused(struct pm_perf *perf, const struct pm_perf_event *event, int
 /* Sets ring_bytes. @explicit_bytes: the size that the user asked for, 0: none. */
 int pm_perf_plan_rings(struct pm_perf *perf, const struct pm_perf_options *options,
 		       size_t *explicit_bytes, struct pm_error *err);
-/* Halves the size if two records still fit. */
+/* Halves the size of the rings if two records still fit. Returns false if they do not. */
 bool pm_perf_shrink_rings(struct pm_perf *perf, const struct pm_perf_options *options);
-/* The watermark of the rings, in bytes. */
+/* Returns the watermark of the rings, in bytes. */
 uint32_t pm_perf_wakeup_bytes(const struct pm_perf *perf);
 /* Adds a note if the rings became too small. */
 void pm_perf_note_rings(struct pm_perf *perf, const struct pm_perf_options *options,

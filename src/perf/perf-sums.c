@@ -2,7 +2,7 @@
 /* The kernel's own counts of sampling events. */
 #include "perf-state.h"
 
-/* PERF_FORMAT_ID, optionally with _LOST and _GROUP (perf_event_open(2), "Reading
+/* Reads PERF_FORMAT_ID, optionally with _LOST and _GROUP (perf_event_open(2), "Reading
  * results"). */
 static int read_sums_of_fd(const struct pm_perf *perf, const struct pm_perf_fd *entry,
 			   struct pm_perf_sums *out)
@@ -85,7 +85,8 @@ int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *out)
 	return ret;
 }
 
-/* Whether the clock counts time of which it has no samples: perf_swevent_hrtimer(). */
+/* Whether the event is a clock that also counts time for which it writes no samples
+ * (perf_swevent_hrtimer()). */
 static bool is_clock_of_a_part(const struct pm_perf *perf, uint32_t index)
 {
 	const struct pm_perf_event *event = &perf->events.data[index];

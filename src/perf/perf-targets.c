@@ -12,15 +12,16 @@ enum {
 	SIDE_BAND_TASKS_MAX = 8,
 };
 
-/* From here on the user has to know why the recording begins late. */
+/* If opening takes longer than this, a note says why the recording began late. */
 #define SLOW_OPENING_NS 1000000000ull
 
 /* ---- which way ------------------------------------------------------------------------ */
 
 /*
- * Whether the event may be opened per CPU: events whose period a short task does not
- * complete. Not events of which each occurrence counts, and not rare software events with
- * a frequency: occurrences in other tasks would lengthen the period for all.
+ * Whether the event may be opened per CPU. This is for events whose period a short task
+ * does not complete, and for probes, which are never inherited. It is not for other
+ * events that are sampled at every occurrence, nor for rare software events with a
+ * frequency: occurrences in other tasks would lengthen the period for all.
  */
 static bool event_fits_cpus(const struct pm_perf_event *event)
 {
@@ -218,9 +219,10 @@ static int perf_plan_tasks(struct pm_perf *perf, const struct pm_perf_options *o
 }
 
 /*
- * The kernel opens and closes tracepoints one at a time (event_mutex). Another recorder that closes
- * its own makes us wait until no CPU is inside of them any more (perf_trace_event_unreg()). On an
- * overloaded machine that takes seconds, and no system call can be made to give up.
+ * The kernel opens and closes tracepoints one at a time (event_mutex). Another recorder
+ * that closes its own makes us wait until no CPU is inside of them any more
+ * (perf_trace_event_unreg()). On an overloaded machine that takes seconds, and the system
+ * call cannot be made to give up.
  */
 static void perf_follow_by_tracepoints(struct pm_perf *perf, bool inherit)
 {

@@ -101,7 +101,7 @@ enum pm_perf_available pm_perf_try(const struct pm_event_spec *spec, struct pm_e
 	return PM_PERF_NOT_AVAILABLE;
 }
 
-/* The kernel counts in a control group with its controller perf_event, which does not
+/* The kernel counts in a control group with its perf_event controller, which does not
  * have to be enabled. But the kernel only sets that controller up when controllers are
  * enabled for the first time (kernel/cgroup/cgroup.c, cgrp_dfl_implicit_ss_mask), as
  * systemd does during boot. */

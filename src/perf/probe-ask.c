@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out on which instructions the kernel puts probes. The kernel looks at an
+ * Finds out on which instructions the kernel puts probes. The kernel examines an
  * instruction when a probe is first put into a mapping. If the mapping already exists,
  * the registration of the probe fails with ENOTSUPP, which is 524 and no error of user
- * space. If the file is mapped later, mmap(2) succeeds and the kernel leaves the probe
- * out without any report (uprobe_mmap() and prepare_uprobe() of kernel/events/uprobes.c,
- * Linux 6.18). The rules are those of the running kernel; no table of ours could follow
- * them.
+ * space. If the file is mapped later, mmap(2) succeeds and the kernel silently leaves the
+ * probe out (uprobe_mmap() and prepare_uprobe() of kernel/events/uprobes.c, Linux 6.18).
+ * The rules are those of the running kernel; no table of ours could follow them.
  *
  * Therefore copies of all instructions are written to a file of ours, each with a probe.
  * Then the file is mapped. Bytes that differ between memory and the file are breakpoints.

@@ -47,7 +47,7 @@ void pm_event_ids_period(struct pm_event_ids *ids, uint64_t period)
 		ids->list.data[ids->list.len - 1].period = period;
 }
 
-/* The period of the samples of @id if they do not contain it, else 0. */
+/* Returns the period of the samples of @id if they do not contain it, else 0. */
 static uint64_t period_without_field(const struct pm_event_ids *ids, uint64_t id)
 {
 	uint32_t row = pm_index_find(&ids->index, pm_hash_mix(id, 0), is_event_id_equal,
@@ -76,8 +76,8 @@ void pm_event_ids_release(struct pm_event_ids *ids)
 
 /* ---- cursor --------------------------------------------------------------------------- */
 
-/* Inline, unlike pm_reader: a sample has thirty words, and 100,000 samples may come each
- * second. */
+/* Inline, unlike pm_reader: a sample has thirty words, and 100,000 samples may arrive
+ * each second. */
 struct cursor {
 	const uint8_t *at, *end;
 };
@@ -296,7 +296,8 @@ static int record_decode_sample(const struct perf_event_header *header,
 	const struct pm_regs_arch *arch = pm_regs_native();
 	uint64_t type = layout->sample_type, abi = PERF_SAMPLE_REGS_ABI_NONE;
 	const uint64_t *chain = NULL, *regs = NULL;
-	/* The variable fields, since @out must not change on failure. */
+	/* The variable fields are collected here, since @out must not change on
+	 * failure. */
 	struct pm_sample found = { 0 };
 	struct sample_fixed fixed;
 	size_t chain_len = 0;
@@ -399,7 +400,7 @@ static void record_read_trailer(const uint8_t *end, const struct pm_record_layou
 	}
 }
 
-/* The NUL-terminated text at the cursor, or NULL. */
+/* Returns the NUL-terminated string at the cursor, or NULL. */
 static const char *find_text_at_cursor(const struct cursor *in)
 {
 	if (!memchr(in->at, '\0', cursor_bytes_left(in)))
@@ -418,8 +419,8 @@ static bool record_read_mmap(struct cursor *in, struct pm_record *out)
 	mmap->start = take_word_unchecked(in);
 	mmap->len = take_word_unchecked(in);
 	mmap->pgoff = take_word_unchecked(in);
-	/* The record has no protection. Without MMAP_DATA only executable mappings are
-	 * reported. */
+	/* This record has no `prot` field, but the kernel sets MMAP_DATA if the mapping
+	 * is not executable. */
 	if (out->misc & PERF_RECORD_MISC_MMAP_DATA)
 		mmap->prot = PROT_READ;
 	else

@@ -60,7 +60,8 @@ int pm_ring_map(struct pm_ring *ring, int fd, size_t data_pages, struct pm_error
 	return map_ring_pages(ring, fd, data_pages, PROT_READ | PROT_WRITE, err);
 }
 
-/* Without PROT_WRITE the kernel ignores data_tail and overwrites (perf_mmap()). */
+/* Without PROT_WRITE, the kernel ignores data_tail and overwrites old records
+ * (perf_mmap()). */
 int pm_ring_map_backward(struct pm_ring *ring, int fd, size_t data_pages,
 			 struct pm_error *err)
 {

@@ -48,7 +48,8 @@ static int open_mounted_tracefs(bool writable)
 	for (size_t i = 0; i < PM_ARRAY_LEN(places); i++) {
 		int fd PM_AUTO_CLOSE = open_tracefs_folder(places[i]);
 
-		/* Check the effective ids, which may permit more than the user's own. */
+		/* Check the effective ids, which may have more permissions than the real
+		 * ones. */
 		if (fd >= 0 && faccessat(fd, name, mode, AT_EACCESS) == 0)
 			return pm_take_fd(&fd);
 		if (fd == -EACCES || (fd >= 0 && errno == EACCES))

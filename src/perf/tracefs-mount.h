@@ -12,8 +12,8 @@ int pm_tracefs_open(void);
 int pm_tracefs_open_writable(void);
 
 /*
- * Path of a mount of tracefs that only this process sees, for callers that need a path
- * when none is mounted. The first call creates it; it is kept. NULL if it cannot be
- * created. Not thread-safe.
+ * Returns the path of a mount of tracefs that only this process sees, for callers that
+ * need a path when none is mounted. The first call creates the mount, which is then
+ * kept. Returns NULL if it cannot be created. Not thread-safe.
  */
 const char *pm_tracefs_own(void);

@@ -16,7 +16,7 @@ enum {
 	FORMAT_FILE_MAX = 1 << 20, /* the longest of Linux 6.18 is 5.5 KB */
 	FIELDS_MAX = 256, /* the most in Linux 6.18 is 20 */
 	FIELD_BYTES_MAX = 64 << 10, /* of a record */
-	/* Length of an array's text per byte of the array: "-32768," is the worst
+	/* Length of an array's string per byte of the array: "-32768," is the worst
 	 * case. */
 	TEXT_PER_BYTE = 4,
 	PROBE_FIELDS_AT = 8, /* after struct trace_entry (linux/trace_events.h) */
@@ -36,8 +36,8 @@ struct field {
 	uint32_t element; /* size of an element, for an array of numbers */
 	enum shape shape;
 	bool is_signed;
-	/* The offset contains two u16: the position (from the start of the record, or
-	 * from after them) and the number of bytes
+	/* The bytes at the offset are two u16: the position (counted from the start of
+	 * the record or, if `relative`, from the end of the two) and the number of bytes
 	 * (include/trace/stages/stage1_struct_define.h). */
 	bool dynamic, relative;
 };
@@ -336,7 +336,7 @@ static void field_put_hex(struct pm_str *out, const uint8_t *at, size_t len)
 	}
 }
 
-/* Returns the text's position in @out. */
+/* Returns the string's position in @out. */
 static const char *field_put_text(struct pm_str *out, const struct field *field,
 				  const uint8_t *at, size_t len)
 {
@@ -352,7 +352,7 @@ static const char *field_put_text(struct pm_str *out, const struct field *field,
 	return out->data + begin;
 }
 
-/* Finds the bytes of a field; false if they are not all in the record. */
+/* Finds the bytes of a field. Returns false if they are not all in the record. */
 static bool field_find_bytes(const struct field *field, const uint8_t *raw,
 			     size_t raw_len, size_t *at, size_t *len)
 {
@@ -381,7 +381,7 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 	    (tracepoint->id_known &&
 	     read_number_of_size(raw, sizeof(uint16_t)) != (tracepoint->id & 0xffff)))
 		return -EBADMSG;
-	/* Reserve everything at once, so that no text moves. */
+	/* Reserve everything at once, so that no string moves. */
 	if (pm_vec_reserve(&out->list, fields) < 0 ||
 	    pm_vec_reserve(&out->texts,
 			   TEXT_PER_BYTE * (tracepoint->static_bytes + raw_len) + fields +
@@ -394,7 +394,7 @@ int pm_tracepoint_fields(const struct pm_tracepoint *tracepoint, const uint8_t *
 
 		if (!field_find_bytes(field, raw, raw_len, &at, &len))
 			return -EBADMSG;
-		/* Real arrays follow each other; only forged ones share bytes. */
+		/* Real arrays do not overlap; only forged ones share bytes. */
 		if (field->dynamic)
 			dynamic_bytes += len;
 		if (dynamic_bytes > raw_len)

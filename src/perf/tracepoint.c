@@ -52,7 +52,8 @@ int pm_tracefs_find(const char **out, struct pm_error *err)
 
 		if (statfs(places[i], &fs) < 0 || fs.f_type != TRACEFS_MAGIC)
 			continue;
-		/* Check the effective ids, which may permit more than the user's own. */
+		/* Check the effective ids, which may have more permissions than the real
+		 * ones. */
 		if (faccessat(AT_FDCWD, places[i], R_OK | X_OK, AT_EACCESS) == 0) {
 			*out = places[i];
 			return 0;
@@ -141,7 +142,7 @@ static int compare_tracepoint_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Whether the text is one component of a path that cannot be misread as something
+/* Whether the string is one component of a path that cannot be misread as something
  * else. */
 static bool is_good_path_part(const char *part, size_t len)
 {
@@ -202,7 +203,7 @@ int pm_tracepoint_names_read(struct pm_tracepoint_names *out, struct pm_error *e
 
 /* ---- unknown names -------------------------------------------------------------------- */
 
-/* The distance of the names; SIZE_MAX: not similar. */
+/* Returns the distance between the names, or SIZE_MAX if they are not similar. */
 static size_t nearness_of_tracepoint(const char *system, const char *name,
 				     const char *candidate)
 {
@@ -366,7 +367,7 @@ static int expand_tracepoint_glob(const char *root, const char *system, const ch
 
 		snprintf(of, sizeof(of), "%.*s", (int)(colon - line), line);
 		ret = add_tracepoint_spec(root, of, colon + 1, like, out, err);
-		/* A module that has been unloaded has taken its tracepoints along. */
+		/* A module's tracepoints disappear when it is unloaded. */
 		if (ret == -ENOENT)
 			ret = 0;
 	}

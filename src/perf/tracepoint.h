@@ -11,12 +11,12 @@ enum {
 };
 
 /*
- * Where tracefs is mounted, as a static text. If it is not mounted, a mount that only
- * this process sees is created (root, Linux 5.2). -ENOENT: there is none; -EACCES: this
- * user may not read it. @err names the remedy for both.
+ * Gets the path where tracefs is mounted, a static string. If tracefs is not mounted, a
+ * mount that only this process sees is created (root, Linux 5.2). Returns -ENOENT if
+ * there is none, -EACCES if this user may not read it; @err then names the remedy.
  */
 int pm_tracefs_find(const char **out, struct pm_error *err);
-/* Reads at most @max bytes of a file below @root. -EFBIG if it is longer. */
+/* Reads at most @max bytes of a file below @root. Returns -EFBIG if it is longer. */
 int pm_tracefs_read(const char *root, const char *file, size_t max, struct pm_str *out,
 		    struct pm_error *err);
 

@@ -60,9 +60,9 @@ static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
 }
 
 /*
- * Up to Linux 5.10, maps and programs count as locked memory of their user, of which
- * usually only 64 KiB are allowed, even to root (bpf_charge_memlock()). The limit is only
- * checked when one is created, so it is restored before this returns.
+ * Up to Linux 5.10, maps and programs count as locked memory of their user, whose limit
+ * is usually 64 KiB, even for root (bpf_charge_memlock()). The limit is only checked when
+ * one is created, so it is restored before this returns.
  */
 static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 {
@@ -72,7 +72,7 @@ static int sys_bpf_make(enum bpf_cmd command, union bpf_attr *attr)
 
 	if (ret != -EPERM || getrlimit(RLIMIT_MEMLOCK, &before) < 0)
 		return ret;
-	/* Without CAP_SYS_RESOURCE, the hard limit is the most. */
+	/* Without CAP_SYS_RESOURCE, the limit can only be raised to the hard limit. */
 	most = (struct rlimit){ before.rlim_max, before.rlim_max };
 	if (setrlimit(RLIMIT_MEMLOCK, &none) < 0 && setrlimit(RLIMIT_MEMLOCK, &most) < 0)
 		return ret;
@@ -189,14 +189,14 @@ static void code_emit_insns(struct code *code, const struct bpf_insn *insns, siz
  * neither perf nor another pmrec, would get a record (perf_trace_run_bpf_submit()). */
 #define GO_ON 1
 
-/* r0 := address of the mark of the task in register @task. If there is none, the program
- * ends with @without. Clobbers r1 to r5 and r9. @task must be a register that calls
- * preserve. */
+/* Emits r0 := address of the mark of the task in register @task. If there is none, the
+ * program ends with @without. Clobbers r1 to r5 and r9. @task must be a register that
+ * calls preserve. */
 static void code_emit_find_mark(struct code *code, int map, uint8_t task, int without)
 {
-	EMIT(code, MOVE(R2, task), /* which chunk: the key … */
+	EMIT(code, MOVE(R2, task), /* which chunk: the key is passed */
 	     SHIFT_RIGHT(R2, CHUNK_SHIFT), /* */
-	     STORE_32(R10, R2, KEY_AT), /* … in memory, as the call expects it */
+	     STORE_32(R10, R2, KEY_AT), /* in memory, as the call expects it */
 	     MOVE(R2, R10), /* */
 	     ADD_VALUE(R2, KEY_AT), /* second argument: address of the key */
 	     INSN(BPF_LD | BPF_IMM | BPF_DW, R1, BPF_PSEUDO_MAP_FD, 0,
@@ -206,8 +206,8 @@ static void code_emit_find_mark(struct code *code, int map, uint8_t task, int wi
 	     SKIP_UNLESS(R0, 0, 2), /* no such chunk: */
 	     SET(R0, without), /* no mark */
 	     EXIT(), /* */
-	     MOVE(R9, task), /* which byte of the chunk; from the mask … */
-	     AND_VALUE(R9, CHUNK_BYTES - 1), /* … the verifier sees that it lies inside */
+	     MOVE(R9, task), /* which byte of the chunk; the mask shows */
+	     AND_VALUE(R9, CHUNK_BYTES - 1), /* the verifier that it lies inside */
 	     ADD(R0, R9)); /* */
 }
 
@@ -224,17 +224,17 @@ static int load_sampling_program(const struct pm_tree_filter *filter, uint32_t s
 	     MOVE_32(R6, R0)); /* the thread; the upper half becomes 0 */
 	code_emit_find_mark(&code, filter->map, R6, 0);
 	EMIT(&code, LOAD_8(R1, R0, 0), /* its mark */
-	     SET(R0, 1), /* recorded … */
+	     SET(R0, 1), /* recorded, */
 	     SKIP_UNLESS(R1, PM_TREE_YES, 1), /* */
 	     EXIT());
 	if (slot < EVENTS_MAX)
 		EMIT(&code,
 		     LOAD_64(R2, R8, offsetof(struct bpf_perf_event_data, sample_period)),
 		     INSN(BPF_LD | BPF_IMM | BPF_DW, R1, BPF_PSEUDO_MAP_VALUE, 0,
-			  filter->left_out_map), /* the map's only element … */
-		     INSN(0, 0, 0, 0, (int32_t)(slot * sizeof(uint64_t))), /* … at this */
+			  filter->left_out_map), /* the map's only element, */
+		     INSN(0, 0, 0, 0, (int32_t)(slot * sizeof(uint64_t))), /* at this */
 		     ADD_TO_64(R1, R2));
-	EMIT(&code, SET(R0, 0), /* … or dropped */
+	EMIT(&code, SET(R0, 0), /* or dropped */
 	     EXIT());
 	return load_bpf_program(type, "sample", code.insns, code.len, err);
 }
@@ -263,31 +263,32 @@ static int load_fork_program(int map, int child_at, struct pm_error *err)
 }
 
 /* sched_process_exec: a program starts. In a process with several threads, the calling
- * thread takes over the number of the first thread. */
+ * thread takes over the id of the first thread. */
 static int load_exec_program(int map, int pid_at, int old_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
 
-	EMIT(&code, LOAD_32(R6, R1, (int16_t)old_at), /* the number before */
-	     LOAD_32(R7, R1, (int16_t)pid_at)); /* the number now */
+	EMIT(&code, LOAD_32(R6, R1, (int16_t)old_at), /* the id before */
+	     LOAD_32(R7, R1, (int16_t)pid_at)); /* the id now */
 	code_emit_find_mark(&code, map, R6, GO_ON);
 	EMIT(&code, LOAD_8(R8, R0, 0), /* its mark */
 	     SKIP_UNLESS(R8, PM_TREE_NO, 2), /* none: */
 	     SET(R0, GO_ON), /* */
 	     EXIT(), /* */
 	     SET(R1, PM_TREE_NO), /* */
-	     STORE_8(R0, R1, 0)); /* the old number is free … */
+	     STORE_8(R0, R1, 0)); /* the old id is free */
 	code_emit_find_mark(&code, map, R7, GO_ON);
-	EMIT(&code, SET(R1, PM_TREE_YES), /* … and the new one recorded from now on, … */
-	     STORE_8(R0, R1, 0), /* … even if it was waiting for its exec */
+	EMIT(&code, SET(R1, PM_TREE_YES), /* the new id is recorded from now on, */
+	     STORE_8(R0, R1, 0), /* even if it was waiting for its exec */
 	     SET(R0, GO_ON), /* */
 	     EXIT());
 	return load_bpf_program(BPF_PROG_TYPE_TRACEPOINT, "exec", code.insns, code.len,
 				err);
 }
 
-/* sched_process_free: a task is gone and its number may be reused. Not at its exit, after
- * which the task still frees its memory: that time belongs to it. */
+/* sched_process_free: a task is gone and its id may be reused. The mark is not cleared at
+ * the exit of the task, since the task still frees its memory after that: this time
+ * belongs to it. */
 static int load_free_program(int map, int pid_at, struct pm_error *err)
 {
 	struct code code = { .len = 0 };
@@ -322,8 +323,8 @@ static int read_tracefs_event_file(int tracefs, const char *event, const char *n
 	return 0;
 }
 
-/* The offset of the field `pid_t @name` in the record, or -EBADMSG: "\tfield:pid_t
- * pid;\toffset:24;\tsize:4;\tsigned:1;" */
+/* Returns the offset of the field `pid_t @name` in the record, or -EBADMSG:
+ * "\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;" */
 static int offset_of_format_field(const char *format, const char *name)
 {
 	char field[64];
@@ -424,7 +425,7 @@ static int follow_tracepoint(struct pm_tree_filter *filter, int tracefs, int whi
 
 /* ---- public --------------------------------------------------------------------------- */
 
-/* The numbers that the programs see are those of the initial PID namespace. */
+/* The programs see ids of the initial PID namespace. */
 static bool numbers_are_the_kernels(void)
 {
 	struct stat st;
@@ -432,7 +433,7 @@ static bool numbers_are_the_kernels(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INITIAL_PID_NAMESPACE;
 }
 
-/* Before 5.8, the task replaced by an exec kept its number (exchange_tids()), so its end
+/* Before 5.8, the task replaced by an exec kept its id (exchange_tids()), so its end
  * would clear the mark of its successor. */
 static bool kernel_is_new_enough(void)
 {
@@ -444,7 +445,7 @@ static bool kernel_is_new_enough(void)
 	       (major > 5 || (major == 5 && minor >= 8));
 }
 
-/* The filter works without it, too. */
+/* Maps the sums of dropped periods. The filter works without them, too. */
 static void map_left_out_counts(struct pm_tree_filter *filter)
 {
 	void *at;

@@ -8,7 +8,7 @@
  * task is marked, and no record is written if it is not. Further programs follow forks
  * and mark everything that a marked task starts before it runs.
  *
- * The marks are an array of bytes indexed by task number, in memory shared with the
+ * The marks are an array of bytes indexed by thread id, in memory shared with the
  * kernel: no insertion can fail, and nothing has to be looked up.
  */
 #pragma once
@@ -25,32 +25,32 @@ enum pm_tree_mark {
 
 /*
  * @inherit: tasks started by a marked task are marked, too. Requires CAP_BPF and
- * CAP_PERFMON (or root), Linux 5.8, tracefs, and that our process numbers are the
- * kernel's (-ENOTSUP in a PID namespace). @err says what is missing.
+ * CAP_PERFMON (or root), Linux 5.8, tracefs, and that our process ids are the kernel's
+ * (-ENOTSUP in a PID namespace). @err says what is missing.
  */
 int pm_tree_filter_new(struct pm_tree_filter **out, bool inherit, struct pm_error *err);
-/* Only what events that are still open need stays in the kernel. */
+/* Frees the filter. What events that are still open need stays in the kernel. */
 void pm_tree_filter_free(struct pm_tree_filter *filter);
 
 enum {
 	PM_TREE_FOLLOWERS = 3
 };
-/* Fills the descriptors of the tracepoint events, which are slow to close; returns their
- * number. */
+/* Stores in @out the descriptors of the tracepoint events, which are slow to close, and
+ * returns their number. */
 size_t pm_tree_filter_followers(const struct pm_tree_filter *filter,
 				int out[PM_TREE_FOLLOWERS]);
 
-/* Filters the event @fd, which must not be a tracepoint. @probe: the event belongs to the
- * uprobe or kprobe PMU, so no other program shares it. @index is chosen by the caller.
- * Returns 0 or -errno. */
+/* Filters the event @fd, which must not be a tracepoint. @probe: the event belongs to
+ * the uprobe or kprobe PMU, so no other program shares it. @index, chosen by the caller,
+ * selects the sum of pm_tree_filter_left_out(). Returns 0 or -errno. */
 int pm_tree_filter_attach(struct pm_tree_filter *filter, int fd, uint32_t index,
 			  bool probe);
-/* Sums the periods of samples that were dropped, over all events of @index. -ENOTSUP if
- * that is not known. */
+/* Sums the periods of dropped samples over all events with this @index. Returns -ENOTSUP
+ * if that is not known. */
 int pm_tree_filter_left_out(const struct pm_tree_filter *filter, uint32_t index,
 			    uint64_t *out);
 
-/* To be called before the work to be recorded starts. A number that no task can have is
+/* To be called before the work to be recorded starts. An id that no task can have is
  * ignored. */
 void pm_tree_filter_mark(struct pm_tree_filter *filter, pid_t tid,
 			 enum pm_tree_mark mark);
