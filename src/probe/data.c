@@ -77,7 +77,7 @@ static int find_variable_in_tables(const struct pm_probe_elf *elf,
 	return 0;
 }
 
-/* Looks in @fd and its debug file. */
+/* Searches @fd and its debug file. */
 static int find_variable_in_file(int fd, const struct pm_debug_search *search,
 				 struct wanted *wanted, struct pm_probe_elf *elf,
 				 uint64_t *out, struct pm_error *err)

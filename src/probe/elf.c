@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads ELF files (gABI "Object Files") with pread(2) into our own memory: if a file is
- * truncated meanwhile, that is an error and not a signal. Only small pieces are read:
- * headers, and the tables that are needed.
+ * truncated at the same time, that causes an error and not a signal. Only small pieces
+ * are read: headers, and the tables that are needed.
  */
 #include "probe-internal.h"
 
@@ -53,8 +53,8 @@ int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t 
 	return 0;
 }
 
-/* Reads a table of @count entries of @stride bytes each, of which the first @entry bytes
- * are known. */
+/* Reads a table of @count entries of @stride bytes each. Only the first @entry bytes of
+ * an entry are known. */
 static int probe_elf_read_table(const struct pm_probe_elf *elf, uint64_t offset,
 				uint64_t count, size_t stride, size_t entry, char **out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves the FILE of a probe: a path, or a bare name. A bare name is, in this order: a
- * file that a running process has mapped, the program to be run, a library that it needs,
- * a library that the loader would find, or a program in PATH.
+ * Resolves the FILE of a probe: a path, or a bare name. A bare name means, in this order:
+ * a file that a running process has mapped, the program to be run, a library that it
+ * needs, a library that the loader would find, or a program in PATH.
  */
 #include "probe-internal.h"
 
@@ -48,7 +48,7 @@ bool pm_probe_library_is(const char *name, const char *word)
 	return name[0] == '-' && name[1] >= '0' && name[1] <= '9' && strstr(name, ".so");
 }
 
-/* Adds the stem, because users type that. */
+/* Suggests the stem of the name, because that is what users type. */
 static void note_similar_library(struct pm_near_names *near, const char *name)
 {
 	const char *so = strstr(name, ".so");
@@ -199,7 +199,7 @@ static int open_in_command_path(const char *name, char path[PATH_MAX])
 	}
 }
 
-/* The interpreter of a script (execve(2), "Interpreter scripts"), or NULL. */
+/* Returns the interpreter of a script (execve(2), "Interpreter scripts"), or NULL. */
 static char *read_script_interpreter(int fd)
 {
 	char line[256], *at = line + 2;
@@ -303,7 +303,7 @@ static int settle_library_candidates(struct candidates *candidates, int code,
 	return 1;
 }
 
-/* The architecture of the files that the target loads. */
+/* Gets the architecture of the files that the program loads. */
 static void read_file_abi(int fd, struct pm_probe_abi *abi)
 {
 	PM_AUTO_CLOSE int own = -1;

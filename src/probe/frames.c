@@ -2,8 +2,8 @@
 /*
  * The bounds of functions according to the unwind information. .eh_frame_hdr has a sorted
  * table of starts (LSB "Exception Frames"); each refers to an entry of .eh_frame, which
- * has a length. Stripped files have it, too, and it distinguishes parts of a function
- * that have no name.
+ * has a length. Stripped files have it, too, and it distinguishes parts of functions even
+ * if these have no names.
  */
 #include "probe-internal.h"
 
@@ -76,7 +76,7 @@ static bool read_frame_table_row(const struct table *table, size_t index, uint64
 	return true;
 }
 
-/* The number of rows that start at or before @address. */
+/* Counts the rows that start at or before @address. */
 static bool count_frame_rows_up_to(const struct table *table, uint64_t address,
 				   size_t *out)
 {

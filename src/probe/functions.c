@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions with their bounds. Names are looked up as for events (symbols.c). A second
- * pass over the symbol tables finds the rest: the start of the next function, which ends
- * a symbol without a size, and `.cold` parts.
+ * pass over the symbol tables finds `.cold` parts, and the starts of the next functions,
+ * which end symbols without a size.
  */
 #include "probe-internal.h"
 
@@ -20,7 +20,7 @@ enum {
 struct indexed {
 	struct pm_probe_symbol row;
 	size_t order; /* its number in the tables */
-	size_t file; /* number of the file symbol before it */
+	size_t file; /* counts file symbols: index of the one before this symbol */
 	uint64_t reach; /* the highest end of this symbol and all before it */
 };
 
@@ -98,7 +98,7 @@ static int set_functions_memory_error(struct pm_error *err)
 
 /* ---- extents ------------------------------------------------------------------------------- */
 
-/* The end of the section around @address: no function continues beyond it. */
+/* Returns the end of the section around @address: no function continues beyond it. */
 static uint64_t code_section_end(const struct pm_probe_elf *elf, uint64_t address)
 {
 	const struct pm_probe_segment *segment = pm_probe_elf_segment(elf, address);
@@ -115,7 +115,7 @@ static uint64_t code_section_end(const struct pm_probe_elf *elf, uint64_t addres
 	return address;
 }
 
-/* Whether @name is that of a possible part of @symbol, such as f.cold or f.cold.0. */
+/* Whether @name, such as f.cold or f.cold.0, could be that of a part of @symbol. */
 static bool is_part_of_symbol(const char *name, const char *symbol)
 {
 	static const char *const words[] = { "cold", "unlikely", "__part", NULL };
@@ -381,7 +381,7 @@ static int index_code_symbols(struct reader *reader)
 	return 0;
 }
 
-/* The number of symbols that start at or before @address. */
+/* Counts the symbols that start at or before @address. */
 static size_t count_symbols_up_to(const struct reader *reader, uint64_t address)
 {
 	size_t from = 0, to = reader->index.len;
@@ -397,8 +397,8 @@ static size_t count_symbols_up_to(const struct reader *reader, uint64_t address)
 	return from;
 }
 
-/* The last symbol that starts at or before @address and, if it has a size, contains it.
- * NULL: none. */
+/* Returns the last symbol that starts at or before @address and, if it has a size,
+ * contains it; NULL if there is none. */
 static const struct indexed *find_holding_symbol(const struct reader *reader,
 						 uint64_t address)
 {
@@ -418,8 +418,8 @@ static const struct indexed *find_holding_symbol(const struct reader *reader,
 	return ret;
 }
 
-/* The function of which f.cold is a part: the one named f. If there are several, the one
- * from the same source file is preferred. */
+/* Finds the function that f.cold is a part of: the one named f. If there are several, the
+ * one from the same source file is preferred. */
 static const struct pm_probe_symbol *find_whole_of_part(const struct reader *reader,
 							const struct indexed *part)
 {
@@ -484,7 +484,7 @@ static int add_holding_function(struct reader *reader, uint64_t address)
 	return -ENOMEM;
 }
 
-/* Several addresses may have been in parts of the same function. */
+/* Drops duplicates: several addresses may have been in parts of the same function. */
 static void drop_duplicate_functions(struct reader *reader)
 {
 	struct pm_probe_function *list = reader->out->list.data;
@@ -506,8 +506,8 @@ static int compare_addresses(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Collects the starts of the pieces and of functions within them: between two functions
- * there may be padding, which belongs to neither. */
+/* Collects the starts of the pieces, and of the functions within them: these may be
+ * preceded by padding that belongs to no function. */
 static int find_piece_starts(struct reader *reader, const struct pm_probe_piece *pieces,
 			     size_t len, address_list *out)
 {

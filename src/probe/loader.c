@@ -78,7 +78,8 @@ static bool library_cache_flags(const struct pm_probe_abi *abi, int32_t *out)
 	}
 }
 
-/* The NUL-terminated string at @offset from @base, within @len bytes. */
+/* Returns the NUL-terminated string at @offset from @base, which must end within @len
+ * bytes, or NULL. */
 static const char *loader_text_at(const char *base, size_t len, uint64_t offset)
 {
 	if (offset >= len || !memchr(base + offset, '\0', len - (size_t)offset))
@@ -236,7 +237,7 @@ static void library_search_release(struct search *search)
 	free(search->program_rpath);
 }
 
-/* Returns true if the file matches; it is then in the queue. */
+/* Appends the file to the queue if it matches; returns whether it does. */
 static bool queue_matching_library(struct search *search, const char *name,
 				   const char *path)
 {
@@ -310,7 +311,8 @@ static int queue_cached_library(void *user, const char *name, const char *path)
 	return 0;
 }
 
-/* ld.so(8): RPATH (without RUNPATH), LD_LIBRARY_PATH, RUNPATH, the cache, system folders. */
+/* Searches in the order of ld.so(8): RPATH (without RUNPATH), LD_LIBRARY_PATH, RUNPATH,
+ * the cache, system folders. */
 static void find_needed_library(struct search *search, const char *name, const char *of,
 				const struct dynamic *dynamic)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares names as users type them with names in symbol tables. Demangling half a
- * million names takes seconds. Therefore a substring that every matching mangled name
- * must contain is checked first.
+ * million names takes seconds. Therefore names are first searched for a substring that
+ * every matching mangled name must contain.
  */
 #include "probe-internal.h"
 
@@ -129,7 +129,8 @@ static bool is_demangler_word(const char *text, size_t len)
 	return is_one_of_words(text, len, words);
 }
 
-/* The longest word before any parameters that the mangled name must contain literally. */
+/* Returns the longest word before any parameters that the mangled name must contain
+ * literally. */
 static char *longest_literal_word(const char *text)
 {
 	size_t end = strcspn(text, "(<{"), best_len = 0;
@@ -138,7 +139,7 @@ static char *longest_literal_word(const char *text)
 	for (size_t i = 0; i < end;) {
 		size_t len = 0;
 
-		if (text[i] == '[') { /* a glob's or an operator's */
+		if (text[i] == '[') { /* part of a glob or of an operator's name */
 			while (i < end && text[i] != ']')
 				i++;
 			continue;
@@ -240,7 +241,8 @@ static void strip_template_arguments(char *text)
 		text[0] = '\0';
 }
 
-/* A name without arguments matches every instance of the template. */
+/* Whether @name, cut off before its template arguments, matches: a pattern without
+ * arguments matches every instance. */
 static bool is_template_instance(const struct pm_probe_pattern *pattern, char *name)
 {
 	if (strpbrk(pattern->text, "<>(*?[") || !strchr(name, '<'))

@@ -32,21 +32,21 @@ struct pm_probe_elf {
 	bool has_interpreter;
 };
 
-/* 0, -ENOEXEC, -ENOMEM or the errno of reading. Skips header tables that are broken or
- * too large. */
+/* Returns 0, -ENOEXEC, -ENOMEM or the errno of reading. Skips header tables that are
+ * broken or too large. */
 int pm_probe_elf_open(struct pm_probe_elf *elf, int fd);
 void pm_probe_elf_close(struct pm_probe_elf *elf);
-/* Reads @len bytes at @offset and appends a NUL; the caller frees them. -ENODATA: the
- * file does not have them; -EFBIG: more than @max. */
+/* Reads @len bytes at @offset and appends a NUL. The caller frees *out. Returns 0;
+ * -ENODATA if the file does not have the bytes; -EFBIG if they are more than @max. */
 int pm_probe_elf_read(const struct pm_probe_elf *elf, uint64_t offset, uint64_t len,
 		      size_t max, char **out);
-/* NULL: there is no section of this name. */
+/* Returns the section of this name, or NULL. */
 const struct pm_probe_section *pm_probe_elf_section(const struct pm_probe_elf *elf,
 						    const char *name);
-/* The segment that contains @address, or NULL. */
+/* Returns the segment that contains @address, or NULL. */
 const struct pm_probe_segment *pm_probe_elf_segment(const struct pm_probe_elf *elf,
 						    uint64_t address);
-/* Finds the file offset of code at @address; false: there is no code. */
+/* Gets the file offset of the code at @address. Returns false if there is no code. */
 bool pm_probe_elf_code(const struct pm_probe_elf *elf, uint64_t address,
 		       uint64_t *offset);
 
@@ -66,18 +66,19 @@ struct pm_probe_table {
 	bool is_64, dynamic;
 };
 
-/* .symtab (of the file, or else of @debug, which may be NULL) and .dynsym. */
+/* .symtab (from the file, or else from @debug, which may be NULL) and .dynsym. */
 struct pm_probe_tables {
 	struct pm_probe_table table[2];
 	size_t len;
 	bool has_symtab;
 };
 
-/* 0 (also if there are none), -EFBIG, -ENOMEM or the errno of reading. */
+/* Returns 0 (even if there are none), -EFBIG, -ENOMEM or the errno of reading. */
 int pm_probe_tables_open(struct pm_probe_tables *tables, const struct pm_probe_elf *elf,
 			 const struct pm_probe_elf *debug);
 void pm_probe_tables_close(struct pm_probe_tables *tables);
-/* Reads row @index; false: it has no usable name. Cuts off versions in place. */
+/* Reads row @index. Returns false if it has no usable name. Cuts off versions in
+ * place. */
 bool pm_probe_table_row(struct pm_probe_table *table, size_t index,
 			struct pm_probe_symbol *out);
 
@@ -88,7 +89,7 @@ bool pm_probe_frame_at(const struct pm_probe_elf *elf, uint64_t address,
 		       struct pm_probe_piece *out);
 /* Finds the start of the first entry at or after @address. */
 bool pm_probe_frame_next(const struct pm_probe_elf *elf, uint64_t address, uint64_t *out);
-/* Whether the code has a table of exceptions to catch; true also if unknown. */
+/* Whether the code has a table of exceptions to catch. Also true if that is unknown. */
 bool pm_probe_frame_catches(const struct pm_probe_elf *elf, uint64_t address);
 
 /* ---- files.c: the files that FILE means ------------------------------------------------- */
@@ -97,15 +98,15 @@ struct pm_probe_file {
 	int fd; /* owned */
 	char *label; /* the usual short name: libc.so.6 */
 	char *path; /* its path, as its owner sees it */
-	pid_t pid; /* the path is in this process's root; 0: ours */
+	pid_t pid; /* the process in whose root the path is; 0: ours */
 };
 
 struct pm_probe_files {
 	PM_VEC(struct pm_probe_file) list;
 };
 void pm_probe_files_release(struct pm_probe_files *files);
-/* Appends the files that @word means, without duplicates; at least one if it returns
- * 0. */
+/* Appends the files that @word means, without duplicates. If it returns 0, there is at
+ * least one. */
 int pm_probe_files_find(struct pm_probe_files *files,
 			const struct pm_probe_context *context, const char *word,
 			struct pm_error *err);
@@ -117,9 +118,10 @@ void pm_probe_file_release(struct pm_probe_file *file);
 /* Whether @word may stand for @name: libc for libc.so.6 and libc-2.31.so. */
 bool pm_probe_library_is(const char *name, const char *word);
 
-/* ---- loader.c: libraries, as ld.so(8) searches them ------------------------------------- */
+/* ---- loader.c: libraries, found as ld.so(8) finds them ----------------------------------- */
 
-/* @name as a program refers to it, @path of the file. A result other than 0 stops. */
+/* @name: as a program refers to the library; @path: of the file. A result other than 0
+ * stops the search. */
 typedef int (*pm_probe_library_fn)(void *user, const char *name, const char *path);
 
 /* The architecture that a file must have, and the process whose root is used (0:
@@ -149,12 +151,13 @@ extern const char *const pm_probe_library_dirs[];
 
 /* ---- match.c: names ----------------------------------------------------------------------- */
 
-/* The suffix that compilers append to the name of a function made from another one. */
+/* What kind of suffix compilers have appended to the name of a function that they made
+ * from another one. */
 enum pm_probe_copy {
 	PM_PROBE_WHOLE, /* none, or that of a complete copy: .constprop.0 */
 	PM_PROBE_PART, /* that of a part that was split off: .cold, .part.0 */
 };
-/* The length of @name without that suffix. */
+/* Returns the length of @name without that suffix. */
 size_t pm_probe_base_len(const char *name, enum pm_probe_copy *copy);
 
 /* A name or glob as typed, prepared for comparison with many names. */
@@ -175,8 +178,8 @@ enum pm_probe_comparison {
 };
 bool pm_probe_pattern_matches(struct pm_probe_pattern *pattern, const char *name,
 			      enum pm_probe_comparison comparison);
-/* The name for display, with parameters if it has them; to free(). NULL: out of
- * memory. */
+/* Returns the name for display, with parameters if it has them, to be freed by the
+ * caller; NULL if out of memory. */
 char *pm_probe_pretty(const char *name);
 
 /* ---- meant.c: guesses at names ------------------------------------------------------------ */
@@ -192,7 +195,8 @@ void pm_probe_meant_release(struct pm_probe_meant *meant);
 /* Adds all functions of the tables. */
 void pm_probe_meant_symbols(struct pm_probe_meant *meant,
 			    const struct pm_probe_tables *tables);
-/* The only name whose last part was typed; NULL: none, or several. */
+/* Returns the only name whose last part was typed, or NULL if there is none or there are
+ * several. */
 const char *pm_probe_meant_only(const struct pm_probe_meant *meant);
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -200,7 +204,7 @@ const char *pm_probe_meant_only(const struct pm_probe_meant *meant);
 struct pm_probe_place {
 	uint64_t address, offset; /* svma; in the file */
 	uint64_t semaphore; /* file offset; 0: none */
-	char *name; /* follows the file's name: `malloc`, `src.c:12` */
+	char *name; /* is shown after the file's name: `malloc`, `src.c:12` */
 	/* For functions: the linker's name and the size; 0: unknown. */
 	char *symbol;
 	uint64_t size;
@@ -210,7 +214,7 @@ struct pm_probe_places {
 	PM_VEC(struct pm_probe_place) list;
 	size_t ifuncs; /* IFUNCs that a glob matched and that were left out */
 	size_t parts; /* parts of functions that were left out */
-	bool is_ours; /* the code is of this program's own mode */
+	bool is_ours; /* the code runs in the same mode as this program */
 };
 void pm_probe_places_release(struct pm_probe_places *places);
 /* Appends @place and takes ownership of its strings. -ENOMEM also if its name is NULL. */
@@ -259,7 +263,7 @@ struct pm_probe_marker {
 	uint64_t address, base, semaphore; /* as noted */
 	const char *provider, *name, *arguments;
 };
-/* A negative result stops. */
+/* A negative result stops the search. */
 typedef int (*pm_probe_marker_fn)(void *user, const struct pm_probe_marker *marker);
 /* Reads the notes up to the first broken one. Returns the result of @each, or 0. */
 int pm_probe_markers_each(const char *bytes, size_t len, bool is_64,

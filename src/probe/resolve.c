@@ -38,14 +38,14 @@ void pm_probe_places_release(struct pm_probe_places *places)
 	pm_vec_release(&places->list);
 }
 
-/* The new list, and the mapping from its old entries. */
+/* The new list of events, and a map to it from the entries of the old list. */
 struct resolver {
 	struct pm_probes *probes;
 	struct pm_event_specs *specs; /* owns the strings */
 	const struct pm_probe_context *context;
 	PM_VEC(struct pm_event_spec) list;
-	PM_VEC(uint32_t) first; /* for each old entry, its first new one */
-	/* For each new entry: the instruction about which the kernel is asked, if it is
+	PM_VEC(uint32_t) first; /* for each old entry, index of its first new one */
+	/* For each new entry: the instruction that the kernel is asked about, if it is
 	 * code of our own mode. */
 	PM_VEC(struct resolved_insn {
 		struct pm_probed_insn insn;
@@ -146,8 +146,8 @@ static void name_probe_place(const struct resolver *resolver, size_t from,
 	strcat(out, tail);
 }
 
-/* Appends @spec, and the instruction at @offset of @fd, about which the kernel is
- * asked. */
+/* Appends @spec and, if @fd is not -1, the instruction at its offset in @fd, which the
+ * kernel will be asked about. */
 static int resolver_add_spec(struct resolver *resolver, const struct pm_event_spec *spec,
 			     int fd)
 {
@@ -398,7 +398,8 @@ static int resolve_event(struct resolver *resolver, size_t index, struct pm_erro
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* If the user may not use probes, opening them reports that. */
+/* Asks the kernel which instructions it refuses. If the user may not use probes, nothing
+ * is asked: opening the probes will report that. */
 static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *err)
 {
 	PM_AUTO_FREE struct pm_probed_insn *asked =
@@ -433,7 +434,7 @@ static int refuse_insns_of_kernel(struct resolver *resolver, struct pm_error *er
 	return 0;
 }
 
-/* The end of the new entries of old entry @index. */
+/* Returns the end of the new entries of old entry @index. */
 static size_t resolved_specs_end(const struct resolver *resolver, size_t index)
 {
 	if (index + 1 < resolver->first.len)
@@ -461,8 +462,9 @@ static int note_refused_places(struct resolver *resolver, size_t index, size_t r
 	return resolver_add_note(resolver, &text);
 }
 
-/* Leaves out places that the kernel refuses. An event without other places is reported as
- * unknown; it is an error if no event has any. */
+/* Leaves out places that the kernel refuses. If all places of an event are refused, a
+ * note says that its hits are not known; it is an error if no event has any places
+ * left. */
 static int remove_refused_places(struct resolver *resolver, struct pm_error *err)
 {
 	size_t kept = 0, all = resolver->list.len;
@@ -507,7 +509,8 @@ static bool is_event_grouped(const struct pm_event_specs *specs, size_t index)
 	return false;
 }
 
-/* The first event of the group that remains: the leader may have been left out. */
+/* Returns the first event of the group that remains: the leader may have been left
+ * out. */
 static uint32_t find_remaining_leader(const struct resolver *resolver, uint32_t leader)
 {
 	const struct pm_event_specs *specs = resolver->specs;

@@ -102,7 +102,8 @@ static bool marker_matches_pattern(const char *pattern, const char *provider,
 	return fnmatch(wanted, provider, 0) == 0 && fnmatch(colon + 1, name, 0) == 0;
 }
 
-/* The counter must be in writable data, of which each process has its own copy. */
+/* Gets the file offset of a marker's counter. The counter must be in writable data: each
+ * process has its own copy of that. */
 static bool semaphore_file_offset(const struct pm_probe_elf *elf, uint64_t address,
 				  uint64_t *out)
 {

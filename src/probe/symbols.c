@@ -118,7 +118,7 @@ static size_t count_leading_underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* By address; of several names at one address, the best comes first. */
+/* Sorts by address. If several names have the same address, the best comes first. */
 static int compare_found_symbols(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
@@ -222,7 +222,8 @@ static int add_found_places(struct scan *scan, struct pm_probe_places *places,
 
 /* ---- reasons for no result ------------------------------------------------------------------ */
 
-/* glibc names the variants __NAME_avx2, and GCC's target_clones NAME.avx2.0. */
+/* Whether @name is a variant of @of. glibc names these __NAME_avx2, GCC's target_clones
+ * NAME.avx2.0. */
 static bool is_compiler_variant(const char *name, const char *of)
 {
 	size_t len = strlen(of);

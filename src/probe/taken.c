@@ -19,9 +19,9 @@ bool pm_probe_is_ours(uint16_t machine)
 	return machine == OUR_MACHINE;
 }
 
-/* Loads of literals: for a vector register, the kernel reads the literal relative to its
- * copy of the instruction; for other registers, older kernels read it from their own
- * memory. */
+/* Loads of literals do harm: for a vector register, the kernel reads the literal relative
+ * to its copy of the instruction; for other registers, older kernels read it from their
+ * own memory. */
 bool pm_probe_harms(uint16_t machine, const uint8_t *bytes, size_t len)
 {
 	uint32_t word;
