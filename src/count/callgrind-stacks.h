@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cost of each stack: callgrind counts a function separately for each chain of its
- * callers (--separate-callers), and names it FUNCTION'CALLER'CALLER…. Written as a
+ * callers (--separate-callers), and names it FUNCTION'CALLER'CALLER…. It is written as a
  * recording (pm/file.h) whose weights are exact.
  */
 #pragma once

@@ -15,16 +15,16 @@ struct pm_callgrind_tally {
 	bool at_entry; /* this function contains the region's first instruction */
 	bool recursive; /* calls itself from within the region */
 	uint32_t max_level; /* at the first instruction */
-	/* `back`: jumps to the first instruction from inside. */
+	/* `back` counts jumps to the first instruction from inside. */
 	uint64_t entered, nested, back;
 	uint64_t left; /* by its known exits */
-	/* One value per column: own costs and calls at the first level of recursion; at
-	 * deeper levels; and, of the first level, code that was jumped to at the end,
-	 * which is not part of the region. */
+	/* One value per column: own costs and calls at the first level of recursion; the
+	 * same at deeper levels; and, at the first level, costs of code that was jumped
+	 * to at the end, which is not part of the region. */
 	uint64_t *first, *deeper, *tail;
 };
 
-/* A place from which a region was called. */
+/* A place where a region was called. */
 struct pm_callgrind_site {
 	uint32_t region, function;
 	uint64_t address;
@@ -41,22 +41,22 @@ struct pm_callgrind_thread {
 /*
  * A process that is a copy of another one. It starts with the costs of all threads of its
  * parent, and reports them again. Only the thread that called fork exists in the copy,
- * too. Its costs up to the fork are its parent's, later ones are its own; a few
- * instructions of its own are lost with the first part. Costs of the other threads are
- * never its own.
+ * too. The costs of this thread up to the fork belong to the parent, and later ones to
+ * the copy; a few instructions of the copy itself are lost with the first part. The costs
+ * of the other threads never belong to the copy.
  */
 struct pm_callgrind_copy {
 	int32_t pid;
 	/* The thread that exists in the copy; 0: no thread's costs are known to be the
 	 * copy's own; -1: all are, since it has executed a program. */
 	int32_t thread;
-	uint64_t last_block; /* of its first part */
-	/* It created threads, whose costs are added to those of the same numbers in the
-	 * parent. */
+	uint64_t last_block; /* in its first part */
+	/* The copy created threads. Their costs are added to those of the threads with
+	 * the same numbers in the parent. */
 	bool made_threads;
 };
 
-/* Where a region lies; sorted by module and address. */
+/* A piece of a region; sorted by module and address. */
 struct pm_callgrind_piece {
 	uint32_t module, region;
 	uint64_t low, high;
@@ -87,15 +87,15 @@ struct pm_callgrind_sums {
 	PM_VEC(struct pm_callgrind_site) sites;
 	PM_VEC(struct pm_callgrind_thread) threads;
 	PM_VEC(struct pm_callgrind_copy) copies; /* processes that started as copies */
-	size_t copies_left_out; /* whose own costs cannot be determined */
+	size_t copies_left_out; /* copies whose own costs cannot be determined */
 	/* Copies with handlers of pthread_atfork(3), whose costs are lost with the first
 	 * part. */
 	size_t copies_with_handlers;
 	size_t copies_with_threads;
 	enum pm_callgrind_trigger last_trigger; /* of the last file of any process */
 	struct pm_index tally_index, site_index;
-	/* The columns of the first file. The others have the same, as they were written
-	 * with the same options. */
+	/* The columns of the first file. The other files have the same columns, as they
+	 * were written with the same options. */
 	char *columns[PM_CALLGRIND_COLUMNS_MAX];
 	size_t columns_len, instructions;
 	uint64_t *total;
@@ -103,7 +103,7 @@ struct pm_callgrind_sums {
 	bool damaged;
 	struct pm_callgrind_stacks *stacks; /* NULL: not requested */
 	pid_t root; /* 0: unknown */
-	/* Of the file that is being read. */
+	/* The process and thread of the file that is being read. */
 	int32_t pid, thread;
 };
 
@@ -114,23 +114,24 @@ static inline void pm_callgrind_add(uint64_t *to, uint64_t value)
 		*to = UINT64_MAX;
 }
 
-/* NULL: there is no such tally. */
+/* Returns NULL if there is no such tally. */
 const struct pm_callgrind_tally *pm_callgrind_find_tally(
 	const struct pm_callgrind_sums *sums, const struct pm_callgrind_tally *key);
 
 /* ---- callgrind-places.c ---------------------------------------------------------------- */
 
-/* Records the addresses of the regions. -ENOMEM. */
+/* Records the addresses of the regions. Returns 0 or -ENOMEM. */
 int pm_callgrind_places_add(struct pm_callgrind_sums *sums);
-/* NULL: no known exit of the region. */
+/* Returns NULL if @address is no known exit of the region. */
 const struct pm_callgrind_exit *pm_callgrind_find_exit(
 	const struct pm_callgrind_sums *sums, uint32_t region, uint64_t address);
 bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address);
-/* The module of an object of the table; NONE if no region is in it. -ENOMEM. */
+/* Gets the module of an object of the table; NONE if no region is in it. Returns 0 or
+ * -ENOMEM. */
 int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object,
 			   uint32_t *out);
-/* Finds the pieces that contain an address: start at _end() and go back while _before()
- * is true. */
+/* Find the pieces that contain an address: start at _end() and go back while _before()
+ * returns true. */
 size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t module,
 			       uint64_t address);
 bool pm_callgrind_piece_before(const struct pm_callgrind_sums *sums, size_t *at,

@@ -15,8 +15,8 @@ enum {
 	PM_CALLGRIND_NONE = UINT32_MAX,
 };
 
-/* The names of one run. Each of its processes and threads has a file of its own; the rows
- * of these files refer to names by ids of this table. */
+/* The names of one run. Each process and thread of the run has a file of its own; the
+ * rows of these files refer to names by ids of this table. */
 struct pm_callgrind_table {
 	PM_VEC(char *) objects, files;
 	struct pm_index object_index, file_index, function_index;
@@ -27,7 +27,7 @@ struct pm_callgrind_table {
 	functions;
 };
 void pm_callgrind_table_release(struct pm_callgrind_table *table);
-/* The id of a name, which is added if it is new. NONE without memory. */
+/* Returns the id of a name, which is added if it is new; NONE if out of memory. */
 uint32_t pm_callgrind_object_id(struct pm_callgrind_table *table, const char *text);
 uint32_t pm_callgrind_file_id(struct pm_callgrind_table *table, const char *text);
 /* The level of `name'3` is 3, that of `name` is 1. */
@@ -43,7 +43,7 @@ struct pm_callgrind_who {
 
 enum pm_callgrind_kind {
 	PM_CALLGRIND_SELF, /* cost of an instruction or a line itself */
-	/* The cost of its calls of @callee, including all that they called. */
+	/* The cost of calls of `callee`, including all that these called. */
 	PM_CALLGRIND_CALL,
 	PM_CALLGRIND_JUMP,
 };
@@ -58,7 +58,7 @@ struct pm_callgrind_row {
 	const uint64_t *counts; /* by column; not of jumps */
 };
 
-/* The reason why a file was written, as far as it decides whose costs the file has. */
+/* Why a file was written, as far as that determines whose costs it has. */
 enum pm_callgrind_trigger {
 	PM_CALLGRIND_OTHERWISE,
 	PM_CALLGRIND_BEFORE_SPAWN, /* a thread is about to call posix_spawn(3) */
@@ -74,7 +74,8 @@ struct pm_callgrind_header {
 	int32_t pid, thread; /* 0: not given */
 	char creator[64]; /* "callgrind-3.19.0"; "": not given */
 	uint64_t part; /* the number of the dump in its process; 0: not given */
-	/* Blocks of code that had run when it was written; 0: not given. */
+	/* Number of blocks of code that had run when the file was written; 0: not
+	 * given. */
 	uint64_t last_block;
 	enum pm_callgrind_trigger trigger;
 	/* The function whose call caused the dump; "": none did. */
@@ -90,12 +91,13 @@ int pm_callgrind_open(struct pm_callgrind **out, struct pm_callgrind_table *tabl
 void pm_callgrind_close(struct pm_callgrind *reader);
 /* The header as far as it has been read. */
 const struct pm_callgrind_header *pm_callgrind_header(const struct pm_callgrind *reader);
-/* 1, 0 at the end; -EBADMSG, -ENOMEM. Counts are borrowed until the next call. */
+/* Reads the next row. Returns 1; 0 at the end; -EBADMSG or -ENOMEM. Counts are borrowed
+ * until the next call. */
 int pm_callgrind_next(struct pm_callgrind *reader, struct pm_callgrind_row *out,
 		      struct pm_error *err);
 
 enum {
-	/* The number of levels of recursion that callgrind separates, in functions that
+	/* The number of levels of recursion that callgrind separates in functions that
 	 * are counted. */
 	PM_CALLGRIND_LEVELS = 100,
 };
@@ -107,21 +109,21 @@ struct pm_callgrind_sums;
 int pm_callgrind_sums_new(struct pm_callgrind_sums **out,
 			  const struct pm_engine_options *options);
 void pm_callgrind_sums_free(struct pm_callgrind_sums *sums);
-/* Adds the file of a process and thread, which is read from @fd and closed. -EBADMSG: the
- * file is damaged; the rows before the damage are added nevertheless. */
+/* Adds the file of a process and thread, which is read from @fd and closed. Returns
+ * -EBADMSG if the file is damaged; the rows before the damage are added nevertheless. */
 int pm_callgrind_sums_add(struct pm_callgrind_sums *sums, int fd, const char *name,
 			  struct pm_error *err);
-/* Sets the process that the command started as: all others are copies of existing
+/* Sets the pid of the command's first process: all others are copies of existing
  * processes. */
 void pm_callgrind_sums_root(struct pm_callgrind_sums *sums, pid_t pid);
-/* Something is missing: numbers of calls become "at least". */
+/* To be called when something is missing: numbers of calls become "at least". */
 void pm_callgrind_sums_cut(struct pm_callgrind_sums *sums);
 /* Writes the cost of each stack as a recording, to options->stacks. */
 int pm_callgrind_sums_write_stacks(const struct pm_callgrind_sums *sums,
 				   const struct pm_stat *stat, struct pm_error *err);
 /* Whether no file contains any cost. */
 bool pm_callgrind_sums_are_empty(const struct pm_callgrind_sums *sums);
-/* The program that wrote the files; "" before the first one. */
+/* Returns the name of the program that wrote the files; "" before the first one. */
 const char *pm_callgrind_sums_creator(const struct pm_callgrind_sums *sums);
 /* Fills @run's values and rows, and appends scopes, for the sim.* events of
  * stat->events. */

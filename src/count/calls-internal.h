@@ -13,16 +13,17 @@ enum {
 };
 
 /*
- * The state of a thread at a visit is a row of words: the counts by event, and behind
- * them these. All of them only grow, and the amount between two visits is a difference.
+ * The state of a thread at a visit is a row of words: the counts by event, followed by
+ * these columns. None of them ever decreases, and the amount between two visits is a
+ * difference.
  */
 enum pm_calls_column {
 	PM_CALLS_TIME,
 	PM_CALLS_ENABLED,
 	PM_CALLS_RUNNING,
 	/* Visits at places that the kernel emulates, and at others; each kind has a cost.
-	 * At an entry they include its own visit, at an exit they do not: the difference
-	 * is the visits of other calls. */
+	 * The row of an entry includes its own visit, the row of an exit does not: the
+	 * difference counts the visits of other calls. */
 	PM_CALLS_CHEAP,
 	PM_CALLS_DEAR,
 	/* 0 at an entry, 1 at its exit: the difference is the number of measured calls,
@@ -32,13 +33,13 @@ enum pm_calls_column {
 };
 
 /*
- * An open call. Its words are `columns` at the entry, and as many of the amount that was
- * already covered for its region at that time.
+ * An open call. It has two rows of words: the thread's columns at the entry, and the
+ * amount that was already covered for its region at that time.
  */
 struct pm_calls_frame {
 	uint32_t region, caller;
 	uint64_t sp; /* at the function's first instruction */
-	bool copied; /* by fork: the parent has the call, too */
+	bool copied; /* copied by fork: the parent has the call, too */
 	uint32_t depth;
 };
 
@@ -70,7 +71,7 @@ struct pm_calls_site { /* a caller of a region */
 	uint64_t calls;
 };
 
-struct pm_calls_done { /* a region in a thread that has ended, by_thread */
+struct pm_calls_done { /* a region in a thread that has ended; for by_thread */
 	uint32_t region;
 	pid_t pid, tid;
 	char comm[16];
@@ -80,12 +81,12 @@ struct pm_calls_done { /* a region in a thread that has ended, by_thread */
 struct pm_calls_region {
 	uint64_t calls, nested, unfinished, completed;
 	uint32_t max_depth;
-	/* Calls that were open at a fork, and continued in the child, have added to the
+	/* Calls that were open at a fork and continued in the child have added to the
 	 * totals. */
 	bool copies_add;
 	uint64_t random;
 	size_t kept;
-	PM_VEC(uint64_t) rows; /* kept × columns: of individual calls */
+	PM_VEC(uint64_t) rows; /* kept × columns: the values of individual calls */
 	uint64_t *least, *most; /* minimum and maximum, columns */
 };
 
@@ -115,22 +116,22 @@ struct pm_calls {
 
 /* ---- calls-threads.c --------------------------------------------------------------------- */
 
-/* Created if it is unknown. NULL without memory. The pointer is invalid after the next
- * creation. */
+/* Returns the thread, which is created if it is unknown; NULL if out of memory. The
+ * pointer is invalid after the next creation. */
 struct pm_calls_thread *pm_calls_thread(struct pm_calls *calls, pid_t pid, pid_t tid);
 struct pm_calls_thread *pm_calls_find_thread(struct pm_calls *calls, pid_t tid);
-/* The row of the region's cell, or UINT32_MAX without memory. */
+/* Returns the row of the region's cell, or UINT32_MAX if out of memory. */
 uint32_t pm_calls_cell(struct pm_calls *calls, struct pm_calls_thread *thread,
 		       uint32_t region);
 /* Adds the sums of a thread whose calls are all closed to the totals, and removes the
- * thread. 0 or -ENOMEM. */
+ * thread. Returns 0 or -ENOMEM. */
 int pm_calls_thread_fold(struct pm_calls *calls, struct pm_calls_thread *thread);
 void pm_calls_thread_release(struct pm_calls_thread *thread);
 
 /* ---- calls-sums.c ------------------------------------------------------------------------ */
 
-/* Records @words of a call of @region, or of the sum that it is a part of, that has
- * ended. */
+/* Records the values @words of a call of @region that has ended; @region may also be the
+ * sum that the call belongs to. */
 int pm_calls_keep(struct pm_calls *calls, uint32_t region, const uint64_t *words);
 /* Adds @words to the calls that @caller made of @region. */
 int pm_calls_site_add(struct pm_calls *calls, uint32_t region, uint32_t caller,

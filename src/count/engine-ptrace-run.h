@@ -22,14 +22,14 @@ struct pm_ptr_engine {
 	bool stopped, timed_out;
 	size_t outlived; /* processes that were still running when the command ended */
 	enum pm_ptr_kind kind;
-	struct pm_ptr_costs costs[2]; /* of stops; of hits */
+	struct pm_ptr_costs costs[2]; /* cost of stops; cost of hits */
 	struct pm_error no_costs; /* why the costs of stops are unknown */
 	timer_t timer;
 	bool has_timer;
-	struct sigaction before, child_before; /* of SIGALRM; of SIGCHLD */
+	struct sigaction before, child_before; /* actions for SIGALRM and for SIGCHLD */
 	PM_VEC(struct pollfd) polled;
 	struct pm_passed passed;
 };
 
-/* Called at the end: appends the run, its scopes and all reports about them. */
+/* To be called at the end: appends the run, its scopes and all reports about them. */
 int pm_ptr_tell(struct pm_ptr_engine *it, struct pm_error *err);

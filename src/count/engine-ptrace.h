@@ -35,9 +35,9 @@ struct pm_ptr_code {
 };
 
 /* Makes code for @slot that has the effect of the instruction at @address, and continues
- * behind that instruction. -EOPNOTSUPP: impossible, or only possible nearer. If the
- * code's length is 0, no slot is needed: pm_ptr_arm64_run() carries out the
- * instruction. */
+ * after that instruction. Returns -EOPNOTSUPP if that is impossible, or only possible in
+ * a nearer slot. If the code's length is 0, no slot is needed: pm_ptr_arm64_run() carries
+ * out the instruction. */
 int pm_ptr_slot_make_x86(const uint8_t *bytes, uint8_t len, uint64_t address,
 			 uint64_t slot, struct pm_ptr_code *out);
 /* @second_stack: there may be a second stack, of return addresses (FEAT_GCS). */
@@ -49,8 +49,8 @@ struct pm_ptr_arm64 {
 	uint64_t x[31], sp, pc, pstate;
 };
 /* Carries out the instruction @word at regs->pc if it depends only on registers and on
- * its own address. False: it needs a slot or is not an instruction; nothing was
- * changed. */
+ * its own address. Returns false, with nothing changed, if the instruction needs a slot
+ * or is not a valid one. */
 bool pm_ptr_arm64_run(uint32_t word, struct pm_ptr_arm64 *regs);
 
 /* ---- engine-ptrace-regs.c: other machine-dependent code ---------------------------------- */
@@ -72,28 +72,28 @@ extern const uint64_t pm_ptr_near_bytes;
 int pm_ptr_slot_make(const uint8_t *bytes, uint8_t len, uint64_t address, uint64_t slot,
 		     struct pm_ptr_code *out);
 
-/* -ESRCH: the thread is being killed; -EOPNOTSUPP: it runs in another mode than we do. */
+/* Returns -ESRCH if the thread is being killed, -EOPNOTSUPP if it runs in another mode
+ * than we do. */
 int pm_ptr_regs_get(pid_t tid, struct pm_ptr_regs *out);
 /* Sets all of @regs->user. The system call that the thread may be in is not restarted. */
 int pm_ptr_regs_set(pid_t tid, const struct pm_ptr_regs *regs);
-/* The thread continues at @ip, with @sp; its other registers are those of @regs, which it
- * has. */
+/* Makes the thread continue at @ip, with @sp. Its other registers are unchanged: they are
+ * those of @regs. */
 void pm_ptr_regs_move(pid_t tid, const struct pm_ptr_regs *regs, uint64_t ip,
 		      uint64_t sp);
-/* Compares the general registers. Flags are left out; a return from a signal handler
- * restores them, too. */
+/* Compares the general registers. Flags are left out, although a return from a signal
+ * handler restores them, too. */
 bool pm_ptr_regs_same(const struct pm_ptr_regs *a, const struct pm_ptr_regs *b);
-/* For a thread that received a SIGTRAP: the address of the breakpoint that may have
- * caused it. */
+/* Returns the address of the breakpoint that may have caused the SIGTRAP that the thread
+ * received. */
 uint64_t pm_ptr_regs_trapped_at(const struct pm_ptr_regs *regs);
-/* The value that pm_place_leaves() needs. */
+/* Returns the value that pm_place_leaves() needs. */
 uint64_t pm_ptr_regs_asked(const struct pm_ptr_regs *regs, const struct pm_place *place);
 /* Whether the signal was caused by a breakpoint, wherever that is. */
 bool pm_ptr_is_trap(const siginfo_t *info);
-/* Carries out the instruction with these bytes for the thread, which is past it
- * afterwards. */
+/* Carries out the instruction @bytes for the thread, which is past it afterwards. */
 void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *bytes);
-/* For a thread at an entry: the address that it will return to; @sp_offset: as in
+/* Gets the address that a thread at an entry will return to. @sp_offset: as in
  * pm_place. */
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
 			uint64_t *out);
@@ -108,7 +108,7 @@ int64_t pm_ptr_regs_called(const struct pm_ptr_regs *regs);
 
 /* ---- engine-ptrace-sites.c ------------------------------------------------------------- */
 
-/* An instruction of a file at which visits are observed. */
+/* An instruction of a file where visits are observed. */
 struct pm_ptr_site {
 	uint64_t offset; /* in the file */
 	uint8_t bytes[PM_PTR_INSN_MAX];
@@ -121,8 +121,8 @@ struct pm_ptr_file {
 	dev_t dev;
 	ino_t ino;
 	PM_VEC(struct pm_ptr_site) sites; /* only added to */
-	/* End offsets of the executable segments in the file: what is mapped behind an
-	 * end, up to the end of the page, is unused. */
+	/* End offsets of the executable segments in the file: the bytes from there to the
+	 * end of the page are mapped, too, and unused. */
 	PM_VEC(uint64_t) ends;
 };
 
@@ -130,16 +130,17 @@ struct pm_ptr_sites {
 	PM_VEC(struct pm_ptr_file) files;
 	PM_VEC(uint32_t) order; /* indices of places */
 	PM_VEC(int64_t) by_module; /* file of a module; -1: none, -2: not looked up yet */
-	size_t wanted; /* files of regions; the files behind these are dynamic linkers */
+	size_t wanted; /* files of regions; the files after these are dynamic linkers */
 };
 
 int pm_ptr_sites_init(struct pm_ptr_sites *sites, const struct pm_regions *regions,
 		      struct pm_error *err);
 void pm_ptr_sites_release(struct pm_ptr_sites *sites);
-/* The index of the module's file; -1: it has no sites; -ENOMEM. */
+/* Returns the index of the module's file, -1 if it has no sites, or -ENOMEM. */
 int64_t pm_ptr_sites_find(struct pm_ptr_sites *sites, const struct pm_procs *procs,
 			  uint32_t module);
-/* Adds the dynamic linker that the module is. 0, or negative if it cannot be used. */
+/* Adds the module, which is a dynamic linker. Returns 0, or a negative error if it cannot
+ * be used. */
 int pm_ptr_sites_add_linker(struct pm_ptr_sites *sites, const struct pm_procs *procs,
 			    uint32_t module);
 
@@ -173,28 +174,30 @@ struct pm_ptr_image *pm_ptr_image_new(void); /* NULL without memory */
 struct pm_ptr_image *pm_ptr_image_copy(const struct pm_ptr_image *image);
 void pm_ptr_image_unref(struct pm_ptr_image *image);
 /*
- * Reads the mappings of @pid and plants what is missing. @tid is a stopped thread of it.
- * 0, -ENOMEM, or -ESRCH: the process is being killed.
+ * Reads the mappings of @pid and plants what is missing. @tid is one of its threads,
+ * which is stopped. Returns 0, -ENOMEM, or -ESRCH if the process is being killed.
  */
 int pm_ptr_image_update(struct pm_ptr_image *image, struct pm_ptr_sites *sites,
 			struct pm_procs *procs, pid_t pid, pid_t tid);
 /* Restores the program's bytes. Slots stay, for threads that are in them. */
 void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid);
-/* The same for @pid, which is stopped, if it is unknown what is planted. 0 or -ENOMEM. */
+/* The same for the stopped process @pid if it is not known which breakpoints it has.
+ * Returns 0 or -ENOMEM. */
 int pm_ptr_image_heal(struct pm_ptr_sites *sites, struct pm_procs *procs, pid_t pid);
 const struct pm_ptr_break *pm_ptr_image_find(const struct pm_ptr_image *image,
 					     uint64_t address);
-/* Whether all regions are in the program's own file, which @space maps. */
+/* Whether all regions are in the program's own file, which is mapped in @space. */
 bool pm_ptr_image_is_program(struct pm_ptr_sites *sites, const struct pm_procs *procs,
 			     pid_t pid, const struct pm_space *space);
-/* For a thread in a slot at @ip: the break that the slot belongs to, else NULL. */
+/* Returns the break whose slot contains @ip, where a thread is, or NULL. */
 const struct pm_ptr_break *pm_ptr_image_in_slot(const struct pm_ptr_image *image,
 						uint64_t ip);
 
 /* ---- engine-ptrace-call.c -------------------------------------------------------------- */
 
 /* Makes the stopped thread map @len bytes, readable and executable, at @address, which
- * must be unused. 0 or negative; the thread is unchanged afterwards. */
+ * must be unused. Returns 0 or a negative error. The thread's registers are restored
+ * afterwards. */
 int pm_ptr_map(pid_t tid, uint64_t address, uint64_t len);
 
 /* ---- engine-ptrace-counts.c ------------------------------------------------------------ */
@@ -211,11 +214,11 @@ struct pm_ptr_counts {
 	PM_VEC(struct pm_counters_event) events;
 	/* the task-clock event that /proc replaces, as perf is denied; -1: none */
 	int32_t clock;
-	uint64_t threads_missed; /* that could not be counted */
-	struct pm_error why; /* for the last of these */
+	uint64_t threads_missed; /* threads that could not be counted */
+	struct pm_error why; /* the reason for the last of these threads */
 };
 
-/* The counters of a thread. Zero-initialised: none. */
+/* The counters of a thread. None if zero-initialised. */
 struct pm_ptr_counters {
 	struct pm_counters *counters;
 	struct pm_counters_values values;
@@ -227,19 +230,19 @@ int pm_ptr_counts_init(struct pm_ptr_counts *counts, const struct pm_event_spec 
 void pm_ptr_counts_release(struct pm_ptr_counts *counts);
 void pm_ptr_counts_open(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
 			pid_t tid);
-/* Fills @out, by event, and the visit's times. @cpu_ns: of the thread, used for
+/* Fills @out, by event, and the visit's times. @cpu_ns: the thread's CPU time, used for
  * `clock`. */
 void pm_ptr_counts_read(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread,
 			uint64_t cpu_ns, uint64_t *out, struct pm_visit *visit);
 /* Adds the thread's counts to the totals. */
 void pm_ptr_counts_close(struct pm_ptr_counts *counts, struct pm_ptr_counters *thread);
-/* Adds the counts of hits. 0 or -ENOMEM. */
+/* Adds the counts of hits. Returns 0 or -ENOMEM. */
 int pm_ptr_counts_add_hits(struct pm_ptr_counts *counts, const struct pm_hits *hits);
-/* States and values of the first events of the run. */
+/* Fills in the states and values of the first events of the run. */
 int pm_ptr_counts_finish(const struct pm_ptr_counts *counts, struct pm_stat *stat,
 			 struct pm_stat_value *values);
 
-/* The svma of @offset of an ELF file; false if the offset is not mapped. */
+/* Gets the svma of @offset in an ELF file. Returns false if the offset is not mapped. */
 bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *out);
 
 /* ---- engine-ptrace-hw.c ---------------------------------------------------------------- */
@@ -258,7 +261,7 @@ enum {
 #endif
 };
 
-/* Zero-initialised: unused. */
+/* Unused if zero-initialised. */
 struct pm_ptr_hw {
 	struct pm_hits *hits; /* NULL: unused */
 	PM_VEC(struct pm_event_spec) specs; /* of the places' breakpoints */
@@ -267,28 +270,29 @@ struct pm_ptr_hw {
 };
 
 /*
- * 1: the places are in the program of @pid, which is stopped, and the processor watches
- * them; new threads must be passed to pm_hits_follow(). 0: that is not possible; -ENOMEM.
+ * Starts watching the places of @pid, which is stopped. Returns 1 if they are in its
+ * program and the processor watches them; new threads must then be passed to
+ * pm_hits_follow(). Returns 0 if that is not possible, or -ENOMEM.
  */
 int pm_ptr_hw_start(struct pm_ptr_hw *hw, struct pm_ptr_sites *sites,
 		    const struct pm_regions *regions, struct pm_procs *procs,
 		    const struct pm_event_spec *counters, size_t counters_len, pid_t pid);
 void pm_ptr_hw_release(struct pm_ptr_hw *hw);
-/* Passes the available hits to @see, oldest first. 0 or negative. */
+/* Passes the available hits to @see, oldest first. Returns 0 or a negative error. */
 int pm_ptr_hw_drain(struct pm_ptr_hw *hw, bool final,
 		    int (*see)(void *user, const struct pm_hit *hit, uint32_t place),
 		    void *user, struct pm_error *err);
-/* Marks the scopes of a run from which hits may be missing. */
+/* Marks the scopes of a run that may lack hits. */
 void pm_ptr_hw_tell_lost(const struct pm_ptr_hw *hw, const struct pm_regions *regions,
 			 struct pm_stat_scope *scopes, size_t len);
 
 /* ---- engine-ptrace-callers.c ----------------------------------------------------------- */
 
 enum {
-	PM_PTR_CALLERS_MAX = 256, /* frames of a chain */
+	PM_PTR_CALLERS_MAX = 256, /* frames in a chain */
 };
 
-/* Chains of callers. Zero-initialised: empty. */
+/* Chains of callers. Empty if zero-initialised. */
 struct pm_ptr_callers {
 	PM_VEC(struct pm_ptr_frame {
 		int64_t module; /* in the table of processes, or PM_MODULE_NONE */
@@ -315,10 +319,11 @@ struct pm_ptr_look {
 	uint64_t sp_offset; /* as in pm_place */
 	uint32_t depth; /* number of callers */
 };
-/* The number of the thread's chain of callers; PM_INDEX_NONE: unknown. */
+/* Returns the number of the thread's chain of callers, or PM_INDEX_NONE if it is
+ * unknown. */
 uint32_t pm_ptr_callers_look(struct pm_ptr_callers *callers, struct pm_procs *procs,
 			     const struct pm_ptr_look *look);
-/* Finds names for all frames. 0 or -ENOMEM. */
+/* Finds names for all frames. Returns 0 or -ENOMEM. */
 int pm_ptr_callers_name(struct pm_ptr_callers *callers, const struct pm_procs *procs);
 int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
 			const struct pm_procs *procs, uint32_t caller,
@@ -326,7 +331,7 @@ int pm_ptr_callers_fill(const struct pm_ptr_callers *callers,
 
 /* ---- engine-ptrace-cpu.c --------------------------------------------------------------- */
 
-/* The CPU of the tracing thread. Zero-initialised: any. */
+/* The CPU of the tracing thread. Any CPU if zero-initialised. */
 struct pm_ptr_cpu {
 	cpu_set_t before;
 	uint64_t stops, hold_until;
@@ -336,7 +341,8 @@ struct pm_ptr_cpu {
 	cpu_set_t held_before;
 };
 
-/* @tid has stopped; from time to time the tracing thread moves to its CPU. */
+/* To be called when @tid has stopped. From time to time, this moves the tracing thread to
+ * the CPU of @tid. */
 void pm_ptr_cpu_follow(struct pm_ptr_cpu *cpu, pid_t pid, pid_t tid);
 /* Restricts the stopped thread @tid to the CPU of the tracing thread. To be ended by
  * pm_ptr_cpu_let() after the thread was woken, and before the tracing thread waits. */
@@ -352,10 +358,10 @@ struct pm_ptr_thread {
 	bool counted, hit;
 	bool by_hits; /* the processor watches it; nothing is planted */
 	struct pm_ptr_counters counters;
-	uint64_t stolen_ns; /* time for which we kept it stopped */
-	/* A signal came before a planted instruction had run: when the thread comes back
-	 * with these registers, that visit was already reported. The most recent one is
-	 * last. */
+	uint64_t stolen_ns; /* time during which we kept it stopped */
+	/* Registers of the thread at visits that were reported before a signal arrived,
+	 * when the planted instruction had not run yet. If the thread comes back with
+	 * these registers, that is not another visit. The most recent ones are last. */
 	PM_VEC(struct pm_ptr_regs) again;
 };
 
@@ -364,9 +370,9 @@ struct pm_ptr_process {
 	struct pm_ptr_image *image;
 	size_t threads;
 	bool counted;
-	bool planted; /* its mappings were examined at least once */
+	bool planted; /* its mappings have been examined at least once */
 	bool by_hits; /* its new threads inherit by_hits */
-	bool attached; /* it ran before we attached to it */
+	bool attached; /* it was already running when we attached to it */
 };
 
 /* The tracer: the threads that it follows, and their visits. */
@@ -387,7 +393,7 @@ struct pm_ptr {
 	PM_VEC(uint64_t) values; /* of one visit */
 	bool no_inherit, by_thread;
 	bool letting_go;
-	pid_t command; /* counted from its exec on; 0: none */
+	pid_t command; /* the command, counted from its exec on; 0: none */
 	bool command_begun;
 	/* places; programs that got no privileges */
 	uint64_t unplanted, privileged;
@@ -397,8 +403,8 @@ struct pm_ptr {
 	uint32_t calls_from;
 	/* others may have been stopped while a stack was read */
 	bool kept_waiting;
-	/* Callbacks: for a visit; and when the thread of an address space has forked, or
-	 * ended. */
+	/* Callbacks: a visit; a fork; a thread has ended or is no longer followed; a
+	 * thread's name. */
 	const struct pm_ptr_listener {
 		int (*visit)(void *user, const struct pm_visit *visit);
 		int (*fork)(void *user, pid_t parent_tid, pid_t pid, pid_t tid);
@@ -415,9 +421,10 @@ void pm_ptr_release(struct pm_ptr *ptr);
 /* Follows a running process, with all threads; breakpoints are planted when it has
  * stopped. */
 int pm_ptr_attach(struct pm_ptr *ptr, pid_t pid, struct pm_error *err);
-/* Handles an event of the trace. 0 or negative. */
+/* Handles an event of the trace. Returns 0 or a negative error. */
 int pm_ptr_event(struct pm_ptr *ptr, const struct pm_trace_event *event);
-/* To be called after that: the thread continues, and may be kept on this CPU. */
+/* To be called after pm_ptr_event(): lets the thread continue, maybe restricted to this
+ * CPU. */
 void pm_ptr_go_on(struct pm_ptr *ptr);
 /* Handles the available hits; @final: there will be no more. */
 int pm_ptr_drain(struct pm_ptr *ptr, bool final, struct pm_error *err);
@@ -428,16 +435,17 @@ void pm_ptr_let_go(struct pm_ptr *ptr);
 
 /* By event, then elapsed time. */
 struct pm_ptr_costs {
-	uint64_t *call; /* the part that is inside a call's values */
+	uint64_t *call; /* the part that is included in a call's own values */
 	uint64_t *visit; /* the part for each visit inside a call */
-	uint64_t whole_ns; /* time that a call takes, with all that is done for it */
+	uint64_t whole_ns; /* time that observing a call takes, all included */
 	bool by_hits; /* measured with the processor's breakpoints */
 	bool known;
 };
 int pm_ptr_costs_init(struct pm_ptr_costs *costs, size_t events);
 void pm_ptr_costs_release(struct pm_ptr_costs *costs);
-/* @hw: measure with the processor's breakpoints, if possible. No other process may be
- * followed meanwhile. Negative, with the reason: @costs is unchanged. */
+/* Measures the costs with a child process. @hw: with the processor's breakpoints, if
+ * possible. No other process may be followed during the measurement. On a negative error,
+ * with the reason in @err, @costs is unchanged. */
 int pm_ptr_measure(const struct pm_event_spec *specs, size_t len, bool hw,
 		   struct pm_ptr_costs *costs, struct pm_error *err);
 

@@ -15,7 +15,7 @@ enum pm_flow_kind {
 	PM_FLOW_BRANCH, /* conditional, to `target` */
 	PM_FLOW_INDIRECT, /* a jump to an address in a register or in memory */
 	PM_FLOW_RETURN,
-	PM_FLOW_STOP, /* execution does not continue behind it: ud2, hlt */
+	PM_FLOW_STOP, /* execution does not continue after it: ud2, hlt */
 	PM_FLOW_BAD, /* not a known instruction */
 };
 
@@ -47,16 +47,16 @@ enum pm_flow_fact {
 #define PM_FLOW_NO_REGISTER 0xff
 
 struct pm_flow_insn {
-	uint64_t address, target; /* target: of direct jumps and calls */
+	uint64_t address, target; /* target: for direct jumps and calls */
 	int64_t sp; /* sp at the function's first instruction minus sp here */
-	uint64_t value; /* of the fact; of an INDIRECT through memory, of its address */
-	uint32_t indirect; /* of INDIRECT: index in pm_flow.indirect */
+	uint64_t value; /* of the fact; for an INDIRECT through memory, of its address */
+	uint32_t indirect; /* for INDIRECT: index in pm_flow.indirect */
 	uint64_t condition_bits; /* as in pm_place */
 	int32_t sp_by, fp_by;
 	uint8_t sp_effect, fp_effect; /* enum pm_flow_sp, pm_flow_fp */
 	uint8_t fact; /* enum pm_flow_fact */
-	/* Of the fact. An INDIRECT has only `from` (a register), or base, index and
-	 * scale. */
+	/* Operands of the fact. An INDIRECT has only `from` (a register), or base, index
+	 * and scale. */
 	uint8_t to, from, base, index, scale, size;
 	uint8_t to_also; /* also written */
 	bool is_signed; /* LOAD: the value is signed; ADD: the index, by its width */
@@ -64,11 +64,11 @@ struct pm_flow_insn {
 	uint8_t kind; /* enum pm_flow_kind */
 	uint8_t condition, condition_register; /* as in pm_place */
 	bool has_target, sp_known;
-	bool reached; /* from the first instruction, over known jumps */
+	bool reached; /* it can be reached from the first instruction over known jumps */
 	bool pad; /* does nothing: padding between functions and blocks */
 	bool cheap; /* as in pm_place */
 	bool harmed; /* a probe on it would break the program */
-	bool movable; /* an entry's probe may be behind it: it cannot fault or call */
+	bool movable; /* an entry's probe may come after it: it cannot fault or call */
 	/* Between an exclusive load and its store: an interruption makes the sequence
 	 * restart. */
 	bool atomic;
@@ -92,11 +92,11 @@ struct pm_flow_source {
 	bool is_64;
 	/* Copies @len bytes at @address, or returns false. */
 	bool (*read)(void *user, uint64_t address, void *out, size_t len);
-	/* The piece of code around @address that belongs together, or false; may be
-	 * NULL. */
+	/* Finds the piece of code around @address that belongs together, or returns
+	 * false. May be NULL. */
 	bool (*part)(void *user, uint64_t address, struct pm_probe_piece *out);
-	/* Whether the function around @address may catch exceptions; NULL: every one
-	 * may. */
+	/* Whether the function around @address may catch exceptions. If NULL, every
+	 * function may. */
 	bool (*catches)(void *user, uint64_t address);
 	void *user;
 	/* Return all candidates for each place, because it is not known yet which of them
@@ -117,7 +117,8 @@ struct pm_flow {
 /*
  * Reads a function: @whole, and those of @parts that it jumps to. A part that is neither
  * jumped to nor called belongs to it only if @own_name: no other function can have its
- * name. 0, -EOPNOTSUPP, -ENODATA (the bytes are not in the file), -E2BIG, -ENOMEM.
+ * name. Returns 0, -EOPNOTSUPP, -ENODATA (the bytes are not in the file), -E2BIG or
+ * -ENOMEM.
  */
 int pm_flow_open(struct pm_flow *flow, const struct pm_flow_source *source,
 		 const struct pm_probe_piece *whole, const struct pm_probe_piece *parts,
@@ -130,13 +131,15 @@ typedef PM_VEC(struct pm_probe_piece) pm_pieces;
 struct pm_flow_doubts {
 	size_t indirect; /* jumps that were assumed to be tail calls, or tables */
 	size_t conditions; /* exits under a condition that the flags do not show */
-	size_t bad_bytes; /* that are not known instructions */
-	size_t atomic; /* left out, as the code must not be interrupted */
+	size_t bad_bytes; /* bytes that are not known instructions */
+	size_t atomic; /* places left out because the code must not be interrupted */
 };
-/* Chooses the place to look at among the candidates for one place, which start with its
- * first instruction. Keeps the first one if none is suitable. */
+/* Chooses the place to observe among the @candidates for one place, the first of which is
+ * its first instruction. Returns the index of the choice, which is the first one if none
+ * is suitable. */
 size_t pm_place_choose(const struct pm_place *candidates, size_t len);
-/* Appends the entry and all exits; bytes and offsets are the caller's to fill. 0, -ENOMEM. */
+/* Appends the entry and all exits; the caller has to fill in bytes and offsets. Returns 0
+ * or -ENOMEM. */
 int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 			    struct pm_flow_doubts *doubts);
 /* Appends the places where control enters and leaves the @len ranges, which may extend
@@ -144,8 +147,8 @@ int pm_flow_function_places(const struct pm_flow *flow, pm_places *places,
 int pm_flow_range_places(const struct pm_flow *flow, const struct pm_probe_piece *ranges,
 			 size_t len, pm_places *places, struct pm_flow_doubts *doubts);
 
-/* Of the @len pieces @lent, appends to @ranges the code that control reaches only from
- * @ranges: each piece up to the first instruction that is reached otherwise. 0,
+/* From the @len pieces @lent, appends to @ranges the code that control reaches only from
+ * @ranges: each piece up to the first instruction that is reached otherwise. Returns 0 or
  * -ENOMEM. */
 int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 			 const struct pm_probe_piece *lent, size_t len);
@@ -154,11 +157,11 @@ int pm_flow_add_straight(const struct pm_flow *flow, pm_pieces *ranges,
 
 struct pm_flow_machine {
 	uint16_t number; /* EM_* */
-	/* Allocates the state for decode(); NULL: it needs none. 0, -EOPNOTSUPP,
-	 * -ENOMEM. */
+	/* Allocates the state for decode(). Returns 0, -EOPNOTSUPP or -ENOMEM. NULL:
+	 * decode() needs none. */
 	int (*open)(void **state);
 	void (*close)(void *state);
-	/* Appends the instructions of one piece. 0, -ENOMEM, -E2BIG. */
+	/* Appends the instructions of one piece. Returns 0, -ENOMEM or -E2BIG. */
 	int (*decode)(void *state, struct pm_flow *flow, const uint8_t *bytes, size_t len,
 		      uint64_t address);
 };
@@ -166,23 +169,24 @@ extern const struct pm_flow_machine pm_flow_x86, pm_flow_aarch64;
 
 /* ---- flow-find.c ----------------------------------------------------------------------- */
 
-/* The instruction that begins at @address; SIZE_MAX: none. */
+/* Returns the index of the instruction that begins at @address, or SIZE_MAX. */
 size_t pm_flow_find(const struct pm_flow *flow, uint64_t address);
-/* The target of a jump to @address: some jumps skip the prefix of an instruction. */
+/* Returns the index of the instruction that a jump to @address reaches: some jumps skip
+ * the prefix of an instruction. */
 size_t pm_flow_find_target(const struct pm_flow *flow, uint64_t address);
 /* Whether @address is in a piece of the function. */
 bool pm_flow_holds(const struct pm_flow *flow, uint64_t address);
 
 /* ---- flow-tables.c --------------------------------------------------------------------- */
 
-/* Fills flow->indirect by how each target is computed; the stack may decide about those
- * that are UNSURE. 0 or -ENOMEM. */
+/* Fills flow->indirect according to how each target is computed. Those that are UNSURE
+ * may be decided later by the stack depth. Returns 0 or -ENOMEM. */
 int pm_flow_find_tables(struct pm_flow *flow, const struct pm_flow_source *source);
 
 /* ---- flow-stack.c ----------------------------------------------------------------------- */
 
 /* Follows all known jumps: fills `reached` and `sp`, and decides about UNSURE indirect
- * jumps by the stack depth, if that is known. 0 or -ENOMEM. */
+ * jumps by the stack depth, if that is known. Returns 0 or -ENOMEM. */
 int pm_flow_follow(struct pm_flow *flow);
 /* Whether control can continue with the next instruction. */
 static inline bool pm_flow_falls_through(const struct pm_flow_insn *insn)
@@ -190,8 +194,8 @@ static inline bool pm_flow_falls_through(const struct pm_flow_insn *insn)
 	return insn->kind == PM_FLOW_PLAIN || insn->kind == PM_FLOW_CALL ||
 	       insn->kind == PM_FLOW_BRANCH || insn->kind == PM_FLOW_BAD;
 }
-/* Calls @each with the number of each instruction of the function that can follow number
- * @at. A negative result ends it. */
+/* Calls @each with the index of each instruction of the function that can follow the one
+ * at index @at. A negative result ends this. */
 typedef int (*pm_flow_next_fn)(void *user, size_t at, size_t next);
 int pm_flow_each_next(const struct pm_flow *flow, size_t at, pm_flow_next_fn each,
 		      void *user);

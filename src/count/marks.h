@@ -15,21 +15,22 @@ struct pm_marks {
 	int theirs; /* the end that the command inherits; -1: closed on our side */
 	bool on; /* a part is running */
 	size_t parts;
-	uint64_t begin_ns, ns; /* start of the last part; total time of all parts */
+	uint64_t begin_ns, ns; /* start of the current part; total time of all parts */
 };
 
-/* Sets the environment variable for commands that are started later; NULL removes it. */
+/* Sets the environment variable for commands that are started later. NULL removes it. */
 int pm_marks_export(const char *value, struct pm_error *err);
 /* Creates the socket for the command that is prepared next. */
 int pm_marks_open(struct pm_marks *marks, struct pm_error *err);
-/* Call after the command has inherited its end: closes our copy, unsets the variable. */
+/* To be called after the command has inherited its end: closes our copy and unsets the
+ * variable. */
 void pm_marks_give(struct pm_marks *marks);
 void pm_marks_close(struct pm_marks *marks);
-/* Returns 1: the command has sent a mark: '+' or '-', or something unknown; 0: no more
- * marks. */
+/* Returns 1 if the command has sent a mark ('+', '-', or something unknown), 0 if there
+ * are no more marks. */
 int pm_marks_next(struct pm_marks *marks, char *out);
 void pm_marks_answer(struct pm_marks *marks, char mark);
-/* Returns -ENODATA: nothing was marked. @from, @to: the functions that were to mark a part; NULL:
- * the command itself was to. */
+/* Reports that nothing was marked; returns -ENODATA. @from, @to: the functions that were
+ * to mark a part; NULL: the command itself was to. */
 int pm_marks_none(const char *command, const char *from, const char *to,
 		  struct pm_error *err);

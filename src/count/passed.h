@@ -5,12 +5,13 @@
 #include "pm/count.h"
 
 struct pm_passed {
-	/* Hits by region since since_ns. NULL: no warning is wanted, or it was given. */
+	/* Hits by region since since_ns. NULL: no warning is wanted, or it has been
+	 * given. */
 	uint64_t *hits;
 	uint64_t since_ns;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int pm_passed_init(struct pm_passed *passed, const struct pm_engine_options *options);
 static inline void pm_passed_count(struct pm_passed *passed, uint32_t region)
 {
