@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of the places from which calls were made. */
+/* The names of the places where calls were made. */
 #include "callers-internal.h"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static int caller_names_tick(void *user)
 	return 0;
 }
 
-/* One job for the places of each module. */
+/* Makes one job for the places of each module. */
 static int make_jobs(struct work *work)
 {
 	const struct pm_callers *callers = work->callers;

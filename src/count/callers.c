@@ -95,8 +95,8 @@ int pm_callers_process(struct pm_callers *callers, pid_t pid)
 {
 	int ret = pm_procs_read(callers->procs, pid, NULL);
 
-	/* A process that has ended has no callers; one that we may not read has unknown
-	 * ones. */
+	/* A process that has ended has no callers; if we may not read a process, its
+	 * callers are unknown. */
 	if (ret == -ENOMEM)
 		return ret;
 	return 0;
@@ -150,7 +150,8 @@ int pm_callers_record(struct pm_callers *callers, const struct pm_record *record
 	}
 }
 
-/* The module. It is opened on first use, while its file exists. NULL without memory. */
+/* Returns the module, which is opened on first use, while its file exists; NULL if out of
+ * memory. */
 static struct pm_callers_module *callers_open_module(struct pm_callers *callers,
 						     uint32_t id)
 {
@@ -291,8 +292,8 @@ static int intern_chain(struct pm_callers *callers, const uint32_t *chain, uint3
 	return 0;
 }
 
-/* The registers with which the unwinder starts; both sides use the same numbers. False:
- * there are none. */
+/* Gets the registers that the unwinder starts with; both sides use the same numbers.
+ * Returns false if there are none. */
 static bool convert_regs(const struct pm_user_regs *from, struct pm_unw_regs *out)
 {
 	if (from->abi == PM_REGS_NONE)

@@ -26,8 +26,8 @@ static int exit_by_address(const void *a, const void *b)
 	return 0;
 }
 
-/* A return of x86 (maybe with a prefix for old branch predictors) or of aarch64;
- * otherwise it is a jump. */
+/* Whether the place is a return of x86 (maybe with a prefix for old branch predictors) or
+ * of aarch64; otherwise it is a jump. */
 static bool is_return(const struct pm_place *place)
 {
 	const uint8_t *bytes = place->bytes;
@@ -136,8 +136,8 @@ bool pm_callgrind_is_inside(const struct pm_region *region, uint64_t address)
 	return false;
 }
 
-/* The module of an object that callgrind names: by file, or by name if the file no longer
- * exists. */
+/* Returns the module of an object that callgrind names. It is identified by its file, or
+ * by name if the file no longer exists. */
 static uint32_t find_object_module(const struct pm_callgrind_sums *sums, const char *path)
 {
 	struct stat st;
@@ -170,7 +170,7 @@ int pm_callgrind_module_of(struct pm_callgrind_sums *sums, uint32_t object, uint
 	return 0;
 }
 
-/* Index past the last piece that begins at or before @address. */
+/* Returns the index past the last piece that begins at or before @address. */
 size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t module,
 			       uint64_t address)
 {
@@ -189,8 +189,8 @@ size_t pm_callgrind_pieces_end(const struct pm_callgrind_sums *sums, uint32_t mo
 	return low;
 }
 
-/* Goes back from pm_callgrind_pieces_end(); false if no earlier piece contains the
- * address. */
+/* Goes back from pm_callgrind_pieces_end(). Returns false if no earlier piece contains
+ * the address. */
 bool pm_callgrind_piece_before(const struct pm_callgrind_sums *sums, size_t *at,
 			       uint32_t module, uint64_t address)
 {

@@ -68,7 +68,7 @@ static void skip_blanks(const char **at)
 		(*at)++;
 }
 
-/* The value of a digit; @base and more: it is none. */
+/* Returns the value of a digit; @base or more: it is no digit. */
 static unsigned int digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -221,7 +221,7 @@ static int set_callee(struct pm_callgrind *reader, enum name_kind kind, const ch
 	return 0;
 }
 
-/* 1: the line was one of these; 0: it was not. */
+/* Returns 1 if the line was one of these, 0 if not. */
 static int name_line(struct pm_callgrind *reader, const char *line, struct pm_error *err)
 {
 	for (size_t i = 0; i < PM_ARRAY_LEN(name_lines); i++) {
@@ -250,7 +250,8 @@ static int name_line(struct pm_callgrind *reader, const char *line, struct pm_er
 
 /* ---- positions and costs --------------------------------------------------------------- */
 
-/* A number; `+N` or `-N`, relative to the previous one; or `*`, the previous one. */
+/* Reads a number; `+N` or `-N`, relative to the previous one; or `*`, the previous
+ * one. */
 static bool read_position(const char **at, uint64_t last, uint64_t *out)
 {
 	char sign = **at;
@@ -275,7 +276,8 @@ static bool read_position(const char **at, uint64_t last, uint64_t *out)
 	return true;
 }
 
-/* All positions that the file has. The last one of a jump's target may be missing. */
+/* Reads all positions that a line of this file has. The last one of a jump's target may
+ * be missing. */
 static bool read_positions(const struct pm_callgrind *reader, const char **at,
 			   uint64_t *instr, uint64_t *line)
 {
@@ -323,7 +325,7 @@ static int read_line(struct pm_callgrind *reader, struct pm_error *err)
 {
 	ssize_t len;
 
-	/* A longer line is not callgrind's, and is not read further than its limit. */
+	/* callgrind writes no lines longer than PM_CALLGRIND_LINE_MAX. */
 	errno = 0;
 	len = getline(&reader->line, &reader->line_cap, reader->file);
 	if (len < 0 && ferror(reader->file)) {
@@ -459,7 +461,7 @@ static int scan_id(struct pm_callgrind *reader, const char *text, int32_t *out,
 	return 0;
 }
 
-/* A number; the rest of the line is ignored. */
+/* Reads a number; ignores the rest of the line. */
 static int read_count(struct pm_callgrind *reader, const char *text, uint64_t *out,
 		      struct pm_error *err)
 {
@@ -499,7 +501,7 @@ static int read_description(struct pm_callgrind *reader, const char *text,
 	return 0;
 }
 
-/* False if the line has another key. */
+/* Returns false if the line has another key. */
 static bool is_key(const char *line, const char *key, const char **value)
 {
 	size_t len = strlen(key);

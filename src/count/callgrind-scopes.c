@@ -23,7 +23,8 @@ static size_t column_called(const struct pm_callgrind_sums *sums, const char *na
 	return SIZE_MAX;
 }
 
-/* The count of @event; false: callgrind does not have it, or it is out of range. */
+/* Gets the count of @event. Returns false if callgrind does not have it, or if it is out
+ * of range. */
 static bool event_value_from_costs(const struct pm_callgrind_sums *sums,
 				   const struct pm_stat_event *event,
 				   const uint64_t *counted, uint64_t *out)
@@ -54,7 +55,8 @@ static bool event_value_from_costs(const struct pm_callgrind_sums *sums,
 	return true;
 }
 
-/* NULL without memory. Without @costs (no file was read), all values are unknown. */
+/* Returns NULL if out of memory. Without @costs (no file was read), all values are
+ * unknown. */
 static struct pm_stat_value *values_from_costs(const struct pm_callgrind_sums *sums,
 					       const struct pm_stat *stat,
 					       const uint64_t *costs)
@@ -77,7 +79,7 @@ static struct pm_stat_value *values_from_costs(const struct pm_callgrind_sums *s
 
 /* ---- sums of a scope --------------------------------------------------------------------- */
 
-/* The tally of all threads. */
+/* Returns the tally of all threads. */
 static const struct pm_callgrind_tally *whole_tally(const struct pm_callgrind_sums *sums,
 						    const struct pm_callgrind_tally *of)
 {
@@ -105,7 +107,7 @@ static void add_tally_costs(const struct pm_callgrind_sums *sums, struct total *
 		if (!function && !whole->recursive)
 			pm_callgrind_add(&total->costs[i], tally->deeper[i]);
 		/* Recursion may pass through code that the function jumps to at its end,
-		 * and would be lost with it. */
+		 * and would be lost with that code. */
 		if (function && tally->tail[i] > 0)
 			total->tail = true;
 		if (function && whole->nested == 0)
@@ -196,9 +198,9 @@ static int copy_demangled(char **out, const char *name)
 	return pm_stat_text(out, pm_text_or(plain, name));
 }
 
-/* Code that a function jumps to at its end is included in the costs of its callers, but
- * has no number of its own: with @tail it is not known which part is the function's
- * own. */
+/* Appends a caller. Code that a function jumps to at its end is included in the costs of
+ * its callers, but not listed separately: with @tail it is not known which part is the
+ * function's own. */
 static int fill_caller(const struct pm_callgrind_sums *sums, const struct pm_stat *stat,
 		       struct pm_stat_scope *scope, const struct pm_callgrind_site *site,
 		       bool tail)
@@ -339,8 +341,8 @@ static int run_fill_thread_rows(const struct pm_callgrind_sums *sums,
 	return 0;
 }
 
-/* Costs in copies of a process that cannot be distinguished from those of their
- * parents. */
+/* Warns about costs in copies of a process that cannot be distinguished from those of
+ * their parents. */
 static int warn_of_forked_copies(struct pm_callgrind_sums *sums, struct pm_stat *stat)
 {
 	sums->damaged |= sums->copies_left_out > 0 || sums->copies_with_threads > 0 ||

@@ -98,8 +98,8 @@ struct writing {
 	 * but not for callers in a chain. */
 	PM_VEC(struct frame) homes;
 	struct pm_index home_index;
-	uint64_t samples; /* that were written */
-	uint64_t cut; /* of these, with stacks that lost their outer callers */
+	uint64_t samples; /* stacks that were written */
+	uint64_t cut; /* of these, the stacks that lost their outer callers */
 	uint64_t total;
 };
 
@@ -179,7 +179,8 @@ static uint32_t home_of(const struct writing *to, const struct frame *function)
 	return to->homes.data[id].object;
 }
 
-/* Addresses are unknown: the frames get distinct numbers instead. */
+/* Returns the id of the frame. Addresses are unknown: the frames get distinct numbers
+ * instead. */
 static int intern_stack_frame(struct writing *to, struct frame *frame)
 {
 	uint64_t hash = pm_hash_mix(pm_hash_bytes(frame->name, frame->len),

@@ -6,7 +6,7 @@
  * never by name, as one function may have several names and one name several functions.
  *
  * The number of entries is how often the first instruction ran, minus jumps back to it.
- * callgrind's calls are not used for that: one may be none (a jump between `f` and
+ * callgrind's calls are not used for that: some are no calls (a jump between `f` and
  * `f.cold`), and others are missing (a signal handler). The inclusive cost is the cost of
  * the first level of recursion and of its calls, which include the deeper levels.
  */
@@ -50,7 +50,7 @@ const struct pm_callgrind_tally *pm_callgrind_find_tally(
 	return &sums->tallies.data[id];
 }
 
-/* Creates the tally if it does not exist; NULL without memory. */
+/* Returns the tally, which is created if it does not exist; NULL if out of memory. */
 static struct pm_callgrind_tally *sums_get_tally(struct pm_callgrind_sums *sums,
 						 struct pm_callgrind_tally key)
 {
@@ -74,7 +74,7 @@ static struct pm_callgrind_tally *sums_get_tally(struct pm_callgrind_sums *sums,
 	return &sums->tallies.data[id];
 }
 
-/* A recursive call has costs of its own. */
+/* Returns the costs to add to: a recursive call has costs of its own. */
 static uint64_t *costs_of_level(struct pm_callgrind_tally *tally, uint32_t level)
 {
 	if (level == 1)
@@ -131,7 +131,8 @@ static void tally_call(const struct pm_callgrind_sums *sums,
 		add_costs(sums, costs_of_level(tally, row->who.level), row->counts);
 }
 
-/* callgrind reports a jump from `f` to `f.cold` as a call. */
+/* Whether the call is a jump to a part of the function: callgrind reports a jump from `f`
+ * to `f.cold` as a call. */
 static bool is_to_part(const struct pm_callgrind_sums *sums,
 		       const struct pm_callgrind_row *row)
 {
@@ -149,7 +150,7 @@ static bool is_to_part(const struct pm_callgrind_sums *sums,
 					       strncmp(to + len, ".unlikely", 9) == 0);
 }
 
-/* A jump from inside to the start of a piece, which is not an entry. */
+/* Counts a jump from inside to the start of a piece, which is not an entry. */
 static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region *region,
 		       const struct pm_callgrind_row *row)
 {
@@ -159,8 +160,8 @@ static void tally_jump(struct pm_callgrind_tally *tally, const struct pm_region 
 			pm_callgrind_add(&tally->back, row->times);
 }
 
-/* The tallies of all threads and, if requested, of the current one. Returns their number,
- * or -ENOMEM. */
+/* Gets the tallies of all threads and, if requested, of the current one. Returns their
+ * number, or -ENOMEM. */
 static int present_tallies(struct pm_callgrind_sums *sums, uint32_t region,
 			   uint32_t function, uint32_t out[2])
 {
@@ -205,7 +206,7 @@ static int tally_row(struct pm_callgrind_sums *sums, uint32_t index,
 	return 0;
 }
 
-/* A jump from outside into the middle of a range is an entry, too. */
+/* Counts a jump from outside into the middle of a range, which is an entry, too. */
 static int jump_into(struct pm_callgrind_sums *sums, uint32_t module,
 		     const struct pm_callgrind_row *row)
 {
@@ -411,8 +412,8 @@ static int begin_copy(struct pm_callgrind_sums *sums,
 	return pm_vec_push(&sums->copies, copy);
 }
 
-/* Whether the file with this header has costs of its process itself; @copy: NULL if the
- * process is not a copy of another one. -ENOMEM. */
+/* Whether the file with this header has costs of its process itself, or -ENOMEM. *copy is
+ * NULL if the process is not a copy of another one. */
 static int has_own_costs(struct pm_callgrind_sums *sums,
 			 const struct pm_callgrind_header *header,
 			 struct pm_callgrind_copy **copy)
@@ -421,8 +422,8 @@ static int has_own_costs(struct pm_callgrind_sums *sums,
 	int ret = 0;
 
 	*copy = find_copy(sums, header->pid);
-	/* A dump has one file per thread. A second first dump is of another program,
-	 * which is not a copy. */
+	/* A dump has one file per thread. If a process has a second first dump, it has
+	 * executed another program, and is no longer a copy. */
 	if (!*copy && sums->root != 0 && header->pid != sums->root)
 		ret = begin_copy(sums, header);
 	else if (*copy && first && header->last_block != (*copy)->last_block)
@@ -456,8 +457,8 @@ static void note_row_of_copy(struct pm_callgrind_sums *sums,
 	sums->copies_with_threads++;
 }
 
-/* A part ends with the dump before the function that ends it. The dump at the end of the
- * program belongs to no part. */
+/* Whether the dump belongs to a marked part. A part ends with the dump before the
+ * function that ends it. The dump at the end of the program belongs to no part. */
 static bool part_is_marked(const struct pm_callgrind_sums *sums,
 			   const struct pm_callgrind_header *header)
 {
@@ -465,7 +466,7 @@ static bool part_is_marked(const struct pm_callgrind_sums *sums,
 
 	if (sums->options->marked)
 		to = sums->options->marked_to;
-	/* Names of C++ are often longer than what is kept of them. */
+	/* C++ names are often longer than the part that is kept of them. */
 	return !to ||
 	       strncmp(to, header->dumped_before, sizeof(header->dumped_before) - 1) == 0;
 }

@@ -28,8 +28,8 @@ struct finish {
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* The cost of the visits inside. @column: an event, or the number of events for elapsed
- * time. */
+/* Returns the cost of the visits inside. @column: an event, or the number of events for
+ * elapsed time. */
 static uint64_t inner_cost_of(const struct costs *costs, const uint64_t *words,
 			      size_t column)
 {
@@ -49,8 +49,8 @@ static uint64_t cost_of(const struct costs *costs, const uint64_t *words, size_t
 	       inner_cost_of(costs, words, column);
 }
 
-/* Counts that the kernel keeps itself: each observed call adds the same number, such as
- * one switch. */
+/* Whether the kernel itself keeps the count: each observed call adds the same number,
+ * such as one switch. */
 static bool event_counts_whole_numbers(const struct pm_stat_event *event)
 {
 	return event->source && (strcmp(event->source, "tracepoint") == 0 ||
@@ -104,7 +104,8 @@ static struct pm_stat_value value_less_cost(const struct costs *costs,
 	return ret;
 }
 
-/* The column of an event of the document; SIZE_MAX: calls do not have this event. */
+/* Returns the column of an event of the document, or SIZE_MAX if calls do not have this
+ * event. */
 static size_t column_of(const struct finish *finish, size_t event)
 {
 	if (event == finish->wall)
@@ -125,7 +126,7 @@ static bool is_mostly_cost(const struct finish *finish, const uint64_t *words)
 		       words[costs->events + PM_CALLS_TIME] / 4;
 }
 
-/* NULL without memory. */
+/* Returns NULL if out of memory. */
 static struct pm_stat_value *values_from_words(const struct finish *finish,
 					       const uint64_t *words)
 {
@@ -160,7 +161,7 @@ static int compare_call_values(const void *a, const void *b)
 	return PM_COMPARE(left, right);
 }
 
-/* Nearest rank: the percentile @percent of @len sorted values. */
+/* Returns the percentile @percent of @len sorted values, by nearest rank. */
 static uint64_t nearest_rank(const uint64_t *values, size_t len, unsigned int percent)
 {
 	size_t rank = (len * percent + 99) / 100;
@@ -343,8 +344,9 @@ static int warn_of_added_copies(const struct finish *finish, uint32_t index,
 		scope->name);
 }
 
-/* The region without which this one should be measured: the most frequently called of the
- * others, if the visits inside can be its calls. UINT32_MAX: none. */
+/* Finds the region without which this one should be measured: the most frequently called
+ * of the others, if the visits inside can be its calls. Returns UINT32_MAX if there is
+ * none. */
 static uint32_t find_inner(const struct finish *finish, uint32_t index)
 {
 	const struct pm_calls *calls = finish->calls;
@@ -445,7 +447,7 @@ static int finish_fill_scope(struct finish *finish, uint32_t index,
 
 /* ---- all ----------------------------------------------------------------------------- */
 
-/* Closes threads that still run, or whose end is unknown. */
+/* Closes threads that are still running, or whose end is unknown. */
 static int fold_threads(struct pm_calls *calls)
 {
 	for (size_t i = 0; i < calls->threads.len; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns visits into calls. A thread is a row of numbers that only grow, and each call an
- * interval on it. The use of a region by a thread is the length of the union of its
- * calls' intervals: a call that ends adds its own length minus the length that was added
- * since it began. Recursion is therefore counted once. A call that was presumed dead has
- * added its length up to then; if it ends properly after all, it adds the rest.
+ * Turns visits into calls. A thread is a row of numbers that never decrease, and each
+ * call an interval on it. The use of a region by a thread is the length of the union of
+ * its calls' intervals: a call that ends adds its own length minus the length that was
+ * added since it began. Recursion is therefore counted once. A call that was presumed
+ * dead has added its length up to then; if it ends properly after all, it adds the rest.
  */
 #include "calls-internal.h"
 
@@ -52,7 +52,7 @@ static bool dead_equal(const void *table, uint32_t row, const void *wanted)
 	return frame->region == key->region && frame->sp == key->sp;
 }
 
-/* Removes the frame and returns it; PM_INDEX_NONE: there is none. */
+/* Removes the frame of @region and @sp, and returns it; PM_INDEX_NONE: there is none. */
 static uint32_t remove_dead_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
 				  uint32_t region, uint64_t sp)
 {
@@ -126,7 +126,8 @@ static int cover_frame_until(struct pm_calls *calls, struct pm_calls_thread *thr
 	return ret;
 }
 
-/* The frame seems to have been left without an exit, after the thread's last visit. */
+/* Marks a frame as dead: it seems to have been left without an exit, after the thread's
+ * last visit. */
 static int bury_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
 		      uint32_t frame)
 {
@@ -148,8 +149,8 @@ static int bury_frame(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return ret;
 }
 
-/* The row of the current visit, which is an exit and ends one measured call. The entry of
- * a copied call was not measured. */
+/* Returns the row of the current visit, which is an exit and ends one measured call,
+ * unless the call is a copy: the entry of that was not measured. */
 static const uint64_t *exit_row(struct pm_calls *calls, bool copied)
 {
 	calls->scratch[calls->options.events + PM_CALLS_OWN] = !copied;
@@ -199,8 +200,8 @@ enum same_sp {
 
 /* Buries the frames above an open call whose stack pointer is @sp: these calls were left
  * by longjmp(3) or an exception. Calls on another stack may still be open. So may calls
- * with the same stack pointer (unless BURY_SAME): if a range was left, its function goes
- * on. */
+ * with the same stack pointer (unless BURY_SAME): after a range was left, its function
+ * continues. */
 static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at,
 		      uint64_t sp, enum same_sp same)
 {
@@ -220,9 +221,9 @@ static int bury_above(struct pm_calls *calls, struct pm_calls_thread *thread, si
 	return ret;
 }
 
-/* No open call on this stack has its return address below @sp (or at it, with BURY_SAME).
- * Calls of other regions that were entered at the same instruction at this very moment
- * are exempt. */
+/* Buries the open calls on this stack whose return address is below @sp (or at it, with
+ * BURY_SAME). Calls of other regions that were entered at the same instruction at this
+ * very moment are exempt. */
 static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, uint64_t sp,
 		      enum same_sp same, uint64_t now)
 {
@@ -246,8 +247,8 @@ static int bury_below(struct pm_calls *calls, struct pm_calls_thread *thread, ui
 	return ret;
 }
 
-/* The youngest open call of @region with this stack pointer; @sp NULL: with any.
- * SIZE_MAX: none. */
+/* Returns the index of the youngest open call of @region with this stack pointer (@sp
+ * NULL: with any), or SIZE_MAX. */
 static size_t find_live(const struct pm_calls *calls,
 			const struct pm_calls_thread *thread, uint32_t region,
 			const uint64_t *sp)
@@ -341,7 +342,7 @@ static int close_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 	return complete_call(calls, thread, frame, visit);
 }
 
-/* A call of a range that its function left without an exit: the range is entered
+/* Buries a call of a range that its function left without an exit: the range is entered
  * again. */
 static int bury_stale(struct pm_calls *calls, struct pm_calls_thread *thread, size_t at)
 {
@@ -469,7 +470,7 @@ void pm_calls_thread_named(struct pm_calls *calls, pid_t pid, pid_t tid, const c
 		calls->failed = true;
 }
 
-/* A copy of the parent's call, except that its numbers start now. */
+/* Opens a copy of the parent's call, whose numbers start now. */
 static int copy_call(struct pm_calls *calls, struct pm_calls_thread *thread,
 		     const struct pm_calls_frame *like, uint64_t time)
 {

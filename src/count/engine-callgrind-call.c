@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line of valgrind, and its messages. All that could make two equal runs
- * differ is fixed: cache sizes, options from other sources, the variant of memcpy() that
- * the C library selects.
+ * The command line of valgrind, and its messages. Everything that could make two equal
+ * runs differ is fixed: cache sizes, options from other sources, the variant of memcpy()
+ * that the C library selects.
  */
 #include "callgrind-stacks.h"
 #include "engine-callgrind.h"
@@ -28,11 +28,12 @@ static const char *const caches[][2] = {
 };
 
 /*
- * The C library selects function variants by the CPU's features (ifuncs). Only those that
- * all x86-64 have are the same everywhere. The list has the names of glibc 2.33 and
- * later, and those of older versions; glibc ignores unknown names. The comma at the end
- * keeps glibc (2.36) from reading past the end of the text, where it finds random bytes
- * and executes a varying number of instructions.
+ * The C library selects variants of its functions (ifuncs) by the CPU's features. This
+ * list disables the features that not every x86-64 CPU has, so that all machines run the
+ * same variants. It has the names of glibc 2.33 and later, and those of older versions;
+ * glibc ignores names that it does not know. The comma at the end keeps glibc (2.36) from
+ * reading past the end of the string, where it would find random bytes and execute a
+ * varying number of instructions.
  */
 static const char tunables[] =
 	"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-AVX_Fast_Unaligned_Load,"
@@ -45,8 +46,8 @@ static const char tunables[] =
  * Therefore all costs are dumped when a thread returns from fork, in the child too, where
  * this first part belongs to its parent (struct pm_callgrind_copy). An exec discards the
  * costs counted before it. Therefore they are dumped just before it. The lists have the
- * names of the C libraries; valgrind accepts names that do not exist. Of the options for
- * names that have their first letters in common, valgrind takes only the last one.
+ * names of the C libraries; valgrind accepts names that do not exist. If several options
+ * are for names that start with the same letters, valgrind uses only the last one.
  */
 static const char *const dump_after[] = {
 	"fork", "__fork", "__libc_fork", "_Fork", "vfork", "__vfork", "__libc_vfork",
@@ -137,8 +138,8 @@ static int add_simulation(struct pm_callgrind_call *call, struct pm_stat *stat)
 	return ret;
 }
 
-/* Functions that are counted report how deep they recurse. A name with pattern characters
- * would match other functions, too. */
+/* Makes callgrind report how deep the counted functions recurse. A name with pattern
+ * characters would match other functions, too. */
 static int add_regions(struct pm_callgrind_call *call, const struct pm_regions *regions)
 {
 	int ret = 0;
@@ -172,7 +173,7 @@ static int make_tunables(struct pm_callgrind_call *call, struct pm_stat *stat)
 	return pm_callgrind_setting(stat, "GLIBC_TUNABLES", call->tunables);
 }
 
-/* The options as one text, without file names, which differ from run to run. */
+/* Records the options as one string, without file names, which differ from run to run. */
 static int record_valgrind_options(const struct pm_callgrind_call *call,
 				   struct pm_stat *stat)
 {
@@ -287,9 +288,10 @@ static bool is_complaint(const char *text)
 	return false;
 }
 
-/* Valgrind gives up if its reader of debug information runs past the end of the file:
- * 3.19 does not know all forms of DWARF 5 and misreads the bytes after them. The name of
- * the file is on a line of its own, in quotes. */
+/* Notes the file if valgrind gave up on it, which happens if its reader of debug
+ * information runs past the end of the file: 3.19 does not know all forms of DWARF 5 and
+ * misreads the bytes after them. The name of the file is on a line of its own, in
+ * quotes. */
 static void note_unreadable(struct pm_callgrind_log *log, const char *text)
 {
 	static const char reader[] = "debuginfo reader: ", image[] = "Valgrind:   \"";

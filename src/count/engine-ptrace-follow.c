@@ -53,7 +53,8 @@ static uint32_t ptr_find_process(const struct pm_ptr *ptr, pid_t pid)
 	return PM_INDEX_NONE;
 }
 
-/* A row that was given back, or a new one. PM_INDEX_NONE without memory. */
+/* Returns the index of a row that was given back, or of a new one; PM_INDEX_NONE if out
+ * of memory. */
 static uint32_t free_process(struct pm_ptr *ptr)
 {
 	uint32_t row = (uint32_t)ptr->processes.len;
@@ -152,7 +153,7 @@ enum {
 enum ptr_trap {
 	PTR_TRAP_FOREIGN, /* a SIGTRAP that is the program's own */
 	PTR_TRAP_OURS,
-	PTR_TRAP_LINKER, /* as OURS, and mappings may have changed */
+	PTR_TRAP_LINKER, /* like OURS, but mappings may have changed */
 };
 
 static void report_thread_comm(struct pm_ptr *ptr, uint32_t row)
@@ -171,7 +172,8 @@ static void report_thread_comm(struct pm_ptr *ptr, uint32_t row)
 
 /* ---- registers ----------------------------------------------------------------------- */
 
-/* The thread will come here once more. Without memory, the visit is reported twice. */
+/* Remembers the visit, because the thread will come here once more. Without memory, the
+ * visit is reported twice. */
 static void remember_visit(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
 	if (thread->again.len < AGAIN_MAX)
@@ -187,7 +189,7 @@ static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *pl
 	struct pm_ptr_regs before = *regs;
 
 	if (planted->tail_at != 0 && in >= planted->tail_at) {
-		/* Only slots that continue behind the place have a tail. */
+		/* Only slots that continue after the place have a tail. */
 		pm_ptr_regs_move(thread->tid, regs, planted->after, regs->sp);
 		return;
 	}
@@ -198,8 +200,8 @@ static void put_back(struct pm_ptr_thread *thread, const struct pm_ptr_break *pl
 	remember_visit(thread, &before);
 }
 
-/* Called before a signal is delivered. After an exception of the trap kind, ip is past
- * the instruction. */
+/* Moves the thread out of a slot before a signal is delivered. After an exception of the
+ * trap kind, ip is past the instruction. */
 static void ptr_leave_slot(struct pm_ptr *ptr, uint32_t row)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
@@ -216,8 +218,8 @@ static void ptr_leave_slot(struct pm_ptr *ptr, uint32_t row)
 
 /*
  * Whether the thread is as it was when its visit was reported: it has returned from a
- * signal handler. Entries still to come back are deeper in the stack; others were left by
- * longjmp(3).
+ * signal handler. Entries of `again` that are still to return are deeper in the stack;
+ * others were left by longjmp(3).
  */
 static bool is_again(struct pm_ptr_thread *thread, const struct pm_ptr_regs *regs)
 {
@@ -324,7 +326,7 @@ static void send_on(const struct pm_ptr_thread *thread, const struct pm_ptr_imag
 		pm_ptr_regs_run(thread->tid, regs, bytes);
 }
 
-/* The breakpoint that caused the SIGTRAP; NULL: it has another cause. */
+/* Returns the breakpoint that caused the SIGTRAP, or NULL if it has another cause. */
 static const struct pm_ptr_break *find_trap(const struct pm_ptr_image *image, pid_t tid,
 					    const struct pm_ptr_regs *regs)
 {
@@ -332,17 +334,17 @@ static const struct pm_ptr_break *find_trap(const struct pm_ptr_image *image, pi
 	const struct pm_ptr_break *planted = pm_ptr_image_find(image, address);
 	siginfo_t info;
 
-	/* An ip behind the breakpoint is in the middle of the instruction, unless that is
-	 * as short as the breakpoint: then the signal may also have been sent by another
-	 * process. */
+	/* An ip just past the breakpoint is in the middle of the instruction, unless the
+	 * instruction is as short as the breakpoint: then the signal may also have been
+	 * sent by another process. */
 	if (planted && planted->after - address == PM_PTR_TRAP_BYTES &&
 	    (ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) != 0 || !pm_ptr_is_trap(&info)))
 		return NULL;
 	return planted;
 }
 
-/* Handles a pending SIGTRAP of a thread: reports its visits, and moves it to the slot. An
- * enum ptr_trap, or negative. */
+/* Handles a pending SIGTRAP of a thread: reports the visits of the thread, and moves it
+ * to the slot. Returns an enum ptr_trap, or a negative error. */
 static int ptr_take_trap(struct pm_ptr *ptr, uint32_t row, uint64_t now)
 {
 	struct pm_ptr_thread *thread = &ptr->threads.data[row];
@@ -407,7 +409,7 @@ static int report_hit_as_visit(void *user, const struct pm_hit *hit, uint32_t pl
 				  .caller = UINT32_MAX };
 	uint32_t row = ptr_find_thread(ptr, hit->tid);
 
-	/* A hit of the program before its exec. */
+	/* The hit is from the program before its exec. */
 	if (row == PM_INDEX_NONE || !ptr->threads.data[row].by_hits ||
 	    !pm_place_leaves(&ptr->regions->places.data[place], hit->flags))
 		return 0;
@@ -528,7 +530,7 @@ static int ptr_handle_new_thread(struct pm_ptr *ptr, const struct pm_trace_event
 		return ret;
 	if (maker != PM_INDEX_NONE)
 		ptr->threads.data[row].stolen_ns = ptr->threads.data[maker].stolen_ns;
-	/* Its parent was attached to and has not stopped yet. */
+	/* We attached to its parent, which has not stopped yet. */
 	if (!ptr->processes.data[process].planted && !ptr->letting_go)
 		ret = ptr_watch_process(ptr, row);
 	if (ret < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is planted in an address space. Slots must be within reach of the code's
- * displacements: behind the end of a segment, in the unused part of the last page, or in
- * a page that the process maps for us.
+ * The breakpoints and slots of an address space. Slots must be within reach of the code's
+ * displacements: after the end of a segment, in the unused part of the last page, or in a
+ * page that the process maps for us.
  */
 #include "engine-ptrace.h"
 
@@ -151,7 +151,7 @@ static struct pm_ptr_room *find_room(struct pm_ptr_image *image, uint64_t addres
 	return NULL;
 }
 
-/* Adds the room behind the end of the mapped segment; @old: the previous rooms. */
+/* Adds the room after the end of the mapped segment. @old: the previous rooms. */
 static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *old,
 		       const struct pm_ptr_file *file, const struct pm_mapping *map)
 {
@@ -177,8 +177,8 @@ static int add_padding(struct pm_ptr_image *image, const struct pm_ptr_image *ol
 	return 0;
 }
 
-/* The gap between the process's mappings that is nearest to @address; 0: none is near
- * enough. */
+/* Returns the gap between the process's mappings that is nearest to @address; 0: none is
+ * near enough. */
 static uint64_t find_gap(pid_t pid, uint64_t address)
 {
 	PM_AUTO_FCLOSE FILE *maps = NULL;
@@ -189,7 +189,7 @@ static uint64_t find_gap(pid_t pid, uint64_t address)
 	maps = fopen(path, "re");
 	for (size_t i = 0; maps && i < GAPS_MAX && fgets(line, sizeof(line), maps); i++) {
 		unsigned long long start, end;
-		/* Both ends of the gap: before this mapping, and behind the previous
+		/* Both ends of the gap: before this mapping, and after the previous
 		 * one. */
 		uint64_t ends[2];
 
@@ -236,7 +236,7 @@ struct look {
 	pid_t pid, tid;
 };
 
-/* The next free slot near @address; 0: none. */
+/* Returns the next free slot near @address; 0: none. */
 static uint64_t next_slot(const struct look *look, uint64_t address,
 			  struct pm_ptr_room **out)
 {
@@ -256,7 +256,7 @@ static int make_slot(const struct look *look, const struct pm_ptr_site *site,
 	struct pm_ptr_room *room;
 	int ret;
 
-	/* The nearest possible slot: checks whether the code can be made at all. */
+	/* Check with the nearest possible slot whether the code can be made at all. */
 	ret = pm_ptr_slot_make(site->bytes, site->len, made->address, made->after, code);
 	if (ret < 0 || code->len == 0)
 		return ret;
@@ -356,7 +356,7 @@ static int compare_breaks(const void *a, const void *b)
 	return x->address > y->address;
 }
 
-/* The value of an entry of the auxiliary vector; 0: not there. */
+/* Returns the value of an entry of the auxiliary vector; 0: there is none. */
 static uint64_t read_auxv(pid_t pid, uint64_t type)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -486,7 +486,7 @@ void pm_ptr_image_restore(struct pm_ptr_image *image, pid_t tid)
 	image->restored = true;
 }
 
-/* Restores one file where there is a breakpoint and the bytes behind it are as
+/* Restores one file wherever there is a breakpoint and the bytes after it are as
  * expected. */
 static void restore_file(const struct pm_ptr_file *file, const struct pm_mapping *map,
 			 pid_t tid)

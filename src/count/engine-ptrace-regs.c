@@ -212,7 +212,7 @@ void pm_ptr_regs_run(pid_t tid, const struct pm_ptr_regs *regs, const uint8_t *b
 		set_user(tid, &user);
 }
 
-/* The link register may have an authentication code by then; the kernel returns the
+/* The link register may already have an authentication code; the kernel returns the
  * mask. */
 bool pm_ptr_regs_return(pid_t tid, const struct pm_ptr_regs *regs, uint64_t sp_offset,
 			uint64_t *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The instructions of files that get a breakpoint wherever the file is mapped. Sources:
- * gABI; for the dynamic linker's _dl_debug_state(), at which debuggers set a breakpoint,
+ * gABI; for the dynamic linker's _dl_debug_state(), where debuggers set a breakpoint,
  * glibc's elf/dl-debug.c and musl's ldso/dynlink.c.
  */
 #include "engine-ptrace.h"
@@ -32,7 +32,8 @@ static bool elf_read_header(int fd, Elf64_Ehdr *out)
 	       out->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-/* The next segment that is mapped from the file; false: there are no more. */
+/* Gets the next segment that is mapped from the file. Returns false if there are no
+ * more. */
 static bool next_load(int fd, const Elf64_Ehdr *header, size_t *at, Elf64_Phdr *out)
 {
 	while (*at < header->e_phnum && *at < SEGMENTS_MAX) {
@@ -76,7 +77,8 @@ bool pm_ptr_file_address(int fd, uint64_t offset, uint64_t *out)
 	return false;
 }
 
-/* The file with this identity, which is added if it is new. Negative errno. */
+/* Returns the index of the file with this identity, which is added if it is new, or a
+ * negative errno. */
 static int64_t file_of(struct pm_ptr_sites *sites, int fd)
 {
 	struct pm_ptr_file file = { 0 };
@@ -224,7 +226,7 @@ int64_t pm_ptr_sites_find(struct pm_ptr_sites *sites, const struct pm_procs *pro
 	return sites->by_module.data[module];
 }
 
-/* The function's address; 0: not found. */
+/* Returns the function's address, or 0 if it is not found. */
 static uint64_t find_linker_function(int fd, const Elf64_Shdr *symbols,
 				     const Elf64_Shdr *names)
 {

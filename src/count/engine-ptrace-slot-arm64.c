@@ -287,7 +287,7 @@ static void emit_literal(struct pm_ptr_code *code, uint32_t word, uint64_t targe
 	emit_word(code, loads[word >> 30] | to << 5 | to);
 }
 
-/* False: @target is out of reach. */
+/* Returns false if @target is out of reach. */
 static bool emit_direct_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t target)
 {
 	uint64_t by = target - (slot + code->len);
@@ -296,8 +296,8 @@ static bool emit_direct_jump(struct pm_ptr_code *code, uint64_t slot, uint64_t t
 	return signed_field((uint32_t)(by / WORD), 0, 26) * WORD == by;
 }
 
-/* Arm ARM, D11: a call also pushes its return address on a second stack, with which ret
- * compares. Only the processor writes there. */
+/* Arm ARM, D11: a call also pushes its return address on a second stack, and ret compares
+ * its target with that. Only the processor can write there. */
 static enum kind class_with_second_stack(uint32_t word)
 {
 	enum kind class = classify_insn(word);

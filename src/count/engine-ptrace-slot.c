@@ -13,7 +13,7 @@
 /* The properties of an instruction that matter here. */
 struct shape {
 	uint8_t len;
-	uint8_t opcode_at; /* behind the prefixes */
+	uint8_t opcode_at; /* after the prefixes */
 	uint8_t modrm_at; /* 0: none */
 	bool two_bytes; /* the map of 0F */
 	uint8_t opcode;
@@ -49,7 +49,7 @@ static size_t vector_prefix(uint8_t byte)
 	return 0;
 }
 
-/* False if the instruction is cut off. */
+/* Returns false if the instruction is cut off. */
 static bool parse_insn_shape(const uint8_t *bytes, uint8_t len, struct shape *out)
 {
 	uint8_t at = 0;
@@ -192,7 +192,7 @@ static bool is_indirect(const uint8_t *bytes, const struct shape *shape, uint8_t
 	       (bytes[shape->modrm_at] >> 3 & 7) == kind;
 }
 
-/* The operand uses rsp, which has changed by then. */
+/* Whether the operand uses rsp, which has already changed when the copy runs. */
 static bool uses_rsp(const uint8_t *bytes, const struct shape *shape)
 {
 	uint8_t modrm = bytes[shape->modrm_at];

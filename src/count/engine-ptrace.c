@@ -179,7 +179,8 @@ static int next_or_hits(struct pm_ptr_engine *it, struct pm_trace_event *event,
 	return pm_ptr_drain(&it->ptr, false, err);
 }
 
-/* Handles the next event, or our signals. 1: an event; 0; or negative. */
+/* Handles the next event, or our signals. Returns 1 after an event, 0 without one, or a
+ * negative error. */
 static int ptrace_handle_next_event(struct pm_ptr_engine *it,
 				    struct pm_trace_event *event, struct pm_error *err)
 {
@@ -341,8 +342,9 @@ static int ptrace_attach_targets(struct pm_ptr_engine *it, struct pm_error *err)
 /* ---- public -------------------------------------------------------------------------- */
 
 /*
- * Hits have no stack, and may be lost if the rings are too small. Their cost depends on
- * the machine: in a virtual one, the processor's breakpoints may cost more than a stop.
+ * Whether to use the processor's breakpoints. Hits have no stack, and may be lost if the
+ * rings are too small. Their cost depends on the machine: in a virtual one, the
+ * processor's breakpoints may cost more than a stop.
  */
 static bool wants_hw(const struct pm_ptr_engine *it)
 {

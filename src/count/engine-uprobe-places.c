@@ -2,8 +2,8 @@
 #include "engine-uprobe.h"
 
 enum {
-	/* Up to so many regions have classes of their own: each class is a kernel event,
-	 * and each hit has the counts of all of them. */
+	/* Up to this many regions have classes of their own: each class is a kernel
+	 * event, and each hit has the counts of all of them. */
 	CLASSES_REGIONS_MAX = 8,
 };
 

@@ -32,7 +32,7 @@ int pm_up_fill_events(const struct pm_up_engine *it)
 	return 0;
 }
 
-/* Counters that were taken over by others have no sum. */
+/* Counters that other users displaced have no sum. */
 static int uprobe_fill_counts(const struct pm_up_engine *it, struct pm_stat_value *values)
 {
 	struct pm_count_read reads[PM_HITS_COUNTERS_MAX] = { 0 };
@@ -151,7 +151,7 @@ static bool uprobe_hold_missed(const struct pm_up_engine *it)
 	return it->hold.refused > 0 || pm_hits_missed(it->hits);
 }
 
-/* Marks the scopes from @first on from which calls are missing. */
+/* Marks the scopes, from @first on, that lack calls. */
 static void fill_lost(struct pm_up_engine *it, size_t first)
 {
 	const struct pm_regions *regions = it->options->regions;
@@ -182,7 +182,7 @@ static void fill_lost(struct pm_up_engine *it, size_t first)
 	}
 }
 
-/* The number of descendants that were still running. If threads may have been missed, the
+/* Counts the descendants that were still running. If threads may have been missed, the
  * list may contain processes whose end was not seen. */
 static size_t count_running_descendants(const struct pm_up_engine *it)
 {

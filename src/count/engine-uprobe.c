@@ -224,7 +224,7 @@ static void hold_end_command(struct pm_up_engine *it, int status)
 	child->usage = *pm_trace_usage(it->hold.trace);
 }
 
-/* Records of an older thread with the same tid are read first. */
+/* Reads the records of an older thread with the same tid first. */
 static int hold_handle_new_thread(struct pm_up_engine *it, pid_t tid,
 				  struct pm_error *err)
 {
@@ -251,7 +251,7 @@ static int hold_handle_exec(struct pm_up_engine *it, const struct pm_trace_event
 	return ret;
 }
 
-/* 1: an event was handled; 0: none; or negative. */
+/* Returns 1 if an event was handled, 0 if there was none, or a negative error. */
 static int hold_handle_next_event(struct pm_up_engine *it, struct pm_trace_event *event,
 				  struct pm_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a function's bytes to the places at which its calls and exits can be observed.
+ * From a function's bytes to the places where its calls and exits can be observed.
  *
  * All bytes are decoded in order, as objdump does, not only those on a known path:
  * landing pads and targets of unknown jumps contain returns, too. A place that is never
@@ -164,8 +164,8 @@ static void forget_jumps(struct pm_flow *flow)
 	pm_vec_clear(&flow->indirect);
 }
 
-/* Whether the code of @piece jumps back into the middle of the function. 1, 0, or
- * negative. */
+/* Whether the code of @piece jumps back into the middle of the function. Returns 1, 0, or
+ * a negative error. */
 static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *source,
 		      struct decoder *decoder, const struct pm_probe_piece *piece)
 {
@@ -190,8 +190,8 @@ static int comes_back(const struct pm_flow *flow, const struct pm_flow_source *s
 }
 
 /* A tail call has released the stack frame and does not come back. Other jumps out of the
- * function lead to parts of it that have no name. 1: a part was added; 0: none; or
- * negative. */
+ * function lead to parts of it that have no name. Returns 1 if a part was added, 0 if
+ * not, or a negative error. */
 static int add_nameless_part(struct pm_flow *flow, const struct pm_flow_source *source,
 			     struct decoder *decoder)
 {
@@ -347,7 +347,7 @@ static int mark_target(void *user, size_t at, size_t next)
 	return 0;
 }
 
-/* The instructions that are jumped to from inside; NULL without memory. */
+/* Returns which instructions are jumped to from inside; NULL if out of memory. */
 static bool *find_targets(const struct pm_flow *flow)
 {
 	struct target target = { calloc(flow->insns.len + 1, sizeof(bool)) };
@@ -382,9 +382,9 @@ static bool goes_straight_on(const struct pm_flow_insn *insn)
 }
 
 /*
- * Places that every call passes which enters at @first: the instructions after it, as
- * long as the code is straight. If code inside the function jumps to a place, one call
- * passes it several times.
+ * Adds the places that every call passes after it enters at @first: the instructions that
+ * follow, as long as the code is straight. If code inside the function jumps to a place,
+ * one call passes it several times.
  */
 static int add_entry_candidates(const struct pm_flow *flow, const bool *is_target,
 				size_t first, pm_places *out)
@@ -434,7 +434,7 @@ static int add_entry(const struct pm_flow *flow, const bool *is_target, size_t f
 	return ret;
 }
 
-/* Control that runs past the end of the function is in the next function then. */
+/* Adds an exit where control runs past the end of the function into the next one. */
 static int add_end(const struct pm_flow *flow, pm_places *places)
 {
 	for (size_t i = 0; i < flow->insns.len; i++) {
@@ -516,7 +516,7 @@ static int mark_next(void *user, size_t at, size_t next)
 	return 0;
 }
 
-/* Marks the instructions inside the ranges; NULL without memory. */
+/* Returns marks for the instructions inside the ranges; NULL if out of memory. */
 static uint8_t *mark_ranges(const struct pm_flow *flow,
 			    const struct pm_probe_piece *ranges, size_t len)
 {
@@ -531,7 +531,7 @@ static uint8_t *mark_ranges(const struct pm_flow *flow,
 	return marks;
 }
 
-/* Marks from where control reaches each instruction. */
+/* Marks each instruction with where control reaches it from. */
 static void mark_ways(const struct pm_flow *flow, uint8_t *marks)
 {
 	struct marking marking = { flow, marks };
@@ -605,9 +605,9 @@ static bool jumps_anywhere(const struct pm_flow *flow, const uint8_t *marks)
 }
 
 /*
- * Places that also observe control that has passed the place @first of a range's edge:
- * the instructions after it, as long as the code is straight, on the same side of the
- * edge, and not entered from elsewhere.
+ * Adds places that also observe control that has passed the place @first of a range's
+ * edge: the instructions after it, as long as the code is straight, on the same side of
+ * the edge, and not entered from elsewhere.
  */
 static int add_edge_candidates(const struct pm_flow *flow, const uint8_t *marks,
 			       const bool *is_target, size_t first, pm_places *places)

@@ -85,7 +85,8 @@ static void state_apply_insn(const struct pm_flow_insn *insn, struct state *stat
 		state->fp_known = false;
 }
 
-/* Each state can only lose knowledge: the walk ends. */
+/* Merges @with into the state of the instruction. A state can only lose knowledge, so the
+ * walk ends. */
 static int walk_arrive(struct walk *walk, size_t at, const struct state *with)
 {
 	struct state *state = &walk->states[at];
@@ -136,8 +137,8 @@ static int walk_run(struct walk *walk)
 	return ret;
 }
 
-/* The stack depth assumed for unknown jump targets and landing pads: that at an unknown
- * jump, or at a call, which is where exceptions come from. */
+/* Gets the stack depth assumed for unknown jump targets and landing pads: that at an
+ * unknown jump, or at a call, which is where exceptions come from. */
 static bool usual_state(const struct walk *walk, struct state *out)
 {
 	const struct pm_flow *flow = walk->flow;
@@ -159,7 +160,7 @@ static bool usual_state(const struct walk *walk, struct state *out)
 	return found;
 }
 
-/* Code that no known path reaches: landing pads, and targets of unknown jumps. */
+/* Walks code that no known path reaches: landing pads, and targets of unknown jumps. */
 static int walk_run_the_rest(struct walk *walk)
 {
 	const struct pm_flow *flow = walk->flow;

@@ -14,7 +14,7 @@ enum {
 	TARGETS_MAX = 4096, /* in one table */
 };
 
-/* The last instruction before @at that writes @reg, or SIZE_MAX. */
+/* Returns the index of the last instruction before @at that writes @reg, or SIZE_MAX. */
 static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size_t back)
 {
 	if (reg == PM_FLOW_NO_REGISTER)
@@ -29,8 +29,8 @@ static size_t writer_of(const struct pm_flow *flow, size_t at, uint8_t reg, size
 	return SIZE_MAX;
 }
 
-/* The address in @reg at @at, if it was set to one. A table that is used in a loop is
- * mostly set far before. */
+/* Gets the address in @reg at @at, if it was set to one. If a table is used in a loop,
+ * that mostly happened far before. */
 static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint64_t *out)
 {
 	uint64_t more = 0;
@@ -53,7 +53,7 @@ static bool address_in(const struct pm_flow *flow, size_t at, uint8_t reg, uint6
 	return false;
 }
 
-/* A table. len 0: it ends at the first target that is not in the function. */
+/* A table. If len is 0, it ends at the first target that is not in the function. */
 struct table {
 	uint64_t at, origin; /* origin: base of its distances; of addresses 0 */
 	uint64_t scale; /* of distances */
@@ -62,8 +62,8 @@ struct table {
 	bool is_signed;
 };
 
-/* The number of entries, from a comparison of the index @reg before the load at @at. 0:
- * unknown. */
+/* Returns the number of entries according to a comparison of the index @reg before the
+ * load at @at; 0: unknown. */
 static size_t limit_of(const struct pm_flow *flow, size_t at, uint8_t reg)
 {
 	for (size_t back = 0; at-- > 0 && back < BACK_MAX; back++) {
@@ -119,7 +119,7 @@ static int read_targets(struct pm_flow *flow, const struct pm_flow_source *sourc
 	return 0;
 }
 
-/* A load with an index, at @at, that reads an address. */
+/* Handles a load with an index, at @at, that reads an address. */
 static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct pm_flow_indirect *indirect, size_t at)
 {
@@ -143,7 +143,8 @@ static int by_addresses(struct pm_flow *flow, const struct pm_flow_source *sourc
 	return ret;
 }
 
-/* An addition at @add of a table's address and a distance loaded from the table. */
+/* Handles an addition at @add of a table's address and a distance loaded from the
+ * table. */
 static int by_distances(struct pm_flow *flow, const struct pm_flow_source *source,
 			struct pm_flow_indirect *indirect, size_t add)
 {

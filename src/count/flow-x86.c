@@ -262,8 +262,8 @@ static void x86_find_facts(const cs_insn *from, struct pm_flow_insn *insn)
 
 /* ---- where control goes ---------------------------------------------------------------------- */
 
-/* The condition in a jump's opcode (Intel SDM 1, B.1), from 1; 0: it does not depend on
- * flags. */
+/* Returns the condition in a jump's opcode (Intel SDM 1, B.1), numbered from 1; 0: it
+ * does not depend on flags. */
 static uint8_t condition_of(const cs_insn *from)
 {
 	const uint8_t *opcode = from->detail->x86.opcode;
@@ -334,8 +334,8 @@ static bool is_cheap(const uint8_t *bytes, uint8_t len)
 	       (bytes[0] == 0x0f && len == 6 && bytes[1] >= 0x80 && bytes[1] <= 0x8f);
 }
 
-/* Affects registers and flags only: it makes no difference whether the call was already
- * seen. */
+/* Whether the instruction affects registers and flags only: then it makes no difference
+ * whether the call was already seen. */
 static bool is_movable(const cs_insn *from)
 {
 	static const unsigned int plain[] = {

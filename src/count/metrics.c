@@ -55,8 +55,8 @@ static enum levels counted_levels(const struct pm_stat_event *event)
 	return LEVELS_ALL;
 }
 
-/* The first event of this name that counts @levels. Events that count different code make
- * no ratio. */
+/* Finds the first event of this name that counts @levels. Events that count different
+ * code make no ratio. */
 static bool find_ratio_event(const struct pm_stat *stat, const char *name,
 			     enum levels levels, uint32_t *out)
 {
@@ -95,8 +95,8 @@ static void add_values(struct ratio *ratio, const struct pm_stat_value *values)
 	ratio->sum_under += (double)values[ratio->under].value;
 }
 
-/* The ratio of sums over the runs of @variant, which equals that of means. NAN (0 / 0) if
- * nothing was counted. */
+/* Returns the ratio of the sums over the runs of @variant, which equals the ratio of the
+ * means; NAN (0 / 0) if nothing was counted. */
 static double ratio_of_sums(const struct pm_stat *stat, uint32_t variant, int32_t scope,
 			    struct ratio *ratio)
 {

@@ -21,7 +21,7 @@ static int warn_of_missing_hardware(struct pm_program *program)
 		program->stat,
 		"%s: cycles, instructions, branches and misses are left out (--engine "
 		"callgrind simulates instructions).",
-		/* If no event is permitted, it is unknown which ones exist. */
+		/* If no event is permitted, it is not known which ones exist. */
 		stat->events.data[first].state == PM_STAT_NOT_PERMITTED
 			? "whether this machine has hardware counters is not known, for events "
 			  "are not permitted"

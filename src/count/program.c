@@ -139,7 +139,7 @@ static bool program_is_over(struct pm_program *program)
 	return targets && (program->child->interrupts > 0 || pm_targets_ended(targets));
 }
 
-/* The time of the next action; UINT64_MAX: none. */
+/* Returns the time of the next action; UINT64_MAX: none. */
 static uint64_t next_time(const struct pm_program *program)
 {
 	uint64_t next = program->deadline_ns;
@@ -198,7 +198,7 @@ static void wait_for_events(struct pm_program *program)
 	if (next > now) {
 		uint64_t left = next - now;
 
-		/* For ends that no descriptor reports. */
+		/* Notices ends that no descriptor reports. */
 		if (left > SECOND)
 			left = SECOND;
 		/* The command was asked to end, but may be stuck. */
@@ -223,7 +223,7 @@ static int enable_late(struct pm_program *program, struct pm_error *err)
 
 	program->delay_until_ns = UINT64_MAX;
 	program->counting = true;
-	/* The time before was not counted, and does not belong to the run either. */
+	/* The time up to here was not counted, and does not belong to the run either. */
 	program->begin_ns = pm_now_ns();
 	if (program->options->interval_ns > 0)
 		program->next_interval_ns =
@@ -295,8 +295,8 @@ static int program_follow_run(struct pm_program *program, struct pm_error *err)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* --timeout also ends the command. So does the end of the targets for which it sets the
- * duration. First SIGTERM, then SIGKILL. */
+/* Ends the command with SIGTERM, then SIGKILL: after --timeout, or when the targets whose
+ * observation it limits have ended. */
 static void end_child(struct pm_program *program)
 {
 	struct pm_child *child = program->child;

@@ -7,7 +7,7 @@
 
 enum {
 	PM_PROGRAM_RINGS_MAX =
-		512, /* that are waited for; the others are read when one of these is ready */
+		512, /* that are waited for; the others are read along with these */
 };
 
 struct pm_program {

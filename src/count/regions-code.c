@@ -125,7 +125,7 @@ static bool fds_are_same_inode(int a, int b)
 	       x.st_ino == y.st_ino;
 }
 
-/* The regions' own descriptor of this file, or negative. */
+/* Returns the regions' own descriptor of this file, or a negative error. */
 static int regions_get_fd(struct pm_regions *regions, int fd)
 {
 	int own;
@@ -232,7 +232,8 @@ static bool is_placed(const struct pm_regions *regions, uint32_t number,
 	return false;
 }
 
-/* Fills in the file's bytes and offset at the place. False: there is no code. */
+/* Fills in the file's bytes and offset at the place. Returns false if there is no
+ * code. */
 static bool read_place(const struct pm_finder_file *file, struct pm_place *place)
 {
 	size_t len = sizeof(place->bytes);
@@ -245,7 +246,7 @@ static bool read_place(const struct pm_finder_file *file, struct pm_place *place
 	       pm_probe_image_code(file->image, place->address, &place->offset);
 }
 
-/* The number of places that are candidates for the same place as the first. */
+/* Counts the places that are candidates for the same place as the first one. */
 static size_t candidates_len(const struct pm_place *places, size_t len)
 {
 	size_t ret = 1;
@@ -255,7 +256,8 @@ static size_t candidates_len(const struct pm_place *places, size_t len)
 	return ret;
 }
 
-/* Adds the candidates for one place. 1: done; 0: the first has no code; -ENOMEM. */
+/* Adds the candidates for one place. Returns 1, 0 if the first one has no code, or
+ * -ENOMEM. */
 static int add_candidates(struct pm_regions *regions, const struct pm_finder_file *file,
 			  const struct pm_place *places, size_t len)
 {
@@ -355,7 +357,8 @@ static size_t remove_repeated(struct pm_probed_insn *insns, size_t len)
 	return kept;
 }
 
-/* Whether @place may be chosen unless the kernel refuses it. */
+/* Whether @place is a first choice. The others only replace one that the kernel
+ * refuses. */
 static bool is_preferred(const struct pm_place *place)
 {
 	return place->behind == 0 || (place->slides && place->cheap);
@@ -479,8 +482,8 @@ static void pieces_merge(pm_pieces *pieces)
 	pieces->len = to;
 }
 
-/* Control enters at a function's first instruction, also from the function before it.
- * Therefore a new piece begins there. */
+/* Splits pieces where functions start: control enters at a function's first instruction,
+ * even from the preceding function. */
 static int pieces_split_at_functions(pm_pieces *pieces,
 				     const struct pm_probe_functions *functions)
 {

@@ -263,8 +263,8 @@ static int compare_line_pieces(const void *a, const void *b)
 	return PM_COMPARE(x->low, y->low);
 }
 
-/* For all functions at once: reading a unit's entries takes as long for one as for
- * all. */
+/* Adds the chains of all functions at once: reading a unit's entries takes as long for
+ * one as for all. */
 static int add_chains(struct pm_finder *finder, const struct pm_finder_file *file,
 		      pm_pieces *code, struct lines *lines)
 {
@@ -493,7 +493,7 @@ int pm_finder_define(struct pm_finder *finder)
 		for (size_t i = 0; i < len; i++)
 			if (i == 0 || addresses[i] != addresses[i - 1])
 				addresses[distinct++] = addresses[i];
-		/* Without debug information the names are enough. */
+		/* If there is no debug information, the names are enough. */
 		ret = pm_symbols_find_declared(defining.fd, &options, addresses, distinct,
 					       region_set_definition, &defining, NULL);
 		if (ret != -ENOMEM)

@@ -2,8 +2,8 @@
 /*
  * From specifications to places in code: the files and functions that are meant
  * (pm/probe.h), lines and ranges (regions-lines.c), inlined functions
- * (regions-inlined.c), the instructions at which control enters and leaves (flow-places.c), and
- * their offsets in the file.
+ * (regions-inlined.c), the instructions where control enters and leaves (flow-places.c),
+ * and their offsets in the file.
  */
 #include "regions-internal.h"
 
@@ -215,8 +215,8 @@ static int find_region_in_binary(struct pm_finder *finder,
 	return ret;
 }
 
-/* Searches all @binaries (@all), or until the first that has it. The first error is
- * kept. */
+/* Searches all @binaries if @all is true, or else until one has the function. The first
+ * error is kept. */
 static int find_in_each(struct pm_finder *finder,
 			const struct pm_probe_binaries *binaries, bool all)
 {
@@ -249,8 +249,8 @@ static int find_in_each(struct pm_finder *finder,
 	return first;
 }
 
-/* A library has a function with this name, but the program may have one that was
- * meant. */
+/* Notes that the program may have a function of this name that was meant, although a
+ * library's was found. */
 static int note_own_function(struct pm_finder *finder)
 {
 	PM_AUTO_FREE char *own = NULL;
@@ -382,9 +382,9 @@ static int note_go(struct pm_finder *finder)
 
 /* ---- equal names ------------------------------------------------------------------------- */
 
-/* The hash that Rust's older mangling appends, "17h", 16 digits and "E", without the
- * length in front. It depends on everything that distinguishes instances of a function.
- * NULL: there is none. */
+/* Returns the hash that Rust's older mangling appends, "17h", 16 digits and "E", without
+ * the length in front; NULL: there is none. It depends on everything that distinguishes
+ * instances of a function. */
 static const char *find_rust_hash(const char *symbol)
 {
 	enum {
@@ -411,8 +411,8 @@ static bool has_equal(const struct pm_regions *regions, size_t index)
 	return false;
 }
 
-/* Instances of a generic function of Rust have the same name, without the part that
- * distinguishes them. */
+/* Makes names unique: instances of a generic function of Rust have the same name, without
+ * the part that distinguishes them. */
 static int distinguish_instances(struct pm_regions *regions)
 {
 	enum {
