@@ -118,8 +118,8 @@ static void remove_folder(struct engine *it)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* `out.PID-THREAD` or `out.PID.PART-THREAD`; the file without a thread is a mere
- * placeholder. */
+/* Whether the name is `out.PID-THREAD` or `out.PID.PART-THREAD`. A file without a thread
+ * is a mere placeholder. */
 static bool is_wanted_output(const struct engine *it, const char *name)
 {
 	char *end;
@@ -132,7 +132,7 @@ static bool is_wanted_output(const struct engine *it, const char *name)
 	       (!it->options->no_inherit || pid == it->child->launch.pid);
 }
 
-/* A damaged file causes a warning only. */
+/* Reads a file. If it is damaged, that only causes a warning. */
 static int add_output_file(struct engine *it, const char *name)
 {
 	int fd = openat(it->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -182,7 +182,7 @@ static int add_closed_files(struct engine *it)
 	return 0;
 }
 
-/* By PID, then PART; the last part, which has no number, comes after the numbered
+/* Sorts by PID, then PART; the last part, which has no number, comes after the numbered
  * ones. */
 static int by_part(const struct dirent **a, const struct dirent **b)
 {
@@ -273,7 +273,7 @@ static int launch_valgrind(struct engine *it, struct pm_error *err)
 	return 0;
 }
 
-/* SIGTERM first, then SIGKILL. */
+/* Ends the command with SIGTERM; with SIGKILL when called again. */
 static void time_is_up(struct engine *it)
 {
 	kill(it->child->launch.pid, it->timed_out ? SIGKILL : SIGTERM);

@@ -31,7 +31,7 @@ static bool equal_chain(const void *table, uint32_t id, const void *key)
 		      a->len * sizeof(*callers->words.data)) == 0;
 }
 
-/* The id of the frame, or PM_INDEX_NONE without memory. */
+/* Returns the id of the frame, or PM_INDEX_NONE if out of memory. */
 static uint32_t intern_caller_frame(struct pm_ptr_callers *callers, int64_t module,
 				    uint64_t offset)
 {
@@ -69,9 +69,9 @@ static uint32_t intern_pc_frame(struct pm_ptr_callers *callers, struct pm_procs 
 	return intern_caller_frame(callers, PM_MODULE_NONE, pc);
 }
 
-/* The place itself and its callers. The return address is where all exits lead to and is
- * cheap to read; callers beyond it need an unwinder, which takes a thousand times as
- * long. */
+/* Reads the place itself and its callers. The return address is where all exits lead to
+ * and is cheap to read; callers beyond it need an unwinder, which takes a thousand times
+ * as long. */
 static ssize_t read_chain(const struct pm_ptr_look *look, uint64_t *pcs)
 {
 	uint32_t depth = PM_MIN(look->depth, PM_PTR_CALLERS_MAX);
@@ -156,7 +156,7 @@ static int set_frame_name(void *user, size_t index,
 	return 0;
 }
 
-/* All @frames belong to one module, whose file is @fd. */
+/* Names @frames, which all belong to one module, whose file is @fd. */
 static int name_frames(struct pm_ptr_frame **frames, size_t len, int fd)
 {
 	static const struct pm_symbol_options options = { .lines = true };

@@ -160,7 +160,7 @@ static int compare_measured_counts(const void *a, const void *b)
 	return *x > *y;
 }
 
-/* The median difference between visits n and n + @step, n even. */
+/* Returns the median difference between visits n and n + @step, n even. */
 static uint64_t median_between_visits(const struct measure *it, size_t column,
 				      size_t step)
 {

@@ -15,7 +15,7 @@ enum {
 	STAT_BYTES = 1024,
 };
 
-/* The CPU on which the stopped thread ran last; -1: unknown. */
+/* Returns the CPU that the stopped thread last ran on; -1: unknown. */
 static int cpu_of(pid_t pid, pid_t tid)
 {
 	PM_AUTO_CLOSE int fd = -1;

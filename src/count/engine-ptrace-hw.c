@@ -10,7 +10,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-/* Two classes for each region: hits that begin something in it, and hits that end it. */
+/* Each region has two classes: hits that begin something in it, and hits that end it. */
 static uint32_t hw_class_of_place(const struct pm_place *place, bool ends)
 {
 	return place->region * 2 + ends;

@@ -90,7 +90,7 @@ struct pm_ptr_image *pm_ptr_image_copy(const struct pm_ptr_image *image)
 
 /* ---- finding ------------------------------------------------------------------------- */
 
-/* Number of breaks below @address. */
+/* Counts the breaks below @address. */
 static size_t count_breaks_below(const struct pm_ptr_image *image, uint64_t address)
 {
 	size_t low = 0, high = image->breaks.len;

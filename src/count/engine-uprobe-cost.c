@@ -62,8 +62,8 @@ enum {
 
 #ifdef TYPE
 
-/* Instructions of both functions (index: is the cheap one) up to the return, and
- * including the return and the way to the next call. */
+/* Number of instructions of both functions (index: is the cheap one): up to the return;
+ * and including the return and the instructions up to the next call. */
 static const uint64_t own_instructions[2][2] = { { 1, 3 }, { CHEAP_LEN, CHEAP_LEN + 4 } };
 
 __asm__(".text\n.p2align 4\n"
@@ -200,7 +200,7 @@ static int compare_sample_values(const void *a, const void *b)
 	return PM_COMPARE(left, right);
 }
 
-/* Medians over all rows, by column. NULL without memory. */
+/* Returns the medians over all rows, by column; NULL if out of memory. */
 static uint64_t *samples_column_medians(const struct samples *samples, bool cheap,
 					bool whole)
 {

@@ -353,7 +353,8 @@ static int fill_poll(struct pm_up_engine *it)
 	return ret;
 }
 
-/* SIGTERM first, then SIGKILL. */
+/* Whether the time for the targets is over. When a command's time is over, ends it with
+ * SIGTERM, later with SIGKILL. */
 static bool is_time_up(struct pm_up_engine *it)
 {
 	if (pm_now_ns() < it->deadline_ns)

@@ -26,8 +26,8 @@ struct pm_up_places {
 	 * region with such a place. */
 	size_t behind;
 	uint32_t behind_region;
-	/* Number of conditional exits for which this kernel's hits lack the flags, and a
-	 * region with such an exit. */
+	/* Number of conditional exits that cannot be judged, since this kernel's hits
+	 * lack the flags, and a region with such an exit. */
 	size_t unjudged;
 	uint32_t unjudged_region;
 };

@@ -49,7 +49,7 @@ static int add_event_group(struct pm_event_specs *specs, const char *text)
 	struct pm_event_specs group PM_CLEANUP(pm_event_specs_release) = { 0 };
 	bool kept[GROUP_MAX] = { false };
 
-	/* The machine does not know a name, mostly of top-down events. */
+	/* The machine does not know one of the names, mostly of top-down events. */
 	if (pm_event_specs_parse(text, &group, NULL) < 0 || group.list.len > GROUP_MAX)
 		return 0;
 	for (size_t i = 0; i < group.list.len; i++)

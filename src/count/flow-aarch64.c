@@ -334,7 +334,8 @@ static void a64_classify_register_jump(uint32_t word, struct pm_flow_insn *insn)
 	insn->cheap = !authenticates;
 }
 
-/* nop, landing pads, signing of return addresses; not hints that check or wait. */
+/* Whether the word is a nop, a landing pad, or signs a return address; hints that check
+ * or wait are none of these. */
 static bool is_plain_hint(uint32_t word)
 {
 	switch (a64_field(word, 11, 5)) {
@@ -405,7 +406,7 @@ static void write_back(uint32_t word, struct pm_flow_insn *insn, int64_t by)
 		insn->fact = PM_FLOW_FACT_POP;
 }
 
-/* The size of each register of a pair, as a power of two in bytes. */
+/* Returns the size of each register of a pair, as a power of two in bytes. */
 static unsigned int pair_size(uint32_t word, bool vector, bool load)
 {
 	if (vector)
@@ -606,8 +607,9 @@ static void a64_classify(uint32_t word, const struct pm_flow *flow,
 
 /* ---- sequences of instructions ----------------------------------------------------------- */
 
-/* A trap to the kernel clears the reservation of an exclusive load: a loop that repeats
- * until the store succeeds would never end. */
+/* Marks the instructions between an exclusive load and its store. A trap to the kernel
+ * clears the reservation of the load: a loop that repeats until the store succeeds would
+ * never end. */
 static void mark_atomic(struct pm_flow_insn *insns, size_t len, const uint32_t *words)
 {
 	size_t left = 0;
@@ -628,7 +630,7 @@ static void mark_atomic(struct pm_flow_insn *insns, size_t len, const uint32_t *
 	}
 }
 
-/* Data that is loaded as a literal is not code, whatever it looks like. */
+/* Marks literals: data that is loaded is not code, whatever it looks like. */
 static void mark_literals(struct pm_flow_insn *insns, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {

@@ -134,9 +134,8 @@ struct pm_flow_doubts {
 	size_t bad_bytes; /* bytes that are not known instructions */
 	size_t atomic; /* places left out because the code must not be interrupted */
 };
-/* Chooses the place to observe among the @candidates for one place, the first of which is
- * its first instruction. Returns the index of the choice, which is the first one if none
- * is suitable. */
+/* Chooses one of the @candidates for a place; the first candidate is the place's first
+ * instruction. Returns the index of the choice, which is 0 if none is suitable. */
 size_t pm_place_choose(const struct pm_place *candidates, size_t len);
 /* Appends the entry and all exits; the caller has to fill in bytes and offsets. Returns 0
  * or -ENOMEM. */

@@ -5,7 +5,7 @@
 
 #include "pm/run.h"
 
-/* Passes per second above which a range makes the program much slower. */
+/* With more passes per second, a range makes the program much slower. */
 #define PASSED_MAX 10000
 #define PASSED_NS  1000000000u
 

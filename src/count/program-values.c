@@ -29,7 +29,8 @@ static int warn_of_missing_hardware(struct pm_program *program)
 			  "machines");
 }
 
-/* The watchdog uses up one counter, and a group that needs all of them never fits. */
+/* Warns about the watchdog: it uses up one counter, and a group that needs all of them
+ * never fits. */
 static int warn_of_watchdog(struct pm_program *program)
 {
 	int fd PM_AUTO_CLOSE =
@@ -72,7 +73,8 @@ static int event_set_refused(struct pm_stat_event *event, enum pm_stat_state sta
 	return pm_stat_text(&event->why, why);
 }
 
-/* wait4(2) reports nothing about processes that are not our children. */
+/* Gives the tool's own events that are unknown a state that says why. wait4(2) reports
+ * only on whole processes, and only if they are our children. */
 static int warn_of_tool_events(struct pm_program *program)
 {
 	struct pm_stat_event *tools =

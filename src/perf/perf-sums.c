@@ -85,7 +85,7 @@ int pm_perf_lost(const struct pm_perf *perf, size_t index, uint64_t *out)
 	return ret;
 }
 
-/* Whether the event is a clock that also counts time for which it writes no samples
+/* Whether the event is a clock that counts more time than it samples
  * (perf_swevent_hrtimer()). */
 static bool is_clock_of_a_part(const struct pm_perf *perf, uint32_t index)
 {

@@ -133,8 +133,8 @@ struct pm_probe_abi {
 };
 
 /*
- * Calls @each for the libraries that the program behind @fd at @path needs, and for those
- * that they need, without duplicates. If a library exists in versions for several
+ * Calls @each for the libraries that the program @fd, whose path is @path, needs, and for
+ * those that they need, without duplicates. If a library exists in versions for several
  * processors, @each gets all of them, because any could be loaded. Returns the result of
  * @each, 0, or -ENOMEM.
  */
