@@ -73,7 +73,8 @@ void pm_rec_clock_evidence_pause(struct pm_rec_clock_evidence *evidence)
 	evidence->before_ns = now;
 }
 
-/* Numbers in the file do not exceed 2^63 - 1; a ring may contain a garbage period. */
+/* Saturates at 2^63 - 1, the largest number that the file can hold: a ring may contain a
+ * garbage period. */
 static void add_bounded(uint64_t *sum, uint64_t more)
 {
 	if (more > INT64_MAX || *sum > INT64_MAX - more)
@@ -82,8 +83,9 @@ static void add_bounded(uint64_t *sum, uint64_t more)
 		*sum += more;
 }
 
-/* The timer expires at whole periods after its start (hrtimer_forward_now()). A gap that
- * is shorter than a period shows that the previous tick was late. */
+/* Classifies the gap between two samples. The timer expires at whole periods after its
+ * start (hrtimer_forward_now()), so a gap that is shorter than a period shows that the
+ * previous tick was late. */
 static void tally_gap(struct pm_rec_clock_tally *tally, uint64_t gap, uint64_t period)
 {
 	if (gap > period + period / 2) {

@@ -12,27 +12,27 @@
 
 struct pm_rec_clock_evidence;
 
-/* NULL: no memory. Of CPUs with numbers below @cpus_len. */
+/* For CPUs with numbers below @cpus_len. Returns NULL without memory. */
 struct pm_rec_clock_evidence *pm_rec_clock_evidence_new(size_t cpus_len,
 							size_t events_len);
 void pm_rec_clock_evidence_free(struct pm_rec_clock_evidence *evidence);
 
-/* Call this before the thread waits: it has been reading since the previous call. */
+/* Call this before the thread waits: it accounts the thread's CPU time since the previous
+ * call as time of reading. */
 void pm_rec_clock_evidence_pause(struct pm_rec_clock_evidence *evidence);
-/* A sample of a CPU's clock. Samples of one CPU come in order of time. */
+/* Adds a sample of a CPU's clock. Samples of one CPU must be added in order of time. */
 void pm_rec_clock_evidence_sample(struct pm_rec_clock_evidence *evidence, uint32_t event,
 				  uint32_t cpu, uint64_t time_ns, uint64_t period);
 
-/* Of one event on one CPU. */
+/* The evidence about one event on one CPU. */
 struct pm_rec_clock_tally {
 	uint64_t samples, period; /* sum of the periods */
 	uint64_t longer; /* gaps between samples that are longer than a period */
-	uint64_t late,
-		late_ns; /* shorter gaps, because the tick before came late: how late */
+	uint64_t late, late_ns; /* shorter gaps: how many, and by how much */
 };
 /* Returns zeros if nothing is known. */
 struct pm_rec_clock_tally pm_rec_clock_evidence_of(
 	const struct pm_rec_clock_evidence *evidence, uint32_t event, uint32_t cpu);
-/* How often the reader ran on @cpu, and for how long. */
+/* Returns how often the reader ran on @cpu, and for how long. */
 void pm_rec_clock_evidence_reader(const struct pm_rec_clock_evidence *evidence,
 				  uint32_t cpu, uint64_t *runs, uint64_t *cpu_ns);

@@ -17,7 +17,7 @@ void pm_rec_control_release(struct pm_rec_control *control)
 	pm_cleanup_close(&control->ack_fd);
 }
 
-/* Opens it for reading and writing, so that it does not reach end of file when a
+/* Opens the FIFO for reading and writing, so that it does not reach end of file when a
  * writer closes it (fifo(7)). */
 static int open_fifo(const char *path, struct pm_error *err)
 {
@@ -41,8 +41,8 @@ static int open_fifo(const char *path, struct pm_error *err)
 	return pm_take_fd(&fd);
 }
 
-/* A duplicate of the fd, so that closing it does not affect others. @not: the access mode
- * that is useless here. */
+/* Returns a duplicate of the descriptor, so that closing it does not affect others. A
+ * descriptor with the access mode @not is refused: it would be useless. */
 static int take_fd(const char *number, int not, struct pm_error *err)
 {
 	int fd = fcntl(atoi(number), F_DUPFD_CLOEXEC, 3);
@@ -142,9 +142,9 @@ void pm_rec_control_ack(const struct pm_rec_control *control)
 
 	struct pollfd fd = { .fd = control->ack_fd, .events = POLLOUT };
 
-	/* A reader that does not read does not need the ack, and must not delay us.
-	 * A write to a full inherited fd may block, and changing the flags of that
-	 * fd is not ours to do. */
+	/* If the other side does not read, it does not need the ack and must not delay
+	 * us. A write to a full inherited descriptor may block, and its flags are shared,
+	 * so we must not change them. */
 	if (fd.fd >= 0 && poll(&fd, 1, 0) > 0 && (fd.revents & POLLOUT) &&
 	    write(fd.fd, word, sizeof(word) - 1) < 0)
 		return;

@@ -20,15 +20,15 @@
 
 enum {
 	POLL_MS = 100, /* a ring that fills slowly does not wake us */
-	ROUND_HURRY_MS = 2, /* interval, see pm_rec_session.hurry_until_ns */
-	ROUND_ALERT_MS = 10, /* ... and alert_until_ns */
+	ROUND_HURRY_MS = 2, /* between rounds until pm_rec_session.hurry_until_ns */
+	ROUND_ALERT_MS = 10, /* ... and until alert_until_ns */
 	/* One early round in this time, and this many more at once: see
 	 * early_wait_of_round(). */
 	ROUND_EARLY_MS = 20,
 	ROUNDS_EARLY_MAX = 128,
 	ROUND_US_MIN = 50,
-	OTHER_BYTES_PER_US = 10, /* of records that are not samples, as at an exec */
-	WAITING_MS = 1000, /* before a stopped recording reports what it waits for */
+	OTHER_BYTES_PER_US = 10, /* rate of records other than samples, as at an exec */
+	WAITING_MS = 1000, /* until a stopped recording reports what it waits for */
 	WAITING_TICK_MS = 100,
 };
 #define US_NS     1000ull
@@ -38,15 +38,15 @@ enum {
 
 struct course {
 	struct pm_rec_session *session;
-	PM_VEC(struct pollfd) fds; /* those of the rings start at `rings_at` */
+	PM_VEC(struct pollfd) fds; /* the rings start at `rings_at` */
 	size_t rings_at;
 	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
 	uint64_t round_ns; /* the longest wait between two rounds */
 	uint64_t early_ns; /* time up to which early rounds are used up */
-	bool by_time; /* the waits have random length */
+	bool by_time; /* the rings are read by a timer, at random intervals */
 	bool rings_wake;
-	uint64_t random; /* state, see wait_of_round() */
-	uint64_t second_at; /* when the work of each second is due again */
+	uint64_t random; /* generator state, see wait_of_round() */
+	uint64_t second_at; /* when each_second() is due again */
 	bool begun; /* events have been enabled once */
 	bool enabled; /* events are enabled now */
 	bool more; /* there is more to read from /proc */
@@ -88,7 +88,8 @@ static int poll_init(struct course *course)
 	return 0;
 }
 
-/* A ring whose tasks have all ended reports POLLHUP forever (perf_poll()). */
+/* Stops polling rings whose tasks have all ended: they would report POLLHUP forever
+ * (perf_poll()). */
 static void poll_drop_ended(struct course *course)
 {
 	for (size_t i = FDS_FIXED; i < course->fds.len; i++)
@@ -97,6 +98,8 @@ static void poll_drop_ended(struct course *course)
 }
 
 /*
+ * Decides how the rings are read: on a timer or when they fill up, and how often.
+ *
  * The clock of a CPU samples the task that runs when it ticks. If ticks wake the reader,
  * it runs right after ticks and never at one, so the clock counts the reader's time for
  * the target. Also, a target that is interrupted by a reader may have to let another task
@@ -166,8 +169,8 @@ static uint64_t early_wait_of_round(struct course *course, uint64_t now)
 	return wait;
 }
 
-/* How long to wait for the next round. With by_time: a random time between half of the
- * longest wait and that (xorshift64, Marsaglia 2003). */
+/* Returns how long to wait for the next round. With by_time, this is a random time
+ * between half of round_ns and round_ns (xorshift64, Marsaglia 2003). */
 static uint64_t wait_of_round(struct course *course, uint64_t now)
 {
 	uint64_t round = early_wait_of_round(course, now), half;
@@ -218,7 +221,8 @@ void pm_rec_course_wait(struct pm_rec_session *session, bool failed)
 
 /* ---- the recording loop ------------------------------------------------------------------- */
 
-/* No record has reported what happened while the events were disabled. */
+/* Enables the events. No records report what happened while they were disabled, so the
+ * state of processes is read again. */
 static int enable_events(struct course *course, uint64_t now)
 {
 	struct pm_rec_session *session = course->session;
@@ -241,7 +245,8 @@ static int enable_events(struct course *course, uint64_t now)
 	return ret;
 }
 
-/* Blocked time ends here, and tasks that are off CPU may come back at any time. */
+/* Disables the events. Blocked time ends here, because no records report when tasks
+ * return to a CPU from now on. */
 static int disable_events(struct course *course, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
@@ -336,8 +341,8 @@ static void find_end(struct course *course, uint64_t now)
 		session->end = PM_REC_END_TIME;
 }
 
-/* Done once a second: writes what must be in the file even if the recording is killed,
- * and opens events on CPUs that have come online. */
+/* The work of each second: writes what must be in the file even if the recording is
+ * killed, and opens events on CPUs that have come online. */
 static int each_second(struct course *course, uint64_t now, struct pm_error *err)
 {
 	struct pm_rec_session *session = course->session;
@@ -358,7 +363,7 @@ static int each_second(struct course *course, uint64_t now, struct pm_error *err
 	ret = pm_perf_check_cpus(session->perf, err);
 	if (ret == 0)
 		return 0;
-	/* A failure on one CPU does not end the recording; the others go on. */
+	/* A failure on one CPU does not end the recording of the others. */
 	if (ret < 0)
 		pm_rec_warn(session, err->text);
 	*err = (struct pm_error){ 0 };
@@ -379,7 +384,7 @@ static int run_round(struct course *course, struct pm_error *err)
 	if (session->evidence)
 		pm_rec_clock_evidence_pause(session->evidence);
 	ppoll(course->fds.data, course->fds.len, &wait, NULL);
-	/* SIGCHLD is one of the signals. */
+	/* SIGCHLD also arrives on FD_SIGNALS. */
 	if (course->fds.data[FD_SIGNALS].revents ||
 	    course->fds.data[FD_COMMAND].revents) {
 		pm_child_signals(child);
@@ -402,7 +407,8 @@ static int run_round(struct course *course, struct pm_error *err)
 	course->more = ret > 0;
 	session->end_ns = now;
 	if (session->end != PM_REC_END_NONE) {
-		/* The rings still report switches; the last drain may see some. */
+		/* The rings still report switches: the last drain may read some that came
+		 * later. */
 		pm_rec_off_cpu_until(session, now);
 		pm_perf_disable(session->perf);
 		if (session->options->overwrite)
@@ -416,7 +422,7 @@ static int run_round(struct course *course, struct pm_error *err)
 		ret = pm_rec_titles_collect(session);
 	if (ret >= 0)
 		ret = pm_rec_generation_collect(session);
-	/* The samples may have ended the recording. */
+	/* The samples may have reached a limit that ends the recording. */
 	if (session->end != PM_REC_END_NONE)
 		pm_perf_disable(session->perf);
 	if (ret < 0)

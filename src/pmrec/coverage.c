@@ -10,19 +10,20 @@
 #include "progress.h"
 
 enum {
-	COVERED_PERCENT = 90, /* below this share, time was missed */
-	FAST_HZ = 10000, /* fast for a timer */
-	TICK_HZ = 100, /* of the slowest kernels: the granularity of user time */
-	COUNTED_PERCENT = 95, /* the same for what was counted, with a fixed period */
+	COVERED_PERCENT = 90, /* of the CPU time: if less was sampled, time was missed */
+	FAST_HZ = 10000, /* from this rate on, a timer is fast */
+	TICK_HZ = 100, /* tick of the slowest kernels: the granularity of user time */
+	COUNTED_PERCENT = 95, /* COVERED_PERCENT for counted events with a fixed period */
 	FEW_SAMPLES = 4, /* this few prove nothing */
-	TOO_MUCH_PART = 10, /* an excess up to this part of the count is accepted */
+	TOO_MUCH_PART = 10, /* an excess of up to a tenth of the count is accepted */
 	EVIDENCE_SAMPLES_MIN = 100, /* fewer prove nothing */
-	TOO_MUCH_PERCENT = 105, /* above this share, time was counted twice */
+	TOO_MUCH_PERCENT =
+		105, /* if more of the CPU time was sampled, some counts twice */
 	MANY_SAMPLES = 20, /* with fewer samples of a PMU, one is a large part */
 };
 #define NS_PER_S 1000000000u
-/* A thread runs for another moment after its time has been added to that of its process
- * (__exit_signal() of the kernel): 3 to 6 us were measured. */
+/* The kernel adds a thread's time to its process's time shortly before the thread stops
+ * running (__exit_signal()). The rest is not accounted: 3 to 6 us were measured. */
 #define UNACCOUNTED_NS 10000u
 
 static uint64_t coverage_timeval_ns(const struct timeval *time)
@@ -30,7 +31,7 @@ static uint64_t coverage_timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * 1000u;
 }
 
-/* The sum, or the maximum if it overflows. */
+/* Returns the sum, or UINT64_MAX if it overflows. */
 static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
 	uint64_t ret;
@@ -41,9 +42,9 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
 }
 
 /*
- * Whether this much may be missing, or too much, by chance. For n sampled units of time,
- * the limit is four standard deviations (that of a binomial distribution is below
- * sqrt(n)/2), plus the unfinished period on each CPU.
+ * Whether a difference of @missing_ns, in either direction, may be due to chance. For n
+ * sampled units of time, the limit is four standard deviations (the deviation of a
+ * binomial distribution is below sqrt(n)/2), plus the unfinished period on each CPU.
  */
 static bool may_be_chance(const struct pm_rec_coverage *known, uint64_t missing_ns)
 {
@@ -82,7 +83,7 @@ enum pm_rec_cover pm_rec_coverage_judge(const struct pm_rec_coverage *known)
 
 	if (known->period_ns == 0)
 		return PM_REC_COVER_WELL;
-	/* The lost samples may have represented less, so they do not count here. */
+	/* The lost samples may have represented less than that, so they are not added. */
 	if (known->sampled_ns > known->cpu_ns)
 		return judge_excess(known);
 	if (sampled >= known->cpu_ns)
@@ -103,7 +104,7 @@ bool pm_rec_is_clock(const struct pm_perf_event *event)
 	       strcmp(event->actual.name, "task-clock") == 0;
 }
 
-/* Whether all that the command did should have been sampled and is known. */
+/* Whether everything that the command did is known and should have been sampled. */
 static bool is_comparable(const struct pm_rec_session *session)
 {
 	const struct pm_rec_options *options = session->options;
@@ -117,7 +118,8 @@ static bool is_comparable(const struct pm_rec_session *session)
 	       session->counts.throttled == 0;
 }
 
-/* CPU time that the host took from all CPUs that we record; false: unknown. */
+/* Stores the CPU time that the host has taken from the recorded CPUs since the start.
+ * Returns false if it is unknown. */
 static bool stolen_meanwhile(const struct pm_rec_session *session, uint64_t *out)
 {
 	uint64_t now;
@@ -154,7 +156,8 @@ static void compute_coverage(const struct pm_rec_session *session,
 		out->stolen_ns += NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* How to record the missing time: events of CPUs, or shorter periods. */
+/* Suggests how to record the missing time: with events of CPUs, or with shorter
+ * periods. */
 static void put_remedy(struct pm_str *text, const struct pm_rec_session *session,
 		       const struct pm_perf_event *event, enum pm_rec_cover cover)
 {
@@ -224,7 +227,7 @@ static void warn_too_much(struct pm_rec_session *session,
 			"samples wake pmrec, which then runs in the program's time, so "
 			"that shares may be wrong, too; try: a larger -m");
 	else if (pm_rec_follow_forked(session))
-		/* wait4(2): neither with SIGCHLD ignored, nor after the parent's end. */
+		/* wait4(2): not if the parent ignores SIGCHLD or has exited. */
 		pm_str_puts(&text,
 			    "the kernel adds up no CPU time of processes for which "
 			    "their parent did not wait; if there were none, the cause "
@@ -302,7 +305,7 @@ enum pm_rec_cover pm_rec_counted_judge(const struct pm_rec_counted *known)
 	missing = known->counted - sampled;
 	if (missing <= known->away)
 		return PM_REC_COVER_WELL;
-	/* The margin for chance is a part of what could be sampled. */
+	/* The margin for chance is computed from what could be sampled. */
 	sampled = add_saturating(sampled, known->away);
 	missing -= known->away;
 	if (missing / known->period < FEW_SAMPLES ||
@@ -327,7 +330,7 @@ static bool is_countable(const struct pm_rec_session *session, size_t index,
 	if (!counts->events[index].counted_known || counts->throttled > 0 ||
 	    session->end == PM_REC_END_SAMPLES || session->end == PM_REC_END_SIZE)
 		return false;
-	/* Samples were lost, and it is unknown of which event. */
+	/* Samples were lost, and it is unknown which event they belong to. */
 	if (counts->lost > 0 && !counts->events[index].lost_known)
 		return false;
 	/* This event is only counted, with the samples of its group. */
@@ -346,7 +349,8 @@ static uint64_t threads_of(const struct pm_rec_session *session)
 	return session->counts.threads + (roots > 0 ? roots : 1);
 }
 
-/* CPU time that the host took from the recorded CPUs since the start; 0 if unknown. */
+/* Returns the CPU time that the host took from the recorded CPUs since the start; 0 if
+ * unknown. */
 static uint64_t away_ns(const struct pm_rec_session *session)
 {
 	uint64_t now;
@@ -391,10 +395,11 @@ static void know_counted(const struct pm_rec_session *session,
 		out->lost = UINT64_MAX;
 }
 
-/* For events that the kernel counts itself, at a frequency: the length of a period is
- * chosen before the period that the sample reports (perf_swevent_set_period()), and a
- * task that gets a CPU has the reported one set again (perf_swevent_add()). Linux 5.10 to
- * 6.18, and some PMUs before 6.16. */
+/* Whether the periods in the samples are wrong because of a kernel bug (Linux 5.10 to
+ * 6.18, and some PMUs before 6.16). It affects events that the kernel counts itself, at a
+ * frequency: the length of a period is chosen before the period that the sample reports
+ * (perf_swevent_set_period()), and a task that gets a CPU has the reported period set
+ * again (perf_swevent_add()). */
 static bool has_wrong_periods(const struct pm_perf_event *event, enum pm_rec_cover cover)
 {
 	return event->by_frequency &&
@@ -416,7 +421,8 @@ static void say_wrong_periods(struct pm_str *text, const struct pm_perf_event *e
 		      period);
 }
 
-/* At a usual rate, a timer does not miss ticks for lack of time: its CPU did not run. */
+/* Explains skipped ticks. At a usual rate, a timer does not miss ticks for lack of time:
+ * its CPU did not run. */
 static void say_skipped(struct pm_str *text, const struct pm_perf_event *event)
 {
 	if (pm_rec_is_clock(event) &&
@@ -459,7 +465,7 @@ static void say_cause(struct pm_str *text, const struct pm_rec_session *session,
 static void say_counted(struct pm_rec_session *session, const struct pm_perf_event *event,
 			const struct pm_rec_counted *known, enum pm_rec_cover cover)
 {
-	/* The lost samples may have represented less, so they do not count here. */
+	/* The lost samples may have represented less than that, so they are not added. */
 	uint64_t sampled = cover == PM_REC_COVER_TOO_MUCH
 				   ? known->sampled
 				   : add_saturating(known->sampled, known->lost);
@@ -516,7 +522,7 @@ void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
 	size_t len;
 	char text[512];
 
-	/* The ptrace engine samples by CPU time. */
+	/* The ptrace engine samples by CPU time, which does not include stolen time. */
 	if (!session->perf || !counts->stolen_known ||
 	    !pm_stolen_ns(session->targets.cpus, &now) || now < counts->stolen_ns)
 		return;
@@ -533,7 +539,7 @@ void pm_rec_coverage_warn_stolen(struct pm_rec_session *session)
 
 /* ---- throttling --------------------------------------------------------------------------- */
 
-/* Hz; 0: unknown. */
+/* Returns perf_event_max_sample_rate in Hz, or 0 if it is unknown. */
 static uint64_t max_sample_hz(void)
 {
 	PM_AUTO_FCLOSE FILE *file =

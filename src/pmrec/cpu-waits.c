@@ -6,13 +6,14 @@
 #include "progress.h"
 #include "realtime.h"
 
-/* From this on, the user has to know why the recording took longer than asked for. */
+/* Waits at least this long are reported: they explain why the recording took longer than
+ * asked for. */
 #define LONG_NS 1000000000ull
 
 /*
- * How long this thread has been ready to run, but without a CPU, since it exists: the
- * second number of schedstat (Documentation/scheduler/sched-stats.rst). Returns 0 if the
- * kernel does not say.
+ * Returns how long this thread has waited for a CPU since it was created: the second
+ * number of schedstat (Documentation/scheduler/sched-stats.rst). Returns 0 if the kernel
+ * does not report it.
  */
 static uint64_t read_waited_ns(void)
 {

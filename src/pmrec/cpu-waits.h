@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-/* Call this when the recording begins, and when it has ended. */
+/* Call these when the recording starts, and when it has ended. */
 void pm_rec_cpu_waits_begin(struct pm_rec_session *session);
 void pm_rec_cpu_waits_end(struct pm_rec_session *session);
 /* Warns if the waits so far were long. */

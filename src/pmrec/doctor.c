@@ -10,7 +10,7 @@
 
 enum {
 	WIDTH = 80,
-	INDENT = 26, /* of everything except "ok name" */
+	INDENT = 26, /* column of the text after "ok name" */
 	NAME_WIDTH = 21,
 	LINE_MAX_BYTES = 4096,
 	STATUS_NOT_HERE = 1,
@@ -40,8 +40,8 @@ static void check_kallsyms(struct pm_perf_check *row)
 		pm_kallsyms_free(kallsyms);
 }
 
-/* The path of the C library that this process has mapped; false if it is statically
- * linked. */
+/* Stores the path of the C library that this process has mapped. Returns false if the
+ * process is statically linked. */
 static bool find_libc(char path[LINE_MAX_BYTES])
 {
 	PM_AUTO_FCLOSE FILE *maps = fopen("/proc/self/maps", "re");
@@ -128,7 +128,8 @@ static int collect_checks(pm_perf_checks *checks)
 
 /* ---- text ----------------------------------------------------------------------------- */
 
-/* Appends the words of @text from @column on, wrapped before WIDTH, and ends the line. */
+/* Appends the words of @text, starting at @column and wrapped before WIDTH, and ends the
+ * line. */
 static void put_wrapped_words(struct pm_str *out, size_t column, const char *text)
 {
 	struct pm_str safe PM_CLEANUP(pm_str_release) = { 0 };

@@ -13,7 +13,7 @@
 #include "realtime.h"
 #include "record.h"
 
-/* A ring that cannot be read is reported; the other rings are still useful. */
+/* Warns of a ring that cannot be read. The other rings are still useful. */
 static void warn_unreadable(struct pm_rec_session *session, const struct pm_error *err)
 {
 	struct pm_str text = { 0 };
@@ -51,7 +51,7 @@ static void keep_evidence(struct pm_rec_session *session, const struct pm_record
 					     record->sample.period);
 }
 
-/* Ends the recording if the sample before was the last one that --max-samples or
+/* Ends the recording if the previous sample was the last one that --max-samples or
  * --max-size allows. */
 static void end_at_limit(struct pm_rec_session *session)
 {
@@ -72,7 +72,8 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 
 	size_t samples = held->len;
 
-	/* A record that is not a sample does not wait for others: it is the last one. */
+	/* Only the last record can be something else than a sample: such a record is not
+	 * held for later ones. */
 	if (samples > 0 && held->records[samples - 1].type != PERF_RECORD_SAMPLE)
 		samples--;
 	pm_chains_ahead(session->chains, held->records, samples);
@@ -81,7 +82,7 @@ static int release_held(struct pm_rec_session *session, struct held *held)
 		ret = pm_rec_record(session, &held->records[i]);
 		end_at_limit(session);
 	}
-	/* Other records will take their place. */
+	/* The records are about to be overwritten. */
 	pm_chains_ahead(session->chains, NULL, 0);
 	held->len = held->bytes = 0;
 	pm_perf_hold(session->perf, false);
@@ -103,7 +104,7 @@ static bool may_wait(const struct pm_rec_session *session, struct held *held)
 		return false;
 	if (max > 0 && held->len >= max - session->counts.samples)
 		return false;
-	/* A small ring needs its space back earlier. */
+	/* A small ring needs the space of held records back earlier. */
 	held->bytes += last->sample.stack_asked;
 	return held->bytes <= ring_bytes / 4;
 }

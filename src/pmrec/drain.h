@@ -6,6 +6,6 @@
 
 #include "session.h"
 
-/* One round. @final: reads everything; the events are stopped. @err is set for errors
- * other than those of the file. */
+/* Makes one round. @final: reads everything; the events must be stopped. @err is set for
+ * errors other than those of the file. */
 int pm_rec_drain(struct pm_rec_session *session, bool final, struct pm_error *err);

@@ -8,10 +8,11 @@
 #include "symbols.h"
 
 enum {
-	/* Each costs the thread that reads the rings a fork. A command's own code and its
-	 * large libraries are usually among the first modules. */
+	/* Each helper costs the thread that reads the rings a fork. A command's own code
+	 * and its large libraries are usually among the first modules. */
 	EARLY_MAX = 8,
-	/* Each also keeps two descriptors open, which modules need if there are few. */
+	/* Each helper also keeps two descriptors open. If there are fewer than this, the
+	 * modules need them. */
 	DESCRIPTORS_MIN = 256,
 };
 
@@ -33,7 +34,7 @@ struct pm_rec_early_names {
 	} list[EARLY_MAX];
 	size_t len;
 	size_t looked_at; /* index into the modules of the file */
-	uint32_t first_file_id; /* of the generation; others reuse the ids */
+	uint32_t first_file_id; /* first file id of the generation; others reuse ids */
 };
 
 bool pm_rec_early_names_may_fork(void)
@@ -90,7 +91,7 @@ static void start_helper(struct pm_rec_session *session, uint32_t id)
 	names->list[names->len++].early = early;
 }
 
-/* No helpers are started to replace these. */
+/* Ends all helpers. No new ones are started in their place. */
 static void end_all(struct pm_rec_early_names *names)
 {
 	for (size_t i = 0; i < names->len; i++)

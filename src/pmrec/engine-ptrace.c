@@ -16,7 +16,7 @@
 #include "verify.h"
 
 enum {
-	WAITING_MS = 1000, /* before a stopped recording reports what it waits for */
+	WAITING_MS = 1000, /* until a stopped recording reports what it waits for */
 	WAITING_TICK_MS = 100,
 	DETACH_MS = 10, /* between two checks of threads that are to be detached */
 	QUEUE_MAX = 256, /* samples that wait to be unwound */
@@ -29,8 +29,8 @@ enum {
 #define SERVICE_NS \
 	2000000ull /* of handling stops until signals and ticks are looked at */
 #define SLICE_NS      100000u /* the minimum that the kernel accepts */
-#define MAPS_NS       1000000000ull /* before mappings are checked without a reason */
-#define DETACH_MAX_NS 1000000000ull /* for threads left when the command has ended */
+#define MAPS_NS       1000000000ull /* mappings are checked at least this often */
+#define DETACH_MAX_NS 1000000000ull /* for threads left when the command has exited */
 
 const char pm_rec_ptrace_note[] =
 	"sampled by stopping threads (ptrace): a sample stands for the CPU time of its "
@@ -52,7 +52,7 @@ struct pm_rec_ptrace {
 	int timer_fd;
 	uint64_t hz, tick_ns; /* when the last tick was due */
 	uint32_t stack_bytes; /* copied at first */
-	bool stack_grows; /* larger copies follow when that was too little */
+	bool stack_grows; /* a thread's next copy is larger if this was too little */
 	uint64_t waiting; /* threads that a tick met while they waited for a CPU */
 	struct rusage usage_before; /* of children other than the command */
 	bool more; /* more stops are waiting, and SIGCHLD may not report them */
@@ -95,7 +95,7 @@ static int feed_queued_sample(struct pm_rec_session *session, const struct queue
 	    session->counts.stops[PM_UNW_STOP_TRUNCATED] == truncated ||
 	    queued->stack_len < queued->stack_asked)
 		return ret;
-	/* The stack was longer than the copy: the next copy is larger. */
+	/* The stack was longer than the copy: make the next copy larger. */
 	tracee = pm_rec_tracees_get(&ptrace->tracees, queued->pid, queued->tid);
 	if (!tracee)
 		return -ENOMEM;
@@ -117,9 +117,10 @@ static int feed_all(struct pm_rec_session *session)
 }
 
 /*
- * There are no mmap records here. Mappings are therefore compared while the thread is
- * stopped: if the size of its process's memory has changed since the last check, if the
- * pc is in no known mapping, and every second.
+ * Reads the mappings again if they may have changed. This engine gets no mmap records. It
+ * therefore compares mappings while the thread is stopped: if the size of its process's
+ * memory has changed since the last check, if the pc is in no known mapping, and every
+ * second.
  */
 static int refresh_maps(struct pm_rec_session *session,
 			const struct pm_trace_event *event, uint64_t pc,
@@ -137,7 +138,7 @@ static int refresh_maps(struct pm_rec_session *session,
 	if (leader->maps_known && leader->virtual_bytes == seen->virtual_bytes &&
 	    now - leader->maps_read_ns < MAPS_NS && pm_space_find(&process->space, pc))
 		return 0;
-	/* The leader may have ended; the stopped thread shows the same memory. */
+	/* Use the stopped thread's id: the leader may have ended. */
 	if (pm_rec_maps_hash(event->tid, &hash) < 0)
 		return 0; /* it is ending: the known mappings stay */
 	leader->virtual_bytes = seen->virtual_bytes;
@@ -172,7 +173,8 @@ static int name_tracee(struct pm_rec_session *session, struct pm_rec_tracee *tra
 	return pm_rec_record(session, &record);
 }
 
-/* Copies what the sample needs from the stopped thread. There must be room. */
+/* Copies the data of a sample from the stopped thread. The queue and the arena must have
+ * room. */
 static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tracee,
 		       const struct pm_trace_regs *regs, uint64_t now, uint64_t cpu_ns)
 {
@@ -188,7 +190,7 @@ static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tra
 				   .stack_at = ptrace->arena_len,
 				   .stack_asked = tracee->stack_bytes };
 	tracee->sampled_ns = cpu_ns;
-	/* Do not use the number of the process: a leader that has ended has no memory. */
+	/* Do not use the pid: a leader that has ended has no memory. */
 	queued->stack_len = pm_trace_read_stack(
 		tracee->tid, regs->sp, ptrace->arena + ptrace->arena_len,
 		queued->stack_asked, &queued->stack_below);
@@ -203,9 +205,10 @@ static int copy_sample(struct pm_rec_session *session, struct pm_rec_tracee *tra
 }
 
 /*
- * Where a thread waits says nothing about where it runs, so its time is counted at a
- * later tick. This does not hold for a thread that signals stop all the time: then pmrec
- * itself makes it wait, at almost every tick, and any place is better than none.
+ * Whether a thread that has waited for a CPU is sampled anyway. Where a thread waits says
+ * nothing about where it runs, so its time is counted at a later tick. This does not hold
+ * for a thread that is stopped by signals all the time: pmrec itself makes it wait at
+ * almost every tick, and any place is better than none.
  */
 static bool is_stormy(const struct pm_rec_ptrace *ptrace,
 		      const struct pm_rec_tracee *tracee,
@@ -340,9 +343,9 @@ enum phase {
 };
 
 /*
- * Handles what has happened, for a limited time: under a storm of signals there is always
+ * Handles the pending stops, for a limited time: in a storm of signals there are always
  * more. A thread that is stopped for a sample does not wait for unwinding, which is done
- * when nothing else is left. Only an exit, an exec, new mappings and a full queue cause
+ * when no stops are left. Only an exit, an exec, new mappings and a full queue cause
  * queued samples to be unwound at once.
  */
 static int service_trace(struct pm_rec_session *session, enum phase phase,
@@ -428,10 +431,10 @@ struct sched_attributes {
 };
 
 /*
- * Asks for short slices, which from Linux 6.12 on may start at once (PREEMPT_SHORT in
- * kernel/sched/features.h). Otherwise, when all CPUs are busy, a tick would wait for the
- * end of another task's slice. It would then find threads where the scheduler checks the
- * clock, and not at arbitrary places.
+ * Asks the scheduler for short slices. From Linux 6.12 on, a task with a shorter slice
+ * may preempt the running task (PREEMPT_SHORT in kernel/sched/features.h). Otherwise,
+ * when all CPUs are busy, a tick would wait for the end of another task's slice. It would
+ * then find threads where the scheduler checks the clock, and not at arbitrary places.
  */
 static void ask_to_be_prompt(void)
 {
@@ -520,7 +523,8 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 				{ .fd = launch->error_fd, .events = POLLIN } };
 	int ret = pm_launch_begin(launch, err);
 
-	/* A signal that reaches the command before its exec stops it for the tracer. */
+	/* A signal that reaches the command before its exec also causes a stop of the
+	 * tracee. */
 	while (ret == 0 && fds[1].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : WAITING_TICK_MS);
 		pm_child_signals(&session->child);
@@ -536,7 +540,8 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 	return pm_launch_go(launch, err);
 }
 
-/* Detaches all threads; those in an uninterruptible sleep when they wake up. */
+/* Detaches all threads. Threads in an uninterruptible sleep are detached when they wake
+ * up. */
 static void stop_recording(struct pm_rec_session *session)
 {
 	struct pm_rec_ptrace *ptrace = session->ptrace;
@@ -546,7 +551,7 @@ static void stop_recording(struct pm_rec_session *session)
 	pm_trace_detach(ptrace->trace);
 }
 
-/* One round of a recording in progress. 0 or negative errno. */
+/* Makes one round of a recording in progress. Returns 0 or a negative errno. */
 static int run_ptrace_round(struct pm_rec_session *session, bool tick,
 			    struct pm_error *err)
 {
@@ -581,7 +586,8 @@ static void wait_for_end(struct pm_rec_session *session, bool failed)
 		if (!session->child.running &&
 		    (!letting_go || now - begin > DETACH_MAX_NS))
 			return;
-		/* If we cannot detach a thread, the kernel does when pmrec ends. */
+		/* If we cannot detach a thread, the kernel detaches it when pmrec
+		 * exits. */
 		if (ret < 0 || pm_trace_is_stuck(trace)) {
 			fprintf(stderr, "pmrec: not waiting for the command: %s\n",
 				ret < 0 ? err.text : "it cannot be let go on (ptrace)");

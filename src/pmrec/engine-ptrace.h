@@ -21,8 +21,8 @@ enum {
 
 struct pm_rec_ptrace;
 
-/* Starts to trace the command that session->child has forked, and fills session->ptrace
- * and session->counts. If tracing is denied, @err explains why. */
+/* Starts to trace the command that session->child has forked. Sets session->ptrace and
+ * session->counts. If tracing is denied, @err explains why. */
 int pm_rec_ptrace_open(struct pm_rec_session *session, struct pm_error *err);
 /* Lets the command run; same contract as pm_launch_go(). */
 int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err);
@@ -30,15 +30,14 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err);
 int pm_rec_ptrace_record(struct pm_rec_session *session, struct pm_error *err);
 void pm_rec_ptrace_free(struct pm_rec_ptrace *ptrace);
 
-/* The description of the event for the header. @requested is borrowed from the
- * options. */
+/* Describes the event for the header. @requested is borrowed from the options. */
 void pm_rec_ptrace_event(const struct pm_rec_session *session, struct pm_file_event *out);
-/* Stops that gave no sample, because the thread had waited for a CPU, or may have. Its
- * time counts at its next sample, if there is one. */
+/* Returns the number of stops that gave no sample because the thread had waited for a
+ * CPU, or might have. Its time counts at its next sample, if there is one. */
 uint64_t pm_rec_ptrace_waiting(const struct pm_rec_ptrace *ptrace);
-/* How often a thread could not be examined because too many files were open. */
+/* Returns how often a thread could not be examined because too many files were open. */
 uint64_t pm_rec_ptrace_unseen(const struct pm_rec_ptrace *ptrace);
-/* How many bytes of each stack are copied at first. */
+/* Returns how many bytes of each stack are copied at first. */
 uint32_t pm_rec_ptrace_stack_bytes(const struct pm_rec_session *session);
 /* What every reader of the report has to know. */
 extern const char pm_rec_ptrace_note[];

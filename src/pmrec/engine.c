@@ -51,7 +51,8 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 		.no_inherit = options->targets.no_inherit,
 		.per_task = options->per_task,
 		.overwrite = options->overwrite,
-		/* Attached events start last of all: no sample is older than the recording. */
+		/* Events that are attached are enabled after everything else: no sample
+		 * is older than the recording. */
 		.begin_disabled = options->attach || options->delay_ms > 0 ||
 				  options->wait_for_control,
 	};
@@ -81,7 +82,7 @@ static int open_perf(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
-/* The events that the engine ptrace can replace: CPU time. */
+/* Fails unless all events measure CPU time: the ptrace engine can replace only those. */
 static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *err)
 {
 	static const char *const names[] = { "cycles", "cpu-clock", "task-clock" };
@@ -99,8 +100,8 @@ static int check_cpu_time(const struct pm_event_specs *specs, struct pm_error *e
 	return -EINVAL;
 }
 
-/* Features that the engine ptrace lacks: options-check.c refuses them if it is
- * requested. */
+/* Whether a requested feature is missing from the ptrace engine. If that engine was
+ * requested, too, options-check.c has refused the combination. */
 static bool needs_perf(const struct pm_rec_options *options)
 {
 	return options->call_graph == PM_CALL_GRAPH_FP || options->attach ||
@@ -111,7 +112,7 @@ static bool needs_perf(const struct pm_rec_options *options)
 	       options->max_samples > 0 || !options->by_frequency;
 }
 
-/* Appends the engine that needs no permission to the remedy in @err. */
+/* Appends to the remedy in @err the engine that needs no permission. */
 static void offer_ptrace(const struct pm_rec_options *options, struct pm_error *err)
 {
 	char fix[PM_ERROR_FIX_MAX];

@@ -22,7 +22,8 @@ static bool has_fields(const struct pm_event_spec *spec)
 	       spec->kind == PM_EVENT_KPROBE;
 }
 
-/* The description of @spec's event. If it cannot be read, warns and returns NULL. */
+/* Returns the description of @spec's event. If it cannot be read, warns and returns
+ * NULL. */
 static struct pm_tracepoint *describe_tracepoint(struct pm_rec_session *session,
 						 const struct pm_event_spec *spec)
 {

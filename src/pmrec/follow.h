@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which processes are recorded, and what existed before the events were opened. Mappings,
- * names and jitdumps of processes that no record describes are read from /proc. The
- * events are opened first, so that no change is missed; a record of something that /proc
- * has already shown changes nothing.
+ * names and jitdumps of processes that existed before are read from /proc, because no
+ * record describes them. The events are opened first, so that no change is missed. A
+ * record changes nothing if it describes something that has already been read from /proc.
  */
 #pragma once
 
@@ -14,14 +14,17 @@ struct pm_rec_follow;
 struct pm_rec_follow *pm_rec_follow_new(void); /* NULL without memory */
 void pm_rec_follow_free(struct pm_rec_follow *follow);
 
-/* Call this once events are open. 0 or -ENOMEM. */
+/* Queues the targets for pm_rec_follow_read(). To be called after the events have been
+ * opened. Returns 0 or -ENOMEM. */
 int pm_rec_follow_begin(struct pm_rec_session *session);
-/* Reads from /proc for some milliseconds. 1: there is more to read; 0: done; or
- * -ENOMEM. */
+/* Reads from /proc for some milliseconds. Returns 1 if there is more to read, 0 if not,
+ * or -ENOMEM. */
 int pm_rec_follow_read(struct pm_rec_session *session);
-/* Records were lost: everything has to be read again. 0 or -ENOMEM. */
+/* Call this when records were lost: queues all processes to be read again. Returns 0 or
+ * -ENOMEM. */
 int pm_rec_follow_again(struct pm_rec_session *session);
-/* The same after a CPU has come online: nothing on it was reported until now. */
+/* The same, to be called after a CPU has come online: nothing on it was reported until
+ * now. */
 int pm_rec_follow_cpus(struct pm_rec_session *session);
 
 /* Call this before @record is applied. Returns 1 if it belongs to the recording, 0 if

@@ -29,19 +29,19 @@ enum {
 	 * does not help; therefore it starts at most once a minute. */
 	MODULES_FULL = PM_MODULES_MAX / 4 * 3,
 	MODULES_EVERY_S = 60,
-	/* With this many known tasks, a search starts for those that have ended without a
-	 * record. */
+	/* If this many tasks are known, those that have ended without a record are
+	 * searched for and discarded. */
 	TASKS_SWEEP = 4096,
-	READ_BYTES = 256 << 10, /* of the copy's lines, per call */
+	READ_BYTES = 256 << 10, /* of the copy's lines, read per call */
 	WAIT_MS = 100,
 };
 #define SECOND_NS 1000000000ull
 
-/* The copy of this process that finds the names of a generation. */
+/* The forked copy of this process that finds the names of a generation. */
 struct pm_rec_naming {
 	pid_t pid;
 	int fd; /* read end of the pipe with its lines */
-	struct pm_str rest; /* the start of a line */
+	struct pm_str rest; /* the start of a line that is not complete yet */
 	uint64_t frames;
 	bool ended; /* `status` is valid */
 	int status;
@@ -223,7 +223,7 @@ int pm_rec_generation_collect(struct pm_rec_session *session)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* All that the copy wrote before it ended is in the pipe by then. */
+		/* When the copy has ended, everything that it wrote is in the pipe. */
 		if (n < 0 && errno == EAGAIN && !naming->ended) {
 			if (!names_ended(naming, WNOHANG))
 				return 0;
@@ -310,7 +310,7 @@ int pm_rec_generation_chains(struct pm_rec_session *session)
 	return 0;
 }
 
-/* Forgets all references to frames and modules, and the modules that no process has
+/* Discards all references to frames and modules, and the modules that no process has
  * mapped. */
 static int renew_tables(struct pm_rec_session *session)
 {

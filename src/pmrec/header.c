@@ -24,8 +24,8 @@ static bool counts_ns(const struct pm_event_spec *spec)
 	       strcmp(spec->name, "task-clock") == 0;
 }
 
-/* The user that the command or the processes run as, if it is a single user. A later
- * change by set-user-ID does not count. */
+/* Gets the user that the command or the processes run as. Returns false if there are
+ * several. A later change by set-user-ID is not considered. */
 static bool find_user(const struct pm_rec_session *session, uid_t *out)
 {
 	PM_CLEANUP(pm_user_release) struct pm_user user = { 0 };

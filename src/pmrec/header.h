@@ -6,5 +6,6 @@
 
 #include "session.h"
 
-/* Call this once the engine is open. 0 or negative errno of the file or of memory. */
+/* Call this once the engine is open. Returns 0 or a negative errno of the file or of
+ * memory. */
 int pm_rec_header_write(struct pm_rec_session *session);

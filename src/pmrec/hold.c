@@ -6,7 +6,8 @@
 #include "generation.h"
 
 enum {
-	/* Limits of the samples that wait: number, and bytes of copied fields. */
+	/* Limits of the samples that wait: their number, the bytes of their copies, and
+	 * the time. */
 	HELD_MAX = 1 << 14,
 	HELD_BYTES_MAX = 8 << 20,
 	HELD_NS = 500 * 1000 * 1000,
@@ -17,8 +18,8 @@ enum {
 struct held {
 	struct pm_file_sample sample;
 	struct pm_chain chain;
-	struct pm_chain_names names; /* as of its time */
-	void *copy; /* of the memory that the sample points to; NULL: none */
+	struct pm_chain_names names; /* names of the task at the time of the sample */
+	void *copy; /* copy of the data that the sample points to; NULL: none */
 	size_t copy_bytes;
 };
 
@@ -55,7 +56,8 @@ static void *append_copy(uint8_t **at, const void *from, size_t bytes)
 	return start;
 }
 
-/* The names of fields need no copy: they are valid as long as session->fields. */
+/* Copies the data that the sample points to. The names of fields need no copy: they are
+ * valid as long as session->fields. */
 static int copy_pointed(struct held *held)
 {
 	struct pm_file_sample *sample = &held->sample;

@@ -19,10 +19,11 @@ struct pm_rec_kernel_names {
 	struct pm_kallsyms *kallsyms;
 	struct pm_error err;
 	int result;
-	uint64_t modules; /* fingerprint of the loaded modules before reading */
+	uint64_t modules; /* fingerprint of the loaded modules before the read */
 };
 
-/* Prefers a table kept by an earlier recording of this boot, usually as good. */
+/* Reads the table. Prefers a copy that an earlier recording of this boot has saved, which
+ * is usually as good. */
 static void read_table(struct pm_rec_kernel_names *names)
 {
 	struct pm_kernel_identity kernel;
@@ -48,8 +49,8 @@ static void *read_kernel_names_in_thread(void *user)
 	return NULL;
 }
 
-/* Blocks signals in the new thread: the first thread reads them from a descriptor.
- * SCHED_RESET_ON_FORK keeps the new thread from getting real-time priority
+/* Starts the thread with all signals blocked: the first thread reads them from a
+ * descriptor. SCHED_RESET_ON_FORK keeps the new thread from getting real-time priority
  * (realtime.c). */
 static bool start_kernel_names_thread(struct pm_rec_kernel_names *names)
 {

@@ -15,22 +15,24 @@ enum pm_rec_list_kind {
 
 struct pm_rec_list_row {
 	enum pm_rec_list_kind kind;
-	char *name; /* as -e accepts it, or its form: "uprobe:FILE:SYMBOL" */
+	char *name; /* as -e accepts it, or a pattern: "uprobe:FILE:SYMBOL" */
 	char *aliases; /* other names, "a b", or NULL */
 	enum pm_perf_available available;
-	const char *reason; /* why not; NULL: it is available */
+	const char *reason; /* why it is not available; NULL: it is */
 	const char *fix; /* NULL: none known */
 };
 
 struct pm_rec_list {
 	PM_VEC(struct pm_rec_list_row) rows; /* by kind */
 	struct pm_pmus pmus;
-	PM_VEC(char *) texts; /* texts that reasons and fixes point to, each once */
+	PM_VEC(char *) texts; /* strings that `reason` and `fix` point to, each once */
 	bool wanted[PM_REC_LIST_KINDS];
 	const char *glob; /* NULL: all */
-	/* Without a glob or a kind, thousands of tracepoints would hide the rest. */
+	/* Without a glob or a kind, thousands of tracepoints would hide the other
+	 * events. */
 	bool sum_up_tracepoints;
-	const char *no_tracepoints, *no_tracepoints_fix; /* NULL: they were readable */
+	const char *no_tracepoints,
+		*no_tracepoints_fix; /* reason and fix; NULL: listable */
 };
 
 extern const char *const pm_rec_list_kind_names[PM_REC_LIST_KINDS];

@@ -58,7 +58,7 @@ static void put_list_row(struct pm_str *out, const struct pm_rec_list_row *row)
 	}
 }
 
-/* The rows of a kind are adjacent: [*first, *end). */
+/* Finds the rows of a kind, which are adjacent: [*first, *end). */
 static void find_rows(const struct pm_rec_list *list, enum pm_rec_list_kind kind,
 		      size_t *first, size_t *end)
 {
@@ -138,7 +138,7 @@ static void put_systems(const struct pm_rec_list *list, size_t first, size_t end
 	pm_str_release(&systems);
 }
 
-/* Prints the terms that a PMU accepts, which are in no row. */
+/* Appends the terms that each PMU accepts; they are in no row. */
 static void put_pmus(const struct pm_rec_list *list, struct pm_str *out)
 {
 	for (size_t i = 0; i < list->pmus.list.len; i++) {

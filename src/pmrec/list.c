@@ -26,7 +26,8 @@ static void list_release(struct pm_rec_list *list)
 	pm_pmus_release(&list->pmus);
 }
 
-/* A copy of @text owned by the list, each text once. NULL for "" and without memory. */
+/* Returns a copy of @text that the list owns; equal strings share it. Returns NULL for ""
+ * and without memory. */
 static const char *list_keep_text(struct pm_rec_list *list, const char *text)
 {
 	char *copy;
@@ -69,7 +70,7 @@ static int list_add_row(struct pm_rec_list *list, enum pm_rec_list_kind kind,
 	return -ENOMEM;
 }
 
-/* Parses @text, the name of one event; false if that fails. */
+/* Parses @text, the name of one event. Returns false if that fails. */
 static bool parse_one_event(const char *text, struct pm_event_specs *out)
 {
 	return pm_event_specs_parse(text, out, NULL) == 0 && out->list.len > 0;
@@ -139,7 +140,7 @@ static int add_kernels(struct pm_rec_list *list, enum pm_rec_list_kind kind)
 
 /* ---- PMUs -------------------------------------------------------------------------------- */
 
-/* False for PMUs that only implement the kernel's other kinds of events. */
+/* Returns false for PMUs that only implement the kernel's other kinds of events. */
 static bool is_counting_pmu(const struct pm_pmu_about *pmu)
 {
 	static const char *const others[] = { "software", "tracepoint", "breakpoint",
@@ -183,8 +184,8 @@ static int add_pmus(struct pm_rec_list *list)
 
 /* ---- tracepoints ------------------------------------------------------------------------- */
 
-/* Only one tracepoint is tried: a user who may record one may record the others.
- * Tracepoints of system calls may be open to more users. */
+/* Appends the tracepoints. Only one of them is tried: a user who may record one may
+ * record the others. Tracepoints of system calls may be open to more users. */
 static int add_tracepoints(struct pm_rec_list *list)
 {
 	struct pm_tracepoint_names names PM_CLEANUP(pm_tracepoint_names_release) = { 0 };
@@ -222,7 +223,8 @@ static const struct pm_pmu_about *find_pmu(const struct pm_rec_list *list,
 	return NULL;
 }
 
-/* Tries a place in our own file that is not code, so that nothing is changed. */
+/* Tries to place a uprobe in our own file, on bytes that are not code, so that nothing is
+ * changed. */
 static enum pm_perf_available try_uprobe(const struct pm_pmu_about *pmu,
 					 struct pm_error *err)
 {
@@ -350,7 +352,7 @@ static bool wants_color(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]);
 }
 
-/* An empty list is an error: most likely the glob contains a typing mistake. */
+/* Reports that no event was listed. That is an error: the glob probably has a typo. */
 static int explain_empty_list(const struct pm_rec_list *list, const char *kind)
 {
 	struct pm_error err = { 0 };

@@ -4,6 +4,6 @@
 
 #include "options.h"
 
-/* Prints to stdout the events selected by options->list_kind and options->list_glob, as
- * text or JSON. Returns the exit status; errors have been printed. */
+/* Prints to stdout, as text or JSON, the events that options->list_kind and
+ * options->list_glob select. Returns the exit status; errors have been printed. */
 int pm_rec_list_run(const struct pm_rec_options *options);

@@ -5,7 +5,7 @@
 #include "session.h"
 #include "stacks.h"
 
-/* Prints the help or the version. Standard output may be full. */
+/* Prints the help or the version. Fails if standard output cannot be written. */
 static int print_information(enum pm_rec_action action)
 {
 	struct pm_sink sink = { .file = stdout };
