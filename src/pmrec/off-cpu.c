@@ -8,13 +8,12 @@
 #include "progress.h"
 
 /* The sample and the record of one switch are written with interrupts off, so only a
- * hypervisor can come between them. If they are farther apart, they belong to two
+ * hypervisor can delay the second one. If they are farther apart, they belong to two
  * switches. */
 #define SAME_SWITCH_NS 10000000u
 
 enum {
-	ENDED_MAX =
-		256, /* ended tasks to remember: they may leave their CPU afterwards */
+	ENDED_MAX = 256, /* ended tasks to remember: they may still leave their CPU */
 };
 
 static const char requested[] = "--off-cpu";
@@ -23,7 +22,7 @@ static const char requested[] = "--off-cpu";
 struct task {
 	uint32_t pid, tid;
 	uint64_t out_ns, sampled_ns;
-	uint64_t losses; /* value of pm_rec_off_cpu.losses when it left */
+	uint64_t losses; /* pm_rec_off_cpu.losses when the task left its CPU */
 	struct pm_chain chain;
 	bool used; /* this row is in use */
 	bool known; /* a record of this task has been seen */
@@ -50,7 +49,7 @@ struct pm_rec_off_cpu {
 	 * while the events are disabled, because they come with the mappings. */
 	uint64_t begin_ns, end_ns;
 	uint64_t last_ns; /* time of the newest record that was processed */
-	uint64_t losses; /* how often records were lost */
+	uint64_t losses; /* times that records were lost */
 	/* For the messages at the end. */
 	uint64_t preempted, preempted_ns;
 	uint64_t begun; /* tasks that were off CPU when the recording began */
@@ -127,8 +126,7 @@ void pm_rec_off_cpu_event(const struct pm_rec_session *session,
 {
 	if (!pm_rec_off_cpu_is(session, event->id))
 		return;
-	/* The use of context-switches is an implementation detail, not a substitute that
-	 * the user should be informed of. */
+	/* The user need not know that the event is implemented with context-switches. */
 	event->name = event->requested = event->actual = "off-cpu";
 	event->modifiers = "";
 	event->unit = "ns";
@@ -166,7 +164,7 @@ static struct task *find_task(const struct pm_rec_off_cpu *off, uint32_t pid,
 	return &off->tasks.data[id];
 }
 
-/* NULL without memory. */
+/* Finds or creates the row. Returns NULL without memory. */
 static struct task *get_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 {
 	struct task *task = find_task(off, pid, tid);
@@ -201,7 +199,8 @@ static void drop_task(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 
 	if (!task)
 		return;
-	/* A task that ends is on a CPU: the record of its return was lost. */
+	/* A task that ends is on a CPU. If it seems to be off CPU, the record of its
+	 * return was lost. */
 	off->incomplete += task->out && !task->preempted;
 	id = (uint32_t)(task - off->tasks.data);
 	pm_index_remove(&off->index, pm_hash_mix(pid, tid), id);
@@ -230,8 +229,8 @@ static bool has_off_cpu_task_ended(const struct pm_rec_off_cpu *off, uint32_t pi
 	return false;
 }
 
-/* The id belongs to another task now: a new one, or the thread that executed a program
- * and took the place of the first thread of its process. */
+/* Removes the id from the list of ended tasks. It belongs to another task now: a new one,
+ * or the thread that executed a program and replaced the first thread of its process. */
 static void forget_end(struct pm_rec_off_cpu *off, uint32_t pid, uint32_t tid)
 {
 	for (size_t i = 0; i < ENDED_MAX; i++)
@@ -257,8 +256,8 @@ enum blocked {
 	BLOCKED_STILL, /* at the end of the recording */
 };
 
-/* Writes the time that @task was blocked, up to the time of the record @at, which belongs
- * to that task. */
+/* Writes a sample for the time that @task was blocked, up to the time of the record @at,
+ * which belongs to that task. */
 static int write_blocked(struct pm_rec_session *session, const struct task *task,
 			 const struct pm_record *at, enum blocked blocked)
 {
@@ -323,7 +322,7 @@ static void on_out(struct pm_rec_off_cpu *off, struct task *task,
 {
 	off->incomplete += task->out && !task->preempted;
 	if (record->time > task->sampled_ns + SAME_SWITCH_NS)
-		task->sampled = false; /* it belongs to a switch whose record was lost */
+		task->sampled = false; /* the record of its switch was lost */
 	task->known = true;
 	task->out = true;
 	task->preempted = record->switched.preempted;
@@ -364,7 +363,8 @@ static int on_switch(struct pm_rec_session *session, const struct pm_record *rec
 	return ret;
 }
 
-/* A task starts in the kernel and waits for its first CPU: it is not blocked. */
+/* Adds a new task. It starts in the kernel and waits for its first CPU: it is not
+ * blocked. */
 static int on_off_cpu_fork(struct pm_rec_off_cpu *off, const struct pm_record *record)
 {
 	struct task *task;

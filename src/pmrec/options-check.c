@@ -8,7 +8,8 @@ static int refuse_options(struct pm_error *err, const char *wrong)
 	return pm_rec_usage(err, "%s", wrong);
 }
 
-/* Whether the CPU can record branches is known only when the events are opened. */
+/* Checks the options for branches. Whether the CPU can record them is known only when the
+ * events are opened. */
 static int check_branches(const struct pm_rec_options *options, struct pm_error *err)
 {
 	if (options->lbr && options->branches)
@@ -36,7 +37,8 @@ static int check_raw(const struct pm_rec_options *options, struct pm_error *err)
 			     "dwarf has");
 	if (options->overwrite)
 		return refuse_options(err, "--raw and --overwrite exclude each other");
-	/* The samples are written when a thread comes back, the stacks when it left. */
+	/* The samples are written when a thread returns to a CPU, but their stacks are
+	 * from when it left. */
 	if (options->off_cpu)
 		return refuse_options(err, "--raw and --off-cpu exclude each other");
 	return 0;
@@ -133,8 +135,8 @@ static int check_course(const struct pm_rec_options *options, struct pm_error *e
 				      "--overwrite writes several files; -o - is one "
 				      "stream");
 	/* With --overwrite, overwritten records are not reported as lost. A thread whose
-	 * return was overwritten would seem to be off CPU until the next time that it
-	 * leaves. */
+	 * return to a CPU was overwritten would seem to be off CPU until it leaves one
+	 * again. */
 	if (options->overwrite && options->off_cpu)
 		return refuse_options(
 			err, "--overwrite and --off-cpu exclude each other: blocked "

@@ -6,7 +6,7 @@
 
 #include "options.h"
 
-/* Sets @err to the message, followed by a hint to --help. Always -EINVAL. */
+/* Sets @err to the message, followed by a hint to --help. Returns -EINVAL. */
 #define pm_rec_usage(err, ...) pm_usage(err, "pmrec", __VA_ARGS__)
 
 /* Checks combinations of options. @rest are the words after the options. */

@@ -252,7 +252,8 @@ static int rec_set_call_graph(void *to, const struct pm_option_use *use,
 
 	options->lbr = strcmp(text, "lbr") == 0;
 	if (options->lbr) {
-		/* The kernel part of the stack is the kernel's own chain, as with fp. */
+		/* With lbr, the kernel part of the stack is the kernel's own chain, as
+		 * with fp. */
 		options->call_graph = PM_CALL_GRAPH_FP;
 	} else if (strcmp(text, "dwarf") == 0) {
 		options->call_graph = PM_CALL_GRAPH_DWARF;
@@ -273,7 +274,7 @@ static int rec_set_call_graph(void *to, const struct pm_option_use *use,
 	return 0;
 }
 
-/* Same as perf: a bare number is in pages, a number with a unit in bytes. */
+/* As in perf, a bare number is in pages, a number with a unit in bytes. */
 static int rec_set_ring_pages(void *to, const struct pm_option_use *use,
 			      struct pm_error *err)
 {
@@ -470,7 +471,8 @@ const struct pm_option_table pm_rec_option_table = {
 	.command_modes = "*",
 };
 
-/* `--list` may be followed by a kind and a glob, and by more options. */
+/* Handles a word after the options. `--list` may be followed by a kind and a glob, and by
+ * more options. */
 static bool take_list_word(struct pm_rec_options *options, char *word)
 {
 	if (options->action != PM_REC_LIST || !word)

@@ -20,7 +20,7 @@
 #include "symbols.h"
 #include "titles.h"
 
-/* Snapshots are renamed, which must not happen to /dev/null. */
+/* Refuses an output file that must not be renamed, such as /dev/null: snapshots are. */
 static int check_renamable(const struct pm_rec_options *options, struct pm_error *err)
 {
 	struct stat st;
@@ -50,7 +50,7 @@ static int check_replaceable(const struct pm_rec_options *options, struct pm_err
 	return ret;
 }
 
-/* pm_file_wants_end_fn. The recorder cannot check its signals itself while it waits. */
+/* pm_file_wants_end_fn. Checks for signals while the recorder waits and cannot do so. */
 static bool wants_end(void *user)
 {
 	struct pm_rec_session *session = user;
@@ -89,7 +89,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	    pm_chain_modules_make_tables_aside(&session->modules) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
 	ret = pm_rec_header_write(session);
-	/* Readers that follow the file learn at once what is sampled, and why. */
+	/* Readers that follow the file learn at once which engine samples, and why. */
 	if (ret == 0)
 		pm_rec_engine_tell(session);
 	/* If the file cannot be written, do not run the command. */
@@ -110,7 +110,7 @@ int pm_rec_output_open(struct pm_rec_session *session, struct pm_error *err)
 	return 0;
 }
 
-/* Does not ask the server of a network file system. */
+/* Whether the file still has a name. Does not ask the server of a network file system. */
 static bool has_fd_name(int fd)
 {
 	struct statx st;
@@ -140,7 +140,8 @@ void pm_rec_output_remove(struct pm_rec_session *session)
 	pm_chain_raw_close(PM_TAKE_PTR(session->raw), false, NULL);
 }
 
-/* Prevents a search for missing debug symbols by readers of the report. */
+/* Writes a note that names were left out, so that readers of the report do not look for
+ * missing debug symbols. */
 static void note_nameless(struct pm_rec_session *session, const char *why)
 {
 	char text[64];
@@ -149,7 +150,8 @@ static void note_nameless(struct pm_rec_session *session, const char *why)
 	pm_file_write_note(session->writer, &(struct pm_file_note){ .text = text });
 }
 
-/* How long names of generated code may be read. A recording that was stopped ends soon. */
+/* Returns the time limit for reading the names of generated code. It is shorter if the
+ * user stopped the recording. */
 static uint64_t jit_names_max_ns(const struct pm_rec_session *session)
 {
 	if (session->end == PM_REC_END_COMMAND && session->child.interrupts == 0)
@@ -200,7 +202,8 @@ int pm_rec_output_close(struct pm_rec_session *session, int error, struct pm_err
 	int ret, raw_ret;
 
 	if (session->writer) {
-		/* Samples that wait have been counted, even if the recording failed. */
+		/* The held samples have already been counted: write them even if the
+		 * recording failed. */
 		if (error < 0)
 			pm_rec_hold_release(session, UINT64_MAX);
 		pm_file_writer_settle(session->writer);

@@ -48,8 +48,8 @@ void pm_rec_warn(struct pm_rec_session *session, const char *text)
 				   &(struct pm_file_note){ .text = text });
 }
 
-/* Printed at once, because the command may run for days. The details of the error are
- * printed at the end. */
+/* This is printed at once, because the command may run for days. The details of the error
+ * are printed at the end. */
 void pm_rec_say_stopped(const struct pm_error *err, int error)
 {
 	fprintf(stderr,

@@ -8,15 +8,16 @@
 #include "session.h"
 
 void pm_rec_progress(struct pm_rec_session *session, uint64_t now_ns);
-/* Clears the line. */
+/* Clears the progress line. */
 void pm_rec_progress_end(struct pm_rec_session *session);
 
 /* Prints `pmrec: warning: …` on stderr unless --quiet, and adds a note to the
  * file once it is open. */
 void pm_rec_warn(struct pm_rec_session *session, const char *text);
-/* The recording has failed and stopped; the command still runs. */
+/* Reports that the recording has failed and stopped, but the command still runs. */
 void pm_rec_say_stopped(const struct pm_error *err, int error);
-/* The recording has stopped, the command has not. @failed: the failure was printed. */
+/* Reports that the recording has stopped, but the command has not. @failed: the failure
+ * has been printed. */
 void pm_rec_say_waiting(const struct pm_rec_session *session, bool failed);
 /* Reports an unusual end of the recording, on stderr and in the file. */
 void pm_rec_say_end(struct pm_rec_session *session);

@@ -12,12 +12,12 @@
 
 enum {
 	NICE_BEST = -20,
-	/* CPU time; also for the work before and after the recording */
+	/* limit of CPU time; also for the work before and after the recording */
 	ROUND_MS_MAX = 500,
 	DEFAULT_PRIORITY = 1,
 	/* The priority is restored when rounds are shorter than this ... */
 	SHORT_ROUND_MS = 50,
-	/* ... for this long; the time doubles each time the priority is given up. */
+	/* ... for this long. The time doubles each time the priority is restored. */
 	AGAIN_MS_FIRST = 1000,
 	AGAIN_MS_MAX = 64000,
 };
@@ -35,21 +35,22 @@ struct pm_rec_realtime {
 	int refused; /* errno of SCHED_FIFO, 0: granted */
 	timer_t watchdog;
 	bool watched;
-	bool policy_is_ours; /* we may change the policy */
+	bool policy_is_ours; /* the policy is the default one, so we may change it */
 	bool hurried, hurried_by_fifo;
 	unsigned int times_given_up;
-	bool is_given_up; /* given up at present, and counted */
+	bool is_given_up; /* the priority is given up at present, and that is counted */
 	uint64_t again_ms; /* see AGAIN_MS_FIRST */
-	uint64_t calm_since_ns; /* rounds are short since then; 0: the last was not */
-	uint64_t round_ns; /* thread's CPU time at the start of the last round */
+	uint64_t calm_since_ns; /* start of the short rounds; 0: the last was not short */
+	uint64_t round_ns; /* CPU time of the thread when the last round started */
 };
 
-/* Set by the handler. A process makes only one recording at a time. */
+/* Set by the signal handler. A process makes only one recording at a time. */
 static volatile sig_atomic_t given_up;
 static volatile sig_atomic_t nice_given_up_to;
 
-/* Runs in the thread that took too long. An unprivileged process cannot clear
- * SCHED_RESET_ON_FORK, so it stays. sched_setscheduler(2) is a plain system call. */
+/* Signal handler of the watchdog: gives up the priority. Runs in the thread that took too
+ * long. An unprivileged process cannot clear SCHED_RESET_ON_FORK, so the flag is kept.
+ * sched_setscheduler(2) is a plain system call and therefore safe here. */
 static void give_up(int sig)
 {
 	static const struct sched_param none;
@@ -67,7 +68,7 @@ static int watchdog_signal(void)
 	return SIGRTMIN + 3;
 }
 
-/* Without a watchdog, SCHED_FIFO is not used. */
+/* Creates the timer that limits the CPU time. Without it, SCHED_FIFO is not used. */
 static bool make_watchdog(struct pm_rec_realtime *realtime)
 {
 	struct sigaction action = { .sa_handler = give_up, .sa_flags = SA_RESTART };
@@ -167,8 +168,9 @@ int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err)
 	if (!realtime->hurried)
 		return 0;
 	raise_nice(realtime);
-	/* Without SCHED_RESET_ON_FORK, because the end of a recording waits for the
-	 * threads that write the file, which are made meanwhile. */
+	/* Without SCHED_RESET_ON_FORK: the threads that write the file are created during
+	 * this work and inherit the priority, because the end of a recording waits for
+	 * them. */
 	realtime->hurried_by_fifo = sched_setscheduler(0, SCHED_FIFO, &param) == 0;
 	set_watchdog(realtime, ROUND_MS_MAX);
 	return 0;
@@ -218,7 +220,7 @@ static uint64_t thread_cpu_time_ns(void)
 
 /*
  * Restores the priority after it was given up, once this thread has emptied the rings
- * quickly for a while. A round ends when the rings are empty; then the next one starts.
+ * quickly for a while. A round ends when the rings are empty; then the next round starts.
  */
 static void try_again(struct pm_rec_realtime *realtime)
 {

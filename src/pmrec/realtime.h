@@ -2,15 +2,16 @@
 /*
  * Priority of the thread that empties the rings. A target that keeps all CPUs busy also
  * keeps the recorder from running, and then the rings overflow. That thread therefore
- * runs with SCHED_FIFO or, if that is denied, with the best nice value allowed.
- * Processes forked meanwhile do not inherit the priority, and the command was forked
+ * runs with SCHED_FIFO or, if that is denied, with the best nice value allowed. Processes
+ * forked during the recording do not inherit the priority, and the command is forked
  * before.
  *
  * The work before and after the recording, opening events and naming functions, usually
  * takes a tenth of a second of CPU time. Beside a hundred busy threads it would take ten
- * seconds or more at the usual priority. A nice value is not enough, because it counts
- * only among the tasks of the same cgroup or session (sched(7), autogroup). Therefore
- * this work also has SCHED_FIFO, for half a second of CPU time each.
+ * seconds or more at the usual priority. A nice value is not enough, because it only
+ * matters among the tasks of the same cgroup or session (sched(7), autogroup). Therefore
+ * this work also runs with SCHED_FIFO, for up to half a second of CPU time before the
+ * recording and after it.
  */
 #pragma once
 
@@ -19,10 +20,11 @@
 struct pm_rec_realtime;
 
 /* Raises the priority for half a second of CPU time. Call this before the events are
- * opened and after the command was forked. Threads that are made until
- * pm_rec_realtime_begin() inherit the priority for good. Fails only without memory. */
+ * opened and after the command was forked. Threads that are created before
+ * pm_rec_realtime_begin() inherit the priority permanently. Fails only without memory. */
 int pm_rec_realtime_hurry(struct pm_rec_session *session, struct pm_error *err);
-/* The nice value for work that has to be finished soon; false: the usual one. */
+/* Gets the nice value for work that has to be finished soon. Returns false if that is the
+ * usual one. */
 bool pm_rec_realtime_hurry_nice(const struct pm_rec_session *session, int *out);
 /* Whether that work also has real-time priority. */
 bool pm_rec_realtime_hurries(const struct pm_rec_session *session);
@@ -36,11 +38,11 @@ int pm_rec_realtime_begin(struct pm_rec_session *session, struct pm_error *err);
  * of the round.
  */
 void pm_rec_realtime_round(struct pm_rec_session *session);
-/* The rings are read no more: reports if the priority had to be given up. It stays for
- * another half a second of CPU time. */
+/* Call this when the rings are not read any more: reports if the priority had to be given
+ * up. It is kept for another half second of CPU time. */
 void pm_rec_realtime_end(struct pm_rec_session *session);
-/* Whether this user may not have real-time priority. */
+/* Whether real-time priority was denied. */
 bool pm_rec_realtime_is_refused(const struct pm_rec_session *session);
-/* One line for --verbose. */
+/* Prints the line for --verbose. */
 void pm_rec_realtime_print(const struct pm_rec_session *session);
 void pm_rec_realtime_free(struct pm_rec_realtime *realtime);

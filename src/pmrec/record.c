@@ -15,8 +15,9 @@ enum {
 	ALERT_NS = 1000 * 1000 * 1000,
 };
 
-/* Numbers in the file do not exceed 2^63 - 1 (docs/format.md §2). A larger value comes
- * from garbage in a ring, and should not invalidate the records that follow. */
+/* Limits @value to 2^63 - 1, the largest number of the file (docs/format.md §2), and
+ * counts if that was necessary. A larger value comes from garbage in a ring, and should
+ * not invalidate the records that follow. */
 static uint64_t clamp_to_storable(struct pm_rec_counts *counts, uint64_t value)
 {
 	if (value <= INT64_MAX)
@@ -25,7 +26,7 @@ static uint64_t clamp_to_storable(struct pm_rec_counts *counts, uint64_t value)
 	return INT64_MAX;
 }
 
-/* Sums saturate. */
+/* Adds to a sum, which saturates. */
 static void add_saturated(uint64_t *sum, uint64_t more)
 {
 	*sum = more > INT64_MAX - *sum ? INT64_MAX : *sum + more;
@@ -40,9 +41,9 @@ static struct pm_chain_tasks tasks_of(struct pm_rec_session *session)
 }
 
 /*
- * Reads the rings more often for a while. A program that has just started may end soon,
- * and a stack whose outer callers are unknown may change. A look at the memory can find
- * callers only while the thread runs.
+ * Makes the loop read the rings more often for a while. A program that has just started
+ * may end soon, and a stack whose outer callers are unknown may change. The callers can
+ * be read from the thread's memory only while it runs.
  */
 static void hurry_after(struct pm_rec_session *session, uint64_t time_ns)
 {
@@ -68,7 +69,8 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 		ret = pm_rec_titles_sampled(session->titles, record->pid, record->time);
 	if (ret < 0)
 		return ret;
-	/* Nothing is known of overwritten records: the recording starts here. */
+	/* Nothing is known about overwritten records: the recording starts with this
+	 * sample. */
 	if (session->options->overwrite && counts->samples == 0)
 		session->begin_ns = PM_MIN(record->time, session->end_ns);
 	if (chain->promise != 0 && chain->stop != PM_UNW_STOP_ROOT)
@@ -100,7 +102,8 @@ int pm_rec_record_sample(struct pm_rec_session *session, const struct pm_record 
 			       chain, &names);
 }
 
-/* The first thread in a file is the command's, which starts with this exec. */
+/* Names the command's first thread when the command is executed, so that no other thread
+ * comes first in the file. */
 static int name_command(struct pm_rec_session *session, const struct pm_record *record)
 {
 	struct pm_chain_tasks tasks = tasks_of(session);

@@ -29,7 +29,7 @@
 #include "titles.h"
 
 enum {
-	LATE_SCANS_MAX = 10, /* for a process that keeps starting others */
+	LATE_SCANS_MAX = 10, /* limit for a process that keeps starting others */
 };
 
 static int fail_with_error(const struct pm_error *err, int status)
@@ -38,7 +38,8 @@ static int fail_with_error(const struct pm_error *err, int status)
 	return status;
 }
 
-/* The command could not be executed, or appeared too late. Leaves no file behind. */
+/* Ends a recording whose command could not be executed, or appeared too late. Leaves no
+ * file behind. */
 static int launch_failed(struct pm_rec_session *session, int error, struct pm_error *err)
 {
 	if (session->writer)
@@ -78,7 +79,8 @@ static int follow_late(struct pm_rec_session *session, struct pm_error *err)
 			return 0;
 		ret = pm_targets_again(targets, err);
 	}
-	/* Blocked time comes from events of tasks, which these processes lack. */
+	/* Keep the list for blocked time: it needs events of tasks, which these processes
+	 * lack. */
 	if (ret == 0 && !session->off_cpu)
 		pm_vec_clear(&targets->late);
 	return PM_MIN(ret, 0);
@@ -108,7 +110,7 @@ static int open_all(struct pm_rec_session *session, struct pm_error *err)
 		if (!session->follow || pm_rec_follow_begin(session) < 0)
 			ret = pm_error_set(err, -ENOMEM, "out of memory");
 	}
-	/* First the file: the threads that write it inherit the priority of now. */
+	/* Open the file first: the threads that write it inherit the current priority. */
 	if (ret == 0)
 		ret = pm_rec_output_open(session, err);
 	if (ret < 0)
@@ -126,7 +128,7 @@ static int start_command(struct pm_rec_session *session, struct pm_error *err)
 	return pm_rec_ptrace_go(session, err);
 }
 
-/* The file is complete; only the command and its exit status remain. */
+/* Waits for the command after the file is complete, and returns the exit status. */
 static int end_command(struct pm_rec_session *session)
 {
 	struct pm_child *child = &session->child;

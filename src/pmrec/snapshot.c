@@ -43,7 +43,7 @@ int pm_rec_snapshot_name(const char *path, const struct timespec *time,
 	return 0;
 }
 
-/* Never replaces an existing file. */
+/* Renames the file to its final name. Never replaces an existing file. */
 static int give_name(const char *place, const char *path, char *name, size_t size,
 		     struct pm_error *err)
 {
@@ -83,7 +83,7 @@ static void forget_file(struct pm_rec_session *session)
 
 	pm_chains_free(PM_TAKE_PTR(session->chains));
 	pm_chain_jit_free(PM_TAKE_PTR(session->jit));
-	/* The user data point to code that the freed objects described. */
+	/* The user data of processes refer to the objects freed above. */
 	pm_procs_release_users(session->procs);
 	pm_rec_titles_free(PM_TAKE_PTR(session->titles));
 	pm_rec_fields_free(PM_TAKE_PTR(session->fields));
@@ -108,7 +108,7 @@ int pm_rec_snapshot(struct pm_rec_session *session, struct pm_error *err)
 		return pm_error_set(err, ret, "the buffers cannot be stopped: %s",
 				    strerror(-ret));
 	session->end_ns = pm_now_ns();
-	/* The file at -o belongs to another recording until this one ends. */
+	/* The path of -o belongs to another recording until this one ends. */
 	pm_file_writer_stay_beside(session->writer);
 	ret = pm_rec_drain(session, false, err);
 	samples = session->counts.samples;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names for addresses that are not in a recording: looked up module by module, each
- * address once.
+ * Names for addresses that are not part of a recording. They are looked up module by
+ * module, each address once.
  */
 #pragma once
 
@@ -23,13 +23,13 @@ struct pm_rec_names {
 	PM_VEC(struct pm_rec_name) list; /* sorted after pm_rec_names_resolve() */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int pm_rec_names_add(struct pm_rec_names *names, uint32_t module, uint64_t address);
-/* Every module in the list must have been touched. 0 or -ENOMEM; an address that is not
- * found has no functions. */
+/* Looks up all names. Every module in the list must have been touched. Returns 0 or
+ * -ENOMEM; an address that is not found has no functions. */
 int pm_rec_names_resolve(struct pm_rec_names *names, struct pm_chain_modules *modules,
 			 const struct pm_procs *procs);
-/* The name of an address that was added; borrowed. */
+/* Returns the name of an address that was added; borrowed. */
 const struct pm_rec_name *pm_rec_names_find(const struct pm_rec_names *names,
 					    uint32_t module, uint64_t address);
 void pm_rec_names_release(struct pm_rec_names *names);

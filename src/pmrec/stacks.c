@@ -11,10 +11,10 @@
 #include "verify.h"
 
 enum {
-	ROUNDS_MAX = 100, /* searches for threads that were created meanwhile */
+	ROUNDS_MAX = 100, /* rounds of searching for new threads */
 	WAIT_MS = 5,
 };
-#define STOP_MAX_NS   1000000000ull /* for threads in an uninterruptible sleep */
+#define STOP_MAX_NS   1000000000ull /* limit for threads in uninterruptible sleep */
 #define DETACH_MAX_NS 1000000000ull
 
 struct work {
@@ -80,7 +80,7 @@ static void wait_a_little(void)
 	sigtimedwait(&set, NULL, &time);
 }
 
-/* Handles stops until all traced threads are stopped, or the time limit is reached. */
+/* Waits until all traced threads are stopped, or the time limit is reached. */
 static int stop_all(struct work *work, struct pm_error *err)
 {
 	uint64_t begin = pm_now_ns();
@@ -115,7 +115,8 @@ static int seize_target(struct work *work, struct pm_error *err)
 	return pm_trace_seize(work->trace, options->pid, false, err);
 }
 
-/* Running threads can create others until the last of them is stopped. */
+/* Stops all threads and copies their stacks. Running threads can create others until the
+ * last of them is stopped. */
 static int copy_all(struct work *work, struct pm_error *err)
 {
 	size_t before = SIZE_MAX;
@@ -173,7 +174,8 @@ static int verify_all(struct work *work)
 	return ret;
 }
 
-/* Ctrl-Z must not stop us while the threads are stopped: they would stay stopped, too. */
+/* Blocks the signals that stop a process: if Ctrl-Z stopped us now, the traced threads
+ * would stay stopped, too. */
 static void block_stops(sigset_t *former)
 {
 	sigset_t set;
@@ -185,7 +187,7 @@ static void block_stops(sigset_t *former)
 	sigprocmask(SIG_BLOCK, &set, former);
 }
 
-/* Everything that requires the threads to be stopped. */
+/* Does everything that requires the threads to be stopped. */
 static int look_at_stopped_threads(struct work *work, struct pm_error *err)
 {
 	pid_t pid = work->options->pid, tid;
@@ -206,7 +208,7 @@ static int look_at_stopped_threads(struct work *work, struct pm_error *err)
 	}
 	let_go(work);
 	sigprocmask(SIG_SETMASK, &former, NULL);
-	/* Opens and reads files, which takes longer than everything above. */
+	/* This opens and reads files, which takes longer than everything above. */
 	if (ret == 0)
 		ret = pm_procs_read(work->session.procs, pid, err);
 	work->stacks.changed =
@@ -341,7 +343,8 @@ static int run_stacks(struct work *work, struct pm_error *err)
 	work->stacks.verbose = work->options->verbose;
 	pm_chain_modules_init(&work->session.modules);
 	pm_chain_modules_raise_limit(&work->session.modules);
-	/* No limit: the files of one process, for a short time. */
+	/* No limit is needed for the files of one process, which are open for a short
+	 * time. */
 	work->session.modules.fds_max = SIZE_MAX;
 	if (!work->session.procs || !work->trace || !work->buffer ||
 	    (work->options->verify && !work->verify))

@@ -11,13 +11,13 @@
 #include "progress.h"
 
 enum {
-	/* Below this share of the CPU time that the kernel accounts, time was missed. */
+	/* If a smaller share of the accounted CPU time was sampled, some was missed. */
 	ACCOUNTED_PERCENT = 80,
 	STACK_BYTES_SMALL = 4096, /* a tenth of the default */
 };
 #define MUCH_LOST_PERCENT 10.0
 #define ACCOUNTED_FROM_NS 200000000ull /* shorter runs prove nothing */
-#define IDLE_NS           20000000ull /* up to this CPU time, no samples are expected */
+#define IDLE_NS           20000000ull /* with less CPU time, no samples are expected */
 
 static uint64_t summary_timeval_ns(const struct timeval *time)
 {
@@ -59,13 +59,14 @@ void pm_rec_summary_count_lost(struct pm_rec_session *session)
 		sum += event->lost_known ? event->lost : 0;
 		take_counted(session, i);
 	}
-	/* The kernel's count is exact where it exists, but lost records may exceed it. */
+	/* The kernel's count of lost samples is exact if it exists, but the number of
+	 * lost records may be higher: it includes others. */
 	if (sum > counts->lost)
 		counts->lost = sum;
 }
 
-/* Lost records may also be names and mappings. If the kernel does not report how many
- * were samples, all of them count as samples. */
+/* Returns the number of lost samples. Lost records may also be names and mappings. If the
+ * kernel does not report how many were samples, all are counted as samples. */
 static uint64_t count_lost_samples(const struct pm_rec_counts *counts)
 {
 	uint64_t sum = 0;
@@ -141,7 +142,8 @@ static void warn_unseen(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
-/* Whether every period was given as a number of events: CPU time says nothing then. */
+/* Whether every period was given as a number of events: then CPU time does not predict
+ * the number of samples. */
 static bool is_counted(const struct pm_rec_session *session)
 {
 	size_t len = 0;
@@ -154,9 +156,10 @@ static bool is_counted(const struct pm_rec_session *session)
 	return len > 0;
 }
 
-/* An event may have happened even if the kernel did not count it: on Linux 6.1 the exit
- * of a task does not count for its events. Periods apply to one CPU or one thread, so the
- * sum over all of them cannot be compared with a period. */
+/* Explains why there are no samples of counted events. An event may have happened even if
+ * the kernel did not count it: on Linux 6.1 the exit of a task does not count for its
+ * events. Periods apply to one CPU or one thread, so the sum over all of them cannot be
+ * compared with a period. */
 static void tell_counted(const struct pm_rec_session *session, char *text, size_t size)
 {
 	size_t len = 0;
@@ -229,7 +232,8 @@ static void warn_none_attached(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
-/* The engine ptrace sees threads only at its ticks. */
+/* Warns of CPU time without samples: the ptrace engine sees threads only at its
+ * ticks. */
 static void warn_unmet(struct pm_rec_session *session)
 {
 	uint64_t cpu = cpu_ns(&session->child.usage);
@@ -277,7 +281,8 @@ static const char *unreachable_reason(int error)
 	}
 }
 
-/* Why the file of module @id is missing, a negative errno; 0: it is not missing. */
+/* Returns why the file of module @id is missing, as a negative errno, or 0 if it is not
+ * missing. */
 static int missing_reason(const struct pm_chain_modules *modules, uint32_t id)
 {
 	if (id == PM_FILE_NONE)
@@ -361,7 +366,7 @@ static void warn_cut(struct pm_rec_session *session)
 	pm_str_release(&text);
 }
 
-/* Warns of files whose table of call frame information came late, or never. */
+/* Warns of files whose table of call frame information was ready late, or never. */
 static void warn_tables(struct pm_rec_session *session)
 {
 	const struct pm_chain_modules *modules = &session->modules;
@@ -422,7 +427,8 @@ static void warn_clamped(struct pm_rec_session *session)
 	pm_rec_warn(session, text);
 }
 
-/* The report recommends larger copies unless it finds this note. */
+/* Notes that frames are larger than a stack copy can be. Without this note, the report
+ * would recommend larger copies. */
 static void note_too_large(struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
@@ -486,7 +492,8 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 		.stops = stops,
 		.duration_ns = session->end_ns - session->begin_ns,
 		.cpu_ns = attach ? session->cpu_ns : cpu_ns(&child->usage),
-		/* The samples that remain may cover only the end of a long time. */
+		/* With --overwrite, the remaining samples may cover only the end of a
+		 * long recording. */
 		.cpu_known = !session->options->overwrite &&
 			     (attach ? session->cpu_known : child->status_known),
 		.exited = !attach && child->status_known && WIFEXITED(child->status),
@@ -524,7 +531,7 @@ int pm_rec_summary_footer(struct pm_rec_session *session)
 	return ret;
 }
 
-/* 3981 → 3,981 */
+/* Appends the number with grouped digits: 3981 → 3,981. */
 static void put_grouped(struct pm_str *str, uint64_t value)
 {
 	char digits[24];
@@ -552,9 +559,9 @@ static void put_bytes(struct pm_str *str, uint64_t bytes)
 			      units[unit]);
 }
 
-/* "98.9% rooted (6.2% stitched)": the share of stacks that reach the root, and of those
- * that do so because of stitching. Samples in execve(2) may have no stack and do not
- * count. */
+/* Appends "98.9% rooted (6.2% stitched)": the share of stacks that reach the root, and
+ * the share that do so because of stitching. Samples in execve(2) may have no stack and
+ * do not count. */
 static void put_rooted(struct pm_str *str, const struct pm_rec_counts *counts)
 {
 	double all = (double)(counts->samples - counts->stops[PM_CHAIN_STOP_EXEC]);
@@ -603,8 +610,9 @@ static void print_cost(const struct pm_rec_session *session)
 				pm_chain_stop_name(i), session->counts.stops[i]);
 }
 
-/* Estimates how much time sampling cost the program: the number of timer interrupts times
- * the cost of one on this machine. The cost of events other than clocks is unknown. */
+/* Estimates how much time sampling cost the program: the number of timer interrupts
+ * multiplied by the cost of one on this machine. The cost of events other than clocks is
+ * unknown. */
 static void print_sampling_cost(const struct pm_rec_session *session)
 {
 	const struct pm_rec_counts *counts = &session->counts;
@@ -623,7 +631,7 @@ static void print_sampling_cost(const struct pm_rec_session *session)
 	    pm_perf_measure_cost(events[0].actual.kernel && !events[0].kernel_dropped,
 				 &one) < 0)
 		return;
-	/* Assumes that lost samples copied as many bytes as the others. */
+	/* This assumes that lost samples copied as many bytes as the others. */
 	cost = samples * one.sample_ns + (double)counts->copied_bytes /
 						 (double)(counts->samples + 1) * samples *
 						 one.byte_ns;

@@ -34,13 +34,13 @@ struct work {
 	struct pm_rec_session *session;
 	struct item *items;
 	size_t items_len;
-	uint64_t *addresses; /* of all items, each once per module */
+	uint64_t *addresses; /* addresses of all items, each once per module */
 	PM_VEC(struct batch) batches; /* by job */
 	PM_VEC(struct pm_symbol_job) jobs;
 	PM_VEC(uint32_t) modules; /* by job: id of struct pm_procs */
 	struct batch kernel;
-	size_t done; /* items, for the progress line */
-	size_t left_out; /* modules */
+	size_t done; /* items that have been processed, for the progress line */
+	size_t left_out; /* modules that were not processed */
 	uint64_t begin_ns, shown_ns;
 	bool progress_shown;
 };
@@ -69,7 +69,8 @@ static void open_symbol_job(void *user, size_t job, struct pm_symbol_input *out)
 	pm_rec_early_names_open(work->session, work->modules.data[job], out);
 }
 
-/* Several frames may have the same address, found in different ways. */
+/* Writes the names for an address to each frame that has it: unwinding may have found
+ * equal addresses in different ways. */
 static int on_symbol(void *user, size_t job, size_t index,
 		     const struct pm_symbol_function *functions, size_t len)
 {
@@ -181,7 +182,7 @@ static int kernel_symbols(struct work *work)
 	return ret;
 }
 
-/* Names of generated code are written while that code exists. */
+/* Whether the module is generated code, whose names are written while it exists. */
 static bool is_generated_file(const struct pm_chain_modules *modules, uint32_t file_id)
 {
 	return pm_chain_modules_of_file_id(modules, file_id) == PM_FILE_NONE &&
@@ -209,7 +210,8 @@ static int collect_symbol_items(struct work *work)
 	return 0;
 }
 
-/* Only these have names to read; other modules are anonymous memory. */
+/* Whether names can be read from the module's file or image. Other modules are anonymous
+ * memory. */
 static bool is_readable(const struct pm_module *module)
 {
 	return module->identity.kind == PM_MODULE_FILE ||
@@ -242,8 +244,8 @@ static int add_job(struct work *work, const struct batch *batch, uint64_t *addre
 	return 0;
 }
 
-/* Modules that a helper has opened come first: the helpers answer while this process forks
- * those for the rest. Then the largest. */
+/* Orders batches: first those that a helper has opened, because the helpers answer while
+ * this process forks those for the others; then the largest. */
 static int by_size(const void *left, const void *right)
 {
 	const struct batch *a = left, *b = right;
@@ -327,7 +329,7 @@ int pm_rec_symbols_write(struct pm_rec_session *session)
 		calls.hurry_ns = HURRY_NS;
 	calls.hurry_realtime = pm_rec_realtime_hurries(session);
 
-	/* The thread that reads them continues while the helpers work. */
+	/* The thread that reads kernel names continues while the helpers work. */
 	pm_rec_kernel_names_hurry(session);
 	if (ret == 0)
 		ret = plan_symbol_jobs(&work);

@@ -6,7 +6,7 @@
 
 #include "session.h"
 
-/* Writes a `symbol` line for each frame whose function is known. If the user asks for
- * an end, it stops early and returns success. 0 or negative errno of the file or of
+/* Writes a `symbol` line for each frame whose function is known. If the user requests an
+ * end, stops early and returns success. Returns 0 or a negative errno of the file or of
  * memory. */
 int pm_rec_symbols_write(struct pm_rec_session *session);

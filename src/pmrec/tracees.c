@@ -72,7 +72,7 @@ void pm_rec_tracees_exec(struct pm_rec_tracees *tracees, pid_t pid, pid_t former
 	uint32_t leader = find_tracee_row(tracees, pid),
 		 thread = find_tracee_row(tracees, former);
 
-	/* CPU time belongs to the thread, which now has another number. */
+	/* CPU time belongs to the thread, whose id has changed to that of the leader. */
 	if (leader != PM_INDEX_NONE && thread != leader) {
 		if (thread == PM_INDEX_NONE)
 			tracees->rows.data[leader].sampled_ns = 0;

@@ -11,7 +11,7 @@ enum {
 	CONTEXT = 4, /* frames around the first difference */
 };
 
-/* One place of a chain, for output; its mapping may be gone by then. */
+/* One frame of a chain, for output. Its mapping may be gone when it is printed. */
 struct place {
 	uint64_t pc;
 	uint64_t address; /* in the module */
@@ -32,7 +32,7 @@ struct pair {
 struct pm_rec_verify {
 	struct pm_unwinder *unwinder;
 	uint64_t verdicts[PM_REC_VERDICT_COUNT], failed;
-	char failure[PM_ERROR_TEXT_MAX]; /* of the first failure */
+	char failure[PM_ERROR_TEXT_MAX]; /* message of the first failure */
 	struct pair pairs[PM_REC_VERIFY_SHOWN];
 	size_t pairs_len;
 	struct pm_unw_frame ours[PM_UNW_FRAMES_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --tui: passes the options to the terminal browser, and handles its end. */
+/* --tui: passes the options to the terminal browser, and handles its result. */
 #include "browse.h"
 
 #include "pm/tui.h"
@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Opens the source of keys: if the recording is on standard input, the terminal
- * itself. */
+/* Opens the file that keys are read from: the terminal itself if the recording is on
+ * standard input. */
 static FILE *open_keyboard(const struct pm_report_options *options, struct pm_error *err)
 {
 	FILE *keys;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Source of the interface: debuginfod_find_debuginfo(3), elfutils 0.178 and later. */
+/* The interface of the library is from debuginfod_find_debuginfo(3), elfutils 0.178 and
+ * later. */
 #include "debuginfod.h"
 
 #include <dlfcn.h>
@@ -19,7 +20,8 @@ enum {
 	FAILED = 1,
 };
 
-/* A message from the child, in one write each: below PIPE_BUF they arrive whole. */
+/* A message from the child. Each is one write of less than PIPE_BUF bytes, which arrives
+ * whole. */
 struct message {
 	enum {
 		AT,
@@ -67,7 +69,7 @@ static bool load_debuginfod_library(struct library *out)
 
 /* ---- in the child ---------------------------------------------------------------------- */
 
-static int told; /* where to report progress; the library has no argument for a context */
+static int told; /* descriptor for progress; the library passes no context */
 
 static void send_fetch_message(int to, const struct message *message)
 {
@@ -141,8 +143,8 @@ static void show_fetch_progress(const char *name, const struct message *message)
 	pm_str_release(&line);
 }
 
-/* Reads until the child reports the end or closes the pipe, or the time is over. Returns
- * 0 or a negative errno. */
+/* Reads messages until the child reports the end or closes the pipe, or the time is over.
+ * Returns 0 or a negative errno. */
 static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint64_t ms,
 				  const char *name, struct message *out)
 {

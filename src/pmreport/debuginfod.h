@@ -8,13 +8,13 @@
 #include "pm/base.h"
 
 struct pm_debuginfod {
-	unsigned file_seconds; /* limit for one file */
-	uint64_t ms_left; /* remaining for all files; counted down */
+	unsigned file_seconds; /* time limit for one file */
+	uint64_t ms_left; /* time left for all files; counted down */
 	bool progress; /* show progress on standard error */
 };
 
-/* Whether the library is installed and servers are configured. Returns 0, or -ENOENT with
- * the reason in @err. */
+/* Checks that the library is installed and servers are configured. Returns 0, or -ENOENT
+ * with the reason in @err. */
 int pm_debuginfod_check(struct pm_error *err);
 
 enum pm_debuginfod_kind {

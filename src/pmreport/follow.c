@@ -13,13 +13,14 @@
 #define NS_A_SECOND 1e9
 #define BEGIN_NS    UINT64_C(5000000000) /* time for a file to get its first line */
 enum {
-	LOOK_MS = 200, /* how often a file is checked: it does not report that it grows */
-	RECORDS_A_TURN = 1 << 14, /* between two checks of the clock */
-	/* What users may have, unless the system has another limit. */
+	LOOK_MS = 200, /* interval of checks: a file does not report that it grows */
+	RECORDS_A_TURN = 1 << 14, /* records between two checks of the clock */
+	/* The largest pipe of an unprivileged user, unless the system has another
+	 * limit. */
 	PIPE_BYTES = 1 << 20,
 };
 
-/* Why following ended; 0: it continues. */
+/* Why following ended. GOES_ON: it has not. */
 enum end {
 	GOES_ON,
 	COMPLETE, /* the footer was read, or a pipe was closed */
@@ -36,13 +37,13 @@ struct follow {
 	int signals; /* signalfd(2) */
 	sigset_t mask; /* the original mask */
 	unsigned stops; /* number of requests to stop */
-	bool is_file; /* a regular file, which has no end of file while it grows */
+	bool is_file; /* a regular file: its current end is not final */
 	bool screen; /* redraw the report in place */
 	bool changed, drawn;
 	bool footer;
 	uint64_t draw_ns;
-	struct stat file; /* when it was opened */
-	off_t size; /* when it was last looked at */
+	struct stat file; /* the file's status when it was opened */
+	off_t size; /* the file's size at the last check */
 	/* Name of a recording that has no samples yet; NULL: it has its final name. */
 	char *partial;
 };
@@ -57,7 +58,8 @@ static uint64_t follow_clock_ns(void)
 
 /* ---- signals ------------------------------------------------------------------------------- */
 
-/* Blocked, so that helper processes do not receive signals meant for us. */
+/* Blocks the signals that stop us and reads them from a descriptor, so that helper
+ * processes do not receive them. */
 static int follow_catch_signals(struct follow *follow, struct pm_error *err)
 {
 	sigset_t set;
@@ -80,7 +82,8 @@ static void follow_check_signals(struct follow *follow)
 		follow->stops += info.ssi_signo == SIGTERM ? 2 : 1;
 }
 
-/* From now on signals end the program: only the last report is left to do. */
+/* Restores the signals: they end the program from now on, because only the last report is
+ * left to do. */
 static void follow_restore_signals(struct follow *follow)
 {
 	follow_check_signals(follow);
@@ -109,7 +112,8 @@ static void follow_wait_for_data(struct follow *follow)
 
 /* ---- the screen ---------------------------------------------------------------------------- */
 
-/* Lines that do not fit would scroll the rest out at the top. */
+/* Prints as many lines as fit on the screen. More lines would scroll the first ones off
+ * the top. */
 static void print_screen(const char *text)
 {
 	struct winsize size;
@@ -197,7 +201,8 @@ static bool is_regular_file(const char *path)
 	return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A recorder that was started at the same time may need a moment. */
+/* Opens the recording. Waits for a recorder that was started at the same time, which may
+ * need a moment. */
 static int follow_open_reader(struct follow *follow, struct pm_error *err)
 {
 	const char *path = follow->options->input;
@@ -224,7 +229,7 @@ static int follow_open_reader(struct follow *follow, struct pm_error *err)
 	pm_file_reader_follow(follow->reader, true);
 	if (fstat(pm_file_reader_fd(follow->reader), &follow->file) == 0)
 		follow->is_file = S_ISREG(follow->file.st_mode);
-	/* So that the recorder does not have to wait while we draw or look up names. */
+	/* A large pipe keeps the recorder from waiting while we draw or look up names. */
 	if (!follow->is_file)
 		fcntl(pm_file_reader_fd(follow->reader), F_SETPIPE_SZ, PIPE_BYTES);
 	return 0;
@@ -254,7 +259,7 @@ static enum end follow_check_file(struct follow *follow)
 		}
 	}
 	if (strcmp(follow->options->input, "-") == 0 ||
-	    /* In this order, since the recorder may rename the file between the two
+	    /* The order matters: the recorder may rename the file between the two
 	     * checks. */
 	    (follow->partial && is_followed_file(follow, follow->partial)) ||
 	    is_followed_file(follow, follow->options->input))
@@ -262,8 +267,8 @@ static enum end follow_check_file(struct follow *follow)
 	return REPLACED;
 }
 
-/* Reads what is available. Returns 1 if there may be more at once, 0 if not, or at the
- * end. */
+/* Reads the available records. Returns 1 if more may be available at once, 0 if not or at
+ * the end, or a negative errno. */
 static int follow_read_records(struct follow *follow, enum end *end, struct pm_error *err)
 {
 	struct pm_file_record record;
@@ -290,8 +295,9 @@ static int follow_read_records(struct follow *follow, enum end *end, struct pm_e
 	return 1;
 }
 
-/* If the recording comes through a pipe, the same key also stops its recorder, which then
- * writes the footer: only a second request ends us at once. */
+/* Whether the user wants us to stop. If the recording comes through a pipe, the same key
+ * also stops its recorder, which then writes the footer: only a second request stops us
+ * at once. */
 static bool is_following_stopped(const struct follow *follow)
 {
 	return follow->stops > (follow->is_file ? 0 : 1);
@@ -382,7 +388,7 @@ int pm_follow(struct pm_profile_stream **out, const struct pm_profile **profile,
 				     profile, err);
 	if (ret < 0)
 		return ret;
-	/* The last report replaces the one before. */
+	/* The last report replaces the previous one. */
 	if (follow.screen && follow.drawn)
 		fputs("\033[H\033[J", stdout);
 	else if (follow.drawn)

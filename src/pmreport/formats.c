@@ -70,7 +70,7 @@ static int write_report_flamegraph(const struct pm_report_options *options, FILE
 	return pm_output_flamegraph(&options->report, to, err);
 }
 
-/* In the order in which messages list them. */
+/* In the order in which messages list the formats. */
 static const struct pm_report_format formats[] = {
 	{ .name = "text", .shows = true, .write = write_report_text },
 	{ .name = "csv", .shows = true, .write = write_report_csv },

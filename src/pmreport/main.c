@@ -75,7 +75,7 @@ static int load_recording(struct pm_profile **out, const char *input,
 	return ret;
 }
 
-/* Only the sums of the recording to compare with are needed. */
+/* Loads the recording to compare with. Only its sums are needed. */
 static int load_base(struct pm_profile **out, const struct pm_report_options *options,
 		     struct pm_error *err)
 {
@@ -96,7 +96,8 @@ static bool is_same_regular_file(const char *a, const char *b)
 	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-/* A recording cannot be restored, and `-o` and `-i` are easily mixed up. */
+/* Refuses to overwrite a recording: it cannot be restored, and `-o` and `-i` are easily
+ * mixed up. */
 static int check_output_file(const struct pm_report_options *options,
 			     struct pm_error *err)
 {
@@ -130,14 +131,15 @@ static int find_report_event(struct pm_report_options *options,
 			return -ENOENT;
 		return 0;
 	}
-	/* If the format has room for only one event, say that there are others. */
+	/* If the format has room for only one event, mention the others. */
 	if (options->format->one_event && profile->events.len > 1)
 		print_report_warning("the first of %zu events, %s; --event chooses",
 				     profile->events.len, profile->events.data[0].actual);
 	return 0;
 }
 
-/* Whether an event samples time. Faults or calls are not a clock. */
+/* Checks that an event samples time, if the options need that. Faults or calls are not a
+ * clock. */
 static int check_clock(const struct pm_report_options *options,
 		       const struct pm_profile *profile, struct pm_error *err)
 {
@@ -167,7 +169,7 @@ static int browse_report(struct pm_report_options *options, struct pm_error *err
 	return STATUS_DONE;
 }
 
-/* The newest recording may have another name, see pm_file_writer_open(). */
+/* Reports a newer recording, which may have another name: see pm_file_writer_open(). */
 static void report_newer_recording(const char *input)
 {
 	PM_AUTO_FREE char *partial = NULL;
@@ -227,7 +229,7 @@ static int write_requested_report(struct pm_report_options *options,
 	return STATUS_DONE;
 }
 
-/* Printing help and version may fail, too. */
+/* Prints the help or the version. That can fail, too. */
 static int print_help_or_version(const struct pm_report_options *options)
 {
 	struct pm_sink sink = { .file = stdout };
@@ -242,7 +244,7 @@ static int print_help_or_version(const struct pm_report_options *options)
 	return STATUS_DONE;
 }
 
-/* Loads the file as it is, or follows it. */
+/* Loads the file in its current state, or follows it, and writes the report. */
 static int load_and_report(struct pm_report_options *options,
 			   struct pm_resymbolize *resymbolize)
 {

@@ -6,7 +6,8 @@
 enum {
 	WIDTH_MIN = 40,
 	WIDTH_MAX = 100000,
-	/* For one file: the debug information of a browser takes that long. */
+	/* Default limit for one file: the debug information of a browser takes that
+	 * long. */
 	DEBUGINFOD_SECONDS = 60,
 	DEBUGINFOD_SECONDS_MAX = 24 * 3600,
 };
@@ -28,7 +29,8 @@ static int set_show(struct pm_report_options *options, enum pm_report_show show,
 	return 0;
 }
 
-/* `value`: what to show; the argument is the function. */
+/* Selects the report; the option's `value` is a pm_report_show, its argument the
+ * function. */
 static int report_set_show(void *to, const struct pm_option_use *use,
 			   struct pm_error *err)
 {
@@ -50,7 +52,7 @@ static bool parse_report_key(const char *word, size_t len, enum pm_key *out)
 		{ "comm", PM_KEY_COMM },
 		{ "cpu", PM_KEY_CPU },
 		{ "parallelism", PM_KEY_PARALLELISM },
-		/* perf's names */
+		/* the names in perf */
 		{ "symbol", PM_KEY_FUNCTION },
 		{ "sym", PM_KEY_FUNCTION },
 		{ "dso", PM_KEY_MODULE },
@@ -105,7 +107,7 @@ static int report_set_keys(void *to, const struct pm_option_use *use,
 	return 0;
 }
 
-/* Parses a number from 0 to @max at *at and moves *at after it. strtod() would also
+/* Parses a number from 0 to @max at *@at and advances *@at past it. strtod() would also
  * accept "inf" and hex. */
 static bool parse_bounded_number(const char **at, double max, double *out)
 {
@@ -499,7 +501,7 @@ static const struct pm_option report_option_rows[] = {
 	{ "input", 'i', "FILE", "the same as FILE", RECORDING, TO(input) },
 	{ "help", 'h', NULL, "print this help", TO(help) },
 	{ "version", 0, NULL, "print the version", TO(version) },
-	/* perf's names for the same */
+	/* the names of these options in perf */
 	{ "sort", .alias = "by" },
 	{ "comms", .alias = "comm" },
 	{ "dsos", .alias = "module" },
@@ -523,7 +525,7 @@ const struct pm_option_table pm_report_option_table = {
 	.files = "*.json *.json.zst",
 };
 
-/* Chooses which properties of single samples are kept. */
+/* Chooses which properties of single samples the profile keeps. */
 static void choose_samples(struct pm_report_options *options)
 {
 	struct pm_profile_options *profile = &options->profile;
@@ -582,7 +584,7 @@ static int check_diff(const struct pm_report_options *options, struct pm_error *
 	return 0;
 }
 
-/* Options for sources of names contradict --no-resymbolize. */
+/* Checks the options for sources of names, which contradict --no-resymbolize. */
 static int check_symbols(struct pm_report_options *options, struct pm_error *err)
 {
 	struct pm_resymbolize_options *symbols = &options->symbols;
@@ -597,7 +599,8 @@ static int check_symbols(struct pm_report_options *options, struct pm_error *err
 	return 0;
 }
 
-/* A repeated report is text to be read. Following keeps no single samples. */
+/* Checks --follow. A repeated report is text for a reader, and following keeps no single
+ * samples. */
 static int check_follow(struct pm_report_options *options, struct pm_error *err)
 {
 	if (!options->follow) {

@@ -16,17 +16,18 @@ struct pm_report_format {
 	bool samples; /* needs single samples, not only their sums */
 	bool inverts; /* --bottom-up inverts its stacks */
 	bool compares; /* supports report.base */
-	/* Not for a terminal: the usual name of such a file; or NULL. */
+	/* If the format is not for a terminal, the usual name of such a file; otherwise
+	 * NULL. */
 	const char *binary;
 	const char *lacks; /* what it cannot show, as a message to the user; or NULL */
 	int (*write)(const struct pm_report_options *options, FILE *to,
 		     struct pm_error *err);
 };
 
-/* Always -EINVAL; @err says what is wrong and where to find help. */
+/* Returns -EINVAL; @err says what is wrong and where to find help. */
 #define pm_report_usage(err, ...) pm_usage(err, "pmreport", __VA_ARGS__)
 
-/* NULL with similar names in @err if there is no such format. */
+/* Returns NULL, with similar names in @err, if there is no such format. */
 const struct pm_report_format *pm_report_format_find(const char *name,
 						     struct pm_error *err);
 
@@ -35,8 +36,8 @@ struct pm_report_options {
 	bool tui; /* browse in a terminal */
 	const char *input; /* default: samples.json; "-": stdin */
 	const char *output; /* NULL: stdout */
-	const char *diff; /* file to compare with; NULL: none */
-	bool output_named; /* set by --html or --flamegraph */
+	const char *diff; /* recording to compare with; NULL: none */
+	bool output_named; /* `output` was set by --html or --flamegraph */
 	const struct pm_report_format *format;
 	bool folded_periods;
 	const char *separator;
@@ -47,14 +48,14 @@ struct pm_report_options {
 	bool width_set;
 	char field[128]; /* of --percentile; becomes report.field */
 	struct pm_resymbolize_options symbols;
-	bool follow; /* the recording is still being written */
-	double interval; /* seconds between its reports; 0: not set */
+	bool follow; /* --follow: the recording is still being written */
+	double interval; /* --interval: seconds between reports; 0: not set */
 	struct pm_profile_options profile;
 	struct pm_filter filter;
-	struct pm_report report; /* without what depends on the profile */
+	struct pm_report report; /* without the parts that depend on the profile */
 };
 
-/* Texts are borrowed from @argv. Returns 0, or -EINVAL with @err if the options are
+/* Strings are borrowed from @argv. Returns 0, or -EINVAL with @err if the options are
  * invalid. */
 int pm_report_options_parse(struct pm_report_options *out, int argc, char **argv,
 			    struct pm_error *err);

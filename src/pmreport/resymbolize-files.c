@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the files of a module, identified by build-id alone. */
+/* Finds the files of a module, which only its build-id identifies. */
 #include "resymbolize-internal.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ static bool is_module_file(int fd, const struct pm_resymbolize_module *module)
 	       memcmp(id, module->id, len) == 0;
 }
 
-/* Opens PREFIX PATH. *other is set if there is another file at that path. */
+/* Opens @path below @prefix, if it is the module's file. Sets *@other if another file is
+ * there. */
 static int open_module_path(const char *prefix, const char *path,
 			    const struct pm_resymbolize_module *module, bool *other)
 {
@@ -33,7 +34,7 @@ static int open_module_path(const char *prefix, const char *path,
 	return -ESTALE;
 }
 
-/* Searches all folders of debug files. @fd: the file itself, -1: not available. */
+/* Searches all folders of debug files. @fd: the module's file; -1: not available. */
 static int open_module_debug_file(const struct pm_resymbolize *resymbolize,
 				  const struct pm_resymbolize_module *module, int fd,
 				  const char **dir)
@@ -83,8 +84,8 @@ enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resym
 	if (out->debug < 0)
 		out->debug = open_module_debug_file(resymbolize, module, out->fd,
 						    &out->debug_dir);
-	/* A debug file alone has the symbols, the lines and the addresses of the code,
-	 * which is enough. */
+	/* A debug file without the module's file is enough: it has the symbols, the lines
+	 * and the addresses of the code. */
 	if (out->fd < 0 && out->debug >= 0) {
 		out->fd = out->debug;
 		out->debug = -1;

@@ -7,14 +7,14 @@
 #include "pm/symbol-crew.h"
 #include "resymbolize.h"
 
-/* The result for one module. */
+/* The result of the search for a module's file. */
 enum pm_resymbolize_state {
 	PM_RESYMBOLIZE_UNTRIED,
 	PM_RESYMBOLIZE_NO_ID, /* no build-id: no file can be identified as the module */
 	PM_RESYMBOLIZE_NOT_HERE,
 	PM_RESYMBOLIZE_OTHER_BUILD, /* there is another build at its path */
 	PM_RESYMBOLIZE_FOUND,
-	PM_RESYMBOLIZE_OTHER_KERNEL, /* or the same kernel in another boot */
+	PM_RESYMBOLIZE_OTHER_KERNEL, /* another kernel runs, or the same one rebooted */
 };
 
 struct pm_resymbolize_module {
@@ -26,7 +26,7 @@ struct pm_resymbolize_module {
 	bool lines; /* names with lines were found */
 	char *fetched; /* path of the file from a server; NULL: none */
 	bool fetched_executable;
-	char why[PM_ERROR_TEXT_MAX + 16]; /* the error, "" if there was none */
+	char why[PM_ERROR_TEXT_MAX + 16]; /* message of the error; "": none */
 };
 
 struct pm_resymbolize {
@@ -40,20 +40,21 @@ struct pm_resymbolize {
 	struct pm_kallsyms *kallsyms;
 	bool kallsyms_tried;
 	bool last;
-	uint64_t again_ns; /* do not try before that time; 0: at any time */
+	uint64_t again_ns; /* time of the next attempt; 0: at once */
 };
 
 bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize);
-/* Finds the row of the module, or NULL. */
+/* Returns the row of the module, or NULL. */
 const struct pm_resymbolize_module *pm_resymbolize_find(
 	const struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);
-/* Finds or creates the row of the module; NULL if out of memory. Moves rows. */
+/* Finds or creates the row of the module. Returns NULL without memory. May move the
+ * rows. */
 struct pm_resymbolize_module *pm_resymbolize_module(
 	struct pm_resymbolize *resymbolize, const struct pm_profile_module *module);
 /*
  * Opens the files to be read for @module, each checked by its build-id: those from a
- * server if there are any, otherwise local ones. Sets fd and debug of @out, which the
- * caller closes, and the further search path.
+ * server if there are any, otherwise local ones. Sets the fd and debug fields of @out,
+ * which the caller closes, and the places where other files are searched.
  */
 enum pm_resymbolize_state pm_resymbolize_open(const struct pm_resymbolize *resymbolize,
 					      const struct pm_resymbolize_module *module,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports once what has no names, why, and what would help. */
+/* Reports once which modules have no names, why, and what would help. */
 #include "resymbolize-internal.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static int compare_rows_by_samples(const void *left, const void *right)
 	return PM_COMPARE(a->module, b->module);
 }
 
-/* The samples taken in functions without a name, by row of modules. */
+/* Returns one row for each module, with the number of samples in functions without a
+ * name, sorted by that number. @all: the number of all samples. */
 static struct row *count_nameless_samples(const struct pm_profile *profile, uint64_t *all)
 {
 	struct row *rows = calloc(profile->modules.len + 1, sizeof(*rows));

@@ -10,7 +10,7 @@
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 enum {
-	/* Limit for all files together, in units of that for one file. */
+	/* The limit for all files together, as a multiple of that for one file. */
 	DEBUGINFOD_ALL_TIMES = 5,
 	/* A live report spends at most 1/N of its time on names. */
 	LIVE_SHARE = 5,
@@ -27,7 +27,7 @@ struct work {
 	PM_VEC(size_t) modules; /* by job: row of resymbolize->modules */
 	size_t done, all; /* addresses, for the progress display */
 	uint64_t begin_ns, shown_ns;
-	struct pm_str texts; /* of one chain, printable */
+	struct pm_str texts; /* strings of one chain of functions, made printable */
 };
 
 static uint64_t resymbolize_clock_ns(void)
@@ -46,8 +46,9 @@ bool pm_resymbolize_explicit(const struct pm_resymbolize *resymbolize)
 
 /* ---- modules ------------------------------------------------------------------------------ */
 
-/* Build-ids have an even number of digits. Recorders truncate those that are longer than
- * PM_MODULE_BUILD_ID_MAX, so they cannot be compared. */
+/* Parses a build-id, and returns its length in bytes or 0. It must have an even number of
+ * digits. Recorders truncate build-ids that are longer than PM_MODULE_BUILD_ID_MAX, so
+ * these cannot be compared. */
 static uint8_t parse_build_id_text(const char *text, uint8_t out[PM_MODULE_BUILD_ID_MAX])
 {
 	size_t len = text ? strlen(text) : 0;
@@ -142,7 +143,7 @@ static void on_job_open(void *user, size_t job, struct pm_symbol_input *out)
 	pm_resymbolize_open(work->resymbolize, job_module(work, job), out);
 }
 
-/* Appends an untrusted text made printable; returns its offset. */
+/* Appends an untrusted string, made printable, and returns its offset. */
 static size_t append_printable_text(struct pm_str *to, const char *text)
 {
 	size_t at = to->len;
@@ -197,14 +198,14 @@ static int on_job_done(void *user, size_t job, const char *what, const char *why
 	return 0;
 }
 
-/* Whether the symbolizer will be called again for what is left. */
+/* Whether the symbolizer will be called again and may leave work for then. */
 static bool is_resymbolize_live(const struct pm_resymbolize *resymbolize)
 {
 	return resymbolize->options.live && !resymbolize->last;
 }
 
-/* While a report is live, its signals are blocked and stay pending until it checks
- * them. */
+/* Whether a signal to stop is pending. While a report is live, these signals are blocked
+ * and stay pending until the report checks them. */
 static bool is_asked_to_end(void)
 {
 	sigset_t set;
@@ -259,8 +260,8 @@ static int resymbolize_run_jobs(struct work *work)
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* kallsyms has the names of this moment. They are only valid for the same boot. Loaded
- * modules may have been loaded or unloaded since the recording, so their names are not
+/* Names the kernel's functions from kallsyms. Its names are only valid for the same boot.
+ * Modules may have been loaded or unloaded since the recording, so their names are not
  * used. */
 static int name_kernel_functions(struct work *work, const struct pm_profile_info *info,
 				 size_t row, struct pm_resymbolize_module *module)
@@ -347,7 +348,7 @@ static int plan_local(struct work *work, const struct pm_profile_info *info, siz
 	return ret;
 }
 
-/* Returns true if the file was fetched and is the right one. */
+/* Fetches a file from a server. Returns true if it was found and is the right one. */
 static bool fetch_module_file(struct pm_resymbolize *resymbolize,
 			      struct pm_resymbolize_module *module, const char *name,
 			      enum pm_debuginfod_kind kind, struct pm_error *err)
@@ -479,7 +480,7 @@ static int find_option_dir(const char *path, const char *option, char **out,
 		free(whole);
 		return pm_error_set(err, -ENOTDIR, "%s '%s' is no folder", option, path);
 	}
-	/* So that absolute paths can be appended. */
+	/* The root becomes "", so that absolute paths can be appended. */
 	if (strcmp(whole, "/") == 0)
 		whole[0] = '\0';
 	*out = whole;

@@ -13,7 +13,7 @@
 #include "print.h"
 
 enum {
-	PADDING_MAX = 4096, /* a page: a stack may begin anywhere in one */
+	PADDING_MAX = 4096, /* a page: a stack may start anywhere in one */
 };
 #define MS_NS 1000000ull
 
@@ -27,7 +27,7 @@ struct course {
 	struct pm_targets targets;
 	struct pm_regions regions[PMSTAT_VARIANTS];
 	enum pm_count_engine engine;
-	uint64_t seed; /* for the padding */
+	uint64_t seed; /* state of the generator for the padding */
 	uint64_t random;
 	uint64_t stolen_ns; /* pm_stolen_ns() at the start of the first run */
 	bool stolen_known;
@@ -37,7 +37,7 @@ struct course {
 
 /* ---- preparation -------------------------------------------------------------------------- */
 
-/* Chooses the first engine that works here; says why others do not. */
+/* Chooses the first engine that works here, and says why the previous ones do not. */
 static int choose_auto(struct course *course, struct pm_error *err)
 {
 	struct pm_error uprobe = { 0 }, ptrace = { 0 };
@@ -116,8 +116,8 @@ static int find_regions(struct course *course, uint32_t variant, struct pm_error
 	return ret;
 }
 
-/* If the kernel cannot be asked, a function on which it accepts no probe would appear
- * never to be called. In that case no number is exact. */
+/* Notes that all counts are lower bounds if the kernel cannot be asked where it accepts
+ * probes: a function on which it accepts none would appear never to be called. */
 static int check_kernel_probes(struct course *course, uint32_t variant,
 			       struct pm_error *err)
 {
@@ -135,7 +135,8 @@ static int check_kernel_probes(struct course *course, uint32_t variant,
 	return print_region_notes(course, &note, 1, err);
 }
 
-/* Whether probes can see none of the functions; breakpoints can see their calls. */
+/* Whether probes can see none of the functions. Breakpoints can still see calls of
+ * them. */
 static bool is_all_deaf(const struct course *course)
 {
 	for (uint32_t i = 0; i <= course->options->ab; i++) {
@@ -149,7 +150,8 @@ static bool is_all_deaf(const struct course *course)
 	return true;
 }
 
-/* --engine auto also depends on which functions uprobes can see. */
+/* Chooses another engine if necessary: --engine auto also depends on which functions
+ * uprobes can see. */
 static int fit_engine(struct course *course, struct pm_error *err)
 {
 	const struct pmstat_options *options = course->options;
@@ -241,15 +243,16 @@ static uint64_t padding_next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Simulated runs are equal to the last instruction, and processing an environment takes
- * some. */
+/* Whether the environment is padded. Simulated runs are not: their counts are exact to
+ * the last instruction, and processing the padding takes some instructions. */
 static bool is_padded(const struct pmstat_options *options)
 {
 	return options->ab && options->engine != PM_COUNT_ENGINE_CALLGRIND;
 }
 
-/* The start of the stack depends on the size of the environment, and speed may depend on
- * that. A comparison should not have one position for A and another one for B. */
+/* Pads the environment at random. The start of the stack depends on the size of the
+ * environment, and speed may depend on that. A comparison must not have one position for
+ * A and another one for B. */
 static int pad_environment(struct course *course, struct pm_error *err)
 {
 	char text[PADDING_MAX];
@@ -262,7 +265,7 @@ static int pad_environment(struct course *course, struct pm_error *err)
 	return 0;
 }
 
-/* Printed among the command's own output, one line at a time. */
+/* Prints a line among the command's own output. */
 static void print_live(void *user, const char *line)
 {
 	fprintf(stderr, "%s\n", line);
@@ -275,7 +278,7 @@ static void put_live_value(struct pm_str *line, const struct pm_stat_event *even
 			  strcmp(nl_langinfo(CODESET), "UTF-8") != 0);
 }
 
-/* For the first run only, as the others are alike. */
+/* Prints warnings of the first run only, because the other runs are alike. */
 static void print_warning(void *user, const char *text)
 {
 	struct course *course = user;
@@ -351,8 +354,8 @@ static int run_whole(struct course *course, struct pm_stat *stat, uint32_t varia
 	return pm_count_run(stat, &count, &course->child, err);
 }
 
-/* A command that only set the duration is terminated by us when it is no longer
- * needed. */
+/* Returns the exit status of a command that only set the duration. We terminate it when
+ * it is not needed any more, which is not a failure. */
 static int status_of_clock(const struct pm_child *child)
 {
 	bool by_us = child->interrupts == 0 && WIFSIGNALED(child->status) &&
@@ -363,7 +366,7 @@ static int status_of_clock(const struct pm_child *child)
 	return 0;
 }
 
-/* The end of a run that --timeout terminated is not a failure. */
+/* Returns the exit status of a run. A run that --timeout terminated has not failed. */
 static int status_of(const struct course *course, const struct pm_stat_run *run)
 {
 	bool in_time = !run->stopped || course->options->timeout_ns == 0 ||
@@ -383,7 +386,7 @@ static int status_of(const struct course *course, const struct pm_stat_run *run)
 	return run->exit_code;
 }
 
-/* Appends a run to @stat. 0 or negative. */
+/* Makes a run and appends it to @stat. Returns 0 or a negative errno. */
 static int run_variant_once(struct course *course, struct pm_stat *stat, uint32_t variant,
 			    struct pm_error *err)
 {
@@ -473,7 +476,7 @@ static int run_all(struct course *course, struct pm_error *err)
 		if (i > 0 && options->time_ns > 0 &&
 		    pm_now_ns() - begin >= options->time_ns)
 			break;
-		/* A B, B A, A B, …: drift affects both alike. */
+		/* The order is A B, B A, A B, …, so that drift affects both alike. */
 		for (uint32_t j = 0; j <= options->ab && ret == 0; j++) {
 			uint32_t variant = 0;
 
@@ -489,7 +492,7 @@ static int run_all(struct course *course, struct pm_error *err)
 	return ret;
 }
 
-/* The first of the clocks that has values. NULL: none. */
+/* Returns the name of the first clock that has values, and their sum. NULL: none. */
 static const char *sum_of_clock(const struct pm_stat *stat, uint64_t *out)
 {
 	for (size_t event = 0; event < stat->events.len; event++) {
@@ -553,7 +556,7 @@ static int print_failure(const struct pm_error *err, int status)
 	return status;
 }
 
-/* Printed even with --quiet, as there is no other output. */
+/* Reports that there is no result, even with --quiet, because nothing else is printed. */
 static int without_runs(const struct course *course)
 {
 	struct pm_error err = { 0 };
@@ -590,8 +593,8 @@ static int course_finish(struct course *course, struct pm_error *err)
 	return course->status;
 }
 
-/* `pmstat -a -I 1000 -o - | head`: if no command is waited for, this program ends with
- * its reader, as any filter does. */
+/* Lets SIGPIPE end pmstat if it does not wait for a command, as in `pmstat -a -I 1000 -o
+ * - | head`: pmstat then ends with its reader, as any filter does. */
 static void end_with_reader(const struct course *course)
 {
 	const struct pmstat_options *options = course->options;

@@ -6,5 +6,5 @@
 
 #include "options.h"
 
-/* Returns the exit status of this program; errors have been printed. */
+/* Returns the exit status of pmstat; errors have been printed. */
 int pmstat_course_run(struct pmstat_options *options);

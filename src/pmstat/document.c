@@ -11,7 +11,7 @@
 
 static const char default_simulated[] = "sim.Ir";
 
-/* The first word of a file of /proc or /sys; NULL: unknown. */
+/* Reads the first word of a file in /proc or /sys. Returns NULL if it is unknown. */
 static const char *read_first_word(const char *path, char *out, size_t size)
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static void read_paranoid(struct pm_stat_host *host)
 	}
 }
 
-/* NULL for the empty text of struct pm_host, which is unknown. */
+/* Returns NULL for an empty string of struct pm_host, which means unknown. */
 static const char *known_text(const char *text)
 {
 	if (text[0] == '\0')
@@ -78,7 +78,7 @@ static int fill_host(struct pm_stat_host *host)
 	return 0;
 }
 
-/* For a script, the build id of its interpreter. */
+/* Fills in the build-id of the command or, for a script, of its interpreter. */
 static int fill_build_id(struct pm_stat_subject *subject, char **command)
 {
 	struct pm_probe_context context = { .command = command[0] };

@@ -3,7 +3,7 @@
 
 #include <locale.h>
 
-/* Resolves what the command line needs from the machine. */
+/* Resolves the options that depend on the machine. */
 static int complete_options(struct pmstat_options *options, struct pm_error *err)
 {
 	int ret = 0;
@@ -16,7 +16,7 @@ static int complete_options(struct pmstat_options *options, struct pm_error *err
 				 options->commands[0], err);
 }
 
-/* Help and version are written to a stream that may fail, too. */
+/* Prints the help or the version. That can fail, too. */
 static int pmstat_help_or_version(enum pmstat_action action, struct pm_error *err)
 {
 	struct pm_sink sink = { .file = stdout };

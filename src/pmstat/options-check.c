@@ -15,7 +15,7 @@ bool pmstat_needs_engine(const struct pmstat_options *options)
 	return options->regions.len > 0 || options->engine == PM_COUNT_ENGINE_CALLGRIND;
 }
 
-/* Kernel events and simulated ones cannot be mixed. */
+/* Checks the events. Kernel events and simulated ones cannot be mixed. */
 static int check_event_options(const struct pmstat_options *options, struct pm_error *err)
 {
 	bool simulator = options->engine == PM_COUNT_ENGINE_CALLGRIND;
@@ -83,7 +83,8 @@ static int check_marked(const struct pmstat_options *options, struct pm_error *e
 	return 0;
 }
 
-/* Only for one run: each run would overwrite the file of the previous one. */
+/* Checks --stacks, which needs a single run: each run would overwrite the file of the
+ * previous one. */
 static int check_stacks_option(const struct pmstat_options *options, struct pm_error *err)
 {
 	if (!options->stacks)

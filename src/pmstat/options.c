@@ -5,12 +5,13 @@
 
 enum {
 	WARMUPS_MAX = 1000000,
-	CALLERS_MAX = 127, /* frames of a stack; more are of no use */
+	CALLERS_MAX = 127, /* frames of a stack; more are not useful */
 };
 
 /* ---- what to count ------------------------------------------------------------------------ */
 
-/* The length of the first event in a list. Groups and PMUs contain commas, too. */
+/* Returns the length of the first event in a list. Groups and PMUs contain commas,
+ * too. */
 static size_t first_event_len(const char *text)
 {
 	bool slashes = false;
@@ -49,7 +50,7 @@ static int add_simulated(struct pmstat_options *options, const char *text, size_
 	return pm_error_set(err, -ENOMEM, "out of memory");
 }
 
-/* Separates the simulated events from the kernel's. */
+/* Adds events, and separates the simulated ones from those of the kernel. */
 static int stat_add_events(void *to, const struct pm_option_use *use,
 			   struct pm_error *err)
 {
@@ -82,7 +83,7 @@ static int stat_add_events(void *to, const struct pm_option_use *use,
 	return ret;
 }
 
-/* `value`: whether it is a range. */
+/* Adds a function or a range; the option's `value` is above 0 for a range. */
 static int stat_add_region(void *to, const struct pm_option_use *use,
 			   struct pm_error *err)
 {
@@ -116,7 +117,8 @@ static int stat_set_calls_from(void *to, const struct pm_option_use *use,
 	return 0;
 }
 
-/* FROM,TO; the text is cut in two. Wildcards are rejected: valgrind would expand them. */
+/* Parses FROM,TO and splits the string in two. Wildcards are rejected: valgrind would
+ * expand them. */
 static int stat_set_marked(void *to, const struct pm_option_use *use,
 			   struct pm_error *err)
 {
@@ -173,7 +175,7 @@ static int stat_set_timeout(void *to, const struct pm_option_use *use,
 	return 0;
 }
 
-/* `value`: the form. */
+/* Sets the output form to the option's `value`. */
 static int stat_set_form(void *to, const struct pm_option_use *use, struct pm_error *err)
 {
 	struct pmstat_options *options = to;
@@ -305,7 +307,8 @@ const struct pm_option_table pmstat_option_table = {
 	.command_modes = "*",
 };
 
-/* An optional value must follow a `=`; otherwise the word is the command. */
+/* Checks for `--calls-from N`. An optional value must follow a `=`; otherwise the word is
+ * the command. */
 static int check_calls_from(char **rest, struct pm_error *err)
 {
 	uint64_t callers;

@@ -7,7 +7,7 @@
 #include "pm/count.h"
 
 enum {
-	PMSTAT_VARIANTS = 2, /* of `ab` */
+	PMSTAT_VARIANTS = 2, /* commands of `ab` */
 };
 
 enum pmstat_action {
@@ -25,28 +25,30 @@ enum pmstat_form {
 struct pmstat_options {
 	enum pmstat_action action;
 
-	/* What to count. */
+	/* The events and functions to count. */
 	struct pm_event_specs specs;
 	struct pm_probes probes; /* the places in files that specs refer to */
-	PM_VEC(char *) simulated; /* sim.* of -e, owned */
+	PM_VEC(char *) simulated; /* names of sim.* events of -e, owned */
 	bool event_given;
-	PM_VEC(struct pm_region_spec) regions; /* --fn, --range; borrowed texts */
+	PM_VEC(struct pm_region_spec) regions; /* --fn, --range; strings are borrowed */
 	enum pm_count_engine engine;
 	enum pm_counters_by by;
-	uint32_t calls_from; /* 0: not requested */
+	uint32_t calls_from; /* number of callers' frames; 0: not requested */
 	bool live;
 	bool marked; /* only the parts that the command marks */
-	/* --marked=FROM,TO: by these functions; NULL: by the command. */
+	/* --marked=FROM,TO: the functions that mark the parts. NULL: the command marks
+	 * them itself. */
 	const char *marked_from, *marked_to;
 	const char *stacks; /* a file for the cost of each stack; NULL: none */
 
-	/* The targets. The words of a command are borrowed from argv, NULL-terminated;
-	 * NULL: none. With `attach` the command only sets the duration. */
+	/* The targets. The commands' words are borrowed from argv and NULL-terminated; a
+	 * command is NULL if not given. With `attach` the command only sets the
+	 * duration. */
 	struct pm_targets_request targets;
 	bool attach;
 	bool ab;
 	char **commands[PMSTAT_VARIANTS];
-	const char *user; /* NULL: the user of this program */
+	const char *user; /* user that runs the commands; NULL: ours */
 
 	/* Number of runs, and timing. */
 	uint64_t repeat; /* of each variant; UINT64_MAX if only --time is given */
@@ -55,7 +57,7 @@ struct pmstat_options {
 	bool keep_going;
 	uint64_t interval_ms, delay_ms, timeout_ns; /* 0: none */
 
-	/* Where results go, and in which form. */
+	/* Where and in which form results are written. */
 	enum pmstat_form form;
 	const char *separator; /* for PMSTAT_CSV */
 	const char *output; /* NULL: stderr; "-": stdout */
@@ -63,7 +65,8 @@ struct pmstat_options {
 	bool quiet, verbose;
 };
 
-/* 0, or -EINVAL with one clear line in @err. Release in both cases. */
+/* Returns 0, or -EINVAL with a message of one line in @err. Call the release function in
+ * both cases. */
 int pmstat_options_parse(struct pmstat_options *options, int argc, char **argv,
 			 struct pm_error *err);
 void pmstat_options_release(struct pmstat_options *options);

@@ -51,8 +51,8 @@ static struct pm_stat_report report_of(const struct pmstat_print *print,
 	};
 }
 
-/* The next interval may be far off, so each one is shown at once; a full disk is reported
- * at the end. */
+/* Prints an interval at once, because the next one may be far off. A full disk is
+ * reported at the end. */
 void pmstat_print_interval(void *user, const struct pm_stat *stat,
 			   const struct pm_stat_run *run)
 {
@@ -68,13 +68,14 @@ void pmstat_print_interval(void *user, const struct pm_stat *stat,
 	print->begun = true;
 	if (fflush(print->to) == 0 || errno != EPIPE || print->reader_gone)
 		return;
-	/* Nobody wants more intervals. SIGPIPE, which says the same, is ignored here. */
+	/* The reader wants no more intervals. SIGPIPE, which means the same, is ignored
+	 * here. */
 	print->reader_gone = true;
 	kill(getpid(), SIGTERM);
 }
 
-/* Prints warnings that the text does not contain. In JSON they are included; CSV has no
- * place for them. */
+/* Prints the warnings, unless stderr shows them as part of the result: in the text, or in
+ * JSON without -o. CSV has no place for them. */
 static void print_result_warnings(const struct pmstat_print *print,
 				  const struct pm_stat *stat)
 {
@@ -85,7 +86,7 @@ static void print_result_warnings(const struct pmstat_print *print,
 		pmstat_say(print->options, "warning: %s", stat->warnings.data[i]);
 }
 
-/* For results without -o: stderr stays open, and is unbuffered. */
+/* Checks that results without -o were written. stderr stays open, and is unbuffered. */
 static int check_stderr(struct pm_error *err)
 {
 	if (fflush(stderr) == 0 && !ferror(stderr))
