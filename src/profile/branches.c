@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums the branches that the CPU recorded while a file is read. */
+/* Sums, while a file is read, the branches that the CPU recorded. */
 #include "profile-internal.h"
 
 static bool profile_branch_equal(const void *table, uint32_t id, const void *key)

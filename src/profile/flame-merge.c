@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* State that is needed while merging. */
+/* The state of a merge. */
 struct merging {
 	struct pm_merged *merged;
 	struct pm_index modules, functions, paths, threads;
@@ -30,7 +30,7 @@ static bool merged_module_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(((const struct pm_merged *)table)->modules.data[id].name, key) == 0;
 }
 
-/* The module named by the command; PM_PROFILE_NONE: there is none. */
+/* Returns the module that the command names, or PM_PROFILE_NONE. */
 static uint32_t find_main_module(const struct pm_profile *profile)
 {
 	const char *command;
@@ -44,7 +44,7 @@ static uint32_t find_main_module(const struct pm_profile *profile)
 	return PM_PROFILE_NONE;
 }
 
-/* If several modules look the same, the first one stays in the index. */
+/* Adds a module. If several modules look the same, the first one stays in the index. */
 static int merging_add_module(struct merging *merging, unsigned which, uint32_t i)
 {
 	struct pm_merged *merged = merging->merged;
@@ -70,7 +70,8 @@ static int merging_add_module(struct merging *merging, unsigned which, uint32_t 
 	return 0;
 }
 
-/* Modules with the same name are the same here, too. */
+/* Returns the name that stands for the module when functions are matched: modules with
+ * the same name count as one. */
 static const char *merged_module_name(const struct pm_merged *merged, uint32_t module)
 {
 	if (module == PM_PROFILE_NONE)
@@ -175,8 +176,8 @@ static int merging_add_path(struct merging *merging, const struct pm_path *path,
 	return 0;
 }
 
-/* The paths of the first profile stay as they are. The index is only needed for a second
- * one. */
+/* Adds the paths of a profile. Those of the first one are unchanged, and only a second
+ * profile needs the index. */
 static int merging_take_paths(struct merging *merging, struct pm_paths *paths)
 {
 	struct pm_merged *merged = merging->merged;
@@ -221,7 +222,7 @@ static int merge_paths(struct merging *merging, struct pm_paths *paths)
 
 /* ---- threads ---------------------------------------------------------------------------- */
 
-/* The nth thread with a name. */
+/* A thread, identified as the nth one of its name. */
 struct namesake {
 	const char *comm;
 	uint32_t number;
@@ -254,7 +255,7 @@ static bool comm_count_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(((const struct comm_counts *)table)->rows.data[id].comm, key) == 0;
 }
 
-/* How many threads with that name came before; negative if out of memory. */
+/* Returns the number of earlier threads with that name; negative without memory. */
 static int64_t count_comm(struct comm_counts *counts, const char *comm)
 {
 	uint64_t hash = hash_text(comm, 0);
@@ -302,7 +303,7 @@ static int merging_add_threads(struct merging *merging, unsigned which,
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-/* There are at most 64 stop reasons. */
+/* Adds a stop reason. There are at most 64. */
 static int merging_add_stop(struct pm_merged *merged, unsigned which, uint32_t i)
 {
 	const char *stop = merged->of[which]->stops.data[i];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flame graphs. Nodes are first created in some order, parents first, with the weight
- * that ends in each of them. Then they are summed, sorted and put into preorder.
+ * Flame graphs. Nodes are first created in some order, parents first, with the weight of
+ * the samples that end in each of them. Then they are summed, sorted and put into
+ * preorder.
  */
 #include "pm/flame.h"
 
 #include <string.h>
 
 enum {
-	/* Limits of an inverted graph: a stack has one node for each of its suffixes. */
+	/* Limits of an inverted graph, which has a node for each suffix of a stack. */
 	NODES_MAX = 4000000,
 	STEPS_MAX = 40000000,
 };
@@ -17,7 +18,7 @@ struct weights {
 	struct pm_weight own, base;
 };
 
-/* A stack that is walked outwards, in the inverted graph. */
+/* A stack that is walked outwards, for the inverted graph. */
 struct cursor {
 	uint32_t path;
 	uint32_t node; /* its current node; PM_PROFILE_NONE: it has ended */
@@ -27,11 +28,12 @@ struct cursor {
 struct growing {
 	const struct pm_merged *merged;
 	const struct pm_flame_options *options;
-	double least; /* period */
+	double least; /* smallest period of a node that is drawn */
 	struct weights *self; /* by path */
 	PM_VEC(struct pm_flame_node) nodes;
 	struct pm_index children;
-	/* Inverted; by function: the child, and the node that it belongs to. */
+	/* For the inverted graph, by function: the child, and the node that the child was
+	 * made for. */
 	uint32_t *child_of, *made_for;
 	PM_VEC(struct cursor) cursors, spare;
 	bool cut;
@@ -103,7 +105,7 @@ static int find_or_add_flame_child(struct growing *growing, uint32_t parent,
 	return 0;
 }
 
-/* By path: whether it or any path below it has weight. NULL if out of memory. */
+/* Returns, by path, whether the path or any below it has weight. NULL without memory. */
 static bool *find_used_paths(const struct growing *growing)
 {
 	const struct pm_merged *merged = growing->merged;
@@ -176,14 +178,14 @@ static int grow_flame_level(struct growing *growing)
 		cursor->path = at;
 		cursor->node = growing->child_of[function];
 		growing->nodes.data[cursor->node].inlined &= paths[at].inlined;
-		/* for now, total is what passed through */
+		/* for now, the total is the weight that continues outwards */
 		pm_weight_add(&growing->nodes.data[cursor->node].total,
 			      &cursor->weights.own);
 	}
 	return 0;
 }
 
-/* Sorts the cursors by node. Cursors at nodes that are too light end there. */
+/* Sorts the cursors by node. Cursors at nodes that are too light end at these. */
 static int regroup_cursors(struct growing *growing, size_t first)
 {
 	size_t count = growing->nodes.len - first;
@@ -310,7 +312,7 @@ static int sort_flame_children(struct growing *growing)
 	growing->order = calloc(count + 1, sizeof(*growing->order));
 	if (!first || !growing->order)
 		return -ENOMEM;
-	/* Count two places ahead: filling in then shifts each end to its final place. */
+	/* Count two places ahead: filling in then moves each end to its final place. */
 	ends = first + 1;
 	for (size_t i = 1; i < count; i++)
 		ends[growing->nodes.data[i].parent + 1]++;
@@ -348,7 +350,7 @@ static int flame_put_nodes_in_order(struct pm_flame *out, struct growing *growin
 		struct pm_flame_node node;
 		uint32_t child;
 
-		/* The children are sorted, so the first one that is too light ends the
+		/* The children are sorted: the first one that is too light ends the
 		 * group. */
 		if (next[at] < growing->first[at + 1])
 			child = growing->order[next[at]++];

@@ -7,8 +7,8 @@
 
 /* ---- functions --------------------------------------------------------------------------- */
 
-/* Length of "ns::f" in "ns::f(int) const": everything before the last parameter list;
- * @len if there is none. */
+/* Returns the length of "ns::f" in "ns::f(int) const": everything before the last
+ * parameter list. Returns @len if there is none. */
 static size_t length_without_parameters(const char *name, size_t len)
 {
 	size_t end = len, depth = 0;
@@ -29,11 +29,11 @@ enum closeness {
 	SAME_NAME,
 	SAME_BUT_PARAMETERS,
 	SAME_BUT_SCOPE,
-	SAME_BUT_ELIDED, /* shortened as in reports: std::vector<…>::push_back */
+	SAME_BUT_ELIDED, /* the pattern is elided, as in reports: vector<…>::push_back */
 	NOT_SAME,
 };
 
-/* Whether the first @len bytes of @name are @pattern, or end with it after a scope. */
+/* Whether the first @len bytes of @name are @pattern, or a scope followed by @pattern. */
 static bool ends_with_scoped_name(const char *name, size_t len, const char *pattern,
 				  size_t pattern_len)
 {
@@ -44,7 +44,8 @@ static bool ends_with_scoped_name(const char *name, size_t len, const char *patt
 	return before == 0 || (before >= 2 && memcmp(name + before - 2, "::", 2) == 0);
 }
 
-/* Length of the ellipsis at @text, in either character set that reports use, or 0. */
+/* Returns the length of the ellipsis at @text, in either character set that reports use,
+ * or 0. */
 static size_t ellipsis_len(const char *text)
 {
 	if (strncmp(text, "…", 3) == 0 || strncmp(text, "...", 3) == 0)
@@ -62,9 +63,9 @@ static const char *find_ellipsis(const char *text)
 }
 
 /*
- * Whether the first @len bytes of @name could be shown as @pattern, in which ellipses
- * stand for any text. Each piece matches at its first occurrence, except the last piece,
- * which must be the end.
+ * Whether a report could show the first @len bytes of @name as @pattern, whose ellipses
+ * stand for any text. Each piece is matched at its first occurrence, except the last
+ * piece, which must be at the end.
  */
 static bool matches_elided_name(const char *name, size_t len, const char *pattern)
 {
@@ -88,8 +89,8 @@ static bool matches_elided_name(const char *name, size_t len, const char *patter
 	}
 }
 
-/* Length of "f::{lambda a.cc:1:2}" in "f::{lambda a.cc:1:2}::operator()", as reports
- * shorten it; @len if it is not a lambda. */
+/* Returns the length of "f::{lambda a.cc:1:2}" in "f::{lambda a.cc:1:2}::operator()", as
+ * reports shorten it. Returns @len if it is not a lambda. */
 static size_t length_without_call(const char *name, size_t len)
 {
 	static const char ending[] = "}::operator()";
@@ -121,8 +122,9 @@ static enum closeness match_function_name(const char *name, const char *pattern,
 	return NOT_SAME;
 }
 
-/* [0x1160], [unknown]: reports print these in place of a name. They must not be used as
- * expressions, which would match any of their characters. */
+/* Whether the pattern is a stand-in that reports print if a name is missing, such as
+ * [0x1160] or [unknown]. It must not be used as an expression, which would match any of
+ * its characters. */
 static bool is_stand_in_pattern(const char *pattern)
 {
 	size_t digits;
@@ -192,7 +194,8 @@ static int compare_name_pointers(const void *a, const void *b)
 	return PM_COMPARE(left, right);
 }
 
-/* Names are pooled, so different pointers are different names. */
+/* Counts the different names in @set. Names are pooled: different pointers are different
+ * names. */
 static int count_names(struct pm_function_set *set, const struct pm_profile *profile)
 {
 	PM_AUTO_FREE const char **names = calloc(set->len + 1, sizeof(*names));
@@ -246,8 +249,8 @@ int pm_function_set_init(struct pm_function_set *out, const struct pm_profile *p
 		return set_no_function_error(profile, pattern, err);
 	if (count_names(&set, profile) < 0)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	/* The part that a report left out cannot be typed, so all functions that it may
-	 * stand for are meant. */
+	/* The user cannot type the part that a report left out, so all functions are
+	 * meant that the pattern may stand for. */
 	if (closest == SAME_BUT_ELIDED)
 		set.names = 1;
 	*out = set;

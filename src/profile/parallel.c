@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Computes from samples alone how many CPUs ran the recorded program at a time. A sample
- * of an event that is taken F times a second stands for the 1/F seconds before it on its
- * CPU. A CPU therefore ran while such an interval covers it, and the parallelism is the
- * number of these CPUs. A preempted thread leaves part of an interval uncovered, and the
- * next thread starts with part of its own. A gap on one CPU that is shorter than an
- * interval is therefore not a pause.
+ * of an event that is taken F times a second stands for the previous 1/F seconds on its
+ * CPU. A CPU counts as running while such an interval covers the time, and the
+ * parallelism is the number of running CPUs. A preempted thread leaves part of an
+ * interval uncovered, and the next thread starts with part of its own. A gap on one CPU
+ * that is shorter than an interval is therefore not a pause.
  */
 #include "profile-internal.h"
 
@@ -23,9 +23,9 @@ struct work {
 	struct pm_profile *profile;
 	struct pm_index index;
 	PM_VEC(struct lane) lanes;
-	/* By thread: the time of its last sample, or of its start, plus 1. */
+	/* By thread: time of its last sample, or of its start, plus 1. */
 	uint64_t *last_of;
-	/* Intervals (starts, ends] in which a lane ran. Each list is sorted
+	/* Intervals (starts, ends] during which a lane ran. Each list is sorted
 	 * separately. */
 	PM_VEC(uint64_t) starts;
 	PM_VEC(uint64_t) ends;
@@ -42,7 +42,7 @@ static void parallel_work_release(struct work *work)
 
 /* ---- choosing the event ------------------------------------------------------------------ */
 
-/* The time between two samples of a running thread; 0: unknown. */
+/* Returns the time between two samples of a running thread; 0 if it is unknown. */
 static uint64_t event_interval_ns(const struct pm_profile_event *event)
 {
 	if (pm_profile_is_blocked_time(event) || event->rate == 0)
@@ -57,7 +57,8 @@ static uint64_t event_interval_ns(const struct pm_profile_event *event)
 	return 0;
 }
 
-/* If several events qualify, uses the one with the most samples, which sees the most. */
+/* Returns the event whose samples are used. If several qualify, this is the one with the
+ * most samples. */
 static uint32_t find_clock_event(const struct pm_profile *profile,
 				 const uint64_t *samples)
 {
@@ -115,9 +116,10 @@ static int find_or_add_lane(struct work *work, const struct pm_profile_sample *s
 	return 0;
 }
 
-/* Adds (last, time] if there was no pause, otherwise (time - interval, time]. A thread is
- * on one CPU at a time: after a move, its interval does not reach back before the move,
- * and the interval of its first sample not before its start. */
+/* Adds the interval (last, time] if there was no pause, otherwise (time - interval,
+ * time]. A thread is on one CPU at a time: after a move to another CPU, its interval does
+ * not start before the move, and the interval of its first sample does not start before
+ * the thread did. */
 static int add_covered_interval(struct work *work, const struct pm_profile_sample *sample,
 				uint64_t interval)
 {
@@ -174,8 +176,8 @@ static int find_covered_intervals(struct work *work)
 		if (ret < 0)
 			return ret;
 	}
-	/* The samples are in time order, hence the ends are too, and the starts nearly
-	 * so. */
+	/* The samples are in order of time. The ends therefore are, too, and the starts
+	 * nearly. */
 	if (work->starts.len > 0)
 		qsort(work->starts.data, work->starts.len, sizeof(uint64_t),
 		      compare_numbers);
@@ -197,7 +199,7 @@ static void count_parallel_samples(struct work *work)
 			begun++;
 		while (ended < work->ends.len && work->ends.data[ended] < time)
 			ended++;
-		/* A sample at the very start has an interval of length 0. */
+		/* A sample at the start of the recording has an interval of length 0. */
 		if (is_idle_sample(profile, sample) ||
 		    pm_profile_is_blocked_time(
 			    &profile->events.data[event_of_sample(profile, sample)]))
@@ -211,8 +213,9 @@ static void count_parallel_samples(struct work *work)
 	}
 }
 
-/* Periods are integers. The remainder of a division is carried to the next sample of the
- * event, so that small periods do not vanish. */
+/* Divides the periods by the parallelism. Periods are integers: the remainder of a
+ * division is carried to the next sample of the event, so that small periods do not
+ * vanish. */
 static int divide_periods(struct pm_profile *profile)
 {
 	PM_AUTO_FREE double *left = calloc(profile->events.len + 1, sizeof(*left));

@@ -45,7 +45,7 @@ static void finish_sample_times(struct pm_loader *loader)
 {
 	struct pm_profile_info *info = &loader->profile->info;
 
-	/* The program was named before its first sample: this is its start. */
+	/* The program gets its name before its first sample: that is when it started. */
 	if (loader->thread_seen && loader->first_thread_ns > 0 &&
 	    (!loader->sample_seen || loader->first_thread_ns <= info->start_ns))
 		info->start_ns = loader->first_thread_ns;
@@ -69,7 +69,7 @@ static int compare_samples_by_time(const void *a, const void *b)
 	return PM_COMPARE(left->cpu, right->cpu);
 }
 
-/* The requested range of time, in nanoseconds since info.start_ns. */
+/* The requested time range, in nanoseconds since info.start_ns. */
 struct range {
 	bool set;
 	double from, to;
@@ -84,8 +84,8 @@ static uint64_t round_to_whole_ns(double ns)
 	return (uint64_t)(ns + 0.5);
 }
 
-/* The sample stands for an interval that ends at its time: keeps the part that overlaps
- * the range. */
+/* Reduces the sample, which stands for an interval that ends at its time, to the part
+ * that overlaps the range. Returns false if there is none. */
 static bool clip_interval(struct pm_profile_sample *sample, const struct range *range)
 {
 	uint64_t from = round_to_whole_ns(range->from), to = round_to_whole_ns(range->to);
@@ -101,7 +101,8 @@ static bool clip_interval(struct pm_profile_sample *sample, const struct range *
 	return true;
 }
 
-/* Whether the sample is in the range, at least with a part of its blocked time. */
+/* Whether the sample, or a part of its blocked time, is in the range. Removes the other
+ * part. */
 static bool clip_sample(struct pm_profile_sample *sample, const struct range *range,
 			bool blocked)
 {
@@ -192,7 +193,7 @@ static int finish_stackless(struct pm_loader *loader)
 	return 0;
 }
 
-/* Frames without a symbol share one level for each module. */
+/* Gives frames without a symbol a level; those of one module share it. */
 static int finish_nameless(struct pm_loader *loader)
 {
 	static const struct pm_file_function nameless;
@@ -221,7 +222,7 @@ static int finish_nameless(struct pm_loader *loader)
 				ret = pm_vec_push(&profile->levels, place);
 			if (ret < 0)
 				return ret;
-			*level = (uint32_t)profile->levels.len; /* plus 1 */
+			*level = (uint32_t)profile->levels.len; /* row plus 1 */
 		}
 		frame->first_level = *level - 1;
 		frame->levels = 1;
@@ -251,8 +252,8 @@ int pm_load_failed(int code, struct pm_error *err)
 	return pm_error_set(err, code, "finding names failed: %s", strerror(-code));
 }
 
-/* For the kernel an exiting task is no longer a thread, so its last samples have no pid
- * and tid. */
+/* Counts processes and threads. The kernel no longer regards an exiting task as a thread,
+ * so its last samples have no pid and tid. */
 static void count_tasks(struct pm_loader *loader)
 {
 	struct pm_profile *profile = loader->profile;

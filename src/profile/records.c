@@ -56,11 +56,13 @@ int pm_load_function(struct pm_loader *loader, const struct pm_file_function *na
 	uint32_t id;
 	int ret;
 
-	/* For a reader, a file that was rebuilt meanwhile has the same functions. */
+	/* Readers expect a file that was rebuilt during the recording to have the same
+	 * functions. */
 	if (module != PM_PROFILE_NONE)
 		function.module = loader->same_path.data[module];
 
-	/* But they are not at the same addresses. */
+	/* A function without a name is identified by its start, which differs between
+	 * builds. */
 	if (!named->name && module != PM_PROFILE_NONE &&
 	    !(loader->options && loader->options->no_starts)) {
 		function.start = named->start;
@@ -254,7 +256,7 @@ static const char *short_module_name(const struct pm_file_module *module)
 	const char *kind = pm_text_or_empty(module->kind);
 
 	if (strcmp(kind, "kernel") == 0) {
-		/* A loadable module of the kernel keeps its own name: [ext4]. */
+		/* A loadable module of the kernel keeps its name: [ext4]. */
 		bool own = path[0] == '[' && strncmp(path, "[kernel", 7) != 0;
 
 		if (own)
@@ -315,9 +317,9 @@ static int loader_add_module(struct pm_loader *loader,
 }
 
 /*
- * The kernel reads a build-id when it maps a file, but not from pages that are not in
- * memory. One file may therefore appear with and without a build-id, and is still one
- * module.
+ * Finds or adds a module. The kernel reads a build-id when it maps a file, but not if
+ * that page is not in memory. One file may therefore appear with and without a build-id,
+ * and is still one module.
  */
 static int loader_find_or_add_module(struct pm_loader *loader,
 				     const struct pm_profile_module *module,
@@ -388,8 +390,9 @@ int pm_load_frame(struct pm_loader *loader, const struct pm_file_frame *frame)
 }
 
 /*
- * If a stack is too deep, its innermost frame and the frames next to its root are kept,
- * and those in between are dropped. The self time of functions stays correct.
+ * Adds a stack. If it is too deep, the innermost frame and the frames next to the root
+ * are kept, and the frames in between are dropped. The self time of functions is still
+ * correct.
  */
 int pm_load_stack(struct pm_loader *loader, const struct pm_file_stack *stack)
 {

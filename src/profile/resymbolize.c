@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Passes frames that the file has no names for to a symbolizer, module by module. */
+/* Passes the frames without names in the file to a symbolizer, module by module. */
 #include "profile-internal.h"
 
 /* A frame, sorted by module, then address. */
@@ -12,11 +12,11 @@ struct work {
 	struct pm_loader *loader;
 	struct item *items;
 	size_t len;
-	uint64_t *addresses; /* of all items, each once per module */
+	uint64_t *addresses; /* addresses of all items, each once per module */
 	struct pm_weight *self; /* by row of modules */
-	bool *lines; /* by row of modules: it has lines */
+	bool *lines; /* by row of modules: the module has lines */
 	PM_VEC(struct pm_profile_nameless) modules;
-	PM_VEC(const struct item *) begins; /* by row of modules: its first item */
+	PM_VEC(const struct item *) begins; /* by row of modules: the first item */
 };
 
 static bool frame_has_file(const struct pm_profile *profile,
@@ -51,8 +51,8 @@ static bool is_frame_wanted(const struct work *work, uint32_t id)
 		 !frame_has_file(profile, frame)));
 }
 
-/* Whether the start of the unnamed function is already known, which is all that there
- * is. */
+/* Whether the start of the unnamed function is already known: a symbolizer cannot add
+ * more. */
 static bool frame_has_start(const struct pm_profile *profile,
 			    const struct pm_profile_frame *frame)
 {
@@ -140,7 +140,7 @@ static int plan_modules(struct work *work)
 			.module = &profile->modules.data[module],
 			.addresses = to,
 			.self = work->self[module],
-			/* If the recording was cut, its names are incomplete. */
+			/* If the recording has no footer, its names are incomplete. */
 			.named = work->loader->named.data[module] && !profile->info.cut,
 			.lines = work->lines[module],
 		};
@@ -161,7 +161,7 @@ static int plan_modules(struct work *work)
 	return 0;
 }
 
-/* The first item of @module at @address. */
+/* Returns the first item of @module at @address. */
 static const struct item *find_first_item_at(const struct work *work, uint32_t module,
 					     uint64_t address)
 {
@@ -179,8 +179,8 @@ static const struct item *find_first_item_at(const struct work *work, uint32_t m
 	return items + low;
 }
 
-/* pm_profile_name_fn. Several frames, found in different ways, may have the same
- * address. */
+/* pm_profile_name_fn. Adds a name to each frame at the address: unwinding may have found
+ * equal addresses in different ways. */
 static int name_frames_at_address(void *to, size_t module, size_t address,
 				  const struct pm_file_function *functions, size_t len)
 {
@@ -199,7 +199,7 @@ static int name_frames_at_address(void *to, size_t module, size_t address,
 	     item++) {
 		const struct pm_profile_frame *frame = &profile->frames.data[item->frame];
 
-		/* Keep what the file has unless the new name is better. */
+		/* Keep the name in the file unless the new one is better. */
 		if (file || (is_frame_nameless(profile, frame) &&
 			     !(start && frame_has_start(profile, frame)))) {
 			ret = pm_load_names(work->loader, &(struct pm_file_symbol){

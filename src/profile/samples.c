@@ -2,9 +2,9 @@
 /*
  * Converts the thread and sample records of a file to cells.
  *
- * Groups in which one event samples and the others are counted (`:S`). What these have
- * counted since the sample before becomes their weight at this sample, as if they had
- * sampled there.
+ * In some groups one event samples and the others are only counted (`:S`). The increase
+ * of their counts since the previous sample becomes their weight at this sample, as if
+ * they had sampled there.
  */
 #include "profile-internal.h"
 
@@ -96,7 +96,8 @@ static int loader_set_thread(struct pm_loader *loader, uint32_t pid, uint32_t ti
 			return ret;
 	}
 	loader->tids.data[row].current = id;
-	/* The first thread names the process; until it is known, any thread does. */
+	/* The first thread names the process. Until its name is known, any thread
+	 * does. */
 	if (pid == tid || profile->processes.data[thread.process].comm[0] == '\0')
 		profile->processes.data[thread.process].comm = thread.comm;
 	*out = row;
@@ -124,7 +125,8 @@ int pm_load_thread(struct pm_loader *loader, const struct pm_file_thread *thread
 	return 0;
 }
 
-/* The title of a process that has no threads in the file belongs to no sample. */
+/* Adds a title. If the process has no threads in the file, the title belongs to no sample
+ * and is ignored. */
 int pm_load_title(struct pm_loader *loader, const struct pm_file_title *title)
 {
 	struct pm_profile *profile = loader->profile;
@@ -146,8 +148,8 @@ static bool loader_count_equal(const void *table, uint32_t id, const void *key)
 	       have->cpu == wanted->cpu && have->event == wanted->event;
 }
 
-/* docs/format.md: counts belong to the thread on its CPU, or to the CPU if CPUs are
- * sampled. */
+/* Whether counts belong to CPUs: they do if CPUs are sampled, otherwise to a thread on
+ * its CPU (docs/format.md). */
 static bool are_counts_of_cpus(const struct pm_profile *profile)
 {
 	static const char *const options[] = { "-a", "-C", "-G" };
@@ -158,7 +160,8 @@ static bool are_counts_of_cpus(const struct pm_profile *profile)
 	return false;
 }
 
-/* The increase since the last time. A counter that decreased is a new one. */
+/* Computes the increase since the previous count. If a counter has decreased, it is a new
+ * one. */
 static int counter_increase(struct pm_loader *loader, struct pm_loader_count count,
 			    uint64_t *out)
 {
@@ -233,7 +236,8 @@ static int loader_keep_field(struct pm_loader *loader, const struct pm_file_fiel
 	return pm_vec_push(&profile->fields, kept);
 }
 
-/* The weight is added to the cell at the end, when the range of time is known. */
+/* Keeps a sample. Its weight is added to the cell at the end, when the time range is
+ * known. */
 static int loader_keep_sample(struct pm_loader *loader,
 			      const struct pm_file_sample *sample, uint64_t period,
 			      uint32_t cell)
@@ -269,8 +273,8 @@ void pm_load_add(struct pm_profile_cell *cell, uint64_t period)
 		cell->longest = period;
 }
 
-/* Adds one sample of @period to the cell that equals @cell; *out is its row. Returns 0 or
- * -ENOMEM. */
+/* Adds one sample of @period to the cell that equals @cell, and stores the row of that
+ * cell in *@out. Returns 0 or -ENOMEM. */
 static int load_weight(struct pm_loader *loader, const struct pm_file_sample *sample,
 		       const struct pm_profile_cell *cell, uint64_t period, uint32_t *out)
 {
@@ -299,8 +303,8 @@ static int load_weight(struct pm_loader *loader, const struct pm_file_sample *sa
 	return 0;
 }
 
-/* Adds the counts of the group's other events since the sample before. @at: the sample's
- * cell. */
+/* Adds the counts of the group's other events since the previous sample. @at: the cell of
+ * the sample. */
 static int load_counts(struct pm_loader *loader, const struct pm_file_sample *sample,
 		       const struct pm_profile_cell *at)
 {
@@ -342,7 +346,8 @@ static int find_or_add_stop(struct pm_loader *loader, const char *name, uint32_t
 		*out = 0;
 		return 0;
 	}
-	/* About ten reasons exist. If a file has more than 63, the rest counts as one. */
+	/* There are about ten reasons. In a file with more than 63, the others count as
+	 * the 63rd. */
 	for (size_t i = 1; i < profile->stops.len; i++) {
 		if (strcmp(profile->stops.data[i], name) == 0 || i == 63) {
 			*out = (uint32_t)i;
@@ -388,7 +393,7 @@ int pm_load_sample(struct pm_loader *loader, const struct pm_file_sample *sample
 
 	if (ret == 0)
 		ret = find_thread_of_sample(loader, sample, &cell.thread);
-	/* A sample without a period still counts as 1. */
+	/* A sample without a period counts as 1. */
 	if (ret == 0)
 		ret = load_weight(loader, sample, &cell,
 				  sample->period > 0 ? sample->period : 1, &id);

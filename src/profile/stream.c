@@ -4,9 +4,9 @@
 
 struct pm_profile_stream {
 	struct pm_loader loader;
-	bool looked; /* pm_load_finish() was called and not yet undone */
-	size_t stacks, frames; /* numbers before that call */
-	struct pm_profile_info info; /* as before that call */
+	bool looked; /* pm_load_finish() was called and has not been undone */
+	size_t stacks, frames; /* their numbers before that call */
+	struct pm_profile_info info; /* copy from before that call */
 };
 
 int pm_profile_stream_new(struct pm_profile_stream **out,
@@ -35,9 +35,8 @@ void pm_profile_stream_free(struct pm_profile_stream *stream)
 }
 
 /*
- * Undoes what finishing has added in the range of the file's ids: the stack of samples
- * that have none. Everything else that it does is recomputed, or replaced by later
- * records.
+ * Undoes pm_load_finish() where it has used ids of the file: for the stack of samples
+ * that have none. Everything else is recomputed, or replaced by later records.
  */
 static void stream_undo_finish(struct pm_profile_stream *stream)
 {
@@ -81,7 +80,7 @@ int pm_profile_stream_look(struct pm_profile_stream *stream, enum pm_profile_end
 	stream->looked = true;
 	/* Only the footer contains the end time. */
 	profile->info.cut = end != PM_PROFILE_WHOLE;
-	/* The last look asks again for everything unnamed, since files and build-ids may
+	/* The last view looks up all missing names again, because files and build-ids may
 	 * appear late. */
 	if (end != PM_PROFILE_GROWS)
 		stream->loader.asked = 0;

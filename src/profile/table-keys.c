@@ -5,10 +5,11 @@
 #include <string.h>
 
 /*
- * A row is a pair: the values of its frame keys (the path's part, see table-paths.c) and
- * those of its other keys (the context: thread, CPU, and so on). Samples are summed by
- * context, and within a context up the stacks, each node once. The time is proportional
- * to the rows, however deep the stacks are and however many samples end in each.
+ * A row is a pair: the values of its frame keys (the part of the path, see table-paths.c)
+ * and those of its other keys (the context: thread, CPU, and so on). Samples are summed
+ * by context, and within a context towards the root of the stacks, each node once. The
+ * time is proportional to the number of rows, however deep the stacks are and however
+ * many samples end in each.
  */
 
 /* All samples of one cell that have equal keys. */
@@ -28,9 +29,9 @@ struct work {
 	struct pm_index groups_index, contexts_index;
 	PM_VEC(struct group) groups;
 	PM_VEC(struct context) contexts;
-	struct pm_table_paths paths; /* unless there are no frame keys */
+	struct pm_table_paths paths; /* empty without frame keys */
 	PM_VEC(uint32_t) visited; /* nodes of this context, parents first */
-	uint32_t *comm_of; /* by thread: the first one of its name */
+	uint32_t *comm_of; /* by thread: the first thread with the same name */
 	bool by_stack, by_sample;
 	bool functions; /* there is a key of functions */
 };
@@ -77,7 +78,7 @@ static int work_add_group(struct work *work, const struct group *group)
 	return ret;
 }
 
-/* Merges samples that do not differ in any key. */
+/* Merges the samples whose keys are all equal. */
 static int group_samples(struct work *work)
 {
 	const struct pm_profile *profile = work->view->profile;
@@ -242,8 +243,8 @@ static int find_or_add_part_row(struct work *work, uint32_t context, uint32_t pa
 	return 0;
 }
 
-/* Adds @group to the node where its stack ends, and adds the nodes from there on that are
- * new to `visited`. */
+/* Adds @group to the node where its stack ends. Appends that node and its ancestors to
+ * `visited` unless they are already there. */
 static int visit_group_nodes(struct work *work, const struct group *group)
 {
 	const struct pm_table_node *nodes = work->paths.nodes;

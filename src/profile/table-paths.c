@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds which values of frame keys occur on each stack, and where first, for tables by
- * several keys. */
+/* Finds which values of frame keys occur on each stack, and where each occurs first, for
+ * tables by several keys. */
 #include "profile-internal.h"
 
 #include <string.h>
 
-/* State of the walk: what is on the path from the root. */
+/* The state of the walk: the parts on the path from the root. */
 struct walk {
 	struct pm_table_paths *paths;
 	const struct pm_view *view;
@@ -126,7 +126,8 @@ static void leave_path_parts(struct walk *walk, uint32_t stack)
 		parts[walk->active.data[--walk->active.len]].active--;
 }
 
-/* Walks depth first, as in table.c, and only where the view has samples. */
+/* Walks the stack tree depth first, as in table.c, but only where the view has
+ * samples. */
 static int walk_path_stacks(struct walk *walk)
 {
 	const struct pm_profile *profile = walk->view->profile;

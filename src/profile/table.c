@@ -8,10 +8,10 @@
 struct keys {
 	enum pm_key key;
 	const struct pm_profile *profile;
-	size_t len; /* keys are below this */
+	size_t len; /* all keys are below this */
 	bool by_level; /* each level of a frame has a key, not each frame */
-	const uint32_t *of; /* the keys: by row of profile->levels, or by frame */
-	uint32_t *owned; /* the same if it was allocated for this */
+	const uint32_t *of; /* keys by row of profile->levels, or by frame */
+	uint32_t *owned; /* `of`, if it was allocated; otherwise NULL */
 };
 
 static uint32_t frame_function(const struct pm_profile *profile,
@@ -20,8 +20,8 @@ static uint32_t frame_function(const struct pm_profile *profile,
 	return profile->places.data[profile->levels.data[frame->first_level]].function;
 }
 
-/* Two files with the same path and without build-ids may have different code at one
- * address. */
+/* Frames are equal if address, module and function are: two files with the same path and
+ * without build-ids may have different code at one address. */
 static bool frame_key_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_profile *profile = table;
@@ -61,7 +61,7 @@ static bool thread_comm_equal(const void *table, uint32_t id, const void *key)
 	return ((const struct pm_profile *)table)->threads.data[id].comm == key;
 }
 
-/* Names are pooled: equal texts have the same pointer. */
+/* Names are pooled: equal strings have the same pointer. */
 uint32_t *pm_profile_comms(const struct pm_profile *profile)
 {
 	PM_CLEANUP(pm_index_release) struct pm_index index = { 0 };
@@ -170,7 +170,7 @@ static uint32_t keys_of_stack(const struct keys *keys, uint32_t stack,
 struct sums {
 	struct pm_weight *self, *total; /* by key */
 	uint32_t *active; /* by key: occurrences on the path from the root */
-	bool *proper; /* by key: seen as a function that is not inlined */
+	bool *proper; /* by key: has occurred without being inlined */
 };
 
 static void table_sums_release(struct sums *sums)
@@ -216,7 +216,7 @@ static void leave_stack_keys(const struct keys *keys, struct sums *sums, uint32_
 }
 
 /*
- * Walks the stack tree depth first. It does not recurse, since the depth comes from the
+ * Walks the stack tree depth first, without recursion, because the depth is that of the
  * file. The active counts show whether a key is already on the path, so that each sample
  * is counted once.
  */
@@ -244,7 +244,7 @@ static void walk_stack_sums(const struct pm_view *view, const struct keys *keys,
 	}
 }
 
-/* Threads and processes do not depend on stacks. */
+/* Sums the cells for keys that do not depend on stacks: threads and processes. */
 static void sum_cell_keys(const struct pm_view *view, const struct keys *keys,
 			  struct sums *sums)
 {

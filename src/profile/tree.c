@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call trees over functions, grown on demand. A node holds the places in the stack tree
- * that it stands for. Expanding it moves each of them one step and groups the results by
- * function. Each step of each place is done once, so a whole tree costs as much as its
- * stacks.
+ * Call trees of functions, built on demand. A node holds the places in the stack tree
+ * that it stands for. Expanding a node moves each of its places one step and groups the
+ * results by function. Each step of each place is done once, so building the whole tree
+ * costs as much as a walk of its stacks.
  */
 #include "profile-internal.h"
 
@@ -20,8 +20,8 @@ struct cursor {
 struct pm_tree_work {
 	PM_VEC(struct cursor) cursors;
 	uint32_t free_cursor;
-	uint32_t *child_of; /* by function: its node in the group being built */
-	uint32_t *cursor_of; /* by stack: the same for cursors, bottom-up */
+	uint32_t *child_of; /* by function: node in the group that is being built */
+	uint32_t *cursor_of; /* by stack: cursor in that group, bottom-up only */
 	bool fold;
 };
 
@@ -76,7 +76,7 @@ static int find_or_add_tree_child(struct pm_tree *tree, uint32_t parent, uint32_
 		.function = function,
 		.parent = parent,
 		.depth = tree->nodes.data[parent].depth + 1,
-		.inlined = true, /* until an instance that is not inlined is found */
+		.inlined = true, /* until a call that is not inlined is found */
 		.head = PM_PROFILE_NONE,
 		.tail = PM_PROFILE_NONE,
 	};
@@ -142,7 +142,7 @@ static int visit_each_callee(struct pm_tree *tree, uint32_t node, uint32_t base,
 	return 0;
 }
 
-/* Makes a direct recursive call part of the node. */
+/* Merges a direct recursive call into the node. */
 static int fold_callee_into_node(struct pm_tree *tree, uint32_t node, uint32_t base,
 				 uint32_t stack, uint32_t level)
 {
@@ -201,7 +201,7 @@ static int group_callee_by_function(struct pm_tree *tree, uint32_t parent, uint3
 
 /* ---- bottom-up --------------------------------------------------------------------------- */
 
-/* Moves one step outwards; false at the root. */
+/* Moves one step outwards. Returns false at the root. */
 static bool step_to_caller_level(const struct pm_profile *profile, uint32_t *stack,
 				 uint32_t *level)
 {
@@ -241,7 +241,7 @@ static int tree_add_bottom_up(struct pm_tree *tree, uint32_t parent, uint32_t ba
 	if (proper)
 		tree->nodes.data[child].inlined = false;
 	tree->nodes.data[child].recursive |= recursive;
-	/* Paths that met stay together from here on, so there are few cursors near the
+	/* Paths that meet continue as one cursor, so there are few cursors near the
 	 * root. */
 	cursor = work->cursor_of[stack];
 	if (cursor >= work->cursors.len || work->cursors.data[cursor].node != child ||
@@ -278,8 +278,8 @@ static int tree_start_everywhere(struct pm_tree *tree)
 	return ret;
 }
 
-/* Starts at the outermost of the functions on each stack, so that each sample counts
- * once. */
+/* Starts the tree at the outermost of the given functions on each stack, so that each
+ * sample counts once. */
 static int tree_start_at_functions(struct pm_tree *tree,
 				   const struct pm_function_set *only)
 {
@@ -342,7 +342,7 @@ int pm_tree_new(struct pm_tree **out, const struct pm_view *view, enum pm_tree_k
 		return ret;
 	}
 	finish_child_group(tree, 0, 1);
-	/* A tree that starts at one function may have less than the view's total. */
+	/* If the tree starts at a function, its total may be less than the view's. */
 	for (size_t i = 1; i < tree->nodes.len; i++)
 		pm_weight_add(&tree->nodes.data[0].total, &tree->nodes.data[i].total);
 	*out = tree;

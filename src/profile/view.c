@@ -5,11 +5,11 @@
 #include <regex.h>
 #include <string.h>
 
-/* A filter resolved for this profile. NULL members: no condition. */
+/* A filter, resolved for this profile. A member that is NULL is no condition. */
 struct compiled {
 	bool *threads; /* by thread */
 	bool *modules; /* by module; the last one is "no module" */
-	bool *stacks; /* by stack: has the function on it */
+	bool *stacks; /* by stack: contains the function */
 };
 
 static void compiled_release(struct compiled *compiled)
@@ -21,7 +21,7 @@ static void compiled_release(struct compiled *compiled)
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-/* Returns the next item of a comma-separated list; false at its end. */
+/* Gets the next item of a comma-separated list. Returns false at its end. */
 static bool next_list_item(const char **list, const char **item, size_t *len)
 {
 	const char *comma;
@@ -309,8 +309,8 @@ static bool cell_passes_filter(const struct pm_profile *profile,
 	return true;
 }
 
-/* By stack: whether it has stitched frames. These are the outer ones, so checking the
- * outermost is enough. */
+/* Returns, by stack, whether it has stitched frames. These are the outer ones, so
+ * checking the outermost frame is enough. */
 static bool *find_stitched(const struct pm_profile *profile)
 {
 	bool *stitched = calloc(profile->stacks.len + 1, sizeof(*stitched));

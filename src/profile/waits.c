@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attributes blocked time to the function that waits. A blocked stack ends in the
- * kernel's scheduler, below the C library's implementation of the wait, and neither is
- * interesting. */
+ * kernel's scheduler, called through the C library's implementation of the wait. Neither
+ * is of interest. */
 #include "profile-internal.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static bool starts_with_any_prefix(const char *text, const char *const *prefixes
 
 /* ---- classifying names --------------------------------------------------------------------- */
 
-/* The name of the system call that a kernel function implements; NULL: none. */
+/* Returns the name of the system call that a kernel function implements, or NULL. */
 static const char *system_call_of_function(const char *name)
 {
 	static const char *const prefixes[] = { "__x64_sys_",
@@ -38,7 +38,7 @@ static const char *system_call_of_function(const char *name)
 						"__sys_",
 						"do_sys_" };
 
-	/* These are seen if the compiler has turned their call into a jump. */
+	/* These appear if the compiler has turned their call into a jump. */
 	static const struct {
 		const char *name, *syscall;
 	} others[] = {
@@ -78,16 +78,17 @@ static bool is_library_module(const struct pm_profile *profile, uint32_t module)
 				      PM_ARRAY_LEN(prefixes));
 }
 
-/* Names that other compilers give to functions of the program: gfortran those of a
- * module, Cython all. */
+/* Whether another compiler made the name, for a function of the program: gfortran names
+ * those of modules this way, Cython all of them. */
 static bool is_compiler_made_name(const char *name)
 {
 	return starts_with_prefix(name, "__pyx_") ||
 	       (starts_with_prefix(name, "__") && strstr(name, "_MOD_"));
 }
 
-/* If a program is one file, only names identify the library: those that C 7.1.3 and POSIX
- * 2.2.2 reserve, and those that run before the first function of a thread. */
+/* Whether the name is one of the library. If the program is linked statically, only names
+ * identify it: those that C 7.1.3 and POSIX 2.2.2 reserve, and the functions that run
+ * before the first function of a thread. */
 static bool is_library_name(const char *name)
 {
 	static const char *const prefixes[] = { "std::", "<std::", "__",   "pthread_",
@@ -125,9 +126,10 @@ static bool is_library_name(const char *name)
 
 /* ---- classifying stacks -------------------------------------------------------------------- */
 
-/* Of a stack that ends here. Names belong to the profile and may have a suffix. */
+/* Where a stack waits, if it ends here. Names belong to the profile and may have a
+ * suffix. */
 struct site {
-	/* A place and a function, as in struct pm_wait, outside of the kernel. */
+	/* A place and a function outside of the kernel, as in struct pm_wait. */
 	uint32_t waiter, call;
 	bool found; /* the waiter does not belong to the library */
 	/* The innermost place in the kernel that does not belong to the scheduler. */
@@ -147,8 +149,8 @@ static bool is_kernel_stack(const struct pm_profile *profile, uint32_t stack)
 	return module != PM_PROFILE_NONE && profile->modules.data[module].kernel;
 }
 
-/* The outermost function named like a system call is the system call, since it may use
- * others. */
+/* Handles a frame of the kernel. The outermost function that is named like a system call
+ * is the one that was called: its implementation may use those of others. */
 static void site_enter_kernel(const struct pm_profile *profile, uint32_t stack,
 			      struct site *site)
 {
@@ -165,8 +167,8 @@ static void site_enter_kernel(const struct pm_profile *profile, uint32_t stack,
 }
 
 /* Finds the innermost function that does not belong to the library, and the library
- * function that it called. If all belong to the library, as while a thread ends, takes
- * the innermost. */
+ * function that it called. If all functions belong to the library, as while a thread
+ * ends, uses the innermost one. */
 static void site_enter_program(const struct pm_profile *profile, uint32_t stack,
 			       struct site *site)
 {
@@ -195,8 +197,8 @@ static void site_enter_program(const struct pm_profile *profile, uint32_t stack,
 	site->fault = false;
 }
 
-/* Parents come first, so that each frame is examined once. The caller frees the
- * result. */
+/* Finds the sites of all stacks. Parents come first, so each frame is examined once. The
+ * caller frees the result. */
 static struct site *find_wait_sites(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;
@@ -216,7 +218,7 @@ static struct site *find_wait_sites(const struct pm_view *view)
 	return sites;
 }
 
-/* A kernel thread has no other waiter. */
+/* Returns the place that waits. For a kernel thread it is in the kernel. */
 static uint32_t waiter_place_of_site(const struct pm_profile *profile,
 				     const struct site *site, uint32_t stack)
 {
@@ -289,7 +291,8 @@ static bool wait_key_equal(const void *table, uint32_t id, const void *key)
 	       have->call == wanted->call && have->kernel == wanted->kernel;
 }
 
-/* Drops suffixes added by the compiler: `.constprop.0`, `.isra.0`. */
+/* Stores the name in @out without suffixes that the compiler has added, such as
+ * `.constprop.0` and `.isra.0`. */
 static int keep_wait_name(struct work *work, const char *name, const char **out)
 {
 	*out = NULL;
