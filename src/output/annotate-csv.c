@@ -12,7 +12,7 @@ struct csv {
 	const char *separator;
 	FILE *to;
 	struct pm_str *out;
-	bool inside; /* in a line, after its first field */
+	bool inside; /* the line has a field already */
 };
 
 static void csv_put_field(struct csv *csv, const char *text)

@@ -46,7 +46,7 @@ static void annotate_json_address(struct json *json, const char *key, uint64_t a
 	pm_str_printf(json->out, "%s\"0x%llx\"", key, (unsigned long long)address);
 }
 
-/* Null, or the reason why something is missing. */
+/* Writes the reason why something is missing, or null. */
 static void annotate_json_why(struct json *json, const char *key,
 			      const struct pm_error *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Selects the lines and instructions of a function that people are shown, and their
- * order. */
+/* Selects and orders the lines and instructions of a function that people are shown. */
 #include "annotate-internal.h"
 
 #include <string.h>
@@ -43,7 +42,7 @@ static int push_insns(struct builder *b, uint32_t file, uint32_t line)
 	return ret;
 }
 
-/* Code inlined into a line, and the line's instructions if it is hot. */
+/* Adds the code inlined into a line and, if the line is hot, its instructions. */
 static int push_inside(struct builder *b, const struct pm_annotate_line *line)
 {
 	const struct pm_annotation *a = b->a;
@@ -67,7 +66,7 @@ static int push_inside(struct builder *b, const struct pm_annotate_line *line)
 	return ret;
 }
 
-/* @id: of the line in lines.lines, or NONE. */
+/* Adds a line. @id: its index in lines.lines, or NONE. */
 static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t id)
 {
 	const struct pm_annotate_line *line =
@@ -90,8 +89,8 @@ static int push_line(struct builder *b, uint32_t file, uint32_t number, uint32_t
 	return ret;
 }
 
-/* The lines of a region; if the file cannot be read or is shorter, only those with
- * samples. */
+/* Adds the lines of a region. If the file cannot be read or is shorter, these are only
+ * the lines with samples. */
 static int push_region(struct builder *b, uint32_t file,
 		       const struct pm_annotate_region *region, size_t *at)
 {
@@ -198,7 +197,7 @@ static int push_part(struct builder *b, uint32_t id)
 	return ret;
 }
 
-/* Without any line, there are only instructions to show. */
+/* Whether any line is known. If none is, only instructions can be shown. */
 static bool lines_are_known(const struct pm_annotation *a)
 {
 	return a->lines.files.len > 0;

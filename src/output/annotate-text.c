@@ -14,14 +14,14 @@ enum {
 	MNEMONIC_COLUMNS = 7,
 	OTHERS_MAX = 4, /* other modules with the same name, in the heading */
 };
-#define LIMIT_PERCENT 0.5 /* limit of what is shown by default */
+#define LIMIT_PERCENT 0.5 /* smaller shares are hidden by default */
 
 struct page {
 	struct pm_text *text;
 	const struct pm_annotation *a;
 	const struct pm_annotation_rows *rows;
 	size_t number; /* width of line numbers and addresses */
-	bool totals; /* there are samples in functions that it calls */
+	bool totals; /* functions that it calls have samples */
 };
 
 /* ---- the heading ------------------------------------------------------------------------- */
@@ -158,7 +158,8 @@ static size_t columns_before(const struct page *page)
 	return columns;
 }
 
-/* The columns before the text of a row; @number is already padded to its column. */
+/* Prints the columns before the text of a row. @number is already padded to its
+ * column. */
 static void put_columns(const struct page *page, size_t index, const char *number,
 			enum pm_color color)
 {
@@ -179,7 +180,7 @@ static void put_columns(const struct page *page, size_t index, const char *numbe
 	pm_str_release(&gutter);
 }
 
-/* The width available for the text of a row; 0: unlimited. */
+/* Returns the width available for the text of a row; 0: unlimited. */
 static size_t page_text_room(const struct page *page)
 {
 	size_t before = columns_before(page);
@@ -195,7 +196,8 @@ static size_t page_text_room(const struct page *page)
 	return 10;
 }
 
-/* Expands tabs, before characters that move a cursor are made visible. */
+/* Appends source text with its tabs expanded. Call this before characters that move a
+ * cursor are made visible. */
 static void put_source_text(struct pm_str *str, const char *text, size_t len,
 			    size_t tab_width)
 {
@@ -313,7 +315,7 @@ static void put_inlined_row(const struct page *page, size_t index)
 	pm_str_release(&source);
 }
 
-/* After an instruction: its origin, unless it is obvious from the rows around it. */
+/* Appends the origin of an instruction, unless the rows around it make it obvious. */
 static void put_remark(struct pm_str *str, const struct page *page, uint32_t id)
 {
 	const struct pm_annotate_insn *insns = page->a->code.insns.data;
@@ -469,7 +471,7 @@ static void print_sum(const struct page *page)
 
 static void page_measure_columns(struct page *page)
 {
-	/* A stray interrupt does not justify a second column. */
+	/* A few samples in an interrupt do not justify a second column. */
 	page->totals = pm_weight_percent(&page->a->own, &page->a->lines.total) <
 		       100 - LIMIT_PERCENT;
 	page->number = NUMBER_MIN;

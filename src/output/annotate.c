@@ -89,7 +89,7 @@ static uint32_t find_named_file(const struct named_file *files, size_t len,
 
 static int sort_places(struct pm_annotation *a)
 {
-	/* Of the previous instruction, as it is mostly the same. */
+	/* Path and file of the previous instruction: the next one mostly has the same. */
 	const char *path = NULL;
 	uint32_t file = PM_PROFILE_NONE;
 	size_t len = a->lines.files.len;

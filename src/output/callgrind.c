@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * callgrind's format (valgrind.org/docs/manual/cl-format.html) for KCachegrind and
- * callgrind_annotate: for each function its cost by line, and the cost of its calls
- * including all that they called. Events are columns; threads are added up.
+ * callgrind_annotate: for each function, its cost by line, and the cost of its calls
+ * including everything that they called. Events are columns; threads are added up.
  *
  * Some readers compute a function's inclusive cost as its own cost plus that of its
  * calls, others as the cost of the calls to it. Both must equal its total, even with
- * recursion and with stacks that begin anywhere. Therefore a stack is written as the
+ * recursion and with stacks that start anywhere. Therefore a stack is written as the
  * chain of its functions in the order of their last calls, each once, below one function
  * for the whole recording. A call that goes through a recursion appears as a call of the
  * function that it finally reaches.
@@ -17,10 +17,10 @@
 #include <string.h>
 
 enum {
-	COLUMNS = 64, /* columns that a row has at least, if there are as many events */
+	COLUMNS = 64, /* minimum columns of a row, if there are as many events */
 };
 
-/* The cost of a place, or of a call made there. */
+/* The cost of a place, or of a call that is made there. */
 struct cost {
 	uint32_t place; /* has function, file and line; PM_PROFILE_NONE: the root */
 	uint32_t callee; /* function; PM_PROFILE_NONE: the place's own cost */
@@ -35,9 +35,9 @@ struct callgrind {
 	struct pm_index index;
 	uint32_t *seen; /* by function: the stack on which it was last seen, plus 1 */
 	const char **files; /* by function: its source file */
-	/* Ids of names that have been written, by text; numbered from 1. */
+	/* Ids of the names that have been written, from 1. */
 	struct pm_strings names, file_names, objects;
-	struct pm_strings columns; /* names of events, from export.first on */
+	struct pm_strings columns; /* names of the events, starting with export.first */
 	PM_VEC(uint64_t) row; /* by event */
 	struct pm_str out, text;
 	FILE *to;
@@ -87,7 +87,8 @@ static int add_cost(struct callgrind *it, const struct cost *cost)
 	return pm_index_add(&it->index, hash, id);
 }
 
-/* From the leaf to the root: the first occurrence of a function is its last call. */
+/* Adds a stack from the leaf to the root: the first occurrence of a function is its last
+ * call. */
 static int callgrind_add_stack(struct callgrind *it, uint32_t stack, uint32_t stamp,
 			       uint32_t event, const struct pm_weight *weight)
 {
@@ -119,7 +120,8 @@ static int callgrind_add_stack(struct callgrind *it, uint32_t stack, uint32_t st
 					    .weight = *weight });
 }
 
-/* Cells also differ by thread; each stack is walked once per event. */
+/* Adds an event. Cells also differ by thread, but each stack is walked only once per
+ * event. */
 static int callgrind_add_event(struct callgrind *it, uint32_t event, uint32_t *stamp)
 {
 	const struct pm_profile *profile = it->profile;
@@ -150,7 +152,7 @@ static int callgrind_add_event(struct callgrind *it, uint32_t event, uint32_t *s
 
 /* ---- names ------------------------------------------------------------------------------ */
 
-/* `KEY=(id) name` the first time, `KEY=(id)` afterwards. */
+/* Writes `KEY=(id) name` the first time, `KEY=(id)` afterwards. */
 static void callgrind_put_name(struct callgrind *it, const char *key,
 			       struct pm_strings *names)
 {
@@ -206,7 +208,8 @@ static void callgrind_put_function(struct callgrind *it, const char *prefix,
 	callgrind_put_name(it, called ? "cfn" : "fn", &it->names);
 }
 
-/* A name that every reader accepts: a letter, then letters, digits and `_`. */
+/* Appends the name in a form that every reader accepts: a letter, then letters, digits
+ * and `_`. */
 static void put_event_name(struct pm_str *str, const char *name)
 {
 	if (!isalpha((unsigned char)name[0]))
@@ -215,7 +218,7 @@ static void put_event_name(struct pm_str *str, const char *name)
 		pm_str_putc(str, isalnum((unsigned char)*name) ? *name : '_');
 }
 
-/* Unique names: readers would merge two columns with the same name. */
+/* Gives the columns unique names: readers would merge two columns with the same name. */
 static int name_columns(struct callgrind *it)
 {
 	uint32_t id;
@@ -252,7 +255,7 @@ static int cost_order(const void *a, const void *b, void *context)
 
 	if (l != r)
 		return PM_COMPARE(l, r);
-	/* Own cost before calls: PM_PROFILE_NONE plus 1 is 0. */
+	/* Own cost comes before calls: PM_PROFILE_NONE plus 1 is 0. */
 	if (left->callee != right->callee)
 		return PM_COMPARE(left->callee + 1, right->callee + 1);
 	if (left->place != right->place)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the additional cost of regressions is: text and cells shared by the documents. */
+/* Where the additional cost of regressions is: words and table cells that the documents
+ * share. */
 #include "compare-show.h"
 
 #include <string.h>

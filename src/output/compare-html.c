@@ -15,7 +15,7 @@ enum {
 	LANE_BASE = 10,
 	LANE_NEW = 26,
 	DOTS_MAX = 200, /* per side */
-	JITTER = 5, /* rows of dots, which keep equal ones apart */
+	JITTER = 5, /* rows of dots, so that equal values do not overlap */
 	NAME_COLUMNS = 300,
 };
 
@@ -130,7 +130,7 @@ static void compare_html_put_heading(struct pm_str *out,
 /* ---- plots ----------------------------------------------------------------------------- */
 
 struct plot {
-	double from, to; /* values at its edges */
+	double from, to; /* values at the edges of the plot */
 };
 
 static void plot_include_side(struct plot *plot, const struct pm_compare_side *side)

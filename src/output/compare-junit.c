@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A comparison as JUnit XML: a test case for each gated number. There is no single
- * schema; this uses what those of Ant and of Jenkins have in common. Inconclusive numbers
- * are skipped, not passed.
+ * schema; this uses what the schemas of Ant and of Jenkins have in common. Inconclusive
+ * numbers are skipped, not passed.
  */
 #include "compare-show.h"
 
@@ -19,7 +19,8 @@ static void junit_put_attribute(struct pm_str *out, const char *name, const char
 	pm_str_putc(out, '"');
 }
 
-/* @value is our own text and may contain untrusted names; it is empty afterwards. */
+/* Writes an attribute. @value is our own text and may contain untrusted names; it is
+ * cleared. */
 static void junit_put_attribute_str(struct pm_str *out, const char *name,
 				    struct pm_str *value)
 {
@@ -56,7 +57,8 @@ static void junit_put_properties(struct pm_str *out,
 	pm_str_puts(out, "</properties>\n");
 }
 
-/* "+3.10 %, gate 0.5 % (--gate)". The details follow in the body of the element. */
+/* Appends "+3.10 %, gate 0.5 % (--gate)". The details follow in the body of the
+ * element. */
 static void junit_put_summary(struct pm_str *text, const struct pm_compare_row *row)
 {
 	pm_put_compare_change(text, row);
@@ -150,7 +152,7 @@ static void junit_put_failure(struct pm_str *out, const char *failure, const cha
 	pm_str_puts(out, "/>\n</testcase>\n");
 }
 
-/* The suite of a case, or of everything if there are no cases. */
+/* Starts the suite of a case, or of the whole comparison if there are no cases. */
 static void junit_put_suite_begin(struct pm_str *out,
 				  const struct pm_comparison *comparison, size_t id,
 				  const char *name, bool failed)

@@ -25,7 +25,7 @@ struct markdown {
 	bool all;
 	struct pm_compare_counts counts;
 	size_t limit;
-	size_t left_out; /* rows */
+	size_t left_out; /* number of rows that were left out */
 	size_t cases_left_out;
 	struct pm_str out;
 };
@@ -55,7 +55,8 @@ enum code_place {
 	CODE_IN_TABLE, /* where "|" ends a cell */
 };
 
-/* CommonMark §6.1: the fence is longer than any run of backticks in the text. */
+/* Appends a code span. Its fence is longer than any run of backticks in the text
+ * (CommonMark §6.1). */
 static void markdown_put_code(struct pm_str *str, const char *text, enum code_place place)
 {
 	struct pm_str clean = { 0 };
@@ -88,7 +89,8 @@ static void markdown_put_code(struct pm_str *str, const char *text, enum code_pl
 	pm_str_release(&clean);
 }
 
-/* A sentence: nothing in it is markup, a link, a mention or a reference. */
+/* Appends a sentence, escaped so that nothing in it is markup, a link, a mention or a
+ * reference. */
 static void markdown_put_words(struct pm_str *str, const char *text, size_t width)
 {
 	struct pm_str cut = { 0 }, clean = { 0 };
@@ -232,7 +234,8 @@ static void markdown_put_name(struct pm_str *line, const struct pm_compare_row *
 	pm_str_release(&text);
 }
 
-/* A cell of numbers and our own words; but units come from untrusted documents. */
+/* Appends a cell of numbers and our own words. Their units may come from untrusted
+ * documents. */
 static void markdown_put_cell(struct pm_str *line, struct pm_str *cell)
 {
 	line->failed |= cell->failed;
@@ -289,7 +292,7 @@ static bool markdown_has_room(const struct markdown *to, size_t more)
 	return to->out.len + more + END_BYTES <= to->limit;
 }
 
-/* Rows of the sections from @first to @last, in this order. */
+/* Appends a table of the sections from @first to @last, in this order. */
 static void markdown_put_table(struct markdown *to, enum pm_compare_section first,
 			       enum pm_compare_section last)
 {
@@ -331,7 +334,7 @@ static size_t markdown_count_rows(const struct markdown *to,
 	return count;
 }
 
-/* A table that is collapsed at first. */
+/* Appends a table that is collapsed at first. */
 static void markdown_put_folded_table(struct markdown *to, const char *title,
 				      enum pm_compare_section first,
 				      enum pm_compare_section last)
@@ -428,7 +431,7 @@ static void markdown_put_hot(struct markdown *to)
 	pm_str_release(&words);
 }
 
-/* All rows, by section. */
+/* Appends all rows, by section. */
 static void markdown_put_rows(struct markdown *to)
 {
 	pm_compare_count(&to->counts, to->comparison);
@@ -450,7 +453,7 @@ static void markdown_put_rows(struct markdown *to)
 
 /* ---- cases ----------------------------------------------------------------------------- */
 
-/* "| ❌ | `parse/64` | worse, … |" */
+/* Appends "| ❌ | `parse/64` | worse, … |". */
 static void markdown_put_case_line(struct markdown *to, const struct pm_compare_case *one)
 {
 	struct pm_str line = { 0 }, words = { 0 };

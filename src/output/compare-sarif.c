@@ -51,7 +51,8 @@ static void sarif_put_message(struct pm_str *out, const struct pm_compare_row *r
 	pm_str_release(&text);
 }
 
-/* RFC 3986: relative to the root of the sources, or absolute on this machine. */
+/* Writes a URI (RFC 3986), relative to the root of the sources, or absolute on this
+ * machine. */
 static void sarif_put_uri(struct pm_str *out, const char *file, const char *root)
 {
 	size_t len = strlen(pm_text_or_empty(root));
@@ -94,7 +95,8 @@ static void sarif_put_location(struct pm_str *out, const struct pm_compare_row *
 	pm_str_puts(out, "}]");
 }
 
-/* Identifies the same number in two runs as one finding, even if its line has moved. */
+/* Writes a fingerprint, by which the same number in two runs is one finding, even if its
+ * line has moved. */
 static void sarif_put_fingerprint(struct pm_str *out, const struct pm_compare_row *row)
 {
 	uint64_t hash = pm_hash_bytes(row->event, strlen(row->event));
@@ -128,7 +130,8 @@ static void sarif_put_number(struct pm_str *out, const struct pm_compare_row *ro
 	pm_str_putc(out, '}');
 }
 
-/* An accepted regression is suppressed, but stays in the document (SARIF §3.35). */
+/* Marks an accepted regression as suppressed. It remains in the document (SARIF
+ * §3.35). */
 static void sarif_put_suppression(struct pm_str *out, const struct pm_compare_row *row)
 {
 	if (!row->ack)

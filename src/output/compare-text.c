@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A comparison as text: the verdict, the rows that determine it, and then the rest. */
+/* A comparison as text: the verdict, the rows that determine it, and then the other
+ * rows. */
 #include "compare-show.h"
 
 #include <string.h>
@@ -10,16 +11,16 @@ enum {
 	GAP = 2,
 	EVENT_LEAST = 12, /* columns */
 	NAME_LEAST = 20,
-	NAME_ROOM = 40, /* space for names that modules must leave */
+	NAME_ROOM = 40, /* columns that a module must leave for the name */
 	ROWS_MAX = 50, /* per section, unless all are requested */
-	ROWS_ALONE = 5, /* of inconclusive rows without a gate */
+	ROWS_ALONE = 5, /* of inconclusive rows, if nothing is gated */
 };
 
 struct text {
 	const struct pm_compare_report *report;
 	const struct pm_comparison *comparison;
 	struct pm_compare_counts counts;
-	struct pm_report shim; /* for pm_text */
+	struct pm_report shim; /* only for calls of pm_text() */
 	struct pm_text text;
 	size_t widths[CELLS];
 	bool failed;
@@ -189,8 +190,8 @@ static void compare_text_fit_width(struct text *to)
 		to->widths[0] = EVENT_LEAST;
 }
 
-/* @blanks are pending from previous cells. Returns the blanks that are pending now, so
- * that no line ends with blanks. */
+/* Prints a cell. @blanks is the number of blanks that are due after the previous cells.
+ * Returns the number that is due now: no line ends with blanks. */
 static size_t compare_text_put_cell(const struct text *to, enum pm_color color,
 				    const char *cell, size_t width, bool left,
 				    size_t blanks)
@@ -227,7 +228,7 @@ static void compare_text_put_numbers(struct text *to, const struct pm_compare_ro
 	fputc('\n', to->text.to);
 }
 
-/* The location; the module only if there is space beside the name. */
+/* Stores the location, with the module only if there is space beside the name. */
 static void compare_text_put_location(const struct text *to,
 				      const struct pm_compare_row *row,
 				      struct pm_str *place)
@@ -511,7 +512,7 @@ static void compare_text_put_case_line(struct text *to, const struct pm_compare_
 	pm_str_release(&line);
 }
 
-/* A case without a change only has its line. */
+/* Prints the rows of a case. A case without a change only has its line. */
 static void compare_text_put_case(const struct pm_compare_report *report,
 				  const struct pm_compare_case *one, FILE *stream,
 				  bool *failed)

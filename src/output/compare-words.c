@@ -12,12 +12,13 @@ enum {
 	SUBJECT_COLUMNS = 50,
 	NAME_COLUMNS = 32,
 	TIMES_FROM = 10, /* changes from this size on are shown as a factor */
-	OTHER_UNIT = 1000, /* a side smaller by this factor has its own unit */
+	OTHER_UNIT = 1000, /* a side that is smaller by this factor has its own unit */
 };
 
 /* ---- sections -------------------------------------------------------------------------- */
 
-/* Noisy values have only changed if the change exceeds chance. */
+/* Whether the row has changed within its gate. Noisy values have only changed if the
+ * change exceeds chance. */
 static bool is_change_within_gate(const struct pm_compare_row *row)
 {
 	return row->gated && (row->low > 0 || row->high < 0);
@@ -94,8 +95,8 @@ void pm_compare_count(struct pm_compare_counts *out,
 
 /* ---- the verdict ----------------------------------------------------------------------- */
 
-/* The first row of a section, which is the heaviest, because rows
- * are sorted by weight. */
+/* Returns the first row of a section, which is the heaviest: rows are sorted by
+ * weight. */
 static const struct pm_compare_row *first_row_of_section(
 	const struct pm_comparison *comparison, enum pm_compare_section section)
 {
@@ -185,7 +186,8 @@ enum pm_verdict pm_compare_verdict_of(const struct pm_compare_report *report)
 	return report->comparison->verdict;
 }
 
-/* Values may have changed even if all gates hold. */
+/* Returns the words for a comparison without findings. Values may have changed even if
+ * all gates hold. */
 static const char *words_for_no_finding(const struct pm_compare_counts *counts)
 {
 	const size_t *of = counts->of;
@@ -197,7 +199,7 @@ static const char *words_for_no_finding(const struct pm_compare_counts *counts)
 	return "no change";
 }
 
-/* If every case is new or gone, "no change" would be wrong. */
+/* Whether every case is new or gone: then "no change" would be wrong. */
 static bool has_no_common_case(const struct pm_comparison *comparison)
 {
 	for (size_t i = 0; i < comparison->cases.len; i++)
@@ -220,7 +222,7 @@ static void put_count_of_cases(struct pm_str *str, size_t count, const char *wha
 	*first = false;
 }
 
-/* "; 5 cases: 1 failed, 2 new". */
+/* Appends "; 5 cases: 1 failed, 2 new". */
 static void put_counts_of_cases(struct pm_str *str,
 				const struct pm_comparison *comparison)
 {
@@ -419,13 +421,14 @@ void pm_put_compare_median(struct pm_str *str, const struct pm_compare_row *row,
 		pm_str_putc(str, '-');
 		return;
 	}
-	/* A side that would round to almost nothing in the common unit has its own. */
+	/* A side that would be rounded to almost nothing in the common unit has its
+	 * own. */
 	if (fabs(side->median) > 0 && fabs(side->median) < larger / OTHER_UNIT)
 		larger = fabs(side->median);
 	put_row_number(str, row, side->median, larger, ascii);
 }
 
-/* A percentage with a sign and the significant digits. */
+/* Appends a percentage with a sign and the significant digits. */
 static void put_signed_percent(struct pm_str *str, double percent)
 {
 	double size = fabs(percent);
@@ -500,7 +503,7 @@ void pm_put_compare_gate(struct pm_str *str, const struct pm_compare_row *row, b
 	pm_str_putc(str, ')');
 }
 
-/* Weights in recordings are also shown as shares of the total. */
+/* Appends the shares of the total, which are also shown for weights in recordings. */
 static void put_shares_of_sides(struct pm_str *str, const struct pm_compare_row *row)
 {
 	if (is_row_a_share(row) || !row->base.known || !row->new.known ||
@@ -531,7 +534,7 @@ void pm_put_compare_method(struct pm_str *str, const struct pm_compare_row *row)
 		pm_str_printf(str, "run%s%s", pm_plural_s(row->new.len),
 			      pm_text_if(!row->of_history, " a side"));
 	}
-	/* No probability is 0; that of many samples may be too small for a double. */
+	/* No probability is 0, but with many samples it may be too small for a double. */
 	if (isfinite(row->p_holm) && row->p_holm < P_LEAST)
 		pm_str_printf(str, ", p < %.0e", P_LEAST);
 	else if (isfinite(row->p_holm))

@@ -11,7 +11,7 @@ struct csv {
 	const char *separator;
 	FILE *to;
 	struct pm_str out;
-	bool inside; /* in a line, after its first field */
+	bool inside; /* the line has a field already */
 };
 
 /* ---- fields ---------------------------------------------------------------------------- */

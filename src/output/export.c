@@ -57,7 +57,7 @@ void pm_strings_release(struct pm_strings *strings)
 
 /* ---- notes ---------------------------------------------------------------------------- */
 
-/* The warnings of the text report, one note for each line that begins with `! `. */
+/* Adds the warnings of the text report: one note for each line that begins with `! `. */
 static int export_add_notes(struct pm_export *export, const char *text, const char *event)
 {
 	while (*text != '\0') {
@@ -85,7 +85,7 @@ static int export_add_notes(struct pm_export *export, const char *text, const ch
 	return 0;
 }
 
-/* @section NULL: the warnings about the whole file. */
+/* Adds warnings. @section NULL: those about the whole file. */
 static int add_warnings(struct pm_export *export, struct pm_section *section,
 			const char *event)
 {
@@ -146,7 +146,7 @@ static int add_filter_note(struct pm_export *export)
 
 /* ---- contents of an export ------------------------------------------------------------ */
 
-/* The name of an event; if names are equal, the later one gets a number. */
+/* Adds the name of an event. If another event has the same name, a number is appended. */
 static int name_event(struct pm_export *export, uint32_t event)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str raw = { 0 };
@@ -171,8 +171,8 @@ static int name_event(struct pm_export *export, uint32_t event)
 		else
 			ret = pm_strings_add(&export->events, name.data, name.len, &id);
 	}
-	/* The number may be part of another event's name. Only hostile files have such
-	 * names, and these need not be pretty. */
+	/* Another event's name may already end with this number. Only hostile files have
+	 * such names, and these need not be pretty. */
 	while (ret == 0 && id != wanted) {
 		pm_str_putc(&name, '#');
 		if (name.failed)

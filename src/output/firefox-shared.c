@@ -15,8 +15,8 @@ enum {
 	CATEGORY_KERNEL,
 	CATEGORY_JIT,
 	RESOURCE_LIBRARY = 1,
-	/* JavaScript's numbers are doubles: not every integer beyond this can be
-	 * represented. */
+	/* JavaScript's numbers are doubles, which cannot represent all integers with more
+	 * bits. */
 	EXACT_BITS = 53,
 	BREAKPAD_DIGITS = 32,
 };
@@ -82,7 +82,7 @@ int pm_firefox_number(struct pm_firefox *it)
 
 /* ---- libraries -------------------------------------------------------------------------- */
 
-/* Breakpad's id: the first 16 bytes of a build-id as a GUID, and an age of 0. */
+/* Appends Breakpad's id: the first 16 bytes of a build-id as a GUID, and an age of 0. */
 static void put_breakpad_id(struct pm_str *str, const char *build_id)
 {
 	static const unsigned char order[BREAKPAD_DIGITS] = {
@@ -191,7 +191,8 @@ static void put_index(struct pm_firefox *it, uint32_t index)
 typedef void (*put_level_fn)(struct pm_firefox *it, const struct pm_profile_frame *frame,
 			     uint32_t level);
 
-/* Levels are written outermost first, in the order of inlineDepth. */
+/* Writes a column of frames. Levels are written outermost first, in the order of
+ * inlineDepth. */
 static void put_frame_column(struct pm_firefox *it, const char *key, put_level_fn put)
 {
 	const char *comma = "";

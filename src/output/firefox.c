@@ -50,7 +50,7 @@ static void put_entry(struct pm_firefox *it, const char *label, const char *text
 	pm_str_puts(&it->out, "}");
 }
 
-/* Shown in the panel about the profile. */
+/* Writes the rows for the panel about the profile. */
 static void put_extra(struct pm_firefox *it)
 {
 	const struct pm_profile_info *info = &it->profile->info;
@@ -69,8 +69,8 @@ static void put_extra(struct pm_firefox *it)
 	pm_str_puts(&it->out, "]}]");
 }
 
-/* The time between two samples of the first event, in ms: the graph has a gap where a
- * thread has no sample for much longer. */
+/* Writes the time between two samples of the first event, in ms. The graph has a gap
+ * where a thread has no sample for much longer. */
 static void put_sampling_interval(struct pm_firefox *it)
 {
 	const struct pm_profile_event *event = NULL;
@@ -186,13 +186,13 @@ static void put_sample_null(struct pm_firefox *it, uint32_t sample)
 	pm_str_puts(&it->out, "null");
 }
 
-/* Index of "blocked", the very first string. */
+/* Writes the index of "blocked", which is the first string. */
 static void put_sample_zero(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_putc(&it->out, '0');
 }
 
-/* 1: from a start to an end */
+/* Writes the phase 1: a marker with a start and an end. */
 static void put_marker_phase(struct pm_firefox *it, uint32_t sample)
 {
 	pm_str_putc(&it->out, '1');

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flame graph as one SVG file. Widths are percentages of the window's width, and fit
- * any. Each box is an svg element of its own, which clips its name at its edge. The
- * script is optional.
+ * A flame graph as one SVG file. Widths are percentages, so the graph fits any window.
+ * Each box is an svg element, which clips its name at its edge. The script is optional.
  */
 #include "html-internal.h"
 #include "page.h"
@@ -12,19 +11,19 @@
 
 enum {
 	ROW = 16, /* pixels */
-	HEAD = 76, /* title, event, legend, controls */
+	HEAD = 76, /* height of title, event, legend and controls */
 	FOOT = 28,
-	WIDTH = 1200, /* of the image, for deciding which boxes are too narrow */
-	SHADES = 6, /* of each kind; of more, and of less */
-	LETTERS = 8, /* of a name, per percent of the width */
-	NAME_BYTES = 1024, /* kept of a name, which may be in very many boxes */
-	/* Limit of all boxes together. Browsers display a fifth of that, slowly. If it is
-	 * exceeded, the boxes farthest from the first row are left out. */
+	WIDTH = 1200, /* assumed width, to find boxes that are too narrow */
+	SHADES = 6, /* shades of each kind, of more, and of less */
+	LETTERS = 8, /* letters of a name per percent of the width */
+	NAME_BYTES = 1024, /* limit of a name, which may be in very many boxes */
+	/* Limit of all boxes together. Browsers are already slow with a fifth of that. If
+	 * it is exceeded, the boxes farthest from the first row are left out. */
 	BOXES_BYTES_MAX = 64 << 20,
 };
 #define LEAST_PIXELS  0.1
 #define NAMED_PERCENT 0.5 /* a narrower box has no room for letters */
-#define EQUAL_POINTS  0.005 /* would be written as +0.00 */
+#define EQUAL_POINTS  0.005 /* a smaller difference would be shown as +0.00 */
 #define EQUAL_PART    0.02 /* of both shares together; also the page's limit (ui.js) */
 
 struct svg {
@@ -69,7 +68,8 @@ static double node_points(const struct svg *svg, const struct pm_flame_node *nod
 	       percent_of_whole((double)node->base_total.period, svg->base_whole);
 }
 
-/* Whether the difference is larger than between two recordings of the same program. */
+/* Whether the difference is larger than is usual between two recordings of the same
+ * program. */
 static bool node_differs(const struct svg *svg, const struct pm_flame_node *node)
 {
 	double both = percent_of_whole((double)node->total.period, svg->whole) +
@@ -105,8 +105,8 @@ static void svg_put_style(struct svg *svg)
 					      kinds[i].saturation,
 					      kinds[i].lightness + shade % 3 * 3);
 	} else {
-		/* Nearly everybody can distinguish blue and orange; everybody can see the
-		 * sign. */
+		/* Nearly everybody can distinguish blue and orange; everybody can read
+		 * the sign. */
 		for (unsigned shade = 0; shade < SHADES; shade++) {
 			pm_str_printf(svg->out, ".more%u { fill: hsl(28,95%%,%u%%) }\n",
 				      shade, 90 - shade * 6);
@@ -318,7 +318,7 @@ static void svg_put_weight(struct svg *svg, const struct pm_weight *weight)
 	pm_put_markup(svg->out, pm_text_or_empty(event->unit));
 }
 
-/* The name; then the module, the amount, and its change. */
+/* Writes the tooltip: the name, the module, the amount, and its change. */
 static void put_title(struct svg *svg, const struct pm_flame_node *node, const char *name)
 {
 	pm_str_puts(svg->out, "<title>");
@@ -360,7 +360,7 @@ static void put_title(struct svg *svg, const struct pm_flame_node *node, const c
 	pm_str_puts(svg->out, "</title>");
 }
 
-/* As many letters as can ever be visible without zoom. */
+/* Writes as many letters of the name as can be visible without zoom. */
 static void svg_put_name(struct svg *svg, const struct pm_flame_node *node,
 			 const char *name, double width)
 {
@@ -413,8 +413,8 @@ static void put_box(struct svg *svg, const struct pm_flame_node *node, double st
 	pm_str_puts(svg->out, "</svg>\n");
 }
 
-/* The boxes of one row have nearly the same number of bytes. All boxes are written once
- * in order to measure the rows. */
+/* Chooses how many rows are drawn. All boxes are written once in order to measure the
+ * rows. */
 static int svg_choose_rows(struct svg *svg, bool inverted)
 {
 	const struct pm_flame *flame = &svg->flame;
@@ -447,7 +447,8 @@ static int svg_choose_rows(struct svg *svg, bool inverted)
 	return 0;
 }
 
-/* Preorder: a node starts where the previous child of its parent ended. */
+/* Writes the boxes in preorder: a node starts where the previous child of its parent
+ * ended. */
 static int put_boxes(struct svg *svg, bool inverted)
 {
 	const struct pm_flame *flame = &svg->flame;

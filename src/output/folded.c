@@ -15,7 +15,7 @@ struct line {
 	struct pm_weight weight;
 };
 
-/* The written form of a function, in `names`. */
+/* The written form of a function: a part of `names`. */
 struct name {
 	size_t at;
 	uint32_t len; /* 0: not made yet */
@@ -94,8 +94,8 @@ static void replace_from(struct pm_str *str, size_t from, char old, char new)
 			str->data[i] = new;
 }
 
-/* Control characters become escapes. `;` separates frames, and is replaced by `:` inside
- * them. */
+/* Appends the name of a frame. Control characters become escapes, and `;`, which
+ * separates frames, becomes `:`. */
 static void put_folded_frame(struct pm_str *str, const char *name)
 {
 	size_t from = str->len;
@@ -104,7 +104,7 @@ static void put_folded_frame(struct pm_str *str, const char *name)
 	replace_from(str, from, ';', ':');
 }
 
-/* A blank would end the name. */
+/* Appends the name of a thread, without blanks, which would end the name. */
 static void put_folded_comm(struct pm_str *str, const char *comm)
 {
 	size_t from = str->len;
@@ -120,7 +120,8 @@ static bool function_in_kernel(const struct pm_profile *profile, uint32_t functi
 	return module != PM_PROFILE_NONE && profile->modules.data[module].kernel;
 }
 
-/* Made once per function, as most are on thousands of stacks. */
+/* Makes the written form of a function once, because most functions are on thousands of
+ * stacks. */
 static void make_name(struct folding *folding, uint32_t id)
 {
 	const struct pm_profile *profile = folding->profile;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jumps as lines beside the rows. All jumps to one place share a line, which runs in a
- * lane, the shortest lines innermost, so that few of them cross. A line is not drawn if
- * no lane is free, or if it is longer than a screen; the instruction has the address
- * anyway.
+ * Draws jumps as lines beside the rows. All jumps to one place share a line, which runs
+ * in a lane. The shortest lines are innermost, so that few lines cross. A line is not
+ * drawn if no lane is free, or if it is longer than a screen; the instruction shows the
+ * address anyway.
  */
 #include "annotate-internal.h"
 
@@ -15,10 +15,10 @@ enum {
 
 enum piece {
 	PIECE_NONE,
-	PIECE_ALONG, /* the line passes */
+	PIECE_ALONG, /* the line passes the row */
 	PIECE_TOP,
 	PIECE_BOTTOM,
-	PIECE_TEE, /* an end in the middle of the line */
+	PIECE_TEE, /* another end in the middle of the line */
 };
 
 /* A jump between two rows. */
@@ -144,7 +144,7 @@ int pm_gutter_draw(struct pm_annotation_rows *rows, const struct pm_annotate_cod
 void pm_gutter_put(struct pm_str *str, const struct pm_annotation_rows *rows, size_t row,
 		   bool ascii)
 {
-	/* By piece: alone, and crossed by a line from a lane further out. */
+	/* By piece: alone, and crossed by a line that runs to a lane further out. */
 	static const char *const box[][2] = {
 		[PIECE_NONE] = { " ", "─" }, [PIECE_ALONG] = { "│", "┼" },
 		[PIECE_TOP] = { "╭", "┬" },  [PIECE_BOTTOM] = { "╰", "┴" },

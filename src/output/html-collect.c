@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Collects the contents of the HTML page: the cells of all events with common ids, and
- * only what these use. */
+/* Collects the contents of the HTML page: the cells of all events, with common ids, and
+ * only the data that these cells use. */
 #include "html-internal.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static int page_add_cell(struct pm_page_cells *cells, const struct pm_page_cell 
 	return 0;
 }
 
-/* Adds the cells of a view, which is that of the page's event @event. */
+/* Adds the cells of a view, which shows the page's event @event. */
 static int page_add_cells(struct pm_page *page, unsigned which, uint32_t event,
 			  const struct pm_view *view)
 {
@@ -111,7 +111,8 @@ uint32_t pm_base_event(const struct pm_report *report, uint32_t event)
 
 		if (strcmp(have->actual, wanted->actual) != 0)
 			continue;
-		/* Two events may have become the same if there is no PMU. */
+		/* Two requested events may have been replaced by the same one if there is
+		 * no PMU. */
 		if (strcmp(have->requested, wanted->requested) == 0)
 			return i;
 		if (near == PM_PROFILE_NONE)
@@ -120,7 +121,8 @@ uint32_t pm_base_event(const struct pm_report *report, uint32_t event)
 	return near;
 }
 
-/* Adds the notes about an event: that all is well, or a line above the warnings. */
+/* Adds the notes about an event, and its line, which says that all is well or accompanies
+ * the warnings. */
 static void add_notes(struct pm_notes *notes, struct pm_section *section)
 {
 	size_t before = notes->notes.len, at = 0;

@@ -65,7 +65,7 @@ static void data_put_varint(struct data *data, uint64_t value)
 	data->bytes[data->len++] = (uint8_t)value;
 }
 
-/* Begins a list with @key; end_varints() ends it. */
+/* Starts a list with @key; end_varints() ends it. */
 static void begin_varints(struct data *data, const char *key)
 {
 	pm_str_puts(data->out, key);
@@ -86,7 +86,7 @@ static void data_put(struct data *data, const char *text)
 	pm_str_puts(data->out, text);
 }
 
-/* As JSON that cannot end a script element, and that is also valid in older
+/* Writes @text as JSON that cannot end a script element, and that is also valid in older
  * JavaScript. */
 static void data_put_text(struct data *data, const char *key, const char *text)
 {
@@ -141,7 +141,7 @@ static void data_put_number_if(struct data *data, const char *key, bool known,
 
 /* ---- the run ----------------------------------------------------------------------------- */
 
-/* One row of the summary, unless it is unknown. */
+/* Writes one row of the summary, unless the value is unknown. */
 static void data_put_summary_row(struct data *data, bool *first, const char *label,
 				 const char *value)
 {
@@ -155,7 +155,7 @@ static void data_put_summary_row(struct data *data, bool *first, const char *lab
 	*first = false;
 }
 
-/* The same with a composed text, which is released. */
+/* The same with a composed string, which is released. */
 static void data_put_made(struct data *data, bool *first, const char *label,
 			  struct pm_str *value)
 {
@@ -454,7 +454,8 @@ static void data_put_base(struct data *data)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-/* Whether the period of each sample is the mean of its cell, and need not be written. */
+/* Whether the period of each sample equals the mean of its cell, and need not be
+ * written. */
 static bool periods_are_means(const struct pm_page *page)
 {
 	const struct pm_profile *profile = page->report->profile;

@@ -6,8 +6,8 @@
 #include "pm/flame.h"
 
 struct pm_page_event {
-	uint32_t event; /* in the profile */
-	uint32_t base; /* in the base; PM_PROFILE_NONE: not in there */
+	uint32_t event; /* index in the profile */
+	uint32_t base; /* index in the base; PM_PROFILE_NONE: not in the base */
 	struct pm_weight total, base_total; /* of the samples that passed the filter */
 };
 
@@ -24,7 +24,7 @@ struct pm_page_cells {
 	uint32_t *of; /* by cell of the profile; PM_PROFILE_NONE: not on the page */
 };
 
-/* New, dense ids for what is used; the rest is left out. */
+/* New, dense ids for the rows that are used; the others are left out. */
 struct pm_page_ids {
 	uint32_t *ids; /* by old id; PM_PROFILE_NONE: left out */
 	uint32_t count;
@@ -43,7 +43,7 @@ struct pm_page_source {
 	const char *path; /* as recorded; NULL: not on the page */
 	bool newer;
 	uint32_t first, last;
-	char **lines; /* one per line, NUL-terminated */
+	char **lines; /* one string per line */
 	PM_VEC(struct pm_page_line) weights;
 };
 
@@ -57,32 +57,33 @@ struct pm_page {
 	struct pm_notes notes[2];
 	struct pm_page_ids paths, functions, threads;
 	PM_VEC(struct pm_page_source) sources;
-	uint32_t source_uid; /* the user for whom they were read */
+	uint32_t source_uid; /* the user for whom the sources were read */
 	PM_VEC(const char *)
 	withheld; /* paths of sources: see struct pm_annotate_search */
 	struct pm_str top; /* HTML: the heaviest functions of each event */
 };
 
-/* Returns as the writers of reports do. */
+/* Same return values as the writers of reports. */
 int pm_page_init(struct pm_page *out, const struct pm_report *report,
 		 struct pm_error *err);
 void pm_page_release(struct pm_page *page);
-/* The event of report->base that corresponds to @event; PM_PROFILE_NONE: none. */
+/* Returns the event of report->base that corresponds to @event; PM_PROFILE_NONE: none. */
 uint32_t pm_base_event(const struct pm_report *report, uint32_t event);
 
-/* Adds the hottest functions of an event; reads the sources of all functions that were
- * added. 0 or -ENOMEM. Sources that cannot be read are left out; so are those that may
- * not be shown, with a note. */
+/* Chooses the hottest functions of an event, and reads the sources of all functions that
+ * were chosen. Returns 0 or -ENOMEM. Sources that cannot be read are left out, and so are
+ * those that may not be shown, with a note. */
 int pm_page_choose_sources(struct pm_page *page, struct pm_section *section);
 int pm_page_read_sources(struct pm_page *page);
 void pm_page_sources_release(struct pm_page *page);
 
-/* The page's data as JSON that may be placed in a script element. */
+/* Writes the page's data as JSON that may be placed in a script element. */
 void pm_page_put_data(struct pm_page *page, struct pm_str *out, FILE *to);
 
-/* A title for people: what ran. */
+/* Appends a readable title: the command or the target. */
 void pm_put_title(struct pm_str *str, const struct pm_profile *profile);
-/* Text made printable, without characters that affect the display of adjacent text. */
+/* Appends the text made printable, without characters that affect the display of adjacent
+ * text. */
 void pm_put_plain(struct pm_str *str, const char *text);
 /* The same, with escapes for HTML and XML. */
 void pm_put_markup(struct pm_str *str, const char *text);
