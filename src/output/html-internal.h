@@ -11,7 +11,7 @@ struct pm_page_event {
 	struct pm_weight total, base_total; /* of the samples that passed the filter */
 };
 
-/* All samples of one event in one thread with one path and one stop reason. */
+/* All samples of one event and thread with the same path and stop reason. */
 struct pm_page_cell {
 	uint32_t event; /* of the page */
 	uint32_t thread, path, stop; /* merged ids */

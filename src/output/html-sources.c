@@ -8,7 +8,7 @@
 enum {
 	FUNCTIONS_PER_EVENT = 16,
 	FUNCTIONS_MAX = 48,
-	LINES_MAX = 400, /* of a function: the lines around its hottest one */
+	LINES_MAX = 400, /* lines of a function, around its hottest one */
 	CONTEXT = 4,
 	WITHHELD_NAMED = 3,
 };
@@ -40,7 +40,7 @@ int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
 		const struct pm_row *row = &table->rows.data[i];
 		struct pm_page_source source = { .function = row->id };
 		uint32_t module = profile->functions.data[row->id].module;
-		/* The kernel's sources are not at the path of its build. */
+		/* The kernel's sources are not at the path where it was built. */
 		bool left_out = profile->functions.data[row->id].unknown ||
 				(module != PM_PROFILE_NONE &&
 				 profile->modules.data[module].kernel);
@@ -61,9 +61,9 @@ int pm_page_choose_sources(struct pm_page *page, struct pm_section *section)
 }
 
 /*
- * A recording may name any files, and a page is made to be shared. Only files with the
- * suffix of a source get into it, judged by the recorded name and by the file's own name,
- * which a symbolic link hides.
+ * Whether the file may be put into the page. A recording may name any files, and a page
+ * is made to be shared. Only files with the suffix of a source are allowed, both by the
+ * recorded name and by the file's own name, which a symbolic link hides.
  */
 static bool is_source(const char *path)
 {
@@ -81,7 +81,7 @@ static bool is_source(const char *path)
 	return false;
 }
 
-/* Only the lines are kept of a file that may have megabytes. */
+/* Keeps only the lines that are needed: a file may have megabytes. */
 static int source_keep_lines(struct pm_page_source *out, const struct pm_source *from)
 {
 	uint32_t count = out->last - out->first + 1;
@@ -103,8 +103,8 @@ static int source_keep_lines(struct pm_page_source *out, const struct pm_source 
 	return 0;
 }
 
-/* Selects the lines with samples in the heaviest file, or those around the hottest one.
- * False: the file, which has @end lines, is another version. */
+/* Selects the lines with samples in the heaviest file, or those around the hottest line.
+ * Returns false if the file, which has @end lines, is another version. */
 static bool choose_lines(struct pm_page_source *out,
 			 const struct pm_annotate_lines *lines, uint32_t end)
 {
@@ -139,7 +139,8 @@ static bool choose_lines(struct pm_page_source *out,
 	return true;
 }
 
-/* A profile stores each text once: equal texts have equal pointers. */
+/* Adds a path, once. A profile stores each string once: equal strings have equal
+ * pointers. */
 static int add_withheld(struct pm_page *page, const char *path)
 {
 	for (size_t i = 0; i < page->withheld.len; i++)
@@ -179,7 +180,8 @@ static void note_withheld(struct pm_page *page)
 	pm_str_release(&names);
 }
 
-/* The file and the lines are chosen for the first event that has the function. */
+/* Reads the source of a function. Its file and lines are chosen for the first event that
+ * has the function. */
 static int read_source(struct pm_page *page, struct pm_page_source *out,
 		       const struct pm_annotate_lines *lines)
 {

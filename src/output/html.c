@@ -81,7 +81,7 @@ static void put_style_elements(struct pm_page *page, struct pm_str *out, FILE *t
 	put_elements(out, "style", is_style_file);
 }
 
-/* The page for a reader without scripts. */
+/* Writes the part of the page that readers without scripts see. */
 static void put_noscript(struct pm_page *page, struct pm_str *out, FILE *to)
 {
 	const struct pm_notes *notes = &page->notes[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A report as one JSON document, whose schema is in pmreport(1) and only grows. Each row
- * is on one line. Trees are lists of nodes with the number of their parent, as readers
- * limit the nesting of documents.
+ * A report as one JSON document. Its schema is in pmreport(1), and new versions only add
+ * to it. Each row is on one line. Trees are lists of nodes with the number of their
+ * parent, because readers limit the nesting of documents.
  */
 #include "sheet.h"
 
@@ -36,7 +36,7 @@ static void json_put_number(struct json *json, const char *key, uint64_t number)
 	pm_str_u64(&json->out, number);
 }
 
-/* Null if it is unknown. */
+/* Writes a number, or null if it is unknown. */
 static void json_put_number_if(struct json *json, const char *key, bool known,
 			       uint64_t number)
 {
@@ -114,7 +114,8 @@ static void json_put_recording(struct json *json)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* The start of a function without a name; 0: unknown, or it has one. */
+/* Writes the start of a function without a name. @start 0: unknown, or the function has a
+ * name. */
 static void json_put_start(struct json *json, uint64_t start)
 {
 	if (start == 0)
@@ -233,7 +234,7 @@ static const char *show_name(enum pm_report_show show)
 	return "";
 }
 
-/* Nodes are numbered in the order in which they are written, without gaps. */
+/* Writes the nodes, which are numbered in the order of writing, without gaps. */
 static int json_put_nodes(struct json *json, struct pm_tree *tree, double limit)
 {
 	PM_VEC(uint32_t) numbers = { 0 }; /* by depth: the node on the current path */
@@ -331,7 +332,7 @@ static void json_put_event(struct json *json)
 	json_put(json, "}");
 }
 
-/* Added to the table by function. */
+/* Writes the waits, which are added to the table by function. */
 static int json_put_waits(struct json *json)
 {
 	PM_CLEANUP(pm_sheet_release) struct pm_sheet sheet = { 0 };

@@ -72,8 +72,8 @@ static bool has_key(const struct pm_keys *keys, enum pm_key key)
 	return false;
 }
 
-/* Whether another key has a better value for a field of @key: the thread's name for the
- * process's, the row's line for the function's heaviest line. */
+/* Whether another key has a better value for a field of @key: the name of the thread
+ * instead of the process's, or the row's line instead of the function's heaviest line. */
 static bool key_is_in_columns(const struct pm_keys *keys, enum pm_key key,
 			      enum pm_row_field field)
 {

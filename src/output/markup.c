@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Foreign text in HTML, XML and Markdown. */
+/* Untrusted text in HTML, XML and Markdown. */
 #include "html-internal.h"
 
 #include <string.h>

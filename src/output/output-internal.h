@@ -16,23 +16,23 @@ struct pm_section {
 	struct pm_annotate_choices choices;
 	struct pm_table functions; /* by self; only for text; computed on first use */
 	bool functions_made;
-	bool people; /* it is text for people */
-	/* Among the first rows printed, more than half of the names are cut, or
-	 * inlined. */
+	bool people; /* the section is printed as text for people */
+	/* Among the first printed rows, more than half of the names are truncated, or are
+	 * of inlined functions. */
 	bool much_cut, much_inlined;
 };
 
 int pm_section_init(struct pm_section *out, const struct pm_report *report,
 		    uint32_t event, struct pm_error *err);
 void pm_section_release(struct pm_section *section);
-/* The table of functions by self, which several parts of the text need. NULL without
- * memory. */
+/* Returns the table of functions by self, which several parts of the text need. NULL
+ * without memory. */
 const struct pm_table *pm_section_functions(struct pm_section *section);
-/* Whether none of its samples has a stack. */
+/* Whether none of the section's samples has a stack. */
 bool pm_section_is_stackless(const struct pm_section *section);
-/* The tree that the report shows; not to be used for tables. */
+/* Creates the tree that the report shows; not to be used for tables. */
 int pm_section_tree(const struct pm_section *section, bool fold, struct pm_tree **out);
-/* The events to report: from *first to *end, *end excluded. */
+/* Gets the events to report: from *first to *end - 1. */
 void pm_report_events(const struct pm_report *report, uint32_t *first, uint32_t *end);
 
 /*
@@ -65,7 +65,7 @@ enum pm_row_field {
 struct pm_row_column {
 	const char *name;
 	enum pm_row_field field;
-	/* The key that it belongs to, and its index among the report's keys. */
+	/* The key that the field belongs to, and its index among the report's keys. */
 	enum pm_key key;
 	uint32_t at;
 };
@@ -77,24 +77,25 @@ struct pm_row_value {
 		PM_VALUE_BOOL,
 		PM_VALUE_ADDRESS,
 	} kind;
-	bool known; /* otherwise text is a substitute for people */
+	bool known; /* false: `text` is a substitute for people */
 	const char *text;
 	uint64_t number;
-	uint64_t start; /* of a function without a name; 0: unknown */
+	uint64_t start; /* start of a function without a name; 0: unknown */
 };
 
-/* Sets @err to why a section could not be written. Returns @code. */
+/* Sets @err to the reason why a section could not be written. Returns @code. */
 int pm_section_failed(int code, struct pm_error *err);
 
-/* The keys of a report's tables, at least one. */
+/* Gets the keys of a report's tables, at least one. */
 void pm_report_keys(const struct pm_report *report, struct pm_keys *out);
-/* The fields of the report's rows, each once: at most PM_FIELDS. */
+/* Gets the fields of the report's rows, each once, and returns their number, at most
+ * PM_FIELDS. */
 size_t pm_row_fields(const struct pm_keys *keys, struct pm_row_column *out);
-/* NULL: the kernel did not report the thread's name. */
+/* Returns NULL if the kernel did not report the thread's name. */
 const char *pm_thread_comm(const struct pm_profile_thread *thread);
 void pm_row_get(const struct pm_profile *profile, const struct pm_row_column *column,
 		const struct pm_row *row, struct pm_row_value *out);
-/* For a row whose key number @at is @key, a key of code. */
+/* Return the place or function of a row whose key number @at is @key, a key of code. */
 uint32_t pm_row_place(const struct pm_profile *profile, enum pm_key key, uint32_t at,
 		      const struct pm_row *row);
 uint32_t pm_row_function(const struct pm_profile *profile, enum pm_key key, uint32_t at,
@@ -106,9 +107,9 @@ uint32_t pm_row_module(const struct pm_profile *profile, enum pm_key key, uint32
 
 const char *pm_key_name(enum pm_key key); /* as in --by */
 const char *pm_basename(const char *path);
-/* NULL if the function has no known name. */
+/* Returns NULL if the function has no known name. */
 const char *pm_function_known_name(const struct pm_profile_function *function);
-/* NULL if @id is PM_PROFILE_NONE. */
+/* Returns NULL if @id is PM_PROFILE_NONE. */
 const char *pm_module_known_name(const struct pm_profile *profile, uint32_t id);
 
 /* ---- text for people --------------------------------------------------------------------- */
@@ -137,23 +138,24 @@ struct pm_text {
 void pm_text_color(const struct pm_text *text, enum pm_color color);
 void pm_text_put(const struct pm_text *text, enum pm_color color, const char *words);
 enum pm_color pm_percent_color(double percent);
-/* A percentage in 6 columns, in the warm or hot colour if it is large. */
+/* Prints a percentage in 6 columns, in the warm or hot colour if it is large. */
 void pm_text_percent(const struct pm_text *text, double percent);
-/* Words, wrapped to the width at runs of at least @gap blanks; continuation lines are
- * indented by @indent blanks. */
+/* Prints words, wrapped to the width at runs of at least @gap blanks; continuation lines
+ * are indented by @indent blanks. */
 void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *first,
 		  unsigned indent, size_t gap, const char *words);
-/* The character, or its ASCII replacement. */
+/* Return the character, or its ASCII replacement. */
 const char *pm_text_ellipsis(const struct pm_text *text);
 const char *pm_text_arrow(const struct pm_text *text, bool back);
 
 /* Whether the event's weight is a time measured for each sample, such as blocked time. */
 bool pm_event_is_time(const struct pm_profile_event *event);
-/* The title of a process, or the names that it had while it was sampled, in order: it may
- * have executed another program, or another process may have had its id before. */
+/* Appends the title of a process, or the names that it had while it was sampled, in
+ * order: it may have executed another program, or another process may have had the same
+ * id earlier. */
 void pm_put_process_names(struct pm_str *str, const struct pm_view *view,
 			  uint32_t process, bool ascii);
-/* A word for a shell command line, quoted where needed. */
+/* Appends a word for a shell command line, quoted if necessary. */
 void pm_put_shell(struct pm_str *str, const char *word);
 
 void pm_text_heading(const struct pm_text *text);
@@ -167,24 +169,24 @@ int pm_text_annotate(struct pm_text *text, const struct pm_section *section);
 
 /* ---- text for programs ------------------------------------------------------------------- */
 
-/* @text as a field of a line, as in RFC 4180: quoted if @separator makes that necessary.
- * Characters that move a cursor are escaped. */
+/* Appends @text as a field of a line, as in RFC 4180: quoted if @separator makes that
+ * necessary. Characters that move a cursor are escaped. */
 void pm_put_field(struct pm_str *str, const char *text, const char *separator);
-/* The function that the section annotates, as members of its event, or as lines. */
+/* Write the function that the section annotates: as members of its event, or as lines. */
 int pm_json_annotate(struct pm_str *out, FILE *to, const struct pm_section *section);
 int pm_csv_annotate(struct pm_str *out, FILE *to, const char *separator,
 		    const struct pm_section *section, bool titles);
 
 /*
- * For documents that write the whole stack for each sample. For each stack: the sum of
+ * For documents that write the whole stack for each sample. Returns, by stack, the sum of
  * @frame_bytes, which is by frame, up to the root. NULL without memory.
  */
 uint64_t *pm_stack_lengths(const struct pm_profile *profile, const uint32_t *frame_bytes);
 /* An hour at 1000 Hz gives 3 GiB in such a document. */
 #define PM_DOCUMENT_BYTES_MAX (UINT64_C(8) << 30)
-/* -EFBIG with @err if a document would exceed @most bytes. */
+/* Returns -EFBIG with @err if a document would exceed @most bytes. */
 int pm_check_document_bytes(uint64_t bytes, uint64_t most, struct pm_error *err);
 
-/* Writes collected lines in large pieces; _all() writes the rest. */
+/* Writes collected lines in large pieces. pm_flush_all() writes the remaining ones. */
 void pm_flush_some(struct pm_str *str, FILE *to);
 int pm_flush_all(struct pm_str *str, FILE *to, struct pm_error *err);

@@ -11,6 +11,6 @@ struct pm_page_file {
 	const char *sha256; /* base64 */
 };
 
-/* In the order of src/output/page/meson.build. */
+/* The files in the order of src/output/page/meson.build. */
 extern const struct pm_page_file pm_page_files[];
 extern const size_t pm_page_files_len;

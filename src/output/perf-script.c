@@ -12,19 +12,19 @@
 
 #define NS_PER_S 1000000000
 
-/* Texts that are written repeatedly, converted for the format once. */
+/* Strings that are written repeatedly, converted for the format once. */
 struct texts {
 	struct pm_str bytes;
-	PM_VEC(size_t) starts; /* and one for the end of the last text */
+	PM_VEC(size_t) starts; /* one more: the end of the last string */
 };
 
-/* The lines of a frame; most frames are in many samples. */
+/* The lines of a frame. Most frames are in many samples. */
 struct lines {
 	size_t start, len; /* in frame_bytes; len 0: not kept */
 };
 
 enum {
-	LINES_BYTES_MAX = 512, /* kept of one frame, as one name may be in very many */
+	LINES_BYTES_MAX = 512, /* kept of a frame: one name may be in very many */
 };
 
 struct script {
@@ -54,7 +54,7 @@ static void script_release(struct script *script)
 	pm_str_release(&script->out);
 }
 
-/* To be called before each text, and once after the last. */
+/* To be called before each string, and once after the last. */
 static int mark_text(struct texts *texts)
 {
 	return pm_vec_push(&texts->starts, texts->bytes.len);
@@ -69,7 +69,8 @@ static void script_put_text(struct pm_str *str, const struct texts *texts, uint3
 
 /* ---- names that readers can parse ---------------------------------------------------------- */
 
-/* `->` separates inlined functions in stackcollapse-perf.pl and speedscope. */
+/* Appends the symbol without `->`, which separates inlined functions in
+ * stackcollapse-perf.pl and speedscope. */
 static void put_symbol(struct pm_str *str, const struct pm_profile_function *function)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str name = { 0 };
@@ -89,7 +90,7 @@ static void put_symbol(struct pm_str *str, const struct pm_profile_function *fun
 	pm_str_puts(str, at);
 }
 
-/* Readers start the module at the last ` (` of a line. */
+/* Appends the module. Its readers look for the last ` (` of a line. */
 static void script_put_module(struct pm_str *str, const struct pm_profile_module *module)
 {
 	static const char deleted[] = " (deleted)";
@@ -113,8 +114,9 @@ static void script_put_module(struct pm_str *str, const struct pm_profile_module
 			str->data[i] = '_';
 }
 
-/* Readers end the name before the first blank that is followed by a digit. It has at
- * least two characters, and must not look like a comment or begin with a blank. */
+/* Appends the name of a thread. Readers end it before the first blank that is followed by
+ * a digit. It has at least two characters, and must not look like a comment or start with
+ * a blank. */
 static void script_put_comm(struct pm_str *str, const struct pm_profile_thread *thread)
 {
 	enum {
@@ -136,7 +138,7 @@ static void script_put_comm(struct pm_str *str, const struct pm_profile_thread *
 		pm_str_putc(str, ' ');
 }
 
-/* One word, as a blank or the line's colon ends it. */
+/* Appends the event as one word, because a blank or the line's colon ends it. */
 static void script_put_event(struct pm_str *str, const char *name)
 {
 	size_t from = str->len;
@@ -193,7 +195,8 @@ static void put_comment(struct pm_str *str, const char *key, const char *text)
 	pm_str_putc(str, '\n');
 }
 
-/* Readers expect digits: they would skip a sample with perf's own -1. */
+/* Chooses ids for unknown ones. Readers expect digits: they would skip a sample with the
+ * -1 that perf writes. */
 static void put_unknown_ids(struct script *script)
 {
 	const struct pm_profile *profile = script->profile;
@@ -236,7 +239,7 @@ static void script_put_head(struct script *script)
 	pm_str_puts(out, "# ========\n#\n");
 }
 
-/* Right-aligned in 16 columns, as perf does. */
+/* Appends the address, right-aligned in 16 columns, as perf does. */
 static void script_put_address(struct pm_str *str, uint64_t address)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -298,7 +301,7 @@ static void script_put_frame(struct script *script, uint32_t id)
 		lines->len = out->len - from;
 }
 
-/* printf() would take as long as the rest of a sample. */
+/* Appends a padded number. printf() would take as long as everything else in a sample. */
 static void script_put_padded(struct pm_str *str, uint64_t value, unsigned width,
 			      char fill)
 {

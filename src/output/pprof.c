@@ -2,8 +2,8 @@
 /*
  * pprof's format: one message Profile of profile.proto (github.com/google/pprof),
  * compressed with gzip; the field numbers are below. Each event adds two values to a
- * sample: the number of samples and the sum of their periods. Samples are merged over
- * time, which the format does not have within a file.
+ * sample: the number of samples and the sum of their periods. Samples at different times
+ * are merged, because the format has no time within a file.
  */
 #include "export.h"
 #include "protobuf.h"
@@ -16,7 +16,7 @@ enum {
 	GZIP_WINDOW = 15 + 16, /* zlib.h: adding 16 selects a gzip header */
 	GZIP_MEMORY = 8,
 };
-/* Limit of all samples' bytes before compression, which takes time. */
+/* Limit of the bytes of all samples before compression, which takes time. */
 #define SAMPLES_BYTES_MAX (UINT64_C(1) << 30)
 
 /* The fields of messages, numbered as in profile.proto. */
@@ -175,7 +175,7 @@ static uint32_t add_string(struct pprof *pprof, const char *text, size_t len)
 	return id;
 }
 
-/* Adds and clears pprof->text. */
+/* Adds the string in pprof->text, clears it, and returns the id. */
 static uint32_t add_text(struct pprof *pprof)
 {
 	uint32_t id = 0;
@@ -241,7 +241,7 @@ static void pprof_put_labels(struct pprof *pprof, const struct pm_profile_cell *
 	pprof_put_label(pprof, "thread", LABEL_STR, add_text(pprof));
 	if (process[0] != '\0')
 		pprof_put_label(pprof, "comm", LABEL_STR, add_foreign(pprof, process));
-	/* As texts, because pprof would give numbers a unit and group them into
+	/* As strings, because pprof would give numbers a unit and group them into
 	 * ranges. */
 	if (thread->pid != PM_FILE_NONE) {
 		pm_str_u64(&pprof->text, thread->pid);
@@ -266,7 +266,7 @@ static void pprof_put_stack(struct pprof *pprof, uint32_t stack)
 	pprof_put_part(pprof, SAMPLE_LOCATION_ID);
 }
 
-/* pprof's values are signed. */
+/* Limits @value to the signed values of pprof. */
 static uint64_t to_int64(uint64_t value)
 {
 	return PM_MIN(value, INT64_MAX);
@@ -346,7 +346,8 @@ static bool place_function_equal(const void *table, uint32_t id, const void *key
 	return have->function == wanted->function && have->file == wanted->file;
 }
 
-/* The id of the function of a place, from 1 on; a new one is written. 0: no memory. */
+/* Returns the id of a place's function, from 1 on. Writes the function if it is new.
+ * Returns 0 without memory. */
 static uint32_t pprof_function_id(struct pprof *pprof, uint32_t id)
 {
 	const struct pm_profile_place *place = &pprof->profile->places.data[id];
@@ -387,7 +388,7 @@ static void pprof_put_location(struct pprof *pprof, uint32_t id)
 	const struct pm_profile *profile = pprof->profile;
 	const struct pm_profile_frame *frame = &profile->frames.data[id];
 
-	/* Functions come first, as they are separate messages. */
+	/* Functions are written first, because they are separate messages. */
 	for (uint32_t i = 0; i < frame->levels; i++)
 		pprof_function_id(pprof, profile->levels.data[frame->first_level + i]);
 	pm_wire_number(&pprof->message, LOCATION_ID, (uint64_t)id + 1);
@@ -427,8 +428,8 @@ static void find_ranges(struct pprof *pprof)
 		if (module == PM_PROFILE_NONE)
 			continue;
 		range = &pprof->ranges[module];
-		/* Addresses are those in the file, as if it were mapped at 0 as a
-		 * whole. */
+		/* Addresses are those in the file, as if the whole file were mapped at
+		 * 0. */
 		if (strcmp(profile->modules.data[module].kind, "file") == 0)
 			start = 0;
 		if (!range->used || start < range->start)
@@ -439,7 +440,8 @@ static void find_ranges(struct pprof *pprof)
 	}
 }
 
-/* pprof assumes that the first mapping is the program. PM_PROFILE_NONE: unknown. */
+/* Returns the module of the program: pprof assumes that it is the first mapping.
+ * PM_PROFILE_NONE: unknown. */
 static uint32_t pprof_find_main_module(const struct pprof *pprof)
 {
 	const struct pm_profile *profile = pprof->profile;

@@ -23,7 +23,7 @@ static inline void pm_wire_key(struct pm_str *str, unsigned field, enum pm_wire 
 	pm_wire_varint(str, (uint64_t)field << 3 | wire);
 }
 
-/* 0 is the default of an absent field. */
+/* Appends a number, unless it is 0, the default of an absent field. */
 static inline void pm_wire_number(struct pm_str *str, unsigned field, uint64_t value)
 {
 	if (value == 0)

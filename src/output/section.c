@@ -17,7 +17,7 @@ static void put_candidate(struct pm_str *names, const char *name)
 	pm_str_puts(names, name);
 }
 
-/* Names the heaviest of several functions that match a name. */
+/* Sets @err to name the heaviest of several functions that match a name. */
 static int refuse_ambiguous_name(const struct pm_section *section, struct pm_error *err)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -69,7 +69,7 @@ int pm_section_init(struct pm_section *out, const struct pm_report *report,
 	if (ret == 0 && report->show == PM_SHOW_ANNOTATE) {
 		ret = pm_annotate_choose(&section.choices, section.view, report->function,
 					 err);
-		/* Another event may have it. */
+		/* Another event may have the function. */
 		if (ret == -ENOENT)
 			ret = 0;
 	}
@@ -193,8 +193,8 @@ const char *pm_basename(const char *path)
 
 bool pm_stop_is_incomplete(const char *stop)
 {
-	/* Complete, without callers by design, at the kernel's own end of a chain, or while
-	 * the program has no stack. */
+	/* The chain is complete, has no callers by design, ends where the kernel ends it,
+	 * or the program had no stack. */
 	static const char *const fine[] = { "root", "not_asked", "fp_end", "exec" };
 
 	if (!stop)

@@ -30,7 +30,8 @@ static bool sheet_branch_equal(const void *table, uint32_t id, const void *key)
 	return have->from == wanted->from && have->to == wanted->to;
 }
 
-/* There are many frames but few lines: branches are counted at the innermost line. */
+/* Returns the innermost place of a frame. There are many frames but few lines: branches
+ * are counted by that place. */
 static uint32_t innermost_place(const struct pm_profile *profile, uint32_t frame)
 {
 	return profile->levels.data[profile->frames.data[frame].first_level];

@@ -11,7 +11,7 @@ enum {
 
 struct field {
 	uint64_t samples, numbers;
-	pm_wide least, most; /* of the numbers */
+	pm_wide least, most; /* range of the numbers */
 	const struct pm_profile_field *examples[EXAMPLES]; /* all different */
 	size_t examples_len;
 };
@@ -29,7 +29,7 @@ static bool same_value(const struct pm_profile_field *a, const struct pm_profile
 {
 	if (a->kind != b->kind)
 		return false;
-	/* Texts are pooled. */
+	/* Strings are pooled. */
 	if (a->kind == PM_FILE_FIELD_TEXT)
 		return a->text == b->text;
 	return a->number == b->number;
@@ -119,8 +119,8 @@ bool pm_field_number(const struct pm_profile_field *field, pm_wide *out)
 		*out = (pm_wide)field->number;
 		return true;
 	case PM_FILE_FIELD_TEXT:
-		/* docs/format.md: numbers that JSON readers could not represent are such
-		 * texts. */
+		/* docs/format.md: a number that JSON readers could not represent is such
+		 * a string. */
 		if (strncmp(field->text, "0x", 2) != 0 ||
 		    !pm_parse_u64(field->text, &high) || high <= INT64_MAX)
 			return false;

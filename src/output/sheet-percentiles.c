@@ -12,7 +12,7 @@ struct value {
 struct group {
 	struct pm_row row;
 	uint64_t others; /* values that are not numbers */
-	size_t first, count; /* in the sorted values */
+	size_t first, count; /* range in the sorted values */
 	pm_wide sum;
 };
 
@@ -118,7 +118,8 @@ static int percentiles_find_group(struct work *work, size_t sample, uint32_t *ou
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* 1 and the value; 0: there is none; -EDOM: it is not a number. */
+/* Gets the value of a sample. Returns 1, 0 if there is none, or -EDOM if it is not a
+ * number. */
 static int sample_value(const struct work *work, const struct pm_profile_sample *sample,
 			pm_wide *out)
 {
@@ -209,7 +210,8 @@ static void percentiles_sort_values(struct work *work)
 		qsort(work->groups.data, work->groups.len, sizeof(struct group), by_sum);
 }
 
-/* The smallest value such that at least @percent of all values are not above it. */
+/* Returns the smallest value such that at least @percent of all values are not above
+ * it. */
 static pm_wide group_percentile(const struct work *work, const struct group *group,
 				double percent)
 {
@@ -286,8 +288,8 @@ static int percentiles_add_row(struct pm_sheet *sheet, const struct work *work,
 
 /* ---- distribution ------------------------------------------------------------------------- */
 
-/* 0: negative; 1: zero; then powers of two: n + 2 is from 2^n to 2^(n+1), the latter
- * excluded. */
+/* Returns the bucket of a number. 0: negative; 1: zero; n + 2: from 2^n up to, but not
+ * including, 2^(n+1). */
 static size_t bucket_of_number(pm_wide number)
 {
 	if (number <= 0)
@@ -307,12 +309,12 @@ static int no_field(const struct work *work, struct pm_error *err)
 	const struct pm_profile *profile = work->profile;
 	PM_CLEANUP(pm_str_release) struct pm_str names = { 0 };
 
-	/* An event without samples. */
+	/* The event has no samples. */
 	if (strcmp(work->report->field, "period") == 0)
 		return 0;
 	for (size_t i = 0; i < profile->field_names.len; i++) {
 		if (strcmp(profile->field_names.data[i], work->report->field) == 0)
-			return 0; /* another event has it, or it was filtered out */
+			return 0; /* another event has the field, or filters removed it */
 		if (i > 0)
 			pm_str_puts(&names, ", ");
 		pm_str_puts(&names, profile->field_names.data[i]);

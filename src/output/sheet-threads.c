@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct one {
-	uint32_t id; /* of the process, or of the thread under its last name */
+	uint32_t id; /* id of the process, or of the thread under its last name */
 	struct pm_weight weight, blocked;
 	uint64_t first_ns, last_ns;
 	bool seen;
@@ -16,8 +16,8 @@ struct work {
 	const struct pm_profile *profile;
 	struct pm_section *section;
 	bool processes;
-	bool measured; /* the event is time that was measured, not sampled */
-	uint32_t *one_of; /* by thread */
+	bool measured; /* the event's weight is measured time, not sampled */
+	uint32_t *one_of; /* by thread: its row */
 	PM_VEC(struct one) all;
 	uint64_t from_ns, to_ns;
 	struct pm_view *blocked; /* NULL: no blocked time was recorded */
@@ -46,7 +46,7 @@ static bool same_thread(const void *table, uint32_t id, const void *key)
 	return have->pid == wanted->pid && have->tid == wanted->tid;
 }
 
-/* Combines the names of a thread; the last one is used. */
+/* Combines the rows of a thread that has changed its name; the last name is used. */
 static int find_ones(struct work *work)
 {
 	const struct pm_profile *profile = work->profile;
@@ -147,7 +147,7 @@ static void threads_add_samples(struct work *work, const uint8_t *mark)
 			add_activity(work, one, sample);
 		}
 		if (mark[sample->cell] & 2) {
-			/* It was at this place when it left its CPU. */
+			/* The thread was at this place when it left its CPU. */
 			since = PM_SUB_OR_0(since, sample->period);
 			pm_weight_add(&one->blocked, &weight);
 		}
@@ -158,7 +158,8 @@ static void threads_add_samples(struct work *work, const uint8_t *mark)
 	}
 }
 
-/* A wait that ends later may have begun before the first sample. */
+/* Returns the time of the first activity. A wait that ends later may have started before
+ * the first sample. */
 static uint64_t first_moment(const struct work *work, const uint8_t *mark)
 {
 	const struct pm_profile *profile = work->profile;
@@ -275,7 +276,8 @@ static int threads_add_row(struct pm_sheet *sheet, const struct work *work,
 	return pm_sheet_key_cells(sheet, work->profile, keys, &row);
 }
 
-/* A full bar is one whole CPU if the event counts time, otherwise the maximum. */
+/* Returns the value of a full bar: one CPU if the event counts time, otherwise the
+ * maximum. */
 static uint64_t full_bar(const struct work *work)
 {
 	const struct pm_profile_event *event =

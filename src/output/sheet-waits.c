@@ -4,7 +4,7 @@
 
 enum {
 	PEOPLE_MAX = 30, /* rows, unless more are requested */
-	PEOPLE_MIN = 10, /* likewise, if all rows are below the limit */
+	PEOPLE_MIN = 10, /* the same if all rows are below the limit */
 	KERNEL_COLUMNS = 10, /* on a narrow screen, as functions need the room more */
 	SOURCE_COLUMNS = 26,
 	WIDE_COLUMNS = 110,
@@ -61,7 +61,8 @@ static int waits_add_function(struct pm_sheet *sheet, const struct pm_profile *p
 						   .start = function->start });
 }
 
-/* Without a start: only one function of a row may be identified by its start. */
+/* Adds a function without its start: only one function of a row may be identified by its
+ * start. */
 static int add_call(struct pm_sheet *sheet, const struct pm_profile *profile, uint32_t id)
 {
 	int ret = waits_add_function(sheet, profile, id);

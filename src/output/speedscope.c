@@ -2,8 +2,8 @@
 /*
  * speedscope's own format (src/lib/file-format-spec.ts of speedscope): one sampled
  * profile for each event and thread, with samples in order of time, weighted by their
- * periods. A frame is a function, as the viewer sums by frame. Frames without a source
- * file have their module instead.
+ * periods. A frame is a function, because the viewer sums by frame. Frames without a
+ * source file have their module in its place.
  */
 #include "export.h"
 
@@ -114,7 +114,8 @@ static void put_profile_head(struct speedscope *it, const struct pm_export_run *
 	pm_str_u64(&it->out, run->period);
 }
 
-/* Equal stacks in a row are written once, with the sum of their weights. */
+/* Gets the next stack. Consecutive equal stacks are written once, with the sum of their
+ * weights. */
 static bool next_weight(const struct speedscope *it, const struct pm_export_run *run,
 			size_t *at, uint32_t *stack, uint64_t *weight)
 {
@@ -208,7 +209,7 @@ static int speedscope_put_document(struct speedscope *it)
 	return 0;
 }
 
-/* The size with equal stacks in a row counted once, as they are written. */
+/* Checks the size, with consecutive equal stacks counted once, as they are written. */
 static int speedscope_check_size(const struct speedscope *it, struct pm_error *err)
 {
 	const struct pm_profile *profile = it->profile;

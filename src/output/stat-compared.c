@@ -83,7 +83,8 @@ static void put_compared_interval(struct pm_str *str, double low, double high,
 	pm_str_printf(str, "%s)", unit->suffix);
 }
 
-/* The amount without its sign: for a decrease, the ends of the interval are swapped. */
+/* Appends the amount without its sign: for a decrease, the ends of the interval are
+ * swapped. */
 static void put_range(struct pm_str *str, double middle, double low, double high,
 		      const struct pm_stat_unit *unit, const char *word, bool ascii)
 {
@@ -116,7 +117,7 @@ static void put_compared_difference(struct pm_str *str, const struct row *row, b
 		  word_of(row, percent > 0), ascii);
 }
 
-/* Only the interval: a number in front of it may be due to chance. */
+/* Appends only the interval: a number in front of it might be due to chance. */
 static void put_undecided(struct pm_str *str, const struct row *row, bool ascii)
 {
 	double low = 100 * row->of->change_low, high = 100 * row->of->change_high;
@@ -147,7 +148,7 @@ static void put_compared_words(struct pm_str *str, const struct row *row, bool a
 		put_undecided(str, row, ascii);
 		break;
 	case PM_STAT_TOO_FEW:
-		/* Runs that have a value: there may be fewer of them than runs. */
+		/* These are the runs that have a value, possibly not all runs. */
 		pm_str_printf(str, "too few runs to say (A %zu, B %zu; needs %zu)",
 			      row->of->runs[0], row->of->runs[1], row->of->runs_needed);
 		break;
@@ -214,7 +215,7 @@ static int print_scope(const struct pm_stat_text *to, size_t *at)
 	return pm_grid_print(&grid, &to->text);
 }
 
-/* The result comes first: the rows that decide. */
+/* Prints the result first: the rows that decide the verdict. */
 static void print_verdict(const struct pm_stat_text *to)
 {
 	struct pm_str line = { 0 };
@@ -239,7 +240,8 @@ static void print_verdict(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* The numbers of tested rows: those that decide and others; paired and not. */
+/* Counts of tested rows: those that decide the verdict or not, and those with paired runs
+ * or not. */
 struct tested {
 	size_t decide, other, paired, single;
 };

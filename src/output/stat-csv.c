@@ -109,7 +109,7 @@ struct csv {
 	FILE *to;
 	size_t fields_len; /* without those for two programs if there is only one */
 	struct pm_str out;
-	struct pm_str fields[FIELDS]; /* of the current line */
+	struct pm_str fields[FIELDS]; /* the fields of the current line */
 };
 
 /* ---- fields ---------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static void stat_csv_set_number_if(struct csv *csv, enum field field, bool known
 		pm_str_u64(&csv->fields[field], number);
 }
 
-/* With the fewest digits that give the same number when read. */
+/* Sets a number, with the fewest digits that give the same number when read. */
 static void stat_csv_set_real(struct csv *csv, enum field field, double number)
 {
 	char digits[32] = "";
@@ -148,7 +148,7 @@ static void stat_csv_set_real(struct csv *csv, enum field field, double number)
 	stat_csv_set_text(csv, field, digits);
 }
 
-/* In the unit of the event; as an integer if the scale is 1. */
+/* Sets a number in the unit of the event; an integer if the scale is 1. */
 static void stat_csv_set_scaled(struct csv *csv, enum field field,
 				const struct pm_stat_event *event, uint64_t number)
 {
@@ -190,7 +190,7 @@ static void stat_csv_put_titles(struct csv *csv)
 	pm_str_putc(&csv->out, '\n');
 }
 
-/* One line for each event, with the fields that are already set. */
+/* Writes one line for each event, with the fields that are already set. */
 static void stat_csv_put_values(struct csv *csv, const struct pm_stat_value *values,
 				const struct pm_stat_spread *spreads)
 {
@@ -248,7 +248,7 @@ static void stat_csv_set_run(struct csv *csv, const struct pm_stat_run *run, siz
 	stat_csv_set_number(csv, RUN, id);
 }
 
-/* For all threads together, then for each thread. */
+/* Writes the lines for all threads together, then for each thread. */
 static void stat_csv_put_interval(struct csv *csv,
 				  const struct pm_stat_interval *interval)
 {
@@ -275,7 +275,7 @@ static void stat_csv_put_run(struct csv *csv, size_t id, bool intervals)
 	stat_csv_put_rows(csv, "row", run->rows.data, run->rows.len);
 }
 
-/* The function, or the address; its callers follow. */
+/* Sets the caller: the function or the address, then its callers. */
 static void stat_csv_set_caller(struct csv *csv, const struct pm_stat_caller *caller)
 {
 	struct pm_str *str = &csv->fields[CALLER];
@@ -356,7 +356,7 @@ static void stat_csv_set_real_if(struct csv *csv, enum field field, double numbe
 		stat_csv_set_real(csv, field, number);
 }
 
-/* B compared with A: `value` is the difference. */
+/* Writes a comparison of B with A: `value` is the difference. */
 static void stat_csv_put_difference(struct csv *csv,
 				    const struct pm_stat_difference *difference)
 {

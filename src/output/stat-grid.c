@@ -42,7 +42,7 @@ void pm_grid_put(struct pm_grid *grid, struct pm_str *str)
 
 /* ---- printing -------------------------------------------------------------------------- */
 
-struct part { /* columns [first, end), behind the fixed ones */
+struct part { /* columns [first, end), after the fixed ones */
 	size_t first, end;
 };
 
@@ -57,7 +57,7 @@ static void grid_measure_columns(const struct pm_grid *grid, size_t *widths)
 	}
 }
 
-/* As many columns from part->first on as fit, but at least one. */
+/* Selects as many columns from part->first on as fit, but at least one. */
 static void grid_fill_part(const struct pm_grid *grid, const size_t *widths,
 			   size_t screen, struct part *part)
 {
@@ -137,7 +137,7 @@ static bool has_column(const struct pm_stat_columns *columns, uint32_t event)
 	return false;
 }
 
-/* Keeps the order of events, whichever row has a value first. */
+/* Inserts an event in the order of events, whichever row has a value first. */
 static int columns_insert_event(struct pm_stat_columns *columns, uint32_t event)
 {
 	size_t at = columns->events.len;

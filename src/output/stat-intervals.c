@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints intervals as they come, while the program runs. */
+/* Prints intervals as they end, while the program runs. */
 #include "stat-show.h"
 
 #include <string.h>
 
 #include "pm/base-text.h"
 
-/* Fixed widths, as later values are unknown. */
+/* Fixed widths, because later values are unknown. */
 enum {
 	TIME_COLUMNS = 12,
 	VALUE_COLUMNS = 16,

@@ -53,7 +53,8 @@ static const struct step *step_of(const struct step *steps, double magnitude)
 	return steps;
 }
 
-/* Enough decimals to show DIGITS; none for a plain count that is whole. */
+/* Returns the number of decimals needed to show DIGITS digits; 0 for a plain count that
+ * is whole. */
 static int decimals_of(double number, bool whole)
 {
 	int before = 1, decimals;

@@ -80,7 +80,8 @@ static void put_doubts(struct doubts *doubts, const char *name,
 	}
 }
 
-/* Variation of calls, and of events that are stable by nature, has a reason. */
+/* Whether variation is a reason for doubt. Calls, and events that are stable by nature,
+ * do not vary by chance. */
 static bool can_be_doubted(const struct pm_stat_series *series)
 {
 	return series->event && series->event->class == PM_STAT_NOISY;

@@ -8,7 +8,7 @@
 
 enum {
 	INDENT = 2,
-	FRAME_COLUMNS = 36, /* of a caller's name */
+	FRAME_COLUMNS = 36, /* columns of a caller's name */
 };
 
 /* ---- name and location ----------------------------------------------------------------- */
@@ -56,7 +56,8 @@ void pm_stat_text_scope_name(const struct pm_stat_text *to,
 	pm_str_release(&place);
 }
 
-/* Inlined and interleaved with other code: entries into each part are counted. */
+/* Whether the function is inlined and interleaved with other code: entries into each part
+ * are counted. */
 static bool is_in_parts(const struct pm_stat_scope *scope)
 {
 	return scope->kind == PM_STAT_INLINED && !scope->calls_exact && scope->lost == 0;
@@ -106,7 +107,7 @@ static void print_scope_calls(const struct pm_stat_text *to,
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* The calls that counts are divided by: nested calls are included in their outermost
+/* Returns the number of calls for averages: nested calls are included in their outermost
  * ones. */
 static uint64_t count_outermost_calls(const struct pm_stat_scope *scope)
 {
@@ -152,8 +153,8 @@ static void put_scope_mean(struct pm_grid *grid, const struct pm_stat_text *to,
 	pm_str_release(&cell);
 }
 
-/* The median comes first: if some calls lost their CPU, the mean says little about the
- * others. */
+/* Appends an event. The median comes first: if some calls lost their CPU, the mean says
+ * little about the others. */
 static void put_scope_event(struct pm_grid *grid, const struct pm_stat_text *to,
 			    const struct pm_stat_scope *scope, uint32_t i, bool spreads)
 {

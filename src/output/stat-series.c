@@ -26,8 +26,9 @@ static bool same_optional_text(const char *a, const char *b)
 	return a == b;
 }
 
-/* In the two programs of `ab`, a function has different addresses. Within one program,
- * scopes with the same name are distinguished by their addresses. */
+/* Whether two scopes are the same function. In the two programs of `ab`, a function has
+ * different addresses. Within one program, scopes with the same name are distinguished by
+ * their addresses. */
 static bool same_scope(const struct pm_stat *stat, const struct pm_stat_scope *a,
 		       const struct pm_stat_scope *b)
 {

@@ -17,31 +17,32 @@ struct pm_stat_unit {
 	const char *suffix; /* "ms", "M", "J"; "": plain counts. Borrowed */
 };
 
-/* @magnitude in the event's own unit. @event NULL: plain counts. */
+/* Returns the unit for numbers of @magnitude, in the event's own unit. @event NULL: plain
+ * counts. */
 struct pm_stat_unit pm_stat_unit_of(const struct pm_stat_event *event, double magnitude,
 				    bool ascii);
-/* 1,234.5 without the suffix; NaN as a dash. */
+/* Appends a number such as 1,234.5 without the suffix; NaN as a dash. */
 void pm_put_stat_number(struct pm_str *str, const struct pm_stat_unit *unit,
 			double number);
-/* One value: exact if it is a plain count, words if it has none. */
+/* Appends one value: exact if it is a plain count, words if it has none. */
 void pm_put_stat_count(struct pm_str *str, const struct pm_stat_event *event,
 		       const struct pm_stat_value *value, bool ascii);
-/* "not supported". */
+/* Returns words such as "not supported". */
 const char *pm_stat_state_words(enum pm_stat_state state);
-/* The name under which the event was requested. */
+/* Returns the name by which the event was requested. */
 const char *pm_stat_event_shown(const struct pm_stat_event *event);
 bool pm_stat_is_time(const struct pm_stat_event *event);
 /* Whether the tool itself measures the event, by wait4(2): it has no value for parts of a
- * program, nor before the program's end. NULL (calls) is not one of them. */
+ * program, nor before the program's end. Returns false for NULL (calls). */
 bool pm_stat_is_tools(const struct pm_stat_event *event);
-/* Whether a number belongs in a function's table: requested events, times, and events
- * that happened there at all. @zero: it is known, and 0 each time. */
+/* Whether a number is shown in a function's table: requested events, times, and events
+ * that occurred there. @zero: the number is known, and 0 in each call. */
 bool pm_stat_says_something(const struct pm_stat_event *event, bool known, bool zero,
 			    enum pm_stat_state state);
-/* Of PM_STAT_MULTIPLEXED: the share of the time, in percent; otherwise NaN. */
+/* Returns the share of the time for PM_STAT_MULTIPLEXED, in percent; otherwise NaN. */
 double pm_stat_share(const struct pm_stat_value *value);
 #define PM_STAT_ANY_EVENT UINT32_MAX
-/* Metrics beside an event: "1.93 IPC, …". */
+/* Appends the metrics beside an event: "1.93 IPC, …". */
 void pm_put_stat_metrics(struct pm_str *str, const struct pm_stat *stat, uint32_t event,
 			 uint32_t variant, int32_t scope);
 
@@ -56,13 +57,13 @@ struct pm_grid {
 	bool failed; /* out of memory */
 };
 void pm_grid_release(struct pm_grid *grid);
-/* Adds a column; all columns come before the cells. */
+/* Adds a column. All columns must be added before the cells. */
 void pm_grid_column(struct pm_grid *grid, bool left);
-/* Adds the next cell, row by row, with the text of @str, which is cleared. */
+/* Adds the next cell, row by row, with the contents of @str, which is cleared. */
 void pm_grid_put(struct pm_grid *grid, struct pm_str *str);
 void pm_grid_puts(struct pm_grid *grid, const char *text);
-/* Prints the grid. If it is too wide, the columns after the fixed ones continue below. 0
- * or -ENOMEM. */
+/* Prints the grid. If it is too wide, the columns after the fixed ones continue below.
+ * Returns 0 or -ENOMEM. */
 int pm_grid_print(const struct pm_grid *grid, const struct pm_text *text);
 
 /* ---- runs and scopes together ---------------------------------------------------------- */
@@ -71,13 +72,13 @@ int pm_grid_print(const struct pm_grid *grid, const struct pm_text *text);
 struct pm_stat_series {
 	const struct pm_stat_event *event; /* NULL: calls */
 	PM_VEC(double) of[2]; /* by variant, in the event's own unit */
-	enum pm_stat_state state; /* of the first one without a value; otherwise OK */
+	enum pm_stat_state state; /* of the first run without a value; otherwise OK */
 };
 void pm_stat_series_release(struct pm_stat_series *series);
 
 /* One function or range in all runs; not used for the whole program. */
 struct pm_stat_group {
-	const struct pm_stat_scope *scope; /* the first one */
+	const struct pm_stat_scope *scope; /* the first scope */
 	PM_VEC(uint32_t) members; /* scopes */
 };
 struct pm_stat_groups {
@@ -90,7 +91,8 @@ int pm_stat_groups_find(struct pm_stat_groups *groups, const struct pm_stat *sta
  * functions have values of these only. */
 bool pm_stat_program_is_shown(const struct pm_stat *stat);
 
-/* @group NULL: the program. @event at stat->events.len: calls. */
+/* Collects the values of an event. @group NULL: the whole program. @event at
+ * stat->events.len: calls. */
 int pm_stat_series_get(struct pm_stat_series *out, const struct pm_stat *stat,
 		       const struct pm_stat_group *group, size_t event);
 
@@ -100,15 +102,15 @@ int pm_stat_series_get(struct pm_stat_series *out, const struct pm_stat *stat,
 struct pm_stat_text {
 	const struct pm_stat_report *report;
 	const struct pm_stat *stat;
-	struct pm_report shim; /* for pm_text */
+	struct pm_report shim; /* only for calls of pm_text functions */
 	struct pm_text text;
 };
 void pm_stat_text_init(struct pm_stat_text *to, const struct pm_stat_report *report,
 		       FILE *stream);
-/* One line, wrapped at blanks and indented by @indent. */
+/* Prints one line, wrapped at blanks and indented by @indent. */
 void pm_stat_text_line(const struct pm_stat_text *to, enum pm_color color,
 		       unsigned int indent, struct pm_str *line);
-/* The name of a row or thread: "worker 13", "CPU 1". */
+/* Appends the name of a row or thread: "worker 13", "CPU 1". */
 void pm_put_stat_row_name(struct pm_str *str, int32_t tid, const char *comm, int32_t cpu);
 /* The columns of a table that are events: those with a value in any row. */
 struct pm_stat_columns {
@@ -116,23 +118,23 @@ struct pm_stat_columns {
 	PM_VEC(uint32_t) events;
 };
 void pm_stat_columns_release(struct pm_stat_columns *columns);
-/* Takes account of @values, those of one more row. -ENOMEM. */
+/* Adds the columns for @values, those of one more row. Returns 0 or -ENOMEM. */
 int pm_stat_columns_add(struct pm_stat_columns *columns,
 			const struct pm_stat_value *values);
-/* Adds the columns of all events; adds their titles. */
+/* Add the columns of all events; their titles; their values. */
 void pm_stat_grid_columns(struct pm_grid *grid, const struct pm_stat_columns *columns);
 void pm_stat_grid_events(struct pm_grid *grid, const struct pm_stat_columns *columns);
 void pm_stat_grid_values(struct pm_grid *grid, const struct pm_stat_columns *columns,
 			 const struct pm_stat_value *values, bool ascii);
 
-/* Repeated runs: means and the like, and doubts about them. */
+/* Prints the values of repeated runs, such as means, and doubts about them. */
 int pm_stat_text_repeated(const struct pm_stat_text *to,
 			  const struct pm_stat_group *group);
-/* A against B: the differences of the document. */
+/* Prints the comparison of A and B: the differences of the document. */
 int pm_stat_text_compared(const struct pm_stat_text *to);
 int pm_stat_text_scope(const struct pm_stat_text *to, const struct pm_stat_scope *scope);
-/* The scope's name and location. */
+/* Prints the scope's name and location. */
 void pm_stat_text_scope_name(const struct pm_stat_text *to,
 			     const struct pm_stat_scope *scope);
-/* Lines below the numbers, about all of them. */
+/* Prints the lines below the numbers, about all of them. */
 void pm_stat_text_worth(const struct pm_stat_text *to);

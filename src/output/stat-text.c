@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	ENDS_MAX = 10, /* different ones that are reported */
+	ENDS_MAX = 10, /* number of different ends that are reported */
 };
 
 /* ---- the command ----------------------------------------------------------------------- */
@@ -160,7 +160,8 @@ static int intervals_of(const struct pm_stat_text *to, const struct pm_stat_run 
 
 /* ---- the ends of runs ------------------------------------------------------------------ */
 
-/* Termination by a signal of ours, or by Ctrl-C, is not a failure of the program. */
+/* Appends how a run ended. Termination by a signal of ours, or by Ctrl-C, is not a
+ * failure of the program. */
 static void put_run_end(struct pm_str *str, const struct pm_stat_run *run, bool timed)
 {
 	if (run->stopped && timed)

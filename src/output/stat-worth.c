@@ -76,7 +76,8 @@ static void print_user_only(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Shares of the time, for which tables of several runs and of functions have no room. */
+/* Prints shares of the time: tables of several runs and of functions have no room for
+ * them. */
 static void print_shares(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -150,7 +151,7 @@ static void print_settings(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Threads, CPUs and callers belong to one run. */
+/* Prints notes about rows of threads, CPUs and callers, which belong to one run. */
 static void print_row_notes(const struct pm_stat_text *to)
 {
 	const struct pm_stat *stat = to->stat;
@@ -170,8 +171,8 @@ static void print_row_notes(const struct pm_stat_text *to)
 	pm_str_release(&line);
 }
 
-/* Whether the remainder of a time, after subtraction of the measurement's cost, is less
- * than that cost: then it shows that calls are short, but hardly how short. */
+/* Whether the time without the measurement's cost is less than that cost: then it shows
+ * that calls are short, but hardly how short. */
 static bool is_below_cost(const struct pm_stat *stat, const struct pm_stat_scope *scope)
 {
 	for (size_t i = 0; i < stat->events.len; i++) {
@@ -212,8 +213,8 @@ static void print_meaning_of_cost(const struct pm_stat *stat, struct pm_str *lin
 	pm_str_puts(line, " take less time than that: what is left of it is uncertain.");
 }
 
-/* "5.400 µs of task-clock, 321 instructions": costs that are known and not 0. False:
- * there are none. */
+/* Appends "5.400 µs of task-clock, 321 instructions": costs that are known and not 0.
+ * Returns false if there are none. */
 static bool put_visit_costs(const struct pm_stat_text *to, struct pm_str *line,
 			    const char *before, const struct pm_stat_value *costs)
 {

@@ -9,19 +9,19 @@
 enum {
 	DEPTH_MAX = 5,
 	BRANCHES_MAX = 3,
-	LINK_COLUMNS = 32, /* of a name in a long chain */
+	LINK_COLUMNS = 32, /* columns of a name in a long chain */
 	GAP_COLUMNS = 14, /* " → … 123 more", between the first and the last name */
 	SELF_COLUMNS = 12, /* "  12.3% self" */
 };
 #define SAME_PERCENT   95.0 /* a callee with this share of its caller is the same path */
 #define SELF_PERCENT   0.5
-#define BRANCH_PERCENT 5.0 /* of all samples; less is no part of the hottest path */
+#define BRANCH_PERCENT 5.0 /* of all samples; a lighter branch is not shown */
 
 struct path {
 	struct pm_text *text;
 	struct pm_tree *tree;
 	PM_VEC(uint32_t) chain; /* nodes of the current line */
-	bool waits; /* the tree is of blocked time */
+	bool waits; /* the tree shows blocked time */
 };
 
 static void path_release(struct path *path)
@@ -126,8 +126,9 @@ static void put_links(struct pm_str *str, const struct links *links, size_t room
 		put_link(str, links, i, LINK_COLUMNS);
 }
 
-/* In a chain that ends with waiting: the program's last function before the kernel, which
- * must never be left out. The length of the chain if there is none. */
+/* Returns the index of the program's last function before the kernel, in a chain that
+ * ends with waiting: it must never be left out. Returns the length of the chain if there
+ * is none. */
 static size_t last_of_program(const struct path *path)
 {
 	const struct pm_profile *profile = path->tree->view->profile;
@@ -156,7 +157,8 @@ static size_t path_room_after(const struct path *path, size_t used)
 	return LINK_COLUMNS;
 }
 
-/* One line, or two for a wait; @prefix has the rails of the levels above. */
+/* Prints a chain: one line, or two for a wait. @prefix has the rails of the levels
+ * above. */
 static int print_chain(const struct path *path, const char *prefix, const char *branch)
 {
 	struct pm_text *text = path->text;
@@ -195,8 +197,8 @@ static int print_chain(const struct path *path, const char *prefix, const char *
 	return 0;
 }
 
-/* The branches at the end of the chain: all are named, and the heaviest is followed.
- * Recurses at most DEPTH_MAX times. */
+/* Prints the heaviest branches at the end of the chain, and recurses into the first one,
+ * at most DEPTH_MAX times. */
 static int print_branches(struct path *path, const char *prefix, unsigned depth)
 {
 	static const char *const branches[2][2] = { { "├─ ", "└─ " }, { "|- ", "`- " } };

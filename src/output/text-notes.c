@@ -11,7 +11,7 @@
 enum {
 	FEW_SAMPLES = 100,
 	NOTES_MAX = 12,
-	CULPRITS = 3, /* modules named as the reason for unknown functions */
+	CULPRITS = 3, /* limit of modules named as the reason for unknown functions */
 };
 /* The recorder's note if it wrote no names. */
 #define NAMELESS_NOTE "names were left out"
@@ -54,7 +54,8 @@ static bool profile_has_note(const struct pm_profile *profile, const char *a,
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* Words such as uprobe:libc:malloc or sched:* are resolved, not substituted. */
+/* Whether the requested name was resolved, not substituted, such as uprobe:libc:malloc or
+ * sched:*. */
 static bool is_found(const struct pm_profile_event *event)
 {
 	const char *colon = strchr(event->requested, ':');
@@ -263,7 +264,7 @@ static const char *stop_in_words(const char *stop)
 	return stop;
 }
 
-/* For blocked time. */
+/* Warns of blocked time without stacks. */
 static void warn_stackless(struct pm_notes *notes, double percent)
 {
 	const char *reason = "it was lost, or the wait began before the recording: "
@@ -284,7 +285,7 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 	const struct pm_profile *profile = notes->report->profile;
 	const struct pm_view *view = section->view;
 	enum {
-		STACK_MAX = 65528 /* perf_event_open(2): most that the kernel copies */
+		STACK_MAX = 65528 /* perf_event_open(2): largest copy */
 	};
 
 	for (size_t i = 1; i < profile->stops.len; i++) {
@@ -324,7 +325,7 @@ static void warn_incomplete(struct pm_notes *notes, const struct pm_section *sec
 	}
 }
 
-/* A command line with which a program reports the code that it generates. */
+/* Returns a command line that makes a program report the code that it generates. */
 static const char *jit_command(const struct pm_profile *profile)
 {
 	static const struct {
@@ -392,8 +393,8 @@ static void put_culprit(struct pm_str *str, const struct pm_profile *profile,
 	}
 }
 
-/* A way to get the names of functions in @module; NULL: there is none, or put_culprit()
- * has it. */
+/* Returns a way to get the names of functions in @module; NULL if there is none, or if
+ * put_culprit() has added it. */
 static const char *name_remedy(const struct pm_profile *profile, uint32_t id)
 {
 	const struct pm_profile_module *module;
@@ -410,7 +411,8 @@ static const char *name_remedy(const struct pm_profile *profile, uint32_t id)
 	       "--debuginfod, or --by address";
 }
 
-/* The reason for blocked time without stacks is among the reasons for missing callers. */
+/* Whether the stop reason is that of blocked time without stacks, which is among the
+ * reasons for missing callers. */
 static bool stop_gives_reason(const struct pm_profile *profile, uint32_t event,
 			      uint32_t id)
 {
@@ -499,7 +501,7 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	pm_str_release(&culprits);
 }
 
-/* Idle time dominates the report of a whole machine. */
+/* Warns of idle time, which dominates the report of a whole machine. */
 static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
 {
 	const struct pm_view *view = section->view;
@@ -526,8 +528,8 @@ static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
 			     percent, name);
 }
 
-/* Half the width of a 95 % interval at a share of one half, the worst case: 1.96 / (2
- * √n). */
+/* Returns half the width of a 95 % interval at a share of one half, the worst case: 1.96
+ * / (2 √n). */
 static double points_of_doubt(uint64_t samples)
 {
 	double n = (double)samples, root = n;

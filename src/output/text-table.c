@@ -11,11 +11,11 @@ enum {
 	GAP = 2,
 	MODULE_MAX = 22,
 	SOURCE_MAX = 26,
-	ROWS_MAX = 30, /* that a report shows by default */
-	ROWS_MIN = 10, /* likewise, if all of them are below the limit */
-	CALLERS_MAX = 8, /* that only call expensive functions */
-	WAITERS_MAX = 20, /* likewise, if all weight is in one function of the kernel */
-	ROWS_READ = 10, /* that people look at first */
+	ROWS_MAX = 30, /* shown by default */
+	ROWS_MIN = 10, /* the same if all rows are below the limit */
+	CALLERS_MAX = 8, /* functions that only call expensive ones */
+	WAITERS_MAX = 20, /* the same if all weight is in one kernel function */
+	ROWS_READ = 10, /* rows that people read first */
 	ROWS_TELL = 4, /* fewer rows say nothing about the recording */
 };
 
@@ -23,7 +23,7 @@ enum cell {
 	CELL_SELF,
 	CELL_TOTAL,
 	CELL_TIME,
-	CELL_TAKEN, /* share of the samples, if weights are of something else */
+	CELL_TAKEN, /* share of the samples, if weights measure something else */
 	CELL_SAMPLES,
 	CELL_FUNCTION,
 	CELL_MODULE,
@@ -79,7 +79,8 @@ static bool has_cell(const struct layout *layout, enum cell cell)
 	return false;
 }
 
-/* Names of processes and of threads may be in adjacent columns. */
+/* Returns the title of names: those of processes and of threads may be in adjacent
+ * columns. */
 static const char *name_title(const struct layout *layout, enum pm_key key)
 {
 	bool processes = false, threads = false, names = false;
@@ -270,7 +271,7 @@ static void put_weight_cell(const struct layout *layout, enum cell cell,
 					  whole));
 }
 
-/* The text of a cell, at most @width columns (0: unlimited). */
+/* Appends the text of a cell, at most @width columns (0: unlimited). */
 static void put_table_cell(const struct layout *layout, const struct column *column,
 			   const struct pm_row *row, size_t width, struct pm_str *str)
 {
@@ -343,7 +344,8 @@ static size_t narrow_cells(struct layout *layout, enum cell cell, size_t floor,
 	return excess;
 }
 
-/* Narrows a table that is too wide for the screen; names of functions last and least. */
+/* Narrows a table that is too wide for the screen. Names of functions are narrowed last
+ * and least. */
 static void layout_squeeze(struct layout *layout, size_t screen)
 {
 	static const struct {
@@ -421,7 +423,7 @@ static enum pm_color cell_color(const struct layout *layout, enum cell cell,
 	return PM_COLOR_PLAIN;
 }
 
-/* @row NULL: the titles. */
+/* Prints a row. @row NULL: the titles. */
 static int layout_print_row(const struct layout *layout, const struct pm_row *row)
 {
 	const struct pm_text *text = layout->text;
@@ -470,9 +472,9 @@ static int layout_print_row(const struct layout *layout, const struct pm_row *ro
 
 /*
  * Selects the rows to show: heavy ones and, in tables by self, also functions with hardly
- * any self weight under which much happens. Functions that were never seen running are
- * left to the tree. Unless a limit was set, the rows fit on a screen. @below: everything
- * left out is below the limit.
+ * any self weight that call expensive ones. Functions that never ran themselves are left
+ * to the tree. Unless a limit was set, the rows fit on a screen. @below: all rows that
+ * were left out are below the limit.
  */
 static size_t choose_table_rows(const struct pm_section *section, struct pm_table *table,
 				double limit, struct pm_weight *hidden, bool *below)

@@ -14,9 +14,9 @@ enum {
 };
 #define INVISIBLE_PERCENT 0.05 /* shares are printed with one digit */
 
-/* State of a node at some depth that its children need. */
+/* The state of a node at some depth, for its children. */
 struct rung {
-	size_t prefix_len; /* bytes of the prefix that they share */
+	size_t prefix_len; /* bytes of the prefix that the children share */
 	size_t prefix_columns;
 	uint32_t shown; /* number of children above the limit */
 };
@@ -67,7 +67,7 @@ static void put_node_marks(struct pm_str *str, const struct pm_tree *tree,
 		pm_str_puts(str, " (recursive)");
 }
 
-/* The module, if it is not the caller's. */
+/* Appends the module, if it is not the caller's. */
 static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 			   const struct pm_tree_node *node)
 {
@@ -92,8 +92,8 @@ static void put_new_module(struct pm_str *str, const struct pm_tree *tree,
 		pm_str_puts(str, "]");
 }
 
-/* "f (inlined) [module]" in at most @room columns (0: no limit), or more if @room is very
- * small. */
+/* Appends "f (inlined) [module]" in at most @room columns (0: no limit), or more if @room
+ * is very small. */
 static void put_node_name(struct pm_str *str, const struct drawing *drawing, uint32_t id,
 			  size_t room)
 {
@@ -142,9 +142,9 @@ static void print_line(struct drawing *drawing)
 }
 
 /*
- * A single callee that has all of its caller's weight is put on the caller's line, if it
- * fits. The line then has the total of its first and the self weight of its last
- * function.
+ * Whether the node continues the line. A single callee that has all of its caller's
+ * weight is put on the caller's line, if it fits. The line then has the total weight of
+ * its first function and the self weight of its last one.
  */
 static bool line_continues(const struct drawing *drawing, uint32_t id, bool only_child)
 {
@@ -241,7 +241,7 @@ static int draw_node(struct drawing *drawing, uint32_t id)
 	    !append_node(drawing, id)) {
 		print_line(drawing);
 		if (node.depth == 1 && id != parent->first_child)
-			fputc('\n', drawing->text->to); /* another tree */
+			fputc('\n', drawing->text->to); /* a blank line between trees */
 		start_line(drawing, id, above,
 			   branch ? branches[report->ascii][last] : "",
 			   !branch && node.depth > 1);

@@ -7,7 +7,7 @@
 
 enum {
 	HINT_ROWS = 10,
-	HINT_NAME_MAX = 40, /* longer names are of no use on a command line */
+	HINT_NAME_MAX = 40, /* longer names are not useful on a command line */
 };
 #define HINT_PERCENT 0.5 /* smaller functions are not worth a hint */
 
@@ -279,8 +279,9 @@ static void put_hint(struct pm_str *str, const struct pm_report *report,
 	pm_str_release(&hint);
 }
 
-/* The name of the heaviest function that can be identified, as it can be typed; nothing
- * if all are light. False if neither its lines nor its instructions can be shown. */
+/* Appends the name of the heaviest function that can be identified, as it can be typed;
+ * nothing if all are light. Returns false if neither its lines nor its instructions can
+ * be shown. */
 static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -302,7 +303,8 @@ static bool put_name_to_ask_for(struct pm_str *str, struct pm_section *section)
 	return false;
 }
 
-/* If the heaviest function has no name, lines are of no use, but addresses are. */
+/* Whether the heaviest function has no name: then lines are not useful, but addresses
+ * are. */
 static bool heaviest_is_unknown(struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -312,7 +314,7 @@ static bool heaviest_is_unknown(struct pm_section *section)
 	       profile->functions.data[table->rows.data[0].id].unknown;
 }
 
-/* The function that waited longest, if it can be identified. */
+/* Appends the function that waited longest, if it can be identified. */
 static void put_waiter(struct pm_str *str, const struct pm_section *section)
 {
 	const struct pm_profile *profile = section->report->profile;
@@ -336,8 +338,8 @@ static void put_waiter(struct pm_str *str, const struct pm_section *section)
 	}
 }
 
-/* For blocked time, hints about instructions and kernel functions are useless. Without
- * stacks, only those about threads are useful. */
+/* Appends the hints for blocked time: those about instructions and kernel functions would
+ * be useless. Without stacks, only those about threads are useful. */
 static void put_waits_hints(struct pm_str *hints, const struct pm_section *section)
 {
 	const struct pm_report *report = section->report;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	PLOT_WIDTH = 1000, /* of the paths' coordinates, which are scaled */
+	PLOT_WIDTH = 1000, /* in coordinates of the paths, which are scaled */
 	PLOT_HEIGHT = 100,
 	PLOT_TOP = 16, /* pixels, for the numbers of the steps */
 	PLOT_PIXELS = 120,
@@ -107,7 +107,7 @@ static void trend_html_put_commit(struct pm_str *out, const char *title,
 
 /* ---- accepted steps -------------------------------------------------------------------- */
 
-/* The acceptance of this number, or NULL. */
+/* Returns the acceptance of this number, or NULL. */
 static const struct pm_ack *find_ack_of_trend(const struct pm_trend_report *report,
 					      const struct pm_trend *trend)
 {
@@ -146,7 +146,7 @@ static const char *css_class_of_step(const struct pm_ack *ack,
 	return pm_verdict_name(step->verdict);
 }
 
-/* The tooltip of a step: "worse +3.00 %: 3f2a1bc0  Make it slower". */
+/* Writes the tooltip of a step: "worse +3.00 %: 3f2a1bc0  Make it slower". */
 static void trend_html_put_step_title(struct pm_str *out, const struct pm_trends *trends,
 				      const struct pm_trend *trend,
 				      const struct pm_trend_step *step,
@@ -235,13 +235,13 @@ static void trend_plot_init(struct plot *plot, const struct pm_trend *trend)
 		high = low + least;
 	}
 	margin = plot_margin * (high - low);
-	/* Values that are never negative need no scale below 0. */
+	/* If no value is negative, the scale does not go below 0. */
 	*plot = (struct plot){ .trend = trend,
 			       .from = low >= 0 ? fmax(low - margin, 0) : low - margin,
 			       .to = high + margin };
 }
 
-/* Horizontal position, from 0 to @whole. */
+/* Returns the horizontal position, from 0 to @whole. */
 static double trend_plot_x(const struct plot *plot, size_t commit, double whole)
 {
 	size_t last = plot->trend->points.len - 1;
@@ -273,7 +273,7 @@ static void trend_html_put_point(struct pm_str *out, const struct plot *plot, ch
 		      trend_plot_y(plot, value));
 }
 
-/* Nothing is drawn over commits without a value. */
+/* Draws the band, except over commits without a value. */
 static void trend_html_put_band(struct pm_str *out, const struct plot *plot)
 {
 	const struct pm_trend_point *points = plot->trend->points.data;
@@ -307,7 +307,7 @@ static void trend_html_put_curve(struct pm_str *out, const struct plot *plot)
 				out, plot,
 				i > 0 && trend_plot_has_value(plot, i - 1) ? 'L' : 'M', i,
 				points[i].median);
-	/* An isolated point would be invisible. */
+	/* An isolated point would be invisible in a line: draw it as a dot. */
 	pm_str_puts(out, "\"/><path class=\"dots\" d=\"");
 	for (size_t i = 0; i < len; i++) {
 		bool left = i > 0 && trend_plot_has_value(plot, i - 1);
@@ -628,7 +628,7 @@ static void trend_html_put_overview(struct pm_str *out,
 
 /* ---- data for the script --------------------------------------------------------------- */
 
-/* Nothing in it may look like a tag to an HTML parser. */
+/* Writes text in which nothing looks like a tag to an HTML parser. */
 static void trend_html_put_json_text(struct pm_str *out, const char *text)
 {
 	struct pm_str json = { 0 };

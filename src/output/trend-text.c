@@ -8,8 +8,8 @@ enum {
 	INDENT = 2,
 	GAP = 2,
 	CELLS = 4, /* verdict, change, before, after */
-	SERIES_MAX = 50, /* unless all are requested */
-	STEPS_MAX = 8, /* of a series, the latest ones */
+	SERIES_MAX = 50, /* series shown, unless all are requested */
+	STEPS_MAX = 8, /* steps shown of a series: the latest */
 	SPARK_MAX = 48, /* columns */
 	SPARK_LEVELS = 8,
 	SUBJECT_LEAST = 20,
@@ -22,7 +22,7 @@ static const double spark_least = 0.02;
 struct text {
 	const struct pm_trend_report *report;
 	const struct pm_trends *trends;
-	struct pm_report shim; /* for pm_text */
+	struct pm_report shim; /* only for calls of pm_text functions */
 	struct pm_text text;
 	bool failed;
 };

@@ -84,7 +84,8 @@ void pm_put_event(struct pm_str *str, const struct pm_profile *profile, uint32_t
 	const struct pm_profile_event *events = profile->events.data;
 
 	pm_str_puts(str, events[event].actual);
-	/* Two may have become the same event: cycles and cpu-clock if there is no PMU. */
+	/* Two events may have been replaced by the same one: cycles and cpu-clock if
+	 * there is no PMU. */
 	for (size_t i = 0; i < profile->events.len; i++) {
 		if (i == event || strcmp(events[i].actual, events[event].actual) != 0 ||
 		    strcmp(events[event].actual, events[event].requested) == 0)
@@ -167,8 +168,9 @@ void pm_put_shell(struct pm_str *str, const char *word)
 	pm_str_putc(str, '\'');
 }
 
-/* Line ends and tabs are data. Other characters that move a cursor are escaped: names are
- * foreign and must not control the terminal of a user who looks at the output. */
+/* Appends text without control sequences. Line ends and tabs are data. Other characters
+ * that move a cursor are escaped: names are untrusted and must not control the terminal
+ * of a user who reads the output. */
 static void put_tame(struct pm_str *out, const char *text)
 {
 	for (size_t len; *text; text += len) {
@@ -179,7 +181,7 @@ static void put_tame(struct pm_str *out, const char *text)
 	}
 }
 
-/* Quotes as in RFC 4180 §2. */
+/* Quotes the field as in RFC 4180 §2. */
 void pm_put_field(struct pm_str *str, const char *text, const char *separator)
 {
 	struct pm_str tame = { 0 };
@@ -243,7 +245,8 @@ void pm_text_percent(const struct pm_text *text, double percent)
 	pm_text_put(text, pm_percent_color(percent), digits);
 }
 
-/* Length of @words up to the next run of at least @gap blanks, or to the end. */
+/* Returns the length of @words up to the next run of at least @gap blanks, or to the
+ * end. */
 static size_t piece_len(const char *words, size_t gap)
 {
 	size_t len = 0;
@@ -276,7 +279,7 @@ void pm_text_wrap(const struct pm_text *text, enum pm_color color, const char *f
 		if (!piece)
 			return;
 		columns = pm_columns(piece);
-		/* A piece that fits on no line gets its own, and is too long for it. */
+		/* A piece that is too long for any line gets its own. */
 		if (width > 0 && blanks > 0 && at + blanks + columns > width) {
 			fprintf(text->to, "\n%*s", (int)indent, "");
 			at = indent;
