@@ -195,8 +195,8 @@ static void put_comment(struct pm_str *str, const char *key, const char *text)
 	pm_str_putc(str, '\n');
 }
 
-/* Chooses ids for unknown ones. Readers expect digits: they would skip a sample with the
- * -1 that perf writes. */
+/* Writes a note if ids are unknown. They are written as PM_FILE_NONE, because readers
+ * expect digits: they would skip a sample with the -1 that perf writes. */
 static void put_unknown_ids(struct script *script)
 {
 	const struct pm_profile *profile = script->profile;

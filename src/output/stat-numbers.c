@@ -11,7 +11,7 @@ enum {
 };
 
 struct step {
-	double from; /* smallest number for which it is used */
+	double from; /* smallest number that it is used for */
 	double factor;
 	const char *suffix, *ascii;
 };

@@ -24,7 +24,6 @@ struct pm_symbol_early *pm_rec_early_names_of(const struct pm_rec_session *sessi
 					      uint32_t id);
 void pm_rec_early_names_free(struct pm_rec_early_names *names);
 
-/* Opens the files from which the names of module @id are read. Runs in a helper
- * process. */
+/* Opens the files that contain the names of module @id. Runs in a helper process. */
 void pm_rec_early_names_open(const struct pm_rec_session *session, uint32_t id,
 			     struct pm_symbol_input *out);

@@ -523,8 +523,8 @@ int pm_rec_ptrace_go(struct pm_rec_session *session, struct pm_error *err)
 				{ .fd = launch->error_fd, .events = POLLIN } };
 	int ret = pm_launch_begin(launch, err);
 
-	/* A signal that reaches the command before its exec also causes a stop of the
-	 * tracee. */
+	/* A signal that reaches the command before its exec stops it, and pmrec has to
+	 * handle the stop. */
 	while (ret == 0 && fds[1].revents == 0) {
 		poll(fds, PM_ARRAY_LEN(fds), session->ptrace->more ? 0 : WAITING_TICK_MS);
 		pm_child_signals(&session->child);

@@ -31,7 +31,8 @@ int pm_rec_follow_cpus(struct pm_rec_session *session);
  * not, or a negative error of the file or of memory. */
 int pm_rec_follow_admit(struct pm_rec_session *session, const struct pm_record *record);
 
-/* Forgets tasks that have ended, once there are many. Never blocks. NULL is fine. */
+/* Discards tasks that have ended, once there are many. Never blocks. @follow may be
+ * NULL. */
 void pm_rec_follow_sweep(struct pm_rec_follow *follow);
 /* Whether a recorded process has created another one. */
 bool pm_rec_follow_forked(const struct pm_rec_session *session);

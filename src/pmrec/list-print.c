@@ -112,7 +112,7 @@ static void put_reasons(const struct pm_rec_list *list, size_t first, size_t end
 	}
 }
 
-/* "sched(24) signal(2) ...": how many tracepoints each system has. */
+/* Appends "sched(24) signal(2) ...": the number of tracepoints of each system. */
 static void put_systems(const struct pm_rec_list *list, size_t first, size_t end,
 			struct pm_str *out)
 {
