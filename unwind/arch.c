@@ -55,7 +55,7 @@ const struct pm_unw_arch_info pm_unw_arch_infos[PM_UNW_ARCH_COUNT] = {
 uint64_t pm_unw_strip_pac(const struct pm_unw_space *space, uint64_t address)
 {
 	enum {
-		VA_BITS_MIN = 36 /* the smallest that Linux can be built for */
+		VA_BITS_MIN = 36 /* the smallest that Linux can be configured for */
 	};
 	uint64_t last, mask = space->pac_mask;
 

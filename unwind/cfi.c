@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Interprets call frame programs (DWARF 5 §6.4.2) up to one row. */
+/* Interprets call frame programs (DWARF 5 §6.4.2) up to the row of an address. */
 #include "unwind-parts.h"
 
 #include <dwarf.h>
@@ -12,17 +12,18 @@ enum {
 };
 
 enum {
-	REMEMBER_MAX = 64, /* rows on DW_CFA_remember_state's stack; compilers use one */
-	INSTRUCTIONS_MAX = 1 << 15, /* of one FDE; the largest seen has 9,000 */
+	REMEMBER_MAX = 64, /* size of DW_CFA_remember_state's stack; compilers use one
+	                    * row */
+	INSTRUCTIONS_MAX = 1 << 15, /* of one FDE; the largest one seen has 9,000 */
 };
 
 struct machine {
 	const struct pm_unw_fde *fde;
 	struct pm_reader reader;
 	struct pm_unw_row row;
-	/* After the CIE's program; NULL while that runs. */
+	/* The row after the CIE's program; NULL while that program runs. */
 	const struct pm_unw_row *initial;
-	/* REMEMBER_MAX rows, allocated when first needed. */
+	/* REMEMBER_MAX rows, allocated on first use. */
 	struct pm_unw_row *remembered;
 	size_t remembered_len;
 	bool no_memory;
@@ -42,7 +43,7 @@ static bool is_slot_below_sp(const struct pm_unw_arch_info *arch,
 static void cfi_set_rule(struct machine *machine, uint64_t reg,
 			 enum pm_unw_rule_kind kind, int64_t value)
 {
-	/* CFI also describes vector and other registers, but no chain needs them. */
+	/* CFI also describes vector registers and others, which no chain needs. */
 	if (reg >= machine->fde->arch->regs)
 		return;
 	machine->row.regs[reg] = (struct pm_unw_reg_rule){ .kind = kind, .value = value };
@@ -84,14 +85,15 @@ static void cfi_set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 	row->cfa_offset = offset;
 }
 
-/* A register after an expression is combined with the last offset that was given.
- * libgcc and binutils interpret the assembly of libgcrypt in the same way. */
+/* Sets the register; the offset stays. After an expression, that is the last offset that
+ * was given before it. libgcc and binutils interpret the assembly of libgcrypt in the
+ * same way. */
 static void cfi_change_cfa_reg(struct machine *machine, uint64_t reg)
 {
 	cfi_set_cfa(machine, reg, machine->row.cfa_offset);
 }
 
-/* Requires a CFA that is "register + offset". */
+/* Fails unless the CFA is "register + offset". */
 static void cfi_change_cfa_offset(struct machine *machine, int64_t offset)
 {
 	if (machine->row.cfa_is_expr)
@@ -143,14 +145,14 @@ static void cfi_pop_state(struct machine *machine)
 		       sizeof(machine->row));
 }
 
-/* a * b as the program means it; wraps as addresses do. */
+/* Returns a * b, wrapping as addresses do. */
 static int64_t multiply_wrapping(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Runs DW_CFA_set_loc and the instructions that advance the location. False: it is
- * neither. */
+/* Runs DW_CFA_set_loc and the instructions that advance the location. Returns false for
+ * other instructions. */
 static bool cfi_run_location(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -180,7 +182,7 @@ static bool cfi_run_location(struct machine *machine, uint8_t opcode)
 	}
 }
 
-/* Runs an instruction that defines the CFA. False: it is not one. */
+/* Runs an instruction that defines the CFA. Returns false for other instructions. */
 static bool cfi_run_cfa(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -215,7 +217,8 @@ static bool cfi_run_cfa(struct machine *machine, uint8_t opcode)
 	}
 }
 
-/* Runs a rule of a register and a factored offset. False: it is not one. */
+/* Runs a rule with a register and a factored offset. Returns false for other
+ * instructions. */
 static bool cfi_run_offset(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -248,7 +251,7 @@ static bool cfi_run_offset(struct machine *machine, uint8_t opcode)
 	return true;
 }
 
-/* Runs any other rule of a register. False: it is not one. */
+/* Runs any other rule of a register. Returns false for other instructions. */
 static bool cfi_run_rule(struct machine *machine, uint8_t opcode)
 {
 	struct pm_reader *reader = &machine->reader;
@@ -282,7 +285,7 @@ static bool cfi_run_rule(struct machine *machine, uint8_t opcode)
 	}
 }
 
-/* Runs all instructions except the three that carry an operand in the opcode. */
+/* Runs all instructions except the three that have an operand in the opcode. */
 static void cfi_run_extended(struct machine *machine, uint8_t opcode)
 {
 	switch (opcode) {
@@ -295,8 +298,8 @@ static void cfi_run_extended(struct machine *machine, uint8_t opcode)
 		cfi_pop_state(machine);
 		break;
 	case DW_CFA_GNU_args_size:
-		/* Bytes pushed for a call, which landing pads need. The CFA rules of
-		 * x86-64 already include them. */
+		/* The size of pushed arguments, which landing pads need. The CFA rules of
+		 * x86-64 already include it. */
 		pm_reader_uleb(&machine->reader);
 		break;
 	case AARCH64_NEGATE_RA_STATE:
@@ -337,7 +340,7 @@ static void cfi_run_instruction(struct machine *machine)
 
 /*
  * Runs until the location passes @svma or the program ends. An advance changes only the
- * location; the row before it is therefore still in place.
+ * location; the previous row is therefore still in place.
  */
 static int cfi_run_program(struct machine *machine, const uint8_t *program,
 			   const uint8_t *end, uint64_t svma)
@@ -406,8 +409,7 @@ int pm_unw_cfi_row(const struct pm_unw_fde *fde, uint64_t svma, struct pm_unw_ro
 	return pm_unw_cfi_row_within(fde, svma, NULL, out);
 }
 
-/* Whether the return address is in the place that the pair has, and all slots can be
- * moved. */
+/* Whether the return address is where the pair has it, and all slots can be moved. */
 static bool does_row_lack_pair(const struct pm_unw_arch_info *arch,
 			       const struct pm_unw_row *row)
 {
@@ -434,7 +436,7 @@ static void count_return_address_pair(const struct pm_unw_arch_info *arch,
 			row->regs[reg].value -= PM_UNW_PAIR_BYTES;
 }
 
-/* The row after the instruction at @svma, if that is a hint, which changes nothing. */
+/* Finds the row after the instruction at @svma, if that is a hint, which does nothing. */
 static int find_row_behind_hint(struct pm_unw_module *module,
 				const struct pm_unw_fde *fde, uint64_t svma,
 				uint32_t *work_left, struct pm_unw_row *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code by its address, and the calls in it. */
+/* Reads code by its address, and recognizes calls in it. */
 #include "unwind-parts.h"
 
 const struct pm_unw_map *pm_unw_space_find(const struct pm_unw_space *space,
@@ -58,8 +58,8 @@ bool pm_unw_x86_ends_with_call(const uint8_t code[PM_UNW_X86_CALL_BYTES_MAX], si
 				continue; /* a SIB byte must follow */
 			want++;
 		}
-		/* With mod 0, a base of 5 means no base: a table of absolute
-		 * addresses. */
+		/* With mod 0, base 5 means that there is no base: a table at an absolute
+		 * address. */
 		if (mod == 1)
 			want += 1;
 		else if (mod == 2 || (mod == 0 && rm == 5) ||
@@ -76,7 +76,7 @@ static bool does_x86_call_precede(const struct pm_unw_map *map, uint64_t end)
 	uint8_t code[PM_UNW_X86_CALL_BYTES_MAX];
 	size_t have = sizeof(code);
 
-	/* At the start of a segment, fewer bytes may be readable than the longest call
+	/* Near the start of a segment, fewer bytes may be readable than the longest call
 	 * has. */
 	while (!pm_unw_map_read_code(map, end - have, code + sizeof(code) - have, have))
 		if (--have < 2)
@@ -101,7 +101,7 @@ static bool does_a64_call_precede(const struct pm_unw_map *map, uint64_t address
 bool pm_unw_call_precedes(enum pm_unw_arch arch, const struct pm_unw_map *map,
 			  uint64_t address)
 {
-	/* Memory without a file cannot be read; assume a call. */
+	/* Memory that belongs to no file cannot be read; assume a call. */
 	if (!map || !map->module)
 		return map;
 	if (arch == PM_UNW_AARCH64)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A module taken apart. */
+/* Takes copies of modules apart. */
 #include "unwind-parts.h"
 
 static struct pm_unw_part make_part_of_region(struct pm_unw_region *region, size_t len)
@@ -24,7 +24,7 @@ int pm_unw_module_parts(struct pm_unw_module *module, struct pm_unw_parts *out)
 						      .filesz = load->filesz,
 						      .executable = load->executable };
 	}
-	/* Reads everything now, not only the parts that addresses have needed so far. */
+	/* Reads everything now, not only the parts that were needed so far. */
 	pm_unw_task_drop(module);
 	module->helper = NULL;
 	pm_unw_module_fill_gap(module);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .debug_frame that costs something to read: compressed, or in a separate file. It is
- * read when the first address is looked up that .eh_frame does not cover; for most
- * modules that never happens.
+ * .debug_frame that is expensive to read: compressed, or in a separate file. It is read
+ * on the first look-up of an address that .eh_frame does not cover; for most modules that
+ * never happens.
  */
 #include "unwind-parts.h"
 
@@ -12,12 +12,13 @@
 #include <sys/stat.h>
 
 enum {
-	/* Frames are similar and compress well, to a tenth at best. zlib can compress
-	 * zeros to a thousandth. */
+	/* Frames resemble each other and compress well, to a tenth at best. zlib can
+	 * compress zeros to a thousandth. */
 	INFLATE_RATIO_MAX = 64,
 	INFLATE_FREE_BYTES = 1 << 20,
 	INFLATED_BYTES_MAX = 1 << 26, /* what a region may hold */
-	UNPACKED_COST = 16, /* bytes read for each compressed byte */
+	UNPACKED_COST = 16, /* bytes of reading to which each compressed byte is
+	                     * equivalent */
 };
 
 static bool is_inflated_size_modest(uint64_t inflated, uint64_t packed)
@@ -59,7 +60,8 @@ static bool copy_debug_section(struct pm_unw_module *module, Elf_Scn *scn,
 	GElf_Shdr shdr;
 	const Elf_Data *data;
 
-	/* Check before libelf reads the section: a sparse file can have any size. */
+	/* Check this before libelf reads the section: in a sparse file, it can have any
+	 * size. */
 	if (!gelf_getshdr(scn, &shdr) || shdr.sh_size > INFLATED_BYTES_MAX)
 		return false;
 	if (shdr.sh_flags & SHF_COMPRESSED
@@ -106,8 +108,8 @@ void pm_unw_unpack_own(struct pm_unw_module *module)
 	module->debug_packed = false;
 }
 
-/* Opens the Elf of @fd if its section headers are small enough and it matches @module.
- * The caller ends it. */
+/* Opens the ELF file @fd if its section headers are small enough and it matches @module.
+ * The caller has to call elf_end(). */
 static Elf *open_debug_elf(const struct pm_unw_module *module, int fd,
 			   struct pm_error *err)
 {
@@ -157,19 +159,20 @@ void pm_unw_module_on_gap(struct pm_unw_module *module, pm_unw_open_debug_fn ope
 	module->open_debug_user = user;
 }
 
-/* The approximate number of bytes to read for the .debug_frame of the file @fd. */
+/* Returns the approximate number of bytes to read for the .debug_frame of the file
+ * @fd. */
 static uint64_t debug_frame_cost(int fd)
 {
 	struct stat st;
 
-	/* In a separate debug file, a twentieth of the bytes is that section, which may
-	 * be compressed. */
+	/* In a separate debug file, that section, which may be compressed, is a twentieth
+	 * of the bytes. */
 	if (fstat(fd, &st) == 0 && st.st_size > 0)
 		return (uint64_t)st.st_size / 4;
 	return UINT64_MAX;
 }
 
-/* Looks for CFI in the file itself. Returns as pm_unw_module_fill_gap() does. */
+/* Searches the file itself for CFI. Returns as pm_unw_module_fill_gap() does. */
 static int search_own_debug_frame(struct pm_unw_module *module)
 {
 	unsigned int wanted = 0;
@@ -207,7 +210,7 @@ int pm_unw_module_fill_gap(struct pm_unw_module *module)
 {
 	int found = 0, fd;
 
-	/* The task may be for the last source, a debug file. */
+	/* The running task may be for the last source, a debug file. */
 	if (module->task)
 		return -EINPROGRESS;
 	if (module->gap_seen)

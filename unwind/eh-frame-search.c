@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In static programs only section headers say where .eh_frame is, because such programs
- * register it themselves. Packers and sstrip remove these headers. The bytes are still
- * there and have an unmistakable form.
+ * Finds .eh_frame by its bytes. In static programs only section headers say where it is,
+ * because such programs register it themselves. Packers and sstrip remove these headers.
+ * The bytes are still there and have an unmistakable form.
  */
 #include "unwind-parts.h"
 
@@ -10,11 +10,12 @@
 
 enum {
 	SEARCHED_BYTES_MAX = 1 << 26,
-	CANDIDATES_MAX = 4, /* the search reads each to its end */
+	CANDIDATES_MAX = 4, /* each is scanned to its end */
 	CIE_BYTES_MAX = 256,
 };
 
-/* A CIE as assemblers write them (LSB 10.6.1.1): length, id 0, version, augmentation "z…". */
+/* Whether a CIE starts here as assemblers write it (LSB 10.6.1.1): length, id 0, version,
+ * augmentation "z…". */
 static bool is_cie_at(const uint8_t *bytes)
 {
 	uint32_t head[2];
@@ -31,8 +32,8 @@ static bool is_place_in_code(const struct pm_unw_code_span *code,
 	       place->len <= code->end - place->start;
 }
 
-/* Uses the section that starts at @skip of @load if everything that it describes is
- * code. */
+/* Uses the section that starts at offset @skip of @load if everything that it describes
+ * is code. */
 static bool take_eh_frame_at(struct pm_unw_module *module, const struct pm_unw_load *load,
 			     size_t skip)
 {

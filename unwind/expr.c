@@ -7,11 +7,12 @@
 
 struct evaluation {
 	const struct pm_unw_expr_input *input;
-	const struct pm_unw_arch_info *arch; /* whose addresses the generic type is */
+	const struct pm_unw_arch_info *arch; /* the generic type has the size of its
+	                                      * addresses */
 	struct pm_reader reader;
 	uint64_t stack[PM_UNW_EXPR_STACK_MAX];
 	size_t depth;
-	enum pm_unw_stop stop; /* the reason, once `failed` */
+	enum pm_unw_stop stop; /* the reason, if `failed` */
 	bool failed;
 };
 
@@ -30,8 +31,8 @@ static void eval_push(struct evaluation *eval, uint64_t value)
 		eval->stack[eval->depth++] = value & eval->arch->address_mask;
 }
 
-/* The entry @from_top below the top (0: the top). If there is none, fails and returns
- * 0. */
+/* Returns the entry @from_top places below the top (0: the top itself). If the stack is
+ * not that deep, makes the evaluation fail and returns 0. */
 static uint64_t eval_peek(struct evaluation *eval, size_t from_top)
 {
 	if (from_top >= eval->depth) {
@@ -185,7 +186,7 @@ static void eval_rotate(struct evaluation *eval)
 	eval_push(eval, second);
 }
 
-/* Moves within the expression; its end is a valid target. */
+/* Jumps within the expression; its end is a valid target. */
 static void eval_jump(struct evaluation *eval, int16_t by)
 {
 	int64_t to = (int64_t)eval->reader.pos + by;
@@ -236,7 +237,7 @@ static void eval_push_constant(struct evaluation *eval, uint8_t op)
 	}
 }
 
-/* Operations that move stack entries, and control flow. */
+/* Runs operations that move stack entries, and control flow. */
 static void eval_run_stack_op(struct evaluation *eval, uint8_t op)
 {
 	uint64_t a, b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the FDE of an address in all sections of a module. */
+/* Finds the FDE that covers an address, in whichever section of the module has it. */
 #include "unwind-parts.h"
 
-/* Whether result @rc of one part of the file means that no other part is searched. */
+/* Whether result @rc of one source means that the others are not searched. */
 static bool is_final_answer(int rc)
 {
 	return rc == 0 || rc == -ENOBUFS || rc == -EINPROGRESS;

@@ -3,7 +3,7 @@
 #include "unwind-parts.h"
 
 enum {
-	/* The entries of one section; the most seen are 1.2 million. */
+	/* The entries of one section; the largest one seen has 1.2 million. */
 	PLACES_MAX = 1 << 21,
 	PLACES_FIRST = 1 << 10,
 };

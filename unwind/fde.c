@@ -7,16 +7,17 @@
 /* ---- one entry ------------------------------------------------------------------------ */
 
 /*
- * Not read by libdw: dwarf_next_cfi() of elfutils 0.188 assumes that an augmentation has
- * as much data as it has letters, and reads beyond the end of the section.
+ * These parts are not read by libdw: dwarf_next_cfi() of elfutils 0.188 assumes that an
+ * augmentation has as many bytes of data as letters, and reads beyond the end of the
+ * section.
  */
 
 enum {
-	CIE_BYTES_MAX = 4096, /* read repeatedly; 24 are usual */
-	CIE_HEAD_BYTES_MAX = 256, /* all except its program; 17 are usual */
+	CIE_BYTES_MAX = 4096, /* each may be read repeatedly; 24 are usual */
+	CIE_HEAD_BYTES_MAX = 256, /* all of a CIE except its program; 17 are usual */
 	AUGMENTATION_MAX = 16, /* letters; five are defined */
 	TERMINATORS_MAX = 1024, /* in a row; a hole in a file looks like them */
-	EMPTY_FDES_MAX = 16, /* adjacent; where there are any, one is usual */
+	EMPTY_FDES_MAX = 16, /* in a row, with the same start; one is usual */
 	CANCEL_EVERY = 1 << 12, /* entries between two checks for cancellation */
 };
 
@@ -34,10 +35,10 @@ static bool is_debug_region(const struct pm_unw_module *module,
 }
 
 /*
- * Reads the entry at @offset, whose bytes are loaded first. Returns 0; 1 at the end of
- * the section; -ENOENT if there is only a terminator (`ld -r` leaves them in the middle);
- * or -EBADMSG, also if the entry is longer than @len_max. Sets @next, except at the end
- * and if the length is invalid.
+ * Reads the entry at @offset, after loading its bytes. Returns 0; 1 at the end of the
+ * section; -ENOENT if there is only a terminator (`ld -r` leaves them in the middle); or
+ * -EBADMSG, also if the entry is longer than @len_max. Sets @next, except at the end and
+ * if the length is invalid.
  */
 static int read_fde_entry(struct pm_unw_module *module, struct pm_unw_region *region,
 			  size_t offset, size_t len_max, size_t *next, struct entry *out)
@@ -78,7 +79,7 @@ static int read_fde_entry(struct pm_unw_module *module, struct pm_unw_region *re
 	*next = offset + length;
 	pm_reader_init(&reader, bytes, length);
 	/* In .eh_frame, the id has four bytes in both formats and is an offset backward
-	 * from here. */
+	 * from its own position. */
 	if (debug && is_64)
 		id = pm_reader_u64(&reader);
 	else
@@ -95,7 +96,7 @@ static int read_fde_entry(struct pm_unw_module *module, struct pm_unw_region *re
 	return 0;
 }
 
-/* Skips a personality: only its length matters. */
+/* Skips a personality routine's pointer, whose value is not needed. */
 static void skip_personality(const struct pm_unw_arch_info *arch,
 			     struct pm_reader *reader, uint64_t svma)
 {
@@ -108,7 +109,7 @@ static void skip_personality(const struct pm_unw_arch_info *arch,
 	pm_unw_read_encoded(arch, reader, encoding & 0x0f, 0);
 }
 
-/* Reads the data of a 'z' augmentation (LSB 10.6.1.1.1), which is at @svma. */
+/* Reads the data of a 'z' augmentation (LSB 10.6.1.1.1), which start at @svma. */
 static bool read_cie_augmentation(const char *letters, struct pm_reader *data,
 				  uint64_t svma, struct pm_unw_fde *out)
 {
@@ -129,24 +130,24 @@ static bool read_cie_augmentation(const char *letters, struct pm_reader *data,
 		case 'B': /* aarch64: PACs use key B; they are stripped in the same way */
 			break;
 		default:
-			/* The size of the data is known, so the rest can be skipped,
-			 * too. */
+			/* The size of the data is known, so the remaining letters can be
+			 * skipped, too. */
 			return true;
 		}
 	}
 	return !data->failed;
 }
 
-/* A CIE, kept for the next FDE, which usually has the same one. */
+/* A CIE, cached for the next FDE, which usually has the same one. */
 struct cie {
 	bool is_read;
 	size_t offset;
-	int rc; /* of read_cie_at() */
+	int rc; /* result of read_cie_at() */
 	struct pm_unw_fde fde; /* the part common to its FDEs */
 	bool sized; /* the augmentation data is preceded by its length */
 };
 
-/* Reads the CIE's part of @out. @sized: as in struct cie. */
+/* Reads the part of @out that comes from the CIE. For @sized, see struct cie. */
 static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *region,
 		       size_t offset, struct pm_unw_fde *out, bool *sized)
 {
@@ -175,7 +176,8 @@ static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *regio
 		return -EBADMSG;
 	if (version == 4 && (pm_reader_u8(&reader) != out->arch->word_bytes ||
 			     pm_reader_u8(&reader) != 0))
-		return -EBADMSG; /* sizes of an address and of a segment selector */
+		return -EBADMSG; /* sizes of an address and of a segment selector must be
+		                  * these */
 	out->code_align = pm_reader_uleb(&reader);
 	out->data_align = pm_reader_sleb(&reader);
 	if (version == 1)
@@ -214,7 +216,8 @@ static void use_cie_of_fde(struct pm_unw_module *module, struct pm_unw_region *r
 	cie->rc = read_cie_at(module, region, offset, &cie->fde, &cie->sized);
 }
 
-/* Reads the FDE at @offset into @out; -ENOENT if it is a CIE. @cie: the last one used. */
+/* Reads the FDE at @offset into @out. Returns -ENOENT if it is a CIE. @cie is the last
+ * one used. */
 static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *region,
 			 size_t offset, struct cie *cie, struct pm_unw_fde *out,
 			 size_t *next)
@@ -237,7 +240,7 @@ static int read_next_fde(struct pm_unw_module *module, struct pm_unw_region *reg
 	fde.start =
 		pm_unw_read_encoded(fde.arch, &reader, fde.encoding,
 				    region->svma + (uint64_t)(entry.body - region->data));
-	/* The length has the format of the pointer, but is not relative to anything. */
+	/* The length has the pointer's format, but is not relative to anything. */
 	size = pm_unw_read_encoded(fde.arch, &reader, fde.encoding & 0x0f, 0);
 	if (cie->sized)
 		pm_reader_bytes(&reader, pm_reader_uleb(&reader));
@@ -267,8 +270,8 @@ static int compare_places_by_start(const void *a, const void *b)
 }
 
 /*
- * Linkers leave the debug information of functions that they drop (--gc-sections,
- * COMDAT), with a start of 0. There may be code at 0, but of other functions.
+ * Linkers keep the debug information of functions that they drop (--gc-sections, COMDAT),
+ * with a start of 0. There may be code at 0, but it belongs to other functions.
  */
 static bool is_function_dropped(const struct pm_unw_code_span *code,
 				const struct pm_unw_fde *fde)
@@ -276,8 +279,7 @@ static bool is_function_dropped(const struct pm_unw_code_span *code,
 	return fde->start == 0 || fde->start < code->start || fde->start >= code->end;
 }
 
-/* Collects all FDEs of a region in order of address, for regions without a sorted header
- * table. */
+/* Collects all FDEs of a region that has no sorted header table, in order of address. */
 static void scan_region_for_fdes(struct pm_unw_module *module,
 				 struct pm_unw_region *region,
 				 struct pm_unw_fde_table *table)
@@ -311,14 +313,14 @@ static void scan_region_for_fdes(struct pm_unw_module *module,
 			break;
 		offset = next;
 	}
-	/* Nothing refers to the region, unless the header's table was used before it was
-	 * dropped. */
+	/* No pointer into the region is in use, unless the header's table was used before
+	 * it was dropped. */
 	if (table->places.len == 0 && !table->too_large &&
 	    (is_debug_region(module, region) || module->hdr_count == 0))
 		pm_unw_region_forget(region);
 	if (table->places.len > 0)
 		pm_unw_fde_table_resize(table, table->places.len);
-	/* qsort(3) needs as much memory again. */
+	/* qsort(3) needs the same amount of memory again. */
 	bytes = table->places.len * sizeof(*table->places.data);
 	if (!sorted && !table->too_large && !pm_unw_is_cancelled(module)) {
 		table->too_large = !pm_unw_budget_take(bytes);
@@ -385,7 +387,8 @@ static int find_fde_in_scanned(struct pm_unw_module *module, struct pm_unw_regio
 
 /*
  * If several FDEs have the same start, BOLT puts only the first into the table. If that
- * one is empty, the next one in the section is right. Returns false if it is not.
+ * one is empty, the next one in the section is the right one. Returns false if that one
+ * is empty, too, or starts elsewhere.
  */
 static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
 			      struct pm_unw_fde *fde)
@@ -400,7 +403,8 @@ static bool read_behind_empty(struct pm_unw_module *module, size_t offset,
 	return true;
 }
 
-/* Returns the FDE of a row of the header's table if it covers @svma. */
+/* Reads the FDE of a row of the header's table. Returns -ENOENT if it does not cover
+ * @svma. */
 static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 			struct pm_unw_fde *out)
 {
@@ -411,8 +415,8 @@ static int read_hdr_row(struct pm_unw_module *module, size_t row, uint64_t svma,
 	uint64_t offset;
 	size_t next;
 
-	/* Empty FDEs have the same start as the next function, and linkers differ in
-	 * which they put first. */
+	/* Empty FDEs have the same start as the next function; which comes first depends
+	 * on the linker. */
 	for (int i = 0; i < EMPTY_FDES_MAX; i++, row--) {
 		pair = pm_unw_region_need(hdr, module->hdr_table + row * 8, 8);
 		if (!pair)
@@ -460,8 +464,8 @@ static int find_fde_in_hdr(struct pm_unw_module *module, uint64_t svma,
 	return read_hdr_row(module, low - 1, svma, out);
 }
 
-/* Checks some rows of the table, among them the first and the last. Such a table would
- * also work for the program's own exceptions. */
+/* Whether some rows of the table, among them the first and the last, are correct. A table
+ * that passes is trusted: the program's own exceptions use it, too. */
 static bool is_table_sound(struct pm_unw_module *module)
 {
 	enum {
@@ -507,12 +511,12 @@ int pm_unw_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 		ret = find_fde_in_hdr(module, svma, out);
 		if (ret == 0 || (ret == -ENOENT && is_table_sound(module)))
 			return ret;
-		/* The table may be correct: memory was too short to read it. */
+		/* The table may be correct, and only memory was too short to read it. */
 		if (pm_unw_budget_is_short())
 			return -ENOBUFS;
 		module->hdr_table = 0;
-		/* Entries that it did not find may exist; this invalidates cached
-		 * results. */
+		/* There may be entries that the table did not lead to; this invalidates
+		 * cached results. */
 		pm_unw_module_renew(module);
 	}
 	scan_rc = find_fde_in_scanned(module, &module->eh_frame, &module->eh_scanned,
@@ -522,7 +526,7 @@ int pm_unw_fde_in_eh_frame(struct pm_unw_module *module, uint64_t svma,
 	return scan_rc;
 }
 
-/* Returns the offset after the last entry to which the header's table refers. */
+/* Returns the offset after the last entry that the header's table refers to. */
 static size_t hdr_end(struct pm_unw_module *module)
 {
 	struct pm_unw_region *hdr = &module->eh_frame_hdr, *region = &module->eh_frame;

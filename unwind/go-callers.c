@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callers of Go's runtime on the stack of a goroutine. systemstack and similar
+ * Finds the callers of Go's runtime on the stack of a goroutine. systemstack and similar
  * functions switch to the thread's own stack, but do not change the frame pointer: it
- * still belongs to the function that called them, and Go's functions push it. Therefore
- * the return addresses that the kernel finds along frame pointers, when it takes the
- * sample, continue on the goroutine's stack. The caller of systemstack itself is missing
+ * still belongs to the function that called them, and Go's functions push it. Therefore,
+ * the return addresses that the kernel finds along the frame pointers when it takes the
+ * sample continue on the goroutine's stack. The caller of systemstack itself is missing
  * among them, because systemstack has no frame. The code of that caller shows its return
  * address.
  */
@@ -15,8 +15,8 @@
 enum {
 	CALL_BYTES = 5, /* e8 rel32 */
 	LEA_BYTES = 7, /* lea disp32(%rip), register */
-	CODE_BYTES_MAX = 1 << 16, /* of one function; the runtime's are smaller */
-	FUNCTIONS_MAX = 1 << 18, /* searched for a name */
+	CODE_BYTES_MAX = 1 << 16, /* of one function; those of the runtime are smaller */
+	FUNCTIONS_MAX = 1 << 18, /* searched for one name */
 };
 
 /* ---- code -------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static int32_t read_displacement(const uint8_t *code)
 	return ret;
 }
 
-/* The target of the direct call before @svma; 0: there is none. */
+/* Returns the target of the direct call before @svma, or 0 if there is none. */
 static uint64_t find_target_of_call(struct pm_unw_module *module, uint64_t svma)
 {
 	uint8_t code[CALL_BYTES];
@@ -47,8 +47,8 @@ static bool is_go_function_entry(const struct pm_go_table *table, uint64_t svma)
 	return pm_go_find(table, svma, &function) == 0 && function.entry == svma;
 }
 
-/* The function that the instruction loads, by its address or by that of a variable which
- * holds its address; 0: none. */
+/* Returns the function whose address the instruction loads, directly or as the address of
+ * a variable that holds it. Returns 0 if there is none. */
 static uint64_t find_function_loaded(struct pm_unw_module *module, const uint8_t *code,
 				     uint64_t svma)
 {
@@ -66,9 +66,9 @@ static uint64_t find_function_loaded(struct pm_unw_module *module, const uint8_t
 }
 
 /*
- * The return address of the call from @caller to @to that runs @run: the only call to
- * @to, or else the only such call where @run is the last function loaded before it. 0:
- * the code does not show it.
+ * Returns the return address of the call from @caller to @to that runs @run: the only
+ * such call where @run is the last function loaded before it or, with @is_certain, the
+ * only call to @to. Returns 0 if the code does not show it.
  */
 static uint64_t find_go_call(struct pm_unw_module *module,
 			     const struct pm_go_function *caller, uint64_t to,
@@ -110,8 +110,8 @@ static uint64_t find_go_call(struct pm_unw_module *module,
 
 /* ---- the function that called systemstack ------------------------------------------------- */
 
-/* Go names a function within another one OUTER.funcN, and a function within that one
- * OUTER.funcN.N. */
+/* Returns the length of the outer function's name. Go calls a function within another one
+ * OUTER.funcN, and a function within that OUTER.funcN.N. */
 static size_t len_of_outer_name(const char *name)
 {
 	const char *dot = strrchr(name, '.'), *digits;
@@ -124,7 +124,7 @@ static size_t len_of_outer_name(const char *name)
 	return 0;
 }
 
-/* Finds the function of the runtime in which @run is defined. */
+/* Finds the function of the runtime that defines @run. */
 static bool find_outer_function(const struct pm_go_table *table,
 				const struct pm_go_function *run,
 				struct pm_go_function *out)
@@ -147,9 +147,9 @@ static bool find_outer_function(const struct pm_go_table *table,
 }
 
 /*
- * The return address of the call to @to that runs @run. The direct call before return
- * address @svma calls the function that contains it. For the first call of a goroutine of
- * the runtime, the name of @run shows this function.
+ * Returns the return address of the call to @to that runs @run. The function that
+ * contains this call is the target of the direct call before return address @svma. For
+ * the first call of a goroutine of the runtime, the name of @run shows this function.
  */
 static uint64_t find_stack_switch(struct pm_unw_module *module, uint64_t to,
 				  const struct pm_go_function *run, uint64_t svma,
@@ -168,8 +168,8 @@ static uint64_t find_stack_switch(struct pm_unw_module *module, uint64_t to,
 					   .run = run->entry,
 					   .to = to };
 	if (is_first) {
-		/* A search compares all names. A file with more of them than the runtime
-		 * has is not from Go. */
+		/* A search compares all names. A file that has more names than the
+		 * runtime is not from Go. */
 		is_known = go->searches < PM_UNW_GO_SEARCHES_MAX &&
 			   find_outer_function(&go->table, run, &caller);
 		go->searches++;
@@ -204,9 +204,9 @@ static bool may_instruction_call(struct pm_unw_module *module, uint64_t svma,
 }
 
 /*
- * The index in @returns of the goroutine's first return address. It is 0 if no address
- * belongs to the frame that switched stacks: no function has pushed a frame pointer
- * since.
+ * Returns the index in @returns of the goroutine's first return address. It is 0 if none
+ * of the addresses belongs to the frame that switched stacks, because no function has
+ * pushed a frame pointer since then.
  */
 static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *returns,
 			     size_t len)
@@ -217,7 +217,7 @@ static size_t find_goroutine(const struct pm_unw_frame *last, const uint64_t *re
 	return 0;
 }
 
-/* The return address in @module, whose mapping is @map, as svma; 0: it lies outside. */
+/* Returns the return address as svma, or 0 if it is outside of @map. */
 static uint64_t svma_in_map(const struct pm_unw_map *map, uint64_t address)
 {
 	if (address - map->start < map->end - map->start)
@@ -236,9 +236,9 @@ static struct pm_unw_frame make_go_frame(const struct pm_unw_map *map, uint64_t 
 }
 
 /*
- * The return address in the function that called @to. @to switched stacks without a frame
- * of its own. @below is the frame that @to called, and @svma the goroutine's first return
- * address.
+ * Returns the return address in the function that called @to, which switched stacks and
+ * has no frame. @below is the frame that @to called, and @svma the goroutine's first
+ * return address.
  */
 static uint64_t find_hidden_return(const struct pm_unw_map *map, uint64_t to,
 				   const struct pm_unw_frame *below, uint64_t svma,

@@ -49,7 +49,7 @@ bool pm_unw_go_open(struct pm_unw_module *module)
 	return true;
 }
 
-/* The size of the file's relocations, as the file itself states it. */
+/* Returns the size of the file's relocations, as the file itself states it. */
 static uint64_t find_relocs_bytes(const struct pm_unw_module *module)
 {
 	Elf64_Dyn entries[256];
@@ -77,7 +77,7 @@ uint64_t pm_unw_go_cost(const struct pm_unw_module *module)
 			data += bytes;
 	}
 	/* The search covers the header of the table and the data that point to it, which
-	 * relocations may fill. A word costs less than an FDE does. */
+	 * may be filled by relocations. A word costs less than an FDE does. */
 	return (module->no_sections ? searched : data) / 4 +
 	       PM_MIN(relocs, UINT32_MAX) / 2;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unwinds Go's code by the table that Go programs have for their own tracebacks
- * (pm/go.h). The table lists how far the stack pointer is below the return address at
- * each instruction, and which functions are the outermost ones. Stripping keeps the
- * table. It is more accurate than the .debug_frame of an unstripped program, which shows
- * neither where stacks begin nor where they are switched.
+ * (pm/go.h). The table gives the distance from the stack pointer up to the return address
+ * for each instruction, and marks the outermost functions. Stripping keeps the table. It
+ * is more accurate than the .debug_frame of an unstripped program, which shows neither
+ * where stacks start nor where they are switched.
  */
 #include "unwind-parts.h"
 
@@ -12,8 +12,8 @@
 
 /* ---- functions ------------------------------------------------------------------------- */
 
-/* A suffix in the linker's names distinguishes two calling conventions of one
- * function. */
+/* Whether @name is @wanted, possibly with the suffix by which the linker distinguishes
+ * two calling conventions of one function. */
 static bool is_go_name(const char *name, const char *wanted)
 {
 	size_t len = strlen(wanted);
@@ -30,8 +30,8 @@ static bool is_any_go_name(const char *name, const char *const *names, size_t le
 	return false;
 }
 
-/* The code to which a signal handler returns is recognized by its bytes; see
- * trampoline.c. */
+/* Whether a signal handler returns to this function. Its code is recognized by its bytes;
+ * see trampoline.c. */
 static bool is_go_signal_return(const char *name)
 {
 	return strncmp(name, "runtime.sigreturn", strlen("runtime.sigreturn")) == 0;
@@ -40,7 +40,7 @@ static bool is_go_signal_return(const char *name)
 /*
  * Whether Go marks the function as outermost (abi.FuncFlagTopFrame); before 1.17 its name
  * decides. Go also marks signal handlers, but their caller is the interrupted function.
- * mcall leaves its goroutine for good: what it calls never returns.
+ * mcall leaves its goroutine for good: the function that it calls never returns.
  */
 static bool is_go_outermost(const char *name, uint8_t flags)
 {
@@ -56,8 +56,8 @@ static bool is_go_outermost(const char *name, uint8_t flags)
 	       strncmp(name, "_rt0_", strlen("_rt0_")) == 0;
 }
 
-/* The runtime makes calls of these functions look as if the interrupted instruction had
- * made them. */
+/* Whether the runtime makes calls of this function look as if the interrupted instruction
+ * had made them. */
 static bool is_go_injected_call(const char *name)
 {
 	static const char *const known[] = { "runtime.asyncPreempt", "runtime.sigpanic" };
@@ -85,15 +85,16 @@ static bool may_go_function_write_sp(const char *name, uint8_t flags)
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* How the instructions before an address have changed the stack pointer. */
+/* How the instructions before an address change the stack pointer. */
 struct sp_writes {
 	bool is_switched; /* it may point to another stack */
-	bool has_fp; /* before that, the frame pointer was set to this frame */
+	bool has_fp; /* before that, the frame pointer was set to the current frame */
 };
 
 /*
- * A mov to rsp from a register or from memory, or an `and` on rsp. These bytes can be
- * part of another instruction; then a chain ends that could have gone on.
+ * Whether the code is a mov to rsp from a register or from memory, or an `and` on rsp.
+ * These bytes can be part of another instruction; in that case, a chain ends earlier than
+ * necessary.
  */
 static bool does_x86_code_write_sp(const uint8_t *code, bool is_64)
 {
@@ -126,12 +127,12 @@ static bool does_a64_code_write_sp(const uint8_t *code)
 	return (instruction & 0xfffffc1f) == 0x9100001f;
 }
 
-/* Examines the code in [@from, @to). False: it cannot be read. */
+/* Examines the code in [@from, @to). Returns false if it cannot be read. */
 static bool find_sp_writes(struct pm_unw_module *module, uint64_t from, uint64_t to,
 			   struct sp_writes *out)
 {
 	enum {
-		CODE_BYTES_MAX = 2048, /* all such functions are short assembly */
+		CODE_BYTES_MAX = 2048, /* all functions that switch are short assembly */
 		LOOK_BYTES = 4,
 	};
 	uint8_t code[CODE_BYTES_MAX + LOOK_BYTES] = { 0 };
@@ -167,11 +168,11 @@ static void set_saved_slot(const struct pm_unw_arch_info *arch, struct pm_unw_ru
 }
 
 /*
- * The rule if the stack pointer is @bytes below its value at the function's entry. x86: a
- * call has pushed the return address; a frame, if there is one, has the caller's frame
- * pointer on top. aarch64: a frame has the return address at its bottom and the caller's
- * frame pointer right below that (cmd/internal/obj/arm64/obj7.go); without a frame the
- * return address is in its register.
+ * Makes the rule for a stack pointer that is @bytes below its value at the function's
+ * entry. x86: a call has pushed the return address; a frame, if there is one, has the
+ * caller's frame pointer on top. aarch64: a frame has the return address at its bottom
+ * and the caller's frame pointer right below that (cmd/internal/obj/arm64/obj7.go);
+ * without a frame the return address is in its register.
  */
 static bool make_rule_of_frame_bytes(const struct pm_unw_arch_info *arch, int32_t bytes,
 				     struct pm_unw_rule *out)
@@ -199,7 +200,8 @@ static bool make_rule_of_frame_bytes(const struct pm_unw_arch_info *arch, int32_
 	return true;
 }
 
-/* After a switch of stacks: uses the frame pointer, which is still on the first stack. */
+/* Makes the rule after a switch of stacks. It uses the frame pointer, which still points
+ * to the first stack. */
 static void make_rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_rule *out)
 {
 	out->cfa_reg = arch->fp;
@@ -208,7 +210,7 @@ static void make_rule_of_fp(const struct pm_unw_arch_info *arch, struct pm_unw_r
 	set_saved_slot(arch, out, arch->fp, -2);
 }
 
-/* Decodes by @function, the one at @svma. */
+/* Decodes the row of @svma, which is in @function. */
 static int decode_go_function(struct pm_unw_module *module, uint64_t svma,
 			      const struct pm_go_function *function, uint32_t *work_left,
 			      enum pm_unw_found *found, struct pm_unw_rule *rule)
@@ -220,8 +222,7 @@ static int decode_go_function(struct pm_unw_module *module, uint64_t svma,
 	int32_t bytes;
 	int ret;
 
-	/* Code of another language, which Go's linker has placed between Go's
-	 * functions. */
+	/* Code of another language, which Go's linker has placed between Go functions. */
 	if (!name || function->sp == 0)
 		return -ENOENT;
 	*found = PM_UNW_FOUND_NO_CFI;
@@ -250,8 +251,8 @@ static int decode_go_function(struct pm_unw_module *module, uint64_t svma,
 		pm_unw_take_work(work_left, *work_left - steps * PM_UNW_COST_OPERATION);
 	if (ret == -EDQUOT)
 		return ret;
-	/* For calls injected on aarch64, the interrupted function's return address is
-	 * below it. */
+	/* For calls injected on aarch64, the return address of the interrupted function
+	 * is below this one. */
 	if (ret < 0 || (is_go_injected_call(name) && arch->ra_is_link) ||
 	    !make_rule_of_frame_bytes(arch, bytes, rule))
 		return 0;

@@ -2,12 +2,13 @@
 /*
  * The walk for x86-64. Nearly all steps use rules of one word (PM_UNW_QUICK_*). These
  * need only rsp and rbp; no other register is tracked. If a later step needs the others,
- * they are gathered from the frames left since they were last known. The result is the
- * same as if they had been tracked, because the copied stack does not change.
+ * their values are gathered from the frames that were left since they were last known.
+ * The result is the same as if they had been tracked, because the copied stack does not
+ * change.
  *
- * Several chains proceed side by side, one frame each in turn: while one waits for a line
- * of its stack, the others go on. A lane keeps no index into the tables from one turn to
- * the next, because another lane may clear them.
+ * Several chains proceed side by side, in turn, by one frame each: while one waits for a
+ * cache line of its stack, the others go on. A lane keeps no index into the tables from
+ * one turn to the next, because another lane may clear them.
  */
 #include "unwind-parts.h"
 
@@ -15,15 +16,17 @@
 
 enum {
 	LINE_BYTES = 64,
-	/* Above the current frame; most compiled frames have 100 to 200 bytes. */
+	/* Prefetched above the current frame; most compiled frames have 100 to 200
+	 * bytes. */
 	AHEAD_BYTES = 1024,
 };
 
-/* What quick steps need about the frame found last, hot->next[-1]. */
+/* What quick steps need to know about the last frame found, hot->next[-1]. */
 struct hot {
 	uint64_t sp;
 	uint64_t
-		/* rbp; with `fp_saved` it is at fp_slot instead, if that can be read. */
+		/* rbp. With `fp_saved`, its value is at fp_slot instead, if that can be
+		 * read. */
 		fp;
 	uint64_t fp_slot;
 	const uint8_t *data; /* the copied stack */
@@ -31,11 +34,12 @@ struct hot {
 	/* The number of offsets at which 8 bytes can be read; 0: no quick steps. */
 	uint64_t places;
 	struct pm_unw_frame *next, *last;
-	uint32_t quick; /* its rule; 0: not known */
+	uint32_t quick; /* quick rule of the frame; 0: not known */
 	bool fp_saved;
-	/* The caller's pc, in `fp`, is in no mapping; its frame was not entered. */
+	/* The caller's pc, which is in `fp`, is in no mapping; the caller was not
+	 * entered. */
 	bool outside;
-	uint64_t map_start, map_bytes; /* of its mapping */
+	uint64_t map_start, map_bytes; /* of the frame's mapping */
 	uint64_t key_minus_lookup;
 	const struct pm_unw_map *map;
 } __attribute__((aligned(64)));
@@ -43,12 +47,12 @@ struct hot {
 struct lane {
 	struct hot hot;
 	struct pm_unw_job *job;
-	size_t base; /* state.regs were complete at this frame */
+	size_t base; /* index of the frame for which state.regs was complete */
 	bool gathered; /* state.regs is filled; until then job->regs is valid */
-	/* As of struct pm_unw_expr_input; state.work_left points to it. */
+	/* See struct pm_unw_expr_input; state.work_left points to it. */
 	uint32_t work_left, work_max;
 	size_t others; /* steps that were not quick */
-	/* As of struct hot, but also valid where the mapping has no rules. */
+	/* See struct hot, but valid even if the mapping has no rules. */
 	uint64_t places;
 	struct pm_unw_state state;
 };
@@ -89,7 +93,7 @@ static ALWAYS_INLINE void hot_enter_map(struct hot *hot, const struct pm_unw_map
 	hot->map = map;
 	hot->map_start = map->start;
 	hot->map_bytes = bytes;
-	/* Without keys, the result of find_quick_rule() must not be used. */
+	/* Without keys, the result of find_quick_rule() is not usable. */
 	if (!pm_unw_map_has_cfi(map, PM_UNW_X86_64) ||
 	    !pm_unw_has_keys(map->module, map->start - map->bias, bytes))
 		hot->places = 0;
@@ -105,14 +109,15 @@ static ALWAYS_INLINE void hot_store_frame(struct hot *hot, uint64_t pc, uint64_t
 	};
 }
 
-/* The cached quick rule for @lookup, which is in hot->map; 0: none. */
+/* Returns the cached quick rule for @lookup, which is in hot->map, or 0 if there is
+ * none. */
 static ALWAYS_INLINE uint32_t find_quick_rule(const struct pm_unwinder *unwinder,
 					      const struct hot *hot, uint64_t lookup)
 {
 	uint64_t key = hot->key_minus_lookup + lookup;
 	const struct pm_unw_cache_slot *set = pm_unw_cache_set(unwinder, key);
 
-	/* At most one of them has the key. */
+	/* At most one of the two slots has the key. */
 	return (set[0].quick & -(uint32_t)(set[0].key == key)) |
 	       (set[1].quick & -(uint32_t)(set[1].key == key));
 }
@@ -125,7 +130,7 @@ static ALWAYS_INLINE uint64_t load_word(const uint8_t *from)
 	return value;
 }
 
-/* Loads hot->fp if @quick needs it. False: it cannot be read. */
+/* Loads hot->fp if @quick needs it. Returns false if it cannot be read. */
 static ALWAYS_INLINE bool hot_load_fp(struct hot *hot, uint32_t quick)
 {
 	if (!(quick & PM_UNW_QUICK_BY_FP) || !hot->fp_saved)
@@ -145,8 +150,8 @@ static ALWAYS_INLINE uint64_t quick_cfa(const struct hot *hot, uint32_t quick)
 	       words * 8;
 }
 
-/* Steps to the caller's @pc, sp and fp. False: another kind of step is needed; nothing
- * has changed. */
+/* Steps to the caller's @pc, sp and fp. Returns false, without any change, if another
+ * kind of step is needed. */
 static ALWAYS_INLINE bool hot_step_quick(struct hot *hot, uint32_t quick, uint64_t *pc)
 {
 	uint64_t cfa = quick_cfa(hot, quick), ra;
@@ -180,7 +185,7 @@ static ALWAYS_INLINE enum pm_unw_how quick_how(uint32_t quick)
 	return (enum pm_unw_how)(PM_UNW_HOW_CFI + (quick >> PM_UNW_QUICK_GO_SHIFT & 1));
 }
 
-/* Enters the frame that continues at @pc, found by @how. False: it is in no mapping. */
+/* Enters the frame with @pc, found by @how. Returns false if @pc is in no mapping. */
 static ALWAYS_INLINE bool hot_enter_caller(struct pm_unwinder *unwinder, struct hot *hot,
 					   const struct pm_unw_space *space, uint64_t pc,
 					   enum pm_unw_how how)
@@ -203,7 +208,7 @@ static ALWAYS_INLINE bool hot_enter_caller(struct pm_unwinder *unwinder, struct 
 
 static ALWAYS_INLINE void hot_prefetch_step(const struct hot *hot)
 {
-	/* The address need not be valid: a prefetch of a bad address does nothing. */
+	/* The address may be invalid: a prefetch of a bad address does nothing. */
 	__builtin_prefetch((const void *)((uintptr_t)hot->data +
 					  (quick_cfa(hot, hot->quick) - 8 - hot->start)));
 }
@@ -211,8 +216,8 @@ static ALWAYS_INLINE void hot_prefetch_step(const struct hot *hot)
 /* ---- other steps ---------------------------------------------------------------------- */
 
 /*
- * Whether the chain ends at a frame with @quick. Most chains end here, some after very
- * many frames; gathering registers would be wasted.
+ * Whether the chain ends at a frame with rule @quick. Most chains end here, some after
+ * very many frames; gathering registers for that would be wasted.
  */
 static bool lane_end_by_quick_rule(struct lane *lane, uint32_t quick,
 				   enum pm_unw_stop *stop)
@@ -234,13 +239,13 @@ static bool lane_end(struct lane *lane, enum pm_unw_stop stop)
 	return false;
 }
 
-/* Ends a chain that a quick step has led out of all mappings. */
+/* Ends a chain in which a quick step has led out of all mappings. */
 static bool lane_end_outside_maps(struct lane *lane)
 {
 	return lane_end(lane, pm_unw_stop_outside(&lane->hot.next[-1], lane->hot.fp));
 }
 
-/* Brings lane->state.regs to the frame found last. */
+/* Brings lane->state.regs up to date with the last frame found. */
 static void lane_gather_regs(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	const struct pm_unw_arch_info *arch = lane->state.arch;
@@ -264,8 +269,8 @@ static void lane_gather_regs(struct pm_unwinder *unwinder, struct lane *lane)
 		if (frames[i + 1].how == PM_UNW_HOW_CFI)
 			lookup = pm_unw_rule_again(unwinder, map->module,
 						   frames[i].lookup - map->bias);
-		/* A step by frame pointer keeps no other register. Otherwise it was a
-		 * rule that memory is now too short to look up again. */
+		/* A step by frame pointer keeps no other register. If the step used a
+		 * rule, memory is now too short to look it up again. */
 		if (lookup.found != PM_UNW_FOUND_RULE) {
 			regs->known &= ~wanted;
 			break;
@@ -295,8 +300,8 @@ static void lane_gather_regs(struct pm_unwinder *unwinder, struct lane *lane)
 	regs->value[arch->pc] = frames[at].pc;
 }
 
-/* Takes over the registers of lane->state and enters their frame. False: the chain
- * ends. */
+/* Takes over the registers of lane->state and enters their frame. Returns false if the
+ * chain ends. */
 static bool lane_enter_any_frame(struct pm_unwinder *unwinder, struct lane *lane,
 				 enum pm_unw_how how)
 {
@@ -330,7 +335,8 @@ static bool lane_enter_any_frame(struct pm_unwinder *unwinder, struct lane *lane
 	return true;
 }
 
-/* Steps with all registers, by @found if @has_cfi. False: the chain ends. */
+/* Makes a step with all registers, by @found if @has_cfi. Returns false if the chain
+ * ends. */
 static bool lane_step_whole(struct pm_unwinder *unwinder, struct lane *lane, bool has_cfi,
 			    struct pm_unw_lookup found)
 {
@@ -366,7 +372,8 @@ static bool lane_step_whole(struct pm_unwinder *unwinder, struct lane *lane, boo
 	return lane_enter_any_frame(unwinder, lane, how);
 }
 
-/* Whether lane_step_whole() would use the frame pointer, if the stack has the words for it. */
+/* Whether lane_step_whole() would use the frame pointer, if the stack has the words that
+ * this needs. */
 static bool will_lane_step_by_fp(const struct lane *lane, bool has_cfi,
 				 struct pm_unw_lookup found)
 {
@@ -385,8 +392,8 @@ static bool will_lane_step_by_fp(const struct lane *lane, bool has_cfi,
 
 /*
  * The usual step in interpreters and generated code. It finds the same caller as
- * lane_step_whole(), but does not gather registers that the step discards. False: still in the
- * same frame, and lane_step_whole() must decide.
+ * lane_step_whole(), but does not gather registers that the step discards. Returns false,
+ * still in the same frame, if lane_step_whole() has to make the step.
  */
 static bool lane_step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane)
 {
@@ -419,7 +426,7 @@ static bool lane_step_fp_quickly(struct pm_unwinder *unwinder, struct lane *lane
 	return true;
 }
 
-/* Makes a step of any kind and enters the next frame. False: the chain ends. */
+/* Makes a step of any kind and enters the next frame. Returns false if the chain ends. */
 static bool lane_step_any(struct pm_unwinder *unwinder, struct lane *lane)
 {
 	struct hot *hot = &lane->hot;
@@ -458,7 +465,7 @@ static bool lane_step_any(struct pm_unwinder *unwinder, struct lane *lane)
 
 /* ---- lanes ---------------------------------------------------------------------------- */
 
-/* False: the chain has ended. */
+/* Starts the chain of @job. Returns false if it has already ended. */
 static bool lane_begin(struct pm_unwinder *unwinder, struct lane *lane,
 		       struct pm_unw_job *job)
 {
@@ -509,7 +516,7 @@ static ALWAYS_INLINE bool hot_advance(struct pm_unwinder *unwinder, struct hot *
 }
 
 /*
- * While a chain that is unwound alone waits for memory, no other chain can go on. The
+ * When only one chain is unwound, no other chain can go on while it waits for memory. The
  * addresses of its next frames are unknown until their rules are, but they are higher and
  * mostly close together. One cache line per frame is enough: the CPU itself fetches
  * neighbours.

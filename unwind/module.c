@@ -9,8 +9,8 @@
 #include "pm/go.h"
 
 enum {
-	LOADS_MAX = 256, /* searched for each mapping and piece of code; 4 are usual */
-	/* Executable files have fewer than a hundred; each costs a look-up of its
+	LOADS_MAX = 256, /* each mapping and piece of code searches them; 4 are usual */
+	/* Executable files have fewer than a hundred; each costs one look-up of its
 	 * name. */
 	SECTIONS_MAX = 1 << 14,
 	NAMES_BYTES_MAX = 1 << 22, /* of section names */
@@ -48,7 +48,8 @@ static bool read_elf_head(int fd, struct head *out)
 	return true;
 }
 
-/* If the file does not have it, libelf will not find it either, and @out is all zeros. */
+/* If the file does not have the header, libelf will not find it either, and @out is all
+ * zeros. */
 static void read_section_header_at(int fd, const struct head *head, uint64_t index,
 				   Elf64_Shdr *out)
 {
@@ -67,9 +68,10 @@ static void read_section_header_at(int fd, const struct head *head, uint64_t ind
 }
 
 /*
- * Guards libelf's memory. libelf keeps 200 bytes for each section; their number is in a
- * 64-bit field beyond 2^16 (gABI "e_shnum"). It also keeps all of the section names,
- * whose size is given by the file, too, and all program headers, up to 2^32 with PN_XNUM.
+ * Limits the memory that libelf uses. libelf keeps 200 bytes for each section; if there
+ * are 2^16 or more, their number is in a 64-bit field (gABI "e_shnum"). It also keeps all
+ * section names, whose size the file states, too, and all program headers, up to 2^32
+ * with PN_XNUM.
  */
 bool pm_unw_elf_is_modest(int fd)
 {
@@ -119,8 +121,8 @@ static int module_read_loads(struct pm_unw_module *module, Elf *elf, GElf_Phdr *
 	return 0;
 }
 
-/* Rounded down, because mappings start at a page: to the largest page size of Linux on
- * these machines. */
+/* Rounds down to the largest page size of Linux on these machines, because mappings start
+ * at a page. */
 static void module_find_svma_low(struct pm_unw_module *module)
 {
 	uint64_t low = module->loads.len > 0 ? UINT64_MAX : 0;
@@ -144,9 +146,9 @@ static struct pm_unw_load *find_load_of_svma(struct pm_unw_module *module, uint6
 }
 
 /*
- * PT_GNU_EH_FRAME (LSB 10.6.2). The header also gives the address of .eh_frame, for files
- * without section headers. Only the one table format that linkers write is used; other
- * files are scanned.
+ * Reads PT_GNU_EH_FRAME (LSB 10.6.2). That header also gives the address of .eh_frame,
+ * for files without section headers. Only the table format that linkers write is used;
+ * files with another one are scanned.
  */
 static void module_use_header_table(struct pm_unw_module *module)
 {
@@ -197,7 +199,7 @@ bool pm_unw_is_debug_frame(const char *section)
 	       strcmp(section, ".zdebug_frame") == 0;
 }
 
-/* .debug_frame is not loaded, and may be compressed. */
+/* Notes that there is a .debug_frame: it is not loaded, and may be compressed. */
 static void module_note_debug_frame(struct pm_unw_module *module, const GElf_Shdr *shdr,
 				    const char *name)
 {
@@ -425,7 +427,8 @@ int pm_unw_do_later(struct pm_unw_module *module, unsigned int wanted, int debug
 		module->task = task;
 		return -EINPROGRESS;
 	}
-	/* The module does not ask for a debug file again. */
+	/* Without a thread, the task is dropped; the module does not ask for a debug file
+	 * again. */
 	atomic_store(&task->refs, 1);
 	pm_unw_task_unref(task);
 	return -EINPROGRESS;
@@ -436,11 +439,11 @@ static void fde_table_take(struct pm_unw_fde_table *table, struct pm_unw_fde_tab
 	pm_unw_fde_table_release(table);
 	*table = *from;
 	*from = (struct pm_unw_fde_table){ 0 };
-	/* If the task could not read it, do not try again. */
+	/* If the task could not read the table, do not try again. */
 	table->scanned = true;
 }
 
-/* Takes over the .debug_frame of @from, if @from has found one. */
+/* Takes over the .debug_frame of @from if it has one. */
 static void module_take_debug(struct pm_unw_module *module, struct pm_unw_module *from)
 {
 	if (from->debug_frame.len == 0 || module->debug_frame.len > 0)
@@ -536,7 +539,7 @@ void pm_unw_module_close(struct pm_unw_module *module)
 	pm_unw_go_free(PM_TAKE_PTR(module->go));
 	pm_cleanup_close(&module->fd);
 	module->fd = -1;
-	/* Do not search for what it lacks while it is closed. */
+	/* Do not search for missing tables while the file is closed. */
 	module->gap_seen = module->gap_searched = module->go_tried = true;
 	module->debug_packed = false;
 	module->hdr_table = module->hdr_count = 0;
@@ -575,9 +578,9 @@ int pm_unw_module_bias(const struct pm_unw_module *module, uint64_t start, uint6
 {
 	const struct pm_unw_load *found = NULL;
 
-	/* Segments share pages where one ends and the next begins. An executable mapping
-	 * belongs to the executable segment; otherwise, a mapping starts with its own
-	 * segment. */
+	/* Adjacent segments share the page where one ends and the next starts. An
+	 * executable segment is preferred, and otherwise the one that starts in that
+	 * page. */
 	for (size_t i = 0; i < module->loads.len; i++) {
 		const struct pm_unw_load *load = &module->loads.data[i];
 		uint64_t first = load->offset & -module->page_bytes;
@@ -639,7 +642,7 @@ bool pm_unw_module_read(struct pm_unw_module *module, uint64_t svma, void *out,
 		memcpy(out, bytes, len);
 		return true;
 	}
-	/* The segment is too large to keep, or the file is shorter than the header says:
+	/* The segment is too large to cache, or the file is shorter than its header says:
 	 * read only the requested bytes. */
 	pm_unw_region_release(&load->region);
 	return pm_unw_read_fully(module->fd, out, len, offset);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code of modules without their file, which are made from parts. */
+/* Code of modules without a file, which are made from parts. */
 #include "unwind-parts.h"
 
 #include <stdatomic.h>
@@ -37,8 +37,8 @@ static int compare_parts_by_svma(const void *a, const void *b)
 }
 
 /*
- * Merges pieces that overlap or touch. Afterwards any range is either in one piece or not
- * available. If pieces contradict each other, the one with the higher start wins.
+ * Merges pieces that overlap or touch. Afterwards any range is either within one piece or
+ * not available. If pieces contradict each other, the one with the higher start wins.
  */
 static int merge_code_parts(struct pm_unw_module *module, const struct pm_unw_part *parts,
 			    size_t from, size_t to)

@@ -2,7 +2,7 @@
 /*
  * The second opinion: libunwind-ptrace reads the stopped thread itself, with its own CFI
  * reader. It shares neither code nor input with our unwinder. It reads tables byte by
- * byte, fetching for each byte the word that contains it. Memory is therefore read in
+ * byte, and fetches for each byte the word that contains it. Memory is therefore read in
  * blocks, which are cached for one chain.
  */
 #include "pm/unwind.h"
@@ -15,7 +15,7 @@
 #include <libunwind-ptrace.h>
 
 enum {
-	MAPS_MAX = 1 << 16, /* lines read */
+	MAPS_MAX = 1 << 16, /* lines of /proc/PID/maps that are read */
 	SEGMENTS_MAX = 64,
 	/* LSB 5, 10.6.2: the encodings that all linkers use. */
 	HDR_VERSION = 1,
@@ -28,9 +28,9 @@ enum {
 	BLOCK_BYTES = 256,
 };
 
-/* The table of the file that is mapped around an address. */
+/* The unwind table of the file that is mapped around an address. */
 struct table {
-	uint64_t start, end; /* avma of its code */
+	uint64_t start, end; /* avma range of the file's code */
 	uint64_t hdr; /* avma of .eh_frame_hdr */
 	uint32_t count;
 };
@@ -42,12 +42,12 @@ struct block {
 	uint8_t bytes[BLOCK_BYTES];
 };
 
-/* The state of one chain; any part may be missing. */
+/* The state of one chain; each part may be missing. */
 struct ptrace_session {
 	unw_addr_space_t space;
 	void *upt;
 	pid_t tid;
-	struct table table; /* the last one found */
+	struct table table; /* the table that was found last */
 	struct block blocks[BLOCKS];
 };
 
@@ -61,7 +61,7 @@ static void ptrace_session_release(struct ptrace_session *session)
 
 /* ---- tables ---------------------------------------------------------------------------- */
 
-/* libunwind exports it for callers that know where a table is. */
+/* libunwind exports this function for callers that know where a table is. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip,
 					      unw_dyn_info_t *di, unw_proc_info_t *pi,
 					      int need_unwind_info, void *arg);
@@ -73,8 +73,8 @@ static bool read_bytes_of_task(pid_t tid, uint64_t address, void *out, size_t le
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
 }
 
-/* A mapping of a file, and the one (possibly the same) that maps the start of that
- * file. */
+/* A mapping of a file, and the start of the mapping (possibly the same) that contains the
+ * file's header. */
 struct mapped {
 	uint64_t start, offset, header;
 };
@@ -92,7 +92,7 @@ static bool find_mapping_around(pid_t tid, uint64_t address, struct mapped *out)
 
 		if (sscanf(line, "%llx-%llx %*s %llx %*s %llu", &start, &end, &offset,
 			   &inode) != 4)
-			continue; /* the rest of a long name */
+			continue; /* the continuation of a line with a long name */
 		if (offset == 0) {
 			header = start;
 			of = inode;
@@ -105,7 +105,7 @@ static bool find_mapping_around(pid_t tid, uint64_t address, struct mapped *out)
 	return false;
 }
 
-/* Whether the segment is mapped around @address; sets @bias if so. */
+/* Whether the segment is mapped around @address; if it is, sets @bias. */
 static bool is_segment_around(const Elf64_Phdr *segment, const struct mapped *mapped,
 			      uint64_t address, uint64_t *bias)
 {
@@ -118,7 +118,8 @@ static bool is_segment_around(const Elf64_Phdr *segment, const struct mapped *ma
 	return true;
 }
 
-/* Returns the number of segments; 0: they cannot be read. */
+/* Reads program headers from the thread's memory. Returns their number, 0 if they cannot
+ * be read. */
 static size_t read_segments_of_task(pid_t tid, uint64_t header, Elf64_Phdr *out)
 {
 	Elf64_Ehdr elf;
@@ -170,8 +171,8 @@ static bool read_unwind_table(pid_t tid, uint64_t address, struct table *out)
 
 /*
  * libunwind 1.6 assumes that a file's code starts at the start of a page. In files linked
- * by lld it does not; libunwind then finds no CFI, or that of another function. If there
- * is a table, this function passes its address to libunwind.
+ * by lld it does not; libunwind then finds no CFI, or that of another function. If the
+ * file has a table, this function passes its address to libunwind.
  */
 static int find_unwind_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *out,
 				 int need, void *arg)
@@ -209,7 +210,8 @@ static int get_dyn_info_list(unw_addr_space_t as, unw_word_t *out, void *arg)
 	return _UPT_get_dyn_info_list_addr(as, out, upt_of_session(arg));
 }
 
-/* False: only ptrace(2) can read it, or it cannot be read at all. */
+/* Reads a word without ptrace(2). Returns false if only ptrace(2) can read it, or if it
+ * cannot be read at all. */
 static bool session_read_word(struct ptrace_session *session, uint64_t at,
 			      unw_word_t *out)
 {
@@ -284,7 +286,7 @@ static int ptrace_session_start(struct ptrace_session *session, unw_cursor_t *cu
 {
 	int unw;
 
-	/* A new space caches nothing, so a module that has moved cannot be mistaken. */
+	/* A new space has an empty cache, which matters if a module has moved. */
 	session->space = unw_create_addr_space(&accessors, 0);
 	session->upt = _UPT_create(tid);
 	session->tid = tid;
@@ -320,8 +322,8 @@ ssize_t pm_unw_ptrace_chain(pid_t tid, uint64_t *pcs, size_t max, struct pm_erro
 			unw = unw_get_reg(&cursor, UNW_REG_SP, &sp);
 		if (unw < 0)
 			return set_libunwind_error(err, unw, tid, "step in");
-		/* libunwind returns pc 0 at the end of a chain. The same pc and sp again
-		 * mean CFI that leads nowhere. */
+		/* libunwind returns pc 0 at the end of a chain. If pc and sp have not
+		 * changed, the CFI leads nowhere. */
 		if (len > 0 && (pc == 0 || (pc == last_pc && sp == last_sp)))
 			break;
 		pcs[len++] = pc;

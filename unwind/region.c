@@ -8,12 +8,12 @@
 
 enum {
 	PIECE_BYTES = 1 << 16,
-	REGION_BYTES_MAX = 1 << 28, /* the largest seen has 60 MB */
+	REGION_BYTES_MAX = 1 << 28, /* the largest one seen has 60 MB */
 };
 /* The limit of all regions together: a target can map any number of files, whose holes
  * cost it nothing. All CFI of clang and rustc together has 100 MB. */
 #define RESIDENT_BYTES_MAX ((size_t)1 << 29)
-/* Keeps one region from using the whole limit. */
+/* Prevents one region from using up the whole limit. */
 #define REGION_RESIDENT_BYTES_MAX (RESIDENT_BYTES_MAX / 8)
 
 static atomic_size_t resident_bytes;
@@ -118,7 +118,7 @@ void pm_unw_region_open(struct pm_unw_module *module, struct pm_unw_region *regi
 			munmap(data, len);
 		return;
 	}
-	/* A huge page would take 2 MiB for a piece, and the limit counts pieces. */
+	/* A huge page would use 2 MiB for a piece, while the limit counts pieces. */
 	(void)madvise(data, len, MADV_NOHUGEPAGE);
 	region->missing = region->pieces + words;
 	region->data = data;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	/* Only made-up CFI has more: 64 MB of real CFI need a few thousand rules, and
+	/* Only crafted CFI has more: 64 MB of real CFI need a few thousand rules, and
 	 * barely a hundred rows that are not rules. */
 	RULES_MAX = 1 << 18,
 	ROWS_MAX = 1 << 14,
@@ -23,7 +23,7 @@ static bool find_plain_slot(const struct pm_unw_arch_info *arch,
 	return true;
 }
 
-/* Whether a rule can hold all of @row; @out is then that rule. */
+/* Whether @row can be expressed as a rule; @out is then that rule. */
 static bool reduce_row_to_rule(const struct pm_unw_arch_info *arch,
 			       const struct pm_unw_row *row, struct pm_unw_rule *out)
 {
@@ -69,7 +69,7 @@ static bool is_row_equal(const void *table, uint32_t id, const void *key)
 		      sizeof(struct pm_unw_row)) == 0;
 }
 
-/* Finds the entry that equals @key in a table of @len entries. Sets @out to @len if the
+/* Finds the entry of @table that equals @key. Sets @out to its index, or to @len if the
  * caller has to append @key. */
 static bool intern_entry(struct pm_index *index, pm_index_equal_fn equal,
 			 const void *table, size_t len, const void *key, size_t key_bytes,
@@ -124,7 +124,7 @@ static void limit_rule_tables(struct pm_unwinder *unwinder)
 	memset(unwinder->cache, 0, PM_UNW_CACHE_SETS * sizeof(*unwinder->cache));
 }
 
-/* @rule of x86-64 in one word, or 0 if it does not fit. */
+/* Returns the x86-64 @rule in one word, or 0 if it does not fit. */
 static uint32_t make_quick_rule(const struct pm_unw_rule *rule)
 {
 	enum {
@@ -145,8 +145,8 @@ static uint32_t make_quick_rule(const struct pm_unw_rule *rule)
 	}
 	if (rule->saved & PM_UNW_RULE_GO)
 		quick |= 1u << PM_UNW_QUICK_GO_SHIFT;
-	/* If Go's table counts from rbp, that may be on another stack; apply() checks
-	 * this. */
+	/* If Go's table counts from rbp, that may point to another stack;
+	 * step_by_lookup() checks this. */
 	if (rule->cfa_reg == PM_UNW_X86_64_RBP && !(rule->saved & PM_UNW_RULE_GO))
 		quick |= PM_UNW_QUICK_BY_FP;
 	else if (rule->cfa_reg != PM_UNW_X86_64_RSP)
@@ -177,7 +177,7 @@ static void set_no_cfi_reason(struct pm_unw_module *module, uint64_t svma,
 		out->index = PM_UNW_OFF_TRAMPOLINE;
 }
 
-/* Decodes by Go's table. Returns 0; -ENOENT: the table has no row for @svma; other
+/* Decodes a row of Go's table. Returns 0; -ENOENT: the table has no row for @svma; other
  * errors: unknown for now. */
 static int decode_go_row(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 			 uint64_t svma, struct pm_unw_lookup *out)
@@ -193,7 +193,8 @@ static int decode_go_row(struct pm_unwinder *unwinder, struct pm_unw_module *mod
 	return ret;
 }
 
-/* False: unknown for now, because memory or the chain's work has run out. */
+/* Decodes the rule of @svma. Returns false if it is unknown for now, because memory or
+ * the chain's work has run out. */
 static bool decode_lookup(struct pm_unwinder *unwinder, struct pm_unw_module *module,
 			  uint64_t svma, struct pm_unw_lookup *out)
 {
@@ -271,7 +272,7 @@ struct pm_unw_cache_slot *pm_unw_rule_slot(const struct pm_unwinder *unwinder,
 	return &set[0];
 }
 
-/* The same, but only if the rule has been looked up. */
+/* Returns the slot only if its rule has been looked up. */
 static const struct pm_unw_cache_slot *find_filled_slot(
 	const struct pm_unwinder *unwinder, const struct pm_unw_module *module,
 	uint64_t svma)
@@ -305,7 +306,7 @@ static struct pm_unw_lookup decode_and_keep_lookup(struct pm_unwinder *unwinder,
 	}
 	if (lookup.found == PM_UNW_FOUND_PENDING)
 		return lookup;
-	/* Look up the slot only now: the module may have got a new id. */
+	/* Look up the slot only now: the module may have received a new id. */
 	slot = pm_unw_rule_slot(unwinder, module, svma, true);
 	if (slot) {
 		slot->found = lookup.found & 7;
@@ -345,7 +346,7 @@ enum pm_unw_exit pm_unw_exit_find(const struct pm_unw_state *state,
 {
 	struct pm_unwinder *unwinder = state->unwinder;
 	const struct pm_unw_map *map = state->map;
-	/* Kept as 1 + the kind, and of rows 1 + _BY_ROW + the index. */
+	/* The slot keeps 1 + the kind; for a row, 1 + PM_UNW_EXIT_BY_ROW + its index. */
 	struct pm_unw_cache_slot *slot = NULL;
 	enum pm_unw_exit exit;
 	uint32_t kept = 0;

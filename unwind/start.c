@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the outermost frame if no CFI shows it. Known are the code at the entry point of
- * a file, the code that calls a thread's function, and return addresses that no call has
- * left.
+ * Finds the outermost frame if no CFI marks it. Recognized are the code at the entry
+ * point of a file, the code that calls a thread's function, and return addresses that no
+ * call has pushed.
  */
 #include "unwind-parts.h"
 
@@ -17,7 +17,7 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 	struct pm_unw_cache_slot *slot = NULL;
 	bool ret;
 
-	/* Uses the slot of the byte before, where the frame's rule is looked up. */
+	/* Use the slot of the previous byte, where the frame's rule is looked up. */
 	if (pm_unw_map_has_cfi(map, arch) && address < map->end)
 		slot = pm_unw_rule_slot(unwinder, map->module, address - 1 - map->bias,
 					true);
@@ -35,12 +35,13 @@ bool pm_unw_is_return(struct pm_unwinder *unwinder, enum pm_unw_arch arch,
 
 enum {
 	ENTRY_BYTES = 64, /* an entry point is a few moves and one or two calls */
-	/* `start` of musl 1.2 has its return address 4 words up, its libc_start_main_stage2 6. */
+	/* In musl 1.2, the return address is 4 words above sp in `start`, and 6 in
+	 * libc_start_main_stage2. */
 	SCAN_WORDS_MAX = 16,
 };
 
 /*
- * Whether the entry point's code continues after its call that ends at code[@at]. In
+ * Whether the entry point's code continues after its call, which ends at code[@at]. In
  * glibc's ld.so, _dl_start_user keeps the result of _dl_start() and then calls
  * constructors (RTLD_START in sysdeps/ARCH/dl-machine.h).
  */
@@ -59,7 +60,8 @@ static bool does_code_keep_result(enum pm_unw_arch arch, const uint8_t code[ENTR
 	       memcmp(code + at, keeps[arch].code, keeps[arch].len) == 0;
 }
 
-/* The length of the code at the entry point, up to its last call or its jump to C. */
+/* Returns the length of the code at the entry point, up to its last call or its jump to
+ * C. */
 static size_t find_entry_code_len(struct pm_unw_module *module)
 {
 	uint8_t code[ENTRY_BYTES];
@@ -95,15 +97,15 @@ bool pm_unw_module_is_entry(struct pm_unw_module *module, uint64_t svma)
 	/* The cheap check comes first: this runs at each frame without CFI. */
 	if (module->entry == 0 || svma - module->entry >= ENTRY_BYTES)
 		return false;
-	/* If the entry point has CFI, the CFI itself marks the root, and the code after
-	 * it is another function. */
+	/* If the entry point has CFI, that CFI marks the root, and the code after it is
+	 * another function. */
 	return svma - module->entry < find_entry_code_len(module) &&
 	       pm_unw_fde_find(module, module->entry, &ignored) == -ENOENT;
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-/* The code to which a thread's function returns: it calls exit(2), which does not
+/* The code that a thread's function returns to: it calls exit(2), which does not
  * return. */
 static const struct thread_exit {
 	enum pm_unw_arch arch;
@@ -141,9 +143,9 @@ static bool is_start_address(const struct pm_unw_map *map, uint64_t address)
 
 bool pm_unw_is_end_mark(uint64_t pc)
 {
-	/* Nothing returns to 0, the psABI's mark of the first frame. The other two are
-	 * not addresses of user space either: the mark of minicoro, and that of LuaJIT
-	 * Coco, from which it is derived. */
+	/* No code returns to 0, the psABI's mark of the first frame. The others are not
+	 * addresses of user space either: the mark of minicoro, and that of LuaJIT Coco,
+	 * from which minicoro is derived. */
 	return pc == 0 || pc == 0xdeaddeaddeaddead || pc == 0xdeadc0c0deadc0c0;
 }
 
@@ -179,8 +181,8 @@ bool pm_unw_is_uncalled(const struct pm_unw_state *state)
 	uint64_t pc = state->regs.value[state->arch->pc];
 	uint8_t code;
 
-	/* The other steps have looked for the call. Code that cannot be read counts as
-	 * called. */
+	/* Earlier steps have checked whether a call precedes. Code that cannot be read is
+	 * assumed to have one. */
 	return state->how == PM_UNW_HOW_CFI && state->lookup + 1 == pc &&
 	       pm_unw_map_has_cfi(state->map, state->regs.arch) && pc < state->map->end &&
 	       pm_unw_module_read(state->map->module, pc - state->map->bias, &code, 1) &&
@@ -191,8 +193,8 @@ bool pm_unw_is_uncalled(const struct pm_unw_state *state)
 /*
  * The return address is somewhere above the stack pointer and follows a call. If the
  * first such word can only belong to the outermost frame, no other word can be the return
- * address. Returns 1 if so, with @state->regs of that frame; 0 if not; -ENODATA: the
- * copied bytes do not show it.
+ * address. Returns 1 in that case, with @state->regs of the outermost frame; 0 if not;
+ * -ENODATA if the copied bytes do not show it.
  */
 static int scan_for_start(struct pm_unw_state *state)
 {
@@ -256,7 +258,7 @@ bool pm_unw_step_to_start(struct pm_unw_state *state, enum pm_unw_stop *stop)
 	if (ret != 0)
 		return ret > 0;
 	/* Code that is called from the start of threads is rarely called from elsewhere.
-	 * The slot is looked up again, because the scan may have made others. */
+	 * Look up the slot again, because the scan may have created others. */
 	slot = pm_unw_rule_slot(state->unwinder, map->module, state->lookup - map->bias,
 				false);
 	if (slot)

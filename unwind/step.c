@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One step to the caller: by CFI, and the ladder of steps below it. */
+/* One step to the caller: by CFI, or else by one of several methods in order of
+ * reliability. */
 #include "unwind-parts.h"
 
 #include <string.h>
@@ -59,7 +60,8 @@ static bool step_by_rule(const struct pm_unw_rule *rule, struct pm_unw_state *st
 		uint8_t reg = arch->saved[i];
 		enum pm_unw_stop lost;
 
-		/* The chain ends only if a later step needs this register. */
+		/* A missing word ends the chain only if a later step needs this
+		 * register. */
 		if (pm_unw_stack_word(arch, state->stack,
 				      address_of_slot(rule, i, cfa, arch),
 				      &regs->value[reg], &lost))
@@ -75,8 +77,8 @@ static bool step_by_rule(const struct pm_unw_rule *rule, struct pm_unw_state *st
 }
 
 /*
- * If gcc realigns a stack, its CFI locates saved registers relative to rbp. It keeps
- * doing so after the pops of an epilogue, where rbp is the caller's. The rules then name
+ * If gcc realigns a stack, its CFI locates saved registers relative to rbp. It still does
+ * after the pops of an epilogue, where rbp is already the caller's. The rules then name
  * places outside of this frame or below its stack pointer, and the register itself holds
  * the right value. After a call nothing can have been popped. Signal frames may name
  * places on any stack.
@@ -92,7 +94,8 @@ static bool is_reg_popped(const struct pm_unw_row *row, uint32_t reg,
 	       cfa > sp && place - sp >= cfa - sp;
 }
 
-/* Applies the general rule of one register. False: it is not known in the caller. */
+/* Applies the general rule of one register. Returns false if the register is unknown in
+ * the caller. */
 static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
 			    const struct pm_unw_state *state, uint64_t cfa, uint64_t *out,
 			    enum pm_unw_stop *stop)
@@ -147,8 +150,9 @@ static bool step_reg_by_row(const struct pm_unw_row *row, uint32_t reg,
 }
 
 /*
- * Whether the return address would be the pc itself: it has no rule, and there is no link
- * register. Such a row would yield this place again for as long as the stack has room.
+ * Whether the return address would be the pc itself, because it has no rule and there is
+ * no link register. Such a row would yield the same frame again for as long as the stack
+ * has room.
  */
 static bool does_row_return_here(const struct pm_unw_row *row,
 				 const struct pm_unw_arch_info *arch)
@@ -181,7 +185,8 @@ static bool find_cfa_of_row(const struct pm_unw_row *row,
 	return state->regs.known >> row->cfa_reg & 1;
 }
 
-/* Moves state->regs to the caller as @row says. False: @stop says why not. */
+/* Moves state->regs to the caller as @row says. Returns false and sets @stop if it
+ * cannot. */
 static bool step_by_row(const struct pm_unw_row *row, struct pm_unw_state *state,
 			enum pm_unw_stop *stop)
 {
@@ -202,7 +207,7 @@ static bool step_by_row(const struct pm_unw_row *row, struct pm_unw_state *state
 		else if (reg == row->ra_reg)
 			ra_stop = why;
 	}
-	/* The registers may be unknown only because the work ran out. */
+	/* The registers may be unknown only because there was no work left. */
 	if (state->work_left && *state->work_left == 0) {
 		*stop = PM_UNW_STOP_WORK_LIMIT;
 		return false;
@@ -214,8 +219,8 @@ static bool step_by_row(const struct pm_unw_row *row, struct pm_unw_state *state
 	pc = caller.value[row->ra_reg];
 	if (state->arch->ra_is_link && !row->signal) {
 		pc = strip_pac(state, pc, row->ra_signed);
-		/* The call has overwritten it with the return address. Its own caller had
-		 * to save the value from before. */
+		/* The call has overwritten the link register with the return address. The
+		 * caller had to save its previous value. */
 		caller.known &= ~((uint64_t)1 << state->arch->ra);
 	}
 	caller.value[state->arch->pc] = pc;
@@ -229,15 +234,17 @@ static bool step_by_row(const struct pm_unw_row *row, struct pm_unw_state *state
 
 /* Leaf functions, the code up to the `ret`, frame pointers, and outermost frames. */
 
-/* What the code around the pc shows about x30. */
+/* The state of x30, as far as the code around the pc shows it. */
 enum a64_link {
-	A64_LINK_LIVE, /* it is the return address, and nothing has been pushed */
-	A64_LINK_PUSHED, /* the same, but the stack pointer has moved */
-	A64_LINK_PAIRED, /* the same; the first entry of a PLT has pushed 16 bytes */
-	A64_LINK_SAVED, /* there is a frame record, or another call has overwritten it */
+	A64_LINK_LIVE, /* it is the return address, and sp has not been moved */
+	A64_LINK_PUSHED, /* it is the return address, but sp has been moved */
+	A64_LINK_PAIRED, /* it is the return address; the first entry of a PLT has pushed
+	                  * 16 bytes */
+	A64_LINK_SAVED, /* there is a frame record, or another call has overwritten x30 */
 };
 
-/* @code was executed last. False: it does not show the state of x30. */
+/* Finds the state of x30 after instruction @code. Returns false if @code does not show
+ * it. */
 static bool a64_link_after(uint32_t code, enum a64_link *out)
 {
 	if (pm_unw_a64_is_call(code) || (code & 0xff8003ff) == 0x910003fd)
@@ -263,8 +270,8 @@ static bool a64_link_after(uint32_t code, enum a64_link *out)
 	return true;
 }
 
-/* Whether a function starts with this instruction. If it is the next to run, no frame
- * exists yet. */
+/* Whether a function starts with this instruction. If it is the next one to run, there is
+ * no frame yet. */
 static bool does_a64_function_start(uint32_t code)
 {
 	return code == 0xd503233f || code == 0xd503237f || code == 0xd503245f ||
@@ -275,7 +282,7 @@ static bool does_a64_function_start(uint32_t code)
 static enum a64_link find_a64_link_state(const struct pm_unw_state *state)
 {
 	enum {
-		INSTRUCTIONS_MAX = 64 /* back to the last that shows it */
+		INSTRUCTIONS_MAX = 64 /* searched backward for one that shows it */
 	};
 	uint64_t pc = state->regs.value[state->arch->pc];
 	enum a64_link link = A64_LINK_LIVE;
@@ -298,9 +305,9 @@ static bool is_address_after_call(const struct pm_unw_state *state, uint64_t add
 }
 
 /*
- * The same for an address that the interrupted code uses as its return address. For
- * generated code, a mapped address is enough; but if the code can be read, a call must be
- * there.
+ * Whether @address can be the return address of the interrupted code, which has not saved
+ * it. For generated code, a mapped address is enough; but if the code can be read, a call
+ * must precede it.
  */
 static bool is_return_of_leaf(const struct pm_unw_state *state, uint64_t address)
 {
@@ -327,8 +334,8 @@ static bool step_by_exit_row(struct pm_unw_state *state, const struct pm_unw_row
 }
 
 /*
- * The interrupted function has not saved its return address, or not yet: it is on top of
- * the stack or in the link register.
+ * Leaves a function that has not saved its return address (yet): that is on top of the
+ * stack or in the link register.
  */
 static bool step_leaf_function(struct pm_unw_state *state)
 {
@@ -353,7 +360,7 @@ static bool step_leaf_function(struct pm_unw_state *state)
 			break;
 		}
 	}
-	/* In generated code, the top of the stack is usually something else. */
+	/* In generated code, the top of the stack usually is not the return address. */
 	if (state->map && !state->map->module)
 		return false;
 	if (arch->ra_is_link) {
@@ -397,7 +404,8 @@ static bool step_by_exit_code(struct pm_unw_state *state)
 	       step_by_exit_row(state, &row);
 }
 
-/* Whether the callers are on another stack than the one that the stack pointer points at. */
+/* Whether the callers are on another stack than the one that the stack pointer points
+ * at. */
 static bool is_caller_on_other_stack(const struct pm_unw_state *state)
 {
 	struct pm_unw_row row;
@@ -407,7 +415,8 @@ static bool is_caller_on_other_stack(const struct pm_unw_state *state)
 	       pm_unw_exit_find(state, &row) == PM_UNW_EXIT_ELSEWHERE;
 }
 
-/* A pair of words at the frame pointer: the caller's frame pointer, the return address. */
+/* Uses the pair of words at the frame pointer: the caller's frame pointer and the return
+ * address. */
 static bool step_frame_pointer(struct pm_unw_state *state, enum pm_unw_stop *stop)
 {
 	const struct pm_unw_arch_info *arch = state->arch;
@@ -426,8 +435,8 @@ static bool step_frame_pointer(struct pm_unw_state *state, enum pm_unw_stop *sto
 	if (arch->ra_is_link)
 		pc = pm_unw_strip_pac(state->space, pc);
 	/* Zeros end a chain of frame pointers. But if the register holds something else,
-	 * it may point to any zeros. Generated code has nothing better than the frame
-	 * pointer. */
+	 * it may point to any zeros. For generated code, no other method is better than
+	 * the frame pointer. */
 	if (pc == 0 ? caller_fp != 0 || !state->map ||
 			      (state->map->module && state->how != PM_UNW_HOW_FP)
 		    : !is_address_after_call(state, pc)) {
@@ -439,7 +448,7 @@ static bool step_frame_pointer(struct pm_unw_state *state, enum pm_unw_stop *sto
 	regs->value[arch->pc] = pc;
 	regs->known = (uint64_t)1 << arch->fp | (uint64_t)1 << arch->pc;
 	/* On aarch64 the pair is at the bottom of its frame. The caller's stack pointer
-	 * is somewhere above; this value is a lower bound, which the guards use. */
+	 * is somewhere above; this value is a lower bound for the checks of progress. */
 	if (!arch->ra_is_link)
 		regs->known |= (uint64_t)1 << arch->sp;
 	return true;
@@ -447,7 +456,8 @@ static bool step_frame_pointer(struct pm_unw_state *state, enum pm_unw_stop *sto
 
 /* ---- the ladder ----------------------------------------------------------------------- */
 
-/* Its rest after pm_unw_step_trampoline(), for an address that is in no trampoline. */
+/* The steps that pm_unw_step_without_cfi() tries after pm_unw_step_trampoline(), for an
+ * address that is in no trampoline. */
 static bool step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how,
 				enum pm_unw_stop *stop)
 {
@@ -458,8 +468,9 @@ static bool step_off_trampoline(struct pm_unw_state *state, enum pm_unw_how *how
 	*how = PM_UNW_HOW_LEAF;
 	if (step_leaf_function(state))
 		return true;
-	/* Checked only after the leaf step: the vDSO of i386 has __kernel_vsyscall as its
-	 * entry point, and functions that _start calls may be right behind it. */
+	/* Check this only after the leaf step: the entry point of i386's vDSO is
+	 * __kernel_vsyscall, and functions that _start calls may follow it
+	 * immediately. */
 	if (state->map && state->map->module &&
 	    pm_unw_module_is_entry(state->map->module,
 				   state->lookup - state->map->bias)) {
@@ -495,10 +506,11 @@ bool pm_unw_step_without_cfi(struct pm_unw_state *state, enum pm_unw_how *how,
 /* ---- the step -------------------------------------------------------------------------- */
 
 /*
- * Hand-written code may compute its CFA from a register that calls may change, which
- * compilers never do across a call. OpenSSL's AES uses r11, which its subroutines keep
- * without saying so. The register's value in the inner frame is as good as a frame
- * pointer if the return address that it leads to follows a call.
+ * Steps by a rule whose CFA register is unknown: hand-written code may use a register
+ * that calls may change, which compilers never do across a call. OpenSSL's AES uses r11,
+ * which its subroutines preserve although the ABI does not require it. The register's
+ * value in the inner frame is as good as a frame pointer if the return address that it
+ * leads to follows a call.
  */
 static bool assume_regs_kept(const struct pm_unw_rule *rule, struct pm_unw_state *state)
 {
@@ -523,7 +535,7 @@ static bool assume_regs_kept(const struct pm_unw_rule *rule, struct pm_unw_state
 	return true;
 }
 
-/* Applies rules.data[index] or rows.data[index], whichever @lookup has found. */
+/* Applies the rule or row that @lookup has found. */
 static bool step_by_lookup(struct pm_unwinder *unwinder, struct pm_unw_lookup lookup,
 			   struct pm_unw_state *state, enum pm_unw_how *how,
 			   enum pm_unw_stop *stop)
@@ -535,7 +547,8 @@ static bool step_by_lookup(struct pm_unwinder *unwinder, struct pm_unw_lookup lo
 	enum pm_unw_stop why;
 
 	/* Before Linux 5.8, the CFI of arm64's vDSO led to the caller of the interrupted
-	 * function: the frame that it describes holds its x30, and not its pc. */
+	 * function: the frame that it describes holds that function's x30, and not its
+	 * pc. */
 	if (state->arch->ra_is_link && (is_row ? row->signal : rule->signal) &&
 	    pm_unw_step_trampoline(state)) {
 		*how = PM_UNW_HOW_TRAMPOLINE;

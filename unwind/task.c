@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work on a module that takes too long while a sample waits. A task has a module of its
- * own, made from the same file. After the task is done, the thread that unwinds takes
- * over the results at the next look-up. Until then, such look-ups return no answer.
+ * Work on a module that takes too long while a sample waits. A task has its own module,
+ * made from the same file. After the task is done, the next look-up on the unwinding
+ * thread takes over the results. Until then, such look-ups return no answer.
  */
 #include "unwind-parts.h"
 
@@ -28,7 +28,7 @@ void pm_unw_task_run(struct pm_unw_task *task)
 			      PM_UNW_WANTED_DEBUG_TABLE))
 			pm_unw_fde_scan_debug(module);
 		module->cancelled = NULL;
-		/* Discards the bytes, because few of them are read again later. */
+		/* Discard the bytes, because few of them are read again later. */
 		if (!(wanted & PM_UNW_WANTED_EH_SEARCH))
 			pm_unw_region_release(&module->eh_frame);
 		if (wanted & PM_UNW_WANTED_DEBUG_TABLE)

@@ -106,7 +106,7 @@ static bool read_trampoline_context(const struct trampoline *trampoline,
 	return true;
 }
 
-/* Whether the trampoline is around the pc, which is @offset bytes into it. */
+/* Whether the trampoline is around the pc, which is @offset bytes after its start. */
 static bool is_trampoline_around_pc(const struct trampoline *trampoline,
 				    const struct pm_unw_state *state, uint64_t offset)
 {
@@ -119,10 +119,10 @@ static bool is_trampoline_around_pc(const struct trampoline *trampoline,
 }
 
 /*
- * Whether the thread can be in the system call that ends at the pc. `syscall` leaves its
- * address in rcx; on i386 the kernel has put -ENOSYS into eax; on aarch64 x8 keeps the
- * number. Without this check, the first instruction of a function that follows without
- * padding would match, as musl's __sigsetjmp does.
+ * Whether the thread can be in the system call that ends at the pc. `syscall` leaves the
+ * address after it in rcx; on i386 the kernel has put -ENOSYS into eax; on aarch64 x8
+ * keeps the number of the call. Without this check, the first instruction of a function
+ * that follows without padding would match, as musl's __sigsetjmp does.
  */
 static bool is_pc_in_call(const struct pm_unw_state *state)
 {
@@ -142,8 +142,8 @@ static bool is_pc_in_call(const struct pm_unw_state *state)
 
 /*
  * A handler returns to the first byte. A thread can be interrupted at each later byte. In
- * the system call the pc is after the last byte, which CFI does not cover, because
- * execution never gets there.
+ * the system call the pc is after the last byte; CFI does not cover that address, because
+ * no code runs there.
  */
 static bool step_by_trampoline(const struct trampoline *trampoline,
 			       struct pm_unw_state *state)
@@ -185,7 +185,7 @@ bool pm_unw_is_near_trampoline(struct pm_unw_module *module, uint64_t svma)
 	for (size_t i = 0; i < PM_ARRAY_LEN(trampolines); i++) {
 		const struct trampoline *known = &trampolines[i];
 
-		/* The lookup address of a handler's caller is the byte before the
+		/* For the caller of a handler, the lookup address is the byte before the
 		 * trampoline. */
 		for (uint64_t at = 0; at <= known->code_len + 1u; at++)
 			if (known->arch == module->arch &&

@@ -88,7 +88,7 @@ static void enter_frame(struct pm_unw_state *state)
 		state->map = pm_unw_space_find(state->space, state->lookup);
 }
 
-/* Moves to the registers of the caller. False: there is none, and @stop says why. */
+/* Moves to the registers of the caller. Returns false and sets @stop if there is none. */
 static bool leave_frame(struct pm_unwinder *unwinder, struct pm_unw_state *state,
 			enum pm_unw_how *how, enum pm_unw_stop *stop)
 {

@@ -2,13 +2,13 @@
 /*
  * Finds the return address of code without CFI: follows the code from the interrupted
  * instruction to a `ret`. Compiled code has one depth of the stack at each instruction,
- * whichever path led there. Therefore any path to a `ret` without a call shows where that
- * `ret` reads its address. A word that merely looks like a return address is not enough:
- * stacks are full of words that earlier calls have left.
+ * independently of the path that led there. Therefore any path to a `ret` without a call
+ * shows where that `ret` reads its address. A word that merely looks like a return
+ * address is not enough: stacks are full of words that earlier calls have left.
  *
  * If every path makes a call, the paths go on after the calls: a callee leaves the stack
- * pointer and the saved registers as they were (psABI 3.2.1). But a call that does not return
- * may be followed by another function. Therefore all these paths have to agree.
+ * pointer and the saved registers as they were (psABI 3.2.1). But a call that does not
+ * return may be followed by another function. Therefore all these paths have to agree.
  *
  * Lengths and operands of instructions: Intel SDM volume 2, chapter 2 and appendix A.
  */
@@ -17,9 +17,9 @@
 #include <string.h>
 
 enum {
-	INSTRUCTIONS_MAX = 2048, /* followed for one place */
+	INSTRUCTIONS_MAX = 2048, /* followed for one address */
 	WAYS_MAX = 32, /* targets of conditional jumps */
-	STORES_MAX = 24, /* on one way, whose values are known */
+	STORES_MAX = 24, /* on one path, with known values */
 	WINDOW_BYTES = 64,
 	INSTRUCTION_MAX = 15,
 	FUNCTION_ALIGNMENT = 16, /* of most functions */
@@ -55,9 +55,9 @@ struct instruction {
 	enum map map;
 	uint8_t opcode;
 	bool vex, rex, wide, is_16, repeated, has_modrm;
-	uint8_t mod, reg, rm; /* with the bits of a REX or VEX prefix */
-	uint8_t selector; /* `reg` without the prefix bit */
-	uint8_t low; /* low bits of the opcode with the prefix bit: a register */
+	uint8_t mod, reg, rm; /* including the bit of a REX or VEX prefix */
+	uint8_t selector; /* `reg` without that bit */
+	uint8_t low; /* a register: low bits of the opcode, with the prefix bit */
 	uint8_t base, index; /* of a memory operand; NONE: none */
 	uint8_t vvvv;
 	int32_t displacement;
@@ -65,7 +65,7 @@ struct instruction {
 };
 
 enum {
-	KNOWN = 1, /* otherwise the instruction ends a path */
+	KNOWN = 1, /* if not set, the instruction ends a path */
 	MODRM = 2 | KNOWN,
 	IMM8 = 4 | KNOWN,
 	IMM = 8 | KNOWN, /* 16 or 32 bits */
@@ -176,7 +176,7 @@ static int64_t cursor_next_signed(struct cursor *cursor, unsigned int bytes)
 }
 
 struct prefixes {
-	bool r, x, b; /* the fourth bit of reg; of index; of rm, base or opcode */
+	bool r, x, b; /* the fourth bits of reg, of index, and of rm, base or opcode */
 };
 
 static void decode_modrm(struct cursor *cursor, struct prefixes bits,
@@ -210,7 +210,8 @@ static void decode_modrm(struct cursor *cursor, struct prefixes bits,
 	}
 }
 
-/* Decodes after the first byte of a VEX prefix. False: there is no such instruction. */
+/* Decodes the bytes after the first byte of a VEX prefix. Returns false if there is no
+ * such instruction. */
 static bool decode_vex(struct cursor *cursor, bool is_long, struct prefixes *bits,
 		       struct instruction *out)
 {
@@ -247,7 +248,7 @@ static uint8_t immediate_form_of(const struct instruction *instruction)
 	return 0;
 }
 
-/* Of group 3, "test rm, immediate". */
+/* Returns the size of the immediate of "test rm, immediate" (group 3). */
 static unsigned int bytes_of_test_immediate(const struct instruction *in)
 {
 	if (in->opcode == 0xf6)
@@ -275,7 +276,7 @@ static void decode_immediate(struct cursor *cursor, uint8_t form, struct instruc
 		cursor_next_signed(cursor, bytes_of_test_immediate(out));
 }
 
-/* False: the instruction is not known here, or not all of it can be read. */
+/* Returns false if the instruction is not supported, or cannot be read completely. */
 static bool decode_instruction(const uint8_t *code, size_t have, struct instruction *out)
 {
 	struct cursor cursor = { .code = code, .have = have };
@@ -449,7 +450,8 @@ static uint32_t regs_written_by_map_0f(const struct instruction *in)
 	return 0;
 }
 
-/* All general registers that may be written; rather too many than too few. */
+/* Returns all general registers that may be written, with some that are not if in
+ * doubt. */
 static uint32_t regs_written_by_instruction(const struct instruction *in)
 {
 	uint8_t op = in->opcode;
@@ -477,12 +479,12 @@ static uint32_t regs_written_by_instruction(const struct instruction *in)
 
 /* ---- following -------------------------------------------------------------------------- */
 
-/* The value of a register, relative to the moment at which the thread was interrupted. */
+/* The value of a register, relative to the time of the interruption. */
 struct value {
 	enum {
-		VALUE_OWN, /* its value at that moment */
-		VALUE_PLACE, /* the stack pointer of that moment + offset */
-		VALUE_WORD, /* the word on the stack at that place */
+		VALUE_OWN, /* the register's own value at that time */
+		VALUE_PLACE, /* the stack pointer at that time + offset */
+		VALUE_WORD, /* the word on the stack at (that stack pointer + offset) */
 		VALUE_LOST,
 	} kind;
 	int32_t offset;
@@ -491,17 +493,19 @@ struct value {
 /* A path through the code: where it continues, and what it has changed. */
 struct way {
 	uint64_t pc;
-	/* It has restored the stack pointer from the frame pointer. From there on `sp` and all
-	 * offsets count from the frame pointer of then, no longer from its stack pointer. */
+	/* The stack pointer has been restored from the frame pointer. From there on, `sp`
+	 * and all offsets are relative to the frame pointer at the interruption, no
+	 * longer to its stack pointer. */
 	bool by_fp;
 	/* The stack pointer was rounded down, by an unknown number of bytes. */
 	bool is_aligned;
-	int32_t sp; /* less the stack pointer of then */
+	int32_t sp; /* relative to the stack pointer at the interruption */
 	bool is_behind_call; /* the previous instruction is a call */
 	bool has_called;
 	int32_t call_sp; /* the stack pointer at a call */
 	struct value regs[REGS];
-	/* The values that it has pushed or stored, by their places' offsets. */
+	/* The values that the path has pushed or stored, by the offsets of their
+	 * places. */
 	struct store {
 		int32_t offset;
 		struct value value;
@@ -510,10 +514,10 @@ struct way {
 };
 
 enum outcome {
-	OUTCOME_ON, /* way->pc is next */
+	OUTCOME_ON, /* the path continues at way->pc */
 	OUTCOME_LOST,
-	OUTCOME_ENDED, /* others follow the code from here, or a call does not return */
-	OUTCOME_ELSEWHERE, /* it jumps to what is on top of another stack */
+	OUTCOME_ENDED, /* other code follows here, or a call does not return */
+	OUTCOME_ELSEWHERE, /* it jumps to the word on top of another stack */
 	OUTCOME_RETURN,
 };
 
@@ -522,7 +526,7 @@ struct search {
 	uint32_t *work_left; /* NULL: no limit */
 	bool cut; /* some paths were not followed to their end */
 	bool over_calls; /* paths continue after calls */
-	/* Followed one after the other; those before `at` are done. */
+	/* Paths are followed one after the other; those before `at` are done. */
 	struct way ways[WAYS_MAX];
 	uint64_t starts[WAYS_MAX];
 	size_t at, len;
@@ -533,13 +537,14 @@ struct search {
 
 static const struct value lost = { .kind = VALUE_LOST };
 
-/* The value of the word at the interrupted stack pointer + @offset. */
+/* Returns the value of the word at the interrupted stack pointer + @offset. */
 static struct value way_read_stack_word(const struct way *way, int64_t offset)
 {
 	for (size_t i = 0; i < way->stores_len; i++)
 		if (way->stores[i].offset == offset)
 			return way->stores[i].value;
-	/* What is below the stack pointer is not copied, and anything may be there. */
+	/* The memory below the stack pointer is not copied, and its contents are
+	 * arbitrary. */
 	if (offset < (way->by_fp ? -PM_UNW_STACK_SPAN_MAX : 0) ||
 	    offset > PM_UNW_STACK_SPAN_MAX || offset % 8 != 0)
 		return lost;
@@ -553,7 +558,8 @@ static enum outcome way_store_stack_word(struct way *way, int64_t offset,
 
 	while (i < way->stores_len && way->stores[i].offset != offset)
 		i++;
-	/* Most are values that no caller waits for, in places that hold nothing else. */
+	/* Most of these are values that no caller needs, in places that hold nothing
+	 * else. */
 	if (i == way->stores_len && value.kind == VALUE_LOST && offset < 0 && !way->by_fp)
 		return OUTCOME_ON;
 	if (i == STORES_MAX || offset < INT32_MIN || offset > INT32_MAX)
@@ -563,7 +569,7 @@ static enum outcome way_store_stack_word(struct way *way, int64_t offset,
 	return OUTCOME_ON;
 }
 
-/* False: further than makes sense. */
+/* Returns false if that is an implausible distance. */
 static bool way_move_sp(struct way *way, int64_t by)
 {
 	int64_t sp = way->sp + by;
@@ -592,8 +598,8 @@ static enum outcome way_pop_reg(struct way *way, uint8_t reg)
 	return OUTCOME_ON;
 }
 
-/* From here on the frame pointer of then is the base. How far it is from the stack pointer of
- * then is not known. */
+/* From here on, the base is the frame pointer at the interruption. Its distance from the
+ * stack pointer at the interruption is not known. */
 static void way_count_from_fp(struct way *way)
 {
 	way->by_fp = true;
@@ -604,7 +610,7 @@ static void way_count_from_fp(struct way *way)
 			way->regs[reg] = lost;
 }
 
-/* The stack pointer becomes the frame pointer + @offset. */
+/* Sets the stack pointer to the frame pointer + @offset. */
 static enum outcome way_set_sp_from_fp(struct way *way, int64_t offset)
 {
 	const struct value *fp = &way->regs[RBP];
@@ -627,14 +633,14 @@ static enum outcome way_set_sp_from_fp(struct way *way, int64_t offset)
 	return OUTCOME_LOST;
 }
 
-/* Instructions that write the stack pointer. */
+/* Runs an instruction that writes the stack pointer. */
 static enum outcome way_change_sp(struct way *way, const struct instruction *in)
 {
 	uint8_t op = in->opcode;
 
 	if (in->map != MAP_ONE || !in->wide)
 		return OUTCOME_LOST;
-	/* and $-64, %rsp: nothing is found by it any more. */
+	/* and $-64, %rsp: from here on, the stack pointer does not locate anything. */
 	if ((op == 0x81 || op == 0x83) && in->selector == 4) {
 		way->is_aligned = true;
 		return OUTCOME_ON;
@@ -657,7 +663,7 @@ static enum outcome way_change_sp(struct way *way, const struct instruction *in)
 	return OUTCOME_LOST;
 }
 
-/* The value that the instruction leaves in the one register that it writes. */
+/* Returns the value that the instruction leaves in the one register that it writes. */
 static struct value result_of_instruction(const struct way *way,
 					  const struct instruction *in)
 {
@@ -690,7 +696,7 @@ static enum outcome way_change_regs(struct way *way, const struct instruction *i
 	for (uint8_t reg = 0; reg < REGS; reg++)
 		if (mask >> reg & 1)
 			way->regs[reg] = value;
-	/* The values of local variables are not needed, and they may be stored often. */
+	/* Values of local variables are not needed, and there may be many such stores. */
 	if (is_store && way->regs[in->reg].kind != VALUE_LOST)
 		return way_store_stack_word(way, (int64_t)way->sp + in->displacement,
 					    way->regs[in->reg]);
@@ -698,10 +704,10 @@ static enum outcome way_change_regs(struct way *way, const struct instruction *i
 }
 
 /*
- * Code that GHC has compiled has its own stack, at rbp, and never returns: it jumps to the word on
- * top of that stack, or to the closure at rbx. Code of the psABI restores both registers, which are
- * its caller's, before it jumps out of its function, and within its function it jumps through a
- * table, by an index.
+ * Whether GHC has compiled this code. Such code has its own stack, at rbp, and never
+ * returns: it jumps to the word on top of that stack, or to the closure at rbx. Code of
+ * the psABI restores both registers, which are its caller's, before it jumps out of its
+ * function; within its function it jumps through a table, by an index.
  */
 static bool is_jump_to_continuation(const struct instruction *in)
 {
@@ -754,7 +760,7 @@ static bool is_call_instruction(const struct instruction *in)
 
 /*
  * Continues after a call. A callee may change all registers except rbx, rsp, rbp and r12
- * to r15; their values are lost. False: another function may start there.
+ * to r15; their values are lost. Returns false if another function may start there.
  *
  * At a call the stack pointer is a multiple of 16 (psABI 3.2.2). Code after a call that
  * does not return belongs to another function, which is entered with a different
@@ -784,7 +790,8 @@ static bool way_follow_call(struct way *way)
 	return true;
 }
 
-/* These follow a call only if the call does not return: nop, int3, zeros. */
+/* Whether this is nop, int3 or zeros, which only follow a call if the call does not
+ * return. */
 static bool is_padding_after_call(const struct instruction *in)
 {
 	if (in->map != MAP_ONE)
@@ -809,7 +816,7 @@ static void search_add_way(struct search *search, const struct way *from, uint64
 
 /*
  * Whether a call of the same function is right before or after this one, which ends at
- * the path's pc. Compilers place calls of abort(3) and similar functions like that.
+ * the path's pc. Compilers place calls of abort(3) and similar functions in this way.
  */
 static bool is_one_of_equal_calls(const struct search *search, const struct way *way,
 				  const struct instruction *in)
@@ -853,7 +860,7 @@ static enum outcome search_follow_instruction(struct search *search, struct way 
 	if (in->map == MAP_ONE && (op == 0xc2 || op == 0xc3))
 		return OUTCOME_RETURN;
 	if (in->map == MAP_ONE && (op == 0xe9 || op == 0xeb)) {
-		/* Each loop is followed once: the code from there on was already
+		/* Each loop is followed once: the code from the target on was already
 		 * followed. */
 		if (target < way->pc) {
 			search_add_way(search, way, target);
@@ -869,7 +876,7 @@ static enum outcome search_follow_instruction(struct search *search, struct way 
 	return way_follow_stack_op(way, in);
 }
 
-/* Fetches the next instruction of @way. */
+/* Reads and decodes the next instruction of @way. */
 static bool search_fetch_instruction(struct search *search, const struct way *way,
 				     struct instruction *out)
 {
@@ -896,8 +903,8 @@ static bool is_return_above_fp(const struct way *way)
 	return way->by_fp && address.kind == VALUE_WORD && address.offset == 8;
 }
 
-/* Returns false unless the return address is a word that was on the stack when the
- * thread was interrupted. */
+/* Makes the row of a path that has reached a `ret`. Returns false unless the return
+ * address is a word that was on the stack at the interruption. */
 static bool way_make_row(const struct way *way, int64_t popped, struct pm_unw_row *out)
 {
 	/* rbx, rbp, r12 to r15 in instructions and in DWARF */
@@ -905,8 +912,9 @@ static bool way_make_row(const struct way *way, int64_t popped, struct pm_unw_ro
 					    { 13, 13 }, { 14, 14 }, { 15, 15 } };
 	struct value address = way_read_stack_word(way, way->sp);
 
-	/* V8's builtins for prologues make their caller's frame: they pop where they return to,
-	 * push that frame, and have not left anything when they return. */
+	/* V8's builtins for prologues create their caller's frame: they pop their return
+	 * address, push that frame, and are at no frame of their own when they return.
+	 * This rejects them. */
 	if (way->is_aligned || address.kind != VALUE_WORD || way->sp < 0 ||
 	    address.offset < 0 || address.offset > way->sp)
 		return false;
@@ -948,8 +956,8 @@ static bool does_way_end_in_trap(const struct search *search, const struct way *
 	       ((code[0] == 0x0f && code[1] == 0x0b) || code[0] == 0xf4);
 }
 
-/* Whether both have the return address at the same place. @out keeps the registers on
- * which both agree. */
+/* Whether both rows have the return address at the same place. @out keeps only the
+ * registers for which they agree. */
 static bool do_exit_rows_agree(struct pm_unw_row *out, const struct pm_unw_row *other)
 {
 	static const uint8_t saved[] = { 3, 6, 12, 13, 14, 15 };
@@ -969,8 +977,8 @@ static bool do_exit_rows_agree(struct pm_unw_row *out, const struct pm_unw_row *
 	return true;
 }
 
-/* Returns the first result of a path without calls, or the result on which all paths
- * agree. */
+/* Returns the first result of a path without calls, or the result on which all other
+ * paths agree. */
 static enum pm_unw_exit search_find_exit(struct search *search, struct pm_unw_row *out)
 {
 	unsigned int left = INSTRUCTIONS_MAX;
@@ -996,8 +1004,8 @@ static enum pm_unw_exit search_find_exit(struct search *search, struct pm_unw_ro
 		}
 		if (outcome == OUTCOME_ELSEWHERE)
 			exit = PM_UNW_EXIT_ELSEWHERE;
-		/* Mostly the return address is right above it, even if the `ret` was not
-		 * found. */
+		/* Usually the return address is right above the saved frame pointer, even
+		 * if the `ret` was not found. */
 		if (exit == PM_UNW_EXIT_UNKNOWN && way->by_fp)
 			exit = PM_UNW_EXIT_BY_FP;
 		if (exit == PM_UNW_EXIT_UNKNOWN) {
@@ -1027,13 +1035,15 @@ enum pm_unw_exit pm_unw_x86_find_exit(const struct pm_unw_space *space, uint64_t
 				      uint32_t *work_left, struct pm_unw_row *out)
 {
 	const struct pm_unw_map *map = pm_unw_space_find(space, pc);
-	/* Functions generated at run time may pop words that their caller has pushed. */
+	/* In code generated at run time, only paths without calls are followed: its
+	 * functions may pop words that their caller has pushed. */
 	int passes = map && map->module ? 2 : 1;
 	struct search search;
 	enum pm_unw_exit found = PM_UNW_EXIT_UNKNOWN;
 
 	for (int calls = 0; calls < passes && found == PM_UNW_EXIT_UNKNOWN; calls++) {
-		/* Only the paths before search.len are ever read. */
+		/* Only paths before search.len are ever read, so the others are not
+		 * initialized. */
 		search.space = space;
 		search.work_left = work_left;
 		search.cut = false;
