@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of whole functions, with bounds from the symbol tables or .eh_frame. */
+/* Reads the bytes of whole functions, with bounds from the symbol tables or .eh_frame. */
 #include "symbol-parts.h"
 
 #include <string.h>
 
 enum {
 	PLT_ENTRY_BYTES = 16, /* assumed, because PLT entries have no symbols */
-	/* Each costs a pass over the symbols. Only a hostile file has many more. */
+	/* Each open end costs a pass over the symbols. Only a hostile file has many
+	 * more. */
 	OPEN_ENDS_MAX = 256,
 };
 
 struct finder {
-	struct pm_elf_image image, debug; /* debug.elf NULL: none */
+	struct pm_elf_image image, debug; /* debug.elf is NULL if there is no debug
+	                                   * file */
 	struct pm_elf_symbol *symbols;
 	struct pm_texts texts;
 	size_t open_ends;
@@ -25,8 +27,8 @@ static void code_finder_release(struct finder *finder)
 	pm_texts_release(&finder->texts);
 }
 
-/* The start of the next symbol after @start in the symbol tables of @image, if it is
- * before @end; otherwise @end. */
+/* Returns the start of the first function symbol after @start in the symbol tables of
+ * @image if it is before @end, otherwise @end. */
 static uint64_t next_symbol_start(const struct pm_elf_image *image, uint64_t start,
 				  uint64_t end)
 {
@@ -53,7 +55,7 @@ static uint64_t next_symbol_start(const struct pm_elf_image *image, uint64_t sta
 	return end;
 }
 
-/* The end of a function whose symbol has no size. */
+/* Returns the end of a function whose symbol has no size. */
 static uint64_t find_function_end(const struct finder *finder,
 				  const struct pm_range *section,
 				  const struct pm_elf_symbol *symbol)
@@ -68,7 +70,8 @@ static uint64_t find_function_end(const struct finder *finder,
 	return next_symbol_start(&finder->debug, symbol->start, end);
 }
 
-/* The bytes from @start to the end of its section, as far as the file has them. */
+/* Returns the bytes from @start to the end of its section, as far as the file contains
+ * them. */
 static const uint8_t *image_bytes_at(const struct pm_elf_image *image, uint64_t start,
 				     size_t *len)
 {
@@ -107,7 +110,7 @@ static const char *intern_unversioned_name(struct finder *finder, const char *na
 	return pm_texts_add_name(&finder->texts, name, len);
 }
 
-/* Describes the function of @symbol; len 0: it has no bytes. */
+/* Describes the function of @symbol. Sets len to 0 if it has no bytes. */
 static void describe_symbol_code(struct finder *finder,
 				 const struct pm_elf_symbol *symbol,
 				 struct pm_symbol_code *out)

@@ -29,49 +29,52 @@ enum {
 /* Small modules share a process: a fork costs about as much as reading this many
  * addresses. */
 #define ADDRESSES_TOGETHER ((size_t)2000)
-/* A helper limits its CPU time itself. This is the limit for a helper that waits for
- * anything other than a CPU: a busy machine must not cost names. */
+/* Longest time without an answer from a helper that waits for something other than a CPU.
+ * (A helper limits its CPU time itself; a busy machine must not cost names.) */
 #define WAIT_NS_MAX 15000000000ull
-/* CPU time: even a helper that reads from the slowest disk uses more in that time. */
+/* A helper that has used less CPU time since its last message has not run: even one that
+ * reads from the slowest disk uses more. */
 #define LIFE_NS_MIN 1000000ull
-/* Used after the second file without an answer: the others are probably on the same file
- * system. */
+/* Used after the second file that could not be opened: the other files are probably on
+ * the same file system. */
 #define WAIT_AGAIN_NS_MAX 1000000000ull
-/* The limit for one job, even if its helper makes progress; and the time beyond it that
- * all jobs together may take, for the largest files and the slowest disks. */
+/* The limit for one job, even if its helper makes progress, and the total time by which
+ * all jobs together may exceed it, for the largest files and the slowest disks. */
 #define JOB_NS_MAX   60000000000ull
 #define SPARE_NS_MAX 900000000000ull
-/* A helper that has done all its jobs only has to exit. */
+/* For a helper that has done all its jobs and only has to exit. */
 #define END_NS_MAX 10000000000ull
-/* Names have a few kilobytes at most, and many are equal. */
+/* Limit of a helper's messages. Names have a few kilobytes at most, and many are
+ * equal. */
 #define BYTES_MAX (UINT64_C(1) << 30)
 
 struct worker {
 	struct pm_symbol_process process; /* pid 0: none */
-	size_t job, end; /* [job, end): jobs still to do; job is the current one */
+	size_t job, end; /* [job, end): jobs that are not done; job is the current one */
 	size_t opening; /* index of the job that it is opening, plus 1; 0: all are open */
-	bool early; /* it had opened its module before the request */
-	uint32_t next_index; /* of the current job: lower ones are invalid */
+	bool early; /* it had opened its module before the request was sent */
+	uint32_t next_index; /* of the current job: a lower index is invalid */
 	struct pm_str text; /* received bytes of an incomplete message */
 	uint64_t heard_ns;
 	uint64_t begun_ns; /* start of the current job */
 	uint64_t cpu_ns; /* CPU time used at heard_ns */
 	uint64_t cpu_before_ns; /* CPU time used before its first job */
-	uint64_t bytes; /* of messages */
+	uint64_t bytes; /* of all its messages */
 };
 
 struct crew {
 	const struct pm_symbol_job *jobs;
-	size_t len, next; /* next: the first job not yet assigned */
+	size_t len, next; /* next: the first job that has not been assigned */
 	const struct pm_symbol_crew_calls *calls;
 	struct pm_symbol_crew_cost *cost;
 	struct worker workers[WORKERS_MAX];
 	size_t workers_max;
 	bool hurries;
 	uint64_t hurried_ns; /* CPU time of helpers that have exited */
-	bool *hung; /* by job: opening it never ended */
+	bool *hung; /* by job: an attempt to open it never finished */
 	size_t hung_len;
-	uint64_t spare_ns; /* time beyond JOB_NS_MAX, for all jobs together */
+	uint64_t spare_ns; /* time by which jobs may still exceed JOB_NS_MAX, all
+	                    * together */
 	struct pm_symbol_wire_message message;
 };
 
@@ -87,7 +90,8 @@ static size_t count_usable_cpus(void)
 {
 	cpu_set_t set;
 
-	/* More than 1024 CPUs do not fit; WORKERS_MAX is far below. */
+	/* The set has no room for more than 1024 CPUs, but WORKERS_MAX is far below
+	 * that. */
 	if (sched_getaffinity(0, sizeof(set), &set) < 0)
 		return WORKERS_MAX;
 	return (size_t)CPU_COUNT(&set);
@@ -104,7 +108,7 @@ static size_t count_workers(const struct pm_symbol_job *jobs, size_t len)
 	return PM_MIN(PM_MAX(cpus, early + 1), WORKERS_MAX);
 }
 
-/* 0: unknown. */
+/* Returns 0 if the time is unknown. */
 static uint64_t process_cpu_ns(pid_t pid)
 {
 	clockid_t clock;
@@ -121,7 +125,7 @@ static void worker_note_progress(struct worker *worker, uint64_t now)
 	worker->cpu_ns = process_cpu_ns(worker->process.pid);
 }
 
-/* The number of jobs, from crew->next on, for one process. */
+/* Returns the number of jobs that one process gets, starting with crew->next. */
 static size_t crew_count_next_jobs(const struct crew *crew)
 {
 	size_t addresses = 0, len = 0;
@@ -139,8 +143,8 @@ static size_t crew_count_next_jobs(const struct crew *crew)
 	return len;
 }
 
-/* SCHED_RR and not SCHED_FIFO, because this thread may have to share the CPU with the
- * helper that it limits. */
+/* SCHED_RR and not SCHED_FIFO, because this thread, which limits the helper, may have to
+ * share a CPU with it. */
 static void crew_hurry_worker(const struct crew *crew, pid_t pid)
 {
 	const struct sched_param lowest = { .sched_priority = 1 };
@@ -196,7 +200,7 @@ static int crew_skip_job(struct crew *crew, struct worker *worker, const char *w
 	return crew_finish_job(crew, worker, "names", why);
 }
 
-/* No helper can be started: the remaining jobs get no names. */
+/* Ends all remaining jobs without names, because no helper can be started. */
 static int crew_skip_all_jobs(struct crew *crew, struct worker *worker, int error)
 {
 	char why[WHY_MAX];
@@ -245,7 +249,7 @@ static uint64_t ns_elapsed_since(uint64_t now, uint64_t before)
 	return 0;
 }
 
-/* Returns the exit status of a helper that has closed its end. */
+/* Returns the exit status of a helper that has closed its end of the pipe. */
 static int crew_reap_worker(struct crew *crew, struct worker *worker)
 {
 	struct rusage usage;
@@ -257,9 +261,9 @@ static int crew_reap_worker(struct crew *crew, struct worker *worker)
 		if (pid == 0)
 			usleep(i < REAP_QUICK_TRIES ? REAP_QUICK_US : REAP_US);
 	}
-	/* A helper that closes its end but does not exit is misbehaving. One that waits
-	 * for a file server that is gone does not even die; whichever process inherits it
-	 * from us reaps it. */
+	/* A helper that closes its end but does not exit is misbehaving. If it waits for
+	 * a file server that does not answer, it cannot even be killed; after our exit,
+	 * its new parent reaps it. */
 	if (pid == 0)
 		kill(worker->process.pid, SIGKILL);
 	for (int i = 0; i < DIE_TRIES && pid == 0; i++) {
@@ -306,7 +310,7 @@ static void describe_worker_exit(int status, char why[WHY_MAX])
 			 "reading them took more than its share of memory, or failed");
 }
 
-/* Ends a helper that has not done its work; the rest of its jobs goes to another. */
+/* Ends a helper that has not finished its work; another one gets its remaining jobs. */
 static int crew_end_worker(struct crew *crew, struct worker *worker, const char *why)
 {
 	char words[WHY_MAX];
@@ -381,7 +385,7 @@ static int crew_apply_message(struct crew *crew, struct worker *worker)
 				   message->functions, message->functions_len);
 }
 
-/* Returns 1: fine; 0: the helper can no longer be trusted; or a negative result of a
+/* Returns 1; 0 if the helper can no longer be trusted; or a negative result of a
  * callback. */
 static int crew_apply_messages(struct crew *crew, struct worker *worker)
 {
@@ -421,7 +425,7 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 		return crew_end_worker(crew, worker, nonsense);
 	}
 	if (n == 0) {
-		/* Its waiting time may end before it reads the request. */
+		/* The helper may time out while it waits, before it reads the request. */
 		if (worker->job < worker->end &&
 		    !(worker->early && worker->next_index == 0))
 			return crew_end_worker(crew, worker, NULL);
@@ -445,7 +449,7 @@ static int crew_receive_bytes(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
-/* Whether the process runs or waits for a CPU. If unknown, true. */
+/* Whether the process runs or waits for a CPU. True if that is unknown. */
 static bool is_process_runnable(pid_t pid)
 {
 	char path[32], text[512];
@@ -462,7 +466,7 @@ static bool is_process_runnable(pid_t pid)
 	if (n <= 0)
 		return true;
 	text[n] = '\0';
-	/* The name in parentheses precedes it (proc(5)). */
+	/* The state follows the name in parentheses (proc(5)). */
 	state = strrchr(text, ')');
 	return !state || state[1] != ' ' || state[2] == 'R';
 }
@@ -496,8 +500,8 @@ static bool is_worker_stuck(const struct crew *crew, struct worker *worker, uint
 	return false;
 }
 
-/* Gives up the file that the helper is at. It need not be the first job's, because a
- * helper opens all files first. */
+/* Gives up the file that the helper is opening, which need not be that of its current
+ * job, because a helper opens all files first. */
 static int crew_give_up_stuck_worker(struct crew *crew, struct worker *worker)
 {
 	size_t opening = worker->opening;
@@ -510,8 +514,9 @@ static int crew_give_up_stuck_worker(struct crew *crew, struct worker *worker)
 	return 0;
 }
 
-/* Measured in CPU time: among many busy threads, even the best nice value gives only part
- * of a CPU, and without it the rest of the work would take a hundred times as long. */
+/* Whether the helpers have used the CPU time for which they may be hurried. Among many
+ * busy threads, even the best nice value gives only a part of a CPU; without hurrying,
+ * the remaining work would take a hundred times as long. */
 static bool has_hurried_enough(const struct crew *crew)
 {
 	uint64_t ns = crew->hurried_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Separate debug files, which src/proc finds. */
+/* Opens separate debug files, which src/proc finds. */
 #include "symbol-parts.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static struct pm_debug_search debug_search_from_options(
 					 .path = options->path };
 }
 
-/* Takes ownership of @found, a descriptor or the error of a search. */
+/* @found is a descriptor, whose ownership is taken, or the error of the search. */
 static int open_debug_image(struct pm_elf_image *out, int found,
 			    const struct pm_symbol_options *options)
 {
@@ -50,8 +50,8 @@ int pm_debug_file_alt(struct pm_elf_image *out, const void *id, size_t id_len,
 	if (!options->files)
 		return debug_file_by_id(out, id, id_len, options);
 	ret = open_duplicated_debug_image(out, options->files->alt, options);
-	/* It may belong to another file: to the debug file, while the DWARF of the module
-	 * itself is read. */
+	/* Another file may be needed: the one for the debug file, while the DWARF of the
+	 * module itself is read. */
 	if (ret == 0 && (pm_elf_image_build_id(out, &its) != (ssize_t)id_len ||
 			 memcmp(its, id, id_len) != 0)) {
 		pm_elf_image_close(out);
@@ -68,7 +68,7 @@ int pm_debug_file_open(struct pm_elf_image *out, const struct pm_elf_image *imag
 	const void *id;
 	ssize_t id_len;
 
-	/* A debug file is not needed if the file itself has both. */
+	/* A debug file is not needed if the file itself has both DWARF and .symtab. */
 	if (pm_dwarf_present(image) &&
 	    pm_elf_image_section(image, ".symtab", NULL, &shdr))
 		return -ENOENT;

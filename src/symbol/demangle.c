@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mangled names: Itanium C++ ABI §5.1, Rust's legacy scheme (an Itanium nested name whose
- * last part is a hash) and Rust's v0 scheme (RFC 2603). libiberty demangles them; this
- * file limits its memory and time.
+ * Demangles names: Itanium C++ ABI §5.1, Rust's legacy scheme (an Itanium nested name
+ * whose last part is a hash) and Rust's v0 scheme (RFC 2603). libiberty does the work;
+ * this file limits its memory and time.
  */
 #include "pm/symbol.h"
 
@@ -22,7 +22,8 @@ enum {
 	 * (measured).
 	 */
 	MANGLED_MAX = 4096,
-	/* Substitutions double: a hundred bytes can expand to gigabytes. */
+	/* Substitutions can double the length: a hundred bytes can expand to
+	 * gigabytes. */
 	RESULT_MAX = 16384,
 	RUST_HASH_DIGITS = 16,
 };
@@ -50,7 +51,8 @@ static void sink_append_text(const char *text, size_t len, void *opaque)
 typedef int (*demangle_fn)(const char *mangled, int options,
 			   demangle_callbackref callback, void *opaque);
 
-/* False: not a name of this kind. A result that is too long ends with an ellipsis. */
+/* Returns false if the name does not follow this scheme. A result that is too long ends
+ * with an ellipsis. */
 static bool demangle_into_string(demangle_fn demangle, const char *mangled, int options,
 				 struct pm_str *out)
 {
@@ -75,8 +77,8 @@ static bool demangle_into_string(demangle_fn demangle, const char *mangled, int 
 }
 
 /*
- * The end of the hash of a legacy Rust name ("17h" + 16 hex digits + "E"), or NULL. C++
- * names do not end like that.
+ * Returns the end of the hash of a legacy Rust name ("17h" + 16 hex digits + "E"), or
+ * NULL if there is none. C++ names do not end like that.
  */
 static const char *rust_legacy_end(const char *mangled)
 {

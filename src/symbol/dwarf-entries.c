@@ -2,10 +2,10 @@
 /*
  * Walks the entries of one unit once, from first to last, and keeps the functions and
  * inlined functions whose code contains a wanted address. An entry takes a few
- * nanoseconds: only its attributes about code are decoded; the others are skipped, with
- * one step for adjacent ones of fixed size. No subtree is skipped, because functions can
- * be in any of them (nested functions of Fortran, Ada and GNU C are outside the ranges of
- * their parents).
+ * nanoseconds: only the attributes that describe its code are decoded; the others are
+ * skipped, adjacent ones of fixed size in a single step. No subtree is skipped, because
+ * functions can be in any of them (nested functions of Fortran, Ada and GNU C are outside
+ * the ranges of their parents).
  */
 #include "dwarf-parts.h"
 
@@ -24,10 +24,10 @@ enum step_kind {
 	STEP_LEB,
 	STEP_STRING,
 	STEP_BLOCK, /* a length of `size` bytes (0: LEB128), then that many bytes */
-	STEP_INDIRECT, /* the entry itself contains the form */
+	STEP_INDIRECT, /* the entry itself states the form */
 };
 
-/* The attribute to keep; TARGET_NONE: skip it. */
+/* The field of the result that gets the attribute; TARGET_NONE: skip it. */
 enum step_target {
 	TARGET_NONE,
 	TARGET_LOW,
@@ -51,19 +51,20 @@ struct abbrev {
 
 struct level {
 	uint32_t node, scope;
-	uint64_t function; /* as in struct pm_scope */
+	uint64_t function; /* see struct pm_scope */
 };
 
 struct pm_walk {
 	struct pm_entries *entries;
-	PM_VEC(struct abbrev) abbrevs; /* by code */
+	PM_VEC(struct abbrev) abbrevs; /* indexed by code */
 	PM_VEC(struct step) steps;
 	struct pm_reader reader;
 	struct level levels[DEPTH_MAX];
 	size_t depth;
 };
 
-/* How to skip a form (DWARF 5 §7.5.6). False: the form is unknown, and so is its size. */
+/* Sets @out to the step that skips a form (DWARF 5 §7.5.6). Returns false if the form,
+ * and therefore its size, is unknown. */
 static bool step_from_form(const struct pm_unit *unit, unsigned int form,
 			   struct step *out)
 {
@@ -175,13 +176,13 @@ static bool is_scope_tag(unsigned int tag)
 /* Makes the steps for the attributes of one abbreviation. */
 static int read_steps(struct pm_walk *walk, Dwarf_Abbrev *from, struct abbrev *abbrev)
 {
-	bool open = false; /* the last step can take more bytes */
+	bool open = false; /* the last step can be extended */
 	unsigned int name, form;
 	Dwarf_Sword implicit = 0;
 
 	abbrev->first_step = (uint32_t)walk->steps.len;
-	/* Not dwarf_getattrcnt(): it mistakes constants in abbreviations for attributes
-	 * and then reads past them (0.188). */
+	/* This does not use dwarf_getattrcnt(), which mistakes constants in abbreviations
+	 * for attributes and then reads past them (0.188). */
 	for (size_t i = 0;
 	     dwarf_getabbrevattr_data(from, i, &name, &form, &implicit, NULL) == 0; i++) {
 		struct step step;
@@ -228,7 +229,7 @@ static int read_abbrev(struct pm_walk *walk, uint64_t code, size_t offset)
 		return -EBADMSG;
 	if (!dwarf_offdie(walk->entries->dwarf->dwarf, unit->dies_offset + offset, &die))
 		return -EBADMSG;
-	tag = dwarf_tag(&die); /* looks up the abbreviation */
+	tag = dwarf_tag(&die); /* this makes libdw look up the abbreviation */
 	if (tag <= 0 || tag > UINT16_MAX)
 		return -EBADMSG;
 	abbrev.tag = (uint16_t)tag;
@@ -282,7 +283,7 @@ static void pcs_set_attribute(struct pm_pcs *pcs, const struct step *step, uint6
 	}
 }
 
-/* Reads or skips one attribute. False: the rest of the unit cannot be read. */
+/* Reads or skips one attribute. Returns false if the rest of the unit cannot be read. */
 static bool walk_read_attribute(struct pm_walk *walk, const struct step *step,
 				struct pm_pcs *pcs)
 {
@@ -315,7 +316,7 @@ static bool walk_read_attribute(struct pm_walk *walk, const struct step *step,
 	case STEP_INDIRECT: {
 		struct step inner;
 
-		/* An indirect form may not lead to another (DWARF 5 §7.5.3). */
+		/* An indirect form may not refer to another one (DWARF 5 §7.5.3). */
 		if (!step_from_form(walk->entries->unit,
 				    (unsigned int)pm_quick_uleb(reader), &inner) ||
 		    inner.kind == STEP_INDIRECT || inner.form == DW_FORM_implicit_const)
@@ -335,7 +336,7 @@ static bool walk_read_attribute(struct pm_walk *walk, const struct step *step,
 struct claim {
 	struct pm_entries *entries;
 	struct pm_node node;
-	uint32_t id; /* of the node, once it has an address */
+	uint32_t id; /* of the node, once it has claimed an address */
 	bool is_inlined, has_entry;
 	int error;
 };
@@ -344,7 +345,7 @@ static bool may_claim(const struct claim *claim, const struct pm_hit *hit)
 {
 	const struct pm_entries *entries = claim->entries;
 
-	/* The first unit to claim an address gets it, and in that unit the first
+	/* The first unit that claims an address gets it; within that unit, the first
 	 * function. */
 	if (hit->has_node && hit->unit != entries->number)
 		return false;
@@ -385,7 +386,7 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 		    pm_vec_push(&entries->owned->of, i) < 0)
 			return -ENOMEM;
 		if (hit->unit != entries->number)
-			hit->has_line = false; /* it was of another unit */
+			hit->has_line = false; /* the line belongs to another unit */
 		hit->has_node = true;
 		hit->unit = entries->number;
 		hit->node = claim->id;
@@ -394,7 +395,8 @@ static int claim_range(void *user, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Gives its addresses to a function with code. @out: its node, or PM_NODE_NONE. */
+/* Assigns wanted addresses to a function that has code. Sets @out to its node, or to
+ * PM_NODE_NONE if it contains none. */
 static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev,
 			       size_t offset, const struct pm_pcs *pcs,
 			       const struct level *level, uint32_t *out)
@@ -418,7 +420,8 @@ static int walk_visit_function(struct pm_walk *walk, const struct abbrev *abbrev
 				     pcs);
 	if (claim.is_inlined) {
 		if (level->node == PM_NODE_NONE)
-			return 0; /* in a function that holds no wanted address */
+			return 0; /* inlined into a function that contains no wanted
+			           * address */
 		claim.node.parent = level->node;
 	}
 	ret = pm_pcs_each(entries->dwarf, entries->unit, pcs, claim_range, &claim);
@@ -469,7 +472,7 @@ static int walk_visit_entry(struct pm_walk *walk)
 		return -EBADMSG;
 	if (code == 0) {
 		if (walk->depth <= 1)
-			return 0; /* the unit's own entry has ended */
+			return 0; /* this ends the unit's own entry */
 		walk->depth--;
 		return 1;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scopes of functions in other units. With link-time optimisation, and with dwz, an
- * inlined copy refers to an entry in a different unit.
+ * Reads the scopes of functions in other units. With link-time optimisation, and with
+ * dwz, an inlined copy refers to an entry in a different unit.
  */
 #include "dwarf-parts.h"
 
@@ -31,7 +31,8 @@ void pm_foreign_release(struct pm_dwarf *dwarf)
 	pm_vec_release(&dwarf->foreign);
 }
 
-/* In other languages, functions are not in classes, or have a mangled name. */
+/* Whether names of the unit's language need scopes. In other languages, functions are not
+ * in classes, or have a mangled name. */
 static bool unit_has_classes(Dwarf_Die *unit)
 {
 	switch (dwarf_srclang(unit)) {
@@ -79,7 +80,7 @@ const struct pm_entries *pm_foreign_entries(struct pm_dwarf *dwarf, const Dwarf_
 	Dwarf_Half version;
 	Dwarf_Die unit;
 
-	/* Usually the last one found matches again. */
+	/* Usually the unit that was found last matches again. */
 	for (size_t i = dwarf->foreign.len; i-- > 0;)
 		if (dwarf->foreign.data[i]->unit.die.cu == die->cu)
 			return &dwarf->foreign.data[i]->entries;

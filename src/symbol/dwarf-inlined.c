@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the places where functions were inlined, by name. The entries of each unit are
- * walked once and the inlined copies kept; then the origin of the copies is looked up
- * once each. The same walk also finds where functions are declared, by address.
+ * walked once, and the inlined copies are collected; then the origin of each copy is
+ * looked up, once for all copies that share it. The same walk also finds where functions
+ * are declared, by address.
  */
 #include <string.h>
 
@@ -20,7 +21,7 @@ struct copy {
 
 /* The function that copies refer to. */
 struct origin {
-	const void *at; /* its bytes; unique also between files */
+	const void *at; /* address of its bytes in memory, unique across files */
 	const char *name, *linkage;
 	bool is_wanted;
 };
@@ -33,15 +34,14 @@ struct finder {
 	pm_symbol_wanted_fn wanted;
 	pm_symbol_inlined_fn emit;
 	void *user;
-	/* Of functions whose declarations are searched for; NULL: search for inlined
-	 * ones. */
+	/* Functions whose declarations are searched for; NULL: inlined copies are. */
 	const uint64_t *addresses;
 	size_t len;
 	pm_symbol_declared_fn declared;
-	PM_VEC(struct copy) copies; /* of this unit */
-	PM_VEC(struct origin) origins; /* of this unit */
+	PM_VEC(struct copy) copies; /* of the current unit */
+	PM_VEC(struct origin) origins; /* of the current unit */
 	struct pm_index by_entry;
-	PM_VEC(struct pm_symbol_range) ranges; /* of this copy */
+	PM_VEC(struct pm_symbol_range) ranges; /* of the current copy */
 };
 
 static int collect_copy(void *user, bool inlined, uint64_t offset,
@@ -72,7 +72,7 @@ static bool is_origin(const void *table, uint32_t id, const void *key)
 	return finder->origins.data[id].at == key;
 }
 
-/* The origin of the copy at @offset; NULL: out of memory. */
+/* Returns the origin of the copy at @offset, or NULL if memory is out. */
 static const struct origin *find_copy_origin(struct finder *finder,
 					     const struct pm_entries *entries,
 					     uint64_t offset)
@@ -155,7 +155,8 @@ static int emit_inlined(struct finder *finder, const struct pm_entries *entries,
 	return 0;
 }
 
-/* DWARF 5 §3.3.8.1: the attribute is on the declaration, to which the code refers. */
+/* The attribute is on the declaration that the code's entry refers to (DWARF 5
+ * §3.3.8.1). */
 static bool is_inlined_somewhere(const struct finder *finder, uint64_t offset)
 {
 	Dwarf_Attribute attr;
@@ -228,8 +229,9 @@ static int find_inlined_in_unit(struct finder *finder, const struct pm_unit *uni
 	return ret;
 }
 
-/* Short names are in .debug_info itself. File names, which name lambdas, are with the
- * lines. */
+/* Whether @word occurs in one of the sections that may have a part of a name. Short names
+ * are in .debug_info itself. File names, which are part of lambdas' names, are in the
+ * line sections. */
 static bool dwarf_has_word(const struct pm_dwarf *dwarf, const char *word)
 {
 	const struct pm_bytes *places[] = { &dwarf->str, &dwarf->info, &dwarf->line_str,

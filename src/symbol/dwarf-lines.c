@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line tables (DWARF 5 §6.2, DWARF 4 §6.2). The program is run once, and each row is
- * compared with the next wanted address; a table of rows is never built.
+ * Reads line tables (DWARF 5 §6.2, DWARF 4 §6.2). The program is run once, and each row
+ * is compared with the next wanted address; no table of rows is built.
  */
 #include "dwarf-parts.h"
 
@@ -17,7 +17,7 @@ enum {
 
 struct header {
 	struct pm_lines *lines;
-	struct pm_reader reader; /* up to the end of the unit's table */
+	struct pm_reader reader; /* ends where the unit's table ends */
 	uint8_t offset_size;
 };
 
@@ -36,7 +36,8 @@ static uint64_t read_section_offset(struct header *header)
 	return pm_reader_u32(&header->reader);
 }
 
-/* Reads a field of a version 5 entry. False: entries do not have this form. */
+/* Reads one field of an entry (version 5). Returns false if the form is unknown or not
+ * allowed. */
 static bool read_name_table_field(struct header *header, uint64_t form, const char **text,
 				  uint64_t *number)
 {
@@ -88,7 +89,7 @@ enum name_table {
 	TABLE_OF_FILES,
 };
 
-/* Reads a table of version 5. */
+/* Reads a table of directories or files (version 5). */
 static int read_name_table(struct header *header, enum name_table table)
 {
 	struct pm_lines *lines = header->lines;
@@ -132,8 +133,8 @@ static int read_name_table(struct header *header, enum name_table table)
 	return 0;
 }
 
-/* Versions 2 to 4: strings, terminated by an empty one; 0 is the compilation
- * directory. */
+/* Reads the tables of versions 2 to 4: strings, terminated by an empty one. Directory 0
+ * is the compilation directory. */
 static int read_old_name_tables(struct header *header)
 {
 	struct pm_lines *lines = header->lines;
@@ -145,14 +146,14 @@ static int read_old_name_tables(struct header *header)
 	while ((name = pm_reader_cstr(reader)) && name[0])
 		if (pm_vec_push(&lines->dirs, name) < 0)
 			return -ENOMEM;
-	/* Files count from 1. */
+	/* Numbers of files start at 1. */
 	if (pm_vec_push(&lines->files, (struct pm_line_file){ 0 }) < 0)
 		return -ENOMEM;
 	while ((name = pm_reader_cstr(reader)) && name[0]) {
 		struct pm_line_file file = { .name = name };
 
 		file.dir = pm_quick_uleb(reader);
-		pm_quick_uleb(reader); /* time */
+		pm_quick_uleb(reader); /* modification time */
 		pm_quick_uleb(reader); /* length */
 		if (pm_vec_push(&lines->files, file) < 0)
 			return -ENOMEM;
@@ -180,7 +181,7 @@ static int read_line_header(struct header *header)
 	length = read_section_offset(header);
 	if (length > pm_reader_left(reader))
 		return -EBADMSG;
-	tables = reader->pos + length; /* end of the tables, start of the program */
+	tables = reader->pos + length; /* end of the tables and start of the program */
 	lines->min_instruction = pm_quick_u8(reader);
 	if (lines->version >= 4)
 		lines->max_operations = pm_quick_u8(reader);
@@ -238,11 +239,11 @@ int pm_lines_open(struct pm_lines *lines, struct pm_dwarf *dwarf,
 	if (dwarf->lines_budget == 0)
 		return -EBADMSG;
 	ret = read_line_header(&header);
-	/* Units may share a table, but reading its list of files for each of them has a
-	 * limit. */
+	/* Units may share a table, but there is a limit to how often its list of files
+	 * may be read again. */
 	dwarf->lines_budget -= PM_MIN(header.reader.pos, dwarf->lines_budget);
-	/* Files before the damage keep their numbers. The program is needed in any
-	 * case. */
+	/* Files before the damaged entry keep their numbers. Without the program, the
+	 * table is useless. */
 	if (ret < 0 && !lines->program.data)
 		pm_lines_release(lines);
 	if (!lines->program.data)
@@ -271,10 +272,10 @@ struct machine {
 	struct pm_reader reader;
 	struct row now;
 	struct row last; /* the previous row; valid in a sequence */
-	struct row lined; /* the last row with a line; valid if has_lined */
+	struct row lined; /* the last row whose line is not 0; valid if has_lined */
 	bool in_sequence, has_lined;
-	size_t next; /* the first wanted address not below last.address */
-	pm_line_row_fn visit; /* NULL: rows are for the wanted addresses */
+	size_t next; /* index of the first wanted address not below last.address */
+	pm_line_row_fn visit; /* NULL: the rows are matched with the wanted addresses */
 	void *user;
 	bool is_stmt;
 };
@@ -294,8 +295,8 @@ static void machine_emit_row(const struct machine *machine, struct pm_hit *hit)
 	if (hit->unit != machine->number || hit->has_line)
 		return;
 	hit->has_line = true;
-	/* Line 0 is code without a line. The line before it in the same file is the best
-	 * place to show, unless it is in another function. */
+	/* Line 0 means code without a line. The preceding line in the same file is the
+	 * best one to show, unless it belongs to another function. */
 	if (row->line == 0 && machine->has_lined && machine->lined.file == row->file)
 		row = &machine->lined;
 	hit->is_borrowed = row == &machine->lined;
@@ -310,7 +311,8 @@ static void machine_emit_row(const struct machine *machine, struct pm_hit *hit)
 	hit->row = row->address;
 }
 
-/* `now` is complete: the code between the last row and it belongs to the last row. */
+/* Called when `now` is complete: the code from the last row up to it belongs to the last
+ * row. */
 static void machine_append_row(struct machine *machine)
 {
 	const struct pm_wanted *wanted = machine->wanted;
@@ -325,7 +327,7 @@ static void machine_append_row(struct machine *machine)
 		return;
 	}
 	if (!machine->in_sequence || now->address < machine->last.address) {
-		/* Sequences of dropped functions start outside of code. */
+		/* Sequences of dropped functions start outside of any code section. */
 		bool is_code = pm_elf_image_code(machine->lines->dwarf->image,
 						 now->address) != NULL;
 
@@ -426,8 +428,8 @@ static void machine_run_standard_opcode(struct machine *machine, uint8_t opcode)
 		now->op_index = 0;
 		break;
 	default:
-		/* Columns, flags, and opcodes of later versions: all arguments are
-		 * LEB128. */
+		/* Opcodes for columns and flags, and those of later versions: all
+		 * arguments are LEB128. */
 		for (uint8_t i = 0; i < lines->opcode_lengths[opcode - 1]; i++)
 			pm_quick_uleb(reader);
 		break;
@@ -486,7 +488,7 @@ void pm_lines_visit(struct pm_lines *lines, pm_line_row_fn visit, void *user)
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* Appends the components of @path to @str, which is normalised. */
+/* Appends the components of @path to the normalised path @str. */
 static void append_path_part(struct pm_str *str, const char *path)
 {
 	size_t left = strnlen(path, PATH_MAX);
@@ -497,7 +499,8 @@ static void append_path_part(struct pm_str *str, const char *path)
 		while (len < left && path[len] != '/')
 			len++;
 		if (len == 2 && path[0] == '.' && path[1] == '.' && str->len > 1) {
-			/* Wrong across a symbolic link, but other tools show the same. */
+			/* Removing the last component is wrong if it is a symbolic link,
+			 * but other tools show the same. */
 			while (str->len > 0 && str->data[str->len - 1] != '/')
 				str->len--;
 			if (str->len > 1)
@@ -528,7 +531,7 @@ static const char *make_line_file_path(const struct pm_lines *lines,
 	struct pm_str str = { 0 };
 	const char *path;
 
-	/* Starts at the last absolute part, or else at the first part. */
+	/* Start at the last part that is absolute, or else at the first part. */
 	while (first > 0 && !(parts[first] && parts[first][0] == '/'))
 		first--;
 	if (parts[first] && parts[first][0] == '/')

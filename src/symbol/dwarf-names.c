@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name of a function. It is DW_AT_linkage_name if that is mangled, because then it is
- * complete. Otherwise it is DW_AT_name with the classes and namespaces around it: a C
- * function iruserok_af may be linked as __GI_iruserok_af. Both attributes may be at the
- * entry itself or at the entry that it refers to (DWARF 5 §3.3.8.2, §2.13.2).
+ * Builds the name of a function. It is DW_AT_linkage_name if that is mangled, because a
+ * mangled name is complete. Otherwise it is DW_AT_name, preceded by the classes and
+ * namespaces that contain the function: a C function iruserok_af may be linked as
+ * __GI_iruserok_af. Both attributes may be in the entry itself or in the entry that it
+ * refers to (DWARF 5 §3.3.8.2, §2.13.2).
  */
 #include "dwarf-parts.h"
 
@@ -14,8 +15,8 @@ enum {
 	SCOPES_MAX = 64,
 };
 
-/* Forms that refer to the file of dwz. They may be followed only if that file was
- * found. */
+/* Whether the form refers to dwz's file and that file was not found. Such a reference
+ * must not be followed. */
 static bool is_attribute_out_of_file(const struct pm_dwarf *dwarf, Dwarf_Attribute *attr)
 {
 	switch (dwarf_whatform(attr)) {
@@ -26,7 +27,7 @@ static bool is_attribute_out_of_file(const struct pm_dwarf *dwarf, Dwarf_Attribu
 	case DW_FORM_strp_sup:
 		return !dwarf->alt || dwarf_cu_getdwarf(attr->cu) != dwarf->dwarf;
 	case DW_FORM_ref_sig8:
-		return true; /* a type */
+		return true; /* a type unit */
 	default:
 		return false;
 	}
@@ -90,7 +91,8 @@ bool pm_entry_declared(const struct pm_dwarf *dwarf, uint64_t offset,
 		Dwarf_Word number, of;
 		Dwarf_Attribute attr;
 
-		/* File numbers belong to the unit's own table. */
+		/* The file number is an index into the table of the declaration's own
+		 * unit. */
 		if (die.cu == lines->unit->die.cu &&
 		    dwarf_attr(&die, DW_AT_decl_line, &attr) &&
 		    dwarf_formudata(&attr, &number) == 0 &&
@@ -135,10 +137,10 @@ static uint64_t read_index_attribute(Dwarf_Die *die, unsigned int name)
 
 /* What the entries of a function contain about its name. */
 struct naming {
-	const char *name, *linkage; /* or NULL */
-	uint32_t scope; /* in the unit of: */
+	const char *name, *linkage; /* each may be NULL */
+	uint32_t scope; /* index in the unit of: */
 	const struct pm_entries *entries;
-	bool artificial; /* not in the source, such as a lambda's call */
+	bool artificial; /* not in the source, such as the call operator of a lambda */
 };
 
 static bool is_mangled(const struct naming *naming)
@@ -147,8 +149,8 @@ static bool is_mangled(const struct naming *naming)
 				   strncmp(naming->linkage, "_R", 2) == 0);
 }
 
-/* A function that is declared in a class may be defined outside of it, and in another
- * unit. */
+/* A function that is declared in a class may be defined outside of the class, and in
+ * another unit. */
 static void read_naming_scope(const struct pm_entries *entries, Dwarf_Die *die,
 			      struct naming *out)
 {
@@ -187,8 +189,9 @@ static void read_naming(const struct pm_entries *entries, uint64_t offset,
 	}
 }
 
-/* Names a class without a name by the place of its declaration, as in clang's messages.
- * No other class in the program has the same one, and it survives a rebuild. */
+/* Names a class that has no name by the place of its declaration, as clang's messages do.
+ * No other class in the program has the same place, and it stays the same when the
+ * program is rebuilt. */
 static void append_nameless_scope(const struct pm_entries *entries, Dwarf_Die *die,
 				  const struct naming *member, struct pm_texts *texts,
 				  struct pm_str *to)
@@ -213,7 +216,8 @@ static void append_nameless_scope(const struct pm_entries *entries, Dwarf_Die *d
 	pm_str_putc(to, '}');
 }
 
-/* @member: the function directly in the scope; NULL: another scope. */
+/* Appends the name of @scope. @member is the function directly in it; NULL: the scope
+ * directly contains another scope. */
 static void append_scope_name(const struct pm_entries *entries, uint32_t scope,
 			      const struct naming *member, struct pm_texts *texts,
 			      struct pm_str *to)
@@ -233,7 +237,8 @@ static void append_scope_name(const struct pm_entries *entries, uint32_t scope,
 		append_nameless_scope(entries, &die, member, texts, to);
 }
 
-/* Appends the function around a class. True: its name was mangled and is complete. */
+/* Appends the name of the function that contains a class. Returns true if the name was
+ * mangled and is therefore complete. */
 static bool append_enclosing_function(const struct naming *function, struct pm_str *to)
 {
 	PM_AUTO_FREE char *whole = NULL;
@@ -251,8 +256,8 @@ static bool append_enclosing_function(const struct naming *function, struct pm_s
 	return false;
 }
 
-/* Appends the parts before the name, innermost first, each with a NUL. Returns their
- * number. */
+/* Appends the names of the enclosing scopes, innermost first, each with a NUL. Returns
+ * their number. */
 static size_t append_scope_names(const struct naming *of, struct pm_texts *texts,
 				 struct pm_str *to)
 {

@@ -8,13 +8,13 @@
 #include <elfutils/libdwelf.h>
 
 enum {
-	/* zlib makes debug sections three to eight times smaller, and a bomb 1000
-	 * times. */
+	/* zlib compresses debug sections to between a third and an eighth, and a zip bomb
+	 * to a thousandth. */
 	INFLATE_RATIO_MAX = 16,
 	INFLATE_FREE_BYTES = 16 << 20,
 	/* libdw keeps about a kilobyte per unit. Chromium has 40,000. */
 	UNITS_MAX = 1 << 18,
-	/* Range lists are referred to once, line programs by a few units at most. */
+	/* Each range list has one reference, each line program a few at most. */
 	BUDGET_RATIO = 8,
 	BUDGET_FREE = 1 << 20,
 };
@@ -25,7 +25,7 @@ static const unsigned char host_order = ELFDATA2LSB;
 static const unsigned char host_order = ELFDATA2MSB;
 #endif
 
-/* The size of the section when inflated; 0: it is not compressed. */
+/* Returns the decompressed size of the section, or 0 if it is not compressed. */
 static uint64_t inflated_bytes(Elf_Scn *section, const GElf_Shdr *shdr, const char *name)
 {
 	enum {
@@ -88,7 +88,8 @@ static struct pm_bytes find_section_bytes(const struct pm_elf_image *image,
 	return (struct pm_bytes){ data->d_buf, data->d_size };
 }
 
-/* Counts as libdw would (DWARF 5 §7.5.1.1), but stores nothing. */
+/* Whether libdw would find too many units (DWARF 5 §7.5.1.1). Counts them without storing
+ * anything. */
 static bool has_too_many_units(struct pm_bytes info)
 {
 	struct pm_reader reader;
@@ -106,7 +107,7 @@ static bool has_too_many_units(struct pm_bytes info)
 	return units > UNITS_MAX;
 }
 
-/* Not needed for names and lines. */
+/* Whether names and lines can be found without the section. */
 static bool is_unneeded_section(const char *name)
 {
 	static const char *const names[] = {
@@ -120,8 +121,8 @@ static bool is_unneeded_section(const char *name)
 	return false;
 }
 
-/* libdw inflates all sections that it knows, even unneeded ones, unless they have no
- * bytes in the file. The section table may be changed: it is a copy, or mapped
+/* libdw decompresses all sections that it knows, even unneeded ones, unless their size in
+ * the file is 0. The section table may be changed, because it is a copy or mapped
  * privately. */
 static void hide_unneeded_sections(const struct pm_elf_image *image)
 {
@@ -157,7 +158,7 @@ static Dwarf *open_checked_dwarf(const struct pm_elf_image *image, struct pm_byt
 	dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return NULL;
-	/* libdw has inflated the compressed sections: the same Elf now returns plain
+	/* libdw has decompressed the compressed sections: the same Elf now returns plain
 	 * bytes. */
 	*info = find_section_bytes(image, ".debug_info");
 	if (has_too_many_units(*info)) {
@@ -169,9 +170,9 @@ static Dwarf *open_checked_dwarf(const struct pm_elf_image *image, struct pm_byt
 }
 
 /*
- * Opens the file to which dwz moved common entries, by build-id only. By itself, libdw
- * would open whatever path the debug information names, and would hang if that is a FIFO;
- * dwarf-names.c is careful never to let it do that.
+ * Opens the file that dwz moved common entries to, by build-id only. libdw itself would
+ * open any path that the debug information names, and would hang if that is a FIFO;
+ * dwarf-names.c takes care never to let it do that.
  */
 static void open_dwarf_alt_file(struct pm_dwarf *dwarf,
 				const struct pm_symbol_options *options)

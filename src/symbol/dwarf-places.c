@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reverse direction: from a source line to the addresses where its statements start,
- * according to the line tables (DWARF 5 §6.2.2, is_stmt). All tables are run once; only
- * rows of the best line so far are kept.
+ * Finds the addresses where the statements of a source line start, according to the line
+ * tables (DWARF 5 §6.2.2, is_stmt). All tables are run once; only rows of the best line
+ * found so far are kept.
  */
 #include "pm/symbol.h"
 
@@ -12,7 +12,7 @@
 
 enum {
 	NEAR_MAX = 4,
-	PATHS_MAX = 8, /* reported when a source is ambiguous */
+	PATHS_MAX = 8, /* listed when a source name is ambiguous */
 	LAST_TABLES = 64,
 };
 
@@ -30,18 +30,19 @@ struct span {
 
 struct finder {
 	struct pm_dwarf dwarf;
-	const char *source, *name; /* as requested; its last component */
-	uint32_t wanted, best; /* lines; best 0: none yet */
+	const char *source, *name; /* as requested; the last component of the source */
+	uint32_t wanted, best; /* lines; best is 0 until one is found */
 	struct pm_texts texts;
-	PM_VEC(const char *) paths; /* distinct ones that match @source */
-	PM_VEC(const char *) near; /* similar last components */
-	PM_VEC(uint64_t) tables; /* offsets of tables already run */
+	PM_VEC(const char *) paths; /* different paths that match @source */
+	PM_VEC(const char *) near; /* paths whose last component is similar */
+	PM_VEC(uint64_t) tables; /* offsets of the tables that have been run */
 	PM_VEC(uint64_t) places;
-	PM_VEC(bool) is_wanted; /* by file number in the current table */
-	/* The last statement in this sequence. A second row of the same line in
-	 * succession belongs to the same visit of it. */
+	PM_VEC(bool) is_wanted; /* by number of the file in the current table */
+	/* The last statement in the current sequence. If the next statement has the same
+	 * line, both belong to the same visit of the line. */
 	uint64_t last_file, last_line;
-	/* The last line of a search for code of lines; 0: a search for places. */
+	/* The last line if code of a range of lines is searched for; 0: places of one
+	 * line are. */
 	uint32_t to;
 	PM_VEC(struct span) spans;
 	uint64_t span; /* start of the current span */
@@ -85,7 +86,7 @@ static void note_similar_source(struct finder *finder, const char *name)
 		finder->failed |= pm_vec_push(&finder->near, text) < 0;
 }
 
-/* Marks the file numbers in this table that are the source. */
+/* Marks the numbers of those files in this table that match the source. */
 static bool mark_files(struct finder *finder, struct pm_lines *lines)
 {
 	bool any = false;
@@ -109,7 +110,7 @@ static bool mark_files(struct finder *finder, struct pm_lines *lines)
 		if (!path || !path_ends_in_source(path, finder->source))
 			continue;
 		any = finder->is_wanted.data[i] = true;
-		/* Equal strings are stored once: the same path is the same pointer. */
+		/* Equal strings are stored once: equal paths are the same pointer. */
 		for (size_t j = 0; j < finder->paths.len && !found; j++)
 			found = finder->paths.data[j] == path;
 		if (!found && finder->paths.len < PATHS_MAX)
@@ -124,8 +125,9 @@ static bool is_in_source(const struct finder *finder, const struct pm_line_row *
 	       row->line >= finder->wanted;
 }
 
-/* Code of the lines that was moved away from its statement is a separate span, and so is
- * code of other lines that follows theirs without being a statement. */
+/* Returns the kind of the code that starts at @row. Code of the lines that was moved away
+ * from its statement is a separate span; so is code of other lines that follows theirs
+ * and is not a statement. */
 static enum span_kind classify_next_row(const struct finder *finder,
 					const struct pm_line_row *row)
 {
@@ -148,8 +150,8 @@ static void find_span_in_row(struct finder *finder, const struct pm_line_row *ro
 	struct span span = { finder->span, row->address, finder->kind };
 	enum span_kind kind = classify_next_row(finder, row);
 
-	/* A statement that has no code left starts where code of other lines continues:
-	 * it counts as visited. */
+	/* A statement without any code left starts where code of another line continues:
+	 * its line counts as visited. */
 	if (kind == finder->kind || (kind == SPAN_LENT && finder->kind == SPAN_WHOLE &&
 				     row->address == finder->span))
 		return;
@@ -196,7 +198,8 @@ static void find_line_in_row(void *user, const struct pm_line_row *row)
 		finder->failed |= pm_vec_push(&finder->places, row->address) < 0;
 }
 
-/* Units share tables; each is run once. */
+/* Whether the line table of this unit is to be run. Units share tables; each is run
+ * once. */
 static bool is_new_table(struct finder *finder, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -205,8 +208,8 @@ static bool is_new_table(struct finder *finder, Dwarf_Die *die)
 	if (!dwarf_attr(die, DW_AT_stmt_list, &attr) ||
 	    dwarf_formudata(&attr, &offset) != 0)
 		return false;
-	/* Adjacent units usually share one. Running a table twice adds nothing, and the
-	 * lines budget limits it. */
+	/* Usually only adjacent units share a table. Running a table twice adds nothing,
+	 * and the lines budget limits it. */
 	for (size_t i = finder->tables.len;
 	     i-- > 0 && finder->tables.len - i < LAST_TABLES;)
 		if (finder->tables.data[i] == offset)
@@ -353,8 +356,8 @@ static void images_close(struct images *images)
 	pm_elf_image_close(&images->image);
 }
 
-/* Runs all line tables of the file behind @fd. @images must stay open as long as
- * @finder. */
+/* Runs all line tables of the file @fd. @images must stay open as long as @finder is
+ * used. */
 static int find_lines_in_file(struct finder *finder, struct images *images, int fd,
 			      const struct pm_symbol_options *options,
 			      struct pm_error *err)

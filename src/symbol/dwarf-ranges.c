@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The code ranges of an entry: DWARF 5 §2.17, §7.25; DWARF 4 §2.17.3. */
+/* Reads the code ranges of an entry: DWARF 5 §2.17, §7.25; DWARF 4 §2.17.3. */
 #include "dwarf-parts.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static uint64_t read_address_sized(struct pm_reader *reader, uint8_t size)
 	return pm_reader_u32(reader);
 }
 
-/* False: the section is absent or ends before @offset. */
+/* Returns false if the section is absent or ends before @offset. */
 static bool open_section_reader(struct pm_reader *reader, const struct pm_bytes *section,
 				uint64_t offset)
 {
@@ -29,7 +29,7 @@ static bool open_section_reader(struct pm_reader *reader, const struct pm_bytes 
 	return true;
 }
 
-/* .debug_addr, by index (DWARF 5 §7.27). */
+/* Reads an address from .debug_addr by its index (DWARF 5 §7.27). */
 static bool read_indexed_address(const struct walk *walk, uint64_t index, uint64_t *out)
 {
 	const struct pm_bytes *section = &walk->dwarf->addr;
@@ -45,9 +45,9 @@ static bool read_indexed_address(const struct walk *walk, uint64_t index, uint64
 }
 
 /*
- * For functions that they drop, linkers leave ranges at 0, 1 or -1, or ranges that have
- * only their length. Therefore a range counts only if it starts in an executable section,
- * and only up to the end of that section.
+ * Reports a range. For functions that they drop, linkers leave ranges that start at 0, 1
+ * or -1, or that have only their length. Therefore a range counts only if it starts in an
+ * executable section, and only up to the end of that section.
  */
 static int walk_emit_range(struct walk *walk, uint64_t start, uint64_t end)
 {
@@ -71,7 +71,8 @@ static bool walk_spend_budget(struct walk *walk)
 	return true;
 }
 
-/* .debug_ranges: pairs of addresses; (-1, base) sets the base, (0, 0) ends the list. */
+/* Reads a list of .debug_ranges: pairs of addresses; (-1, base) sets the base, (0, 0)
+ * ends the list. */
 static int walk_debug_ranges(struct walk *walk, uint64_t offset)
 {
 	const struct pm_bytes *section = &walk->dwarf->ranges;
@@ -100,8 +101,8 @@ static int walk_debug_ranges(struct walk *walk, uint64_t offset)
 	return 0;
 }
 
-/* Reads one entry of .debug_rnglists. Returns 1: a range; 0: a base; -1: the end of the
- * list. */
+/* Reads one entry of .debug_rnglists. Returns 1 for a range, 0 for a base, -1 at the end
+ * of the list. */
 static int read_rnglist_entry(struct walk *walk, struct pm_reader *reader, uint64_t *base,
 			      uint64_t *start, uint64_t *end)
 {
@@ -135,7 +136,7 @@ static int read_rnglist_entry(struct walk *walk, struct pm_reader *reader, uint6
 		*start = read_address_sized(reader, size);
 		*end = *start + pm_reader_uleb(reader);
 		break;
-	default: /* DW_RLE_end_of_list, or unknown, with unknown length */
+	default: /* DW_RLE_end_of_list, or an unknown entry, whose length is unknown */
 		return -1;
 	}
 	if (reader->failed || !fine)
@@ -167,8 +168,8 @@ static int walk_rnglists(struct walk *walk, uint64_t offset)
 	return 0;
 }
 
-/* DW_FORM_rnglistx: an index into the table of offsets at DW_AT_rnglists_base (DWARF 5
- * §7.28). */
+/* Reads the list of DW_FORM_rnglistx: an index into the table of offsets at
+ * DW_AT_rnglists_base (DWARF 5 §7.28). */
 static int walk_indexed_rnglist(struct walk *walk, uint64_t index)
 {
 	const struct pm_bytes *section = &walk->dwarf->rnglists;
@@ -212,7 +213,8 @@ int pm_pcs_each(struct pm_dwarf *dwarf, const struct pm_unit *unit,
 
 		if (!resolve_form_address(&walk, pcs->low_form, pcs->low, &low))
 			return 0;
-		/* Class address: an end; class constant: a length. */
+		/* DW_AT_high_pc of class address is an end; of class constant, a
+		 * length. */
 		if (pcs->high_form == DW_FORM_addr ||
 		    is_address_index_form(pcs->high_form)) {
 			if (!resolve_form_address(&walk, pcs->high_form, pcs->high,

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug information for all wanted addresses at once. Every unit's ranges are read from
- * the unit itself, because the files of clang and rustc have no .debug_aranges. Units
- * that contain a wanted address are read once, the others never.
+ * Reads debug information for all wanted addresses at once. Every unit's ranges are read
+ * from the unit itself, because the files of clang and rustc have no .debug_aranges.
+ * Units that contain a wanted address are read once, others are not read.
  */
 #include "dwarf-parts.h"
 
 #include <time.h>
 
 enum {
-	/* An address is in a few dozen nested functions at most; twice that for each unit
-	 * that claims it is generous. */
+	/* An address is in a few dozen nested functions at most; twice that number for
+	 * each unit that claims the address is generous. */
 	CLAIMS_PER_ADDRESS = 1024,
 	CLAIMS_FREE = 1 << 20,
 	/*
-	 * CPU time for one module: the last resort against files made to keep libdw busy
-	 * (entries with a million attributes, each looked up in turn). A second is enough
-	 * for 200 MB of debug information in which every unit is read.
+	 * CPU time for one module: the last resort against files that are made to keep
+	 * libdw busy (entries with a million attributes, each looked up in turn). A
+	 * second is enough for 200 MB of debug information in which every unit is read.
 	 */
 	MS_FREE = 2000,
 	BYTES_PER_MS = 16 << 10,
@@ -30,12 +30,12 @@ struct resolver {
 	struct pm_dwarf_answers *answers;
 	struct pm_hit *hits;
 	uint64_t claims_budget;
-	uint32_t units; /* number of units read so far */
-	size_t found; /* number of wanted addresses that have a unit */
-	struct pm_owned owned; /* by the current unit */
+	uint32_t units; /* number of units that have been read */
+	size_t found; /* number of wanted addresses for which a unit was found */
+	struct pm_owned owned; /* addresses of the current unit */
 	struct pm_walk *walk;
 	uint64_t deadline_ms; /* of this thread's CPU time */
-	PM_VEC(Dwarf_Die) rangeless; /* units that do not say where their code is */
+	PM_VEC(Dwarf_Die) rangeless; /* units that do not state their code ranges */
 };
 
 static uint64_t used_cpu_ms(void)
@@ -147,8 +147,8 @@ static int resolve_one_address(struct resolver *resolver, struct pm_entries *ent
 	bool has_node = hit->has_node && hit->unit == entries->number;
 
 	if (lines && hit->has_line) {
-		/* A row from before the innermost function belongs to another
-		 * function. */
+		/* If the row starts before the innermost function does, its line belongs
+		 * to another function. */
 		bool is_strange = hit->is_borrowed && has_node && hit->row < hit->low;
 
 		answer->file = pm_lines_path(lines, hit->file, resolver->texts);
@@ -240,8 +240,8 @@ static int resolve_unit_if_covered(struct resolver *resolver, Dwarf_Die *die,
 	return resolve_unit_addresses(resolver, &unit, covering.number);
 }
 
-/* Units without ranges contain only data and types, or their compiler has omitted the
- * ranges. */
+/* Reads the units without ranges, which contain only data and types, or whose compiler
+ * has omitted the ranges. */
 static int resolve_rangeless_units(struct resolver *resolver)
 {
 	int ret = 0;
@@ -270,7 +270,7 @@ static int resolve_all_units(struct resolver *resolver)
 	Dwarf_Die die;
 	int ret = 0;
 
-	/* Split units are not requested: libdw would open the paths that the file
+	/* Split units are not requested, because libdw would open the paths that the file
 	 * names. */
 	while (ret == 0 && !is_overdue(resolver) &&
 	       dwarf_get_units(resolver->dwarf->dwarf, cu, &cu, &version, &type, &die,
@@ -303,7 +303,7 @@ int pm_dwarf_load(const struct pm_elf_image *image, const struct pm_elf_image *d
 	return 0;
 }
 
-/* libdw caches everything that it has read of a unit, including its abbreviations. */
+/* libdw caches everything that it has read from a unit, including its abbreviations. */
 void pm_dwarf_read_ahead(struct pm_dwarf *dwarf)
 {
 	Dwarf_CU *cu = NULL;

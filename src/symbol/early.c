@@ -9,7 +9,8 @@
 #include "worker.h"
 
 struct pm_symbol_early {
-	struct pm_symbol_process process; /* pid 0: asked, or gone */
+	struct pm_symbol_process process; /* pid 0: the request was sent, or the process
+	                                   * is gone */
 	int ask;
 	bool yields;
 };
@@ -29,7 +30,8 @@ int pm_symbol_early_start(const struct pm_symbol_crew_calls *calls, size_t key,
 		free(early);
 		return ret;
 	}
-	/* The process that sends the request sets a better one again. */
+	/* Undo a better nice value for now; the process that sends the request sets it
+	 * again. */
 	if (getpriority(PRIO_PROCESS, (id_t)early->process.pid) < 0)
 		setpriority(PRIO_PROCESS, (id_t)early->process.pid, 0);
 	*out = early;
@@ -51,8 +53,8 @@ bool pm_symbol_early_is_there(struct pm_symbol_early *early)
 	return early->process.pid > 0;
 }
 
-/* Until now it has used only CPU time that others did not need; from now on the caller
- * waits for it. */
+/* Makes the process compete for the CPU: until now it has only used time that no other
+ * process needed; from now on the caller waits for it. */
 static void early_stop_yielding(const struct pm_symbol_early *early)
 {
 	const struct sched_param none = { 0 };
@@ -61,8 +63,9 @@ static void early_stop_yielding(const struct pm_symbol_early *early)
 		sched_setscheduler(early->process.pid, SCHED_OTHER, &none);
 }
 
-/* Does not wait for its end, which may take a while on a busy machine, or on a file
- * system that does not answer. If it ends after this process, its new parent reaps it. */
+/* Kills the process without waiting until it has exited, which may take a while on a busy
+ * machine, or on a file system that does not answer. If it exits after this process, its
+ * new parent reaps it. */
 static void early_kill_process(struct pm_symbol_early *early)
 {
 	early_stop_yielding(early);
@@ -90,7 +93,8 @@ int pm_symbol_early_ask(struct pm_symbol_early *early, const struct pm_symbol_jo
 {
 	if (!pm_symbol_early_is_there(early))
 		return -ESRCH;
-	/* The order matters: see prepare_to_wait() in worker.c. */
+	/* The order of these two steps matters: see worker_prepare_to_wait() in
+	 * worker.c. */
 	if (!early_send_addresses(early, job)) {
 		early_kill_process(early);
 		return -EAGAIN;

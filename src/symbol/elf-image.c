@@ -8,10 +8,9 @@
 #include <elfutils/libdwelf.h>
 
 enum {
-	/* Files that are made to be run have fewer than the 2^16 sections of an ordinary
-	 * table. */
+	/* Executable files have fewer than the 2^16 sections of an ordinary table. */
 	SECTIONS_MAX = 65536,
-	NAMES_BYTES_MAX = 1 << 22, /* of the sections */
+	NAMES_BYTES_MAX = 1 << 22, /* of the section names */
 };
 
 static int compare_ranges(const void *a, const void *b)
@@ -23,7 +22,8 @@ static int compare_ranges(const void *a, const void *b)
 	return PM_COMPARE(x->end, y->end);
 }
 
-/* Sections of a hostile file may overlap: cut each at the start of the next. */
+/* Sorts the executable sections. Those of a hostile file may overlap: each is cut off at
+ * the start of the next one. */
 static void image_sort_code_sections(struct pm_elf_image *image)
 {
 	qsort(image->code.data, image->code.len, sizeof(*image->code.data),
@@ -56,9 +56,10 @@ static int image_find_code_sections(struct pm_elf_image *image)
 }
 
 /*
- * Reserves room for @len bytes and a page of zeros behind them. An unterminated string,
- * in a file that changes under the mapping, ends there. The memory is writable, because
- * libelf updates its section table in place when it inflates sections.
+ * Reserves memory for @len bytes and a page of zeros after them. If the file changes
+ * under the mapping and a string in it is no longer terminated, the string ends there.
+ * The memory is writable, because libelf updates its section table in place when it
+ * decompresses sections.
  */
 static int image_reserve_map(struct pm_elf_image *image, size_t len)
 {
@@ -79,8 +80,8 @@ static int image_reserve_map(struct pm_elf_image *image, size_t len)
 }
 
 /*
- * The number of sections for which libelf would allocate 260 bytes each. Beyond 2^16 it
- * is a 64-bit field (gABI "e_shnum"), and a sparse file can be of any size.
+ * Returns the number of sections; libelf would allocate 260 bytes for each. From 2^16 on,
+ * the number is in a 64-bit field (gABI "e_shnum"), and a sparse file can state any.
  */
 static uint64_t image_section_count(const struct pm_elf_image *image)
 {
@@ -94,7 +95,7 @@ static uint64_t image_section_count(const struct pm_elf_image *image)
 		memcpy(&header32, ident, sizeof(header32));
 		if (header32.e_shnum != 0 || header32.e_shoff > image->file_len)
 			return header32.e_shnum;
-		/* A page of zeros follows the file. */
+		/* This stays within the map: a page of zeros follows the file. */
 		memcpy(&first32, ident + header32.e_shoff, sizeof(first32));
 		return first32.sh_size;
 	}
@@ -106,9 +107,9 @@ static uint64_t image_section_count(const struct pm_elf_image *image)
 }
 
 /*
- * Whether the tables that libelf reads completely are small: the section names, read once
- * for each section that is looked up, and the program headers, of which PN_XNUM allows
- * 2^32.
+ * Whether the tables that libelf reads completely are small: the section names, which are
+ * read once for each section that is looked up, and the program headers, of which PN_XNUM
+ * allows 2^32.
  */
 static bool image_tables_are_small(const struct pm_elf_image *image)
 {
@@ -118,7 +119,7 @@ static bool image_tables_are_small(const struct pm_elf_image *image)
 
 	if (elf_getphdrnum(image->elf, &headers) == 0 && headers >= PN_XNUM)
 		return false;
-	/* Without names, no section is found by name, which is harmless. */
+	/* Without section names, no section is found by its name, which is harmless. */
 	if (elf_getshdrstrndx(image->elf, &names) < 0)
 		return true;
 	section = elf_getscn(image->elf, names);
@@ -132,7 +133,7 @@ static int image_open_elf(struct pm_elf_image *image)
 	unsigned char native =
 		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
-	/* A file of the other byte order cannot run here. */
+	/* A file with the other byte order cannot run here. */
 	if (elf_version(EV_CURRENT) == EV_NONE || memcmp(ident, ELFMAG, SELFMAG) != 0 ||
 	    ident[EI_DATA] != native || image_section_count(image) > SECTIONS_MAX)
 		return -ENOEXEC;
@@ -159,7 +160,7 @@ int pm_elf_image_open_memory(struct pm_elf_image *image, const void *bytes, size
 	return ret;
 }
 
-/* Reads up to the end of the file, which may be earlier than its size says. */
+/* Reads up to the end of the file, which may be earlier than st_size says. */
 static int image_read_file(struct pm_elf_image *image, int fd)
 {
 	size_t done = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names, lines and inlined calls from the table that each Go program has for its own
+ * Finds names, lines and inlined calls in the table that each Go program has for its own
  * tracebacks (pm/go.h). It supplies names if symbols and debug information were stripped,
  * as in most Go programs that are shipped.
  */
@@ -12,7 +12,7 @@
 
 enum {
 	STEPS_PER_ADDRESS =
-		1 << 12, /* for all addresses together; a few hundred are usual */
+		1 << 12, /* total for all addresses; a few hundred are usual */
 	STEPS_FREE = 1 << 22,
 };
 
@@ -25,7 +25,7 @@ static const uint8_t *image_bytes(void *user, uint64_t offset, size_t len)
 	return NULL;
 }
 
-/* Whether @symbol's name is @name followed by the linker's mark of a calling
+/* Whether @symbol's name is @name followed by the linker's suffix for a calling
  * convention. */
 static bool has_abi_mark(const char *symbol, const char *name)
 {
@@ -35,8 +35,9 @@ static bool has_abi_mark(const char *symbol, const char *name)
 }
 
 /*
- * A symbol without a size counts for all code up to the next symbol; the table has the
- * real bounds. A stripped program should also show the same names as an unstripped one.
+ * Whether the table's name is to be used although there is a symbol. A symbol without a
+ * size covers all code up to the next symbol; the table has the real bounds. Also, a
+ * stripped program should show the same names as an unstripped one.
  */
 static bool is_go_name_better(const struct pm_elf_symbol *symbol,
 			      const struct pm_go_function *function, const char *name)

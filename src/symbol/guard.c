@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If a library is rebuilt in place while its recording ends, the file is truncated under
- * our mapping, and reading it raises SIGBUS. Copying files of gigabytes instead would be
- * worse. The handler therefore replaces missing pages by zeros, and the file is treated
- * like any other broken file.
+ * If a library is rebuilt in place while its symbols are read, the file is truncated
+ * under our mapping, and reading it raises SIGBUS. Copying files of gigabytes instead
+ * would be worse. The handler therefore replaces missing pages by zeros, and the file is
+ * treated like any other broken file.
  *
  * This is the only process-wide state of the symboliser. The handler is installed only
  * while files are open, and passes on signals that are not ours.
@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int users; /* images open in all threads */
+static unsigned int users; /* number of images that are open in all threads */
 static struct sigaction previous;
-/* The thread that reads gets this kind of SIGBUS; only its own images need be
+/* This kind of SIGBUS is sent to the thread that reads; only its own images need to be
  * searched. */
 static _Thread_local struct pm_elf_image *images;
 
@@ -32,7 +32,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 
 		if (at < start || at - start >= image->map_len)
 			continue;
-		/* This is a plain system call and safe in a signal handler. */
+		/* mmap() is a plain system call here, and safe in a signal handler. */
 		if (mmap((char *)image->map + (at - start) / page * page, page,
 			 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 			 -1, 0) != MAP_FAILED) {
@@ -40,7 +40,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 			return;
 		}
 	}
-	/* Returning repeats the access, now under the previous handler. */
+	/* The access is repeated after the return, now with the previous handler. */
 	sigaction(SIGBUS, &previous, NULL);
 	errno = saved;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the readers of code generated at run time. */
+/* Shared by the readers of files that describe code generated at run time. */
 #pragma once
 
 #include "pm/symbol.h"
@@ -13,7 +13,7 @@ struct pm_jit_split {
 
 void pm_jit_name_split(const char *name, size_t len, struct pm_jit_split *out);
 
-/* Whether @a, of the same name and range, includes all lines and unwind information of
- * @b. */
+/* Whether @a, which has the same name and range as @b, includes all lines and unwind
+ * information of @b. */
 bool pm_jit_function_holds(const struct pm_jit_function *a,
 			   const struct pm_jit_function *b);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source locations in the names of generated code.
+ * Splits source locations off the names of generated code.
  *
  * V8 (CodeEventLogger in src/logging/log.cc): `TAG:MARK` and, for code of scripts,
  * `FUNCTION FILE:LINE:COLUMN`; up to Node.js 18 without `:COLUMN`. MARK is ~ interpreted,
  * ^ baseline, + or * optimised. FUNCTION may be empty or contain blanks (`get x`), and
- * FILE may, too. CPython (Python/perf_trampoline.c): `py::QUALNAME:FILE`.
+ * FILE may contain blanks, too. CPython (Python/perf_trampoline.c): `py::QUALNAME:FILE`.
  */
 #include "jit-internal.h"
 
@@ -33,7 +33,7 @@ static bool cut_trailing_number(const char *text, size_t *len, uint32_t *out)
 	return true;
 }
 
-/* Length of the tag and mark of code from a script; 0: the code is not from a script. */
+/* Returns the length of the tag and mark if the code is from a script, otherwise 0. */
 static size_t v8_prefix(const char *name, size_t len)
 {
 	static const char *const tags[] = { "JS:", "Function:", "LazyCompile:", "Script:",
@@ -51,8 +51,8 @@ static size_t v8_prefix(const char *name, size_t len)
 	return 0;
 }
 
-/* The start of the file in `FUNCTION FILE`: after the only blank, or after the first
- * blank that an absolute name follows. */
+/* Returns the start of the file in `FUNCTION FILE`: after the only blank, or else after
+ * the first blank that an absolute file name follows. */
 static const char *v8_file(const char *text, size_t len)
 {
 	static const char *const begins[] = { " /", " node:", " file://" };
@@ -80,7 +80,7 @@ static void split_v8(const char *name, size_t len, struct pm_jit_split *out)
 	if (prefix == 0 || !cut_trailing_number(name, &len, &column))
 		return;
 	if (!cut_trailing_number(name, &len, &line))
-		line = column; /* without a column */
+		line = column; /* there is no column */
 	if (len <= prefix)
 		return;
 	file = v8_file(name + prefix, len - prefix);

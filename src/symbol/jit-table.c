@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions by address; any function may replace others at any time. Ranges that do not
- * overlap are kept in sorted blocks. Adding one moves at most one block's entries, which
- * keeps it cheap with a million functions and in any order.
+ * A table of functions by address; any function may replace others at any time. Ranges
+ * that do not overlap are kept in sorted blocks. Adding a range moves at most the entries
+ * of one block, which keeps it cheap with a million functions and in any order.
  */
 #include "jit-internal.h"
 
@@ -12,14 +12,17 @@ enum {
 	BLOCK_RANGES = 256,
 };
 
-/* One allocation, with its strings behind it. A moved function uses the strings of the
- * node from which it was moved. */
+/* Allocated together with its strings, which follow it. A moved function uses the strings
+ * of the node that it was moved from. */
 struct node {
 	struct pm_jit_function function;
-	struct node *texts; /* the node that owns its strings, referenced; NULL: itself */
+	struct node *texts; /* the node that has its strings, with a reference; NULL:
+	                     * itself */
 	size_t bytes;
-	uint32_t refs; /* the table's, and those of nodes that use its strings */
-	uint32_t ranges; /* that show it; an overlap may leave several */
+	uint32_t refs; /* the table's reference, and those of nodes that use its
+	                * strings */
+	uint32_t ranges; /* number of ranges that refer to it; an overlap may leave
+	                  * several */
 	bool used;
 };
 
@@ -39,11 +42,11 @@ struct place {
 
 struct pm_jit_table {
 	PM_VEC(struct block *) blocks;
-	struct pm_jit_budget *budget; /* or NULL */
+	struct pm_jit_budget *budget; /* may be NULL */
 	struct pm_jit_table_stats stats;
 	uint64_t serial;
 	uint32_t base_generation, top_generation;
-	/* Since the base generation started, a used function has lost an address. */
+	/* A used function has lost an address since the base generation started. */
 	bool lost;
 };
 
@@ -72,8 +75,8 @@ struct pm_jit_table *pm_jit_table_new(struct pm_jit_budget *budget)
 	return table;
 }
 
-/* Drops a reference. A node that uses another's strings refers to a node with its own:
- * the loop runs at most twice. */
+/* Drops a reference. A node that uses the strings of another one refers to a node with
+ * strings of its own: the loop runs at most twice. */
 static void node_unref(struct pm_jit_table *table, struct node *node)
 {
 	while (node && --node->refs == 0) {
@@ -99,7 +102,7 @@ static bool is_node_from_source(const struct node *node, const enum pm_jit_sourc
 	return !source || node->function.source == *source;
 }
 
-/* Removes the ranges of @source; NULL: all. */
+/* Removes the ranges of @source, or all if it is NULL. */
 static void jit_block_clear_source(struct pm_jit_table *table, struct block *block,
 				   const enum pm_jit_source *source)
 {
@@ -136,8 +139,8 @@ static void jit_table_clear_source(struct pm_jit_table *table,
 	}
 	table->blocks.len = kept;
 	table->stats.changes++;
-	/* Names that were never given out need no new generation, of which there are not
-	 * many. */
+	/* If no lost function was used, no new generation is needed; the number of
+	 * generations is limited. */
 	if (table->lost)
 		table->base_generation = table->top_generation + 1;
 	table->lost = false;
@@ -171,7 +174,8 @@ void pm_jit_table_stats(const struct pm_jit_table *table, struct pm_jit_table_st
 
 /* ---- ranges -------------------------------------------------------------------------- */
 
-/* The first range that ends above @address; block == blocks.len if none does. */
+/* Returns the first range that ends above @address; block == blocks.len if there is
+ * none. */
 static struct place find_first_range_ending_above(const struct pm_jit_table *table,
 						  uint64_t address)
 {
@@ -231,7 +235,7 @@ static void remove_range(struct pm_jit_table *table, struct place place)
 		(table->blocks.len - place.block) * sizeof(*table->blocks.data));
 }
 
-/* Inserts an empty block at @index; NULL: out of memory. */
+/* Inserts an empty block at @index. Returns NULL if memory is out. */
 static struct block *insert_block(struct pm_jit_table *table, size_t index)
 {
 	struct block *block;
@@ -250,9 +254,9 @@ static struct block *insert_block(struct pm_jit_table *table, size_t index)
 	return block;
 }
 
-/* Inserts a range. A full block is split, and the new block takes its upper half. At the
- * very end, where most functions are added, the new block starts empty, which leaves full
- * blocks behind it. */
+/* Inserts a range. A full block is split, and the new block gets its upper half. At the
+ * very end, where most functions are added, the new block starts empty, so that the
+ * blocks before it stay full. */
 static int insert_range(struct pm_jit_table *table, const struct range *range)
 {
 	struct place place = find_first_range_ending_above(table, range->start);
@@ -293,7 +297,8 @@ static int insert_range(struct pm_jit_table *table, const struct range *range)
 	return 0;
 }
 
-/* Frees [start, end). Returns 0, or -ENOMEM with part of it freed. */
+/* Removes all ranges from [start, end). Returns 0, or -ENOMEM after a part was
+ * removed. */
 static int jit_table_cut_range(struct pm_jit_table *table, uint64_t start, uint64_t end)
 {
 	for (;;) {
@@ -324,24 +329,24 @@ static int jit_table_cut_range(struct pm_jit_table *table, uint64_t start, uint6
 
 /* ---- functions ----------------------------------------------------------------------- */
 
-/* Whether @node says nothing new about a range that @old describes already. */
+/* Whether @node adds no information about a range that @old already describes. */
 static bool adds_nothing_to_node(const struct node *node, const struct node *old)
 {
 	const struct pm_jit_function *a = &old->function, *b = &node->function;
 
-	/* The other source may withdraw its functions. */
+	/* The source with the lower number may withdraw its functions. */
 	if (a->start != b->start || a->len != b->len || a->source < b->source)
 		return false;
-	/* A move costs its writer nothing; comparing strings for it would be too
-	 * expensive. */
+	/* Move records cost the program that writes them nothing; comparing strings for
+	 * each would be too expensive. */
 	if (node->texts)
 		return node->texts == (old->texts ? old->texts : old);
 	return pm_jit_function_holds(a, b);
 }
 
 /*
- * The generation of a function that is to take [start, end). @known: an equal or more
- * detailed one is already there.
+ * Returns the generation of a function that will occupy [start, end). Sets @known if an
+ * equal or more detailed function is already there.
  */
 static uint32_t next_generation(const struct pm_jit_table *table, const struct node *node,
 				bool *known)
@@ -431,8 +436,8 @@ static uint8_t *node_copy_bytes(char **at, const uint8_t *bytes, size_t len)
 	return to;
 }
 
-/* The lines of a function are from few files, usually one: a string equal to the previous
- * one is not repeated. */
+/* Returns the bytes needed for file names. The lines of a function are from few files,
+ * usually one: a string equal to the previous one is not repeated. */
 static size_t line_file_names_bytes(const struct pm_jit_function *function)
 {
 	size_t bytes = 0;
@@ -507,7 +512,7 @@ static void append_name(struct pm_str *str, const char *name, size_t len)
 {
 	size_t shown = PM_MIN(len, PM_JIT_NAME_MAX);
 
-	/* Do not cut within a character. */
+	/* Do not cut within a UTF-8 character. */
 	while (shown < len && shown > 0 && ((uint8_t)name[shown] & 0xc0) == 0x80)
 		shown--;
 	pm_str_printable(str, name, shown);

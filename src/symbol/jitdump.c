@@ -9,9 +9,9 @@ enum {
 	HEADER_BYTES = 40,
 	HEADER_BYTES_MAX = 1 << 12,
 	PREFIX_BYTES = 16,
-	LOAD_BYTES = 40, /* of a load after its prefix, up to the name */
+	LOAD_BYTES = 40, /* of a load record after its prefix, up to the name */
 	MOVE_BYTES = 48,
-	/* The part of one record that is read; a function's code may extend beyond it. */
+	/* The part of a record that is read; a function's code may extend beyond it. */
 	RECORD_BYTES_MAX = 1 << 20,
 	LOAD_HEAD_BYTES = LOAD_BYTES + 2 * PM_JIT_NAME_MAX,
 	CHUNK_BYTES = 1 << 16,
@@ -20,10 +20,11 @@ enum {
 
 #define MAGIC         0x4a695444u
 #define MAGIC_FOREIGN 0x4454694au
-/* Reserved by the specification. Only V8 writes it (src/diagnostics/perf-jit.cc). */
+/* A header flag that the specification reserves. Only V8 writes it
+ * (src/diagnostics/perf-jit.cc). */
 #define PAD_OF_V8 0xdeadbeefu
-/* V8 adds it to the addresses of lines, for the ELF header of the files of `perf
- * inject`. */
+/* V8 adds this to the addresses of lines, to account for the ELF header of the files that
+ * `perf inject` writes. */
 #define V8_LINES_BIAS 0x40
 
 enum record_id {
@@ -44,10 +45,11 @@ struct pm_jitdump {
 	int dead; /* permanent negative errno; 0: none */
 	struct pm_error why;
 	bool begun, closed, v8;
-	/* Information on the next function, written before its load: payloads of whole
-	 * records. */
+	/* Information about the next function, written before its load record: payloads
+	 * of whole records. */
 	struct kept debug_info, unwinding;
-	/* A piece of the file, because pread(2) for each record is too slow. */
+	/* A piece of the file that is read ahead: one pread(2) for each record is too
+	 * slow. */
 	uint8_t *chunk;
 	uint64_t chunk_offset;
 	size_t chunk_len;
@@ -76,15 +78,16 @@ void pm_jitdump_free(struct pm_jitdump *dump)
 	free(dump);
 }
 
-/* Marks the file as permanently unusable. */
+/* Marks the file as permanently unusable and reports why. */
 static int jitdump_set_dead(struct pm_jitdump *dump, int error, const char *why)
 {
 	dump->dead = error;
 	return pm_error_set(&dump->why, error, "%s", why);
 }
 
-/* The bytes [offset, offset + len) of the file, valid until the next call; len is at most
- * RECORD_BYTES_MAX. NULL: @error says why; -ENODATA: the file ends earlier. */
+/* Returns the bytes [offset, offset + len) of the file, valid until the next call; len is
+ * at most RECORD_BYTES_MAX. On failure, returns NULL and sets @error; -ENODATA: the file
+ * ends earlier. */
 static const uint8_t *jitdump_read_bytes(struct reading *reading, uint64_t offset,
 					 size_t len, int *error)
 {
@@ -123,7 +126,8 @@ static uint16_t native_elf_machine(void)
 #endif
 }
 
-/* Returns 0; -ENODATA: the header is still incomplete; or a permanent error. */
+/* Reads the file's header. Returns 0; -ENODATA: the header is still incomplete; or a
+ * permanent error. */
 static int jitdump_read_header(struct reading *reading)
 {
 	struct pm_jitdump *dump = reading->dump;
@@ -176,9 +180,9 @@ static void pm_jit_lines_release(pm_jit_lines *lines)
 
 /*
  * Reads one entry: avma, line, column, NUL-terminated file; the file FF means the
- * previous one. False: it is invalid. V8 11 (in Node.js 20) writes file names from memory
- * that it has freed: a name that is not text, or an address outside of the function,
- * makes all its lines doubtful.
+ * previous one. Returns false if it is invalid. V8 11 (in Node.js 20) writes file names
+ * from memory that it has freed: if a name is not text, or an address is outside of the
+ * function, all lines of the function are doubtful.
  */
 static bool jitdump_read_line(struct pm_reader *reader,
 			      const struct pm_jit_function *function, uint64_t bias,
@@ -197,22 +201,23 @@ static bool jitdump_read_line(struct pm_reader *reader,
 		file = lines->data[lines->len - 1].file;
 	for (size_t i = 0, len = strlen(file), n; i < len; i += n) {
 		n = pm_utf8_char(file + i, len - i);
-		/* C0, DEL or C1: not in a file name given to a compiler. */
+		/* A C0 control, DEL or C1 control, which no file name given to a compiler
+		 * contains. */
 		if (n == 0 || (n == 1 && ((uint8_t)file[i] < 0x20 || file[i] == 0x7f)) ||
 		    (n == 2 && (uint8_t)file[i] == 0xc2 && (uint8_t)file[i + 1] < 0xa0))
 			return false;
 	}
 	line.file = file;
 	if (line.line == 0 || *file == '\0')
-		return true; /* no information */
+		return true; /* the entry has no line or no file */
 	/* Entries at one address are a chain of inlined calls, outermost first. */
 	if (lines->len > 0 && lines->data[lines->len - 1].offset > line.offset)
 		return false;
 	return pm_vec_push(lines, line) == 0;
 }
 
-/* Reads the lines for @function from the record kept; none if it is invalid. Their file
- * names are borrowed from the record. */
+/* Reads the lines of @function from the record that was kept; there are none if it is
+ * invalid. Their file names are borrowed from the record. */
 static void jitdump_read_lines(struct pm_jitdump *dump,
 			       const struct pm_jit_function *function,
 			       pm_jit_lines *lines)
@@ -237,11 +242,12 @@ static void jitdump_read_lines(struct pm_jitdump *dump,
 /* ---- unwind information --------------------------------------------------------------- */
 
 /*
- * Uses the .eh_frame of the record kept. It is laid out as if it were behind the code, at
- * the next multiple of 8, with the .eh_frame_hdr last. V8 writes that, and perf reads
- * that (jit_add_eh_frame_info() in tools/perf/util/genelf.c), although the specification
- * puts the header first. The bytes show which it is: no .eh_frame starts with a header's
- * `01 1b`, because that would be a length beyond its end.
+ * Uses the .eh_frame of the record that was kept. It is laid out as if it followed the
+ * code, at the next multiple of 8, with the .eh_frame_hdr last. V8 writes this order, and
+ * perf expects it (jit_add_eh_frame_info() in tools/perf/util/genelf.c), although the
+ * specification puts the header first. The bytes show which part comes first: no
+ * .eh_frame starts with a header's `01 1b`, because that would be a length beyond its
+ * end.
  */
 static void jitdump_read_unwinding(const struct pm_jitdump *dump,
 				   struct pm_jit_function *function)
@@ -255,7 +261,8 @@ static void jitdump_read_unwinding(const struct pm_jitdump *dump,
 	size = pm_reader_u64(&reader);
 	header_size = pm_reader_u64(&reader);
 	mapped_size = pm_reader_u64(&reader);
-	/* Not mapped: only the header, which means that frame pointers are to be used. */
+	/* If the size of the mapped part is 0, there is only the header, and frame
+	 * pointers are to be used. */
 	if (reader.failed || mapped_size == 0 || header_size >= size ||
 	    size > pm_reader_left(&reader))
 		return;
@@ -281,7 +288,7 @@ static int jitdump_keep_payload(struct reading *reading, uint64_t at, uint64_t l
 
 	pm_vec_clear(to);
 	if (len > RECORD_BYTES_MAX)
-		return 0; /* more than one function is worth */
+		return 0; /* too large for the information about one function */
 	bytes = jitdump_read_bytes(reading, at, len, &ret);
 	if (!bytes)
 		return ret;
@@ -292,8 +299,8 @@ static int jitdump_keep_payload(struct reading *reading, uint64_t at, uint64_t l
 	return 0;
 }
 
-/* Reads the code after the name at @at, if it is needed for unwinding with its own
- * rules. */
+/* Reads the code after the name at @at, if the unwinder needs it because the function has
+ * its own unwind rules. */
 static int jitdump_read_code(struct reading *reading, uint64_t at, uint64_t len,
 			     struct pm_jit_function *function)
 {
@@ -335,8 +342,7 @@ static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len
 	function.lines = lines.data;
 	function.lines_len = lines.len;
 	jitdump_read_unwinding(dump, &function);
-	/* If the name is too long, its end is unknown, and so is the start of the
-	 * code. */
+	/* If the name is too long, neither its end nor the start of the code is known. */
 	if (name_len < head_len - LOAD_BYTES)
 		ret = jitdump_read_code(reading, at + LOAD_BYTES + name_len + 1,
 					len - LOAD_BYTES - name_len - 1, &function);
@@ -346,14 +352,15 @@ static int jitdump_apply_load(struct reading *reading, uint64_t at, uint64_t len
 		ret = pm_jit_table_add(reading->table, &function, name, name_len);
 	pm_vec_clear(&dump->debug_info);
 	pm_vec_clear(&dump->unwinding);
-	/* Functions without code or name, and functions over the limits, are skipped. */
+	/* Functions without code or name, and functions beyond the limits, are
+	 * skipped. */
 	if (ret == -EINVAL || ret == -ENOSPC)
 		return 0;
 	return ret;
 }
 
-/* The function at the new address is the same as at the old one, whose bytes are still
- * there. */
+/* Adds the function at its new address. Its old address keeps its bytes, and therefore
+ * the function, too. */
 static int jitdump_apply_move(struct reading *reading, uint64_t at, uint64_t len)
 {
 	struct pm_reader reader;
@@ -378,7 +385,8 @@ static int jitdump_apply_move(struct reading *reading, uint64_t at, uint64_t len
 	return 0;
 }
 
-/* Applies the record @id with the payload [at, at + len). 0 or negative errno. */
+/* Applies the record @id with the payload [at, at + len). Returns 0 or a negative
+ * errno. */
 static int jitdump_apply_record(struct reading *reading, uint32_t id, uint64_t at,
 				uint64_t len)
 {
@@ -395,7 +403,7 @@ static int jitdump_apply_record(struct reading *reading, uint32_t id, uint64_t a
 		reading->dump->closed = true;
 		return 0;
 	default:
-		return 0; /* of a later version; its size is known */
+		return 0; /* a record of a later version; its size is known */
 	}
 }
 
@@ -404,7 +412,7 @@ struct prefix {
 	uint64_t time_ns;
 };
 
-/* Reads the prefix of the next record. Returns 1; 0: the record is incomplete; or
+/* Reads the prefix of the next record. Returns 1; 0 if the record is incomplete; or a
  * negative errno. */
 static int jitdump_read_prefix(struct reading *reading, struct prefix *out)
 {
@@ -430,11 +438,12 @@ static int jitdump_read_prefix(struct reading *reading, struct prefix *out)
 	return out->total_size <= reading->size - dump->offset;
 }
 
-/* Returns 1 if the next record was applied, 0 if none is waiting; or negative errno. */
+/* Applies the next record. Returns 1; 0 if there is none yet; or a negative errno. */
 static int jitdump_apply_next_record(struct reading *reading, uint64_t until_ns)
 {
 	struct pm_jitdump *dump = reading->dump;
-	struct prefix prefix = { 0 }; /* gcc does not see that 1 means filled */
+	struct prefix prefix = { 0 }; /* gcc does not see that it is filled if 1 is
+	                               * returned */
 	int ret = jitdump_read_prefix(reading, &prefix);
 
 	if (ret != 1)
@@ -443,7 +452,7 @@ static int jitdump_apply_next_record(struct reading *reading, uint64_t until_ns)
 		return 0;
 	ret = jitdump_apply_record(reading, prefix.id, dump->offset + PREFIX_BYTES,
 				   prefix.total_size - PREFIX_BYTES);
-	/* The file was truncated while it was read; the next call detects that. */
+	/* The file was truncated since its size was read; the next call detects that. */
 	if (ret == -ENODATA)
 		return 0;
 	if (ret < 0)
@@ -452,7 +461,8 @@ static int jitdump_apply_next_record(struct reading *reading, uint64_t until_ns)
 	return 1;
 }
 
-/* Returns 0: records can be read; -ENODATA: there are none yet; or a permanent error. */
+/* Checks the file and reads its header if necessary. Returns 0 if records can be read;
+ * -ENODATA: there are none yet; or a permanent error. */
 static int jitdump_start_reading(struct reading *reading)
 {
 	struct pm_jitdump *dump = reading->dump;
@@ -501,9 +511,10 @@ int pm_jitdump_read(struct pm_jitdump *dump, int fd, struct pm_jit_table *table,
 bool pm_jitdump_peek(struct pm_jitdump *dump, int fd, uint64_t *time_ns)
 {
 	struct reading reading = { .dump = dump, .fd = fd };
-	struct prefix prefix = { 0 }; /* gcc does not see that 1 means filled */
+	struct prefix prefix = { 0 }; /* gcc does not see that it is filled if 1 is
+	                               * returned */
 
-	/* Errors are reported when it is read. */
+	/* Errors are reported when the records are read. */
 	if (jitdump_start_reading(&reading) < 0 ||
 	    jitdump_read_prefix(&reading, &prefix) != 1)
 		return false;

@@ -47,7 +47,8 @@ static bool parse_hex_number(const char **at, const char *end, uint64_t *out)
 	return true;
 }
 
-/* Returns 0, also if the line has another form; or -ENOMEM. */
+/* Adds the function of one line. Returns 0, also if the line has another form, or
+ * -ENOMEM. */
 static int perf_map_parse_line(struct pm_perf_map *map, struct pm_jit_table *table,
 			       const char *line, size_t len)
 {
@@ -64,7 +65,7 @@ static int perf_map_parse_line(struct pm_perf_map *map, struct pm_jit_table *tab
 		map->bad_lines++;
 		return 0;
 	}
-	/* These mark places and contain no address. */
+	/* Entries of length 0 mark places and contain no address. */
 	if (function.len == 0)
 		return 0;
 	ret = pm_jit_table_add(table, &function, line, (size_t)(end - line));
@@ -75,7 +76,8 @@ static int perf_map_parse_line(struct pm_perf_map *map, struct pm_jit_table *tab
 	return 0;
 }
 
-/* Processes the complete lines of @bytes. Returns their length in bytes, or -ENOMEM. */
+/* Adds the functions of the complete lines in @bytes. Returns the length of these lines
+ * in bytes, or -ENOMEM. */
 static ssize_t perf_map_parse_lines(struct pm_perf_map *map, struct pm_jit_table *table,
 				    const char *bytes, size_t len)
 {
@@ -106,7 +108,8 @@ static ssize_t perf_map_parse_lines(struct pm_perf_map *map, struct pm_jit_table
 	return (ssize_t)taken;
 }
 
-/* Whether the bytes read last are still in the same place. */
+/* Whether the last bytes that were read are still in the same place, so that the file has
+ * only grown. */
 static bool is_perf_map_continued(const struct pm_perf_map *map, int fd, uint64_t size)
 {
 	uint8_t tail[sizeof(map->tail)];

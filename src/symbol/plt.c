@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of the procedure linkage table have no symbols. They differ in the GOT slot
- * through which they jump, and thus in the relocation that fills the slot (x86-64 psABI
- * §5.2). This works for .plt, .plt.sec, .plt.got and the entries that BOLT makes. On
- * other machines, the order of .rela.plt is that of the entries.
+ * Names entries of the procedure linkage table, which have no symbols. They differ in the
+ * GOT slot through which they jump, and therefore in the relocation that fills the slot
+ * (x86-64 psABI §5.2). This works for .plt, .plt.sec, .plt.got and the entries that BOLT
+ * creates. On other machines, the entries are in the same order as .rela.plt.
  */
 #include "symbol-parts.h"
 
@@ -17,10 +17,10 @@ enum {
 	AARCH64_ENTRY_BYTES = 16,
 };
 
-/* A GOT slot used by a wanted PLT entry, or the number of its relocation. */
+/* The GOT slot that a wanted PLT entry uses, or the number of its relocation. */
 struct slot {
 	uint64_t key;
-	size_t wanted; /* index */
+	size_t wanted; /* index of the wanted address */
 	bool by_number;
 	bool is_done; /* a relocation was found for it */
 };
@@ -31,7 +31,9 @@ struct plt {
 	const struct pm_wanted *wanted;
 	struct pm_elf_symbol *symbols;
 	PM_VEC(struct slot) slots; /* sorted by by_number, key */
-	PM_VEC(struct slot) resolvers; /* for IFUNC entries: key is the address */
+	PM_VEC(struct slot)
+	resolvers; /* of IFUNC entries: key is the resolver's
+	                                * address */
 };
 
 static int compare_slots(const void *a, const void *b)
@@ -91,7 +93,7 @@ static bool decode_plt_entry(Elf_Data *data, const GElf_Shdr *shdr, unsigned int
 				    out);
 }
 
-/* Records the slots of the wanted entries in one section. */
+/* Adds the slots of those entries in one section that are wanted. */
 static int scan_entries(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr,
 			unsigned int machine)
 {
@@ -160,7 +162,7 @@ static const char *dynamic_symbol_name(struct plt *plt, uint32_t link, uint64_t 
 	return NULL;
 }
 
-/* Gives the slots with @key the name of the symbol with which @rela fills them. */
+/* Assigns the name of the symbol that @rela refers to to the slots with @key. */
 static int name_plt_slots(struct plt *plt, const struct slot *key, uint32_t symbols,
 			  const GElf_Rela *rela)
 {
@@ -200,7 +202,8 @@ static int name_plt_slots(struct plt *plt, const struct slot *key, uint32_t symb
 	return 0;
 }
 
-/* Reads one relocation section. @numbered: its order is that of the PLT's entries. */
+/* Reads one relocation section. @numbered: its relocations are in the order of the PLT's
+ * entries. */
 static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr,
 			    bool numbered)
 {
@@ -213,7 +216,7 @@ static int scan_relocations(struct plt *plt, Elf_Scn *section, const GElf_Shdr *
 
 		if (!gelf_getrela(data, (int)i, &rela))
 			break;
-		/* Most of .rela.dyn are RELATIVE relocations, which fill no PLT slot. */
+		/* Most relocations in .rela.dyn are RELATIVE, which fill no PLT slot. */
 		if (!numbered && GELF_R_SYM(rela.r_info) == 0)
 			continue;
 		struct slot by_slot = { .key = rela.r_offset };
@@ -251,8 +254,8 @@ static int find_plt_names(struct plt *plt)
 	return 0;
 }
 
-/* IRELATIVE slots refer to no symbol; the resolver at the addend has the function's
- * name. */
+/* Names the slots of IRELATIVE relocations. These have no symbol; the resolver, whose
+ * address is the addend, has the function's name. */
 static int name_ifunc_slots(struct plt *plt)
 {
 	PM_AUTO_FREE uint64_t *addresses = calloc(plt->resolvers.len, sizeof(*addresses));

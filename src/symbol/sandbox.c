@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* Sanitizers map terabytes, and report through files and system calls of their own. */
+/* Sanitizers map terabytes, and report through files and other system calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -30,7 +30,7 @@
 #elif defined(__aarch64__)
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #else
-#define OWN_ARCH 0 /* no filter for it */
+#define OWN_ARCH 0 /* there is no filter for this architecture */
 #endif
 
 enum {
@@ -45,7 +45,7 @@ static int compare_ints(const void *left, const void *right)
 	return PM_COMPARE(a, b);
 }
 
-/* [first, last] */
+/* Closes the descriptors [first, last]. */
 static void close_range_of(unsigned int first, unsigned int last)
 {
 	struct rlimit files;
@@ -79,7 +79,7 @@ static void sandbox_set_limit(int what, uint64_t value)
 {
 	struct rlimit now, want = { value, value };
 
-	/* Keep a lower limit of the system. */
+	/* Keep the existing hard limit if it is lower. */
 	if (getrlimit(what, &now) == 0 && now.rlim_max < want.rlim_max)
 		return;
 	setrlimit(what, &want);
@@ -110,11 +110,11 @@ static int drop_capabilities(void)
 }
 
 /*
- * The system calls needed for reading mapped files, memory and a pipe. Any other call
- * fails with EPERM and does not kill the process: libraries try new calls (libdw openat2)
- * before they fall back to old ones. Two calls name a process. They are allowed for this
- * process only, because an ordinary user's helper could signal, or limit, the user's
- * other processes.
+ * Allows the system calls needed for reading mapped files, memory and a pipe. Any other
+ * call fails with EPERM and does not kill the process: libraries try new calls (libdw
+ * openat2) before they fall back to old ones. Two of the calls have a process as
+ * argument. They are allowed for this process only, because an ordinary user's helper
+ * could signal, or limit, the user's other processes.
  */
 static int filter_system_calls(void)
 {
@@ -144,12 +144,12 @@ static int filter_system_calls(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, SELF - 2),
-		/* The low half, because the kernel takes an int. Both architectures are
-		 * little-endian. */
+		/* Load the low half, because the kernel takes an int. Both architectures
+		 * are little-endian. */
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, args[0])),
-		/* For prlimit64(2), 0 is this process; for tgkill(2), it is not a thread
-		 * group. */
+		/* For prlimit64(2), 0 is this process; for tgkill(2), it is no valid
+		 * thread group. */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, self, ALLOW - HEAD - 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, ALLOW - HEAD - 5, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
@@ -175,14 +175,16 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	uint64_t mapped = mapped_bytes();
 	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, ret;
 
-	/* Drop a raised priority that the parent has for itself. A lowered one stays: the
-	 * user has set it. A hurried helper has a priority of its own. */
+	/* Drop a raised priority, which the parent has for itself. A lowered one stays,
+	 * because the user has set it. A hurried helper keeps the priority that was set
+	 * for it. */
 	if (!sandbox->hurried && (policy == SCHED_FIFO || policy == SCHED_RR))
 		sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	if (!sandbox->hurried && getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	if (geteuid() == 0) {
-		/* In a user namespace without nobody, the calls below must suffice. */
+		/* In a user namespace without the user nobody, the calls below must
+		 * suffice. */
 		if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
 		    setresuid(NOBODY, NOBODY, NOBODY) < 0)
 			errno = 0;
@@ -190,8 +192,8 @@ int pm_sandbox_enter(const struct pm_sandbox *sandbox)
 	ret = drop_capabilities();
 	if (ret < 0)
 		return ret;
-	/* Other processes of that user must not inspect its memory, and it must not leave
-	 * a core file. */
+	/* Other processes of the user nobody must not inspect its memory, and it must not
+	 * dump core. */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

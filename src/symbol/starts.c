@@ -3,7 +3,7 @@
  * Finds the start of functions without a symbol. .eh_frame has an entry for each, even in
  * stripped files, because exceptions need it (LSB 10.6.1). A function that was split has
  * an entry for each part. The section is read from start to end, and .eh_frame_hdr is not
- * used: not every file has it, and its contents are not trustworthy either.
+ * used: not every file has it, and it is as untrusted as the section itself.
  */
 #include "symbol-parts.h"
 
@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum {
-	CIE_HEAD_BYTES_MAX = 256, /* all but its program; 17 are usual */
+	CIE_HEAD_BYTES_MAX = 256, /* all except its program; 17 are usual */
 	AUGMENTATION_MAX = 16, /* letters; five are known */
 };
 
-/* The last function that starts after the previous wanted address and not after this
- * one. */
+/* The function that starts last among those after the previous wanted address and up to
+ * this one. */
 struct slot {
 	uint64_t start, end; /* end 0: none */
 };
@@ -29,7 +29,7 @@ struct frames {
 	size_t len;
 	uint64_t svma; /* of the section */
 	bool is_64;
-	/* The last CIE read; most files use the same one for all entries. */
+	/* The CIE that was read last; in most files, all entries use the same one. */
 	size_t cie; /* its offset; equal to len: none */
 	uint8_t encoding; /* DW_EH_PE_omit: entries of this CIE cannot be read */
 };
@@ -65,7 +65,8 @@ static uint64_t read_encoded_value(const struct frames *frames, struct pm_reader
 	}
 }
 
-/* Reads the address at @reader, whose data start at @offset of the section. */
+/* Reads an address with the encoding of the last CIE. The data of @reader start at
+ * @offset of the section. */
 static uint64_t read_encoded_address(const struct frames *frames,
 				     struct pm_reader *reader, size_t offset)
 {
@@ -84,8 +85,8 @@ static uint64_t read_encoded_address(const struct frames *frames,
 
 /* ---- entries -------------------------------------------------------------------------- */
 
-/* Reads the length of the entry at @offset; false at the section's end. @begin, @end: its
- * contents from the id on. */
+/* Reads the length of the entry at @offset. Returns false at the section's end. [@begin,
+ * @end) is the entry from its id on. */
 static bool read_entry_length(const struct frames *frames, size_t offset, size_t *begin,
 			      size_t *end)
 {
@@ -103,7 +104,8 @@ static bool read_entry_length(const struct frames *frames, size_t offset, size_t
 	return true;
 }
 
-/* The byte for letter R in the augmentation data; DW_EH_PE_omit: it cannot be found. */
+/* Returns the encoding that letter R has in the augmentation data, or DW_EH_PE_omit if it
+ * cannot be found. */
 static uint8_t find_pointer_encoding(const struct frames *frames,
 				     struct pm_reader *reader, const char *letters)
 {
@@ -115,7 +117,8 @@ static uint8_t find_pointer_encoding(const struct frames *frames,
 		} else if (*letters == 'P') {
 			uint8_t personality = pm_reader_u8(reader);
 
-			/* An aligned pointer is padded; no compiler has used it. */
+			/* An aligned pointer would be padded; no compiler is known to use
+			 * it. */
 			if (personality == DW_EH_PE_aligned)
 				return DW_EH_PE_omit;
 			if (personality != DW_EH_PE_omit)
@@ -131,7 +134,7 @@ static uint8_t find_pointer_encoding(const struct frames *frames,
 	return encoding;
 }
 
-/* The encoding of addresses in entries of the CIE at @offset. */
+/* Returns the encoding of addresses in entries that use the CIE at @offset. */
 static uint8_t read_cie_encoding(const struct frames *frames, size_t offset)
 {
 	struct pm_reader reader;
@@ -158,7 +161,7 @@ static uint8_t read_cie_encoding(const struct frames *frames, size_t offset)
 	pm_reader_uleb(&reader); /* code alignment */
 	pm_reader_sleb(&reader); /* data alignment */
 	if (version == 1)
-		pm_reader_u8(&reader); /* the return address's register */
+		pm_reader_u8(&reader); /* register of the return address */
 	else
 		pm_reader_uleb(&reader);
 	pm_reader_uleb(&reader); /* length of the augmentation data */
@@ -171,7 +174,7 @@ static void note_function_bounds(struct frames *frames, uint64_t start, uint64_t
 	size_t next = pm_wanted_from(frames->wanted, start);
 	struct slot *slot = &frames->slots[next];
 
-	/* An entry at address 0 may remain from code that the linker has dropped. */
+	/* An entry with address 0 may be left from code that the linker has dropped. */
 	if (!section || start == 0 || next == frames->wanted->len)
 		return;
 	if (end > section->end)
@@ -181,7 +184,7 @@ static void note_function_bounds(struct frames *frames, uint64_t start, uint64_t
 		*slot = (struct slot){ start, end };
 }
 
-/* Reads an entry without its length: [@begin, @end) of the section. */
+/* Reads an entry, [@begin, @end) of the section, without its length field. */
 static void read_frame_entry(struct frames *frames, size_t begin, size_t end)
 {
 	struct pm_reader reader;
@@ -190,7 +193,7 @@ static void read_frame_entry(struct frames *frames, size_t begin, size_t end)
 
 	pm_reader_init(&reader, frames->bytes + begin, end - begin);
 	back = pm_reader_u32(&reader);
-	/* 0: it is a CIE itself. */
+	/* An id of 0 marks a CIE. */
 	if (reader.failed || back == 0 || back > begin)
 		return;
 	if (frames->cie != begin - back) {
@@ -205,7 +208,8 @@ static void read_frame_entry(struct frames *frames, size_t begin, size_t end)
 		note_function_bounds(frames, start, after);
 }
 
-/* After a damaged entry, the start of the next one is unknown. */
+/* Reads all entries up to the first damaged one, after which the start of the next one is
+ * unknown. */
 static void read_frame_entries(struct frames *frames)
 {
 	size_t offset = 0, begin, end;
@@ -232,8 +236,8 @@ static bool find_frame_section(struct frames *frames)
 	return true;
 }
 
-/* PLT entries have been identified already; .eh_frame has one function for all of
- * them. */
+/* Whether bounds from .eh_frame are needed. PLT entries have been identified already;
+ * .eh_frame has one entry for all of them. */
 static bool needs_function_bounds(const struct pm_elf_symbol *symbol)
 {
 	return !symbol->name && symbol->start == 0;

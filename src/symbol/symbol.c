@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves all addresses of one module. The symbol table and the debug information each
- * answer for all addresses in one pass; the two answers are then combined and emitted in
- * order.
+ * Resolves all addresses of one module. The symbol table and the debug information are
+ * each read once for all addresses; the two answers for each address are then combined
+ * and emitted in order.
  */
 #include "pm/symbol.h"
 
@@ -12,7 +12,8 @@
 
 struct pm_symbols {
 	struct pm_elf_image image;
-	struct pm_elf_image debug; /* elf NULL: none */
+	struct pm_elf_image debug; /* of the file or its debug file; NULL until it is
+	                            * loaded */
 	struct pm_dwarf *dwarf; /* of one of the two; NULL until it is loaded */
 	struct pm_wanted wanted;
 	struct pm_symbol_options options;
@@ -20,7 +21,7 @@ struct pm_symbols {
 	struct pm_dwarf_answers answers;
 	struct pm_texts texts;
 	PM_VEC(struct pm_symbol_function) chain;
-	bool damaged; /* a part that exists cannot be read */
+	bool damaged; /* a part of the file exists but cannot be read */
 };
 
 static void symbols_release(struct pm_symbols *job)
@@ -39,7 +40,7 @@ static const char *intern_symbol_name(struct pm_symbols *job,
 				      const struct pm_elf_symbol *symbol)
 {
 	size_t len = strnlen(symbol->name, PM_SYMBOL_TEXT_MAX);
-	/* An @ at the start of a name does not begin a version. */
+	/* An @ at the start of a name does not introduce a version. */
 	const char *version = NULL;
 
 	if (len > 0)
@@ -87,9 +88,10 @@ static int assemble_inline_chain(struct pm_symbols *job, size_t index)
 		return 0;
 	}
 	/*
-	 * The linker's name has information that DWARF lacks: the public one of several
-	 * names of a function, and which copy it is (foo.constprop.0). It is not used for
-	 * a part that was split off (foo.cold), which starts elsewhere than its function.
+	 * The linker's name has information that DWARF lacks: which of a function's names
+	 * is the public one, and which copy it is (foo.constprop.0). It is not used for a
+	 * part that was split off (foo.cold), because that does not start where its
+	 * function does.
 	 */
 	if (answer->len == 0 || !outermost->name || symbol->start == answer->entry) {
 		const char *name = intern_symbol_name(job, symbol);
@@ -122,8 +124,7 @@ static int emit_inline_chains(struct pm_symbols *job, pm_symbol_emit_fn emit, vo
 	return 0;
 }
 
-/* Opens all files and inflates compressed sections, which does not depend on the
- * addresses. */
+/* Opens all files and decompresses sections, which does not depend on the addresses. */
 static int load_symbol_files(struct pm_symbols *job, int fd)
 {
 	const struct pm_elf_image *debug;
@@ -165,7 +166,7 @@ static int resolve_wanted_symbols(struct pm_symbols *job)
 	return ret;
 }
 
-/* @code: the result of the previous step. */
+/* @code is the result of opening the files. */
 static int answer_symbol_job(struct pm_symbols *job, int code, pm_symbol_emit_fn emit,
 			     void *user, struct pm_error *err)
 {

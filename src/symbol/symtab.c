@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From addresses to ELF symbols, with one unsorted pass over each symbol table:
- * of a hundred thousand symbols, only the few that contain a wanted address matter.
- *
- * Which symbol an address gets:
- *  1. of the sized symbols that contain it, the one that starts last (the innermost);
- *  2. otherwise the symbol before it in the same section, if that has no size (assembler
- *     code without .size) and no other symbol starts between them;
- *  3. of several with the same start: functions before labels, exported before local, fewer
- *     leading underscores, strong before weak, shorter, alphabetical. Therefore `read` is
- *     the name of a function that is also __read, __libc_read and __GI___read.
+ * Finds the ELF symbols of addresses, with one pass over each symbol table, which is not
+ * sorted: of a hundred thousand symbols, only the few that contain a wanted address
+ * matter. An address gets, in this order of preference:
+ *  1. of the symbols with a size that contain it, the one that starts last (the
+ *     innermost);
+ *  2. the symbol before it in the same section, if that has no size (assembler code
+ *     without .size) and no other symbol starts between them;
+ *  3. of several with the same start: functions before labels, exported before local,
+ *     fewer leading underscores, strong before weak, shorter, alphabetical. Therefore
+ *     `read` is the name of a function that is also __read, __libc_read and __GI___read.
  */
 #include "symbol-parts.h"
 
 #include <string.h>
 
 enum {
-	/* Characters beyond it do not decide which of two names is better. */
+	/* Only this many characters of two names are compared. */
 	COMPARED_BYTES = 255,
 };
 
 struct candidate {
-	uint64_t start, end; /* end == start: no size */
+	uint64_t start, end; /* end == start: the size is unknown */
 	const char *name;
 	uint8_t is_function, is_exported, is_strong;
 	uint8_t underscores, len; /* of the name's first COMPARED_BYTES */
 };
 
-/* A string table up to its last NUL: a string that starts in it also ends in it. */
+/* A string table up to its last NUL: each string that starts in it is terminated. */
 struct strings {
 	const char *data;
 	size_t len;
 };
 
 struct scan {
-	const struct pm_elf_image *image; /* its sections say what is code */
+	const struct pm_elf_image *image; /* whose sections say where code is */
 	const struct pm_wanted *wanted;
-	PM_VEC(struct candidate) found; /* with a size, containing a wanted address */
-	/* For each wanted address, the last symbol that starts after the previous wanted
-	 * address and not after this one. name NULL: none. */
+	PM_VEC(struct candidate)
+	found; /* candidates that have a size and contain a
+	                                 * wanted address */
+	/* For each wanted address, the symbol that starts last among those after the
+	 * previous wanted address and up to this one. If name is NULL, there is none. */
 	struct candidate *nearest;
 };
 
@@ -51,7 +53,7 @@ static void measure_name(struct candidate *candidate)
 	while (underscores < len && candidate->name[underscores] == '_')
 		underscores++;
 	if (strncmp(candidate->name, "__GI_", 5) == 0)
-		underscores = UINT8_MAX; /* glibc's second name for its own calls */
+		underscores = UINT8_MAX; /* an alias of glibc for its internal calls */
 	candidate->underscores = underscores;
 	candidate->len = (uint8_t)(version ? version - candidate->name : (ptrdiff_t)len);
 }
@@ -81,7 +83,7 @@ static int compare_symbol_candidates(const void *a, const void *b)
 	return compare_candidate_names(x, y);
 }
 
-/* Whether it is a label that assemblers and linkers use internally. */
+/* Whether the name is a label that assemblers and linkers use internally. */
 static bool is_internal_label(const char *name, bool is_function)
 {
 	/* "$x", "$d.1": mapping symbols of the Arm and RISC-V ABIs. */
@@ -92,7 +94,8 @@ static bool is_internal_label(const char *name, bool is_function)
 static void keep_nearest_candidate(struct candidate *slot,
 				   const struct candidate *candidate)
 {
-	/* At the same start, a size means that the function ends before the address. */
+	/* At the same start, a symbol with a size is preferred: it shows that the
+	 * function ends before the address. */
 	if (slot->name && slot->start == candidate->start) {
 		bool sized = candidate->end > candidate->start;
 
@@ -185,7 +188,7 @@ static int scan_symbol_table(struct scan *scan, Elf *elf, Elf_Scn *section,
 	return 0;
 }
 
-/* Scans the first table of @type. Returns 1 if there was one. */
+/* Scans the first symbol table of @type. Returns 1 if there was one. */
 static int scan_symbol_tables(struct scan *scan, Elf *elf, uint32_t type)
 {
 	Elf_Scn *section = NULL;
@@ -218,8 +221,9 @@ static void answer_from_candidate(const struct pm_elf_image *image, uint64_t add
 }
 
 /*
- * Both lists ascend. Symbols that have started are on a stack, the last one on top. A
- * symbol that ends before an address cannot contain a later one either, and is removed.
+ * Both lists are in ascending order. Symbols that have started are on a stack, the last
+ * one on top. A symbol that ends before an address cannot contain a later address either,
+ * and is removed.
  */
 static int scan_resolve_addresses(struct scan *scan, struct pm_elf_symbol *symbols)
 {

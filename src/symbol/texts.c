@@ -65,7 +65,7 @@ static const char *texts_intern_printable(struct pm_texts *texts, const char *te
 static bool is_plain_text(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		/* Bytes beyond ASCII are negative. */
+		/* Bytes outside ASCII are negative. */
 		if (text[i] < 0x20 || text[i] == 0x7f)
 			return false;
 	return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process is forked, but does not execute another program, because it needs the
- * tables that are already in memory. First, our own code does the work that needs rights,
- * with small reads: it opens the modules' files and finds their debug files. The process
- * then gives up all rights, and libraries may read.
+ * The helper process is forked, but does not execute another program, because it needs
+ * the tables that are already in memory. First, our own code does the work that needs
+ * rights, with small reads: it opens the modules' files and finds their debug files. The
+ * process then gives up all rights; after that, libraries may read the files.
  */
 #include "worker.h"
 
@@ -23,23 +23,26 @@
 enum {
 	FDS_OF_JOB = 3,
 	SEND_BYTES = 1 << 16,
-	CRC_BYTES_MAX = 1 << 28, /* for all files of one process, about half a second */
+	CRC_BYTES_MAX = 1 << 28, /* read for CRCs by one process, about half a second */
 	PIPE_BYTES = 1 << 20,
-	/* Smaller files are read within a millisecond, which is not worth a process. */
+	/* Smaller files are read within a millisecond; starting a process earlier for
+	 * that does not pay. */
 	EARLY_BYTES_MIN = 1 << 18,
 	EARLY_WAIT_S = 30,
 };
-/* A sparse file can claim any size, but only its mapping is that large. */
+/* A sparse file can claim any size, and is mapped with it; only the address space is that
+ * large. */
 #define MAPPED_BYTES_MAX (UINT64_C(4) << 30)
 
 struct job {
 	const struct pm_symbol_job *of;
 	struct pm_symbol_input input;
 	struct pm_symbol_files files;
-	struct pm_symbols *symbols; /* opened before the request; NULL: not opened */
+	struct pm_symbols *symbols; /* opened before the request arrived; NULL: not
+	                             * opened */
 	uint64_t bytes; /* on disk */
 	bool limited, damaged;
-	bool hung; /* an earlier attempt to open it never ended */
+	bool hung; /* an earlier attempt to open it never finished */
 };
 
 struct worker {
@@ -47,10 +50,10 @@ struct worker {
 	struct job *jobs;
 	size_t first, len; /* first: index in the crew's jobs */
 	int out;
-	const bool *hung; /* by index in the crew's jobs; NULL: none */
-	int ask; /* the addresses arrive later through it; -1: they are known */
-	bool yields; /* until then */
-	struct pm_str text; /* to be sent */
+	const bool *hung; /* by index in the crew's jobs; NULL: none has hung */
+	int ask; /* pipe through which the addresses arrive later; -1: they are known */
+	bool yields; /* use only idle CPU time until the addresses arrive */
+	struct pm_str text; /* bytes to be sent */
 	uint64_t mapped_bytes, bytes; /* of all files: nominal size, size on disk */
 };
 
@@ -139,7 +142,7 @@ static void worker_open_files(struct worker *worker)
 	worker_send_text(worker);
 }
 
-/* pm_symbol_emit_fn */
+/* A pm_symbol_emit_fn: sends the functions to the parent. */
 static int worker_emit_symbol(void *user, size_t index,
 			      const struct pm_symbol_function *functions, size_t len)
 {
@@ -147,7 +150,8 @@ static int worker_emit_symbol(void *user, size_t index,
 
 	if (len == 0)
 		return 0;
-	/* If the chain is too long, the outer functions matter most. */
+	/* If the chain is too long, the inner functions are left out, because the outer
+	 * ones matter most. */
 	if (len > PM_SYMBOL_WIRE_FUNCTIONS_MAX) {
 		functions += len - PM_SYMBOL_WIRE_FUNCTIONS_MAX;
 		len = PM_SYMBOL_WIRE_FUNCTIONS_MAX;
@@ -169,7 +173,7 @@ static int worker_resolve_job(struct worker *worker, struct job *job)
 						 job->of->addresses,
 						 job->of->addresses_len, &options,
 						 worker_emit_symbol, worker, NULL);
-	/* A file that could not be opened is reported elsewhere. */
+	/* Another part of the program reports files that could not be opened. */
 	if (job->input.fd < 0)
 		return 0;
 	if (job->symbols)
@@ -209,7 +213,8 @@ static void read_request_or_exit(int fd, void *bytes, size_t len)
 	while (len > 0) {
 		ssize_t n = read(fd, bytes, len);
 
-		/* No process is left to send a request. */
+		/* At the end of the pipe, there is no process left that could send a
+		 * request. */
 		if (n == 0 || (n < 0 && errno != EINTR))
 			_exit(0);
 		if (n > 0) {
@@ -219,8 +224,8 @@ static void read_request_or_exit(int fd, void *bytes, size_t len)
 	}
 }
 
-/* The files are open. The alarm must be set before all rights are given up, because it
- * cannot be set later. */
+/* Called when the files are open. The alarm must be set before all rights are given up,
+ * because it cannot be set later. */
 static void worker_prepare_to_wait(const struct worker *worker)
 {
 	struct pollfd ask = { .fd = worker->ask, .events = POLLIN };
@@ -231,8 +236,8 @@ static void worker_prepare_to_wait(const struct worker *worker)
 	if (!worker->yields)
 		return;
 	sched_setscheduler(0, SCHED_IDLE, &none);
-	/* The parent ends the yielding when it sends the request, but may have done that
-	 * before the yielding began. */
+	/* The parent lets the process compete for the CPU again when it sends the
+	 * request, which may have happened before the call above. */
 	if (poll(&ask, 1, 0) > 0)
 		sched_setscheduler(0, SCHED_OTHER, &none);
 }
@@ -246,7 +251,7 @@ static void worker_wait_for_request(const struct worker *worker, struct job *job
 	if (!asked)
 		_exit(PM_SYMBOL_WORKER_FAILED);
 	pm_sandbox_cpu_time(job_cpu_seconds(job));
-	/* A failure here occurs again after the request, and is reported then. */
+	/* If this fails, it fails again after the request, and is reported then. */
 	if (job->input.fd >= 0)
 		(void)pm_symbols_open(job->input.fd, &options, &job->symbols, NULL);
 	read_request_or_exit(worker->ask, &len, sizeof(len));
@@ -263,7 +268,7 @@ static void worker_run(struct worker *worker, pid_t parent)
 {
 	struct pm_sandbox sandbox = { .parent = parent,
 				      /* The parent may have given an early helper a
-				       * better nice value by now. */
+				       * better nice value since it was started. */
 				      .hurried = worker->ask >= 0 ||
 						 worker->calls->hurry_ns > 0 };
 	uint64_t seconds = 0;
@@ -280,7 +285,8 @@ static void worker_run(struct worker *worker, pid_t parent)
 	sandbox.memory_bytes = PM_SYMBOL_MEMORY_BYTES + worker->mapped_bytes +
 			       PM_SYMBOL_MEMORY_RATIO * worker->bytes;
 	for (size_t i = 0; i < worker->len; i++)
-		seconds += job_cpu_seconds(&worker->jobs[i]) + 1; /* each rounds up */
+		seconds += job_cpu_seconds(&worker->jobs[i]) + 1; /* each job's limit is
+		                                                   * rounded up */
 	pm_sandbox_cpu_time_of_all(seconds);
 	entered = pm_sandbox_enter(&sandbox);
 	if (entered < 0)
@@ -322,7 +328,7 @@ static _Noreturn void worker_child_main(struct worker *worker,
 	_exit(0);
 }
 
-/* @jobs NULL: its only job arrives through worker->ask. */
+/* If @jobs is NULL, the only job arrives through worker->ask. */
 static int worker_start_process(struct worker *worker, const struct pm_symbol_job *jobs,
 				struct pm_symbol_process *out)
 {
@@ -331,7 +337,7 @@ static int worker_start_process(struct worker *worker, const struct pm_symbol_jo
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	/* A large pipe lets it continue while we are busy. */
+	/* With a large pipe the helper can continue while we are busy. */
 	fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	worker->out = ends[1];
