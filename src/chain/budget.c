@@ -6,12 +6,12 @@
 enum {
 	ROWS = 4096, /* a power of two */
 	PROBES = 8,
-	/* Free for each sample, whatever budget is left. Sometimes given twice: a sample
-	 * may be unwound ahead of its turn. */
+	/* Each sample has this much free work, whatever budget is left. A sample may get
+	 * it twice, because it may be unwound ahead of its turn. */
 	FREE_NS = 4096,
 	FREE_NS_MAX = 16 * FREE_NS,
 	OPEN_MAX = 16, /* rows with chains in progress */
-	CPUS_MAX = 4, /* CPUs that count: one thread serves all of them */
+	CPUS_MAX = 4, /* more CPUs do not add budget: one thread serves all of them */
 	RATE_USUAL = 999,
 	RATE_MAX = 100000, /* higher rates do not add budget */
 	SCARCE_SHARE = 16,
@@ -20,32 +20,33 @@ enum {
 };
 #define MS_NS     1000000ull
 #define SECOND_NS (1000 * MS_NS)
-/* Per second and CPU, for all processes together and for one: real programs with deep
- * stacks that are new each time need 50 ms at the default rate. */
+/* Gained per second and CPU, by all processes together and by each: real programs with
+ * deep stacks that are new each time need 50 ms at the default rate. */
 #define FILL_NS (64 * MS_NS)
-/* The maximum for higher rates and all CPUs: the recorder has other work. */
+/* The maximum with higher rates and more CPUs: the recorder has other work to do. */
 #define FILL_NS_MAX (512 * MS_NS)
 /* The most that may be spent at once; the rings hold several times as much. */
 #define BURST_NS (64 * MS_NS)
-/* After this long within its share, a process starts with short pauses again. */
+/* After a process has stayed within its share for this long, its pauses start short
+ * again. */
 #define FORGIVEN_NS (30 * SECOND_NS)
 
 /* A bucket that fills with time. */
 struct bucket {
-	uint64_t left_ns, filled_ns; /* the content, and when it was computed */
+	uint64_t left_ns, filled_ns; /* the content, and the time when it was computed */
 };
 
 /* The budget of one process. If there are too many processes, several share a row: see
  * budget_find_row(). */
 struct row {
 	uint32_t pid; /* 0: unused */
-	/* The work that is left for the chains in progress; they subtract from it. */
+	/* The work left for the chains in progress, which subtract from it. */
 	uint32_t allowance;
 	uint32_t given; /* its initial value */
-	uint32_t free_ns; /* what is left of the free work of the samples so far */
+	uint32_t free_ns; /* free work that recent samples have not used */
 	struct bucket bucket;
 	uint64_t paused_until_ns; /* 0: never paused */
-	uint32_t pause_ms; /* the last pause */
+	uint32_t pause_ms; /* length of the last pause */
 };
 
 struct pm_chain_budget {
@@ -57,7 +58,7 @@ struct pm_chain_budget {
 	struct pm_chain_cut cut;
 };
 
-/* A higher sampling rate needs more work. */
+/* Returns what a bucket gains per second. A higher sampling rate needs more work. */
 static uint64_t find_fill_ns(uint64_t rate)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -156,8 +157,8 @@ static void pause_process(struct pm_chain_budget *budget, struct row *row)
 	budget->cut.others |= row->pid != budget->cut.first_pid;
 }
 
-/* Whether all processes together have used up most of the shared budget. If so, the
- * budgets refill slowly, and processes that keep taking much have to pause. */
+/* Whether all processes together have used up most of the shared budget. While that is
+ * so, the budgets refill slowly, and processes that keep using much have to pause. */
 static bool is_scarce(const struct pm_chain_budget *budget)
 {
 	return budget->all.left_ns < BURST_NS / 2;

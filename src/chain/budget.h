@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits the work that the samples of each process may cause. A process determines what
- * its stacks look like, and the samples of all others wait in the rings meanwhile.
+ * its stacks look like, and while these are unwound, the samples of all other processes
+ * wait in the rings.
  *
  * Work is counted in nanoseconds of expected cost (PM_UNW_COST_*). A small amount is free
  * for each sample. The rest is taken from the budget of the process and from the shared
@@ -13,30 +14,30 @@
 #include "pm/chain.h"
 
 enum {
-	/* For a frame that the last stack of the thread did not have; all in
-	 * nanoseconds. */
+	/* Costs in nanoseconds. A frame that the thread's previous stack did not have. */
 	PM_CHAIN_COST_FRAME = 100,
 	PM_CHAIN_COST_NEW_STACK =
-		600, /* that is written to the file, usually with a frame */
-	PM_CHAIN_COST_PAGE = 1000, /* read from a process */
+		600, /* it is written to the file, usually with a frame */
+	PM_CHAIN_COST_PAGE = 1000, /* a page read from a process */
 };
 
 struct pm_chain_budget;
 
-/* @rate: as in struct pm_chain_source. NULL: out of memory. */
+/* For @rate, see struct pm_chain_source. Returns NULL if memory is out. */
 struct pm_chain_budget *pm_chain_budget_new(uint64_t rate);
 void pm_chain_budget_free(struct pm_chain_budget *budget);
 /*
- * Call this before unwinding the stack of a sample of process @pid at @time_ns. Returns
- * the work that this may cost, for struct pm_unw_space. The pointer is valid until the
- * next call, except calls that prepare samples to be unwound together.
+ * To be called before the stack of a sample of process @pid at @time_ns is unwound.
+ * Returns the work that this may cost, for struct pm_unw_space. The pointer is valid
+ * until the next call, unless that call prepares a sample that is unwound together with
+ * this one.
  */
 uint32_t *pm_chain_budget_begin(struct pm_chain_budget *budget, uint32_t pid,
 				uint64_t time_ns);
-/* Call this after the stacks of such samples were unwound: subtracts their costs from the
- * budgets. */
+/* To be called after the stacks of such samples were unwound: subtracts their costs from
+ * the budgets. */
 void pm_chain_budget_settle(struct pm_chain_budget *budget);
 /* Subtracts work of @ns from the budget of @pid. */
 void pm_chain_budget_spend(struct pm_chain_budget *budget, uint32_t pid, uint64_t ns);
-/* The processes that have used up their share. */
+/* Returns the processes that have used up their share. */
 const struct pm_chain_cut *pm_chain_budget_cut(const struct pm_chain_budget *budget);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Branches that the CPU recorded: separate frames, or the user's part of a stack. */
+/* Branches that the CPU recorded: as separate frames, or as the user part of a stack. */
 #include "chain-internal.h"
 
 #include <linux/perf_event.h>
 
 #include "pm/chain-spaces.h"
 
-/* x86-64 and aarch64: kernel addresses are in the upper half. */
+/* Whether @address is in the upper half, where x86-64 and aarch64 have the kernel. */
 static bool in_kernel(uint64_t address)
 {
 	return address >> 63 != 0;
@@ -21,7 +21,7 @@ static int push_branch_end(struct pm_chains *chains, const struct pm_unw_space *
 }
 
 /*
- * The entries are newest first. Each is a call that has not returned yet
+ * The entries are ordered from newest to oldest. Each is a call that has not returned yet
  * (PERF_SAMPLE_BRANCH_CALL_STACK), and `from` is the call instruction itself, in the
  * caller of the previous entry.
  */
@@ -39,7 +39,7 @@ int pm_chains_push_lbr(struct pm_chains *chains, const struct pm_sample *sample,
 	return ret;
 }
 
-/* Returns the frame in the file of one end of a branch. */
+/* Finds the frame in the file for one end of a branch. */
 static int frame_of(struct pm_chains *chains, const struct pm_unw_space *space,
 		    uint64_t address, uint32_t *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The frames of a sample, as all parts of chains add them. */
+/* The frames of a sample; all parts of chains add frames here. */
 #include "chain-internal.h"
 #include "pm/chain-jit.h"
 
@@ -38,7 +38,8 @@ int pm_chains_push(struct pm_chains *chains, uint64_t lookup,
 		return 0;
 	}
 	if (map) {
-		/* Usually known: the call is for the first frame in a module. */
+		/* The id is usually known; it is requested for the first frame in a
+		 * module. */
 		module = chains->from.modules->list.data[map->tag].file_id;
 		if (module == PM_FILE_NONE) {
 			int ret = pm_chain_modules_file_id(

@@ -11,8 +11,8 @@
 #include "pm/chain-spaces.h"
 
 enum {
-	/* sysctl kernel.perf_event_max_stack: the default maximum of frames that the
-	 * kernel gives, without markers. A chain of that length was cut. */
+	/* The default of sysctl kernel.perf_event_max_stack: the maximum number of frames
+	 * from the kernel, without markers. A chain of that length was truncated. */
 	KERNEL_CHAIN_DEFAULT = 127,
 };
 
@@ -119,8 +119,8 @@ void pm_chains_cut(const struct pm_chains *chains, struct pm_chain_cut *out)
 	memcpy(out->first_comm, chains->cut_comm, sizeof(out->first_comm));
 }
 
-/* Returns the address space of @process, and the work that a sample at @time_ns may cause
- * in it. */
+/* Sets @out to the address space of @process, with the work that a sample at @time_ns may
+ * cause in it. */
 static int get_space(struct pm_chains *chains, struct pm_process *process,
 		     uint64_t time_ns, struct pm_unw_space *out)
 {
@@ -150,9 +150,9 @@ static int push_kernel(struct pm_chains *chains, uint64_t address, bool first)
 }
 
 /*
- * Adds both parts of the kernel's callchain; the marker before an address says to which
- * part it belongs (perf_event_open(2), PERF_CONTEXT_*). Of the user's part, adds the
- * first @user_max.
+ * Adds both parts of the kernel's callchain; the marker before an address says which part
+ * it belongs to (perf_event_open(2), PERF_CONTEXT_*). Adds only the first @user_max
+ * entries of the user part.
  */
 static int push_callchain(struct pm_chains *chains, const struct pm_sample *sample,
 			  const struct pm_unw_space *space, size_t user_max,
@@ -192,8 +192,8 @@ static int push_callchain(struct pm_chains *chains, const struct pm_sample *samp
 	return 0;
 }
 
-/* Returns the architecture of a sample's registers; false: the unwinder does not know
- * it. */
+/* Finds the architecture of a sample's registers. Returns false if the unwinder does not
+ * support it. */
 static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *out)
 {
 #if defined(__x86_64__)
@@ -209,9 +209,9 @@ static bool arch_of(enum pm_regs_abi abi, enum pm_unw_arch *out)
 }
 
 /*
- * Older kernels, such as 5.10, report -1 for the callee-saved registers of a task that an
- * NMI interrupts in a system call, because most system calls save none
- * (perf_get_regs_user() in their arch/x86/kernel/perf_regs.c).
+ * Removes registers whose value is -1. Older kernels, such as 5.10, report that for the
+ * callee-saved registers of a task that an NMI interrupts in a system call, because most
+ * system calls save none (perf_get_regs_user() in their arch/x86/kernel/perf_regs.c).
  */
 static void forget_unsaved(struct pm_unw_regs *regs)
 {
@@ -244,8 +244,8 @@ static int keep_raw(struct pm_chains *chains, const struct pm_record *record,
 							       .frames_len = len });
 }
 
-/* Returns false if the sample has no registers; otherwise sets them and all of its
- * stack. */
+/* Sets the registers and all pieces of the stack. Returns false if the sample has no
+ * registers. */
 static bool inputs_of(const struct pm_sample *sample, struct pm_unw_regs *regs,
 		      struct pm_unw_stack *stack)
 {
@@ -268,7 +268,8 @@ static bool take_ahead(struct pm_chains *chains, const struct pm_process *proces
 	for (size_t i = 0; i < chains->ahead_len; i++) {
 		const struct pm_chain_ahead *ahead = &chains->ahead[i];
 
-		/* A stack that ended in a closed file leads further by now. */
+		/* Since then, a closed file in which the stack ended may have been
+		 * reopened, so that the stack leads further. */
 		if (ahead->record != chains->record || ahead->process != process ||
 		    ahead->version != pm_chain_space_version(process) ||
 		    ahead->reopened != chains->from.modules->reopened)
@@ -282,7 +283,8 @@ static bool take_ahead(struct pm_chains *chains, const struct pm_process *proces
 	return false;
 }
 
-/* Unwinds into chains->found. Information about generated code may change the space. */
+/* Unwinds into chains->found. This may read information about generated code and thereby
+ * change the space. */
 static int unwind_sample(struct pm_chains *chains, struct pm_unw_space *space,
 			 const struct pm_unw_regs *regs, const struct pm_unw_stack *stack,
 			 enum pm_unw_stop *reason, size_t *len)
@@ -322,8 +324,8 @@ static int unwind_sample(struct pm_chains *chains, struct pm_unw_space *space,
 	return 0;
 }
 
-/* Whether @frame is in the kernel's page for probes (kernel/events/uprobes.c, xol_area).
- * Only the kernel knows where the function returns to. */
+/* Whether @frame is in the page that the kernel maps for probes (kernel/events/uprobes.c,
+ * xol_area). Only the kernel knows where the function returns to. */
 static bool is_uprobes(const struct pm_chains *chains, const struct pm_unw_frame *frame)
 {
 	const struct pm_module *module =
@@ -333,9 +335,10 @@ static bool is_uprobes(const struct pm_chains *chains, const struct pm_unw_frame
 }
 
 /*
- * A task without user space: a kernel thread, the idle task, or a task whose exit has
- * already released its memory. Only for these does the kernel leave out the registers
- * (kernel/events/core.c, perf_sample_regs_user()), so its own frames are the whole chain.
+ * Whether the task has no user space: a kernel thread, the idle task, or a task that has
+ * released its memory while exiting. Only for these does the kernel leave out the
+ * registers (kernel/events/core.c, perf_sample_regs_user()), so its own frames are the
+ * whole chain.
  */
 static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sample *sample)
 {
@@ -346,8 +349,8 @@ static bool is_kernel_only(const struct pm_chains *chains, const struct pm_sampl
 /*
  * Whether the last instruction before @frame is execve(2) or execveat(2) and the call has
  * not returned. During the call, on x86-64, the saved rax is -ENOSYS and the saved rcx
- * the caller's rip (arch/x86/entry/entry_64.S); the number is in the code. On aarch64 x8
- * keeps the number.
+ * the caller's rip (arch/x86/entry/entry_64.S); the number of the call is in the code. On
+ * aarch64 x8 keeps the number.
  */
 static bool calls_exec(const struct pm_unw_regs *regs, const struct pm_unw_frame *frame)
 {
@@ -383,11 +386,12 @@ static bool calls_exec(const struct pm_unw_regs *regs, const struct pm_unw_frame
 }
 
 /*
- * Until execve(2) returns, a thread has the registers of its old program. In the middle
- * of the call, that program's memory is released, with the stack and the code that made
- * the call. The kernel reports the exec a little later (kernel: fs/exec.c,
- * begin_new_exec(): exec_mmap() comes before __set_task_comm()). Between the two, the
- * code still seems to be mapped, and the stack is not.
+ * Whether the sample was taken during an exec. Until execve(2) returns, a thread has the
+ * registers of its old program. In the middle of the call, that program's memory is
+ * released, with the stack and the code that made the call. The kernel reports the exec a
+ * little later (kernel: fs/exec.c, begin_new_exec(): exec_mmap() comes before
+ * __set_task_comm()). Between the two, the code still seems to be mapped, and the stack
+ * is not.
  */
 static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *record,
 		       const struct pm_unw_regs *regs, size_t kernel_len, size_t user_len)
@@ -404,9 +408,9 @@ static bool is_in_exec(const struct pm_chains *chains, const struct pm_record *r
 
 /*
  * Whether @frame, the last one, was interrupted on another stack than the copied one. The
- * kernel puts a signal frame right below what it interrupts. On the same stack, the
- * interrupted frame is therefore above the copied bytes by at most the rest of a signal
- * frame (11 KiB with AMX, Documentation/arch/x86/xstate.rst).
+ * kernel puts a signal frame right below the stack that it interrupts. If both are on the
+ * same stack, the interrupted frame is therefore above the copied bytes by at most the
+ * rest of a signal frame (11 KiB with AMX, Documentation/arch/x86/xstate.rst).
  */
 static bool is_on_other_stack(const struct pm_unw_frame *frame,
 			      const struct pm_unw_stack *stack)
@@ -420,7 +424,7 @@ static bool is_on_other_stack(const struct pm_unw_frame *frame,
 }
 
 /* Returns the return addresses that the kernel found along frame pointers. The first
- * entry of the user's part is the interrupted place, which is skipped. */
+ * entry of the user part is the interrupted address and is skipped. */
 static const uint64_t *find_returns(const struct pm_sample *sample, size_t *len)
 {
 	const uint64_t *chain = sample->callchain;
@@ -446,9 +450,9 @@ static uint64_t unwinding_cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Adds the callers of Go's runtime that are on the goroutine's stack to the @len frames
- * found. The file determines how long the search takes, so the time is measured and
- * counts. */
+/* Adds the callers of Go's runtime, which are on the goroutine's stack, to the @len
+ * frames found. The file determines how long the search takes; therefore the time is
+ * measured and subtracted from the budget. */
 static int push_go_callers(struct pm_chains *chains, const struct pm_sample *sample,
 			   size_t len, uint32_t *stop)
 {
@@ -528,7 +532,7 @@ static int push_unwound(struct pm_chains *chains, const struct pm_record *record
 	return ret;
 }
 
-/* Adds only the interrupted place, for a record that has nothing else. */
+/* Adds only the interrupted address, for a record that has nothing else. */
 static int push_ip(struct pm_chains *chains, const struct pm_record *record,
 		   const struct pm_unw_space *space)
 {
@@ -539,8 +543,8 @@ static int push_ip(struct pm_chains *chains, const struct pm_record *record,
 	return pm_chains_push(chains, ip, pm_unw_space_find(space, ip), PM_UNW_HOW_IP);
 }
 
-/* Adds the chain that the kernel found along frame pointers or, if the CPU recorded
- * calls, those. */
+/* Adds the calls that the CPU recorded or, if there are none, the chain that the kernel
+ * found along frame pointers. */
 static int push_by_kernel(struct pm_chains *chains, const struct pm_sample *sample,
 			  const struct pm_unw_space *space, uint32_t *stop)
 {
@@ -662,7 +666,8 @@ static int intern_sample_chain(struct pm_chains *chains, const struct pm_record 
 						   &stack);
 		if (ret < 0)
 			return ret;
-		/* Ids are assigned in order. */
+		/* Ids are assigned in order: a larger id than any before is a new
+		 * stack. */
 		if (stack >= chains->stacks_seen) {
 			chains->stacks_seen = (uint64_t)stack + 1;
 			new_stacks++;
@@ -697,7 +702,7 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 		struct pm_process *process =
 			pm_procs_get(chains->from.procs, (pid_t)records[i].pid);
 
-		/* Errors are reported when it is the record's turn. */
+		/* Errors are reported when this record is processed. */
 		if (!process || !inputs_of(&records[i].sample, &ahead->regs, &stack) ||
 		    get_space(chains, process, records[i].time, &ahead->space) < 0)
 			continue;
@@ -713,8 +718,8 @@ void pm_chains_ahead(struct pm_chains *chains, const struct pm_record *records,
 					     .stack = stack,
 					     .frames = ahead->frames };
 	}
-	/* The records are in order of time: pages that are new enough for the last record
-	 * are new enough for all. */
+	/* The records are in order of time: a page that is recent enough for the last
+	 * record is recent enough for all. */
 	pm_chain_live_begin(chains->from.modules, records[len - 1].time, len);
 	pm_unwind_batch(chains->unwinder, jobs, chains->ahead_len);
 	if (chains->budget)
@@ -783,7 +788,8 @@ int pm_chains_settle(struct pm_chains *chains, struct pm_chain *chain)
 			ret = pm_file_intern_stack(chains->from.writer, stack, frame,
 						   &stack);
 	}
-	/* The sample's own frames are the innermost ones of its stack so far. */
+	/* The sample's own frames are the innermost ones of the stack that it has so
+	 * far. */
 	for (uint32_t i = 0; i < chain->own_len && at != PM_FILE_NONE; i++)
 		chains->own[i] = pm_file_writer_stack(chains->from.writer, at, &at);
 	for (uint32_t i = chain->own_len; i-- > 0 && ret == 0;)

@@ -6,12 +6,13 @@
 #include <time.h>
 
 enum {
-	MISSES_OFTEN = 1024, /* if there are more, they are checked once a second */
+	MISSES_OFTEN = 1024, /* if there are more misses, they are checked once a
+	                      * second */
 };
 #define SECOND_NS 1000000000ull
 #define MS_NS     1000000ull
-/* The limits for one process and for all, at once and per second. Reading a map of a
- * million names takes a second, which may be spread. */
+/* The limits for each process and for all: for a single read, and per second. Reading a
+ * map of a million names takes a second in total. */
 #define PROCESS_TIME_NS (100 * MS_NS)
 #define ALL_TIME_NS     (200 * MS_NS)
 
@@ -191,22 +192,23 @@ int pm_chain_jit_miss(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 	return 0;
 }
 
-/* Returns the function that turns out to contain a missed place, or NULL. */
+/* Returns the function that contains a missed place according to names read since then,
+ * or NULL. */
 static const struct pm_jit_function *found_late(struct pm_chain_jit_process *process,
 						const struct pm_chain_jit_miss *miss)
 {
 	const struct pm_jit_function *function =
 		pm_jit_table_find(process->table, miss->place.address);
 
-	/* A function of a later generation is also the only one here: no earlier one was
-	 * named. */
+	/* A function of a later generation is also correct if it is the only one that was
+	 * ever named here. */
 	if (!function || function->generation < miss->place.generation || !function->name)
 		return NULL;
 	return pm_jit_table_use(process->table, miss->place.address);
 }
 
-/* Called after functions were added to the table: assumes that a function which now
- * covers a place was already there before. */
+/* Called after functions were added to the table. Names missed places by the functions
+ * that now cover them, on the assumption that these were already there before. */
 static int name_missed(struct pm_chain_jit *jit, struct pm_chain_jit_process *process)
 {
 	int ret = 0;
@@ -238,7 +240,7 @@ static bool is_dump(const struct pm_chain_jit_dump *dump,
 static bool has_dump(const struct pm_chain_jit_process *process,
 		     const struct pm_module_identity *mapped)
 {
-	/* A child still has its parent's dump mapped, but its own code is not in it. */
+	/* A child still maps its parent's dump, but its own code is not in that dump. */
 	for (; process; process = process->parent)
 		for (size_t i = 0; i < process->dumps.len; i++)
 			if (is_dump(&process->dumps.data[i], mapped))
@@ -285,7 +287,7 @@ static void jit_dump_peek(struct pm_chain_jit_dump *dump)
 		dump->waits_ns = UINT64_MAX;
 }
 
-/* Returns the earliest time of a waiting record in all dumps. */
+/* Returns the time of the earliest record that waits in any dump. */
 static uint64_t peek_all(struct pm_chain_jit_process *process)
 {
 	uint64_t next_ns = UINT64_MAX;
@@ -300,7 +302,7 @@ static uint64_t peek_all(struct pm_chain_jit_process *process)
 	return next_ns;
 }
 
-/* How much may be read of files. */
+/* How much may still be read. */
 struct reads {
 	size_t left; /* full pieces of PM_CHAIN_JIT_READ_BYTES; becomes 0 when time is up */
 	uint64_t until_ns; /* pm_chain_jit_now_ns(); 0: no limit of time */
@@ -343,7 +345,7 @@ static int read_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 	return ret;
 }
 
-/* A missed place at its first or last time. */
+/* The first or the last time of a missed place. */
 struct event {
 	uint64_t time_ns;
 	uint32_t miss;
@@ -362,7 +364,7 @@ static int compare_events(const void *left, const void *right)
 	return a->last - b->last;
 }
 
-/* The function at a missed place when it was first sampled. */
+/* The function that was at a missed place when it was first sampled. */
 struct candidate {
 	char *name, *file; /* NULL: none */
 	uint32_t line;
@@ -385,7 +387,7 @@ static int keep_candidate(struct candidate *to, const struct pm_jit_function *fu
 	return -ENOMEM;
 }
 
-/* Called at the last time of @miss: names it if the function was the same at its first
+/* Called for the last time of @miss: names it if the same function was there at its first
  * time. */
 static int decide_miss(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
 		       const struct candidate *first, const struct pm_jit_function *last)
@@ -406,10 +408,10 @@ static int decide_miss(struct pm_chain_jit *jit, struct pm_chain_jit_miss *miss,
 	return write_symbol(jit, miss->frame, &text);
 }
 
-/* The missed places to be named by the functions that were there at their times. */
+/* The missed places that are named by the functions that were there at their times. */
 struct missed {
 	PM_VEC(struct event) events;
-	PM_VEC(struct candidate) candidates; /* of the events' misses */
+	PM_VEC(struct candidate) candidates; /* one for each miss */
 };
 
 static void missed_release(struct missed *missed)
@@ -422,8 +424,8 @@ static void missed_release(struct missed *missed)
 	pm_vec_release(&missed->events);
 }
 
-/* Collects the misses to whose times a record at @from_ns or later can apply; nothing
- * more will be known about the others. */
+/* Collects the misses whose names can still depend on records from @from_ns on. For the
+ * others, no more information will come. */
 static int collect_misses(const struct pm_chain_jit_process *process, uint64_t from_ns,
 			  struct missed *out)
 {
@@ -463,13 +465,14 @@ static int on_miss_event(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 			return keep_candidate(candidate, function, miss->place.address);
 		return 0;
 	}
-	/* The function may be of a later generation by now: then it is another
+	/* The function found now may belong to a later generation; then it is a different
 	 * function. */
 	return decide_miss(jit, miss, candidate,
 			   function && function->name ? function : NULL);
 }
 
-/* Only reads dumps that have a record up to that time: there may be many events. */
+/* Reads the dumps that have a record up to @until_ns, and only these: there may be many
+ * events. */
 static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			uint64_t until_ns, struct reads *reads)
 {
@@ -486,8 +489,8 @@ static int read_waiting(struct pm_chain_jit *jit, struct pm_chain_jit_process *p
 
 /*
  * Applies the dumps' records from @from_ns, the time of the next record, up to @until_ns.
- * Places that were sampled before their record was written are named by the function that
- * was there at the time. Records left when @reads reaches 0 name nothing.
+ * A place that was sampled before its record was written is named by the function that
+ * was there at the time. When @reads is used up, the remaining records name nothing.
  */
 static int catch_up(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 		    uint64_t from_ns, uint64_t until_ns, struct reads *reads)
@@ -521,7 +524,7 @@ static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 		return 0;
 	process->dumps_ns = time_ns;
 	next_ns = peek_all(process);
-	/* Usually code is reported before it is sampled. */
+	/* Usually code is reported before it is sampled, and this is not needed. */
 	if (next_ns <= process->last_miss_ns)
 		ret = catch_up(jit, process, next_ns, time_ns, &all);
 	if (ret < 0)
@@ -529,7 +532,8 @@ static int refresh_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 	return read_dumps(jit, process, time_ns, &once);
 }
 
-/* Reads the rest, within a limit: the process may still be writing. */
+/* Reads the remaining records, within a limit, because the process may still be
+ * writing. */
 static int finish_dumps(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			uint64_t until_ns)
 {
@@ -551,18 +555,18 @@ static void open_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *proc
 	int fd;
 
 	jit_process_init_files(jit, process);
-	/* A map that was written under another name and moved here replaces the previous
-	 * one. */
+	/* A map that was written under another name and then renamed to this one replaces
+	 * the previous map. */
 	if (process->map_fd >= 0 &&
 	    pm_jit_files_perf_map_is(&process->files, process->map_fd))
 		return;
 	fd = pm_jit_files_perf_map(&process->files, &err);
 	if (fd < 0) {
-		/* The map may be gone by the end; it is still reported that it
-		 * existed. */
+		/* The map may be gone when the recording ends; the warning still says
+		 * that it existed. */
 		if (fd != -ENOENT)
 			process->map_why = err;
-		return; /* the open one is still good */
+		return; /* the open map is still valid */
 	}
 	if (process->map_fd >= 0) {
 		close(process->map_fd);
@@ -611,7 +615,7 @@ static int refresh_map(struct pm_chain_jit *jit, struct pm_chain_jit_process *pr
 	return name_missed(jit, process);
 }
 
-/* Whether names written up to @time_ns may not have been read yet. */
+/* Whether there may be unread names that were written up to @time_ns. */
 static bool has_unread(const struct pm_chain_jit *jit,
 		       const struct pm_chain_jit_process *process, uint64_t time_ns)
 {
@@ -625,7 +629,7 @@ int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *
 	uint64_t begun_ns;
 	int ret;
 
-	/* If time is short, the names are read for a later sample. */
+	/* If time is short, the names are read for a later sample instead. */
 	if (!has_unread(jit, process, time_ns) ||
 	    !pm_chain_jit_begin_reading(jit, process, &begun_ns))
 		return 0;
@@ -655,7 +659,8 @@ static int finish_names(struct pm_chain_jit *jit, struct pm_chain_jit_process *p
 	if (process->dumps.len > 0)
 		ret = finish_dumps(jit, process, until_ns);
 	open_map(jit, process);
-	/* A map that was rewritten may have the same size. */
+	/* Read again even if the size is unchanged, which a rewritten map may have,
+	 * too. */
 	process->map_rest = process->map_fd >= 0;
 	while (ret == 0 && process->map_rest && pm_chain_jit_now_ns() < until_ns)
 		ret = read_map(process);

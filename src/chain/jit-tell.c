@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings at the end of a recording, about generated code without names. */
+/* Prints warnings at the end of a recording, about generated code without names. */
 #include "jit-internal.h"
 
 #include <stdarg.h>

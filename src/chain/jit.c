@@ -9,8 +9,8 @@
 
 enum {
 	COVERED_MAX = 4096, /* functions of a process that come with unwind information */
-	/* The code is for the steps that work without CFI, which these functions rarely
-	 * need. */
+	/* Code is kept for the steps that work without CFI, which functions with unwind
+	 * information rarely need. */
 	UNWIND_CODE_BYTES = 1 << 16, /* of one function */
 	UNWIND_EH_FRAME_BYTES_MAX = 1 << 16, /* of one function; 100 are usual */
 	UNWIND_MODULE_BYTES = 1 << 10, /* of one module, regardless of its content */
@@ -18,7 +18,8 @@ enum {
 
 /* ---- processes ----------------------------------------------------------------------- */
 
-/* Returns a new process in jit->alive, with one reference. NULL: out of memory. */
+/* Returns a new process, in jit->alive and with one reference, or NULL if memory is
+ * out. */
 static struct pm_chain_jit_process *process_new(struct pm_chain_jit *jit, pid_t pid)
 {
 	struct pm_chain_jit_process *process = calloc(1, sizeof(*process));
@@ -38,7 +39,7 @@ static struct pm_chain_jit_process *process_new(struct pm_chain_jit *jit, pid_t 
 	return process;
 }
 
-/* Releases everything except its names. */
+/* Releases everything except the names of the process. */
 static void process_end(struct pm_chain_jit_process *process)
 {
 	process->over = true;
@@ -138,7 +139,7 @@ void pm_chain_jit_free(struct pm_chain_jit *jit)
 
 static struct pm_chain_jit_process *jit_find_process(struct pm_chain_jit *jit, pid_t pid)
 {
-	/* The last one is usually the one wanted. */
+	/* Usually the last process is the one wanted. */
 	for (size_t i = jit->processes.len; i-- > 0;) {
 		struct pm_chain_jit_process *process = jit->processes.data[i];
 
@@ -152,7 +153,8 @@ static struct pm_chain_jit_process *jit_find_process(struct pm_chain_jit *jit, p
 	return NULL;
 }
 
-/* Names what can be read until @until_ns, and forgets the process at @index. */
+/* Names the places whose names can be read until @until_ns, and drops the process at
+ * @index. */
 static int process_drop(struct pm_chain_jit *jit, size_t index, uint64_t until_ns)
 {
 	struct pm_chain_jit_process *process = jit->processes.data[index];
@@ -166,7 +168,7 @@ static int process_drop(struct pm_chain_jit *jit, size_t index, uint64_t until_n
 	return ret;
 }
 
-/* The same while samples wait. */
+/* The same, within the time that reading may take while samples wait. */
 static int jit_drop_process_in_time(struct pm_chain_jit *jit, size_t index)
 {
 	uint64_t begun_ns, until_ns = pm_chain_jit_begin_dropping(jit, &begun_ns);
@@ -186,11 +188,11 @@ static size_t jit_find_replaceable_process(const struct pm_chain_jit *jit)
 	     i < jit->processes.len && jit->budget.bytes > PM_CHAIN_JIT_BYTES_ENDED; i++)
 		if (jit->processes.data[i]->exited)
 			return i;
-	/* The least recently used process has most likely ended. */
+	/* The least recently used process is the one that has most likely exited. */
 	return jit->processes.len > 0 && is_full ? 0 : SIZE_MAX;
 }
 
-/* Returns the process, which is created if it is not known. */
+/* Finds the process, or creates it if it is not known. */
 static int jit_get_process(struct pm_chain_jit *jit, pid_t pid,
 			   struct pm_chain_jit_process **out)
 {
@@ -198,7 +200,7 @@ static int jit_get_process(struct pm_chain_jit *jit, pid_t pid,
 	int ret = 0;
 
 	if (process) {
-		/* Its first thread has exited, and others run on. */
+		/* Only its first thread had exited; other threads still run. */
 		process->exited = false;
 		*out = process;
 		return 0;
@@ -252,7 +254,8 @@ void pm_chain_jit_exit(struct pm_chain_jit *jit, pid_t pid)
 	if (!process)
 		return;
 	process->exited = true;
-	/* It is the last one, as the most recently used, and becomes the first. */
+	/* The process is the last one, because it is the most recently used; move it to
+	 * the front. */
 	memmove(jit->processes.data + 1, jit->processes.data,
 		(jit->processes.len - 1) * sizeof(*jit->processes.data));
 	jit->processes.data[0] = process;
@@ -263,8 +266,8 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 	struct pm_chain_jit_process *process, *parent;
 	int ret = pm_chain_jit_exec(jit, pid);
 
-	/* A process without names is not held; its ancestor is held instead, so that the
-	 * chain of parents does not grow. */
+	/* A process without names is not referred to, but its nearest ancestor with
+	 * names, so that the chain of parents does not grow. */
 	if (jit && ret == 0)
 		parent = find_jit_heritage(jit_find_process(jit, parent_pid));
 	else
@@ -275,7 +278,7 @@ int pm_chain_jit_fork(struct pm_chain_jit *jit, pid_t pid, pid_t parent_pid)
 	}
 	if (!parent)
 		return ret;
-	/* Hold the parent first: jit_get_process() may drop processes to make room. */
+	/* Take the reference first: jit_get_process() may drop processes to make room. */
 	parent->refs++;
 	ret = jit_get_process(jit, pid, &process);
 	if (ret < 0) {
@@ -302,7 +305,7 @@ static int new_module(struct pm_chain_jit *jit, struct pm_chain_jit_process *pro
 							 .file_id = *out });
 }
 
-/* Returns the module of a generation; nearly every process has only one or two. */
+/* Finds the module of a generation; nearly every process has only one or two. */
 static int jit_module_of_generation(struct pm_chain_jit *jit,
 				    struct pm_chain_jit_process *process,
 				    uint32_t generation, uint32_t *out)
@@ -321,8 +324,8 @@ static int jit_module_of_generation(struct pm_chain_jit *jit,
 	return 0;
 }
 
-/* Opens dumps of code that was generated before the recording, and dumps whose mapping no
- * record reports. */
+/* Opens dumps of code that was generated before the recording started, and dumps whose
+ * mapping was not recorded. */
 static int jit_scan_mappings(struct pm_chain_jit *jit,
 			     struct pm_chain_jit_process *process)
 {
@@ -379,7 +382,7 @@ int pm_chain_jit_module(struct pm_chain_jit *jit, pid_t pid, uint64_t address,
 	if (ret < 0)
 		return ret;
 	function = pm_jit_table_use(process->table, address);
-	/* Code from before the fork also exists after it. */
+	/* Code that was generated before the fork also exists in the child. */
 	for (owner = process; !function && owner->parent;) {
 		owner = owner->parent;
 		function = pm_jit_table_use(owner->table, address);
@@ -447,7 +450,7 @@ static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 				      .code = &code,
 				      .code_len = 1 };
 	struct pm_unw_module *module;
-	/* The table made from .eh_frame needs about as much again. */
+	/* The table made from .eh_frame needs about the same amount again. */
 	size_t bytes = UNWIND_MODULE_BYTES + code.len + 2 * function->eh_frame_len;
 
 #if defined(__aarch64__)
@@ -463,14 +466,15 @@ static struct pm_unw_module *unwind_module(struct pm_chain_jit *jit,
 	if (pm_vec_reserve(&jit->unwind_modules, jit->unwind_modules.len + 1) < 0 ||
 	    pm_unw_module_from_parts(&module, &parts, NULL) < 0)
 		return NULL;
-	/* Kept until the end: the unwinder may still refer to it. */
+	/* The module is kept until the end, because the unwinder may still refer to
+	 * it. */
 	jit->unwind_bytes += bytes;
 	jit->unwind_modules.data[jit->unwind_modules.len++] = module;
 	return module;
 }
 
-/* Sets *out to the index in `covered` for a function at @start; returns true if there is
- * one. */
+/* Whether `covered` has a function at @start. Sets *out to its index, or to the index
+ * where it would be inserted. */
 static bool find_covered(const struct pm_chain_jit_process *process, uint64_t start,
 			 size_t *out)
 {
@@ -515,7 +519,7 @@ static bool jit_cover_function(struct pm_chain_jit *jit,
 	return true;
 }
 
-/* Removes functions that other code has replaced. */
+/* Removes functions that have been replaced by other code. */
 static bool jit_uncover_replaced(struct pm_chain_jit_process *process)
 {
 	size_t kept = 0, before = process->covered.len;

@@ -5,7 +5,7 @@
 #include <time.h>
 
 enum {
-	PAGE_BYTES = 4096, /* of this cache; the machine's may be larger */
+	PAGE_BYTES = 4096, /* of this cache; the machine's pages may be larger */
 	PAGES = 64, /* a power of two */
 	/* The limit for one sample: code that is followed to its return is in one or two
 	 * pages. */
@@ -14,7 +14,7 @@ enum {
 
 struct pm_chain_live_page {
 	uint64_t address;
-	uint64_t read_ns; /* CLOCK_MONOTONIC; 0: never */
+	uint64_t read_ns; /* time of the read, CLOCK_MONOTONIC; 0: never */
 	pid_t pid;
 	size_t len; /* the number of bytes that could be read */
 	uint8_t bytes[PAGE_BYTES];
@@ -46,7 +46,7 @@ static const struct pm_chain_live_page *find_live_page(struct pm_chain_modules *
 		return NULL;
 	page = &modules->live_pages[pm_hash_mix(address, (uint64_t)pid) & (PAGES - 1)];
 	/* Code may be replaced at any time: a page that was read before the sample was
-	 * taken need not hold the code that ran then. */
+	 * taken need not contain the code that ran then. */
 	if (page->address != address || page->pid != pid ||
 	    page->read_ns <= modules->live_since_ns) {
 		if (modules->live_pages_left == 0)

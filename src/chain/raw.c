@@ -9,17 +9,17 @@
 #include "pm/corpus.h"
 
 enum {
-	/* Address spaces that are remembered as written; a power of two. A space that is
-	 * forgotten is written again. */
+	/* The number of address spaces that are known to be written; a power of two. A
+	 * space that is dropped from these is written again. */
 	SPACES = 1024,
 	CODE_BYTES = 16, /* on each side of the pc */
 	/* The unwinder follows interrupted code to its return, which is usually within
-	 * this. */
+	 * this distance. */
 	EXIT_BYTES_BEFORE = 256,
 	EXIT_BYTES_BEHIND = 1024,
 	EXIT_PIECE_BYTES = 64,
 	ENTRY_BYTES = 64, /* the bytes of an entry point that the unwinder examines */
-	CODES_MAX = 1 << 20, /* pieces that are remembered as written */
+	CODES_MAX = 1 << 20, /* pieces that are known to be written */
 };
 
 struct code_key {
@@ -34,12 +34,13 @@ struct pm_chain_raw {
 	struct pm_procs *procs; /* borrowed */
 	struct pm_chain_modules *modules; /* borrowed */
 	struct {
-		uint64_t print; /* fingerprint_space() of the written space; 0: free */
+		uint64_t print; /* fingerprint_space() of the space that was written; 0:
+		                 * free */
 		pid_t pid;
 		uint32_t id;
 	} spaces[SPACES];
 	PM_VEC(uint32_t) module_ids; /* of the corpus, indexed by the id in procs */
-	/* Ids of generated code, which has no id in procs. */
+	/* The ids of generated code, which has no id in procs. */
 	PM_VEC(struct generated {
 		const struct pm_unw_module *unwind;
 		uint32_t id;
@@ -47,7 +48,7 @@ struct pm_chain_raw {
 	generated;
 	struct pm_index generated_index;
 	PM_VEC(struct pm_corpus_map) maps;
-	PM_VEC(struct code_key) codes; /* written */
+	PM_VEC(struct code_key) codes; /* that have been written */
 	struct pm_index codes_index;
 	uint64_t samples;
 };
@@ -129,7 +130,8 @@ static bool same_code(const void *table, uint32_t id, const void *key)
 	return a->svma == b->svma && a->module == b->module && a->len == b->len;
 }
 
-/* Returns whether this piece of code is new, and remembers it. */
+/* Whether this piece of code has not been written before. Notes that it has been
+ * written. */
 static bool remember_raw_code(struct pm_chain_raw *raw, uint32_t module, uint64_t svma,
 			      uint32_t len)
 {
@@ -143,7 +145,7 @@ static bool remember_raw_code(struct pm_chain_raw *raw, uint32_t module, uint64_
 		pm_vec_clear(&raw->codes);
 		pm_index_release(&raw->codes_index);
 	}
-	/* If memory is short, it is written again, which does no harm. */
+	/* If memory is short, the piece is written again, which does no harm. */
 	if (pm_vec_reserve(&raw->codes, raw->codes.len + 1) == 0 &&
 	    pm_index_add(&raw->codes_index, hash, (uint32_t)raw->codes.len) == 0)
 		raw->codes.data[raw->codes.len++] = key;
@@ -197,8 +199,8 @@ static int write_parts(struct pm_chain_raw *raw, struct pm_corpus_module *module
 	ret = pm_corpus_write_module(raw->writer, module, out);
 	if (ret != -EINVAL)
 		return ret;
-	/* It exceeds a limit of corpora: the samples are useful without the unwind
-	 * information. */
+	/* The information exceeds a limit of corpora. Without it, the samples are still
+	 * useful. */
 	for (size_t i = 0; i < PM_ARRAY_LEN(to); i++)
 		*to[i] = (struct pm_corpus_part){ 0 };
 	return pm_corpus_write_module(raw->writer, module, out);
@@ -234,7 +236,7 @@ static int write_module(struct pm_chain_raw *raw, uint32_t id, uint32_t *out)
 	return ret;
 }
 
-/* Returns the module's id in the corpus; memory without a file has none. */
+/* Finds the module's id in the corpus; memory without a file has none. */
 static int raw_module_id(struct pm_chain_raw *raw, uint32_t id, uint32_t *out)
 {
 	enum pm_module_kind kind = pm_procs_module(raw->procs, id)->identity.kind;
@@ -259,7 +261,7 @@ static bool same_generated(const void *table, uint32_t id, const void *key)
 	return ((const struct generated *)table)[id].unwind == key;
 }
 
-/* Returns the id of code that a jitdump describes. Such modules exist until the recording
+/* Finds the id of code that a jitdump describes. Such modules exist until the recording
  * ends. */
 static int generated_id(struct pm_chain_raw *raw, struct pm_unw_module *unwind,
 			uint32_t *out)
@@ -299,7 +301,8 @@ static int raw_module_of_map(struct pm_chain_raw *raw, const struct pm_unw_map *
 	return raw_module_id(raw, map->tag, out);
 }
 
-/* @mapping is the process's mapping there; generated code counts as a separate file. */
+/* @mapping is the mapping of the process at that place; generated code counts as a
+ * separate file. */
 static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 		    const struct pm_mapping *mapping)
 {
@@ -319,8 +322,8 @@ static int push_map(struct pm_chain_raw *raw, const struct pm_unw_map *from,
 	return pm_vec_push(&raw->maps, map);
 }
 
-/* Writes the space that the unwinder was given: the mappings and the generated code
- * within them. */
+/* Writes the space that the unwinder used: the mappings, and the generated code within
+ * them. */
 static int write_space(struct pm_chain_raw *raw, const struct pm_process *process,
 		       const struct pm_unw_space *shown, uint32_t *out)
 {
@@ -340,8 +343,8 @@ static int write_space(struct pm_chain_raw *raw, const struct pm_process *proces
 	return pm_corpus_write_space(raw->writer, &space, out);
 }
 
-/* Identifies the content of a space: generated code changes without a new epoch. Never
- * 0. */
+/* Returns a hash of the content of a space, because generated code changes without a new
+ * epoch. It is never 0. */
 static uint64_t fingerprint_space(const struct pm_process *process,
 				  const struct pm_unw_space *shown)
 {
@@ -399,7 +402,7 @@ static int write_code_around(struct pm_chain_raw *raw, const struct pm_unw_frame
 	return write_code(raw, module, map->module, svma, CODE_BYTES);
 }
 
-/* Writes the code that may lie between an interrupted instruction and its `ret`. */
+/* Writes the code between an interrupted instruction and its likely `ret`. */
 static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame)
 {
 	const struct pm_unw_map *map = frame->map;
@@ -422,12 +425,12 @@ static int write_exit(struct pm_chain_raw *raw, const struct pm_unw_frame *frame
 	return ret;
 }
 
-/* Writes the code on both sides of each step that did not use CFI: such steps examine
- * it. */
+/* Writes the code at both ends of each step that did not use CFI, because such steps
+ * examine it. */
 static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *frames,
 		       size_t len)
 {
-	/* If the frame has no caller, a missing call may be the reason. */
+	/* If the frame has no caller, the reason may be that the code shows no call. */
 	if (len > 0 && (len == 1 || frames[1].how != PM_UNW_HOW_CFI)) {
 		int ret = write_exit(raw, &frames[0]);
 
@@ -437,8 +440,8 @@ static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *fram
 	for (size_t i = 1; i < len; i++) {
 		int ret;
 
-		/* No call precedes a frame that was not left by a call; a reader needs
-		 * the code to see that. */
+		/* Steps by CFI do not need the code, except from a frame that was
+		 * interrupted and has made no call: only the code shows that. */
 		if (frames[i].how == PM_UNW_HOW_CFI && frames[i].lookup != frames[i].pc)
 			continue;
 		ret = write_code_around(raw, &frames[i - 1]);

@@ -8,17 +8,17 @@
 struct view {
 	struct pm_chain_modules *modules; /* borrowed */
 	pid_t pid;
-	uint64_t epoch; /* the epoch of the struct pm_space that it shows */
+	uint64_t epoch; /* epoch of the struct pm_space that it was built from */
 	bool built;
 	uint64_t version; /* counts rebuilds */
-	uint64_t modules_version; /* `version` of the modules from which it was built */
+	uint64_t modules_version; /* `version` of the modules that it was built from */
 	PM_VEC(struct pm_unw_map) maps;
 	PM_VEC(struct pm_unw_map) overlay;
 };
 
 /*
- * If the ELF headers do not give a bias, the file offset serves as svma. Memory without a
- * file keeps the process's addresses.
+ * If the ELF headers do not give a bias, the file offset is used as svma. For memory
+ * without a file, svma and avma are equal.
  */
 static struct pm_unw_map convert_mapping(const struct pm_mapping *mapping,
 					 const struct pm_chain_module *module,
@@ -36,7 +36,8 @@ static struct pm_unw_map convert_mapping(const struct pm_mapping *mapping,
 	return map;
 }
 
-/* Replaces the overlaid pieces of a map for which the unwinder has no module. */
+/* Appends a map that has no module, with its overlaid pieces replaced by the overlay's
+ * maps. */
 static int push_with_overlay(struct view *view, struct pm_unw_map map)
 {
 	size_t low = 0, high = view->overlay.len;
@@ -68,8 +69,8 @@ static int push_with_overlay(struct view *view, struct pm_unw_map map)
 }
 
 /*
- * The trampoline of return probes is at the start of the page, and a look-up of the
- * return address minus 1 must find it.
+ * Extends the map of the page for probes downward. The trampoline of return probes is at
+ * the start of the page, and a look-up of the return address minus 1 must find it.
  */
 static void widen_uprobes(const struct view *view, const struct pm_module *module,
 			  struct pm_unw_map *map)

@@ -6,8 +6,8 @@
 
 enum {
 	SLOTS_MIN = 1 << 10,
-	/* If more than this share of the room is still used after forgetting, everything
-	 * is forgotten. */
+	/* If more than this share of the nodes (three quarters) is still used after the
+	 * old ones were dropped, all are dropped. */
 	CROWDED_DIV = 4,
 	CROWDED_MUL = 3,
 };
@@ -64,7 +64,7 @@ static int slots_make(struct pm_chain_stitches *stitches, size_t nodes)
 	return 0;
 }
 
-/* The number of promises to go through. */
+/* Returns the number of promises to iterate over. */
 static size_t promises_len(const struct pm_chain_stitches *stitches)
 {
 	return stitches->promises ? PM_CHAIN_STITCH_PROMISES_MAX : 0;
@@ -93,7 +93,8 @@ static void mark_kept_nodes(const struct pm_chain_stitches *stitches, uint32_t *
 	}
 }
 
-/* Moves the kept nodes together. They only move down, so none is overwritten. */
+/* Moves the nodes that are kept to the front. Each only moves down, so none is
+ * overwritten. */
 static void compact_nodes(struct pm_chain_stitches *stitches, uint32_t *moved)
 {
 	struct pm_chain_node *nodes = stitches->nodes.data;

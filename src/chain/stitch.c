@@ -7,18 +7,19 @@
 #include "stitch-nodes.h"
 
 enum {
-	/* This many of the words that a callee saved have to be the same. Not all,
-	 * because one of them may be a loop counter. */
+	/* Two frames are the same call if this many of the words that their callees saved
+	 * are equal. One may differ, because it may be a loop counter. */
 	EVIDENCE_ENOUGH = PM_CHAIN_EVIDENCE_WORDS - 1,
-	/* A look at the return addresses is due after this many samples, or one for each
-	 * so many frames, or this much time. */
+	/* A look at the return addresses is due after this many samples, or one sample
+	 * per so many frames if that is more, or this much time. */
 	UNSEEN_SAMPLES_MAX = 16,
 	UNSEEN_FRAMES_PER_SAMPLE = 64,
 	UNSEEN_NS_MAX = 50 * 1000 * 1000,
-	/* After a look at the memory that found nothing, the next look waits this
-	 * long. */
+	/* After a look that found no callers, the next look above the same frame waits
+	 * this long. */
 	FRUITLESS_NS = 50 * 1000 * 1000,
-	/* A frame that no sample reached for this long may be another call by now. */
+	/* A frame that no sample has reached for this long may have been left and called
+	 * again. */
 	HIDDEN_NS = 100 * 1000 * 1000,
 };
 
@@ -92,7 +93,7 @@ static struct pm_chain_stitch_thread *thread_get(struct pm_chain_stitches *stitc
 		id = stitches->free_threads.data[stitches->free_threads.len - 1];
 	} else {
 		id = (uint32_t)stitches->threads.len;
-		/* Reserves room now, so that giving a row back needs no memory. */
+		/* Reserve room now, so that returning a row to the list cannot fail. */
 		if (pm_vec_push(&stitches->threads,
 				(struct pm_chain_stitch_thread){ 0 }) < 0 ||
 		    pm_vec_reserve(&stitches->free_threads, stitches->threads.cap) < 0)
@@ -109,7 +110,7 @@ static struct pm_chain_stitch_thread *thread_get(struct pm_chain_stitches *stitc
 	return thread;
 }
 
-/* Its nodes can no longer be found. */
+/* Drops the thread. Its nodes can no longer be found. */
 static void thread_drop(struct pm_chain_stitches *stitches, uint32_t id)
 {
 	struct pm_chain_stitch_thread *thread = &stitches->threads.data[id];
@@ -150,7 +151,8 @@ static bool same_evidence(const struct pm_chain_node *node,
 	return same >= EVIDENCE_ENOUGH;
 }
 
-/* Returns the frame as a node; the leaf has no callee that could have saved anything. */
+/* Returns the node for a frame of @sample; the leaf has no callee that could have saved
+ * anything. */
 static struct pm_chain_node node_of(const struct pm_chain_stitch_thread *thread,
 				    const struct pm_chain_stitch_sample *sample, size_t i)
 {
@@ -181,8 +183,8 @@ static bool is_large_outer_frame(const struct pm_chain_stitch_sample *sample)
 	       sample->caller_sp - sp >= PM_CHAIN_LARGE_FRAME_BYTES;
 }
 
-/* Returns the node for the unknown callers of a large frame. It is the same wherever in
- * the function the samples fall. */
+/* Returns the node that represents the unknown callers of a large frame. It is the same
+ * for all samples within the function. */
 static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread,
 				     const struct pm_chain_stitch_sample *sample)
 {
@@ -195,7 +197,7 @@ static struct pm_chain_node joint_of(const struct pm_chain_stitch_thread *thread
 				       .parent_until = UINT64_MAX };
 }
 
-/* Returns the index of @key in a chain of nodes, or the chain's length. Begins with the
+/* Returns the index of @key in a chain of nodes, or the chain's length. Starts with the
  * innermost nodes, because samples mostly end there. */
 static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *chain,
 		      size_t len, const struct pm_chain_node *key)
@@ -208,9 +210,9 @@ static size_t find_in(const struct pm_chain_stitches *stitches, const uint32_t *
 
 /*
  * Returns the index in a chain of the last frame of @sample, a truncated stack, or the
- * chain's length. A large frame also counts as the same if its function has moved on. A
- * frame whose caller is elsewhere counts as the same only if the caller has the same
- * stack pointer, because another caller may have moved to the same place.
+ * chain's length. A large frame also counts as the same if execution within its function
+ * has moved on. A frame whose caller is elsewhere counts as the same only if the caller
+ * has the same stack pointer, because another caller may have moved to the same place.
  */
 static size_t find_last(const struct pm_chain_stitches *stitches, const uint32_t *chain,
 			size_t len, const struct pm_chain_node *last,
@@ -249,8 +251,8 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 	node = &stitches->nodes.data[id];
 	if (same_evidence(node, key))
 		return node->parent;
-	/* The previous sample has this same call of the caller, so the caller's own
-	 * callers are those of that sample. */
+	/* The previous sample contains the same call of the caller: the caller's own
+	 * callers are those in that sample. */
 	at = find_in(stitches, stitches->before.data, stitches->before.len,
 		     &stitches->nodes.data[node->parent]);
 	if (at < stitches->before.len)
@@ -258,7 +260,7 @@ static uint32_t find_caller(const struct pm_chain_stitches *stitches,
 	return PM_CHAIN_NODE_UNKNOWN;
 }
 
-/* Room for it was reserved. */
+/* Appends the frame to stitches->outer, which has room for it. */
 static void push_outer(struct pm_chain_stitches *stitches,
 		       const struct pm_chain_node *node)
 {
@@ -310,7 +312,7 @@ static int extend_to_root(struct pm_chain_stitches *stitches,
 		parent = find_caller(stitches, node);
 		if (parent == PM_CHAIN_NODE_UNKNOWN)
 			return 0;
-		/* A stack has no cycles. */
+		/* Stop at a cycle, which no stack has. */
 		for (uint32_t at = parent; at < PM_CHAIN_NODE_ROOT;
 		     at = stitches->nodes.data[at].parent)
 			if (at == outermost)
@@ -337,9 +339,9 @@ static bool are_same_joints(const struct pm_chain_node *node,
 
 /*
  * Returns the caller that an earlier frame like @last, the last frame of @sample, had, or
- * PM_CHAIN_NODE_UNKNOWN: one that a look showed and no sample has confirmed, or the caller
- * of a large frame, which may be @last's joint instead. The callers count if they were
- * known before the sample and are still in place after it.
+ * PM_CHAIN_NODE_UNKNOWN. This is a caller that a look showed and no sample has confirmed,
+ * or the caller of a large frame, for which @last may be the joint. The callers count if
+ * they were known before the sample and are still in place after it.
  */
 static int find_unconfirmed_caller(struct pm_chain_stitches *stitches,
 				   struct pm_chain_stitch_thread *thread,
@@ -364,7 +366,7 @@ static int find_unconfirmed_caller(struct pm_chain_stitches *stitches,
 		return 0;
 	stitches->outer.len = 0;
 	while (node->parent < PM_CHAIN_NODE_ROOT) {
-		/* A stack has no cycles. */
+		/* Stop at a cycle, which no stack has. */
 		if (stitches->outer.len == max || node->parent == own ||
 		    (node->parent_until != 0 && node->parent_until != UINT64_MAX))
 			return 0;
@@ -384,8 +386,8 @@ static int find_unconfirmed_caller(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Extends a chain whose outermost caller is unknown by what find_unconfirmed_caller() finds
- * for it. All samples that have this chain get these callers. */
+/* Extends a chain whose outermost caller is unknown by the result of
+ * find_unconfirmed_caller(). All samples that have this chain get these callers. */
 static int extend_unconfirmed(struct pm_chain_stitches *stitches,
 			      struct pm_chain_stitch_thread *thread,
 			      const struct pm_chain_stitch_sample *sample, size_t max)
@@ -406,7 +408,8 @@ static int extend_unconfirmed(struct pm_chain_stitches *stitches,
 	return ret == -E2BIG ? 0 : ret;
 }
 
-/* Saves the previous sample's chain, to check whether a caller was in it. */
+/* Saves the previous sample's chain, so that it can be checked whether a caller was in
+ * it. */
 static int save_before(struct pm_chain_stitches *stitches,
 		       const struct pm_chain_stitch_thread *thread)
 {
@@ -420,7 +423,7 @@ static int save_before(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Replaces the thread's nodes from @from on by new nodes; the caller of the first is
+/* Replaces the thread's nodes from @from on by new nodes; the caller of the first one is
  * unknown. Room for them was reserved. */
 static void renew_nodes(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread, size_t from)
@@ -438,11 +441,12 @@ static void renew_nodes(struct pm_chain_stitches *stitches,
 }
 
 /*
- * A frame that was not in place at a time before @sample has not stayed: the chain loses
- * it and the frames above it. If @last would imply that it had stayed, another caller has
- * replaced it, and nothing shows when. Samples since the last look that found everything
- * in place then get neither: `parent_until` of their nodes ends there, and samples from
- * now on have new nodes.
+ * If a look before @sample did not find a frame in place, the frame has not stayed: the
+ * chain loses it and the frames above it. If @last implies that the frames below it have
+ * stayed, another caller has replaced that frame, and nothing shows when. Samples since
+ * the last look that found everything in place then get neither of the two callers:
+ * `parent_until` of their nodes ends at that look, and samples from now on have new
+ * nodes.
  */
 static void drop_doubted(struct pm_chain_stitches *stitches,
 			 struct pm_chain_stitch_thread *thread,
@@ -495,8 +499,8 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 	if (ret < 0)
 		return ret;
 	if (at < len && at > 0 && last->sp != 0) {
-		/* The frame has stayed. Keep the frames after it: they may have stayed,
-		 * too. */
+		/* The frame has stayed. Keep the frames below it as well: they may have
+		 * stayed, too. */
 		if (at > max - sample->len)
 			return 0;
 		ret = extend_to_root(stitches, thread, max - sample->len);
@@ -533,7 +537,8 @@ static int join_sample_callers(struct pm_chain_stitches *stitches,
 	return ret;
 }
 
-/* Gives the innermost of the thread's first @len nodes, but no more than @max frames. */
+/* Sets @out to the innermost of the thread's first @len nodes, but no more than @max
+ * frames. */
 static int give_outer(struct pm_chain_stitches *stitches,
 		      const struct pm_chain_stitch_thread *thread, size_t len, size_t max,
 		      struct pm_chain_stitched *out)
@@ -556,8 +561,7 @@ static int give_outer(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Like find_reached(), for a large frame: returns which frame of the sample is its
- * caller. */
+/* Like find_reached(), for a large frame. */
 static size_t find_reached_joint(const struct pm_chain_stitches *stitches,
 				 const struct pm_chain_stitch_thread *thread,
 				 const struct pm_chain_stitch_sample *sample)
@@ -579,10 +583,10 @@ static size_t find_reached_joint(const struct pm_chain_stitches *stitches,
 }
 
 /*
- * Returns which frame of the sample is the caller of the thread's outermost frame, whose
- * caller was unknown so far; 0: none. The sample shows it if it contains the outermost
- * frame, with the same registers saved by its callee. @at: the number of known callers of
- * the sample.
+ * Returns the index of that frame of the sample which is the caller of the thread's
+ * outermost frame, whose caller was unknown so far, or 0 if there is none. The sample
+ * shows the caller if it contains the outermost frame, and the callee saved the same
+ * registers. @at is the number of known callers of the sample.
  */
 static size_t find_reached(const struct pm_chain_stitches *stitches,
 			   const struct pm_chain_stitch_thread *thread,
@@ -621,8 +625,8 @@ static void remove_hidden(struct pm_chain_stitch_thread *thread, size_t at)
 }
 
 /*
- * Keeps the outermost node of the thread's chain if its callers are unknown and @sample, a
- * truncated stack, ends further in: the frame may still be there.
+ * Keeps the outermost node of the thread's chain if its callers are unknown and @sample,
+ * a truncated stack, ends further in: the frame may still exist.
  */
 static void hide_outermost(const struct pm_chain_stitches *stitches,
 			   struct pm_chain_stitch_thread *thread,
@@ -640,7 +644,7 @@ static void hide_outermost(const struct pm_chain_stitches *stitches,
 	} else {
 		struct pm_chain_node last = node_of(thread, sample, sample->len - 1);
 
-		/* It is not lost yet if the sample continues its chain. */
+		/* The node is not lost yet if the sample continues its chain. */
 		if (node->sp == 0 ||
 		    find_last(stitches, thread->nodes.data, thread->nodes.len, &last,
 			      sample) < thread->nodes.len)
@@ -658,9 +662,9 @@ static void hide_outermost(const struct pm_chain_stitches *stitches,
 }
 
 /*
- * Returns which frame of the thread's chain is the caller of a hidden frame, or the
- * chain's length. A frame is the same if the same words are saved below it; a large frame,
- * if it has the same size.
+ * Returns the index of that frame of the thread's chain which is the caller of a hidden
+ * frame, or the chain's length. A frame is the same if the same words are saved below it;
+ * a large frame is the same if it has the same size.
  */
 static size_t find_hidden_caller(const struct pm_chain_stitches *stitches,
 				 const struct pm_chain_stitch_thread *thread,
@@ -695,8 +699,9 @@ static bool has_node_above(const struct pm_chain_stitches *stitches, uint32_t fr
 }
 
 /*
- * Gives hidden frames the callers that the thread's chain, which is that of a
- * sample at @time, now has for them. Forgets those that the chain shows to be gone.
+ * Sets the callers of hidden frames that are known now, from the thread's chain, which is
+ * that of a sample at @time. Drops hidden frames that have returned according to the
+ * chain.
  */
 static void find_hidden(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread, uint64_t time)
@@ -721,8 +726,8 @@ static void find_hidden(struct pm_chain_stitches *stitches,
 	}
 }
 
-/* If @sample reaches a hidden joint at the same place as @joint, returns it, and it is no
- * longer hidden. Otherwise returns PM_CHAIN_NODE_UNKNOWN. */
+/* If @sample reaches a hidden joint at the same place as @joint, returns that joint,
+ * which is then no longer hidden. Otherwise returns PM_CHAIN_NODE_UNKNOWN. */
 static uint32_t reach_hidden(const struct pm_chain_stitches *stitches,
 			     struct pm_chain_stitch_thread *thread,
 			     const struct pm_chain_stitch_sample *sample,
@@ -767,7 +772,7 @@ static size_t put_joint(struct pm_chain_stitches *stitches,
 
 /*
  * Replaces the thread's chain from index @at on by the sample's frames, outermost first;
- * the part before it stays. Existing nodes are reused if they match.
+ * the part before it is kept. Existing nodes are reused if they match.
  */
 static int follow_whole_sample(struct pm_chain_stitches *stitches,
 			       struct pm_chain_stitch_thread *thread,
@@ -800,8 +805,8 @@ static int follow_whole_sample(struct pm_chain_stitches *stitches,
 		}
 		thread->nodes.data[at] = pm_chain_nodes_add(stitches, &node);
 		thread->nodes.len = at + 1;
-		/* In a corrupt stack the node may already be in the new chain; it must
-		 * not form a cycle. */
+		/* In a corrupt stack the node may already be in the new chain; a cycle
+		 * must not be formed. */
 		if (i > 0 && i == reached && thread->nodes.data[0] != unknown)
 			pm_chain_nodes_set_parent(stitches, unknown,
 						  thread->nodes.data[at]);
@@ -810,7 +815,7 @@ static int follow_whole_sample(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Whether the outermost known frame has stayed since the last sample. */
+/* Whether the outermost known frame has stayed since the previous sample. */
 static bool has_stayed(const struct pm_chain_stitches *stitches,
 		       const struct pm_chain_stitch_thread *thread,
 		       const struct pm_chain_stitch_sample *sample)
@@ -823,8 +828,8 @@ static bool has_stayed(const struct pm_chain_stitches *stitches,
 }
 
 /*
- * Returns the node of @frame, which a look found, with the caller @parent. If no such node
- * is known, adds one whose caller no sample has confirmed.
+ * Returns the node of @frame, which a look found and whose caller is @parent. If there is
+ * no such node, adds one whose caller no sample has confirmed.
  */
 static uint32_t add_looked_node(struct pm_chain_stitches *stitches,
 				const struct pm_chain_stitch_thread *thread,
@@ -851,8 +856,8 @@ static uint32_t add_looked_node(struct pm_chain_stitches *stitches,
 	return pm_chain_nodes_add(stitches, &node);
 }
 
-/* Adds the result of the last look, which may be wrong unless @parent_until is UINT64_MAX.
- * Returns the node of the innermost frame. Room was reserved. */
+/* Adds the frames that the last look found. They may be wrong unless @parent_until is
+ * UINT64_MAX. Returns the node of the innermost frame. Room was reserved. */
 static uint32_t add_offer(struct pm_chain_stitches *stitches,
 			  const struct pm_chain_stitch_thread *thread,
 			  uint64_t parent_until)
@@ -866,8 +871,8 @@ static uint32_t add_offer(struct pm_chain_stitches *stitches,
 	return parent;
 }
 
-/* Keeps the result of a look for samples that end in one of its frames, or in the one from
- * which it began. Room was reserved. */
+/* Keeps the result of a look for samples that end in one of its frames, or in the frame
+ * above which it started. Room was reserved. */
 static void keep_unconfirmed_offer(struct pm_chain_stitches *stitches,
 				   struct pm_chain_stitch_thread *thread)
 {
@@ -880,8 +885,7 @@ static void keep_unconfirmed_offer(struct pm_chain_stitches *stitches,
 	thread->unconfirmed_time = thread->offer_time;
 }
 
-/* Adds the result of a look on top of the last chain, keeps it apart, or leaves it for
- * later. */
+/* Adds the result of a look to the last chain, keeps it apart, or leaves it for later. */
 static int take_offer(struct pm_chain_stitches *stitches,
 		      struct pm_chain_stitch_thread *thread,
 		      const struct pm_chain_stitch_sample *sample, size_t max)
@@ -950,8 +954,8 @@ void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
 	}
 }
 
-/* Whether a look at the return addresses of stitched frames is due. A look shows nothing
- * new about samples from before it. */
+/* Whether a look at the return addresses of stitched frames is due. A look says nothing
+ * about samples that were taken before the previous look. */
 static bool is_unseen(struct pm_chain_stitch_thread *thread, size_t len, uint64_t time)
 {
 	size_t samples = PM_MAX(UNSEEN_SAMPLES_MAX, len / UNSEEN_FRAMES_PER_SAMPLE);
@@ -964,8 +968,8 @@ static bool is_unseen(struct pm_chain_stitch_thread *thread, size_t len, uint64_
 
 /*
  * Whether a look for callers above the thread's chain is due: they are unknown, and no
- * result of a look waits to be confirmed. Drops a waiting result that belongs to another
- * chain.
+ * result of a look waits for its confirmation. Drops a waiting result that belongs to
+ * another chain.
  */
 static bool is_wanting(const struct pm_chain_stitches *stitches,
 		       struct pm_chain_stitch_thread *thread, uint32_t outermost,
@@ -984,13 +988,14 @@ static bool is_wanting(const struct pm_chain_stitches *stitches,
 
 /* ---- promises --------------------------------------------------------------------------- */
 
-/* Returns 0 if memory is short; the sample then gets no callers later. */
+/* Returns the number of the promise, or 0 if memory is short; the sample then gets no
+ * callers later. */
 static uint64_t give_promise(struct pm_chain_stitches *stitches,
 			     const struct pm_chain_stitch_thread *thread,
 			     const struct pm_chain_stitch_sample *sample,
 			     const struct pm_chain_stitched *stitched)
 {
-	/* The index of its outermost own frame. */
+	/* The index of the outermost of the sample's own frames. */
 	size_t own = thread->nodes.len - sample->len;
 	uint64_t number = stitches->promised + 1;
 
@@ -1059,7 +1064,8 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 	thread = thread_get(stitches, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	/* renew_nodes() may replace the thread's nodes. */
+	/* This much room is needed because renew_nodes() may replace all of the thread's
+	 * nodes. */
 	ret = pm_chain_nodes_reserve(stitches, 2 + sample->len + thread->offer.len +
 						       thread->nodes.len);
 	if (ret == 0)

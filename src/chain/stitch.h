@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds the outer callers of a stack that was longer than its copy, from earlier stacks
- * of the same thread. Pure: sees frames and bytes, never a process.
+ * of the same thread. This part does no I/O: its input is frames and bytes. Reading part
+ * of the running thread's stack, which the caller does on request, is called a look.
  *
  * Outer frames stay while inner ones come and go, so the callers that a frame had a
  * moment ago are usually still there. This is an inference, not proof. A frame counts as
@@ -9,17 +10,17 @@
  * sample since then has it. A frame that was absent in between counts only if its caller
  * was not absent, or if its callee saved the same registers. Between two samples a thread
  * may return from all these frames and reach the same place in another way, with the same
- * registers. For this reason, stitching asks now and then for a look at the return
- * addresses in the thread's memory. Frames that are no longer in place are not given to
- * samples from after the look. docs/how-it-works.md has the share of wrong guesses. If no
- * earlier stack shows the callers, a look at the memory may. A large frame may also be
- * hidden: the copies of later samples end in another large frame further in. For a short
- * time it counts as still there if no sample shows that it has gone.
+ * registers. For this reason, stitching requests a look at the return addresses from time
+ * to time. Samples that are taken after the look do not get frames that were no longer in
+ * place. docs/how-it-works.md has the share of wrong guesses. If no earlier stack shows
+ * the callers, a look may show them. A large frame may also be hidden: the copies of
+ * later samples end in another large frame further in. For a short time it counts as
+ * still there if no sample shows that it has returned.
  *
  * Callers that become known also belong to earlier samples, if every sample since then
- * has the frame. pm_chain_stitches_add() therefore gives a promise for each truncated
- * stack, for which pm_chain_stitches_settle() later returns the callers that are known by
- * then.
+ * has the frame. Therefore, pm_chain_stitches_add() returns a promise for each truncated
+ * stack; with it, pm_chain_stitches_settle() later returns the callers that are known at
+ * that time.
  */
 #pragma once
 
@@ -28,9 +29,9 @@
 struct pm_chain_stitches;
 
 enum {
-	/* A function pushes the registers it has to save right below its return address:
-	 * up to six in the psABI. They are its caller's, and distinguish one call of it
-	 * from another. */
+	/* A function pushes the registers that it has to save right below its return
+	 * address: up to six in the psABI. They belong to its caller, and distinguish one
+	 * call of the function from another. */
 	PM_CHAIN_EVIDENCE_WORDS = 6,
 };
 
@@ -42,7 +43,8 @@ struct pm_chain_stitch_frame {
 	/* Hashes of the words that its callee saved, see pm_chain_stitch_hash(); 0:
 	 * unknown. */
 	uint16_t saved[PM_CHAIN_EVIDENCE_WORDS];
-	/* The return address if it is right below sp; 0: it is not, or was not seen. */
+	/* The return address if it is right below sp; 0: it is elsewhere, or was not
+	 * read. */
 	uint64_t return_address;
 };
 
@@ -55,13 +57,13 @@ static inline uint16_t pm_chain_stitch_hash(uint64_t word)
 enum pm_chain_stitch_end {
 	PM_CHAIN_STITCH_ROOTED,
 	PM_CHAIN_STITCH_TRUNCATED, /* the last frame's caller is beyond the copied bytes */
-	/* Ended for a reason that earlier stacks cannot help with. */
+	/* The stack ended for a reason that earlier stacks cannot help with. */
 	PM_CHAIN_STITCH_OTHER,
 };
 
 /*
- * Returns whether the return addresses of @frames, leaf first, are in the thread's memory
- * now. False: one is not, or they cannot be read.
+ * Whether the return addresses of @frames, leaf first, are in the thread's memory now.
+ * Returns false if one is not, or if they cannot be read.
  */
 typedef bool (*pm_chain_stitch_in_place_fn)(void *user,
 					    const struct pm_chain_stitch_frame *frames,
@@ -77,65 +79,67 @@ struct pm_chain_stitch_sample {
 	/* With _TRUNCATED: the stack pointer of the caller of the last frame; 0:
 	 * unknown. */
 	uint64_t caller_sp;
-	/* With _TRUNCATED: a hash of the state of the last frame when the thread switched
-	 * to another stack, e.g. its registers. 0: unknown, or on the same stack. */
+	/* With _TRUNCATED: a hash of the last frame's state, e.g. its registers, when the
+	 * thread switched to another stack. 0: it is unknown, or there was no switch. */
 	uint64_t left_with;
-	/* With _TRUNCATED: the callers are on another stack, to which no signal has
-	 * switched; caller_sp is known. */
+	/* With _TRUNCATED: the callers are on another stack, and the switch was not by a
+	 * signal; caller_sp is known. */
 	bool elsewhere;
 	pm_chain_stitch_in_place_fn in_place; /* NULL: the memory cannot be read */
 	void *in_place_user;
 };
 
-/* The callers above the chain's last frame. */
+/* The callers above the last frame of the chain. */
 struct pm_chain_stitched {
 	/* Leaf first; valid until the next call. */
 	const struct pm_chain_stitch_frame *frames;
-	size_t len; /* 0: nothing is known */
+	size_t len; /* 0: no callers are known */
 	bool rooted; /* they end at the root */
 	bool limited; /* they end because the stack has @max frames */
-	/* For pm_chain_stitches_settle(); 0: nothing can be added later. */
+	/* For pm_chain_stitches_settle(); 0: no callers can be added later. */
 	uint64_t promise;
-	/* The callers above all this are unknown, and no result of a look is waiting. */
+	/* The callers above `frames` are unknown, and no result of a look waits for its
+	 * confirmation. */
 	bool wanting;
-	/* A look at their return addresses is due: see pm_chain_stitches_seen(). */
+	/* A look at the return addresses of `frames` is due: see
+	 * pm_chain_stitches_seen(). */
 	bool unseen;
 };
 
-/* The most that is remembered of all threads together; beyond it, the older half is
- * forgotten. */
+/* The limit of nodes of all threads together; beyond it, the older half is dropped. */
 enum {
-	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* of 64 bytes, and 8 bytes to find each */
-	/* The most truncated stacks that wait for callers from later samples; a power of
-	 * two. */
+	PM_CHAIN_STITCH_NODES_MAX = 1 << 17, /* each has 64 bytes, and 8 more in the hash
+	                                      * table */
+	/* The limit of truncated stacks that wait for callers from later samples; a power
+	 * of two. */
 	PM_CHAIN_STITCH_PROMISES_MAX = 1 << 15,
 };
 
 struct pm_chain_stitches *pm_chain_stitches_new(void); /* NULL: out of memory */
 void pm_chain_stitches_free(struct pm_chain_stitches *stitches);
 /*
- * Remembers a chain, and returns its callers: none unless it is truncated. The two
- * together never have more than @max frames. The samples of a thread must come in order
- * of time. Returns 0 or -ENOMEM.
+ * Adds a chain, and returns its callers, if it is truncated. Chain and callers together
+ * never have more than @max frames. The samples of a thread must be added in order of
+ * time. Returns 0 or -ENOMEM.
  */
 int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
 			  const struct pm_chain_stitch_sample *sample, size_t max,
 			  struct pm_chain_stitched *out);
 /*
- * Finds the callers that are known by now above the truncated stack of @promise, which
- * was sampled at @time. Returns true and sets *out if they differ from those that
- * pm_chain_stitches_add() gave. Returns false if they do not differ, if the stack is
- * forgotten, or if memory is short.
+ * Finds the callers that are known now above the truncated stack of @promise, which was
+ * sampled at @time. Returns true and sets *out if they differ from the result of
+ * pm_chain_stitches_add(). Returns false if they do not differ, if the stack was dropped,
+ * or if memory is short.
  */
 bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
 			      uint64_t time, size_t max, struct pm_chain_stitched *out);
 /*
- * Adds what a look at the thread's memory at @time, after its last sample, found above
- * all known frames of that sample, leaf first; @len 0: nothing. It is used only once a
- * sample from after that time shows that the outermost known frame has stayed. If that
- * frame has not stayed, a later sample may end in one of the others, with the same words
- * saved below it. That sample gets its callers if in_place() then finds all of them.
- * Returns 0 or -ENOMEM.
+ * Adds the result of a look at @time, after the thread's last sample: the callers that
+ * were found above all known frames of that sample, leaf first; @len is 0 if there were
+ * none. The result is used only after a sample from after that time shows that the
+ * outermost known frame has stayed. If that frame has not stayed, a later sample may end
+ * in one of the others, with the same words saved below it. That sample gets its callers
+ * if in_place() then finds all of them. Returns 0 or -ENOMEM.
  */
 int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
 			    uint32_t tid, const struct pm_chain_stitch_frame *frames,
@@ -143,16 +147,16 @@ int pm_chain_stitches_offer(struct pm_chain_stitches *stitches, uint32_t pid,
 /*
  * Adds the result of a look at @time at the return addresses of the last result, which
  * was for this thread: the first @present frames, leaf first, are in place, and the next
- * one, if any, is not. Samples from after that time cannot infer that the next frame
- * stayed: they get neither that frame nor those above it. Samples from between this look
- * and the last one that found everything in place lose both when they are settled.
- * @present SIZE_MAX: the memory could not be read.
+ * one, if any, is not. For samples from after that time, it cannot be inferred that the
+ * next frame stayed: they get neither that frame nor those above it. Samples between this
+ * look and the previous one that found everything in place lose these frames when they
+ * are settled. @present is SIZE_MAX if the memory could not be read.
  */
 void pm_chain_stitches_seen(struct pm_chain_stitches *stitches, uint32_t pid,
 			    uint32_t tid, size_t present, uint64_t time);
-/* The thread has ended, or its id now belongs to another thread. */
+/* To be called if the thread has exited, or if its id was reused. */
 void pm_chain_stitches_forget_thread(struct pm_chain_stitches *stitches, uint32_t pid,
 				     uint32_t tid);
-/* The process now runs another program. */
+/* To be called if the process has executed another program. */
 void pm_chain_stitches_forget_process(struct pm_chain_stitches *stitches, uint32_t pid);
 size_t pm_chain_stitches_bytes(const struct pm_chain_stitches *stitches);

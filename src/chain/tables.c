@@ -8,11 +8,11 @@
 #include <time.h>
 
 enum {
-	/* The most bytes read at once of one file: some 60,000 functions, in a few
-	 * milliseconds. */
+	/* The most that is read of one file without the thread: some 60,000 functions, in
+	 * a few milliseconds. */
 	NOW_BYTES_MAX = 2 << 20,
-	NOW_BYTES_A_SECOND = 2 << 20, /* of all files; twice that at the start */
-	TASKS_MAX = 1024, /* waiting */
+	NOW_BYTES_A_SECOND = 2 << 20, /* of all files; twice that in the first second */
+	TASKS_MAX = 1024, /* tasks that wait */
 	END_MS = 500,
 };
 #define SECOND_NS 1000000000ull
@@ -21,19 +21,19 @@ enum {
 struct exchange {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	PM_VEC(struct pm_unw_task *) tasks; /* first in, first out */
-	struct pm_unw_task *running; /* held by the thread; NULL: none */
+	PM_VEC(struct pm_unw_task *) tasks; /* in the order in which they were added */
+	struct pm_unw_task *running; /* the thread has a reference; NULL: none */
 	bool ending;
-	bool ended; /* the thread has ended */
+	bool ended; /* the thread has finished */
 	unsigned int users;
 };
 
 struct pm_chain_tables {
 	struct pm_unw_helper helper;
 	struct exchange *exchange;
-	bool begun; /* the thread exists */
-	int error; /* why there is none: a negative errno; 0: none was needed */
-	uint64_t retry_ns; /* when to try again to create it */
+	bool begun; /* the thread has been created */
+	int error; /* why it could not be created: a negative errno; 0: no failure */
+	uint64_t retry_ns; /* time when creating it may be tried again */
 	uint64_t now_bytes, filled_ns; /* see NOW_BYTES_A_SECOND */
 };
 
@@ -62,7 +62,7 @@ static void unref_exchange(struct exchange *exchange)
 	free(exchange);
 }
 
-/* Waits for the next task. NULL: there are no more. */
+/* Waits for the next task and returns it, or NULL if there will be no more. */
 static struct pm_unw_task *await_task(struct exchange *exchange)
 {
 	struct pm_unw_task *task = NULL;
@@ -87,7 +87,7 @@ static void *make_tables_in_thread(void *user)
 	struct exchange *exchange = user;
 	struct pm_unw_task *task;
 
-	/* The thread runs with the priority of any other program. */
+	/* The thread gets the priority of any other program. */
 	if (getpriority(PRIO_PROCESS, tid) < 0)
 		setpriority(PRIO_PROCESS, tid, 0);
 	while ((task = await_task(exchange))) {
@@ -105,8 +105,8 @@ static void *make_tables_in_thread(void *user)
 	return NULL;
 }
 
-/* The new thread gets no signals. SCHED_RESET_ON_FORK keeps it from inheriting the
- * priority of this thread. */
+/* Creates the thread, which receives no signals. SCHED_RESET_ON_FORK keeps it from
+ * inheriting the priority of this thread. */
 static bool begin_thread(struct pm_chain_tables *tables)
 {
 	sigset_t all, before;
@@ -129,7 +129,7 @@ static bool begin_thread(struct pm_chain_tables *tables)
 	pthread_attr_destroy(&attr);
 	tables->begun = error == 0;
 	tables->error = -error;
-	/* Otherwise each sample in such a file would try again. */
+	/* Without this, each sample in such a file would try again. */
 	tables->retry_ns = tables_clock_ns(CLOCK_MONOTONIC) + SECOND_NS;
 	return tables->begun;
 }
@@ -189,8 +189,8 @@ struct pm_chain_tables *pm_chain_tables_new(void)
 	pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&exchange->changed, &by_clock);
 	pthread_condattr_destroy(&by_clock);
-	/* The other thread holds the lock for a few instructions, and may have to wait
-	 * for its CPU meanwhile: then it inherits the priority of this one. */
+	/* The other thread holds the lock for a few instructions only, but may lose its
+	 * CPU while it holds the lock; it then inherits the priority of this thread. */
 	pthread_mutexattr_init(&inherits);
 	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&exchange->lock, &inherits);

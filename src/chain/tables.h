@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A separate thread makes tables of call frame information that take long, so that the
- * rings are drained meanwhile.
+ * A separate thread builds tables of call frame information if that takes long, so that
+ * the rings are still drained.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 
 struct pm_chain_tables;
 
-/* NULL: out of memory. The thread starts with the first table. */
+/* Returns NULL if memory is out. The thread is created when the first table is needed. */
 struct pm_chain_tables *pm_chain_tables_new(void);
-/* Waits only a moment for the thread, because the file that it reads may not respond. */
+/* Waits for the thread only briefly, because the file that it reads may not respond. */
 void pm_chain_tables_free(struct pm_chain_tables *tables);
-/* Why the thread could not be created; 0: it was created, or not needed. */
+/* Returns the negative errno of creating the thread; 0: it was created, or not needed. */
 int pm_chain_tables_error(const struct pm_chain_tables *tables);
 const struct pm_unw_helper *pm_chain_tables_helper(struct pm_chain_tables *tables);

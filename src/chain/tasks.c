@@ -38,7 +38,7 @@ int pm_chain_tasks_names(const struct pm_chain_tasks *tasks,
 	return 0;
 }
 
-/* Notes since when the thread has had the name in @record. */
+/* Notes the time from which the thread has had the name in @record. */
 static void name_since(const struct pm_chain_tasks *tasks, const struct pm_record *record)
 {
 	struct pm_thread *thread = pm_procs_find_thread(tasks->procs, (pid_t)record->pid,
@@ -49,10 +49,9 @@ static void name_since(const struct pm_chain_tasks *tasks, const struct pm_recor
 }
 
 /*
- * A file that is overwritten in place keeps its inode, and is another module from then
- * on. It was opened when it was first seen: if it was written later, it has changed. The
- * attributes are those that the kernel has cached; no server is asked for them
- * (statx(2)).
+ * Whether the file of module @id was written after it was first mapped. A file that is
+ * overwritten in place keeps its inode, and is a different module from then on. The
+ * kernel's cached attributes are used; no file server is asked for them (statx(2)).
  */
 static bool was_written(const struct pm_chain_modules *modules,
 			const struct pm_procs *procs, uint32_t id)
@@ -67,21 +66,21 @@ static bool was_written(const struct pm_chain_modules *modules,
 	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		  STATX_CTIME | STATX_MTIME | STATX_SIZE, &st) < 0)
 		return false;
-	/* Unlike the time of the last write, this time cannot be set back, as `cp -p`
-	 * does. */
+	/* The ctime is used because it cannot be set back, as `cp -p` does with the
+	 * mtime. */
 	written_ns = (int64_t)st.stx_ctime.tv_sec * 1000000000 + st.stx_ctime.tv_nsec;
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	/* A time in the future means that a clock is wrong. */
+	/* If the time is in the future, a clock is wrong. */
 	if (written_ns <= module->seen_ns || written_ns > now_ns)
 		return false;
-	/* New links, permissions and the like change only that time. */
+	/* New links, changed permissions and the like change only the ctime. */
 	return st.stx_size != modules->list.data[id].size ||
 	       (int64_t)st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec !=
 		       modules->list.data[id].mtime_ns;
 }
 
-/* Whether the file turned out to be another one when it was opened again. */
+/* Whether the path of module @id led to a different file when it was opened again. */
 static bool was_lost(const struct pm_chain_modules *modules, uint32_t id)
 {
 	return id < modules->list.len && modules->list.data[id].was_open &&
@@ -96,7 +95,7 @@ static void retire_written(const struct pm_chain_tasks *tasks,
 	if (id != PM_MODULE_NONE && tasks->modules &&
 	    (was_written(tasks->modules, tasks->procs, (uint32_t)id) ||
 	     was_lost(tasks->modules, (uint32_t)id))) {
-		/* The content at the time of the sample is lost. */
+		/* The content that the file had at the time of the sample is lost. */
 		tasks->modules->list.data[id].error = -ESTALE;
 		pm_procs_retire_module(tasks->procs, (uint32_t)id);
 	}
@@ -125,7 +124,7 @@ static int on_mmap(const struct pm_chain_tasks *tasks, const struct pm_record *r
 	ret = pm_procs_map(tasks->procs, (pid_t)record->pid, mmap->start, mmap->len,
 			   mmap->pgoff, mmap->prot, &identity);
 	if (ret == -ENOMEM)
-		return ret; /* an invalid range changes nothing */
+		return ret; /* an invalid range is ignored */
 	if (identity.kind == PM_MODULE_FILE)
 		return pm_chain_jit_map(tasks->jit, (pid_t)record->pid, &identity);
 	return 0;

@@ -26,8 +26,8 @@ size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads)
 	       threads->index.cap * sizeof(*threads->index.slots);
 }
 
-/* Returns the row of the thread. If the thread is not known, a row is created with the
- * name "". NULL: out of memory. */
+/* Returns the row of the thread, or NULL if memory is out. A thread that is not known
+ * gets a new row, with the name "". */
 static struct pm_chain_thread *get_chain_thread(struct pm_chain_threads *threads,
 						uint32_t pid, uint32_t tid)
 {
@@ -53,14 +53,14 @@ static struct pm_chain_thread *get_chain_thread(struct pm_chain_threads *threads
 
 static uint64_t storable_time(struct pm_chain_threads *threads, uint64_t time)
 {
-	/* No number in the file is larger (docs/format.md §2). */
+	/* The file has no larger numbers (docs/format.md §2). */
 	if (time <= INT64_MAX)
 		return time;
 	threads->clamped++;
 	return INT64_MAX;
 }
 
-/* @is_new: the thread has no line yet. */
+/* @is_new says that no line has been written for the thread. */
 static int write_name(struct pm_chain_threads *threads, struct pm_file_writer *writer,
 		      struct pm_chain_thread *row, const struct pm_chain_name *name,
 		      uint64_t time, bool is_new)
@@ -107,8 +107,8 @@ int pm_chain_threads_name(struct pm_chain_threads *threads, struct pm_file_write
 
 	if (names->leader.comm[0] != '\0')
 		ret = name_chain_thread(threads, writer, pid, pid, &names->leader, time);
-	/* Otherwise it may have been any thread of its process: the only known fact is
-	 * that it was ending and no longer in the kernel's tables. */
+	/* Without a known thread, it may have been any thread of its process: the only
+	 * known fact is that it was exiting and no longer in the kernel's tables. */
 	if (names->known && ret == 0)
 		ret = name_chain_thread(threads, writer, pid, tid, &names->thread, time);
 	return ret;
