@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-	/* Maximum number of notes examined in one file, however many
-	 * tables it claims to have. */
+	/* Maximum number of notes that are examined in one file, however many tables it
+	 * claims to have. */
 	NOTES_MAX = 4096,
 };
 
@@ -18,7 +18,7 @@ struct search {
 	uint8_t *ret_len;
 };
 
-/* 1 if the build-id was found, 0 if it is not here, or a read error. */
+/* Returns 1 if the build-id was found, 0 if @part does not have it, or a read error. */
 static int search_notes(struct search *search, const struct pm_elf_part *part)
 {
 	/* Padding is 8 only if the segment says so (GNU property notes), else 4. */
@@ -100,8 +100,8 @@ int pm_elf_build_id_whole(int fd, uint8_t out[PM_ELF_BUILD_ID_MAX], uint8_t *ret
 	if (ret == 0)
 		ret = search_parts(&search, search.elf.phnum, PT_NOTE,
 				   pm_elf_file_segment);
-	/* Relocatable files (kernel modules) have no segments; those of separate
-	 * debug files are wrong. */
+	/* Relocatable files (kernel modules) have no segments; in separate debug files,
+	 * the segments are wrong. */
 	if (ret == 0)
 		ret = search_parts(&search, search.elf.shnum, SHT_NOTE,
 				   pm_elf_file_section);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few properties of an ELF file that this room needs, obtained by small reads: no
+ * Reads the few properties of an ELF file that this room needs, in small pieces: no
  * library guarantees bounded memory for a hostile file. Source: elf(5), gABI.
  */
 #include "proc-internal.h"
@@ -145,7 +145,7 @@ int pm_elf_file_section(const struct pm_elf_file *elf, uint32_t index,
 	return 0;
 }
 
-/* The first section of this name that is not empty and at most @max bytes long. */
+/* Finds the first section with this name that is not empty and has at most @max bytes. */
 static int find_section(const struct pm_elf_file *elf, const char *wanted, size_t max,
 			struct pm_elf_part *out)
 {
@@ -195,8 +195,8 @@ int pm_elf_file_altlink(const struct pm_elf_file *elf, uint8_t id[PM_ELF_BUILD_I
 	struct pm_elf_part section;
 	size_t name_len, len;
 
-	/* Contents: the name with its terminating zero, which we do not
-	 * use, and the build-id. */
+	/* Contents: the name with its terminating zero, which is not used here, and the
+	 * build-id. */
 	if (find_section(elf, ".gnu_debugaltlink", sizeof(bytes), &section) < 0 ||
 	    pm_read_at(elf->fd, section.offset, bytes, (size_t)section.size) < 0)
 		return -ENODATA;

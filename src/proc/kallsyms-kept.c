@@ -19,7 +19,7 @@
 enum {
 	FILE_BYTES_MAX = 64 << 20, /* 3 MB for a usual kernel */
 	FIRST_BYTES = 4096,
-	/* An older file was left by a process that was killed. */
+	/* A file that is older than this was left behind by a process that was killed. */
 	NEW_SECONDS_MAX = 60,
 };
 
@@ -41,15 +41,16 @@ struct head {
 
 /* ---- ownership and place of the file ------------------------------------------------- */
 
-/* Whether only the effective user and root can have written it. */
+/* Whether only the effective user and root can have written to the file. */
 static bool is_written_only_by_us(int fd, mode_t kind, struct stat *st)
 {
 	return fstat(fd, st) == 0 && (st->st_mode & S_IFMT) == kind &&
 	       st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* sudo -E keeps the variable. Files that root creates in another user's directory would
- * be in that user's way, or end up where a symbolic link of that user points. */
+/* Whether the file belongs to another user: sudo -E keeps the environment. Files that
+ * root creates in another user's directory would be in that user's way, or end up where
+ * that user's symbolic link points. */
 static bool is_of_another(const char *path)
 {
 	struct stat st;
@@ -62,8 +63,8 @@ static bool find_folder(struct pm_str *out)
 	const char *cache = secure_getenv("XDG_CACHE_HOME");
 	const char *home = secure_getenv("HOME");
 
-	/* XDG Base Directory Specification: ignore a relative path. sudo may
-	 * keep another user's HOME. */
+	/* XDG Base Directory Specification: a relative path is ignored. sudo may keep
+	 * HOME of another user. */
 	if (cache && cache[0] == '/' && !is_of_another(cache))
 		pm_str_printf(out, "%s/pmrec", cache);
 	else if (geteuid() == 0)
@@ -75,8 +76,8 @@ static bool find_folder(struct pm_str *out)
 	return !out->failed;
 }
 
-/* The directory, created if necessary. -1: it is not available, or
- * others may write to it. */
+/* Opens the directory, which is created if necessary. Returns -1 if it is not available,
+ * or if others may write to it. */
 static int open_folder(const char *path)
 {
 	PM_AUTO_CLOSE int fd = -1;
@@ -124,7 +125,7 @@ static uint64_t sum_of(const struct pm_kallsyms *kallsyms)
 			   pm_hash_bytes(kallsyms->names.data, kallsyms->names.len));
 }
 
-/* Whether every lookup stays within the table. */
+/* Whether every look-up stays within the table. */
 static bool is_valid(const struct pm_kallsyms *kallsyms)
 {
 	const struct pm_kallsyms_symbol *symbols = kallsyms->symbols.data;
@@ -148,7 +149,7 @@ static void cleanup_kept_kallsyms(struct pm_kallsyms **kallsyms)
 	pm_kallsyms_free(*kallsyms);
 }
 
-/* The table in @folder if it matches @wanted; or NULL. */
+/* Returns the table in @folder if it matches @wanted, otherwise NULL. */
 static struct pm_kallsyms *read_kept(int folder, const struct head *wanted)
 {
 	PM_AUTO_CLOSE int fd =
@@ -225,8 +226,9 @@ static bool has_unseen_modules(const struct pm_kallsyms *kallsyms, uint64_t fing
 	return false;
 }
 
-/* Readers see either the complete table or the previous one. After a crash of the machine
- * the file may be incomplete, but then it belongs to an earlier boot. */
+/* Writes the table to a new file and renames it: readers see either the complete table or
+ * the previous one. After a crash of the machine the file may be incomplete, but then it
+ * belongs to an earlier boot. */
 static void keep_table(int folder, struct head *head, const struct pm_kallsyms *kallsyms)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

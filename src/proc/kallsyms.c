@@ -21,13 +21,15 @@ enum {
 
 #define HOLE PM_KALLSYMS_HOLE
 
-/* Parser state. Keeps the last module's name, which the next symbol usually shares. */
+/* The parser's state. It includes the last module's name, which the next symbol usually
+ * shares. */
 struct parser {
 	struct pm_kallsyms *kallsyms;
 	const char *module;
 	size_t module_len;
 	uint32_t module_offset;
-	uint64_t symbols_seen, addresses_seen; /* addresses other than zero */
+	uint64_t symbols_seen, addresses_seen; /* addresses_seen: those that are not
+	                                        * zero */
 };
 
 /* ---- one line ------------------------------------------------------------------------ */
@@ -78,14 +80,14 @@ static bool is_name(const struct line *line, const char *name)
 
 static bool is_text(const struct line *line)
 {
-	/* These follow the last function, and would otherwise
-	 * cover everything after it. */
+	/* These two symbols follow the last function, and would otherwise cover
+	 * everything after it. */
 	return strchr("tTwW", line->type) && !is_name(line, "_etext") &&
 	       !is_name(line, "_einittext");
 }
 
-/* The offset of the text in the arena, or HOLE if the arena is
- * full or memory runs out. */
+/* Returns the offset of the name in the arena, or HOLE if the arena is full or memory is
+ * out. */
 static uint32_t put_name(struct pm_kallsyms *kallsyms, const char *name, size_t len)
 {
 	size_t offset = kallsyms->names.len;
@@ -231,8 +233,8 @@ static int64_t read_sysctl(const char *path)
 	return INT64_MIN;
 }
 
-/* kallsyms_show_value() of the kernel checks kptr_restrict first; if it is
- * 0, perf_event_paranoid. */
+/* Explains addresses that are zero. kallsyms_show_value() of the kernel checks
+ * kptr_restrict first; if that is 0, perf_event_paranoid. */
 static int explain_zeros(struct pm_error *err)
 {
 	int64_t kptr = read_sysctl("/proc/sys/kernel/kptr_restrict");
@@ -348,7 +350,7 @@ uint64_t pm_kernel_modules_fingerprint(void)
 	return print;
 }
 
-/* The symbol that covers @address; NULL if there is none. */
+/* Returns the symbol that covers @address, or NULL if there is none. */
 static const struct pm_kallsyms_symbol *find_symbol(const struct pm_kallsyms *kallsyms,
 						    uint64_t address)
 {
@@ -383,7 +385,7 @@ const char *pm_kallsyms_find(const struct pm_kallsyms *kallsyms, uint64_t addres
 	return kallsyms->names.data + symbol->name;
 }
 
-/* False for code that is created and freed while the kernel runs: BPF programs,
+/* Returns false for code that is created and freed while the kernel runs: BPF programs,
  * trampolines of ftrace and of kprobes. /proc/kallsyms lists it with module names that no
  * module has (kernel/kallsyms.c, get_ksymbol_bpf() and the functions near it). */
 bool pm_kallsyms_is_permanent(const char *module)

@@ -10,7 +10,7 @@
 #define BOOT_PATH  "/proc/sys/kernel/random/boot_id"
 
 enum {
-	NOTES_BYTES_MAX = 1 << 16, /* some hundred bytes on usual kernels */
+	NOTES_BYTES_MAX = 1 << 16, /* usual kernels have some hundred bytes */
 };
 
 static size_t read_whole(const char *path, void *out, size_t size)

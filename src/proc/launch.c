@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command that waits before its exec. One byte through a socket starts it (a socket,
- * because writing to a pipe whose reader died raises SIGPIPE). The errno of a failed exec
- * comes back through a pipe, which a successful exec closes (CLOEXEC).
+ * A command that waits before its exec. One byte through a socket starts it. (A socket is
+ * used because writing to a pipe whose reader has died raises SIGPIPE.) The errno of a
+ * failed exec is returned through a pipe, which a successful exec closes (CLOEXEC).
  */
 #include "proc-internal.h"
 
@@ -17,9 +17,10 @@
 #include <sys/syscall.h>
 
 enum {
-	/* The kernel's BINPRM_BUF_SIZE: it does not read more of a first line. */
+	/* BINPRM_BUF_SIZE of the kernel, which does not read more of the first line of a
+	 * script. */
 	SHEBANG_BYTES = 256,
-	/* For "did you mean". */
+	/* Limits of the search for "did you mean". */
 	NEAR_NAME_BYTES = NAME_MAX + 1,
 	NEAR_ENTRIES_MAX = 50000,
 	COULD_NOT_RUN = 127,
@@ -116,7 +117,7 @@ static bool is_script(const char *path)
 	return len >= 0 && !memchr(first, '\0', (size_t)len);
 }
 
-/* Returns the most informative errno. */
+/* Tries all paths. Returns the most informative errno if none could be executed. */
 static int plan_exec_paths(const struct pm_launch_plan *plan)
 {
 	bool explicit = strchr(plan->argv[0], '/');
@@ -130,7 +131,7 @@ static int plan_exec_paths(const struct pm_launch_plan *plan)
 			errno = ENOEXEC;
 		}
 		/* Continue the search in the same cases as a shell does. A directory that
-		 * we may not search contains no such command, as far as we can tell. */
+		 * may not be searched counts as one without the command. */
 		if (errno == EACCES) {
 			if (explicit || access(plan->paths.data[i], F_OK) == 0)
 				found = EACCES;
@@ -160,7 +161,7 @@ static void reset_handlers(const struct pm_launch_plan *plan)
 	}
 }
 
-/* 0 or an errno. Sets the groups first, because only root may change them. */
+/* Returns 0 or an errno. The groups are set first, because only root may change them. */
 static int become_user(const struct pm_user *user)
 {
 	if (setgroups(user->groups_len, user->groups) < 0 ||
@@ -187,7 +188,7 @@ static _Noreturn void run_child_until_exec(const struct pm_launch_plan *plan, in
 	if (n == 0)
 		_exit(COULD_NOT_RUN);
 	failure = n < 0 ? errno : 0;
-	/* A negative number means that the exec was not reached. */
+	/* A negative number means that the failure came before the exec. */
 	if (failure == 0 && plan->other_user)
 		failure = -become_user(&plan->user);
 	if (failure == 0)
@@ -200,7 +201,8 @@ static _Noreturn void run_child_until_exec(const struct pm_launch_plan *plan, in
 
 /* ---- messages ------------------------------------------------------------------------ */
 
-/* The interpreter in the first line of a script; false if there is none. */
+/* Reads the interpreter from the first line of a script. Returns false if there is
+ * none. */
 static bool read_interpreter(const char *path, char out[SHEBANG_BYTES])
 {
 	PM_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -216,7 +218,7 @@ static bool read_interpreter(const char *path, char out[SHEBANG_BYTES])
 	return out[0] != '\0';
 }
 
-/* The first candidate that exists, or NULL. */
+/* Returns the first candidate that exists, or NULL. */
 static const char *first_existing(const struct pm_launch_plan *plan, struct stat *st)
 {
 	for (size_t i = 0; i < plan->paths.len; i++)
@@ -225,11 +227,13 @@ static const char *first_existing(const struct pm_launch_plan *plan, struct stat
 	return NULL;
 }
 
-/* The name of a command similar to @name; false if there is none. */
+/* Finds the name of a command that is similar to @name. Returns false if there is
+ * none. */
 static bool find_near(const char *name, char out[NEAR_NAME_BYTES])
 {
 	const char *at = getenv("PATH");
-	size_t best = strlen(name) < 5 ? 2 : 3; /* a slip or two, not another word */
+	size_t best = strlen(name) < 5 ? 2 : 3; /* allows for one or two typos, but not
+	                                         * for another word */
 	size_t seen = 0, start = best;
 
 	while (at && *at && seen < NEAR_ENTRIES_MAX) {
@@ -255,7 +259,8 @@ static bool find_near(const char *name, char out[NEAR_NAME_BYTES])
 	return best < start;
 }
 
-/* Subcommands of perf(1) that are separate programs here. NULL: not one of these. */
+/* Returns the program that corresponds to a subcommand of perf(1), or NULL if @word is
+ * none. */
 static const char *program_for(const char *word)
 {
 	static const char *const words[][2] = {
@@ -355,7 +360,7 @@ static void plan_cleanup(struct pm_launch_plan **plan)
 	plan_free(*plan);
 }
 
-/* Waits for the end of @pid, which has ended or is about to. 0 or negative errno. */
+/* Waits for @pid, which has exited or is about to. Returns 0 or a negative errno. */
 static int reap_child(pid_t pid, int *status)
 {
 	pid_t rc;
@@ -397,7 +402,7 @@ static int channel_open(struct channel *channel)
 	return 0;
 }
 
-/* Signals are blocked during the fork, or the child might run our handlers. */
+/* Signals are blocked during the fork; otherwise, the child might run our handlers. */
 static pid_t fork_child(struct pm_launch_plan *plan,
 			const struct pm_launch_signals *signals,
 			const struct channel *channel)
@@ -415,7 +420,7 @@ static pid_t fork_child(struct pm_launch_plan *plan,
 		sigemptyset(&plan->defaults);
 	pid = fork();
 	if (pid == 0) {
-		/* With our end open, the child would not notice our death. */
+		/* If the child kept our end open, it would not notice our death. */
 		close(channel->near_go);
 		run_child_until_exec(plan, channel->far_go, channel->far_error);
 	}
@@ -480,8 +485,8 @@ int pm_launch_prepare_as(struct pm_launch *launch, char *const argv[], const cha
 	return 0;
 }
 
-/* 1: sent; 0: the child is already dead; negative: error, and the child is killed,
- * because it would wait forever. */
+/* Returns 1 if the byte was sent, 0 if the child is already dead, or a negative errno; in
+ * that case the child is killed, because it would wait forever. */
 static int send_go(const struct pm_launch *launch, int fd, struct pm_error *err)
 {
 	ssize_t n;
@@ -532,7 +537,7 @@ static int explain_end(const struct pm_launch *launch, struct pm_error *err)
 	return -ECANCELED;
 }
 
-/* Kills a child that was started, if the result of its exec cannot be read. */
+/* Kills a child whose exec may have been reached, because its result cannot be read. */
 static int kill_unknown(struct pm_launch *launch, int code, struct pm_error *err)
 {
 	kill(launch->pid, SIGKILL);
@@ -568,7 +573,8 @@ int pm_launch_go(struct pm_launch *launch, struct pm_error *err)
 	/* End of file: the exec closed the child's end. */
 	if (n == 0)
 		return 0;
-	/* The command may be running by now; waiting for it would take until its end. */
+	/* The command may already be running; waiting for it would take until it
+	 * exits. */
 	if (sent == 1 && n < 0)
 		return kill_unknown(launch, -errno, err);
 	if (n != sizeof(failure) || failure == 0)

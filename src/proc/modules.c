@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-/* d_path() of the kernel appends this to a file that has no name any more. */
+/* d_path() of the kernel appends this to the path of a file that has been deleted. */
 #define DELETED " (deleted)"
 
 static bool starts_with(const char *path, size_t len, const char *prefix)
@@ -72,9 +72,10 @@ void pm_module_name_vdso(struct pm_module_identity *identity, uint64_t start)
 /* A row of the table. */
 struct row {
 	struct pm_module module;
-	/* In our root another file has this path: this one was mapped from elsewhere. */
+	/* In our root, this path leads to another file: this one was mapped from another
+	 * root. */
 	bool foreign;
-	bool retired; /* later mappings belong to another module */
+	bool retired; /* later mappings of the file belong to another module */
 };
 
 struct key {
@@ -83,9 +84,10 @@ struct key {
 };
 
 /*
- * A path and a build-id are easily copied: a process with its own root must not pass its
- * file off as the one that others have mapped. Inodes on overlayfs prove nothing: before
- * Linux 6.8 mappings show another one than stat(2).
+ * Whether the identity belongs to a file outside of our root. A path and a build-id are
+ * easily copied: a process with its own root must not pass its file off as the one that
+ * others have mapped. On overlayfs inodes prove nothing: before Linux 6.8 mappings show
+ * another inode than stat(2).
  */
 static bool is_foreign(const struct pm_module_identity *identity)
 {
@@ -129,7 +131,8 @@ static bool equal_identity(const void *table, uint32_t id, const void *other)
 
 	if (row->retired || a->kind != b->kind || strcmp(a->path, b->path) != 0)
 		return false;
-	/* Only files can differ under one name: any two "[heap]" are equal. */
+	/* Only files can differ although their names are equal: any two "[heap]" are
+	 * equal. */
 	if (a->kind != PM_MODULE_FILE)
 		return true;
 	if (a->build_id_len > 0 && b->build_id_len > 0)
@@ -249,8 +252,8 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 	if (id != PM_INDEX_NONE) {
 		struct pm_module_identity *known = &modules->rows.data[id]->identity;
 
-		/* /proc does not show the generation; the first
-		 * record of the file does. */
+		/* /proc does not show the inode's generation; the first record of the
+		 * file does. */
 		if (!known->generation_known && key->generation_known) {
 			known->generation = key->generation;
 			known->generation_known = true;
@@ -266,7 +269,8 @@ int64_t pm_modules_intern(struct pm_modules *modules,
 		if (id != PM_INDEX_NONE)
 			return id;
 	}
-	/* Reserve space for all ids that may be freed here, where failing is possible. */
+	/* Reserve space for all ids that may be freed later, because an error can be
+	 * reported here. */
 	if (pm_vec_reserve(&modules->free_ids, modules->rows.len + 1) < 0 ||
 	    pm_vec_reserve(&modules->rows, modules->rows.len + 1) < 0)
 		return -ENOMEM;

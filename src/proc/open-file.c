@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening files whose names come from other processes. A path is first opened with
- * O_PATH: a full open of a device can have side effects, and that of a FIFO can affect
- * other processes.
+ * Opens files whose names come from other processes. A path is first opened with O_PATH:
+ * a full open of a device can have side effects, and that of a FIFO can affect other
+ * processes.
  */
 #include "proc-internal.h"
 
@@ -38,8 +38,8 @@ int pm_open_handle_by_steps(int root, const char *path)
 		name[len] = '\0';
 		if (strcmp(name, "..") == 0)
 			return -ELOOP;
-		/* A symbolic link is opened itself and is not a directory,
-		 * so the next step fails. */
+		/* A symbolic link is opened as such; it is not a directory, so the next
+		 * step fails. */
 		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return -errno;
@@ -52,7 +52,7 @@ int pm_open_handle_by_steps(int root, const char *path)
 static int open_in_root(int root, const char *path)
 {
 	enum {
-		TRIES = 8 /* it fails if a directory is renamed meanwhile */
+		TRIES = 8 /* it fails if a directory is renamed at the same time */
 	};
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -63,7 +63,7 @@ static int open_in_root(int root, const char *path)
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	/* Old containers return EPERM for system calls that they do not know. */
+	/* Old containers return EPERM for system calls that they do not support. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		return pm_open_handle_by_steps(root, path);
 	if (fd < 0)
@@ -102,7 +102,7 @@ int pm_open_regular(int handle)
 		return -ENOTSUP;
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", handle);
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	/* The handle's file exists; it is the link that is missing. */
+	/* The file of the handle exists; only its link in /proc is missing. */
 	if (fd < 0 && errno == ENOENT)
 		return -ENXIO;
 	if (fd < 0)
@@ -136,8 +136,8 @@ static bool has_fs_ids(uid_t uid, gid_t gid)
 	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
 }
 
-/* Whether root loses its capabilities for files when its file ids change,
- * which this bit prevents. */
+/* Whether root loses its capabilities for files when its file ids change; this securebit
+ * prevents that. */
 static bool drops_capabilities(void)
 {
 	int bits = prctl(PR_GET_SECUREBITS);
@@ -145,7 +145,7 @@ static bool drops_capabilities(void)
 	return bits >= 0 && !(bits & SECBIT_NO_SETUID_FIXUP);
 }
 
-/* Once its own file ids are restored, root has its capabilities for files again. */
+/* When its own file ids are restored, root has its capabilities for files again. */
 static int open_with_rights(const struct pm_user *user, const char *path)
 {
 	int fd = -EPERM;

@@ -9,16 +9,17 @@ enum {
 	/* Number of exited processes (and threads) that are kept for late samples. A
 	 * build may start millions; they cannot all be kept. */
 	EXITED_KEPT = 1024,
-	/* Mappings of all processes, 32 bytes each. Beyond this limit the oldest exited
-	 * processes are dropped, and a process with more than its share starts over. */
+	/* Mappings of all processes, 32 bytes each. Above this limit the oldest exited
+	 * processes are dropped, and a process that has more than its share loses all its
+	 * mappings. */
 	MAPS_MAX = 1 << 20,
 	MAPS_SHARE = 1024,
 };
 
 struct process_row {
-	struct pm_process process; /* first: the public pointer points to the row */
+	struct pm_process process; /* first: the public pointer is a pointer to the row */
 	uint32_t id;
-	uint32_t live_threads; /* known threads */
+	uint32_t live_threads; /* number of known threads that have not exited */
 	bool leader_exited;
 	uint64_t exit_serial; /* 0: alive */
 	char comm[16];
@@ -37,8 +38,8 @@ struct rows {
 	struct pm_index index;
 };
 
-/* A ring buffer of the last exits. An entry is void if its serial differs from that of
- * the row: the row is alive again or belongs to something else. */
+/* A ring buffer of the most recent exits. An entry is void if its serial differs from the
+ * row's: the row is alive again or has been reused. */
 struct exited {
 	struct exited_entry {
 		uint32_t id;
@@ -53,11 +54,11 @@ struct pm_procs {
 	struct exited exited_processes, exited_threads;
 	void (*free_user)(void *user);
 	uint64_t epoch, exit_serial;
-	/* Greater than every generation of a dropped process, so that (pid,
+	/* Greater than every generation of a process that was dropped, so that (pid,
 	 * generation) is never reused. */
 	uint32_t generation_floor;
 	size_t maps; /* of all processes */
-	uint64_t maps_forgotten; /* how often a process had to start over */
+	uint64_t maps_forgotten; /* how often a process lost all its mappings */
 };
 
 /* ---- rows ---------------------------------------------------------------------------- */
@@ -84,7 +85,7 @@ static bool equal_thread_row(const void *table, uint32_t id, const void *key)
 	return row->thread.pid == wanted->pid && row->thread.tid == wanted->tid;
 }
 
-/* Returns the id of @row, or PM_INDEX_NONE without memory. */
+/* Returns the id of @row, or PM_INDEX_NONE if memory is out. */
 static uint32_t rows_add(struct rows *rows, uint64_t hash, void *row)
 {
 	uint32_t id;
@@ -92,7 +93,8 @@ static uint32_t rows_add(struct rows *rows, uint64_t hash, void *row)
 	if (rows->free_ids.len > 0) {
 		id = rows->free_ids.data[rows->free_ids.len - 1];
 	} else {
-		/* Reserve space for freeing every id here, where failing is possible. */
+		/* Reserve space for every id that may be freed later, because an error
+		 * can be reported here. */
 		if (rows->data.len >= PM_INDEX_NONE ||
 		    pm_vec_reserve(&rows->free_ids, rows->data.len + 1) < 0 ||
 		    pm_vec_reserve(&rows->data, rows->data.len + 1) < 0)
@@ -184,7 +186,7 @@ static void drop_process(struct pm_procs *procs, struct process_row *row)
 	free(row);
 }
 
-/* A reused pid belongs to a new process, which takes the old one's row. */
+/* A reused pid belongs to a new process, which gets the row of the old one. */
 static void renew_process(struct pm_procs *procs, struct process_row *row)
 {
 	release_user(procs, row);
@@ -343,9 +345,9 @@ struct pm_thread *pm_procs_find_thread(const struct pm_procs *procs, pid_t pid, 
 	return &row->thread;
 }
 
-/* Updates the place where a module was seen, so that it can still be
- * examined. The mapping was seen in @tid, a thread of @pid: a leader that has
- * ended shows no mappings. */
+/* Updates the place where a module was seen, so that it can be examined later. The
+ * mapping was seen in @tid, a thread of @pid: a leader that has exited shows no
+ * mappings. */
 static void note_seen(struct pm_procs *procs, pid_t pid, pid_t tid,
 		      const struct pm_mapping *mapping)
 {
@@ -383,7 +385,7 @@ static void make_room_for_maps(struct pm_procs *procs, const struct process_row 
 	}
 }
 
-/* Whether a process that has @len mappings may get more. */
+/* Whether a process that has @len mappings may have more. */
 static bool may_map(struct pm_procs *procs, const struct process_row *row, size_t len)
 {
 	if (procs->maps > MAPS_MAX)
@@ -451,7 +453,7 @@ int pm_procs_adopt(struct pm_procs *procs, pid_t pid, pid_t tid, struct pm_space
 	return 0;
 }
 
-/* The comm that a new task inherits from its creator, "" if unknown. */
+/* Returns the comm that a new task inherits from its creator, "" if unknown. */
 static const char *inherited_comm(const struct pm_procs *procs, pid_t pid, pid_t tid)
 {
 	const struct thread_row *thread = find_thread(procs, pid, tid);
@@ -504,8 +506,8 @@ int pm_procs_fork(struct pm_procs *procs, pid_t pid, pid_t tid, pid_t parent_pid
 	}
 	thread = find_thread(procs, pid, tid);
 	if (thread) {
-		/* The row is reused, or a sample came before the fork record; it
-		 * counts as alive either way. */
+		/* The row is reused, or a sample arrived before the fork record; in both
+		 * cases, the thread is alive. */
 		if (thread->exit_serial != 0 || (pid != parent_pid && !is_new))
 			process->live_threads++;
 		thread->exit_serial = 0;
@@ -535,9 +537,9 @@ int pm_procs_comm(struct pm_procs *procs, pid_t pid, pid_t tid, const char *comm
 		process->process.space.epoch = ++procs->epoch;
 		process->process.generation++;
 		process->process.executed = true;
-		/* One thread is left and is now the leader (de_thread() in fs/exec.c):
-		 * the old leader has exited under this tid, and no record reports the end
-		 * of the thread's former tid. */
+		/* Only this thread is left, and it is the leader now (de_thread() in
+		 * fs/exec.c): the old leader, which had the same tid, has exited, and no
+		 * record reports the end of the thread's former tid. */
 		thread->exit_serial = 0;
 		process->live_threads = 1;
 		process->leader_exited = false;
@@ -584,8 +586,8 @@ void pm_procs_exit(struct pm_procs *procs, pid_t pid, pid_t tid)
 		process->leader_exited = true;
 	if (thread && thread->exit_serial == 0)
 		end_thread(procs, thread, process);
-	/* A process that was not followed from its start may have threads that we do not
-	 * know. It counts as ended only if its leader has exited, too. */
+	/* A process that was not followed from its start may have threads that are not
+	 * known here. It counts as ended only if its leader has exited, too. */
 	if (process && process->exit_serial == 0 && process->leader_exited &&
 	    process->live_threads == 0)
 		end_process(procs, process);
@@ -607,8 +609,8 @@ void pm_procs_sweep(struct pm_procs *procs)
 	for (size_t i = 0; i < procs->processes.data.len; i++) {
 		struct process_row *row = procs->processes.data.data[i];
 
-		/* While one of its threads exists, records may refer to the
-		 * process by its number. */
+		/* As long as a thread of the process exists, records may refer to the
+		 * process by its pid. */
 		if (row && row->exit_serial == 0 && pm_task_is_gone(row->process.pid))
 			end_process(procs, row);
 	}

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* The first mapping that ends above @address; space->maps.len if there is none. */
+/* Returns the index of the first mapping that ends above @address; space->maps.len if
+ * there is none. */
 static size_t first_ending_above(const struct pm_space *space, uint64_t address)
 {
 	size_t low = 0, high = space->maps.len;
@@ -40,8 +41,8 @@ static bool same_mapping(const struct pm_mapping *a, const struct pm_mapping *b)
 int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
 		     const struct pm_mapping *mapping)
 {
-	/* maps[from, to) overlap [start, end); their outer parts and
-	 * the new mapping stay. */
+	/* maps[from, to) overlap [start, end); the parts outside of it and the new
+	 * mapping stay. */
 	size_t from = first_ending_above(space, start), to = from, put = 0, len;
 	struct pm_mapping parts[3];
 
@@ -64,7 +65,7 @@ int pm_space_replace(struct pm_space *space, uint64_t start, uint64_t end,
 	}
 	len = space->maps.len - (to - from) + put;
 	if (len > PM_SPACE_MAPS_MAX) {
-		/* Start over: forgotten mappings show as unknown, and the newest one is
+		/* Drop all other mappings: those are then unknown, and the newest one is
 		 * the most likely to still exist. */
 		pm_vec_clear(&space->maps);
 		from = to = 0;

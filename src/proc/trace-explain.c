@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The number in a one-line file, or -1. */
+/* Returns the number in a one-line file, or -1. */
 static long read_one_number(const char *path)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen(path, "re");
@@ -18,7 +18,7 @@ static long read_one_number(const char *path)
 	return -1;
 }
 
-/* Reads a field of /proc/PID/status; false if it is missing. */
+/* Reads a field of /proc/PID/status. Returns false if it is missing. */
 static bool read_trace_status(pid_t pid, const char *format, long *out)
 {
 	PM_AUTO_FCLOSE FILE *file = NULL;

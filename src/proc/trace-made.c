@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles both sides of a fork. The kernel wakes the child before it stops the maker
- * (kernel_clone() in kernel/fork.c), and wait(2) returns their stops in either order.
- * Neither is resumed before both have stopped and the child has been reported. The caller
- * therefore finds the maker in its state at the fork, and knows which thread created the
- * child and how. If a maker is killed in between, its end is reported after its children.
+ * Handles both sides of a fork. The kernel wakes the child before it stops the maker, the
+ * thread that has created it (kernel_clone() in kernel/fork.c), and wait(2) returns their
+ * stops in either order. Neither is resumed before both have stopped and the child has
+ * been reported. The caller therefore sees the maker in its state at the fork, and knows
+ * which thread created the child and how. If a maker is killed in between, its end is
+ * reported after its children.
  */
 #include "trace-internal.h"
 
 #include <time.h>
 
-/* The other thread may have been killed before it could stop. Then its stop never comes,
- * and the waiting thread should not be delayed noticeably. */
+/* The other thread may have been killed before it could stop. Its stop then never comes,
+ * and the waiting thread must not be delayed noticeably. */
 #define WAIT_MAX_NS UINT64_C(200000000)
 
 uint64_t pm_trace_now_ns(void)
@@ -42,12 +43,12 @@ void pm_trace_note_made(struct pm_trace *trace, uint32_t row, pid_t child, bool 
 		.by_vfork = by_vfork,
 	};
 
-	/* Already reported, or killed before that. */
+	/* The child was already reported, or was killed before that. */
 	if (known != PM_INDEX_NONE
 		    ? trace->threads.data[known].waits != PM_TRACE_WAITS_FOR_MAKER
 		    : child == 0 || !pm_trace_is_ours(child))
 		return;
-	/* Without memory, pm_trace_meet() uses /proc instead. */
+	/* If memory is out, pm_trace_meet() uses /proc instead. */
 	if (pm_vec_push(&trace->made, made) == 0 && !trace->detaching)
 		begin_wait(trace, maker, PM_TRACE_WAITS_FOR_CHILD);
 	if (known != PM_INDEX_NONE)
@@ -67,7 +68,7 @@ struct pm_trace_made pm_trace_take_made(struct pm_trace *trace, pid_t child)
 	return (struct pm_trace_made){ 0 };
 }
 
-/* @parent: the parent according to /proc, used if the maker is unknown. */
+/* @parent is the parent according to /proc, which is used if the maker is unknown. */
 static void tell_new(struct pm_trace *trace, const struct pm_trace_made *made, pid_t pid,
 		     pid_t tid, pid_t parent, struct pm_trace_event *out)
 {
@@ -94,7 +95,7 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 		ret = pm_trace_add_thread(trace, pid, tid, row);
 	if (ret < 0)
 		return ret;
-	/* The creator of a thread is not needed. */
+	/* A new process waits until its creator is known; a new thread need not. */
 	if (made.tid == 0 && is_first_stop && tid == pid && !trace->detaching &&
 	    pm_trace_find_process(trace, parent) != PM_INDEX_NONE) {
 		trace->threads.data[*row].parent = parent;
@@ -105,7 +106,7 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 	return 0;
 }
 
-/* The first thread that has waited in this way for too long; 0: none. */
+/* Returns the thread that has waited longest, if that is too long; 0: none. */
 static pid_t find_overdue_thread(struct pm_trace *trace, enum pm_trace_waits waits)
 {
 	uint64_t now, oldest = UINT64_MAX;
@@ -154,7 +155,7 @@ bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *out)
 
 /* ---- makers that were killed --------------------------------------------------------- */
 
-/* A thread that waits for a maker in process @pid; 0: none. */
+/* Returns a thread that waits for a maker in process @pid, or 0 if there is none. */
 static pid_t waiting_for(const struct pm_trace *trace, pid_t pid)
 {
 	for (size_t i = 0; i < trace->threads.len; i++) {
@@ -191,7 +192,7 @@ bool pm_trace_tell_end(struct pm_trace *trace, struct pm_trace_event *out)
 	for (size_t i = 0; i < trace->ends.len; i++) {
 		const struct pm_trace_end *end = &trace->ends.data[i];
 
-		/* The makers of these have ended, so their stops will never come. */
+		/* The maker of such a thread has ended, so its stop will never come. */
 		trace->met = waiting_for(trace, end->event.pid);
 		if (pm_trace_tell_met(trace, out))
 			return true;

@@ -24,7 +24,8 @@ enum {
 
 /* ---- text ---------------------------------------------------------------------------- */
 
-/* The next number of the line. Negative ones are not used here and become 0. */
+/* Reads the next number of the line. Negative numbers, which are not used here, become
+ * 0. */
 static bool take_field(const char **at, const char *end, uint64_t *out)
 {
 	bool negative;
@@ -58,7 +59,7 @@ int pm_stat_line_parse(const char *text, size_t len, struct pm_stat_line *out)
 		return -EBADMSG;
 	comm_len = (size_t)(at - open - 1);
 	if (comm_len >= sizeof(line.comm))
-		comm_len = sizeof(line.comm) - 1; /* of kernel threads */
+		comm_len = sizeof(line.comm) - 1; /* names of kernel threads are longer */
 	memcpy(line.comm, open + 1, comm_len);
 	line.state = at[2];
 	at += 3;
@@ -88,9 +89,9 @@ static ssize_t read_once(int fd, char *out, size_t size)
 	return len;
 }
 
-/* Reads a file of the thread through *@fd, which is opened if necessary, and
- * kept open unless there are too many. /proc/TID/… is not used: it would show
- * sums for the whole process. */
+/* Reads a file of the thread through *@fd, which is opened if necessary, and kept open
+ * unless there are too many. /proc/TID/… cannot be used, because it shows sums for the
+ * whole process. */
 static ssize_t read_thread_file(struct pm_trace *trace,
 				const struct pm_trace_thread *thread, int *fd,
 				const char *name, char *out, size_t size)
@@ -170,8 +171,8 @@ bool pm_trace_has_schedstat(void)
 	char text[PM_SCHEDSTAT_MAX];
 	struct pm_schedstat own;
 
-	/* "0 0 0" if the kernel does not keep it. A process that has just
-	 * started may have no time yet, but it has got a CPU:
+	/* The file is "0 0 0" if the kernel does not keep the values. A process that has
+	 * just started may have no time yet, but it has been on a CPU:
 	 * proc_pid_schedstat() in fs/proc/base.c. */
 	return fd >= 0 &&
 	       parse_schedstat(text, read_once(fd, text, sizeof(text)), &own) &&
@@ -355,8 +356,8 @@ size_t pm_trace_read_stack(pid_t pid, uint64_t sp, void *out, size_t len, size_t
 
 /* ---- wait(2) ------------------------------------------------------------------------- */
 
-/* wait4(2) also sums over all threads of a process that merely stops, so it is used only
- * for the requested process. */
+/* wait4(2) sums the usage of all threads, also when a process merely stops, so it is used
+ * only for the requested process. */
 pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options)
 {
 	siginfo_t next = { 0 };
@@ -367,7 +368,8 @@ pid_t pm_trace_wait_any(struct pm_trace *trace, int *status, int options)
 		return -1;
 	if (next.si_pid == 0)
 		return 0;
-	/* Meanwhile the state can only change by a kill, and then the thread ends. */
+	/* Between the two calls only a kill can change the state, and then the thread
+	 * ends. */
 	return wait4(next.si_pid, status, __WALL | WNOHANG,
 		     next.si_pid == trace->usage_of ? &trace->usage : NULL);
 }

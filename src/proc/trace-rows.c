@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of the traced threads and processes, by number. */
+/* Tables of the traced threads and processes, by id. */
 #include "trace-internal.h"
 
 static bool equal_traced_thread(const void *table, uint32_t id, const void *key)
@@ -41,7 +41,8 @@ static int add_traced_process(struct pm_trace *trace, pid_t pid, uint32_t *out)
 	if (*out != PM_INDEX_NONE)
 		return 0;
 	if (trace->free_processes.len == 0) {
-		/* Reserve space for freeing the row here, where failing is possible. */
+		/* Reserve space for freeing the row later, because an error can be
+		 * reported here. */
 		row = (uint32_t)trace->processes.len;
 		if (pm_vec_reserve(&trace->free_processes, (size_t)row + 1) < 0 ||
 		    pm_vec_push(&trace->processes, (struct pm_trace_process){ 0 }) < 0)

@@ -25,14 +25,15 @@
 #include <time.h>
 
 enum {
-	FDS_MAX = 4096, /* kept open; those of further threads are reopened each time */
-	FDS_SHARE = 4, /* our share of the fds that may be open */
-	/* Threads may be created while the directory is read. The kernel seizes those of
-	 * traced threads, so each round finds fewer. */
+	FDS_MAX = 4096, /* kept open; for more threads, the files are reopened each
+	                 * time */
+	FDS_SHARE = 4, /* the inverse of our share of the fds that may be open */
+	/* Threads may be created while the directory is read. The kernel seizes those
+	 * that traced threads create, so each round finds fewer. */
 	SEIZE_ROUNDS_MAX = 1000,
-	/* Maximum number of consecutive stops that are not reported to the caller.
-	 * A thread that gets signals all the time stops all the time, and would
-	 * keep us here forever. */
+	/* Maximum number of consecutive stops that are not reported to the caller. A
+	 * thread that receives signals all the time stops all the time, and the function
+	 * would never return. */
 	QUIET_MAX = 256,
 	NEAR_NS = 400000, /* from a tick to the stop of a thread that we preempted */
 };
@@ -50,9 +51,9 @@ static void detach_thread(struct pm_trace *trace, uint32_t row)
 	pm_trace_drop_thread(trace, row);
 }
 
-/* Resumes the thread of @row. If it was killed, its end is reported soon. No other
- * thread may be left stopped: one that cannot be resumed is detached, and the
- * caller gets an error. */
+/* Resumes the thread of @row. If it has been killed, its end is reported soon. No thread
+ * may be left stopped: one that cannot be resumed is detached, and the caller gets an
+ * error. */
 static void resume_thread(struct pm_trace *trace, uint32_t row)
 {
 	struct pm_trace_thread *thread = &trace->threads.data[row];
@@ -73,7 +74,7 @@ static void resume_thread(struct pm_trace *trace, uint32_t row)
 	thread->stopped = thread->listening;
 }
 
-/* The thread does not wait for the other side of a fork any more. */
+/* Ends the thread's wait for the other side of a fork. */
 static void end_wait(struct pm_trace *trace, pid_t tid)
 {
 	uint32_t row = tid != 0 ? pm_trace_find_thread(trace, tid) : PM_INDEX_NONE;
@@ -116,12 +117,12 @@ static void interrupt_thread(struct pm_trace_thread *thread, enum interrupt why)
 
 /*
  * Whether the stopped thread had a CPU at the tick that stopped it. A thread that only
- * waited for a CPU is at the place where the scheduler took the CPU away, which is often
- * in those system calls that check clocks, and does not show where the thread spends its
- * time. Such a thread has got a CPU since the tick. So has a thread that was preempted by
- * us, but that one has only waited after the tick. If there is much time between the tick
- * and the stop, neither conclusion is certain, nor is it certain that we chose the place
- * of the preemption.
+ * waited for a CPU is at the place where the scheduler took the CPU away. That is often
+ * in system calls that check clocks, and does not show where the thread spends its time.
+ * Such a thread has been given a CPU since the tick. The same is true of a thread that
+ * our own interrupt preempted, but this one has waited only after the tick. If there is
+ * much time between the tick and the stop, neither conclusion is certain, nor is it
+ * certain that we chose the place of the preemption.
  */
 static bool had_cpu(struct pm_trace *trace, struct pm_trace_thread *thread)
 {
@@ -144,7 +145,8 @@ static bool is_group_stop(int event, int signal)
 					      signal == SIGTTIN || signal == SIGTTOU);
 }
 
-/* All threads but @tid have ended, or are @tid under its former number. */
+/* Drops all threads except @tid: after an exec they have ended, or are @tid under its
+ * former id. */
 static void forget_others(struct pm_trace *trace, pid_t pid, pid_t tid)
 {
 	uint32_t process = pm_trace_find_process(trace, pid);
@@ -174,8 +176,8 @@ static int take_exit(struct pm_trace *trace, pid_t tid, int status,
 	return !pm_trace_put_end_off(trace, out);
 }
 
-/* The id that the stop of @tid reports, in our namespace;
- * @otherwise if @tid was killed. */
+/* Returns the id that the stop of @tid reports, in our namespace, or @otherwise if @tid
+ * was killed. */
 static pid_t message_of(pid_t tid, pid_t otherwise)
 {
 	unsigned long message;
@@ -186,7 +188,8 @@ static pid_t message_of(pid_t tid, pid_t otherwise)
 	return (pid_t)message;
 }
 
-/* 1: @out is set; 0: the thread is resumed; or negative. */
+/* Handles a stop. Returns 1 if @out is set, 0 if there is nothing to report, or a
+ * negative errno. */
 static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		     struct pm_trace_event *out)
 {
@@ -200,8 +203,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		found = 1;
 		if (pm_trace_meet(trace, tid, event == PTRACE_EVENT_STOP, &row, out) <
 		    0) {
-			/* It was killed meanwhile; in any case it
-			 * must not stay stopped. */
+			/* The thread has been killed, or memory is out; it must not stay
+			 * stopped in either case. */
 			ptrace(PTRACE_DETACH, tid, NULL, NULL);
 			return 0;
 		}
@@ -223,8 +226,8 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 	    event == PTRACE_EVENT_CLONE)
 		pm_trace_note_made(trace, row, message_of(tid, 0),
 				   event == PTRACE_EVENT_VFORK);
-	/* A thread that waits for its child answers only after the child is reported, so
-	 * ask again. A stop by a tick is reported at once. */
+	/* A thread that waits for its child is not reported as stopped before the child
+	 * is, so ask again. A stop by a tick is reported immediately. */
 	if (asked && !thread->ticked && thread->waits == PM_TRACE_WAITS_FOR_CHILD) {
 		interrupt_thread(thread, INTERRUPT_TO_STOP);
 		asked = false;
@@ -244,7 +247,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		found = 1;
 	}
 	if (thread->waits == PM_TRACE_WAITS_FOR_MAKER)
-		return 0; /* it is reported when both are stopped */
+		return 0; /* it is reported when both threads have stopped */
 	trace->held = row;
 	if (found == 0 || trace->detaching) {
 		pm_trace_go_on(trace);
@@ -329,7 +332,7 @@ void pm_trace_keep(struct pm_trace *trace)
 
 /* ---- attaching ----------------------------------------------------------------------- */
 
-/* Such a thread is a zombie: a leader whose other threads still
+/* Whether the thread is a zombie: a leader that has exited while other threads still
  * exist. It cannot be traced. */
 static bool has_thread_ended(pid_t pid, pid_t tid)
 {
@@ -348,7 +351,7 @@ static bool has_thread_ended(pid_t pid, pid_t tid)
 	       (line.state == 'Z' || line.state == 'X');
 }
 
-/* 1: seized now; 0: seized before, or has ended. */
+/* Returns 1 if the thread was seized now, 0 if it had been seized before or has ended. */
 static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 			struct pm_error *err)
 {
@@ -366,8 +369,8 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 		int ret = errno;
 		pid_t tgid, ppid;
 
-		/* Other threads may end or be zombies; only the process
-		 * itself is known to exist. */
+		/* Other threads may have ended or be zombies; only the process itself is
+		 * known to exist. */
 		if (tid != pid && (ret == ESRCH || ret == EPERM) &&
 		    (pm_trace_read_parents(tid, &tgid, &ppid) < 0 ||
 		     pm_trace_len(trace) > 0))
@@ -379,7 +382,7 @@ static int seize_thread(struct pm_trace *trace, pid_t pid, pid_t tid,
 	return 1;
 }
 
-/* Returns how many threads of @pid were found that had not been seized. */
+/* Returns the number of threads of @pid that had not been seized before. */
 static int seize_round(struct pm_trace *trace, pid_t pid, struct pm_error *err)
 {
 	const struct dirent *entry;
@@ -474,7 +477,8 @@ static void look_at_processes(struct pm_trace *trace)
 
 		if (process->pid == 0)
 			continue;
-		/* If the clock cannot be read, only the threads can show it. */
+		/* If the clock cannot be read, only the threads can show whether there
+		 * was CPU time. */
 		process->moved = pm_trace_process_cpu_ns(process->pid, &now) < 0 ||
 				 now != process->cpu_ns;
 		if (process->moved)
@@ -501,7 +505,7 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 		if (!scheduled && !ran)
 			continue;
 		ret = pm_trace_read_stat(trace, thread);
-		/* A thread that has ended is not missed. */
+		/* A thread that has ended need not be examined. */
 		trace->unseen += ret < 0 && ret != -ENOENT && ret != -ESRCH;
 		if (ret < 0 || thread->seen.state != 'R')
 			continue;
@@ -515,7 +519,8 @@ size_t pm_trace_tick(struct pm_trace *trace, uint64_t due_ns)
 void pm_trace_detach(struct pm_trace *trace)
 {
 	trace->detaching = true;
-	pm_trace_keep(trace); /* it is stopped, whatever it was held for */
+	pm_trace_keep(trace); /* the thread stays stopped, for whatever event it was
+	                       * held */
 	trace->held = PM_INDEX_NONE;
 	for (uint32_t i = 0; i < trace->threads.len; i++) {
 		struct pm_trace_thread *thread = &trace->threads.data[i];

@@ -64,7 +64,7 @@ static int find_groups(const char *name, struct pm_user *user)
 	}
 }
 
-/* The groups of the user, or only the one that was given. */
+/* Finds all groups of the user, or only the one that was given. */
 static int set_user_groups(const char *name, bool group_given, struct pm_user *user)
 {
 	if (name && !group_given)
