@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepted regressions as JSON, docs/pmdiff-acks.schema.json; and the parts of pmdiff's
+/* Accepted regressions as JSON (docs/pmdiff-acks.schema.json), and the parts of pmdiff's
  * results that can be accepted. */
 #include "pm/acks.h"
 
@@ -58,7 +58,7 @@ const struct pm_ack *pm_acks_find(const struct pm_acks *acks, const char *row)
 	return &acks->list.data[at];
 }
 
-/* Readers refuse longer texts. */
+/* Readers refuse longer strings. */
 static int check_length(const char *what, const char *text, struct pm_error *err)
 {
 	if (!text || strlen(text) <= TEXT_MAX)
@@ -113,7 +113,7 @@ bool pm_acks_remove(struct pm_acks *acks, const char *row)
 static void put_ack_number(struct pm_str *out, const char *key, double number)
 {
 	pm_str_puts(out, key);
-	/* Readers turn "-0" into an integer. */
+	/* Readers parse "-0" as an integer. */
 	if (isfinite(number))
 		pm_str_printf(out, "%.17g", number == 0 ? 0 : number);
 	else
@@ -191,7 +191,8 @@ static void read_ack(struct pm_acks *acks, struct fields *fields)
 	pm_ack_release(&ack);
 }
 
-/* Loads the object of a file with this format and version. -ENOENT: there is no file. */
+/* Loads an object that has this format and version. Returns -ENOENT if there is no
+ * file. */
 static int load_json_file(json_t **out, const char *path, const char *format,
 			  uint64_t version, struct pm_error *err)
 {

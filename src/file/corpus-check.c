@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks records, for reader and writer. */
+/* Checks records; used by the reader and the writer. */
 #include "corpus-internal.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ const char *pm_corpus_check_module(const struct pm_corpus_module *module)
 		return "a build-id is too long";
 	if (strlen(module->path) >= PM_CORPUS_PATH_MAX)
 		return "a path is too long";
-	/* The sum cannot overflow, because there are that many bytes in memory. */
+	/* The sum cannot overflow, because all these bytes are in memory. */
 	if (bytes > PM_CORPUS_RECORD_BYTES_MAX / 2)
 		return "a module has too many bytes of CFI";
 	return NULL;

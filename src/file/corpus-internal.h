@@ -10,7 +10,7 @@
 enum {
 	PM_CORPUS_MAGIC_BYTES = 8,
 	PM_CORPUS_HEADER_BYTES = 64,
-	/* u32 type, u32 zero, u64 bytes of the whole record. */
+	/* A u32 type, a u32 zero, and the length of the whole record in bytes (u64). */
 	PM_CORPUS_RECORD_HEAD_BYTES = 16,
 	PM_CORPUS_LOAD_BYTES = 40,
 	PM_CORPUS_MAP_BYTES = 32,
@@ -20,7 +20,7 @@ enum {
 	PM_CORPUS_CODE_BYTES_MAX = 1 << 16,
 };
 
-/* u32 type in a record. */
+/* The u32 type of a record. */
 enum pm_corpus_wire_type {
 	PM_CORPUS_WIRE_MODULE = 1,
 	PM_CORPUS_WIRE_SPACE = 2,
@@ -34,13 +34,13 @@ static inline uint64_t pm_corpus_pad(uint64_t bytes)
 	return (bytes + 7) & ~(uint64_t)7;
 }
 
-/* The numbers of records. Ids are checked against them, and the last record of a file
- * repeats them. */
+/* The numbers of records so far. Ids are checked against them, and the last record of a
+ * file repeats them. */
 struct pm_corpus_counts {
 	uint64_t modules, spaces, samples;
 };
 
-/* Return NULL, or what is wrong; used by reader and writer. */
+/* These return NULL, or an error message. The reader and the writer use them. */
 const char *pm_corpus_check_module(const struct pm_corpus_module *module);
 const char *pm_corpus_check_space(const struct pm_corpus_space *space,
 				  const struct pm_corpus_counts *counts);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading corpora from front to back, one record at a time: a file may be larger than
+ * Reads corpora from front to back, one record at a time: a file may be larger than
  * memory, compressed, or a pipe.
  */
 #include "corpus-internal.h"
@@ -13,7 +13,8 @@ _Static_assert(sizeof(struct pm_corpus_load) == PM_CORPUS_LOAD_BYTES, "layout");
 _Static_assert(sizeof(struct pm_corpus_map) == PM_CORPUS_MAP_BYTES, "layout");
 
 enum {
-	/* A length is trusted only as far as bytes follow. */
+	/* Memory grows in steps, because a stated length is trusted only as far as bytes
+	 * follow. */
 	READ_STEP_BYTES = 1 << 20,
 };
 
@@ -21,8 +22,8 @@ struct pm_corpus {
 	struct pm_file_source source;
 	char *path; /* for messages */
 	struct pm_corpus_header header;
-	uint64_t pos; /* bytes read, decompressed */
-	struct pm_corpus_counts counts; /* returned so far */
+	uint64_t pos; /* decompressed bytes that have been read */
+	struct pm_corpus_counts counts; /* of the records that have been returned */
 	PM_VEC(uint8_t) record;
 	PM_VEC(struct pm_corpus_load) loads;
 	PM_VEC(struct pm_corpus_map) maps;
@@ -104,7 +105,7 @@ static int corpus_fill_record(struct pm_corpus *corpus, uint64_t len,
 	return 1;
 }
 
-/* Skips to offset @to. Returns as corpus_fill_record(). */
+/* Skips to offset @to. Returns as corpus_fill_record() does. */
 static int corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error *err)
 {
 	if (to < corpus->pos)
@@ -124,7 +125,7 @@ static int corpus_skip_to(struct pm_corpus *corpus, uint64_t to, struct pm_error
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-/* If bytes are missing, these set reader->failed. */
+/* If bytes are missing, these functions set reader->failed. */
 
 static void corpus_parse_loads(struct pm_corpus *corpus, struct pm_reader *reader,
 			       uint64_t count, struct pm_corpus_module *out)
@@ -157,7 +158,7 @@ static void corpus_parse_path(struct pm_reader *reader, uint32_t len,
 static void corpus_parse_part(struct pm_reader *reader, struct pm_corpus_part *part,
 			      uint64_t len)
 {
-	/* Padding a larger length could overflow. */
+	/* A larger length could overflow when it is padded. */
 	if (len > PM_CORPUS_RECORD_BYTES_MAX) {
 		reader->failed = true;
 		return;
@@ -281,8 +282,8 @@ static void corpus_parse_sample(struct pm_reader *reader, struct pm_corpus_sampl
 	out->stack_len = stack_len;
 }
 
-/* The last record has the numbers of records: they differ in a file that was pieced
- * together. */
+/* The last record has the numbers of records: they differ if the file was pieced together
+ * from several ones. */
 static int corpus_parse_end(struct pm_corpus *corpus, struct pm_reader *reader,
 			    struct pm_error *err)
 {
@@ -351,7 +352,7 @@ static int corpus_next_record(struct pm_corpus *corpus, struct pm_corpus_record 
 		case PM_CORPUS_WIRE_END:
 			return corpus_parse_end(corpus, &reader, err);
 		default:
-			continue; /* of a newer writer */
+			continue; /* a record of a newer writer */
 		}
 		return corpus_check_record(corpus, &reader, &record, out, err);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes corpora as a sequence of records. This works while samples arrive,
- * and into a pipe. If the writer is killed, everything that it had written can be read.
+ * Writes corpora as a sequence of records. This works while samples arrive, and into a
+ * pipe. If the writer is killed, everything that it has written so far can be read.
  */
 #include "corpus-internal.h"
 
@@ -28,7 +28,7 @@ static void corpus_flush_buffer(struct pm_corpus_writer *writer)
 		pm_file_output_publish(&writer->output);
 }
 
-/* Failures are kept in writer->output. */
+/* Errors are stored in writer->output. */
 static void corpus_put_bytes(struct pm_corpus_writer *writer, const void *data,
 			     size_t len)
 {
@@ -216,7 +216,7 @@ int pm_corpus_writer_close(struct pm_corpus_writer *writer, bool complete,
 		corpus_put_bytes(writer, &writer->counts, sizeof(writer->counts));
 	}
 	corpus_flush_buffer(writer);
-	/* A corpus without samples does not replace another file, as with recordings. */
+	/* Like a recording, a corpus without samples does not replace another file. */
 	if (writer->counts.samples > 0 ||
 	    (complete && !pm_file_partial_replaces(writer->path)))
 		pm_file_output_publish(&writer->output);

@@ -9,9 +9,11 @@
 enum {
 	CONFIG_BYTES_MAX = 1 << 20,
 	CONFIG_RUNS_MAX = 1000000,
-	CONFIG_GATES_MAX = 1000, /* each is searched for in the file, and in each row */
+	CONFIG_GATES_MAX = 1000, /* each is searched for in the file, and in each row of
+	                          * results */
 	CONFIG_CASES_MAX = PM_SUITE_CASES_MAX,
-	CONFIG_NEAR_ENOUGH = 3, /* edits between a wrong key and one worth proposing */
+	CONFIG_NEAR_ENOUGH = 3, /* maximum edits between a wrong key and one that is
+	                         * suggested */
 };
 
 /* A position in the text: offset, depth and line. */
@@ -20,11 +22,12 @@ struct config_scan {
 	int64_t line;
 };
 
-/* The current file, and the current object in it. */
+/* The current file, and the object that is being read. */
 struct config_file {
 	struct pm_diff_config *config;
-	struct pm_diff_measure *measure; /* of the object */
-	struct pm_diff_case *of_case; /* NULL: the outermost object */
+	struct pm_diff_measure *measure; /* filled from the object */
+	struct pm_diff_case *of_case; /* filled from the object; NULL: it is the outermost
+	                               * object */
 	size_t depth; /* of the object's keys */
 	struct config_scan start; /* of the object: before its first key */
 	const char *path;
@@ -42,7 +45,7 @@ static size_t skip_string(const struct pm_str *text, size_t at)
 	return at + 1;
 }
 
-/* Moves to the next string, brace or bracket, which is then at scan->at and counted in
+/* Moves to the next string, brace or bracket. It is then at scan->at, and counted in
  * scan->inside. Returns false if there is none. */
 static bool config_scan_on(struct config_scan *scan, const struct pm_str *text, char *out)
 {
@@ -74,8 +77,9 @@ static bool is_config_key_at(const struct pm_str *text, size_t at, size_t end,
 	return end < text->len && text->data[end] == ':';
 }
 
-/* Returns the line of the key @key at depth @depth in the current object; -1: it is
- * written with escapes. The parser does not keep lines, but messages need them. */
+/* Returns the line of the key @key at depth @depth in the current object, or -1 if the
+ * key is written with escapes. The parser does not store line numbers, but messages need
+ * them. */
 static int64_t config_line_of_key(const struct config_file *file, const char *key,
 				  size_t depth)
 {
@@ -112,8 +116,8 @@ static void config_scan_next_case(struct config_scan *scan, const struct pm_str 
 	}
 }
 
-/* The message names the key, which explains more than a line, but the line helps to find
- * it. */
+/* The message names the key, because that explains more than a line; the line helps to
+ * find it. */
 static int PM_PRINTF(4, 5)
 	refuse_config_key(const struct config_file *file, const char *key, size_t depth,
 			  const char *format, ...)
@@ -150,7 +154,7 @@ static int take_config_text(const struct config_file *file, const char *key, siz
 	return config_no_memory(file);
 }
 
-/* Equals the vectors of texts in the configuration. */
+/* Has the same layout as the vectors of strings in the configuration. */
 struct text_vec {
 	char **data;
 	size_t len, cap;
@@ -202,7 +206,7 @@ static int take_count(const struct config_file *file, const char *key,
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-/* @len: the number of gates of the same kind so far. */
+/* @len is the number of gates of the same kind so far. */
 static int take_gate(const struct config_file *file, const char *row, const json_t *value,
 		     size_t len, struct pm_diff_gate *out)
 {
@@ -337,7 +341,7 @@ static int take_timeout(const struct config_file *file, const char *key, json_t 
 				&file->measure->timeout);
 }
 
-/* Sets *out to the index of the text in @words, counted from 1. */
+/* Sets *out to the index in @words of the string, counted from 1. */
 static int take_word(const struct config_file *file, const char *key, json_t *value,
 		     const char *const *words, const char *expected, int *out)
 {
@@ -400,7 +404,7 @@ static int take_case_name(const struct config_file *file, const char *key, json_
 static int take_cases(const struct config_file *file, const char *key, json_t *value);
 
 enum {
-	KEY_OF_ALL = 1, /* of the outermost object */
+	KEY_OF_ALL = 1, /* a key of the outermost object */
 	KEY_OF_CASE = 2,
 };
 

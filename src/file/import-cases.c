@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Results of other tools: builds the documents, and parses JSON. */
+/* Builds the documents for results of other tools, and parses JSON. */
 #include "import-internal.h"
 
 #include <fcntl.h>
@@ -228,8 +228,8 @@ static size_t string_end(const struct pm_str *text, size_t at)
 	return text->len;
 }
 
-/* "NaN", "-Infinity", "inf", which JSON does not have. Returns the length of such a word,
- * or 0. */
+/* Returns the length of a word such as "NaN", "-Infinity" or "inf", which JSON does not
+ * have, or 0. */
 static size_t non_number_len(const char *text, size_t len)
 {
 	static const char *const words[] = { "NaN", "nan", "Infinity", "inf", "Inf" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * criterion's files below target/criterion: each benchmark has a folder `new` with
+ * Reads criterion's files below target/criterion: each benchmark has a folder `new` with
  * sample.json (iterations and nanoseconds of each sample), estimates.json and
  * benchmark.json (its name). A sample is a run; its value is the time of one iteration.
  */
@@ -112,7 +112,7 @@ static int criterion_add_benchmark(struct pm_importing *to, const char *name,
 
 /* ---- its name -------------------------------------------------------------------------- */
 
-/* Parses a file in @folder; NULL: it does not exist. */
+/* Parses a file in @folder. Sets @out to NULL if it does not exist. */
 static int parse_beside(struct pm_importing *to, const char *folder, const char *name,
 			json_t **out)
 {
@@ -189,10 +189,10 @@ static int add_folder(struct pm_importing *to, const char *folder, const char *r
 
 struct walk {
 	struct pm_importing *to;
-	size_t seen; /* entries of folders */
+	size_t seen; /* number of folder entries that were read */
 };
 
-/* Whether @path is a folder and not a link to one: links may form cycles. */
+/* Whether @path is a folder, and not a symbolic link to one: links may form cycles. */
 static bool criterion_is_folder(const char *path)
 {
 	struct stat found;
@@ -259,7 +259,7 @@ int pm_import_criterion_folder(struct pm_importing *to)
 	struct walk walk = { .to = to };
 	int ret;
 
-	/* It may be target/criterion/NAME/new itself. */
+	/* The path may be target/criterion/NAME/new itself. */
 	ret = add_folder(to, to->path, to->path);
 	if (ret == 0 && to->suite.cases.len == 0)
 		ret = walk_folder(&walk, to->path, "", 0);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * google-benchmark's --benchmark_format=json: the repetitions of a benchmark are its
- * runs; their aggregates are skipped. All other numbers of a repetition are the user's
- * counters.
+ * Reads google-benchmark's --benchmark_format=json: the repetitions of a benchmark are
+ * its runs; their aggregates are skipped. All other numbers of a repetition are counters
+ * of the user.
  */
 #include "import-internal.h"
 
 enum {
-	GOOGLE_TIMES = 2, /* events before the counters */
+	GOOGLE_TIMES = 2, /* the events that precede the counters */
 	GOOGLE_COUNTERS_MAX =
-		256, /* of a benchmark: each is searched for in each repetition */
+		256, /* counters of a benchmark: each is searched for in each
+		      * repetition */
 };
 
-/* A benchmark and its repetitions, before its document is built: some repetitions may
- * lack counters. */
+/* A benchmark and its repetitions, collected before its document is built, because some
+ * repetitions may lack counters. */
 struct google_case {
 	const char *name;
-	PM_VEC(size_t) entries; /* indices in the array */
+	PM_VEC(size_t) entries; /* indices into google.benchmarks */
 };
 
 struct google {
@@ -55,7 +56,7 @@ static int google_find_or_add_case(struct google *google, const char *name, uint
 	return 0;
 }
 
-/* Before version 1.5, only their names marked aggregates. */
+/* Before version 1.5, aggregates could only be recognised by their names. */
 static bool is_aggregate(const json_t *entry, const char *name)
 {
 	static const char *const ends[] = { "_mean", "_median", "_stddev",
@@ -253,8 +254,8 @@ static int set_counters(struct pm_importing *to, struct pm_stat *stat,
 	return 0;
 }
 
-/* Returns the message of SkipWithError() or SkipWithMessage(). NULL: it was not
- * skipped. */
+/* Returns the message of SkipWithError() or SkipWithMessage(), or NULL if the benchmark
+ * was not skipped. */
 static const char *why_skipped(const json_t *entry)
 {
 	static const char *const flags[] = { "error_occurred", "skipped" };

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * iai-callgrind's and Gungraun's summary.json (versions 1 to 6 of their schema), one or
- * several in a file, and callgrind's own files, from which only the totals are used.
+ * Reads iai-callgrind's and Gungraun's summary.json (versions 1 to 6 of their schema),
+ * one or several in a file, and callgrind's own files, of which only the totals are used.
  */
 #include "import-internal.h"
 
 enum {
-	IAI_PARTS_MAX = 65536, /* of a callgrind.out: dumps of threads and processes */
+	IAI_PARTS_MAX = 65536, /* parts of a callgrind.out file: dumps of threads and
+	                        * processes */
 	CALLGRIND_COLUMNS_MAX = 32,
 };
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-/* Returns pmstat's name for one of their events. */
+/* Returns pmstat's name for one of callgrind's events. */
 static const char *sim_name(const char *kind)
 {
 	static const struct {
@@ -41,7 +42,7 @@ static enum pm_stat_class iai_class_of_kind(const char *kind)
 /* A tool of valgrind, and the names of its metrics here. */
 struct iai_tool {
 	const char *name, *prefix;
-	bool simulates; /* caches: some metrics are not exact */
+	bool simulates; /* it simulates caches: some metrics are not exact */
 };
 
 static const struct iai_tool tools[] = {
@@ -71,7 +72,7 @@ static int iai_add_event(struct pm_importing *to, struct pm_stat *stat,
 		.better = -1,
 	};
 
-	/* More hits of the fastest cache are not a cost by themselves. */
+	/* More hits of the fastest cache are not a cost in themselves. */
 	if (strcmp(kind, "L1hits") == 0)
 		event.better = 0;
 	if (asprintf(&name, "%s%s", tool->prefix,
@@ -100,7 +101,8 @@ static void release_found(struct iai_found *found)
 	pm_vec_release(&found->list);
 }
 
-/* {"Left": NEW}, {"Both": [NEW, OLD]}; NULL: there is no new value. */
+/* Returns NEW of {"Left": NEW} or {"Both": [NEW, OLD]}, or NULL if there is no new
+ * value. */
 static const json_t *iai_newest_metrics(const json_t *metrics)
 {
 	const json_t *left = json_object_get(metrics, "Left");
@@ -110,8 +112,8 @@ static const json_t *iai_newest_metrics(const json_t *metrics)
 	return json_array_get(json_object_get(metrics, "Both"), 0);
 }
 
-/* Returns the number of {"metrics": EITHER} or {"new": N}; NULL: there is none, or it is
- * a rate, which can be computed from others. */
+/* Returns the number in {"metrics": EITHER} or {"new": N}. Returns NULL if there is none,
+ * or if it is a rate, which can be computed from others. */
 static const json_t *count_of(const json_t *metric)
 {
 	const json_t *metrics = json_object_get(metric, "metrics");
@@ -138,7 +140,7 @@ static int find_metrics(struct pm_importing *to, struct iai_found *found,
 }
 
 /* Versions 1 and 2: callgrind_summary.summaries[].events; the other tools have only
- * texts. */
+ * strings. */
 static int find_in_version_2(struct pm_importing *to, struct fields *fields,
 			     struct iai_found *found)
 {
@@ -176,7 +178,7 @@ static int find_in_tools(struct pm_importing *to, struct fields *fields, const c
 		total = get_object(&summaries, "total");
 		summary = json_object_get(total.object, "summary");
 		ret = total.failed;
-		/* "None": a tool without numbers. */
+		/* "None" stands for a tool without numbers. */
 		json_object_foreach(summary, kind, value) if (ret == 0) ret =
 			find_metrics(to, found, name, value);
 	}
@@ -285,7 +287,8 @@ int pm_import_iai_summary(struct pm_importing *to, const json_t *root)
 {
 	struct fields fields = { .err = to->err, .name = "iai" };
 
-	/* Lines of --output-format=json, or a list into which jq has put them. */
+	/* The text has the lines of --output-format=json, or a list that jq has made from
+	 * them. */
 	if (json_is_array(json_array_get(root, 0)) && json_array_size(root) == 1)
 		root = json_array_get(root, 0);
 	for (size_t i = 0; fields.failed == 0 && i < json_array_size(root); i++) {
@@ -302,7 +305,7 @@ int pm_import_iai_summary(struct pm_importing *to, const json_t *root)
 
 struct callgrind_out {
 	struct pm_importing *to;
-	char *columns[CALLGRIND_COLUMNS_MAX]; /* point into the text */
+	char *columns[CALLGRIND_COLUMNS_MAX]; /* pointers into the file's text */
 	uint64_t totals[CALLGRIND_COLUMNS_MAX];
 	size_t len, parts;
 	const char *command;

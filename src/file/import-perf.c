@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `perf stat -j` and `perf stat -x`: one event in a line, with "<not counted>" and the
- * like in place of a number. There is one run: with -r, perf keeps only means.
+ * Reads `perf stat -j` and `perf stat -x`: one event in a line, with "<not counted>" and
+ * similar words in place of a number. There is one run: with -r, perf keeps only means.
  */
 #include "import-internal.h"
 
-/* The content of one line, in either form. NULL, NaN: missing. */
+/* The content of one line, in either form. Missing fields are NULL or NaN. */
 struct perf_line {
 	const char *value, *unit, *event;
-	double running_ns, percent; /* of the time that the event was on a counter */
-	bool mean; /* of several runs */
+	double running_ns, percent; /* the time for which the event was on a counter, and
+	                             * its percentage */
+	bool mean; /* the value is the mean of several runs */
 	const char *metric_unit;
 	double metric;
 };
@@ -24,7 +25,7 @@ static const char *bare_name(const char *event, char *out, size_t size)
 	return out;
 }
 
-/* The same classes as for pmstat's own events. */
+/* Returns the class that pmstat gives the same event. */
 static enum pm_stat_class perf_class_of_event(const char *event)
 {
 	static const char *const steady[] = { "instructions", "branches", "page-faults",
@@ -38,7 +39,8 @@ static enum pm_stat_class perf_class_of_event(const char *event)
 	return PM_STAT_NOISY;
 }
 
-/* "sched:sched_switch" and "cpu/config=1/" are not costs by themselves. */
+/* Returns whether less or more is better. "sched:sched_switch" and "cpu/config=1/" are
+ * not costs in themselves. */
 static int8_t better_of(const char *event)
 {
 	const char *colon = strchr(event, ':');
@@ -57,8 +59,8 @@ static bool is_user_only(const char *event)
 	       strspn(colon + 1, "ukhGHpPSDWeI") == strlen(colon + 1);
 }
 
-/* perf reports clocks in milliseconds; ours are in ns. @ret_factor converts perf's values
- * to ours. */
+/* perf reports clocks in milliseconds; ours are in ns. @ret_factor is the factor from
+ * perf's values to ours. */
 static struct pm_import_event describe_perf_event(const struct perf_line *line,
 						  double *ret_factor)
 {
@@ -77,7 +79,7 @@ static struct pm_import_event describe_perf_event(const struct perf_line *line,
 		event.unit = "ns";
 		*ret_factor = 1e6;
 	} else if (event.unit[0] != '\0' && strcmp(event.unit, "ns") != 0) {
-		/* Joules, MiB, degrees: fractions matter. */
+		/* For joules, MiB and degrees, fractions matter. */
 		event.scale = PM_IMPORT_FINE;
 	}
 	return event;
@@ -115,7 +117,7 @@ static void set_times(struct pm_stat_value *value, const struct perf_line *line)
 	value->raw = (uint64_t)((double)value->value * line->percent / 100);
 }
 
-/* -EINVAL: the value is not a number. */
+/* Returns -EINVAL if the value is not a number. */
 static int set_value(struct pm_importing *to, struct pm_stat *stat, size_t index,
 		     const struct perf_line *line, double factor)
 {
@@ -178,7 +180,7 @@ static int make_events(struct pm_importing *to, struct pm_stat *stat,
 	return ret;
 }
 
-/* A ratio that perf computed: shown beside its event, never compared. */
+/* Adds a ratio that perf computed. It is shown beside its event, but never compared. */
 static int add_metric(struct pm_importing *to, struct pm_stat *stat, size_t event,
 		      const struct perf_line *line)
 {
@@ -247,7 +249,8 @@ static double perf_number_or_nan(const struct fields *fields, const char *key)
 	return json_number_value(value);
 }
 
-/* Refuses counts that are divided into parts, for which there is no document here. */
+/* Refuses counts that are divided into parts (by interval, CPU, core and so on), for
+ * which there is no document. */
 static bool check_whole(struct fields *fields)
 {
 	static const char *const parts[] = { "interval", "cpu",    "core",
@@ -304,8 +307,8 @@ enum {
 	PERF_FIELDS_MAX = 16,
 };
 
-/* Returns the byte between fields, which follows the first field: a number or a text in
- * brackets; '\0': it is neither. */
+/* Returns the byte that separates the fields. It follows the first field, which is a
+ * number or a word in angle brackets. Returns '\0' if the field is neither. */
 static char separator_of(const char *line)
 {
 	size_t len = strspn(line, "0123456789.");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times of whole commands and of Python's functions: hyperfine's --export-json, and
- * pytest-benchmark's --benchmark-json. Both keep each run in seconds.
+ * Reads times of whole commands and of Python's functions: hyperfine's --export-json, and
+ * pytest-benchmark's --benchmark-json. Both store the seconds of each run.
  */
 #include "import-internal.h"
 
@@ -33,7 +33,7 @@ static void set_seconds(struct fields *fields, const char *key, size_t index,
 	    pm_import_set_value(&run->values[0], seconds * PM_IMPORT_NS,
 				stat->events.data[0].scale))
 		return;
-	/* Null, which also replaces NaN, stays "not counted". */
+	/* Null, which also stands for NaN, is left as "not counted". */
 	if (!json_is_null(number))
 		fail(fields, key, "value %zu: expected seconds, at least 0", index);
 }
@@ -61,7 +61,7 @@ static int add_seconds(struct pm_importing *to, struct pm_stat *stat,
 
 /* ---- hyperfine ------------------------------------------------------------------------- */
 
-/* Null: a signal killed it; hyperfine does not say which one. */
+/* Null means that a signal killed the command; hyperfine does not report which one. */
 static void set_exit_codes(struct fields *fields, struct pm_stat *stat)
 {
 	const json_t *codes = json_object_get(fields->object, "exit_codes");
@@ -155,7 +155,7 @@ int pm_import_hyperfine(struct pm_importing *to, const json_t *root)
 
 /* ---- pytest-benchmark ------------------------------------------------------------------ */
 
-/* Returns an optional text of an object; NULL: it is missing. */
+/* Returns an optional string of an object, or NULL if it is missing. */
 static const char *text_of(const json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key));

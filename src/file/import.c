@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Results of other benchmark tools: recognises the tool, and calls its reader. */
+/* Reads results of other benchmark tools: recognises the tool, and calls its importer. */
 #include "import-internal.h"
 
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ static bool has_json_key(const json_t *object, const char *key)
 	return json_object_get(object, key) != NULL;
 }
 
-/* Recognises a tool by keys that no other tool has. @first: the first value of the
+/* Recognises a tool by keys that no other tool has. @first is the first value of the
  * file. */
 static enum pm_import_format find_format(const json_t *first)
 {
@@ -91,7 +91,7 @@ static int take_values(struct pm_importing *to, enum pm_import_format format,
 	return unknown_format(to, json_array_get(root, 0));
 }
 
-/* Callgrind's files are lines of "key: value"; one of these is always the first. */
+/* The first line of a callgrind file always begins with one of these. */
 static bool is_callgrind_out(const struct pm_str *text)
 {
 	static const char *const heads[] = { "# callgrind format",

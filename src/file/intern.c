@@ -66,7 +66,8 @@ int pm_file_intern_frame(struct pm_file_writer *writer, uint32_t module, uint64_
 	return 0;
 }
 
-/* Returns the slot of @key, or the free one where it belongs. The table is never full. */
+/* Returns the slot of @key, or the free slot where it belongs. The table is never
+ * full. */
 static struct pm_file_stack_slot *stack_slot_of_key(struct pm_file_stack_slot *slots,
 						    size_t cap, uint64_t key)
 {
@@ -109,7 +110,7 @@ static int add_stack(struct pm_file_writer *writer, uint32_t parent, uint32_t fr
 		return -EINVAL;
 	if (id >= PM_FILE_NONE - 1) /* id + 1 marks a slot */
 		return -EOVERFLOW;
-	/* At most half full: the table is small compared with what it saves. */
+	/* The table stays at most half full: it is small compared with what it saves. */
 	if ((row * 2 >= writer->stack_cap && grow_stacks(writer) < 0) ||
 	    pm_vec_reserve(&writer->stack_rows, row + 1) < 0)
 		return -ENOMEM;

@@ -8,7 +8,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Whether `"format": "pmrec"` is on the line, however it is spaced. Inside of a text, its
+/* Whether the line has `"format": "pmrec"`, with any spacing. Inside of a string, the
  * quotes would be escaped. */
 static bool says_recording(const char *line, size_t len)
 {

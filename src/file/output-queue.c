@@ -2,7 +2,7 @@
 /*
  * Bytes for a file, which a separate thread writes. write(2) and rename(2) may block: on
  * a disk whose journal is full, on a network file system, on a pipe without a reader. The
- * thread that drains the rings only copies bytes into a buffer here.
+ * thread that drains the rings only copies bytes into this queue.
  */
 #include "file-internal.h"
 
@@ -15,38 +15,39 @@
 #include <unistd.h>
 
 enum {
-	QUEUE_BYTES = 8 << 20, /* half a minute at 999 Hz on two CPUs */
-	WRITE_BYTES_MAX = 1 << 20, /* per call; each makes room when it ends */
-	WAIT_MS = 100, /* between two checks whether the caller wants to end */
+	QUEUE_BYTES = 8 << 20, /* enough for half a minute at 999 Hz on two CPUs */
+	WRITE_BYTES_MAX = 1 << 20, /* per call; each call makes room when it returns */
+	WAIT_MS = 100, /* between two checks of whether the caller wants to end */
 	STACK_BYTES = 64 << 10, /* of the thread */
-	/* After this long without progress, a caller that wants to end stops waiting.
+	/* After this long without progress, a caller that wants to end no longer waits.
 	 * Disks may be slow, but a pipe without a reader does not recover. */
 	STUCK_MS = 1500,
 	STUCK_FILE_MS = 30000,
 };
 
 enum queue_name {
-	QUEUE_NAME_KEPT, /* no other name is wanted */
-	QUEUE_NAME_WANTED, /* once `publish_at` bytes are written */
+	QUEUE_NAME_KEPT, /* publishing was not requested */
+	QUEUE_NAME_WANTED, /* publish when `publish_at` bytes are written */
 	QUEUE_NAME_SETTLED, /* the result is in `published` */
 };
 
 struct pm_file_queue {
 	pthread_t thread;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all members below */
 	pthread_cond_t to_do, progress;
 	int fd;
 	uint64_t stuck_ms;
 	const char *path,
-		*partial; /* for publishing, borrowed; NULL partial: not needed */
+		*partial; /* for publishing, borrowed; partial is NULL if that is not
+		           * needed */
 	char *ring;
 	size_t head, len; /* the queued bytes */
 	uint64_t queued, written; /* bytes since the start */
 	enum queue_name name;
 	struct pm_file_published published;
 	uint64_t publish_at;
-	int failed; /* negative errno, sticky; from then on bytes are dropped */
-	bool end; /* end once nothing is left to do */
+	int failed; /* negative errno, sticky; after an error, bytes are dropped */
+	bool end; /* end when there is nothing left to do */
 	bool abandoned; /* the thread hangs in a system call */
 	pm_file_wants_end_fn wants_end;
 	void *user;
@@ -64,7 +65,7 @@ int pm_file_write_fully(int fd, const char *data, size_t len, uint64_t *written)
 		} else if (n == 0) {
 			return -EIO;
 		} else if (errno == EAGAIN) {
-			/* Another process made our stdout non-blocking. */
+			/* Another process has made our stdout non-blocking. */
 			struct pollfd ready = { .fd = fd, .events = POLLOUT };
 
 			if (poll(&ready, 1, -1) < 0 && errno != EINTR)
@@ -99,7 +100,8 @@ static void queue_write_chunk(struct pm_file_queue *queue)
 		queue->failed = failed;
 		queue->len = 0;
 	}
-	/* A queue that is usually short uses only the first pages of its ring. */
+	/* If the queue is usually short, this keeps it within the first pages of its
+	 * ring. */
 	if (queue->len == 0)
 		queue->head = 0;
 }
@@ -154,8 +156,8 @@ static int queue_init(struct pm_file_queue *queue)
 	queue->ring = malloc(QUEUE_BYTES);
 	if (!queue->ring)
 		return -ENOMEM;
-	/* The thread holds the lock for a few instructions, and may have to wait for its
-	 * CPU meanwhile: then it inherits the priority of the caller. */
+	/* The thread holds the lock for a few instructions only, but may lose its CPU
+	 * while it holds the lock; it then inherits the priority of the caller. */
 	pthread_mutexattr_init(&inherits);
 	pthread_mutexattr_setprotocol(&inherits, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&queue->lock, &inherits);
@@ -176,7 +178,7 @@ static void queue_free(struct pm_file_queue *queue)
 	free(queue);
 }
 
-/* The thread gets no signals: the first thread reads them from a descriptor. */
+/* The thread receives no signals: the first thread reads them from a descriptor. */
 static int queue_start_thread(struct pm_file_queue *queue)
 {
 	pthread_attr_t attr;
@@ -250,8 +252,8 @@ static bool queue_is_behind(const struct pm_file_queue *queue, size_t left)
 }
 
 /*
- * Waits until at most @left bytes are queued and, for 0, the file has the wanted name. A
- * caller that wants to end gives up if no byte has moved for a while.
+ * Waits until at most @left bytes are queued and, if @left is 0, the file has the wanted
+ * name. A caller that wants to end gives up if no bytes have been written for a while.
  */
 static void queue_wait(struct pm_file_queue *queue, size_t left)
 {
@@ -346,7 +348,8 @@ bool pm_file_queue_free(struct pm_file_queue *queue, uint64_t *written)
 	pthread_cond_signal(&queue->to_do);
 	pthread_mutex_unlock(&queue->lock);
 	if (abandoned) {
-		/* The thread still uses the queue. It ends with the process. */
+		/* The thread still uses the queue, which is therefore not freed. The
+		 * thread ends with the process. */
 		pthread_detach(queue->thread);
 		return false;
 	}

@@ -12,7 +12,7 @@ enum {
 	ZSTD_LEVEL = 3, /* costs less time than it saves; 19 gains only ~15 % more */
 };
 
-/* Proposes a shell command that repairs a path, which is quoted if necessary. */
+/* Suggests a shell command that repairs a path, which is quoted if necessary. */
 static void fix_with_path(struct pm_error *err, const char *command, const char *path,
 			  size_t len)
 {
@@ -37,7 +37,8 @@ static void fix_with_path(struct pm_error *err, const char *command, const char 
 	pm_str_release(&quoted);
 }
 
-/* Says why @path cannot be created; the most common reason is a missing folder. */
+/* Sets @err to the reason why @path cannot be created; the most common reason is a
+ * missing folder. */
 static int open_failed(const char *path, int error, struct pm_error *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -62,9 +63,9 @@ static int open_failed(const char *path, int error, struct pm_error *err)
 }
 
 /*
- * Returns the descriptor of ours that /dev/stdout and the like mean, or -1. Opening it
- * again would start at offset 0, and replacing it like other links would remove
- * /dev/stdout for all processes.
+ * Returns the descriptor of ours that /dev/stdout and similar names mean, or -1. Opening
+ * it again would start at offset 0, and replacing it as other symbolic links are replaced
+ * would remove /dev/stdout for all processes.
  */
 static int fd_of_name(const char *path)
 {
@@ -103,7 +104,8 @@ static int open_existing(const char *path, struct pm_error *err)
 	return pm_take_fd(&fd);
 }
 
-/* @ret_partial: the name that the file has until it is published; NULL: it keeps none. */
+/* @ret_partial is set to the name that the file has until it is published, or to NULL if
+ * it is opened under its own name. */
 static int open_path(const char *path, char **ret_partial, struct pm_error *err)
 {
 	int fd = fd_of_name(path);
@@ -120,7 +122,8 @@ static int open_path(const char *path, char **ret_partial, struct pm_error *err)
 		struct stat target;
 		bool link = S_ISLNK(st.st_mode);
 
-		/* A link is followed only to files that cannot be overwritten. */
+		/* A symbolic link is followed only to files that cannot be
+		 * overwritten. */
 		if (link && stat(path, &target) == 0 &&
 		    (S_ISFIFO(target.st_mode) || S_ISCHR(target.st_mode)))
 			st = target;
@@ -217,7 +220,8 @@ static int output_compress(struct pm_file_output *output, const char *data, size
 
 		left = ZSTD_compressStream2(output->zstd, &out, &in, how);
 		if (ZSTD_isError(left))
-			output->failed = -ENOMEM; /* the only way it can fail */
+			output->failed = -ENOMEM; /* running out of memory is the only way
+			                           * it can fail */
 		else
 			output_write_bytes(output, output->compressed, out.pos);
 	} while (output->failed == 0 &&
@@ -296,8 +300,8 @@ int pm_file_output_settle(struct pm_file_output *output)
 	return output->failed;
 }
 
-/* Returns false if the thread hangs in a system call. It keeps the descriptor and the
- * names. */
+/* Returns false if the thread hangs in a system call; the thread then keeps the
+ * descriptor and the names. */
 static bool end_queue(struct pm_file_output *output)
 {
 	if (!output->queue)
@@ -312,7 +316,7 @@ void pm_file_output_discard(struct pm_file_output *output)
 	bool ended = end_queue(output);
 
 	partial = PM_TAKE_PTR(output->partial);
-	output->unpublished = 0; /* nothing is kept */
+	output->unpublished = 0; /* there is no file to keep */
 	if (partial)
 		unlink(partial);
 	if (ended)
@@ -329,8 +333,8 @@ int pm_file_output_close(struct pm_file_output *output)
 	if (output->fd >= 0 && output->failed == 0 && output->zstd)
 		output_compress(output, NULL, 0, ZSTD_e_end);
 	ended = end_queue(output);
-	/* Network file systems report a full disk only here. On Linux the descriptor is
-	 * closed whatever close(2) returns, also with EINTR. */
+	/* Network file systems report a full disk only here. Linux closes the descriptor
+	 * in any case, even if close(2) returns EINTR. */
 	if (ended && output->fd >= 0 && close(output->fd) != 0 && errno != EINTR &&
 	    output->failed == 0)
 		output->failed = -errno;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The four types of line that make up nearly all of a file, in exactly the form of our
- * writer. Any other form, even if it is valid JSON, is left to pm_file_parse_json().
+ * Parses the four types of line that make up nearly all of a file, in exactly the form
+ * that our writer uses. Any other form, even if it is valid JSON, is left to
+ * pm_file_parse_json().
  */
 #include "file-internal.h"
 
@@ -116,7 +117,7 @@ static inline bool plain_8(const char *at)
 	return ((control | delete | quote | slash) & ones * 0x80) == 0;
 }
 
-/* Takes the text and its closing quote: printable ASCII without escapes. */
+/* Parses a string and its closing quote: printable ASCII without escapes. */
 static inline bool take_plain_text(struct cursor *cursor, char **out, char **quote)
 {
 	char *at = cursor->at;
@@ -143,8 +144,8 @@ static inline bool take_end(struct cursor *cursor)
 	return TAKE(cursor, "}") && cursor->at == cursor->end;
 }
 
-/* Takes the value of a field. A text still ends with its closing quote, which becomes a
- * NUL later. */
+/* Parses the value of a field. A string still ends with its closing quote, which becomes
+ * a NUL later. */
 static bool take_field_value(struct cursor *cursor, struct pm_file_field *out)
 {
 	char *text, *quote;
@@ -173,14 +174,14 @@ static bool take_field_value(struct cursor *cursor, struct pm_file_field *out)
 static bool is_field_named_twice(const struct pm_file_parsed *parsed, const char *name,
 				 size_t len)
 {
-	/* Includes the closing quote, which no name contains. */
+	/* The comparison includes the closing quote, which no name contains. */
 	for (size_t i = 0; i < parsed->fields.len; i++)
 		if (strncmp(parsed->fields.data[i].name, name, len + 1) == 0)
 			return true;
 	return false;
 }
 
-/* Takes the rest of an object of fields. */
+/* Parses the rest of an object of fields. */
 static bool take_sample_fields(struct pm_file_parsed *parsed, struct cursor *cursor)
 {
 	enum {
@@ -203,14 +204,14 @@ static bool take_sample_fields(struct pm_file_parsed *parsed, struct cursor *cur
 	return TAKE(cursor, "}");
 }
 
-/* Replaces the closing quote of a text in the line by a NUL. */
+/* Replaces the closing quote of a string in the line by a NUL. */
 static void end_text(const char *text)
 {
 	if (text)
 		*strchr((char *)(uintptr_t)text, '"') = '\0';
 }
 
-/* Ends the texts. The line is known to be valid by now. */
+/* Terminates the strings. The line is known to be valid here. */
 static void end_fields(struct pm_file_parsed *parsed)
 {
 	for (size_t i = 0; i < parsed->fields.len; i++) {
@@ -335,7 +336,7 @@ static bool parse_frame_fast(struct pm_file_parsed *parsed, struct cursor *curso
 	return true;
 }
 
-/* Takes a function, whose texts still end with their closing quotes. */
+/* Parses a function. Its strings still end with their closing quotes. */
 static bool take_function(struct cursor *cursor, struct pm_file_function *out)
 {
 	struct pm_file_function function = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "parse-values.h"
 
-/* Returns the leader of event @id; its own id if it is in no group. */
+/* Returns the leader of event @id, which is @id itself if the event is in no group. */
 static uint32_t get_group(const struct pm_file_parsed *parsed, struct fields *in,
 			  uint32_t id)
 {
@@ -22,7 +22,7 @@ static void parse_header_events(struct pm_file_parsed *parsed, struct fields *fi
 	const json_t *array = get_array(fields, "events");
 
 	pm_vec_clear(&parsed->events);
-	/* Reports read all samples for each event. */
+	/* Each event is costly, because reports read all samples for each. */
 	if (fields->failed == 0 && json_array_size(array) > PM_FILE_EVENTS_MAX)
 		fail(fields, "events", "more than %d events", PM_FILE_EVENTS_MAX);
 	for (size_t i = 0; fields->failed == 0 && i < json_array_size(array); i++) {
@@ -96,7 +96,8 @@ void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields)
 
 	if (format && strcmp(format, "pmrec") != 0)
 		fail(fields, "format", "expected \"pmrec\", not \"%s\"", format);
-	/* Checked before anything that a newer version may have changed. */
+	/* The version is checked before anything that a newer version may have
+	 * changed. */
 	version = get_u64(fields, "version");
 	if (fields->failed == 0 && version > PM_FILE_VERSION) {
 		fields->failed = pm_error_set(

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses one line of JSON into a record: checks syntax, and presence and types of keys.
- * The reader checks whether ids match.
+ * Parses one line of JSON into a record: checks the syntax, and the presence and types of
+ * keys. The reader checks whether ids are consistent.
  */
 #include "parse-values.h"
 
 enum {
 	VALUES_COUNTED_FROM =
-		PM_FILE_LINE_VALUES_MAX, /* shorter lines cannot hold more */
+		PM_FILE_LINE_VALUES_MAX, /* shorter lines cannot have more values */
 };
 
 /* ---- simple types -------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static void parse_fields(struct pm_file_parsed *parsed, struct fields *fields)
 	parsed->record.sample.fields_len = parsed->fields.len;
 }
 
-/* Returns the array @key of groups of @each values; NULL: there is none. */
+/* Returns the array @key, which has groups of @each values, or NULL if there is none. */
 static const json_t *get_groups(struct fields *fields, const char *key, size_t each)
 {
 	const json_t *array = json_object_get(fields->object, key);
@@ -345,7 +345,7 @@ static const struct {
 	{ "footer", PM_FILE_FOOTER, parse_footer },
 };
 
-/* Whether one line would make a parser allocate too many values. Counts separators and
+/* Whether the line would make a parser allocate too many values. Counts separators and
  * opening brackets outside of strings. The count may be wrong for an invalid line, which
  * is refused later. */
 static bool too_many_values(const char *line, size_t len)

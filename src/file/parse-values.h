@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of a JSON object, each checked for its type and range; for the parsers of
- * lines. */
+/* Functions that read values of a JSON object and check their types and ranges; for the
+ * parsers of lines. */
 #pragma once
 
 #include "file-internal.h"
@@ -73,7 +73,7 @@ static inline uint64_t get_u64(struct fields *fields, const char *key)
 	return as_u64(fields, key, get(fields, key), PM_FILE_INTEGER_MAX);
 }
 
-/* For keys that were added later, if older files imply 0. */
+/* For keys that were added later: returns 0 if the key is missing, as in older files. */
 static inline uint64_t get_u64_or_0(struct fields *fields, const char *key)
 {
 	return json_object_get(fields->object, key) ? get_u64(fields, key) : 0;
@@ -102,7 +102,7 @@ static inline const char *get_text(struct fields *fields, const char *key)
 	return json_string_value(value);
 }
 
-/* NULL if it is absent or null: unknown. */
+/* Returns NULL if the value is missing or null, which means that it is unknown. */
 static inline const char *get_text_or_null(struct fields *fields, const char *key)
 {
 	const json_t *value = json_object_get(fields->object, key);
@@ -140,8 +140,8 @@ static inline const json_t *get_array(struct fields *fields, const char *key)
 	return json_is_array(value) ? value : NULL;
 }
 
-/* Returns the object @key. If it is not an object, returns an empty view, in which every
- * get fails. */
+/* Returns the object @key. If it is not an object, returns an empty object, for which
+ * every get fails. */
 static inline struct fields get_object(struct fields *fields, const char *key)
 {
 	struct fields inner = { .err = fields->err };
@@ -174,5 +174,5 @@ static inline struct fields get_element(struct fields *fields, const char *key,
 	return inner;
 }
 
-/* parse-header.c */
+/* Implemented in parse-header.c. */
 void pm_file_parse_header(struct pm_file_parsed *parsed, struct fields *fields);

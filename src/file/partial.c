@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of a file that is being written. It is created beside its final path. The file of
- * the previous recording therefore stays until the new one has a sample:
- *
+ * Names of a file that is being written. It is created beside its final path. Therefore,
+ * the file of the previous recording stays until the new one has a sample:
  *   PATH.partial  --publish-->  PATH  --next publish-->  PATH.old
  */
 #include "file-internal.h"
@@ -16,7 +15,7 @@
 #include "corpus-internal.h"
 
 enum {
-	PARTIALS_MAX = 100, /* recordings of one name at once */
+	PARTIALS_MAX = 100, /* simultaneous recordings with the same path */
 };
 
 static char *name_partial(const char *path, unsigned int number)
@@ -32,7 +31,8 @@ static char *name_partial(const char *path, unsigned int number)
 
 static int open_regular(const char *path, struct stat *st)
 {
-	/* O_NONBLOCK: a FIFO may have been put there since the caller checked. */
+	/* O_NONBLOCK is needed because the file may have been replaced by a FIFO since
+	 * the caller checked it. */
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)))
@@ -54,7 +54,7 @@ static bool is_corpus(const char *head, size_t len)
 	return memcmp(magic, PM_CORPUS_MAGIC, sizeof(magic)) == 0;
 }
 
-/* An empty file has nothing that could be lost. */
+/* Whether the file may be replaced. An empty file has no data that could be lost. */
 static bool is_recording_or_empty(int fd, const struct stat *st)
 {
 	PM_AUTO_FREE char *head = NULL;
@@ -71,8 +71,7 @@ static bool is_recording_or_empty(int fd, const struct stat *st)
 			   is_corpus(head, (size_t)len));
 }
 
-/* Returns 0, -EEXIST for a file that is not a recording, or the reason why it cannot be
- * read. */
+/* Returns 0, -EEXIST for a file that is not a recording, or the errno of reading it. */
 static int check_file(const char *path, struct pm_error *err)
 {
 	struct stat st;
@@ -126,9 +125,10 @@ static bool is_fd_named(int fd, const char *name)
 }
 
 /*
- * Removes the file at @name if a recorder that has ended left it. Only the process that
- * holds the lock of a file removes its name, and only while the file still has that name:
- * another recorder may have created its own file there meanwhile.
+ * Removes the file @name if it was left behind by a recorder that has ended. Only the
+ * process that holds the lock of a file removes its name, and only while the file still
+ * has that name, because another recorder may have created its own file there in the
+ * meantime.
  */
 static void remove_left_over(const char *name)
 {
@@ -143,8 +143,8 @@ static void remove_left_over(const char *name)
 /* Returns false if another recorder, which saw the file unlocked, has removed it. */
 static bool lock_own(int fd, const char *name)
 {
-	/* Others hold the lock only while they check whether the file is in use. On a
-	 * file system without locks, only the warning of a second recorder is lost. */
+	/* Other processes hold the lock only while they check whether the file is in use.
+	 * On a file system without locks, a second recorder is merely not warned. */
 	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	return is_fd_named(fd, name);
@@ -222,16 +222,16 @@ void pm_file_partial_publish(const char *path, const char *partial,
 	out->given = rename(partial, path) == 0;
 	if (!out->given)
 		out->refused = -errno;
-	/* If the new file cannot take its place, the old one gets its name back. */
+	/* If the new file cannot be renamed, the old one gets its name back. */
 	out->kept_old = replaces && (out->given || rename(old, path) < 0);
 }
 
-/* As rename(2), but keeps a file at @to. */
+/* Like rename(2), but does not replace a file at @to. */
 static int rename_to_new(const char *from, const char *to)
 {
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
 		return 0;
-	/* File systems without RENAME_NOREPLACE have hard links. */
+	/* File systems that do not support RENAME_NOREPLACE have hard links. */
 	if (errno != EINVAL)
 		return -errno;
 	if (link(from, to) < 0)
@@ -267,8 +267,8 @@ enum pm_file_partial pm_file_partial_find(const char *path, char **ret_name)
 	enum pm_file_partial found = PM_FILE_PARTIAL_NONE;
 	PM_AUTO_FREE char *kept = NULL;
 
-	/* A recording that is still growing is preferred to one that was left behind. Recorders
-	 * with lower numbers may have published theirs already. */
+	/* A recording that is still growing is preferred to one that was left behind.
+	 * Recorders with lower numbers may have published their files already. */
 	for (unsigned int i = 1; i <= PARTIALS_MAX && found != PM_FILE_PARTIAL_GROWING;
 	     i++) {
 		PM_AUTO_FREE char *name = name_partial(path, i);

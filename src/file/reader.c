@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads lines in order: a parser takes each apart, and then it is checked against those
- * before it. Only counts of earlier lines are kept, so that memory does not grow with the
+ * Reads lines in order: a parser takes each apart, and then it is checked against earlier
+ * lines. Only counts of earlier lines are kept, so that memory does not grow with the
  * file.
  */
 #include "file-internal.h"
@@ -18,13 +18,15 @@ struct pm_file_reader {
 	char *name; /* of the source, for messages */
 	char *buffer;
 	size_t cap, begin, end; /* unread: [begin, end) */
-	/* Bytes of an unfinished line, from `begin` on, without a newline. */
+	/* The number of bytes from `begin` on that belong to an unfinished line and have
+	 * no newline. */
 	size_t looked;
 	uint64_t line;
 	struct pm_file_parsed parsed;
-	size_t run_left; /* nodes of the current stack line that were not yet returned */
-	uint32_t events, modules, frames, stacks; /* how many are defined */
-	bool header_waits; /* parsed, not yet returned */
+	size_t run_left; /* nodes of the current stack line that have not been returned
+	                  * yet */
+	uint32_t events, modules, frames, stacks; /* number of definitions so far */
+	bool header_waits; /* was parsed, but not yet returned */
 	bool footer, ended;
 	struct pm_error failed; /* sticky */
 };
@@ -57,8 +59,8 @@ static int reader_make_room(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* Returns the next line without its newline: 1, 0 at the end, negative errno. Sets @whole
- * to false if the file ends before the newline. */
+/* Returns the next line, without its newline. The result is 1, 0 at the end, or a
+ * negative errno. Sets @whole to false if the file ends before the newline. */
 static int next_line(struct pm_file_reader *reader, char **out, size_t *len, bool *whole,
 		     struct pm_error *err)
 {
@@ -181,7 +183,7 @@ static int check_sample(struct pm_file_reader *reader, struct pm_error *err)
 	return 0;
 }
 
-/* Checks the current record against those before it. */
+/* Checks whether the current record is consistent with earlier ones. */
 static int check_record_order(struct pm_file_reader *reader, struct pm_error *err)
 {
 	const struct pm_file_record *record = &reader->parsed.record;
@@ -222,8 +224,8 @@ static int check_record_order(struct pm_file_reader *reader, struct pm_error *er
 	return 0;
 }
 
-/* Reads lines until one has a record of a known type. Returns 1, 0 at the end, or
- * negative errno. @err, which must not be NULL, stays empty unless it fails. */
+/* Reads lines up to one whose type is known. Returns 1, 0 at the end, or a negative
+ * errno. @err must not be NULL, and stays empty unless the function fails. */
 static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 {
 	for (;;) {
@@ -245,8 +247,8 @@ static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 			if (ret == 0)
 				continue;
 			if (ret < 0 && syntax && !whole) {
-				/* A killed recorder leaves such a line; it is not a
-				 * failure. */
+				/* A recorder that was killed leaves an unfinished line,
+				 * which is not a failure. */
 				*err = (struct pm_error){ 0 };
 				return 0;
 			}
@@ -401,8 +403,8 @@ int pm_file_reader_next(struct pm_file_reader *reader, struct pm_file_record *ou
 			return 0;
 		ret = next_record(reader, &reader->failed);
 		if (ret == -EAGAIN && reader->source.follow) {
-			/* The line is read again from its start when there is more of
-			 * it. */
+			/* The line is read again from its start when more of it is
+			 * available. */
 			reader->failed = (struct pm_error){ 0 };
 			reader->line--;
 			return ret;

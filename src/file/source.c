@@ -14,13 +14,14 @@ enum {
 	MAGIC_BYTES = 8,
 	/* 2^27 = 128 MiB is also the default limit of `zstd -d`. */
 	ZSTD_WINDOW_LOG_MAX = 27,
-	/* Recordings shrink by a factor of 10 to 40. A file that inflates more consists
-	 * of lines that repeat, and would cost hours for a few megabytes. */
+	/* Recordings are compressed to between a tenth and a fortieth. A file with a much
+	 * higher ratio consists of repeated lines, and a few of its megabytes would take
+	 * hours to read. */
 	INFLATION_MAX = 256,
 	INFLATED_BYTES_FREE = 16 << 20, /* always allowed */
 };
 
-/* Whether there is something to read, or the end. */
+/* Whether a read will not block. */
 static bool is_ready(int fd)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
@@ -75,7 +76,7 @@ static int source_refill(struct pm_file_source *source, struct pm_error *err)
 	return 0;
 }
 
-/* The magic of RFC 8878 §3.1.1. */
+/* The magic number of RFC 8878 §3.1.1. */
 bool pm_file_is_zstd(const void *bytes, size_t len)
 {
 	return len >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0;
@@ -87,7 +88,8 @@ static bool begins_with(const struct pm_file_source *source, const char *magic,
 	return source->in_len >= len && memcmp(source->in, magic, len) == 0;
 }
 
-/* Refuses files that are often passed by mistake, recognised by their magic. */
+/* Refuses files that are often passed by mistake, which are recognised by their magic
+ * numbers. */
 static int refuse_foreign(const struct pm_file_source *source, struct pm_error *err)
 {
 	static const struct {
@@ -128,7 +130,7 @@ static int source_start(struct pm_file_source *source, struct pm_error *err)
 	source->in = malloc(IN_BYTES);
 	if (!source->in)
 		return pm_error_set(err, -ENOMEM, "out of memory");
-	/* A pipe may return fewer bytes than a magic at once. */
+	/* A read from a pipe may return fewer bytes than a magic number has. */
 	while (source->in_len < MAGIC_BYTES) {
 		ssize_t n = read_some(source, source->in + source->in_len,
 				      IN_BYTES - source->in_len);
@@ -236,8 +238,8 @@ static int read_zstd(struct pm_file_source *source, char *buffer, size_t cap, si
 {
 	ZSTD_outBuffer plain = { .dst = buffer, .size = cap };
 
-	/* Every turn consumes, produces or reaches the end. Frames may be empty, but each
-	 * uses bytes of the file. */
+	/* Every iteration consumes, produces or reaches the end. Frames may be empty, but
+	 * each takes up bytes of the file. */
 	while (plain.pos == 0) {
 		ZSTD_inBuffer in = { .src = source->in,
 				     .size = source->in_len,

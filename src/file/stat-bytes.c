@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of a counting run's file, compressed or not. */
+/* Reads the bytes of a counting run's file, compressed or not. */
 #include "stat-internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Joins documents of one measurement, as pmdiff keeps them for a commit. */
+/* Joins documents of one measurement; pmdiff keeps these for each commit. */
 #include "stat-internal.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static bool is_same_stat_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Returns NULL, or the difference because of which @b cannot be joined to @a. */
+/* Returns NULL, or the difference that prevents joining @b to @a. */
 static const char *find_difference(const struct pm_stat *a, const struct pm_stat *b)
 {
 	if (!is_same_stat_text(a->engine, b->engine))

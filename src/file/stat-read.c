@@ -17,7 +17,7 @@ static char *copy_stat_text(struct fields *fields, const char *text)
 	return copy;
 }
 
-/* Returns a copy of the text @key. */
+/* Returns a copy of the string @key. */
 static char *take_stat_text(struct fields *fields, const char *key)
 {
 	return copy_stat_text(fields, get_text(fields, key));
@@ -35,7 +35,7 @@ static bool is_null(struct fields *fields, const char *key)
 	return !value || json_is_null(value);
 }
 
-/* Returns a count, which is a hexadecimal text above 2^63 - 1. */
+/* Returns a count. Above 2^63 - 1, it is a hexadecimal string. */
 static uint64_t get_count(struct fields *fields, const char *key)
 {
 	if (json_is_string(json_object_get(fields->object, key)))
@@ -48,7 +48,7 @@ static uint64_t get_up_to(struct fields *fields, const char *key, uint64_t max)
 	return as_u64(fields, key, get(fields, key), max);
 }
 
-/* Returns a number that fits into int32_t; @otherwise if it is null. */
+/* Returns a number that fits into int32_t, or @otherwise if it is null. */
 static int32_t get_i32_or(struct fields *fields, const char *key, int32_t otherwise)
 {
 	if (is_null(fields, key))
@@ -74,8 +74,8 @@ static double get_real(struct fields *fields, const char *key)
 	return json_number_value(value);
 }
 
-/* Returns the index of the text @key in a list of words, which @name_of returns up to
- * NULL. */
+/* Returns the index of the string @key in a list of words. @name_of returns the words,
+ * and NULL after the last one. */
 static unsigned int get_word(struct fields *fields, const char *key,
 			     const char *(*name_of)(unsigned int))
 {
@@ -115,9 +115,9 @@ struct reading {
 typedef void (*read_fn)(struct reading *reading, struct fields *fields, void *item);
 
 /*
- * Reads the list @key as an array of zeroed items of @size bytes, each filled by @read.
- * In any case the caller must release *out and *ret_len, which have only the items that
- * were reached.
+ * Reads the list @key as an array of zeroed items of @size bytes; @read fills each. Even
+ * on failure the caller must release *out and *ret_len, which contain the items reached
+ * so far.
  */
 static void read_list(struct reading *reading, struct fields *fields, const char *key,
 		      size_t size, read_fn read, void **out, size_t *ret_len)
@@ -213,7 +213,7 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 	if (!is_null(fields, "paranoid")) {
 		const json_t *paranoid = get(fields, "paranoid");
 
-		/* -1: everything is allowed. */
+		/* -1 means that everything is allowed. */
 		if (json_is_integer(paranoid) && json_integer_value(paranoid) < 0 &&
 		    json_integer_value(paranoid) > INT32_MIN)
 			host->paranoid = (int32_t)json_integer_value(paranoid);
@@ -228,7 +228,7 @@ static void read_host(struct fields *fields, struct pm_stat_host *host)
 		host->smt = get_bool(fields, "smt");
 }
 
-/* Reads the texts of the list @key. */
+/* Reads the strings of the list @key. */
 static void read_texts(struct fields *fields, const char *key, char ***out, size_t *len,
 		       size_t *cap)
 {
@@ -515,8 +515,8 @@ static void read_document(struct reading *reading, struct fields *fields)
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-/* Counts what a parser allocates for: separators and opening brackets, including those in
- * texts. */
+/* Counts everything for which a parser allocates memory: separators and opening brackets,
+ * including those in strings. */
 bool pm_stat_has_too_many_values(const struct pm_str *text)
 {
 	size_t values = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A counting run as JSON; the form is that of docs/format.md §9. */
+/* Writes a counting run as JSON, in the form of docs/format.md §9. */
 #include "stat-internal.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static void put_text_of_key(struct writing *to, const char *key, const char *tex
 	pm_str_json(&to->out, text);
 }
 
-/* A number that JSON parsers for C cannot represent is written as text. */
+/* A number that JSON parsers for C cannot represent is written as a string. */
 static void put_count(struct writing *to, const char *key, uint64_t count)
 {
 	put_stat_text(to, key);
@@ -175,7 +175,7 @@ static void put_stat_head(struct writing *to)
 	put_stat_text(to, "]");
 }
 
-/* NULL: neither is better. */
+/* Returns NULL if neither less nor more is better. */
 static const char *name_of_better(int8_t better)
 {
 	if (better < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The document of a counting run in memory: texts, release, and checks for
+/* The document of a counting run in memory: strings, release, and checks for
  * consistency. */
 #include "stat-internal.h"
 

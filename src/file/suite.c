@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The documents of several cases in one file; the form is that of docs/format.md §10. */
+/* The documents of several cases in one file, in the form of docs/format.md §10. */
 #include "pm/suite.h"
 
 #include <string.h>

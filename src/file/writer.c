@@ -8,7 +8,8 @@
 
 enum {
 	BUFFER_BYTES = 256 << 10, /* from this size on, whole lines are passed on */
-	BUFFER_CAP = 2 * BUFFER_BYTES, /* so that it does not grow for usual lines */
+	BUFFER_CAP = 2 * BUFFER_BYTES, /* with some room, so that usual lines do not make
+	                                * it grow */
 };
 
 static void writer_free(struct pm_file_writer *writer)
@@ -22,7 +23,8 @@ static void writer_free(struct pm_file_writer *writer)
 	free(writer);
 }
 
-/* The name of an output for messages. @path NULL: the writer stores nothing. */
+/* Returns the name of an output for messages. @path is NULL if the writer stores
+ * nothing. */
 static const char *name_of_output(const char *path)
 {
 	if (!path)
@@ -106,7 +108,8 @@ static int file_line_end(struct pm_file_writer *writer, size_t start)
 	}
 	pm_str_putc(buffer, '\n');
 	if (buffer->failed) {
-		/* Later lines may refer to the id of this one: the file ends here. */
+		/* Later lines may refer to the id in this one, so the file has to end
+		 * here. */
 		buffer->len = start;
 		buffer->failed = false;
 		hand_on(writer);
@@ -130,8 +133,8 @@ int pm_file_tell(struct pm_file_writer *writer, enum pm_file_type type,
 	return writer->tee(writer->tee_user, &told);
 }
 
-/* As file_line_end(); then gives the tee @record, the struct pm_file_* of that type
- * and length. */
+/* Calls file_line_end(), and then passes @record, the struct pm_file_* of that type and
+ * length, to the tee. */
 static int file_record_end(struct pm_file_writer *writer, size_t start,
 			   enum pm_file_type type, const void *record, size_t len)
 {
@@ -144,12 +147,13 @@ static int file_record_end(struct pm_file_writer *writer, size_t start,
 
 enum {
 	NUMBER_MAX = 20, /* digits of 2^64-1; "null" is shorter */
-	/* Fixed text and eight numbers of the longest hot line. */
+	/* The fixed parts and eight numbers of the longest line that is written often. */
 	SAMPLE_MAX = 128 + 8 * NUMBER_MAX,
 	RUN_MAX = 128 + PM_FILE_RUN_MAX * 11,
 };
 
-/* Append to reserved room without checks: a sample line is written in about 100 ns. */
+/* These append to reserved room without checks: a sample line is written in about 100
+ * ns. */
 #define PUT_TEXT(at, literal) \
 	((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
 
@@ -173,7 +177,7 @@ static inline char *put_u32_or_null(char *at, uint32_t value)
 	return put_line_u64(at, value);
 }
 
-/* Reserves @more bytes at the end of the buffer. NULL: out of memory. */
+/* Reserves @more bytes at the end of the buffer. Returns NULL if memory is out. */
 static char *line_reserve(struct pm_str *out, size_t more)
 {
 	char *grown = pm_vec_grow(out->data, &out->cap, 1, out->len + more + 1);
@@ -399,7 +403,7 @@ static bool fields_good(const struct pm_file_sample *sample)
 			return false;
 		for (size_t j = 0; j < i; j++)
 			if (strcmp(sample->fields[j].name, field->name) == 0)
-				return false; /* one key twice */
+				return false; /* a key occurs twice */
 	}
 	return true;
 }
@@ -634,7 +638,7 @@ static int footer_check(const struct pm_file_writer *writer,
 			return -EINVAL;
 		for (size_t j = 0; j < i; j++)
 			if (strcmp(footer->stops[i].name, footer->stops[j].name) == 0)
-				return -EINVAL; /* one key twice */
+				return -EINVAL; /* a key occurs twice */
 		all |= footer->stops[i].count;
 	}
 	for (size_t i = 0; i < footer->events_len; i++) {
@@ -834,14 +838,15 @@ int pm_file_writer_settle(struct pm_file_writer *writer)
 
 	if (ret == 0)
 		ret = settled;
-	/* A file that cannot be published is kept, whatever else fails. */
+	/* A file that could not be published is kept, even if something else fails. */
 	if (!writer->output.partial || writer->output.unpublished < 0)
 		return ret;
 	if (ret < 0) {
 		pm_file_output_discard(&writer->output);
 		return ret;
 	}
-	/* The first sample publishes a file at once; this file therefore has none. */
+	/* The first sample publishes a file immediately; this file therefore has no
+	 * samples. */
 	if (pm_file_partial_replaces(writer->output.path))
 		return 0;
 	pm_file_output_publish(&writer->output);
@@ -884,7 +889,7 @@ int pm_file_writer_close(struct pm_file_writer *writer, struct pm_error *err)
 	if (unpublished < 0)
 		pm_file_output_explain_unpublished(&writer->output, err);
 	ret = pm_file_output_close(&writer->output);
-	/* Where the file is matters more than why it ends early. */
+	/* The place of the file is more important than the reason why it ends early. */
 	if (ret < 0 && unpublished == 0)
 		explain_write_failure(err, ret, writer->path);
 	writer_free(writer);
