@@ -7,10 +7,11 @@
 #include "pm/run.h"
 
 enum {
-	TRIES_MAX = 3, /* libraries may be loaded while the mappings are read */
+	TRIES_MAX = 3, /* libraries may be loaded while the mappings are read; then they
+	                * are read again */
 };
 
-/* Without /proc there are no mappings, and frames get no names. */
+/* Without /proc no mappings are known, and frames get no names. */
 static int read_process_maps(struct pm_self_changes *changes)
 {
 	int ret = pm_procs_read(changes->procs, changes->pid, NULL);
@@ -63,7 +64,7 @@ static const struct pm_mapping *choose_mapping(enum pm_self_stage stage,
 	return now;
 }
 
-/* Maps in [start, end) what @mapping has there; NULL: nothing. */
+/* Maps @mapping in [start, end), or unmaps the range if @mapping is NULL. */
 static int map_piece(struct pm_self_changes *changes, uint64_t start, uint64_t end,
 		     const struct pm_mapping *mapping)
 {
@@ -78,7 +79,8 @@ static int map_piece(struct pm_self_changes *changes, uint64_t start, uint64_t e
 			    identity);
 }
 
-/* The mapping at @at, or NULL. @end is lowered to the end of that mapping or gap. */
+/* Returns the mapping at @at, or NULL. @end is lowered to the end of that mapping or
+ * gap. */
 static const struct pm_mapping *find_mapping_at(const struct pm_mapping *maps, size_t len,
 						size_t *i, uint64_t at, uint64_t *end)
 {
@@ -154,7 +156,7 @@ static int copy_mappings(struct pm_self_changes *changes, bool before)
 	return 0;
 }
 
-/* Number of libraries that have a new mapping. */
+/* Returns the number of libraries that have a new mapping. */
 static uint64_t count_new_mappings(const struct pm_self_changes *changes)
 {
 	uint64_t len = 0, last = UINT64_MAX;
@@ -174,8 +176,8 @@ static uint64_t count_new_mappings(const struct pm_self_changes *changes)
 	return len;
 }
 
-/* Reads the mappings as of changes->now_ns or later. If they change again while being
- * read, the next look will see it. */
+/* Reads the mappings, as of changes->now_ns or later. If they change again while they are
+ * read, the next check will notice it. */
 static int read_changed(struct pm_self_changes *changes)
 {
 	struct pm_self_mappings after;
@@ -195,8 +197,8 @@ static int read_changed(struct pm_self_changes *changes)
 	return ret;
 }
 
-/* Starts the stage in which samples from before the look come first. @loaded: libraries
- * loaded since then. */
+/* Starts the stage for samples from before the last check, which come first. @loaded is
+ * the number of libraries loaded since the check before it. */
 static int begin_stage_before(struct pm_self_changes *changes, uint64_t loaded)
 {
 	uint64_t found = count_new_mappings(changes);
@@ -221,8 +223,8 @@ int pm_self_changes_look(struct pm_self_changes *changes, bool whole, uint64_t *
 		if (whole)
 			changes->whole_ns = begin_ns;
 	} else {
-		/* Mappings that are not libraries may have changed any time since the
-		 * last full look. */
+		/* Mappings that are not libraries may have changed at any time since all
+		 * mappings were last compared. */
 		if (loaded)
 			changes->before_ns = changes->now_ns;
 		else

@@ -11,9 +11,9 @@
 #include "pm/run.h"
 
 enum {
-	/* Copied of each stack. The rest is known from earlier samples of the thread, or
-	 * read from it (pm/chain.h); a longer copy would cost the program time at each
-	 * sample. */
+	/* Bytes that are copied of each stack. The outer part is known from earlier
+	 * samples of the thread, or is read from the thread (pm/chain.h); a longer copy
+	 * would slow the program down at each sample. */
 	STACK_BYTES = 8192,
 	SLEEP_MS = 1000, /* rings that fill slowly cause no wakeup */
 };
@@ -24,10 +24,10 @@ struct engine {
 	struct pm_event_specs specs;
 	struct pm_perf *perf;
 	PM_VEC(pid_t) tids; /* threads that existed when the events were opened */
-	PM_VEC(pid_t) late; /* threads created meanwhile; 0: has inherited events */
+	PM_VEC(pid_t) late; /* threads created since then; 0: has inherited events */
 	char actual[PM_EVENT_NAME_MAX + 32];
-	/* Limits of file descriptors before and after the events were opened, which takes
-	 * many. */
+	/* Limit of file descriptors before the events were opened, which needs many, and
+	 * the limit that this set. */
 	struct rlimit limit, raised;
 };
 
@@ -36,7 +36,7 @@ static struct engine *perf_engine_of(const struct pm_self_engine *engine)
 	return (struct engine *)(uintptr_t)engine;
 }
 
-/* Restores the program's limit, unless the program has changed it meanwhile. */
+/* Restores the program's limit, unless the program itself has changed it since. */
 static void restore_limit(const struct engine *perf)
 {
 	struct rlimit now;
@@ -68,8 +68,8 @@ static bool perf_engine_has_tid(const struct engine *perf, pid_t tid)
 	return false;
 }
 
-/* Lists all threads of the process except the library's own: into `tids`, or those that
- * are not in `tids` into `late`. */
+/* Lists all threads of the process except the library's own into `tids`; with @again,
+ * lists those that are not in `tids` into `late`. */
 static int perf_engine_read_tasks(struct engine *perf, bool again)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -127,7 +127,8 @@ static int open_events(struct engine *perf, struct pm_error *err)
 		.no_inherit = settings->tid != 0,
 		.threads_only = true,
 		.begin_disabled = true,
-		/* Records of other processes must not get into our rings. */
+		/* Each ring is for one thread, because records of other processes must
+		 * not get into our rings. */
 		.per_task = true,
 	};
 
@@ -139,7 +140,8 @@ static int open_events(struct engine *perf, struct pm_error *err)
 	return pm_perf_open(&perf->perf, &options, err);
 }
 
-/* If the user has not asked for an event, replaces a missing default without a note. */
+/* Chooses the event. If the user has not requested one, a default that is missing is
+ * replaced without a note. */
 static int perf_engine_choose_event(struct engine *perf, struct pm_error *err)
 {
 	const char *event = perf->settings->event;
@@ -264,7 +266,7 @@ static int perf_engine_drain(struct pm_self_engine *engine, bool final,
 
 	pm_perf_begin(perf->perf, final);
 	while ((next = pm_perf_next(perf->perf, &record, err)) != 0) {
-		/* An unreadable ring must not prevent reading the others. */
+		/* If a ring cannot be read, the others still have to be. */
 		if (next == -EBADMSG)
 			continue;
 		if (next < 0)

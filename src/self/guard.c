@@ -25,7 +25,7 @@ static void *guard_main(void *user)
 	pthread_mutex_unlock(&guard->lock);
 	if (!alone)
 		return NULL;
-	/* A pending signal is delivered here first, and ends the program as intended. */
+	/* A pending signal is delivered here and ends the program, as it should. */
 	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
 	exit(0);
 }
@@ -77,7 +77,7 @@ void pm_self_guard_stop(struct pm_self_guard *guard)
 
 /* ---- remaining threads -------------------------------------------------------------------- */
 
-/* The thread ids of helper and guard. Only one profile runs at a time. */
+/* The thread ids of the helper and the guard. Only one profile runs at a time. */
 static _Atomic pid_t own_threads[2];
 
 void pm_self_set_own_thread(enum pm_self_own_thread which, pid_t tid)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The header, the notes and the footer of the file. */
+/* Writes the header, the notes and the footer of the file. */
 #include <string.h>
 #include <time.h>
 
@@ -22,7 +22,8 @@ struct command {
 	size_t len;
 };
 
-/* The command line as the program was started, or as the program has overwritten it. */
+/* Reads the command line with which the program was started, or with which the program
+ * has overwritten it. */
 static void read_command(struct command *out)
 {
 	PM_AUTO_FCLOSE FILE *file = fopen("/proc/self/cmdline", "re");
@@ -102,8 +103,8 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 		.stitched = recording->stitched,
 		.stops = stops,
 		.duration_ns = end_ns - recording->begin_ns,
-		/* The time between the readings of the two clocks may have been longer at
-		 * the start. */
+		/* The two clocks may have been read at a greater distance in time at the
+		 * start than now. */
 		.cpu_ns = PM_SUB_OR_0(cpu_ns, recording->begin_cpu_ns),
 		.cpu_known = recording->settings->tid == 0,
 		.events = &event,
@@ -113,8 +114,8 @@ int pm_self_write_footer(struct pm_self_recording *recording, uint64_t end_ns)
 	event.lost_known =
 		recording->engine->type->lost(recording->engine, &event.lost) == 0 &&
 		event.lost <= INT64_MAX;
-	/* The kernel's count is the true one if it exists, but never less than what was
-	 * reported. */
+	/* If the kernel has a count, it is the true one, but it cannot be less than the
+	 * records reported. */
 	if (event.lost_known && event.lost > recording->lost)
 		recording->lost = event.lost;
 	footer.lost = recording->lost;

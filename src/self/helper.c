@@ -2,8 +2,8 @@
 /*
  * The thread that empties the rings. It has its own table of file descriptors: its
  * descriptors have no numbers in the program, are not inherited by forked children, and
- * are not closed by a program that closes all descriptors. It blocks all signals. It also
- * checks whether the program's own threads have all ended (guard.h).
+ * are not closed by a program that closes all its descriptors. It blocks all signals. It
+ * also checks whether the program's own threads have all ended (guard.h).
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -22,12 +22,12 @@
 #include "recording.h"
 
 enum {
-	STACK_BYTES = 1 << 20, /* nested debug information takes deep recursion */
+	STACK_BYTES = 1 << 20, /* reading nested debug information needs deep recursion */
 	STANDARD_STREAMS = 3,
 	FORBIDDEN_SLEEP_MS = 10,
-	/* Time between checks whether the program's first thread has ended, which nothing
-	 * reports (a pidfd does so in some kernel versions). After that, time between
-	 * checks whether all threads have ended. */
+	/* Times between two checks: of whether the program's first thread has ended,
+	 * which nothing reports (a pidfd does so only in some kernel versions), and after
+	 * that, of whether all threads have ended. */
 	FIRST_LOOK_MS = 200,
 	LAST_LOOK_MS = 50,
 };
@@ -48,11 +48,11 @@ struct pm_self_helper {
 	pid_t tid;
 	int wake_fd; /* writing to it wakes the helper; in the helper's table; -1: none */
 	int wake_signal; /* sending it wakes the helper; 0: none */
-	/* Owned by the helper until it has ended. */
+	/* The remaining members belong to the helper until it has ended. */
 	int wait_fd;
 	PM_VEC(struct pollfd) polled;
 	bool first_ended, left_alone;
-	uint64_t looked_ns; /* time of the last check for these two */
+	uint64_t looked_ns; /* time of the last check of both */
 	int result;
 	struct pm_error err;
 	char *table;
@@ -62,10 +62,10 @@ struct pm_self_helper {
 /* ---- the helper's side -------------------------------------------------------------------- */
 
 /*
- * Closes the program's descriptors in the new table, because they would keep its pipes
- * open. The first ones opened take the numbers of the standard streams, so that nothing
- * else gets them. If a system call filter forbids this, the helper uses the program's
- * table.
+ * Closes the program's descriptors in the helper's new table, because they would keep the
+ * program's pipes open. The first files that are opened get the numbers of the standard
+ * streams, so that nothing else gets them. If a system call filter forbids this, the
+ * helper uses the program's table.
  */
 static void leave_files(void)
 {
@@ -118,7 +118,8 @@ static void await_signal(int number, int sleep_ms)
 
 	sigemptyset(&set);
 	sigaddset(&set, number);
-	/* If a filter forbids waiting, do not turn this into a busy loop. */
+	/* If a filter forbids waiting, sleep, so that this does not become a busy
+	 * loop. */
 	if (sigtimedwait(&set, NULL, &longest) < 0 && errno != EAGAIN && errno != EINTR)
 		poll(NULL, 0, FORBIDDEN_SLEEP_MS);
 }
@@ -164,7 +165,7 @@ static int helper_run(struct pm_self_helper *helper, struct pm_self_recording *r
 
 	while (!is_stopping(helper)) {
 		wait_for_work(helper, engine);
-		/* A failed profile waits until stop to report it. */
+		/* After a failure, the error is kept until the profile is stopped. */
 		if (!failed)
 			failed = pm_self_recording_drain(recording, &helper->err) < 0;
 		check_program_end(helper);
@@ -225,7 +226,7 @@ static int helper_begin_thread(struct pm_self_helper *helper)
 	if (ret != 0)
 		return -ret;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* A signal raised by a fault must end the program as usual. */
+	/* A signal that is raised by a fault must end the program as usual. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
@@ -290,9 +291,9 @@ static int helper_start(struct pm_self_helper **out,
 /*
  * Ends the helper's sleep, which could otherwise last up to a second. The pipe is in the
  * helper's table and is therefore opened by its path in /proc. It is opened for reading
- * as well, since writing to a pipe that the helper has already closed would raise SIGPIPE
- * here. libc's wrappers are avoided, because a sanitizer would take these calls as uses
- * of the program's descriptor with the same number.
+ * as well, because writing to a pipe that the helper has already closed would raise
+ * SIGPIPE here. libc's wrappers are avoided, because a sanitizer would take these calls
+ * as uses of the program's descriptor with the same number.
  */
 static void helper_wake(const struct pm_self_helper *helper)
 {

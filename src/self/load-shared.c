@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For the shared library, see core.h. Called under the lock of profile.c. */
+/* Loads the core into the shared library, see core.h. Called under the lock of
+ * profile.c. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #error "the build passes PM_SELF_CORE_FILE"
 #endif
 
-/* Never unloaded, since its threads and timers may be running. */
+/* The library is never unloaded, because its threads and timers may be running. */
 static void *load_library(const char *path)
 {
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -10,20 +10,21 @@
 enum {
 	BUFFER_BYTES = 16384,
 	EXECUTABLE = 2, /* position of the x in rwxp */
-	FORK_WAIT_NS = 100000000, /* far longer than a look takes */
+	FORK_WAIT_NS = 100000000, /* far longer than a check takes */
 };
 
 /* ---- the dynamic linker's counts ----------------------------------------------------------- */
 
 /*
- * Held while the linker's lock is. A child forked at that moment would find the linker's
- * lock taken forever, because libc does not reset it.
+ * Held while the linker's lock is held. If a child were forked at that moment, it would
+ * find the linker's lock taken forever, because libc does not reset it.
  */
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic pid_t forking; /* the thread that holds the lock and forks; 0: none */
+static _Atomic pid_t forking; /* the thread that forks and holds the lock; 0: none */
 
-/* If a thread forks while it holds the linker's lock itself, a look may be waiting for
- * that lock and never release ours. The fork therefore stops waiting after a while. */
+/* If a thread forks while it holds the linker's lock itself, a check may be waiting for
+ * that lock and never release ours. Therefore the fork waits for our lock only for a
+ * while. */
 static void mappings_before_fork(void)
 {
 	struct timespec until;
@@ -94,7 +95,7 @@ bool pm_self_libraries_changed(struct pm_self_mappings *known)
 
 /* ---- the kernel's map ---------------------------------------------------------------------- */
 
-/* State of parsing a line of the map (proc(5)). */
+/* The state of the parser within a line of the map (proc(5)). */
 struct line {
 	uint64_t hash; /* FNV-1a of the line so far */
 	size_t words, in_word;
@@ -106,7 +107,8 @@ static uint64_t hash_add(uint64_t hash, uint64_t value)
 	return (hash ^ value) * 0x100000001b3u;
 }
 
-/* Hashes only lines of code, since heaps and stacks grow all the time. */
+/* Adds a character. Only lines of code are hashed, because heaps and stacks grow all the
+ * time. */
 static void hash_maps_char(struct line *line, uint64_t *sum, char c)
 {
 	if (c == '\n') {
@@ -127,7 +129,7 @@ static void hash_maps_char(struct line *line, uint64_t *sum, char c)
 
 bool pm_self_mappings_changed(struct pm_self_mappings *known)
 {
-	/* For the first thread, if it has ended, the kernel shows no mappings. */
+	/* If the first thread has ended, the kernel shows no mappings for it. */
 	PM_AUTO_CLOSE int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 	char buffer[BUFFER_BYTES];
 	struct line line = { 0 };

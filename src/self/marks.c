@@ -15,8 +15,8 @@ static const char callgrind[] = "callgrind";
 static const char socket_prefix[] = "fd:";
 
 enum {
-	/* Of valgrind's callgrind (valgrind.org/docs/manual/cl-manual.html, "Callgrind specific
-	 * client requests"): 'C', 'T', and a number. */
+	/* Requests of valgrind's callgrind (valgrind.org/docs/manual/cl-manual.html,
+	 * "Callgrind specific client requests"): 'C', 'T', and a number. */
 	REQUEST_START = 'C' << 24 | 'T' << 16 | 4,
 	REQUEST_STOP = 'C' << 24 | 'T' << 16 | 5,
 };
@@ -29,9 +29,10 @@ bool pm_self_marks_are_wanted(void)
 }
 
 /*
- * Valgrind knows a request by instructions that change nothing: rotations by 128 bits in all, and a
- * register that is exchanged with itself. The request's number and five arguments are in memory, to
- * which a register points. Without valgrind nothing happens.
+ * Valgrind recognises a request by instructions that change nothing: rotations by 128
+ * bits in total, and a register that is exchanged with itself. The request's number and
+ * five arguments are in memory, and a register points to them. Without valgrind the
+ * request has no effect.
  */
 static void valgrind_request(uint64_t number)
 {
@@ -80,7 +81,7 @@ static int exchange_mark(int fd, char mark)
 	return 0;
 }
 
-/* A part that callgrind counts has begun. */
+/* Whether callgrind is counting a part. */
 static _Atomic bool is_counted;
 
 static int send_mark(bool begin)
@@ -91,7 +92,7 @@ static int send_mark(bool begin)
 	if (!value)
 		return -EINVAL;
 	if (strcmp(value, callgrind) == 0) {
-		/* Which ends at once. */
+		/* The callers send the request, to keep the library's code out. */
 		is_counted = begin;
 		return 0;
 	}
@@ -102,7 +103,7 @@ static int send_mark(bool begin)
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool begun; /* under the lock */
+static bool begun; /* whether a part was started; protected by the lock */
 
 int pm_self_mark(bool begin)
 {

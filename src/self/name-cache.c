@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 enum {
-	/* If there are more, all are dropped at once. */
+	/* Beyond any of these limits, all names are dropped at once. */
 	ENTRIES_MAX = 1 << 14,
 	FUNCTIONS_MAX = 1 << 16,
 	TEXT_BYTES_MAX = 4 << 20,
@@ -19,19 +19,19 @@ struct entry {
 
 struct cache {
 	pid_t pid;
-	/* Kept untouched, since a fork may have interrupted an update. */
+	/* Not freed, because a fork may have interrupted an update. */
 	struct cache *of_parent;
 	PM_VEC(struct entry) entries;
 	struct pm_index by_address;
 	PM_VEC(struct pm_symbol_function) functions;
-	PM_VEC(char *) texts; /* each text once */
+	PM_VEC(char *) texts; /* owned strings, each stored once */
 	struct pm_index by_text;
 	size_t text_bytes;
 };
 
 static struct cache *cache;
 
-/* Makes sure that `cache` belongs to this process. False if out of memory. */
+/* Makes sure that `cache` belongs to this process. Returns false if memory is out. */
 static bool cache_check_process(void)
 {
 	struct cache *own;
@@ -123,7 +123,7 @@ static bool cached_text_equal(const void *table, uint32_t id, const void *key)
 	return strcmp(cache->texts.data[id], key) == 0;
 }
 
-/* *@out stays NULL if @text is NULL. */
+/* Sets *@out to a copy that the cache owns, or to NULL if @text is NULL. */
 static int cache_keep_text(const char *text, const char **out)
 {
 	size_t bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resolves the names of sampled functions, module by module, in this process. Its modules
- * are its own code, which is as trusted as the process itself. Helper processes, as pmrec
- * has them, must not be forked in a multi-threaded program.
+ * Resolves the names of sampled functions, module by module, in this process. The modules
+ * are the process's own code, which is as trusted as the process itself. Helper
+ * processes, which pmrec uses, must not be forked in a multi-threaded program.
  */
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int write_chain(const struct batch *batch, uint32_t frame,
 	};
 	struct pm_file_function texts[CHAIN_MAX];
 
-	/* Keep the end of the chain, which is the function that is not inlined. */
+	/* Keep the end of the chain, which has the function that is not inlined. */
 	if (len > CHAIN_MAX) {
 		functions += len - CHAIN_MAX;
 		len = CHAIN_MAX;
@@ -81,8 +81,8 @@ static int batch_add_symbol(void *user, size_t index,
 	return ret;
 }
 
-/* Writes the names found by earlier profiles. The other items are moved to the front;
- * @len becomes their number. */
+/* Writes the names that earlier profiles have found. Moves the items without such names
+ * to the front, and sets @len to their number. */
 static int write_cached_names(const struct batch *batch, struct item *items, size_t *len)
 {
 	size_t rest = 0;
@@ -103,7 +103,7 @@ static int write_cached_names(const struct batch *batch, struct item *items, siz
 	return ret;
 }
 
-/* Resolves from the ELF file @fd, or from the image if @fd is -1. */
+/* Resolves from the ELF file @fd, or from @image if @fd is -1. */
 static int batch_resolve(struct batch *batch, int fd, const struct pm_chain_vdso *image,
 			 bool *limited)
 {
@@ -151,7 +151,8 @@ static int resolve_file(struct pm_self_recording *recording, uint32_t id,
 	}
 	if (ret == 0)
 		ret = batch_resolve(&batch, fd, NULL, limited);
-	/* Names left out because of limits must be looked up again the next time. */
+	/* Names that were left out because of limits must be looked up again next
+	 * time. */
 	if (*limited)
 		pm_self_names_clear();
 	if (fd != recording->modules.list.data[id].fd)

@@ -12,8 +12,8 @@ enum {
 	RATE_HZ_MAX = 100000,
 };
 
-/* Ignored in programs that gain privileges: the caller must not choose what they write
- * to. */
+/* Returns the value of an environment variable. Ignores it in programs that gain
+ * privileges, because the caller must not choose the files that they write to. */
 static const char *read_variable(const char *name)
 {
 	const char *value = secure_getenv(name);
@@ -56,7 +56,7 @@ int pm_self_check(struct pm_error *err)
 			    value);
 }
 
-/* Contains the pid of the first preloaded program. */
+/* The variable that contains the pid of the first preloaded program. */
 static const char first_name[] = "PMSELF_FIRST";
 
 void pm_self_tell_children(void)
@@ -82,7 +82,7 @@ bool pm_self_may_print(void)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* Finds @text among @words. @name: the environment variable. */
+/* Finds @text among @words. @name is the environment variable's name. */
 static int find_setting_word(const char *name, const char *text, const char *const *words,
 			     size_t len, unsigned int *out, struct pm_error *err)
 {
@@ -181,8 +181,8 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 	return ret;
 }
 
-/* Replaces %p by the pid and %% by a percent sign. With @unique the pid is appended if it
- * is not in the text. NULL if out of memory. */
+/* Replaces %p by the pid and %% by a percent sign. With @unique, appends the pid unless
+ * @text has %p. Returns NULL if memory is out. */
 static char *expand_path(const char *text, bool unique)
 {
 	struct pm_str str = { 0 };
@@ -205,7 +205,8 @@ static char *expand_path(const char *text, bool unique)
 	return str.data;
 }
 
-/* The helper has no standard streams, and its descriptors differ from the program's. */
+/* Whether the path refers to a descriptor. The helper has no standard streams, and its
+ * descriptors differ from the program's. */
 static bool is_descriptor(const char *path)
 {
 	static const char *const names[] = { "/dev/stdin", "/dev/stdout", "/dev/stderr",
@@ -217,8 +218,9 @@ static bool is_descriptor(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
-/* All programs under LD_PRELOAD have the same variables. A program must not overwrite the
- * file of the program that executed it. Devices and pipes may be shared. */
+/* Whether the file's name has to contain the pid. All programs under LD_PRELOAD have the
+ * same variables, and a program must not overwrite the file of the program that executed
+ * it. Devices and pipes may be shared. */
 static bool has_to_be_unique(const char *path)
 {
 	struct stat status;

@@ -9,7 +9,7 @@
 
 #include "options.h"
 
-/* Does not use stdio, whose locks belong to the program. Writing to a pipe without a
+/* This does not use stdio, whose locks belong to the program. Writing to a pipe without a
  * reader must not end the program by SIGPIPE. */
 void pm_self_print(const char *text)
 {

@@ -3,7 +3,7 @@
 
 #include "pm/base.h"
 
-/* Writes the text to stderr as it is. */
+/* Writes the text to stderr without any change. */
 void pm_self_print(const char *text);
 /* Prints one line, unless PMSELF_QUIET is set. */
 void pm_self_print_error(const struct pm_error *err);

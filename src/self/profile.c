@@ -16,7 +16,7 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 static struct {
-	/* The process that started the profile, or 0. Read without the lock, see
+	/* The process that started the profile, or 0. It is read without the lock, see
 	 * profile_is_of_parent(). */
 	_Atomic pid_t pid;
 	/* Protects the members below; held while starting and stopping. */
@@ -32,7 +32,8 @@ static struct {
 
 /*
  * In a forked child no profile is running: the helper, its files and the kernel's buffers
- * are missing. Its memory is left as it is, since it may be in any state.
+ * are missing. The memory that belongs to them is not touched, because it may be in any
+ * state.
  */
 static void profile_in_child(void)
 {
@@ -45,13 +46,14 @@ static void profile_in_child(void)
 	profile.pid = 0;
 }
 
-/* Detects a child of _Fork(3) or clone(2), for which libc runs no fork handlers. */
+/* Whether this is a child of _Fork(3) or clone(2), for which libc runs no fork
+ * handlers. */
 static bool profile_is_of_parent(void)
 {
 	return profile.pid != 0 && profile.pid != getpid();
 }
 
-/* Whether the error was printed already: a wrong variable is an error on each start, but
+/* Whether the error was printed before: a wrong variable is an error on each start, but
  * is reported once. Called under the lock. */
 static bool error_was_printed(const struct pm_error *err)
 {
@@ -72,7 +74,7 @@ static int start_profile(const struct pmself_options *options, struct pm_error *
 	if (profile.helper)
 		return pm_error_set(err, -EALREADY, "a profile is running already");
 	ret = pm_self_settings_init(&profile.settings, options, err);
-	/* Errors without a code are not printed. */
+	/* An error with code 0 is not printed. */
 	if (ret < 0 && error_was_printed(err))
 		err->code = 0;
 	if (ret == 0 && !profile.core && !(profile.core = pm_self_core_load(err)))
@@ -104,7 +106,7 @@ static int stop_profile(struct pm_error *err)
 	int ret, scopes;
 
 	if (!profile.helper) {
-		/* The reason was printed by the failed start; @err stays empty. */
+		/* The failed start has printed the reason; @err stays empty. */
 		bool known = profile.refused;
 
 		profile.refused = false;
@@ -123,7 +125,7 @@ static int stop_profile(struct pm_error *err)
 	return scopes;
 }
 
-/* What a call does, under the lock. */
+/* What a call of a public function does, under the lock. */
 enum call {
 	CALL_START,
 	CALL_STOP,
@@ -136,8 +138,8 @@ static int begin_or_end_locked(enum call call, const struct pmself_options *opti
 	int ret;
 
 	if (profile_is_of_parent()) {
-		/* The memory may be shared with the parent (vfork(2)), so stopping does
-		 * not change it. */
+		/* The child may share its memory with the parent (vfork(2)), so stopping
+		 * does not change it. */
 		if (call != CALL_START)
 			return none_runs(err);
 		profile_in_child();
@@ -230,8 +232,8 @@ static void show_scopes(void)
 	pm_self_settings_release(&settings);
 }
 
-/* Shows a profile that the program has not stopped, and scopes that have ended since the
- * last table. */
+/* Prints the table of a profile that the program has not stopped, and of scopes that have
+ * ended since the last table. */
 __attribute__((destructor)) static void on_exit_of_program(void)
 {
 	if (pm_self_is_off())

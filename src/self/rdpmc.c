@@ -7,10 +7,10 @@
 #include <sys/syscall.h>
 
 enum {
-	TRIES_MAX = 100, /* the page changes when the thread returns to a CPU */
-	/* `rdpmc` in format/ of aarch64's PMUs: without it the kernel does not allow user
-	 * space to read the counter (Documentation/arch/arm64/perf.rst). It is effective
-	 * if kernel.perf_user_access is 1. */
+	TRIES_MAX = 100, /* the page changes whenever the thread returns to a CPU */
+	/* `rdpmc` in the format/ directory of aarch64's PMUs: without it the kernel does
+	 * not allow user space to read the counter (Documentation/arch/arm64/perf.rst).
+	 * It takes effect if kernel.perf_user_access is 1. */
 	ARM_CONFIG1_USER_READ = 2,
 };
 
@@ -37,7 +37,7 @@ enum {
 	CYCLE_COUNTER = 31, /* PMCCNTR_EL0 */
 };
 
-/* Processors may have further counters after it, which have no case below. */
+/* Processors may have more counters, with higher numbers that have no case below. */
 static bool pmc_is_readable(uint32_t counter)
 {
 	return counter <= CYCLE_COUNTER;
@@ -96,8 +96,8 @@ static uint64_t read_pmc(uint32_t counter)
 #error "counters of this architecture are not known"
 #endif
 
-/* The kernel writes the page on the CPU that reads it, so only the compiler must be kept
- * from reordering. */
+/* The kernel writes the page on the CPU that reads it, so it is enough to keep the
+ * compiler from reordering. */
 static void compiler_barrier(void)
 {
 	__asm__ volatile("" ::: "memory");
@@ -155,8 +155,9 @@ static bool read_pages(const struct pm_self_counters *counters,
 
 /* ---- by call -------------------------------------------------------------------------------- */
 
-/* A program that closes all its descriptors may have opened another file with the same
- * number, which must not be read. */
+/* Whether the descriptor still refers to our counter. A program that closes all its
+ * descriptors may have opened another file with the same number, which must not be
+ * read. */
 static bool counter_is_ours(const struct pm_self_counters *counters, size_t i)
 {
 	uint64_t id;
@@ -168,7 +169,7 @@ static bool counter_is_ours(const struct pm_self_counters *counters, size_t i)
 static bool read_call(const struct pm_self_counters *counters,
 		      struct pm_self_reading *out)
 {
-	/* Without libc's wrapper, which is a cancellation point. */
+	/* This does not use libc's wrapper, which is a cancellation point. */
 	struct {
 		uint64_t len, enabled_ns, running_ns, values[PM_SELF_COUNTERS];
 	} group;

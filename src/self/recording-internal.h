@@ -15,7 +15,7 @@ struct pm_self_recording {
 	const struct pm_self_settings *settings;
 	struct pm_self_engine *engine;
 	struct pm_file_writer *writer; /* stores nothing if there is no output file */
-	struct pm_profile_stream *profile; /* fed with what is written */
+	struct pm_profile_stream *profile; /* receives everything that is written */
 	struct pm_procs *procs;
 	struct pm_chain_modules modules;
 	struct pm_chain_threads threads;
@@ -27,7 +27,8 @@ struct pm_self_recording {
 	uint64_t samples, period, lost, throttled, truncated, stitched;
 	uint64_t stops[PM_CHAIN_STOP_COUNT];
 	struct pm_self_changes changes; /* of the mappings */
-	struct pm_error refused; /* why the first engine was not used; code 0: it was */
+	struct pm_error refused; /* why the first engine was not used; code 0: it was
+	                          * used */
 	struct pm_error failed; /* the first failure; code 0: none */
 };
 

@@ -14,7 +14,7 @@
 #include "table.h"
 
 enum {
-	TABLE_ROWS = 30, /* of the table on stderr; a file contains all rows */
+	TABLE_ROWS = 30, /* of the table on stderr; in a file, the table has all rows */
 };
 
 static void recording_add_note(void *user, const char *text)
@@ -24,7 +24,8 @@ static void recording_add_note(void *user, const char *text)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* Perf events need a descriptor for each thread and CPU, timers none. */
+/* Whether another engine may be tried. Perf events need a descriptor for each thread and
+ * CPU, timers none. */
 static bool is_refusal(int code)
 {
 	return code == -EPERM || code == -EACCES || code == -ENOSYS || code == -EMFILE ||
@@ -51,7 +52,7 @@ static int open_engine(struct pm_self_recording *recording, struct pm_error *err
 	return 0;
 }
 
-/* Explains the switch to timers, which miss more. */
+/* Notes the change to timers, which miss more samples. */
 static void note_refusal(struct pm_self_recording *recording)
 {
 	char text[PM_ERROR_TEXT_MAX + 64];
@@ -131,7 +132,7 @@ static int begin_file(struct pm_self_recording *recording, struct pm_error *err)
 		ret = pm_file_writer_flush(recording->writer);
 	if (ret == 0)
 		return 0;
-	/* The writer knows the original error. */
+	/* The writer's error is the original one. */
 	ret = pm_file_writer_close(PM_TAKE_PTR(recording->writer), err);
 	if (ret < 0)
 		return ret;
@@ -285,10 +286,10 @@ static int on_record(void *user, const struct pm_record *record)
 	default:
 		break;
 	}
-	/* Ignore forked children. */
+	/* Ignore records of forked children. */
 	if (record->pid != (uint32_t)recording->pid)
 		return 0;
-	/* Ignore threads created by the only sampled thread. */
+	/* Ignore threads that were created by the only sampled thread. */
 	if (record->type == PERF_RECORD_FORK && recording->settings->tid)
 		return 0;
 	if (record->type == PERF_RECORD_SAMPLE)
@@ -317,8 +318,8 @@ static int recording_drain(struct pm_self_recording *recording, bool final,
 	return ret;
 }
 
-/* Errors are reported at the end. Meanwhile the program continues, and the stopped rings
- * cost it nothing. */
+/* An error is reported at the end. Until then, the program continues, and the stopped
+ * rings cost it nothing. */
 int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error *err)
 {
 	int ret = recording_drain(recording, false, err);
@@ -334,8 +335,8 @@ int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-/* The code of hidden libraries may be at addresses where other code is now, and get its
- * names. */
+/* Notes libraries that were loaded and unloaded between two checks: their code may have
+ * been at addresses where other code is now, and gets the names of that code. */
 static void note_hidden(struct pm_self_recording *recording)
 {
 	char text[160];
@@ -398,7 +399,7 @@ static int save_text(const char *path, const char *text, struct pm_error *err)
 	return -ret;
 }
 
-/* Returns the table as a text, or writes it to the requested file. */
+/* Returns the table as a string, or writes it to the requested file. */
 static int show_table(struct pm_self_recording *recording, bool whole, char **table,
 		      struct pm_error *err)
 {
@@ -407,12 +408,12 @@ static int show_table(struct pm_self_recording *recording, bool whole, char **ta
 	PM_AUTO_FREE char *text = NULL;
 	int ret;
 
-	/* A file is for later use: all rows, untruncated. */
+	/* A table in a file is for later use, and has all rows without truncation. */
 	if (!path) {
 		options.rows = TABLE_ROWS;
 		options.width = pm_sink_width(STDERR_FILENO);
 	}
-	/* Most programs run by a shell end before their first tick. */
+	/* Most programs that a shell starts end before their first tick. */
 	if ((path && !path[0]) ||
 	    (!path && recording->settings->automatic && recording->samples == 0))
 		return 0;
@@ -442,7 +443,7 @@ int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
 	if (ret < 0 && err->code == 0)
 		pm_error_set(err, ret, "%s", strerror(-ret));
 	shown = show_table(recording, ret == 0, table, &table_err);
-	/* The writer knows best why writing failed. */
+	/* The writer's message has the most detail about why writing failed. */
 	file = pm_file_writer_close(PM_TAKE_PTR(recording->writer), &file_err);
 	if (file < 0)
 		*err = file_err;

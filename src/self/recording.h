@@ -15,11 +15,12 @@ int pm_self_recording_open(struct pm_self_recording **out,
 			   const struct pm_self_settings *settings, struct pm_error *err);
 void pm_self_recording_free(struct pm_self_recording *recording);
 int pm_self_recording_begin(struct pm_self_recording *recording, struct pm_error *err);
-/* Takes the samples so far. */
+/* Processes all samples that are available. */
 int pm_self_recording_drain(struct pm_self_recording *recording, struct pm_error *err);
 /*
- * Ends sampling, finds names, completes the file. @table receives the table, whatever
- * went wrong with the file; the text is to be freed. Returns 0 or the first error.
+ * Ends sampling, finds names, completes the file. @table is set to the table even if
+ * writing the file has failed; the caller has to free the string. Returns 0 or the first
+ * error.
  */
 int pm_self_recording_finish(struct pm_self_recording *recording, char **table,
 			     struct pm_error *err);

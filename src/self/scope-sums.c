@@ -18,7 +18,7 @@ void pm_self_sums_clear(struct pm_self_sums *sums)
 			(struct pm_self_sum){ .name = sums->list.data[i].name };
 }
 
-/* pm_index_equal_fn; the hash is the one of the pointer. */
+/* A pm_index_equal_fn. The hash is that of the pointer. */
 static bool sum_name_equal(const void *table, uint32_t id, const void *key)
 {
 	const struct pm_self_sums *sums = table;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters between two points of a thread. Each thread has its own stack of open scopes
- * and its own sums. Its lock is uncontended except while another thread reads the sums.
+ * Counts between two points of a thread. Each thread has its own stack of open scopes and
+ * its own sums. Its lock is uncontended except while another thread reads the sums.
  */
 #include "scope.h"
 
@@ -36,29 +36,30 @@ struct thread {
 	struct thread *next, **link; /* in the list of all threads */
 	pthread_mutex_t lock; /* protects the members below */
 	struct frame frames[DEPTH_MAX];
-	size_t depth, too_deep; /* open scopes; scopes beyond the maximum depth */
+	size_t depth, too_deep; /* number of open scopes, and of those beyond the maximum
+	                         * depth */
 	struct pm_self_sums sums;
 	struct pm_self_counters counters;
 };
 
 static struct {
-	/* Protects the members below; taken before a thread's lock. */
+	/* Protects the members below. It is taken before a thread's lock. */
 	pthread_mutex_t lock;
 	struct thread *threads;
 	struct pm_self_sums ended; /* of threads that have ended */
-	/* Counts at the last table. */
+	/* Counts in the last table that was printed. */
 	uint64_t shown_calls, shown_unfinished, shown_lost;
-	struct thread *abandoned; /* in a child: the parent's threads */
+	struct thread *abandoned; /* in a forked child: the parent's threads */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* its destructor ends a thread's scopes */
 static enum pm_self_scopes scopes; /* set once */
-static _Atomic uint64_t lost; /* scopes that found no room */
+static _Atomic uint64_t lost; /* scopes that were not counted for lack of room */
 static atomic_bool no_counters; /* counters cannot be opened here */
-static volatile uint32_t *mark; /* points to 0: this is a child; NULL: unknown */
+static volatile uint32_t *mark; /* points to 0 in a child; NULL: it cannot be known */
 static __thread struct thread *own __attribute__((tls_model("initial-exec")));
-/* This thread is inside of these functions. The program's malloc() or a signal handler
+/* This thread is in one of these functions. The program's malloc() or a signal handler
  * may use scopes as well, and must neither wait for this thread's lock nor enter
  * again. */
 static __thread volatile bool inside __attribute__((tls_model("initial-exec")));
@@ -98,7 +99,7 @@ static int sums_merge_thread(struct pm_self_sums *sums, const struct thread *thr
 	return ret;
 }
 
-/* Destructor of the key, called at the end of the thread. */
+/* The destructor of the key, called at the end of the thread. */
 static void scopes_end_thread(void *user)
 {
 	struct thread *thread = user;
@@ -140,8 +141,8 @@ static void scopes_in_parent(void)
 }
 
 /*
- * A forked child has only this thread, and counts from now on. The other threads' sums
- * may be in any state and are left as they are.
+ * Called in a forked child, which has only this thread, and counts from now on. The sums
+ * of the other threads may be in any state and are not touched.
  */
 static void scopes_in_child(void)
 {
@@ -308,8 +309,8 @@ static int thread_end_scope(struct thread *thread, const char *name)
 	sum.elapsed_ns = now - frame->elapsed_ns;
 	if (scopes != PM_SELF_SCOPES_TIME)
 		sum.cpu_ns = pm_self_clock_ns(CLOCK_THREAD_CPUTIME_ID) - frame->cpu_ns;
-	/* The readings of the CPU clock lie around the others and take time
-	 * themselves. */
+	/* The CPU clock is read before and after the other values, which takes time
+	 * itself. */
 	if (sum.cpu_ns != PM_SELF_UNKNOWN && sum.cpu_ns > sum.elapsed_ns)
 		sum.cpu_ns = sum.elapsed_ns;
 	pm_self_sum_add(&thread->sums.list.data[frame->sum], &sum);
@@ -357,7 +358,7 @@ PUBLIC int pmself_scope_end(const char *name)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Collects the sums of all threads, each text once. */
+/* Adds up the sums of all threads, one row for each name. */
 static int scopes_collect(struct pm_self_sums *out)
 {
 	bool before = inside;
@@ -402,7 +403,8 @@ static int scope_read(const char *name, struct pmself_counts *counts)
 	return ret;
 }
 
-/* Reported once: a program that forgets the initializer does so in a loop. */
+/* This is reported once, because a program that forgets the initializer does so in a
+ * loop. */
 static void print_size_is_missing(void)
 {
 	static atomic_bool told;
@@ -463,7 +465,7 @@ static void put_count_column(struct pm_str *str, uint64_t count)
 		pm_str_printf(str, " %14" PRIu64, count);
 }
 
-/* A scope that has not ended yet has no known counts. */
+/* The counts of a scope that has not ended yet are unknown. */
 static void put_scope_row(struct pm_str *str, const struct pm_self_sum *sum)
 {
 	struct pm_self_sum shown = { .elapsed_ns = PM_SELF_UNKNOWN,
@@ -523,7 +525,7 @@ static int append_text(const char *path, const char *text, struct pm_error *err)
 	return ret;
 }
 
-/* Whether there is more than in the last table. */
+/* Whether anything was counted since the last table. */
 static bool sums_have_changed(const struct pm_self_sums *sums)
 {
 	uint64_t calls = 0, unfinished = 0;

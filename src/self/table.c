@@ -12,7 +12,7 @@ enum {
 	GAP = 2,
 	NAME_COLUMN = 37 + GAP, /* start of the names, after the numbers */
 	NAMES_MIN = 39, /* columns for a name and its module together */
-	/* At least this much of NAMES_MIN, so that the name keeps some room. */
+	/* Columns that the module gets at least, even if the name is long. */
 	MODULE_MIN = 15,
 };
 
@@ -43,7 +43,7 @@ static void put_table_heading(struct pm_str *str, const struct pm_profile *profi
 	pm_str_putc(str, '\n');
 }
 
-/* Number of samples whose stop reason means that callers are missing. */
+/* Returns the number of samples whose stop reason means that callers are missing. */
 static uint64_t count_incomplete_samples(const struct pm_view *view)
 {
 	const struct pm_profile *profile = view->profile;

@@ -10,10 +10,10 @@
 struct pm_self_table_options {
 	bool whole; /* the profile ended normally */
 	size_t rows; /* at most this many; 0: all */
-	unsigned width; /* columns to cut names to; 0: do not cut */
+	unsigned width; /* columns at which names are cut; 0: do not cut */
 };
 
-/* @out receives a text to be freed. */
+/* Makes the table. @out is a string that the caller has to free. */
 int pm_self_table(struct pm_profile_stream *stream, const struct pm_self_engine *engine,
 		  const struct pm_self_table_options *options, char **out,
 		  struct pm_error *err);

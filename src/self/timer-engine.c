@@ -2,7 +2,7 @@
 /*
  * Sampling without the kernel's support: a timer of each thread's CPU time sends SIGPROF
  * to the thread, whose handler copies registers and stack (timer-signal.c).
- * timer-threads.c looks for threads.
+ * timer-threads.c finds the threads.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,17 +17,17 @@
 #include "timer-threads.h"
 
 enum {
-	SLEEP_MS = 1000, /* while nothing runs */
-	/* CPU time of the process between checks for new threads and full slots: while
-	 * threads come and go, and while they stay the same. */
+	SLEEP_MS = 1000, /* while no thread runs */
+	/* CPU time of the process between two checks for new threads and full slots:
+	 * while the set of threads changes, and while it does not. */
 	WAKE_CPU_NS = 10000000,
 	WAKE_SELDOM_CPU_NS = 40000000,
-	/* Longest time that entries wait, unless their slot is half full. */
+	/* The longest time for which entries wait, unless their slot is half full. */
 	DRAIN_NS = 250000000,
 	COMM_BYTES = 16,
-	/* The helper waits for signals sent to the process, too, so this must be one that
-	 * programs do not use (signal(7)); otherwise the program would miss its own. A
-	 * signalfd would wake the helper at each SIGPROF. */
+	/* The helper also waits for signals that are sent to the process, so this must be
+	 * a signal that programs do not use (signal(7)); otherwise the program would miss
+	 * its own ones. A signalfd would wake the helper at each SIGPROF. */
 	WAKE_SIGNAL = SIGSTKFLT,
 };
 
@@ -46,14 +46,14 @@ struct engine {
 	PM_VEC(struct item) items;
 	uint64_t drained_ns;
 	uint64_t begin_cpu_ns,
-		/* CPU time of what is sampled, at the start and at the end. */
+		/* CPU time of the sampled threads at the start and at the end. */
 		cpu_ns;
 	uint64_t lost;
 	int wake_timer;
 	uint64_t wake_ns;
 	bool begun, ended;
 	bool replaced; /* the program has replaced our handler */
-	int looked; /* negative errno: threads could not be listed */
+	int looked; /* negative errno if threads could not be listed */
 };
 
 static struct engine *timer_engine_of(const struct pm_self_engine *engine)
@@ -152,7 +152,7 @@ static uint64_t timer_engine_ring_bytes(const struct pm_self_engine *engine)
 
 /* ---- begin and end ------------------------------------------------------------------------- */
 
-/* The CPU time that the samples represent. */
+/* Returns the CPU time that the samples represent. */
 static uint64_t sampled_cpu_ns(const struct engine *timer)
 {
 	if (timer->timers.only)
@@ -176,7 +176,7 @@ static uint64_t coarse_tick_ns(void)
 	return (uint64_t)tick.tv_nsec;
 }
 
-/* The longest wake interval at which no slot gets more than a quarter full. */
+/* Returns the longest wake interval at which no slot gets more than a quarter full. */
 static uint64_t seldom_ns(const struct engine *timer)
 {
 	uint64_t interval = timer->timers.interval_ns, tick = coarse_tick_ns();
@@ -211,7 +211,8 @@ static int timer_engine_begin(struct pm_self_engine *engine, struct pm_error *er
 	return 0;
 }
 
-/* Lets running handlers finish their entries, but waits only as long as that may take. */
+/* Waits until running handlers have finished their entries, but only as long as that may
+ * take. */
 static void await_handlers(void)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -298,7 +299,7 @@ static int timer_collect_items(struct engine *timer, uint64_t until)
 	return 0;
 }
 
-/* Reports the thread's name when its first sample is given. */
+/* Reports the thread's name before its first sample. */
 static int report_thread_name(const struct engine *timer, struct pm_self_slot *slot,
 			      uint64_t time, const struct pm_self_take *take)
 {
@@ -315,7 +316,7 @@ static int report_thread_name(const struct engine *timer, struct pm_self_slot *s
 	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)slot->tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0; /* it has ended */
+		return 0; /* the thread has ended */
 	len = read(fd, comm, sizeof(comm) - 1);
 	close(fd);
 	if (len <= 0)
@@ -357,7 +358,7 @@ static int report_sample(const struct engine *timer, const struct item *item,
 	return take->record(take->user, &record);
 }
 
-/* Reports the losses of a slot and the end of its thread. */
+/* Reports the lost samples of a slot, and the end of its thread. */
 static int report_losses_and_end(struct engine *timer, struct pm_self_slot *slot,
 				 const struct pm_self_take *take)
 {
@@ -416,8 +417,8 @@ static int timer_engine_drain(struct pm_self_engine *engine, bool final,
 	int ret, changed;
 
 	if (!timer->ended && !pm_self_signal_is_ours()) {
-		/* The program's handler does not know our signals, so no more must be
-		 * sent. */
+		/* The program's own handler would not expect our signals: stop sending
+		 * them. */
 		timer_engine_end(engine);
 		timer->replaced = true;
 	}
@@ -450,8 +451,8 @@ static int timer_engine_lost(const struct pm_self_engine *engine, uint64_t *out)
 
 /* ---- what was missed ----------------------------------------------------------------------- */
 
-/* Reports CPU time without ticks. The slack is what each thread may have run since its
- * last tick, or since its clock was last checked. */
+/* Reports CPU time without ticks. Each thread may have run for some time since its last
+ * tick, or since its clock was last checked; that is not missing. */
 static void note_missing_ticks(const struct engine *timer,
 			       const struct pm_self_tell *tell)
 {
@@ -473,7 +474,8 @@ static void note_missing_ticks(const struct engine *timer,
 	tell->note(tell->user, text);
 }
 
-/* The kernel checks CPU-time timers at its tick, CONFIG_HZ times a second. */
+/* Reports that the kernel checks CPU-time timers only at its tick, CONFIG_HZ times a
+ * second. */
 static void note_rate(const struct engine *timer, const struct pm_self_tell *tell)
 {
 	uint64_t tick = coarse_tick_ns(), hz = tick > 0 ? 1000000000u / tick : UINT64_MAX;

@@ -16,8 +16,8 @@ enum {
 
 struct pm_self_slot pm_self_slots[PM_SELF_SLOTS_MAX];
 
-/* The program's own action for SIGPROF. Handlers read it; it is written while ours is not
- * installed. */
+/* The program's own action for SIGPROF. Handlers read it; it is written only while our
+ * handler is not installed. */
 static struct sigaction of_program;
 static atomic_bool installed;
 static pid_t owner; /* the process that the slots belong to */
@@ -63,9 +63,10 @@ static uint64_t context_stack_pointer(const ucontext_t *context)
 #endif
 
 /*
- * Uses a system call, which fails where a plain read would crash the program: the end of
- * the stack is unknown, and the stack pointer may be invalid. Copies page by page,
- * because a piece is copied completely or not at all (process_vm_readv(2)).
+ * Copies the stack by a system call, which fails where a plain read would crash the
+ * program: the end of the stack is unknown, and the stack pointer may be invalid. The
+ * copy has one piece for each page, because a piece is copied completely or not at all
+ * (process_vm_readv(2)).
  */
 static uint32_t copy_stack(uint8_t *out, pid_t tid, uint64_t sp)
 {
@@ -123,7 +124,7 @@ static void write_entry(struct pm_self_slot *slot, uint32_t ticks,
 	atomic_store_explicit(&slot->head, head + 1, memory_order_release);
 }
 
-/* The slot that the signal was sent for; NULL: the signal is not ours. */
+/* Returns the slot that the signal was sent for, or NULL if the signal is not ours. */
 static struct pm_self_slot *slot_of_signal(const siginfo_t *info)
 {
 	uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
@@ -148,7 +149,7 @@ static void slot_take_sample(struct pm_self_slot *slot, const siginfo_t *info,
 		slot->lost++;
 		return;
 	}
-	/* Otherwise the signal comes from a deleted timer. */
+	/* If the ids differ, the signal comes from a timer that was deleted. */
 	if (atomic_load(&slot->timer) == info->si_timerid) {
 		slot->samples++;
 		slot->ticks += ticks;
@@ -157,8 +158,8 @@ static void slot_take_sample(struct pm_self_slot *slot, const siginfo_t *info,
 	atomic_store(&slot->busy, false);
 }
 
-/* Passes a signal of the program's own timers (setitimer(2)) or of kill(2) to the
- * program's handler. */
+/* Passes a signal to the program's handler: it comes from the program's own timers
+ * (setitimer(2)) or from kill(2). */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
@@ -166,7 +167,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
 	if (of_program.sa_flags & SA_SIGINFO) {
 		of_program.sa_sigaction(number, info, context);
 	} else if (of_program.sa_handler == SIG_DFL) {
-		/* Delivered when this handler has returned. */
+		/* The signal is delivered when this handler has returned. */
 		sigaction(number, &by_default, NULL);
 		raise(number);
 	} else if (of_program.sa_handler != SIG_IGN) {
@@ -196,7 +197,8 @@ bool pm_self_signal_is_ours(void)
 	       now.sa_sigaction == on_signal;
 }
 
-/* In a new process: no timer is inherited, and the other threads do not exist. */
+/* Resets the slots in a new process: no timer is inherited, and the other threads do not
+ * exist. */
 static void own_slots(void)
 {
 	for (size_t i = 0; i < PM_SELF_SLOTS_MAX && pm_self_slots[i].entries; i++) {
@@ -228,8 +230,8 @@ int pm_self_signal_install(void)
 	};
 	int ret = 0;
 
-	/* Block all signals: a handler of the program that leaves by longjmp(3) must not
-	 * leave ours, too. */
+	/* All signals are blocked: a handler of the program that leaves by longjmp(3)
+	 * must not leave ours, too. */
 	sigfillset(&ours.sa_mask);
 	/* libc runs no fork handlers for clone(2). */
 	if (owner != getpid())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the timer engine that runs inside the handler of SIGPROF, and what it
+ * The part of the timer engine that runs in the handler of SIGPROF, and the data that it
  * shares with the helper thread: a slot for each sampled thread.
  *
  * A handler may be pending when a profile ends, and run at any time later. Slots and
@@ -17,7 +17,8 @@
 
 enum {
 	PM_SELF_SLOTS_MAX = 4096, /* threads at the same time */
-	PM_SELF_ENTRIES = 64, /* per slot: a quarter of a second of a 250 Hz kernel */
+	PM_SELF_ENTRIES = 64, /* of a slot: a quarter of a second on a kernel with 250
+	                       * Hz */
 	PM_SELF_STACK_BYTES = 8192, /* copied of a stack, as in engine-perf.c */
 	PM_SELF_NO_TIMER = -1,
 };
@@ -33,24 +34,26 @@ struct pm_self_entry {
 };
 
 struct pm_self_slot {
-	/* The kernel's number of the timer, or none. The helper sets it before the timer
-	 * runs. */
+	/* The kernel's id of the timer, or an invalid one. The helper sets it before the
+	 * timer runs. */
 	atomic_int timer;
-	/* A handler is running, so no other one may write. */
+	/* A handler is running, and no other one may write. */
 	atomic_bool busy;
-	bool stacks; /* copy stacks */
-	/* NULL: the slot was never used, nor were the ones after it. */
+	bool stacks; /* whether stacks are copied */
+	/* NULL: neither this slot nor any after it was ever used. */
 	struct pm_self_entry *entries;
-	/* Number of entries ever written, and ever taken. */
+	/* Numbers of entries that were ever written, and ever read. */
 	atomic_uint head, tail;
-	/* Since the slot was given to this thread: ticks of all samples; samples; samples
-	 * that found no room; samples whose stack could not be read. */
+	/* Counts since the slot was assigned to this thread: ticks of all samples;
+	 * samples; samples for which there was no room; samples whose stack could not be
+	 * read. */
 	_Atomic uint64_t ticks, samples, lost, unread;
 	/* The remaining members belong to the helper. */
 	pid_t tid; /* 0: the slot is free */
-	unsigned int round; /* the last look for threads that found this thread */
-	bool gone; /* the thread has ended, but samples of it may be left */
-	bool named; /* its name was reported */
+	unsigned int round; /* number of the last search for threads that found this
+	                     * one */
+	bool gone; /* the thread has ended, but there may be samples of it left */
+	bool named; /* its name has been reported */
 	bool blocked; /* the thread blocks SIGPROF */
 	uint64_t lost_told;
 };
@@ -62,7 +65,7 @@ int pm_self_signal_install(void);
 /* Whether our handler is still installed. */
 bool pm_self_signal_is_ours(void);
 /*
- * Requires that no timer is running. Restores the program's handler, unless the program
- * has installed another one meanwhile. No signal of ours arrives after that.
+ * Restores the program's handler, unless the program itself has installed another one
+ * since then. No timer may be running. No signal of ours arrives after this.
  */
 void pm_self_signal_remove(void);

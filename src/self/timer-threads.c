@@ -16,28 +16,29 @@
 #endif
 
 enum {
-	/* CPU time that a new thread usually runs at most before it is found. */
+	/* The CPU time that a new thread usually uses, at most, before it is found. */
 	LOOK_CPU_NS = 10000000,
-	LOOK_SHARE = 50, /* looking takes at most 1/N of the process's CPU time */
-	/* After this many unchanged looks, only every tenth look lists the threads. */
+	LOOK_SHARE = 50, /* searches use at most 1/N of the process's CPU time */
+	/* After this many searches that found no change, only every tenth one lists the
+	 * threads. */
 	LOOK_TRUST = 10,
-	BLOCKED_TICKS = 10, /* ticks without a sample, before the cause is checked */
+	BLOCKED_TICKS = 10, /* ticks without a sample before the cause is checked */
 };
 
 /* ---- a timer -------------------------------------------------------------------------------- */
 
 /*
- * The clock id that pthread_getcpuclockid(3) returns, for which it needs a pthread_t: the
- * complement of the thread id, above three bits, of which 4 means "of a thread" and 2 the
- * scheduler's time. The kernel keeps this encoding for existing programs
- * (include/linux/posix-timers.h).
+ * Returns the clock id that pthread_getcpuclockid(3) would return, which needs a
+ * pthread_t. It is the complement of the thread id, above three bits, of which 4 means
+ * "of a thread" and 2 the scheduler's time. The kernel keeps this encoding for existing
+ * programs (include/linux/posix-timers.h).
  */
 clockid_t pm_self_thread_clock(pid_t tid)
 {
 	return (clockid_t)(~(unsigned int)tid << 3 | 4 | 2);
 }
 
-/* Without libc's wrapper, whose timer ids differ from those in the signal. */
+/* This does not use libc's wrapper, whose timer ids differ from those in the signal. */
 int pm_self_timer_new(clockid_t clock, pid_t to, int number, void *value)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
@@ -94,7 +95,7 @@ static struct pm_self_slot *free_slot(void)
 			continue;
 		if (slot->entries)
 			return slot;
-		/* Never freed, see timer-signal.h. */
+		/* Entries are never freed, see timer-signal.h. */
 		entries =
 			mmap(NULL, PM_SELF_ENTRIES * sizeof(*slot->entries),
 			     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -122,8 +123,8 @@ static void slot_reset(struct pm_self_slot *slot, const struct pm_self_timers *t
 }
 
 /*
- * The first tick comes after a random part of the interval, so that threads that run for
- * less than one interval are sampled in proportion to their time.
+ * Returns the time of the first tick, a random part of the interval, so that threads that
+ * run for less than one interval are sampled in proportion to their time.
  */
 static uint64_t first_ns(const struct pm_self_timers *timers, pid_t tid)
 {
@@ -173,8 +174,8 @@ void pm_self_timers_release(struct pm_self_timers *timers, struct pm_self_slot *
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-/* Reads the blocked signals from /proc/TID/status, a mask of 64 signals in
- * hexadecimal. */
+/* Whether the thread blocks SIGPROF, according to /proc/TID/status: a mask of 64 signals
+ * in hexadecimal. */
 static bool blocks_signal(pid_t tid)
 {
 	char path[64], line[256];
@@ -203,7 +204,7 @@ static void timers_update_thread(struct pm_self_timers *timers, pid_t tid)
 
 	if (!slot) {
 		ret = timers_add_thread(timers, tid);
-		/* A thread that has ended meanwhile needs no timer. */
+		/* A thread that has ended in the meantime needs no timer. */
 		if (ret < 0 && thread_exists(tid)) {
 			timers->without_now++;
 			timers->without_errno = -ret;
@@ -217,7 +218,7 @@ static void timers_update_thread(struct pm_self_timers *timers, pid_t tid)
 		slot->blocked = blocks_signal(tid);
 }
 
-/* Ends the timers of threads that this round did not find. */
+/* Ends the timers of threads that the current round did not find. */
 static void timers_end_missing(struct pm_self_timers *timers)
 {
 	size_t threads = 0;
@@ -227,7 +228,8 @@ static void timers_end_missing(struct pm_self_timers *timers)
 
 		if (!slot->tid || slot->gone)
 			continue;
-		/* A thread may be missing in a list that is read while others end. */
+		/* A thread may be missing in a list that is read while other threads
+		 * end. */
 		if (slot->round == timers->round || thread_exists(slot->tid)) {
 			threads++;
 			continue;
@@ -278,8 +280,8 @@ static bool all_threads_exist(void)
 	return true;
 }
 
-/* Whether the threads are still the same, checked cheaply in a program whose threads have
- * not changed for long. */
+/* Whether the threads are probably still the same. This is a cheap check, for a program
+ * whose threads have not changed for long. */
 static bool seems_unchanged(struct pm_self_timers *timers)
 {
 	struct stat folder;
