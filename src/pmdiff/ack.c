@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepted regressions. They are stored in a file of the repository, which is reviewed
+ * Accepts regressions. They are stored in a file of the repository, which is reviewed
  * with the change that causes the cost, and stays with the commit.
  */
 #include "ack.h"

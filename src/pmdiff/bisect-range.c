@@ -38,8 +38,8 @@ static bool hashes_contain(const struct pmdiff_hashes *hashes, const char *hash,
 	return false;
 }
 
-/* Checks that good is an ancestor of bad: otherwise no path between
- * them contains the change. */
+/* Checks that good is an ancestor of bad; otherwise, the change may be on no path between
+ * them. */
 static int range_check_ancestor(const char *good, const char *bad, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str base = { 0 };
@@ -90,8 +90,8 @@ int pmdiff_range_init(struct pmdiff_range *out, const char *good, const char *ba
 	return 0;
 }
 
-/* `rev-list OPTION bad --not good…`. The words are passed on stdin,
- * because there may be many. */
+/* Runs `rev-list OPTION bad --not good…`. The commits are passed on stdin, because there
+ * may be many. */
 static int range_list_commits(struct pm_str *out, const struct pmdiff_range *range,
 			      const char *option, struct pm_error *err)
 {
@@ -120,7 +120,7 @@ int pmdiff_range_next(char **out, size_t *ret_left, const struct pmdiff_range *r
 
 	if (ret < 0)
 		return ret;
-	/* "HASH (dist=N)", the best one first. */
+	/* Each line is "HASH (dist=N)", with the best commit first. */
 	for (const char *line = commits.data; line && *line;
 	     line = strchr(line, '\n') + 1) {
 		size_t len = strspn(line, "0123456789abcdef");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	NAMES_BYTES = 200, /* of functions in a message; each name has at most half */
+	NAMES_BYTES = 200, /* of functions in a message; each name may use half of them */
 	NAME_BYTES = 100,
 };
 
@@ -67,17 +67,17 @@ int pmdiff_compare_sides(struct pm_comparison *out, const struct pmdiff_side sid
 
 static const char row_source[] = "--row";
 
-/* Whether the row matches --row. If nothing matches it, no other
- * row may be used instead. */
+/* Whether the row matches --row. If no row matches it, no other row may be used
+ * instead. */
 static bool is_row_of_option(const struct pm_compare_row *row)
 {
 	return row->base.known && row->new.known && row->gated &&
 	       row->gate_source &&strcmp(row->gate_source, row_source) == 0;
 }
 
-/* Whether the row is worse than at the good end. A row beyond its hard limit may have
- * been so at the good end; then it has moved only if the change exceeds the gate, which
- * is infinite if there is only the limit. */
+/* Whether the row is worse than at the good end. A row that exceeds its hard limit may
+ * have exceeded it at the good end, too; it has then changed only if the change exceeds
+ * the gate, which is infinite if there is only the limit. */
 static bool is_row_worse_than_at_good(const struct pm_compare_row *row)
 {
 	return isnan(row->at_most) || row->base.median <= row->at_most ||
@@ -88,7 +88,7 @@ static bool has_row_moved(const struct pm_compare_row *row, bool named)
 {
 	if (!row->base.known || !row->new.known)
 		return false;
-	/* Functions that only explain a change are not judged. */
+	/* Functions that only explain a change have no verdict. */
 	if (!named)
 		return row->verdict == PM_VERDICT_WORSE &&
 		       is_row_worse_than_at_good(row) &&

@@ -7,7 +7,7 @@
 #include "say.h"
 
 enum {
-	TREE_GOOD, /* stays at the good end, to be measured beside others */
+	TREE_GOOD, /* stays at the good end, to be measured together with others */
 	TREE_STEP,
 };
 
@@ -15,7 +15,7 @@ struct bisection {
 	struct pmdiff_workshop shop;
 	struct pmdiff_range range;
 	struct pmdiff_moved moved;
-	struct pmdiff_side good; /* measured once; for rows that never vary */
+	struct pmdiff_side good; /* measured once; used for rows that never vary */
 	uint64_t runs;
 	size_t measured;
 };
@@ -42,7 +42,7 @@ static void release_end_sides(struct pmdiff_side (*sides)[2])
 
 /* ---- one commit ---------------------------------------------------------------------- */
 
-/* If the build fails, tries again without the files left by the previous build. */
+/* If the build fails, tries again without the files that the previous build has left. */
 static int bisection_build_step(struct bisection *it, const struct pmdiff_commit *commit,
 				size_t tree_index, struct pm_error *err)
 {
@@ -64,8 +64,8 @@ static int bisection_build_step(struct bisection *it, const struct pmdiff_commit
 	return pmdiff_meter_build(&it->shop.meter, tree, err);
 }
 
-/* Numbers that vary also drift with time: for these, the good end is measured again
- * together with the step. */
+/* Measures a step. Numbers that vary also drift with time: for these, the good end is
+ * measured again together with the step. */
 static int bisection_measure_step(struct bisection *it, struct pmdiff_side sides[2],
 				  struct pm_error *err)
 {
@@ -78,7 +78,7 @@ static int bisection_measure_step(struct bisection *it, struct pmdiff_side sides
 				    1, err);
 }
 
-/* Which end the step is closer to. */
+/* Finds the end of the range that the step is closer to. */
 static int bisection_judge_step(enum side_of_range *out, struct bisection *it,
 				const struct pmdiff_side sides[2], struct pm_error *err)
 {

@@ -9,7 +9,8 @@
 #include "say.h"
 
 enum {
-	BUILD_LINES = 200, /* of its output, if it fails */
+	BUILD_LINES = 200, /* last lines of the output that are printed if the build
+	                    * fails */
 };
 
 static int start_build_shell(const struct pmdiff_meter *meter,

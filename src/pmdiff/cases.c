@@ -8,8 +8,8 @@
 
 struct measuring {
 	struct pmdiff_workshop *shop;
-	struct pmdiff_side *sides; /* two */
-	size_t wanted; /* cases selected by --case */
+	struct pmdiff_side *sides; /* array of two */
+	size_t wanted; /* number of cases that --case selects */
 };
 
 /* ---- one case -------------------------------------------------------------------------- */
@@ -22,7 +22,8 @@ static void clear_trees_attempt(struct pmdiff_tree *trees)
 	}
 }
 
-/* Runs of only one side are not a measurement. */
+/* Drops the runs of a side: without runs of the other side, they are not a
+ * measurement. */
 static void release_side_runs(struct pmdiff_side *side)
 {
 	for (size_t i = 0; i < side->stats.len; i++)
@@ -30,8 +31,8 @@ static void release_side_runs(struct pmdiff_side *side)
 	pm_vec_release(&side->stats);
 }
 
-/* Moves the measured documents into the case. A missing program is not a failure if the
- * other side has it: the case is new, or gone. */
+/* Moves the measured documents into the case. If the program is missing, that is not a
+ * failure if the other side has it: the case is new, or gone. */
 static int move_runs_to_case(struct pmdiff_side_case *to, struct pmdiff_side *from,
 			     const struct pm_error *why, bool failed)
 {
@@ -50,8 +51,8 @@ static int move_runs_to_case(struct pmdiff_side_case *to, struct pmdiff_side *fr
 	return 0;
 }
 
-/* After one side has failed, measures only the other one, because a new case
- * may have a hard limit. */
+/* After one side has failed, measures only the other one, because the case may be new and
+ * have a hard limit. */
 static int measure_side_that_works(struct measuring *it, struct pmdiff_side of[2],
 				   size_t failed, struct pm_error why[2],
 				   struct pm_error *err)
@@ -87,8 +88,8 @@ static int measure_sides_of_case(struct measuring *it, struct pmdiff_side of[2],
 		*err = first;
 		return ret;
 	}
-	/* A problem of both sides, such as a function that neither has, is
-	 * not the fault of a tree. */
+	/* A problem that both sides have, such as a function that neither has, is not the
+	 * fault of a tree. */
 	if (!trees[0].failed && !trees[1].failed) {
 		trees[0].failed = trees[1].failed = true;
 		why[0] = why[1] = first;
@@ -106,7 +107,7 @@ static void release_case_sides(struct pmdiff_side (*sides)[2])
 	pmdiff_side_release(&(*sides)[1]);
 }
 
-/* @on: the sides that have the case; without a harness always both. */
+/* @on says which sides have the case; without a harness, both have it. */
 static int measure_case_of_sides(struct measuring *it, const char *name,
 				 const char *group,
 				 const struct pmdiff_measured *measured, const bool on[2],
@@ -157,7 +158,8 @@ static void release_case_lists(struct pmdiff_names (*lists)[2])
 	pmdiff_names_release(&(*lists)[1]);
 }
 
-/* Fails the command as a single case, because nothing else could show the problem. */
+/* Stores the failure of the command as that of a single case, because otherwise nothing
+ * would show it. */
 static int fail_harness_as_case(struct measuring *it, const struct pmdiff_case *one,
 				const struct pm_error why[2], const int code[2],
 				struct pm_error *err)
@@ -176,7 +178,7 @@ static int fail_harness_as_case(struct measuring *it, const struct pmdiff_case *
 	return 0;
 }
 
-/* The command of a case may run once more, see profile.h. */
+/* Moves the words of the case's command, which may be run once more, see profile.h. */
 static void keep_case_words(struct pmdiff_side_case *to, struct pmdiff_names *words)
 {
 	to->words.data = words->list.data;
@@ -198,7 +200,7 @@ static int measure_of_harness(struct measuring *it, const struct pmdiff_case *on
 	if (!pmdiff_is_case_wanted(it->shop->meter.options, name, one->name))
 		return 0;
 	it->wanted++;
-	/* The case was registered twice; the filter has matched both. */
+	/* The case was registered twice, and the filter matches both. */
 	if (there && there->group == one->name) {
 		pmdiff_say(it->shop->meter.options,
 			   "%s: several cases are called %s: they are measured as one",
@@ -257,7 +259,7 @@ static int measure_group(struct measuring *it, const struct pmdiff_case *one,
 
 	clear_trees_attempt(it->shop->trees);
 	pmdiff_meter_choose(meter, &one->measured, one->name);
-	/* Ask the head first, because the configuration belongs to it. */
+	/* Ask the new side first, because the configuration belongs to it. */
 	for (size_t i = 2; i-- > 0;) {
 		ret[i] = pmdiff_harness_list(&lists[i], &harness, meter,
 					     &it->shop->trees[i], &why[i]);

@@ -45,8 +45,8 @@ static int words_fill_git(struct words *words, const char *const *args)
 	return pm_vec_push(&words->list, NULL);
 }
 
-/* The place where git reports a full disk, which need not be its last line,
- * and may lack the reason. */
+/* Finds the place where git reports a full disk, which need not be in the last line, and
+ * may lack the reason. */
 static const char *find_full_disk_message(const char *said)
 {
 	const char *at = strstr(said, "unable to write file");
@@ -56,7 +56,8 @@ static const char *find_full_disk_message(const char *said)
 	return strstr(said, "No space left");
 }
 
-/* The line that contains @at, without git's prefix of errors. */
+/* Finds the line that contains @at, without the prefix of git's errors. Returns its
+ * length. */
 static size_t find_line_around(const char **at, const char *said)
 {
 	const char *line = *at;
@@ -69,8 +70,8 @@ static size_t find_line_around(const char **at, const char *said)
 	return strcspn(line, "\n");
 }
 
-/* The length of the most informative line: one about a full disk, else one with git's
- * prefix of errors, else the first one. */
+/* Finds the most informative line: one about a full disk, or else one with the prefix of
+ * git's errors, or else the first one. Returns its length. */
 static size_t find_telling_line(const char **at)
 {
 	static const char *const words[] = { "fatal: ", "error: " };
@@ -82,7 +83,7 @@ static size_t find_telling_line(const char **at)
 	return find_line_around(at, said);
 }
 
-/* git prints the command that permits a directory of another user on a
+/* In the case of another user's directory, git prints the command that permits it on a
  * separate, indented line. */
 static void suggest_fix_for_git(struct pm_error *err, const char *said)
 {
@@ -154,7 +155,7 @@ int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
 
 /* ---- the current repository ---------------------------------------------------------- */
 
-/* Takes the line at *@at; NULL without memory. */
+/* Returns a copy of the line at *@at, or NULL if memory is out. */
 static char *take_line_of_output(const char **at)
 {
 	size_t len = strcspn(*at, "\n");
@@ -171,8 +172,8 @@ void pmdiff_repository_release(struct pmdiff_repository *repository)
 	*repository = (struct pmdiff_repository){ 0 };
 }
 
-/* Makes a separate call for each question, because the name of a directory
- * may contain a newline. */
+/* Each question is a separate call, because the name of a directory may contain a
+ * newline. */
 static int ask_git_path(char **out, struct pm_error *err, const char *what)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str answer = { 0 };
@@ -222,8 +223,8 @@ int pmdiff_repository_lock(int *out, const char *common_dir, struct pm_error *er
 
 	if (fd < 0)
 		ret = errno;
-	/* The process that holds the lock may hang on a remote file
-	 * system; do not hang with it. */
+	/* The process that holds the lock may hang on a remote file system; this one must
+	 * not hang with it. */
 	while (ret == 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			ret = errno;
@@ -259,7 +260,7 @@ void pmdiff_commit_release(struct pmdiff_commit *commit)
 	*commit = (struct pmdiff_commit){ 0 };
 }
 
-/* Suggests a remote branch of that name, if the clone knows one. */
+/* Suggests a remote branch of that name if the clone has one. */
 static void suggest_remote_branch(struct pm_error *err, const char *rev)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
@@ -334,7 +335,7 @@ int pmdiff_commit_find(struct pmdiff_commit *out,
 	PM_AUTO_FREE char *peeled = NULL;
 	int ret, status;
 
-	/* A revision cannot start like this; git would parse it as an option. */
+	/* No revision starts with "-"; git would parse it as an option. */
 	if (rev[0] == '-')
 		return set_no_commit_error(err, repository, rev);
 	if (asprintf(&peeled, "%s^{commit}", rev) < 0) {

@@ -13,8 +13,10 @@
 
 enum {
 	STAT_LINE_MAX = 4096,
-	AGAIN_US = 2000, /* before the processes that were killed are looked for again */
-	KILL_SECONDS_MAX = 30, /* longer sleeps in the kernel are reported */
+	AGAIN_US = 2000, /* between two searches for processes that have survived a
+	                  * kill */
+	KILL_SECONDS_MAX = 30, /* a process that sleeps longer in the kernel is
+	                        * reported */
 };
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -30,7 +32,7 @@ struct family {
 	list;
 };
 
-/* 0: the process has ended. */
+/* Returns 0 if the process has ended. */
 static pid_t read_parent_pid(const char *pid)
 {
 	char path[64], line[STAT_LINE_MAX];
@@ -48,7 +50,7 @@ static pid_t read_parent_pid(const char *pid)
 	if (len <= 0)
 		return 0;
 	line[len] = '\0';
-	at = strrchr(line, ')'); /* ") S PPID", see proc_pid_stat(5) */
+	at = strrchr(line, ')'); /* followed by " S PPID", see proc_pid_stat(5) */
 	if (at && sscanf(at, ") %*c %d", &parent) == 1)
 		return parent;
 	return 0;
@@ -84,8 +86,8 @@ static bool is_parent_of_member_ours(const struct family *family,
 	return false;
 }
 
-/* Processes that this misses because they are created meanwhile become our children when
- * their parents end, and are found the next time. */
+/* Kills all descendants that it finds. Those that are created in the meantime become our
+ * children when their parents end, and are found next time. */
 static void kill_family(struct family *family)
 {
 	bool more = true;
@@ -104,8 +106,8 @@ static void kill_family(struct family *family)
 	}
 }
 
-/* As a subreaper we become the parent of all descendants in the end: when we have no
- * child, none is left. False: a process did not end. */
+/* Kills all descendants. As a subreaper, this process finally becomes the parent of each
+ * of them: when it has no child, none is left. Returns false if a process did not end. */
 static bool kill_all_descendants(void)
 {
 	uint64_t until = pm_now_ns() + KILL_SECONDS_MAX * NS_PER_SECOND;
@@ -145,8 +147,8 @@ static bool reap_until_worker(pid_t worker, int *status)
 	return ended;
 }
 
-/* Waits until the worker or the process that the user sees has ended; the latter's end of
- * the pipe is closed then. */
+/* Waits until the worker ends, or the process that the user sees, whose end of the pipe
+ * is then closed. */
 static int watch_worker_and_user(pid_t worker, int life_fd, int signal_fd)
 {
 	struct signalfd_siginfo info;
@@ -189,7 +191,7 @@ static void clean_up_guarded_folder(const struct pmdiff_folder *folder)
 		pm_error_print(&err, "pmdiff", stderr);
 }
 
-/* Makes the worker end with the guard, even if the guard is killed. */
+/* Prepares the worker to be killed with the guard, however the guard ends. */
 static int become_worker(pid_t guard, const sigset_t *mask)
 {
 	prctl(PR_SET_NAME, "pmdiff");
@@ -200,7 +202,7 @@ static int become_worker(pid_t guard, const sigset_t *mask)
 	return 0;
 }
 
-/* Only returns in the worker. */
+/* Runs the guard. Only returns in the worker. */
 static int run_guard_process(struct pmdiff_folder *out, const char *common_dir,
 			     int life_fd, const sigset_t *mask, struct pm_error *err)
 {
@@ -243,15 +245,16 @@ static int run_guard_process(struct pmdiff_folder *out, const char *common_dir,
 
 /* ---- the process that the user sees -------------------------------------------------- */
 
-/* The guard was killed. All processes that it had started are our children then, and its
- * directory is left as after a power failure. */
+/* Called if the guard was killed. All processes that it had started are now our children,
+ * and its directory is left as after a power failure. */
 static void clean_up_for_killed_guard(const char *common_dir)
 {
 	kill_all_descendants();
 	pmdiff_folders_sweep(common_dir);
 }
 
-/* Never returns. A signal to end closes the pipe; a second one ends the wait. */
+/* Never returns. The first signal that asks to end closes the pipe; a second one ends the
+ * wait. */
 static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 			   const sigset_t *waited, const sigset_t *mask)
 {
@@ -271,7 +274,7 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 	if (ended == pid && WIFSIGNALED(status))
 		clean_up_for_killed_guard(common_dir);
 	if (wish != 0) {
-		if (isatty(STDERR_FILENO)) /* end the line of the progress */
+		if (isatty(STDERR_FILENO)) /* end the line that shows the progress */
 			fputc('\n', stderr);
 		signal(wish, SIG_DFL);
 		sigprocmask(SIG_SETMASK, mask, NULL);
@@ -280,7 +283,7 @@ static void wait_for_guard(pid_t pid, const char *common_dir, int life_fd,
 	_exit(ended == pid ? pm_exit_status(status) : PM_STATUS_FAILED);
 }
 
-/* Ignored signals, as under nohup(1), stay ignored. */
+/* Signals that are ignored, as under nohup(1), stay ignored. */
 static void fill_waited_signals(sigset_t *waited)
 {
 	struct sigaction action;
@@ -302,7 +305,7 @@ int pmdiff_guard_enter(struct pmdiff_folder *out, const char *common_dir,
 
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return pm_error_set(err, -errno, "a pipe: %s", strerror(errno));
-	/* An ignored SIGCHLD would be inherited, and no child could be waited for. */
+	/* If SIGCHLD stayed ignored, no child could be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	fill_waited_signals(&waited);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

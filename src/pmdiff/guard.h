@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cleans up however pmdiff ends. There are three processes: the one that the user sees,
- * which may be killed at any moment; the guard, the ancestor of all processes that are
- * started, which notices that and cleans up; and the worker.
+ * Cleans up, however pmdiff ends. There are three processes: the one that the user sees,
+ * which may be killed at any moment; the guard, which is the ancestor of all processes
+ * that are started, notices that, and cleans up; and the worker.
  */
 #pragma once
 

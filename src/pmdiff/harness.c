@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs with google-benchmark and with Rust's criterion list their cases, and run one
- * by its name. Both choose the number of iterations by the speed of the code, so no two
- * runs would count the same. Here they run the code once: a minimum time of 0 ends
+ * by its name. Both choose the number of iterations by the speed of the code, so that two
+ * runs would never count the same. Here they run the code once: a minimum time of 0 ends
  * google-benchmark after the first iteration (User Guide, "Runtime and Reporting
  * Considerations"), and criterion runs it once in its test mode (criterion.rs,
  * "Command-Line Options").
@@ -15,21 +15,22 @@
 #include "process.h"
 
 enum {
-	NAMES_MAX = 4096, /* limit for the list of one program */
+	NAMES_MAX = 4096, /* maximum number of cases of one program */
 };
 #define LIST_TIMEOUT_NS UINT64_C(30000000000)
 
 struct pmdiff_harness {
 	enum pm_diff_harness which;
 	const char *name;
-	const char *const *list; /* words that make it list its cases */
+	const char *const *list; /* options that make a program list its cases */
 	const char *const
-		*list_none; /* the same with a filter that matches nothing; or NULL */
+		*list_none; /* the same, with a filter that matches no case; NULL: not
+		             * used */
 	const char *end; /* end of each line, not part of the name */
-	const char *old_end; /* the same in older versions; or NULL */
-	const char *const *once; /* words for a run, after the filter */
-	/* For --marked of pmstat: the part that callgrind counts;
-	 * NULL: the whole program. */
+	const char *old_end; /* the same in older versions; NULL: none */
+	const char *const *once; /* options for a run, which follow the filter */
+	/* The part that callgrind counts, for --marked of pmstat; NULL: the whole
+	 * program. */
 	const char *marks;
 };
 
@@ -141,7 +142,7 @@ int pmdiff_harness_words(struct pmdiff_names *out, const struct pmdiff_harness *
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-/* How long a program may take to list its cases. */
+/* Returns the time that a program may take to list its cases. */
 static uint64_t list_timeout_ns(const struct pmdiff_meter *meter)
 {
 	uint64_t given_ns = meter->measured->timeout_ns;
@@ -149,8 +150,8 @@ static uint64_t list_timeout_ns(const struct pmdiff_meter *meter)
 	return given_ns > 0 ? given_ns : LIST_TIMEOUT_NS;
 }
 
-/* Runs the program with @more words, and stores its output. Its
- * status, or negative errno. */
+/* Runs the program with the additional words @more, and stores its output. Returns its
+ * status, or a negative errno. */
 static int run_harness_program(struct pmdiff_output_text *out,
 			       const struct pmdiff_meter *meter,
 			       const struct pmdiff_tree *tree, const char *const *more)
@@ -186,7 +187,7 @@ static bool line_ends_in(const char *line, size_t len, const char *end)
 	return len > own && memcmp(line + len - own, end, own) == 0;
 }
 
-/* False: the line does not belong to a list. */
+/* Parses one line of a list. Returns false if the line does not belong to one. */
 static bool parse_case_line(struct pmdiff_names *out,
 			    const struct pmdiff_harness *harness, const char *line,
 			    size_t len, int *failed)
@@ -209,7 +210,7 @@ static bool parse_case_line(struct pmdiff_names *out,
 	return true;
 }
 
-/* 1: the output is a list, which may be empty; 0: it is not. */
+/* Returns 1 if the output is a list, which may be empty, otherwise 0. */
 static int parse_case_list(struct pmdiff_names *out, const struct pmdiff_harness *harness,
 			   const struct pm_str *output)
 {
@@ -234,8 +235,8 @@ static int parse_case_list(struct pmdiff_names *out, const struct pmdiff_harness
 	return 1;
 }
 
-/* 1: the program knows the options. Otherwise its output is the same with a filter
- * that matches nothing. */
+/* Returns 1 if the program knows the options. A program that does not has the same output
+ * with a filter that matches no case. */
 static int knows_filter(const struct pmdiff_harness *harness,
 			const struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
@@ -250,7 +251,7 @@ static int knows_filter(const struct pmdiff_harness *harness,
 	return text.out.len == 0;
 }
 
-/* 1: the program has answered; 0: it does not use this harness. */
+/* Returns 1 if the program has listed its cases, 0 if it does not use this harness. */
 static int try_harness(struct pmdiff_names *out, const struct pmdiff_harness *harness,
 		       const struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {

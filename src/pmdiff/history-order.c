@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of commits: by git, or by time if git does not know them. */
+/* Sorts commits in git's order, and by time if git does not know them. */
 #include <string.h>
 #include <time.h>
 
@@ -9,12 +9,12 @@
 struct place {
 	struct pmdiff_history_commit *commit;
 	bool known; /* git knows the commit */
-	size_t position; /* among all commits, oldest first */
+	size_t position; /* in the order of all commits, oldest first */
 	int64_t time; /* seconds since 1970 */
 };
 
 struct places {
-	PM_VEC(struct place) list; /* by hash, until they are sorted */
+	PM_VEC(struct place) list; /* by hash, until they have been sorted */
 };
 
 /* ---- times ----------------------------------------------------------------------------- */
@@ -42,8 +42,8 @@ static int compare_places_by_hash(const void *a, const void *b)
 	return strcmp(x->commit->commit, y->commit->commit);
 }
 
-/* The place of the hash at the start of the line *@at; NULL: not in the history. Moves
- * *@at behind the hash. */
+/* Returns the place of the hash at the start of *@at, or NULL if it is not in the
+ * history. Advances *@at past the hash. */
 static struct place *find_place_of_line(const struct places *places, const char **at)
 {
 	char hash[65];
@@ -65,8 +65,8 @@ enum which_places {
 	ALL_PLACES,
 };
 
-/* Appends git's output for commits, one per line; nothing without git or a repository.
- * Returns 0 or -ENOMEM. */
+/* Runs git for commits, one per line, and appends its output; appends nothing without git
+ * or a repository. Returns 0 or -ENOMEM. */
 static int run_git_on_places(const struct places *places, const char *const *args,
 			     enum which_places which, struct pm_str *out)
 {
@@ -144,7 +144,7 @@ static int find_place_positions(struct places *places)
 	return ret;
 }
 
-/* "HASH TIME SUBJECT". */
+/* Parses lines of the form "HASH TIME SUBJECT". */
 static int find_place_subjects(struct places *places)
 {
 	static const char *const args[] = { "log",
@@ -189,7 +189,8 @@ static int compare_places_by_position(const void *a, const void *b)
 	return compare_places_by_hash(a, b);
 }
 
-/* A commit that git does not know is put before the first newer known one. */
+/* Sorts the history. A commit that git does not know is put before the first newer one
+ * that it knows. */
 static int sort_history_by_places(struct pmdiff_history *history, struct places *places)
 {
 	const struct place *list = places->list.data;

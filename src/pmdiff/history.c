@@ -2,7 +2,7 @@
 /*
  * Histories: a directory with a document for each commit, or git notes.
  *
- * Documents as git notes: a blob for each commit, below a separate ref.
+ * In git notes, each commit has a blob with its document, below a separate ref.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static int PM_PRINTF(3, 4)
 	return 0;
 }
 
-/* Why the document cannot be that of the commit, or NULL. */
+/* Returns the reason why the document cannot be that of the commit, or NULL. */
 static const char *find_stat_fault(const struct pm_stat *stat, const char *commit)
 {
 	const struct pm_stat_subject *subject = stat->subjects.data;
@@ -81,8 +81,8 @@ static const char *find_suite_fault(const struct pm_suite *suite, const char *co
 	return fault;
 }
 
-/* Adds the document in @fd. A document that cannot be used becomes a
- * warning. 0 or -ENOMEM. */
+/* Adds the document in @fd. If it cannot be used, adds a warning instead. Returns 0 or
+ * -ENOMEM. */
 static int history_add(struct pmdiff_history *history, const char *commit, int fd,
 		       const char *name, struct pm_error *err)
 {
@@ -130,7 +130,7 @@ static int history_add_file(struct pmdiff_history *history, const char *folder,
 		history->foreign++;
 		return 0;
 	}
-	/* Opening a pipe without a writer would block. */
+	/* Without O_NONBLOCK, opening a pipe without a writer would block. */
 	fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return history_add_warning(history, err,
@@ -214,14 +214,14 @@ static int set_unexpected_output_error(struct pm_error *err)
 	return pm_error_set(err, -EBADMSG, "git told of notes what is not understood");
 }
 
-/* Checks that @ref is a valid name of a ref. -EINVAL. */
+/* Checks that @ref is a valid name of a ref. Returns -EINVAL if not. */
 static int notes_check(const char *ref, struct pm_error *err)
 {
 	PM_AUTO_FREE char *full = NULL;
 	int status, ret;
 
-	/* Checks the name as git completes it; also covers names
-	 * that start with a dash. */
+	/* The check is applied to the name as git completes it, so that it also covers
+	 * names that start with a dash. */
 	if (asprintf(&full, "refs/notes/%s", ref) < 0) {
 		full = NULL;
 		return pm_error_no_memory(err);
@@ -239,7 +239,7 @@ static int notes_check(const char *ref, struct pm_error *err)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-/* "--ref=REF", to be freed. */
+/* Returns "--ref=REF", which the caller has to free. */
 static char *make_ref_option(const char *ref)
 {
 	char *option;
@@ -255,8 +255,8 @@ struct note {
 	size_t len;
 };
 
-/* Takes the line at *@at. False at the end, or if the line has another form; *@at
- * is not at the end then. */
+/* Parses the line at *@at and advances past it. Returns false at the end, or if the line
+ * has another form; *@at is not at the end then. */
 static bool next_note(const char **at, struct note *out)
 {
 	const char *space = strchr(*at, ' '), *end = strchr(*at, '\n');
@@ -326,8 +326,8 @@ static int add_note_to_history(struct pmdiff_history *history, const char *ref,
 
 /*
  * Parses the output of `git cat-file --batch` for one object, at *@at: "HASH TYPE SIZE",
- * followed by a line with SIZE bytes and a newline; or "HASH missing". False if it is
- * something else.
+ * followed by a line with SIZE bytes and a newline; or "HASH missing". Returns false if
+ * it is something else.
  */
 static bool next_blob(const struct pm_str *blobs, size_t *at, const char **bytes,
 		      size_t *len)
@@ -393,9 +393,9 @@ static int notes_read(struct pmdiff_history *history, const char *ref,
 /* ---- writing --------------------------------------------------------------------------- */
 
 /*
- * `git notes` reads its tree, changes it and moves the ref without checking whether
- * another process has moved it meanwhile: of two simultaneous writes one would be lost.
- * Instances of pmdiff therefore wait for each other.
+ * Makes instances of pmdiff wait for each other. `git notes` reads its tree, changes it
+ * and moves the ref without checking whether another process has moved it in between; of
+ * two simultaneous writes, one would be lost.
  */
 static int lock_repository(int *out, struct pm_error *err)
 {
@@ -407,7 +407,7 @@ static int lock_repository(int *out, struct pm_error *err)
 	return pmdiff_repository_lock(out, repository.common_dir, err);
 }
 
-/* Stores the contents of @fd as a blob, and returns its name. */
+/* Stores the contents of @fd as a blob. @blob is set to its hash. */
 static int store_note_blob(int fd, struct pm_str *blob, struct pm_error *err)
 {
 	off_t len = lseek(fd, 0, SEEK_END);
@@ -438,14 +438,15 @@ static int store_note_blob(int fd, struct pm_str *blob, struct pm_error *err)
 	return 0;
 }
 
-/* Whether git knows the user's name; in CI it is usually not configured. */
+/* Whether git knows the user's name and address; in CI they are usually not
+ * configured. */
 static bool has_git_identity(void)
 {
 	return pmdiff_git(NULL, NULL, NULL, "var", "GIT_COMMITTER_IDENT") == 0 &&
 	       pmdiff_git(NULL, NULL, NULL, "var", "GIT_AUTHOR_IDENT") == 0;
 }
 
-/* @fd: the document, positioned at its start. */
+/* Stores a note. @fd is the document, positioned at its start. */
 static int notes_write(const char *ref, const char *commit, int fd, struct pm_error *err)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str blob = { 0 };
@@ -470,7 +471,8 @@ static int notes_write(const char *ref, const char *commit, int fd, struct pm_er
 
 /* ---- both kinds ------------------------------------------------------------------------ */
 
-/* Whether @where refers to notes. Sets the ref, which is empty if its name is missing. */
+/* Whether @where refers to notes. Sets @ref, which is empty if @where does not name
+ * one. */
 static bool is_notes(const char *where, const char **ref)
 {
 	static const char notes[] = PMDIFF_HISTORY_NOTES;
@@ -520,7 +522,8 @@ static int history_warn_of_dirty(struct pmdiff_history *history, struct pm_error
 		dirty, history->commits.len, pm_plural(dirty, "was", "were"));
 }
 
-/* Compares commands; the program may be in another directory on each machine. */
+/* Whether the commands are equal, except for the directory of the program, which may
+ * differ between machines. */
 static bool are_commands_equal(const struct pm_stat *a, const struct pm_stat *b)
 {
 	const struct pm_stat_subject *x = a->subjects.data, *y = b->subjects.data;
@@ -542,8 +545,8 @@ static bool are_commands_equal(const struct pm_stat *a, const struct pm_stat *b)
 	return true;
 }
 
-/* Compares the commands of common cases. A suite without cases has nothing in common
- * with one that has cases. */
+/* Whether the commands of common cases are equal. If only one of the suites has cases,
+ * they are not. */
 static bool are_suite_commands_equal(const struct pm_suite *a, const struct pm_suite *b)
 {
 	bool any = false;
@@ -601,7 +604,7 @@ int pmdiff_history_read(struct pmdiff_history *out, const char *where,
 	return ret;
 }
 
-/* -1 if git does not know the commit. */
+/* Returns -1 if git does not know the commit. */
 static int64_t find_commit_time(const char *commit)
 {
 	PM_CLEANUP(pm_str_release) struct pm_str out = { 0 };
@@ -617,8 +620,8 @@ static int64_t find_commit_time(const char *commit)
 	return -1;
 }
 
-/* Sets the commit of a joined document, borrowing @commit like all its contents. Values
- * that the document already has are kept. */
+/* Sets the commit of a joined document, which borrows @commit like all its contents.
+ * Values that the document already has are kept. */
 static int set_joined_commit(struct pm_stat *stat, char *commit, struct pm_error *err)
 {
 	struct pm_stat_subject *subject;
@@ -658,7 +661,7 @@ static int write_suite_as_note(const char *ref, const char *commit,
 	return notes_write(ref, commit, fd, err);
 }
 
-/* The directory in which @path will be created; modifies @path. */
+/* Returns the directory in which @path will be created; modifies @path. */
 static const char *cut_to_parent_path(char *path)
 {
 	size_t len = strlen(path);
@@ -715,7 +718,7 @@ static void release_borrowed(struct pm_suite *suite)
 	pm_vec_release(&suite->cases);
 }
 
-/* A copy that borrows everything except its arrays, and names the commit. */
+/* Makes a copy that borrows everything except its arrays, and names the commit. */
 static int borrow_suite(struct pm_suite *out, const struct pm_suite *suite, char *commit,
 			struct pm_error *err)
 {

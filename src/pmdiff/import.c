@@ -37,7 +37,8 @@ static int write_imported_suite(const struct pmdiff_options *options,
 	return pm_sink_close(&sink, err);
 }
 
-/* The commit that the numbers belong to: from the user, else from the tool. */
+/* Finds the commit that the numbers belong to: the one that the user named, or else the
+ * one in the tool's file. */
 static int find_imported_commit(const struct pmdiff_options *options,
 				const struct pm_suite *suite, char **out,
 				struct pm_error *err)

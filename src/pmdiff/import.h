@@ -4,5 +4,5 @@
 #include "options.h"
 
 /* Converts the file of another tool to counts, and writes them to -o, to the history, or
- * to standard output. 0 or negative with one clear line. */
+ * to standard output. Returns 0, or a negative errno with a one-line message. */
 int pmdiff_import(const struct pmdiff_options *options, struct pm_error *err);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	SEED = 0x706d, /* arbitrary constant: equal numbers must give equal verdicts */
+	SEED = 0x706d, /* arbitrary constant, so that equal numbers give equal verdicts */
 };
 
 /* ---- history ----------------------------------------------------------------------------- */
@@ -22,8 +22,8 @@ static bool are_stats_of_commit(const struct pm_stat *stats, size_t len,
 	return false;
 }
 
-/* Whether @commit is being judged; such a commit must not be part
- * of its own reference. */
+/* Whether @commit is one of those that are compared; it must not be part of its own
+ * reference. */
 static bool is_commit_judged(const struct pmdiff_inputs *inputs, const char *commit)
 {
 	const struct pmdiff_side *new = &inputs->sides[1];
@@ -92,7 +92,7 @@ static int read_earlier_documents(struct earlier *out, const struct pmdiff_input
 	if (!options->history || inputs->recordings)
 		return 0;
 	ret = pmdiff_history_read(&out->history, options->history, err);
-	/* The first run creates the history. */
+	/* The directory of the history is created at the end of the first run. */
 	if (ret == -ENOENT && options->action == PMDIFF_RUN)
 		return 0;
 	if (ret == 0)
@@ -142,7 +142,7 @@ static void compared_release(struct compared *compared)
 	pm_vec_release(&compared->inputs);
 }
 
-/* The list is valid as long as @compared. */
+/* Adds the documents as a list, which is valid as long as @compared. */
 static int compared_add_list(struct compared *compared, const struct pm_stat *stats,
 			     size_t len, const struct pm_stat *const **out,
 			     size_t *ret_len)
@@ -186,7 +186,7 @@ static int compared_add_input(struct compared *compared,
 	return pm_vec_push(&compared->inputs, input);
 }
 
-/* In the order of the new side; cases that only the base has come last. */
+/* Adds the cases in the order of the new side; cases that only the base has come last. */
 static int compared_add_cases(struct compared *compared,
 			      const struct pmdiff_side sides[2],
 			      const struct pmdiff_options *options,
@@ -216,7 +216,7 @@ static int compared_add_only_input(struct compared *compared,
 				   const struct pmdiff_side sides[2],
 				   const struct pm_compare_options *how)
 {
-	/* The only document of `ab` contains both sides. */
+	/* The only document of `ab`, which the base has, contains both sides. */
 	const struct pmdiff_side *last = &sides[sides[1].stats.len > 0];
 	struct pm_compare_input input = { .history = how->history,
 					  .history_len = how->history_len,
@@ -254,7 +254,8 @@ static int compare_counts_of_sides(struct pm_comparison *out,
 	return pm_compare_cases(out, compared.inputs.data, compared.inputs.len, how, err);
 }
 
-/* Replaces the names in the numbers by better ones that we know. */
+/* Replaces the names in the documents by the side's name, commit and subject, where these
+ * are known. */
 static int set_compared_names(struct pm_compare_of *of, const struct pmdiff_side *side)
 {
 	struct {
@@ -288,8 +289,8 @@ static int set_names_of_sides(struct pm_comparison *comparison,
 	return set_compared_names(&comparison->new, &inputs->sides[1]);
 }
 
-/* Makes paths of sources relative to the repository: the worktree is
- * gone when they are read. */
+/* Makes paths of sources relative to the repository, because the worktree no longer
+ * exists when they are read. */
 static void shorten_paths_below(struct pm_comparison *comparison, const char *root)
 {
 	size_t len = strlen(pm_text_or_empty(root));
@@ -344,7 +345,7 @@ int pmdiff_judge(struct pm_comparison *out, const struct pmdiff_inputs *inputs,
 	else
 		ret = compare_counts_of_sides(out, inputs->sides, options, &earlier, &how,
 					      err);
-	/* Files that have nothing in common are not a usage error. */
+	/* If the files have nothing in common, that is not an error of usage. */
 	if (ret == -EINVAL)
 		ret = -EXDEV;
 	if ((ret == 0 || ret == -EXDEV) && set_names_of_sides(out, inputs) < 0)
@@ -365,11 +366,11 @@ int pmdiff_check_gates(const struct pmdiff_side sides[2],
 	struct pm_error why = { .offset = -1 };
 	int ret = compare_counts_of_sides(&comparison, sides, options, NULL, &how, &why);
 
-	/* Other problems will be reported when all runs are compared. */
+	/* Other problems are reported when all runs are compared. */
 	if (ret != -ENOENT)
 		return 0;
 	*err = why;
-	return -EINVAL; /* as for any invalid option */
+	return -EINVAL; /* the result for any invalid option */
 }
 
 /* ---- keeping ----------------------------------------------------------------------------- */
@@ -417,8 +418,8 @@ static int join_runs_of_side(struct pm_suite *out, const struct pmdiff_side *sid
 	return ret;
 }
 
-/* Cases that --case has left out keep their entry in the history.
- * Borrowed like the others. */
+/* Adds the cases that --case has left out, so that they keep their entry in the history.
+ * They are borrowed, too. */
 static int add_left_out_cases(struct pm_suite *out, const struct pm_suite *kept,
 			      struct pm_error *err)
 {
@@ -439,7 +440,7 @@ static int add_left_out_cases(struct pm_suite *out, const struct pm_suite *kept,
 	return ret;
 }
 
-/* @kept: the commit's entry in the history; NULL: none. */
+/* Stores the side's counts. @kept is the commit's entry in the history; NULL: none. */
 static int keep_side_in_history(const struct pmdiff_side *side,
 				const struct pm_suite *kept,
 				const struct pmdiff_options *options,

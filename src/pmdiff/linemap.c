@@ -6,7 +6,7 @@
 #include "git.h"
 
 /* Lines [base, base + base_len) have become [head, head + head_len). If a length is 0,
- * git gives the line before. */
+ * the start is that of the preceding line, as in git's output. */
 struct hunk {
 	uint32_t base, base_len, head, head_len;
 };
@@ -34,7 +34,7 @@ void pmdiff_linemap_free(struct pmdiff_linemap *map)
 
 /* ---- git's output ---------------------------------------------------------------------- */
 
-/* "12" or "12,3"; a missing length is 1. */
+/* Parses "12" or "12,3"; a missing length is 1. */
 static bool parse_hunk_range(const char **at, uint32_t *from, uint32_t *len)
 {
 	char *end;
@@ -55,7 +55,7 @@ static bool parse_hunk_range(const char **at, uint32_t *from, uint32_t *len)
 	return true;
 }
 
-/* "@@ -12,3 +12 @@" */
+/* Parses "@@ -12,3 +12 @@". */
 static bool parse_hunk_header(const char *line, struct hunk *out)
 {
 	const char *at = line + strlen("@@ -");
@@ -77,7 +77,7 @@ static int linemap_add_file(struct pmdiff_linemap *map, const char *name)
 	return -ENOMEM;
 }
 
-/* Takes the name after "--- a/". git appends a tab to a name that contains a blank. */
+/* Parses the name after "--- a/". git appends a tab to a name that contains a blank. */
 static int linemap_take_file_name(struct pmdiff_linemap *map, char *name)
 {
 	size_t len = strlen(name);
@@ -87,10 +87,10 @@ static int linemap_take_file_name(struct pmdiff_linemap *map, char *name)
 	return linemap_add_file(map, name);
 }
 
-/* Lines of the text itself also start with "+" or "-", but they follow the header
- * of a hunk, which contains their number. The hunks of a new file, or of a file
- * whose name git has quoted, must not count for the previous file: such a file gets
- * a name that no file has. */
+/* Parses a diff. Lines of the text itself also start with "+" or "-", but they follow the
+ * header of a hunk, which has their number. The hunks of a new file, or of a file whose
+ * name git has quoted, must not count for the previous file: such a file gets a name that
+ * no file has. */
 static int linemap_parse_diff(struct pmdiff_linemap *map, char *text)
 {
 	uint64_t skip = 0;
@@ -162,7 +162,7 @@ static uint32_t map_line_in_file(const struct file *file, uint32_t line)
 
 	for (size_t i = 0; i < file->hunks.len; i++) {
 		const struct hunk *hunk = &file->hunks.data[i];
-		/* Added lines come after the line that git gives. */
+		/* If the length is 0, git's start is the line before the added lines. */
 		uint32_t begin = hunk->base + (hunk->base_len == 0);
 
 		if (line < begin)

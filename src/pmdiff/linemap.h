@@ -5,13 +5,13 @@
 #include "pm/base.h"
 
 struct pmdiff_linemap;
-/* 0 or negative with @err. */
+/* Runs git's diff and parses it. Returns 0, or a negative errno with @err. */
 int pmdiff_linemap_new(struct pmdiff_linemap **out, const char *base, const char *head,
 		       struct pm_error *err);
 void pmdiff_linemap_free(struct pmdiff_linemap *map);
-/* The line in the head; the lines of a changed block are mapped in
- * order. 0: it is gone. */
+/* Returns the line of the head that @line of the base has become; the lines of a changed
+ * block are mapped in order. Returns 0 if the line was removed. */
 uint32_t pmdiff_linemap_of(void *map, const char *file, uint32_t line);
-/* The same as pmdiff_linemap_new(), from the output of `git diff -U0`.
- * Modifies @text. -ENOMEM. */
+/* The same as pmdiff_linemap_new(), from the output of `git diff -U0`. Modifies @text.
+ * Returns 0 or -ENOMEM. */
 int pmdiff_linemap_parse(struct pmdiff_linemap **out, char *text);

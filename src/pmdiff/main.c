@@ -11,8 +11,8 @@
 
 #include <locale.h>
 
-/* Writing may fail here, too. The whole help has to fit into the buffer, because the
- * error of any write but the last one is lost. */
+/* Prints the help in one write, because errors of any write but the last one would be
+ * lost; the buffer therefore has to hold all of it. The write may fail, too. */
 static int pmdiff_print_usage(enum pmdiff_action action, struct pm_error *err)
 {
 	static char buffer[1 << 14];
@@ -63,8 +63,8 @@ static void print_differences(const struct pm_comparison *comparison,
 	}
 }
 
-/* Also writes the failure to the documents. A second failure is only printed; the first
- * one determines the status. */
+/* Writes the failure to the documents, too. If that fails, the new error is only printed:
+ * @status, that of the first failure, is returned in any case. */
 static int write_failure_to_documents(const struct pmdiff_options *options,
 				      const struct pm_comparison *comparison,
 				      const struct pm_error *why, int status)
@@ -76,7 +76,7 @@ static int write_failure_to_documents(const struct pmdiff_options *options,
 	return status;
 }
 
-/* For failures before there are two sides. */
+/* For failures that occur before there are two sides. */
 static int write_early_failure(const struct pmdiff_options *options,
 			       const struct pm_error *why, int status)
 {
@@ -86,7 +86,7 @@ static int write_early_failure(const struct pmdiff_options *options,
 					  print_error_for_status(why, status));
 }
 
-/* @workshop: the place where the sides were measured; NULL: they are files. */
+/* @workshop is where the sides were measured; NULL: they are files. */
 static int judge_and_print(const struct pmdiff_inputs *inputs,
 			   const struct pmdiff_options *options,
 			   struct pmdiff_workshop *workshop)
@@ -121,8 +121,8 @@ static int compare_given_files(const struct pmdiff_options *options)
 	return judge_and_print(&inputs, options, NULL);
 }
 
-/* -EINVAL: the request is impossible. By default, something is wrong with the repository,
- * a build or the command. */
+/* -EINVAL means that the request is impossible. All other errors mean that something is
+ * wrong with the repository, a build or the command. */
 static int status_of_run(int error)
 {
 	switch (error) {
@@ -148,11 +148,12 @@ static int measure_and_compare(const struct pmdiff_options *options)
 		return write_early_failure(options, &err, status_of_run(ret));
 	status = judge_and_print(&inputs, options, &workshop);
 	pmdiff_workshop_release(&workshop);
-	/* There may be a thousand, and the user has not asked for them. */
+	/* Drop the functions: there may be a thousand, and the user has not requested
+	 * them. */
 	for (size_t i = 0; i < 2; i++)
 		pmdiff_side_forget_functions(&inputs.sides[i]);
-	/* Results are printed before this, because a full disk must not cost the
-	 * user a long measurement. */
+	/* Results are printed before this, so that a full disk does not cost the user a
+	 * long measurement. */
 	ret = pmdiff_keep(&inputs, options, &err);
 	if (ret < 0)
 		return print_error_for_status(&err, PM_STATUS_FAILED);

@@ -11,12 +11,13 @@
 #include "say.h"
 
 enum {
-	RUN_LINES = 40, /* of a command's output, if it fails */
-	PADDING_MAX = 4096, /* bytes; shifts the stack, whose position affects times */
+	RUN_LINES = 40, /* last lines of a command's output that are printed if it
+	                 * fails */
+	PADDING_MAX = 4096, /* in bytes; shifts the stack, whose position affects times */
 	NS_PER_MS = 1000000,
 };
 
-/* SplitMix64 of Steele, Lea and Flood (2014). */
+/* SplitMix64 by Steele, Lea and Flood (2014). */
 static uint64_t next_random_number(struct pmdiff_meter *meter)
 {
 	uint64_t z = meter->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -131,10 +132,10 @@ static int fill_pmstat_words(struct words *words, const struct pmdiff_meter *met
 	return pm_vec_push(&words->list, NULL);
 }
 
-/* "PMDIFF_PADDING=xxx…": the length of the environment affects the position of data on
- * the stack, and thus, by chance, the speed of the command. Therefore each run gets
- * another length. Not so in a simulation: the loader searches the environment, so results
- * that are otherwise always the same would vary. */
+/* Returns "PMDIFF_PADDING=xxx…". The length of the environment affects the position of
+ * data on the stack and therefore, by chance, the speed of the command. Each run gets
+ * another length. In a simulation the length is constant: the loader searches the
+ * environment, so results that are otherwise always the same would vary. */
 static char *make_padding_variable(struct pmdiff_meter *meter)
 {
 	static const char name[] = "PMDIFF_PADDING=";
@@ -165,7 +166,7 @@ int pmdiff_meter_marked(char **out, const struct pmdiff_meter *meter)
 	return 0;
 }
 
-/* The exit status of pmstat, or negative errno. */
+/* Returns the exit status of pmstat, or a negative errno. */
 static int run_pmstat(struct pmdiff_meter *meter, const struct pmdiff_tree *tree)
 {
 	uint64_t timeout_ns = meter->measured->timeout_ns;
@@ -234,7 +235,7 @@ static int set_command_missing_error(struct pm_error *err,
 	return PMDIFF_BAD_COMMIT;
 }
 
-/* Reports the reason that pmstat has printed. */
+/* Sets @err to the reason that pmstat has printed. */
 static int set_pmstat_error(struct pm_error *err, const struct pmdiff_meter *meter,
 			    const struct pmdiff_tree *tree)
 {
@@ -353,10 +354,10 @@ static int read_pmstat_document(struct pm_stat *out, const struct pmdiff_meter *
 	return 0;
 }
 
-/* Whether pmstat failed because of a function that this commit does not have, such as one
- * that is new in the other. If so, it is not requested here any more. At least one
- * function must remain, because otherwise engines that only see functions would not be
- * the same on both sides. */
+/* Whether pmstat failed because of a function that this commit does not have, for example
+ * because the function is new in the other commit. If it did, the function is no longer
+ * requested here. At least one function must remain, because otherwise engines that only
+ * see functions would not be the same on both sides. */
 static bool learn_missing_function(struct pmdiff_meter *meter, struct pmdiff_tree *tree)
 {
 	const struct pmdiff_texts *functions = &meter->measured->functions;
@@ -383,7 +384,7 @@ static bool learn_missing_function(struct pmdiff_meter *meter, struct pmdiff_tre
 	return false;
 }
 
-/* Without a document, pmstat has not started the command, or has failed itself. */
+/* If there is no document, pmstat has not started the command, or has failed itself. */
 static int measure_tree_once(struct pm_stat *out, struct pmdiff_meter *meter,
 			     struct pmdiff_tree *tree, struct pm_error *err)
 {
@@ -466,7 +467,7 @@ static void report_missing_function(const struct pmdiff_meter *meter,
 		   missing->name);
 }
 
-/* A function that no commit has is a mistake of the user. */
+/* If no commit has a function, that is a mistake of the user. */
 static int check_missing_functions(struct pmdiff_meter *meter,
 				   const struct pmdiff_tree *trees, struct pm_error *err)
 {
@@ -519,7 +520,8 @@ int pmdiff_meter_measure(struct pmdiff_meter *meter, struct pmdiff_tree *trees,
 
 	if (ret == 0 || !meter->all_functions || !meter->no_functions)
 		return ret;
-	/* The functions of only one side would be useless. */
+	/* All functions are no longer measured on either side: those of one side would be
+	 * useless. */
 	meter->all_functions = false;
 	for (size_t i = 0; i < len; i++) {
 		trees[i].failed = trees[i].absent = false;

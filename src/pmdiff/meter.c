@@ -10,8 +10,8 @@
 #include "process.h"
 
 enum {
-	RUNS_COUNTED = 20, /* required to compare noisy numbers */
-	RUNS_SIMULATED = 2, /* the second one shows whether the numbers vary */
+	RUNS_COUNTED = 20, /* needed to compare noisy numbers */
+	RUNS_SIMULATED = 2, /* the second run shows whether the numbers vary */
 	SIMULATED_PREFIX_LEN = 4,
 };
 
@@ -30,7 +30,7 @@ static int set_path_if_runnable(char **out, const char *dir, size_t len, const c
 	return 0;
 }
 
-/* Searches beside pmdiff, where it is installed or where it was built; then in PATH. */
+/* Searches next to pmdiff, where it is installed or where it was built; then in PATH. */
 static int find_pmstat(char **out, struct pm_error *err)
 {
 	PM_AUTO_FREE char *us = realpath("/proc/self/exe", NULL);
@@ -73,7 +73,7 @@ static int run_counter_probe(const struct pmdiff_meter *meter, int log)
 	return pmdiff_process_wait(pid);
 }
 
-/* Whether the processor has counters that we may use. */
+/* Whether the processor has counters that this process may use. */
 static bool has_counters(const struct pmdiff_meter *meter)
 {
 	PM_AUTO_CLOSE int log =
@@ -98,7 +98,8 @@ static bool is_event_simulated(const char *event)
 	return strncmp(event, "sim.", SIMULATED_PREFIX_LEN) == 0;
 }
 
-/* The user's events decide; without any, the capabilities of this machine. */
+/* The events that the user requested determine this; if there are none, the capabilities
+ * of this machine. */
 static bool wants_simulation(struct pmdiff_meter *meter)
 {
 	const struct pmdiff_texts *events = &meter->measured->events;
@@ -138,7 +139,7 @@ void pmdiff_meter_choose(struct pmdiff_meter *meter,
 		meter->warmups = !meter->simulated;
 }
 
-/* A simulation sees every instruction anyway. */
+/* A simulation sees every instruction in any case. */
 void pmdiff_meter_explain(struct pmdiff_meter *meter)
 {
 	meter->all_functions = meter->simulated && !meter->no_functions &&

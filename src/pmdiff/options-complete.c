@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Adds the configuration of the repository to the command line, and
- * checks what is missing. */
+/* Adds the configuration of the repository to the command line, and checks that nothing
+ * is missing. */
 #include "ack.h"
 #include "history.h"
 #include "options-parts.h"
@@ -13,7 +13,7 @@
 static const char config_name[] = "pmdiff.json";
 static const char notes[] = PMDIFF_HISTORY_NOTES;
 
-/* Reads the named configuration, or that of the repository, if there is one. */
+/* Reads the configuration that was named, or that of the repository, if there is one. */
 static int options_read_config(struct pmdiff_options *options, struct pm_error *err)
 {
 	PM_AUTO_FREE char *top = NULL, *path = NULL;
@@ -84,7 +84,7 @@ static int options_parse_case_gates(struct pm_gates *gates,
 	return ret;
 }
 
-/* Afterwards @more is empty. */
+/* Moves the gates of @more to the end of @to. */
 static int move_gates_to_end(struct pm_gates *to, struct pm_gates *more,
 			     struct pm_error *err)
 {
@@ -96,8 +96,8 @@ static int move_gates_to_end(struct pm_gates *to, struct pm_gates *more,
 	return 0;
 }
 
-/* The last matching gate wins: gates of the command line come last, and those of a case
- * after the general ones. */
+/* Adds all gates. The last one that matches applies: gates of the command line come last,
+ * and those of a case after the general ones. */
 static int options_add_gates(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
@@ -119,7 +119,7 @@ static int options_add_gates(struct pmdiff_options *options, struct pm_error *er
 	return ret;
 }
 
-/* A hard limit does not refer to a history, so it is rejected here. */
+/* Rejects a hard limit, which does not refer to a history. */
 static int options_check_history_gates(const struct pmdiff_options *options,
 				       struct pm_error *err)
 {
@@ -191,7 +191,7 @@ static int measured_add_command(struct pmdiff_measured *measured,
 	return 0;
 }
 
-/* Sets values that @measured does not have yet. */
+/* Sets the values that @measured does not have yet. */
 static int measured_add_defaults(struct pmdiff_measured *measured,
 				 struct pmdiff_texts *words,
 				 const struct pm_diff_measure *from, struct pm_error *err)
@@ -280,7 +280,8 @@ static int options_add_case(struct pmdiff_options *options,
 	return ret;
 }
 
-/* A command on the command line is measured instead of the cases. */
+/* Adds the cases of the configuration, unless the command line has a command, which is
+ * measured instead. */
 static int options_add_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	const struct pm_diff_config *config = &options->config;
@@ -313,7 +314,7 @@ static int options_add_measured(struct pmdiff_options *options, struct pm_error 
 
 /* ---- checks ---------------------------------------------------------------------------- */
 
-/* A bisection uses one number, and therefore one case. */
+/* Chooses the case of a bisection, which uses one number and therefore one case. */
 static int options_choose_case(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_case *chosen = NULL;
@@ -366,7 +367,7 @@ static int set_no_case_error(const struct pmdiff_options *options, struct pm_err
 	return -EINVAL;
 }
 
-/* The cases of a harness are not known yet. */
+/* Checks that --case matches a case. The cases of a harness are not known yet. */
 static int options_check_cases(struct pmdiff_options *options, struct pm_error *err)
 {
 	bool any = options->case_pattern == NULL;
@@ -418,7 +419,7 @@ static int options_check_measured(struct pmdiff_options *options, struct pm_erro
 	return -EINVAL;
 }
 
-/* A directory in the configuration is relative to the configuration, not to
+/* Adds the configuration's history. A directory is relative to the configuration, not to
  * the working directory. */
 static int options_add_history(struct pmdiff_options *options, struct pm_error *err)
 {
@@ -445,7 +446,7 @@ static int options_add_history(struct pmdiff_options *options, struct pm_error *
 	return 0;
 }
 
-/* Whether accepted regressions matter. */
+/* Whether accepted regressions matter for this command. */
 static bool are_rows_judged(const struct pmdiff_options *options)
 {
 	return options->action == PMDIFF_COMPARE || options->action == PMDIFF_RUN ||
@@ -464,8 +465,8 @@ int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err
 		ret = options_add_history_gates(options, err);
 	if (ret == 0 && are_rows_judged(options))
 		ret = pmdiff_acks_read(&options->acks, options, err);
-	/* Also done if nothing is measured, so that mistakes in the file
-	 * are reported at once. */
+	/* This is also done if nothing is measured, so that mistakes in the file are
+	 * reported immediately. */
 	if (ret == 0)
 		ret = options_add_measured(options, err);
 	if (ret < 0)

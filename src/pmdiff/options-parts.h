@@ -8,5 +8,5 @@
 
 #define pmdiff_usage(err, ...) pm_usage(err, "pmdiff", __VA_ARGS__)
 
-/* 0, or -EINVAL with one clear line. */
+/* These return 0, or -EINVAL with a one-line message. */
 int pmdiff_parse_engine(const char **out, const char *text, struct pm_error *err);

@@ -11,7 +11,7 @@ enum {
 static const char separator[] = ":::"; /* same as for pmstat ab */
 static const char engines[] = "auto count uprobe ptrace callgrind";
 
-/* Subcommands that an option applies to: `modes` of the row. */
+/* Subcommands that accept an option: `modes` of the row. */
 enum {
 	OF_FILES = 1,
 	OF_RUN = 2,
@@ -110,7 +110,7 @@ static int check_output_path(const struct pmdiff_options *options, enum pmdiff_f
 	return 0;
 }
 
-/* `value`: the form. Without a file it goes to standard output. */
+/* The option's `value` is the form. Without a file, it is written to standard output. */
 static int diff_add_output(void *to, const struct pm_option_use *use,
 			   struct pm_error *err)
 {
@@ -284,7 +284,7 @@ const struct pm_option_table pmdiff_option_table = {
 
 /* ---- modes -------------------------------------------------------------------------------- */
 
-/* Rejects options of another mode: the user had that mode in mind. */
+/* Rejects options of another mode, which the user probably had in mind. */
 static int check_option_modes(const struct pmdiff_options *options, const bool *seen,
 			      struct pm_error *err)
 {
@@ -356,7 +356,8 @@ static int options_check_files(struct pmdiff_options *options, bool parted,
 	return 0;
 }
 
-/* Without a separator, all words are first stored for the base. */
+/* Assigns the files to the two sides. Without a separator, all were first stored for the
+ * base. */
 static int options_part_files(struct pmdiff_options *options, struct pm_error *err)
 {
 	struct pmdiff_texts *files = options->files;
@@ -398,7 +399,7 @@ static int options_take_files(struct pmdiff_options *options, char **rest,
 	return options_part_files(options, err);
 }
 
-/* import takes one word; ack takes a row and optionally a result. */
+/* Stores the words: import takes one; ack takes a row and optionally a result. */
 static int options_take_words(struct pmdiff_options *options, char **rest,
 			      struct pm_error *err)
 {

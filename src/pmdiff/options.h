@@ -31,29 +31,32 @@ enum pmdiff_form {
 	PMDIFF_FORMS,
 };
 
-/* Texts owned by argv or by the configuration. */
+/* Strings that are owned by argv or by the configuration. */
 struct pmdiff_texts {
 	PM_VEC(const char *) list;
 };
 
 /* `run` and `bisect`: what to measure, and how. */
 struct pmdiff_measured {
-	const char *revs[2]; /* base and head; for bisect good and bad */
-	const char *row; /* bisect: the row that moved, as in a gate; NULL: find it */
+	const char *revs[2]; /* base and head; for bisect, good and bad */
+	const char *row; /* bisect: the row that changed, in the form of a gate; NULL:
+	                  * find it */
 	const char *build; /* shell command; NULL: nothing to build */
 	const char *const *command; /* NULL-terminated */
 	uint64_t runs; /* of each side; 0: depends on the engine */
 	uint64_t warmups; /* UINT64_MAX: depends on the engine */
-	/* As typed, for pmstat's -e, --fn and --range; empty: its defaults. */
+	/* As the user typed them, for pmstat's -e, --fn and --range; if empty, pmstat's
+	 * defaults apply. */
 	struct pmdiff_texts events, functions, ranges;
-	/* "auto", "count", "uprobe", "ptrace", "callgrind". "count" stands for engines
-	 * that really count, with or without functions. */
+	/* "auto", "count", "uprobe", "ptrace", "callgrind". "count" stands for all
+	 * engines that really count, with or without functions. */
 	const char *engine;
 	uint64_t timeout_ns; /* of one run; 0: none */
 	const char *setup; /* shell command before each run, not counted; NULL: none */
 	enum pm_diff_harness harness;
 	enum pm_diff_part part;
-	const char *marks; /* of a harness: the part that callgrind counts; NULL: none */
+	const char *marks; /* the part that callgrind counts, set by a harness; NULL:
+	                    * all */
 };
 
 /* A case of the configuration; with a harness it stands for several cases. */
@@ -90,14 +93,15 @@ struct pmdiff_options {
 	struct pmdiff_texts files[2]; /* base and new; a document of `ab` is in both */
 	bool ab; /* a single file contains both sides */
 	struct pmdiff_measured measured;
-	/* `run` without a command: replaces `measured`. Empty: `measured` is used. */
+	/* The cases of `run` without a command, which are used instead of `measured`. If
+	 * empty, `measured` is used. */
 	PM_VEC(struct pmdiff_case) cases;
 	const char *case_pattern; /* --case: pattern for names of cases; NULL: all */
 	struct pmdiff_imported imported;
 	struct pmdiff_acked acked;
 	const char *commit; /* import, ack: a revision of git; NULL: none was given */
 
-	/* How to judge. */
+	/* How the comparison is judged. */
 	struct pm_gates gates; /* from the configuration, then from --gate */
 	struct pm_gates history_gates; /* for the history, in the same order */
 	struct pm_acks acks; /* accepted regressions; empty if nothing is judged */
@@ -114,12 +118,12 @@ struct pmdiff_options {
 	struct pmdiff_texts words; /* of the configuration's command, NULL-terminated */
 };
 
-/* Parses only the command line. 0, or -EINVAL with one clear line.
- * Release in both cases. */
+/* Parses only the command line. Returns 0, or -EINVAL with a one-line message. @options
+ * must be released in both cases. */
 int pmdiff_options_parse(struct pmdiff_options *options, int argc, char **argv,
 			 struct pm_error *err);
-/* Adds the values of the configuration that the command line does not override, and then
- * checks that nothing is missing. 0 or negative. */
+/* Adds those values of the configuration that the command line does not override, and
+ * then checks that nothing is missing. Returns 0 or a negative errno. */
 int pmdiff_options_complete(struct pmdiff_options *options, struct pm_error *err);
 void pmdiff_options_release(struct pmdiff_options *options);
 /* Whether neither functions nor ranges were requested. */

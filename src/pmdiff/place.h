@@ -3,6 +3,7 @@
 
 #include "pm/base.h"
 
-/* The top of the repository of the working directory; NULL: there is none. Only checks
- * names, because comparing files must work without git. 0 or -ENOMEM. */
+/* Finds the top of the repository that contains the working directory; NULL: there is
+ * none. Only looks for file names, because comparing files must work without git. Returns
+ * 0 or -ENOMEM. */
 int pmdiff_find_top(char **out, struct pm_error *err);

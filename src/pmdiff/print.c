@@ -71,7 +71,7 @@ static int write_comparison_as(const struct pmdiff_options *options, const void 
 	return pm_output_compare_text(&report, to, err);
 }
 
-/* Text, JSON and HTML; the options allow no other formats. */
+/* Writes text, JSON or HTML; the options allow no other formats. */
 static int write_trends_as(const struct pmdiff_options *options, const void *what,
 			   enum pmdiff_form form, FILE *to, struct pm_error *err)
 {
@@ -137,8 +137,9 @@ static bool are_paths_one_file(const char *a, const char *b)
 	       of_a.st_ino == of_b.st_ino;
 }
 
-/* Why @path must not be overwritten: inputs may have been measured long ago, or written
- * by hand, and are easily mistaken for outputs. NULL: it may be. */
+/* Returns the reason why @path must not be overwritten, or NULL if it may be: inputs may
+ * have been measured long ago, or written by hand, and are easily mistaken for
+ * outputs. */
 static const char *why_path_is_kept(const struct pmdiff_options *options,
 				    const char *path)
 {
@@ -167,8 +168,8 @@ static int stat_folder_of_path(struct stat *out, const char *path)
 	return stat(folder, out);
 }
 
-/* Refuses two results with the same file, however its name is written, because the
- * first one would be lost. */
+/* Refuses two outputs to the same file, however its name is written, because the first
+ * one would be lost. */
 static int check_outputs_apart(const char *a, const char *b, struct pm_error *err)
 {
 	struct stat of_a, of_b;

@@ -17,8 +17,8 @@ enum {
 	READ_BYTES = 64 * 1024,
 };
 
-/* From git(1): variables that select a repository and how to read it. Each
- * hook has some of them. */
+/* From git(1): variables that select a repository and how it is read. Git sets some of
+ * them for each hook. */
 static const char *const of_hooks[] = {
 	"GIT_DIR",
 	"GIT_WORK_TREE",
@@ -64,7 +64,8 @@ struct environment {
 	char *pwd;
 };
 
-/* Sets PWD: a program that trusts $PWD would otherwise work in our directory. */
+/* Sets PWD to the program's directory: a program that trusts $PWD would otherwise work in
+ * ours. */
 static int environment_add_pwd(struct environment *out, const char *dir)
 {
 	if (asprintf(&out->pwd, "PWD=%s", dir) < 0) {
@@ -213,13 +214,14 @@ static void write_stream_part(int *fd, const char **input, size_t *left)
 		*input += len;
 		*left -= (size_t)len;
 	} else if (errno != EINTR && errno != EAGAIN) {
-		*left = 0; /* the program does not read the rest */
+		*left = 0; /* the program does not read the remaining input */
 	}
 	if (*left == 0)
 		close_stream_end(fd);
 }
 
-/* How long poll(2) may wait until @until_ns (CLOCK_MONOTONIC; 0: no limit), in ms. */
+/* Returns the time in ms that poll(2) may wait until @until_ns (CLOCK_MONOTONIC; 0: no
+ * limit). */
 static int poll_ms(uint64_t until_ns)
 {
 	uint64_t now = pm_now_ns(), ms;

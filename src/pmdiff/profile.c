@@ -12,8 +12,8 @@
 #include "say.h"
 
 enum {
-	CASES_MAX = 10, /* cases to profile: each takes two more runs */
-	TIMEOUT_MS = 600000, /* of one run, unless the user has set another */
+	CASES_MAX = 10, /* cases that are profiled, each of which needs two more runs */
+	TIMEOUT_MS = 600000, /* limit of one run, unless the user has set another one */
 	FILE_MODE = 0666,
 	NS_PER_MS = 1000000,
 };
@@ -54,7 +54,7 @@ static int append_words(struct words *words, const char *const *list)
 	return ret;
 }
 
-/* Searches beside pmstat. */
+/* Searches for pmrec next to pmstat. */
 static int find_pmrec_program(char **out, const struct pmdiff_meter *meter)
 {
 	const char *slash = strrchr(meter->pmstat, '/');
@@ -127,7 +127,7 @@ static bool has_callgrind_ended_well(const struct pmdiff_meter *meter)
 	return ended;
 }
 
-/* The exit status of the profiler, or negative errno. */
+/* Returns the exit status of the profiler, or a negative errno. */
 static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tree,
 			const char *file)
 {
@@ -157,8 +157,8 @@ static int run_profiler(struct pmdiff_meter *meter, const struct pmdiff_tree *tr
 		ret = fill_profiler_words(&words, meter, pmrec, file, timeout, marked);
 	if (ret == 0) {
 		process.argv = words.list.data;
-		/* A program that profiles itself would be profiled together
-		 * with its own profiler. */
+		/* Turn off the program's own profiler, which would be part of the
+		 * profile. */
 		process.env = (const char *const[]){
 			scratch, meter->simulated ? "PMDIFF_PADDING=" : "PMSELF=off", NULL
 		};
@@ -230,8 +230,9 @@ static int profile_side(struct profiling *it, size_t side, struct pm_error *err)
 
 /* ---- the page -------------------------------------------------------------------------- */
 
-/* The path of a page, in the directory of the --html file: a fixed prefix, and the name
- * of the case with characters replaced that are unusual in file names. */
+/* Returns the path of a page, in the directory of the --html file: a fixed prefix, and
+ * the name of the case, in which characters that are unusual in file names are
+ * replaced. */
 static char *make_page_path(const struct profiling *it, size_t number)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -250,7 +251,8 @@ static char *make_page_path(const struct profiling *it, size_t number)
 		odd = odd || !strchr(plain, *c);
 		pm_str_putc(&path, strchr(plain, *c) ? *c : '_');
 	}
-	/* Two names may differ only in such characters. No plain name contains "=". */
+	/* Two names may differ only in characters that were replaced. No name without
+	 * such characters contains "=". */
 	if (odd)
 		pm_str_printf(&path, "=%zu", number);
 	pm_str_puts(&path, ".html");

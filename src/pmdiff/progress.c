@@ -29,7 +29,8 @@ void pmdiff_progress_step(struct pmdiff_progress *progress)
 	progress->done++;
 }
 
-/* Estimated from the runs so far, so it needs at least one. */
+/* Appends an estimate, which is based on the runs so far and therefore needs at least
+ * one. */
 static void append_time_left(struct pm_str *line, const struct pmdiff_progress *progress)
 {
 	uint64_t left;
@@ -63,7 +64,7 @@ void pmdiff_progress_show(const struct pmdiff_progress *progress, const char *fo
 	append_time_left(&text, progress);
 	if (text.failed)
 		return;
-	/* Whole characters only. */
+	/* Do not cut within a character. */
 	len = 0;
 	for (size_t columns = 0; len < text.len && columns < width; columns++) {
 		size_t one = pm_utf8_char(text.data + len, text.len - len);

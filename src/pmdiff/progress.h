@@ -12,10 +12,10 @@ struct pmdiff_progress {
 
 void pmdiff_progress_init(struct pmdiff_progress *progress,
 			  const struct pmdiff_options *options);
-/* Starts to count @runs, to estimate the remaining time. */
+/* Starts to count @runs runs, for an estimate of the remaining time. */
 void pmdiff_progress_begin(struct pmdiff_progress *progress, uint64_t runs);
 void pmdiff_progress_step(struct pmdiff_progress *progress);
 void PM_PRINTF(2, 3) pmdiff_progress_show(const struct pmdiff_progress *progress,
 					  const char *format, ...);
-/* Call this before anything else is printed. */
+/* To be called before anything else is printed. */
 void pmdiff_progress_clear(const struct pmdiff_progress *progress);

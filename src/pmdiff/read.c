@@ -15,7 +15,7 @@ enum {
 /* An open input file and its kind. */
 struct input {
 	const char *name; /* for people */
-	const char *path; /* can be opened again */
+	const char *path; /* a path that can be opened again */
 	char fd_path[FD_PATH_BYTES];
 	int fd;
 	enum pm_file_kind kind;
@@ -69,8 +69,8 @@ static int write_full_copy(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-/* A pipe can only be read once, but its kind is known only after its head. This copies
- * the rest to memory, where readers can start over. */
+/* Copies the input to memory, where readers can start over: a pipe can only be read once,
+ * and its kind is known only after its head was read. */
 static int copy_pipe_to_memory(struct input *input, char *buffer, size_t cap, size_t len)
 {
 	PM_AUTO_CLOSE int memory = memfd_create("pmdiff", MFD_CLOEXEC);
@@ -139,7 +139,7 @@ static int open_input(struct input *input, const char *path, struct pm_error *er
 	else
 		input->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (input->fd >= 0 && fstat(input->fd, &st) == 0) {
-		/* A shell may already have read from it. */
+		/* A shell may already have read from it; treat it as a pipe. */
 		if (standard && S_ISREG(st.st_mode))
 			st.st_mode = S_IFIFO;
 		if (S_ISDIR(st.st_mode))
@@ -208,7 +208,8 @@ static int read_recording(struct pm_profile **out, const struct pmdiff_options *
 			  const struct input *input, struct pm_error *err)
 {
 	struct pm_profile_options how = {
-		.no_starts = true, /* the other side is usually another build */
+		.no_starts = true, /* the other side is usually another build, with other
+		                    * addresses */
 		.keep_samples = options->outputs[PMDIFF_HTML].wanted,
 	};
 	PM_CLEANUP(free_recording_reader) struct pm_file_reader *reader = NULL;

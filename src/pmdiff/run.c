@@ -8,7 +8,8 @@
 #include "say.h"
 #include "workshop.h"
 
-/* The documents have paths as if the sources were in the user's working tree. */
+/* Sets the names and the directory of the sources: documents have paths as if the sources
+ * were in the user's working tree. */
 static int side_set_commit_names(struct pmdiff_side *side, const char *rev,
 				 const char *top, const struct pmdiff_commit *commit)
 {

@@ -11,11 +11,12 @@
 struct pmdiff_side_case {
 	char *name;
 	const char *group; /* the configuration's case that contains it; NULL: none */
-	char *failure; /* why it has no documents, one sentence; NULL: not present */
+	char *failure; /* one sentence: why it has no documents; NULL: there is no such
+	                * case */
 	bool explains; /* functions were only measured to explain changes */
 	PM_VEC(struct pm_stat) stats; /* owned */
 	/* How it was measured; all 0 for a file. Everything is borrowed except the words
-	 * of its command, which a harness has created. */
+	 * of its command if a harness has created these. */
 	struct pmdiff_measured measured;
 	PM_VEC(char *) words;
 };
@@ -26,17 +27,17 @@ struct pmdiff_side {
 	char *subject; /* of the commit, NULL: unknown */
 	char *root; /* directory that contained its sources, NULL: unknown */
 	PM_VEC(struct pm_stat) stats; /* owned; none if there are cases */
-	bool explains; /* as for a case */
+	bool explains; /* see struct pmdiff_side_case */
 	PM_VEC(struct pmdiff_side_case) cases;
 };
 
-/* The case with that name; NULL: there is none. */
+/* Returns the case with that name, or NULL if there is none. */
 struct pmdiff_side_case *pmdiff_side_find_case(const struct pmdiff_side *side,
 					       const char *name);
-/* Adds the case unless it exists. NULL without memory. */
+/* Adds the case unless it exists. Returns it, or NULL if memory is out. */
 struct pmdiff_side_case *pmdiff_side_add_case(struct pmdiff_side *side, const char *name,
 					      const char *group);
 void pmdiff_side_release(struct pmdiff_side *side);
-/* Drops everything but the counts of the whole program, if functions
- * are only explanations. */
+/* If functions were only measured to explain changes, drops them, and keeps the counts of
+ * the whole program. */
 void pmdiff_side_forget_functions(struct pmdiff_side *side);

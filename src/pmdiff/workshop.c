@@ -30,8 +30,8 @@ static bool is_path_below(const char *path, const char *top)
 	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* Whether @word refers to a file in the user's working tree: anywhere in the word, or
- * through symbolic links. */
+/* Whether @word refers to a file in the user's working tree: by a path anywhere in the
+ * word, or through symbolic links. */
 static bool word_names_own_file(const char *word, const char *top)
 {
 	static const char of_names[] =
@@ -61,7 +61,7 @@ static void warn_of_own_words(const struct pmdiff_options *options,
 				*word);
 }
 
-/* Files there belong to neither commit: both sides would use the same ones. */
+/* Warns of files that belong to neither commit: both sides would use the same ones. */
 static void warn_of_own_files(const struct pmdiff_workshop *workshop,
 			      const struct pmdiff_options *options)
 {
@@ -109,7 +109,7 @@ static int workshop_find_commits(struct pmdiff_workshop *workshop,
 static int workshop_check_out(struct pmdiff_workshop *workshop,
 			      const char *const roles[2], struct pm_error *err)
 {
-	/* Equal lengths, because paths are also on the stack. */
+	/* The lengths are equal, because paths are also on the stack. */
 	static const char *const names[] = { "base", "head" };
 	int ret = 0;
 

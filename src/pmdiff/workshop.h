@@ -13,10 +13,10 @@ struct pmdiff_workshop {
 	struct pmdiff_tree trees[2];
 };
 
-/* Finds the revisions, enters the guard, and checks both out. @roles:
- * their names for people. */
+/* Finds the revisions, enters the guard, and checks both out. @roles are their names for
+ * people. */
 int pmdiff_workshop_open(struct pmdiff_workshop *out,
 			 const struct pmdiff_options *options, const char *const roles[2],
 			 struct pm_error *err);
-/* The directory is left to the guard. */
+/* Does not remove the directory, which the guard does. */
 void pmdiff_workshop_release(struct pmdiff_workshop *workshop);

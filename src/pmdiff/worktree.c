@@ -12,19 +12,20 @@
 enum {
 	REMOVE_FDS = 32,
 	STAT_LINE_MAX = 4096,
-	START_FIELD = 20, /* starttime in proc_pid_stat(5), counted after the comm */
+	START_FIELD = 20, /* index of starttime in proc_pid_stat(5), counted after the
+	                   * comm */
 };
 
 /* ---- ownership ----------------------------------------------------------------------- */
 
-/* "pmdiff-HOST-BOOT-PID-START-CHANCE". */
+/* The parts of "pmdiff-HOST-BOOT-PID-START-CHANCE". */
 struct owner {
 	uint32_t host, boot; /* hashes: of host name and pid namespace; of the boot id */
 	pid_t pid;
 	uint64_t start; /* start time of the process, in ticks since boot */
 };
 #define OWNER_FORMAT "pmdiff-%08x-%08x-%d-%llu-"
-/* Has a constant length: paths are on the stack of simulated programs, whose
+/* The name has a constant length: paths are on the stack of simulated programs, whose
  * results must not vary. */
 #define OWNER_PRINTED "pmdiff-%08x-%08x-%07d-%012llu-"
 
@@ -39,7 +40,7 @@ static void read_small_file(const char *path, char *out, size_t size)
 	out[PM_MAX(len, 0)] = '\0';
 }
 
-/* 0: there is no such process. */
+/* Returns 0 if there is no such process. */
 static uint64_t read_start_of_process(pid_t pid)
 {
 	char path[64], line[STAT_LINE_MAX], *at;
@@ -61,7 +62,7 @@ static struct owner describe_own_process(void)
 
 	gethostname(host, HOST_NAME_MAX);
 	len = readlink("/proc/self/ns/pid", host + strlen(host), HOST_NAME_MAX / 2);
-	(void)len; /* without it, the name must suffice */
+	(void)len; /* if it fails, the name must suffice */
 	read_small_file("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	return (struct owner){
 		.host = (uint32_t)pm_hash_bytes(host, strlen(host)),
@@ -71,7 +72,8 @@ static struct owner describe_own_process(void)
 	};
 }
 
-/* The length of the directory's name at the start of @name; 0: it is not ours. */
+/* Returns the length of the owner part at the start of @name, or 0 if it is not one of
+ * ours. */
 static size_t parse_owner(const char *name, struct owner *out)
 {
 	unsigned long long start;
@@ -85,7 +87,8 @@ static size_t parse_owner(const char *name, struct owner *out)
 	return (size_t)len;
 }
 
-/* False for other hosts and containers, whose processes are unknown. */
+/* Whether the owner is known to have ended. False for other hosts and containers, whose
+ * processes are unknown. */
 static bool is_dead(const struct owner *owner, const struct owner *us)
 {
 	return owner->host == us->host &&
@@ -110,8 +113,8 @@ static int remove_tree_entry(const char *path, const struct stat *stat_buf, int 
 	return 0;
 }
 
-/* Removes a tree except mounted file systems. Builds may leave directories that even
- * their owner may not write. */
+/* Removes a tree except mounted file systems. Builds may leave directories that not even
+ * their owner may write to. */
 static int remove_tree_below(const char *path, struct pm_error *err)
 {
 	struct stat stat_buf;
@@ -154,7 +157,8 @@ static void for_each_admin_folder(const char *common_dir, admin_fn each, void *c
 	}
 	if (dir)
 		closedir(dir);
-	rmdir(all); /* like git, which keeps it only while it is not empty */
+	rmdir(all); /* git does the same: it keeps the directory only while it is not
+	             * empty */
 }
 
 struct removal {
@@ -182,8 +186,8 @@ int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *er
 	PM_AUTO_CLOSE int lock = -1;
 
 	removal.result = remove_tree_below(folder->path, err);
-	/* Without the lock, a checkout of another process may fail; but data left
-	 * behind would be in the way. */
+	/* Without the lock, a checkout by another process may fail; but data that is left
+	 * behind would be in the way later. */
 	(void)pmdiff_repository_lock(&lock, folder->common_dir, NULL);
 	for_each_admin_folder(folder->common_dir, remove_own_admin, &removal);
 	return removal.result;
@@ -219,7 +223,7 @@ static void remove_dead_admin(void *context, const char *path, const char *name)
 		return;
 	if (snprintf(link, sizeof(link), "%s/gitdir", path) < (int)sizeof(link))
 		read_small_file(link, where, sizeof(where));
-	for (int part = 0; part < 2; part++) { /* FOLDER/WORKTREE/.git */
+	for (int part = 0; part < 2; part++) { /* of FOLDER/WORKTREE/.git */
 		end = strrchr(where, '/');
 		if (end)
 			*end = '\0';
@@ -307,8 +311,8 @@ int pmdiff_folder_make(struct pmdiff_folder *out, const char *common_dir,
 
 /* ---- worktrees ----------------------------------------------------------------------- */
 
-/* git reads its data about every worktree, and fails if one is just being created. The
- * checkout takes long, but does not disturb others. */
+/* Creates a worktree under the lock: git reads its data about all worktrees, and fails if
+ * one is just being created. The checkout, which takes long, does not need the lock. */
 static int make_worktree(const struct pmdiff_folder *folder, const char *path,
 			 const char *commit, struct pm_error *err)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Worktrees of our own, in a private directory. The names of the directory and of
- * everything else that we create start with a text that identifies the owning process.
- * This distinguishes what was left by a machine that lost its power from what is in use,
- * and from the user's data.
+ * Worktrees that pmdiff creates, in a private directory. The names of the directory and
+ * of everything else that pmdiff creates start with a string that identifies the owning
+ * process. This distinguishes files that are left after a power failure from those in
+ * use, and from the user's data.
  */
 #pragma once
 
 #include "git.h"
 
 struct pmdiff_folder {
-	char *common_dir; /* of the repository that the worktrees belong to */
+	char *common_dir; /* git directory of the repository that the worktrees belong
+	                   * to */
 	char *path; /* absolute */
 	const char *name; /* points into `path` */
 };
@@ -19,15 +20,15 @@ struct pmdiff_folder {
 int pmdiff_folder_make(struct pmdiff_folder *out, const char *common_dir,
 		       struct pm_error *err);
 /* Removes the directory with its worktrees, and the repository's records of them. Does
- * not need git. Removes as much as possible, also on failure. */
+ * not need git. If something cannot be removed, still removes everything else. */
 int pmdiff_folder_remove(const struct pmdiff_folder *folder, struct pm_error *err);
 void pmdiff_folder_release(struct pmdiff_folder *folder);
 /* Removes what processes that no longer exist have left in this repository and in
- * $TMPDIR. What cannot be removed stays; that is not an error. */
+ * $TMPDIR. If something cannot be removed, that is not an error. */
 void pmdiff_folders_sweep(const char *common_dir);
 
-/* Checks a commit out into the directory. Each @name gets a path of its own, of the same
- * length for names of the same length. */
+/* Checks a commit out into the directory. Each @name gets a separate path; names of equal
+ * length get paths of equal length. */
 int pmdiff_worktree_add(char **out, const struct pmdiff_folder *folder, const char *name,
 			const char *commit, struct pm_error *err);
 enum pmdiff_untracked {
