@@ -24,11 +24,12 @@ enum {
 	MAGIC_1_16 = 0xfffffffa,
 	MAGIC_1_18 = 0xfffffff0,
 	MAGIC_1_20 = 0xfffffff1,
-	HEADER_BYTES = 8, /* before its words: magic, two zeros, quantum, word size */
+	HEADER_BYTES = 8, /* before the words of the header: magic, two zeros, quantum,
+	                   * word size */
 	FUNCTIONS_MAX = 1 << 24,
 	NAME_BYTES_MAX = 16384,
-	/* The most steps that one table of values may take; each covers an instruction at
-	 * least. */
+	/* The most steps that one table of values may take; each covers at least one
+	 * instruction. */
 	STEPS_MAX = 1 << 20,
 	PCDATA_INLINE_TREE = 2, /* internal/abi/funcdata.go */
 	FUNCDATA_INLINE_TREE = 3,
@@ -72,7 +73,8 @@ static const struct pm_go_load *find_load(const struct pm_go_table *table, uint6
 	return NULL;
 }
 
-/* The number of bytes of the file that follow @svma in its segment; 0: it is in none. */
+/* Returns the number of bytes of the file that follow @svma in its segment, or 0 if it is
+ * in none. */
 static uint64_t go_bytes_left(const struct pm_go_table *table, uint64_t svma)
 {
 	const struct pm_go_load *load = find_load(table, svma);
@@ -82,7 +84,8 @@ static uint64_t go_bytes_left(const struct pm_go_table *table, uint64_t svma)
 	return 0;
 }
 
-/* @len bytes at @svma, in place; NULL: no segment has them all in the file. */
+/* Returns the @len bytes at @svma, in place, or NULL if no segment has all of them in the
+ * file. */
 static const uint8_t *go_bytes(const struct pm_go_table *table, uint64_t svma,
 			       uint64_t len)
 {
@@ -106,7 +109,7 @@ static bool go_read_u32(const struct pm_go_table *table, uint64_t svma, uint32_t
 	return bytes;
 }
 
-/* Reads a word of the program, or a 32-bit number. */
+/* Reads a word of the program, which has 4 or 8 bytes. */
 static bool go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_t *out)
 {
 	const uint8_t *bytes;
@@ -124,7 +127,8 @@ static bool go_read_word(const struct pm_go_table *table, uint64_t svma, uint64_
 	return bytes;
 }
 
-/* Reads the offsets from the header, in the order in which linkers write the parts. */
+/* Reads the offsets of the parts from the header, where they have the same order as the
+ * parts. */
 static bool read_table_parts(struct pm_go_table *table, uint64_t at)
 {
 	uint64_t *parts[] = { &table->names, &table->units, &table->files, &table->pcs,
@@ -145,7 +149,7 @@ static bool read_table_parts(struct pm_go_table *table, uint64_t at)
 
 /*
  * Reads the header at @svma. The loads, the machine and the word size must be known.
- * Returns 0, or -ENOENT: there is no valid header. table->text may remain unknown (0).
+ * Returns 0, or -ENOENT if there is no valid header. table->text may remain unknown (0).
  */
 static int go_read_header(struct pm_go_table *table, uint64_t svma)
 {
@@ -190,8 +194,8 @@ struct row {
 	uint64_t entry, record;
 };
 
-/* Reads row @index of the functions. The row after the last has only an entry: the end of
- * the code. */
+/* Reads row @index of the functions. The row after the last function has only an entry,
+ * which is the end of the code. */
 static bool read_function_row(const struct pm_go_table *table, uint64_t index,
 			      struct row *out)
 {
@@ -223,7 +227,7 @@ static int read_function_record(const struct pm_go_table *table, const struct ro
 				struct pm_go_function *out)
 {
 	enum {
-		TAIL_BYTES = 4, /* funcID, flag, a byte, the number of funcdata */
+		TAIL_BYTES = 4, /* funcID, flag, an unused byte, the number of funcdata */
 	};
 	uint32_t fields[8]; /* name, args, deferreturn, sp, file, line, pcdata, unit */
 	size_t entry_bytes = table->layout >= PM_GO_1_18 ? 4 : table->word_bytes;
@@ -257,7 +261,7 @@ static int read_function_record(const struct pm_go_table *table, const struct ro
 	return 0;
 }
 
-/* The start of the data of @function: tables of values, then pointers. */
+/* Returns the address of the data of @function: tables of values, then pointers. */
 static uint64_t function_data_address(const struct pm_go_table *table,
 				      const struct pm_go_function *function)
 {
@@ -290,7 +294,7 @@ int pm_go_function_at(const struct pm_go_table *table, uint64_t index,
 	return read_go_function(table, index, out);
 }
 
-/* The number of bytes of the file that follow @svma in its segment; 0: it is in none. */
+/* Whether @svma is in executable code. */
 static bool go_is_code(const struct pm_go_table *table, uint64_t svma)
 {
 	const struct pm_go_load *load = find_load(table, svma);
@@ -298,7 +302,7 @@ static bool go_is_code(const struct pm_go_table *table, uint64_t svma)
 	return load && (load->flags & PF_X);
 }
 
-/* Checks that the function's record has the same entry, and a name. */
+/* Whether the function's record has the same entry as the row, and a name. */
 static bool is_function_row_sound(const struct pm_go_table *table, uint64_t index)
 {
 	struct pm_go_function function;
@@ -318,7 +322,7 @@ static bool is_function_row_sound(const struct pm_go_table *table, uint64_t inde
 	return entry == function.entry;
 }
 
-/* With table->text known: reads the range of code, and checks some rows. */
+/* Reads the range of code, and checks some rows. table->text must be known. */
 static int go_read_range(struct pm_go_table *table)
 {
 	struct row first, end;
@@ -337,7 +341,7 @@ static int go_read_range(struct pm_go_table *table)
 
 /*
  * Whether the first instruction of the function can be a return address that no call has
- * left. If a goroutine has switched stacks, the runtime makes it look as if
+ * pushed. If a goroutine has switched stacks, the runtime makes it look as if
  * systemstack_switch had been the caller (gosave_systemstack_switch), and signal handlers
  * return to sigreturn. A look-up of the address minus 1 then finds the function before
  * it.
@@ -386,7 +390,7 @@ int pm_go_find(const struct pm_go_table *table, uint64_t svma, struct pm_go_func
 
 /* ---- strings ----------------------------------------------------------------------------- */
 
-/* Returns the string at @svma, in place. @end: the end of the part that must contain
+/* Returns the string at @svma, in place. @end is the end of the part that must contain
  * it. */
 static const char *go_text_at(const struct pm_go_table *table, uint64_t svma,
 			      uint64_t end)
@@ -427,7 +431,7 @@ const char *pm_go_name(const struct pm_go_table *table,
 	return go_function_name_at(table, function->name);
 }
 
-/* The name of file number @file in the unit of @function. */
+/* Returns the name of file number @file in the unit of @function. */
 static const char *go_file_name(const struct pm_go_table *table,
 				const struct pm_go_function *function, int32_t file)
 {
@@ -452,7 +456,8 @@ static const char *go_file_name(const struct pm_go_table *table,
 /* ---- tables of values -------------------------------------------------------------------- */
 
 enum {
-	STEP_BYTES_MAX = 20, /* two numbers of ten bytes; five are enough for 32 bits */
+	STEP_BYTES_MAX = 20, /* two numbers of ten bytes each; five are enough for 32
+	                      * bits */
 	WINDOW_BYTES = 512,
 };
 
@@ -479,8 +484,8 @@ static bool refill_step_reader(const struct pm_go_table *table, struct pm_reader
 
 /*
  * Reads the value at @svma from the table at @offset (runtime/symtab.go, pcvalue and
- * step). It has pairs of LEB128 numbers: the change of the value, and the length for
- * which it is valid. A change of 0 that is not the first ends the table.
+ * step). The table consists of pairs of LEB128 numbers: the change of the value, and the
+ * length for which it is valid. A change of 0, except in the first pair, ends the table.
  */
 static int pc_value_at(const struct pm_go_table *table,
 		       const struct pm_go_function *function, uint32_t offset,
@@ -527,7 +532,8 @@ int pm_go_stack_bytes(const struct pm_go_table *table,
 
 /* ---- inlined calls ----------------------------------------------------------------------- */
 
-/* svma of the list of calls that were inlined into @function; 0: none. */
+/* Returns the svma of the list of calls that were inlined into @function, or 0 if there
+ * is none. */
 static uint64_t find_inline_tree(const struct pm_go_table *table,
 				 const struct pm_go_function *function)
 {
@@ -546,7 +552,8 @@ static uint64_t find_inline_tree(const struct pm_go_table *table,
 			return table->funcdata + offset;
 		return 0;
 	}
-	/* Aligned pointers (runtime/symtab.go of 1.17, funcdata). */
+	/* In this layout, the pointers are aligned (runtime/symtab.go of 1.17,
+	 * funcdata). */
 	at += -at & (table->word_bytes - 1u);
 	if (go_read_word(table, at + FUNCDATA_INLINE_TREE * table->word_bytes, &tree))
 		return tree;
@@ -614,14 +621,14 @@ enum {
 	SEARCHED_BYTES_MAX = 1 << 28, /* the largest programs seen have 150 MB */
 	CHUNK_BYTES = 1 << 12,
 	CANDIDATES_MAX = 16,
-	/* Relocations read for one file, including repeated reads: Kubernetes' largest
-	 * programs have 300,000, which are read twice. */
+	/* Limit of relocations that are read for one file, including repeated reads:
+	 * Kubernetes' largest programs have 300,000, which are read twice. */
 	RELOCS_READ_MAX = 1 << 21,
-	/* Words of moduledata (runtime/symtab.go). */
+	/* Indices of words in moduledata (runtime/symtab.go). */
 	MODULE_NAMES = 1,
 	MODULE_TEXT = 22,
 	MODULE_FUNCDATA_1_18 = 38,
-	MODULE_FUNCDATA_1_20 = 40, /* covctrs and ecovctrs came in between */
+	MODULE_FUNCDATA_1_20 = 40, /* covctrs and ecovctrs were added before it */
 	MODULE_WORDS = 41,
 	GO_NOTE = 4, /* ELF_NOTE_GOBUILDID_TAG, cmd/internal/buildid/note.go */
 };
@@ -632,8 +639,9 @@ struct headers {
 	uint64_t shoff, shentsize, shnum, names_offset, names_size;
 	uint64_t rela, rela_size; /* svma; size 0: none */
 	uint32_t relocs_left; /* relocations that may still be read */
-	bool is_go; /* a note or a section shows it */
-	uint64_t section; /* svma of the table by the section's name; 0: none has it */
+	bool is_go; /* a note or a section shows that the file is from Go */
+	uint64_t section; /* svma of the table according to a section's name; 0: there is
+	                   * none */
 };
 
 bool pm_go_is_section(const char *name)
@@ -674,8 +682,8 @@ static bool read_phdr(const struct headers *headers, uint64_t offset, Elf64_Phdr
 }
 
 /* Whether the first note of a segment is the one that Go's linker writes. If another
- * linker has put several notes into one segment, it is still the first, or its section
- * identifies it. */
+ * linker has put several notes into one segment, it is still the first one, or its
+ * section identifies it. */
 static bool is_go_note(const struct pm_go_table *table, const Elf64_Phdr *phdr)
 {
 	Elf64_Nhdr note;
@@ -688,7 +696,7 @@ static bool is_go_note(const struct pm_go_table *table, const Elf64_Phdr *phdr)
 	       note.n_type == GO_NOTE && memcmp(name, "Go\0\0", sizeof(name)) == 0;
 }
 
-/* Reads DT_RELA and DT_RELASZ; only 64-bit programs have them, others keep addends in
+/* Reads DT_RELA and DT_RELASZ. Only 64-bit programs have them; others keep addends in
  * place. */
 static void read_dynamic(struct headers *headers, const Elf64_Phdr *phdr)
 {
@@ -822,7 +830,7 @@ static int read_headers(struct headers *headers, const struct pm_go_file *file)
 
 /* ---- module data ------------------------------------------------------------------------ */
 
-/* R_X86_64_RELATIVE, R_AARCH64_RELATIVE */
+/* Whether the type is R_X86_64_RELATIVE or R_AARCH64_RELATIVE. */
 static bool is_relative_reloc(const struct pm_go_table *table, uint64_t info)
 {
 	if (table->machine == EM_AARCH64)
@@ -830,7 +838,7 @@ static bool is_relative_reloc(const struct pm_go_table *table, uint64_t info)
 	return info == R_X86_64_RELATIVE;
 }
 
-/* False: there is no such relocation, or the limit is reached. */
+/* Returns false if there is no such relocation, or the limit is reached. */
 static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *out)
 {
 	const uint8_t *bytes;
@@ -845,7 +853,8 @@ static bool read_reloc(struct headers *headers, uint64_t index, Elf64_Rela *out)
 	return bytes;
 }
 
-/* Reads the words of the module data at @svma that the loader fills in by relocations. */
+/* Reads the words of the module data at @svma that the loader will fill in by
+ * relocations. */
 static void read_relocated(struct headers *headers, uint64_t svma, uint64_t *words)
 {
 	Elf64_Rela rela;
@@ -859,8 +868,8 @@ static void read_relocated(struct headers *headers, uint64_t svma, uint64_t *wor
 	}
 }
 
-/* Copies from module data the addresses that the table needs, if it is the data of
- * this table. */
+/* Copies the addresses that the table needs from module data, if these belong to this
+ * table. */
 static bool use_go_module(struct pm_go_table *table, const uint64_t *words)
 {
 	uint64_t text = words[MODULE_TEXT];
@@ -910,13 +919,13 @@ static bool use_go_module_at(struct pm_go_table *table, uint64_t svma)
 	return use_go_module(table, words);
 }
 
-/* Calls @use with the address of each word in the segments that satisfies @is_wanted,
- * until @use returns true. */
+/* Calls @use for each word in the segments that satisfies @is_wanted, with the word's
+ * address, until @use returns true. */
 struct search {
 	bool (*is_wanted)(const struct pm_go_table *table, const uint8_t *word);
 	bool (*use)(struct pm_go_table *table, uint64_t svma);
 	uint32_t flags, no_flags; /* PF_* that a segment must have, and must not have */
-	uint8_t bytes; /* of a word, which is aligned to its size */
+	uint8_t bytes; /* size of a word, which is aligned to that size */
 };
 
 static bool search_segments(struct pm_go_table *table, const struct search *search)
