@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `pmstat ab`: whether B has more or less of each number, and the number that decides. */
+/* `pmstat ab`: finds whether B has more or less of each number, and the number that
+ * determines the verdict. */
 #include "compare-internal.h"
 #include "pm/stats.h"
 
@@ -11,7 +12,8 @@
 #define ALPHA 0.002
 
 enum {
-	SEED = 1, /* of bootstraps: the same document gives the same numbers */
+	SEED = 1, /* Seed of the bootstraps, constant so that the same document always
+	           * gives the same numbers. */
 };
 
 /* A row, from which a difference is computed. */
@@ -23,11 +25,11 @@ struct row {
 
 struct work {
 	struct pm_stat *stat;
-	const struct pm_stat *doc; /* the same, for sides */
+	const struct pm_stat *doc; /* for functions that need a side */
 	struct pm_side sides[PM_SIDES];
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
-	PM_VEC(struct row) rows; /* as stat->differences */
+	PM_VEC(struct row) rows; /* in the order of stat->differences */
 };
 
 static void ab_work_release(struct work *work)
@@ -46,7 +48,7 @@ static bool does_ab_side_vary(const struct pm_compare_side *side)
 	return side->min < side->max;
 }
 
-/* The state of the first missing value, on the side that has no other value. */
+/* Returns the state of the first missing value. The side must have no other value. */
 static enum pm_stat_state state_of(const struct work *work, const struct row *row,
 				   const struct pm_scope_group *group, uint32_t event)
 {
@@ -73,7 +75,8 @@ static enum pm_stat_state state_of(const struct work *work, const struct row *ro
 	return PM_STAT_NOT_COUNTED;
 }
 
-/* Functions have no value of events that the tool knows only for whole programs. */
+/* Whether the row lacks values that it should have. Functions have no values of events
+ * that the tool measures only for whole programs. */
 static bool is_ab_row_missed(const struct row *row, const struct pm_scope_group *group)
 {
 	return !group || !row->event || row->of.base.known || row->of.new.known ||
@@ -147,8 +150,8 @@ static int add_ab_rows(struct work *work)
 
 /* ---- rows that decide ---------------------------------------------------------------- */
 
-/* Measuring functions takes time itself: only simulated numbers of the program decide
- * then. */
+/* Whether measuring does not affect the row's numbers. Measuring functions takes time
+ * itself; then only simulated numbers of the program are undisturbed. */
 static bool is_ab_row_undisturbed(const struct work *work, const struct row *row)
 {
 	return row->of.scope || strcmp(work->stat->engine, "count") == 0 ||
@@ -195,7 +198,7 @@ static void choose_deciding(struct work *work)
 
 /* ---- numbers ------------------------------------------------------------------------- */
 
-/* Values that are equal in all runs need no test. */
+/* Whether the row needs no test, because its values are equal in all runs. */
 static bool is_certain(const struct row *row)
 {
 	return !does_ab_side_vary(&row->of.base) && !does_ab_side_vary(&row->of.new) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepted regressions, which do not cover further ones. */
+/* Applies accepted regressions, which do not cover further ones. */
 #include "compare-internal.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static bool is_more(const struct pm_compare_row *row)
 	return row->new.median > row->at_most || !(row->new.median < row->base.median);
 }
 
-/* Whether the row is worse than its base, not only beyond a hard limit. */
+/* Whether the row is worse than its base, and does not merely exceed a hard limit. */
 static bool is_beyond_base(const struct pm_compare_row *row, double gate)
 {
 	return isnan(row->at_most) ||
@@ -36,11 +36,10 @@ static bool is_beyond_base(const struct pm_compare_row *row, double gate)
 		fabs(row->new.median - row->base.median) > gate * fabs(row->base.median));
 }
 
-/* Whether the base is still the one against which the regression was accepted. If the
- * base has changed by more than the gate, in either direction, this is another
- * regression. The median of a history follows the accepted level slowly, and a hard limit
- * does not depend on the base: in these cases, only a better base makes it another
- * regression. */
+/* Whether the base is still the one from which the regression was accepted. If the base
+ * has changed by more than the gate, in either direction, this is another regression. The
+ * median of a history follows the accepted level slowly, and a hard limit does not depend
+ * on the base: in these cases, only a better base makes it another regression. */
 static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *row,
 			 double gate)
 {
@@ -53,7 +52,8 @@ static bool is_same_base(const struct pm_ack *ack, const struct pm_compare_row *
 	return !(by > far);
 }
 
-/* The new value may be worse than the accepted level by the gate of the row. */
+/* Whether the new value is within the accepted level, which it may exceed by the gate of
+ * the row. */
 static bool does_ack_cover_row(const struct pm_ack *ack, const struct pm_compare_row *row)
 {
 	double gate = isfinite(row->gate) ? row->gate : 0;
@@ -71,8 +71,8 @@ static int accept_row(struct pm_compare_row *row, const struct pm_ack *ack)
 			      pm_text_or_empty(ack->commit), ack->reason);
 }
 
-/* An accepted row is also accepted over the history. NULL: it is not accepted, or out of
- * memory. */
+/* Finds the entry for the row. An accepted row is also accepted over the history. Returns
+ * NULL if the row is not accepted, or if memory is out. */
 static const struct pm_ack *find_ack(const struct pm_acks *acks,
 				     const struct pm_compare_row *row,
 				     struct pm_str *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of rows, and the verdict of all of them. */
+/* Sorts the rows, and finds the verdict of the comparison. */
 #include "compare-internal.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ static int rank_of(enum pm_verdict verdict)
 	return ranks[verdict];
 }
 
-/* The size of a change relative to what may be chance; in a recording, relative to
- * everything. */
+/* Returns the size of a change relative to one that may be chance; in a recording,
+ * relative to the whole. */
 static double weight_of(const struct pm_compare_row *row)
 {
 	double noise = fmax(row->gate, (row->high - row->low) / 2);
@@ -39,7 +39,8 @@ static int compare_row_texts(const char *a, const char *b)
 	return strcmp(pm_text_or_empty(a), pm_text_or_empty(b));
 }
 
-/* In a recording, a function's self comes before the totals that its callers inherit. */
+/* Sorts a function's self before the totals that its callers inherit from it (in a
+ * recording). */
 static int depth_of(const struct pm_compare_row *row)
 {
 	size_t len = strlen(row->event), self = strlen(" self");
@@ -77,8 +78,9 @@ static int compare_rows(const void *first, const void *second)
 	return compare_row_texts(a->event, b->event);
 }
 
-/* A function that a gate names and that is gone, or a number that is missing: whether it
- * passes is unknown. A history gate waits for its first commits, and its row says so. */
+/* Whether it is unknown if the row passes: a gate names a function that is gone, or a
+ * number is missing. This does not apply to a history gate that waits for its first
+ * commits, whose row says so. */
 static bool is_open(const struct pm_compare_row *row)
 {
 	if (row->too_early)
@@ -94,9 +96,9 @@ static bool has_decided(const struct pm_compare_row *row)
 }
 
 /*
- * Only gated rows decide, or all rows if none is gated. An open row that is gated by
- * default leaves the whole open only if no other row has an answer: on a busy machine,
- * wall-time never has one, but CPU time does.
+ * Returns the verdict of the rows. Only gated rows count, or all rows if none is gated.
+ * An open row with a default gate makes the verdict inconclusive only if no other row has
+ * an answer: on a busy machine, wall-time never has one, but CPU time does.
  */
 static enum pm_verdict verdict_of_rows(const struct pm_compare_row *rows, size_t len)
 {
@@ -139,7 +141,7 @@ static void sort_rows(struct pm_comparison *comparison)
 
 /* ---- cases -------------------------------------------------------------------------- */
 
-/* Finds the rows of each case, which are neighbours. */
+/* Finds the rows of each case, which are adjacent. */
 static void find_rows_of_cases(struct pm_comparison *comparison)
 {
 	for (size_t i = 0; i < comparison->cases.len; i++)
@@ -172,7 +174,7 @@ static int compare_cases(const void *first, const void *second)
 	const struct pm_compare_case *a = first, *b = second;
 	int rank = rank_of(a->verdict) - rank_of(b->verdict);
 
-	/* `first` is still in the order of the cases, for those with rows. */
+	/* For cases with rows, `first` is still in the order of the cases. */
 	if (rank == 0)
 		rank = PM_COMPARE(a->first, b->first);
 	if (rank != 0)
@@ -198,8 +200,8 @@ static enum pm_verdict verdict_of_cases(const struct pm_comparison *comparison)
 	return PM_VERDICT_SAME;
 }
 
-/* Updates the rows' indices of cases after the cases have moved. The names that rows
- * borrow have moved with the cases, and stay valid. */
+/* Updates the rows' indices of cases after the cases were sorted. The names that rows
+ * borrow stay valid. */
 static void number_cases(struct pm_comparison *comparison)
 {
 	for (size_t i = 0; i < comparison->cases.len; i++) {

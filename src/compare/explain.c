@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the function from which a change of the whole program comes. */
+/* Finds the function that a change of the whole program comes from. */
 #include "compare-internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A function that does not exist on one side costs nothing there. */
+/* Returns the change of a function. If it does not exist on one side, it costs nothing
+ * there. */
 static double change_of_scope(const struct pm_compare_row *row)
 {
 	if (row->verdict == PM_VERDICT_NEW)

@@ -29,7 +29,7 @@ static bool is_function(const void *table, uint32_t id, const void *key)
 	       memcmp(have->name, wanted->name, have->name_len) == 0;
 }
 
-/* Modules with the same name count as one. */
+/* Returns the first module with the same name; all of these count as one. */
 static uint32_t first_module_of_name(const struct pm_merged *merged, uint32_t module)
 {
 	for (uint32_t i = 0; module != PM_PROFILE_NONE && i < module; i++)
@@ -75,20 +75,20 @@ static int group_functions(struct pm_functions *functions, uint32_t *group_of)
 
 /* ---- lambdas ------------------------------------------------------------------------ */
 
-/* Functions whose names differ only in their numbers. */
+/* A set of functions whose names differ only in their numbers. */
 struct numbered {
-	struct pm_function key; /* its name without numbers */
-	uint32_t first; /* in the list */
+	struct pm_function key; /* the name without numbers */
+	uint32_t first; /* index in the list of the first one */
 	size_t len;
-	bool alone; /* one of them is on only one side */
+	bool alone; /* one of the functions is on only one side */
 };
 
 struct folding {
 	struct pm_functions *functions;
 	PM_VEC(struct numbered) list;
 	struct pm_index index;
-	uint32_t *of; /* by function: index in list, or PM_INDEX_NONE */
-	uint8_t *sides; /* by function: bits */
+	uint32_t *of; /* by function: index in the list, or PM_INDEX_NONE */
+	uint8_t *sides; /* by function: a bit for each side that has it */
 };
 
 static void folding_release(struct folding *folding)
@@ -144,7 +144,7 @@ static int add_numbered(struct folding *folding, uint32_t function)
 	return 0;
 }
 
-/* Called after both sides have their ids. */
+/* Merges lambdas, after both sides have their ids. */
 static int fold_lambdas(struct pm_functions *functions)
 {
 	size_t len = functions->list.len;
@@ -215,9 +215,10 @@ struct walk {
 	const struct pm_view *view;
 	const uint32_t *of;
 	struct pm_function_weight *weights;
-	uint32_t *on_stack; /* by function: number of occurrences on the current stack */
-	bool *proper; /* by function: seen not inlined */
-	uint64_t *heaviest; /* by function: the weight at its place */
+	uint32_t *on_stack; /* by function: number of its occurrences on the current
+	                     * stack */
+	bool *proper; /* by function: it also occurred without being inlined */
+	uint64_t *heaviest; /* by function: weight of its heaviest place so far */
 };
 
 static void enter_stack(struct walk *walk, uint32_t stack)

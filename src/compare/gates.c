@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-	NEAR_MAX = 3, /* typing mistakes */
-	TOLD_MAX = 8, /* names in a message */
+	NEAR_MAX = 3, /* maximum number of typos in a name that is suggested */
+	TOLD_MAX = 8, /* maximum number of names in a message */
 };
 
 static const char scope_prefix[] = "fn:";
@@ -26,7 +26,8 @@ static bool skip_word(const char **at, const char *word)
 	return true;
 }
 
-/* The suffixes of a number, and their factors in the unit of an event: 1, ns, bytes. */
+/* Parses the suffix of a number, and finds its factor to the unit of an event: 1, ns or
+ * bytes. */
 static bool parse_suffix(const char **at, double *out)
 {
 	static const struct {
@@ -75,14 +76,15 @@ static bool parse_at_most(const char *at, struct pm_gate *gate, const char **ret
 	return true;
 }
 
-/* Parses the part after "=" of a gate. Returns false if this "=" belongs to a name. */
+/* Parses the part of a gate that follows "=". Returns false if this "=" belongs to a
+ * name. */
 static bool parse_limit(const char *at, struct pm_gate *gate, const char **ret_end)
 {
 	char *end;
 
 	gate->at_most = NAN;
 	gate->both = skip_word(&at, "±") || skip_word(&at, "+-");
-	/* strtod(3) also accepts hexadecimal digits and "nan". */
+	/* strtod(3) would also accept hexadecimal digits and "nan". */
 	if (strspn(at, "0123456789.") == 0)
 		return false;
 	gate->limit = strtod(at, &end) / 100;
@@ -105,8 +107,8 @@ static bool is_word(const char *text, size_t len)
 	return len > 0;
 }
 
-/* Returns where the part after the last single colon before @end starts; 0: there is no
- * colon. */
+/* Returns the offset of the part that follows the last single colon before @end, or 0 if
+ * there is no colon. */
 static size_t piece_before(const char *text, size_t end)
 {
 	for (size_t i = end; i-- > 0;)
@@ -116,8 +118,8 @@ static size_t piece_before(const char *text, size_t end)
 	return 0;
 }
 
-/* Returns where EVENT starts in NAME:EVENT; 0: nowhere. "instructions:u" and
- * "sched:sched_switch" are events of two parts. */
+/* Returns the offset of EVENT in NAME:EVENT, or 0 if there is none. "instructions:u" and
+ * "sched:sched_switch" are events with a colon. */
 static size_t event_at(const char *text, size_t len)
 {
 	size_t last = piece_before(text, len), before;
@@ -142,7 +144,7 @@ static int copy_gate_text(char **out, const char *text, size_t len)
 	return 0;
 }
 
-/* Moves @text behind the name of the case, if there is one. */
+/* Moves @text past the name of the case, if there is one. */
 static int gate_take_case(struct pm_gate *gate, const char **text, size_t *len)
 {
 	PM_AUTO_FREE char *whole = strndup(*text, *len);
@@ -197,7 +199,7 @@ static void free_gate(struct pm_gate *gate)
 	*gate = (struct pm_gate){ 0 };
 }
 
-/* Returns the "=" or "<=" of the gate that starts at @text; NULL: there is none. */
+/* Returns the "=" or "<=" of the gate that starts at @text, or NULL if there is none. */
 static const char *find_limit(const char *text, struct pm_gate *gate,
 			      const char **ret_end)
 {
@@ -256,11 +258,12 @@ void pm_gates_release(struct pm_gates *gates)
 
 static bool fits_gate_pattern(const char *pattern, const char *text)
 {
-	/* C++ names may contain brackets and stars. */
+	/* The literal comparison is for C++ names, which may contain brackets and
+	 * stars. */
 	return text && (strcmp(pattern, text) == 0 || fnmatch(pattern, text, 0) == 0);
 }
 
-/* Whether the first @len bytes of @name are @pattern, or end with it after a "::". */
+/* Whether @pattern is the first @len bytes of @name, or the end of these after a "::". */
 static bool ends_so(const char *pattern, const char *name, size_t len)
 {
 	size_t own = strlen(pattern);
@@ -278,7 +281,7 @@ static bool fits_scope(const char *pattern, const char *scope, const char *symbo
 	       ends_so(pattern, scope, bare) || ends_so(pattern, scope, strlen(scope));
 }
 
-/* Without modifiers, a pattern matches any modifiers. */
+/* A pattern without modifiers matches any modifiers. */
 static bool fits_event(const char *pattern, const struct pm_gate_target *target)
 {
 	const char *event = target->event;
@@ -328,8 +331,9 @@ bool pm_gate_is_default(const struct pm_compare_row *row)
 
 /* ---- gates without a row ------------------------------------------------------------ */
 
-/* If @gate's event matches @row, returns the row's scope; if its scope matches, the row's
- * event; else NULL. Sets *ret_typed to the gate's other part. */
+/* Returns a name that may have been meant: the row's scope if @gate's event matches @row,
+ * the row's event if the scope matches, otherwise NULL. Sets *ret_typed to the part of
+ * the gate that did not match. */
 static const char *find_gate_candidate(const struct pm_gate *gate,
 				       const struct pm_compare_row *row,
 				       const char **ret_typed)
@@ -362,7 +366,8 @@ const char *pm_gate_near(const struct pm_gate *gate,
 			find_gate_candidate(gate, &comparison->rows.data[i], &typed);
 		size_t distance = name ? pm_name_distance(typed, name) : best;
 
-		/* Nearly every name is similar to a short one. */
+		/* The limit depends on the length, because nearly every name is similar
+		 * to a short one. */
 		if (distance < best && distance <= strlen(typed) / 3) {
 			best = distance;
 			near = name;
@@ -371,8 +376,8 @@ const char *pm_gate_near(const struct pm_gate *gate,
 	return near;
 }
 
-/* Events that one machine or engine counts and another does not: a gate for one of them
- * may be meant for another machine. */
+/* Whether some machines or engines count the event and others do not: a gate for it may
+ * be meant for another machine. */
 static bool is_of_others(const char *event)
 {
 	static const char *const names[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Detects the sum of many small steps: compares the new side with the level of earlier
- * commits, in a separate row. The level is the median of the last commits: neither one
- * bad nor one good commit moves it, and after a lasting change it follows within half of
+ * commits, in a separate row. The level is the median of the last commits: a single bad
+ * or good commit does not move it, and after a lasting change it follows within half of
  * them.
  */
 #include "compare-internal.h"
@@ -12,19 +12,22 @@
 #include <string.h>
 
 enum {
-	LEVEL_COMMITS = 50, /* the last ones */
+	LEVEL_COMMITS = 50, /* the number of last commits */
 	LEVEL_COMMITS_MIN = 5,
 };
-/* A change of more than this times the noise is not made by the history itself. */
+/* A change of more than this times the noise is not caused by the noise of the
+ * history. */
 #define NOISE_TIMES 3
-/* Sigma is this times the median of |differences| of neighbours: 1.4826 / sqrt(2). */
+/* Sigma is this times the median of |differences| of adjacent values: 1.4826 /
+ * sqrt(2). */
 #define SIGMA_OF_MEDIAN 1.0484
 
 /* The last medians of @row, oldest first. */
 struct level {
 	double values[LEVEL_COMMITS];
 	size_t len;
-	size_t commits; /* that were measured in the same way, with or without the row */
+	size_t commits; /* number of commits that were measured in the same way, with or
+	                 * without the row */
 	double median, noise;
 };
 
@@ -88,7 +91,7 @@ static double *copy_values(const double *values, size_t len)
 	return copy;
 }
 
-/* Copies the row with its own texts. The base is the level. */
+/* Copies the row, with copies of its strings. The base of the copy is the level. */
 static int copy_row(struct pm_compare_row *out, const struct pm_compare_row *row,
 		    const struct level *level)
 {
@@ -212,9 +215,9 @@ static const struct pm_gate *find_gate(const struct pm_gates *gates, bool *used,
 	return found;
 }
 
-/* Whether a row has to say that the gate decides nothing, because the new side has no
- * number. As with direct gates, some rows that a pattern matches may be gone, and a case
- * that is gone has its own verdict. */
+/* Whether a row has to report that the gate cannot be applied, because the new side has
+ * no number. As with direct gates, some of the rows that a pattern matches may be gone,
+ * and a case that is gone has its own verdict. */
 static bool is_missed_by_history_gate(const struct pm_compare_row *row,
 				      const struct pm_gate *gate)
 {
@@ -224,7 +227,8 @@ static bool is_missed_by_history_gate(const struct pm_compare_row *row,
 	return !row->new.known && row->verdict != PM_VERDICT_GONE && !pattern;
 }
 
-/* Gates of a file may be for other machines; only mistyped gates are an error. */
+/* Checks that all gates were used. Gates of a file may be for other machines; only a typo
+ * is an error. */
 static int check_used(const struct pm_comparison *comparison,
 		      const struct pm_gates *gates, const bool *used,
 		      struct pm_error *err)
@@ -255,7 +259,7 @@ int pm_history_rows_add(struct pm_comparison *comparison,
 		const struct pm_compare_input *input = &inputs[row->case_at];
 		const struct pm_gate *gate = find_gate(gates, used, row, input->group);
 
-		/* The only document of `ab` is both sides. */
+		/* The only document of `ab` contains both sides. */
 		if (gate && (row->new.known || is_missed_by_history_gate(row, gate)))
 			ret = add_history_row(
 				comparison, i, gate, input->history, input->history_len,

@@ -78,7 +78,7 @@ static void sort_added(struct added_list *added)
 		      compare_added);
 }
 
-/* Returns the text without the root folder of the side's sources. */
+/* Returns the path without the root folder of the side's sources. */
 static const char *without_root(const struct work *work, unsigned int side,
 				const char *file)
 {
@@ -135,7 +135,7 @@ static double cost_of_function(const struct pm_function_weight *weight, enum cos
 	return (double)weight->self.period;
 }
 
-/* Adds the functions whose self or total cost has increased most, up to PM_HOT_ROWS. */
+/* Adds the functions whose self or total cost has increased most, at most PM_HOT_ROWS. */
 static int add_functions(struct work *work, struct pm_hot_rows *to,
 			 const struct pm_functions *functions,
 			 struct pm_function_weight *const weights[SIDES], enum cost cost)
@@ -225,8 +225,8 @@ static int add_weight(struct lines *lines, const struct line *key, unsigned int 
 	return 0;
 }
 
-/* A line of the base counts as the line of the new side that it has become. Removed lines
- * do not count. */
+/* Adds up the weights of lines. A line of the base counts as the line of the new side
+ * that it has become. Lines that were removed do not count. */
 static int weigh_lines(struct work *work, struct lines *lines, unsigned int side)
 {
 	const struct pm_profile *profile = work->of[side];
@@ -302,7 +302,7 @@ static int find_lines(struct work *work)
 
 /* ---- the whole ---------------------------------------------------------------------- */
 
-/* Chooses the first event of which both sides have samples. */
+/* Chooses the first event for which both sides have samples. */
 static int choose_event(struct work *work, struct pm_error *err)
 {
 	for (uint32_t i = 0; i < work->of[PM_BASE]->events.len; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges rows: the change, whether it is more than chance, and the verdict. */
+/* Judges rows: computes the change, whether it is more than chance, and the verdict. */
 #include "compare-internal.h"
 #include "pm/stats.h"
 
@@ -12,8 +12,9 @@
 #define CONFIDENCE 0.95
 
 enum {
-	RUNS_MAX = 64, /* the most that a message asks for */
-	/* Fewer pairs have too few combinations of signs; unpaired values have more. */
+	RUNS_MAX = 64, /* the most that a message suggests */
+	/* Fewer pairs have too few combinations of signs; the same number of unpaired
+	 * values has more. */
 	PAIRS_LEAST = 10,
 };
 
@@ -33,7 +34,7 @@ enum pm_verdict pm_compare_direction(const struct pm_compare_row *row, double ch
 
 /* ---- one row ------------------------------------------------------------------------ */
 
-/* @by as a fraction of @of; infinite if @of is 0. */
+/* Returns @by as a fraction of @of; infinite if @of is 0. */
 static double signed_fraction(double by, double of)
 {
 	if (by == 0)
@@ -55,7 +56,8 @@ double pm_compare_floor(const char *event)
 	return 0;
 }
 
-/* Does not apply if the user has set the gate. */
+/* Returns the difference below which a change is ignored; 0 if the user has set the
+ * gate. */
 static double floor_of(const struct pm_compare_row *row)
 {
 	if (pm_gate_is_default(row))
@@ -131,8 +133,8 @@ static int measure_values(struct pm_compare_row *row, uint64_t seed)
 	return ret;
 }
 
-/* Disturbances multiply times. Therefore each pair is one ratio, and logarithms of ratios
- * add up. */
+/* Disturbances multiply times. Therefore each pair gives one ratio, and logarithms of
+ * ratios are added up. */
 static int measure_pairs(struct pm_compare_row *row)
 {
 	PM_AUTO_FREE double *logs = calloc(row->pairs.len, sizeof(*logs));
@@ -168,8 +170,8 @@ static double least_p_of_pairs(const struct pm_compare_row *row)
 	return ldexp(2, -(int)fmin((double)row->pairs.len, 1000));
 }
 
-/* Whether nearly all runs have pairs, the pairs have ratios, and they can reach the
- * level. */
+/* Whether the test can use pairs: nearly all runs have pairs, the pairs have ratios, and
+ * there are enough for the level. */
 static bool are_pairs_enough(const struct pm_compare_row *row, size_t family,
 			     double alpha)
 {
@@ -188,7 +190,7 @@ int pm_compare_measure(struct pm_compare_row *row, size_t family, double alpha,
 	return measure_values(row, seed);
 }
 
-/* Sets the medians, and judges all but noisy rows. */
+/* Sets the medians, and judges all rows except noisy ones. */
 static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 {
 	struct pm_stats_summary base, new;
@@ -215,7 +217,8 @@ static int judge_first(struct pm_compare_row *row, size_t family, uint64_t seed)
 
 /* ---- rows judged together ----------------------------------------------------------- */
 
-/* The gate limits the value, not its change: there is nothing to test. */
+/* Whether the gate limits the value, and not its change, so that there is nothing to
+ * test. */
 static bool has_only_hard_limit(const struct pm_compare_row *row)
 {
 	return !isnan(row->at_most) && isinf(row->gate);
@@ -253,7 +256,8 @@ double pm_compare_least_p(const struct pm_compare_row *row)
 	return pm_compare_least_p_of_values(row->base.len, row->new.len);
 }
 
-/* The rows that are corrected for one another: those that decide, or all if none does. */
+/* Whether the row is one of those that are corrected together: the gated rows, or all if
+ * none is gated. */
 static bool is_counted_row_in_family(const struct pm_compare_row *row, bool any_gated)
 {
 	return is_counted_row_tested(row) && (row->gated || !any_gated);
@@ -331,7 +335,7 @@ static bool may_be_beyond(const struct pm_compare_row *row)
 
 static int judge_noisy(struct pm_compare_row *row, size_t family)
 {
-	/* Neither side varies, and both are equal. */
+	/* Neither side varies, and their values are equal. */
 	if (row->low == 0 && row->high == 0) {
 		row->verdict = PM_VERDICT_SAME;
 		return 0;
@@ -350,8 +354,8 @@ static int judge_noisy(struct pm_compare_row *row, size_t family)
 	return 0;
 }
 
-/* Lost hits mean that the true value is larger. If the new side is worse because it is
- * larger, that makes it worse still, and the verdict stands. */
+/* Lost hits mean that the true value is larger. If the new side lost hits and is worse
+ * because it is larger, its true value is worse still, and the verdict stands. */
 static int doubt_lost(struct pm_compare_row *row)
 {
 	bool base = row->base.lost > row->gate / 2, new = row->new.lost > row->gate / 2;
@@ -366,8 +370,8 @@ static int doubt_lost(struct pm_compare_row *row)
 			      100 * row->base.lost, 100 * row->new.lost);
 }
 
-/* A hard limit needs no base: it also holds for new rows, and for rows that exceeded it
- * before. */
+/* Judges a hard limit, which needs no base: it also applies to new rows, and to rows that
+ * exceeded it before. */
 static int judge_limit(struct pm_compare_row *row)
 {
 	if (isnan(row->at_most) || !row->new.known)

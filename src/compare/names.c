@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names that are equal except for what compilers, builds and people append to them. */
+/* Compares names that differ only in parts that compilers, builds and people append. */
 #include "compare-internal.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ int pm_event_shown(char **out, const struct pm_stat_event *event)
 	if (modifiers == 0 && slash && slash[1] && requested[0] != '/' &&
 	    strspn(slash + 1, "ukhGHpPSDWeI") == strlen(slash + 1))
 		modifiers = strlen(slash + 1);
-	/* The name has them itself, or ends with something that looks like them. */
+	/* The name has the modifiers itself, or ends with something that looks like
+	 * them. */
 	if (modifiers > 0 && own > modifiers &&
 	    strcmp(name + own - modifiers, requested + len - modifiers) == 0 &&
 	    (name[own - modifiers - 1] == ':' || name[own - modifiers - 1] == '/'))
@@ -54,7 +55,7 @@ static bool is_clone(const char *text, size_t len)
 	return false;
 }
 
-/* ".isra.0", ".cold", also several of them. */
+/* Returns the length without ".isra.0", ".cold" and others, also several of them. */
 static size_t without_clones(const char *name, size_t len)
 {
 	size_t end = len;
@@ -78,7 +79,7 @@ static size_t without_clones(const char *name, size_t len)
 	return end;
 }
 
-/* " [clone .isra.0]", as demanglers write it. */
+/* Returns the length without " [clone .isra.0]", the form that demanglers write. */
 static size_t without_brackets(const char *name, size_t len)
 {
 	static const char open[] = " [clone ";
@@ -95,8 +96,8 @@ static size_t without_brackets(const char *name, size_t len)
 	return len;
 }
 
-/* "::h" and 16 hexadecimal digits: Rust's hash of everything that a function depends
- * on. */
+/* Returns the length without "::h" and 16 hexadecimal digits: Rust's hash of everything
+ * that a function depends on. */
 static size_t without_hash(const char *name, size_t len)
 {
 	enum {
@@ -126,8 +127,8 @@ static size_t digits_at(const char *text, const char *end)
 	return len;
 }
 
-/* Whether this is a line or a column of something that only has a place: `{lambda
- * FILE:7:25}`, `{unnamed FILE:7:25}`, as our DWARF reader writes them. */
+/* Whether this is the line or column of an unnamed thing: `{lambda FILE:7:25}`, `{unnamed
+ * FILE:7:25}`, as our DWARF reader writes them. */
 static bool is_place(const char *begin, const char *at, const char *end, size_t len)
 {
 	static const char *const kinds[] = { "lambda ", "unnamed " };
@@ -148,8 +149,9 @@ static bool is_place(const char *begin, const char *at, const char *end, size_t 
 	return false;
 }
 
-/* Whether there is such a number at @at, between @begin and @end: GCC and Rust write
- * "#1}", clang "$_0", LLVM's demangler "'lambda0'", whose first one has no digits. */
+/* Whether the number of an unnamed thing is at @at, between @begin and @end: GCC and Rust
+ * write "#1}", clang "$_0", LLVM's demangler "'lambda0'", and "'lambda'" for the first
+ * one. */
 static bool is_number(const char *begin, const char *at, const char *end, size_t *ret_len)
 {
 	static const char *const before[] = { "'lambda", "'unnamed" };

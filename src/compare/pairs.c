@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairs of runs of both sides that are neighbours in time: a disturbance of one affects
- * the other, too. */
+/* Finds pairs of runs, one of each side, that are adjacent in time: a disturbance of one
+ * also affects the other. */
 #include "compare-internal.h"
 
 struct begun {
@@ -9,8 +9,8 @@ struct begun {
 	bool new;
 };
 
-/* Runs of the base sort before runs that started at the same time, so that these are not
- * turns. */
+/* Runs of the base sort before runs of the new side that started at the same time, so
+ * that these do not count as turns. */
 static int compare_begun(const void *first, const void *second)
 {
 	const struct begun *a = first, *b = second;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares recordings: the weight of each function, and whether a change exceeds what
- * sampling the same program twice gives. */
+/* Compares recordings: the weight of each function, and whether a change exceeds the
+ * difference between two recordings of the same program. */
 #include "pm/stats.h"
 
 #include <math.h>
@@ -11,20 +11,20 @@
 #include "recordings.h"
 
 #define ALPHA       0.01
-#define GATE_POINTS 0.01 /* of everything */
-/* A function's weight must also change by this much: the recordings did not take turns,
- * and the times of one program then differ by as much. */
+#define GATE_POINTS 0.01 /* as a fraction of the total */
+/* A function's weight must also change by this much: the recordings were not made in
+ * turns, and then the times of an unchanged program differ by as much. */
 #define GATE_OWN   0.1
 #define NORMAL_975 1.959963984540054
-/* If more are lost, the rest does not represent the whole. */
+/* If a larger part of the samples was lost, the others do not represent the whole. */
 #define LOST_MAX 0.01
 
-/* One event of both. */
+/* One event of both recordings. */
 struct pair {
 	const struct pm_profile_event *of[PM_PROFILES];
 	struct pm_view *views[PM_PROFILES];
 	struct pm_function_weight *weights[PM_PROFILES];
-	bool absolute; /* weights can be compared, not only shares */
+	bool absolute; /* weights can be compared, and not only shares */
 };
 
 static void pair_release(struct pair *pair)
@@ -101,7 +101,7 @@ static int set_function_gate(struct work *work, struct pm_compare_row *row,
 	for (size_t i = 0; gates && i < gates->list.len; i++) {
 		const struct pm_gate *gate = &gates->list.data[i];
 
-		/* A number of samples is not a count. */
+		/* A hard limit is for counts, and a number of samples is not one. */
 		if (!isnan(gate->at_most) || !pm_gate_fits(gate, &target))
 			continue;
 		work->used[i] = true;
@@ -152,9 +152,9 @@ static int fill_names(struct pm_compare_row *row, const struct work *work,
 	return pm_stat_text(&row->file, work->of[side]->places.data[place].file);
 }
 
-/* Weights are sums of periods. Each sample represents the mean period, and the number of
- * samples is subject to chance. One recording does not show the additional noise of the
- * program. */
+/* Judges by the number of samples. Weights are sums of periods. Each sample represents
+ * the mean period, and the number of samples is subject to chance. One recording does not
+ * show the additional noise of the program. */
 static void judge_weights(struct pm_compare_row *row, const struct pair *pair)
 {
 	double per_sample[PM_PROFILES], base = row->base.median, new = row->new.median;
@@ -193,7 +193,8 @@ static void judge_shares(struct pm_compare_row *row, const struct pair *pair)
 	pm_stats_two_shares(&shares[PM_BASE], &shares[PM_NEW], &two);
 	row->method = "shares of samples";
 	row->p = two.p;
-	/* By weight; only the interval comes from the numbers of samples. */
+	/* The change is that of the weights; only the interval comes from the numbers of
+	 * samples. */
 	row->change = (row->new.share - row->base.share) / 100;
 	row->low = row->change + (two.low - two.difference);
 	row->high = row->change + (two.high - two.difference);
@@ -242,8 +243,8 @@ no_memory:
 	return -ENOMEM;
 }
 
-/* Adds the sum of everything: one recording on each side cannot judge it, but people want
- * to see it. */
+/* Adds a row for the total: one recording on each side is not enough to judge it, but
+ * people want to see it. */
 static int add_total(struct work *work, const struct pair *pair)
 {
 	struct pm_compare_row row = {
@@ -293,9 +294,9 @@ static int add_pair(struct work *work, const struct pair *pair)
 /* ---- verdicts ----------------------------------------------------------------------- */
 
 /*
- * Rows that are so rare on both sides that they cannot change by more than the gate do
- * not take part in the correction. This choice depends on how rare rows are, not on how
- * much they differ.
+ * Whether the row takes part in the correction. Rows that are so rare on both sides that
+ * they cannot change by more than the gate do not. This choice depends on how rare rows
+ * are, not on how much they differ.
  */
 static bool is_function_row_tested(const struct pm_compare_row *row)
 {
@@ -321,7 +322,7 @@ static int correct_function_rows(struct pm_comparison *comparison)
 	return 0;
 }
 
-/* For a default gate: whether the change is large relative to everything. */
+/* For a default gate: whether the change is large relative to the total. */
 static bool is_change_large(const struct pm_compare_row *row)
 {
 	double whole = 100, difference;
@@ -353,7 +354,8 @@ static int judge_gated(struct pm_compare_row *row, bool significant)
 
 static int judge_function_row(struct pm_compare_row *row)
 {
-	enum pm_verdict only = row->verdict; /* on one side only, or SAME */
+	enum pm_verdict only = row->verdict; /* the verdict if it is on one side only;
+	                                      * otherwise SAME */
 	bool significant = row->p_holm < ALPHA;
 
 	row->verdict = PM_VERDICT_SAME;
@@ -373,7 +375,8 @@ static int judge_function_row(struct pm_compare_row *row)
 	return 0;
 }
 
-/* Gates of a repository may be for counting: warns in one sentence for all of them. */
+/* Checks gates. Those of a repository may be for counting: one warning is enough for all
+ * of them. */
 static int check_recording_gates(struct work *work, struct pm_error *err)
 {
 	const struct pm_gates *gates = work->options->gates;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks whether recordings may be compared at all, and what makes that doubtful. */
+/* Checks whether recordings may be compared at all, and what makes the comparison
+ * doubtful. */
 #include "recordings.h"
 
 #include <string.h>
@@ -132,7 +133,7 @@ static int check_events(struct check *check, const struct pm_profile_event *a,
 		(unsigned long long)b->rate);
 }
 
-/* Rows do not include events of only one side. */
+/* Warns of events that only one side has, because no rows include them. */
 static int warn_of_alone(struct check *check, unsigned int side)
 {
 	static const char *const names[] = { "base", "new side" };

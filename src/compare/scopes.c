@@ -23,11 +23,12 @@ bool pm_side_counts(const struct pm_side *side, const struct pm_stat_run *run)
 struct key {
 	const struct pm_stat_scope *scope;
 	const char *
-		module; /* "" for the program that was run, whatever the name of its file */
+		module; /* "" for the program that was run, whatever its file is called */
 	size_t module_len;
 	size_t name_len;
-	bool any_kind; /* functions and inlined functions count as the same */
-	bool details; /* if several have the same name: also by symbol and file */
+	bool any_kind; /* do not distinguish functions and inlined functions */
+	bool details; /* also distinguish by symbol and file, because several have the
+	               * same name */
 };
 
 static struct key scope_key_of_member(const struct pm_side *side,
@@ -130,8 +131,8 @@ static int add_member_to_group(struct finder *finder,
 	return pm_vec_push(&group->members, *member);
 }
 
-/* One of many places where a function was inlined. The document also has their sum, and
- * the other side would not know the name of a place. */
+/* Whether this is one of many places where a function was inlined. The document also has
+ * their sum, and the other side would not have a place with this name. */
 static bool is_part(const struct pm_stat_scope *scope)
 {
 	return scope->kind == PM_STAT_INLINED && scope->places > 1 &&
@@ -176,7 +177,8 @@ static bool in_one_run(const struct finder *finder, const struct pm_scope_member
 	       run_of_member(finder, a) == run_of_member(finder, b);
 }
 
-/* Documents have scopes run by run: two of the same run are adjacent. */
+/* Marks groups with several scopes of one run. Documents list scopes run by run: two of
+ * the same run are adjacent. */
 static void mark_repeated(const struct finder *finder, size_t from)
 {
 	for (size_t i = from; i < finder->groups->list.len; i++) {
@@ -188,8 +190,8 @@ static void mark_repeated(const struct finder *finder, size_t from)
 	}
 }
 
-/* Divides groups with several scopes of one name in a run: symbol and file may
- * distinguish them. */
+/* Divides groups that have several scopes in one run: symbol and file may distinguish
+ * them. */
 static int divide_groups(struct finder *finder)
 {
 	size_t len = finder->groups->list.len, kept = 0;
@@ -223,7 +225,7 @@ static int divide_groups(struct finder *finder)
 
 /* ---- scopes of one side only -------------------------------------------------------- */
 
-/* Groups of only one side, by their names without suffixes and kinds. */
+/* Groups that are on only one side, by their names without suffixes and kinds. */
 struct lonely {
 	struct finder *finder;
 	PM_VEC(struct lonely_row {
@@ -275,7 +277,7 @@ static int add_lonely(struct lonely *lonely, uint32_t group, unsigned int side)
 	return 0;
 }
 
-/* Leaves the group of the new side empty. */
+/* Joins two groups. Afterwards the group of the new side is empty. */
 static int join_lonely_groups(struct pm_scope_groups *groups,
 			      const struct lonely_row *row)
 {
@@ -301,8 +303,8 @@ static void drop_empty(struct pm_scope_groups *groups)
 	groups->list.len = kept;
 }
 
-/* A function that was inlined or split into parts on one side only is still the same
- * function, if no other has its name. */
+/* Pairs groups: a function that was inlined or split into parts on only one side is still
+ * the same function, if no other one has its name. */
 static int pair_lonely(struct finder *finder)
 {
 	struct lonely lonely = { .finder = finder };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairs the events of many documents, and gathers the values of one event in all runs. */
+/* Pairs the events of many documents, and collects the values of one event in all
+ * runs. */
 #include "compare-internal.h"
 
 #include <math.h>
@@ -132,18 +133,18 @@ int pm_event_pairs_find(struct pm_event_pairs *pairs, const struct pm_side *side
 
 /* ---- values ------------------------------------------------------------------------- */
 
-/* The values that are gathered for one row. */
+/* The values that are collected for one row. */
 struct gathering {
 	struct pm_compare_row *row;
 	const struct pm_event_pairs *pairs;
 	size_t event;
 	PM_VEC(double) values;
-	PM_VEC(uint64_t) begins; /* when the run of each started */
+	PM_VEC(uint64_t) begins; /* for each value, the time when the run started */
 	/* The state of the first missing value, and its event. */
 	enum pm_stat_state state;
 	const struct pm_stat_event *without;
 	bool multiplexed, at_least;
-	double lost; /* part of all hits */
+	double lost; /* as a fraction of all hits */
 };
 
 static int add_value(struct gathering *to, const struct pm_stat_run *run, double value)
@@ -326,7 +327,8 @@ static int fill_event(struct pm_compare_row *row, const struct pm_event_pairs *p
 	return copy_series_text(&row->unit, of->unit);
 }
 
-/* A value that was scaled, or is a lower bound, is less exact than its class says. */
+/* Adjusts the class of the row: a value that was scaled, or is a lower bound, is less
+ * exact than its class says. */
 static void lower_row_class(struct pm_compare_row *row, const struct gathering *gathering)
 {
 	if (gathering->multiplexed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks whether numbers of two sides may be compared at all, and what makes that
+/* Checks whether the numbers of two sides may be compared at all, and what makes that
  * doubtful. */
 #include "compare-internal.h"
 
@@ -88,12 +88,12 @@ int pm_compare_refuse(const struct pm_comparison *comparison, struct pm_error *e
 
 /* ---- comparison with the first document --------------------------------------------- */
 
-/* Two documents, which may be of one side. */
+/* Two documents, possibly of the same side. */
 struct check {
 	struct pm_comparison *comparison;
 	const struct pm_stat *first, *other;
-	const char *whose; /* "the new side" */
-	/* Nothing counted depends on the kernel or the load of the machine. */
+	const char *whose; /* for messages: "the new side" */
+	/* None of the counts depends on the kernel or the load of the machine. */
 	bool only_exact;
 };
 
@@ -147,7 +147,7 @@ static const char *find_stat_setting(const struct pm_stat *stat, const char *nam
 	return NULL;
 }
 
-/* The settings that influence simulated counts. */
+/* Checks the settings that influence simulated counts. */
 static int check_settings(const struct check *check)
 {
 	static const char *const names[] = { "valgrind", "GLIBC_TUNABLES", "I1", "D1",
@@ -251,7 +251,8 @@ static int compare_begins(const void *a, const void *b)
 	return PM_COMPARE(x->at, y->at);
 }
 
-/* @begins: of runs in the order in which they started. */
+/* Whether the runs were made in turns. @begins are runs in the order in which they
+ * started. */
 static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs)
 {
 	uint64_t first[PM_SIDES], last[PM_SIDES];
@@ -265,7 +266,8 @@ static bool are_mixed(const struct begin *begins, size_t len, const size_t *runs
 		first[begins[i].side] = begins[i].at;
 	for (size_t i = 1; i < len; i++)
 		changes += begins[i].side != begins[i - 1].side;
-	/* The state of a machine lasts for many runs: two blocks each are not turns. */
+	/* The state of a machine lasts for many runs: two blocks for each side are not
+	 * turns. */
 	return first[PM_BASE] < last[PM_NEW] && first[PM_NEW] < last[PM_BASE] &&
 	       4 * changes >= PM_MIN(runs[PM_BASE], runs[PM_NEW]);
 }
@@ -328,7 +330,7 @@ static int check_overhead(const struct check *check)
 		overhead_words(check->first), overhead_words(check->other), check->whose);
 }
 
-/* A program that gives up early is not faster. */
+/* Checks how the runs have ended: a program that gives up early is not faster. */
 static int check_ends(struct pm_comparison *comparison, const struct pm_side *sides)
 {
 	static const char *const words[] = { "all failed", "some ended well" };

@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * Changes without a cause in the program: simulated counts change only by the loader's
- * handling of paths. The placement of code and data changes a program's time by some
- * tenths of a percent. On a busy machine, clocks vary by 1 % from run to run, and
+ * Changes that have no cause in the program: simulated counts change only because the
+ * loader handles different paths. The placement of code and data changes a program's time
+ * by some tenths of a percent. On a busy machine, clocks vary by 1 % from run to run, and
  * wall-time by 20 %; both vary by more from one minute to the next.
  */
 #define GATE_EXACT     0.0005
@@ -28,9 +28,10 @@ struct work {
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
 	bool turns, one_machine;
-	bool *used; /* by gate, for all cases; borrowed */
-	size_t used_here; /* number of gates */
-	bool gates_mean_nothing; /* no gate matches: rows decide as without gates */
+	bool *used; /* by gate, for all cases: whether it was used; borrowed */
+	size_t used_here; /* number of gates that were used for this case */
+	bool gates_mean_nothing; /* no gate matches: the verdict is that of a comparison
+	                          * without gates */
 };
 
 static void case_work_release(struct work *work)
@@ -46,7 +47,7 @@ static int compare_no_memory(struct pm_error *err)
 
 /* ---- the sides ---------------------------------------------------------------------- */
 
-/* Whether the input is the only document of `ab`, which is both sides. */
+/* Whether the input is the only document of `ab`, which contains both sides. */
 static bool is_ab(const struct pm_compare_input *input)
 {
 	return input->base_len == 1 && input->base[0]->subjects.len == 2 &&
@@ -155,14 +156,15 @@ static int warn_of_sides(struct work *work)
 
 /* ---- gates -------------------------------------------------------------------------- */
 
-/* Measuring functions, or simulating, takes most of the time itself. */
+/* Whether the engine does not disturb times. Measuring functions, or simulating, takes
+ * most of the time itself. */
 static bool is_engine_undisturbed(const struct work *work)
 {
 	return strcmp(work->comparison->engine, "count") == 0;
 }
 
-/* Events that depend on other users of the machine, or that include the parent's own
- * values. */
+/* Whether the event depends on other users of the machine, or includes values of the
+ * parent. */
 static bool depends_on_others(const struct pm_stat_event *event)
 {
 	static const char *const names[] = { "context-switches", "cgroup-switches",
@@ -181,7 +183,8 @@ static bool is_trusted(const struct work *work, const struct pm_stat_event *even
 {
 	if (strcmp(event->name, "wall-time") == 0)
 		return work->turns && is_engine_undisturbed(work);
-	/* Clocks also measure the machine: pmstat's, and that of google-benchmark. */
+	/* Clocks also depend on the state of the machine: that of pmstat, and that of
+	 * google-benchmark. */
 	if ((strcmp(event->name, "task-clock") == 0 ||
 	     strcmp(event->name, "cpu-time") == 0) &&
 	    !work->turns && !work->one_machine)
@@ -198,8 +201,8 @@ static bool does_row_decide(const struct work *work, const struct pm_compare_row
 		return false;
 	if (!event->default_set || strcmp(event->source, "simulated") == 0)
 		return true;
-	/* There may be many functions, each with all events, and measuring them takes
-	 * time. */
+	/* Of functions, only instructions count: there may be many functions, each with
+	 * all events, and measuring them takes time. */
 	if (row->scope)
 		return strcmp(event->name, "instructions") == 0;
 	return work->comparison->deciding &&
@@ -218,7 +221,7 @@ static int is_known_on_both(const struct work *work, size_t event, bool *out)
 	return ret;
 }
 
-/* If events were requested, only these decide. */
+/* Whether events were requested; then only these determine the verdict. */
 static bool are_events_asked_for(const struct work *work)
 {
 	for (size_t i = 0; i < work->pairs.list.len; i++) {
@@ -265,7 +268,8 @@ static bool does_exact_side_vary(const struct pm_compare_side *side)
 	return side->max - side->min > GATE_EXACT * fabs(side->min);
 }
 
-/* Simulated runs that differ by one address must not hide ten times that. */
+/* Whether the row counts as nearly exact. Simulated runs that differ by one address must
+ * not hide ten times that difference. */
 static bool is_nearly_exact(const struct pm_compare_row *row,
 			    const struct pm_stat_event *event)
 {
@@ -316,16 +320,16 @@ static int set_default_gate(const struct work *work, struct pm_compare_row *row,
 	return 0;
 }
 
-/* Some of the rows that a pattern matches may be gone. C++ names may contain stars
- * themselves. */
+/* Whether the gate is a pattern, so that some of the rows that it matches may be gone.
+ * C++ names may contain stars themselves. */
 static bool is_pattern(const struct pm_gate *gate, const struct pm_compare_row *row)
 {
 	return gate->scope && strpbrk(gate->scope, "*?") &&
 	       (!row->scope || strcmp(gate->scope, row->scope) != 0);
 }
 
-/* Whether @gate decides about the loss of @row. All rows of a case that is gone are gone:
- * then only a gate with the name of the case decides. */
+/* Whether @gate applies to the loss of @row. If a case is gone, all its rows are; then
+ * only a gate with the name of the case applies. */
 static bool is_missed_by(const struct work *work, const struct pm_gate *gate,
 			 const struct pm_compare_row *row)
 {
@@ -334,8 +338,8 @@ static bool is_missed_by(const struct work *work, const struct pm_gate *gate,
 	return !is_pattern(gate, row);
 }
 
-/* If several gates match a row, the last one applies, which comes first here. A limit for
- * the change and a hard limit both apply. */
+/* Applies a gate. If several gates match a row, the last one of them applies, which comes
+ * first here. A limit for the change and a hard limit both apply. */
 static void apply_gate(const struct work *work, struct pm_compare_row *row,
 		       const struct pm_gate *gate)
 {
@@ -389,8 +393,9 @@ static int set_counted_gate(struct work *work, struct pm_compare_row *row,
 
 /* ---- rows --------------------------------------------------------------------------- */
 
-/* A function never has the values of wait4(2) and clocks. An event that was not requested
- * is not missed if the machine does not have it. */
+/* Whether a missing value should have been there. A function never has the values of
+ * wait4(2) and clocks. An event that was not requested may be missing if the machine does
+ * not have it. */
 static bool is_value_missed(const struct pm_compare_row *row,
 			    const struct pm_event_pair *pair)
 {
@@ -402,7 +407,8 @@ static bool is_value_missed(const struct pm_compare_row *row,
 	return !event->default_set && !(row->scope && strcmp(event->source, "tool") == 0);
 }
 
-/* A missing value that was counted before must not pass silently. */
+/* Warns of a value that is missing: one that was counted before must not disappear
+ * silently. */
 static int warn_of_lack(struct work *work, const struct pm_compare_row *row)
 {
 	if (row->base.known == row->new.known || row->verdict != PM_VERDICT_SAME)
@@ -438,7 +444,7 @@ static int add_counted_row(struct work *work, const struct pm_scope_group *group
 		set_lonely(work, &row);
 	if (ret == 0)
 		ret = set_counted_gate(work, &row, pair);
-	/* Rows that decide by default do not decide without a value; nor do functions
+	/* Rows with a default gate are not gated if they have no value; nor are functions
 	 * that only explain. */
 	if (ret == 0 && pm_gate_is_default(&row) && group &&
 	    work->options->functions_explain)
@@ -457,7 +463,8 @@ static int add_counted_row(struct work *work, const struct pm_scope_group *group
 	return ret;
 }
 
-/* Engines that measure functions have no values of whole programs. */
+/* Whether rows of the whole program are shown. Engines that measure functions have no
+ * such values. */
 static bool program_is_shown(const struct work *work)
 {
 	if (work->groups.list.len == 0)
@@ -492,9 +499,9 @@ static int add_counted_rows(struct work *work)
 
 /* ---- one case ----------------------------------------------------------------------- */
 
-/* If all gates are for other machines, the rows decide that decide without gates: a
- * comparison that cannot fail is worse than one whose gates were not chosen by the
- * user. */
+/* Applies default gates. If all gates are for other machines, the rows count that would
+ * count without gates: a comparison that cannot fail is worse than one whose gates were
+ * not chosen by the user. */
 static int gate_by_default(struct work *work)
 {
 	struct pm_comparison *comparison = work->comparison;
@@ -533,7 +540,8 @@ static int begin_case(struct work *work)
 	return pm_compare_sides_check(comparison, work->sides, &work->pairs);
 }
 
-/* Without turns, times measure the machine as well as the program. */
+/* Warns if times were not measured in turns: they then depend on the machine as well as
+ * on the program. */
 static int warn_of_turns(const struct work *work)
 {
 	for (size_t i = 0; !work->turns && i < work->comparison->rows.len; i++) {
@@ -586,14 +594,14 @@ static int fill_case(struct work *work, struct pm_error *err)
 
 /* ---- all cases ---------------------------------------------------------------------- */
 
-/* The comparison of all cases, under construction. */
+/* The comparison of all cases, while it is built. */
 struct whole {
 	struct pm_comparison *comparison;
 	const struct pm_compare_options *options;
 	const struct pm_compare_input *inputs;
 	size_t len;
-	bool *used; /* by gate */
-	size_t refused; /* cases */
+	bool *used; /* by gate: whether it was used */
+	size_t refused; /* number of cases that were refused */
 };
 
 static void whole_release(struct whole *whole)
@@ -601,7 +609,7 @@ static void whole_release(struct whole *whole)
 	free(whole->used);
 }
 
-/* Adds a row that was not measured here, but perhaps elsewhere. @at: index of the
+/* Adds a row that was not measured here, but perhaps elsewhere. @at is the index of the
  * case. */
 static int add_unknown(struct pm_comparison *comparison, const struct pm_gate *gate,
 		       size_t at)
@@ -659,7 +667,8 @@ enum cases {
 	CASES_MEASURED, /* those with rows */
 };
 
-/* Returns the first of @cases for which @gate is; `len`: none. */
+/* Returns the index of the first of @cases that @gate is for, or `len` if there is
+ * none. */
 static size_t first_case_of(const struct whole *whole, const struct pm_gate *gate,
 			    enum cases cases)
 {
@@ -678,9 +687,9 @@ static size_t first_case_of(const struct whole *whole, const struct pm_gate *gat
 	return at;
 }
 
-/* Warns of a file's gate that names a case which was not measured. This is no error,
+/* Warns of a file's gate that names a case which was not measured. This is not an error,
  * because the cases of a harness change, and a repository may have several harnesses. A
- * gate inside a case is for that case. */
+ * gate inside a case belongs to that case. */
 static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gate *gate)
 {
 	if (comparison->cases.len == 0 || gate->case_exact)
@@ -694,7 +703,8 @@ static int warn_of_no_case(struct pm_comparison *comparison, const struct pm_gat
 			       pm_text_if(gate->scope, ":"), gate->event, gate->source);
 }
 
-/* A mistyped gate is an error. A repository's gates may be for different machines. */
+/* Checks that all gates were used. A typo is an error; but gates of a repository may be
+ * for different machines. */
 static int check_gates_used(struct whole *whole, struct pm_error *err)
 {
 	const struct pm_gates *gates = whole->options->gates;
@@ -727,7 +737,8 @@ static int check_gates_used(struct whole *whole, struct pm_error *err)
 	return 0;
 }
 
-/* Moves warnings and differences of a case to those of all, with its name. */
+/* Moves the warnings and differences of a case to those of the whole comparison, with the
+ * name of the case. */
 static int move_sentences(struct pm_comparison *to, struct pm_comparison *from,
 			  const char *name)
 {
@@ -755,7 +766,8 @@ static int move_rows(struct pm_comparison *to, struct pm_comparison *from, size_
 	return 0;
 }
 
-/* Properties of all cases are taken from the first case that has them. */
+/* Copies properties of one case: those of the whole come from the first case that has
+ * them. */
 static int add_to_side(struct pm_compare_of *all, const struct pm_compare_of *one)
 {
 	all->documents += one->documents;
@@ -768,7 +780,7 @@ static int add_to_side(struct pm_compare_of *all, const struct pm_compare_of *on
 	return pm_stat_text(&all->commit, one->commit);
 }
 
-/* The engine is shown only if all cases have the same. */
+/* Sets the engine, which is shown only if all cases have the same one. */
 static int add_engine(struct pm_comparison *all, const struct pm_comparison *one,
 		      bool first)
 {
@@ -803,8 +815,8 @@ static int describe_case(struct pm_compare_case *one, struct pm_comparison *of,
 	return pm_stat_text(&one->why, why);
 }
 
-/* Its rows are left out: numbers that cannot be compared would be read as if they
- * could. */
+/* Refuses a case, and leaves its rows out: numbers that cannot be compared would be read
+ * as if they could. */
 static int refuse_case(struct whole *whole, struct pm_compare_case *one,
 		       const struct pm_error *why)
 {

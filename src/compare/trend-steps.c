@@ -5,11 +5,12 @@
  * Among all piecewise constant lines through the points, finds the one with the least
  * cost. A point costs its distance from the line in units of the noise, but at most the
  * cost of an outlier. Each step costs a penalty. Only the values themselves need to be
- * tried as levels, and one pass over the points finds the best line, in points times
- * levels (Storath and others: Jump-penalized least absolute values estimation, 2017).
+ * tried as levels, and one pass over the points finds the best line, in time proportional
+ * to points times levels (Storath and others: Jump-penalized least absolute values
+ * estimation, 2017).
  *
- * The noise is that of one point against the next, on which steps have hardly any
- * influence.
+ * The noise is estimated from differences of adjacent points, on which steps have hardly
+ * any influence.
  */
 #include <float.h>
 #include <math.h>
@@ -25,19 +26,20 @@ enum {
 
 /* In units of the noise. One or two outliers in a row cost no more than a step. Three
  * cost more, and are a new level if the series stays there. In pure noise, these costs
- * find a step in 1 of 10,000 series. */
+ * find a step in one of 10,000 series. */
 static const double outlier_cost = 6, step_cost = 12;
-/* The smallest step worth reporting counts as at most this many units of noise. */
+/* The limit for the smallest step worth reporting, in units of noise. */
 static const double least_in_noise = 6;
-/* Sigma is this times the median of |differences| of neighbours: 1.4826 / sqrt(2). */
+/* Sigma is this times the median of |differences| of adjacent points: 1.4826 /
+ * sqrt(2). */
 static const double sigma_of_median = 1.0484;
-/* A difference of more medians than this is not noise: 4 sigma of differences. */
+/* A difference of more than this many medians is not noise: 4 sigma of differences. */
 static const double most_in_medians = 6;
-/* The noise of few points is poorly known, and may be larger. */
+/* The noise of few points cannot be estimated well, and may be larger. */
 static const double few_points = 4;
 
-/* The smallest step worth reporting; smaller ones are ignored or uncertain. As the gates
- * of compare.h. */
+/* The smallest step worth reporting; smaller ones are ignored or uncertain. The same
+ * limits as the gates of compare.h. */
 struct trend_least {
 	double fraction;
 	double floor; /* in the unit of the series */
@@ -107,14 +109,14 @@ static int compare_trend_values(const void *a, const void *b)
 	return x > y;
 }
 
-/* Changes the order of @values. @len > 0. */
+/* Changes the order of @values. @len must not be 0. */
 static double median_in_place(double *values, size_t len)
 {
 	qsort(values, len, sizeof(*values), compare_trend_values);
 	return pm_stats_quantile(values, len, 0.5);
 }
 
-/* @room: space for @len values. */
+/* @room has space for @len values. */
 static double median_of_copy(const double *values, size_t len, double *room)
 {
 	memcpy(room, values, len * sizeof(*room));
@@ -122,9 +124,9 @@ static double median_of_copy(const double *values, size_t len, double *room)
 }
 
 /*
- * Computes sigma from the squares of neighbours' differences, without those that may be
- * steps or outliers. The median alone is often inaccurate for few points, and is 0 if
- * most are equal.
+ * Computes sigma from the squares of the differences of adjacent points, without those
+ * that may be steps or outliers. The median alone is often inaccurate for few points, and
+ * is 0 if most points are equal.
  */
 static double sigma_of_most(const double *sorted, size_t len)
 {
@@ -140,7 +142,7 @@ static double sigma_of_most(const double *sorted, size_t len)
 	return 0;
 }
 
-/* Returns the smallest difference above 0; 0: all are equal. */
+/* Returns the smallest difference above 0, or 0 if all values are equal. */
 static double least_difference(const double *sorted, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -149,7 +151,7 @@ static double least_difference(const double *sorted, size_t len)
 	return 0;
 }
 
-/* Returns the noise of one point; 0: all points are equal. */
+/* Returns the noise of one point, or 0 if all points are equal. */
 static double noise_of(const struct known *known, double least, double *room)
 {
 	double level, sigma;
@@ -172,7 +174,7 @@ static double noise_of(const struct known *known, double least, double *room)
 /* ---- the best line --------------------------------------------------------------------- */
 
 struct levels {
-	double *values; /* ascending, distinct */
+	double *values; /* in ascending order, without duplicates */
 	size_t len;
 };
 
@@ -197,7 +199,7 @@ static int find_levels(struct levels *out, const struct known *known)
 
 struct line {
 	struct levels levels;
-	double *cost; /* by level: of the best line so far that ends there */
+	double *cost; /* by level: cost of the best line so far that ends there */
 	bool *stepped; /* by point and level: whether that line came from another level */
 	uint16_t *best; /* by point: the level at which the best line so far ends */
 };
@@ -274,7 +276,7 @@ struct pieces {
 	PM_VEC(struct piece) list;
 };
 
-/* Any change from 0 is infinite. */
+/* Returns the change as a fraction; a change from 0 is infinite. */
 static double fraction_of_change(double before, double after)
 {
 	if (before == after)
@@ -284,7 +286,7 @@ static double fraction_of_change(double before, double after)
 	return (after - before) / fabs(before);
 }
 
-/* Returns a fraction; 0: below the event's floor. */
+/* Returns the step as a fraction, or 0 if it is below the event's floor. */
 static double size_of_step(const struct trend_least *least, double before, double after)
 {
 	if (fabs(after - before) < least->floor)
@@ -308,7 +310,7 @@ static int find_pieces(struct pieces *out, const struct known *known, const bool
 	return 0;
 }
 
-/* Joins the two neighbours that differ least, until all steps are large enough. */
+/* Joins the two adjacent pieces that differ least, until all steps are large enough. */
 static void join_pieces(struct pieces *pieces, const struct known *known,
 			const struct trend_least *least, double *room)
 {
@@ -347,7 +349,8 @@ static enum pm_verdict judge_step(int8_t better, double change)
 	return PM_VERDICT_WORSE;
 }
 
-/* @place: of the first point of the new level; there is one before it. */
+/* @place is the place of the first point of the new level, which is not the first point
+ * of all. */
 static int add_step(struct pm_trend *trend, const size_t *place, double before,
 		    double after, double noise)
 {
@@ -404,7 +407,7 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 
 	if (!begins)
 		return -ENOMEM;
-	if (!(sigma > 0) || !isfinite(sigma)) /* all are equal */
+	if (!(sigma > 0) || !isfinite(sigma)) /* all points are equal */
 		return 0;
 	ret = mark_level_starts(known, sigma, begins);
 	if (ret == 0)
@@ -419,8 +422,8 @@ static int find_noisy(struct pm_trend *trend, const struct known *known, double 
 
 /* ---- series without noise -------------------------------------------------------------- */
 
-/* Each change is a step, even if the next commit reverts it. Changes that are too small
- * add up until they are large enough. */
+/* Finds the steps of an exact series. Each change is a step, even if the next commit
+ * reverts it. Changes that are too small add up until they are large enough. */
 static int find_exact(struct pm_trend *trend, const struct known *known)
 {
 	struct trend_least least = least_of(trend);

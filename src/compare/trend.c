@@ -2,7 +2,7 @@
 /*
  * Levels of every number over many commits.
  *
- * Collects every number of many commits as a series.
+ * Collects each number as a series over many commits.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -42,11 +42,12 @@ void pm_trends_release(struct pm_trends *trends)
 	*trends = (struct pm_trends){ 0 };
 }
 
-/* Commits whose numbers can be compared: same case, engine and kind of machine. */
+/* Commits whose numbers can be compared: they have the same case, engine and kind of
+ * machine. */
 struct machine {
-	const char *case_name; /* NULL: the only one */
+	const char *case_name; /* NULL: the only case */
 	const char *engine;
-	const struct pm_stat_host *host; /* of its first commit */
+	const struct pm_stat_host *host; /* host of its first commit */
 	PM_VEC(const struct pm_stat *) docs;
 	PM_VEC(size_t) commits; /* by document: the index of its commit */
 };
@@ -64,23 +65,24 @@ static void release_machines(struct machines *machines)
 	pm_vec_release(&machines->list);
 }
 
-/* Everything that one machine measured, as one side; the other side is empty. */
+/* All measurements of one machine, as one side; the other side is empty. */
 struct collecting {
 	struct pm_trends *to;
 	const struct machine *machine;
-	const char *label; /* label of its series; NULL: there is only one machine */
+	const char *label; /* label of the series; NULL: there is only one machine */
 	struct pm_side sides[PM_SIDES];
 	struct pm_event_pairs pairs;
 	struct pm_scope_groups groups;
 };
 
-/* One series under construction. */
+/* One series, while it is built. */
 struct making {
 	const struct collecting *of;
-	size_t event; /* index of the pairs; equal to their number: calls */
-	const struct pm_stat_event *like; /* in the latest document; NULL: calls */
+	size_t event; /* index of the pair; equal to the number of pairs: calls */
+	const struct pm_stat_event *like; /* the event in the latest document; NULL:
+	                                   * calls */
 	struct pm_trend trend;
-	size_t known; /* points */
+	size_t known; /* number of points with a value */
 	PM_VEC(double) values; /* of the current commit */
 	bool multiplexed, at_least, varies, unlike;
 };
@@ -123,7 +125,8 @@ static int add_to_machine(struct machines *machines, const struct pm_trend_of *o
 	return pm_vec_push(&machines->list.data[i].commits, commit);
 }
 
-/* Counts machines only once, although each case has them. */
+/* Returns the number of machines, each counted only once, although each case has its
+ * own. */
 static size_t count_machines(const struct machines *machines)
 {
 	size_t len = 0;
@@ -160,8 +163,8 @@ static int PM_PRINTF(2, 3) warn_of_trend(struct pm_trends *to, const char *forma
 
 /* ---- points ---------------------------------------------------------------------------- */
 
-/* Returns the event's index in this document, or PM_INDEX_NONE if it means something else
- * there. */
+/* Returns the index of the event in this document, or PM_INDEX_NONE if the event has
+ * another meaning there. */
 static uint32_t event_of(struct making *making, size_t doc)
 {
 	uint32_t at = making->of->pairs.at[PM_BASE][doc][making->event];
@@ -274,8 +277,8 @@ static int take_group(struct making *making, const struct pm_scope_group *group)
 
 /* ---- series ---------------------------------------------------------------------------- */
 
-/* Returns the event as in the latest document, whose description may have been
- * corrected. */
+/* Returns the event as described in the latest document, because descriptions may have
+ * been corrected. */
 static const struct pm_stat_event *find_youngest_event(const struct collecting *of,
 						       size_t event)
 {
@@ -332,8 +335,8 @@ static int init_points(struct making *making)
 	return ret;
 }
 
-/* A value that was scaled, is a lower bound, or varies, is less exact than its class
- * says. */
+/* Adjusts the class of the series: a value that was scaled, is a lower bound, or varies,
+ * is less exact than its class says. */
 static void lower_trend_class(struct making *making)
 {
 	struct pm_trend *trend = &making->trend;
@@ -344,7 +347,7 @@ static void lower_trend_class(struct making *making)
 		trend->class = PM_STAT_LOW_NOISE;
 }
 
-/* @group NULL: the program. */
+/* @group is NULL for the program. */
 static int add_series(const struct collecting *of, const struct pm_scope_group *group,
 		      size_t event)
 {
@@ -441,7 +444,8 @@ static int collect_machine(struct pm_trends *to, const struct machine *machine,
 	return ret;
 }
 
-/* Other cases of the previous commit have only another name. */
+/* Whether both belong to the same commit: other cases of a commit differ only in their
+ * name. */
 static bool is_same_commit(const struct pm_trend_of *before, const struct pm_trend_of *of)
 {
 	return of->case_name && before->case_name && of->commit &&
@@ -464,7 +468,7 @@ static int add_commit(struct pm_trends *to, const struct pm_trend_of *of)
 }
 
 /* Fills out->list with series and their points, and adds warnings; does not find steps.
- * Returns -ENOMEM. */
+ * Returns 0 or -ENOMEM. */
 static int trends_collect(struct pm_trends *out, const struct pm_trend_of *commits,
 			  size_t len)
 {
@@ -493,7 +497,7 @@ static int trends_collect(struct pm_trends *out, const struct pm_trend_of *commi
 
 /* ---- the order ------------------------------------------------------------------------- */
 
-/* Returns -1 if there is no step. */
+/* Returns the size of the last step, or -1 if there is none. */
 static double size_of_last(const struct pm_trend *trend)
 {
 	if (trend->steps.len == 0)
