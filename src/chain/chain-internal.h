@@ -74,8 +74,7 @@ struct pm_chains {
 	struct pm_chain_stitches *stitches; /* NULL: --no-stitch */
 	struct pm_chain_budget *budget; /* NULL: there is no limit */
 	char cut_comm[16]; /* of the first process that has used up its share */
-	uint64_t stacks_seen; /* a smaller id in the file belongs to a stack that was used
-	                       * before */
+	uint64_t stacks_seen; /* stacks with ids below this one have been used */
 	uint64_t samples; /* so far */
 	struct pm_chain_slot slots[PM_CHAIN_SLOTS];
 	struct pm_unw_frame found[PM_UNW_FRAMES_MAX];

@@ -440,8 +440,8 @@ static int write_codes(struct pm_chain_raw *raw, const struct pm_unw_frame *fram
 	for (size_t i = 1; i < len; i++) {
 		int ret;
 
-		/* Steps by CFI do not need the code, except from a frame that was
-		 * interrupted and has made no call: only the code shows that. */
+		/* A step by CFI does not need the code, unless it leads to a frame that
+		 * has made no call: only the code shows that. */
 		if (frames[i].how == PM_UNW_HOW_CFI && frames[i].lookup != frames[i].pc)
 			continue;
 		ret = write_code_around(raw, &frames[i - 1]);

@@ -11,7 +11,7 @@ enum {
 	/* The most that is read of one file without the thread: some 60,000 functions, in
 	 * a few milliseconds. */
 	NOW_BYTES_MAX = 2 << 20,
-	NOW_BYTES_A_SECOND = 2 << 20, /* of all files; twice that in the first second */
+	NOW_BYTES_A_SECOND = 2 << 20, /* of all files; twice that at the start */
 	TASKS_MAX = 1024, /* tasks that wait */
 	END_MS = 500,
 };
