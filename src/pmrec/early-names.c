@@ -9,8 +9,9 @@
 
 enum {
 	/* Each helper costs the thread that reads the rings a fork. A command's own code
-	 * and its large libraries are usually among the first modules. */
-	EARLY_MAX = 8,
+	 * and its large libraries are usually among the first modules. One less than the
+	 * helpers at the end: if all early ones wait for a file, one more reads the others. */
+	EARLY_MAX = 7,
 	/* Each helper also keeps two descriptors open. If there are fewer than this, the
 	 * modules need them. */
 	DESCRIPTORS_MIN = 256,

@@ -399,11 +399,12 @@ storm() {
 	# No multiple of the kernel's tick: beside a compiler results spread less than at 999 Hz.
 	"$PMREC" -q -e cpu-clock -F 1493 --stack-bytes 4096 -o out.json -- "$PROGRAMS/storm" "$@" >used
 	# Of n samples four times the square root of n may be missing or too many by chance. CPU time
-	# ends when another CPU wakes the thread that preempts, and not when this CPU switches to it.
+	# ends when another CPU wakes the thread that preempts, and not when this CPU switches to it:
+	# up to a fifth of it was missing on a busy machine.
 	local by_chance="max(0.05 * footer['cpu_ns'], 4e6 * (footer['cpu_ns'] / 1e6) ** 0.5)" preempted
 	read -r _ preempted <used
 	holds out.json "footer['exit'] == {'code': 0} and footer['lost'] == 0" \
-		"-$by_chance <= footer['events'][0]['period'] - footer['cpu_ns'] <= $by_chance + $(at_most_stolen "$before") + 1e5 * $preempted" \
+		"-$by_chance <= footer['events'][0]['period'] - footer['cpu_ns'] <= $by_chance + $(at_most_stolen "$before") + min(1e5 * $preempted, 0.22 * footer['cpu_ns'])" \
 		"not any('stand for' in n['text'] for n in notes)"
 }
 

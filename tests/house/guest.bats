@@ -95,7 +95,6 @@ refused() {
 	exec {lock}<copy/tests/guest
 	flock -n "$lock"
 	refused 'it runs already, in '
-	refused 'it runs already, in ' --prepare
 	refused 'it runs already, in ' units/cfi units/flow pmu/paranoid programs/crash
 	refused 'there is no unit test named no-such' units/no-such
 	refused 'no test of pmu has no-such in its name' pmu/no-such
