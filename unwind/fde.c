@@ -176,8 +176,8 @@ static int read_cie_at(struct pm_unw_module *module, struct pm_unw_region *regio
 		return -EBADMSG;
 	if (version == 4 && (pm_reader_u8(&reader) != out->arch->word_bytes ||
 			     pm_reader_u8(&reader) != 0))
-		return -EBADMSG; /* sizes of an address and of a segment selector must be
-		                  * these */
+		return -EBADMSG; /* address_size must be the architecture's, and
+		                  * segment_selector_size 0 */
 	out->code_align = pm_reader_uleb(&reader);
 	out->data_align = pm_reader_sleb(&reader);
 	if (version == 1)

@@ -499,7 +499,7 @@ struct way {
 	bool by_fp;
 	/* The stack pointer was rounded down, by an unknown number of bytes. */
 	bool is_aligned;
-	int32_t sp; /* relative to the stack pointer at the interruption */
+	int32_t sp; /* relative to the base at the interruption, see by_fp */
 	bool is_behind_call; /* the previous instruction is a call */
 	bool has_called;
 	int32_t call_sp; /* the stack pointer at a call */
@@ -537,7 +537,8 @@ struct search {
 
 static const struct value lost = { .kind = VALUE_LOST };
 
-/* Returns the value of the word at the interrupted stack pointer + @offset. */
+/* Returns the value of the word at @offset from the interrupted stack pointer, or frame
+ * pointer if way->by_fp. */
 static struct value way_read_stack_word(const struct way *way, int64_t offset)
 {
 	for (size_t i = 0; i < way->stores_len; i++)

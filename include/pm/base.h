@@ -144,7 +144,7 @@ void *pm_vec_grow(void *data, size_t *cap, size_t size, size_t want) PM_MUST_CHE
 			vec_->data = grown_;                                            \
 		grown_ ? 0 : -ENOMEM;                                                   \
 	})
-/* Returns 0 or -ENOMEM. The value is evaluated once, after the space has been
+/* Returns 0 or -ENOMEM. The value is evaluated at most once, after the space has been
  * reserved. */
 #define pm_vec_push(vec, ...)                                        \
 	({                                                           \

@@ -14,7 +14,7 @@ struct pm_compare_report {
 	/* Why nothing was compared. The document then contains this reason, but only the
 	 * sides and their differences from @comparison. NULL: the sides were compared. */
 	const char *failure;
-	bool quiet, color, ascii; /* for people only */
+	bool quiet, color, ascii; /* text output only */
 	bool all; /* also rows without a change, and every number */
 	unsigned width; /* columns; 0: unlimited */
 	size_t limit_bytes; /* of Markdown; further rows are only counted; 0: 65,000 */

@@ -547,9 +547,9 @@ bool pm_perf_follow(struct pm_perf *perf, const pid_t *tids, size_t len);
 bool pm_perf_follows(const struct pm_perf *perf, pid_t tid);
 
 /*
- * To be called regularly (each second). Opens events on CPUs that came online and
- * replaces events that stopped with their CPU. Returns 1 if anything changed (poll fds
- * included), 0, or a negative error.
+ * To be called regularly (once a second). Opens events on CPUs that have come online, and
+ * reopens events that stopped because their CPU went offline. Returns 1 if anything
+ * changed (including poll fds), 0 if nothing did, or a negative error.
  */
 int pm_perf_check_cpus(struct pm_perf *perf, struct pm_error *err);
 

@@ -73,11 +73,12 @@ int pm_tui_press(struct pm_tui *tui, uint32_t key);
 int pm_tui_draw(struct pm_tui *tui, const struct pm_tui_frame **out);
 
 /*
- * Browses on the terminal @screen with keys from the terminal @keys. Returns 0 when the
- * user quits or the terminal is gone, or the number of a signal that should end the
- * program: the terminal is restored, and the caller may raise the signal again. -ENOTTY:
- * not a terminal, or one without cursor addressing; also returns the errors of
- * pm_tui_new(). Only one may run at a time, since it owns the signals and ncurses.
+ * Lets the user browse @report on the terminal @screen, with keys read from the terminal
+ * @keys. Returns 0 when the user quits or the terminal is gone. If a signal should end
+ * the program, returns its number; the terminal has then been restored, and the caller
+ * may raise the signal again. Returns -ENOTTY if either is not a terminal, or if @screen
+ * has no cursor addressing; otherwise fails like pm_tui_new(). Only one call may run at a
+ * time, because it takes over signal handling and ncurses.
  */
 int pm_tui_run(const struct pm_report *report, FILE *keys, FILE *screen,
 	       struct pm_error *err);

@@ -255,8 +255,9 @@ struct pm_unw_stack {
 	/* Further pieces at higher addresses; the bytes between them are missing. NULL:
 	 * none. Of each piece, only the three fields above and `above` are used. */
 	const struct pm_unw_stack *above;
-	/* If not NULL, is set to the last address that the unwinder needed and found
-	 * in no piece. A chain that ends as TRUNCATED ends there. */
+	/* If not NULL, receives the last address that the unwinder needed but did not
+	 * find in any piece. This is where the copy ended for a chain that stops as
+	 * TRUNCATED. */
 	uint64_t *missed;
 };
 

@@ -23,7 +23,7 @@ enum {
 
 struct pm_chain_budget;
 
-/* For @rate, see struct pm_chain_source. Returns NULL if memory is out. */
+/* For @rate, see struct pm_chain_source. Returns NULL if memory runs out. */
 struct pm_chain_budget *pm_chain_budget_new(uint64_t rate);
 void pm_chain_budget_free(struct pm_chain_budget *budget);
 /*

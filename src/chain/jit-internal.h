@@ -150,7 +150,7 @@ void pm_chain_jit_end_dropping(struct pm_chain_jit *jit, uint64_t begun_ns);
 int pm_chain_jit_open_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			   const struct pm_module_identity *mapped);
 /* Updates the table with everything written up to @time_ns. Returns 0, or a negative
- * errno if writing the recording fails or memory is out. */
+ * errno if writing the recording fails or memory runs out. */
 int pm_chain_jit_refresh(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,
 			 uint64_t time_ns);
 /* Notes a place without a name. @frame is PM_FILE_NONE if the file does not have the

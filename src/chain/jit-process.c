@@ -305,7 +305,7 @@ static uint64_t peek_all(struct pm_chain_jit_process *process)
 /* How much may still be read. */
 struct reads {
 	size_t left; /* full pieces of PM_CHAIN_JIT_READ_BYTES; becomes 0 when time is up */
-	uint64_t until_ns; /* pm_chain_jit_now_ns(); 0: no limit of time */
+	uint64_t until_ns; /* as pm_chain_jit_now_ns(); 0: no time limit */
 };
 
 static int read_dump(struct pm_chain_jit *jit, struct pm_chain_jit_process *process,

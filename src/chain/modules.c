@@ -96,7 +96,7 @@ static int open_debug(void *user)
 					      .crc_bytes_left = gap->crc_bytes_left });
 }
 
-/* If memory is short, the debug file is not looked for. */
+/* If memory runs out, the debug file is not looked for. */
 static void want_debug(struct pm_chain_modules *modules, const struct pm_module *module,
 		       struct pm_chain_module *out)
 {
@@ -324,7 +324,7 @@ static void close_file(struct pm_chain_modules *modules, struct pm_chain_module 
 	modules->fds--;
 }
 
-/* Closes some files, but none that the current stack needs. If memory is short, closes
+/* Closes some files, but none that the current stack needs. If memory runs out, closes
  * nothing. */
 static void close_some_modules(struct pm_chain_modules *modules)
 {

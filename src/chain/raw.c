@@ -145,7 +145,7 @@ static bool remember_raw_code(struct pm_chain_raw *raw, uint32_t module, uint64_
 		pm_vec_clear(&raw->codes);
 		pm_index_release(&raw->codes_index);
 	}
-	/* If memory is short, the piece is written again, which does no harm. */
+	/* If memory runs out, the piece is written again, which does no harm. */
 	if (pm_vec_reserve(&raw->codes, raw->codes.len + 1) == 0 &&
 	    pm_index_add(&raw->codes_index, hash, (uint32_t)raw->codes.len) == 0)
 		raw->codes.data[raw->codes.len++] = key;

@@ -89,7 +89,8 @@ struct pm_chain_stitch_thread {
 	 * samples since. */
 	uint64_t seen_time;
 	uint32_t unseen;
-	uint64_t good_time; /* time of the last look that found all of them in place */
+	/* The time of the last look that found all return addresses in place. */
+	uint64_t good_time;
 	/* The time of a look above nodes[0] that found no more callers; 0: there was
 	 * none. */
 	uint64_t fruitless_time;

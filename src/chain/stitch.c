@@ -423,8 +423,8 @@ static int save_before(struct pm_chain_stitches *stitches,
 	return 0;
 }
 
-/* Replaces the thread's nodes from @from on by new nodes; the caller of the first one is
- * unknown. Room for them was reserved. */
+/* Replaces the thread's nodes, starting at index @from, with new ones. The caller of the
+ * first new node is unknown. The calling function has reserved room for them. */
 static void renew_nodes(struct pm_chain_stitches *stitches,
 			struct pm_chain_stitch_thread *thread, size_t from)
 {
@@ -885,7 +885,9 @@ static void keep_unconfirmed_offer(struct pm_chain_stitches *stitches,
 	thread->unconfirmed_time = thread->offer_time;
 }
 
-/* Adds the result of a look to the last chain, keeps it apart, or leaves it for later. */
+/* Adds the frames that a look found to the thread's last chain. Leaves them for later if
+ * @sample was taken before the look. If the thread has left the frame, or the chain would
+ * be too long, keeps them as unconfirmed nodes outside the chain. */
 static int take_offer(struct pm_chain_stitches *stitches,
 		      struct pm_chain_stitch_thread *thread,
 		      const struct pm_chain_stitch_sample *sample, size_t max)
@@ -988,7 +990,7 @@ static bool is_wanting(const struct pm_chain_stitches *stitches,
 
 /* ---- promises --------------------------------------------------------------------------- */
 
-/* Returns the number of the promise, or 0 if memory is short; the sample then gets no
+/* Returns the number of the promise, or 0 if memory runs out; the sample then gets no
  * callers later. */
 static uint64_t give_promise(struct pm_chain_stitches *stitches,
 			     const struct pm_chain_stitch_thread *thread,

@@ -129,7 +129,7 @@ int pm_chain_stitches_add(struct pm_chain_stitches *stitches,
  * Finds the callers that are known now above the truncated stack of @promise, which was
  * sampled at @time. Returns true and sets *out if they differ from the result of
  * pm_chain_stitches_add(). Returns false if they do not differ, if the stack was dropped,
- * or if memory is short.
+ * or if memory runs out.
  */
 bool pm_chain_stitches_settle(struct pm_chain_stitches *stitches, uint64_t promise,
 			      uint64_t time, size_t max, struct pm_chain_stitched *out);

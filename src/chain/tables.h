@@ -9,7 +9,7 @@
 
 struct pm_chain_tables;
 
-/* Returns NULL if memory is out. The thread is created when the first table is needed. */
+/* Returns NULL if memory runs out. The thread is created when the first table is needed. */
 struct pm_chain_tables *pm_chain_tables_new(void);
 /* Waits for the thread only briefly, because the file that it reads may not respond. */
 void pm_chain_tables_free(struct pm_chain_tables *tables);

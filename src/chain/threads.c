@@ -26,7 +26,7 @@ size_t pm_chain_threads_bytes(const struct pm_chain_threads *threads)
 	       threads->index.cap * sizeof(*threads->index.slots);
 }
 
-/* Returns the row of the thread, or NULL if memory is out. A thread that is not known
+/* Returns the row of the thread, or NULL if memory runs out. A thread that is not known
  * gets a new row, with the name "". */
 static struct pm_chain_thread *get_chain_thread(struct pm_chain_threads *threads,
 						uint32_t pid, uint32_t tid)

@@ -72,7 +72,7 @@ static int accept_row(struct pm_compare_row *row, const struct pm_ack *ack)
 }
 
 /* Finds the entry for the row. An accepted row is also accepted over the history. Returns
- * NULL if the row is not accepted, or if memory is out. */
+ * NULL if the row is not accepted, or if memory runs out. */
 static const struct pm_ack *find_ack(const struct pm_acks *acks,
 				     const struct pm_compare_row *row,
 				     struct pm_str *name)

@@ -204,7 +204,7 @@ static int ptrace_handle_next_event(struct pm_ptr_engine *it,
 	return 1;
 }
 
-/* When the time is over, ends the command with SIGTERM, later with SIGKILL. */
+/* When the time is up, ends the command with SIGTERM, later with SIGKILL. */
 static void check_timeout(struct pm_ptr_engine *it)
 {
 	if (pm_now_ns() < it->deadline_ns)

@@ -353,7 +353,7 @@ static int fill_poll(struct pm_up_engine *it)
 	return ret;
 }
 
-/* Whether the time for the targets is over. When a command's time is over, ends it with
+/* Whether the time for the targets is up. When a command's time is up, ends it with
  * SIGTERM, later with SIGKILL. */
 static bool is_time_up(struct pm_up_engine *it)
 {

@@ -39,8 +39,8 @@ static enum pm_stat_class perf_class_of_event(const char *event)
 	return PM_STAT_NOISY;
 }
 
-/* Returns whether less or more is better. "sched:sched_switch" and "cpu/config=1/" are
- * not costs in themselves. */
+/* Returns -1 if less is better. Returns 0 (neither) for events that are not costs in
+ * themselves, such as "sched:sched_switch" and "cpu/config=1/". */
 static int8_t better_of(const char *event)
 {
 	const char *colon = strchr(event, ':');

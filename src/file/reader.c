@@ -224,8 +224,8 @@ static int check_record_order(struct pm_file_reader *reader, struct pm_error *er
 	return 0;
 }
 
-/* Reads lines up to one whose type is known. Returns 1, 0 at the end, or a negative
- * errno. @err must not be NULL, and stays empty unless the function fails. */
+/* Reads lines until one has a known type; skips the others. Returns 1, 0 at the end, or a
+ * negative errno. @err must not be NULL, and stays empty unless the function fails. */
 static int next_record(struct pm_file_reader *reader, struct pm_error *err)
 {
 	for (;;) {

@@ -27,7 +27,7 @@ bool pm_stat_has_too_many_values(const struct pm_str *text);
 int pm_stat_load_json(json_t **out, const struct pm_str *text, struct pm_error *err);
 /* Parses one document. The caller has checked its `format`. */
 int pm_stat_parse(struct pm_stat *out, const json_t *root, struct pm_error *err);
-/* Appends one document as text. If memory is out, sets out->failed. Returns -EINVAL in
+/* Appends one document as text. If memory runs out, sets out->failed. Returns -EINVAL in
  * the same cases as pm_stat_write(). */
 int pm_stat_put(struct pm_str *out, const struct pm_stat *stat, struct pm_error *err);
 int pm_stat_write_bytes(int fd, const struct pm_str *out, struct pm_error *err);

@@ -177,7 +177,7 @@ static inline char *put_u32_or_null(char *at, uint32_t value)
 	return put_line_u64(at, value);
 }
 
-/* Reserves @more bytes at the end of the buffer. Returns NULL if memory is out. */
+/* Reserves @more bytes at the end of the buffer. Returns NULL if memory runs out. */
 static char *line_reserve(struct pm_str *out, size_t more)
 {
 	char *grown = pm_vec_grow(out->data, &out->cap, 1, out->len + more + 1);

@@ -302,7 +302,8 @@ static bool go_is_code(const struct pm_go_table *table, uint64_t svma)
 	return load && (load->flags & PF_X);
 }
 
-/* Whether the function's record has the same entry as the row, and a name. */
+/* Whether the function's record has a name and the same entry address as the row, and
+ * that address is in executable code. */
 static bool is_function_row_sound(const struct pm_go_table *table, uint64_t index)
 {
 	struct pm_go_function function;

@@ -501,7 +501,7 @@ static void warn_unknown(struct pm_notes *notes, struct pm_section *section)
 	pm_str_release(&culprits);
 }
 
-/* Warns of idle time, which dominates the report of a whole machine. */
+/* Warns if idle time dominates, as it often does in a recording of a whole machine. */
 static void warn_idle(struct pm_notes *notes, const struct pm_section *section)
 {
 	const struct pm_view *view = section->view;

@@ -11,8 +11,8 @@ enum {
 	SUBSTRING_SCORE = 2,
 };
 
-/* Whether both start alike except for a letter or two: "L1-dcachex" and
- * "L1-dcache-loads". */
+/* Whether @name begins with @word except for the last letter or two of @word:
+ * "L1-dcachex" and "L1-dcache-loads". */
 static bool do_names_begin_alike(const char *word, const char *name)
 {
 	size_t same = 0;

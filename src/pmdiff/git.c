@@ -155,7 +155,7 @@ int pmdiff_git_run(const struct pmdiff_git_call *call, struct pm_str *out,
 
 /* ---- the current repository ---------------------------------------------------------- */
 
-/* Returns a copy of the line at *@at, or NULL if memory is out. */
+/* Returns a copy of the line at *@at, or NULL if memory runs out. */
 static char *take_line_of_output(const char **at)
 {
 	size_t len = strcspn(*at, "\n");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cleans up, however pmdiff ends. There are three processes: the one that the user sees,
- * which may be killed at any moment; the guard, which is the ancestor of all processes
- * that are started, notices that, and cleans up; and the worker.
+ * which may be killed at any moment; the worker; and the guard, the ancestor of every
+ * process that pmdiff starts. The guard notices when one of the others ends, and then
+ * cleans up.
  */
 #pragma once
 

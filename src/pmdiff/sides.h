@@ -34,7 +34,7 @@ struct pmdiff_side {
 /* Returns the case with that name, or NULL if there is none. */
 struct pmdiff_side_case *pmdiff_side_find_case(const struct pmdiff_side *side,
 					       const char *name);
-/* Adds the case unless it exists. Returns it, or NULL if memory is out. */
+/* Adds the case unless it exists. Returns it, or NULL if memory runs out. */
 struct pmdiff_side_case *pmdiff_side_add_case(struct pmdiff_side *side, const char *name,
 					      const char *group);
 void pmdiff_side_release(struct pmdiff_side *side);

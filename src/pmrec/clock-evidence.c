@@ -6,7 +6,7 @@
 #include <time.h>
 
 enum {
-	LATE_PART = 8, /* a tick is late if the gap is short by this part of a period */
+	LATE_PART = 8, /* a tick is late if the gap is short by more than 1/8 of a period */
 };
 
 /* The clock of one event on one CPU. */

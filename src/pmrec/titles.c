@@ -59,7 +59,7 @@ struct process {
 struct pm_rec_titles {
 	struct exchange *exchange; /* NULL until there is a thread */
 	bool failed; /* the thread could not be started */
-	bool wake; /* there are requests of which the thread does not know */
+	bool wake; /* the thread has not been notified of all requests */
 	uint64_t collected; /* answers processed */
 	PM_VEC(struct process) processes;
 	struct pm_index index;

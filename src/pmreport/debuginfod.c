@@ -143,7 +143,7 @@ static void show_fetch_progress(const char *name, const struct message *message)
 	pm_str_release(&line);
 }
 
-/* Reads messages until the child reports the end or closes the pipe, or the time is over.
+/* Reads messages until the child reports the end or closes the pipe, or the time is up.
  * Returns 0 or a negative errno. */
 static int receive_fetch_messages(int fd, const struct pm_debuginfod *from, uint64_t ms,
 				  const char *name, struct message *out)

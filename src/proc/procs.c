@@ -85,7 +85,7 @@ static bool equal_thread_row(const void *table, uint32_t id, const void *key)
 	return row->thread.pid == wanted->pid && row->thread.tid == wanted->tid;
 }
 
-/* Returns the id of @row, or PM_INDEX_NONE if memory is out. */
+/* Returns the id of @row, or PM_INDEX_NONE if memory runs out. */
 static uint32_t rows_add(struct rows *rows, uint64_t hash, void *row)
 {
 	uint32_t id;

@@ -121,8 +121,8 @@ int pm_trace_meet(struct pm_trace *trace, pid_t tid, bool is_first_stop, uint32_
 bool pm_trace_tell_met(struct pm_trace *trace, struct pm_trace_event *out);
 /* Returns a thread that has waited for its child for too long, or 0 if there is none. */
 pid_t pm_trace_overdue_maker(struct pm_trace *trace);
-/* Whether @end must be reported later, because its process has created tasks that have
- * not been reported. */
+/* If its process has created tasks that have not been reported, delays @end until
+ * pm_trace_tell_end(). Returns whether it did; false also if memory runs out. */
 bool pm_trace_put_end_off(struct pm_trace *trace, const struct pm_trace_event *end);
 /* Whether an end that was put off, or the task that delayed it, can be reported now. Sets
  * @out. */

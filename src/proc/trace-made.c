@@ -48,7 +48,7 @@ void pm_trace_note_made(struct pm_trace *trace, uint32_t row, pid_t child, bool 
 		    ? trace->threads.data[known].waits != PM_TRACE_WAITS_FOR_MAKER
 		    : child == 0 || !pm_trace_is_ours(child))
 		return;
-	/* If memory is out, pm_trace_meet() uses /proc instead. */
+	/* If memory runs out, pm_trace_meet() uses /proc instead. */
 	if (pm_vec_push(&trace->made, made) == 0 && !trace->detaching)
 		begin_wait(trace, maker, PM_TRACE_WAITS_FOR_CHILD);
 	if (known != PM_INDEX_NONE)

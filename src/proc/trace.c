@@ -203,7 +203,7 @@ static int take_stop(struct pm_trace *trace, pid_t tid, int status,
 		found = 1;
 		if (pm_trace_meet(trace, tid, event == PTRACE_EVENT_STOP, &row, out) <
 		    0) {
-			/* The thread has been killed, or memory is out; it must not stay
+			/* The thread has been killed, or memory runs out; it must not stay
 			 * stopped in either case. */
 			ptrace(PTRACE_DETACH, tid, NULL, NULL);
 			return 0;

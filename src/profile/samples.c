@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Converts the thread and sample records of a file to cells.
+ * Converts the thread and sample records of a file into cells.
  *
- * In some groups one event samples and the others are only counted (`:S`). The increase
- * of their counts since the previous sample becomes their weight at this sample, as if
- * they had sampled there.
+ * In some groups, one event samples and the others are only counted (`:S`). The increase
+ * in each count since the previous sample becomes that event's weight at this sample, as
+ * if the event had sampled there.
  */
 #include "profile-internal.h"
 

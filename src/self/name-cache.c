@@ -31,7 +31,7 @@ struct cache {
 
 static struct cache *cache;
 
-/* Makes sure that `cache` belongs to this process. Returns false if memory is out. */
+/* Makes sure that `cache` belongs to this process. Returns false if memory runs out. */
 static bool cache_check_process(void)
 {
 	struct cache *own;

@@ -182,7 +182,7 @@ static int read_words(struct pm_self_settings *settings, struct pm_error *err)
 }
 
 /* Replaces %p by the pid and %% by a percent sign. With @unique, appends the pid unless
- * @text has %p. Returns NULL if memory is out. */
+ * @text has %p. Returns NULL if memory runs out. */
 static char *expand_path(const char *text, bool unique)
 {
 	struct pm_str str = { 0 };

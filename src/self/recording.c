@@ -52,7 +52,7 @@ static int open_engine(struct pm_self_recording *recording, struct pm_error *err
 	return 0;
 }
 
-/* Notes the change to timers, which miss more samples. */
+/* If sampling fell back to timers, which miss more samples, adds a note that says so. */
 static void note_refusal(struct pm_self_recording *recording)
 {
 	char text[PM_ERROR_TEXT_MAX + 64];

@@ -128,7 +128,8 @@ static char *demangle_symbol(const char *mangled, int options)
 	suffix = rust_legacy_end(mangled);
 	bool legacy = suffix != NULL;
 
-	/* Only the legacy scheme uses dots itself, as an escape for "::". */
+	/* Only legacy Rust names contain dots of their own (".." stands for "::"). In all
+	 * other schemes, the first dot starts a suffix of the compiler. */
 	if (!suffix)
 		suffix = mangled + strcspn(mangled, ".");
 	body = strndup(mangled, (size_t)(suffix - mangled));

@@ -72,7 +72,7 @@ static bool is_origin(const void *table, uint32_t id, const void *key)
 	return finder->origins.data[id].at == key;
 }
 
-/* Returns the origin of the copy at @offset, or NULL if memory is out. */
+/* Returns the origin of the copy at @offset, or NULL if memory runs out. */
 static const struct origin *find_copy_origin(struct finder *finder,
 					     const struct pm_entries *entries,
 					     uint64_t offset)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * If a library is rebuilt in place while its symbols are read, the file is truncated
- * under our mapping, and reading it raises SIGBUS. Copying files of gigabytes instead
- * would be worse. The handler therefore replaces missing pages by zeros, and the file is
- * treated like any other broken file.
+ * under our mapping, and reading it raises SIGBUS. Copying multi-gigabyte files instead
+ * would be worse. The handler therefore replaces missing pages with zeros, and the file
+ * is treated like any other broken file.
  *
  * This is the only process-wide state of the symboliser. The handler is installed only
  * while files are open, and passes on signals that are not ours.

@@ -235,7 +235,7 @@ static void remove_range(struct pm_jit_table *table, struct place place)
 		(table->blocks.len - place.block) * sizeof(*table->blocks.data));
 }
 
-/* Inserts an empty block at @index. Returns NULL if memory is out. */
+/* Inserts an empty block at @index. Returns NULL if memory runs out. */
 static struct block *insert_block(struct pm_jit_table *table, size_t index)
 {
 	struct block *block;

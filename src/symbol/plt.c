@@ -93,7 +93,7 @@ static bool decode_plt_entry(Elf_Data *data, const GElf_Shdr *shdr, unsigned int
 				    out);
 }
 
-/* Adds the slots of those entries in one section that are wanted. */
+/* Adds the slots of the wanted PLT entries in one section. */
 static int scan_entries(struct plt *plt, Elf_Scn *section, const GElf_Shdr *shdr,
 			unsigned int machine)
 {

@@ -47,8 +47,8 @@ struct pm_texts {
 	size_t block_len, block_cap; /* of the last block */
 };
 
-/* Returns a printable copy of the @len bytes at @text, up to a NUL, or NULL (also if
- * memory runs out). */
+/* Returns a printable copy of the @len bytes at @text, up to the first NUL. Returns NULL
+ * if there are none, or if memory runs out. */
 const char *pm_texts_add(struct pm_texts *texts, const char *text, size_t len);
 void pm_texts_release(struct pm_texts *texts);
 
