@@ -147,7 +147,7 @@ line() {
 	grep -m 1 perf_event_open calls | grep -q PERF_TYPE_TRACEPOINT || skip "no filter of tasks here"
 	strace -o /dev/null -e trace=perf_event_open \
 		-e inject=perf_event_open:delay_enter=1100000:when=1 \
-		"$PMREC" -e cpu-clock -o s.json -- true 2>err
+		"$PMREC" -e cpu-clock -o s.json -- "$PROGRAMS/split" 0.1 2>err
 	# By 1.1 s, and by whatever the machine takes.
 	grep -qE 'warning: the recording began [1-9][0-9]*\.[0-9] s late: .*--per-task' err
 	holds s.json 'any(n["text"].startswith("the recording began ") for n in notes)'
