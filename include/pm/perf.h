@@ -455,8 +455,8 @@ struct pm_perf_event {
 	bool kernel_dropped; /* kernel samples not permitted here: user space only */
 };
 
-/* What users have to know about a recording although it continues. Each text is a full
- * sentence. */
+/* Notes for users on problems in spite of which the recording continues. Each text is a
+ * full sentence. */
 struct pm_perf_notes {
 	PM_VEC(char *) texts;
 };

@@ -201,8 +201,8 @@ static bool does_row_decide(const struct work *work, const struct pm_compare_row
 		return false;
 	if (!event->default_set || strcmp(event->source, "simulated") == 0)
 		return true;
-	/* Of functions, only instructions count: there may be many functions, each with
-	 * all events, and measuring them takes time. */
+	/* A function is judged by its instructions only: there may be many functions, each
+	 * with all events, and measuring them takes time. */
 	if (row->scope)
 		return strcmp(event->name, "instructions") == 0;
 	return work->comparison->deciding &&

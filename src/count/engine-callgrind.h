@@ -19,8 +19,8 @@ int pm_callgrind_call_make(struct pm_callgrind_call *call, struct pm_stat *stat,
 /* Adds a setting unless it is already there, as runs repeat. Returns 0 or -ENOMEM. */
 int pm_callgrind_setting(struct pm_stat *stat, const char *name, const char *value);
 
-/* What became of the processes, from valgrind's messages in @dir. @only: the name of the
- * only file to read, NULL: all. */
+/* How the processes ended, from valgrind's messages in @dir. @only: the name of the
+ * only file to read; NULL: all. */
 struct pm_callgrind_log {
 	size_t processes; /* processes that valgrind ran */
 	size_t cut; /* of these, the processes that it did not observe to their end */

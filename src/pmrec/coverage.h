@@ -8,7 +8,7 @@
 
 #include "session.h"
 
-/* What pm_rec_coverage_judge() needs to know, without the session, so that tests can set
+/* The input of pm_rec_coverage_judge(), apart from the session, so that tests can set
  * it. */
 struct pm_rec_coverage {
 	uint64_t cpu_ns; /* accounted; only user time if the event excludes the kernel */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the samples of an event contain: fields of tracepoints and probes, for the
- * file. */
+/* The fields of tracepoints and probes in the samples of an event, for the file. */
 #pragma once
 
 #include "session.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What pmrec says on stderr: warnings, the end of the recording, and with --verbose, on a
+ * The messages of pmrec on stderr: warnings, the end of the recording, and with --verbose, on a
  * terminal, its progress on one line.
  */
 #pragma once

@@ -255,6 +255,6 @@ os.kill(os.getppid(), signal.SIGCONT)'
 		'sum("fault_in" not in chain(s) for s in samples if s.get("stop") == "no_page"
 			and s["tid"] != s["pid"]) < 0.05 * footer["stops"]["no_page"]'
 	run -0 "$PMREPORT" s.json
-	[[ $output == *"a page was not present"* ]]
+	[[ $(tr -s '\n ' ' ' <<<"$output") == *"a page was not present"* ]]
 	[[ $output != *--stack-bytes* ]]
 }
