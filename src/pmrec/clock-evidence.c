@@ -6,7 +6,8 @@
 #include <time.h>
 
 enum {
-	LATE_PART = 8, /* a tick is late if the gap is short by more than 1/8 of a period */
+	/* A tick is late if the gap is short by more than 1/8 of a period. */
+	LATE_PART = 8,
 };
 
 /* The clock of one event on one CPU. */
