@@ -21,7 +21,7 @@ enum {
 	AHEAD_BYTES = 1024,
 };
 
-/* What quick steps need to know about the last frame found, hot->next[-1]. */
+/* The state of quick steps: the last frame found, hot->next[-1]. */
 struct hot {
 	uint64_t sp;
 	uint64_t

@@ -647,7 +647,7 @@ struct pm_unw_lookup pm_unw_rule_again(struct pm_unwinder *unwinder,
 
 /* ---- tasks of module.c, run by task.c --------------------------------------------------- */
 
-/* What a task is to read; bits. */
+/* The parts of a file that a task reads; bits. */
 enum pm_unw_wanted {
 	PM_UNW_WANTED_EH_TABLE = 1, /* the table of .eh_frame */
 	PM_UNW_WANTED_DEBUG_TABLE = 2, /* the table of .debug_frame */

@@ -36,7 +36,7 @@ enum {
 	PM_PERCENTILES_MAX = 8,
 };
 
-/* What to report, and how. Strings are borrowed. */
+/* The content and the form of a report. Strings are borrowed. */
 struct pm_report {
 	const struct pm_profile *profile;
 	const struct pm_profile *base; /* to compare with (--diff); NULL: none */

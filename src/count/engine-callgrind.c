@@ -118,8 +118,8 @@ static void remove_folder(struct engine *it)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* Whether the name is `out.PID-THREAD` or `out.PID.PART-THREAD`. A file without a thread
- * is a mere placeholder. */
+/* Whether the name is `out.PID-THREAD` or `out.PID.PART-THREAD`. Valgrind
+ * also creates a file without a thread, which stays empty. */
 static bool is_wanted_output(const struct engine *it, const char *name)
 {
 	char *end;

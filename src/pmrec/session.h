@@ -100,7 +100,7 @@ struct pm_rec_session {
 	pid_t closer; /* the child that closes replaced_fd; 0: none */
 };
 
-/* What a sample contains in addition to its stack. */
+/* The parts of a sample in addition to its stack. */
 struct pm_rec_said {
 	const struct pm_file_field *fields;
 	size_t fields_len;

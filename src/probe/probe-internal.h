@@ -151,7 +151,7 @@ extern const char *const pm_probe_library_dirs[];
 
 /* ---- match.c: names ----------------------------------------------------------------------- */
 
-/* What kind of suffix compilers have appended to the name of a function that they made
+/* The kind of suffix that a compiler appends to the name of a function that it makes
  * from another one. */
 enum pm_probe_copy {
 	PM_PROBE_WHOLE, /* none, or that of a complete copy: .constprop.0 */

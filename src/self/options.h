@@ -16,7 +16,7 @@ int pm_self_check(struct pm_error *err);
 /* Sets an environment variable. By it, programs that this program executes recognise that
  * they are not the first ones to be profiled. */
 void pm_self_tell_children(void);
-/* What is counted for scopes. */
+/* The values that scopes count. */
 enum pm_self_scopes {
 	PM_SELF_SCOPES_OFF, /* scopes do nothing */
 	PM_SELF_SCOPES_TIME, /* calls and elapsed time, which costs least */

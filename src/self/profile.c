@@ -125,7 +125,7 @@ static int stop_profile(struct pm_error *err)
 	return scopes;
 }
 
-/* What a call of a public function does, under the lock. */
+/* The actions of public functions under the lock. */
 enum call {
 	CALL_START,
 	CALL_STOP,

@@ -12,8 +12,8 @@
 #define NOINLINE __attribute__((noinline))
 #endif
 
-/* Of a frame of about @bytes bytes. @bottom is not an argument: no register that a frame
- * saves shows which function is at the bottom. */
+/* Defines a recursive function whose frames have about @bytes bytes. @bottom is not an
+ * argument: no register that a frame saves shows which function is at the bottom. */
 #define RECURSION(name, bytes)                                             \
 	static NOINLINE void name(int frames, void (*const *bottom)(void)) \
 	{                                                                  \
