@@ -22,10 +22,6 @@ enum {
 	POLL_MS = 100, /* a ring that fills slowly does not wake us */
 	ROUND_HURRY_MS = 2, /* between rounds until pm_rec_session.hurry_until_ns */
 	ROUND_ALERT_MS = 10, /* ... and until alert_until_ns */
-	/* One early round in this time, and this many more at once: see
-	 * early_wait_of_round(). */
-	ROUND_EARLY_MS = 20,
-	ROUNDS_EARLY_MAX = 128,
 	ROUND_US_MIN = 50,
 	OTHER_BYTES_PER_US = 10, /* rate of records other than samples, as at an exec */
 	WAITING_MS = 1000, /* until a stopped recording reports what it waits for */
@@ -42,7 +38,6 @@ struct course {
 	size_t rings_at;
 	uint64_t enable_at, end_at; /* CLOCK_MONOTONIC */
 	uint64_t round_ns; /* the longest wait between two rounds */
-	uint64_t early_ns; /* time up to which early rounds are used up */
 	bool by_time; /* the rings are read by a timer, at random intervals */
 	bool rings_wake;
 	uint64_t random; /* generator state, see wait_of_round() */
@@ -135,46 +130,16 @@ static void plan_rounds(struct course *course)
 		course->round_ns = ROUND_US_MIN * US_NS;
 }
 
-/* The longest wait for the next round, if looks at stacks are wanted soon; otherwise
- * UINT64_MAX. */
-static uint64_t wanted_wait_of_round(const struct pm_rec_session *session, uint64_t now)
-{
-	if (now < session->hurry_until_ns)
-		return ROUND_HURRY_MS * MS_NS;
-	if (now < session->alert_until_ns)
-		return ROUND_ALERT_MS * MS_NS;
-	return NEVER;
-}
-
-/*
- * The longest wait for the next round. In a build, looks are wanted all the time, because
- * some program has always just started. Each round finds cold caches, and costs more than
- * the samples that it finds. Therefore early rounds have a budget. It is enough for the
- * first programs of a recording, and later ones share what comes back with time.
- */
-static uint64_t early_wait_of_round(struct course *course, uint64_t now)
-{
-	const uint64_t cost = ROUND_EARLY_MS * MS_NS, most = ROUNDS_EARLY_MAX * cost;
-	uint64_t wait = wanted_wait_of_round(course->session, now);
-
-	if (wait >= course->round_ns)
-		return course->round_ns;
-	if (course->early_ns < now)
-		course->early_ns = now;
-	if (course->early_ns + cost > now + most)
-		wait = PM_MAX(wait, course->early_ns + cost - now - most);
-	if (wait >= course->round_ns)
-		return course->round_ns;
-	course->early_ns += cost;
-	return wait;
-}
-
 /* Returns how long to wait for the next round. With by_time, this is a random time
  * between half of round_ns and round_ns (xorshift64, Marsaglia 2003). */
 static uint64_t wait_of_round(struct course *course, uint64_t now)
 {
-	uint64_t round = early_wait_of_round(course, now), half;
+	uint64_t round = course->round_ns, half;
 
+	if (now < course->session->alert_until_ns && round > ROUND_ALERT_MS * MS_NS)
+		round = ROUND_ALERT_MS * MS_NS;
+	if (now < course->session->hurry_until_ns && round > ROUND_HURRY_MS * MS_NS)
+		round = ROUND_HURRY_MS * MS_NS;
 	if (!course->by_time)
 		return round;
 	half = round / 2;
